@@ -12,7 +12,7 @@ from lowering.backends.registry import (
     trim,
 )
 from lowering.lower import lower
-from lowering.plan.explain import explain, memory
+from lowering.plan.explain import explain, memory, schedules
 from lowering.plan.graphviz import dot
 from tracegraph.user_source import add_own
 
@@ -31,6 +31,7 @@ __all__ = [
     "lower",
     "memory",
     "reset",
+    "schedules",
     "source",
     "trim",
 ]

@@ -6,6 +6,8 @@ user can cause are in `tracegraph.errors`.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 
 class BuildStateError(RuntimeError):
     """A graph, a slot table or a capture is in a state that does not allow the operation."""
@@ -102,3 +104,11 @@ class ForeignNodeError(BuildStateError):
             f"{node} does not belong to the graph of the executable; update an executable by the "
             "handles that its own graph gave, and compile again for another topology"
         )
+
+
+class RefusedGraphError(RuntimeError):
+    """The driver refuses a graph, for a `reason`, at the `node` with a key if it names one."""
+
+    def __init__(self, reason: str, node: Hashable | None = None) -> None:
+        self.reason, self.node = reason, node
+        super().__init__(reason)

@@ -27,14 +27,15 @@ The packages, in the order of their imports:
                                                            custom       kernels of your own
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
-`limits`, `modes`, `progress`, `streams`, `memory`, `callbacks` and `debug` are features of one file
-each.
+`limits`, `modes`, `progress`, `streams`, `memory`, `raw_memory`, `capabilities`, `callbacks` and
+`debug` are features of one file each.
 """
 
 from tracegraph import debug, errors, linalg, memory, numpy, random, sparse, special, tree
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray, from_dlpack
 from tracegraph.callbacks import host_call, pure_callback
+from tracegraph.capabilities import DeviceFeatures, features
 from tracegraph.control import cond, fori_loop, map, scan, switch, while_loop
 from tracegraph.custom import capture, elementwise, kernel, reduction
 from tracegraph.inspection.show import show
@@ -44,6 +45,7 @@ from tracegraph.memory import memory_stats, reset
 from tracegraph.modes import check_indices, deterministic
 from tracegraph.numpy import methods as _methods  # noqa: F401 - what operators call
 from tracegraph.numpy.windows import dynamic_slice, dynamic_update_slice
+from tracegraph.raw_memory import owned
 from tracegraph.staging.jit import jit, make_program
 from tracegraph.streams import Stream, stream
 from tracegraph.transforms.checkpoint import checkpoint
@@ -60,6 +62,7 @@ from tracegraph.version import __version__
 __all__ = [
     "Array",
     "ArrayType",
+    "DeviceFeatures",
     "Stream",
     "__version__",
     "asarray",
@@ -77,6 +80,7 @@ __all__ = [
     "dynamic_update_slice",
     "elementwise",
     "errors",
+    "features",
     "fori_loop",
     "from_dlpack",
     "grad",
@@ -95,6 +99,7 @@ __all__ = [
     "memory",
     "memory_stats",
     "numpy",
+    "owned",
     "pure_callback",
     "random",
     "reduction",

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lowering.plan.plan import Plan
 from lowering.plan.target import ContractionPolicy, Costs, LapackPolicy, PersistentCosts, Target
+from tracegraph.ir.types import ArrayType
+from tracegraph.staging.device_features import DeviceFeatures
 
 if TYPE_CHECKING:
     from lowering.cuda.calls.executable import CudaExecutable
     from lowering.cuda.device import OpenDevice
+    from lowering.cuda.memory.owned_buffer import OwnedBuffer
     from lowering.cuda.streams.owned_stream import OwnedStream
 
 TARGET = Target(
@@ -131,6 +134,28 @@ class CudaBackend:
     def memory_stats(self) -> dict[str, int]:
         """Bytes on the GPU by what holds them, as `tracegraph.memory_stats` has it."""
         return self._device().memory_stats()
+
+    def features(self) -> DeviceFeatures:
+        """As `tracegraph.features`.
+
+        Raises:
+            RuntimeError: the GPU cannot be used.
+        """
+        from lowering.cuda.graph.device_report import device_features
+
+        return device_features(self._device())
+
+    def owned(self, address: int, type_: ArrayType, owner: Any, stream: int | None) -> OwnedBuffer:
+        """As `Backend.owned`.
+
+        Raises:
+            RuntimeError: the GPU cannot be used.
+            RawMemoryError: the GPU cannot access the memory.
+            ValueError: the stream belongs to another device.
+        """
+        from lowering.cuda.memory.owned_buffer import OwnedBuffer
+
+        return OwnedBuffer(address, type_, owner, self._device(), stream)
 
     def create_stream(self) -> OwnedStream:
         """A new stream of the GPU.

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import platform
 from math import inf
 from random import Random
+from typing import Any
+
+import numpy as np
 
 from lowering.host.executable import HostExecutable
+from lowering.host.owned_memory import host_memory
 from lowering.host.result_pool import RESULTS
 from lowering.plan.plan import Plan
 from lowering.plan.target import Costs, FusionPolicy, Target
 from tracegraph.algorithms import ALGORITHMS
+from tracegraph.ir.types import ArrayType
+from tracegraph.staging.device_features import DeviceFeatures
 from tracegraph.weak_set import ConcurrentWeakSet
 
 TARGET = Target(
@@ -77,6 +84,16 @@ class HostBackend:
             "arenas": sum(sum(e.pieces().values()) for e in present),
             "constants": sum(e.memory()["constants"] for e in present),
         }
+
+    def features(self) -> DeviceFeatures:
+        """As `tracegraph.features`: there are no graphs."""
+        return DeviceFeatures(device=self.name, name=platform.machine() or "an unknown processor")
+
+    def owned(
+        self, address: int, type_: ArrayType, owner: Any, stream: int | None
+    ) -> np.ndarray[Any, Any]:
+        """As `Backend.owned`: an array whose memory keeps the owner."""
+        return host_memory(address, type_, owner)
 
     def create_stream(self) -> None:
         """None: a call is over when it returns."""

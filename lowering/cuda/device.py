@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
@@ -23,6 +23,7 @@ from lowering.cuda.streams.stream_state import StreamState
 from lowering.cuda.streams.stream_table import StreamTable
 from lowering.cuda.streams.timeline import Timeline
 from lowering.legalization.features import Feature
+from tracegraph.errors import DeviceLostError
 
 
 class OpenDevice:
@@ -49,6 +50,7 @@ class OpenDevice:
         self.compilers = usable_processors()
         self._kernels: dict[str, Any] = {}
         self._features: dict[Feature, bool] = {}
+        self._tried: dict[str, bool] = {}
 
     def standalone_kernel(self, source: str, name: str) -> Any:
         """A kernel outside of Plans, compiled at its first use."""
@@ -63,6 +65,18 @@ class OpenDevice:
             self.timeline.settle_loops()  # the probe waits in the driver
             self._features[feature] = supports(feature, self.driver, self.compile)
         return self._features[feature]
+
+    def tried(self, name: str, probe: Callable[[Driver, Callable[[str], Any]], bool]) -> bool:
+        """Whether a `probe`, which gets the driver and a compiler, succeeds; it runs once."""
+        if name not in self._tried:
+            self.timeline.settle_loops()  # the probe may wait in the driver
+            try:
+                self._tried[name] = probe(self.driver, self.compile)
+            except (MemoryError, DeviceLostError):
+                raise
+            except Exception:  # whatever the reason, it cannot be used
+                self._tried[name] = False
+        return self._tried[name]
 
     def memory_stats(self) -> dict[str, int]:
         """What `tracegraph.memory_stats` returns."""

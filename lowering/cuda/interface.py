@@ -8,7 +8,7 @@ of a condition, or a word of a value.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -198,7 +198,9 @@ class Driver(Protocol):
     """
 
     ordinal: int
+    name: str
     arch: str
+    cuda_version: tuple[int, int]
     multiprocessors: int
     stream: int
     capture_lock: CaptureLock
@@ -266,6 +268,9 @@ class Driver(Protocol):
     def create_stream(self) -> Any:
         """A new stream, an object with ``__cuda_stream__``, destroyed when it is collected."""
 
+    def locate(self, address: int) -> str | None:
+        """Where an address is: ``"cuda:0"``, ``"host"`` if it is pinned there, None if unknown."""
+
     def is_capturing(self, stream: int) -> bool:
         """Whether the stream with this handle is being captured; a capture stays as it is."""
 
@@ -322,7 +327,7 @@ class Driver(Protocol):
             MemoryError: there are not enough addresses. A lack of memory shows only at launch.
         """
 
-    def add_free(self, graph: Any, dependencies: Sequence[Any], memory: GraphMemory) -> None:
+    def add_free(self, graph: Any, dependencies: Sequence[Any], memory: GraphMemory) -> Any:
         """Add the node that frees it."""
 
     def add_host(
@@ -366,14 +371,43 @@ class Driver(Protocol):
     def release_tied(self, most: int = ...) -> None:
         """Release what gone graphs kept alive; looks at `most` graphs, round robin."""
 
+    def node_key(self, node: Any) -> Hashable:
+        """What tells a node from all others of its graph and the bodies in it."""
+
+    def node_keys(self, graph: Any) -> Collection[Hashable]:
+        """The keys of all nodes of a graph or a body, those of bodies inside not included."""
+
     def instantiate(self, graph: Any, *, hosts: bool = False) -> Any:
         """An executable of a tied graph, which it holds until it is closed.
 
         With `hosts`, the graph calls functions of the host: launches keep what it holds, too.
+
+        Raises:
+            RefusedGraphError: something about the graph does not do.
+        """
+
+    def instantiate_given(self, graph: Any) -> Any:
+        """An executable of a graph that was given away, which itself keeps alive what that does.
+
+        Raises:
+            RefusedGraphError: something about the graph does not do.
+        """
+
+    def update_whole(self, executable: Any, graph: Any) -> None:
+        """Give an executable all parameters, and what they keep alive, of a graph given away.
+
+        The executable is one of this driver, or an object whose `handle` is the driver's.
+
+        Raises:
+            RefusedGraphError: they differ in what cannot be updated; nothing was changed.
+            ClosedGraphError: it is closed.
         """
 
     def updater(self, executable: Any, kernel: Any) -> Callable[[], None]:
         """A function that updates a kernel node to its parameters at the time of the call."""
+
+    def upload(self, executable: Any) -> None:
+        """Bring it to the device, in stream order, as the first launch would."""
 
     def launcher(self, executable: Any) -> Callable[[], None]:
         """A function that launches on the stream, without waiting."""

@@ -6,6 +6,8 @@ calls of the driver.
 
     device        CudaDriver, one GPU
     graphs        edges, kernel parameters, captures
+    whole_graphs  instantiation and updates, whose refusals name the node
+    addresses     where memory is
     user_objects  owners that live as long as a graph, wherever it goes
     handles       memory, events, nodes, executables
     thread        the device made current in each thread

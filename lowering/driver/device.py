@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import ctypes
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
 from math import prod
 from typing import Any
@@ -35,6 +35,7 @@ from lowering.cuda.interface import (
     Library,
     ThreadState,
 )
+from lowering.driver.addresses import locate
 from lowering.driver.checks import SUCCESS, by_core, check, scarce
 from lowering.driver.graphs import (
     allow_shared_memory,
@@ -42,6 +43,7 @@ from lowering.driver.graphs import (
     depend,
     is_capturing,
     is_known,
+    nodes,
     parameter_cells,
     require_clusters,
     require_cooperation,
@@ -56,6 +58,7 @@ from lowering.driver.handles import (
 )
 from lowering.driver.thread import Thread
 from lowering.driver.user_objects import TiedGraph, UserObjects
+from lowering.driver.whole_graphs import instantiated, update_whole
 from lowering.plan.conditional_nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
 from tracegraph.ir.types import row_major_strides
@@ -73,7 +76,10 @@ class CudaDriver:
         self.ordinal = ordinal
         self._device = Device(ordinal)
         self.thread: ThreadState = Thread(ordinal)
+        self.name = str(self._device.name)
         self.arch = f"sm_{self._device.arch}"
+        version = int(check("cuDriverGetVersion", driver.cuDriverGetVersion()))
+        self.cuda_version = (version // 1000, version % 1000 // 10)
         self.multiprocessors = int(self._device.properties.multiprocessor_count)
         self._context = check("cuCtxGetCurrent", driver.cuCtxGetCurrent())
         self._handle = check("cuDeviceGet", driver.cuDeviceGet(ordinal))
@@ -222,6 +228,10 @@ class CudaDriver:
         """Wait for the launch stream."""
         by_core(self._stream.sync)
 
+    def locate(self, address: int) -> str | None:
+        """As the driver knows it."""
+        return locate(address)
+
     def is_capturing(self, stream: int) -> bool:
         """By the driver's call, which is allowed in captures of any mode."""
         return is_capturing(driver.CUstream(stream))
@@ -338,9 +348,9 @@ class CudaDriver:
 
     def add_free(
         self, graph: GraphDefinition, dependencies: Sequence[Any], memory: GraphMemory
-    ) -> None:
+    ) -> Any:
         """Add a node that frees it."""
-        check(
+        return check(
             "cuGraphAddMemFreeNode",
             driver.cuGraphAddMemFreeNode(
                 graph.handle, list(dependencies), len(dependencies), memory.pointer
@@ -420,8 +430,25 @@ class CudaDriver:
         """
         # Executables made by cuda.core were measured to take a microsecond more to launch.
         with nullcontext(graph.definition.handle) if hosts else graph.untied() as source:
-            handle = check("cuGraphInstantiate", driver.cuGraphInstantiate(source, 0))
-            return CudaExecutableGraph(handle, graph)
+            return CudaExecutableGraph(instantiated(source), graph)
+
+    def instantiate_given(self, graph: GraphDefinition) -> CudaExecutableGraph:
+        """Instantiate; the result has a reference to the user object."""
+        return CudaExecutableGraph(instantiated(graph.handle), None)
+
+    def update_whole(self, executable: Any, graph: GraphDefinition) -> None:
+        """By the driver's call, which hands the references to user objects over, too."""
+        if isinstance(executable, CudaExecutableGraph):
+            executable.require_open()
+        update_whole(int(executable.handle), int(graph.handle))
+
+    def node_key(self, node: Any) -> int:
+        """Its address."""
+        return int(node)
+
+    def node_keys(self, graph: GraphDefinition) -> Collection[int]:
+        """Their addresses."""
+        return nodes(graph)
 
     def updater(self, executable: CudaExecutableGraph, kernel: KernelNode) -> Callable[[], None]:
         """The driver's call with its arguments, for nodes in bodies too; it keeps their values."""
@@ -434,6 +461,11 @@ class CudaDriver:
                 check("cuGraphExecKernelNodeSetParams", result)
 
         return run
+
+    def upload(self, executable: CudaExecutableGraph) -> None:
+        """By the driver's call."""
+        executable.require_open()
+        check("cuGraphUpload", driver.cuGraphUpload(executable.handle, self._stream_handle))
 
     def launcher(self, executable: CudaExecutableGraph) -> Callable[[], None]:
         """The driver's call with its arguments; it refuses the handle of a closed executable."""

@@ -90,7 +90,7 @@ def captured(
     graph: GraphDefinition, dependencies: Sequence[Any], issue: Callable[[], None], stream: Any
 ) -> tuple[tuple[Any, ...], tuple[str, ...]]:
     """Capture what `issue` does on a stream: the last nodes, and the kinds of all."""
-    before = _nodes(graph)
+    before = nodes(graph)
     if is_capturing(stream):
         raise NestedCaptureError
     try:
@@ -113,7 +113,7 @@ def captured(
             driver.cuStreamEndCapture(stream)
         raise
     check("cuStreamEndCapture", driver.cuStreamEndCapture(stream))
-    added = [node for address, node in _nodes(graph).items() if address not in before]
+    added = [node for address, node in nodes(graph).items() if address not in before]
     return tails, tuple(_kind(node) for node in added)
 
 
@@ -126,7 +126,7 @@ def is_capturing(stream: Any) -> bool:
     return bool(status != driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE)
 
 
-def _nodes(graph: GraphDefinition) -> dict[int, Any]:
+def nodes(graph: GraphDefinition) -> dict[int, Any]:
     """The nodes of a graph by address."""
     _, count = check("cuGraphGetNodes", driver.cuGraphGetNodes(graph.handle))
     if not count:

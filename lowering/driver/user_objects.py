@@ -17,7 +17,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -91,7 +91,7 @@ class UserObjects:
     def __init__(self, activate: Callable[[], object] = lambda: None) -> None:
         _libc()  # raises where there is none
         self._activate = activate
-        self._watched = False  # whether a thread looks
+        self._watching = _thread.allocate_lock()  # held by the thread that looks
         self._owners: dict[int, Any] = {}
         self._left: deque[int] = deque()  # of graphs that Python has dropped, round robin
         self._unused: list[int] = []
@@ -119,22 +119,25 @@ class UserObjects:
         held.clear()
         driver.cuUserObjectRelease(user_object, 1)
         self._look(semaphore)
-        if self._left and not self._watched:
-            self._watched = True
-            # Not by `threading`, which takes locks: a garbage collection may have called this.
-            with suppress(RuntimeError):  # no thread starts any more when the process ends
+        if self._left and self._watching.acquire(blocking=False):
+            # Not by `threading`, which waits for locks: a garbage collection may have called this.
+            try:
                 _thread.start_new_thread(self._watch, ())
+            except RuntimeError:  # no thread starts any more when the process ends
+                self._watching.release()
 
     def _watch(self) -> None:
         """Look at the graphs that were given away, until none is left."""
         self._activate()
-        while self._watched:
+        while True:
             time.sleep(LOOK_SECONDS)
             self.release()
-            if not self._left:
-                self._watched = False
-                # One that was left between the two lines found a thread and started none.
-                self._watched = bool(self._left)
+            if self._left:
+                continue
+            self._watching.release()
+            # One that was left just before found a thread and started none.
+            if not self._left or not self._watching.acquire(blocking=False):
+                return
 
     def release(self, most: int = sys.maxsize) -> None:
         """Release the owners of graphs that are gone. Any thread may call it, at any point.

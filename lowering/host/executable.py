@@ -26,7 +26,7 @@ from lowering.plan.buffer import Buffer, overlap
 from lowering.plan.explain import bytes_held
 from lowering.plan.owners import SlotReport
 from lowering.plan.plan import Plan
-from tracegraph.errors import ExportError
+from tracegraph.errors import ClosedError, ExportError
 from tracegraph.ir.types import ArrayType
 from tracegraph.locks import held_if_free
 from tracegraph.staging.donated import Donated
@@ -81,6 +81,15 @@ class HostExecutable:
             Exception: what the program's checks raise.
         """
         return self.launch(self._checked(arguments), donated)
+
+    def upload(self) -> None:
+        """As `Executable.upload`: there is nothing to do.
+
+        Raises:
+            ClosedError: it is closed.
+        """
+        if self.closed:
+            raise ClosedError(self.plan.name)
 
     def export_graph(self, arguments: Sequence[Any]) -> ExportedGraph:
         """Raise ExportError: there is no graph."""

@@ -19,6 +19,7 @@ from lowering.legalization.features import Feature, Features
 from lowering.legalization.pointer_table import bound_in_bodies, with_pointer_table
 from lowering.legalization.staging import bound_by_custom_kernels, with_staging
 from lowering.plan.conditional_nodes import ConditionalNode
+from lowering.plan.fallback import Fallback
 from lowering.plan.nodes import Graph, Node, launched
 from lowering.plan.plan import Plan
 from tracegraph.ir.record import replace
@@ -37,22 +38,43 @@ def needed_features(plan: Plan) -> tuple[Feature, ...]:
 
 
 def legalize(plan: Plan, features: Features) -> Plan:
-    """The Plan for a device that has these features."""
+    """The Plan for a device that has these features; its `fallbacks` say what was replaced."""
     if not features.conditional_nodes:
         plan = _kept(plan, "the host drives the loops")
+        plan = _noted(plan, "the host drives {}", "no conditional nodes here")
         return _explained(plan, "no conditional nodes here", host_driven=True)
     if not features.memory_nodes:
         plan = _kept(plan, "no memory nodes here")
     if not features.body_updates and bound_in_bodies(plan):
+        why = "no updates in bodies here"
         staged = bound_by_custom_kernels(plan)
-        plan = with_staging(plan, staged) if staged else plan
-        plan = _explained(with_pointer_table(plan), "pointer table: no updates in bodies here")
+        if staged:
+            plan = with_staging(plan, staged)
+            plan = _noted(plan, f"each launch copies {plan.staged_bytes:,} B for {{}}", why)
+        elif not plan.indirect:
+            plan = _noted(plan, "kernels of {} read addresses from a table", why)
+        plan = _explained(with_pointer_table(plan), f"pointer table: {why}")
     return plan
 
 
 def _kept(plan: Plan, why: str) -> Plan:
     """The Plan with scratch kept between launches, and why, if each launch was to allocate it."""
-    return replace(plan, per_launch=False, kept_because=why) if plan.per_launch else plan
+    if not plan.per_launch:
+        return plan
+    fallback = Fallback("scratch is kept between launches", why)
+    fallbacks = (*plan.fallbacks, fallback)
+    return replace(plan, per_launch=False, kept_because=why, fallbacks=fallbacks)
+
+
+def _noted(plan: Plan, what: str, why: str) -> Plan:
+    """The Plan with a fallback for each outermost loop or branch, which `what` has a place for."""
+    nodes = [node for node in plan.graph.nodes if isinstance(node, ConditionalNode)]
+    names = [node.kind if node.construct is None else node.construct.name for node in nodes]
+    found = [
+        Fallback(what.format(name), why, node.sources)
+        for name, node in zip(names, nodes, strict=True)
+    ]
+    return replace(plan, fallbacks=(*plan.fallbacks, *found))
 
 
 def _explained(plan: Plan, why: str, host_driven: bool = False) -> Plan:

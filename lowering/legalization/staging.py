@@ -53,7 +53,14 @@ def with_staging(plan: Plan, buffers: Iterable[Buffer]) -> Plan:
             if copy.source_buffer in used
         }
     graph = Graph((*before, *nodes, *behind), frozenset(edges))
-    return replace(plan, graph=graph, offsets=offsets, arena_bytes=round_up(size, ALIGNMENT))
+    copied = (*(copy.source_buffer for copy in before), *(copy.target for copy in behind))
+    return replace(
+        plan,
+        graph=graph,
+        offsets=offsets,
+        arena_bytes=round_up(size, ALIGNMENT),
+        staged=(*plan.staged, *copied),
+    )
 
 
 def _renamed(node: Node, names: Mapping[Buffer, Buffer]) -> Node:

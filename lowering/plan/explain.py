@@ -36,7 +36,8 @@ def explain(plan: Plan) -> str:
 
     Steps that depend on data are `?`. The nodes of each body are counted at all levels; for a loop
     or branch that is inlined, the nodes that it became. Indentation shows nesting. Lines about
-    donated arguments, and about scratch that each launch was to allocate, follow.
+    donated arguments, about scratch that each launch was to allocate, and about arguments that each
+    launch copies, follow.
     """
     rows = [_COLUMNS, *_rows(_placed(plan.graph), 0)]
     nodes = tuple(launched(plan.graph))
@@ -44,7 +45,17 @@ def explain(plan: Plan) -> str:
     title = f"{plan.name}: {len(nodes)} nodes, {conditional} of them conditional"
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-    return "\n".join((title, *(lines if len(rows) > 1 else ()), *_donations(plan), *_scratch(plan)))
+    table = lines if len(rows) > 1 else ()
+    return "\n".join((title, *table, *_donations(plan), *_scratch(plan), *_staging(plan)))
+
+
+def schedules(plan: Plan) -> tuple[tuple[str, str, str], ...]:
+    """The user's line, the construct and the schedule of every loop and branch, outer ones first.
+
+    They are those of `explain`.
+    """
+    rows = _rows(_placed(plan.graph), 0)
+    return tuple([(lines, name.strip(), schedule) for lines, name, _, schedule, *_ in rows])
 
 
 def _donations(plan: Plan) -> Iterator[str]:
@@ -62,6 +73,15 @@ def _scratch(plan: Plan) -> Iterator[str]:
         yield "scratch: allocated and freed by each launch"
     elif plan.kept_because:
         yield f"scratch: kept between launches: {plan.kept_because}"
+
+
+def _staging(plan: Plan) -> Iterator[str]:
+    for buffer in plan.staged:
+        way = "to scratch" if buffer.space == "input" else "from scratch"
+        yield (
+            f"staged {buffer} {buffer.type}: each launch copies {buffer.type.nbytes:,} B {way}, "
+            "as its address moves and a node takes a fixed one"
+        )
 
 
 _Placed = tuple[Node, Path]

@@ -1,15 +1,18 @@
-"""SlotTable: the owners of everything that the nodes of a graph point to.
+"""SlotTable: the owners of everything that the nodes of a graph point to, and their memory by name.
 
 The driver copies argument values into a node and keeps no operand alive. A table holds the owners,
 and lists those that each node needs. The graph keeps the table alive by a user object, and its
 executables keep the graph. When the last of them goes, the objects in the table are released:
 memory in stream order, after launches.
+
+Each piece of memory is named once, where it is allocated. What a node keeps alive is found by the
+addresses that it holds: so a report cannot say anything else than what the graph points to.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lowering.errors import FrozenSlotsError, UnownedAddressError
@@ -46,7 +49,8 @@ class NodeSlots:
 class SlotReport:
     """What every node of an executable keeps alive; it holds none of it, and prints as a table.
 
-    `nbytes` counts every piece of memory once.
+    `memory` are the named pieces of memory, whether or not a node holds an address in them, and
+    `nbytes` the bytes of all allocations that they are part of, with what is between them.
 
     >>> copy = NodeSlots("kernel", "copy", "model.py:7", (Slot("arena", 4096), Slot("module", 800)))
     >>> print(SlotReport("step", (copy,), 4896))
@@ -58,6 +62,7 @@ class SlotReport:
     name: str
     nodes: tuple[NodeSlots, ...]
     nbytes: int
+    memory: tuple[Slot, ...] = ()
 
     def __str__(self) -> str:
         count = "1 node" if len(self.nodes) == 1 else f"{len(self.nodes)} nodes"
@@ -74,7 +79,8 @@ class SlotReport:
 class SlotTable:
     """Owners and nodes, added while the graph is built, and frozen before it is instantiated.
 
-    An owner with a `pointer` is an allocation. Every address in a node must be inside one.
+    An owner with a `pointer` is an allocation. Every address in a node must be inside one, or in
+    memory that the graph itself allocates.
 
     >>> table = SlotTable()
     >>> table.retain("arena", None)
@@ -83,11 +89,12 @@ class SlotTable:
     1
     """
 
-    __slots__ = ("__weakref__", "_frozen", "_granted", "_nodes", "_owners")
+    __slots__ = ("__weakref__", "_frozen", "_granted", "_named", "_nodes", "_owners")
 
     def __init__(self) -> None:
         self._owners: tuple[Any, ...] = ()
         self._granted: tuple[Any, ...] = ()
+        self._named: list[tuple[int, Slot]] = []  # pieces of memory by address
         self._nodes: list[NodeSlots] = []
         self._frozen = False
 
@@ -103,6 +110,20 @@ class SlotTable:
             if owner is not None and owner not in self:
                 self._owners += (owner,)
 
+    def name(self, what: str, pointer: int, nbytes: int) -> None:
+        """Name a piece of an owner's memory; of two that overlap, the first has the addresses.
+
+        Raises:
+            FrozenSlotsError: the table is frozen.
+            UnownedAddressError: it is not inside the memory of one owner.
+        """
+        if self._frozen:
+            raise FrozenSlotsError
+        ends = (pointer, pointer + max(nbytes, 1) - 1)
+        if not any(all(_covers(owner, end) for end in ends) for owner in self._owners):
+            raise UnownedAddressError(what, pointer)
+        self._named.append((pointer, Slot(what, nbytes)))
+
     def grant(self, memory: Any) -> None:
         """Allow addresses in memory that the graph itself allocates, which needs no owner.
 
@@ -116,16 +137,29 @@ class SlotTable:
     def attach(self, node: NodeSlots, addresses: Iterable[int] = ()) -> None:
         """Enter a node that is being added, with the addresses that it holds.
 
+        Its slots are those given, which are no memory, and the named pieces that it points to.
+
         Raises:
             FrozenSlotsError: the table is frozen.
             UnownedAddressError: one of the addresses is in no owner's memory, nor granted.
         """
         if self._frozen:
             raise FrozenSlotsError
+        found = dict.fromkeys(node.slots)
         for address in addresses:
             if not any(_covers(m, address) for m in (*self._owners, *self._granted)):
                 raise UnownedAddressError(str(node), address)
-        self._nodes.append(node)
+            slot = self._at(address)
+            if slot is not None:
+                found[slot] = None
+        self._nodes.append(replace(node, slots=tuple(found)))
+
+    def _at(self, address: int) -> Slot | None:
+        """The named piece that an address is in."""
+        for pointer, slot in self._named:
+            if pointer <= address < pointer + slot.nbytes:
+                return slot
+        return None
 
     def freeze(self) -> None:
         """Allow no further owners and nodes."""
@@ -139,11 +173,12 @@ class SlotTable:
     @property
     def nbytes(self) -> int:
         """The memory of all owners."""
-        return sum(map(_size, self._owners))
+        return sum(map(size_of, self._owners))
 
     def report(self, name: str) -> SlotReport:
         """What the nodes keep alive, without keeping it alive."""
-        return SlotReport(name, tuple(self._nodes), self.nbytes)
+        memory = tuple([slot for _, slot in self._named])
+        return SlotReport(name, tuple(self._nodes), self.nbytes, memory)
 
     def __len__(self) -> int:
         return len(self._owners)
@@ -152,7 +187,7 @@ class SlotTable:
         return any(owner is held for held in self._owners)
 
 
-def _size(owner: Any) -> int:
+def size_of(owner: Any) -> int:
     """The bytes of an allocation in device or pinned host memory; 0 for other objects."""
     if not hasattr(owner, "pointer"):
         return 0
@@ -162,4 +197,4 @@ def _size(owner: Any) -> int:
 def _covers(owner: Any, address: int) -> bool:
     """Whether an address is in an allocation; one of 0 bytes has its first address."""
     pointer = getattr(owner, "pointer", None)
-    return pointer is not None and pointer <= address < pointer + max(_size(owner), 1)
+    return pointer is not None and pointer <= address < pointer + max(size_of(owner), 1)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from lowering.plan.buffer import Buffer
+from lowering.plan.fallback import Fallback
 from lowering.plan.nodes import Graph, walk
 from tracegraph.inspection.diagram import Diagram
 from tracegraph.inspection.drawable import Drawable
@@ -45,6 +46,9 @@ class Plan(Drawable):
 
     With `per_launch`, each launch allocates the arena and frees it at its end. If that was asked
     for and is not done, `kept_because` says why.
+
+    `staged` are the inputs and outputs that each launch copies, as they move and nodes that access
+    them take fixed addresses. `fallbacks` are what legalization has replaced.
     """
 
     name: str
@@ -63,11 +67,18 @@ class Plan(Drawable):
     indirect: tuple[Buffer, ...] = ()
     per_launch: bool = False
     kept_because: str = ""
+    staged: tuple[Buffer, ...] = ()
+    fallbacks: tuple[Fallback, ...] = ()
 
     @property
     def aliases(self) -> Mapping[int, int]:
         """The numbers of outputs that are written over an input, and of the inputs."""
         return {i: b.number for i, b in enumerate(self.outputs) if b.space == "input"}
+
+    @property
+    def staged_bytes(self) -> int:
+        """The bytes that each launch copies for that."""
+        return sum(buffer.type.nbytes for buffer in self.staged)
 
     @property
     def in_types(self) -> tuple[ArrayType, ...]:

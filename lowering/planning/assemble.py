@@ -51,6 +51,7 @@ def assemble(draft: Draft, *, per_launch: bool) -> Plan:
         callbacks=tuple(context.callbacks),
         donations=draft.donations,
         per_launch=per_launch,
+        staged=tuple(context.staged),
     )
 
 

@@ -114,7 +114,12 @@ class RecordedExecutable:
     values: dict[RecordedNode, tuple[int, ...]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.values = {node: node.added for node in self.graph.walk()}
+        self.become(self.graph)
+
+    def become(self, graph: RecordedGraph) -> None:
+        """Take over the values of a graph, and what it keeps alive."""
+        self.graph = graph
+        self.values = {node: node.added for node in graph.walk()}
 
     @property
     def slots(self) -> SlotTable | None:

@@ -26,7 +26,7 @@ from lowering.cuda.interface import (
     Library,
     ThreadState,
 )
-from lowering.errors import ClosedGraphError, NestedCaptureError
+from lowering.errors import ClosedGraphError, NestedCaptureError, RefusedGraphError
 from lowering.legalization.features import Feature
 from lowering.plan.conditional_nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
@@ -72,7 +72,9 @@ class RecordingDriver:
         memory: int = 1 << 40,
     ) -> None:
         self.ordinal = 0
+        self.name = "recording driver"
         self.arch = "sm_90"
+        self.cuda_version = (13, 0)
         self.multiprocessors = 132
         self.stream = 1
         self.owner: Any = None
@@ -207,6 +209,15 @@ class RecordingDriver:
         before = tuple(event for event in self._waits if not event())
         return RecordedEvent(position, self, self.busy, before)
 
+    def locate(self, address: int) -> str | None:
+        """In which of the memory that is alive."""
+        for memory in self.live_memory:
+            on_device = isinstance(memory, RecordedMemory)
+            nbytes = memory.nbytes if isinstance(memory, RecordedMemory) else memory.bytes.nbytes
+            if memory.pointer <= address < memory.pointer + nbytes:
+                return f"cuda:{self.ordinal}" if on_device else "host"
+        return None
+
     def is_capturing(self, stream: int) -> bool:
         """Whether the stream is among `captured_streams`."""
         return stream in self.captured_streams
@@ -303,11 +314,13 @@ class RecordingDriver:
         graph: RecordedGraph,
         dependencies: Sequence[RecordedNode],
         memory: GraphMemory,
-    ) -> None:
+    ) -> RecordedNode:
         """A node behind the last ones."""
         self._log("add_free", memory.nbytes)
-        graph.nodes.append(RecordedNode("memory", f"free {memory.nbytes}", tuple(dependencies)))
+        node = RecordedNode("memory", f"free {memory.nbytes}", tuple(dependencies))
+        graph.nodes.append(node)
         graph.allocated += memory.nbytes
+        return node
 
     def add_host(
         self,
@@ -386,6 +399,32 @@ class RecordingDriver:
         self.live_executables.add(executable)
         return executable
 
+    def instantiate_given(self, graph: RecordedGraph) -> RecordedExecutable:
+        """The same: the graph holds what it keeps alive."""
+        return self.instantiate(graph)
+
+    def update_whole(self, executable: RecordedExecutable, graph: RecordedGraph) -> None:
+        """Logged; the executable becomes one of the graph, if that has the same nodes."""
+        if executable.closed:
+            raise ClosedGraphError
+        self._log("update_whole")
+        if len(executable.graph.nodes) != len(graph.nodes):
+            raise RefusedGraphError("the graphs have other nodes or edges")
+        for old, new in zip(executable.graph.walk(), graph.walk(), strict=False):
+            if old.kind != new.kind:
+                raise RefusedGraphError("the node was of another type", new)
+            if len(old.dependencies) != len(new.dependencies):
+                raise RefusedGraphError("the graphs have other nodes or edges", new)
+        executable.become(graph)
+
+    def node_key(self, node: RecordedNode) -> RecordedNode:
+        """The node itself."""
+        return node
+
+    def node_keys(self, graph: RecordedGraph) -> list[RecordedNode]:
+        """The nodes themselves."""
+        return list(graph.nodes)
+
     def tie(self, graph: RecordedGraph, slots: SlotTable) -> RecordedGraph:
         """Logged; the graph, which executables hold, holds the slots."""
         self._log("tie")
@@ -406,6 +445,12 @@ class RecordingDriver:
         kernel.read_shared()
         self._log("update_kernel", kernel.name, *kernel.values)
         executable.values[kernel] = tuple(kernel.values)
+
+    def upload(self, executable: RecordedExecutable) -> None:
+        """Logged."""
+        if executable.closed:
+            raise ClosedGraphError
+        self._log("upload")
 
     def launcher(self, executable: RecordedExecutable) -> Callable[[], None]:
         """A function that logs the launch."""

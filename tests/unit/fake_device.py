@@ -92,6 +92,9 @@ class FakeExecutable:
     def pieces(self) -> Mapping[Hashable, int]:
         return {id(self): 1000}
 
+    def upload(self) -> None:
+        """There is nothing to do."""
+
     def close(self) -> None:
         self.closed = True
 
@@ -147,6 +150,9 @@ class FakeCompiler:
     def memory(self, plan: Program) -> dict[str, int]:
         outputs = sum(t.nbytes for t in plan.out_types)
         return {"arguments": 0, "outputs": outputs, "scratch": 0, "constants": 0}
+
+    def schedules(self, plan: Program) -> tuple[tuple[str, str, str], ...]:
+        return ()
 
     def explain(self, plan: Program) -> str:
         return plan.name

@@ -78,9 +78,12 @@ TRACEGRAPH: Table = {
     },
     "streams": {"staging", "devices"},
     "memory": {"staging", "devices"},
+    "capabilities": {"staging", "devices"},
+    "raw_memory": {"staging", "arrays", "ir", "errors", "devices"},
     "tracegraph": {
-        *("arrays", "callbacks", "control", "custom", "debug", "errors", "ir", "limits", "linalg"),
-        *("memory", "numpy", "random", "inspection", "sparse", "special", "staging", "streams"),
+        *("arrays", "callbacks", "capabilities", "control", "custom", "debug", "errors", "ir"),
+        *("limits", "linalg", "memory", "raw_memory", "numpy", "random", "inspection", "sparse"),
+        *("special", "staging", "streams"),
         *("transforms", "tree", "version", "modes"),
     },
     "testing": {

@@ -74,6 +74,10 @@ class ArgumentTypesError(TypeError):
         )
 
 
+class RawMemoryError(ValueError):
+    """An address given to `tracegraph.owned` cannot be that of such an array."""
+
+
 class DonatedArrayError(RuntimeError):
     """An array was used after it had been donated, or donated and passed as another argument."""
 

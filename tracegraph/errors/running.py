@@ -56,6 +56,17 @@ def iteration_limit_text(body: Callable[..., Any], limit: int) -> str:
     )
 
 
+class FallbackWarning(RuntimeWarning):
+    """A function runs another way than planned: the device, or the user, rules the first out."""
+
+    def __init__(self, function: str, device: str, fallbacks: Sequence[str]) -> None:
+        self.fallbacks = tuple(fallbacks)
+        super().__init__(
+            f"{function} runs on {device} with fallbacks: {'; '.join(fallbacks)}. "
+            f"tracegraph.features({device!r}) says what the device lacks"
+        )
+
+
 class TimeLimitError(RuntimeError):
     """A program was stopped because the time of a `time_limit` was up."""
 
@@ -107,6 +118,26 @@ class ExportError(RuntimeError):
 
     def __init__(self, name: str, why: str) -> None:
         super().__init__(f"{name!r} cannot be exported as a CUDA graph: {why}")
+
+
+class InstantiationError(RuntimeError):
+    """The driver refused to make an executable of a graph."""
+
+    def __init__(self, name: str, node: str, reason: str) -> None:
+        super().__init__(
+            f"the graph of {name!r} could not be instantiated{f' at {node}' if node else ''}: "
+            f"{reason}"
+        )
+
+
+class NotInstantiatedError(RuntimeError):
+    """An exported graph was to be updated, and has no executable."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"the exported graph of {name!r} has no open executable that instantiate() has made; "
+            "call that first, or pass the executable that other code has made"
+        )
 
 
 class StreamCaptureError(RuntimeError):

@@ -6,8 +6,8 @@ call. An executable in use is never closed.
 
 from __future__ import annotations
 
-import itertools
 import threading
+import time
 from collections import Counter
 from collections.abc import Container, Hashable, Iterable, Mapping
 from typing import Any
@@ -15,8 +15,8 @@ from typing import Any
 from tracegraph.staging.stages import Compiled, Lowered
 from tracegraph.weak_set import ConcurrentWeakSet
 
-ticks = itertools.count()
-"""A clock that each use of an executable advances by one."""
+clock = time.perf_counter
+"""The clock by which uses of executables are ordered, in seconds."""
 
 COUNTS = ("launches", "updates", "bytes_copied")
 
@@ -24,7 +24,7 @@ COUNTS = ("launches", "updates", "bytes_copied")
 class CachedExecutable:
     """An executable of a jitted function. `compiled` is None while it is evicted.
 
-    `used` is the tick of its last use.
+    `used` is the time of its last use, by `clock`.
     """
 
     __slots__ = ("__weakref__", "_past", "compiled", "evictions", "lowered", "used")
@@ -32,7 +32,7 @@ class CachedExecutable:
     def __init__(self, compiled: Compiled) -> None:
         self.lowered: Lowered = compiled.lowered
         self.compiled: Compiled | None = compiled
-        self.used = next(ticks)
+        self.used = clock()
         self.evictions = 0
         self._past: Counter[str] = Counter()
 

@@ -18,7 +18,7 @@ from tracegraph.errors import ClosedError, OutOfMemoryError
 from tracegraph.generated import define
 from tracegraph.ir.argument_ranges import INT64
 from tracegraph.staging.argument_layout import Container, Keys, Unpacking, layout_of
-from tracegraph.staging.executable_cache import CachedExecutable, ticks
+from tracegraph.staging.executable_cache import CachedExecutable, clock
 from tracegraph.staging.results import Form
 from tracegraph.staging.signature import DirectKey, direct_call
 from tracegraph.staging.stages import Compiled
@@ -96,7 +96,7 @@ def _long_call(
         if kwargs or found is None or found[0] != key or compiled is None:
             return MISS
         compiled.require_ranges(found[1])
-        cached.used = next(ticks)
+        cached.used = clock()
         try:
             return compiled.run_leaves(args, found[1])
         except (ClosedError, OutOfMemoryError) as error:
@@ -152,7 +152,7 @@ def factory(keys, key, cached, recover, kinds, unflatten):
         compiled = cached.compiled
         if compiled is None:
             return MISS
-        cached.used = next(ticks)
+        cached.used = clock()
         try:
             {run}
         except (ClosedError, OutOfMemoryError) as error:
@@ -166,6 +166,6 @@ def factory(keys, key, cached, recover, kinds, unflatten):
         "MISS": MISS,
         "ClosedError": ClosedError,
         "OutOfMemoryError": OutOfMemoryError,
-        "ticks": ticks,
+        "clock": clock,
     }
     return define(text, "factory", "calls of a jitted function", scope)

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
+from tracegraph.errors import RawMemoryError
 from tracegraph.ir.program import Program
+from tracegraph.ir.types import ArrayType
+from tracegraph.staging.device_features import DeviceFeatures
 from tracegraph.staging.donated import Donated
 from tracegraph.staging.exported import ExportedGraph
 from tracegraph.staging.scratch import Scratch
@@ -53,6 +56,14 @@ class Executable(Protocol):
         Each has the class, dtype, shape and device of the argument then.
         """
 
+    def upload(self) -> None:
+        """Do now what the first launch would do on the current stream, and run nothing.
+
+        Raises:
+            ClosedError: it is closed.
+            StreamCaptureError: other code captures the stream.
+        """
+
     def export_graph(self, arguments: Sequence[Any]) -> ExportedGraph:
         """A graph with these arguments for others to launch, and its flat results.
 
@@ -89,7 +100,7 @@ class Executable(Protocol):
 
 
 class Backend(Protocol):
-    """Compiles Plans for one device. The last three methods do nothing where they are inherited."""
+    """Compiles Plans for one device. The last five methods do nothing where they are inherited."""
 
     @property
     def name(self) -> str:
@@ -104,6 +115,22 @@ class Backend(Protocol):
 
     def memory_stats(self) -> Mapping[str, int]:
         """Bytes by what holds them, as `tracegraph.memory_stats` returns them."""
+
+    def features(self) -> DeviceFeatures:
+        """What `tracegraph.features` returns for the device: no CUDA graphs."""
+        return DeviceFeatures(device=self.name, name=self.name)
+
+    def owned(self, address: int, type_: ArrayType, owner: Any, stream: int | None) -> Any:
+        """An ndarray or a `DeviceBuffer` of memory at an address, which keeps its owner.
+
+        `stream` is the handle of the stream that writes it, if uses have to wait for one. Nothing
+        may write to it.
+
+        Raises:
+            RawMemoryError: the device cannot access the memory.
+            ValueError: the stream belongs to another device.
+        """
+        raise RawMemoryError(f"arrays of raw memory cannot be on {self.name!r}")
 
     def create_stream(self) -> DeviceStream | None:
         """A new stream of the device; None if calls are over when they return."""
@@ -149,6 +176,9 @@ class Compiler(Protocol):
 
     def explain(self, plan: Any) -> str:
         """A table of every loop and branch."""
+
+    def schedules(self, plan: Any) -> Sequence[tuple[str, str, str]]:
+        """The user's line, the construct and the schedule of every loop and branch."""
 
     def dot(self, plan: Any) -> str:
         """The graph in Graphviz's language."""

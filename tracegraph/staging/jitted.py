@@ -18,9 +18,10 @@ from tracegraph.errors import ClosedError, OutOfMemoryError
 from tracegraph.errors.tracebacks import entry_point, hide_frames
 from tracegraph.modes import PLAIN, Modes, current_modes, process
 from tracegraph.staging.compiler import compiler, default_device
-from tracegraph.staging.executable_cache import COUNTS, CachedExecutable, ticks
+from tracegraph.staging.executable_cache import COUNTS, CachedExecutable, clock
 from tracegraph.staging.fast_call import MISS, MOST_NESTED, FastCall, make_fast_call, no_fast_call
 from tracegraph.staging.memory_budget import keep_within_budget
+from tracegraph.staging.programs import Programs, compiled_program
 from tracegraph.staging.scratch import Scratch
 from tracegraph.staging.signature import Call, CallKey, DirectKey, Signature, direct_call
 from tracegraph.staging.stages import Compiled, Lowered, Traced, flat_results
@@ -47,7 +48,8 @@ class Stats(TypedDict):
     `traces` and `builds`: how often it was traced, and compiled. A graph that is made for another
     stream does not count as a build. `launches`: runs, on all streams. `updates`: moved addresses
     that were patched into a graph. `bytes_copied`: bytes of arguments that could not be read in
-    place. `bytes_held`: constants of all its plans, and the scratch that is kept for one stream.
+    place, those that launches copy themselves included. `bytes_held`: constants of all its plans,
+    and the scratch that is kept for one stream.
     `retraces`: for each build after the first, what had changed since the build before.
     `evictions`: how often an executable was closed because memory was short. Building it again
     counts in `builds`.
@@ -126,11 +128,7 @@ class Jitted(Generic[P, R_co]):
         device = self._device or _device_of(call)
         build = BuildKey(call.key, device, modes)
         while True:
-            cached = self._executables.get(build) or self._build(build)
-            compiled = cached.compiled or self._rebuild(cached, build)
-            if compiled is None:
-                continue
-            cached.used = next(ticks)
+            cached, compiled = self._present(build)
             if plain and not call.key.static and compiled.accepts(call):
                 function = self._signature.function
                 made = make_fast_call(args, kwargs, call.passed, cached, compiled, function)
@@ -145,6 +143,15 @@ class Jitted(Generic[P, R_co]):
                 raise
             else:
                 return result
+
+    def _present(self, key: BuildKey) -> tuple[CachedExecutable, Compiled]:
+        """The executable for a key, built first if there is none."""
+        while True:
+            cached = self._executables.get(key) or self._build(key)
+            compiled = cached.compiled or self._rebuild(cached, key)
+            if compiled is not None:  # else a reset has removed it meanwhile
+                cached.used = clock()
+                return cached, compiled
 
     def _candidates(self, key: DirectKey | None) -> Sequence[FastCall]:
         """The fast calls that may fit a call with this direct key, or with none."""
@@ -183,7 +190,7 @@ class Jitted(Generic[P, R_co]):
             compiled = cached.compiled
             if compiled is None:
                 compiled = cached.compiled = self._compile(cached.lowered)
-                cached.used = next(ticks)
+                cached.used = clock()
                 keep_within_budget(cached)
             return compiled
 
@@ -255,6 +262,60 @@ class Jitted(Generic[P, R_co]):
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Trace and plan for the types of these arguments, which may be `ArrayType`s."""
         return self.trace(*args, **kwargs).lower()
+
+    @entry_point
+    def warm(self, *args: Any, **kwargs: Any) -> None:
+        """Compile for the types of these arguments, which may be `ArrayType`s, without running.
+
+        What a first call does, and no later one: trace, lower, compile, allocate scratch, and
+        upload the graph to the device, for the current stream. Arguments are not read; donated ones
+        stay. What is compiled already is uploaded only.
+
+        >>> import tracegraph
+        >>> double = tracegraph.jit(lambda x: 2 * x, device="host")
+        >>> double.warm(tracegraph.ArrayType("float64", (3,)))
+        >>> double.stats()["builds"], double.stats()["launches"]
+        (1, 0)
+
+        Raises:
+            UnsupportedArgumentError: an argument is no array, number or type.
+            OutOfMemoryError: the device has not enough memory.
+            StreamCaptureError: other code captures the current stream.
+        """
+        call = self._signature.bind(args, kwargs, abstract=True)
+        build = BuildKey(call.key, self._device or _device_of(call), current_modes())
+        while True:
+            cached, compiled = self._present(build)
+            try:
+                compiled.executable.upload()
+            except ClosedError:
+                if not cached.lost(compiled):
+                    raise
+            except OutOfMemoryError as error:
+                self._blame(error)
+                raise
+            else:
+                return
+
+    def programs(self) -> Programs:
+        """What was compiled for each combination of types, with its use so far.
+
+        It prints as a table, and is data: a tuple of `CompiledProgram`. Holding it keeps no memory.
+
+        >>> import tracegraph
+        >>> double = tracegraph.jit(lambda x: 2 * x, device="host")
+        >>> int(double(4)), float(double(0.5))
+        (8, 1.0)
+        >>> [(program.arguments, program.launches) for program in double.programs()]
+        [('~i64[]', 1), ('~f64[]', 1)]
+        """
+        with self._lock:
+            entries = tuple(self._executables.items())
+        signature = self._signature
+        return Programs(
+            compiled_program(signature, key.call, key.device, key.modes, cached)
+            for key, cached in entries
+        )
 
     def stats(self) -> Stats:
         """Counts of traces, builds, launches, updates and bytes, and the reasons of retraces."""
@@ -357,6 +418,15 @@ class BoundJitted(Generic[P, R_co]):
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The same as `Jitted.lower`."""
         return self.function.lower(self.instance, *args, **kwargs)
+
+    @entry_point
+    def warm(self, *args: Any, **kwargs: Any) -> None:
+        """The same as `Jitted.warm`."""
+        self.function.warm(self.instance, *args, **kwargs)
+
+    def programs(self) -> Programs:
+        """The programs of the method, over all instances."""
+        return self.function.programs()
 
     def stats(self) -> Stats:
         """The counts of the method, over all instances."""

@@ -250,7 +250,7 @@ class Signature:
     def differences(self, old: CallKey, new: CallKey) -> str:
         """What changed between two calls, argument by argument."""
         if old.structure != new.structure:
-            before, after = self._shown(old), self._shown(new)
+            before, after = self.shown(old), self.shown(new)
             return f"the structure of the arguments changed from {before} to {after}"
         paths = self.paths(new.structure)
         changes = [
@@ -268,7 +268,8 @@ class Signature:
         ]
         return ", ".join(changes)
 
-    def _shown(self, key: CallKey) -> str:
+    def shown(self, key: CallKey) -> str:
+        """The arguments of a call as types, such as ``f64[3], scale=~f64[]``; "none" without."""
         args, kwargs = self.rebuild(key, [_Shown(ArrayType(*leaf)) for leaf in key.leaves])
         return ", ".join([*map(repr, args), *(f"{k}={x!r}" for k, x in kwargs.items())]) or "none"
 

@@ -26,6 +26,7 @@ from tracegraph.ir.types import ArrayType
 from tracegraph.staging import gc_pause
 from tracegraph.staging.donated import Donated
 from tracegraph.staging.exported import ExportedGraph
+from tracegraph.staging.fallbacks import warn_of_fallbacks
 from tracegraph.staging.interfaces import Compiler, Executable
 from tracegraph.staging.results import Assemble, Results, assembler, results_of
 from tracegraph.staging.scratch import Scratch
@@ -123,8 +124,14 @@ class Lowered(Drawable):
 
     @entry_point
     def compile(self) -> Compiled:
-        """Make the graph, ready to launch."""
-        executable = self.traced.compiler().backend(self.traced.device).compile(self.plan)
+        """Make the graph, ready to launch.
+
+        Warns with a `FallbackWarning`, once for each function, if the device lacks what the plan
+        needs and something else is done instead.
+        """
+        device, function = self.traced.device, self.traced.signature.function
+        executable = self.traced.compiler().backend(device).compile(self.plan)
+        warn_of_fallbacks(function, executable.plan, device)
         return Compiled.of(self, executable)
 
     def diagram(self) -> Diagram:

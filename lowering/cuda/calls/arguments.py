@@ -1,6 +1,7 @@
 """Binding: what a call passes, as device addresses; in place where possible, else copied once.
 
 DeviceBuffer, DLPack, __cuda_array_interface__   used where they are, if contiguous and aligned
+memory that the user has                         used where it is
 other device arrays                              packed into pooled memory by one kernel
 Python scalars, NumPy scalars, ndarrays          by value if small, else copied to pooled memory
 """
@@ -22,6 +23,7 @@ from lowering.cuda.graph.copies import (
 )
 from lowering.cuda.graph.small_inputs import Values, ValueSlot
 from lowering.cuda.interface import ForeignArray, Launch
+from lowering.cuda.memory.owned_buffer import OwnedBuffer
 from lowering.cuda.memory.pool import CudaBuffer, PooledMemory
 from lowering.cuda.streams.in_flight import InFlightLaunch, later
 from lowering.cuda.streams.stream_state import StreamState
@@ -134,6 +136,12 @@ def bind(argument: Any, wanted: Input, bound: Bound) -> int:
             pending = argument.awaited_by(timeline)
             bound.cross_stream.append(argument)
         bound.pending = later(bound.pending, pending)
+        return argument.pointer
+    if isinstance(argument, OwnedBuffer):
+        check_type(argument.type.dtype, argument.type.shape, type_)
+        _check_device(argument.device, device)
+        argument.order(bound.stream.driver)
+        bound.foreign.append(argument)
         return argument.pointer
     if not isinstance(argument, np.ndarray | np.generic | bool | int | float | complex):
         driver = bound.stream.driver

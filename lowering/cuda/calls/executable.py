@@ -74,6 +74,22 @@ class CudaExecutable:
         self._check(arguments)
         return self.launch(arguments, donated)
 
+    def upload(self) -> None:
+        """As `Executable.upload`: the graph for the current stream is made and uploaded.
+
+        Raises:
+            ClosedError: the executable is closed.
+            OutOfMemoryError: the device has not enough memory for another graph.
+            StreamCaptureError: other code captures the current stream.
+        """
+        chosen = _require_no_capture(self._device, self.plan.name)
+        stream = self._device.default_stream if chosen is None else self._device.streams.of(chosen)
+        self._open(stream)
+        graph = self._graphs.get(stream)
+        if graph is None:
+            raise ClosedError(self.plan.name)
+        graph.upload()
+
     def export_graph(self, arguments: Sequence[Any]) -> ExportedGraph:
         """As `Executable.export_graph`.
 
@@ -140,10 +156,11 @@ class CudaExecutable:
             return idle
 
     def stats(self) -> Mapping[str, int]:
-        """Launches, node updates and bytes copied since compilation."""
+        """Launches, node updates and bytes copied since compilation, those in graphs included."""
         counts = Counter(self._past)
         for graph in list(self._graphs.values()):
             counts.update(_counts(graph))
+        counts["bytes_copied"] += counts["launches"] * self.plan.staged_bytes
         return {name: counts[name] for name in _COUNTS}
 
     def memory(self) -> Mapping[str, int]:

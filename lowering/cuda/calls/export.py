@@ -13,6 +13,7 @@ from typing import Any
 from lowering.codegen.parameters import Channel, StopFlag
 from lowering.cuda.calls.arguments import Bound, Input, bind
 from lowering.cuda.calls.donated_arguments import writable
+from lowering.cuda.calls.exported_executable import GivenGraph
 from lowering.cuda.graph.compiled_plan import CompiledPlan
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.emit import emit
@@ -52,11 +53,16 @@ def export(compiled: CompiledPlan, stream: StreamState, arguments: Sequence[Any]
     plan = code.plan
     slots = SlotTable()
     slots.retain(*operands.values())
+    for buffer, operand in operands.items():
+        if operand.nbytes:
+            what = "argument" if buffer.space == "input" else "result"
+            slots.name(f"{what} {buffer.number} {buffer.type}", operand.pointer, operand.nbytes)
     fixed = {buffer: operand.pointer for buffer, operand in operands.items()}
     words = {}
     if channels:
         flag = _lowered_flag(stream)
         slots.retain(flag)
+        slots.name("stop flag", flag.pointer, _FLAG_BYTES)
         words = dict.fromkeys(channels, flag.pointer)
     definition = Definition(stream.driver, slots, plan.name)
     with definition.building() as graph:
@@ -78,7 +84,9 @@ def export(compiled: CompiledPlan, stream: StreamState, arguments: Sequence[Any]
         if isinstance(argument, CudaBuffer):
             argument.check()
     report = slots.report(plan.name)
-    return ExportedGraph(definition.give_away(), results, report)
+    names, graph = definition.names, definition.give_away()
+    given = GivenGraph(graph, compiled.device, plan.name, names, definition.single)
+    return ExportedGraph(graph, results, report, given)
 
 
 def _silent(compiled: CompiledPlan) -> set[Channel]:

@@ -83,6 +83,10 @@ class StreamGraph:
         # Other launches may come between the parts of one that the host drives.
         share = not self._host_driven
         self.definition = definition = Definition(graphs, SlotTable(), plan.name)
+        conditions = graphs.stored_conditions
+        if conditions is not None:
+            definition.slots.retain(conditions)
+            definition.slots.name("conditions", conditions.pointer, conditions.bytes.nbytes)
         with definition.building() as graph:
             placement = place(
                 plan,
@@ -160,6 +164,19 @@ class StreamGraph:
                 raise ClosedError(self._name)
             self._stream.driver.activate()
             return self._run(arguments, donated)
+
+    def upload(self) -> None:
+        """Bring the executable to the device, in stream order, so that launches need not.
+
+        Raises:
+            ClosedError: it is closed.
+        """
+        with self.holding:
+            if self.replicas.closed:
+                raise ClosedError(self._name)
+            driver = self.definition.driver
+            driver.activate()
+            driver.upload(self.replicas.current.executable)
 
     def _run(self, arguments: Sequence[Any], donated: Donated | None) -> Results:
         stream, bound = self._stream, None

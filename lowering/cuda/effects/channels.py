@@ -20,8 +20,9 @@ from lowering.cuda.effects import call_ring
 from lowering.cuda.effects.effects import Effects
 from lowering.cuda.effects.mailbox import Mailbox
 from lowering.cuda.effects.print_ring import Site
+from lowering.cuda.interface import Allocation, HostAllocation
 from lowering.cuda.streams.timeline import Timeline
-from lowering.plan.owners import SlotTable
+from lowering.plan.owners import SlotTable, size_of
 from lowering.plan.plan import Plan
 
 
@@ -45,7 +46,7 @@ def connect(
     answers: dict[int, call_ring.AnswerMemory] = {}
     if any(not isinstance(channel, StopFlag) for channel in wanted):
         mailbox = Mailbox(timeline.driver, len(plan.monitors))
-        slots.retain(mailbox.memory)
+        _keep(slots, "mailbox", mailbox.memory)
         for channel in wanted:
             if isinstance(channel, PrintSite):
                 format_ = plan.prints[channel.site]
@@ -53,7 +54,7 @@ def connect(
             elif isinstance(channel, Answer):
                 made = call_ring.AnswerMemory(timeline.driver, channel.record)
                 answers[channel.site] = made
-                slots.retain(made.memory)
+                _keep(slots, "answer", made.memory)
         for channel in wanted:
             if isinstance(channel, CallSite):
                 site = channel.site
@@ -65,15 +66,15 @@ def connect(
     for channel in wanted:
         match channel:
             case StopFlag():
-                slots.retain(timeline.stop_flag)
+                _keep(slots, "stop flag", timeline.stop_flag)
                 values[channel] = timeline.stop_flag.pointer
             case PrintRing():
-                slots.retain(timeline.prints.memory)
+                _keep(slots, "print ring", timeline.prints.memory)
                 values[channel] = timeline.prints.memory.pointer
             case PrintSite():
                 values[channel] = sites[channel].number
             case CallRing():
-                slots.retain(timeline.callbacks.ring.memory)
+                _keep(slots, "callback ring", timeline.callbacks.ring.memory)
                 values[channel] = timeline.callbacks.ring.memory.pointer
             case CallSite(site=site):
                 values[channel] = calls[site].number
@@ -84,3 +85,9 @@ def connect(
             case StepCount(monitor=monitor) if mailbox is not None:
                 values[channel] = mailbox.count_address(monitor)
     return effects, values
+
+
+def _keep(slots: SlotTable, what: str, memory: Allocation | HostAllocation) -> None:
+    """Let the slots hold memory that has one use, and name it."""
+    slots.retain(memory)
+    slots.name(what, memory.pointer, size_of(memory))

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from typing import Any, Literal
 from weakref import WeakSet
 
+from lowering.cuda.graph.node_names import NodeNames
 from lowering.cuda.interface import (
     Driver,
     GraphMemory,
@@ -31,11 +32,12 @@ from lowering.errors import (
     InstantiatedTwiceError,
     NotInstantiatedError,
     NotOpenError,
+    RefusedGraphError,
     UnfinishedError,
 )
 from lowering.plan.conditional_nodes import ConditionalKind
 from lowering.plan.owners import NodeSlots, SlotTable
-from tracegraph.errors import UpdateError
+from tracegraph.errors import InstantiationError, UpdateError
 
 State = Literal[
     "new", "open", "capturing", "frozen", "instantiated", "given away", "given up", "closed"
@@ -52,6 +54,8 @@ class Definition:
         self._state: State = "new"
         self._graph: Any = None
         self._kernels: dict[KernelNodeHandle, NodeSlots] = {}
+        self.names = NodeNames(driver)
+        """What its nodes are to the user."""
         self._executables: WeakSet[Any] = WeakSet()
         self._hosts = False  # whether it calls functions of the host
         self.single = False
@@ -107,6 +111,7 @@ class Definition:
             self.slots.attach(node, (v for v, keep in zip(values, owned, strict=True) if keep))
             handle = self.driver.add_kernel(graph, dependencies, launch, values, pdl)
             self._kernels[handle] = node
+            self.names.enter(handle.node, node)
         self.size += 1
         return handle
 
@@ -122,6 +127,7 @@ class Definition:
             self.slots.attach(node)
             memory = self.driver.add_memory(graph, nbytes)
             self.slots.grant(memory)
+            self.names.enter(memory.node, node)
         self.single = True
         self.size += 1
         return memory
@@ -137,7 +143,7 @@ class Definition:
         self._require("open")
         with self._giving_up():
             self.slots.attach(node)
-            self.driver.add_free(graph, dependencies, memory)
+            self.names.enter(self.driver.add_free(graph, dependencies, memory), node)
         self.size += 1
 
     def add_host(
@@ -159,6 +165,7 @@ class Definition:
             self.slots.retain(*owners)
             self.slots.attach(node)
             added = self.driver.add_host(graph, dependencies, function, argument)
+            self.names.enter(added, node)
         self._hosts = True
         self.size += 1
         return added
@@ -181,6 +188,7 @@ class Definition:
         with self._giving_up():
             self.slots.attach(node)
             added = self.driver.add_conditional(graph, dependencies, kind, condition, branches)
+            self.names.enter(added[0], node)
         self.single = True
         self.size += 1
         return added
@@ -205,6 +213,7 @@ class Definition:
             self._state = "capturing"
             captured = self.driver.capture(graph, dependencies, issue)
             self._require("capturing")  # `issue` may have closed it
+            self.names.enter_captured(graph, node)
             self._state = "open"
         self.size += len(captured[1])
         return captured
@@ -215,7 +224,16 @@ class Definition:
         Raises:
             InstantiatedTwiceError: there is one, and there are conditional or memory nodes.
             UnfinishedError: it is not frozen.
+            InstantiationError: the driver refuses, and names a node or a reason.
         """
+        try:
+            return self._instantiated()
+        except RefusedGraphError as refused:
+            node = self.names.of(refused.node)
+            text = "" if node is None else str(node)
+            raise InstantiationError(self.name, text, refused.reason) from refused
+
+    def _instantiated(self) -> Any:
         if self._state == "instantiated":
             if self.single:
                 raise InstantiatedTwiceError(self.name)

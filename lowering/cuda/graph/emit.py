@@ -85,13 +85,11 @@ def emit(
         FrozenSlotsError: the definition is complete.
     """
     plan, driver = code.plan, definition.driver
-    calls_bind = {*plan.inputs, *plan.outputs}
-    operands = placement.addresses.keys() & calls_bind - values.keys()
-    owners = NodeOwners(plan, code.modules, operands, driver.stored_conditions)
+    owners = NodeOwners(plan, code.modules)
     table = entries(plan.indirect)
     emission = Emission(code, driver, definition, owners, placement, channels, values, table)
     loaded = dict.fromkeys(module.code for module in code.modules.values())
-    definition.slots.retain(*loaded, driver.stored_conditions)
+    definition.slots.retain(*loaded)
     load = add_load(emission, graph) if values else None
     add_table(emission, graph, plan)
     leaves = _emit_graph(emission, graph, plan.graph, top=True)
@@ -223,7 +221,7 @@ def _add_library(
             before.nodes,
             lambda: issue(library),
             node,
-            emission.owners.library(node, nbytes),
+            emission.owners.library(node),
             [array.address(addresses.__getitem__) for array in call.operands] + used + table,
             f"the {call.noun.partition(' ')[2]}",
         )

@@ -16,6 +16,7 @@ from lowering.codegen.preamble import preamble
 from lowering.cuda.interface import Driver, Launch
 from lowering.legalization.features import Feature
 from lowering.plan.owners import SlotTable
+from tracegraph.errors import DeviceLostError
 
 FIRST_WAITING = 90
 """The compute capability, times ten, from which kernels can wait for their primaries."""
@@ -45,7 +46,7 @@ def supports(feature: Feature, driver: Driver, compile_: Callable[[str], Any]) -
                 return _allocates(driver)
             case "programmatic_edges":  # where kernels can wait for each other, by the manual
                 return int(driver.arch.removeprefix("sm_")) >= FIRST_WAITING
-    except MemoryError:
+    except (MemoryError, DeviceLostError):
         raise
     except Exception:
         return False

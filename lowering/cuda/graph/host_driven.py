@@ -9,7 +9,7 @@ from pinned memory, where kernels store it, and launches the chosen body.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
@@ -218,6 +218,13 @@ class _HostDriven:
             segment.graph = self._driver.tie(segment.graph, slots)
         return graph
 
+    def node_key(self, node: Any) -> Hashable:
+        return self._driver.node_key(node.node) if isinstance(node, CutNode) else id(node)
+
+    def node_keys(self, graph: CutGraph) -> Collection[Hashable]:
+        parts = (part for part in graph.parts if isinstance(part, Segment))
+        return [key for part in parts for key in self._driver.node_keys(part.graph)]
+
     # Running
 
     def instantiate(self, graph: CutGraph, *, hosts: bool = False) -> CutGraph:
@@ -228,6 +235,10 @@ class _HostDriven:
 
     def updater(self, executable: CutGraph, kernel: CutKernel) -> Callable[[], None]:
         return self._driver.updater(kernel.segment.executable, kernel.kernel)
+
+    def upload(self, executable: CutGraph) -> None:
+        for segment in executable.segments():
+            self._driver.upload(segment.executable)
 
     def launcher(self, executable: CutGraph) -> Callable[[], None]:
         return partial(self._launch, executable)

@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lowering.codegen import Parameter, Workspace
-from lowering.codegen.call_records import answer_bytes
-from lowering.codegen.parameters import (
-    Answer,
-    CallRing,
-    CallSite,
-    ConditionHandle,
-    FailureWord,
-    PrintRing,
-    StepCount,
-    StopFlag,
-    TableEntry,
-)
-from lowering.cuda.effects.call_ring import call_ring_bytes
-from lowering.cuda.effects.mailbox import WORD
-from lowering.cuda.effects.print_ring import ring_bytes
-from lowering.cuda.graph.library_calls import batch_table_bytes
+from lowering.codegen import Parameter
+from lowering.codegen.parameters import CallSite, StepCount
 from lowering.cuda.graph.modules import Module
-from lowering.cuda.graph.pointer_table import table_bytes
-from lowering.cuda.interface import HostAllocation
-from lowering.plan.buffer import Buffer
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nodes import HostNode, LibraryNode, Node, body_graphs
 from lowering.plan.owners import NodeSlots, Slot
@@ -46,50 +28,38 @@ def freeing(nbytes: int) -> NodeSlots:
 
 @dataclass(frozen=True, slots=True)
 class NodeOwners:
-    """Names what the nodes of a Plan keep alive; its kernels are in `modules`.
+    """Names what the nodes of a Plan keep alive besides memory; its kernels are in `modules`.
 
-    `operands` are the inputs and outputs that belong to the graph, not to calls. Where the host
-    drives the loops, kernels store their conditions in `conditions`.
+    The memory is named where it is allocated: see `SlotTable`.
     """
 
     plan: Plan
     modules: Mapping[str, Module]
-    operands: Collection[Buffer]
-    conditions: HostAllocation | None = None
 
     def kernel(self, name: str, node: Node, parameters: Sequence[Parameter]) -> NodeSlots:
         """The slots of a kernel node."""
-        slots = [self._module(name), *self._memory(parameters)]
+        slots = [self._module(name), *self._callbacks(parameters)]
         return NodeSlots("kernel", name, lines_of(node.sources), tuple(slots))
 
     def custom_kernel(self, node: CustomKernelNode, code_bytes: int) -> NodeSlots:
         """The slots of a kernel that a user wrote, which has code of its own."""
         what = "compiled kernel" if node.code is None else "own module"
-        buffers = dict.fromkeys((*node.arguments, *node.outputs))
-        slots = [Slot(what, code_bytes), *self._memory(list(buffers))]
-        return NodeSlots("kernel", node.name, lines_of(node.sources), tuple(slots))
+        return NodeSlots("kernel", node.name, lines_of(node.sources), (Slot(what, code_bytes),))
 
-    def load(self, name: str, nbytes: int, readers: Sequence[Node]) -> NodeSlots:
+    def load(self, name: str, readers: Sequence[Node]) -> NodeSlots:
         """The slots of the kernel that writes small inputs, which these nodes of the Plan read."""
-        slots = (self._module(name), Slot("small inputs", nbytes))
         lines = lines_of([source for node in readers for source in node.sources])
-        return NodeSlots("kernel", name, lines, slots)
+        return NodeSlots("kernel", name, lines, (self._module(name),))
 
-    def table(self, name: str, nbytes: int) -> NodeSlots:
+    def table(self, name: str) -> NodeSlots:
         """The slots of a kernel that writes addresses, which nodes in bodies read."""
-        slots = (self._module(name), Slot("pointer table", nbytes))
         inside = [node for node in self.plan.graph.nodes if body_graphs(node)]
-        return NodeSlots("kernel", name, lines_of([s for n in inside for s in n.sources]), slots)
+        lines = lines_of([source for node in inside for source in node.sources])
+        return NodeSlots("kernel", name, lines, (self._module(name),))
 
-    def library(self, node: LibraryNode, workspace_bytes: int) -> NodeSlots:
-        """The slots of a captured call, which uses a workspace of that size."""
-        slots = [Slot("library handle", 0)]
-        if workspace_bytes and not self.plan.per_launch:
-            slots.append(Slot("library workspace", workspace_bytes))
-        if node.call.batches:
-            slots.append(Slot("addresses", batch_table_bytes(node.call)))
-        slots += [Slot(name, 0) for name in node.call.owners]
-        slots += self._memory([operand.buffer for operand in node.call.operands])
+    def library(self, node: LibraryNode) -> NodeSlots:
+        """The slots of a captured call."""
+        slots = [Slot("library handle", 0), *(Slot(name, 0) for name in node.call.owners)]
         return NodeSlots(node.kind, node.name, lines_of(node.sources), tuple(slots))
 
     def host(self, node: HostNode) -> NodeSlots:
@@ -99,53 +69,25 @@ class NodeOwners:
             slots.append(Slot("user data", len(data)))
         return NodeSlots(node.kind, node.name, lines_of(node.sources), tuple(slots))
 
-    def _module(self, name: str) -> Slot:
-        return Slot("module", self.modules[name].nbytes)
-
     def conditional(self, kind: str, node: Node) -> NodeSlots:
         """The slots of a conditional node: its bodies' nodes have their own."""
         return NodeSlots(kind, "-", lines_of(node.sources))
 
-    def _memory(self, parameters: Iterable[Parameter]) -> list[Slot]:
-        """One slot for each piece of fixed memory, and for each callback that gets counts."""
-        parameters = tuple(parameters)
-        found = (self._slot(parameter) for parameter in parameters)
-        callbacks = (self._callback(p.monitor) for p in parameters if isinstance(p, StepCount))
-        return list(dict.fromkeys(slot for slot in (*found, *callbacks) if slot is not None))
+    def _module(self, name: str) -> Slot:
+        return Slot("module", self.modules[name].nbytes)
 
-    def _callback(self, monitor: int) -> Slot | None:
-        """The user's function that gets step counts: the executable and its launches keep it.
+    def _callbacks(self, parameters: Iterable[Parameter]) -> list[Slot]:
+        """The functions that are called back: the executable and its launches keep them.
 
-        The graph does not: the function may refer to the executable, and neither would be freed.
+        The graph does not keep those that get step counts: one may refer to the executable, and
+        neither would be freed.
         """
-        callback = self.plan.monitors[monitor].callback
-        return None if callback is None else Slot(f"callback {function_text(callback)}", 0)
-
-    def _slot(self, parameter: Parameter) -> Slot | None:
-        match parameter:
-            case Buffer(space="scratch"):
-                return None if self.plan.per_launch else Slot("arena", self.plan.arena_bytes)
-            case Buffer(space="const", number=number, type=type_):
-                return Slot(f"constant {number} {type_}", type_.nbytes)
-            case Buffer(space=space, number=number, type=type_) if parameter in self.operands:
-                what = "argument" if space == "input" else "result"
-                return Slot(f"{what} {number} {type_}", type_.nbytes)
-            case TableEntry():
-                return Slot("pointer table", table_bytes(self.plan.indirect))
-            case Workspace(nbytes=nbytes):
-                return Slot("workspace", nbytes)
-            case StopFlag():
-                return Slot("stop flag", 4)
-            case PrintRing():
-                return Slot("print ring", ring_bytes())
-            case CallRing():
-                return Slot("callback ring", call_ring_bytes())
-            case CallSite(site=site):
-                return Slot(f"callback {self.plan.callbacks[site]}", 0)
-            case Answer(record=record):
-                return Slot("answer", answer_bytes(record))
-            case ConditionHandle() if self.conditions is not None:
-                return Slot("conditions", self.conditions.bytes.nbytes)
-            case FailureWord() | StepCount():
-                return Slot("mailbox", WORD * (1 + len(self.plan.monitors)))
-        return None
+        names: list[str] = []
+        for parameter in parameters:
+            if isinstance(parameter, CallSite):
+                names.append(f"callback {self.plan.callbacks[parameter.site]}")
+            elif isinstance(parameter, StepCount):
+                callback = self.plan.monitors[parameter.monitor].callback
+                if callback is not None:
+                    names.append(f"callback {function_text(callback)}")
+        return [Slot(name, 0) for name in dict.fromkeys(names)]

@@ -26,6 +26,7 @@ from lowering.cuda.streams.stream_state import StreamState
 from lowering.plan.buffer import Buffer
 from lowering.plan.hardware import ALIGNMENT
 from lowering.plan.nodes import Node
+from lowering.plan.owners import SlotTable
 from lowering.plan.plan import Plan
 from lowering.plan.rounding import round_up
 
@@ -122,7 +123,8 @@ def place(
     elif arena_bytes:
         arena = (stream.arenas.shared if share else stream.arenas.private)(arena_bytes)
     memory = stream.heap.allocate(size, "constants", stream.driver) if size else None
-    definition.slots.retain(arena, memory, constants.memory)
+    slots = definition.slots
+    slots.retain(arena, memory, constants.memory)
     base = memory.pointer if memory else 0
     home = arena or scratch
     arena_base = home.pointer if home else 0
@@ -133,6 +135,18 @@ def place(
     addresses = {buffer: arena_base + offset for buffer, offset in plan.offsets.items()}
     addresses |= {buffer: base + slot.offset for buffer, slot in values.items()}
     addresses |= constants.addresses
+    if arena is not None:
+        _name(slots, "arena", arena_base, plan.arena_bytes)
+        _name(slots, "library workspace", arena_base + library_offset, workspace_bytes(calls))
+    for buffer, address in constants.addresses.items():
+        _name(slots, f"constant {buffer.number} {buffer.type}", address, buffer.type.nbytes)
+    _name(slots, "small inputs", base, slots_bytes(list(values.values())))
+    _name(slots, "pointer table", base + table, table_bytes(plan.indirect))
+    for node, nbytes in needs:
+        _name(slots, "workspace", base + workspaces.get(node, 0), nbytes)
+    for node in calls:
+        nbytes = batch_table_bytes(node.call)
+        _name(slots, "addresses", base + workspaces.get(node, 0), nbytes)
     return Placement(
         addresses=addresses,
         workspaces={node: base + offset for node, offset in workspaces.items()},
@@ -147,6 +161,12 @@ def place(
         },
         warm_up=_warm_up(plan, calls, stream),
     )
+
+
+def _name(slots: SlotTable, what: str, pointer: int, nbytes: int) -> None:
+    """Name a piece of memory, unless it is empty."""
+    if nbytes:
+        slots.name(what, pointer, nbytes)
 
 
 def _warm_up(plan: Plan, calls: PreparedCalls, stream: StreamState) -> PooledMemory | None:

@@ -6,8 +6,8 @@ from typing import Any
 
 from lowering.codegen import TableEntry
 from lowering.cuda.graph.emission import NOTHING, Cell, Emission, Root
-from lowering.cuda.graph.pointer_table import TABLE_KERNEL, part_words, parts, table_bytes
-from lowering.cuda.graph.small_inputs import LOAD_KERNEL, parameter_count, slots_bytes
+from lowering.cuda.graph.pointer_table import TABLE_KERNEL, part_words, parts
+from lowering.cuda.graph.small_inputs import LOAD_KERNEL, parameter_count
 from lowering.cuda.interface import KernelNodeHandle, Launch
 from lowering.plan.nodes import body_graphs, launched
 from lowering.plan.plan import Plan
@@ -24,7 +24,7 @@ def add_load(emission: Emission, graph: Any) -> KernelNodeHandle:
         for node in launched(emission.owners.plan.graph)
         if not body_graphs(node) and not emission.values.keys().isdisjoint(emission.used(node))
     ]
-    slots = emission.owners.load(LOAD_KERNEL, slots_bytes(small), readers)
+    slots = emission.owners.load(LOAD_KERNEL, readers)
     launch = Launch(kernel, (1, 1, 1), (1, 1, 1))
     load = emission.add_kernel(graph, NOTHING, launch, cells, slots)
     by_table = (TableEntry(buffer) for buffer in emission.values)
@@ -37,7 +37,7 @@ def add_table(emission: Emission, graph: Any, plan: Plan) -> None:
     if not plan.indirect:
         return
     kernel = emission.kernel(TABLE_KERNEL)
-    slots = emission.owners.table(TABLE_KERNEL, table_bytes(plan.indirect))
+    slots = emission.owners.table(TABLE_KERNEL)
     words = part_words(plan.indirect)
     for part in parts(plan.indirect):
         start = Cell(emission.placement.table_address + emission.table[part[0]], True)

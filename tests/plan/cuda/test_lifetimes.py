@@ -161,7 +161,7 @@ def test_products_keep_the_library_and_its_workspace():
     assert len(found) == 3
     for node in found:
         whats = [slot.what for slot in node.slots]
-        assert whats == ["library handle", "library workspace", "arena"]
+        assert whats == ["library handle", "arena", "library workspace"]
         assert "model.py:7" in node.lines
     (made,) = driver.live_executables
     assert driver.library(Cublas) in made.slots

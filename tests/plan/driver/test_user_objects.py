@@ -82,7 +82,9 @@ def driver(monkeypatch):
     """Only the tests look at semaphores, unless one shortens the time between two looks."""
     fake = Driver()
     monkeypatch.setattr(user_objects, "driver", fake)
-    started = SimpleNamespace(start_new_thread=lambda function, args: None)
+    started = SimpleNamespace(
+        start_new_thread=lambda function, args: None, allocate_lock=threading.Lock
+    )
     monkeypatch.setattr(user_objects, "_thread", started)
     return fake
 
@@ -96,7 +98,11 @@ def watchers(driver, monkeypatch):
         threads.append(threading.Thread(target=function, args=args, daemon=True))
         threads[-1].start()
 
-    monkeypatch.setattr(user_objects, "_thread", SimpleNamespace(start_new_thread=start))
+    monkeypatch.setattr(
+        user_objects,
+        "_thread",
+        SimpleNamespace(start_new_thread=start, allocate_lock=threading.Lock),
+    )
     monkeypatch.setattr(user_objects, "LOOK_SECONDS", 0)
     return threads
 
@@ -305,6 +311,79 @@ def test_a_thread_releases_the_owners_of_graphs_that_were_given_away(driver, tie
     driver.destroy_graph("its copy")
     watchers[1].join(10)
     assert not alive(owner)
+
+
+def test_sixteen_threads_tie_give_away_and_look(driver, tie, watchers):
+    """All owners go, none before its graph, and one thread at a time looks."""
+    objects, looking, most, failures = UserObjects(), [0], [0], []
+    release = objects.release
+
+    def counted(*arguments):
+        if threading.current_thread() in watchers:
+            looking[0] += 1
+            most[0] = max(most[0], looking[0])
+            release(*arguments)
+            looking[0] -= 1
+        else:
+            release(*arguments)
+
+    objects.release = counted
+    references, start = [], threading.Barrier(16)
+
+    def work(number):
+        try:
+            start.wait(10)
+            for step in range(60):
+                name = (number, step)
+                graph, owner = tie(objects, name)
+                references.append(owner)
+                if step % 3:
+                    driver.copy(name, ("copy", name))
+                    del graph
+                    assert owner() is not None, "its copy lives"
+                    driver.destroy_graph(("copy", name))
+                else:
+                    del graph
+                objects.release(3)
+        except BaseException as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=work, args=[number]) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    for watcher in watchers:
+        watcher.join(10)
+        assert not watcher.is_alive()
+    objects.release()
+    assert not failures
+    assert len(references) == 16 * 60
+    assert not any(map(alive, references[:16]))
+    assert not any(reference() for reference in references)
+    assert most[0] <= 1
+    assert not objects._owners
+    assert not objects._left
+
+
+def test_a_process_that_ends_starts_no_thread_and_may_start_one_later(driver, tie, monkeypatch):
+    objects, started = UserObjects(), []
+
+    def refused(function, args):
+        raise RuntimeError("can't start new thread at interpreter shutdown")
+
+    fake = SimpleNamespace(start_new_thread=refused)
+    monkeypatch.setattr(user_objects, "_thread", fake)
+    graph, owner = tie(objects, "graph")
+    driver.copy("graph", "copy")
+    del graph
+    assert alive(owner)
+    monkeypatch.setattr(fake, "start_new_thread", lambda function, args: started.append(function))
+    other, _ = tie(objects, "other")
+    driver.copy("other", "its copy")
+    del other
+    assert len(started) == 1
 
 
 def test_no_thread_looks_where_no_graph_was_given_away(driver, tie, watchers):
