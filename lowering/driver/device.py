@@ -8,7 +8,8 @@ from __future__ import annotations
 import copy
 import ctypes
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from math import prod
 from typing import Any
 
@@ -35,6 +36,7 @@ from lowering.cuda.interface import (
     ThreadState,
 )
 from lowering.driver.checks import SUCCESS, by_core, check, scarce
+from lowering.driver.foreign_captures import add_to_capture, relaxed
 from lowering.driver.graphs import (
     allow_shared_memory,
     captured,
@@ -58,6 +60,9 @@ from lowering.driver.user_objects import TiedGraph, UserObjects
 from lowering.plan.conditional_nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
 from tracegraph.ir.types import row_major_strides
+
+_NO_STREAM = -1
+"""What tells a producer, by DLPack, that nothing is to wait for it."""
 
 
 class CudaDriver:
@@ -100,13 +105,7 @@ class CudaDriver:
 
     def on(self, stream: int, owner: Any) -> CudaDriver:
         """The same device by another stream; all else is shared."""
-        handle = driver.CUstream(stream)
-        context = check("cuStreamGetCtx", driver.cuStreamGetCtx(handle))
-        if int(context) != int(self._context):
-            raise ValueError(
-                f"stream {stream:#x} is not of cuda:{self.ordinal}; choose a stream of the device "
-                "that the function runs on"
-            )
+        handle = self._own(stream)
         other = copy.copy(self)
         other._stream = Stream.from_handle(stream)
         other._stream_handle = handle
@@ -114,6 +113,17 @@ class CudaDriver:
         other._stream_owner = owner
         other._memory_stream = self._device.create_stream(options=StreamOptions(nonblocking=True))
         return other
+
+    def _own(self, stream: int) -> Any:
+        """The handle of a stream, which must be of this device."""
+        handle = driver.CUstream(stream)
+        context = check("cuStreamGetCtx", driver.cuStreamGetCtx(handle))
+        if int(context) != int(self._context):
+            raise ValueError(
+                f"stream {stream:#x} is not of cuda:{self.ordinal}; choose a stream of the device "
+                "that the function runs on"
+            )
+        return handle
 
     def record(self) -> CudaEvent:
         """Record a new event."""
@@ -225,13 +235,24 @@ class CudaDriver:
         """By the driver's call, which is allowed in captures of any mode."""
         return is_capturing(driver.CUstream(stream))
 
-    def foreign(self, array: object) -> ForeignArray | None:
+    @contextmanager
+    def beside_captures(self) -> Iterator[None]:
+        """By the thread's own capture mode, which is relaxed meanwhile."""
+        with relaxed():
+            yield
+
+    def add_to_capture(self, stream: int, graph: TiedGraph) -> None:
+        """By a child graph node, which has the graph's references to user objects."""
+        add_to_capture(self._own(stream), graph.definition.handle)
+
+    def foreign(self, array: object, *, ordered: bool = True) -> ForeignArray | None:
         """View another library's array; the launch stream waits for its producer's."""
         if not (hasattr(array, "__dlpack__") or hasattr(array, "__cuda_array_interface__")):
             return None
         if isinstance(array, np.ndarray | np.generic):
             return None
-        view = StridedMemoryView.from_any_interface(array, stream_ptr=self.stream)
+        stream = self.stream if ordered else _NO_STREAM
+        view = StridedMemoryView.from_any_interface(array, stream_ptr=stream)
         if not view.is_device_accessible:
             return None
         if view.dtype is None:

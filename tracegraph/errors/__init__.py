@@ -84,6 +84,7 @@ from tracegraph.errors.programs import (
     VerificationError,
 )
 from tracegraph.errors.running import (
+    CapturingStreamError,
     ClosedError,
     DeviceLostError,
     ExportError,
@@ -91,7 +92,6 @@ from tracegraph.errors.running import (
     OutOfMemoryError,
     StepLimitError,
     StoppedError,
-    StreamCaptureError,
     TimeLimitError,
     UpdateError,
     index_range_text,
@@ -151,6 +151,7 @@ __all__ = [
     "CallbackTimeoutError",
     "CallbackTypesError",
     "CapturedCallError",
+    "CapturingStreamError",
     "CheckpointsError",
     "ClosedError",
     "ConditionError",
@@ -202,7 +203,6 @@ __all__ = [
     "StepLimitError",
     "StepLimitOptionError",
     "StoppedError",
-    "StreamCaptureError",
     "StructureError",
     "TangentMismatchError",
     "TimeLimitError",

@@ -253,6 +253,19 @@ class Definition:
         self._drop("given away")
         return graph
 
+    def add_to_capture(self, stream: int) -> None:
+        """Give the graph away as a child of the one that other code captures on a stream.
+
+        Raises:
+            UnfinishedError: it is not frozen.
+            ValueError: the stream belongs to another device.
+        """
+        if self._state != "frozen":
+            raise UnfinishedError(self.name, self._state)
+        with self._giving_up():
+            self.driver.add_to_capture(stream, self._graph)
+        self._drop("given away")
+
     def update_error(self, kernel: KernelNodeHandle, reason: Exception) -> Exception:
         """What to raise when the driver refused to update a kernel node, for a `reason`."""
         return UpdateError(self.name, str(self._kernels[kernel]), str(reason))
