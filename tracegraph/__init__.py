@@ -35,7 +35,7 @@ from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray, from_dlpack
 from tracegraph.callbacks import host_call, pure_callback
 from tracegraph.control import cond, fori_loop, map, scan, switch, while_loop
-from tracegraph.custom import capture, elementwise, kernel, reduction
+from tracegraph.custom import capture, elementwise, embed, kernel, reduction
 from tracegraph.inspection.show import show
 from tracegraph.ir.types import ArrayType
 from tracegraph.limits import time_limit
@@ -75,6 +75,7 @@ __all__ = [
     "dynamic_slice",
     "dynamic_update_slice",
     "elementwise",
+    "embed",
     "errors",
     "fori_loop",
     "from_dlpack",

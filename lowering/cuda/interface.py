@@ -349,6 +349,20 @@ class Driver(Protocol):
     ) -> Any:
         """Add a node that calls the C function at an address, in a thread of the driver."""
 
+    def add_copy(
+        self, graph: Any, dependencies: Sequence[Any], target: int, source: int, nbytes: int
+    ) -> Any:
+        """Add a node that copies bytes within the device."""
+
+    def add_child(self, graph: Any, dependencies: Sequence[Any], handle: int) -> Any:
+        """Add a node that runs a clone of the graph with this handle."""
+
+    def node_kinds(self, handle: int) -> tuple[str, ...]:
+        """The kind of every node of the graph with this handle, those of child graphs too.
+
+        Names are those of `capture`.
+        """
+
     def add_conditional(
         self,
         graph: Any,

@@ -40,9 +40,12 @@ from lowering.driver.foreign_captures import add_to_capture, relaxed
 from lowering.driver.graphs import (
     allow_shared_memory,
     captured,
+    child_node,
+    copy_node,
     depend,
     is_capturing,
     is_known,
+    node_kinds,
     parameter_cells,
     require_clusters,
     require_cooperation,
@@ -380,6 +383,25 @@ class CudaDriver:
                 graph.handle, list(dependencies) or None, len(dependencies), params
             ),
         )
+
+    def add_copy(
+        self,
+        graph: GraphDefinition,
+        dependencies: Sequence[Any],
+        target: int,
+        source: int,
+        nbytes: int,
+    ) -> Any:
+        """Add a memcpy node."""
+        return copy_node(graph.handle, dependencies, target, source, nbytes, self._context)
+
+    def add_child(self, graph: GraphDefinition, dependencies: Sequence[Any], handle: int) -> Any:
+        """Add a child graph node."""
+        return child_node(graph.handle, dependencies, driver.CUgraph(handle))
+
+    def node_kinds(self, handle: int) -> tuple[str, ...]:
+        """By the driver's calls."""
+        return node_kinds(driver.CUgraph(handle))
 
     def add_conditional(
         self,

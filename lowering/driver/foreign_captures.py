@@ -9,6 +9,7 @@ from typing import Any
 from cuda.bindings import driver
 
 from lowering.driver.checks import check
+from lowering.driver.graphs import child_node
 
 _RELAXED = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
 _ACTIVE = driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE
@@ -40,10 +41,7 @@ def add_to_capture(stream: Any, child: Any) -> None:
     status, graph, before = info[0], info[2], list(info[3])
     if status != _ACTIVE:
         raise RuntimeError("the capture on the stream has failed before this call; end it")
-    node = check(
-        "cuGraphAddChildGraphNode",
-        driver.cuGraphAddChildGraphNode(graph, before or None, len(before), child),
-    )
+    node = child_node(graph, before, child)
     check(
         "cuStreamUpdateCaptureDependencies",
         driver.cuStreamUpdateCaptureDependencies(stream, [node], None, 1, _SET),

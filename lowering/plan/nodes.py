@@ -6,6 +6,7 @@
            | IfElseNode | SwitchNode | WhileNode      each with body Graphs; conditional_nodes
            | PersistentKernelNode                     a kernel whose stages are a Graph
            | CustomKernelNode                         a kernel that the user wrote
+           | EmbeddedGraphNode                        a graph that somebody else built
 
 The order of nodes in a graph is a topological order. Only the two executors, which run a Plan on
 the host and emit it as a CUDA graph, distinguish all classes of nodes. Passes that rewrite kernels

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lowering.planning.control import branches, loop
-from lowering.planning.custom_kernels import custom_kernel
+from lowering.planning.custom_kernels import custom_kernel, embedded_graph
 from lowering.planning.effects import (
     debug_callback,
     debug_print,
@@ -41,6 +41,7 @@ RULES: dict[str, Callable[[RegionBuilder, Eqn], None]] = {
     "debug_callback": debug_callback,
     "pure_callback": pure_callback,
     "host_call": host_call,
+    "embedded_graph": embedded_graph,
     "require": require,
     "report_step": report_step,
 }

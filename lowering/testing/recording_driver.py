@@ -66,6 +66,8 @@ class RecordingDriver:
     `streams` has a driver for each stream, which share one log; each is busy by itself.
     `captured_streams` are the handles of those that other code captures, and `captures` their
     graphs. `relaxed` has the number of blocks of `beside_captures` that are open.
+    `foreign_graphs` has the kinds of the nodes of others' graphs by handle; without an entry, one
+    kernel.
     """
 
     def __init__(
@@ -91,6 +93,7 @@ class RecordingDriver:
         self.captured_streams: set[int] = set()
         self.captures: defaultdict[int, RecordedGraph] = defaultdict(RecordedGraph)
         self.relaxed = [0]
+        self.foreign_graphs: defaultdict[int, tuple[str, ...]] = defaultdict(lambda: ("kernel",))
         self._logging = threading.RLock()
         self._waits: list[RecordedEvent] = []
         self.live_memory: ConcurrentWeakSet[RecordedMemory | RecordedHostMemory] = (
@@ -341,6 +344,35 @@ class RecordingDriver:
         node = RecordedNode("host", "host", tuple(dependencies), values=[function, argument])
         graph.nodes.append(node)
         return node
+
+    def add_copy(
+        self,
+        graph: RecordedGraph,
+        dependencies: Sequence[RecordedNode],
+        target: int,
+        source: int,
+        nbytes: int,
+    ) -> RecordedNode:
+        """A node that holds both addresses and the size."""
+        self._log("add_copy", target, source, nbytes)
+        values = [target, source, nbytes]
+        node = RecordedNode("copy", "copy", tuple(dependencies), values=values)
+        graph.nodes.append(node)
+        return node
+
+    def add_child(
+        self, graph: RecordedGraph, dependencies: Sequence[RecordedNode], handle: int
+    ) -> RecordedNode:
+        """A node that holds the handle."""
+        self._log("add_child", handle)
+        node = RecordedNode("graph", "child", tuple(dependencies), values=[handle])
+        graph.nodes.append(node)
+        return node
+
+    def node_kinds(self, handle: int) -> tuple[str, ...]:
+        """Those in `foreign_graphs`."""
+        self._log("node_kinds", handle)
+        return self.foreign_graphs[handle]
 
     def add_conditional(
         self,

@@ -68,7 +68,7 @@ TRACEGRAPH: Table = {
         *("limits", "dtypes", "user_source"),
     },
     "callbacks": {"control", "tracing", "ops", "ir", "tree", "errors", "user_source"},
-    "custom": {"numpy", "arrays", "tracing", "ops", "ir", "errors", "dtypes"},
+    "custom": {"numpy", "arrays", "tracing", "ops", "ir", "errors", "dtypes", "user_source"},
     "linalg": {"transforms", "control", "numpy", "arrays", "ir"},
     "debug": {"callbacks", "control", "ir", "errors", "user_source"},
     "staging": {

@@ -9,7 +9,7 @@ from tracegraph.ir.op import Effect, get
 from tracegraph.ir.program import Atom, Eqn, walk
 from tracegraph.transforms.lanes import Batch, Lanes
 
-_OF_EACH_LANE = frozenset({"debug_print", "debug_callback", "cond", "scan"})
+_OF_EACH_LANE = frozenset({"debug_print", "debug_callback", "embedded_graph", "cond", "scan"})
 
 
 def is_effect(eqn: Eqn) -> bool:

@@ -37,6 +37,9 @@ from lowering.plan.conditional_nodes import ConditionalKind
 from lowering.plan.owners import NodeSlots, SlotTable
 from tracegraph.errors import UpdateError
 
+Copy = tuple[int, int, int]
+"""The address of a target, of a source, and bytes."""
+
 State = Literal[
     "new", "open", "capturing", "frozen", "instantiated", "given away", "given up", "closed"
 ]
@@ -160,6 +163,40 @@ class Definition:
             added = self.driver.add_host(graph, dependencies, function, argument)
         self.size += 1
         return added
+
+    def add_embedded(
+        self,
+        graph: Any,
+        dependencies: Sequence[Any],
+        handle: int,
+        copies: tuple[Sequence[Copy], Sequence[Copy]],
+        node: NodeSlots,
+        owned: Sequence[int],
+        owners: Sequence[Any],
+    ) -> tuple[Any, ...]:
+        """Add a clone of somebody's graph, between copies to its memory and copies from it.
+
+        `owners` keep alive that memory, and what the graph points to; the addresses in `owned` are
+        of our own memory. Returns the nodes that later work depends on.
+
+        Raises:
+            NotOpenError: no nodes can be added now.
+            UnownedAddressError: an owned value is no address in memory of the slots.
+        """
+        self._require("open")
+        before, (to_it, from_it), add_copy = list(dependencies), copies, self.driver.add_copy
+        with self._giving_up():
+            self.slots.retain(*owners)
+            self.slots.attach(node, owned)
+            written = [add_copy(graph, before, *each) for each in to_it]
+            child = self.driver.add_child(graph, written or before, handle)
+            ends = [add_copy(graph, [child], *each) for each in from_it]
+        self.size += len(to_it) + 1 + len(from_it)
+        return tuple(ends or [child])
+
+    def is_top(self, graph: Any) -> bool:
+        """Whether it is the graph itself, not a body."""
+        return graph is self._graph
 
     def add_conditional(
         self,

@@ -24,6 +24,7 @@ from lowering.cuda.graph.capture import capture
 from lowering.cuda.graph.copies import COPY_KERNEL, COPY_SOURCE, COPY_THREADS, copy_grid
 from lowering.cuda.graph.custom_kernels import custom_launch
 from lowering.cuda.graph.definition import Definition
+from lowering.cuda.graph.embedding import add_embedded
 from lowering.cuda.graph.emission import Before, Cell, Emission, Users
 from lowering.cuda.graph.foreign_calls import naming
 from lowering.cuda.graph.library_calls import batch_table, outside, workspace_bytes
@@ -38,6 +39,7 @@ from lowering.plan.buffer import Buffer
 from lowering.plan.captured_call import CapturedCall
 from lowering.plan.conditional_nodes import ConditionalNode, IfElseNode, SwitchNode, WhileNode
 from lowering.plan.custom_kernel import CustomKernelNode
+from lowering.plan.embedded_graph import EmbeddedGraphNode
 from lowering.plan.nodes import (
     Graph,
     HostNode,
@@ -279,6 +281,8 @@ EMITTERS: dict[type[Node], Emitter] = {
     # all library work shares one workspace
     LibraryNode: Emitter(_add_library, one_at_a_time=True),
     HostNode: Emitter(_add_host),
+    # two graphs may use the same memory
+    EmbeddedGraphNode: Emitter(add_embedded, one_at_a_time=True),
     IfElseNode: Emitter(_add_conditional),
     SwitchNode: Emitter(_add_conditional),
     # side by side they may end in CUDA_ERROR_LAUNCH_FAILED, as those of several launches do: see

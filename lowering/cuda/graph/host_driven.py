@@ -192,6 +192,24 @@ class _HostDriven:
         before = _within(segment, dependencies)
         return CutNode(segment, self._driver.add_host(segment.graph, before, function, argument))
 
+    def add_copy(
+        self,
+        graph: CutGraph,
+        dependencies: Sequence[CutNode],
+        target: int,
+        source: int,
+        nbytes: int,
+    ) -> CutNode:
+        segment = self._open_segment(graph)
+        before = _within(segment, dependencies)
+        added = self._driver.add_copy(segment.graph, before, target, source, nbytes)
+        return CutNode(segment, added)
+
+    def add_child(self, graph: CutGraph, dependencies: Sequence[CutNode], handle: int) -> CutNode:
+        segment = self._open_segment(graph)
+        before = _within(segment, dependencies)
+        return CutNode(segment, self._driver.add_child(segment.graph, before, handle))
+
     def add_conditional(
         self,
         graph: CutGraph,

@@ -27,6 +27,7 @@ from lowering.cuda.graph.pointer_table import table_bytes
 from lowering.cuda.interface import HostAllocation
 from lowering.plan.buffer import Buffer
 from lowering.plan.custom_kernel import CustomKernelNode
+from lowering.plan.embedded_graph import EmbeddedGraphNode
 from lowering.plan.nodes import HostNode, LibraryNode, Node, body_graphs
 from lowering.plan.owners import NodeSlots, Slot
 from lowering.plan.plan import Plan
@@ -90,6 +91,15 @@ class NodeOwners:
             slots.append(Slot("addresses", batch_table_bytes(node.call)))
         slots += [Slot(name, 0) for name in node.call.owners]
         slots += self._memory([operand.buffer for operand in node.call.operands])
+        return NodeSlots(node.kind, node.name, lines_of(node.sources), tuple(slots))
+
+    def embedded(self, node: EmbeddedGraphNode) -> NodeSlots:
+        """The slots of somebody's graph: what keeps it, and its memory."""
+        foreign = node.graph
+        slots = [Slot("graph", 0)]
+        for what, memory in (("input", foreign.inputs), ("output", foreign.outputs)):
+            slots += [Slot(f"its {what} {i} {m.type}", 0) for i, m in enumerate(memory)]
+        slots += self._memory([array.buffer for array in node.operands])
         return NodeSlots(node.kind, node.name, lines_of(node.sources), tuple(slots))
 
     def host(self, node: HostNode) -> NodeSlots:
