@@ -31,6 +31,7 @@ from lowering.planning.assemble import assemble
 from lowering.planning.contractions import expand_contractions
 from lowering.planning.desugar import desugar
 from lowering.planning.effects import refuse_host_calls_in_bodies
+from lowering.planning.events import refuse_events_in_bodies
 from lowering.planning.factorizations import expand_factorizations
 from lowering.planning.region_builder import build
 from lowering.planning.rules import RULES
@@ -80,6 +81,7 @@ def lower(
 
     Raises:
         HostCallInBodyError: a branch or a loop calls a C function.
+        EventInBodyError: one uses an event.
         UnschedulableError: the user pinned a schedule that is not possible.
         ValueError: there is no such device.
     """
@@ -87,6 +89,7 @@ def lower(
     forced = declared()
     program = inline_calls(program)
     refuse_host_calls_in_bodies(program)
+    refuse_events_in_bodies(program)
     program = expand_factorizations(program, target, forced.factorizations)
     program = expand_contractions(program, target.contractions, forced.products)
     program = desugar(unroll(program, target.costs))

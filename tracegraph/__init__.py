@@ -26,11 +26,11 @@ The packages, in the order of their imports:
                                                            custom       kernels of your own
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
-`limits`, `modes`, `progress`, `streams`, `memory`, `callbacks` and `debug` are features of one file
-each.
+`limits`, `modes`, `progress`, `streams`, `memory`, `callbacks`, `event` and `debug` are features of
+one file each.
 """
 
-from tracegraph import debug, errors, linalg, memory, numpy, random, special, tree
+from tracegraph import debug, errors, event, linalg, memory, numpy, random, special, tree
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray, from_dlpack
 from tracegraph.callbacks import host_call, pure_callback
@@ -77,6 +77,7 @@ __all__ = [
     "elementwise",
     "embed",
     "errors",
+    "event",
     "fori_loop",
     "from_dlpack",
     "grad",

@@ -11,7 +11,7 @@ import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -356,6 +356,15 @@ class Driver(Protocol):
 
     def add_child(self, graph: Any, dependencies: Sequence[Any], handle: int) -> Any:
         """Add a node that runs a clone of the graph with this handle."""
+
+    def add_event(
+        self,
+        graph: Any,
+        dependencies: Sequence[Any],
+        action: Literal["record", "wait"],
+        handle: int,
+    ) -> Any:
+        """Add a node that records the event with this handle, or waits for it."""
 
     def node_kinds(self, handle: int) -> tuple[str, ...]:
         """The kind of every node of the graph with this handle, those of child graphs too.

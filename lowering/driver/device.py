@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from cuda.bindings import driver
@@ -43,6 +43,7 @@ from lowering.driver.graphs import (
     child_node,
     copy_node,
     depend,
+    event_node,
     is_capturing,
     is_known,
     node_kinds,
@@ -398,6 +399,16 @@ class CudaDriver:
     def add_child(self, graph: GraphDefinition, dependencies: Sequence[Any], handle: int) -> Any:
         """Add a child graph node."""
         return child_node(graph.handle, dependencies, driver.CUgraph(handle))
+
+    def add_event(
+        self,
+        graph: GraphDefinition,
+        dependencies: Sequence[Any],
+        action: Literal["record", "wait"],
+        handle: int,
+    ) -> Any:
+        """Add an event record node or an event wait node."""
+        return event_node(graph.handle, dependencies, action, handle)
 
     def node_kinds(self, handle: int) -> tuple[str, ...]:
         """By the driver's calls."""

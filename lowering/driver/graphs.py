@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 from cuda.bindings import driver
 from cuda.core.graph import GraphDefinition
@@ -139,6 +139,16 @@ def copy_node(
         "cuGraphAddMemcpyNode",
         driver.cuGraphAddMemcpyNode(graph, before or None, len(before), params, context),
     )
+
+
+def event_node(
+    graph: Any, dependencies: Sequence[Any], action: Literal["record", "wait"], handle: int
+) -> Any:
+    """Add a node that records an event, or waits for it."""
+    name = f"cuGraphAddEvent{action.capitalize()}Node"
+    before = list(dependencies)
+    add = getattr(driver, name)
+    return check(name, add(graph, before or None, len(before), driver.CUevent(handle)))
 
 
 def node_kinds(graph: Any) -> tuple[str, ...]:

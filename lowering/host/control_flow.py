@@ -18,6 +18,7 @@ from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.embedded_graph import EmbeddedGraphNode
+from lowering.plan.event_node import EventNode
 from lowering.plan.kernel import Predicate
 from lowering.plan.library_call import StridedArray
 from lowering.plan.nodes import Graph, HostNode, KernelNode, LibraryNode, MemcpyNode, Node
@@ -92,6 +93,10 @@ class GraphWriter:
         call = CCall.of(node.call)
         self._source.line(f"{self._source.name(call.run)}()")
 
+    def write_event(self, node: EventNode) -> None:
+        """Nothing: what comes before it is done."""
+        self._source.line("pass")
+
     def write_if_else(self, node: IfElseNode) -> None:
         """Write two branches."""
         self._write_body(f"if {condition(node.condition)}:", node.then)
@@ -152,6 +157,7 @@ WRITERS: dict[type[Node], Callable[[GraphWriter, Any], None]] = {
     EmbeddedGraphNode: GraphWriter.write_custom_kernel,
     SortNode: GraphWriter.write_sort,
     HostNode: GraphWriter.write_host,
+    EventNode: GraphWriter.write_event,
     IfElseNode: GraphWriter.write_if_else,
     SwitchNode: GraphWriter.write_switch,
     WhileNode: GraphWriter.write_while,

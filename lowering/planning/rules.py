@@ -17,6 +17,7 @@ from lowering.planning.effects import (
     report_step,
     require,
 )
+from lowering.planning.events import use_event
 from lowering.planning.factorizations import factorization, lapack_routine
 from lowering.planning.fourier import fourier_transform
 from lowering.planning.matmul import matrix_product
@@ -42,6 +43,7 @@ RULES: dict[str, Callable[[RegionBuilder, Eqn], None]] = {
     "pure_callback": pure_callback,
     "host_call": host_call,
     "embedded_graph": embedded_graph,
+    "use_event": use_event,
     "require": require,
     "report_step": report_step,
 }

@@ -369,6 +369,19 @@ class RecordingDriver:
         graph.nodes.append(node)
         return node
 
+    def add_event(
+        self,
+        graph: RecordedGraph,
+        dependencies: Sequence[RecordedNode],
+        action: str,
+        handle: int,
+    ) -> RecordedNode:
+        """A node that holds the handle."""
+        self._log("add_event", action, handle)
+        node = RecordedNode("event", action, tuple(dependencies), values=[handle])
+        graph.nodes.append(node)
+        return node
+
     def node_kinds(self, handle: int) -> tuple[str, ...]:
         """Those in `foreign_graphs`."""
         self._log("node_kinds", handle)

@@ -70,6 +70,7 @@ TRACEGRAPH: Table = {
     "callbacks": {"control", "tracing", "ops", "ir", "tree", "errors", "user_source"},
     "custom": {"numpy", "arrays", "tracing", "ops", "ir", "errors", "dtypes", "user_source"},
     "linalg": {"transforms", "control", "numpy", "arrays", "ir"},
+    "event": {"control", "ir", "errors"},
     "debug": {"callbacks", "control", "ir", "errors", "user_source"},
     "staging": {
         *("arrays", "tracing", "passes", "ops", "ir", "tree", "errors", "inspection"),
@@ -78,7 +79,18 @@ TRACEGRAPH: Table = {
     "streams": {"staging", "devices"},
     "memory": {"staging", "devices"},
     "tracegraph": {
-        *("arrays", "callbacks", "control", "custom", "debug", "errors", "ir", "limits", "linalg"),
+        *(
+            "arrays",
+            "callbacks",
+            "control",
+            "custom",
+            "debug",
+            "errors",
+            "event",
+            "ir",
+            "limits",
+            "linalg",
+        ),
         *("memory", "numpy", "random", "inspection", "special", "staging", "streams"),
         *("transforms", "tree", "version", "modes"),
     },

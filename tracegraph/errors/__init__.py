@@ -73,6 +73,7 @@ from tracegraph.errors.custom_kernels import (
     KernelLaunchError,
     KernelResultError,
 )
+from tracegraph.errors.events import EventError, EventInBodyError
 from tracegraph.errors.inspection import NotDrawableError, ShowOptionError
 from tracegraph.errors.pickling import by_content
 from tracegraph.errors.prints import (
@@ -165,6 +166,8 @@ __all__ = [
     "EffectInConditionError",
     "EndlessTraceError",
     "EscapedTracerError",
+    "EventError",
+    "EventInBodyError",
     "ExportError",
     "HostCallError",
     "HostCallInBodyError",

@@ -194,6 +194,28 @@ class Definition:
         self.size += len(to_it) + 1 + len(from_it)
         return tuple(ends or [child])
 
+    def add_event(
+        self,
+        graph: Any,
+        dependencies: Sequence[Any],
+        action: Literal["record", "wait"],
+        handle: int,
+        node: NodeSlots,
+        owner: Any,
+    ) -> Any:
+        """Add a record of an event, or a wait for it; `owner` keeps it valid.
+
+        Raises:
+            NotOpenError: no nodes can be added now.
+        """
+        self._require("open")
+        with self._giving_up():
+            self.slots.retain(owner)
+            self.slots.attach(node)
+            added = self.driver.add_event(graph, dependencies, action, handle)
+        self.size += 1
+        return added
+
     def is_top(self, graph: Any) -> bool:
         """Whether it is the graph itself, not a body."""
         return graph is self._graph

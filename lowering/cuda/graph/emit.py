@@ -40,6 +40,7 @@ from lowering.plan.captured_call import CapturedCall
 from lowering.plan.conditional_nodes import ConditionalNode, IfElseNode, SwitchNode, WhileNode
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.embedded_graph import EmbeddedGraphNode
+from lowering.plan.event_node import EventNode
 from lowering.plan.nodes import (
     Graph,
     HostNode,
@@ -240,6 +241,12 @@ def _add_host(emission: Emission, graph: Any, node: HostNode, before: Before) ->
     return (added,)
 
 
+def _add_event(emission: Emission, graph: Any, node: EventNode, before: Before) -> tuple[Any, ...]:
+    use, slots = node.use, emission.owners.event(node)
+    add = emission.definition.add_event
+    return (add(graph, before.nodes, use.action, use.handle, slots, use.owner),)
+
+
 def _add_conditional(
     emission: Emission, graph: Any, node: ConditionalNode, before: Before
 ) -> tuple[Any, ...]:
@@ -281,6 +288,7 @@ EMITTERS: dict[type[Node], Emitter] = {
     # all library work shares one workspace
     LibraryNode: Emitter(_add_library, one_at_a_time=True),
     HostNode: Emitter(_add_host),
+    EventNode: Emitter(_add_event),
     # two graphs may use the same memory
     EmbeddedGraphNode: Emitter(add_embedded, one_at_a_time=True),
     IfElseNode: Emitter(_add_conditional),

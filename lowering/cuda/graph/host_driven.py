@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -209,6 +209,17 @@ class _HostDriven:
         segment = self._open_segment(graph)
         before = _within(segment, dependencies)
         return CutNode(segment, self._driver.add_child(segment.graph, before, handle))
+
+    def add_event(
+        self,
+        graph: CutGraph,
+        dependencies: Sequence[CutNode],
+        action: Literal["record", "wait"],
+        handle: int,
+    ) -> CutNode:
+        segment = self._open_segment(graph)
+        before = _within(segment, dependencies)
+        return CutNode(segment, self._driver.add_event(segment.graph, before, action, handle))
 
     def add_conditional(
         self,

@@ -28,6 +28,7 @@ from lowering.cuda.interface import HostAllocation
 from lowering.plan.buffer import Buffer
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.embedded_graph import EmbeddedGraphNode
+from lowering.plan.event_node import EventNode
 from lowering.plan.nodes import HostNode, LibraryNode, Node, body_graphs
 from lowering.plan.owners import NodeSlots, Slot
 from lowering.plan.plan import Plan
@@ -101,6 +102,10 @@ class NodeOwners:
             slots += [Slot(f"its {what} {i} {m.type}", 0) for i, m in enumerate(memory)]
         slots += self._memory([array.buffer for array in node.operands])
         return NodeSlots(node.kind, node.name, lines_of(node.sources), tuple(slots))
+
+    def event(self, node: EventNode) -> NodeSlots:
+        """The slots of a use of an event: the event."""
+        return NodeSlots(node.kind, node.name, lines_of(node.sources), (Slot("event", 0),))
 
     def host(self, node: HostNode) -> NodeSlots:
         """The slots of a C function: a copy of its data, and what keeps it loaded."""
