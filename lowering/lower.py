@@ -33,6 +33,7 @@ from lowering.planning.assemble import assemble
 from lowering.planning.contractions import expand_contractions
 from lowering.planning.desugar import desugar
 from lowering.planning.effects import refuse_host_calls_in_bodies
+from lowering.planning.events import refuse_events_in_bodies
 from lowering.planning.factorizations import expand_factorizations
 from lowering.planning.grouped_updates import group_updates
 from lowering.planning.region_builder import build
@@ -83,6 +84,7 @@ def lower(
 
     Raises:
         HostCallInBodyError: a branch or a loop calls a C function.
+        EventInBodyError: one uses an event.
         UnschedulableError: the user pinned a schedule that is not possible.
         ValueError: there is no such device.
     """
@@ -92,6 +94,7 @@ def lower(
         target = replace(target, fusion=replace(target.fusion, unrolled_positions=0))
     program = inline_calls(program)
     refuse_host_calls_in_bodies(program)
+    refuse_events_in_bodies(program)
     program = expand_factorizations(program, target, forced.factorizations)
     program = expand_contractions(program, target.contractions, forced.products)
     program = group_updates(

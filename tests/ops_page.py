@@ -146,7 +146,9 @@ def batching(op: Op) -> str:
         return sentence(_CONTROL[op.name])
     match op.form:
         case Effect():
-            return "once" if op.name == "host_call" else "those that are live, in order"
+            return (
+                "once" if op.name in ("host_call", "use_event") else "those that are live, in order"
+            )
         case Call():
             return "in its regions"
     return sentence(op.batch) if op.batch else "the same for all lanes"

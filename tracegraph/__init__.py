@@ -27,17 +27,17 @@ The packages, in the order of their imports:
                                                            custom       kernels of your own
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
-`limits`, `modes`, `progress`, `streams`, `memory`, `raw_memory`, `capabilities`, `callbacks` and
-`debug` are features of one file each.
+`limits`, `modes`, `progress`, `streams`, `memory`, `raw_memory`, `capabilities`, `callbacks`,
+`event` and `debug` are features of one file each.
 """
 
-from tracegraph import debug, errors, linalg, memory, numpy, random, sparse, special, tree
+from tracegraph import debug, errors, event, linalg, memory, numpy, random, sparse, special, tree
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray, from_dlpack
 from tracegraph.callbacks import host_call, pure_callback
 from tracegraph.capabilities import DeviceFeatures, features
 from tracegraph.control import cond, fori_loop, map, scan, switch, while_loop
-from tracegraph.custom import capture, elementwise, kernel, reduction
+from tracegraph.custom import capture, elementwise, embed, kernel, reduction
 from tracegraph.inspection.show import show
 from tracegraph.ir.types import ArrayType
 from tracegraph.limits import time_limit
@@ -79,7 +79,9 @@ __all__ = [
     "dynamic_slice",
     "dynamic_update_slice",
     "elementwise",
+    "embed",
     "errors",
+    "event",
     "features",
     "fori_loop",
     "from_dlpack",

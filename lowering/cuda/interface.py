@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -274,9 +275,27 @@ class Driver(Protocol):
     def is_capturing(self, stream: int) -> bool:
         """Whether the stream with this handle is being captured; a capture stays as it is."""
 
-    def foreign(self, array: object) -> ForeignArray | None:
-        """The device memory behind DLPack or ``__cuda_array_interface__``, ordered after its
-        producer; None if `array` has neither, or is in host memory.
+    def beside_captures(self) -> AbstractContextManager[None]:
+        """Let this thread allocate, wait and load code on other streams while some are captured.
+
+        Else those calls would be refused, and would end the captures.
+        """
+
+    def add_to_capture(self, stream: int, graph: Any) -> None:
+        """Make a tied graph a child of the one that other code captures on a stream, by handle.
+
+        It comes behind what the stream has captured, and before what follows. The child keeps
+        alive what the graph does. If this fails, the capture goes on.
+
+        Raises:
+            ValueError: the stream belongs to another device.
+        """
+
+    def foreign(self, array: object, *, ordered: bool = True) -> ForeignArray | None:
+        """The device memory behind DLPack or ``__cuda_array_interface__``; None if `array` has
+        neither, or is in host memory.
+
+        If `ordered`, the stream waits for its producer.
         """
 
     def load(self, code: Any) -> Any:
@@ -334,6 +353,29 @@ class Driver(Protocol):
         self, graph: Any, dependencies: Sequence[Any], function: int, argument: int
     ) -> Any:
         """Add a node that calls the C function at an address, in a thread of the driver."""
+
+    def add_copy(
+        self, graph: Any, dependencies: Sequence[Any], target: int, source: int, nbytes: int
+    ) -> Any:
+        """Add a node that copies bytes within the device."""
+
+    def add_child(self, graph: Any, dependencies: Sequence[Any], handle: int) -> Any:
+        """Add a node that runs a clone of the graph with this handle."""
+
+    def add_event(
+        self,
+        graph: Any,
+        dependencies: Sequence[Any],
+        action: Literal["record", "wait"],
+        handle: int,
+    ) -> Any:
+        """Add a node that records the event with this handle, or waits for it."""
+
+    def node_kinds(self, handle: int) -> tuple[str, ...]:
+        """The kind of every node of the graph with this handle, those of child graphs too.
+
+        Names are those of `capture`.
+        """
 
     def add_conditional(
         self,

@@ -1,7 +1,8 @@
 """Dependence analysis: true dependences of stages, and the hazards that reuse of memory creates.
 
 Two stages conflict if one writes memory, or sets a condition, that the other accesses. Prints,
-callbacks, checks and progress conflict too: the host sees them in the order of the program. Edges
+callbacks, checks and progress conflict too: the host sees them in the order of the program. A
+barrier conflicts with everything. Edges
 are a transitive reduction: a stage has an edge from each earlier stage that it conflicts with,
 unless other edges imply it.
 """
@@ -37,6 +38,9 @@ Resource = Hashable
 
 EFFECTS: Resource = "effects"
 """Written by every print, callback and check, read by what reports progress."""
+
+BARRIER: Resource = "barrier"
+"""Written by events, which conflict with all other stages."""
 
 PROGRESS: Resource = "progress"
 """Written by what reports progress, read by every loop: an outer step ends after inner loops."""
@@ -76,6 +80,7 @@ def accesses_around(stage: Stage, inside: Sequence[Accesses]) -> Accesses:
             inside = [nest_accesses(nest) for nest in nests]
         case NodeStage(node=node):
             ordered = frozenset({EFFECTS}) if node.is_ordered else _NOTHING
+            ordered |= frozenset({BARRIER}) if node.is_barrier else _NOTHING
             return AccessSets(stage_reads(stage), ordered | stage_writes(stage))
         case BranchStage(condition=c):
             own = frozenset({("condition", c)})
@@ -140,9 +145,15 @@ def _order(accesses: Sequence[Accesses]) -> tuple[frozenset[tuple[int, int]], li
     readers: dict[Resource, list[int]] = {}  # since then
     before: list[int] = []  # bit d of the j-th: it depends on stage j - 1 - d
     found: set[tuple[int, int]] = set()
+    barrier = -1  # the last one
     for j, accessed in enumerate(accesses):
         reached = 0
         conflicts = _conflicts(accessed, writer, readers)
+        if barrier >= 0:
+            conflicts.add(barrier)
+        if BARRIER in accessed.writes:
+            conflicts.update(range(max(barrier, 0), j))
+            barrier = j
         for i in sorted(conflicts, reverse=True) if len(conflicts) > 1 else conflicts:
             distance = j - 1 - i
             if not reached >> distance & 1:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import copy
 import ctypes
 import sys
-from collections.abc import Callable, Collection, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from cuda.bindings import driver
@@ -37,12 +37,17 @@ from lowering.cuda.interface import (
 )
 from lowering.driver.addresses import locate
 from lowering.driver.checks import SUCCESS, by_core, check, scarce
+from lowering.driver.foreign_captures import add_to_capture, relaxed
 from lowering.driver.graphs import (
     allow_shared_memory,
     captured,
+    child_node,
+    copy_node,
     depend,
+    event_node,
     is_capturing,
     is_known,
+    node_kinds,
     nodes,
     parameter_cells,
     require_clusters,
@@ -62,6 +67,9 @@ from lowering.driver.whole_graphs import instantiated, update_whole
 from lowering.plan.conditional_nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
 from tracegraph.ir.types import row_major_strides
+
+_NO_STREAM = -1
+"""What tells a producer, by DLPack, that nothing is to wait for it."""
 
 
 class CudaDriver:
@@ -107,13 +115,7 @@ class CudaDriver:
 
     def on(self, stream: int, owner: Any) -> CudaDriver:
         """The same device by another stream; all else is shared."""
-        handle = driver.CUstream(stream)
-        context = check("cuStreamGetCtx", driver.cuStreamGetCtx(handle))
-        if int(context) != int(self._context):
-            raise ValueError(
-                f"stream {stream:#x} is not of cuda:{self.ordinal}; choose a stream of the device "
-                "that the function runs on"
-            )
+        handle = self._own(stream)
         other = copy.copy(self)
         other._stream = Stream.from_handle(stream)
         other._stream_handle = handle
@@ -121,6 +123,17 @@ class CudaDriver:
         other._stream_owner = owner
         other._memory_stream = self._device.create_stream(options=StreamOptions(nonblocking=True))
         return other
+
+    def _own(self, stream: int) -> Any:
+        """The handle of a stream, which must be of this device."""
+        handle = driver.CUstream(stream)
+        context = check("cuStreamGetCtx", driver.cuStreamGetCtx(handle))
+        if int(context) != int(self._context):
+            raise ValueError(
+                f"stream {stream:#x} is not of cuda:{self.ordinal}; choose a stream of the device "
+                "that the function runs on"
+            )
+        return handle
 
     def record(self) -> CudaEvent:
         """Record a new event."""
@@ -236,13 +249,24 @@ class CudaDriver:
         """By the driver's call, which is allowed in captures of any mode."""
         return is_capturing(driver.CUstream(stream))
 
-    def foreign(self, array: object) -> ForeignArray | None:
+    @contextmanager
+    def beside_captures(self) -> Iterator[None]:
+        """By the thread's own capture mode, which is relaxed meanwhile."""
+        with relaxed():
+            yield
+
+    def add_to_capture(self, stream: int, graph: TiedGraph) -> None:
+        """By a child graph node, which has the graph's references to user objects."""
+        add_to_capture(self._own(stream), graph.definition.handle)
+
+    def foreign(self, array: object, *, ordered: bool = True) -> ForeignArray | None:
         """View another library's array; the launch stream waits for its producer's."""
         if not (hasattr(array, "__dlpack__") or hasattr(array, "__cuda_array_interface__")):
             return None
         if isinstance(array, np.ndarray | np.generic):
             return None
-        view = StridedMemoryView.from_any_interface(array, stream_ptr=self.stream)
+        stream = self.stream if ordered else _NO_STREAM
+        view = StridedMemoryView.from_any_interface(array, stream_ptr=stream)
         if not view.is_device_accessible:
             return None
         if view.dtype is None:
@@ -371,6 +395,35 @@ class CudaDriver:
             ),
         )
 
+    def add_copy(
+        self,
+        graph: GraphDefinition,
+        dependencies: Sequence[Any],
+        target: int,
+        source: int,
+        nbytes: int,
+    ) -> Any:
+        """Add a memcpy node."""
+        return copy_node(graph.handle, dependencies, target, source, nbytes, self._context)
+
+    def add_child(self, graph: GraphDefinition, dependencies: Sequence[Any], handle: int) -> Any:
+        """Add a child graph node."""
+        return child_node(graph.handle, dependencies, driver.CUgraph(handle))
+
+    def add_event(
+        self,
+        graph: GraphDefinition,
+        dependencies: Sequence[Any],
+        action: Literal["record", "wait"],
+        handle: int,
+    ) -> Any:
+        """Add an event record node or an event wait node."""
+        return event_node(graph.handle, dependencies, action, handle)
+
+    def node_kinds(self, handle: int) -> tuple[str, ...]:
+        """By the driver's calls."""
+        return node_kinds(driver.CUgraph(handle))
+
     def add_conditional(
         self,
         graph: GraphDefinition,
@@ -448,7 +501,7 @@ class CudaDriver:
 
     def node_keys(self, graph: GraphDefinition) -> Collection[int]:
         """Their addresses."""
-        return nodes(graph)
+        return nodes(graph.handle)
 
     def updater(self, executable: CudaExecutableGraph, kernel: KernelNode) -> Callable[[], None]:
         """The driver's call with its arguments, for nodes in bodies too; it keeps their values."""

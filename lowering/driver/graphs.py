@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 from cuda.bindings import driver
 from cuda.core.graph import GraphDefinition
@@ -90,7 +90,7 @@ def captured(
     graph: GraphDefinition, dependencies: Sequence[Any], issue: Callable[[], None], stream: Any
 ) -> tuple[tuple[Any, ...], tuple[str, ...]]:
     """Capture what `issue` does on a stream: the last nodes, and the kinds of all."""
-    before = nodes(graph)
+    before = nodes(graph.handle)
     if is_capturing(stream):
         raise NestedCaptureError
     try:
@@ -113,8 +113,53 @@ def captured(
             driver.cuStreamEndCapture(stream)
         raise
     check("cuStreamEndCapture", driver.cuStreamEndCapture(stream))
-    added = [node for address, node in nodes(graph).items() if address not in before]
+    added = [node for address, node in nodes(graph.handle).items() if address not in before]
     return tails, tuple(_kind(node) for node in added)
+
+
+def child_node(graph: Any, dependencies: Sequence[Any], child: Any) -> Any:
+    """Add a node that runs a clone of a graph."""
+    before = list(dependencies)
+    return check(
+        "cuGraphAddChildGraphNode",
+        driver.cuGraphAddChildGraphNode(graph, before or None, len(before), child),
+    )
+
+
+def copy_node(
+    graph: Any, dependencies: Sequence[Any], target: int, source: int, nbytes: int, context: Any
+) -> Any:
+    """Add a node that copies bytes within the device."""
+    params = driver.CUDA_MEMCPY3D()
+    params.srcMemoryType = params.dstMemoryType = driver.CUmemorytype.CU_MEMORYTYPE_DEVICE
+    params.srcDevice, params.dstDevice = source, target
+    params.WidthInBytes, params.Height, params.Depth = nbytes, 1, 1
+    before = list(dependencies)
+    return check(
+        "cuGraphAddMemcpyNode",
+        driver.cuGraphAddMemcpyNode(graph, before or None, len(before), params, context),
+    )
+
+
+def event_node(
+    graph: Any, dependencies: Sequence[Any], action: Literal["record", "wait"], handle: int
+) -> Any:
+    """Add a node that records an event, or waits for it."""
+    name = f"cuGraphAddEvent{action.capitalize()}Node"
+    before = list(dependencies)
+    add = getattr(driver, name)
+    return check(name, add(graph, before or None, len(before), driver.CUevent(handle)))
+
+
+def node_kinds(graph: Any) -> tuple[str, ...]:
+    """The kinds of all nodes of a graph, and of those of its child graphs."""
+    kinds = []
+    for node in nodes(graph).values():
+        kinds.append(_kind(node))
+        if kinds[-1] == "graph":
+            child = driver.cuGraphChildGraphNodeGetGraph(node)
+            kinds += node_kinds(check("cuGraphChildGraphNodeGetGraph", child))
+    return tuple(kinds)
 
 
 def is_capturing(stream: Any) -> bool:
@@ -126,12 +171,12 @@ def is_capturing(stream: Any) -> bool:
     return bool(status != driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE)
 
 
-def nodes(graph: GraphDefinition) -> dict[int, Any]:
+def nodes(graph: Any) -> dict[int, Any]:
     """The nodes of a graph by address."""
-    _, count = check("cuGraphGetNodes", driver.cuGraphGetNodes(graph.handle))
+    _, count = check("cuGraphGetNodes", driver.cuGraphGetNodes(graph))
     if not count:
         return {}
-    nodes, _ = check("cuGraphGetNodes", driver.cuGraphGetNodes(graph.handle, count))
+    nodes, _ = check("cuGraphGetNodes", driver.cuGraphGetNodes(graph, count))
     return {int(node): node for node in nodes}
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import prod
 
 from lowering.draft.context import Context
-from lowering.draft.dependences import Accesses, Resource, accesses_of, nest_accesses
+from lowering.draft.dependences import BARRIER, Accesses, Resource, accesses_of, nest_accesses
 from lowering.draft.stage import Block, KernelStage, Stage
 from lowering.fusion.axis_unrolling import unroll_axes
 from lowering.fusion.dead_stores import without_dead
@@ -128,11 +128,14 @@ class _FusedBlock:
         self.written: dict[Resource, int] = {}  # position of the last stage that writes it
         self.read: dict[Resource, int] = {}  # of the last one that reads it
         self.loaded: set[Resource] = set()  # what is read and not forwarded
+        self.barrier = 0  # no nest joins a kernel before it
 
     def append(self, stage: Stage | _Kernel, accesses: Accesses) -> None:
         """Append a stage of its own."""
         self.stages.append(stage)
         self.loaded |= accesses.reads
+        if BARRIER in accesses.writes:
+            self.barrier = len(self.stages)
         self._record(len(self.stages) - 1, accesses)
 
     def _record(self, position: int, accesses: Accesses) -> None:
@@ -154,7 +157,7 @@ class _FusedBlock:
         if not self._excludes_conflicts(earliest, nest, writes):
             earliest += 1
         most = self.target.limits.kernel_buffers
-        first = max(producer, earliest, len(self.stages) - WINDOW, 0)
+        first = max(producer, earliest, len(self.stages) - WINDOW, self.barrier)
         for position in range(first, len(self.stages)):
             kernel = self.stages[position]
             if type(kernel) is not _Kernel or kernel.buffers + buffers > most:

@@ -17,6 +17,8 @@ from lowering.host.nest_program import NestProgram
 from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.custom_kernel import CustomKernelNode
+from lowering.plan.embedded_graph import EmbeddedGraphNode
+from lowering.plan.event_node import EventNode
 from lowering.plan.kernel import Predicate
 from lowering.plan.library_call import StridedArray
 from lowering.plan.nodes import Graph, HostNode, KernelNode, LibraryNode, MemcpyNode, Node
@@ -77,8 +79,8 @@ class GraphWriter:
         """Write the call of a library."""
         self.call(node.call.run_host, *map(view_of, node.call.operands))
 
-    def write_custom_kernel(self, node: CustomKernelNode) -> None:
-        """Write the call of the reference of a user's kernel."""
+    def write_custom_kernel(self, node: CustomKernelNode | EmbeddedGraphNode) -> None:
+        """Write the call of the reference of a user's kernel or graph."""
         self.call(node.run_host, *map(view_of, node.operands))
 
     def write_sort(self, node: SortNode) -> None:
@@ -90,6 +92,10 @@ class GraphWriter:
         """Write the call of a C function."""
         call = CCall.of(node.call)
         self._source.line(f"{self._source.name(call.run)}()")
+
+    def write_event(self, node: EventNode) -> None:
+        """Nothing: what comes before it is done."""
+        self._source.line("pass")
 
     def write_if_else(self, node: IfElseNode) -> None:
         """Write two branches."""
@@ -148,8 +154,10 @@ WRITERS: dict[type[Node], Callable[[GraphWriter, Any], None]] = {
     MemcpyNode: GraphWriter.write_copy,
     LibraryNode: GraphWriter.write_library,
     CustomKernelNode: GraphWriter.write_custom_kernel,
+    EmbeddedGraphNode: GraphWriter.write_custom_kernel,
     SortNode: GraphWriter.write_sort,
     HostNode: GraphWriter.write_host,
+    EventNode: GraphWriter.write_event,
     IfElseNode: GraphWriter.write_if_else,
     SwitchNode: GraphWriter.write_switch,
     WhileNode: GraphWriter.write_while,

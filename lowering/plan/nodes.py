@@ -6,6 +6,8 @@
            | IfElseNode | SwitchNode | WhileNode      each with body Graphs; conditional_nodes
            | PersistentKernelNode                     a kernel whose stages are a Graph
            | CustomKernelNode                         a kernel that the user wrote
+           | EmbeddedGraphNode                        a graph that somebody else built
+           | EventNode                                a record of an event, or a wait for it
 
 The order of nodes in a graph is a topological order. Only the two executors, which run a Plan on
 the host and emit it as a CUDA graph, distinguish all classes of nodes. Passes that rewrite kernels
@@ -104,6 +106,11 @@ class Node(Drawable):
     @property
     def is_ordered(self) -> bool:
         """Whether the host must see it in program order, as prints and checks."""
+        return False
+
+    @property
+    def is_barrier(self) -> bool:
+        """Whether what is before it in the graph is done when it runs, and what follows waits."""
         return False
 
     @property

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lowering.draft.stage import NodeStage
 from lowering.plan.buffer import Buffer
 from lowering.plan.captured_call import CapturedCall
 from lowering.plan.custom_kernel import CustomKernelNode
+from lowering.plan.embedded_graph import EmbeddedGraphNode
 from lowering.plan.kernel import space_index
 from lowering.plan.library_call import StridedArray
 from lowering.plan.nodes import LibraryNode
 from lowering.planning.library_operands import contiguous, operand, strided
 from lowering.planning.region_builder import RegionBuilder
 from tracegraph.ir.program import Atom, Eqn
-from tracegraph.ops.custom_kernels import CapturedFunction
+from tracegraph.ops.custom_kernels import CapturedFunction, ForeignGraph, KernelCall
 
 
 def custom_kernel(builder: RegionBuilder, eqn: Eqn) -> None:
     """Emit the node, unless its outputs have no elements.
 
-    A captured call is a library call. What a kernel writes over is copied to the output first;
-    `drop_copies` removes the copy of an array that is not needed any more.
+    A captured call is a library call, an embedded graph a node of its own. What a kernel writes
+    over is copied to the output first; `drop_copies` removes the copy of an array that is not
+    needed any more.
     """
     call = eqn.attrs["call"]
     types = tuple([atom.type.strong() for atom in eqn.operands])
@@ -31,6 +35,9 @@ def custom_kernel(builder: RegionBuilder, eqn: Eqn) -> None:
         arrays = tuple([operand(builder, atom, contiguous) for atom in eqn.operands])
         captured = CapturedCall(call, arrays, tuple(map(StridedArray.whole, outputs)))
         builder.add(NodeStage(LibraryNode(captured, builder.sources)))
+        return
+    if isinstance(call.kernel.code, ForeignGraph):
+        builder.add(NodeStage(_embedded(builder, call, eqn.operands, outputs)))
         return
     replaced = {operand: outputs[out] for out, operand in call.kernel.aliases.items()}
     buffers = {
@@ -45,6 +52,21 @@ def custom_kernel(builder: RegionBuilder, eqn: Eqn) -> None:
         call, launch, types, arguments, outputs, builder.sources, builder.within
     )
     builder.add(NodeStage(node))
+
+
+def embedded_graph(builder: RegionBuilder, eqn: Eqn) -> None:
+    """Emit the node of a graph that is run for its effect. The new token has no elements."""
+    (token,) = eqn.outputs
+    builder.bindings[token] = eqn
+    builder.add(NodeStage(_embedded(builder, eqn.attrs["call"], eqn.operands[1:], ())))
+
+
+def _embedded(
+    builder: RegionBuilder, call: KernelCall, operands: Sequence[Atom], outputs: Sequence[Buffer]
+) -> EmbeddedGraphNode:
+    """The node of somebody's graph."""
+    arrays = tuple([operand(builder, atom, contiguous) for atom in operands])
+    return EmbeddedGraphNode(call, arrays, tuple(map(StridedArray.whole, outputs)), builder.sources)
 
 
 def _whole_buffer(builder: RegionBuilder, atom: Atom) -> Buffer:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lowering.planning.control import branches, loop
-from lowering.planning.custom_kernels import custom_kernel
+from lowering.planning.custom_kernels import custom_kernel, embedded_graph
 from lowering.planning.effects import (
     debug_callback,
     debug_print,
@@ -17,6 +17,7 @@ from lowering.planning.effects import (
     report_step,
     require,
 )
+from lowering.planning.events import use_event
 from lowering.planning.factorizations import factorization, lapack_routine
 from lowering.planning.fourier import fourier_transform
 from lowering.planning.matmul import matrix_product
@@ -41,6 +42,8 @@ RULES: dict[str, Callable[[RegionBuilder, Eqn], None]] = {
     "debug_callback": debug_callback,
     "pure_callback": pure_callback,
     "host_call": host_call,
+    "embedded_graph": embedded_graph,
+    "use_event": use_event,
     "require": require,
     "report_step": report_step,
 }

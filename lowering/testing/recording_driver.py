@@ -9,7 +9,9 @@ from __future__ import annotations
 import copy
 import itertools
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from math import prod
 from typing import Any
 
@@ -62,7 +64,10 @@ class RecordingDriver:
     hand or because a stop flag is raised. `flags` are the addresses of those that are up.
 
     `streams` has a driver for each stream, which share one log; each is busy by itself.
-    `captured_streams` are the handles of those that other code captures.
+    `captured_streams` are the handles of those that other code captures, and `captures` their
+    graphs. `relaxed` has the number of blocks of `beside_captures` that are open.
+    `foreign_graphs` has the kinds of the nodes of others' graphs by handle; without an entry, one
+    kernel.
     """
 
     def __init__(
@@ -88,6 +93,9 @@ class RecordingDriver:
         self.streams: list[RecordingDriver] = [self]
         self.flags: set[int] = set()
         self.captured_streams: set[int] = set()
+        self.captures: defaultdict[int, RecordedGraph] = defaultdict(RecordedGraph)
+        self.relaxed = [0]
+        self.foreign_graphs: defaultdict[int, tuple[str, ...]] = defaultdict(lambda: ("kernel",))
         self._logging = threading.RLock()
         self._waits: list[RecordedEvent] = []
         self.live_memory: ConcurrentWeakSet[RecordedMemory | RecordedHostMemory] = (
@@ -222,12 +230,27 @@ class RecordingDriver:
         """Whether the stream is among `captured_streams`."""
         return stream in self.captured_streams
 
-    def foreign(self, array: object) -> ForeignArray | None:
+    @contextmanager
+    def beside_captures(self) -> Iterator[None]:
+        """Counted."""
+        self.relaxed[0] += 1
+        try:
+            yield
+        finally:
+            self.relaxed[0] -= 1
+
+    def add_to_capture(self, stream: int, graph: RecordedGraph) -> None:
+        """A node of the graph in `captures`, which holds the child."""
+        self._log("add_to_capture", stream)
+        nodes = self.captures[stream].nodes
+        nodes.append(RecordedNode("graph", "child", tuple(nodes[-1:]), (graph,)))
+
+    def foreign(self, array: object, *, ordered: bool = True) -> ForeignArray | None:
         """What `__cuda_array_interface__` says, believed."""
         described = getattr(array, "__cuda_array_interface__", None)
         if described is None:
             return None
-        self._log("foreign")
+        self._log("foreign", ordered)
         dtype, shape = np.dtype(described["typestr"]), tuple(described["shape"])
         strides = described.get("strides") or np.empty(shape, dtype).strides
         return ForeignArray(
@@ -334,6 +357,48 @@ class RecordingDriver:
         node = RecordedNode("host", "host", tuple(dependencies), values=[function, argument])
         graph.nodes.append(node)
         return node
+
+    def add_copy(
+        self,
+        graph: RecordedGraph,
+        dependencies: Sequence[RecordedNode],
+        target: int,
+        source: int,
+        nbytes: int,
+    ) -> RecordedNode:
+        """A node that holds both addresses and the size."""
+        self._log("add_copy", target, source, nbytes)
+        values = [target, source, nbytes]
+        node = RecordedNode("copy", "copy", tuple(dependencies), values=values)
+        graph.nodes.append(node)
+        return node
+
+    def add_child(
+        self, graph: RecordedGraph, dependencies: Sequence[RecordedNode], handle: int
+    ) -> RecordedNode:
+        """A node that holds the handle."""
+        self._log("add_child", handle)
+        node = RecordedNode("graph", "child", tuple(dependencies), values=[handle])
+        graph.nodes.append(node)
+        return node
+
+    def add_event(
+        self,
+        graph: RecordedGraph,
+        dependencies: Sequence[RecordedNode],
+        action: str,
+        handle: int,
+    ) -> RecordedNode:
+        """A node that holds the handle."""
+        self._log("add_event", action, handle)
+        node = RecordedNode("event", action, tuple(dependencies), values=[handle])
+        graph.nodes.append(node)
+        return node
+
+    def node_kinds(self, handle: int) -> tuple[str, ...]:
+        """Those in `foreign_graphs`."""
+        self._log("node_kinds", handle)
+        return self.foreign_graphs[handle]
 
     def add_conditional(
         self,

@@ -69,8 +69,9 @@ TRACEGRAPH: Table = {
         *("limits", "dtypes", "user_source"),
     },
     "callbacks": {"control", "tracing", "ops", "ir", "tree", "errors", "user_source"},
-    "custom": {"numpy", "arrays", "tracing", "ops", "ir", "errors", "dtypes"},
+    "custom": {"numpy", "arrays", "tracing", "ops", "ir", "errors", "dtypes", "user_source"},
     "linalg": {"transforms", "control", "numpy", "arrays", "ir"},
+    "event": {"control", "ir", "errors"},
     "debug": {"callbacks", "control", "ir", "errors", "user_source"},
     "staging": {
         *("arrays", "tracing", "passes", "ops", "ir", "tree", "errors", "inspection"),
@@ -81,9 +82,9 @@ TRACEGRAPH: Table = {
     "capabilities": {"staging", "devices"},
     "raw_memory": {"staging", "arrays", "ir", "errors", "devices"},
     "tracegraph": {
-        *("arrays", "callbacks", "capabilities", "control", "custom", "debug", "errors", "ir"),
-        *("limits", "linalg", "memory", "raw_memory", "numpy", "random", "inspection", "sparse"),
-        *("special", "staging", "streams"),
+        *("arrays", "callbacks", "capabilities", "control", "custom", "debug", "errors", "event"),
+        *("ir", "limits", "linalg", "memory", "raw_memory", "numpy", "random", "inspection"),
+        *("sparse", "special", "staging", "streams"),
         *("transforms", "tree", "version", "modes"),
     },
     "testing": {

@@ -5,12 +5,14 @@
     reduction      reductions and scans, into which what they fold is fused
     texts          their expressions, in namespaces
     capture        the work of other libraries
+    embed          graphs of others
 
 May import `numpy`, `arrays`, `tracing`, `ops`, `ir`, and what is below them.
 """
 
 from tracegraph.custom.capture import CapturedCall, capture
 from tracegraph.custom.elementwise import ElementwiseFunction, elementwise
+from tracegraph.custom.embed import embed
 from tracegraph.custom.kernel import Kernel, kernel
 from tracegraph.custom.reduction import ReductionFunction, reduction
 
@@ -21,6 +23,7 @@ __all__ = [
     "ReductionFunction",
     "capture",
     "elementwise",
+    "embed",
     "kernel",
     "reduction",
 ]

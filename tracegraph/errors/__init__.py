@@ -74,6 +74,7 @@ from tracegraph.errors.custom_kernels import (
     KernelLaunchError,
     KernelResultError,
 )
+from tracegraph.errors.events import EventError, EventInBodyError
 from tracegraph.errors.inspection import NotDrawableError, ShowOptionError
 from tracegraph.errors.pickling import by_content
 from tracegraph.errors.prints import (
@@ -85,6 +86,7 @@ from tracegraph.errors.programs import (
     VerificationError,
 )
 from tracegraph.errors.running import (
+    CapturingStreamError,
     ClosedError,
     DeviceLostError,
     ExportError,
@@ -96,7 +98,6 @@ from tracegraph.errors.running import (
     RepeatedIndexError,
     StepLimitError,
     StoppedError,
-    StreamCaptureError,
     TimeLimitError,
     UpdateError,
     index_range_text,
@@ -157,6 +158,7 @@ __all__ = [
     "CallbackTimeoutError",
     "CallbackTypesError",
     "CapturedCallError",
+    "CapturingStreamError",
     "CheckpointsError",
     "ClosedError",
     "ConditionError",
@@ -170,6 +172,8 @@ __all__ = [
     "EffectInConditionError",
     "EndlessTraceError",
     "EscapedTracerError",
+    "EventError",
+    "EventInBodyError",
     "ExportError",
     "FallbackWarning",
     "HostCallError",
@@ -213,7 +217,6 @@ __all__ = [
     "StepLimitError",
     "StepLimitOptionError",
     "StoppedError",
-    "StreamCaptureError",
     "StructureError",
     "TangentMismatchError",
     "TimeLimitError",

@@ -58,10 +58,10 @@ class KernelLaunchError(RuntimeError):
 
 
 class CapturedCallError(RuntimeError):
-    """A function of the user's cannot be captured into a graph."""
+    """A function of the user's cannot be captured into a graph, or a graph not be embedded."""
 
-    def __init__(self, function: str, error: Exception, lines: str) -> None:
+    def __init__(self, call: str, error: Exception, lines: str) -> None:
         super().__init__(
-            f"captured call {function} cannot be put into a graph: {type(error).__name__}: {error}"
+            f"{call} cannot be put into a graph: {type(error).__name__}: {error}"
             f"\n  called at {lines or 'an unknown line'}"
         )

@@ -140,19 +140,19 @@ class NotInstantiatedError(RuntimeError):
         )
 
 
-class StreamCaptureError(RuntimeError):
-    """A function was called on a stream that other code is capturing.
+class CapturingStreamError(RuntimeError):
+    """A call cannot become a part of the graph that other code captures; that goes on without it.
 
-    A captured launch would be repeated with memory that by then belongs to later calls.
+    Attributes:
+        reason: what stands in the way.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, reason: str) -> None:
         super().__init__(
-            f"{name!r} was called on a stream that is being captured, or with an array from one: "
-            "the memory of a call belongs to others after it, so it cannot become part of a "
-            "captured graph; call it outside of the capture, or export it before, "
-            "graph = compiled.export_graph(*args), and embed graph.definition"
+            f"{name!r} was called while other code captures, and cannot become a part of that "
+            f"graph: {reason}"
         )
+        self.reason = reason
 
 
 class UpdateError(RuntimeError):

@@ -182,8 +182,12 @@ class Op:
     batch: Callable[..., Any] | None = None
     is_view: bool = field(init=False, repr=False)
     """Whether the result only renames elements of operand 0."""
+    of_program: bool = field(init=False, repr=False)
+    """Whether its attributes are objects of one program, which no cache keeps."""
 
     def __post_init__(self) -> None:
+        found = isinstance(self.form, Effect) or self.form == Opaque(of_program=True)
+        object.__setattr__(self, "of_program", found)
         object.__setattr__(self, "is_view", isinstance(self.form, Indexed) and self.form.view)
 
     def result_types(
@@ -192,8 +196,7 @@ class Op:
         """The types of the results, always as a tuple."""
         if regions:
             return _as_tuple(self.type_rule(*types, **attrs, regions=regions))
-        # attributes that are objects of one program are not kept
-        if isinstance(self.form, Effect) or self.form == Opaque(of_program=True):
+        if self.of_program:
             return _as_tuple(self.type_rule(*types, **attrs))
         return _result_types(self, tuple(types), tuple(attrs.items()))
 
@@ -201,6 +204,8 @@ class Op:
         self, types: tuple[ArrayType, ...], attrs: Mapping[str, Any]
     ) -> tuple[Sequence[np.dtype[Any]], tuple[ArrayType, ...]]:
         """The dtypes that operands are cast to (none if none changes), and the result types."""
+        if self.of_program:
+            return _application.__wrapped__(self, types, tuple(attrs.items()))
         return _application(self, types, tuple(attrs.items()) if attrs else ())
 
     def __repr__(self) -> str:

@@ -16,6 +16,7 @@ and what the references of loops, effects and users' kernels need (`limits`, `pr
     sorting            rows in order, and the order
     control, effects   branches and loops; prints, checks, progress
     custom_kernels     kernels that users write
+    events             events of other code
     live_lanes         which lanes run for nothing
     batching           how ops apply to many lanes at once, where their form does not say it
     calls, derivatives functions with derivative rules; stop_gradient
@@ -35,6 +36,7 @@ from tracegraph.ops import (
     custom_kernels,
     derivatives,
     effects,
+    events,
     factorizations,
     floating,
     folds,
@@ -63,6 +65,7 @@ __all__ = [
     "custom_kernels",
     "derivatives",
     "effects",
+    "events",
     "factorizations",
     "floating",
     "folds",

@@ -1,4 +1,4 @@
-"""Kernels that users write: one op, whose attribute is the call of a kernel.
+"""Kernels that users write: an op whose attribute is the call of a kernel; graphs as effects.
 
     CustomKernel   what `tracegraph.kernel` declares: code, types, launch, NumPy reference
     KernelCall     a kernel with the values of its scalars: all that is static in a call
@@ -15,14 +15,15 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Literal, NoReturn
+from typing import Any, ClassVar, Literal, NoReturn
 
 import numpy as np
 
 from tracegraph import errors
 from tracegraph.dtypes import SHORT_NAMES, type_text
-from tracegraph.ir.derivative import Emitter, NoDerivativeError, Rewrite
-from tracegraph.ir.op import Op, Opaque, Sample, register
+from tracegraph.ir.derivative import Constant, Emitter, NoDerivativeError, Rewrite
+from tracegraph.ir.effects import TOKEN
+from tracegraph.ir.op import Effect, Op, Opaque, Sample, register
 from tracegraph.ir.types import ArrayType
 
 Extents = tuple[int, int, int]
@@ -40,6 +41,8 @@ _BLOCK_LIMITS = (1024, 1024, 64)
 class CudaText:
     """CUDA C++ of a unit of its own: a function `entry`, and folders of the headers it includes."""
 
+    noun: ClassVar[str] = "kernel"
+
     text: str | Callable[..., str]
     entry: str
     include_paths: tuple[str, ...] = ()
@@ -49,6 +52,8 @@ class CudaText:
 class CompiledKernel:
     """A compiled kernel, such as a ``cuda.core.Kernel``: any object with its `handle`."""
 
+    noun: ClassVar[str] = "kernel"
+
     kernel: Any
 
 
@@ -56,7 +61,30 @@ class CompiledKernel:
 class CapturedFunction:
     """In place of a kernel: ``function(stream, *inputs, *outputs)``, which enqueues work."""
 
+    noun: ClassVar[str] = "captured call"
+
     function: Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ForeignMemory:
+    """A contiguous array at a fixed address, which `owner` keeps; without one, on the host only."""
+
+    type: ArrayType
+    address: int | None
+    owner: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ForeignGraph:
+    """In place of a kernel: somebody's graph by handle, which `owner` keeps, and its memory."""
+
+    noun: ClassVar[str] = "embedded graph"
+
+    handle: int
+    owner: Any
+    inputs: tuple[ForeignMemory, ...]
+    outputs: tuple[ForeignMemory, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +128,7 @@ class CustomKernel:
     reference: Callable[..., Any]
     parameters: tuple[str, ...]
     scalars: Mapping[str, np.dtype[Any]]
-    code: CudaText | CompiledKernel | CapturedFunction
+    code: CudaText | CompiledKernel | CapturedFunction | ForeignGraph
     out: Callable[..., Any]
     grid: Launching
     block: Launching
@@ -122,8 +150,7 @@ class CustomKernel:
     @property
     def label(self) -> str:
         """What messages call it."""
-        is_captured = isinstance(self.code, CapturedFunction)
-        return f"{'captured call' if is_captured else 'kernel'} {self.where}"
+        return f"{self.code.noun} {self.where}"
 
     def __str__(self) -> str:
         return self.name
@@ -390,8 +417,32 @@ custom_kernel = register(
         "A kernel that the user wrote, with a NumPy reference.",
         _type_rule,
         _reference,
-        Opaque(),
+        Opaque(of_program=True),
         _samples,
         derivative=Rewrite(_no_derivative, _unreached),
+    )
+)
+
+
+def _effect_type(token: ArrayType, *arrays: ArrayType, call: KernelCall) -> ArrayType:
+    if token != TOKEN:
+        raise TypeError(f"the first operand must be a token, {TOKEN}, not {token}")
+    return token
+
+
+def _effect(token: Any, *operands: Any, call: KernelCall) -> Any:
+    call.kernel.reference(*map(_read_only, operands))
+    return token
+
+
+embedded_graph = register(
+    Op(
+        "embedded_graph",
+        "Runs a graph that somebody else built, for what that does to its memory.",
+        _effect_type,
+        _effect,
+        Effect(),
+        lambda: (),
+        derivative=Constant(),
     )
 )

@@ -61,7 +61,7 @@ class Executable(Protocol):
 
         Raises:
             ClosedError: it is closed.
-            StreamCaptureError: other code captures the stream.
+            CapturingStreamError: other code captures the stream, and the call cannot join.
         """
 
     def export_graph(self, arguments: Sequence[Any]) -> ExportedGraph:

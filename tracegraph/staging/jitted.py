@@ -280,7 +280,7 @@ class Jitted(Generic[P, R_co]):
         Raises:
             UnsupportedArgumentError: an argument is no array, number or type.
             OutOfMemoryError: the device has not enough memory.
-            StreamCaptureError: other code captures the current stream.
+            CapturingStreamError: other code captures the current stream.
         """
         call = self._signature.bind(args, kwargs, abstract=True)
         build = BuildKey(call.key, self._device or _device_of(call), current_modes())

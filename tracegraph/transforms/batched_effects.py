@@ -9,7 +9,7 @@ from tracegraph.ir.op import Effect, get
 from tracegraph.ir.program import Atom, Eqn, walk
 from tracegraph.transforms.lanes import Batch, Lanes
 
-_OF_EACH_LANE = frozenset({"debug_print", "debug_callback", "cond", "scan"})
+_OF_EACH_LANE = frozenset({"debug_print", "debug_callback", "embedded_graph", "cond", "scan"})
 
 
 def is_effect(eqn: Eqn) -> bool:
@@ -86,6 +86,11 @@ def _once(lanes: Lanes, eqn: Eqn, token: Atom, values: Sequence[Batch]) -> Atom:
     return _perform(lanes, eqn, (token,))
 
 
+def _once_behind(lanes: Lanes, eqn: Eqn, token: Atom, values: Sequence[Batch]) -> Atom:
+    """One use of an event, behind the values of all lanes."""
+    return _perform(lanes, eqn, (token, *[value.atom for value in values]))
+
+
 def _perform(lanes: Lanes, eqn: Eqn, operands: Sequence[Atom]) -> Atom:
     (after,) = lanes.trace.record(eqn.op, operands, eqn.attrs, eqn.regions, eqn.hints)
     return after.atom
@@ -95,4 +100,5 @@ _RULES: Mapping[str, Callable[[Lanes, Eqn, Atom, Sequence[Batch]], Atom]] = {
     "require": _require,
     "report_step": _report,
     "host_call": _once,
+    "use_event": _once_behind,
 }

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from lowering.cuda.calls.producers import current_stream_of
 from lowering.cuda.device import OpenDevice
 from lowering.cuda.graph.copies import (
     COPY_THREADS,
@@ -27,8 +28,17 @@ from lowering.cuda.memory.owned_buffer import OwnedBuffer
 from lowering.cuda.memory.pool import CudaBuffer, PooledMemory
 from lowering.cuda.streams.in_flight import InFlightLaunch, later
 from lowering.cuda.streams.stream_state import StreamState
-from tracegraph.errors import StreamCaptureError
+from tracegraph.errors import CapturingStreamError
 from tracegraph.ir.types import ArrayType
+
+_OTHER_STREAM = (
+    "an argument comes from a stream that is being captured, and the call is on another one; make "
+    "it inside `with tracegraph.stream(s):` of the captured one"
+)
+_DRAWN_IN = (
+    f"{_OTHER_STREAM}, and end this capture without a result, since the library of the argument "
+    "has made the other stream a part of it"
+)
 
 NUMBERS = frozenset({bool, int, float, complex})
 """Classes of Python numbers, which travel by value to inputs without axes."""
@@ -132,23 +142,26 @@ def bind(argument: Any, wanted: Input, bound: Bound) -> int:
             check_type(argument.type.dtype, argument.type.shape, type_)
         timeline, pending = bound.stream.timeline, argument.pending
         if argument.timeline is not timeline:
-            _check_device(argument.device, device)
+            check_device(argument.device, device)
             pending = argument.awaited_by(timeline)
             bound.cross_stream.append(argument)
         bound.pending = later(bound.pending, pending)
         return argument.pointer
     if isinstance(argument, OwnedBuffer):
         check_type(argument.type.dtype, argument.type.shape, type_)
-        _check_device(argument.device, device)
+        check_device(argument.device, device)
         argument.order(bound.stream.driver)
         bound.foreign.append(argument)
         return argument.pointer
     if not isinstance(argument, np.ndarray | np.generic | bool | int | float | complex):
         driver = bound.stream.driver
+        producer = current_stream_of(argument)
+        if producer is not None and driver.is_capturing(producer):
+            raise CapturingStreamError(wanted.function, _OTHER_STREAM)
         foreign = driver.foreign(argument)
         if foreign is not None:
             if driver.is_capturing(driver.stream):  # since it waits for the producer's stream
-                raise StreamCaptureError(wanted.function)
+                raise CapturingStreamError(wanted.function, _DRAWN_IN)
             return _bind_foreign(foreign, type_, device, bound)
     array = host_array(argument, type_)
     if wanted.slot is not None:
@@ -164,7 +177,7 @@ def bind(argument: Any, wanted: Input, bound: Bound) -> int:
 
 def _bind_foreign(array: ForeignArray, type_: ArrayType, device: OpenDevice, bound: Bound) -> int:
     check_type(array.dtype, array.shape, type_)
-    _check_device(f"cuda:{array.device}", device)
+    check_device(f"cuda:{array.device}", device)
     if is_row_major(array.shape, array.strides) and array.pointer % type_.dtype.itemsize == 0:
         bound.foreign.append(array.owner)
         return array.pointer
@@ -217,7 +230,8 @@ def check_type(dtype: np.dtype[Any], shape: tuple[int, ...], type_: ArrayType) -
         )
 
 
-def _check_device(found: str, device: OpenDevice) -> None:
+def check_device(found: str, device: OpenDevice) -> None:
+    """Raise ValueError unless a device is the one that the executable runs on."""
     if found != device.name:
         raise ValueError(
             f"an argument is on {found}, the executable runs on {device.name}; copy it there first"

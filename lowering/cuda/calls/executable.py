@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 from weakref import WeakMethod
 
 from lowering.cuda.calls.arguments import check_type
+from lowering.cuda.calls.captured_launch import add_to_capture
 from lowering.cuda.calls.export import export
 from lowering.cuda.calls.fast_call import Call, closed_call, default_stream_call, other_stream_call
 from lowering.cuda.calls.stream_graph import StreamGraph
@@ -20,11 +22,11 @@ from lowering.cuda.streams.stream_state import StreamState
 from lowering.plan.explain import bytes_held
 from lowering.plan.owners import SlotReport
 from lowering.plan.plan import Plan
-from tracegraph.errors import ClosedError, StreamCaptureError
+from tracegraph.errors import CapturingStreamError, ClosedError
 from tracegraph.locks import held, held_if_free
 from tracegraph.staging.donated import Donated
 from tracegraph.staging.exported import ExportedGraph
-from tracegraph.streams import Chosen, current_stream
+from tracegraph.streams import current_stream
 
 _COUNTS = ("launches", "updates", "bytes_copied")
 
@@ -42,7 +44,12 @@ class CudaExecutable:
     def __init__(self, plan: Plan, device: OpenDevice) -> None:
         device.driver.activate()
         self._device = device
-        _require_no_capture(device, plan.name)
+        with self._beside_capture():
+            self._compile(plan)
+        device.heap.enter(self)
+
+    def _compile(self, plan: Plan) -> None:
+        device = self._device
         compiled = CompiledPlan.compile(plan, device)
         self.plan, self.features = compiled.plan, compiled.features
         self._code_bytes = compiled.code.nbytes
@@ -57,7 +64,6 @@ class CudaExecutable:
         self._calls: dict[StreamState, Call] = {device.default_stream: self._default_graph.launch}
         self.launch: Call = default_stream_call(self._default_graph, WeakMethod(self._launch))
         """The same as a call, whose arguments are known to have the right number and types."""
-        device.heap.enter(self)
 
     def __call__(
         self, arguments: Sequence[Any], donated: Donated | None = None
@@ -69,7 +75,8 @@ class CudaExecutable:
             ClosedError: the executable is closed.
             OutOfMemoryError: the device has not enough memory for the results.
             ValueError: the current stream, or an argument, is on another device.
-            StreamCaptureError: other code captures the current stream, or that of an argument.
+            CapturingStreamError: other code captures the current stream, and the call cannot
+                become a part of its graph; or it captures the stream of an argument.
         """
         self._check(arguments)
         return self.launch(arguments, donated)
@@ -80,9 +87,12 @@ class CudaExecutable:
         Raises:
             ClosedError: the executable is closed.
             OutOfMemoryError: the device has not enough memory for another graph.
-            StreamCaptureError: other code captures the current stream.
+            CapturingStreamError: other code captures the current stream.
         """
-        chosen = _require_no_capture(self._device, self.plan.name)
+        chosen = current_stream()
+        if chosen is not None and self._device.driver.is_capturing(chosen.handle):
+            why = "an upload is no part of a graph; warm the function before the capture"
+            raise CapturingStreamError(self.plan.name, why)
         stream = self._device.default_stream if chosen is None else self._device.streams.of(chosen)
         self._open(stream)
         graph = self._graphs.get(stream)
@@ -117,7 +127,9 @@ class CudaExecutable:
                 check_type(argument.type.dtype, argument.type.shape, wanted)
 
     def _launch(self, arguments: Sequence[Any], donated: Donated | None = None) -> list[CudaBuffer]:
-        chosen = _require_no_capture(self._device, self.plan.name)
+        chosen = current_stream()
+        if chosen is not None and self._device.driver.is_capturing(chosen.handle):
+            return self._add_to_capture(chosen.handle, arguments)
         stream = self._device.default_stream if chosen is None else self._device.streams.of(chosen)
         call = self._calls.get(stream) or self._open(stream)
         try:
@@ -127,6 +139,25 @@ class CudaExecutable:
                 raise
         # The stream was left just before, and its graph is gone.
         return self._launch(arguments, donated)
+
+    def _add_to_capture(self, handle: int, arguments: Sequence[Any]) -> list[CudaBuffer]:
+        """Become a part of the graph that other code captures; results that its launches write."""
+        compiled = self._compiled
+        if compiled is None:
+            raise ClosedError(self.plan.name)
+        self._device.driver.activate()
+        with self._device.driver.beside_captures():
+            return self._device.heap.relieved(
+                partial(add_to_capture, compiled, self._device.default_stream, handle, arguments),
+                what=f"a captured call of {self.plan.name}",
+            )
+
+    def _beside_capture(self) -> AbstractContextManager[None]:
+        """What lets a capture of the current stream go on while code is loaded."""
+        chosen, driver = current_stream(), self._device.driver
+        if chosen is not None and driver.is_capturing(chosen.handle):
+            return driver.beside_captures()
+        return nullcontext()
 
     def _open(self, stream: StreamState) -> Call:
         """The call of a graph for a stream that has none."""
@@ -221,20 +252,6 @@ class CudaExecutable:
         self.launch = closed_call(self.plan.name)
         for graph in self._graphs.values():
             graph.close()
-
-
-def _require_no_capture(device: OpenDevice, name: str) -> Chosen | None:
-    """The chosen stream, which nobody captures.
-
-    Before anything is done there: allocations and looks at events would end the capture.
-
-    Raises:
-        StreamCaptureError: it is being captured.
-    """
-    chosen = current_stream()
-    if chosen is not None and device.driver.is_capturing(chosen.handle):
-        raise StreamCaptureError(name)
-    return chosen
 
 
 def _stream_graph(compiled: CompiledPlan, stream: StreamState) -> StreamGraph:

@@ -6,7 +6,7 @@ belongs to the slots like constants and scratch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,8 +47,31 @@ def export(compiled: CompiledPlan, stream: StreamState, arguments: Sequence[Any]
         ExportError: launches report something, or are driven by the host.
         OutOfMemoryError, TypeError, ValueError, StoppedError: as calls do.
     """
-    channels = _silent(compiled)
+    obstacle = reports(compiled)
+    if obstacle is not None:
+        raise ExportError(compiled.plan.name, obstacle)
     operands, results = _operands(compiled, stream, arguments)
+    definition = owning_graph(compiled, stream, operands)
+    stream.timeline.settle()  # what arguments, constants and memory of earlier calls wait for
+    for argument in arguments:
+        if isinstance(argument, CudaBuffer):
+            argument.check()
+    name, names = compiled.plan.name, definition.names
+    report, graph = definition.slots.report(name), definition.give_away()
+    given = GivenGraph(graph, compiled.device, name, names, definition.single)
+    return ExportedGraph(graph, results, report, given)
+
+
+def owning_graph(
+    compiled: CompiledPlan, stream: StreamState, operands: Mapping[Buffer, Operand]
+) -> Definition:
+    """The complete graph of a Plan with these inputs and outputs, all of which it owns.
+
+    Its memory comes from `stream`, the default stream, on which it is still being written.
+
+    Raises:
+        OutOfMemoryError: the device has not enough memory.
+    """
     code = compiled.code
     plan = code.plan
     slots = SlotTable()
@@ -59,6 +82,7 @@ def export(compiled: CompiledPlan, stream: StreamState, arguments: Sequence[Any]
             slots.name(f"{what} {buffer.number} {buffer.type}", operand.pointer, operand.nbytes)
     fixed = {buffer: operand.pointer for buffer, operand in operands.items()}
     words = {}
+    channels = _channels(compiled)
     if channels:
         flag = _lowered_flag(stream)
         slots.retain(flag)
@@ -79,31 +103,24 @@ def export(compiled: CompiledPlan, stream: StreamState, arguments: Sequence[Any]
         )
         placement = replace(placement, addresses={**placement.addresses, **fixed})
         emit(code, {}, placement, words, definition, graph)
-    stream.timeline.settle()  # what arguments, constants and memory of earlier calls wait for
-    for argument in arguments:
-        if isinstance(argument, CudaBuffer):
-            argument.check()
-    report = slots.report(plan.name)
-    names, graph = definition.names, definition.give_away()
-    given = GivenGraph(graph, compiled.device, plan.name, names, definition.single)
-    return ExportedGraph(graph, results, report, given)
+    return definition
 
 
-def _silent(compiled: CompiledPlan) -> set[Channel]:
-    """The channels of a Plan whose launches report nothing: stop flags."""
-    name = compiled.plan.name
+def reports(compiled: CompiledPlan) -> str | None:
+    """Why launches of a Plan need the host; None if they do not."""
     if not compiled.features.conditional_nodes:
-        why = "the host drives its loops, since no-conditional-nodes is set; call it instead"
-        raise ExportError(name, why)
-    parameters = (p for code in compiled.code.unit.launches for p in code.parameters)
-    channels = {parameter for parameter in parameters if isinstance(parameter, Channel)}
-    if not all(isinstance(channel, StopFlag) for channel in channels):
-        why = (
-            "it prints, checks, calls back or shows progress, which needs a call; export one that "
-            "does not"
+        return "the host drives its loops, since no-conditional-nodes is set; call it instead"
+    if not all(isinstance(channel, StopFlag) for channel in _channels(compiled)):
+        return (
+            "it prints, checks, calls back or shows progress, which needs a call; use a function "
+            "that does not"
         )
-        raise ExportError(name, why)
-    return channels
+    return None
+
+
+def _channels(compiled: CompiledPlan) -> set[Channel]:
+    parameters = (p for code in compiled.code.unit.launches for p in code.parameters)
+    return {parameter for parameter in parameters if isinstance(parameter, Channel)}
 
 
 def _lowered_flag(stream: StreamState) -> Allocation:

@@ -185,7 +185,6 @@ class StreamGraph:
                 arguments, self._aliases, self.inputs, stream, donated
             )
         timeline, replicas = stream.timeline, self.replicas
-        timeline.release_held()
         addresses = [
             argument.pointer
             for argument in arguments
@@ -197,6 +196,7 @@ class StreamGraph:
             bound, addresses = bound or Bound(stream), []
             for argument, wanted in zip(arguments, self.inputs, strict=True):
                 addresses.append(bind(argument, wanted, bound))
+        timeline.release_held()  # behind refusals: a look at an event may end others' captures
         results = []
         for type_, size, _ in self.outputs:
             result = CudaBuffer.made(*stream.pool.piece(size), type_, timeline)

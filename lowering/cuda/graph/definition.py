@@ -39,6 +39,9 @@ from lowering.plan.conditional_nodes import ConditionalKind
 from lowering.plan.owners import NodeSlots, SlotTable
 from tracegraph.errors import InstantiationError, UpdateError
 
+Copy = tuple[int, int, int]
+"""The address of a target, of a source, and bytes."""
+
 State = Literal[
     "new", "open", "capturing", "frozen", "instantiated", "given away", "given up", "closed"
 ]
@@ -170,6 +173,62 @@ class Definition:
         self.size += 1
         return added
 
+    def add_embedded(
+        self,
+        graph: Any,
+        dependencies: Sequence[Any],
+        handle: int,
+        copies: tuple[Sequence[Copy], Sequence[Copy]],
+        node: NodeSlots,
+        owned: Sequence[int],
+        owners: Sequence[Any],
+    ) -> tuple[Any, ...]:
+        """Add a clone of somebody's graph, between copies to its memory and copies from it.
+
+        `owners` keep alive that memory, and what the graph points to; the addresses in `owned` are
+        of our own memory. Returns the nodes that later work depends on.
+
+        Raises:
+            NotOpenError: no nodes can be added now.
+            UnownedAddressError: an owned value is no address in memory of the slots.
+        """
+        self._require("open")
+        before, (to_it, from_it), add_copy = list(dependencies), copies, self.driver.add_copy
+        with self._giving_up():
+            self.slots.retain(*owners)
+            self.slots.attach(node, owned)
+            written = [add_copy(graph, before, *each) for each in to_it]
+            child = self.driver.add_child(graph, written or before, handle)
+            ends = [add_copy(graph, [child], *each) for each in from_it]
+        self.size += len(to_it) + 1 + len(from_it)
+        return tuple(ends or [child])
+
+    def add_event(
+        self,
+        graph: Any,
+        dependencies: Sequence[Any],
+        action: Literal["record", "wait"],
+        handle: int,
+        node: NodeSlots,
+        owner: Any,
+    ) -> Any:
+        """Add a record of an event, or a wait for it; `owner` keeps it valid.
+
+        Raises:
+            NotOpenError: no nodes can be added now.
+        """
+        self._require("open")
+        with self._giving_up():
+            self.slots.retain(owner)
+            self.slots.attach(node)
+            added = self.driver.add_event(graph, dependencies, action, handle)
+        self.size += 1
+        return added
+
+    def is_top(self, graph: Any) -> bool:
+        """Whether it is the graph itself, not a body."""
+        return graph is self._graph
+
     def add_conditional(
         self,
         graph: Any,
@@ -272,6 +331,19 @@ class Definition:
         graph = self._graph.definition
         self._drop("given away")
         return graph
+
+    def add_to_capture(self, stream: int) -> None:
+        """Give the graph away as a child of the one that other code captures on a stream.
+
+        Raises:
+            UnfinishedError: it is not frozen.
+            ValueError: the stream belongs to another device.
+        """
+        if self._state != "frozen":
+            raise UnfinishedError(self.name, self._state)
+        with self._giving_up():
+            self.driver.add_to_capture(stream, self._graph)
+        self._drop("given away")
 
     def update_error(self, kernel: KernelNodeHandle, reason: Exception) -> Exception:
         """What to raise when the driver refused to update a kernel node, for a `reason`."""

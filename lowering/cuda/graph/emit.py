@@ -24,6 +24,7 @@ from lowering.cuda.graph.capture import capture
 from lowering.cuda.graph.copies import COPY_KERNEL, COPY_SOURCE, COPY_THREADS, copy_grid
 from lowering.cuda.graph.custom_kernels import custom_launch
 from lowering.cuda.graph.definition import Definition
+from lowering.cuda.graph.embedding import add_embedded
 from lowering.cuda.graph.emission import Before, Cell, Emission, Users
 from lowering.cuda.graph.foreign_calls import naming
 from lowering.cuda.graph.library_calls import batch_table, outside, workspace_bytes
@@ -38,6 +39,8 @@ from lowering.plan.buffer import Buffer
 from lowering.plan.captured_call import CapturedCall
 from lowering.plan.conditional_nodes import ConditionalNode, IfElseNode, SwitchNode, WhileNode
 from lowering.plan.custom_kernel import CustomKernelNode
+from lowering.plan.embedded_graph import EmbeddedGraphNode
+from lowering.plan.event_node import EventNode
 from lowering.plan.nodes import (
     Graph,
     HostNode,
@@ -236,6 +239,12 @@ def _add_host(emission: Emission, graph: Any, node: HostNode, before: Before) ->
     return (added,)
 
 
+def _add_event(emission: Emission, graph: Any, node: EventNode, before: Before) -> tuple[Any, ...]:
+    use, slots = node.use, emission.owners.event(node)
+    add = emission.definition.add_event
+    return (add(graph, before.nodes, use.action, use.handle, slots, use.owner),)
+
+
 def _add_conditional(
     emission: Emission, graph: Any, node: ConditionalNode, before: Before
 ) -> tuple[Any, ...]:
@@ -277,6 +286,9 @@ EMITTERS: dict[type[Node], Emitter] = {
     # all library work shares one workspace
     LibraryNode: Emitter(_add_library, one_at_a_time=True),
     HostNode: Emitter(_add_host),
+    EventNode: Emitter(_add_event),
+    # two graphs may use the same memory
+    EmbeddedGraphNode: Emitter(add_embedded, one_at_a_time=True),
     IfElseNode: Emitter(_add_conditional),
     SwitchNode: Emitter(_add_conditional),
     # side by side they may end in CUDA_ERROR_LAUNCH_FAILED, as those of several launches do: see

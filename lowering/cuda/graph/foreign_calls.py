@@ -12,8 +12,10 @@ import numpy as np
 
 from lowering.plan.buffer import Buffer
 from lowering.plan.captured_call import CapturedCall
+from lowering.plan.embedded_graph import EmbeddedGraphNode
 from lowering.plan.nodes import LibraryNode
 from tracegraph.errors import CapturedCallError, DeviceLostError
+from tracegraph.ops.custom_kernels import KernelCall
 from tracegraph.user_source import lines_of
 
 
@@ -91,9 +93,10 @@ def foreign(
 
 
 @contextmanager
-def naming(node: LibraryNode) -> Iterator[None]:
-    """Have errors of a user's function, and of its capture, name the function and the line."""
-    if not isinstance(node.call, CapturedCall):
+def naming(node: LibraryNode | EmbeddedGraphNode) -> Iterator[None]:
+    """Have errors of a user's function or graph, and of its capture, name it and the line."""
+    call = node.call.call if isinstance(node.call, CapturedCall) else node.call
+    if not isinstance(call, KernelCall):
         yield
         return
     try:
@@ -101,5 +104,4 @@ def naming(node: LibraryNode) -> Iterator[None]:
     except (MemoryError, DeviceLostError):
         raise
     except Exception as error:
-        where = node.call.call.kernel.where
-        raise CapturedCallError(where, error, lines_of(node.sources)) from error
+        raise CapturedCallError(call.kernel.label, error, lines_of(node.sources)) from error

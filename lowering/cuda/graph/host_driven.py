@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -191,6 +191,35 @@ class _HostDriven:
         segment = self._open_segment(graph)
         before = _within(segment, dependencies)
         return CutNode(segment, self._driver.add_host(segment.graph, before, function, argument))
+
+    def add_copy(
+        self,
+        graph: CutGraph,
+        dependencies: Sequence[CutNode],
+        target: int,
+        source: int,
+        nbytes: int,
+    ) -> CutNode:
+        segment = self._open_segment(graph)
+        before = _within(segment, dependencies)
+        added = self._driver.add_copy(segment.graph, before, target, source, nbytes)
+        return CutNode(segment, added)
+
+    def add_child(self, graph: CutGraph, dependencies: Sequence[CutNode], handle: int) -> CutNode:
+        segment = self._open_segment(graph)
+        before = _within(segment, dependencies)
+        return CutNode(segment, self._driver.add_child(segment.graph, before, handle))
+
+    def add_event(
+        self,
+        graph: CutGraph,
+        dependencies: Sequence[CutNode],
+        action: Literal["record", "wait"],
+        handle: int,
+    ) -> CutNode:
+        segment = self._open_segment(graph)
+        before = _within(segment, dependencies)
+        return CutNode(segment, self._driver.add_event(segment.graph, before, action, handle))
 
     def add_conditional(
         self,

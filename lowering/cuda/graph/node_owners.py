@@ -9,6 +9,8 @@ from lowering.codegen import Parameter
 from lowering.codegen.parameters import CallSite, StepCount
 from lowering.cuda.graph.modules import Module
 from lowering.plan.custom_kernel import CustomKernelNode
+from lowering.plan.embedded_graph import EmbeddedGraphNode
+from lowering.plan.event_node import EventNode
 from lowering.plan.nodes import HostNode, LibraryNode, Node, body_graphs
 from lowering.plan.owners import NodeSlots, Slot
 from lowering.plan.plan import Plan
@@ -61,6 +63,18 @@ class NodeOwners:
         """The slots of a captured call."""
         slots = [Slot("library handle", 0), *(Slot(name, 0) for name in node.call.owners)]
         return NodeSlots(node.kind, node.name, lines_of(node.sources), tuple(slots))
+
+    def embedded(self, node: EmbeddedGraphNode) -> NodeSlots:
+        """The slots of somebody's graph: what keeps it, and its memory."""
+        foreign = node.graph
+        slots = [Slot("graph", 0)]
+        for what, memory in (("input", foreign.inputs), ("output", foreign.outputs)):
+            slots += [Slot(f"its {what} {i} {m.type}", 0) for i, m in enumerate(memory)]
+        return NodeSlots(node.kind, node.name, lines_of(node.sources), tuple(slots))
+
+    def event(self, node: EventNode) -> NodeSlots:
+        """The slots of a use of an event: the event."""
+        return NodeSlots(node.kind, node.name, lines_of(node.sources), (Slot("event", 0),))
 
     def host(self, node: HostNode) -> NodeSlots:
         """The slots of a C function: a copy of its data, and what keeps it loaded."""

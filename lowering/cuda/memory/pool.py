@@ -292,6 +292,8 @@ class CudaBuffer(PooledMemory):
     def hand_over(self, stream: int) -> None:
         """Let the stream with this handle, of any library, wait for it.
 
+        A stream that is captured cannot wait for work outside of its graph: the host waits instead.
+
         Raises:
             StoppedError: the program that computes it was stopped.
         """
@@ -299,6 +301,10 @@ class CudaBuffer(PooledMemory):
         driver = self.timeline.driver
         if stream != driver.stream:
             driver.activate()
+            if driver.is_capturing(stream):
+                with driver.beside_captures():
+                    self.timeline.settle()
+                return
             driver.hand_over(self._ready(self._cross_stream_use()), stream)
 
     def _cross_stream_use(self) -> CrossStreamUse:

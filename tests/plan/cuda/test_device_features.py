@@ -27,7 +27,7 @@ class Refusing(RecordingDriver):
         super().__init__()
         self.refused, self.error = refused, error or RuntimeError("CUDA_ERROR_NOT_SUPPORTED")
 
-    def instantiate(self, graph):
+    def instantiate(self, graph, *, hosts=False):
         for node in graph.walk():
             launch = node.launch
             kinds = {node.kind}

@@ -353,10 +353,10 @@ def test_what_the_driver_itself_lacks_memory_for_is_made_after_others_are_closed
     first(x)
     original = getattr(RecordingDriver, call)
 
-    def scarce(driver, *args):
+    def scarce(driver, *args, **options):
         if not first.stats()["evictions"]:
             raise MemoryError(f"no memory for {call}")
-        return original(driver, *args)
+        return original(driver, *args, **options)
 
     monkeypatch.setattr(RecordingDriver, call, scarce)
     second(x)
@@ -368,7 +368,7 @@ def test_a_graph_that_nothing_makes_room_for_is_named_and_the_next_call_works(de
     f = checked("solve")
     x = array(device)
     with monkeypatch.context() as patch:
-        patch.setattr(RecordingDriver, "instantiate", lambda *args: raise_memory_error())
+        patch.setattr(RecordingDriver, "instantiate", lambda *args, **options: raise_memory_error())
         with pytest.raises(OutOfMemoryError, match=r"the graph of solve \(full\)") as caught:
             f(x)
     assert caught.value.function.startswith("solve")

@@ -11,7 +11,7 @@ import lowering
 import tracegraph
 from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
 from tracegraph import ArrayType
-from tracegraph.errors import RawMemoryError, StreamCaptureError
+from tracegraph.errors import RawMemoryError
 
 VECTOR = ArrayType("float64", (1000,))
 DTYPES = [
@@ -270,10 +270,15 @@ def test_memory_of_the_host_keeps_its_owner():
     assert holder() is None
 
 
-def test_a_capture_of_the_stream_is_refused(backend):
+def test_a_captured_call_reads_it_in_place(backend):
     array, _ = raw(backend, stream=7)
     f = doubled()
     f(array)
-    backend.device.driver.captured_streams.add(9)
-    with tracegraph.stream(9), pytest.raises(StreamCaptureError):
-        f(array)
+    driver = backend.device.driver
+    driver.captured_streams.add(9)
+    with tracegraph.stream(9):
+        result = f(array)
+    assert result.shape == array.shape
+    (child,) = [node.bodies[0] for node in driver.captures[9].nodes]
+    addresses = {value for node in child.nodes for value in node.values}
+    assert {array.data.pointer, result.data.pointer} <= addresses

@@ -25,7 +25,7 @@ class Refusing(RecordingDriver):
 
     chosen = None
 
-    def instantiate(self, graph):
+    def instantiate(self, graph, *, hosts=False):
         if self.chosen is None:
             return super().instantiate(graph)
         node = next(filter(self.chosen, graph.walk()), None)

@@ -37,7 +37,7 @@ class PartialDriver(RecordingDriver):
             raise RuntimeError("CUDA_ERROR_NOT_SUPPORTED")
         return super().add_memory(graph, nbytes)
 
-    def instantiate(self, graph: Any) -> RecordedExecutable:
+    def instantiate(self, graph: Any, *, hosts: bool = False) -> RecordedExecutable:
         executable = super().instantiate(graph)
         self.passed = [list(n.values) for node in graph.nodes for b in node.bodies for n in b.nodes]
         return executable

@@ -1,0 +1,122 @@
+"""Captured launches: a call on a stream that other code captures becomes a child of its graph.
+
+Launches of that graph read the arguments where they are, and write to the same results. All that
+the child points to belongs to it, as to an exported graph. Nothing is done on the captured stream
+but to add the child, which is one call of the driver: what fails before leaves the capture as it
+was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from lowering.cuda.calls.arguments import (
+    NUMBERS,
+    Bound,
+    Input,
+    bind,
+    check_device,
+    check_type,
+    is_row_major,
+)
+from lowering.cuda.calls.export import Operand, owning_graph, reports
+from lowering.cuda.graph.compiled_plan import CompiledPlan
+from lowering.cuda.graph.library_calls import workspace_bytes
+from lowering.cuda.memory.pool import CudaBuffer, interned
+from lowering.cuda.streams.stream_state import StreamState
+from lowering.plan.conditional_nodes import ConditionalNode, WhileNode
+from lowering.plan.nodes import launched
+from tracegraph.errors import CapturingStreamError
+from tracegraph.user_source import lines_of
+
+
+def add_to_capture(
+    compiled: CompiledPlan, stream: StreamState, handle: int, arguments: Sequence[Any]
+) -> list[CudaBuffer]:
+    """Add a call to the capture of the stream with this handle; the results.
+
+    Memory comes from `stream`, the default stream, which is waited for: launches of the captured
+    graph are not ordered behind it. Numbers keep the values that they have now.
+
+    Raises:
+        CapturingStreamError: a child graph cannot do what the call does, or an argument is in host
+            memory or not contiguous.
+        OutOfMemoryError, TypeError, ValueError, StoppedError: as calls do.
+    """
+    plan = compiled.plan
+    obstacle = reports(compiled) or _obstacle(compiled)
+    if obstacle is not None:
+        raise CapturingStreamError(plan.name, obstacle)
+    bound, operands = Bound(stream), {}
+    for buffer, argument in zip(plan.inputs, arguments, strict=True):
+        wanted = Input(interned(buffer.type.strong()), compiled.device, plan.name)
+        pointer = _in_place(argument, wanted, bound)
+        operands[buffer] = Operand(pointer, buffer.type.nbytes, (argument, bound))
+    results = [stream.pool.buffer(buffer.type.strong()) for buffer in compiled.fresh]
+    for buffer, result in zip(compiled.fresh, results, strict=True):
+        operands[buffer] = Operand(result.pointer, buffer.type.nbytes, result)
+    definition = owning_graph(compiled, stream, operands)
+    stream.timeline.settle()
+    for argument in arguments:
+        if isinstance(argument, CudaBuffer):
+            argument.check()
+    definition.add_to_capture(handle)
+    return results
+
+
+def _obstacle(compiled: CompiledPlan) -> str | None:
+    """Why the graph of a Plan cannot be a child; None if it can."""
+    plan = compiled.plan
+    for node in launched(plan.graph):
+        if isinstance(node, ConditionalNode):
+            schedule = "one_kernel" if isinstance(node, WhileNode) else "predicated"
+            what = "a loop" if isinstance(node, WhileNode) else "a branch"
+            return (
+                f"{what} at {lines_of(node.sources) or 'an unknown line'} is a conditional node "
+                f'({node.kind}), which CUDA allows in no child graph; schedule="{schedule}" makes '
+                "it a part of kernels, where that is possible"
+            )
+    if plan.per_launch and (plan.arena_bytes or workspace_bytes(compiled.code.calls)):
+        return (
+            "each launch allocates its scratch, which CUDA allows in no child graph; jit it "
+            'without scratch="per_launch"'
+        )
+    if plan.aliases:
+        return (
+            "it writes over donated arguments, so that each launch would start from what the one "
+            "before has left; jit it without donation"
+        )
+    return None
+
+
+def _in_place(argument: Any, wanted: Input, bound: Bound) -> int:
+    """The address at which launches read an argument, each time anew.
+
+    A number cannot change, so that a copy serves as well.
+    """
+    if type(argument) in NUMBERS or isinstance(argument, np.generic | CudaBuffer):
+        return bind(argument, wanted, bound)
+    found = None
+    if not isinstance(argument, np.ndarray):
+        found = bound.stream.driver.foreign(argument, ordered=False)
+    if found is None:
+        raise CapturingStreamError(
+            wanted.function,
+            f"an argument, {wanted.type.strong()}, is in host memory, which launches of the graph "
+            'would not read again; put it on the device before, tracegraph.asarray(x, device="cuda"'
+            "), or close over it",
+        )
+    check_type(found.dtype, found.shape, wanted.type)
+    check_device(f"cuda:{found.device}", wanted.device)
+    itemsize = wanted.type.dtype.itemsize
+    if not is_row_major(found.shape, found.strides) or found.pointer % itemsize:
+        raise CapturingStreamError(
+            wanted.function,
+            f"an argument, {wanted.type.strong()}, is not contiguous, so that it would be copied "
+            "now, and not at each launch; pass a contiguous array",
+        )
+    bound.foreign.append(found.owner)
+    return found.pointer

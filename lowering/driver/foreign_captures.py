@@ -1,0 +1,48 @@
+"""Captures by other code: work beside them, and a child graph in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from cuda.bindings import driver
+
+from lowering.driver.checks import check
+from lowering.driver.graphs import child_node
+
+_RELAXED = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+_ACTIVE = driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE
+_SET = int(driver.CUstreamUpdateCaptureDependencies_flags.CU_STREAM_SET_CAPTURE_DEPENDENCIES)
+
+
+@contextmanager
+def relaxed() -> Iterator[None]:
+    """Exempt this thread from the rules of global and thread-local captures.
+
+    In such a capture, what might wait or allocate is refused and invalidates the capture, even on
+    streams that are no part of it.
+    """
+    exchange = driver.cuThreadExchangeStreamCaptureMode
+    before = check("cuThreadExchangeStreamCaptureMode", exchange(_RELAXED))
+    try:
+        yield
+    finally:
+        check("cuThreadExchangeStreamCaptureMode", exchange(before))
+
+
+def add_to_capture(stream: Any, child: Any) -> None:
+    """Capture a child graph on a stream, as a launch in it would be.
+
+    Raises:
+        RuntimeError: the capture has failed before, so that it has no graph any more.
+    """
+    info = check("cuStreamGetCaptureInfo", driver.cuStreamGetCaptureInfo(stream))
+    status, graph, before = info[0], info[2], list(info[3])
+    if status != _ACTIVE:
+        raise RuntimeError("the capture on the stream has failed before this call; end it")
+    node = child_node(graph, before, child)
+    check(
+        "cuStreamUpdateCaptureDependencies",
+        driver.cuStreamUpdateCaptureDependencies(stream, [node], None, 1, _SET),
+    )

@@ -1,0 +1,100 @@
+"""EmbeddedGraphNode: a graph that somebody else built, as a child of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from lowering.plan.buffer import Buffer
+from lowering.plan.library_call import StridedArray
+from lowering.plan.nodes import Names, Node
+from lowering.plan.weight import Weight
+from tracegraph.inspection.palette import Tone
+from tracegraph.ir.record import record, replace
+from tracegraph.ops.custom_kernels import ForeignGraph, KernelCall
+from tracegraph.user_source import Source
+
+
+@record
+class EmbeddedGraphNode(Node):
+    """Copies `arguments` to where the graph reads, runs it, and copies what it wrote to `results`.
+
+    All arrays are contiguous, at addresses that stay the same. The graph may do anything to its
+    memory, so that it never runs for nothing; without results it is run for that alone, in the
+    order of effects.
+    """
+
+    kind: ClassVar[str] = "graph"
+    tone: ClassVar[Tone] = "captured"
+
+    call: KernelCall
+    arguments: tuple[StridedArray, ...]
+    results: tuple[StridedArray, ...]
+    sources: tuple[Source, ...] = ()
+
+    @property
+    def noun(self) -> str:
+        return "an embedded graph"
+
+    @property
+    def graph(self) -> ForeignGraph:
+        """The graph."""
+        code = self.call.kernel.code
+        assert isinstance(code, ForeignGraph)
+        return code
+
+    @property
+    def operands(self) -> tuple[StridedArray, ...]:
+        """The arrays, as `run_host` takes them."""
+        return *self.arguments, *self.results
+
+    @property
+    def reads(self) -> frozenset[Buffer]:
+        return frozenset([array.buffer for array in self.arguments])
+
+    @property
+    def writes(self) -> frozenset[Buffer]:
+        return frozenset([array.buffer for array in self.results])
+
+    @property
+    def is_ordered(self) -> bool:
+        return not self.results
+
+    @property
+    def weight(self) -> Weight:
+        return Weight(nbytes=2 * sum([array.buffer.type.nbytes for array in self.operands]))
+
+    @property
+    def name(self) -> str:
+        return self.call.kernel.name
+
+    @property
+    def title(self) -> str:
+        return f"embedded graph {self.name}"
+
+    @property
+    def text(self) -> str:
+        inputs, outputs = (", ".join(map(str, each)) for each in (self.arguments, self.results))
+        return f"{self.title}: {outputs} = {self.name}({inputs})"
+
+    @property
+    def run_host(self) -> Callable[..., None]:
+        """A function of the operands as NumPy arrays, which writes the results: by `host`."""
+        if not self.results:
+            return self.call.kernel.reference
+        count, run = len(self.arguments), self.call.run
+
+        def write(*arrays: np.ndarray[Any, Any]) -> None:
+            for out, value in zip(arrays[count:], run(*arrays[:count]), strict=True):
+                out[...] = value
+
+        return write
+
+    def with_buffers(self, names: Names) -> Self:
+        arguments, results = (
+            tuple([array.with_buffers(names) for array in arrays])
+            for arrays in (self.arguments, self.results)
+        )
+        return replace(self, arguments=arguments, results=results)

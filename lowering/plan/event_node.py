@@ -1,0 +1,55 @@
+"""EventNode: a record of an event of other code, or a wait for it."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+from lowering.plan.buffer import Buffer
+from lowering.plan.library_call import StridedArray
+from lowering.plan.nodes import Names, Node
+from tracegraph.inspection.palette import Tone
+from tracegraph.ir.events import EventUse
+from tracegraph.ir.record import record, replace
+from tracegraph.user_source import Source
+
+
+@record
+class EventNode(Node):
+    """Records an event behind `values`, or waits for it. Only at the top of a graph.
+
+    It is a barrier: all nodes before it are done, and those behind it have not begun.
+    """
+
+    kind: ClassVar[str] = "event"
+    tone: ClassVar[Tone] = "event"
+
+    use: EventUse
+    values: tuple[StridedArray, ...] = ()
+    sources: tuple[Source, ...] = ()
+
+    @property
+    def noun(self) -> str:
+        return "an event"
+
+    @property
+    def reads(self) -> frozenset[Buffer]:
+        return frozenset([array.buffer for array in self.values])
+
+    @property
+    def is_ordered(self) -> bool:
+        return True
+
+    @property
+    def is_barrier(self) -> bool:
+        return True
+
+    @property
+    def name(self) -> str:
+        return self.use.action
+
+    @property
+    def title(self) -> str:
+        return f"event {self.use.action}"
+
+    def with_buffers(self, names: Names) -> Self:
+        return replace(self, values=tuple([array.with_buffers(names) for array in self.values]))
