@@ -31,7 +31,7 @@ from lowering.planning.assemble import assemble
 from lowering.planning.contractions import expand_contractions
 from lowering.planning.desugar import desugar
 from lowering.planning.effects import refuse_host_calls_in_bodies
-from lowering.planning.events import refuse_events_in_bodies
+from lowering.planning.events import compute_in_sections, refuse_events_in_bodies
 from lowering.planning.factorizations import expand_factorizations
 from lowering.planning.region_builder import build
 from lowering.planning.rules import RULES
@@ -93,6 +93,7 @@ def lower(
     program = expand_factorizations(program, target, forced.factorizations)
     program = expand_contractions(program, target.contractions, forced.products)
     program = desugar(unroll(program, target.costs))
+    program = compute_in_sections(program)
     draft = build(program, Context(target, RULES, fusion), donated)
     _finish(draft.block, draft.context)
     for draft_pass in DRAFT_PASSES:

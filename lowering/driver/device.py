@@ -54,6 +54,7 @@ from lowering.driver.graphs import (
 from lowering.driver.handles import (
     CudaEvent,
     CudaExecutableGraph,
+    CudaTimer,
     DeviceAllocation,
     GraphMemoryNode,
     KernelNode,
@@ -409,6 +410,10 @@ class CudaDriver:
     ) -> Any:
         """Add an event record node or an event wait node."""
         return event_node(graph.handle, dependencies, action, handle)
+
+    def create_timer(self) -> CudaTimer:
+        """An event of the driver with its timing enabled."""
+        return CudaTimer.create()
 
     def node_kinds(self, handle: int) -> tuple[str, ...]:
         """By the driver's calls."""
