@@ -36,7 +36,7 @@ from lowering.cuda.interface import (
     ThreadState,
 )
 from lowering.driver.checks import SUCCESS, by_core, check, scarce
-from lowering.driver.foreign_captures import add_to_capture, relaxed
+from lowering.driver.foreign_captures import add_to_capture, relax, relaxed
 from lowering.driver.graphs import (
     allow_shared_memory,
     captured,
@@ -94,13 +94,18 @@ class CudaDriver:
         self.stream = int(self._stream_handle)
         self.capture_lock = CaptureLock()
         self._libraries: dict[Callable[[int], Library], Library] = {}
-        self._user_objects = UserObjects(self.activate)
+        self._user_objects = UserObjects(self._enter_watcher)
         self._stop_stream: Any = None
         self._one: PinnedAllocation | None = None
 
     def activate(self) -> None:
         """Make the primary context current in this thread."""
         self.thread.ready  # noqa: B018 - the first read does it
+
+    def _enter_watcher(self) -> None:
+        """Prepare a thread that frees memory at any time, while others capture."""
+        self.activate()
+        relax()
 
     # Streams
 
