@@ -33,7 +33,7 @@ from lowering.planning.assemble import assemble
 from lowering.planning.contractions import expand_contractions
 from lowering.planning.desugar import desugar
 from lowering.planning.effects import refuse_host_calls_in_bodies
-from lowering.planning.events import refuse_events_in_bodies
+from lowering.planning.events import compute_in_sections, refuse_events_in_bodies
 from lowering.planning.factorizations import expand_factorizations
 from lowering.planning.grouped_updates import group_updates
 from lowering.planning.region_builder import build
@@ -104,6 +104,7 @@ def lower(
         one_kernel_loops=forced.loops == "one_kernel",
     )
     program = desugar(unroll(program, target.costs))
+    program = compute_in_sections(program)
     draft = build(program, Context(target, RULES, fusion), donated)
     _finish(draft.block, draft.context)
     for draft_pass in DRAFT_PASSES:

@@ -147,7 +147,9 @@ def batching(op: Op) -> str:
     match op.form:
         case Effect():
             return (
-                "once" if op.name in ("host_call", "use_event") else "those that are live, in order"
+                "once"
+                if op.name in ("host_call", "use_event", "mark_time")
+                else "those that are live, in order"
             )
         case Call():
             return "in its regions"

@@ -1,10 +1,11 @@
-"""Debugging: prints and callbacks in running programs."""
+"""Debugging: prints, callbacks and timed sections in running programs."""
 
 from __future__ import annotations
 
 import builtins
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from tracegraph.callbacks import callback as callback
 from tracegraph.control.regions import current_for
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.effects import PrintFormat, require_allowed
+from tracegraph.ir.events import Section, TimeMark
 from tracegraph.ir.op import get
 from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.user_source import user_source
@@ -52,6 +54,48 @@ def print(template: str, /, *args: Any, **kwargs: Any) -> None:  # the name user
         builtins.print(format_.render(tuple(np.asarray(value) for value in values)))
     else:
         trace.perform(get("debug_print"), values, {"format": format_})
+
+
+@contextmanager
+def timed(name: str) -> Iterator[None]:
+    """Measure the time of what a running program does inside the block.
+
+    `Compiled.timings` and `Jitted.timings` have the milliseconds in the last call, by `name`; those
+    of blocks of one name are added. On a device, two event nodes measure it there. They are
+    barriers: nothing outside of the block runs at the same time, or is fused with what is inside,
+    so that the whole may take longer. Outside of jitted functions nothing is measured. Under `vmap`
+    the block is measured once, with all lanes.
+
+    Args:
+        name: what `timings` calls it.
+
+    Raises:
+        TypeError: `name` is no string.
+        EventInBodyError: when the program is compiled: it is inside a branch or a loop.
+        EffectInConditionError: it is in the condition of a loop.
+
+    >>> import tracegraph
+    >>> @tracegraph.jit(device="host")
+    ... def f(x):
+    ...     with timed("square"):
+    ...         y = x @ x
+    ...     return y + 1
+    >>> result = f(np.ones((100, 100)))
+    >>> [name for name, milliseconds in f.timings().items() if milliseconds > 0]
+    ['square']
+    """
+    if not isinstance(name, str):
+        raise TypeError(
+            f"debug.timed: the name must be a string, not {errors.value_text(name)}; write "
+            'with debug.timed("solve"):'
+        )
+    require_allowed("debug.timed")
+    section, trace = Section(name), current_for(())
+    if trace is not None:
+        trace.perform(get("mark_time"), (), {"event": TimeMark("start", section)})
+    yield
+    if trace is not None:
+        trace.perform(get("mark_time"), (), {"event": TimeMark("end", section)})
 
 
 def _require_template(template: object) -> None:

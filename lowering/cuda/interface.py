@@ -54,6 +54,17 @@ class Event(Protocol):
         """Whether the stream has passed it."""
 
 
+class Timer(Protocol):
+    """An event that notes the time when it is recorded."""
+
+    @property
+    def handle(self) -> int:
+        """The handle, for event nodes."""
+
+    def since(self, start: Any, /) -> float:
+        """The milliseconds between the last records of another one and of this; waits for it."""
+
+
 class Words(Protocol):
     """A fixed number of unsigned 64-bit words."""
 
@@ -370,6 +381,9 @@ class Driver(Protocol):
         handle: int,
     ) -> Any:
         """Add a node that records the event with this handle, or waits for it."""
+
+    def create_timer(self) -> Timer:
+        """A new event, destroyed when it is collected."""
 
     def node_kinds(self, handle: int) -> tuple[str, ...]:
         """The kind of every node of the graph with this handle, those of child graphs too.

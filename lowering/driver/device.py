@@ -37,7 +37,7 @@ from lowering.cuda.interface import (
 )
 from lowering.driver.addresses import locate
 from lowering.driver.checks import SUCCESS, by_core, check, scarce
-from lowering.driver.foreign_captures import add_to_capture, relaxed
+from lowering.driver.foreign_captures import add_to_capture, relax, relaxed
 from lowering.driver.graphs import (
     allow_shared_memory,
     captured,
@@ -56,6 +56,7 @@ from lowering.driver.graphs import (
 from lowering.driver.handles import (
     CudaEvent,
     CudaExecutableGraph,
+    CudaTimer,
     DeviceAllocation,
     GraphMemoryNode,
     KernelNode,
@@ -99,13 +100,18 @@ class CudaDriver:
         self.stream = int(self._stream_handle)
         self.capture_lock = CaptureLock()
         self._libraries: dict[Callable[[int], Library], Library] = {}
-        self._user_objects = UserObjects(self.activate)
+        self._user_objects = UserObjects(self._enter_watcher)
         self._stop_stream: Any = None
         self._one: PinnedAllocation | None = None
 
     def activate(self) -> None:
         """Make the primary context current in this thread."""
         self.thread.ready  # noqa: B018 - the first read does it
+
+    def _enter_watcher(self) -> None:
+        """Prepare a thread that frees memory at any time, while others capture."""
+        self.activate()
+        relax()
 
     # Streams
 
@@ -419,6 +425,10 @@ class CudaDriver:
     ) -> Any:
         """Add an event record node or an event wait node."""
         return event_node(graph.handle, dependencies, action, handle)
+
+    def create_timer(self) -> CudaTimer:
+        """An event of the driver with its timing enabled."""
+        return CudaTimer.create()
 
     def node_kinds(self, handle: int) -> tuple[str, ...]:
         """By the driver's calls."""

@@ -23,12 +23,21 @@ def relaxed() -> Iterator[None]:
     In such a capture, what might wait or allocate is refused and invalidates the capture, even on
     streams that are no part of it.
     """
-    exchange = driver.cuThreadExchangeStreamCaptureMode
-    before = check("cuThreadExchangeStreamCaptureMode", exchange(_RELAXED))
+    before = relax()
     try:
         yield
     finally:
-        check("cuThreadExchangeStreamCaptureMode", exchange(before))
+        _exchange(before)
+
+
+def relax() -> Any:
+    """Exempt this thread from now on; its mode until then."""
+    return _exchange(_RELAXED)
+
+
+def _exchange(mode: Any) -> Any:
+    exchanged = driver.cuThreadExchangeStreamCaptureMode(mode)
+    return check("cuThreadExchangeStreamCaptureMode", exchanged)
 
 
 def add_to_capture(stream: Any, child: Any) -> None:

@@ -112,3 +112,25 @@ class CudaExecutableGraph:
 def _destroy(handle: Any, source: TiedGraph) -> None:
     """Destroy an executable; the reference to its graph is dropped after that."""
     driver.cuGraphExecDestroy(handle)
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class CudaTimer:
+    """An event that notes the time; destroyed when it is collected."""
+
+    event: Any
+    handle: int
+
+    @classmethod
+    def create(cls) -> CudaTimer:
+        """A new one."""
+        event = check("cuEventCreate", driver.cuEventCreate(0))
+        timer = cls(event, int(event))
+        weakref.finalize(timer, driver.cuEventDestroy, event).atexit = False
+        return timer
+
+    def since(self, start: CudaTimer) -> float:
+        """By the driver, which waits for this event."""
+        check("cuEventSynchronize", driver.cuEventSynchronize(self.event))
+        elapsed = driver.cuEventElapsedTime(start.event, self.event)
+        return float(check("cuEventElapsedTime", elapsed))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from random import Random
@@ -14,6 +15,7 @@ import numpy as np
 from lowering.host.array_names import Frame, condition
 from lowering.host.instructions import View
 from lowering.host.nest_program import NestProgram
+from lowering.host.section_times import SectionTimes
 from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.custom_kernel import CustomKernelNode
@@ -25,6 +27,7 @@ from lowering.plan.nodes import Graph, HostNode, KernelNode, LibraryNode, Memcpy
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from lowering.plan.sort import SortNode
+from tracegraph.ir.events import TimeMark
 from tracegraph.ops.callbacks import CCall
 
 
@@ -42,7 +45,9 @@ class GraphWriter:
         frame: Frame,
         write_nest: Callable[[NestProgram], None],
         order: Random | None,
+        section_times: SectionTimes,
     ) -> None:
+        self._section_times = section_times
         self._programs = programs
         self._write_nest = write_nest
         self._frame = frame
@@ -94,8 +99,12 @@ class GraphWriter:
         self._source.line(f"{self._source.name(call.run)}()")
 
     def write_event(self, node: EventNode) -> None:
-        """Nothing: what comes before it is done."""
-        self._source.line("pass")
+        """Write a mark of the time. For an event, nothing: what comes before it is done."""
+        if isinstance(node.use, TimeMark):
+            mark = partial(self._section_times.mark, node.use)
+            self._source.line(f"{self._source.name(mark)}()")
+        else:
+            self._source.line("pass")
 
     def write_if_else(self, node: IfElseNode) -> None:
         """Write two branches."""

@@ -63,7 +63,7 @@ class HostExecutable:
         self._scratch_bytes = plan.arena_bytes + needed.size
         memory = (self._arena, self._workspace)
         writer = PlanWriter(plan, passes, programs, self._memory(), self._workspace, order)
-        self._copied = writer.copied
+        self._copied, self._section_times = writer.copied, writer.section_times
         body, another = writer.function(memory if poison else None), partial(HostExecutable, plan)
         self._running = Running(plan, body, quiet, writer.copied, self._give_back, another)
         self.launch: Call = self._running.quickest()
@@ -101,6 +101,10 @@ class HostExecutable:
         if inner is not None:
             copied += inner.stats()["bytes_copied"]
         return {"launches": self._running.launches, "updates": 0, "bytes_copied": copied}
+
+    def timings(self) -> dict[str, float]:
+        """Milliseconds of the timed sections in the last call."""
+        return self._section_times.milliseconds()
 
     @property
     def slots(self) -> SlotReport:

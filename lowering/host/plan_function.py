@@ -14,6 +14,7 @@ from lowering.host.nest_program import NestProgram
 from lowering.host.passes import Passes, Programs
 from lowering.host.python_source import Source
 from lowering.host.result_pool import RESULTS, is_pooled
+from lowering.host.section_times import SectionTimes
 from lowering.plan.buffer import Buffer
 from lowering.plan.plan import Plan
 from tracegraph import progress
@@ -36,7 +37,7 @@ class Copied:
 
 
 class PlanWriter:
-    """Writes the function of a plan; `copied` counts while it runs.
+    """Writes the function of a plan; `copied` counts while it runs, `section_times` measures.
 
     `memory` has the arrays of scratch and constants.
     """
@@ -51,6 +52,7 @@ class PlanWriter:
         order: Random | None,
     ) -> None:
         self.copied = Copied()
+        self.section_times = SectionTimes()
         self._plan = plan
         self._source = Source()
         self._inputs = {buffer: f"a{i}" for i, buffer in enumerate(plan.inputs)}
@@ -64,7 +66,8 @@ class PlanWriter:
         def write_nest(program: NestProgram) -> None:
             passes.writer(program, self._frame, workspace, made).write()
 
-        GraphWriter(plan, programs, self._frame, write_nest, order).write(plan.graph)
+        times = self.section_times
+        GraphWriter(plan, programs, self._frame, write_nest, order, times).write(plan.graph)
 
     def function(self, poisoned: Sequence[Array] | None) -> Body:
         """The function; before each call it poisons these arrays and the results, if given."""

@@ -8,22 +8,23 @@ from lowering.plan.buffer import Buffer
 from lowering.plan.library_call import StridedArray
 from lowering.plan.nodes import Names, Node
 from tracegraph.inspection.palette import Tone
-from tracegraph.ir.events import EventUse
+from tracegraph.ir.events import EventUse, TimeMark
 from tracegraph.ir.record import record, replace
 from tracegraph.user_source import Source
 
 
 @record
 class EventNode(Node):
-    """Records an event behind `values`, or waits for it. Only at the top of a graph.
+    """Records an event behind `values`, or waits for it, or marks the time. Only at the top.
 
     It is a barrier: all nodes before it are done, and those behind it have not begun.
     """
 
     kind: ClassVar[str] = "event"
     tone: ClassVar[Tone] = "event"
+    moves: ClassVar[bool] = True
 
-    use: EventUse
+    use: EventUse | TimeMark
     values: tuple[StridedArray, ...] = ()
     sources: tuple[Source, ...] = ()
 
@@ -49,6 +50,8 @@ class EventNode(Node):
 
     @property
     def title(self) -> str:
+        if isinstance(self.use, TimeMark):
+            return f"time {self.use.section.name}: {self.use.action}"
         return f"event {self.use.action}"
 
     def with_buffers(self, names: Names) -> Self:

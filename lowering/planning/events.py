@@ -1,4 +1,4 @@
-"""Events of other code: barriers at the top of the graph."""
+"""Events of other code and ends of timed sections: barriers at the top of the graph."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from lowering.plan.event_node import EventNode
 from lowering.planning.library_operands import in_memory
 from lowering.planning.region_builder import RegionBuilder
 from tracegraph.errors import EventInBodyError
-from tracegraph.ir.program import Eqn, Program, walk
+from tracegraph.ir.effects import TOKEN
+from tracegraph.ir.program import Atom, Eqn, Program, walk
+from tracegraph.ir.record import replace
 
 
 def use_event(builder: RegionBuilder, eqn: Eqn) -> None:
@@ -16,6 +18,33 @@ def use_event(builder: RegionBuilder, eqn: Eqn) -> None:
     builder.bindings[token] = eqn
     values = tuple([in_memory(builder, atom, lambda array: array) for atom in eqn.operands[1:]])
     builder.add(NodeStage(EventNode(eqn.attrs["event"], values, builder.sources)))
+
+
+def compute_in_sections(program: Program) -> Program:
+    """The program in which the end of a section reads what is computed inside and used behind it.
+
+    Else that might be computed where it is used, behind the section.
+    """
+    eqns = program.body.eqns
+    starts = {e.attrs["event"].section: i for i, e in enumerate(eqns) if _is_mark(e, "start")}
+    if not starts:
+        return program
+    last_use: dict[Atom, int] = dict.fromkeys(program.body.results, len(eqns))
+    for i, eqn in reversed(list(enumerate(eqns))):
+        for atom in eqn.operands:
+            last_use.setdefault(atom, i)
+    changed = list(eqns)
+    for i, eqn in enumerate(eqns):
+        if _is_mark(eqn, "end"):
+            inside = eqns[starts[eqn.attrs["event"].section] + 1 : i]
+            outputs = [out for each in inside for out in each.outputs if out.type != TOKEN]
+            used = [out for out in outputs if last_use.get(out, -1) > i]
+            changed[i] = replace(eqn, operands=(*eqn.operands, *used))
+    return replace(program, body=replace(program.body, eqns=tuple(changed)))
+
+
+def _is_mark(eqn: Eqn, action: str) -> bool:
+    return eqn.op.name == "mark_time" and eqn.attrs["event"].action == action
 
 
 def refuse_events_in_bodies(program: Program) -> None:
@@ -27,7 +56,8 @@ def refuse_events_in_bodies(program: Program) -> None:
     for outer in program.body.eqns:
         for region in outer.regions:
             for eqn in walk(region):
-                if eqn.op.name == "use_event":
-                    function = f"event.{eqn.attrs['event'].action}"
+                if eqn.op.name in ("use_event", "mark_time"):
+                    is_mark = eqn.op.name == "mark_time"
+                    function = "debug.timed" if is_mark else f"event.{eqn.attrs['event'].action}"
                     name = outer.hints.construct or outer.op.name
                     raise EventInBodyError(function, name, eqn.source)

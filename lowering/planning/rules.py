@@ -44,6 +44,7 @@ RULES: dict[str, Callable[[RegionBuilder, Eqn], None]] = {
     "host_call": host_call,
     "embedded_graph": embedded_graph,
     "use_event": use_event,
+    "mark_time": use_event,
     "require": require,
     "report_step": report_step,
 }

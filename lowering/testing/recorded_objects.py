@@ -192,6 +192,17 @@ class RecordedEvent:
         return not (self.was_busy and self.driver.busy) and all(event() for event in self.before)
 
 
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class RecordedTimer:
+    """An event whose time is its handle."""
+
+    handle: int
+
+    def since(self, start: RecordedTimer) -> float:
+        """The difference of both handles."""
+        return float(self.handle - start.handle)
+
+
 class RecordedLibrary:
     """Stands for a library's handle: the calls of its methods are recorded with the arguments."""
 

@@ -44,6 +44,7 @@ from lowering.testing.recorded_objects import (
     RecordedNode,
     RecordedStream,
     RecordedThread,
+    RecordedTimer,
 )
 from tracegraph.weak_set import ConcurrentWeakSet
 
@@ -394,6 +395,11 @@ class RecordingDriver:
         node = RecordedNode("event", action, tuple(dependencies), values=[handle])
         graph.nodes.append(node)
         return node
+
+    def create_timer(self) -> RecordedTimer:
+        """A new handle."""
+        self._log("create_timer")
+        return RecordedTimer(next(self._handles))
 
     def node_kinds(self, handle: int) -> tuple[str, ...]:
         """Those in `foreign_graphs`."""

@@ -95,6 +95,19 @@ def test_an_argument_that_is_used_behind_a_wait_is_copied_behind_it() -> None:
     assert any(i > at for i in copied), order
 
 
+def test_a_result_is_in_its_own_memory_when_its_event_is_recorded() -> None:
+    def f(x: Any) -> Any:
+        y = np.sin(x)
+        event.record(ONE, y)
+        return y
+
+    plan = plan_of(f, X)
+    kernel, recorded = plan.graph.nodes
+    assert isinstance(recorded, EventNode)
+    assert plan.outputs[0] in kernel.writes
+    assert recorded.reads == {plan.outputs[0]}
+
+
 def test_once_under_vmap() -> None:
     def f(x: Any) -> Any:
         event.record(ONE, x * 2)

@@ -14,7 +14,7 @@ class EventError(TypeError):
 
 
 class EventInBodyError(ValueError):
-    """An event is recorded or waited for in a branch or a loop, whose graphs hold no such nodes."""
+    """An event or a timed section is in a branch or a loop, whose graphs hold no event nodes."""
 
     def __init__(self, function: str, construct: str, source: Source | None) -> None:
         at = "" if source is None else f"\n  at {source}, in {source.function}"

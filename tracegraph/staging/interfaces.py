@@ -78,6 +78,9 @@ class Executable(Protocol):
     def stats(self) -> Mapping[str, int]:
         """Counts since compilation: launches, updates (of moved addresses), bytes_copied."""
 
+    def timings(self) -> Mapping[str, float]:
+        """Milliseconds of each timed section in the last run, which is waited for."""
+
     def memory(self) -> Mapping[str, int]:
         """Bytes of scratch, constants and graph, as one stream needs them.
 

@@ -6,7 +6,7 @@ import functools
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypedDict, TypeVar, overload
@@ -317,6 +317,16 @@ class Jitted(Generic[P, R_co]):
             for key, cached in entries
         )
 
+    def timings(self) -> Mapping[str, float]:
+        """Milliseconds of each section of `debug.timed` in the last call, which is waited for.
+
+        As `Compiled.timings` of the program that was called last; empty before the first call.
+        """
+        with self._lock:
+            executables = sorted(self._executables.values(), key=lambda each: each.used)
+            compiled = executables[-1].compiled if executables else None
+        return {} if compiled is None else compiled.timings()
+
     def stats(self) -> Stats:
         """Counts of traces, builds, launches, updates and bytes, and the reasons of retraces."""
         with self._lock:
@@ -427,6 +437,10 @@ class BoundJitted(Generic[P, R_co]):
     def programs(self) -> Programs:
         """The programs of the method, over all instances."""
         return self.function.programs()
+
+    def timings(self) -> Mapping[str, float]:
+        """The same as `Jitted.timings`, over all instances."""
+        return self.function.timings()
 
     def stats(self) -> Stats:
         """The counts of the method, over all instances."""

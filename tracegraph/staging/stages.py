@@ -209,6 +209,13 @@ class Compiled(Drawable):
         """Counts since compilation: launches, updates of moved addresses, bytes copied."""
         return self.executable.stats()
 
+    def timings(self) -> Mapping[str, float]:
+        """Milliseconds of each section of `debug.timed` in the last call, which is waited for.
+
+        On a device that is the last call on the current stream. Empty before the first call.
+        """
+        return self.executable.timings()
+
     def diagram(self) -> Diagram:
         """The nodes and edges of the graph that runs as a picture, to be drawn."""
         found: Diagram = self.plan.diagram()

@@ -101,4 +101,5 @@ _RULES: Mapping[str, Callable[[Lanes, Eqn, Atom, Sequence[Batch]], Atom]] = {
     "report_step": _report,
     "host_call": _once,
     "use_event": _once_behind,
+    "mark_time": _once_behind,
 }

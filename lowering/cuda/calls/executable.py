@@ -194,6 +194,14 @@ class CudaExecutable:
         counts["bytes_copied"] += counts["launches"] * self.plan.staged_bytes
         return {name: counts[name] for name in _COUNTS}
 
+    def timings(self) -> Mapping[str, float]:
+        """Milliseconds of the timed sections in the last launch on the current stream."""
+        chosen = current_stream()
+        device = self._device
+        stream = device.default_stream if chosen is None else device.streams.of(chosen)
+        graph = self._graphs.get(stream)
+        return {} if graph is None else graph.timings()
+
     def memory(self) -> Mapping[str, int]:
         """Bytes of scratch and constants, as one stream needs them, and of all its graphs.
 

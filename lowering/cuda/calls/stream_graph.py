@@ -101,6 +101,7 @@ class StreamGraph:
             )
             self._effects, channels = connect(plan, unit, stream.timeline, definition.slots)
             emitted = emit(code, values, placement, channels, definition, graph)
+        self._timers = emitted.timers
         self.memory: tuple[Allocation, ...] = placement.memory
         self.needed = placement.needed
         scratch, pool = placement.scratch, self._device.graph_memory
@@ -132,6 +133,21 @@ class StreamGraph:
     def updates(self) -> int:
         """How many nodes were updated until now."""
         return self.replicas.updated
+
+    def timings(self) -> dict[str, float]:
+        """Milliseconds of the timed sections in the last launch, which is waited for.
+
+        Those of one name are added.
+        """
+        found: dict[str, float] = {}
+        with self.holding:
+            if not self._timers or not self.launches:
+                return found
+            self._stream.timeline.settle()
+            for section, ends in self._timers.items():
+                time = ends["end"].since(ends["start"])
+                found[section.name] = found.get(section.name, 0.0) + time
+        return found
 
     # What fast calls read
 
@@ -306,6 +322,6 @@ class StreamGraph:
 
     def close(self) -> None:
         """Free the graph and its memory; nothing in flight may use them. Needs the lock."""
-        self.memory, self.make_room = (), None
+        self.memory, self.make_room, self._timers = (), None, {}
         self.definition.close()
         self.replicas.close()

@@ -15,10 +15,14 @@ from lowering.cuda.graph.node_owners import NodeOwners
 from lowering.cuda.graph.placement import Placement
 from lowering.cuda.graph.plan_code import PlanCode
 from lowering.cuda.graph.small_inputs import ValueSlot
-from lowering.cuda.interface import Driver, KernelNodeHandle, Launch
+from lowering.cuda.interface import Driver, KernelNodeHandle, Launch, Timer
 from lowering.plan.buffer import Buffer
 from lowering.plan.nodes import Node
 from lowering.plan.owners import NodeSlots
+from tracegraph.ir.events import Section
+
+Timers = dict[Section, dict[str, Timer]]
+"""The events at the start and the end of each timed section."""
 
 Users = Mapping[Buffer, list[tuple[KernelNodeHandle, int]]]
 
@@ -73,6 +77,7 @@ class Emission:
     table: Mapping[Buffer, int]
     roots: list[Root] = field(default_factory=list)
     conditions: dict[int, tuple[Any, int]] = field(default_factory=dict)
+    timers: Timers = field(default_factory=dict)
     users: defaultdict[Buffer, list[tuple[KernelNodeHandle, int]]] = field(
         default_factory=lambda: defaultdict(list)
     )

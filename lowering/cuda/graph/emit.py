@@ -25,7 +25,7 @@ from lowering.cuda.graph.copies import COPY_KERNEL, COPY_SOURCE, COPY_THREADS, c
 from lowering.cuda.graph.custom_kernels import custom_launch
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.embedding import add_embedded
-from lowering.cuda.graph.emission import Before, Cell, Emission, Users
+from lowering.cuda.graph.emission import Before, Cell, Emission, Timers, Users
 from lowering.cuda.graph.foreign_calls import naming
 from lowering.cuda.graph.library_calls import batch_table, outside, workspace_bytes
 from lowering.cuda.graph.node_owners import NodeOwners, freeing
@@ -54,6 +54,7 @@ from lowering.plan.nodes import (
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.rounding import ceil_div
 from lowering.plan.sort import SortNode
+from tracegraph.ir.events import EventUse
 from tracegraph.ops.callbacks import CCall
 
 
@@ -62,11 +63,13 @@ class Emitted:
     """What a call writes to in a graph.
 
     `users` has, for each buffer that a call binds, the kernel nodes and parameter positions that
-    hold its address; `load` is the root node that writes the values of small inputs, if any.
+    hold its address; `load` is the root node that writes the values of small inputs, if any;
+    `timers` has the events at the ends of timed sections.
     """
 
     users: Users
     load: KernelNodeHandle | None
+    timers: Timers
 
 
 def emit(
@@ -99,7 +102,7 @@ def emit(
     scratch = placement.scratch
     if scratch is not None:
         definition.add_free(graph, leaves, scratch, freeing(scratch.nbytes))
-    return Emitted(dict(emission.users), load)
+    return Emitted(dict(emission.users), load, emission.timers)
 
 
 def _emit_graph(emission: Emission, graph: Any, source: Graph, top: bool) -> list[Any]:
@@ -242,7 +245,11 @@ def _add_host(emission: Emission, graph: Any, node: HostNode, before: Before) ->
 def _add_event(emission: Emission, graph: Any, node: EventNode, before: Before) -> tuple[Any, ...]:
     use, slots = node.use, emission.owners.event(node)
     add = emission.definition.add_event
-    return (add(graph, before.nodes, use.action, use.handle, slots, use.owner),)
+    if isinstance(use, EventUse):
+        return (add(graph, before.nodes, use.action, use.handle, slots, use.owner),)
+    timer = emission.driver.create_timer()
+    emission.timers.setdefault(use.section, {})[use.action] = timer
+    return (add(graph, before.nodes, "record", timer.handle, slots, timer),)
 
 
 def _add_conditional(

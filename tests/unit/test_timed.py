@@ -1,0 +1,184 @@
+"""debug.timed: sections of programs, and how long they took in the last call."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracegraph
+from lowering.plan.event_node import EventNode
+from lowering.plan.plan import Plan
+from lowering.testing.recording_driver import RecordingBackend
+from tracegraph import debug, errors
+
+X = np.arange(1000.0)
+
+
+def plan_of(f: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
+    plan: Plan = tracegraph.jit(f, device="cuda", **options).lower(*arguments).plan
+    return plan
+
+
+def sections(x: Any) -> Any:
+    with debug.timed("first"):
+        y = np.sin(x) * 2
+    with debug.timed("second"):
+        z = y + x
+    return y, z.sum()
+
+
+def titles(plan: Plan) -> list[str]:
+    return [node.title if isinstance(node, EventNode) else node.kind for node in plan.graph.nodes]
+
+
+def test_each_section_has_its_time_after_a_call() -> None:
+    compiled = tracegraph.jit(sections, device="host").lower(X).compile()
+    assert compiled.timings() == {}
+    y, z = compiled(X)
+    np.testing.assert_allclose(np.asarray(y), np.sin(X) * 2)
+    assert float(z) == pytest.approx((np.sin(X) * 2 + X).sum())
+    assert list(compiled.timings()) == ["first", "second"]
+    assert all(milliseconds >= 0 for milliseconds in compiled.timings().values())
+
+
+def test_the_time_is_that_of_what_is_inside() -> None:
+    def slow(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        time.sleep(0.05)
+        return x
+
+    def f(x: Any) -> Any:
+        with debug.timed("outside"):
+            y = x + 1
+        z = tracegraph.pure_callback(slow, tracegraph.ArrayType(float, (1000,)), y)
+        with debug.timed("inside"):
+            return tracegraph.pure_callback(slow, tracegraph.ArrayType(float, (1000,)), z)
+
+    jitted = tracegraph.jit(f, device="host")
+    assert jitted.timings() == {}
+    jitted(X)
+    assert jitted.timings()["inside"] >= 50 > 0  # sleep takes at least so long
+    np.testing.assert_array_equal(np.asarray(jitted(X)), X + 1)
+
+
+def test_sections_of_one_name_are_added() -> None:
+    def f(x: Any) -> Any:
+        for _ in range(3):
+            with debug.timed("step"):
+                x = np.sin(x)
+        return x
+
+    jitted = tracegraph.jit(f, device="host")
+    jitted(X)
+    assert list(jitted.timings()) == ["step"]
+    kinds = titles(plan_of(f, X))
+    assert kinds == ["time step: start", "kernel", "time step: end"] * 3
+
+
+def test_nested_sections() -> None:
+    def f(x: Any) -> Any:
+        with debug.timed("outer"):
+            with debug.timed("inner"):
+                y = np.sin(x)
+            return np.cos(y)
+
+    jitted = tracegraph.jit(f, device="host")
+    jitted(X)
+    timings = jitted.timings()
+    assert timings["outer"] >= timings["inner"]
+
+
+def test_what_is_computed_inside_is_not_computed_behind() -> None:
+    """A kernel of each section; without them there would be one, at the end."""
+
+    def f(x: Any) -> Any:
+        with debug.timed("inside"):
+            y = np.sin(x)
+        return y * 2 + 1
+
+    assert titles(plan_of(f, X)) == ["time inside: start", "kernel", "time inside: end", "kernel"]
+    plan = plan_of(f, X)
+    inside, behind = (str(node) for node in plan.graph.nodes if not isinstance(node, EventNode))
+    assert "sin" in inside
+    assert "sin" not in behind
+
+
+def test_what_nothing_uses_stays_left_out() -> None:
+    def f(x: Any) -> Any:
+        with debug.timed("inside"):
+            np.sin(x)
+        return x + 1
+
+    assert "sin" not in "".join(map(str, plan_of(f, X).graph.nodes))
+
+
+def test_in_loops_it_is_refused_with_the_line() -> None:
+    def f(x: Any) -> Any:
+        def step(i: Any, y: Any) -> Any:
+            with debug.timed("step"):
+                return y + 1
+
+        return tracegraph.fori_loop(0, 3, step, x)
+
+    for device in ("host", "cuda"):
+        with pytest.raises(errors.EventInBodyError, match=r"debug.timed .*fori_loop") as caught:
+            tracegraph.jit(f, device=device).lower(X)
+        assert "test_timed.py" in str(caught.value)
+
+
+def test_loops_and_lanes_inside_are_one_section() -> None:
+    def f(x: Any) -> Any:
+        with debug.timed("loop"):
+            return tracegraph.fori_loop(0, 3, lambda i, y: y + i, x)
+
+    jitted = tracegraph.jit(tracegraph.vmap(f), device="host")
+    np.testing.assert_array_equal(np.asarray(jitted(np.ones((2, 4)))), np.full((2, 4), 4.0))
+    assert list(jitted.timings()) == ["loop"]
+
+
+def test_eagerly_nothing_is_measured() -> None:
+    y, _ = sections(X)
+    np.testing.assert_allclose(y, np.sin(X) * 2)
+
+
+def test_a_name_that_is_no_string_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"debug\.timed: the name must be a string"), debug.timed(3):  # type: ignore[arg-type]
+        pass
+
+
+def test_an_error_inside_leaves_no_time() -> None:
+    def f(x: Any) -> Any:
+        with debug.timed("inside"):
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        tracegraph.jit(f, device="host")(X)
+
+
+@pytest.mark.parametrize("lacks", [(), ("conditional_nodes",)])
+def test_on_a_device_event_nodes_measure(lacks: Any) -> None:
+    backend = RecordingBackend(lacks=lacks)
+    executable = backend.compile(plan_of(sections, X))
+    driver = backend.device.driver
+    assert executable.timings() == {}
+    nodes = [n for graph in driver.graphs for n in graph.nodes if n.kind == "event"]
+    assert [node.name for node in nodes] == ["record"] * 4
+    handles = [node.values[0] for node in nodes]
+    assert len(set(handles)) == 4
+    arguments = [backend.device.pool.buffer(b.type.strong()) for b in executable.plan.inputs]
+    executable(arguments)
+    before = driver.count("synchronize")
+    assert executable.timings() == {
+        "first": handles[1] - handles[0],
+        "second": handles[3] - handles[2],
+    }
+    assert driver.count("synchronize") > before
+    with tracegraph.stream(77):
+        assert executable.timings() == {}
+        executable(arguments)
+        assert list(executable.timings()) == ["first", "second"]
+    executable.close()
+    assert executable.timings() == {}
