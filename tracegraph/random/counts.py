@@ -12,7 +12,7 @@ factorials have no correct digits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import log, pi
+from math import factorial, log, pi
 from typing import Any
 
 import numpy as np
@@ -22,10 +22,10 @@ import tracegraph.numpy as tnp
 from tracegraph.arrays.eager import apply
 from tracegraph.control import while_loop
 from tracegraph.ir.op import get
+from tracegraph.numpy.dispatch import lifted
 from tracegraph.random.keys import cast, fold_in, split
 from tracegraph.random.transforms import parameters, shape_for
 from tracegraph.random.uniform import Shape, floating, uniform, within
-from tracegraph.special import gammaln, xlogy
 
 _WIDE = np.dtype(np.float64)
 _FEW = 10
@@ -41,15 +41,17 @@ def _broadcast(shape: tuple[int, ...], *values: Any) -> list[Any]:
     return [apply(get("stop_gradient"), tnp.broadcast_to(v, shape)) for v in values]
 
 
+_OF_FEW = np.array([log(factorial(k)) - (k * log(k or 1) - k) for k in range(10)])
+
+
 def _rest(k: Any) -> Any:
-    """log(k!) - (k log(k) - k)."""
+    """log(k!) - (k log(k) - k): a table for k below 10, then Stirling's series."""
     large = tnp.maximum(k, 10.0)
     inverse = 1 / large
     square = inverse * inverse
     series = inverse * (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square / 1680)))
-    few = tnp.minimum(k, 10.0)
-    small = gammaln(few + 1) - xlogy(few, few) + few
-    return tnp.where(k < 10, small, 0.5 * (log(2 * pi) + tnp.log(large)) + series)
+    few = tnp.take(lifted(_OF_FEW), tnp.minimum(k, 9.0).astype(np.int64))
+    return tnp.where(k < 10, few, 0.5 * (log(2 * pi) + tnp.log(large)) + series)
 
 
 def _deviance(k: Any, mean: Any) -> Any:

@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 import tracegraph.numpy as tnp
+from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.random.gamma import gamma
 from tracegraph.random.keys import shape_of, split
 from tracegraph.random.transforms import exponential, normal, parameters
 from tracegraph.random.uniform import Shape, floating, rademacher
+from tracegraph.tracing.tracer import Tracer
 
 METHODS = ("cholesky", "eigh", "svd")
 
@@ -111,18 +113,33 @@ def orthogonal(key: Any, n: int, shape: Shape = (), dtype: DTypeLike = np.float6
     return (q * (diagonal / tnp.absolute(diagonal))[..., None, :]).astype(target)
 
 
+def _power(p: Any) -> float:
+    """A static positive number.
+
+    Raises:
+        UnsupportedByTracerError: it is traced.
+        ValueError: it is not positive.
+    """
+    if isinstance(p, Tracer):
+        raise UnsupportedByTracerError("a distribution of a traced p", "make it a static argument")
+    if not 0 < float(p) < np.inf:
+        raise ValueError(f"p must be a positive number, got {p!r}")
+    return float(p)
+
+
 def generalized_normal(key: Any, p: float, shape: Shape = (), dtype: DTypeLike = np.float64) -> Any:
-    """Numbers with a density proportional to exp(-abs(x)**p).
+    """Numbers with a density proportional to exp(-abs(x)**p), p being static.
 
     Raises:
         TypeError: `key` is no key; `dtype` is not of real floating-point numbers.
-        ValueError: `shape` is negative.
+        UnsupportedByTracerError: `p` is traced.
+        ValueError: `p` is not positive, or `shape` is negative.
 
     >>> x = tracegraph.random.generalized_normal(tracegraph.random.key(0), 2.0, (50_000,))
     >>> round(float(x.var()), 1)
     0.5
     """
-    target = floating(dtype)
+    target, p = floating(dtype), _power(p)
     first, second = split(key)
     size = gamma(first, 1 / p, shape_of(shape), target)
     return rademacher(second, shape, target) * size ** target.type(1 / p)
@@ -138,13 +155,14 @@ def ball(key: Any, d: int, p: float = 2, shape: Shape = (), dtype: DTypeLike = n
 
     Raises:
         TypeError: `key` is no key; `dtype` is not of real floating-point numbers.
-        ValueError: `d` or `shape` is negative.
+        UnsupportedByTracerError: `p` is traced.
+        ValueError: `p` is not positive, or `d` or `shape` is negative.
 
     >>> x = tracegraph.random.ball(tracegraph.random.key(0), 3, shape=(50_000,))
     >>> bool(np.all((x**2).sum(axis=1) <= 1)), round(float((x**2).sum(axis=1).mean()), 1)
     (True, 0.6)
     """
-    target = floating(dtype)
+    target, p = floating(dtype), _power(p)
     extents, (count,) = shape_of(shape), shape_of(d)
     first, second = split(key)
     drawn = generalized_normal(first, p, (*extents, count), target)

@@ -9,6 +9,7 @@ import pytest
 
 import tracegraph
 from tracegraph import random, special
+from tracegraph.errors import UnsupportedByTracerError
 
 KEY = random.key(2026)
 N = 40_000
@@ -108,3 +109,11 @@ def test_generalized_normal_numbers() -> None:
 )
 def test_traced_samples_are_those_of_the_eager_run(draw: Any) -> None:
     np.testing.assert_allclose(tracegraph.jit(draw, device="host")(KEY), draw(KEY), 1e-12)
+
+
+def test_the_power_of_a_norm_is_static_and_positive() -> None:
+    with pytest.raises(UnsupportedByTracerError, match=r"traced p .* make it a static argument"):
+        tracegraph.jit(lambda p: random.ball(KEY, 3, p), device="host")(2.0)
+    for p in (0, -1.0, np.nan, np.inf):
+        with pytest.raises(ValueError, match="p must be a positive number, got"):
+            random.generalized_normal(KEY, p)
