@@ -25,6 +25,7 @@ class Context:
 
     `rules` has the planning rules by the name of the op: functions of the `RegionBuilder` and the
     equation. Without `fusion`, each equation that computes anything has a kernel of its own.
+    `sources` is the most operands of an op that selects elements by position, as of `concatenate`.
     """
 
     target: Target
@@ -32,6 +33,7 @@ class Context:
     fusion: bool = True
     counts: dict[Space, int] = field(default_factory=dict)
     conditions: int = 0
+    sources: int = 0
     monitors: list[Monitor] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     prints: list[PrintFormat] = field(default_factory=list)

@@ -18,7 +18,7 @@ from math import prod
 from lowering.draft.context import Context
 from lowering.draft.dependences import BARRIER, Accesses, Resource, accesses_of, nest_accesses
 from lowering.draft.stage import Block, KernelStage, Stage
-from lowering.fusion.axis_unrolling import unroll_axes
+from lowering.fusion.axis_unrolling import LEAST_SELECTIONS, unroll_axes
 from lowering.fusion.dead_stores import without_dead
 from lowering.fusion.pointwise import MAX_EXPRESSIONS, FusionBuilder
 from lowering.fusion.row_passes import fuse_rows, same_extents
@@ -72,7 +72,7 @@ def fuse(block: Block, context: Context) -> None:
     if len(block.stages) > 1:  # of one kernel, `drop_dead_stores` drops what is never read
         stages, block.stages = block.stages, []
         block.stages = _fused(stages, block, context.target)
-    if context.target.fusion.unrolled_positions:
+    if context.sources > LEAST_SELECTIONS and context.target.fusion.unrolled_positions:
         _unroll_axes(block, context.target)
 
 

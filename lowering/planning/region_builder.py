@@ -177,8 +177,10 @@ class RegionBuilder:
 
     def _equation(self, eqn: Eqn) -> None:
         match eqn.op.form:
-            case Elementwise() | Indexed() | Reduction():
+            case Elementwise() | Indexed() | Reduction() as form:
                 (out,) = eqn.outputs
+                if isinstance(form, Indexed) and len(eqn.operands) > self.context.sources:
+                    self.context.sources = len(eqn.operands)
                 if out in self.materialized:
                     buffer = self.in_sinks.get(out) or self.scratch(out.type)
                     self.store_value(out, buffer, eqn=eqn)
