@@ -81,7 +81,7 @@ def timed(name: str) -> Iterator[None]:
     ...         y = x @ x
     ...     return y + 1
     >>> result = f(np.ones((100, 100)))
-    >>> [name for name, milliseconds in f.timings().items() if milliseconds > 0]
+    >>> list(f.timings())
     ['square']
     """
     if not isinstance(name, str):

@@ -286,6 +286,13 @@ class Driver(Protocol):
     def is_capturing(self, stream: int) -> bool:
         """Whether the stream with this handle is being captured; a capture stays as it is."""
 
+    def takes_nodes(self, stream: int) -> bool:
+        """Whether the capture of the stream with this handle can go on.
+
+        It cannot if it has failed, or if the stream is the legacy default one, and another stream
+        is captured that is ordered with it.
+        """
+
     def beside_captures(self) -> AbstractContextManager[None]:
         """Let this thread allocate, wait and load code on other streams while some are captured.
 

@@ -37,7 +37,7 @@ from lowering.cuda.interface import (
 )
 from lowering.driver.addresses import locate
 from lowering.driver.checks import SUCCESS, by_core, check, scarce
-from lowering.driver.foreign_captures import add_to_capture, relax, relaxed
+from lowering.driver.foreign_captures import add_to_capture, relax, relaxed, takes_nodes
 from lowering.driver.graphs import (
     allow_shared_memory,
     captured,
@@ -254,6 +254,10 @@ class CudaDriver:
     def is_capturing(self, stream: int) -> bool:
         """By the driver's call, which is allowed in captures of any mode."""
         return is_capturing(driver.CUstream(stream))
+
+    def takes_nodes(self, stream: int) -> bool:
+        """By the driver's call, which is allowed in captures of any mode."""
+        return takes_nodes(driver.CUstream(stream))
 
     @contextmanager
     def beside_captures(self) -> Iterator[None]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from cuda.bindings import driver
 
-from lowering.driver.checks import check
+from lowering.driver.checks import SUCCESS, check
 from lowering.driver.graphs import child_node
 
 _RELAXED = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
@@ -40,16 +40,16 @@ def _exchange(mode: Any) -> Any:
     return check("cuThreadExchangeStreamCaptureMode", exchanged)
 
 
-def add_to_capture(stream: Any, child: Any) -> None:
-    """Capture a child graph on a stream, as a launch in it would be.
+def takes_nodes(stream: Any) -> bool:
+    """Whether a capture of the stream is open and valid."""
+    result, status = driver.cuStreamIsCapturing(stream)
+    return bool(result == SUCCESS and status == _ACTIVE)
 
-    Raises:
-        RuntimeError: the capture has failed before, so that it has no graph any more.
-    """
+
+def add_to_capture(stream: Any, child: Any) -> None:
+    """Capture a child graph on a stream, as a launch in it would be."""
     info = check("cuStreamGetCaptureInfo", driver.cuStreamGetCaptureInfo(stream))
-    status, graph, before = info[0], info[2], list(info[3])
-    if status != _ACTIVE:
-        raise RuntimeError("the capture on the stream has failed before this call; end it")
+    graph, before = info[2], list(info[3])
     node = child_node(graph, before, child)
     check(
         "cuStreamUpdateCaptureDependencies",

@@ -95,6 +95,7 @@ class RecordingDriver:
         self.flags: set[int] = set()
         self.captured_streams: set[int] = set()
         self.captures: defaultdict[int, RecordedGraph] = defaultdict(RecordedGraph)
+        self.failed_captures: set[int] = set()
         self.relaxed = [0]
         self.foreign_graphs: defaultdict[int, tuple[str, ...]] = defaultdict(lambda: ("kernel",))
         self._logging = threading.RLock()
@@ -230,6 +231,10 @@ class RecordingDriver:
     def is_capturing(self, stream: int) -> bool:
         """Whether the stream is among `captured_streams`."""
         return stream in self.captured_streams
+
+    def takes_nodes(self, stream: int) -> bool:
+        """Whether the stream is among `captured_streams`, but not among `failed_captures`."""
+        return stream in self.captured_streams - self.failed_captures
 
     @contextmanager
     def beside_captures(self) -> Iterator[None]:

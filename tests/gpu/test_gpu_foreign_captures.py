@@ -122,6 +122,7 @@ def test_calls_read_the_results_of_calls_before():
     cupy = pytest.importorskip("cupy")
     double, add = jitted(lambda x: x * 2), jitted(lambda x, y: x @ y)
     x = cupy.ones((64, 64))
+    add(x, x).synchronize()  # a library that makes its handle may use the legacy stream
     capture = Capture("GLOBAL")
     with capture:
         y = double(x)
@@ -215,6 +216,26 @@ def test_a_refusal_leaves_the_capture(mode, case, first_call):
     np.testing.assert_array_equal(np.asarray(target), [7] * 4 + [9] * 4)
     capture.destroy()
     assert np.asarray(function(make(np.ones(1000)))).shape == (1000,)
+
+
+def test_a_capture_that_has_failed_is_refused():
+    from cuda.bindings import driver  # noqa: TID251 - captures, as other libraries do
+
+    function, x = jitted(lambda x: x + 1), on_device(np.ones(8))
+    function(x).synchronize()
+    stream = tracegraph.Stream("cuda")
+    handle = driver.CUstream(stream.__cuda_stream__()[1])
+    mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+    checked(driver.cuStreamBeginCapture(handle, mode))
+    assert driver.cuStreamSynchronize(handle)[0].name != "CUDA_SUCCESS"  # this ends it
+    with (
+        tracegraph.stream(stream),
+        pytest.raises(CapturingStreamError, match="the capture has failed before"),
+    ):
+        function(x)
+    assert driver.cuStreamEndCapture(handle)[0].name != "CUDA_SUCCESS"
+    with tracegraph.stream(stream):
+        np.testing.assert_array_equal(np.asarray(function(x)), np.full(8, 2.0))
 
 
 def test_torch_captures_calls_among_its_own_work():

@@ -169,3 +169,10 @@ def test_in_the_condition_of_a_loop_only_with_results() -> None:
 
     with pytest.raises(errors.EffectInConditionError, match="embed"):
         loop(effect)
+
+
+def test_plans_with_it_are_explained_and_drawn() -> None:
+    lowered = tracegraph.jit(doubled, device="cuda").lower(X)
+    for text in (str(lowered.plan), lowered.dot(), str(lowered.diagram())):
+        assert "embedded graph" in text
+    assert "nodes" in lowered.explain()

@@ -235,3 +235,11 @@ def test_plans_without_fusion_have_them_too() -> None:
     program = tracegraph.make_program(between)(X)
     nodes = lower(program, "cuda", fusion=False).graph.nodes
     assert sum(isinstance(node, EventNode) for node in nodes) == 2
+
+
+def test_plans_with_them_are_explained_and_drawn() -> None:
+    lowered = tracegraph.jit(between, device="cuda").lower(X)
+    for text in (str(lowered.plan), lowered.dot(), str(lowered.diagram())):
+        assert "event record" in text
+        assert "event wait" in text
+    assert "4 nodes" in lowered.explain()

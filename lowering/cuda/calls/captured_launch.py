@@ -48,6 +48,11 @@ def add_to_capture(
     """
     plan = compiled.plan
     obstacle = reports(compiled) or _obstacle(compiled)
+    if not stream.driver.takes_nodes(handle):
+        obstacle = (
+            "the capture has failed before, or it is one of another stream, with which the legacy "
+            "default stream is ordered; end that capture first"
+        )
     if obstacle is not None:
         raise CapturingStreamError(plan.name, obstacle)
     bound, operands = Bound(stream), {}

@@ -153,6 +153,11 @@ def test_a_function_is_compiled_inside_a_capture():
     assert not backend.device.driver.captures
 
 
+def test_a_capture_that_has_failed_is_refused(bench):
+    bench.driver.failed_captures.add(STREAM)
+    refused(bench, "the capture has failed before")
+
+
 def test_a_donating_function_is_refused():
     function = tracegraph.jit(lambda x: x + 1, device="cuda", donate_argnums=0)
     plan = function.lower(np.zeros(1000)).plan
