@@ -49,9 +49,6 @@ def kind(dtype: np.dtype[Any]) -> str:
     return "f" if dtype == bfloat16 else dtype.kind
 
 
-_INCOMPLETE = ("tg_gammainc", "tg_betainc", "tg_ellipk", "tg_ellipe")
-"""They use functions of `special.cuh`."""
-
 PARTS: Mapping[str, tuple[str, ...]] = {
     "preamble.cuh": (),
     "half.cuh": ("tg_half", "tg_bfloat16"),
@@ -71,9 +68,8 @@ PARTS: Mapping[str, tuple[str, ...]] = {
         ),
         *("tg_kl_div", "tg_log_expit", "tg_log_ndtr", "tg_logit", "tg_polygamma"),
         *("tg_rel_entr", "tg_xlog1py", "tg_xlogy", "tg_zeta"),
-        *_INCOMPLETE,
     ),
-    "incomplete.cuh": _INCOMPLETE,
+    "incomplete.cuh": ("tg_gammainc", "tg_betainc", "tg_ellipk", "tg_ellipe"),
     "random.cuh": ("tg_threefry",),
     "cluster.cuh": ("TG_CLUSTER", "tg_cluster_", "tg_of_peer"),
     "partials.cuh": ("tg_partial", "tg_publish", "tg_poll"),
@@ -92,6 +88,9 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 A file without names is in every unit. Files that overload functions are used by their types.
 """
 
+_NEEDS: Mapping[str, str] = {"incomplete.cuh": "special.cuh"}
+"""Files that use functions of an earlier one."""
+
 
 def preamble(kernels: str) -> str:
     """The files of `device` that the text of kernels uses, joined. All names begin with ``tg_``.
@@ -101,10 +100,11 @@ def preamble(kernels: str) -> str:
     >>> len(preamble("")) < len(preamble("tg_c64 x;"))
     True
     """
-    used = (
+    used = {
         name for name, marks in PARTS.items() if not marks or any(mark in kernels for mark in marks)
-    )
-    return "\n".join(map(_text, used))
+    }
+    used |= {needed for name, needed in _NEEDS.items() if name in used}
+    return "\n".join(_text(name) for name in PARTS if name in used)
 
 
 @cache
