@@ -28,6 +28,7 @@ from lowering.cuda.interface import Allocation, Event, ThreadState
 from lowering.cuda.memory.cross_stream import FreeList
 from lowering.cuda.memory.pool import CudaBuffer, interned
 from lowering.cuda.streams.in_flight import InFlightLaunch
+from lowering.cuda.streams.launch_end import LaunchEnd
 from lowering.cuda.streams.stream_state import StreamState
 from lowering.cuda.streams.timeline import Timeline
 from lowering.plan.owners import SlotReport, SlotTable
@@ -225,18 +226,28 @@ class StreamGraph:
         if self.make_room is not None:
             self.make_room()
         cross_stream = bound is not None and bound.cross_stream
-        if self._untracked and not cross_stream and not timeline.in_flight:
+        if bound is not None and bound.foreign:
+            self._start_holding(bound, results, donated)
+        elif self._untracked and not cross_stream and not timeline.in_flight:
             self._start(donated)
         else:
             self._start_in_order(bound, results, donated)
         self.launches += 1
         if bound is not None:
             self.bytes_copied += bound.bytes_copied
-            if bound.foreign:
-                timeline.hold(stream.driver.record(), bound.foreign)
         return results
 
     # Launching
+
+    def _start_holding(self, bound: Bound, results: Results, donated: Donated | None) -> None:
+        """Launch, and hold arrays of others until it has run, whatever interrupts this."""
+        timeline, mark = self._stream.timeline, LaunchEnd(self._stream.driver.record)
+        try:
+            timeline.hold(mark, bound.foreign)
+            self._start_in_order(bound, results, donated)
+        finally:
+            mark.made = True
+        mark.end()
 
     def _start_in_order(
         self, bound: Bound | None, results: Results, donated: Donated | None
@@ -269,27 +280,41 @@ class StreamGraph:
         On the default stream that is done for buffers of other streams that the launch reads; on
         others for all that it uses, since the stream may be destroyed before the event is needed.
         """
-        stream, timeline, is_default = self._stream, self._stream.timeline, self._is_default
+        timeline, is_default = self._stream.timeline, self._is_default
         self.end = None
-        if self._effects is not None or self._loops or timeline.in_flight:
-            start = partial(self._start, donated)
-            pending = timeline.launch(start, self._effects, self._loops, pending)
-            for result in results:
-                result.pending = pending
-        else:
-            self._start(donated)
         if is_default and not cross_stream:
+            self._start_pending(pending, results, donated)
             return None
-        end = stream.driver.record()
-        for buffer in cross_stream:
-            buffer.used_at(end)
+        # What the launch uses is marked before: an interrupt may come right after it.
+        mark = LaunchEnd(self._stream.driver.record)
+        try:
+            for buffer in cross_stream:
+                buffer.used_at(mark)
+            if not is_default:
+                timeline.hold(mark, self.definition)
+            self._start_pending(pending, results, donated)
+        finally:
+            mark.made = True
+        end = mark.end()
         if is_default:
             return None
         self.end = end
-        timeline.hold(end, self.definition)
         for result in results:
             result.computed_at(end)
         return end
+
+    def _start_pending(
+        self, pending: InFlightLaunch | None, results: Results, donated: Donated | None
+    ) -> None:
+        """Launch; what has loops is in flight, and results wait for it."""
+        timeline = self._stream.timeline
+        if self._effects is None and not self._loops and not timeline.in_flight:
+            self._start(donated)
+            return
+        start = partial(self._start, donated)
+        pending = timeline.launch(start, self._effects, self._loops, pending)
+        for result in results:
+            result.pending = pending
 
     def _start(self, donated: Donated | None) -> None:
         if self._host_driven:
