@@ -200,6 +200,8 @@ class Definition:
             written = [add_copy(graph, before, *each) for each in to_it]
             child = self.driver.add_child(graph, written or before, handle)
             ends = [add_copy(graph, [child], *each) for each in from_it]
+            for added in (*written, child, *ends):
+                self.names.enter(added, node)
         self.size += len(to_it) + 1 + len(from_it)
         return tuple(ends or [child])
 
@@ -222,6 +224,7 @@ class Definition:
             self.slots.retain(owner)
             self.slots.attach(node)
             added = self.driver.add_event(graph, dependencies, action, handle)
+            self.names.enter(added, node)
         self.size += 1
         return added
 
