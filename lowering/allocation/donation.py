@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from lowering.allocation.buffer_sharing import BufferSharing, reads_in_place
-from lowering.allocation.in_place import is_own_point
+from lowering.allocation.in_place import copied_whole
 from lowering.draft.draft import Draft
 from lowering.draft.stage import (
     Block,
@@ -30,10 +30,9 @@ from lowering.draft.stage import (
     walk,
 )
 from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import MapNest, space_index
+from lowering.plan.kernel import MapNest
 from lowering.plan.nest_analysis import stored_buffers
 from lowering.plan.plan import Donation
-from tracegraph.ir.scalar_values import Load
 from tracegraph.ir.types import ArrayType
 
 TRIES = 8
@@ -178,14 +177,10 @@ def _copies(stage: Stage) -> Iterator[tuple[Buffer, Buffer]]:
     for nest in nests:
         if not isinstance(nest, MapNest) or nest.predicates:
             continue
-        own = space_index(nest.space)
         for store in nest.stores:
-            target, value = store.buffer, store.value
-            if not isinstance(value, Load) or stores[target] > 1 or store.guard is not None:
-                continue
-            same = value.buffer.type == target.type and target.type.shape == nest.space
-            if same and store.indices == own and is_own_point(value, nest.space):
-                yield target, value.buffer
+            source = copied_whole(store, nest.space)
+            if source is not None and stores[store.buffer] == 1:
+                yield store.buffer, source
 
 
 def _library_memory(block: Block) -> set[Buffer]:

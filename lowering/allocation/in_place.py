@@ -6,7 +6,7 @@ from lowering.allocation.buffer_sharing import BufferSharing
 from lowering.draft.context import Context
 from lowering.draft.stage import Block, KernelStage, Stage
 from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import MapNest, Nest, Store, space_index
+from lowering.plan.kernel import MapNest, Nest, Store, is_at, space_index, without_ones
 from tracegraph.ir.scalar_values import Load
 
 
@@ -84,6 +84,16 @@ def plain_copy(stage: Stage) -> tuple[Buffer, Buffer] | None:
         whole = value.buffer.type == store.buffer.type and store.buffer.type.shape
         return (store.buffer, value.buffer) if whole == nest.space else None
     return None
+
+
+def copied_whole(store: Store, space: tuple[int, ...]) -> Buffer | None:
+    """The buffer of which a store of a map writes a copy to another one, of all elements."""
+    value, target = store.value, store.buffer.type
+    if not isinstance(value, Load) or value.guard is not None or store.guard is not None:
+        return None
+    same = value.buffer.type == target and value.indices == store.indices
+    whole = without_ones(target.shape) == without_ones(space)
+    return value.buffer if same and whole and is_at(space_index(space), store.indices) else None
 
 
 def is_own_point(load: Load, space: tuple[int, ...]) -> bool:

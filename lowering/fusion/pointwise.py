@@ -1,7 +1,8 @@
 """Pointwise fusion: nests of one space become one nest, whose points forward values in registers.
 
-A value that one nest stores at its own point, and another reads there, is not loaded again. What is
-fused is kept in lists until the nest is needed, so that each fusion costs only what it adds.
+Spaces are the same if they differ in axes of one point only. A value that one nest stores at its
+own point, and another reads there, is not loaded again. What is fused is kept in lists until the
+nest is needed, so that each fusion costs only what it adds.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from lowering.plan.kernel import (
     ReduceNest,
     Signal,
     Store,
+    is_at,
     space_index,
+    without_ones,
 )
 from lowering.plan.nest_analysis import (
     NestAnalysis,
@@ -30,7 +33,7 @@ from lowering.plan.nest_analysis import (
 )
 from lowering.plan.nest_rewriting import map_nest, map_stores
 from tracegraph.ir.record import replace
-from tracegraph.ir.scalar import Expr
+from tracegraph.ir.scalar import Axis, Expr, const
 from tracegraph.ir.scalar_values import Accumulated
 from tracegraph.ir.subexpressions import subexpressions, substitution
 
@@ -88,8 +91,20 @@ class FusionBuilder:
     def fuse(self, second: Nest) -> bool:
         """Fuse another nest with this one, if that is possible."""
         first = self.base
-        if first.space != second.space or not isinstance(second, (MapNest, ReduceNest)):
+        if not isinstance(second, (MapNest, ReduceNest)):
             return False
+        if first.space != second.space:
+            if type(second) is not MapNest or without_ones(first.space) != without_ones(
+                second.space
+            ):
+                return False
+            if type(first) is MapNest and len(second.space) < len(first.space):
+                whole = self.build()
+                assert isinstance(whole, MapNest)
+                self.rebase(_over(second.space, whole), self.max_size)
+                first = self.base
+            else:
+                second = _over(first.space, second)
         if first.predicates != second.predicates:
             return False
         known = analyze(second)
@@ -131,9 +146,9 @@ class FusionBuilder:
             store = stores.get(load.buffer)
             if store is None:
                 continue
-            if load.guard is not None or load.indices != own_point or store.indices != own_point:
+            if load.guard is not None or load.indices != store.indices:
                 return None
-            if store.guard is not None:
+            if store.guard is not None or not is_at(own_point, store.indices):
                 return None
             values[load] = store.value
         return values
@@ -167,6 +182,20 @@ class FusionBuilder:
             self._expressions.difference_update(added)
         self.max_size = len(self._expressions)
         return fit
+
+
+def _over(space: tuple[int, ...], nest: MapNest) -> MapNest:
+    """The nest over a space that differs from its own in axes of one point."""
+    numbers = (number for number, extent in enumerate(space) if extent != 1)
+    axes: dict[Expr, Expr] = {
+        Axis.make(old, extent): Axis.make(next(numbers), extent)
+        for old, extent in enumerate(nest.space)
+        if extent != 1
+    }
+    axes |= {Axis.make(old, 1): const(0) for old, extent in enumerate(nest.space) if extent == 1}
+    of = substitution(axes)
+    signals = tuple([replace(signal, value=of(signal.value)) for signal in nest.signals])
+    return MapNest(space, map_stores(nest.stores, of), signals, nest.predicates)
 
 
 def _renumbered(nest: ReduceNest, shift: int) -> ReduceNest:

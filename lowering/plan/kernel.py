@@ -17,7 +17,7 @@ from typing import Any
 from lowering.plan.buffer import Buffer
 from tracegraph.ir.op import Combiner
 from tracegraph.ir.record import record
-from tracegraph.ir.scalar import Axis, Expr, const
+from tracegraph.ir.scalar import Axis, Const, Expr, const
 
 
 @record
@@ -236,3 +236,20 @@ def space_index(space: tuple[int, ...], first: int = 0) -> tuple[Expr, ...]:
         const(0) if extent == 1 else Axis.make(first + number, extent)
         for number, extent in enumerate(space)
     )
+
+
+def without_ones(space: tuple[int, ...]) -> tuple[int, ...]:
+    """The extents of a space other than 1.
+
+    >>> without_ones((1, 3, 1, 4))
+    (3, 4)
+    """
+    return tuple([extent for extent in space if extent != 1])
+
+
+def is_at(point: tuple[Expr, ...], indices: tuple[Expr, ...]) -> bool:
+    """Whether indices are those of a point, but for constants, as along axes of one point."""
+    if indices == point:
+        return True
+    axes = [index for index in indices if type(index) is not Const]
+    return axes == [index for index in point if type(index) is not Const]

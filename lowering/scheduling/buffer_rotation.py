@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import lcm
 
-from lowering.allocation.in_place import is_own_point
+from lowering.allocation.in_place import copied_whole
 from lowering.draft.stage import KernelStage, NodeStage, Stage, stage_reads, stage_writes
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import MapNest, Nest, Predicate, Store, space_index
@@ -180,13 +180,10 @@ def _copies(stage: Stage) -> Iterator[tuple[MapNest, Store, Buffer]]:
         if not isinstance(nest, MapNest) or nest.predicates:
             continue
         for store in nest.stores:
-            target, value = store.buffer, store.value
-            if not isinstance(value, Load) or value.buffer is target or store.guard is not None:
+            source = copied_whole(store, nest.space)
+            if source is None or source is store.buffer or store.buffer.space == "const":
                 continue
-            same = value.buffer.type == target.type and target.type.shape == nest.space
-            own = store.indices == space_index(nest.space) and is_own_point(value, nest.space)
-            if same and own and target.space != "const":
-                yield nest, store, value.buffer
+            yield nest, store, source
 
 
 def _nests(stage: Stage) -> Sequence[Nest]:
