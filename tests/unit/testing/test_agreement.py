@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from typing import Any
 
 import numpy as np
@@ -312,6 +314,24 @@ def test_sums_are_named_where_rounding_differs(monkeypatch: pytest.MonkeyPatch) 
     assert "hint: sum at test_agreement.py:" in text
     assert "rtol= or ulps=" in text
     assert "hint" not in failure(np.exp, X, ways="poisoned")
+
+
+def test_prints_of_sums_are_to_have_fewer_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    def show(x: Any) -> Any:
+        debug.print("{}", np.sum(x))
+        return x
+
+    call = HostExecutable.__call__
+
+    def nearly(*a: Any) -> Any:
+        print(66.00000000000001)
+        with redirect_stdout(StringIO()):
+            return call(*a)
+
+    monkeypatch.setattr(HostExecutable, "__call__", nearly)
+    text = failure(show, X, ways="poisoned")
+    assert "line 1 of the prints: eagerly '66.0', now '66.00000000000001'" in text
+    assert "allow for it by fewer digits, as in {:.6g}" in text
 
 
 def test_what_no_rounding_explains_is_called_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
