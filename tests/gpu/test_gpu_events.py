@@ -43,9 +43,8 @@ def test_another_stream_reads_what_is_computed_before_a_record():
 
 
 def cupy_copy(cupy, stream, x, memory, y):
-    with cupy.cuda.ExternalStream(stream.handle):
-        cupy.cuda.runtime.memcpyAsync(memory.data.ptr, x.pointer, x.nbytes, 3, stream.handle)
-        cupy.cuda.runtime.memcpyAsync(y.pointer, x.pointer, x.nbytes, 3, stream.handle)
+    cupy.cuda.runtime.memcpyAsync(memory.data.ptr, x.pointer, x.nbytes, 3, stream.handle)
+    cupy.cuda.runtime.memcpyAsync(y.pointer, x.pointer, x.nbytes, 3, stream.handle)
 
 
 def test_a_launch_waits_in_its_middle():
@@ -61,30 +60,20 @@ def test_a_launch_waits_in_its_middle():
         return before, halo * 2
 
     jitted = tracegraph.jit(f, device="cuda")
+    # what nothing has to wait for but the event
+    elements = tracegraph.ArrayType("float64", (1000,))
+    raw = tracegraph.owned(halo.data.ptr, elements, owner=halo, device="cuda")
     ready.record(other)
-    jitted(X, halo)[1].synchronize()
+    jitted(X, raw)[1].synchronize()
     for k in range(1, 20):
         with other:
             cupy.matmul(cupy.ones((2000, 2000)), cupy.ones((2000, 2000)))  # takes a while
             cupy.add(halo, 1, out=halo)
             ready.record(other)
         with tracegraph.stream(tracegraph.Stream("cuda")):
-            before, doubled = jitted(X, tracegraph.from_dlpack(Unordered(halo)))
+            before, doubled = jitted(X, raw)
             np.testing.assert_array_equal(np.asarray(doubled), np.full(1000, 2.0 * k))
             np.testing.assert_allclose(np.asarray(before), np.cumsum(X))
-
-
-class Unordered:
-    """An array whose producer says that nothing has to wait for it."""
-
-    def __init__(self, array):
-        self.array = array
-
-    def __dlpack_device__(self):
-        return self.array.__dlpack_device__()
-
-    def __dlpack__(self, **options):
-        return self.array.__dlpack__(**{**options, "stream": -1})
 
 
 def test_events_of_cuda_core_live_as_long_as_the_graph():

@@ -56,11 +56,11 @@ class Failing:
     """Counts the steps of a driver and its calls, and lets one of them fail."""
 
     def __init__(self, patch):
-        from lowering.driver import device, graphs, user_objects
+        from lowering.driver import device, graphs, user_objects, whole_graphs
 
         self.made, self.fail_at = [], 0
         self.failed = None  # the name of the call that failed
-        for module in (device, graphs, user_objects):
+        for module in (device, graphs, user_objects, whole_graphs):
             patch.setattr(module, "driver", Calls(self, module.driver))
         for name in STEPS:
             patch.setattr(device.CudaDriver, name, self.step(getattr(device.CudaDriver, name)))

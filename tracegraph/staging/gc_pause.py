@@ -1,30 +1,46 @@
-"""Pause of Python's garbage collector while planning.
+"""Pause of Python's garbage collector, where collections cost time or may wait for the device.
 
 Planning makes many objects that stay alive, and no cycles. Collections meanwhile traverse all of
 them and free nothing: for a program of 10,000 equations they took a fifth of the time.
+
+What a collection frees may be freed by the driver, which then waits for the device: what this
+package holds there, and any other. In a thread that the device waits for, neither would go on.
 """
 
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+_lock = threading.Lock()
+_inside = 0
+_enabled = False
 
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Disable automatic collections in all threads; enable them after, if they were enabled.
+    """Disable automatic collections in all threads; the last one that leaves enables them.
 
-    >>> with paused():
+    They stay disabled if they were before.
+
+    >>> with paused(), paused():
     ...     gc.isenabled()
     False
     >>> gc.isenabled()
     True
     """
-    enabled = gc.isenabled()
-    gc.disable()
+    global _inside, _enabled  # noqa: PLW0603 - the collector is the process's, too
+    with _lock:
+        if _inside == 0:
+            _enabled = gc.isenabled()
+            gc.disable()
+        _inside += 1
     try:
         yield
     finally:
-        if enabled:
-            gc.enable()
+        with _lock:
+            _inside -= 1
+            if _inside == 0 and _enabled:
+                gc.enable()

@@ -19,11 +19,11 @@ from contextvars import Context
 from typing import Any
 
 from lowering.cuda.effects.call_ring import Call, CallRing, CallSite
-from lowering.cuda.effects.collection import collection_put_off
 from lowering.cuda.interface import Driver
 from tracegraph import limits
 from tracegraph.errors import CallbackDeadlockError, CallbackTimeoutError, DeviceLostError
 from tracegraph.ops.callbacks import answer
+from tracegraph.staging import gc_pause
 from tracegraph.streams import stream
 
 LONGEST_SLEEP = 1e-3
@@ -214,7 +214,7 @@ class Callbacks:
                 with self._changed:
                     self._running = (call, time.monotonic())
                 _current.answering = call if site.answer is not None else asked
-                with collection_put_off():
+                with gc_pause.paused():
                     results = answer(site.callback, call.arrays)
             except BaseException as error:
                 with self._changed:

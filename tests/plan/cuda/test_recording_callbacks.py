@@ -13,7 +13,6 @@ from hand_made_plans import VECTOR, callbacks, diamond, effects, nested_loops
 from running import lowered
 
 from lowering.codegen.call_records import ANSWERED, ASKED, FAILED, FIRST, LAST
-from lowering.cuda.effects.collection import collection_put_off
 from lowering.cuda.effects.print_ring import HEAD
 from lowering.cuda.streams import shutdown
 from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
@@ -26,6 +25,7 @@ from tracegraph.errors import (
     StoppedError,
     TimeLimitError,
 )
+from tracegraph.staging import gc_pause
 from tracegraph.streams import stream
 
 SECONDS = 60
@@ -503,18 +503,19 @@ def test_an_error_at_exit_is_raised():
         shutdown.shut_down(bench.timeline)
 
 
-def test_nothing_is_collected_while_a_call_is_made():
+def test_pauses_of_several_threads_end_with_the_last():
     """What is collected may be freed by the driver, which waits for the kernel that waits."""
-    seen = []
-    with collection_put_off():
-        with collection_put_off():
-            seen.append(gc.isenabled())
-        seen.append(gc.isenabled())
-    assert seen == [False, False]
+    first, second = gc_pause.paused(), gc_pause.paused()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    inside = gc.isenabled()
+    second.__exit__(None, None, None)
+    assert not inside
     assert gc.isenabled()
     gc.disable()
     try:
-        with collection_put_off():
+        with gc_pause.paused():
             pass
         assert not gc.isenabled()
     finally:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from running import in_any_order, planned_for_cuda, poisoned
+from running import by
 
 import tracegraph
 from lowering.plan.conditional_nodes import WhileNode
@@ -44,12 +44,10 @@ def recurrent(x: Any, xs: Any, weights: Any) -> Any:
     return (outputs**2).sum()
 
 
-@pytest.mark.parametrize(
-    "run", [planned_for_cuda, poisoned, in_any_order], ids=lambda r: r.__name__
-)
+@pytest.mark.parametrize("way", ["planned_for_cuda", "poisoned", "any_order"])
 @pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)
-def test_results_stay_the_same(function: Callable[..., Any], run: Callable[..., Any]) -> None:
-    for got, wanted in zip(run(function, X), function(X), strict=True):
+def test_results_stay_the_same(function: Callable[..., Any], way: str) -> None:
+    for got, wanted in zip(by(way)(function, X), function(X), strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-14)
 
 
@@ -82,5 +80,7 @@ def test_whole_copies_are_found_in_maps_of_another_space() -> None:
         return tracegraph.fori_loop(0, 64, step, (x, y), schedule="unrolled", unroll=4)
 
     arguments = np.arange(40.0).reshape(1, 40), np.ones(40)
-    for got, wanted in zip(planned_for_cuda(swapped, *arguments), swapped(*arguments), strict=True):
+    for got, wanted in zip(
+        by("planned_for_cuda")(swapped, *arguments), swapped(*arguments), strict=True
+    ):
         np.testing.assert_array_equal(got, wanted)
