@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from corpus import CASES
 from forced import BRANCHING, FORCED, on_host
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from printing import Step, nests
 from running import assert_case_agrees
@@ -20,6 +20,9 @@ from tracegraph import fori_loop, while_loop
 from tracegraph.errors import StepLimitError
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
 from tracegraph.testing.ways import LOWERINGS
+
+few = settings(max_examples=settings().max_examples // 3)
+"""Each of the ways sees programs of its own: together they are many."""
 
 
 @pytest.mark.parametrize("way", FORCED)
@@ -35,18 +38,21 @@ def test_what_is_scheduled_is_made_fit_for_devices_that_lack_features(name: str)
 
 
 @pytest.mark.parametrize("way", LOWERINGS)
+@few
 @given(program=programs())
 def test_random_programs_give_the_same_results(way: str, program: RandomProgram) -> None:
     assert_traced_equals_eager(program.function, *program.arguments, ulps=0, ways=way)
 
 
 @pytest.mark.parametrize("way", LOWERINGS)
+@few
 @given(program=programs(max_steps=5, effects=True))
 def test_random_programs_print_the_same(way: str, program: RandomProgram) -> None:
     assert_traced_equals_eager(program.function, *program.arguments, ulps=0, ways=way)
 
 
 @pytest.mark.parametrize("way", LOWERINGS)
+@few
 @given(function=nests(), start=st.integers(0, 7))
 def test_prints_and_failures_are_those_of_the_eager_run(
     way: str, function: Step, start: int
