@@ -40,7 +40,7 @@ def instructions(source: str, architecture: str, folder: Path) -> Iterator[tuple
         yield name, re.findall(r"/\*[0-9a-f]{4,}\*/\s+(.*?);", section)
 
 
-@pytest.mark.parametrize(("architecture", "every"), [("sm_90", 1), ("sm_100", 8)])
+@pytest.mark.parametrize(("architecture", "every"), [("sm_90", 2), ("sm_100", 8)])
 def test_no_memory_is_touched_before_the_wait(
     architecture: str, every: int, tmp_path: Path
 ) -> None:
