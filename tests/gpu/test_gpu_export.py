@@ -6,6 +6,7 @@ import weakref
 
 import numpy as np
 import pytest
+from foreign_graphs import WAIT_SECONDS, comes
 from processes import end_of
 
 import tracegraph
@@ -13,7 +14,6 @@ from tracegraph import cond, fori_loop, while_loop
 from tracegraph.errors import ExportError
 
 N = 50_000
-WAIT_SECONDS = 20.0
 
 
 @pytest.fixture
@@ -42,15 +42,6 @@ def release():
     """Lets go of what graphs that are gone have owned."""
     gc.collect()
     tracegraph.memory_stats()
-
-
-def comes(condition):
-    """Whether a condition holds after a while: the driver calls destructors when it likes."""
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not condition() and time.monotonic() < deadline:
-        release()
-        time.sleep(0.001)
-    return condition()
 
 
 def poison():

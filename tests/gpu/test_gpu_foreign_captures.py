@@ -5,17 +5,16 @@ was.
 """
 
 import gc
-import time
 import weakref
 
 import numpy as np
 import pytest
+from foreign_graphs import checked, comes
 
 import tracegraph
 from tracegraph.errors import CapturingStreamError
 
 N = 50_000
-WAIT_SECONDS = 20.0
 
 
 def on_device(array):
@@ -34,20 +33,6 @@ def jitted(function=lambda x: (x * 2 + np.arange(float(N)), x.sum()), **options)
 
 def poison():
     return [on_device(np.full(N + k, np.nan)) for k in range(16)]
-
-
-def comes(condition):
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not condition() and time.monotonic() < deadline:
-        gc.collect()
-        tracegraph.memory_stats()
-        time.sleep(0.001)
-    return condition()
-
-
-def checked(answer):
-    assert answer[0].name == "CUDA_SUCCESS", answer[0]
-    return answer[1] if len(answer) == 2 else answer[1:]
 
 
 class Capture:

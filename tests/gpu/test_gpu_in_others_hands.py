@@ -2,17 +2,16 @@
 
 import gc
 import itertools
-import time
 import weakref
 
 import numpy as np
 import pytest
+from foreign_graphs import checked, comes
 
 import tracegraph
 
 N = 50_000
 X = np.linspace(1, 100, N)
-WAIT_SECONDS = 20.0
 
 
 def on_device(array):
@@ -44,20 +43,6 @@ def agrees(result, function, x):
 
 def poison():
     return [on_device(np.full(N + k, np.nan)) for k in range(16)]
-
-
-def comes(condition):
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not condition() and time.monotonic() < deadline:
-        gc.collect()
-        tracegraph.memory_stats()
-        time.sleep(0.001)
-    return condition()
-
-
-def checked(answer):
-    assert answer[0].name == "CUDA_SUCCESS", answer[0]
-    return answer[1] if len(answer) == 2 else answer[1:]
 
 
 @pytest.fixture

@@ -18,30 +18,13 @@ import pytest
 import selecting_cases
 import sorting_expressions
 from numpy_agreement import assert_expression_equals_numpy, functions_in
+from numpy_arguments import ARGUMENTS
 from traced import assert_traced_equals_eager, trace
 
 import tracegraph.numpy as tnp
 from tracegraph import errors
 from tracegraph.ir import interpret
 from tracegraph.numpy import elementwise, ufuncs
-
-RANDOM = np.random.default_rng(0)
-
-ARGUMENTS: dict[str, Any] = {
-    "x": RANDOM.normal(size=(3, 4)),
-    "y": RANDOM.normal(size=(4, 2)).astype(np.float32),
-    "v": RANDOM.normal(size=4),
-    "w": RANDOM.normal(size=3).astype(np.float32),
-    "z": RANDOM.normal(size=(2, 3, 4)),
-    "s": np.float32(1.5),
-    "n": 2,
-    "i": RANDOM.integers(-9, 9, (3, 4)).astype(np.int8),
-    "b": RANDOM.integers(0, 2, (3, 4)).astype(bool),
-    "c": (RANDOM.normal(size=(3, 4)) + 1j * RANDOM.normal(size=(3, 4))).astype(np.complex64),
-    "h": RANDOM.normal(size=(3, 4)).astype(np.float16),
-    "p": np.array([[1.0, np.nan, 2.0], [np.nan, np.nan, np.nan]]),
-    "e": np.zeros((0, 3)),
-}
 
 REDUCTIONS = (
     [

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import sorting_expressions
 from numpy_agreement import assert_expression_equals_numpy, assert_jitted_equals_numpy
+from numpy_arguments import ARGUMENTS
 from sorting_cases import DTYPES, in_order, order_of, values
 from traced import trace
 
@@ -16,22 +17,6 @@ import tracegraph.numpy as tnp
 from tracegraph import errors
 
 RANDOM = np.random.default_rng(0)
-
-ARGUMENTS: dict[str, Any] = {
-    "x": RANDOM.normal(size=(3, 4)),
-    "y": RANDOM.normal(size=(4, 2)).astype(np.float32),
-    "v": RANDOM.normal(size=4),
-    "w": RANDOM.normal(size=3).astype(np.float32),
-    "z": RANDOM.normal(size=(2, 3, 4)),
-    "s": np.float32(1.5),
-    "n": 2,
-    "i": RANDOM.integers(-9, 9, (3, 4)).astype(np.int8),
-    "b": RANDOM.integers(0, 2, (3, 4)).astype(bool),
-    "c": (RANDOM.normal(size=(3, 4)) + 1j * RANDOM.normal(size=(3, 4))).astype(np.complex64),
-    "h": RANDOM.normal(size=(3, 4)).astype(np.float16),
-    "p": np.array([[1.0, np.nan, 2.0], [np.nan, np.nan, np.nan]]),
-    "e": np.zeros((0, 3)),
-}
 
 
 @pytest.mark.parametrize("expression", sorting_expressions.TABLES)
