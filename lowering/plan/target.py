@@ -167,7 +167,7 @@ class LapackPolicy:
     at_once: Mapping[str, tuple[int, int]]
 
     def are_few(self, matrix: ArrayType) -> bool:
-        """Whether so many matrices of a batch may be factored one after the other."""
+        """Whether a batch is small enough to be factored one matrix after the other."""
         return prod(matrix.shape[:-2]) <= self.most_matrices
 
     def prefers(self, op: str, matrix: ArrayType) -> bool:

@@ -35,7 +35,7 @@ Side = Literal["left", "right"]
 
 _COMPARED = 32
 """Test elements up to which each element is compared with all, in the kernel that uses the result;
-more are sorted, as rows of so many are (`lowering.plan.sort`)."""
+more are sorted. It is the length up to which a sort compares, too (`lowering.plan.sort`)."""
 
 
 @numpy_function

@@ -271,8 +271,7 @@ _PART = 4
 """
 
 _SMALL = 256
-"""In an array of at most so many elements, that of any slice is: kernels cost more than elements.
-"""
+"""Elements of an array up to which the cotangent of any slice is padded: kernels cost more."""
 
 
 def _unsliced(

@@ -138,7 +138,7 @@ def _add_kernel(
 
 
 def _add_sort(emission: Emission, graph: Any, node: SortNode, before: Before) -> tuple[Any, ...]:
-    """Add kernels of which each waits for the one before."""
+    """Add the kernels of a sort, a chain in which each depends on the one before."""
     last: Any = None
     for code in emission.code.unit.sequences[node]:
         last = _launch(emission, graph, node, code, before)
