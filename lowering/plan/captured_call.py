@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 from lowering.plan.buffer import Buffer
 from lowering.plan.library_call import LibraryCall, StridedArray
 from tracegraph.ir.record import record, replace
@@ -55,13 +53,7 @@ class CapturedCall(LibraryCall):
 
     @property
     def run_host(self) -> Callable[..., None]:
-        count, run = len(self.arguments), self.call.run
-
-        def write(*arrays: np.ndarray[Any, Any]) -> None:
-            for out, value in zip(arrays[count:], run(*arrays[:count]), strict=True):
-                out[...] = value
-
-        return write
+        return self.call.writer(len(self.arguments))
 
     def with_buffers(self, names: Mapping[Buffer, Buffer]) -> Self:
         arguments, results = (

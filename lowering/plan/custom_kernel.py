@@ -112,13 +112,7 @@ class CustomKernelNode(Node):
     @property
     def run_host(self) -> Callable[..., None]:
         """A function of these as NumPy arrays, which writes the outputs: by the reference."""
-        count, run = len(self.arguments), self.call.run
-
-        def write(*arrays: np.ndarray[Any, Any]) -> None:
-            for out, value in zip(arrays[count:], run(*arrays[:count]), strict=True):
-                out[...] = value
-
-        return write
+        return self.call.writer(len(self.arguments))
 
     def with_buffers(self, names: Names) -> Self:
         arguments, outputs = (

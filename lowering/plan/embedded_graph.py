@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
-
-import numpy as np
+from typing import ClassVar, Self
 
 from lowering.plan.buffer import Buffer
 from lowering.plan.library_call import StridedArray
@@ -84,13 +82,7 @@ class EmbeddedGraphNode(Node):
         """A function of the operands as NumPy arrays, which writes the results: by `host`."""
         if not self.results:
             return self.call.kernel.reference
-        count, run = len(self.arguments), self.call.run
-
-        def write(*arrays: np.ndarray[Any, Any]) -> None:
-            for out, value in zip(arrays[count:], run(*arrays[:count]), strict=True):
-                out[...] = value
-
-        return write
+        return self.call.writer(len(self.arguments))
 
     def with_buffers(self, names: Names) -> Self:
         arguments, results = (

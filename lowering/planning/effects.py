@@ -10,8 +10,9 @@ from lowering.draft.stage import NodeStage
 from lowering.plan.kernel import CallNest, PrintedArray, PrintNest, Publish, Require, space_index
 from lowering.plan.nodes import HostNode
 from lowering.planning.region_builder import RegionBuilder
+from lowering.planning.top_level import in_bodies
 from tracegraph.errors import HostCallInBodyError
-from tracegraph.ir.program import Atom, Eqn, Program, walk
+from tracegraph.ir.program import Atom, Eqn, Program
 
 
 def debug_print(builder: RegionBuilder, eqn: Eqn) -> None:
@@ -50,12 +51,8 @@ def refuse_host_calls_in_bodies(program: Program) -> None:
     Raises:
         HostCallInBodyError: one does.
     """
-    for outer in program.body.eqns:
-        for region in outer.regions:
-            for eqn in walk(region):
-                if eqn.op.name == "host_call":
-                    name = outer.hints.construct or outer.op.name
-                    raise HostCallInBodyError(eqn.attrs["call"].name, name, eqn.source)
+    for eqn, construct in in_bodies(program, ["host_call"]):
+        raise HostCallInBodyError(eqn.attrs["call"].name, construct, eqn.source)
 
 
 def require(builder: RegionBuilder, eqn: Eqn) -> None:

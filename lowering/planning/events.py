@@ -6,9 +6,10 @@ from lowering.draft.stage import NodeStage
 from lowering.plan.event_node import EventNode
 from lowering.planning.library_operands import in_memory
 from lowering.planning.region_builder import RegionBuilder
+from lowering.planning.top_level import in_bodies
 from tracegraph.errors import EventInBodyError
 from tracegraph.ir.effects import TOKEN
-from tracegraph.ir.program import Atom, Eqn, Program, walk
+from tracegraph.ir.program import Atom, Eqn, Program
 from tracegraph.ir.record import replace
 
 
@@ -53,11 +54,7 @@ def refuse_events_in_bodies(program: Program) -> None:
     Raises:
         EventInBodyError: one does.
     """
-    for outer in program.body.eqns:
-        for region in outer.regions:
-            for eqn in walk(region):
-                if eqn.op.name in ("use_event", "mark_time"):
-                    is_mark = eqn.op.name == "mark_time"
-                    function = "debug.timed" if is_mark else f"event.{eqn.attrs['event'].action}"
-                    name = outer.hints.construct or outer.op.name
-                    raise EventInBodyError(function, name, eqn.source)
+    for eqn, construct in in_bodies(program, ["use_event", "mark_time"]):
+        is_mark = eqn.op.name == "mark_time"
+        function = "debug.timed" if is_mark else f"event.{eqn.attrs['event'].action}"
+        raise EventInBodyError(function, construct, eqn.source)

@@ -73,15 +73,8 @@ class CapturedCall:
                 where=self._where,
                 reference=self._missing if self.reference is None else self.reference,
                 parameters=tuple([f"x{n}" for n in range(count)]),
-                scalars={},
                 code=self._code,
                 out=self._out if callable(self._out) else lambda *_: self._out,
-                grid=1,
-                block=1,
-                shared_bytes=0,
-                cluster=None,
-                cooperative=False,
-                aliases={},
                 batching=self._batching,
             )
             self._by_count[count] = KernelCall(kernel)

@@ -88,15 +88,8 @@ def embed(
         where="" if source is None else f"at {source}",
         reference=_missing(label) if host is None else host,
         parameters=tuple([f"x{n}" for n in range(len(values))]),
-        scalars={},
         code=ForeignGraph(handle, graph, tuple(inputs), outputs),
         out=lambda *_: types if isinstance(out, (tuple, list)) else types[0],
-        grid=1,
-        block=1,
-        shared_bytes=0,
-        cluster=None,
-        cooperative=False,
-        aliases={},
         batching="sequential",
     )
     call = KernelCall(kernel)

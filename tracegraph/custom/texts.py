@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -45,6 +44,8 @@ class Expressions:
             raise function_error(where, problem)
         texts = _by_kind(cuda, count, where)
         content = repr((sorted(texts.items()), header, count))
+        import hashlib  # it loads OpenSSL, which is 6 ms of the start of a process
+
         namespace = CUSTOM_NAMESPACE + hashlib.sha256(content.encode()).hexdigest()[:12]
         operands = ", ".join(f"{{{n}}}" for n in range(count))
         calls = {kind: f"{namespace}::of_{kind}<{{T}}>({operands})" for kind in texts}

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any, ClassVar, Literal, NoReturn
 
@@ -114,29 +114,29 @@ class CustomKernel:
         where: the name with its place, for messages.
         reference: the same computation with NumPy arrays.
         parameters: the names of the reference's parameters.
-        scalars: the dtypes of those that are passed by value.
         code: what runs on a GPU.
         out: gives the types of the outputs, by those of the arguments.
+        batching: how `vmap` applies it: a rule, ``"sequential"`` or None.
+        scalars: the dtypes of those that are passed by value.
         grid, block, shared_bytes, cluster: extents, or functions as `out` is.
         cooperative: whether all blocks have to be resident at the same time.
         aliases: for outputs that are written over an operand, the number of that operand.
-        batching: how `vmap` applies it: a rule, ``"sequential"`` or None.
     """
 
     name: str
     where: str
     reference: Callable[..., Any]
     parameters: tuple[str, ...]
-    scalars: Mapping[str, np.dtype[Any]]
     code: CudaText | CompiledKernel | CapturedFunction | ForeignGraph
     out: Callable[..., Any]
-    grid: Launching
-    block: Launching
-    shared_bytes: Launching
-    cluster: Launching
-    cooperative: bool
-    aliases: Mapping[int, int]
     batching: Callable[..., Any] | Literal["sequential"] | None
+    scalars: Mapping[str, np.dtype[Any]] = field(default_factory=dict)
+    grid: Launching = 1
+    block: Launching = 1
+    shared_bytes: Launching = 0
+    cluster: Launching = None
+    cooperative: bool = False
+    aliases: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def operands(self) -> tuple[str, ...]:
@@ -265,6 +265,17 @@ class KernelCall:
                 f"output {output} is {out_types[output]}, which cannot be written over {name}, "
                 f"{types[operand]}; aliased arrays have one type"
             )
+
+    def writer(self, count: int) -> Callable[..., None]:
+        """A function of `count` operands and the outputs as NumPy arrays, which writes to these
+        what `run` returns.
+        """
+
+        def write(*arrays: np.ndarray[Any, Any]) -> None:
+            for out, value in zip(arrays[count:], self.run(*arrays[:count]), strict=True):
+                out[...] = value
+
+        return write
 
     def run(self, *operands: Any) -> tuple[np.ndarray[Any, Any], ...]:
         """The outputs of the reference for NumPy arrays, which it cannot change.
@@ -399,12 +410,7 @@ def _samples() -> list[Sample]:
         scalars={"step": np.dtype(np.int32)},
         code=CudaText(_SAMPLE, "first_sums"),
         out=lambda x, step: x,
-        grid=1,
         block=lambda x, step: x.size,
-        shared_bytes=0,
-        cluster=None,
-        cooperative=False,
-        aliases={},
         batching="sequential",
     )
     call = KernelCall(kernel, (Scalar.of(3, np.dtype(np.int32)),))

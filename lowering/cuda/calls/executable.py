@@ -26,7 +26,7 @@ from tracegraph.errors import CapturingStreamError, ClosedError
 from tracegraph.locks import held, held_if_free
 from tracegraph.staging.donated import Donated
 from tracegraph.staging.exported import ExportedGraph
-from tracegraph.streams import current_stream
+from tracegraph.streams import Chosen, current_stream
 
 _COUNTS = ("launches", "updates", "bytes_copied")
 
@@ -93,7 +93,7 @@ class CudaExecutable:
         if chosen is not None and self._device.driver.is_capturing(chosen.handle):
             why = "an upload is no part of a graph; warm the function before the capture"
             raise CapturingStreamError(self.plan.name, why)
-        stream = self._device.default_stream if chosen is None else self._device.streams.of(chosen)
+        stream = self._stream(chosen)
         self._open(stream)
         graph = self._graphs.get(stream)
         if graph is None:
@@ -130,7 +130,7 @@ class CudaExecutable:
         chosen = current_stream()
         if chosen is not None and self._device.driver.is_capturing(chosen.handle):
             return self._add_to_capture(chosen.handle, arguments)
-        stream = self._device.default_stream if chosen is None else self._device.streams.of(chosen)
+        stream = self._stream(chosen)
         call = self._calls.get(stream) or self._open(stream)
         try:
             return call(arguments, donated)
@@ -139,6 +139,9 @@ class CudaExecutable:
                 raise
         # The stream was left just before, and its graph is gone.
         return self._launch(arguments, donated)
+
+    def _stream(self, chosen: Chosen | None) -> StreamState:
+        return self._device.default_stream if chosen is None else self._device.streams.of(chosen)
 
     def _add_to_capture(self, handle: int, arguments: Sequence[Any]) -> list[CudaBuffer]:
         """Become a part of the graph that other code captures; results that its launches write."""
@@ -196,10 +199,7 @@ class CudaExecutable:
 
     def timings(self) -> Mapping[str, float]:
         """Milliseconds of the timed sections in the last launch on the current stream."""
-        chosen = current_stream()
-        device = self._device
-        stream = device.default_stream if chosen is None else device.streams.of(chosen)
-        graph = self._graphs.get(stream)
+        graph = self._graphs.get(self._stream(current_stream()))
         return {} if graph is None else graph.timings()
 
     def memory(self) -> Mapping[str, int]:
