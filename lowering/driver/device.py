@@ -18,7 +18,6 @@ from cuda.bindings import driver
 from cuda.core import (
     Device,
     LaunchConfig,
-    LegacyPinnedMemoryResource,
     Stream,
     StreamOptions,
 )
@@ -62,6 +61,7 @@ from lowering.driver.handles import (
     KernelNode,
     PinnedAllocation,
 )
+from lowering.driver.memory import PinnedMemory, PoolMemory
 from lowering.driver.thread import Thread
 from lowering.driver.user_objects import TiedGraph, UserObjects
 from lowering.driver.whole_graphs import instantiated, update_whole
@@ -84,7 +84,9 @@ class CudaDriver:
     def __init__(self, ordinal: int) -> None:
         self.ordinal = ordinal
         self._device = Device(ordinal)
-        self.thread: ThreadState = Thread(ordinal)
+        thread = Thread(ordinal)
+        self.thread: ThreadState = thread
+        self._pool, self._pinned = PoolMemory(self._device), PinnedMemory(thread)
         self.name = str(self._device.name)
         self.arch = f"sm_{self._device.arch}"
         version = int(check("cuDriverGetVersion", driver.cuDriverGetVersion()))
@@ -162,7 +164,7 @@ class CudaDriver:
         """Device memory, usable by work on the launch stream from now on."""
         stream = self._memory_stream or self._stream
         with scarce(f"cuda:{self.ordinal} has not enough free memory for {nbytes} bytes"):
-            buffer = self._device.allocate(max(nbytes, 1), stream=stream)
+            buffer = self._pool.allocate(max(nbytes, 1), stream=stream)
         if self._memory_stream is not None:
             self._stream.wait(self._memory_stream)
         return DeviceAllocation(buffer, int(buffer.handle), nbytes)
@@ -187,7 +189,7 @@ class CudaDriver:
     def allocate_host(self, nbytes: int) -> PinnedAllocation:
         """Pinned host memory, at the same address on the device by unified addressing."""
         with scarce(f"{nbytes} bytes of host memory cannot be pinned"):
-            buffer = LegacyPinnedMemoryResource().allocate(nbytes)
+            buffer = self._pinned.allocate(nbytes)
         pointer = int(buffer.handle)
         memory = (ctypes.c_uint8 * nbytes).from_address(pointer)
         return PinnedAllocation(buffer, pointer, np.ctypeslib.as_array(memory))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import sys
 import weakref
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,26 +12,22 @@ from cuda.bindings import driver
 
 from lowering.cuda.interface import SharedWords
 from lowering.driver.checks import NOT_READY, check
-from lowering.driver.foreign_captures import relaxed
 from lowering.driver.user_objects import TiedGraph
 from lowering.errors import ClosedGraphError
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class DeviceAllocation:
-    """Memory from the device's pool; it is freed, in stream order, when it is collected."""
+    """Memory from the device's pool; cuda.core frees it, in stream order, when it is collected."""
 
     buffer: Any
     pointer: int
     nbytes: int
 
-    def __del__(self) -> None:
-        _free(self.buffer)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PinnedAllocation:
-    """Pinned host memory, mapped for the device; it is freed when it is collected.
+    """Pinned host memory, mapped for the device; cuda.core frees it when it is collected.
 
     `bytes` does not keep it alive.
     """
@@ -40,20 +35,6 @@ class PinnedAllocation:
     buffer: Any
     pointer: int
     bytes: np.ndarray[Any, np.dtype[np.uint8]]
-
-    def __del__(self) -> None:
-        _free(self.buffer)
-
-
-def _free(buffer: Any) -> None:
-    """Free memory of cuda.core, also in the middle of somebody's capture.
-
-    In a global capture a free is refused, and invalidates the capture. At the end of the process
-    cuda.core frees it.
-    """
-    if not sys.is_finalizing():
-        with relaxed():
-            buffer.close()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
