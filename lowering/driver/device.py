@@ -55,6 +55,7 @@ from lowering.driver.graphs import (
 from lowering.driver.handles import (
     CudaEvent,
     CudaExecutableGraph,
+    CudaModule,
     CudaTimer,
     DeviceAllocation,
     GraphMemoryNode,
@@ -84,9 +85,8 @@ class CudaDriver:
     def __init__(self, ordinal: int) -> None:
         self.ordinal = ordinal
         self._device = Device(ordinal)
-        thread = Thread(ordinal)
-        self.thread: ThreadState = thread
-        self._pool, self._pinned = PoolMemory(self._device), PinnedMemory(thread)
+        self.thread: ThreadState = Thread(ordinal)
+        self._pool, self._pinned = PoolMemory(self._device), PinnedMemory()
         self.name = str(self._device.name)
         self.arch = f"sm_{self._device.arch}"
         version = int(check("cuDriverGetVersion", driver.cuDriverGetVersion()))
@@ -170,10 +170,11 @@ class CudaDriver:
         return DeviceAllocation(buffer, int(buffer.handle), nbytes)
 
     def trim(self) -> None:
-        """Shrink the device's pool to what is in use: cuda.core lets it keep what was freed."""
+        """Shrink the device's pool to what is in use, and free pinned memory that is not."""
         pool = check("cuDeviceGetMemPool", driver.cuDeviceGetMemPool(self._handle))
         check("cuMemPoolTrimTo", driver.cuMemPoolTrimTo(pool, 0))
         check("cuDeviceGraphMemTrim", driver.cuDeviceGraphMemTrim(self._handle))
+        self._pinned.trim()
 
     def graph_memory(self) -> int:
         """The bytes that the driver has reserved."""
@@ -294,14 +295,14 @@ class CudaDriver:
 
     # Code
 
-    def load(self, code: Any) -> Any:
+    def load(self, code: Any) -> CudaModule:
         """Code is loaded by the driver when its first kernel is asked for."""
-        return code
+        return CudaModule([code])
 
-    def kernel(self, module: Any, name: str) -> Any:
+    def kernel(self, module: CudaModule, name: str) -> Any:
         """A kernel, which keeps its module loaded."""
         with scarce(f"cuda:{self.ordinal} has not enough free memory for the code of {name}"):
-            return module.get_kernel(name)
+            return module.code[0].get_kernel(name)
 
     def parameter_sizes(self, kernel: Any) -> tuple[int, ...]:
         """As the driver knows them."""

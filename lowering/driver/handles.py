@@ -12,13 +12,14 @@ from cuda.bindings import driver
 
 from lowering.cuda.interface import SharedWords
 from lowering.driver.checks import NOT_READY, check
+from lowering.driver.foreign_captures import relaxed
 from lowering.driver.user_objects import TiedGraph
 from lowering.errors import ClosedGraphError
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class DeviceAllocation:
-    """Memory from the device's pool; cuda.core frees it, in stream order, when it is collected."""
+    """Memory from the device's pool; it is freed, in stream order, when it is collected."""
 
     buffer: Any
     pointer: int
@@ -27,7 +28,7 @@ class DeviceAllocation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PinnedAllocation:
-    """Pinned host memory, mapped for the device; cuda.core frees it when it is collected.
+    """Pinned host memory, mapped for the device; it is used again when this is collected.
 
     `bytes` does not keep it alive.
     """
@@ -73,8 +74,9 @@ class CudaEvent:
     handle: Any
 
     def __call__(self) -> bool:
-        """Whether it has been passed."""
-        answer = driver.cuEventQuery(self.handle)
+        """Whether it has been passed. To ask would invalidate somebody's global capture."""
+        with relaxed():
+            answer = driver.cuEventQuery(self.handle)
         if answer[0] == NOT_READY:
             return False
         check("cuEventQuery", answer)
@@ -111,7 +113,26 @@ class CudaExecutableGraph:
 
 def _destroy(handle: Any, source: TiedGraph) -> None:
     """Destroy an executable; the reference to its graph is dropped after that."""
-    driver.cuGraphExecDestroy(handle)
+    with relaxed():
+        driver.cuGraphExecDestroy(handle)
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class CudaModule:
+    """Code of cuda.core, in a list of one; it is unloaded when this object is collected.
+
+    To unload would invalidate somebody's global capture.
+    """
+
+    code: list[Any]
+
+    def __post_init__(self) -> None:
+        weakref.finalize(self, _unload, self.code).atexit = False
+
+
+def _unload(code: list[Any]) -> None:
+    with relaxed():
+        code.clear()
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)

@@ -5,15 +5,17 @@ cuda.core calls `deallocate` when a buffer is collected, in whatever thread that
 
 from __future__ import annotations
 
-import _thread
 from typing import Any
 
 from cuda.bindings import driver
 from cuda.core import Buffer, Device, MemoryResource
 
 from lowering.driver.checks import check
-from lowering.driver.foreign_captures import relax, relaxed
-from lowering.driver.thread import Thread
+from lowering.driver.foreign_captures import relaxed
+from lowering.plan.rounding import power_of_two
+
+_SMALLEST = 64
+"""Bytes of the smallest piece of pinned memory."""
 
 
 class PoolMemory(MemoryResource):  # type: ignore[misc]
@@ -44,17 +46,18 @@ class PoolMemory(MemoryResource):  # type: ignore[misc]
 
 
 class PinnedMemory(MemoryResource):  # type: ignore[misc]
-    """Pinned host memory, mapped for the device.
+    """Pinned host memory, mapped for the device; pieces are used again.
 
-    The driver waits for the device before it frees such memory. A thread that the device waits for
-    may drop the last reference to a piece, or collect it. So a thread of its own frees it.
+    The driver waits for the device before it frees such memory, and holds up other threads
+    meanwhile. So a kernel would never get the answer that it waits for if a piece were freed when
+    it is collected: only `trim` frees. What a launch may use is not collected before it is over.
     """
 
     is_device_accessible = True
     is_host_accessible = True
 
-    def __init__(self, thread: Thread) -> None:
-        self._thread = thread
+    def __init__(self) -> None:
+        self._unused: dict[int, list[int]] = {}
 
     @property
     def device_id(self) -> int:
@@ -62,18 +65,20 @@ class PinnedMemory(MemoryResource):  # type: ignore[misc]
         raise RuntimeError("pinned memory belongs to no device")
 
     def allocate(self, size: int, *, stream: Any = None) -> Buffer:
-        """Memory, whatever the stream."""
-        pointer = int(check("cuMemAllocHost", driver.cuMemAllocHost(size)))
+        """Memory of at least `size` bytes, whatever the stream."""
+        size = power_of_two(max(size, _SMALLEST))
+        try:
+            pointer = self._unused[size].pop()
+        except (KeyError, IndexError):
+            pointer = int(check("cuMemAllocHost", driver.cuMemAllocHost(size)))
         return Buffer.from_handle(pointer, size, self)
 
     def deallocate(self, ptr: Any, size: int, *, stream: Any = None) -> None:
-        """Have it freed."""
-        try:
-            _thread.start_new_thread(self._free, (int(ptr),))
-        except RuntimeError:
-            return  # the process ends, which frees it
+        """Keep it for the next piece of its size."""
+        self._unused.setdefault(size, []).append(int(ptr))
 
-    def _free(self, pointer: int) -> None:
-        self._thread.ready  # noqa: B018 - the first read does it
-        relax()
-        driver.cuMemFreeHost(pointer)
+    def trim(self) -> None:
+        """Free what is not in use. This waits for the device."""
+        for pieces in list(self._unused.values()):
+            while pieces:
+                driver.cuMemFreeHost(pieces.pop())

@@ -26,6 +26,7 @@ from cuda.core.graph import GraphDefinition
 
 from lowering.cuda.interface import LOOKED_AT
 from lowering.driver.checks import check
+from lowering.driver.foreign_captures import relaxed
 
 _NO_SYNC = driver.CUuserObject_flags.CU_USER_OBJECT_NO_DESTRUCTOR_SYNC
 
@@ -116,8 +117,9 @@ class UserObjects:
     def leave(self, held: list[GraphDefinition], user_object: Any, semaphore: int) -> None:
         """Drop a graph, and its owners unless it was given away. Any thread may call it."""
         self._left.append(semaphore)  # before the destructor may run: see `_look`
-        held.clear()
-        driver.cuUserObjectRelease(user_object, 1)
+        with relaxed():
+            held.clear()
+            driver.cuUserObjectRelease(user_object, 1)
         self._look(semaphore)
         if self._left and self._watching.acquire(blocking=False):
             # Not by `threading`, which waits for locks: a garbage collection may have called this.
