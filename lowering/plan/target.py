@@ -153,18 +153,24 @@ class PersistentCosts:
 
 @dataclass(frozen=True, slots=True)
 class LapackPolicy:
-    """When factorizations are programs that call LAPACK's routines, instead of our own.
+    """When factorizations are programs that call LAPACK's routines, or kernels, instead of our own.
 
     Args:
         least: by op, the rows or columns, whichever are fewer, from which they are.
         most_matrices: of a batch, which the library factors one after the other.
         at_once: by op, the rows of square matrices, at least and at most, of which the library
             factors a larger batch at once.
+        many: by op, how many small matrices have a kernel of their own.
     """
 
     least: Mapping[str, int]
     most_matrices: int
     at_once: Mapping[str, tuple[int, int]]
+    many: Mapping[str, int]
+
+    def are_many(self, op: str, matrix: ArrayType) -> bool:
+        """Whether a batch has enough matrices for a kernel, if they are small."""
+        return prod(matrix.shape[:-2]) >= self.many.get(op, inf)
 
     def are_few(self, matrix: ArrayType) -> bool:
         """Whether a batch is small enough to be factored one matrix after the other."""

@@ -20,7 +20,15 @@ from lowering.plan.nodes import LibraryNode
 from lowering.plan.target import LapackPolicy, Target
 from lowering.planning.library_operands import contiguous, operand
 from lowering.planning.region_builder import RegionBuilder
-from tracegraph.algorithms import ALGORITHMS, AT_ONCE, BY_LIBRARY, Form, program_of
+from tracegraph.algorithms import (
+    ALGORITHMS,
+    AT_ONCE,
+    BY_LIBRARY,
+    SMALL,
+    Form,
+    are_small,
+    program_of,
+)
 from tracegraph.algorithms.lapack import (
     UPDATED,
     getrf_batched,
@@ -36,8 +44,9 @@ from tracegraph.passes.dce import dce
 from tracegraph.passes.rewrite import Defs, Replacement, by_name, inlined, rewrite
 from tracegraph.user_source import Source
 
-FactorizationForm = Literal["library", "own"]
-"""Factorizations by LAPACK's routines, where the backend has them, or by algorithms of our own."""
+FactorizationForm = Literal["library", "own", "small"]
+"""Factorizations by LAPACK's routines, where the backend has them, by algorithms of our own, or by
+kernels for small matrices, where these can."""
 
 
 def expand_factorizations(
@@ -54,7 +63,7 @@ def expand_factorizations(
     def expand(eqn: Eqn, _: Defs) -> Replacement:
         types = tuple([atom.type.strong() for atom in eqn.operands])
         attrs, name = tuple(eqn.attrs.items()), eqn.op.name
-        form = _form(name, types, target.lapack, forced)
+        form = form_of(name, types, target.lapack, forced)
         algorithm = program_of(name, types, attrs, form)
         return inlined(_at(algorithm.body, eqn.source), eqn.operands)
 
@@ -62,20 +71,26 @@ def expand_factorizations(
     return dce(rewrite(program, lambda: by_name(dict.fromkeys(expanded, expand))))
 
 
-def _form(
+def form_of(
     name: str,
     types: Sequence[ArrayType],
     policy: LapackPolicy | None,
-    forced: FactorizationForm | None,
+    forced: FactorizationForm | None = None,
 ) -> Form:
-    if policy is None or name not in BY_LIBRARY or not all(each.size for each in types):
+    """The form of an op on operands of these types: the policy's, or the forced one if it can."""
+    if policy is None or not all(each.size for each in types):
         return "own"
     matrix = types[0]
-    if not (policy.prefers(name, matrix) if forced is None else forced == "library"):
+    has_kernel = name in SMALL and are_small(types)
+    if has_kernel and (forced == "small" or (not forced and policy.are_many(name, matrix))):
+        return "small"
+    if name not in BY_LIBRARY or forced in ("own", "small"):
+        return "own"
+    if forced is None and not policy.prefers(name, matrix):
         return "own"
     is_square = matrix.shape[-1] == matrix.shape[-2]
-    many = not policy.are_few(matrix) and is_square and name in AT_ONCE
-    return "at once" if many else "library"
+    together = not policy.are_few(matrix) and is_square and name in AT_ONCE
+    return "at once" if together else "library"
 
 
 _CLASSES: Mapping[Op, type[LapackRoutine]] = {

@@ -123,6 +123,8 @@ def _with(choices: Choices, word: str) -> Choices:
             return replace(choices, factorizations="library")
         case "own-factorizations":
             return replace(choices, factorizations="own")
+        case "small-factorizations":
+            return replace(choices, factorizations="small")
         case "sorted-updates":
             return replace(choices, updates="sorted")
         case "sequential-updates":
