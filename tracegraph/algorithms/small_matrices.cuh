@@ -238,9 +238,9 @@ __device__ inline R largest_of_lanes(R x) {
 
 // The two columns that pair number `t` of a round rotates: one stays, the others go around a circle.
 __device__ inline void columns_of_pair(int t, int round, int& first, int& last) {
-  const int others = (N + 1) / 2 * 2 - 1;
-  const int p = t ? (round + t) % others : others;
-  const int q = t ? (round + others - t) % others : round;
+  constexpr int OTHERS = (N + 1) / 2 * 2 - 1;
+  const int p = t ? (round + t) % OTHERS : OTHERS;
+  const int q = t ? (round + OTHERS - t) % OTHERS : round;
   first = p < q ? p : q;
   last = p < q ? q : p;
 }
@@ -253,19 +253,19 @@ __device__ inline void rotate(T& x, T& y, R c, T s) {
 }
 
 // The eigenvalues in ascending order, and the eigenvectors as columns, by cyclic Jacobi rotations, from
-// the lower triangle; NaN of a matrix that is not finite. A warp for each matrix, in shared memory.
+// the lower triangle; NaN of a matrix that is not finite. A warp for each matrix, in shared memory. An
+// odd number of columns gets one of zeros, which no rotation moves.
 template <bool VECTORS>
 __device__ void eigh(
     const T* a, R* values, T* vectors, long long count, unsigned char* memory) {
-  constexpr int STRIDE = N + 1, PAIRS = (N + 1) / 2;
-  constexpr int WORDS = (VECTORS ? 2 : 1) * N * STRIDE + PAIRS;
-  constexpr int WARPS = THREADS / 32;
+  constexpr int WARPS = THREADS / 32, PAIRS = (N + 1) / 2, SIZE = 2 * PAIRS, STRIDE = SIZE + 1;
+  constexpr int WORDS = (VECTORS ? 2 : 1) * SIZE * STRIDE + PAIRS;
   const int lane = threadIdx.x % 32;
   long long matrix = (long long)blockIdx.x * WARPS + threadIdx.x / 32;
   const bool stores = matrix < count;
   if (!stores) matrix = count - 1;
   T* const m = (T*)memory + (threadIdx.x / 32) * WORDS;
-  T* const sines = m + N * STRIDE;
+  T* const sines = m + SIZE * STRIDE;
   T* const basis = sines + PAIRS;
   R* const cosines = (R*)((T*)memory + WARPS * WORDS) + (threadIdx.x / 32) * PAIRS;
   a += matrix * N * N;
@@ -282,65 +282,70 @@ __device__ void eigh(
   is_bad = sum_of_lanes(is_bad ? 1 : 0) > 0;
   scale = largest_of_lanes(scale);
   if (scale == 0 || is_bad) scale = 1;
-  for (int e = lane; e < N * N; e += 32) {
-    const int i = e / N, j = e % N;
-    const T below = j <= i ? a[e] : conj_of(a[j * N + i]);
-    const T element = over(i == j ? number(part(below)) : below, scale);
-    m[i * STRIDE + j] = is_bad ? number(0) : element;
+  for (int e = lane; e < SIZE * SIZE; e += 32) {
+    const int i = e / SIZE, j = e % SIZE;
+    T element = number(0);
+    if (i < N && j < N && !is_bad) {
+      element = j <= i ? a[i * N + j] : conj_of(a[j * N + i]);
+      element = over(i == j ? number(part(element)) : element, scale);
+    }
+    m[i * STRIDE + j] = element;
     if (VECTORS) basis[i * STRIDE + j] = number(i == j ? 1 : 0);
   }
   __syncwarp(~0u);
 
   for (int sweep = 0; sweep < SWEEPS; ++sweep) {
     R off = 0, total = 0;
-    for (int e = lane; e < N * N; e += 32) {
-      const int i = e / N, j = e % N;
-      const R square = squared(m[i * STRIDE + j]);
+    for (int e = lane; e < SIZE * SIZE; e += 32) {
+      const R square = squared(m[e / SIZE * STRIDE + e % SIZE]);
       total += square;
-      if (i != j) off += square;
+      if (e / SIZE != e % SIZE) off += square;
     }
     // as in eigh.py: more off the diagonal than √N units of rounding of the norm
     if (!(sum_of_lanes(off) > N * (R)EPS * (R)EPS * sum_of_lanes(total))) break;
-    for (int round = 0; round < 2 * PAIRS - 1; ++round) {
-      for (int t = lane; t < PAIRS; t += 32) {
+    for (int round = 0; round < SIZE - 1; ++round) {
+      if (lane < PAIRS) {
         int p, q;
-        columns_of_pair(t, round, p, q);
+        columns_of_pair(lane, round, p, q);
         R c = 1;
         T s = number(0);
-        if (q < N) {  // of an odd number of columns one has no partner
-          const T between = m[p * STRIDE + q];
-          const R size = absolute(between);
-          if (size > (R)TINY) {
-            const R ratio = (part(m[q * STRIDE + q]) - part(m[p * STRIDE + p])) / (2 * size);
-            const R steep = fabs(ratio), most = steep < 1 / (R)EPS ? steep : 1 / (R)EPS;
-            const R root = sqrt(1 + most * most);
-            const R tangent = (ratio < 0 ? -1 : 1) / (steep + (steep > root ? steep : root));
-            c = 1 / sqrt(1 + tangent * tangent);
-            s = times(between, tangent * c / size);
-          }
+        const T between = m[p * STRIDE + q];
+        const R size = absolute(between);
+        if (size > (R)TINY) {
+          const R ratio = (part(m[q * STRIDE + q]) - part(m[p * STRIDE + p])) / (2 * size);
+          const R steep = fabs(ratio), most = steep < 1 / (R)EPS ? steep : 1 / (R)EPS;
+          const R root = sqrt(1 + most * most);
+          const R tangent = (ratio < 0 ? -1 : 1) / (steep + (steep > root ? steep : root));
+          c = 1 / sqrt(1 + tangent * tangent);
+          s = times(between, tangent * c / size);
         }
-        cosines[t] = c;
-        sines[t] = s;
+        cosines[lane] = c;
+        sines[lane] = s;
       }
       __syncwarp(~0u);
-      for (int e = lane; e < PAIRS * N; e += 32) {
-        int p, q;
-        columns_of_pair(e / N, round, p, q);
-        if (q >= N) continue;
-        const int k = e % N * STRIDE;
-        rotate(m[k + p], m[k + q], cosines[e / N], sines[e / N]);
-        if (VECTORS) rotate(basis[k + p], basis[k + q], cosines[e / N], sines[e / N]);
+      // Each lane has blocks of two rows and two columns, which are rotated from both sides.
+      for (int e = lane; e < PAIRS * PAIRS; e += 32) {
+        const int t = e / PAIRS, u = e % PAIRS;
+        int p, q, k, l;
+        columns_of_pair(t, round, p, q);
+        columns_of_pair(u, round, k, l);
+        T pk = m[p * STRIDE + k], pl = m[p * STRIDE + l];
+        T qk = m[q * STRIDE + k], ql = m[q * STRIDE + l];
+        rotate(pk, pl, cosines[u], sines[u]);
+        rotate(qk, ql, cosines[u], sines[u]);
+        rotate(pk, qk, cosines[t], conj_of(sines[t]));
+        rotate(pl, ql, cosines[t], conj_of(sines[t]));
+        const bool is_diagonal = t == u;
+        m[p * STRIDE + k] = is_diagonal ? number(part(pk)) : pk;
+        m[p * STRIDE + l] = is_diagonal ? number(0) : pl;
+        m[q * STRIDE + k] = is_diagonal ? number(0) : qk;
+        m[q * STRIDE + l] = is_diagonal ? number(part(ql)) : ql;
       }
-      __syncwarp(~0u);
-      for (int e = lane; e < PAIRS * N; e += 32) {
+      for (int e = lane; VECTORS && e < PAIRS * N; e += 32) {
+        const int t = e / N, row = e % N * STRIDE;
         int p, q;
-        columns_of_pair(e / N, round, p, q);
-        if (q >= N) continue;
-        const int k = e % N;
-        T &x = m[p * STRIDE + k], &y = m[q * STRIDE + k];
-        rotate(x, y, cosines[e / N], conj_of(sines[e / N]));
-        if (k == p) y = number(0), x = number(part(x));
-        if (k == q) x = number(0), y = number(part(y));
+        columns_of_pair(t, round, p, q);
+        rotate(basis[row + p], basis[row + q], cosines[t], sines[t]);
       }
       __syncwarp(~0u);
     }
@@ -355,8 +360,7 @@ __device__ void eigh(
     }
     if (!stores) continue;
     values[matrix * N + rank] = is_bad ? not_a_number() : mine * scale;
-    if (!VECTORS) continue;
-    for (int k = 0; k < N; ++k) {
+    for (int k = 0; VECTORS && k < N; ++k) {
       vectors[(matrix * N + k) * N + rank] = is_bad ? number(not_a_number()) : basis[k * STRIDE + i];
     }
   }
