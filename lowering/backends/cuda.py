@@ -83,9 +83,10 @@ TARGET = Target(
   `tests.bench.contractions` times both forms.
 - On an H100, a Cholesky factorization of our own and of cuSOLVER in float32: 16 rows 39, 23; 64
   rows 106, 46; 1024 rows 7000, 750; 8 and 16 matrices of 64 rows 353, 266 and 342, 517, one after
-  the other. LU: 16 rows 41, 47; 48 rows 113, 99; 1024 rows 13,100, 2180. In loops, operands are
-  copied for a library, so that the smallest matrices stay kernels of our own. Other thresholds are
-  estimated; `tests.bench.factorizations` times both forms.
+  the other. LU: 16 rows 41, 47; 48 rows 113, 99; 1024 rows 13,100, 2180. Calls with 10,000 matrices
+  of 16 rows, by a kernel and by cuSOLVER and cuBLAS: Cholesky 49, 157; a system 66, 167. In loops,
+  operands are copied for a library, so that the smallest matrices stay kernels of our own. Other
+  thresholds are estimated; `tests.bench.factorizations` times all forms.
 - From how many updates sorting pays is estimated: an update in order takes 0.06, a sort of 8192
   keys some 20. `tests.bench.updates` times both forms.
 - A million random accesses of 4 to 32 bytes: 9.5 in arrays of 1 to 16 MB, 27 of 64 to 256 MB.

@@ -160,7 +160,8 @@ class LapackPolicy:
         most_matrices: of a batch, which the library factors one after the other.
         at_once: by op, the rows of square matrices, at least and at most, of which the library
             factors a larger batch at once.
-        many: by op, how many small matrices have a kernel of their own.
+        many: by op, how many small matrices have a kernel of their own in a body: beside one, a
+            loop cannot be one kernel. At the top any number has.
     """
 
     least: Mapping[str, int]
@@ -168,9 +169,10 @@ class LapackPolicy:
     at_once: Mapping[str, tuple[int, int]]
     many: Mapping[str, int]
 
-    def are_many(self, op: str, matrix: ArrayType) -> bool:
-        """Whether a batch has enough matrices for a kernel, if they are small."""
-        return prod(matrix.shape[:-2]) >= self.many.get(op, inf)
+    def has_kernel(self, op: str, matrix: ArrayType, in_body: bool) -> bool:
+        """Whether matrices of this type, if they are small, have a kernel of their own."""
+        least = self.many.get(op, inf)
+        return least < inf and (not in_body or prod(matrix.shape[:-2]) >= least)
 
     def are_few(self, matrix: ArrayType) -> bool:
         """Whether a batch is small enough to be factored one matrix after the other."""

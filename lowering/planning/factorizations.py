@@ -60,10 +60,13 @@ def expand_factorizations(
     if not any(eqn.op.name in expanded for eqn in walk(program.body)):
         return program
 
+    at_the_top = {value for eqn in program.body.eqns for value in eqn.outputs}
+
     def expand(eqn: Eqn, _: Defs) -> Replacement:
         types = tuple([atom.type.strong() for atom in eqn.operands])
         attrs, name = tuple(eqn.attrs.items()), eqn.op.name
-        form = form_of(name, types, target.lapack, forced)
+        in_body = eqn.outputs[0] not in at_the_top
+        form = form_of(name, types, target.lapack, in_body=in_body, forced=forced)
         algorithm = program_of(name, types, attrs, form)
         return inlined(_at(algorithm.body, eqn.source), eqn.operands)
 
@@ -75,14 +78,18 @@ def form_of(
     name: str,
     types: Sequence[ArrayType],
     policy: LapackPolicy | None,
+    *,
+    in_body: bool = False,
     forced: FactorizationForm | None = None,
 ) -> Form:
-    """The form of an op on operands of these types: the policy's, or the forced one if it can."""
+    """The form of an op on operands of these types, at the top of a program or in a body: the
+    policy's, or the forced one if it can.
+    """
     if policy is None or not all(each.size for each in types):
         return "own"
     matrix = types[0]
-    has_kernel = name in SMALL and are_small(types)
-    if has_kernel and (forced == "small" or (not forced and policy.are_many(name, matrix))):
+    can_be = name in SMALL and are_small(types)
+    if can_be and (forced == "small" or (not forced and policy.has_kernel(name, matrix, in_body))):
         return "small"
     if name not in BY_LIBRARY or forced in ("own", "small"):
         return "own"

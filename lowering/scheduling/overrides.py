@@ -29,7 +29,8 @@ VARIABLE = "TRACEGRAPH_SCHEDULES"
 _WORDS = (
     "conditional-branches, predicated-branches, conditional-loops, unrolled-loops[=STEPS], "
     "one-kernel-loops, library-products, nest-products, library-factorizations, "
-    "own-factorizations, sorted-updates, sequential-updates, selected-sources"
+    "own-factorizations, small-factorizations, sorted-updates, sequential-updates, "
+    "selected-sources"
 )
 
 

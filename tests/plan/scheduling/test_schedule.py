@@ -518,7 +518,8 @@ def test_schedules_set_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> No
         assert choices.declared() == Choices(None, "conditional", None)
     monkeypatch.setenv(choices.VARIABLE, "unrolled-loops,conditional-branches,conditional-loops")
     assert choices.declared() == Choices("conditional", "conditional", None)
-    for word, form in (("library-factorizations", "library"), ("own-factorizations", "own")):
+    for form in ("library", "own", "small"):
+        word = f"{form}-factorizations"
         monkeypatch.setenv(choices.VARIABLE, word)
         assert choices.declared() == Choices(factorizations=form)
     for word, form in (("library-products", "library"), ("nest-products", "nests")):
