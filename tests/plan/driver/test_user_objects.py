@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("cuda.bindings")
 
-from lowering.driver import checks, handles, user_objects
+from lowering.driver import checks, foreign_captures, handles, user_objects
 from lowering.driver.checks import SUCCESS, CudaMemoryError
 from lowering.driver.handles import CudaExecutableGraph
 from lowering.driver.user_objects import UserObjects
@@ -67,6 +67,9 @@ class Driver:
             thread.join()
         return (SUCCESS,)
 
+    def cuThreadExchangeStreamCaptureMode(self, mode):
+        return SUCCESS, mode
+
     def copy(self, graph, copy):
         if graph in self.graphs:
             self.graphs[copy] = self.graphs[graph]
@@ -82,6 +85,7 @@ def driver(monkeypatch):
     """Only the tests look at semaphores, unless one shortens the time between two looks."""
     fake = Driver()
     monkeypatch.setattr(user_objects, "driver", fake)
+    monkeypatch.setattr(foreign_captures, "driver", fake)
     started = SimpleNamespace(
         start_new_thread=lambda function, args: None, allocate_lock=threading.Lock
     )
