@@ -52,15 +52,23 @@ def on_host(chosen: Choices, features: Features | None = None) -> Callable[..., 
 
     With `features`, it is made fit for a device that has no others.
     """
+    return lambda function, *arguments: planned_once(chosen, features, function, *arguments)(
+        *arguments
+    )
 
-    def run(function: Any, *arguments: Any) -> Any:
-        stage = lowered(function, *arguments)
-        plan = scheduled(stage, chosen)
-        if features is not None:
-            plan = legalize(plan, features)
-        leaves = tree.leaves(arguments)
-        orders = (None, Random(0))
-        first, second = (HostExecutable(plan, poison=True, order=o)(leaves) for o in orders)
+
+def planned_once(
+    chosen: Choices, features: Features | None, function: Any, *arguments: Any
+) -> Callable[..., Any]:
+    """The same for a function that takes any arguments of the types of these."""
+    stage = lowered(function, *arguments)
+    plan = scheduled(stage, chosen)
+    if features is not None:
+        plan = legalize(plan, features)
+    executables = [HostExecutable(plan, poison=True, order=order) for order in (None, Random(0))]
+
+    def run(*arguments: Any) -> Any:
+        first, second = (executable(tree.leaves(arguments)) for executable in executables)
         assert [x.tobytes() for x in first] == [x.tobytes() for x in second]
         return tree.unflatten(stage.traced.out_structure, first)
 
