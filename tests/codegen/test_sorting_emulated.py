@@ -51,20 +51,22 @@ def test_all_lengths_are_sorted_stably(dtype: Any, tmp_path: Path) -> None:
 
 
 @emulated
-@pytest.mark.parametrize("shape", [(50, 7), (3, 4, 40), (5, 1000), (3, 7000), (2, 13_000)], ids=str)
 @pytest.mark.parametrize("dtype", [np.float32, np.int64], ids=["float32", "int64"])
-def test_rows_are_sorted_one_by_one(dtype: Any, shape: Any, tmp_path: Path) -> None:
-    x = values(dtype, shape)
-    plans = EmulatedPlans({"rows": (both, (x,))}, tmp_path)
-    check(plans.run("rows", x, order=Random(2)), x)
+def test_rows_are_sorted_one_by_one(dtype: Any, tmp_path: Path) -> None:
+    shapes = ((50, 7), (3, 4, 40), (5, 1000), (3, 7000), (2, 13_000))
+    arrays = {str(shape): values(dtype, shape) for shape in shapes}
+    plans = EmulatedPlans({name: (both, (x,)) for name, x in arrays.items()}, tmp_path)
+    for name, x in arrays.items():
+        check(plans.run(name, x, order=Random(2)), x)
 
 
 @emulated
-@pytest.mark.parametrize("value", [0.0, -0.0, np.nan, 7.5], ids=str)
-def test_equal_keys_stay(value: float, tmp_path: Path) -> None:
-    x = np.full(15_000, value, np.float32)
+def test_equal_keys_stay(tmp_path: Path) -> None:
+    x = np.zeros(15_000, np.float32)
     plans = EmulatedPlans({"equal": (both, (x,))}, tmp_path)
-    check(plans.run("equal", x), x)
+    for value in (0.0, -0.0, np.nan, 7.5):
+        x[...] = value
+        check(plans.run("equal", x), x)
 
 
 def steps(x: Any) -> Any:
