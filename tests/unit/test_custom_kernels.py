@@ -272,11 +272,6 @@ def test_a_rule_that_returns_other_types() -> None:
 # derivatives
 
 
-def test_a_kernel_has_no_derivative_of_its_own() -> None:
-    with pytest.raises(errors.DerivativeError, match=r"kernel incremented .* custom_jvp"):
-        tracegraph.grad(lambda x: incremented(x).sum())(X)
-
-
 def test_a_function_around_it_may_have_one() -> None:
     @tracegraph.custom_jvp
     def plus_one(x: Any) -> Any:
