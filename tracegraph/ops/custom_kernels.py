@@ -351,6 +351,9 @@ class KernelCall:
     ) -> tuple[Any, ...]:
         label, wanted = self.kernel.label, launch.out_types
         found = (returned,) if launch.single else returned
+        if launch.single and isinstance(returned, tuple):
+            row = ("results", "one array", f"a tuple of {len(returned)}")
+            raise errors.KernelResultError(label, [row])
         if not isinstance(found, (tuple, list)) or len(found) != len(wanted):
             got = f"{len(found)} results" if isinstance(found, (tuple, list)) else "one value"
             row = ("results", f"a tuple of {len(wanted)}", got)
