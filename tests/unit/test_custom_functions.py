@@ -236,11 +236,6 @@ def test_folds_of_lanes() -> None:
     np.testing.assert_array_equal(found, strongest.accumulate(x.T, 1))
 
 
-def test_a_fold_has_no_derivative() -> None:
-    with pytest.raises(errors.DerivativeError, match="a reduction of the user's has no derivative"):
-        tracegraph.grad(strongest)(X)
-
-
 def test_folds_that_cannot_work() -> None:
     with pytest.raises(errors.CustomKernelError, match="takes a function of two NumPy arrays"):
         tracegraph.reduction(3, cuda="{0}", identity=0)

@@ -18,6 +18,7 @@ from tracegraph.ops.custom_kernels import (
 )
 
 Batching = Callable[..., Any] | Literal["sequential"]
+Derivative = Callable[..., Any] | Literal["reference"]
 
 
 class CapturedCall:
@@ -32,11 +33,12 @@ class CapturedCall:
         out: Any,
         host: Callable[..., Any] | None,
         batching: Batching | None,
+        derivative: Derivative | None,
     ) -> None:
         self.reference = host
         self._where = errors.function_text(function)
         self._code = CapturedFunction(function)
-        self._out, self._batching = out, batching
+        self._out, self._batching, self._derivative = out, batching, derivative
         self._by_count: dict[int, KernelCall] = {}
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         self.__doc__ = function.__doc__
@@ -76,6 +78,7 @@ class CapturedCall:
                 code=self._code,
                 out=self._out if callable(self._out) else lambda *_: self._out,
                 batching=self._batching,
+                derivative=self._derivative,
             )
             self._by_count[count] = KernelCall(kernel)
         return self._by_count[count]
@@ -97,6 +100,7 @@ def capture(
     out: Callable[..., Any] | ArrayType | tuple[ArrayType, ...],
     host: Any = None,
     batching: Any = None,
+    derivative: Any = None,
 ) -> CapturedCall:
     """A function of arrays whose work another library does: cuFFT, CuPy, PyTorch, your own.
 
@@ -115,9 +119,10 @@ def capture(
         out: the type of the output, or a tuple of types; or a function of the inputs' types.
         host: a NumPy function of the inputs that computes the same.
         batching: as in `tracegraph.kernel`.
+        derivative: as in `tracegraph.kernel`; ``"reference"`` differentiates `host`.
 
     Raises:
-        CustomKernelError: `call` or `host` is no function.
+        CustomKernelError: `call` or `host` is no function, or an option is none of its values.
 
     >>> import numpy as np
     >>> import tracegraph
@@ -136,4 +141,14 @@ def capture(
         raise errors.CustomKernelError(
             "capture", f'batching must be a function or "sequential", not {got}'
         )
-    return CapturedCall(call, out, host, batching)
+    if derivative is not None and derivative != "reference" and not callable(derivative):
+        got = errors.value_text(derivative)
+        raise errors.CustomKernelError(
+            "capture",
+            f'derivative must be a function (primals, tangents) or "reference", not {got}',
+        )
+    if derivative == "reference" and host is None:
+        raise errors.CustomKernelError(
+            "capture", 'derivative="reference" differentiates a NumPy function: give it as host='
+        )
+    return CapturedCall(call, out, host, batching, derivative)

@@ -30,6 +30,7 @@ from tracegraph.tracing.tracer import Tracer
 
 Types = Callable[..., Any]
 Batching = Callable[..., Any] | Literal["sequential"]
+Derivative = Callable[..., Any] | Literal["reference"]
 
 _PLAIN = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -121,6 +122,7 @@ def kernel(
     cooperative: bool = False,
     include_paths: Iterable[str | os.PathLike[str]] = (),
     batching: Batching | None = None,
+    derivative: Derivative | None = None,
 ) -> Callable[[Callable[..., Any]], Kernel]:
     """Declare a CUDA kernel, by a decorator of its NumPy reference.
 
@@ -156,6 +158,12 @@ def kernel(
             ``batching(lanes, batched, *arguments)`` gets the number of lanes, a bool for each
             array, and all arguments, in which batched arrays have the lanes along axis 0; it
             returns the outputs with the lanes along axis 0.
+        derivative: how it is differentiated, forwards and backwards. ``"reference"``: as the
+            reference is, which is traced for that. A function: ``derivative(primals, tangents)``
+            gets two tuples with an entry for each parameter, as a rule of `custom_jvp`, and returns
+            the tangent of the output, or a tuple of them; it is traced, and must be linear in the
+            tangents. Scalars and integers have None for a tangent, and None returned is zero. The
+            outputs themselves are always the kernel's.
 
     Raises:
         CustomKernelError: the declaration cannot work.
@@ -202,6 +210,7 @@ def kernel(
                 cooperative=bool(cooperative),
                 aliases=declared.aliases(aliases or {}, operands),
                 batching=declared.batching(batching),
+                derivative=declared.derivative(derivative),
             )
         )
 
@@ -279,4 +288,12 @@ class _Declaration:
         if given is not None and given != "sequential" and not callable(given):
             got = errors.value_text(given)
             raise self.error(f'batching must be a function or "sequential", not {got}')
+        return given
+
+    def derivative(self, given: Any) -> Any:
+        if given is not None and given != "reference" and not callable(given):
+            got = errors.value_text(given)
+            raise self.error(
+                f'derivative must be a function (primals, tangents) or "reference", not {got}'
+            )
         return given

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tracegraph.ir.program import Region, Value
+from tracegraph import errors
+from tracegraph.ir.program import Atom, Literal, Region, Value
 from tracegraph.ir.record import record
 from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.trace import Active, Trace
@@ -16,6 +17,20 @@ from tracegraph.transforms.residuals import Cut, cut, repeated, used_params
 from tracegraph.transforms.tidy import tidied
 
 
+class BodyTrace(Trace):
+    """The trace of a body of a derivative, which is closed: all that it needs are parameters."""
+
+    def _capture(self, outer: Atom) -> Atom:
+        if isinstance(outer, Literal):
+            return outer
+        raise errors.CustomRuleError(
+            "derivative",
+            f"a rule in a loop or branch uses an array {outer.type} that is none of its arguments; "
+            "there, rules use their arguments and numbers alone: pass the array as an argument of "
+            "the kernel or function",
+        )
+
+
 def region_of(
     parent: Trace,
     types: Sequence[ArrayType],
@@ -24,12 +39,13 @@ def region_of(
     """The region with parameters of these types that `record(trace, params)` records.
 
     It captures nothing: what it needs is among its parameters.
+
+    Raises:
+        CustomRuleError: a rule of the user's uses an array around it.
     """
-    trace = Trace(parent)
+    trace = BodyTrace(parent)
     with Active(trace):
-        region = trace.close(record(trace, [trace.param(t) for t in types]))
-    assert not trace.captures, "a body of a derivative is closed"
-    return region
+        return trace.close(record(trace, [trace.param(t) for t in types]))
 
 
 def dense(trace: Trace, types: Sequence[ArrayType], found: Sequence[Any]) -> list[Any]:
@@ -103,7 +119,7 @@ def take_apart(
     free: Sequence[bool],
 ) -> Parts:
     """A body taken apart; `free` are the parameters that are there anyway when it is linearized."""
-    primal = Trace(parent)
+    primal = BodyTrace(parent)
     linear = Trace(primal)
     params = [primal.param(p.type) for p in region.params]
     tangents = [
