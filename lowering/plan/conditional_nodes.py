@@ -33,6 +33,11 @@ class ConditionalNode(Node):
         return "a branch"
 
     @property
+    def graph_nodes(self) -> tuple[str, ...]:
+        host_driven = self.construct is not None and self.construct.host_driven
+        return () if host_driven else ("conditional",)
+
+    @property
     def title(self) -> str:
         return self.kind.replace("_", " / ")
 

@@ -37,6 +37,14 @@ class EmbeddedGraphNode(Node):
         return "an embedded graph"
 
     @property
+    def graph_nodes(self) -> tuple[str, ...]:
+        before, behind = (
+            ["memcpy" for array in arrays if array.nbytes]
+            for arrays in (self.arguments, self.results)
+        )
+        return *before, "graph", *behind
+
+    @property
     def graph(self) -> ForeignGraph:
         """The graph."""
         code = self.call.kernel.code
