@@ -104,6 +104,9 @@ class WhileNode(ConditionalNode):
 
     kind: ClassVar[ConditionalKind] = "while"
     tone: ClassVar[Tone] = "loop"
+    # side by side they may end in CUDA_ERROR_LAUNCH_FAILED, as those of several launches do: see
+    # `lowering.cuda.streams.exclusive_use`
+    one_at_a_time: ClassVar[bool] = True
 
     condition: int
     body: Graph

@@ -26,6 +26,7 @@ class EmbeddedGraphNode(Node):
 
     kind: ClassVar[str] = "graph"
     tone: ClassVar[Tone] = "captured"
+    one_at_a_time: ClassVar[bool] = True  # two graphs may use the same memory
 
     call: KernelCall
     arguments: tuple[StridedArray, ...]

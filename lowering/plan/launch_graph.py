@@ -4,8 +4,8 @@
     load       ─▶ all that reads a small argument
     table      ─▶ loops and branches with a body that reads one of its addresses
 
-Emission adds exactly the nodes of this graph, and what people look at shows them: `explain`, the
-printed Plan, DOT and pictures.
+Emission adds exactly the nodes and edges of this graph, and what people look at shows them:
+`explain`, the printed Plan, DOT and pictures.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from lowering.plan.buffer import Buffer
 from lowering.plan.launch_nodes import AllocationNode, FreeNode, LoadNode, TableNode
 from lowering.plan.nodes import Graph, Node, body_graphs, launched, walk
 from lowering.plan.rounding import ceil_div
+from lowering.plan.serialization import serialized
 from tracegraph.user_source import Source
 
 WORD = 8
@@ -38,8 +39,10 @@ def launch_graph(
     """The graph that does some work at each launch.
 
     The inputs `by_value` are loaded, the addresses of `indirect` buffers are in the pointer table,
-    and the launch allocates its scratch, if `allocated` is not zero, and frees it.
+    and the launch allocates its scratch, if `allocated` is not zero, and frees it. Nodes that run
+    one at a time have edges between them.
     """
+    work = serialized(work)
     roots = [*_loads(work, by_value), *_tables(work, indirect)]
     if not roots and not allocated:
         return work

@@ -69,6 +69,9 @@ class Node(Drawable):
     moves: ClassVar[bool] = False
     """Whether calls may give it new addresses at no cost but that of the update."""
 
+    one_at_a_time: ClassVar[bool] = False
+    """Whether two such nodes of a CUDA graph must not run at the same time."""
+
     sources: tuple[Source, ...]
     """The user's lines that it comes from."""
 
@@ -315,6 +318,7 @@ class LibraryNode(Node):
 
     kind: ClassVar[str] = "library"
     tone: ClassVar[Tone] = "library"
+    one_at_a_time: ClassVar[bool] = True  # all calls share one workspace
 
     call: LibraryCall
     sources: tuple[Source, ...] = ()

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 from lowering.codegen import KernelCode
@@ -49,8 +48,6 @@ from lowering.plan.nodes import (
     LibraryNode,
     MemcpyNode,
     Node,
-    body_graphs,
-    launched,
 )
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.rounding import ceil_div
@@ -105,12 +102,12 @@ def emit(
 
 
 def emit_graph(emission: Emission, graph: Any, source: Graph) -> None:
-    """Add the nodes of one graph or body, in the order that the Plan has them in."""
+    """Add the nodes and edges of one graph or body, in the order that the Plan has them in."""
     for node in source.nodes:
         if isinstance(node, ConditionalNode):
             emission.conditions[node.condition] = emission.driver.create_condition(graph)
     predecessors: defaultdict[int, set[int]] = defaultdict(set)
-    for before, after in source.edges | one_by_one(source):
+    for before, after in source.edges:
         predecessors[after].add(before)
     kinds = emission.definition.kinds
     ends: list[tuple[Any, ...]] = []
@@ -269,13 +266,11 @@ class Emitter:
             of the graph that later ones depend on.
         functions: CUDA C++ functions that the nodes need beside those of the Plan, by name.
         is_kernel: whether it is a kernel node, from which programmatic edges may begin.
-        one_at_a_time: whether two such nodes must not run at the same time.
     """
 
     add: Callable[[Emission, Any, Any, Before], tuple[Any, ...]]
     functions: Mapping[str, str] = field(default_factory=dict)
     is_kernel: bool = False
-    one_at_a_time: bool = False
 
 
 EMITTERS: dict[type[Node], Emitter] = {
@@ -285,36 +280,15 @@ EMITTERS: dict[type[Node], Emitter] = {
     SortNode: Emitter(_add_sort, is_kernel=True),
     # a programmatic edge from it begins when its blocks have ended, unless it triggers it before
     CustomKernelNode: Emitter(_add_custom_kernel, is_kernel=True),
-    # all library work shares one workspace
-    LibraryNode: Emitter(_add_library, one_at_a_time=True),
+    LibraryNode: Emitter(_add_library),
     HostNode: Emitter(_add_host),
     EventNode: Emitter(_add_event),
-    # two graphs may use the same memory
-    EmbeddedGraphNode: Emitter(add_embedded, one_at_a_time=True),
+    EmbeddedGraphNode: Emitter(add_embedded),
     IfElseNode: Emitter(_add_conditional),
     SwitchNode: Emitter(_add_conditional),
-    # side by side they may end in CUDA_ERROR_LAUNCH_FAILED, as those of several launches do: see
-    # `lowering.cuda.streams.exclusive_use`
-    WhileNode: Emitter(_add_conditional, one_at_a_time=True),
+    WhileNode: Emitter(_add_conditional),
     LoadNode: Emitter(add_load, is_kernel=True),
     TableNode: Emitter(add_table, is_kernel=True),
     AllocationNode: Emitter(add_allocation),
     FreeNode: Emitter(add_free),
 }
-
-
-def one_by_one(graph: Graph) -> frozenset[tuple[int, int]]:
-    """Edges between nodes of a graph that must not run at the same time, bodies included."""
-    kinds = [kind for kind, emitter in EMITTERS.items() if emitter.one_at_a_time]
-    chains = (_having(graph, kind) for kind in kinds)
-    return frozenset(edge for chain in chains for edge in pairwise(chain))
-
-
-def _having(graph: Graph, kind: type[Node]) -> list[int]:
-    """The positions of nodes that are of a kind, or have one in a body."""
-    return [
-        position
-        for position, node in enumerate(graph.nodes)
-        if isinstance(node, kind)
-        or any(isinstance(inner, kind) for body in body_graphs(node) for inner in launched(body))
-    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from lowering.plan.graphviz import dot
 from lowering.plan.launch_nodes import AllocationNode, FreeNode, LoadNode, TableNode
 from lowering.plan.nodes import Graph, body_graphs, launched
 from lowering.plan.plan import Plan
+from lowering.plan.serialization import serialized
 from lowering.scheduling import overrides as choices
 from lowering.testing.recorded_objects import RecordedGraph, RecordedNode
 from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
@@ -65,8 +67,13 @@ def said(plan: Plan, graph: Graph) -> Counter[str]:
 
 
 def assert_same_nodes(plan: Plan, graph: Graph, recorded: RecordedGraph) -> None:
-    """The graph has as many nodes of each kind as the Plan says, and so have its bodies."""
+    """The graph has as many nodes of each kind as the Plan says, and so have its bodies.
+
+    Where each node of the Plan is one, the edges are the same, too.
+    """
     assert Counter(map(driver_kind, recorded.nodes)) == said(plan, graph)
+    if all(len(plan.graph_nodes(node) or ()) == 1 for node in graph.nodes):
+        assert recorded.edges == graph.edges
     bodies = [body for node in graph.nodes for body in body_graphs(node)]
     inner = [body for node in recorded.nodes for body in node.bodies]
     for body, found in zip(bodies, inner, strict=True):
@@ -107,12 +114,27 @@ def kinds_of(plan: Plan) -> Iterator[type]:
     return (type(node) for node in plan.launch_graph.nodes)
 
 
-def test_the_edges_are_those_of_the_plan() -> None:
+def test_scratch_is_allocated_first_and_freed_last() -> None:
     plan, driver = compiled(conditional(power, LONG, LONG, 3, scratch="per_launch"))
     (graph,) = driver.graphs
-    assert graph.edges == plan.launch_graph.edges
     first, load, *_, free = plan.launch_graph.nodes
     assert (type(first), type(load), type(free)) == (AllocationNode, LoadNode, FreeNode)
+    allocated, loaded, *work, freed = graph.nodes
+    assert freed.behind() == set(graph.nodes)
+    assert all(allocated in node.behind() for node in work)
+    assert not loaded.dependencies
+
+
+def test_loops_and_calls_of_libraries_run_one_at_a_time() -> None:
+    def two(x: Any, n: Any) -> Any:
+        return product_in_a_loop(x, x, n), product_in_a_loop(-x, x, n) @ x, x @ x
+
+    plan = conditional(two, MATRIX, 3)
+    assert plan.graph.edges < serialized(plan.graph).edges
+    ordered = [i for i, n in enumerate(plan.launch_graph.nodes) if n.one_at_a_time or n.bodies]
+    assert set(pairwise(ordered)) <= plan.launch_graph.edges
+    simple = lowered(power, LONG, LONG, 3).graph
+    assert serialized(simple) is simple
 
 
 def test_before_it_is_compiled_the_plan_of_a_device_has_them_too() -> None:
