@@ -29,6 +29,7 @@ class CustomKernelNode(Node):
 
     kind: ClassVar[str] = "custom kernel"
     moves: ClassVar[bool] = True
+    graph_nodes: ClassVar[tuple[str, ...]] = ("kernel",)
 
     call: KernelCall
     launch: KernelLaunch

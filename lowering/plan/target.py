@@ -197,7 +197,8 @@ class Target:
     says so. Where it `overwrites_spectra`, an inverse transform to real numbers
     needs frequencies of its own, whose imaginary parts are 0 where they must be. With
     `sort_scratch`, sorting takes scratch memory of the Plan. From `sorted_updates` on, updates that
-    need an order are sorted by element.
+    need an order are sorted by element. With `graphs`, Plans are launched as CUDA graphs, which
+    have nodes for arguments and memory besides the work.
     """
 
     costs: Costs
@@ -210,3 +211,4 @@ class Target:
     overwrites_spectra: bool = False
     sort_scratch: bool = True
     sorted_updates: float = inf
+    graphs: bool = False

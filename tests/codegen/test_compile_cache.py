@@ -14,6 +14,7 @@ from lowering.cuda.graph.copies import COPY_SOURCE, PACK_AXES, PACK_SOURCE, pack
 from lowering.cuda.graph.small_inputs import load_source, value_slots
 from lowering.cuda.interface import ForeignArray
 from lowering.plan.buffer import Buffer
+from lowering.plan.launch_graph import fitting
 from tracegraph.ir.types import ArrayType
 
 nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
@@ -186,7 +187,7 @@ def test_small_inputs_have_aligned_slots_and_stop_at_the_limit():
     inputs.insert(0, Buffer("input", 20, ArrayType("int8", (3,))))
     inputs.append(Buffer("input", 21, ArrayType("float64", (33,))))
     inputs.append(Buffer("input", 22, ArrayType("float64", (0,))))
-    slots = value_slots(inputs)
+    slots = value_slots(fitting(inputs))
     assert list(slots) == inputs[:12]
     assert all(slot.offset % 16 == 0 for slot in slots.values())
     ends = [slot.word + slot.words for slot in slots.values()]

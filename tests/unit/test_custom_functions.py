@@ -94,7 +94,7 @@ def test_the_dtype_of_the_result_may_be_declared() -> None:
 
 def test_it_is_fused_with_what_surrounds_it() -> None:
     lowered = tracegraph.jit(lambda x: (softplus(x + 1) * 2).sum(), device="cuda").lower(X)
-    (node,) = lowered.nodes
+    (node,) = lowered.plan.graph.nodes
     assert node.kind == "kernel"
     assert "custom._softplus(add(" in str(lowered)
     assert lowered.source.count("log1p(exp(a0))") == 1

@@ -15,7 +15,6 @@ from lowering.cuda.graph.library_calls import (
     PreparedCalls,
     batch_table_bytes,
     outside,
-    workspace_bytes,
 )
 from lowering.cuda.graph.node_owners import allocation
 from lowering.cuda.graph.pointer_table import table_bytes
@@ -116,9 +115,9 @@ def place(
             workspaces[node], size = size, size + round_up(nbytes, ALIGNMENT)
 
     library_offset = round_up(plan.arena_bytes, ALIGNMENT)
-    arena_bytes = library_offset + workspace_bytes(calls)
+    arena_bytes = library_offset + plan.library_bytes
     arena = scratch = None
-    if arena_bytes and plan.per_launch:
+    if plan.allocated_bytes:
         scratch = definition.add_memory(graph, arena_bytes, allocation(arena_bytes))
     elif arena_bytes:
         arena = (stream.arenas.shared if share else stream.arenas.private)(arena_bytes)
@@ -137,7 +136,7 @@ def place(
     addresses |= constants.addresses
     if arena is not None:
         _name(slots, "arena", arena_base, plan.arena_bytes)
-        _name(slots, "library workspace", arena_base + library_offset, workspace_bytes(calls))
+        _name(slots, "library workspace", arena_base + library_offset, plan.library_bytes)
     for buffer, address in constants.addresses.items():
         _name(slots, f"constant {buffer.number} {buffer.type}", address, buffer.type.nbytes)
     _name(slots, "small inputs", base, slots_bytes(list(values.values())))
@@ -174,4 +173,4 @@ def _warm_up(plan: Plan, calls: PreparedCalls, stream: StreamState) -> PooledMem
     if not calls or not stream.is_default:
         return None
     most = max(outside(plan, node)[1] for node in calls)
-    return stream.pool.take(workspace_bytes(calls) + most)
+    return stream.pool.take(plan.library_bytes + most)

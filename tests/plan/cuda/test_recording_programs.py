@@ -8,9 +8,9 @@ from foreign_arrays import Foreign
 
 import lowering
 import tracegraph
-from lowering.cuda.graph.emit import one_by_one
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.nodes import KernelNode, LibraryNode, MemcpyNode
+from lowering.plan.serialization import serialized
 from lowering.scheduling import overrides as choices
 from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
 
@@ -29,7 +29,7 @@ def assert_mirrors(recorded, graph, offset=0):
     nodes = recorded.nodes[offset:]
     assert [node.kind for node in nodes] == [KINDS[type(node)] for node in graph.nodes]
     edges = {(i - offset, j - offset) for i, j in recorded.edges if i >= offset}
-    assert edges == graph.edges | one_by_one(graph)
+    assert edges == serialized(graph).edges
     for node, planned in zip(nodes, graph.nodes, strict=True):
         assert len(node.bodies) == len(planned.bodies)
         for body, planned_body in zip(node.bodies, planned.bodies, strict=True):
