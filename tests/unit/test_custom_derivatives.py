@@ -172,6 +172,18 @@ def test_none_is_a_tangent_of_zero() -> None:
     np.testing.assert_allclose(tracegraph.grad(f)(POINT), tracegraph.grad(g)(POINT), rtol=1e-14)
 
 
+def test_rules_in_checkpoints_and_transposes() -> None:
+    f = scalar(in_scan(tracegraph.checkpoint(lambda x: damped(x, x, 0.5))))
+    g = scalar(in_scan(lambda x: np.exp(-0.5 * x) * np.sin(x)))
+    np.testing.assert_allclose(tracegraph.grad(f)(POINT), tracegraph.grad(g)(POINT), rtol=1e-13)
+    flipped = declared(lambda x: 3 * x[::-1], derivative="reference")
+    np.testing.assert_allclose(
+        tracegraph.linear_transpose(flipped, POINT)(POINT), [3 * POINT[::-1]]
+    )
+    with pytest.raises(errors.NonlinearError, match="custom_kernel is not linear"):
+        tracegraph.linear_transpose(lambda x: damped(x, x, 0.5), POINT)(POINT)
+
+
 def test_integers_have_no_tangents() -> None:
     def f(x: Any) -> Any:
         return counted(x, np.int32(2))
@@ -268,9 +280,28 @@ def test_rules_that_do_not_fit(given: Any, problem: str) -> None:
         total(declared(derivative=given))(POINT)
 
 
+def test_a_rule_that_captures_what_is_differentiated() -> None:
+    def f(x: Any) -> Any:
+        weight = x[0] * 2
+        kernel = declared(derivative=lambda p, t: weight * t[0])
+        return kernel(x).sum()
+
+    with pytest.raises(errors.CustomRuleError, match="uses a value of the function that is diff"):
+        tracegraph.grad(f)(POINT)
+
+
+def test_a_rule_of_one_output_in_a_tuple() -> None:
+    kernel = declared(
+        lambda x: (x * x,), out=lambda x: (x,), derivative=lambda p, t: (2 * p[0] * t[0],)
+    )
+    np.testing.assert_allclose(total(lambda x: kernel(x)[0])(POINT), 2 * POINT)
+
+
 def test_a_rule_of_several_outputs_returns_a_tuple() -> None:
     kernel = declared(lambda x: (x, x), out=lambda x: (x, x), derivative=lambda p, t: t[0])
-    with pytest.raises(errors.CustomRuleError, match="must return a tuple of 2 tangents, one for"):
+    with pytest.raises(
+        errors.CustomRuleError, match="must return a tuple with a tangent for each output, 2 in all"
+    ):
         total(lambda x: kernel(x)[0])(POINT)
 
 
@@ -299,6 +330,29 @@ def test_a_reference_that_returns_another_type() -> None:
 )
 def test_what_is_no_derivative(make: Any) -> None:
     with pytest.raises(errors.CustomKernelError, match=r"derivative must be .*, not "):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("make", "parameters"),
+    [
+        (lambda: declared(derivative=lambda t: t), "primals, tangents"),
+        (
+            lambda: tracegraph.reduction(
+                np.maximum, cuda="{0}", identity=0, derivative=lambda p, t: t[0]
+            ),
+            "primals, tangents, axis",
+        ),
+        (
+            lambda: tracegraph.capture(
+                lambda s, x, y: None, out=lambda x: x, derivative=lambda p: p
+            ),
+            "primals, tangents",
+        ),
+    ],
+)
+def test_a_rule_that_takes_other_arguments(make: Any, parameters: str) -> None:
+    with pytest.raises(errors.ParametersError, match=rf"is called with \({parameters}\)"):
         make()
 
 
