@@ -172,6 +172,18 @@ def test_none_is_a_tangent_of_zero() -> None:
     np.testing.assert_allclose(tracegraph.grad(f)(POINT), tracegraph.grad(g)(POINT), rtol=1e-14)
 
 
+def test_rules_in_checkpoints_and_transposes() -> None:
+    f = scalar(in_scan(tracegraph.checkpoint(lambda x: damped(x, x, 0.5))))
+    g = scalar(in_scan(lambda x: np.exp(-0.5 * x) * np.sin(x)))
+    np.testing.assert_allclose(tracegraph.grad(f)(POINT), tracegraph.grad(g)(POINT), rtol=1e-13)
+    flipped = declared(lambda x: 3 * x[::-1], derivative="reference")
+    np.testing.assert_allclose(
+        tracegraph.linear_transpose(flipped, POINT)(POINT), [3 * POINT[::-1]]
+    )
+    with pytest.raises(errors.NonlinearError, match="custom_kernel is not linear"):
+        tracegraph.linear_transpose(lambda x: damped(x, x, 0.5), POINT)(POINT)
+
+
 def test_integers_have_no_tangents() -> None:
     def f(x: Any) -> Any:
         return counted(x, np.int32(2))
@@ -195,14 +207,56 @@ def test_forward_mode_takes_a_rule_that_applies_the_kernel_to_tangents() -> None
         tracegraph.grad(lambda x: doubled(x).sum())(POINT)
 
 
-def test_arrays_around_a_reference() -> None:
-    weights = np.arange(1.0, SIZE + 1)
+@pytest.mark.parametrize(
+    "weights",
+    [
+        np.arange(1.0, SIZE + 1),
+        np.full(SIZE, 0.5),
+        np.array([0.0, -0.0, 2, 3, 4, 5]),
+        np.arange(SIZE, dtype=np.int16),
+        np.array([True, False] * (SIZE // 2)),
+        np.float32(np.arange(1.0, SIZE + 1)),
+        tracegraph.asarray(np.arange(1.0, SIZE + 1)),
+    ],
+)
+@pytest.mark.parametrize("derivative", [tracegraph.grad, tracegraph.jacfwd, tracegraph.hessian])
+def test_arrays_around_a_reference(weights: Any, derivative: Any) -> None:
     weighted = declared(lambda x: weights * x * x, derivative="reference")
-    gradient = tracegraph.jit(tracegraph.grad(lambda x: weighted(x).sum()), device="host")(POINT)
-    np.testing.assert_allclose(gradient, 2 * weights * POINT, rtol=1e-15)
-    for derivative in (tracegraph.grad, tracegraph.jacfwd):
-        with pytest.raises(errors.CustomRuleError, match=r"uses an array f64\[6\] that is none of"):
-            derivative(scalar(in_scan(weighted)))(POINT)
+    rule = declared(lambda x: weights * x * x, derivative=lambda p, t: 2 * weights * p[0] * t[0])
+    plain = np.asarray(weights)
+    for place in (lambda f: f, in_scan):
+        f, g = scalar(place(weighted)), scalar(place(rule))
+        expected = derivative(scalar(place(lambda x: plain * x * x)))(POINT)
+        for found in (derivative(f)(POINT), tracegraph.jit(derivative(g), device="host")(POINT)):
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("derivative", [tracegraph.grad, tracegraph.jacfwd])
+def test_large_arrays_around_a_rule_in_a_loop(derivative: Any) -> None:
+    def gradient(slopes: Any) -> Any:
+        kernel = declared(lambda x: x, derivative=lambda p, t: slopes * t[0])
+        total_of = lambda x: tracegraph.fori_loop(0, 2, lambda i, x: kernel(x), x).sum()  # noqa: E731
+        return derivative(total_of)(np.ones(100))
+
+    np.testing.assert_array_equal(gradient(np.full(100, 3.0)), np.full(100, 9.0))
+    with pytest.raises(errors.CustomRuleError, match=r"uses f64\[100\], which is none of its"):
+        gradient(np.arange(100.0))
+
+
+def test_an_empty_array_around_a_rule_in_a_loop() -> None:
+    kernel = declared(lambda x: x, derivative=lambda p, t: np.concatenate([np.zeros(0), t[0]]))
+    expected = tracegraph.grad(scalar(in_scan(lambda x: x)))(POINT)
+    np.testing.assert_allclose(tracegraph.grad(scalar(in_scan(kernel)))(POINT), expected)
+
+
+def test_a_traced_value_around_a_rule_in_a_loop() -> None:
+    def f(w: Any) -> Any:
+        kernel = declared(lambda x: x, derivative=lambda p, t: w * t[0])
+        g = lambda x: tracegraph.fori_loop(0, 2, lambda i, x: kernel(x), x).sum()  # noqa: E731
+        return tracegraph.grad(g)(POINT)
+
+    with pytest.raises(errors.CustomRuleError, match=r"uses ~f64\[\], which is none of its"):
+        tracegraph.jit(f, device="host")(2.0)
 
 
 def test_a_captured_call_has_the_derivative_of_its_host_function() -> None:
@@ -268,9 +322,28 @@ def test_rules_that_do_not_fit(given: Any, problem: str) -> None:
         total(declared(derivative=given))(POINT)
 
 
+def test_a_rule_that_captures_what_is_differentiated() -> None:
+    def f(x: Any) -> Any:
+        weight = x[0] * 2
+        kernel = declared(derivative=lambda p, t: weight * t[0])
+        return kernel(x).sum()
+
+    with pytest.raises(errors.CustomRuleError, match="uses a value of the function that is diff"):
+        tracegraph.grad(f)(POINT)
+
+
+def test_a_rule_of_one_output_in_a_tuple() -> None:
+    kernel = declared(
+        lambda x: (x * x,), out=lambda x: (x,), derivative=lambda p, t: (2 * p[0] * t[0],)
+    )
+    np.testing.assert_allclose(total(lambda x: kernel(x)[0])(POINT), 2 * POINT)
+
+
 def test_a_rule_of_several_outputs_returns_a_tuple() -> None:
     kernel = declared(lambda x: (x, x), out=lambda x: (x, x), derivative=lambda p, t: t[0])
-    with pytest.raises(errors.CustomRuleError, match="must return a tuple of 2 tangents, one for"):
+    with pytest.raises(
+        errors.CustomRuleError, match="must return a tuple with a tangent for each output, 2 in all"
+    ):
         total(lambda x: kernel(x)[0])(POINT)
 
 
@@ -299,6 +372,29 @@ def test_a_reference_that_returns_another_type() -> None:
 )
 def test_what_is_no_derivative(make: Any) -> None:
     with pytest.raises(errors.CustomKernelError, match=r"derivative must be .*, not "):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("make", "parameters"),
+    [
+        (lambda: declared(derivative=lambda t: t), "primals, tangents"),
+        (
+            lambda: tracegraph.reduction(
+                np.maximum, cuda="{0}", identity=0, derivative=lambda p, t: t[0]
+            ),
+            "primals, tangents, axis",
+        ),
+        (
+            lambda: tracegraph.capture(
+                lambda s, x, y: None, out=lambda x: x, derivative=lambda p: p
+            ),
+            "primals, tangents",
+        ),
+    ],
+)
+def test_a_rule_that_takes_other_arguments(make: Any, parameters: str) -> None:
+    with pytest.raises(errors.ParametersError, match=rf"is called with \({parameters}\)"):
         make()
 
 

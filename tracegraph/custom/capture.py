@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 from tracegraph import errors
 from tracegraph.arrays.eager import apply
+from tracegraph.custom.derivatives import Derivative, checked_derivative
 from tracegraph.errors.tracebacks import entry_point, hide_frames
 from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.numpy.dispatch import as_array
@@ -18,7 +20,6 @@ from tracegraph.ops.custom_kernels import (
 )
 
 Batching = Callable[..., Any] | Literal["sequential"]
-Derivative = Callable[..., Any] | Literal["reference"]
 
 
 class CapturedCall:
@@ -123,6 +124,7 @@ def capture(
 
     Raises:
         CustomKernelError: `call` or `host` is no function, or an option is none of its values.
+        ParametersError: `derivative` is a function of other parameters.
 
     >>> import numpy as np
     >>> import tracegraph
@@ -141,12 +143,9 @@ def capture(
         raise errors.CustomKernelError(
             "capture", f'batching must be a function or "sequential", not {got}'
         )
-    if derivative is not None and derivative != "reference" and not callable(derivative):
-        got = errors.value_text(derivative)
-        raise errors.CustomKernelError(
-            "capture",
-            f'derivative must be a function (primals, tangents) or "reference", not {got}',
-        )
+    checked_derivative(
+        derivative, ("primals", "tangents"), "capture", partial(errors.CustomKernelError, "capture")
+    )
     if derivative == "reference" and host is None:
         raise errors.CustomKernelError(
             "capture", 'derivative="reference" differentiates a NumPy function: give it as host='

@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike
 
 from tracegraph import errors
 from tracegraph.arrays.eager import apply
+from tracegraph.custom.derivatives import Derivative, checked_derivative
 from tracegraph.dtypes import SHORT_NAMES, canonical_dtype
 from tracegraph.errors.tracebacks import entry_point, hide_frames
 from tracegraph.ir.types import ArrayType, type_of
@@ -30,7 +31,6 @@ from tracegraph.tracing.tracer import Tracer
 
 Types = Callable[..., Any]
 Batching = Callable[..., Any] | Literal["sequential"]
-Derivative = Callable[..., Any] | Literal["reference"]
 
 _PLAIN = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -167,6 +167,7 @@ def kernel(
 
     Raises:
         CustomKernelError: the declaration cannot work.
+        ParametersError: `derivative` is a function of other parameters.
 
     >>> import numpy as np
     >>> import tracegraph
@@ -210,7 +211,9 @@ def kernel(
                 cooperative=bool(cooperative),
                 aliases=declared.aliases(aliases or {}, operands),
                 batching=declared.batching(batching),
-                derivative=declared.derivative(derivative),
+                derivative=checked_derivative(
+                    derivative, ("primals", "tangents"), f"kernel {declared.where}", declared.error
+                ),
             )
         )
 
@@ -288,12 +291,4 @@ class _Declaration:
         if given is not None and given != "sequential" and not callable(given):
             got = errors.value_text(given)
             raise self.error(f'batching must be a function or "sequential", not {got}')
-        return given
-
-    def derivative(self, given: Any) -> Any:
-        if given is not None and given != "reference" and not callable(given):
-            got = errors.value_text(given)
-            raise self.error(
-                f'derivative must be a function (primals, tangents) or "reference", not {got}'
-            )
         return given

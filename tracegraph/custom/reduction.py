@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from typing import Any, Literal
+from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from tracegraph import errors
 from tracegraph.arrays.eager import apply
+from tracegraph.custom.derivatives import Derivative, checked_derivative
 from tracegraph.custom.folds import Fold, in_halves, one_by_one
 from tracegraph.custom.texts import Expressions, function_error
 from tracegraph.dtypes import type_text
@@ -22,7 +23,6 @@ from tracegraph.numpy.dispatch import as_array
 
 NDArray = np.ndarray[Any, Any]
 Axes = int | Sequence[int] | None
-Derivative = Callable[..., Any] | Literal["reference"]
 
 
 class ReductionFunction:
@@ -117,6 +117,7 @@ def reduction(
 
     Raises:
         CustomKernelError: the declaration cannot work.
+        ParametersError: `derivative` is a function of other parameters.
 
     >>> import numpy as np
     >>> import tracegraph
@@ -133,17 +134,13 @@ def reduction(
         raise function_error("reduction", f"takes a function of two NumPy arrays, not {got}")
     where = errors.function_text(combine)
     expressions = Expressions.of(cuda, header, 2, where)
-    return ReductionFunction(combine, expressions, identity, _declared(derivative, where))
-
-
-def _declared(derivative: Any, where: str) -> Any:
-    if derivative is not None and derivative != "reference" and not callable(derivative):
-        got = errors.value_text(derivative)
-        raise function_error(
-            where,
-            f'derivative must be a function (primals, tangents, axis) or "reference", not {got}',
-        )
-    return derivative
+    rule = checked_derivative(
+        derivative,
+        ("primals", "tangents", "axis"),
+        f"reduction {where}",
+        partial(function_error, where),
+    )
+    return ReductionFunction(combine, expressions, identity, rule)
 
 
 def _combiner(

@@ -131,7 +131,7 @@ class KernelLaunch:
             return [returned]
         if not self.single and listed and len(returned) == count:
             return tuple(returned)
-        needed = f"a tuple of {count} tangents, one for each output"
+        needed = f"a tuple with a tangent for each output, {count} in all"
         got = f"one of {len(returned)}" if listed else errors.value_text(returned)
         raise errors.CustomRuleError(
             label,

@@ -17,6 +17,7 @@ around it. May import `control/` and what that imports, and `passes/`, but neith
     linearize         a region -> its results, and the linear equations of their tangents
     transpose         linear equations -> those of cotangents, backwards
     branches, loops   both for ops with regions
+    body_trace        their traces, which capture nothing
     bodies            their regions: with tangents, or taken apart into function and linear part
     residuals         what a body keeps for its derivative, and what is computed again
     reverse_loops     loops of linear parts backwards

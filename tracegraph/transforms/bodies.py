@@ -5,30 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tracegraph import errors
-from tracegraph.ir.program import Atom, Literal, Region, Value
+from tracegraph.ir.program import Region, Value
 from tracegraph.ir.record import record
 from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.trace import Active, Trace
 from tracegraph.tracing.tracer import Tracer
+from tracegraph.transforms.body_trace import BodyTrace
 from tracegraph.transforms.emit import Emit
 from tracegraph.transforms.linearize import Linearizer
 from tracegraph.transforms.residuals import Cut, cut, repeated, used_params
 from tracegraph.transforms.tidy import tidied
-
-
-class BodyTrace(Trace):
-    """The trace of a body of a derivative, which is closed: all that it needs are parameters."""
-
-    def _capture(self, outer: Atom) -> Atom:
-        if isinstance(outer, Literal):
-            return outer
-        raise errors.CustomRuleError(
-            "derivative",
-            f"a rule in a loop or branch uses an array {outer.type} that is none of its arguments; "
-            "there, rules use their arguments and numbers alone: pass the array as an argument of "
-            "the kernel or function",
-        )
 
 
 def region_of(
@@ -41,7 +27,7 @@ def region_of(
     It captures nothing: what it needs is among its parameters.
 
     Raises:
-        CustomRuleError: a rule of the user's uses an array around it.
+        CustomRuleError: a rule of the user's uses a value around it.
     """
     trace = BodyTrace(parent)
     with Active(trace):

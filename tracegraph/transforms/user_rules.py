@@ -98,7 +98,7 @@ def _traced(
     """The region of what the user wrote, and the values around it that it uses.
 
     Raises:
-        CustomRuleError: it has effects.
+        CustomRuleError: it has effects, or uses values that are differentiated.
     """
     try:
         traced = trace_tree(
@@ -106,6 +106,12 @@ def _traced(
         )
     except errors.CustomRuleError:  # it names the rule
         raise
+    except errors.EscapedTracerError:
+        raise errors.CustomRuleError(
+            rule.label,
+            f"{errors.function_text(rule.written)} uses a value of the function that is "
+            "differentiated, which is none of its arguments: pass it as an argument",
+        ) from None
     except Exception as error:
         what = "its reference" if isinstance(rule, Reference) else "its derivative="
         error.add_note(f"while the derivative of {rule.label} was taken, by tracing {what}")
