@@ -158,9 +158,6 @@ class FreeNode(Node):
         return f"frees {self.nbytes:,} B of scratch"
 
 
-LaunchNode = LoadNode | TableNode | AllocationNode | FreeNode
-
-
 def _counted(count: int, noun: str) -> str:
     """A number and a noun: ``"2 addresses"``."""
     plural = noun + ("es" if noun.endswith("s") else "s")
