@@ -54,6 +54,7 @@ def test_a_host_function_of_other_types() -> None:
         ({"call": 3}, "call must be a function, not 3"),
         ({"host": 3}, "host must be a function, not 3"),
         ({"batching": "all"}, "batching must be a function or"),
+        ({"batching": np.zeros(2)}, "batching must be a function or"),
     ],
 )
 def test_declarations_that_cannot_work(given: dict[str, Any], problem: str) -> None:

@@ -365,8 +365,12 @@ def test_a_reference_that_returns_another_type() -> None:
     [
         lambda: declared(derivative="jvp"),
         lambda: declared(derivative=(1, 1)),
+        lambda: declared(derivative=np.zeros(2)),
+        lambda: declared(derivative=np.array("reference")),
         lambda: tracegraph.reduction(np.maximum, cuda="{0}", identity=0, derivative=1),
         lambda: tracegraph.elementwise(lambda x: x, cuda="{0}", derivative="jvp"),
+        lambda: tracegraph.elementwise(lambda x: x, cuda="{0}", derivative=np.zeros(2)),
+        lambda: tracegraph.elementwise(lambda x: x, cuda="{0}", derivative=True),
         lambda: tracegraph.capture(lambda s, x, y: None, out=lambda x: x, derivative="jvp"),
     ],
 )

@@ -124,6 +124,7 @@ def test_a_reference_with_another_number_of_results() -> None:
         ({"aliases": {0: 1}}, "must map numbers of outputs to arrays"),
         ({"aliases": {0: "x", 1: "x"}}, "writes two outputs over x"),
         ({"batching": "parallel"}, "batching must be a function or"),
+        ({"batching": np.zeros(2)}, "batching must be a function or"),
         ({"reference": lambda *x: x}, r"takes \*x; a kernel has positional"),
         ({"reference": 3}, "decorates a function of NumPy arrays, not 3"),
     ],

@@ -3,7 +3,7 @@
     kernel         a kernel of its own in the graph
     elementwise    functions of elements, which are fused
     reduction      reductions and scans, into which what they fold is fused
-    derivatives    their option `derivative`
+    options        their options `batching` and `derivative`
     folds          the NumPy side of reductions
     texts          their expressions, in namespaces
     capture        the work of other libraries

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from tracegraph import errors
 from tracegraph.arrays.eager import apply
-from tracegraph.custom.derivatives import Derivative, checked_derivative
+from tracegraph.custom.options import (
+    Batching,
+    Derivative,
+    checked_batching,
+    checked_derivative,
+    is_reference,
+)
 from tracegraph.errors.tracebacks import entry_point, hide_frames
 from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.numpy.dispatch import as_array
@@ -18,8 +24,6 @@ from tracegraph.ops.custom_kernels import (
     KernelCall,
     custom_kernel,
 )
-
-Batching = Callable[..., Any] | Literal["sequential"]
 
 
 class CapturedCall:
@@ -138,16 +142,10 @@ def capture(
         if not callable(given) and (name == "call" or given is not None):
             got = errors.value_text(given)
             raise errors.CustomKernelError("capture", f"{name} must be a function, not {got}")
-    if batching is not None and batching != "sequential" and not callable(batching):
-        got = errors.value_text(batching)
-        raise errors.CustomKernelError(
-            "capture", f'batching must be a function or "sequential", not {got}'
-        )
-    checked_derivative(
-        derivative, ("primals", "tangents"), "capture", partial(errors.CustomKernelError, "capture")
-    )
-    if derivative == "reference" and host is None:
+    error = partial(errors.CustomKernelError, "capture")
+    rule = checked_derivative(derivative, ("primals", "tangents"), "capture", error)
+    if is_reference(rule) and host is None:
         raise errors.CustomKernelError(
             "capture", 'derivative="reference" differentiates a NumPy function: give it as host='
         )
-    return CapturedCall(call, out, host, batching, derivative)
+    return CapturedCall(call, out, host, checked_batching(batching, error), rule)

@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike
 from tracegraph import errors
 from tracegraph.arrays.creation import asarray
 from tracegraph.arrays.eager import apply
+from tracegraph.custom.options import is_reference
 from tracegraph.custom.texts import Expressions, function_error
 from tracegraph.dtypes import canonical_dtype, type_text
 from tracegraph.errors.tracebacks import entry_point, hide_frames
@@ -200,7 +201,7 @@ def _read_only(array: NDArray) -> NDArray:
 
 
 def _derivative(given: Any, reference: Callable[..., Any], count: int, where: str) -> Derivative:
-    if given is None or given == "reference":
+    if given is None or is_reference(given):
 
         def choose() -> Reference:
             if given is None:
@@ -213,7 +214,7 @@ def _derivative(given: Any, reference: Callable[..., Any], count: int, where: st
 
         return UserRule(choose)
     each = given if isinstance(given, tuple) else (given,)
-    wrong = [d for d in each if not callable(d) and d not in (-1, 0, 1)]
+    wrong = [d for d in each if not callable(d) and not _is_constant(d)]
     if len(each) != count or wrong:
         raise function_error(
             where,
@@ -221,6 +222,12 @@ def _derivative(given: Any, reference: Callable[..., Any], count: int, where: st
             f"operands, not {errors.value_text(wrong[0]) if wrong else f'{len(each)} of them'}",
         )
     return Partials(*map(_coefficient, each))
+
+
+def _is_constant(given: Any) -> bool:
+    """Whether a partial derivative is a number that `Partials` takes. True would be a mistake."""
+    is_number = isinstance(given, (int, float, np.number)) and not isinstance(given, bool)
+    return bool(is_number and given in (-1, 0, 1))
 
 
 def _coefficient(given: Any) -> Coefficient:

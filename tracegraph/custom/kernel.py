@@ -6,14 +6,19 @@ import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import update_wrapper
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from tracegraph import errors
 from tracegraph.arrays.eager import apply
-from tracegraph.custom.derivatives import Derivative, checked_derivative
+from tracegraph.custom.options import (
+    Batching,
+    Derivative,
+    checked_batching,
+    checked_derivative,
+)
 from tracegraph.dtypes import SHORT_NAMES, canonical_dtype
 from tracegraph.errors.tracebacks import entry_point, hide_frames
 from tracegraph.ir.types import ArrayType, type_of
@@ -30,7 +35,6 @@ from tracegraph.ops.custom_kernels import (
 from tracegraph.tracing.tracer import Tracer
 
 Types = Callable[..., Any]
-Batching = Callable[..., Any] | Literal["sequential"]
 
 _PLAIN = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -210,7 +214,7 @@ def kernel(
                 cluster=cluster,
                 cooperative=bool(cooperative),
                 aliases=declared.aliases(aliases or {}, operands),
-                batching=declared.batching(batching),
+                batching=checked_batching(batching, declared.error),
                 derivative=checked_derivative(
                     derivative, ("primals", "tangents"), f"kernel {declared.where}", declared.error
                 ),
@@ -286,9 +290,3 @@ class _Declaration:
                 raise self.error(f"aliases writes two outputs over {name}")
             found[output] = operand
         return found
-
-    def batching(self, given: Any) -> Any:
-        if given is not None and given != "sequential" and not callable(given):
-            got = errors.value_text(given)
-            raise self.error(f'batching must be a function or "sequential", not {got}')
-        return given

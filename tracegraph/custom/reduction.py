@@ -11,8 +11,8 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from tracegraph import errors
 from tracegraph.arrays.eager import apply
-from tracegraph.custom.derivatives import Derivative, checked_derivative
 from tracegraph.custom.folds import Fold, in_halves, one_by_one
+from tracegraph.custom.options import Derivative, checked_derivative
 from tracegraph.custom.texts import Expressions, function_error
 from tracegraph.dtypes import type_text
 from tracegraph.errors.tracebacks import entry_point, hide_frames
