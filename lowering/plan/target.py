@@ -160,8 +160,9 @@ class LapackPolicy:
         most_matrices: of a batch, which the library factors one after the other.
         at_once: by op, the rows of square matrices, at least and at most, of which the library
             factors a larger batch at once.
-        many: by op, how many small matrices have a kernel of their own in a body: beside one, a
-            loop cannot be one kernel. At the top any number has.
+        many: by op, how many small matrices have a kernel of their own in a body, which keeps a
+            loop from being one kernel. At the top any number has, and so have those in a body that
+            the library would factor otherwise.
     """
 
     least: Mapping[str, int]
@@ -171,8 +172,11 @@ class LapackPolicy:
 
     def has_kernel(self, op: str, matrix: ArrayType, in_body: bool) -> bool:
         """Whether matrices of this type, if they are small, have a kernel of their own."""
-        least = self.many.get(op, inf)
-        return least < inf and (not in_body or prod(matrix.shape[:-2]) >= least)
+        if op not in self.many:
+            return False
+        if not in_body or self.prefers(op, matrix):
+            return True
+        return prod(matrix.shape[:-2]) >= self.many[op]
 
     def are_few(self, matrix: ArrayType) -> bool:
         """Whether a batch is small enough to be factored one matrix after the other."""

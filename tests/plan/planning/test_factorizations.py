@@ -1,0 +1,87 @@
+"""The form of a factorization: of our own, by a library, or a kernel for small matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracegraph
+from lowering.backends.cuda import TARGET
+from lowering.planning.factorizations import FactorizationForm, form_of
+from tracegraph.ir.types import ArrayType
+
+
+def form(
+    name: str,
+    *shapes: Sequence[int],
+    in_body: bool = False,
+    forced: FactorizationForm | None = None,
+) -> str:
+    types = [ArrayType("float32", tuple(shape)) for shape in shapes]
+    return form_of(name, types, TARGET.lapack, in_body=in_body, forced=forced)
+
+
+@pytest.mark.parametrize("name", ["cholesky", "eigh", "lu", "triangular_solve"])
+@pytest.mark.parametrize("batch", [(), (1,), (10, 1000)])
+@pytest.mark.parametrize("n", [2, 32])
+def test_small_matrices_at_the_top_have_a_kernel(name: str, batch: Any, n: int) -> None:
+    assert form(name, (*batch, n, n)) == "small"
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [
+        ("cholesky", [(1000, 1, 1)]),
+        ("cholesky", [(1000, 33, 33)]),
+        ("eigh", [(1000, 33, 33)]),
+        ("lu", [(1000, 8, 7)]),
+        ("qr", [(1000, 8, 8)]),
+        ("svd", [(1000, 8, 8)]),
+        ("triangular_solve", [(1000, 8, 8), (1000, 8, 65)]),
+    ],
+)
+@pytest.mark.parametrize("forced", [None, "small"])
+def test_others_have_none(name: str, shapes: Any, forced: FactorizationForm | None) -> None:
+    assert form(name, *shapes, forced=forced) != "small"
+
+
+@pytest.mark.parametrize(
+    ("name", "batch", "n", "expected"),
+    [
+        ("cholesky", (), 16, "own"),
+        ("cholesky", (63,), 4, "own"),
+        ("cholesky", (64,), 4, "small"),
+        ("lu", (8,), 8, "own"),
+        ("lu", (9,), 8, "small"),  # the library would factor them at once
+        ("lu", (9,), 33, "at once"),
+        ("cholesky", (), 32, "small"),  # the library would factor it
+        ("cholesky", (), 33, "library"),
+        ("eigh", (), 2, "small"),
+    ],
+)
+def test_few_in_a_body_are_a_part_of_it(name: str, batch: Any, n: int, expected: str) -> None:
+    assert form(name, (*batch, n, n), in_body=True) == expected
+
+
+@pytest.mark.parametrize("forced", ["own", "library", "small"])
+def test_a_form_that_is_asked_for_is_used(forced: FactorizationForm) -> None:
+    found = form("cholesky", (4, 4), in_body=True, forced=forced)
+    assert found == forced
+
+
+def test_no_elements_need_no_kernel() -> None:
+    assert form("cholesky", (0, 8, 8)) == "own"
+
+
+@pytest.mark.parametrize(("count", "kernels"), [(8, 0), (9, 3)])
+def test_a_loop_over_systems(count: int, kernels: int) -> None:
+    def solved(a: Any, b: Any, steps: Any) -> Any:
+        return tracegraph.fori_loop(0, steps, lambda _, x: np.linalg.solve(a + x[..., :1], x), b)
+
+    arrays = np.ones((count, 8, 8)), np.ones((count, 8, 3))
+    lowered = tracegraph.jit(solved, device="cuda").lower(*arrays, 3)
+    assert lowered.plan.node_counts["CustomKernelNode"] == kernels
+    assert lowered.plan.node_counts["LibraryNode"] == 0
