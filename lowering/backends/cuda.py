@@ -6,7 +6,14 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from lowering.plan.plan import Plan
-from lowering.plan.target import ContractionPolicy, Costs, LapackPolicy, PersistentCosts, Target
+from lowering.plan.target import (
+    ContractionPolicy,
+    Costs,
+    LapackPolicy,
+    OperandPolicy,
+    PersistentCosts,
+    Target,
+)
 from tracegraph.ir.types import ArrayType
 from tracegraph.staging.device_features import DeviceFeatures
 
@@ -61,6 +68,18 @@ TARGET = Target(
         most_matrices=8,
         at_once={"cholesky": (8, 128), "lu": (8, 128), "triangular_solve": (8, 128)},
     ),
+    operands=OperandPolicy(
+        reuse={
+            "float16": 300,
+            "bfloat16": 300,
+            "float32": 480,
+            "float64": 280,
+            "complex64": 120,
+            "complex128": 140,
+        },
+        split=(1 << 19, 1024),
+        most_matrices=4096,
+    ),
     overwrites_spectra=True,
     sorted_updates=2048,
 )
@@ -85,6 +104,10 @@ TARGET = Target(
   the other. LU: 16 rows 41, 47; 48 rows 113, 99; 1024 rows 13,100, 2180. In loops, operands are
   copied for a library, so that the smallest matrices stay kernels of our own. Other thresholds are
   estimated; `tests.bench.factorizations` times both forms.
+- Up to which reuse products find their matrices by pointer is estimated. A copy of a megabyte takes
+  0.5, to which the kernels by pointer may lose 5 %, those of 16-bit floats, which have no tensor
+  maps then, 50 %. Sums are not split then: one block takes some 50 for 1024 products of a tile.
+  `tests.bench.operands` times both forms.
 - From how many updates sorting pays is estimated: an update in order takes 0.06, a sort of 8192
   keys some 20. `tests.bench.updates` times both forms.
 - A million random accesses of 4 to 32 bytes: 9.5 in arrays of 1 to 16 MB, 27 of 64 to 256 MB.

@@ -28,7 +28,6 @@ class CustomKernelNode(Node):
     """
 
     kind: ClassVar[str] = "custom kernel"
-    moves: ClassVar[bool] = True
 
     call: KernelCall
     launch: KernelLaunch
@@ -53,6 +52,10 @@ class CustomKernelNode(Node):
     @property
     def writes(self) -> frozenset[Buffer]:
         return frozenset(self.outputs)
+
+    @property
+    def fixed_buffers(self) -> frozenset[Buffer]:
+        return frozenset()
 
     @property
     def weight(self) -> Weight:

@@ -15,6 +15,12 @@ from lowering.cuda.graph.library_calls import prepare
 from lowering.cuda.graph.modules import load_modules
 from lowering.cuda.graph.placement import Constants, upload
 from lowering.cuda.graph.plan_code import PlanCode
+from lowering.cuda.graph.pointer_arrays import (
+    ARRAYS_KERNEL,
+    arrays_source,
+    moving_calls,
+    part_arrays,
+)
 from lowering.cuda.graph.pointer_table import TABLE_KERNEL, table_source
 from lowering.cuda.graph.small_inputs import LOAD_KERNEL, ValueSlot, load_source, value_slots
 from lowering.cuda.memory.pool import interned, size_class
@@ -106,6 +112,8 @@ def functions_of(plan: Plan, unit: Unit) -> dict[str, str]:
         functions[LOAD_KERNEL] = load_source(list(values.values()))
     if plan.indirect:
         functions[TABLE_KERNEL] = table_source(plan.indirect)
+    if moving := moving_calls(plan):
+        functions[ARRAYS_KERNEL] = arrays_source(part_arrays(moving))
     for node in launched(plan.graph):
         functions |= EMITTERS[type(node)].functions
     return functions

@@ -53,10 +53,12 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A root node that writes what other nodes read: values of small inputs, or addresses."""
+    """A root node that writes what others read: values of small inputs, entries of the pointer
+    table, or the pointer arrays of nodes.
+    """
 
     kernel: KernelNodeHandle
-    writes: frozenset[Buffer | TableEntry]
+    writes: frozenset[Buffer | TableEntry | Node]
 
 
 @dataclass(slots=True)
@@ -140,8 +142,10 @@ class Emission:
                 self.users[cell.bound].append((handle, position))
         return handle
 
-    def used(self, node: Node) -> frozenset[Buffer | TableEntry]:
-        """The buffers that a node and its bodies access, and entries of the table."""
+    def used(self, node: Node) -> frozenset[Buffer | TableEntry | Node]:
+        """What a node and its bodies use of what roots write: buffers, entries of the table, and
+        the pointer arrays of the nodes that are among them.
+        """
         if node.is_kernel:
             parameters = self.code.unit.kernels[node].parameters
             return frozenset(p for p in parameters if isinstance(p, Buffer | TableEntry))
@@ -150,4 +154,4 @@ class Emission:
             parameters = tuple([p for code in own for p in code.parameters])
             return frozenset(p for p in parameters if isinstance(p, Buffer | TableEntry))
         inside = [self.used(inner) for body in node.bodies for inner in body.nodes]
-        return node.accessed_buffers.union(*inside)
+        return node.accessed_buffers.union((node,), *inside)

@@ -27,12 +27,13 @@ from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.embedding import add_embedded
 from lowering.cuda.graph.emission import Before, Cell, Emission, Timers, Users
 from lowering.cuda.graph.foreign_calls import naming
-from lowering.cuda.graph.library_calls import batch_table, outside, workspace_bytes
+from lowering.cuda.graph.library_calls import outside, workspace_bytes
 from lowering.cuda.graph.node_owners import NodeOwners, freeing
 from lowering.cuda.graph.placement import Placement
 from lowering.cuda.graph.plan_code import PlanCode
+from lowering.cuda.graph.pointer_arrays import pointers
 from lowering.cuda.graph.pointer_table import entries
-from lowering.cuda.graph.roots import add_load, add_table
+from lowering.cuda.graph.roots import add_load, add_pointer_arrays, add_table
 from lowering.cuda.graph.small_inputs import ValueSlot
 from lowering.cuda.interface import KernelNodeHandle, Launch, has_clusters
 from lowering.plan.buffer import Buffer
@@ -98,6 +99,7 @@ def emit(
     definition.slots.retain(*loaded)
     load = add_load(emission, graph) if values else None
     add_table(emission, graph, plan)
+    add_pointer_arrays(emission, graph)
     leaves = _emit_graph(emission, graph, plan.graph, top=True)
     scratch = placement.scratch
     if scratch is not None:
@@ -197,14 +199,17 @@ def _add_library(
     driver, workspace = emission.driver, emission.placement.library_workspace
     nbytes, library = prepared.workspace_bytes, prepared.handle
     used = [workspace] if nbytes else []
-    table = [emission.placement.workspaces[node]] if call.batches else []
+    known_arrays = emission.placement.pointer_arrays
+    arrays = [known_arrays[node]] if node in known_arrays else []
+    moves = node in emission.placement.moving
+    stored = [a for a in call.operands if not moves or a.buffer in call.fixed_buffers]
 
-    def issued(known: Mapping[Buffer, int]) -> Callable[[Any], None]:
-        """What issues the call, whose table is written."""
-        for pointer in table:
-            if driver.copy_to_device(pointer, batch_table(call, known.__getitem__)):
+    def issued(known: Mapping[Buffer, int], *, written: bool) -> Callable[[Any], None]:
+        """What issues the call, whose pointer arrays are written or left to each launch."""
+        for pointer in arrays if written else ():
+            if driver.copy_to_device(pointer, pointers(call, known.__getitem__)):
                 driver.synchronize()
-        return prepared.issue(call, known.__getitem__, *table)
+        return prepared.issue(call, known.__getitem__, *arrays)
 
     emission.definition.slots.retain(library, *call.owners.values())
     with driver.capture_lock.hold(), naming(node):
@@ -215,12 +220,12 @@ def _add_library(
             if isinstance(call, CapturedCall) and end > spare:
                 driver.clear(spare, end - spare)
             library.use_workspace(warm_up.pointer, nbytes)
-            run = issued(moved)
+            run = issued(moved, written=True)
             driver.synchronize()
             run(library)
             driver.synchronize_capture_stream()
         library.use_workspace(workspace, nbytes)
-        issue = issued(addresses)
+        issue = issued(addresses, written=not moves)
         return capture(
             emission.definition,
             graph,
@@ -228,7 +233,7 @@ def _add_library(
             lambda: issue(library),
             node,
             emission.owners.library(node),
-            [array.address(addresses.__getitem__) for array in call.operands] + used + table,
+            [array.address(addresses.__getitem__) for array in stored] + used + arrays,
             f"the {call.noun.partition(' ')[2]}",
         )
 

@@ -59,6 +59,11 @@ class NodeOwners:
         lines = lines_of([source for node in inside for source in node.sources])
         return NodeSlots("kernel", name, lines, (self._module(name),))
 
+    def pointer_arrays(self, name: str, nodes: Sequence[Node]) -> NodeSlots:
+        """The slots of a kernel that writes addresses, which these library calls read."""
+        lines = lines_of([source for node in nodes for source in node.sources])
+        return NodeSlots("kernel", name, lines, (self._module(name),))
+
     def library(self, node: LibraryNode) -> NodeSlots:
         """The slots of a captured call."""
         slots = [Slot("library handle", 0), *(Slot(name, 0) for name in node.call.owners)]

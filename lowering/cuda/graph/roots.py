@@ -1,4 +1,4 @@
-"""Root nodes, which other nodes read from: values of small inputs, and the table of addresses."""
+"""Root nodes, which others read from: values of small inputs, the pointer table, pointer arrays."""
 
 from __future__ import annotations
 
@@ -6,6 +6,13 @@ from typing import Any
 
 from lowering.codegen import TableEntry
 from lowering.cuda.graph.emission import NOTHING, Cell, Emission, Root
+from lowering.cuda.graph.pointer_arrays import (
+    ARRAYS_KERNEL,
+    THREADS,
+    part_arrays,
+    pointer_arrays,
+)
+from lowering.cuda.graph.pointer_arrays import parts as calls_of_parts
 from lowering.cuda.graph.pointer_table import TABLE_KERNEL, part_words, parts
 from lowering.cuda.graph.small_inputs import LOAD_KERNEL, parameter_count
 from lowering.cuda.interface import KernelNodeHandle, Launch
@@ -46,3 +53,24 @@ def add_table(emission: Emission, graph: Any, plan: Plan) -> None:
         launch = Launch(kernel, (1, 1, 1), (1, 1, 1))
         root = emission.add_kernel(graph, NOTHING, launch, cells, slots)
         emission.roots.append(Root(root, frozenset(map(TableEntry, part))))
+
+
+def add_pointer_arrays(emission: Emission, graph: Any) -> None:
+    """Add the nodes that write the pointer arrays of library calls on arguments and results."""
+    arrays, moving = emission.placement.pointer_arrays, emission.placement.moving
+    nodes = [node for node in arrays if node in moving]
+    if not nodes:
+        return
+    kernel = emission.kernel(ARRAYS_KERNEL)
+    most = part_arrays(nodes)
+    for part in calls_of_parts(nodes):
+        written = [each for node in part for each in pointer_arrays(node.call)]
+        cells = [Cell(arrays[part[0]], True)]
+        for each in written:
+            numbers = (each.offset, each.stride, each.count)
+            cells += [emission.address(each.buffer), *map(Cell, numbers)]
+        cells += [Cell(0)] * 4 * (most - len(written))
+        launch = Launch(kernel, (1, 1, 1), (THREADS, 1, 1))
+        slots = emission.owners.pointer_arrays(ARRAYS_KERNEL, part)
+        root = emission.add_kernel(graph, NOTHING, launch, cells, slots)
+        emission.roots.append(Root(root, frozenset(part)))
