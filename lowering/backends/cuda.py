@@ -94,8 +94,8 @@ TARGET = Target(
 - An update: 0.4 on the CPU.
 - A billion operations of a matrix product: 19 to 26 in float32, 16 to 19 in float64, 1 to 7 in
   float16.
-- A library call in a loop costs 4 to 10 µs however small it is: it copies operands and result. A
-  nest costs 3 and reads both factors of each product from a cache. On an H100, library and nest in
+- A library call in a loop costs 4 to 10 µs however small it is, with copies of operands. A nest
+  costs 3 and reads both factors of each product from a cache. On an H100, library and nest in
   float32 (float64): a matrix of 1024² and a vector 5.3, 3.9 (13, 4.3); 48³ 7.4, 3.8 (4.9, 4.1); 96³
   8.6, 8.9 (5.2, 8.4); 4096 x 8 x 64 5.0, 4.7 (5.5, 5.3); 4096 x 16 x 64 5.1, 6.8 (5.7, 9.3).
   `tests.bench.contractions` times both forms.

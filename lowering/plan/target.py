@@ -209,12 +209,16 @@ class OperandPolicy:
 
         What a launch copies is copied once, before all `runs`.
         """
-        results, length = self.split
-        if batch * m * n < results and k > length:
+        if self.splits(batch, m, n, k):
             return False
         operations = 2 * m * n * k * max(runs, 1)
         nbytes = dtype.itemsize * (m * k + k * n + m * n)
         return operations <= self.reuse.get(str(dtype), 0) * nbytes
+
+    def splits(self, batch: int, m: int, n: int, k: int) -> bool:
+        """Whether the sums are long and the results few."""
+        results, length = self.split
+        return batch * m * n < results and k > length
 
 
 @dataclass(frozen=True, slots=True)
