@@ -9,35 +9,14 @@ import numpy as np
 import pytest
 from emulated_driver import EmulatedDriver
 from emulator import COMPILER
+from product_cases import DTYPES, PRODUCTS, chosen, halves, power
 
 import tracegraph
 from lowering.plan.nodes import LibraryNode, MemcpyNode, walk
 from lowering.scheduling.overrides import override
 from lowering.testing.recording_driver import RecordingBackend
-from tracegraph.dtypes import bfloat16
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
-
-DTYPES = (np.float16, bfloat16, np.float32, np.float64, np.complex64, np.complex128)
-
-PRODUCTS = {
-    "plain": (lambda x, y: x @ y, (48, 56), (56, 40)),
-    "transposed": (lambda x, y: x.T @ y.T, (56, 48), (40, 56)),
-    "rows of both": (lambda x, y: x[2:, 8:] @ y[16:56], (50, 48), (64, 40)),
-    "batch": (lambda x, y: x @ np.swapaxes(y, 1, 2), (3, 16, 24), (3, 32, 24)),
-    "shared": (lambda x, y: x @ y, (16, 24), (3, 24, 32)),
-    "fixed": (lambda x, y: (x * 2) @ y, (48, 56), (56, 40)),
-    "twice": (lambda x, y: (x @ y, (x @ y).T @ x, y.T @ y), (48, 56), (56, 40)),
-}
-
-
-def random(seed: int, dtype: Any, *shape: int) -> np.ndarray[Any, Any]:
-    """Multiples of 1/2, of which short sums are exact in every dtype."""
-    rng = np.random.default_rng(seed)
-    x = rng.integers(-2, 3, shape) / 2
-    if np.dtype(dtype).kind == "c":
-        x = x + 1j * rng.integers(-2, 3, shape) / 2
-    return x.astype(dtype)
 
 
 def planned(function: Any, *given: Any, donate: Any = (), **choices: Any) -> Any:
@@ -67,13 +46,13 @@ def test_each_call_multiplies_what_is_at_its_addresses(
     name: str, dtype: Any, backend: RecordingBackend
 ) -> None:
     function, left, right = PRODUCTS[name]
-    plan = planned(function, random(0, dtype, *left), random(1, dtype, *right))
+    plan = planned(function, halves(0, dtype, *left), halves(1, dtype, *right))
     assert plan.staged == ()
     assert not any(isinstance(node, MemcpyNode) for node in plan.graph.nodes)
     executable = backend.compile(plan)
     kept = []
     for seed in range(3):
-        x, y = random(seed, dtype, *left), random(seed + 10, dtype, *right)
+        x, y = halves(seed, dtype, *left), halves(seed + 10, dtype, *right)
         given = on_device(backend, x, y)
         results = executable(given)
         kept += [*given, *results]
@@ -86,47 +65,39 @@ def test_each_call_multiplies_what_is_at_its_addresses(
     assert counts["launches"] == 3
 
 
-def power(a: Any, x: Any, n: Any) -> Any:
-    return tracegraph.fori_loop(0, n, lambda _, v: a @ v, x)
-
-
-def chosen(p: Any, a: Any, x: Any) -> Any:
-    return tracegraph.cond(p, lambda a, x: a @ x, lambda a, x: x @ a.T, a, x)
-
-
 @pytest.mark.parametrize("donate", [(), 1])
 def test_products_in_loops_read_the_arguments_of_the_call(
     donate: Any, backend: RecordingBackend
 ) -> None:
-    types = [random(0, float, 64, 64)] * 2
+    types = [halves(0, float, 64, 64)] * 2
     plan = planned(power, *types, 3, donate=donate, loops="conditional")
     assert plan.staged == ()
     executable = backend.compile(plan)
     for n in (3, 0, 2):
-        a, x = random(n, float, 64, 64), random(n + 10, float, 64, 64)
+        a, x = halves(n, float, 64, 64), halves(n + 10, float, 64, 64)
         (result,) = executable([*on_device(backend, a, x), n])
         np.testing.assert_array_equal(result.to_host(), np.linalg.matrix_power(a, n) @ x)
     assert executable.stats()["bytes_copied"] == (3 * x.nbytes if donate else 0)  # it is not given
 
 
 def test_products_in_branches(backend: RecordingBackend) -> None:
-    types = [random(0, float, 64, 64)] * 2
+    types = [halves(0, float, 64, 64)] * 2
     plan = planned(chosen, True, *types, branches="conditional")
     assert plan.staged == ()
     executable = backend.compile(plan)
     for p in (True, False, True):
-        a, x = random(p, float, 64, 64), random(p + 10, float, 64, 64)
+        a, x = halves(p, float, 64, 64), halves(p + 10, float, 64, 64)
         (result,) = executable([p, *on_device(backend, a, x)])
         np.testing.assert_array_equal(result.to_host(), a @ x if p else x @ a.T)
     assert executable.stats()["bytes_copied"] == 0
 
 
 def test_small_matrices_travel_by_value(backend: RecordingBackend) -> None:
-    x, y = random(0, float, 4, 4), random(1, float, 4, 60)
+    x, y = halves(0, float, 4, 4), halves(1, float, 4, 60)
     executable = backend.compile(planned(lambda x, y: x @ y, x, y))
     (small, _) = executable.plan.inputs
     for seed in range(2):
-        x = random(seed, float, 4, 4)
+        x = halves(seed, float, 4, 4)
         (there,) = on_device(backend, y)
         (result,) = executable([x, there])
         np.testing.assert_array_equal(result.to_host(), x @ y)
@@ -142,7 +113,7 @@ def test_many_products_have_several_kernels_that_write_their_arrays(
     def chain(x: Any, y: Any) -> Any:
         return tuple(np.transpose(x[8 * i : 8 * i + 8]) @ y for i in range(70))
 
-    x, y = random(0, float, 560, 8), random(1, float, 8, 8)
+    x, y = halves(0, float, 560, 8), halves(1, float, 8, 8)
     plan = planned(chain, x, y)
     products = [node for node in walk(plan.graph) if isinstance(node, LibraryNode)]
     assert len(products) == 70
