@@ -103,7 +103,8 @@ class MatrixProduct(LibraryCall):
     @property
     def text(self) -> str:
         sizes = f"batch={self.batch}, m={self.m}, n={self.n}, k={self.k}"
-        how = ", by pointer" if self.by_pointer else ""
+        moves = any(buffer.space in ("input", "output") for buffer in self.reads | self.writes)
+        how = ", by pointer" if self.by_pointer and moves else ""
         return f"matmul {self.target} = {self.left} @ {self.right}  ({sizes}{how})"
 
     @property

@@ -23,7 +23,7 @@ from lowering.codegen.preamble import preamble
 from lowering.cuda.device import OpenDevice, open_device
 from lowering.cuda.graph.copies import COPY_KERNEL, COPY_SOURCE, COPY_THREADS, copy_grid
 from lowering.cuda.graph.cublas import WORKSPACE_BYTES, Cublas
-from lowering.cuda.graph.pointer_arrays import ARRAYS_KERNEL, THREADS, arrays_source
+from lowering.cuda.graph.pointer_arrays import ARRAYS_KERNEL, arrays_launch, arrays_source
 from lowering.cuda.interface import Gemm, Launch
 from lowering.plan.owners import SlotTable
 from lowering.plan.rounding import ceil_div
@@ -124,8 +124,7 @@ class Operands:
         values = [self.arrays.pointer]
         for block in self.memory[:3]:
             values += [block.pointer, 0, 0, 1]
-        launch = Launch(kernel, (1, 1, 1), (THREADS, 1, 1))
-        root = self.device.driver.add_kernel(graph, before, launch, values).node
+        root = self.device.driver.add_kernel(graph, before, arrays_launch(kernel, 1), values).node
         return self._captured(graph, [root], self._pointers, "multiply_by_pointer")
 
     @property

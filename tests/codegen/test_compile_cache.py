@@ -11,6 +11,7 @@ from processes import end_of
 from lowering.codegen.preamble import preamble
 from lowering.cuda import compile as compiling
 from lowering.cuda.graph.copies import COPY_SOURCE, PACK_AXES, PACK_SOURCE, pack_values
+from lowering.cuda.graph.pointer_arrays import MOST, arrays_source
 from lowering.cuda.graph.small_inputs import load_source, value_slots
 from lowering.cuda.interface import ForeignArray
 from lowering.plan.buffer import Buffer
@@ -177,6 +178,7 @@ def test_the_kernels_that_copy_and_load_compile(directory):
         for i, (dtype, shape) in enumerate([("float32", ()), ("int8", (5,)), ("float64", (32,))])
     ]
     source = preamble(COPY_SOURCE) + COPY_SOURCE + load_source(list(value_slots(inputs).values()))
+    source += arrays_source(MOST)
     assert compiling.cubin(source, "sm_90").code
     assert compiling.cubin(PACK_SOURCE, "sm_90").code  # which belongs to no Plan
 

@@ -255,6 +255,18 @@ def test_systems_of_a_batch_are_solved_in_place(dtype: str) -> None:
     assert (f.stats()["builds"], f.stats()["bytes_copied"]) == (1, 0)
 
 
+@pytest.mark.parametrize("function", [np.linalg.cholesky, np.linalg.inv])
+def test_batches_are_factored_in_donated_arguments(function: Any) -> None:
+    with override(factorizations="library"):
+        f = jitted(function, donate_argnums=0)
+        for seed in range(3):
+            x = np.random.default_rng(seed).uniform(-1, 1, (40, 16, 16))
+            a = x @ x.mT + 16 * np.eye(16)
+            (there,) = on_device(a)
+            np.testing.assert_allclose(np.asarray(f(there)), function(a), rtol=1e-10, atol=1e-12)
+    assert (f.stats()["builds"], f.stats()["bytes_copied"]) == (1, 0)
+
+
 def test_what_the_policy_chooses_gives_the_same() -> None:
     x, y = halves(0, np.float32, 512, 512), halves(1, np.float32, 512, 512)
     there = on_device(x, y)

@@ -100,6 +100,7 @@ class StreamGraph:
                 definition,
                 graph,
                 share=share,
+                fixed={},
             )
             self._effects, channels = connect(plan, unit, stream.timeline, definition.slots)
             emitted = emit(code, values, placement, channels, definition, graph)

@@ -199,8 +199,8 @@ def _add_library(
     driver, workspace = emission.driver, emission.placement.library_workspace
     nbytes, library = prepared.workspace_bytes, prepared.handle
     used = [workspace] if nbytes else []
-    known_arrays = emission.placement.pointer_arrays
-    arrays = [known_arrays[node]] if node in known_arrays else []
+    found = emission.placement.pointer_arrays.get(node)
+    arrays = [] if found is None else [found]
     moves = node in emission.placement.moving
     stored = [a for a in call.operands if not moves or a.buffer in call.fixed_buffers]
 

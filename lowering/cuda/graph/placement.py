@@ -31,8 +31,6 @@ from lowering.plan.owners import SlotTable
 from lowering.plan.plan import Plan
 from lowering.plan.rounding import round_up
 
-_NOWHERE: Mapping[Buffer, int] = {}
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constants:
@@ -102,7 +100,7 @@ def place(
     graph: Any,
     *,
     share: bool,
-    fixed: Mapping[Buffer, int] = _NOWHERE,
+    fixed: Mapping[Buffer, int],
 ) -> Placement:
     """Allocate what the graph for one stream needs besides constants; clear counters and values.
 

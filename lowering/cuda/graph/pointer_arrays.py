@@ -16,15 +16,18 @@ from typing import Any
 import numpy as np
 
 from lowering.cuda.graph.small_inputs import WORD
+from lowering.cuda.interface import Launch
 from lowering.plan.buffer import Buffer
 from lowering.plan.library_call import LibraryCall
 from lowering.plan.nodes import LibraryNode, launched
 from lowering.plan.plan import Plan
+from lowering.plan.rounding import ceil_div
 
 MOST = 96
 """Arrays that one kernel writes: its parameters may take 4096 bytes, and these take 3072."""
 
 THREADS = 256
+BLOCKS = 64
 
 ARRAYS_KERNEL = "tracegraph_pointer_arrays"
 
@@ -101,8 +104,13 @@ def part_arrays(nodes: Sequence[LibraryNode]) -> int:
     return max((sum(len(node.call.batches) for node in part) for part in parts(nodes)), default=0)
 
 
+def arrays_launch(kernel: Any, longest: int) -> Launch:
+    """The launch of the kernel for arrays of at most `longest` addresses."""
+    return Launch(kernel, (min(ceil_div(longest, THREADS), BLOCKS), 1, 1), (THREADS, 1, 1))
+
+
 def arrays_source(count: int) -> str:
-    """CUDA C++ of the kernel for this number of arrays, for one block."""
+    """CUDA C++ of the kernel for this number of arrays, whose threads stride over each."""
     numbers = range(count)
     parameters = "".join(
         f",\n    unsigned long long a{i}, unsigned long long o{i}, unsigned long long s{i}, "
@@ -115,7 +123,8 @@ def arrays_source(count: int) -> str:
         f"\n    unsigned long long* target{parameters}) {{\n  tg_launch_dependents();\n"
         "  auto write = [](unsigned long long* array, unsigned long long first,\n"
         "                  unsigned long long stride, unsigned long long count) {\n"
-        "    for (unsigned long long i = threadIdx.x; i < count; i += blockDim.x) {\n"
+        "    unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;\n"
+        "    for (; i < count; i += (unsigned long long)gridDim.x * blockDim.x) {\n"
         "      array[i] = first + i * stride;\n"
         "    }\n"
         "    return array + count;\n"

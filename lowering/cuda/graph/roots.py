@@ -8,7 +8,7 @@ from lowering.codegen import TableEntry
 from lowering.cuda.graph.emission import NOTHING, Cell, Emission, Root
 from lowering.cuda.graph.pointer_arrays import (
     ARRAYS_KERNEL,
-    THREADS,
+    arrays_launch,
     part_arrays,
     pointer_arrays,
 )
@@ -70,7 +70,7 @@ def add_pointer_arrays(emission: Emission, graph: Any) -> None:
             numbers = (each.offset, each.stride, each.count)
             cells += [emission.address(each.buffer), *map(Cell, numbers)]
         cells += [Cell(0)] * 4 * (most - len(written))
-        launch = Launch(kernel, (1, 1, 1), (THREADS, 1, 1))
+        launch = arrays_launch(kernel, max(each.count for each in written))
         slots = emission.owners.pointer_arrays(ARRAYS_KERNEL, part)
         root = emission.add_kernel(graph, NOTHING, launch, cells, slots)
         emission.roots.append(Root(root, frozenset(part)))
