@@ -106,7 +106,7 @@ TARGET = Target(
   estimated; `tests.bench.factorizations` times both forms.
 - Up to which reuse products find their matrices by pointer is estimated. A copy of a megabyte takes
   0.5, to which the kernels by pointer may lose 5 %, those of 16-bit floats, which have no tensor
-  maps then, 50 %. Sums are not split then: one block takes some 50 for 1024 products of a tile.
+  maps then, 50 %. Sums may not be split then: one block takes some 50 for 1024 products of a tile.
   `tests.bench.operands` times both forms.
 - From how many updates sorting pays is estimated: an update in order takes 0.06, a sort of 8192
   keys some 20. `tests.bench.updates` times both forms.

@@ -196,7 +196,7 @@ class OperandPolicy:
     Args:
         reuse: by dtype, the operations for each byte of the three matrices, at most.
         split: a number of results, and of products in each sum. Sums of more products, for fewer
-            results, are split among blocks only where the library is given the addresses.
+            results, may be split among blocks where the library is given the addresses.
         most_matrices: of a batch, each of which needs three pointers, written by each launch.
     """
 
