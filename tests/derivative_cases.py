@@ -18,7 +18,7 @@ from tracegraph.ir.types import type_of
 NDArray = np.ndarray[Any, Any]
 
 WITHOUT = ("forbid_derivative", "custom_kernel", "pure_callback")
-"""Ops whose rule is an error."""
+"""Ops whose rule is an error, or the user's."""
 
 SMOOTH = [
     op

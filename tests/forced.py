@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from random import Random
 from typing import Any
 
 from corpus import CASES, loops, nesting
-from running import lowered
 
+import tracegraph
 from lowering.backends.cuda import TARGET as CUDA
 from lowering.host.executable import HostExecutable
 from lowering.legalization.features import Features
@@ -17,7 +18,7 @@ from lowering.lower import lower
 from lowering.plan.plan import Plan
 from lowering.scheduling.overrides import Choices
 from tracegraph import tree
-from tracegraph.staging.stages import Lowered
+from tracegraph.staging.stages import Lowered, Traced
 from tracegraph.testing.ways import CONDITIONAL, LOWERINGS, using
 
 BRANCHING = [
@@ -42,9 +43,13 @@ def unscheduled(stage: Lowered) -> Plan:
 
 def scheduled(stage: Lowered, chosen: Choices) -> Plan:
     """The program of a stage as for a GPU, its loops and branches run in the ways chosen."""
-    donated = stage.traced.signature.donated_leaves(stage.traced.key.structure)
+    return _planned(stage.traced, chosen)
+
+
+def _planned(traced: Traced, chosen: Choices) -> Plan:
+    donated = traced.signature.donated_leaves(traced.key.structure)
     with using(chosen):
-        return lower(stage.traced.optimized, CUDA, donated)
+        return lower(traced.optimized, CUDA, donated)
 
 
 def on_host(chosen: Choices, features: Features | None = None) -> Callable[..., Any]:
@@ -52,16 +57,26 @@ def on_host(chosen: Choices, features: Features | None = None) -> Callable[..., 
 
     With `features`, it is made fit for a device that has no others.
     """
+    return lambda function, *arguments: planned_once(chosen, features, function, *arguments)(
+        *arguments
+    )
 
-    def run(function: Any, *arguments: Any) -> Any:
-        stage = lowered(function, *arguments)
-        plan = scheduled(stage, chosen)
-        if features is not None:
-            plan = legalize(plan, features)
-        leaves = tree.leaves(arguments)
-        orders = (None, Random(0))
-        first, second = (HostExecutable(plan, poison=True, order=o)(leaves) for o in orders)
+
+def planned_once(
+    chosen: Choices, features: Features | None, function: Any, *arguments: Any
+) -> Callable[..., Any]:
+    """The same for a function that takes any arguments of the types of these."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # NumPy's, about constants
+        traced = tracegraph.jit(function, device="host").trace(*arguments)
+    plan = _planned(traced, chosen)
+    if features is not None:
+        plan = legalize(plan, features)
+    executables = [HostExecutable(plan, poison=True, order=order) for order in (None, Random(0))]
+
+    def run(*arguments: Any) -> Any:
+        first, second = (executable(tree.leaves(arguments)) for executable in executables)
         assert [x.tobytes() for x in first] == [x.tobytes() for x in second]
-        return tree.unflatten(stage.traced.out_structure, first)
+        return tree.unflatten(traced.out_structure, first)
 
     return run

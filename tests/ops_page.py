@@ -21,6 +21,7 @@ from tracegraph.ir.derivative import (
     Partials,
     Product,
     Rewrite,
+    UserRule,
 )
 from tracegraph.ir.op import Call, Effect, Elementwise, Op, Reduction, Scan, all_ops
 from tracegraph.transforms.batch import _CONTROL
@@ -137,6 +138,8 @@ def derivative(op: Op) -> str:
             return "linear in each"
         case Rewrite(prepare=prepare, apply=apply):
             return f"a rule: {sentence(prepare if prepare.__doc__ else apply)}"
+        case UserRule(choose=choose):
+            return f"the user's: {sentence(choose)}"
     return "that of its regions"
 
 

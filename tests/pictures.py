@@ -24,6 +24,7 @@ from tracegraph.inspection.svg import svg
 from tracegraph.ir.combiners import ADD
 from tracegraph.ir.op import get
 from tracegraph.ir.program import Program
+from tracegraph.ir.record import replace
 from tracegraph.ir.scalar import Axis, const
 from tracegraph.ir.scalar_values import Accumulated, Load, apply
 from tracegraph.ir.types import ArrayType
@@ -93,9 +94,23 @@ def plan() -> Plan:
     return Plan("solve", Graph(nodes, edges), (x,), (y,), (), {a: 0, total: 256}, 512, 4)
 
 
+def launched_plan() -> Plan:
+    """The same as a CUDA graph, which loads what it reads, and allocates scratch."""
+    work = plan()
+    product = work.graph.nodes[1]
+    return replace(
+        work,
+        per_launch=True,
+        indirect=(*work.inputs, *work.outputs),
+        as_graph=True,
+        library_bytes=4096,
+        emitted={product: ("memset", "kernel", "kernel")},
+    )
+
+
 PICTURES: Mapping[str, Callable[[], Any]] = {
     "program.svg": program,
-    "plan.svg": plan,
+    "plan.svg": launched_plan,
     "node.svg": lambda: plan().graph.nodes[0],
 }
 """What each file shows."""

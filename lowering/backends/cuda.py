@@ -67,6 +67,7 @@ TARGET = Target(
         least={"cholesky": 32, "lu": 48, "qr": 64, "triangular_solve": 256},
         most_matrices=8,
         at_once={"cholesky": (8, 128), "lu": (8, 128), "triangular_solve": (8, 128)},
+        many={"cholesky": 64, "eigh": 1, "lu": 64, "triangular_solve": 64},
     ),
     operands=OperandPolicy(
         reuse={
@@ -82,6 +83,7 @@ TARGET = Target(
     ),
     overwrites_spectra=True,
     sorted_updates=2048,
+    graphs=True,
 )
 """Fitted to medians on one H200 (driver 580.159, CUDA 13.0), in µs.
 
@@ -101,9 +103,10 @@ TARGET = Target(
   `tests.bench.contractions` times both forms.
 - On an H100, a Cholesky factorization of our own and of cuSOLVER in float32: 16 rows 39, 23; 64
   rows 106, 46; 1024 rows 7000, 750; 8 and 16 matrices of 64 rows 353, 266 and 342, 517, one after
-  the other. LU: 16 rows 41, 47; 48 rows 113, 99; 1024 rows 13,100, 2180. In loops, operands are
-  copied for a library, so that the smallest matrices stay kernels of our own. Other thresholds are
-  estimated; `tests.bench.factorizations` times both forms.
+  the other. LU: 16 rows 41, 47; 48 rows 113, 99; 1024 rows 13,100, 2180. Calls with 10,000 matrices
+  of 16 rows, by a kernel and by cuSOLVER and cuBLAS: Cholesky 49, 157; a system 66, 167. In loops,
+  operands are copied for a library, so that the smallest matrices stay kernels of our own. Other
+  thresholds are estimated; `tests.bench.factorizations` times all forms.
 - Up to which reuse products find their matrices by pointer is estimated. A copy of a megabyte takes
   0.5, to which the kernels by pointer may lose 5 %, those of 16-bit floats, which have no tensor
   maps then, 50 %. Sums may not be split then: one block takes some 50 for 1024 products of a tile.

@@ -19,7 +19,7 @@ from typing import Any
 
 CACHE_VARIABLE = "TRACEGRAPH_CACHE_DIR"
 CACHE_BYTES = 1 << 30
-_OPTIONS: dict[str, Any] = {"std": "c++17", "fma": False, "minimal": True}
+OPTIONS: dict[str, Any] = {"std": "c++17", "fma": False, "minimal": True}
 """`minimal` leaves out declarations of textures and of the CUDA runtime, which takes 4 ms less."""
 
 _PACKAGES = ("cuda-core", "cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")
@@ -42,7 +42,7 @@ def cubin(source: str, arch: str) -> Any:
     Raises:
         RuntimeError: the source does not compile; the compiler's log is in the message.
     """
-    return _from_cache(source, arch, _OPTIONS)
+    return _from_cache(source, arch, OPTIONS)
 
 
 def custom_cubin(source: str, arch: str, name: str, include_paths: Sequence[str] = ()) -> Any:

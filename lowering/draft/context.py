@@ -70,7 +70,10 @@ class Context:
 
     def staging(self) -> list[NodeStage]:
         """The copies of all staged inputs."""
-        return [NodeStage(MemcpyNode(copy, source)) for source, copy in self.staged.items()]
+        return [
+            NodeStage(MemcpyNode(copy, source, staging=True))
+            for source, copy in self.staged.items()
+        ]
 
 
 def number(known: list[_T], item: _T) -> int:

@@ -37,9 +37,9 @@ def with_staging(plan: Plan, buffers: Iterable[Buffer]) -> Plan:
         offsets[scratch[buffer]], size = start, start + buffer.type.nbytes
     nodes = [_renamed(node, scratch) for node in plan.graph.nodes]
     accessed = [_accessed(node) for node in nodes]
-    before = [MemcpyNode(scratch[b], b) for b in plan.inputs if b in scratch]
+    before = [MemcpyNode(scratch[b], b, staging=True) for b in plan.inputs if b in scratch]
     behind = [
-        MemcpyNode(b, scratch[b])
+        MemcpyNode(b, scratch[b], staging=True)
         for b in dict.fromkeys(plan.outputs)
         if b in scratch and any(scratch[b] in _written(node) for node in nodes)
     ]

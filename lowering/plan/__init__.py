@@ -10,6 +10,9 @@ import `tracegraph.ir` and what that imports, and `lowering.errors`.
     kernel             what a kernel node computes: loop nests over scalar expressions
     library_call       what a library node calls: matrix_product, fourier, factorization,
                        lapack
+    launch_nodes       what a CUDA graph has besides the work: loads of arguments, scratch
+    launch_graph       the work of a Plan with these: what emission adds, and what is shown
+    serialization      edges between nodes that must not run at the same time
     sort               a node that sorts rows, and how: by length and dtype
     construct          the user's loops and branches, as nodes refer to them
     buffer             memory that a Plan names

@@ -33,6 +33,11 @@ class ConditionalNode(Node):
         return "a branch"
 
     @property
+    def graph_nodes(self) -> tuple[str, ...]:
+        host_driven = self.construct is not None and self.construct.host_driven
+        return () if host_driven else ("conditional",)
+
+    @property
     def title(self) -> str:
         return self.kind.replace("_", " / ")
 
@@ -99,6 +104,9 @@ class WhileNode(ConditionalNode):
 
     kind: ClassVar[ConditionalKind] = "while"
     tone: ClassVar[Tone] = "loop"
+    # side by side they may end in CUDA_ERROR_LAUNCH_FAILED, as those of several launches do: see
+    # `lowering.cuda.streams.exclusive_use`
+    one_at_a_time: ClassVar[bool] = True
 
     condition: int
     body: Graph

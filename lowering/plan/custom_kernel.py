@@ -28,6 +28,7 @@ class CustomKernelNode(Node):
     """
 
     kind: ClassVar[str] = "custom kernel"
+    graph_nodes: ClassVar[tuple[str, ...]] = ("kernel",)
 
     call: KernelCall
     launch: KernelLaunch

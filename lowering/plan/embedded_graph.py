@@ -26,6 +26,7 @@ class EmbeddedGraphNode(Node):
 
     kind: ClassVar[str] = "graph"
     tone: ClassVar[Tone] = "captured"
+    one_at_a_time: ClassVar[bool] = True  # two graphs may use the same memory
 
     call: KernelCall
     arguments: tuple[StridedArray, ...]
@@ -35,6 +36,14 @@ class EmbeddedGraphNode(Node):
     @property
     def noun(self) -> str:
         return "an embedded graph"
+
+    @property
+    def graph_nodes(self) -> tuple[str, ...]:
+        before, behind = (
+            ["memcpy" for array in arrays if array.nbytes]
+            for arrays in (self.arguments, self.results)
+        )
+        return *before, "graph", *behind
 
     @property
     def graph(self) -> ForeignGraph:

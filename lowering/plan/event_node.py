@@ -32,6 +32,11 @@ class EventNode(Node):
         return "an event"
 
     @property
+    def graph_nodes(self) -> tuple[str, ...]:
+        waits = isinstance(self.use, EventUse) and self.use.action == "wait"
+        return ("wait_event",) if waits else ("event_record",)
+
+    @property
     def reads(self) -> frozenset[Buffer]:
         return frozenset([array.buffer for array in self.values])
 

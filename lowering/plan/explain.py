@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 
 from lowering.plan.construct import Construct, Inlined, Path
-from lowering.plan.nodes import Graph, Node, body_graphs, launched, walk
+from lowering.plan.launch_nodes import LoadNode, PointersNode, TableNode
+from lowering.plan.nodes import Graph, Node, body_graphs, launched
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from tracegraph.user_source import Source, lines_of
@@ -36,17 +39,22 @@ def explain(plan: Plan) -> str:
 
     Steps that depend on data are `?`. The nodes of each body are counted at all levels; for a loop
     or branch that is inlined, the nodes that it became. Indentation shows nesting. Lines about
-    donated arguments, about scratch that each launch was to allocate, and about arguments that each
-    launch copies, follow.
+    donated arguments, and about scratch that each launch was to allocate, follow.
+
+    Other nodes have a row if the program does not say why they are there, as what copies arguments,
+    or if they become several nodes of a CUDA graph, as a sort. Library calls become as many nodes
+    as they are captured as, which is known once they are: until then the number is `?`.
     """
-    rows = [_COLUMNS, *_rows(_placed(plan.graph), 0)]
-    nodes = tuple(launched(plan.graph))
-    conditional = sum(1 for node in nodes if body_graphs(node))
-    title = f"{plan.name}: {len(nodes)} nodes, {conditional} of them conditional"
+    table = _Table(plan)
+    graph = plan.launch_graph
+    rows = [_COLUMNS, *table.rows(_placed(graph), 0)]
+    kinds = [table.kinds(node) for node in launched(graph)]
+    conditional = sum([each is not None and "conditional" in each for each in kinds])
+    least = "" if None not in kinds else "at least "
+    title = f"{plan.name}: {least}{_size(kinds)} nodes, {conditional} of them conditional"
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-    table = lines if len(rows) > 1 else ()
-    return "\n".join((title, *table, *_donations(plan), *_scratch(plan), *_staging(plan)))
+    return "\n".join((title, *(lines if len(rows) > 1 else ()), *_donations(plan), *_scratch(plan)))
 
 
 def schedules(plan: Plan) -> tuple[tuple[str, str, str], ...]:
@@ -54,8 +62,26 @@ def schedules(plan: Plan) -> tuple[tuple[str, str, str], ...]:
 
     They are those of `explain`.
     """
-    rows = _rows(_placed(plan.graph), 0)
+    rows = _Table(plan, others=False).rows(_placed(plan.graph), 0)
     return tuple([(lines, name.strip(), schedule) for lines, name, _, schedule, *_ in rows])
+
+
+def becomes(plan: Plan, node: Node) -> str:
+    """The nodes of the CUDA graph that a node becomes: ``"2 memcpy, graph nodes"``.
+
+    It is empty where there is no such graph, and for what is one node, bodies left out, or what the
+    host does.
+    """
+    kinds = plan.graph_nodes(node) if plan.as_graph else ()
+    if kinds is None:
+        return "its nodes are known once it is compiled"
+    return _kinds_text(kinds) if len(kinds) > 1 else ""
+
+
+def _kinds_text(kinds: Sequence[str]) -> str:
+    groups = [(kind, len(tuple(same))) for kind, same in groupby(kinds)]
+    named = ", ".join([kind if count == 1 else f"{count} {kind}" for kind, count in groups])
+    return f"{named} node{'s' if len(kinds) != 1 else ''}"
 
 
 def _donations(plan: Plan) -> Iterator[str]:
@@ -75,61 +101,110 @@ def _scratch(plan: Plan) -> Iterator[str]:
         yield f"scratch: kept between launches: {plan.kept_because}"
 
 
-def _staging(plan: Plan) -> Iterator[str]:
-    for buffer in plan.staged:
-        way = "to scratch" if buffer.space == "input" else "from scratch"
-        yield (
-            f"staged {buffer} {buffer.type}: each launch copies {buffer.type.nbytes:,} B {way}, "
-            "as its address moves and a node takes a fixed one"
-        )
-
-
 _Placed = tuple[Node, Path]
 """A node, and one of the paths of inlined loops and branches that it is on."""
+
+_Kinds = tuple[str, ...] | None
+"""The kinds of the nodes that a node of the Plan becomes; None if they are not known yet."""
+
+_Row = tuple[str, ...]
 
 
 def _placed(graph: Graph) -> list[_Placed]:
     return [(node, path) for node in graph.nodes for path in node.within or ((),)]
 
 
-def _rows(placed: Sequence[_Placed], depth: int) -> Iterator[tuple[str, ...]]:
-    """The rows of the loops and branches that nodes are, or are a part of."""
-    seen: set[Inlined] = set()
-    for node, path in placed:
-        if path and path[0].inlined not in seen:
-            seen.add(path[0].inlined)
-            yield from _inlined_rows(path[0].inlined, placed, depth)
-        elif not path and isinstance(node, PersistentKernelNode):
-            yield from _rows_inside(node, depth)
-        elif not path and node.bodies:
-            known = node.construct or Construct("-", why="-")
-            counts = [sum(1 for _ in walk(body)) for body in node.bodies]
-            schedule = schedule_text(known, node.kind)
-            yield _row(known, schedule, node.kind == "while", node.sources, counts, depth)
-            for body in node.bodies:
-                yield from _rows(_placed(body), depth + 1)
+def _size(kinds: Iterable[_Kinds]) -> int:
+    """How many nodes there are, at least."""
+    return sum([1 if each is None else len(each) for each in kinds])
 
 
-def _rows_inside(node: PersistentKernelNode, depth: int) -> Iterator[tuple[str, ...]]:
-    """The rows of what runs inside of a kernel; the first says by which threads."""
-    first, *others = _rows(_placed(node.graph), depth)
-    lines, construct, steps, schedule, *rest = first
-    yield (lines, construct, steps, f"{schedule}, {node.scope}", *rest)
-    yield from others
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The rows of a Plan, with `others` also those of nodes that are no loops and branches."""
 
+    plan: Plan
+    others: bool = True
 
-def _inlined_rows(
-    inlined: Inlined, placed: Sequence[_Placed], depth: int
-) -> Iterator[tuple[str, ...]]:
-    parts: list[list[_Placed]] = [[] for _ in range(inlined.parts)]
-    for node, path in placed:
-        if path and path[0].inlined is inlined:
-            parts[path[0].number].append((node, path[1:]))
-    counts = [len({id(node) for node, _ in part}) for part in parts]
-    known = inlined.construct
-    yield _row(known, known.schedule, inlined.is_loop, inlined.sources, counts, depth)
-    for part in parts:
-        yield from _rows(part, depth + 1)
+    def kinds(self, node: Node) -> _Kinds:
+        """The nodes that are launched for one of the Plan, which itself is one on the host."""
+        if self.plan.as_graph:
+            return self.plan.graph_nodes(node)
+        return ("conditional",) if body_graphs(node) else ("node",)
+
+    def rows(self, placed: Sequence[_Placed], depth: int) -> Iterator[_Row]:
+        """The rows of the loops and branches that nodes are, or are a part of, and of others."""
+        seen: set[Inlined] = set()
+        others = self.other_rows(placed, depth)
+        for node, path in placed:
+            if path:
+                if path[0].inlined not in seen:
+                    seen.add(path[0].inlined)
+                    yield from self.inlined_rows(path[0].inlined, placed, depth)
+            elif isinstance(node, PersistentKernelNode):
+                yield from self.rows_inside(node, depth)
+            elif node.bodies:
+                known = node.construct or Construct("-", why="-")
+                counts = [self.count(launched(body)) for body in node.bodies]
+                schedule = schedule_text(known, node.kind)
+                yield _row(known, schedule, node.kind == "while", node.sources, counts, depth)
+                for body in node.bodies:
+                    yield from self.rows(_placed(body), depth + 1)
+            elif node in others:
+                yield others[node]
+
+    def rows_inside(self, node: PersistentKernelNode, depth: int) -> Iterator[_Row]:
+        """The rows of what runs inside of a kernel; the first says by which threads."""
+        first, *others = self.rows(_placed(node.graph), depth)
+        lines, construct, steps, schedule, *rest = first
+        yield (lines, construct, steps, f"{schedule}, {node.scope}", *rest)
+        yield from others
+
+    def inlined_rows(
+        self, inlined: Inlined, placed: Sequence[_Placed], depth: int
+    ) -> Iterator[_Row]:
+        """The rows of a loop or branch without a node of its own, and of what is inside."""
+        parts: list[list[_Placed]] = [[] for _ in range(inlined.parts)]
+        for node, path in placed:
+            if path and path[0].inlined is inlined:
+                parts[path[0].number].append((node, path[1:]))
+        counts = [self.count(dict.fromkeys([node for node, _ in part])) for part in parts]
+        known = inlined.construct
+        yield _row(known, known.schedule, inlined.is_loop, inlined.sources, counts, depth)
+        for part in parts:
+            yield from self.rows(part, depth + 1)
+
+    def other_rows(self, placed: Sequence[_Placed], depth: int) -> Mapping[Node, _Row]:
+        """The rows of other nodes; copies of a loop's body have one row, that of the first."""
+        alike: dict[tuple[str, ...], list[Node]] = {}
+        for node, path in placed if self.others else ():
+            if not path and not node.bodies and (node.purpose or becomes(self.plan, node)):
+                lines = (
+                    ""
+                    if isinstance(node, LoadNode | TableNode | PointersNode)
+                    else lines_of(node.sources)
+                )
+                alike.setdefault((lines, node.title, becomes(self.plan, node)), []).append(node)
+        return {
+            nodes[0]: self.other_row(lines, nodes, depth) for (lines, *_), nodes in alike.items()
+        }
+
+    def other_row(self, lines: str, nodes: Sequence[Node], depth: int) -> _Row:
+        """The row of a node, and of others like it."""
+        first, kinds = nodes[0], self.kinds(nodes[0])
+        name = first.title if len(nodes) == 1 else f"{first.title}, {len(nodes)} times"
+        what = f"{first.kind} node" if kinds is None else _kinds_text(kinds)
+        what = what if self.plan.as_graph else "-"
+        why = first.purpose or first.noun
+        if kinds is None:
+            why = f"{why}; {becomes(self.plan, first)}"
+        count = "?" if kinds is None else str(len(nodes) * len(kinds))
+        return lines or "-", "  " * depth + name, "-", what, count, why
+
+    def count(self, nodes: Iterable[Node]) -> str:
+        """How many nodes are launched for these, bodies left out."""
+        kinds = list(map(self.kinds, nodes))
+        return f">={_size(kinds)}" if None in kinds else str(_size(kinds))
 
 
 def schedule_text(known: Construct, kind: str) -> str:
@@ -147,13 +222,12 @@ def _row(
     schedule: str,
     is_loop: bool,
     sources: Sequence[Source],
-    counts: Sequence[int],
+    counts: Sequence[str],
     depth: int,
-) -> tuple[str, ...]:
+) -> _Row:
     lines = lines_of(sources) or "-"
     steps = _steps(known) if is_loop else "-"
-    nodes = "+".join(map(str, counts))
-    return lines, "  " * depth + known.name, steps, schedule, nodes, known.why
+    return lines, "  " * depth + known.name, steps, schedule, "+".join(counts), known.why
 
 
 def _steps(known: Construct) -> str:

@@ -7,6 +7,7 @@ captured into the graph, by the entry for its class in `lowering.cuda.graph.libr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import prod
 from typing import Any, ClassVar, Self
 
 from lowering.plan.buffer import Buffer
@@ -28,6 +29,11 @@ class StridedArray:
         """All of a buffer."""
         shape = buffer.type.shape
         return cls(buffer, 0, shape, row_major_strides(shape))
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of its elements."""
+        return prod(self.shape) * self.buffer.type.dtype.itemsize
 
     def with_buffers(self, names: Mapping[Buffer, Buffer]) -> StridedArray:
         """The array in another buffer, if its own has a new one."""

@@ -66,6 +66,9 @@ class Node(Drawable):
     tone: ClassVar[Tone] = "plain"
     """The colours of its box in pictures; `noun`, `title` and `contents` are the words."""
 
+    one_at_a_time: ClassVar[bool] = False
+    """Whether two such nodes of a CUDA graph must not run at the same time."""
+
     sources: tuple[Source, ...]
     """The user's lines that it comes from."""
 
@@ -84,6 +87,13 @@ class Node(Drawable):
     def if_skipped(self) -> IfSkipped:
         """What becomes of it in a branch or a loop step that is inlined, and then skipped."""
         return "stays"
+
+    @property
+    def graph_nodes(self) -> tuple[str, ...] | None:
+        """The kinds of the nodes of a CUDA graph that it becomes, by the driver's names, without
+        those of its bodies. None if only its emission shows: `Plan.emitted` has them then.
+        """
+        return None
 
     @property
     def reads(self) -> frozenset[Buffer]:
@@ -141,6 +151,11 @@ class Node(Drawable):
         return self.kind
 
     @property
+    def purpose(self) -> str:
+        """Why it is there, if the user's program does not say: ``"frees 8,448 B of scratch"``."""
+        return ""
+
+    @property
     def contents(self) -> tuple[str, ...]:
         """What is inside besides bodies, for pictures, in a line each: the nests of a kernel."""
         return ()
@@ -183,6 +198,7 @@ class KernelNode(Node):
     kind: ClassVar[str] = "kernel"
     is_kernel: ClassVar[bool] = True
     tone: ClassVar[Tone] = "compute"
+    graph_nodes: ClassVar[tuple[str, ...]] = ("kernel",)
 
     kernel: Kernel
     sources: tuple[Source, ...] = ()
@@ -237,14 +253,20 @@ class KernelNode(Node):
 
 @record
 class MemcpyNode(Node):
-    """Copies all bytes of `source_buffer` to `target`, both of one size."""
+    """Copies all bytes of `source_buffer` to `target`, both of one size. On CUDA, a kernel does.
+
+    A copy is `staging` if it is there for nodes that take fixed addresses, and one end is an
+    argument or a result.
+    """
 
     kind: ClassVar[str] = "copy"
     tone: ClassVar[Tone] = "move"
+    graph_nodes: ClassVar[tuple[str, ...]] = ("kernel",)
 
     target: Buffer
     source_buffer: Buffer
     sources: tuple[Source, ...] = ()
+    staging: bool = False
 
     @property
     def noun(self) -> str:
@@ -271,6 +293,17 @@ class MemcpyNode(Node):
         return f"copy {self.source_buffer} to {self.target}"
 
     @property
+    def purpose(self) -> str:
+        if not self.staging:
+            return ""
+        into = self.target.space == "scratch"
+        moved, way = (self.source_buffer, "to") if into else (self.target, "from")
+        return (
+            f"each launch copies {moved.type.nbytes:,} B {way} scratch: {moved} {moved.type} "
+            "moves, and a node takes a fixed address"
+        )
+
+    @property
     def text(self) -> str:
         return f"memcpy {self.target} = {self.source_buffer}"
 
@@ -287,6 +320,7 @@ class LibraryNode(Node):
 
     kind: ClassVar[str] = "library"
     tone: ClassVar[Tone] = "library"
+    one_at_a_time: ClassVar[bool] = True  # all calls share one workspace
 
     call: LibraryCall
     sources: tuple[Source, ...] = ()
@@ -338,6 +372,7 @@ class HostNode(Node):
     """A call of a C function by the host. Only at the top of a graph."""
 
     kind: ClassVar[str] = "host"
+    graph_nodes: ClassVar[tuple[str, ...]] = ("host",)
 
     call: HostCall
     sources: tuple[Source, ...] = ()

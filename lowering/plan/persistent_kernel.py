@@ -43,6 +43,7 @@ class PersistentKernelNode(Node):
     kind: ClassVar[str] = "persistent"
     tone: ClassVar[Tone] = "persistent"
     is_kernel: ClassVar[bool] = True
+    graph_nodes: ClassVar[tuple[str, ...]] = ("kernel",)
 
     kernel_name: str
     graph: Graph

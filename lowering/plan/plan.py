@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from lowering.plan.buffer import Buffer
 from lowering.plan.fallback import Fallback
-from lowering.plan.nodes import Graph, walk
+from lowering.plan.hardware import ALIGNMENT
+from lowering.plan.launch_graph import inputs_by_value, launch_graph, moving_calls
+from lowering.plan.nodes import Graph, Node, walk
+from lowering.plan.rounding import round_up
 from tracegraph.inspection.diagram import Diagram
 from tracegraph.inspection.drawable import Drawable
 from tracegraph.ir.callbacks import HostFunction
@@ -49,6 +52,11 @@ class Plan(Drawable):
 
     `staged` are the inputs and outputs that each launch copies, as they move and nodes that access
     them take fixed addresses. `fallbacks` are what legalization has replaced.
+
+    `graph` is the work. A Plan that is launched `as_graph`, a CUDA graph, has nodes for arguments
+    and memory besides: see `launch_graph`. Compiling adds what is known then: `library_bytes`, the
+    workspace that library calls share, and in `emitted` the kinds of the nodes that were added for
+    nodes which do not say it themselves.
     """
 
     name: str
@@ -69,6 +77,42 @@ class Plan(Drawable):
     kept_because: str = ""
     staged: tuple[Buffer, ...] = ()
     fallbacks: tuple[Fallback, ...] = ()
+    as_graph: bool = False
+    library_bytes: int = 0
+    emitted: Mapping[Node, tuple[str, ...]] = field(default_factory=dict)
+    _launch_graph: Graph | None = field(default=None, init=False, repr=False)
+
+    @property
+    def launch_graph(self) -> Graph:
+        """What each launch runs: the work, and as a CUDA graph also what loads small arguments and
+        addresses, and what allocates and frees scratch.
+        """
+        if self._launch_graph is None:
+            found = self.graph
+            if self.as_graph:
+                moving = moving_calls(found)
+                found = launch_graph(
+                    found, self.by_value, self.indirect, moving, self.allocated_bytes
+                )
+            object.__setattr__(self, "_launch_graph", found)
+            return found
+        return self._launch_graph
+
+    @property
+    def by_value(self) -> tuple[Buffer, ...]:
+        """The inputs that a CUDA graph gets by value, in order."""
+        return inputs_by_value(self.graph, self.inputs, self.outputs)
+
+    @property
+    def allocated_bytes(self) -> int:
+        """What each launch of a CUDA graph allocates: the arena, and workspaces of libraries."""
+        return round_up(self.arena_bytes, ALIGNMENT) + self.library_bytes if self.per_launch else 0
+
+    def graph_nodes(self, node: Node) -> tuple[str, ...] | None:
+        """The kinds of the nodes of a CUDA graph that a node of the Plan becomes; None if that is
+        not known before it is compiled.
+        """
+        return self.emitted.get(node, node.graph_nodes)
 
     @property
     def aliases(self) -> Mapping[int, int]:
@@ -92,8 +136,8 @@ class Plan(Drawable):
 
     @property
     def node_counts(self) -> Counter[str]:
-        """How many nodes of each kind there are, those of bodies included."""
-        return Counter(type(node).__name__ for node in walk(self.graph))
+        """How many nodes of each kind each launch has, those of bodies and stages included."""
+        return Counter(type(node).__name__ for node in walk(self.launch_graph))
 
     def diagram(self) -> Diagram:
         """The nodes and edges as a picture, to be drawn."""

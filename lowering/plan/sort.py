@@ -80,6 +80,11 @@ class SortShape:
         return not self.is_counted and fits and self.length <= MOST_IN_BLOCK
 
     @property
+    def kernels(self) -> int:
+        """The kernels that sort the rows."""
+        return 1 if self.is_counted or self.is_in_block else 2 + self.digits
+
+    @property
     def items(self) -> int:
         """Keys of a thread in a pass of a radix sort: what registers and shared memory hold."""
         return {8: 12, 16: 6}.get(self.dtype.itemsize, 16)
@@ -132,6 +137,10 @@ class SortNode(Node):
     @property
     def noun(self) -> str:
         return "a sort"
+
+    @property
+    def graph_nodes(self) -> tuple[str, ...]:
+        return ("kernel",) * self.shape.kernels
 
     @property
     def if_skipped(self) -> IfSkipped:

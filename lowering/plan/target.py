@@ -156,18 +156,26 @@ class PersistentCosts:
 
 @dataclass(frozen=True, slots=True)
 class LapackPolicy:
-    """When factorizations are programs that call LAPACK's routines, instead of our own.
+    """When factorizations are programs that call LAPACK's routines, or kernels, instead of our own.
 
     Args:
         least: by op, the rows or columns, whichever are fewer, from which they are.
         most_matrices: of a batch, which the library factors one after the other.
         at_once: by op, the rows of square matrices, at least and at most, of which the library
             factors a larger batch at once.
+        many: by op, how many small matrices have a kernel of their own in a body: beside one, a
+            loop cannot be one kernel. At the top any number has.
     """
 
     least: Mapping[str, int]
     most_matrices: int
     at_once: Mapping[str, tuple[int, int]]
+    many: Mapping[str, int]
+
+    def has_kernel(self, op: str, matrix: ArrayType, in_body: bool) -> bool:
+        """Whether matrices of this type, if they are small, have a kernel of their own."""
+        least = self.many.get(op, inf)
+        return least < inf and (not in_body or prod(matrix.shape[:-2]) >= least)
 
     def are_few(self, matrix: ArrayType) -> bool:
         """Whether a batch is small enough to be factored one matrix after the other."""
@@ -231,7 +239,9 @@ class Target:
     says so. The policy `operands` says which products find their matrices by pointer. Where it
     `overwrites_spectra`, an inverse transform to real numbers needs frequencies of its own, whose
     imaginary parts are 0 where they must be. With `sort_scratch`, sorting takes scratch memory of
-    the Plan. From `sorted_updates` on, updates that need an order are sorted by element.
+    the Plan. From `sorted_updates` on, updates that need an order are sorted by element. With
+    `graphs`, Plans are launched as CUDA graphs, which have nodes for arguments and memory besides
+    the work.
     """
 
     costs: Costs
@@ -245,3 +255,4 @@ class Target:
     overwrites_spectra: bool = False
     sort_scratch: bool = True
     sorted_updates: float = inf
+    graphs: bool = False

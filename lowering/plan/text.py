@@ -36,13 +36,13 @@ def plan_text(plan: Plan) -> str:
     if plan.indirect:
         lines.append(f"{_INDENT}pointer table in bodies: {', '.join(map(str, plan.indirect))}")
     lines += [_INDENT + line for line in _effect_lines(plan)]
-    lines += [_INDENT + line for line in _graph_lines(plan.graph)]
+    lines += [_INDENT + line for line in _graph_lines(plan.launch_graph)]
     return "\n".join([*lines, "}"])
 
 
 def plan_line(plan: Plan) -> str:
     """A Plan in a line: how many nodes of each kind it launches, and its scratch."""
-    counts = Counter(node.kind for node in launched(plan.graph))
+    counts = Counter(node.kind for node in launched(plan.launch_graph))
     kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
     nodes = f"{counts.total()} node{'s' if counts.total() != 1 else ''}"
     return f"{plan.name}: {nodes}{f' ({kinds})' if kinds else ''}, {plan.arena_bytes} B scratch"

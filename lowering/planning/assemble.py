@@ -52,6 +52,7 @@ def assemble(draft: Draft, *, per_launch: bool) -> Plan:
         donations=draft.donations,
         per_launch=per_launch,
         staged=tuple(context.staged),
+        as_graph=context.target.graphs,
     )
 
 

@@ -20,7 +20,15 @@ from lowering.plan.nodes import LibraryNode
 from lowering.plan.target import LapackPolicy, Target
 from lowering.planning.library_operands import contiguous, in_memory, operand
 from lowering.planning.region_builder import RegionBuilder
-from tracegraph.algorithms import ALGORITHMS, AT_ONCE, BY_LIBRARY, Form, program_of
+from tracegraph.algorithms import (
+    ALGORITHMS,
+    AT_ONCE,
+    BY_LIBRARY,
+    SMALL,
+    Form,
+    are_small,
+    program_of,
+)
 from tracegraph.algorithms.lapack import (
     UPDATED,
     getrf_batched,
@@ -36,8 +44,9 @@ from tracegraph.passes.dce import dce
 from tracegraph.passes.rewrite import Defs, Replacement, by_name, inlined, rewrite
 from tracegraph.user_source import Source
 
-FactorizationForm = Literal["library", "own"]
-"""Factorizations by LAPACK's routines, where the backend has them, or by algorithms of our own."""
+FactorizationForm = Literal["library", "own", "small"]
+"""Factorizations by LAPACK's routines, where the backend has them, by algorithms of our own, or by
+kernels for small matrices, where these can."""
 
 
 def expand_factorizations(
@@ -51,10 +60,13 @@ def expand_factorizations(
     if not any(eqn.op.name in expanded for eqn in walk(program.body)):
         return program
 
+    at_the_top = {value for eqn in program.body.eqns for value in eqn.outputs}
+
     def expand(eqn: Eqn, _: Defs) -> Replacement:
         types = tuple([atom.type.strong() for atom in eqn.operands])
         attrs, name = tuple(eqn.attrs.items()), eqn.op.name
-        form = _form(name, types, target.lapack, forced)
+        in_body = eqn.outputs[0] not in at_the_top
+        form = form_of(name, types, target.lapack, in_body=in_body, forced=forced)
         algorithm = program_of(name, types, attrs, form)
         return inlined(_at(algorithm.body, eqn.source), eqn.operands)
 
@@ -62,20 +74,30 @@ def expand_factorizations(
     return dce(rewrite(program, lambda: by_name(dict.fromkeys(expanded, expand))))
 
 
-def _form(
+def form_of(
     name: str,
     types: Sequence[ArrayType],
     policy: LapackPolicy | None,
-    forced: FactorizationForm | None,
+    *,
+    in_body: bool = False,
+    forced: FactorizationForm | None = None,
 ) -> Form:
-    if policy is None or name not in BY_LIBRARY or not all(each.size for each in types):
+    """The form of an op on operands of these types, at the top of a program or in a body: the
+    policy's, or the forced one if it can.
+    """
+    if policy is None or not all(each.size for each in types):
         return "own"
     matrix = types[0]
-    if not (policy.prefers(name, matrix) if forced is None else forced == "library"):
+    can_be = name in SMALL and are_small(types)
+    if can_be and (forced == "small" or (not forced and policy.has_kernel(name, matrix, in_body))):
+        return "small"
+    if name not in BY_LIBRARY or forced in ("own", "small"):
+        return "own"
+    if forced is None and not policy.prefers(name, matrix):
         return "own"
     is_square = matrix.shape[-1] == matrix.shape[-2]
-    many = not policy.are_few(matrix) and is_square and name in AT_ONCE
-    return "at once" if many else "library"
+    together = not policy.are_few(matrix) and is_square and name in AT_ONCE
+    return "at once" if together else "library"
 
 
 _CLASSES: Mapping[Op, type[LapackRoutine]] = {

@@ -31,7 +31,8 @@ VARIABLE = "TRACEGRAPH_SCHEDULES"
 _WORDS = (
     "conditional-branches, predicated-branches, conditional-loops, unrolled-loops[=STEPS], "
     "one-kernel-loops, library-products, nest-products, library-factorizations, "
-    "own-factorizations, staged-operands, in-place-operands, sorted-updates, sequential-updates, "
+    "own-factorizations, small-factorizations, staged-operands, in-place-operands, sorted-updates, "
+    "sequential-updates, "
     "selected-sources"
 )
 
@@ -131,6 +132,8 @@ def _with(choices: Choices, word: str) -> Choices:
             return replace(choices, factorizations="library")
         case "own-factorizations":
             return replace(choices, factorizations="own")
+        case "small-factorizations":
+            return replace(choices, factorizations="small")
         case "staged-operands":
             return replace(choices, operands="staged")
         case "in-place-operands":

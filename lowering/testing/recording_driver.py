@@ -58,7 +58,7 @@ class RecordingDriver:
 
     Args:
         fail_at: the number of the call, from 1, that raises; None for never.
-        library_kinds: the kinds of nodes that the capture of one product yields.
+        library_kinds: the kinds of nodes that the capture of each call yields; one is recorded.
         memory: the bytes of the device; more cannot be allocated at a time.
 
     While `busy` is set, no loop ends: events recorded meanwhile are passed when it is reset, by
@@ -450,7 +450,7 @@ class RecordingDriver:
         self._log("end_capture")
         nodes = tuple(RecordedNode("library", name, tuple(dependencies)) for name in captured)
         graph.nodes.extend(nodes)
-        return nodes, self._library_kinds
+        return nodes, self._library_kinds * max(len(nodes), 1)
 
     def library(self, kind: Callable[[int], Library]) -> RecordedLibrary:
         """A handle that records the calls of any library."""

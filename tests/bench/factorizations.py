@@ -1,22 +1,24 @@
-"""Factorizations in both forms: ``python -m tests.bench.factorizations``, on a GPU.
+"""Factorizations in all forms: ``python -m tests.bench.factorizations``, on a GPU.
 
-Each op in milliseconds a call, by algorithms of our own and by calls of cuSOLVER and cuBLAS; and
-the form that is chosen. The `LapackPolicy` of `lowering.backends.cuda` is right if that is the
-faster one. Ops and dtypes are arguments: ``python -m tests.bench.factorizations lu float32``.
+Each op in milliseconds a call, by algorithms of our own, by calls of cuSOLVER and cuBLAS and by
+kernels for small matrices; and the form that is chosen. The `LapackPolicy` of
+`lowering.backends.cuda` is right if that is the fastest one. Ops and dtypes are arguments:
+``python -m tests.bench.factorizations lu float32``.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 import tracegraph
 from lowering.backends.cuda import TARGET
-from lowering.planning.factorizations import FactorizationForm
+from lowering.planning.factorizations import FactorizationForm, form_of
 from lowering.scheduling.overrides import override
+from tracegraph.algorithms import BY_LIBRARY, SMALL, are_small
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.ir.types import ArrayType
@@ -24,7 +26,7 @@ from tracegraph.ir.types import ArrayType
 from .measure import medians
 
 SECONDS = 0.3
-OPS = ("cholesky", "lu", "qr", "triangular_solve")
+OPS = ("cholesky", "eigh", "lu", "qr", "triangular_solve")
 DTYPES = ("float32", "float64")
 SIZES = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024, 2048, 4096, 8192)
 FEW = ((2, 64), (4, 64), (2, 256), (4, 256), (2, 1024), (4, 1024))
@@ -32,7 +34,7 @@ MANY = (*((10_000, n) for n in (4, 8, 16, 32)), *((100, n) for n in (16, 32, 64,
 BATCHES = (*FEW, *MANY, (8, 64), (8, 256))
 """Matrices, and the rows of each: one after the other, or at once."""
 
-LONGEST = {"qr": 2048}
+LONGEST = {"eigh": 128, "qr": 2048}
 """The most rows of our own algorithms: those that go column by column take too long beyond."""
 
 
@@ -41,7 +43,7 @@ def _given(op: str, batch: int, n: int, dtype: str) -> list[Any]:
     shape = (n, n) if batch == 1 else (batch, n, n)
     rng = np.random.default_rng(n)
     a = (rng.standard_normal(shape) / n**0.5 + 3 * np.eye(n)).astype(dtype)
-    if op == "cholesky":
+    if op in ("cholesky", "eigh"):
         a = a + np.swapaxes(a, -1, -2)
     operands = [a, a[..., :1].copy()] if op == "triangular_solve" else [a]
     return [tracegraph.asarray(x, device="cuda") for x in operands]
@@ -60,24 +62,38 @@ def _call(op: str, form: FactorizationForm, given: Sequence[Any]) -> Callable[[]
     return lambda: compiled(*given)
 
 
+def _forms(op: str, types: Sequence[ArrayType]) -> Iterator[FactorizationForm]:
+    """Those that can be, and do not take too long."""
+    if types[0].shape[-1] <= LONGEST.get(op, types[0].shape[-1]):
+        yield "own"
+    if op in BY_LIBRARY:
+        yield "library"
+    if op in SMALL and are_small(types):
+        yield "small"
+
+
 def main(words: Sequence[str]) -> None:
     """Print the table of each op and dtype."""
-    assert TARGET.lapack is not None
     for op in [op for op in OPS if op in words] or OPS:
         for dtype in [dtype for dtype in DTYPES if dtype in words] or DTYPES:
-            print(f"{op} {dtype}, ms: matrices, rows, own, library, chosen", flush=True)
+            print(
+                f"{op} {dtype}, ms: matrices, rows, time of each form, the one chosen", flush=True
+            )
             for batch, n in (*((1, n) for n in SIZES), *BATCHES):
                 given = _given(op, batch, n, dtype)
-                is_timed = n <= LONGEST.get(op, n)
-                forms: list[FactorizationForm] = ["library", "own"] if is_timed else ["library"]
+                types = [ArrayType(dtype, x.shape) for x in given]
+                forms = list(_forms(op, types))
+                if not forms:
+                    continue
                 calls = [_call(op, form, given) for form in forms]
                 times = medians(calls, tracegraph.Array.synchronize, SECONDS)
-                library, own = (times[0], times[1] if is_timed else np.inf)
-                matrix = ArrayType(dtype, given[0].shape)
-                chosen = "library" if TARGET.lapack.prefers(op, matrix) else "own"
-                slower = "  <- slower" if (chosen == "own") != (own <= library) else ""
-                figures = f"{own / 1e3:10.4f} {library / 1e3:10.4f}"
-                print(f"{batch:5} {n:6} {figures}  {chosen}{slower}", flush=True)
+                chosen = form_of(op, types, TARGET.lapack).replace("at once", "library")
+                best = min(zip(times, forms, strict=True))[1]
+                figures = "  ".join(
+                    f"{form} {time / 1e3:.4f}" for form, time in zip(forms, times, strict=True)
+                )
+                slower = f"  <- {best} is faster" if best != chosen else ""
+                print(f"{batch:5} {n:6}  {figures}  {chosen}{slower}", flush=True)
 
 
 if __name__ == "__main__":

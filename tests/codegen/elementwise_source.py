@@ -35,17 +35,29 @@ def statement(case: Case) -> str:
     assert isinstance(case.op.form, Elementwise)
     types = [type_of(x) for x in case.sample.operands]
     dtype = case.op.result_types(types, case.sample.attrs)[0].dtype
-    native = is_half(types[0].dtype) and "e" in case.op.form.c
+    native = _is_native(case)
     operand_type = c_type if native else value_type
     loads = "".join(
         f"{operand_type(t.dtype)} x{n} = tg_cast<{operand_type(t.dtype)}>(in{n}[i]); "
         for n, t in enumerate(types)
     )
     attrs: Mapping[str, Any] = case.sample.attrs
-    text = case.op.form.c["e" if native else kind(types[0].dtype)]
-    value = text.format(*(f"x{n}" for n in range(len(types))), T=c_type(dtype), **attrs)
+    value = template(case).format(*(f"x{n}" for n in range(len(types))), T=c_type(dtype), **attrs)
     rounded = is_half(dtype) and not native
     return f"{loads}out[i] = {f'tg_cast<{c_type(dtype)}>({value})' if rounded else value};"
+
+
+def template(case: Case) -> str:
+    """The template of the op for the kind of the first operand."""
+    assert isinstance(case.op.form, Elementwise)
+    first = type_of(case.sample.operands[0]).dtype
+    return case.op.form.c["e" if _is_native(case) else kind(first)]
+
+
+def _is_native(case: Case) -> bool:
+    """Whether 16-bit floats are computed without a conversion to float."""
+    assert isinstance(case.op.form, Elementwise)
+    return is_half(type_of(case.sample.operands[0]).dtype) and "e" in case.op.form.c
 
 
 def pointers(case: Case) -> list[tuple[str, str]]:

@@ -170,5 +170,5 @@ class EmulatedDriver(RecordingDriver):
     def _compiled(self, module: Module) -> ctypes.CDLL:
         wrappers = "".join(kernel_wrapper(name, n) for name, n in module.counts.items())
         source = self._folder / f"module{next(self._numbers)}.cpp"
-        text = STORED_SHIM + GRID + for_host(module.source, clusters=False) + ARGUMENT + wrappers
-        return host_library(text, source)
+        text = for_host(module.source, clusters=False) + ARGUMENT + wrappers
+        return host_library(STORED_SHIM + GRID, text, source)

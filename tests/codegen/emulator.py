@@ -7,11 +7,14 @@ that some threads never reach is an error, not a hang.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -31,6 +34,7 @@ MOST_BLOCKS = 8
 
 SHIM = r"""
 #include <cmath>
+#include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -46,6 +50,7 @@ using namespace std;
 struct index3 { unsigned x, y, z; };
 static index3 threadIdx, blockIdx, gridDim;
 static const int MOST_BLOCKS = 8, MOST_THREADS = 1024, MOST = MOST_BLOCKS * MOST_THREADS;
+static const int STACK = 64 << 10;
 alignas(256) static unsigned char memories[MOST_BLOCKS][48 << 10];  // shared, of each block
 static int current, block_size;  // the fiber that runs: a thread of the cluster
 static unsigned char* own_memory() { return memories[current / block_size]; }
@@ -94,42 +99,74 @@ static unsigned tg_clock() {  // a look at the stop flag every time
   return now += 1 << 20;
 }
 
-static ucontext_t scheduler, fibers[MOST];
-static char* stacks[MOST];
-static bool finished[MOST];
 extern "C" int backwards;
 int backwards;  // the last thread of a block goes first
 static void (*task)(void**);
 static void** task_arguments;
 
+// Fibers: contexts begin them, and jumps switch between them, without the system calls of
+// swapcontext. Each runs one thread of a cluster after another, until a cluster fails.
+static jmp_buf scheduler, fibers[MOST];
+static char* stacks[MOST];
+static bool begun[MOST], finished[MOST];
+static void __attribute__((noinline)) pause_fiber() {
+  if (!_setjmp(fibers[current])) _longjmp(scheduler, 1);
+}
+static void run_fiber() {
+  for (;;) {
+    task(task_arguments);
+    finished[current] = true;
+    pause_fiber();
+  }
+}
+static void begin_fiber() {
+  begun[current] = true;
+  if (!stacks[current]) stacks[current] = (char*)malloc(STACK);
+  ucontext_t context;
+  getcontext(&context);
+  context.uc_stack.ss_sp = stacks[current];
+  context.uc_stack.ss_size = STACK;
+  makecontext(&context, run_fiber, 0);
+  setcontext(&context);
+}
+static void __attribute__((noinline)) resume_fiber() {
+  if (_setjmp(scheduler)) return;
+  if (begun[current]) _longjmp(fibers[current], 1);
+  begin_fiber();
+}
+
 static bool at_barrier[MOST], at_cluster_barrier[MOST];
 static void __syncthreads() {
   at_barrier[current] = true;
-  swapcontext(&fibers[current], &scheduler);
+  pause_fiber();
 }
 static void __syncwarp() { __syncthreads(); }
 static unsigned long long tg_arrivals_before(const unsigned long long*) { return 0; }
 static void tg_grid_barrier(unsigned long long*, unsigned long long&) {
   at_cluster_barrier[current] = true;
-  swapcontext(&fibers[current], &scheduler);
+  pause_fiber();
 }
 static void tg_cluster_arrive() {}
 static void tg_cluster_wait() {
   at_cluster_barrier[current] = true;
-  swapcontext(&fibers[current], &scheduler);
+  pause_fiber();
 }
 template <class T> static T tg_of_peer(const T* place, int rank) {
   return *(const T*)((const unsigned char*)place - own_memory() + memories[rank]);
 }
 
 // Shuffles: the lanes of a warp in a mask exchange words as soon as all have arrived.
-static struct { bool waiting; unsigned mask, word, lane; } meetings[MOST];
+static struct { unsigned mask, word, lane; } meetings[MOST];
+static unsigned waiting[MOST / 32];  // the lanes of each warp that have arrived at a shuffle
+static bool in_shuffle(int thread) { return waiting[thread / 32] >> thread % 32 & 1; }
 static unsigned __shfl_sync(unsigned mask, unsigned word, int lane) {
   const int me = current, first = me & ~31;
-  meetings[me] = {true, mask, word, (unsigned)lane & 31};
-  bool all = mask >> (me & 31) & 1;
-  for (int i = 0; i < 32; ++i)
-    if (mask >> i & 1) all &= meetings[first + i].waiting && meetings[first + i].mask == mask;
+  unsigned& arrived = waiting[me / 32];
+  meetings[me] = {mask, word, (unsigned)lane & 31};
+  arrived |= 1u << (me & 31);
+  bool all = mask >> (me & 31) & 1 && (arrived & mask) == mask;
+  for (int i = 0; all && i < 32; ++i)
+    if (mask >> i & 1) all = meetings[first + i].mask == mask;
   if (all) {
     unsigned given[32];
     for (int i = 0; i < 32; ++i) given[i] = meetings[first + i].word;
@@ -137,10 +174,10 @@ static unsigned __shfl_sync(unsigned mask, unsigned word, int lane) {
       if (mask >> i & 1) {
         const unsigned from = meetings[first + i].lane;
         meetings[first + i].word = mask >> from & 1 ? given[from] : 0xA5A5A5A5;
-        meetings[first + i].waiting = false;
       }
+    arrived &= ~mask;
   }
-  while (meetings[me].waiting) swapcontext(&fibers[me], &scheduler);
+  while (in_shuffle(me)) pause_fiber();
   return meetings[me].word;
 }
 static unsigned __shfl_xor_sync(unsigned mask, unsigned word, int apart) {
@@ -156,10 +193,6 @@ static unsigned tg_peers(unsigned digit) {  // the lanes with the same digit, al
   return peers;
 }
 static void __syncwarp(unsigned mask) { __shfl_sync(mask, 0, 0); }
-static void run_fiber() {
-  task(task_arguments);
-  finished[current] = true;
-}
 static bool all(const bool* flags, int from, int count) {
   for (int i = from; i < from + count; ++i) if (!flags[i]) return false;
   return true;
@@ -167,25 +200,17 @@ static bool all(const bool* flags, int from, int count) {
 static int run_cluster(unsigned first, int blocks, int threads) {
   const int count = blocks * threads;
   block_size = threads;
-  memset(memories, 0xA5, sizeof memories);
-  for (int i = 0; i < count; ++i) {
-    finished[i] = at_barrier[i] = at_cluster_barrier[i] = meetings[i].waiting = false;
-    getcontext(&fibers[i]);
-    if (!stacks[i]) stacks[i] = (char*)malloc(64 << 10);
-    fibers[i].uc_stack.ss_sp = stacks[i];
-    fibers[i].uc_stack.ss_size = 64 << 10;
-    fibers[i].uc_link = &scheduler;
-    makecontext(&fibers[i], run_fiber, 0);
-  }
+  memset(memories, 0xA5, blocks * sizeof memories[0]);
+  memset(finished, 0, count);
   while (!all(finished, 0, count)) {
     bool moved = false;
     for (int i = 0; i < count; ++i) {
       current = backwards ? count - 1 - i : i;
       if (finished[current] || at_barrier[current] || at_cluster_barrier[current]) continue;
-      if (meetings[current].waiting) continue;
+      if (in_shuffle(current)) continue;
       blockIdx = {first + current / threads, 0, 0};
       threadIdx = {(unsigned)(current % threads), 0, 0};
-      swapcontext(&scheduler, &fibers[current]);
+      resume_fiber();
       moved = true;
     }
     for (int start = 0; start < count; start += threads) {
@@ -197,7 +222,12 @@ static int run_cluster(unsigned first, int blocks, int threads) {
       memset(at_cluster_barrier, 0, count);
       moved = true;
     }
-    if (!moved) return 1;  // deadlock: some wait for others that have ended or wait elsewhere
+    if (moved) continue;
+    memset(begun, 0, count);
+    memset(at_barrier, 0, count);
+    memset(at_cluster_barrier, 0, count);
+    memset(waiting, 0, sizeof waiting);
+    return 1;  // deadlock: some wait for others that have ended or wait elsewhere
   }
   return 0;
 }
@@ -221,7 +251,7 @@ def for_host(source: str, clusters: bool) -> str:
     assert "__shared__" not in source.replace(_SHARED, "")
     text = source.replace(_SHARED, "unsigned char* const shared = own_memory();")
     clustered = "#define TG_CLUSTERS\n#define TG_CLUSTER(blocks)\n" if clusters else ""
-    return HOST_FUNCTIONS + clustered + text
+    return clustered + text
 
 
 class BarrierError(AssertionError):
@@ -244,15 +274,41 @@ struct tg_argument {
 """
 
 
-def host_library(text: str, source: Path) -> ctypes.CDLL:
-    """The library that g++ makes of a text, which is written to a file first."""
+OPTIONS = (
+    "-std=c++17",
+    "-O0",
+    "-shared",
+    "-fPIC",
+    "-w",
+    "-ffp-contract=off",
+    "-fno-strict-aliasing",
+)
+"""Compiling takes longer than running, so nothing is optimized."""
+
+
+def host_library(shim: str, text: str, source: Path) -> ctypes.CDLL:
+    """The library that g++ makes of a text after a shim; the text is written to a file first."""
     source.write_text(text)
     library = source.with_suffix(".so")
-    options = "-std=c++17 -O1 -shared -fPIC -w -ffp-contract=off -fno-strict-aliasing"
-    command = [COMPILER or "g++", *options.split(), "-o", str(library), str(source)]
+    _compile("-include", _compiled_ahead(shim), source, "-o", library)
+    return ctypes.CDLL(str(library))
+
+
+@cache
+def _compiled_ahead(shim: str) -> Path:
+    """A precompiled header: what all units begin with takes a third of the time of a small one."""
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder)
+    header = Path(folder, "shim.hpp")
+    header.write_text(shim + HOST_FUNCTIONS)
+    _compile("-x", "c++-header", header, "-o", header.with_suffix(".hpp.gch"))
+    return header
+
+
+def _compile(*arguments: str | Path) -> None:
+    command = [COMPILER or "g++", *OPTIONS, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:4000]
-    return ctypes.CDLL(str(library))
 
 
 Orders = Callable[[int], Iterable[int]]
@@ -312,8 +368,8 @@ class Emulator:
     def __init__(self, unit: Unit, folder: Path, clusters: bool = True) -> None:
         codes = {code.name: code for code in unit.launches}
         wrappers = "".join(kernel_wrapper(c.name, len(c.parameters)) for c in codes.values())
-        text = SHIM + for_host(unit.source, clusters) + ARGUMENT + wrappers
-        self._library = host_library(text, folder / "unit.cpp")
+        text = for_host(unit.source, clusters) + ARGUMENT + wrappers
+        self._library = host_library(SHIM, text, folder / "unit.cpp")
         self._unit = unit
         self._workspaces: dict[Node, np.ndarray[Any, Any]] = {}
         self._table: list[np.ndarray[Any, Any]] = []

@@ -11,10 +11,11 @@ from processes import end_of
 from lowering.codegen.preamble import preamble
 from lowering.cuda import compile as compiling
 from lowering.cuda.graph.copies import COPY_SOURCE, PACK_AXES, PACK_SOURCE, pack_values
-from lowering.cuda.graph.pointer_arrays import MOST, arrays_source
+from lowering.cuda.graph.pointer_arrays import arrays_source
 from lowering.cuda.graph.small_inputs import load_source, value_slots
 from lowering.cuda.interface import ForeignArray
 from lowering.plan.buffer import Buffer
+from lowering.plan.launch_graph import MOST_ARRAYS, fitting
 from tracegraph.ir.types import ArrayType
 
 nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
@@ -178,7 +179,7 @@ def test_the_kernels_that_copy_and_load_compile(directory):
         for i, (dtype, shape) in enumerate([("float32", ()), ("int8", (5,)), ("float64", (32,))])
     ]
     source = preamble(COPY_SOURCE) + COPY_SOURCE + load_source(list(value_slots(inputs).values()))
-    source += arrays_source(MOST)
+    source += arrays_source(MOST_ARRAYS)
     assert compiling.cubin(source, "sm_90").code
     assert compiling.cubin(PACK_SOURCE, "sm_90").code  # which belongs to no Plan
 
@@ -188,7 +189,7 @@ def test_small_inputs_have_aligned_slots_and_stop_at_the_limit():
     inputs.insert(0, Buffer("input", 20, ArrayType("int8", (3,))))
     inputs.append(Buffer("input", 21, ArrayType("float64", (33,))))
     inputs.append(Buffer("input", 22, ArrayType("float64", (0,))))
-    slots = value_slots(inputs)
+    slots = value_slots(fitting(inputs))
     assert list(slots) == inputs[:12]
     assert all(slot.offset % 16 == 0 for slot in slots.values())
     ends = [slot.word + slot.words for slot in slots.values()]

@@ -13,9 +13,9 @@ from running import assert_case_agrees
 
 import tracegraph
 from lowering.cuda.device import open_device
-from lowering.cuda.graph import pointer_table as table
 from lowering.legalization.features import Feature, Features, override
 from lowering.legalization.legalize import needed_features
+from lowering.plan import launch_graph
 from lowering.scheduling import overrides as choices
 
 MISSING: dict[str, dict[str, bool]] = {
@@ -109,7 +109,7 @@ def test_arguments_may_move_without_a_new_build(step: str) -> None:
 def test_a_long_table_of_addresses_moves_with_its_arguments(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(table, "MOST", 7)
+    monkeypatch.setattr(launch_graph, "MOST_ENTRIES", 7)
 
     def total(*arguments: Any) -> Any:
         *parts, n = arguments

@@ -1,15 +1,10 @@
 """What a graph points to outlives every Python reference, and goes with the graph."""
 
 import gc
-import subprocess
-import sys
-import threading
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from processes import SECONDS, environment
 
 import tracegraph
 from tracegraph import cond, fori_loop
@@ -235,109 +230,3 @@ def test_a_launch_in_flight_outlives_its_executable_and_its_function():
     held = [tracegraph.asarray(np.full((size, size), np.nan, np.float32), device="cuda")]
     np.testing.assert_allclose(np.asarray(result), 1.0, rtol=1e-3)
     del held
-
-
-# The end of the process
-
-PRELUDE = """
-import threading
-import numpy as np, tracegraph
-from tracegraph import fori_loop, while_loop
-import lowering.driver
-input()
-x = tracegraph.asarray(np.ones(1000), device="cuda")
-jit = lambda f: tracegraph.jit(f, device="cuda")
-"""
-
-ENDINGS = {
-    "live_graphs": """
-runs = [jit(lambda x, k=k: x + k) for k in range(3)]
-ys = [run(x) for run in runs]
-""",
-    "running_launch": """
-y = jit(lambda x: fori_loop(0, 20_000, lambda i, x: x + 1, x))(x)
-""",
-    "endless_loop": """
-endless = jit(lambda x: while_loop(lambda x: (x > -1).all(), lambda x: x + 1, x))
-y = endless(x)
-""",
-    "endless_loop_dropped": """
-jit(lambda x: while_loop(lambda x: x[0] > -1, lambda x: x + 1, x))(x)
-del x
-""",
-    "pending_destructors": """
-for k in range(4):
-    run = jit(lambda x: fori_loop(0, 500, lambda i, x: x + 1, x))
-    y = run(x)
-    del run
-""",
-    "streams": """
-run = jit(lambda x: fori_loop(0, 20_000, lambda i, x: x + 1, x))
-for k in range(4):
-    stream = tracegraph.Stream()
-    with tracegraph.stream(stream):
-        y = run(x)
-    if k % 2:
-        del stream
-""",
-    "cycle": """
-class Owner:
-    pass
-
-owner = Owner()
-owner.table, owner.run = np.ones(1000), jit(lambda x: x + owner.table)
-owner.result = owner.run(x)
-""",
-    "product": """
-m = tracegraph.asarray(np.eye(64), device="cuda")
-y = jit(lambda m: m @ m)(m)
-""",
-    "exported_graph": """
-from cuda.core import Device
-count = jit(lambda x: while_loop(lambda x: x[0] < 5000, lambda x: x + 1, x))
-exported = count.lower(x).compile().export_graph(x)
-executable = exported.definition.instantiate()
-stream = Device(0).create_stream()
-executable.launch(stream)
-""",
-    "thread": """
-run = jit(lambda x: x * 2)
-thread = threading.Thread(target=lambda: run(x))
-thread.start()
-thread.join()
-""",
-}
-
-PROCESSES, AT_ONCE = 100, 8
-
-DEVICE = threading.Lock()
-"""Held for a process that uses the GPU: with driver 580, one in some thirty processes ended in
-CUDA_ERROR_LAUNCH_FAILED when a dozen of them ran WHILE nodes at once, tracegraph or not."""
-
-
-def end_of(script):
-    """Exit code, output and errors; what takes time, the imports, comes before its turn."""
-    with subprocess.Popen(
-        [sys.executable, "-c", PRELUDE + script],
-        env=environment(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        with DEVICE:
-            printed, errors = process.communicate("\n", SECONDS)
-        return process.returncode, printed, errors
-
-
-@pytest.mark.parametrize("name", ENDINGS)
-def test_a_process_ends_cleanly(name):
-    assert end_of(ENDINGS[name]) == (0, "", "")
-
-
-@pytest.mark.soak
-def test_a_hundred_processes_end_cleanly():
-    scripts = list(ENDINGS.values())
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        ends = list(pool.map(end_of, (scripts[k % len(scripts)] for k in range(PROCESSES))))
-    assert [end for end in ends if end != (0, "", "")] == []

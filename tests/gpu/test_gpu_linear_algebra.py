@@ -20,6 +20,7 @@ from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 
 ARGUMENTS = linear_algebra_cases.ARGUMENTS
+FORMS: list[FactorizationForm] = ["own", "library", "small"]
 
 
 def value_of(expression: str, values: Any) -> Any:
@@ -43,7 +44,7 @@ def on_gpu(function: Any, *arguments: Any) -> Any:
     return tree.map(np.asarray, tracegraph.jit(function, device="cuda")(*arguments))
 
 
-@pytest.mark.parametrize("form", ["own", "library"])
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("expression", LEGAL)
 def test_expressions_equal_numpys(expression: str, form: FactorizationForm) -> None:
     with np.errstate(all="ignore"):
@@ -52,9 +53,6 @@ def test_expressions_equal_numpys(expression: str, form: FactorizationForm) -> N
     for got, wanted in zip(found, map(np.asarray, expected), strict=True):
         assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
         assert_close(got / 64, wanted / 64)  # sums are of another order
-
-
-FORMS: list[FactorizationForm] = ["own", "library"]
 
 
 def in_form(form: FactorizationForm, function: Any, *arguments: Any) -> Any:
@@ -85,9 +83,10 @@ def test_residuals_are_small(n: int, dtype: str, form: FactorizationForm) -> Non
     assert not np.tril(r, -1).any()
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
-@pytest.mark.parametrize("n", [1, 2, 3, 8, 33, 64, 129])
-def test_spectra_have_small_residuals(n: int, dtype: str) -> None:
+@pytest.mark.parametrize("form", ["own", "small"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 17, 32, 33, 129])
+def test_spectra_have_small_residuals(n: int, dtype: str, form: FactorizationForm) -> None:
     rng = np.random.default_rng(n)
     a = rng.standard_normal((n, n)) + (1j * rng.standard_normal((n, n)) if "c" in dtype else 0)
     a = a.astype(dtype)
@@ -97,7 +96,7 @@ def test_spectra_have_small_residuals(n: int, dtype: str) -> None:
         h = a + np.conj(a.T)
         return h, np.linalg.eigh(h), np.linalg.svd(a), np.linalg.svd(singular, False)
 
-    h, (w, v), *found = on_gpu(program, a, singular)
+    h, (w, v), *found = in_form(form, program, a, singular)
     unit = 30 * max(n, 3) * np.finfo(dtype).eps
     assert np.abs(h @ v - v * w).max() <= unit * np.abs(h).max() * n**0.5
     assert np.abs(np.conj(v.T) @ v - np.eye(n)).max() <= unit
@@ -109,11 +108,12 @@ def test_spectra_have_small_residuals(n: int, dtype: str) -> None:
         assert np.abs(vh @ np.conj(vh.T) - np.eye(vh.shape[0])).max() <= unit
 
 
-def test_batches_of_spectra_with_one_that_is_not_finite() -> None:
+@pytest.mark.parametrize("form", ["own", "small"])
+def test_batches_of_spectra_with_one_that_is_not_finite(form: FactorizationForm) -> None:
     rng = np.random.default_rng(0)
     a = rng.standard_normal((500, 12, 12))
     a[7] = np.nan
-    w, s = on_gpu(lambda a: (np.linalg.eigvalsh(a), np.linalg.svdvals(a)), a)
+    w, s = in_form(form, lambda a: (np.linalg.eigvalsh(a), np.linalg.svdvals(a)), a)
     assert np.isnan(w[7]).all()
     assert np.isnan(s[7]).all()
     others = np.arange(500) != 7

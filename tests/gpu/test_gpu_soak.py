@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gc
-import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from held_memory import DEVICE_SLACK, HOST_SLACK, device_bytes, host_bytes
 
 import tracegraph
 from tracegraph import cond, fori_loop, while_loop
@@ -17,24 +15,6 @@ pytestmark = pytest.mark.soak
 
 WARM_UP, LAUNCHES = 10_000, 100_000
 MANY = 1_000_000
-HOST_SLACK, DEVICE_SLACK = 8 << 20, 4 << 20
-"""Bytes: what allocators keep for themselves. 100 bytes lost in each launch would be 10 MB."""
-
-
-def host_bytes() -> int:
-    """The resident set of this process."""
-    gc.collect()
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
-
-
-def device_bytes() -> int:
-    """What the device has in use, by all processes."""
-    from cuda.bindings import driver  # noqa: TID251 - asks, and changes nothing
-
-    result, free, total = driver.cuMemGetInfo()
-    assert result == driver.CUresult.CUDA_SUCCESS
-    return int(total - free)
 
 
 def nested(x: Any, n: Any) -> Any:

@@ -88,5 +88,5 @@ def test_arguments_are_arrays() -> None:
 def test_lanes_and_derivatives() -> None:
     call = tracegraph.capture(never, out=lambda x: x, host=lambda x: x + 1, batching="sequential")
     np.testing.assert_array_equal(tracegraph.vmap(call)(X.reshape(2, 3)), X.reshape(2, 3) + 1)
-    with pytest.raises(errors.DerivativeError, match=r"captured call never .* custom_jvp"):
+    with pytest.raises(errors.DerivativeError, match=r"captured call never .* without derivative="):
         tracegraph.grad(lambda x: call(x).sum())(X)

@@ -92,7 +92,7 @@ def test_numbers_for_arrays_have_their_own_dtype() -> None:
     [
         (lambda x: x[:2], r"output 0: declared f64\[6\], returned f64\[2\]"),
         (lambda x: x.astype("f4"), r"output 0: declared f64\[6\], returned f32\[6\]"),
-        (lambda x: (x, x), r"output 0: declared f64\[6\], returned f64\[2,6\]"),
+        (lambda x: (x, x), "results: declared one array, returned a tuple of 2"),
         (lambda x: None, r"output 0: declared f64\[6\], returned object\[\]"),
     ],
 )
@@ -270,11 +270,6 @@ def test_a_rule_that_returns_other_types() -> None:
 
 
 # derivatives
-
-
-def test_a_kernel_has_no_derivative_of_its_own() -> None:
-    with pytest.raises(errors.DerivativeError, match=r"kernel incremented .* custom_jvp"):
-        tracegraph.grad(lambda x: incremented(x).sum())(X)
 
 
 def test_a_function_around_it_may_have_one() -> None:

@@ -14,9 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import interop_page
 import numpy as np
 import numpy_page
 import pytest
+from bench import callbacks
 
 import tracegraph
 from tracegraph.ir import op as registry
@@ -31,6 +33,13 @@ PROSE = [README, ROOT / "CHANGELOG.md", *sorted(DOCS.glob("*.md"))]
 BLOCK = re.compile(
     r"^```python\n(?P<code>.*?)^```\n(?:\s*^```text\n(?P<printed>.*?)^```$)?", re.M | re.S
 )
+
+
+NEED_A_GPU = (
+    *("Transform", "captured_by_cupy", "two_parts"),
+    *("captured_by_torch", "captured_by_cuda_core"),
+)
+"""Examples of interop.md that other libraries are part of, by the first name of their check."""
 
 
 def examples(page: Path) -> Iterator[tuple[int, str, str]]:
@@ -62,6 +71,19 @@ def first_example() -> dict[str, Any]:
     names: dict[str, Any] = {"__name__": "example"}
     exec(compile(code, "example.py", "exec", dont_inherit=True), names)
     return names
+
+
+def test_every_example_of_interop_has_a_check_for_a_gpu() -> None:
+    """`tests/gpu/test_gpu_interop_page.py` runs these checks."""
+    covered = {name for names in interop_page.CHECKS for name in names}
+    assert covered == interop_page.defined()
+
+
+@pytest.mark.parametrize(
+    "covered", [names for names in interop_page.CHECKS if names[0] not in NEED_A_GPU], ids=" ".join
+)
+def test_checks_for_a_gpu_hold_on_the_host(covered: tuple[str, ...]) -> None:
+    interop_page.CHECKS[covered](interop_page.names(), "host")
 
 
 def test_the_first_example_gives_what_its_comment_says() -> None:
@@ -148,6 +170,12 @@ def test_the_page_about_numpy_lists_every_method() -> None:
     both = public(Tracer) & public(tracegraph.Array) & public(np.ndarray)
     values = {"item", "tolist"}  # need the elements
     assert sorted(listed("methods")) == sorted(both - values)
+
+
+def test_the_table_of_what_callbacks_cost_has_the_rows_that_measure_it() -> None:
+    text = (DOCS / "callbacks.md").read_text("utf-8")
+    listed = re.findall(r"^\| `(callback\w*)` \|", text, re.M)
+    assert listed == [row.name for row in callbacks.ROWS]
 
 
 @pytest.mark.parametrize("page", PROSE, ids=lambda page: page.name)

@@ -69,7 +69,10 @@ TRACEGRAPH: Table = {
         *("limits", "dtypes", "user_source"),
     },
     "callbacks": {"control", "tracing", "ops", "ir", "tree", "errors", "user_source"},
-    "custom": {"numpy", "arrays", "tracing", "ops", "ir", "errors", "dtypes", "user_source"},
+    "custom": {
+        *("control", "numpy", "arrays", "tracing", "ops", "ir", "errors", "dtypes"),
+        "user_source",
+    },
     "linalg": {"transforms", "control", "numpy", "arrays", "ir"},
     "event": {"control", "ir", "errors"},
     "debug": {"callbacks", "control", "ir", "errors", "user_source"},

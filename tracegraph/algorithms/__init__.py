@@ -9,6 +9,7 @@ that faster.
     eigh, svd                        Jacobi rotations, many at a time; pinv by svd
     jacobi, parts                    what those two share; what all do
     lapack, by_library               LAPACK's routines as ops; the same algorithms made of them
+    small                            kernels for many small matrices
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Literal
 
-from tracegraph.algorithms import by_library
+from tracegraph.algorithms import by_library, small
 from tracegraph.algorithms.cholesky import cholesky
 from tracegraph.algorithms.eigh import eigh
 from tracegraph.algorithms.lu import lu
 from tracegraph.algorithms.qr import qr
+from tracegraph.algorithms.small import are_small as are_small
 from tracegraph.algorithms.svd import pinv, svd
 from tracegraph.algorithms.triangular_solve import triangular_solve
 from tracegraph.ir.program import Program
@@ -55,8 +57,16 @@ AT_ONCE: Mapping[str, Callable[..., Any]] = {
 }
 """Those by routines for a batch of many square matrices."""
 
-Form = Literal["own", "library", "at once"]
-_FORMS = {"own": ALGORITHMS, "library": BY_LIBRARY, "at once": AT_ONCE}
+SMALL: Mapping[str, Callable[..., Any]] = {
+    "cholesky": small.cholesky,
+    "eigh": small.eigh,
+    "lu": small.lu,
+    "triangular_solve": small.triangular_solve,
+}
+"""Those as kernels for square matrices of 2 to 32 rows, for backends that run CUDA C++."""
+
+Form = Literal["own", "library", "at once", "small"]
+_FORMS = {"own": ALGORITHMS, "library": BY_LIBRARY, "at once": AT_ONCE, "small": SMALL}
 
 
 @lru_cache(maxsize=256)

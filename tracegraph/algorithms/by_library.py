@@ -33,9 +33,9 @@ def cholesky_at_once(a: Any) -> Any:
 
 
 def _cholesky(routine: Op, a: Any) -> Any:
-    factor, info = apply(routine, a)
+    factor, info = apply(routine, tnp.matrix_transpose(a))
     row = numbers(a.shape[-1])
-    lower = tnp.where(row[:, None] >= row, factor, 0)
+    lower = tnp.where(row[:, None] >= row, tnp.matrix_transpose(factor), 0)
     return tnp.where((info != 0)[..., None, None], tnp.nan, lower).astype(a.dtype)
 
 

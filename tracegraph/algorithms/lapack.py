@@ -4,7 +4,7 @@ They are not registered: planning puts them in the place of others. Each updates
 of which planning makes copies, and takes column-major matrices: `x` transposed, where this module
 writes xᵀ. The axes before the last two are a batch.
 
-    potrf(a)             L in the lower triangle, the rest of `a` as it is; info
+    potrf(aᵀ)            Lᵀ in the upper triangle, the rest of aᵀ as it is; info
     getrf(aᵀ, order)     the packed factors, transposed; order with its rows swapped; pivots from 1;
                          info
     geqrf(aᵀ)            R and the reflectors below it, transposed; their factors τ
@@ -49,10 +49,10 @@ def _potrf_type(a: ArrayType) -> tuple[ArrayType, ArrayType]:
 
 
 def _potrf(a: NDArray) -> tuple[NDArray, NDArray]:
-    lower: NDArray = get("cholesky").reference(a)
+    lower: NDArray = get("cholesky").reference(_swapped(a))
     failed: NDArray = np.asarray(np.isnan(lower).any((-2, -1)))
-    found: NDArray = np.where(failed[..., None, None], a, np.tril(lower) + np.triu(a, 1))
-    return found, np.asarray(failed, _INT32)
+    factored = np.triu(_swapped(lower)) + np.tril(a, -1)
+    return np.where(failed[..., None, None], a, factored), np.asarray(failed, _INT32)
 
 
 potrf = _op("potrf", "The Cholesky factorization of LAPACK.", _potrf_type, _potrf)

@@ -3,11 +3,13 @@
     kernel         a kernel of its own in the graph
     elementwise    functions of elements, which are fused
     reduction      reductions and scans, into which what they fold is fused
+    derivatives    their option `derivative`
+    folds          the NumPy side of reductions
     texts          their expressions, in namespaces
     capture        the work of other libraries
     embed          graphs of others
 
-May import `numpy`, `arrays`, `tracing`, `ops`, `ir`, and what is below them.
+May import `control`, `numpy`, `arrays`, `tracing`, `ops`, `ir`, and what is below them.
 """
 
 from tracegraph.custom.capture import CapturedCall, capture

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 from tracegraph import errors
 from tracegraph.arrays.eager import apply
+from tracegraph.custom.derivatives import Derivative, checked_derivative
 from tracegraph.errors.tracebacks import entry_point, hide_frames
 from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.numpy.dispatch import as_array
@@ -32,11 +34,12 @@ class CapturedCall:
         out: Any,
         host: Callable[..., Any] | None,
         batching: Batching | None,
+        derivative: Derivative | None,
     ) -> None:
         self.reference = host
         self._where = errors.function_text(function)
         self._code = CapturedFunction(function)
-        self._out, self._batching = out, batching
+        self._out, self._batching, self._derivative = out, batching, derivative
         self._by_count: dict[int, KernelCall] = {}
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         self.__doc__ = function.__doc__
@@ -76,6 +79,7 @@ class CapturedCall:
                 code=self._code,
                 out=self._out if callable(self._out) else lambda *_: self._out,
                 batching=self._batching,
+                derivative=self._derivative,
             )
             self._by_count[count] = KernelCall(kernel)
         return self._by_count[count]
@@ -97,6 +101,7 @@ def capture(
     out: Callable[..., Any] | ArrayType | tuple[ArrayType, ...],
     host: Any = None,
     batching: Any = None,
+    derivative: Any = None,
 ) -> CapturedCall:
     """A function of arrays whose work another library does: cuFFT, CuPy, PyTorch, your own.
 
@@ -115,9 +120,11 @@ def capture(
         out: the type of the output, or a tuple of types; or a function of the inputs' types.
         host: a NumPy function of the inputs that computes the same.
         batching: as in `tracegraph.kernel`.
+        derivative: as in `tracegraph.kernel`; ``"reference"`` differentiates `host`.
 
     Raises:
-        CustomKernelError: `call` or `host` is no function.
+        CustomKernelError: `call` or `host` is no function, or an option is none of its values.
+        ParametersError: `derivative` is a function of other parameters.
 
     >>> import numpy as np
     >>> import tracegraph
@@ -136,4 +143,11 @@ def capture(
         raise errors.CustomKernelError(
             "capture", f'batching must be a function or "sequential", not {got}'
         )
-    return CapturedCall(call, out, host, batching)
+    checked_derivative(
+        derivative, ("primals", "tangents"), "capture", partial(errors.CustomKernelError, "capture")
+    )
+    if derivative == "reference" and host is None:
+        raise errors.CustomKernelError(
+            "capture", 'derivative="reference" differentiates a NumPy function: give it as host='
+        )
+    return CapturedCall(call, out, host, batching, derivative)

@@ -19,10 +19,10 @@ from tracegraph.errors.tracebacks import entry_point, hide_frames
 from tracegraph.ir.derivative import (
     Coefficient,
     Derivative,
-    Emitter,
     NoDerivativeError,
     Partials,
-    Rewrite,
+    Reference,
+    UserRule,
 )
 from tracegraph.ir.op import Elementwise, Op
 from tracegraph.ir.types import ArrayType, broadcast_shapes, type_of
@@ -95,6 +95,7 @@ def elementwise(
             reference for ones.
         derivative: of one operand, a function of the operands; of several, a tuple of these, which
             are the partial derivatives. They are traced. 0, 1 and -1 stand for constant ones.
+            ``"reference"``: as the reference is, which is traced for that.
         cost: of an element: 1 for arithmetic, 8 for a transcendental function. It decides what is
             computed again rather than stored.
 
@@ -119,7 +120,7 @@ def elementwise(
     where = errors.function_text(reference)
     count = _operand_count(reference, where)
     expressions = Expressions.of(cuda, header, count, where)
-    rule = _derivative(derivative, count, where)
+    rule = _derivative(derivative, reference, count, where)
     op = _op(reference, expressions, out, rule, cost, count)
     return ElementwiseFunction(reference, op, count, where)
 
@@ -198,20 +199,26 @@ def _read_only(array: NDArray) -> NDArray:
     return view
 
 
-def _derivative(given: Any, count: int, where: str) -> Derivative:
-    if given is None:
+def _derivative(given: Any, reference: Callable[..., Any], count: int, where: str) -> Derivative:
+    if given is None or given == "reference":
 
-        def missing(f: Emitter, out: Any, *operands: Any) -> Any:
-            raise NoDerivativeError(f"{where} was declared without derivative=")
+        def choose() -> Reference:
+            if given is None:
+                raise NoDerivativeError(
+                    f"{where} was declared without derivative=; give "
+                    'derivative="reference", which differentiates its NumPy reference, or a '
+                    "function for each operand, the partial derivatives"
+                )
+            return Reference(f"function {where}", reference, lambda *xs: [reference(*xs)])
 
-        return Rewrite(missing, missing)
+        return UserRule(choose)
     each = given if isinstance(given, tuple) else (given,)
     wrong = [d for d in each if not callable(d) and d not in (-1, 0, 1)]
     if len(each) != count or wrong:
         raise function_error(
             where,
-            f"derivative must be a function, 0, 1 or -1 for each of {count} operands, not "
-            f"{errors.value_text(wrong[0]) if wrong else f'{len(each)} of them'}",
+            f'derivative must be "reference", or a function, 0, 1 or -1 for each of {count} '
+            f"operands, not {errors.value_text(wrong[0]) if wrong else f'{len(each)} of them'}",
         )
     return Partials(*map(_coefficient, each))
 

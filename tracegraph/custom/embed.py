@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, NoReturn
 
 import numpy as np
@@ -79,6 +80,7 @@ def embed(
     values = [_value(value, label) for value in _several(reads)]
     inputs = [_memory(each, label, "at") for each in _several(at)]
     _require_fitting(values, inputs, label)
+    _require_apart(inputs, label)
     outputs = () if out is None else tuple([_memory(o, label, "out") for o in _several(out)])
     if out is not None and not outputs:
         raise errors.CustomKernelError(label, "out is empty; leave it out if nothing is written")
@@ -190,4 +192,19 @@ def _require_fitting(values: Sequence[Any], inputs: Sequence[ForeignMemory], lab
                 label,
                 f"reads[{number}] is {type_}, and at[{number}] {memory.type}; they must have one "
                 "type",
+            )
+
+
+def _require_apart(inputs: Sequence[ForeignMemory], label: str) -> None:
+    """Two values that are copied to one address: the graph would read one of them only."""
+    known = [(memory.address, n) for n, memory in enumerate(inputs) if memory.address is not None]
+    for (start, first), (following, second) in pairwise(sorted(known)):
+        nbytes = inputs[first].type.nbytes
+        if start + nbytes > following and inputs[second].type.nbytes:
+            raise errors.CustomKernelError(
+                label,
+                f"at[{first}], {nbytes:,} bytes at {start:#x}, and at[{second}], "
+                f"{inputs[second].type.nbytes:,} bytes at {following:#x}, overlap: one value of "
+                "reads would be copied over the other; give each an array of its own, or leave "
+                "out what the graph reads twice",
             )

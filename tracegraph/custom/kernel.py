@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike
 
 from tracegraph import errors
 from tracegraph.arrays.eager import apply
+from tracegraph.custom.derivatives import Derivative, checked_derivative
 from tracegraph.dtypes import SHORT_NAMES, canonical_dtype
 from tracegraph.errors.tracebacks import entry_point, hide_frames
 from tracegraph.ir.types import ArrayType, type_of
@@ -121,6 +122,7 @@ def kernel(
     cooperative: bool = False,
     include_paths: Iterable[str | os.PathLike[str]] = (),
     batching: Batching | None = None,
+    derivative: Derivative | None = None,
 ) -> Callable[[Callable[..., Any]], Kernel]:
     """Declare a CUDA kernel, by a decorator of its NumPy reference.
 
@@ -156,9 +158,16 @@ def kernel(
             ``batching(lanes, batched, *arguments)`` gets the number of lanes, a bool for each
             array, and all arguments, in which batched arrays have the lanes along axis 0; it
             returns the outputs with the lanes along axis 0.
+        derivative: how it is differentiated, forwards and backwards. ``"reference"``: as the
+            reference is, which is traced for that. A function: ``derivative(primals, tangents)``
+            gets two tuples with an entry for each parameter, as a rule of `custom_jvp`, and returns
+            the tangent of the output, or a tuple of them; it is traced, and must be linear in the
+            tangents. Scalars and integers have None for a tangent, and None returned is zero. The
+            outputs themselves are always the kernel's.
 
     Raises:
         CustomKernelError: the declaration cannot work.
+        ParametersError: `derivative` is a function of other parameters.
 
     >>> import numpy as np
     >>> import tracegraph
@@ -202,6 +211,9 @@ def kernel(
                 cooperative=bool(cooperative),
                 aliases=declared.aliases(aliases or {}, operands),
                 batching=declared.batching(batching),
+                derivative=checked_derivative(
+                    derivative, ("primals", "tangents"), f"kernel {declared.where}", declared.error
+                ),
             )
         )
 

@@ -3,78 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from typing import Any, NoReturn
+from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from tracegraph import errors
 from tracegraph.arrays.eager import apply
+from tracegraph.custom.derivatives import Derivative, checked_derivative
+from tracegraph.custom.folds import Fold, in_halves, one_by_one
 from tracegraph.custom.texts import Expressions, function_error
 from tracegraph.dtypes import type_text
 from tracegraph.errors.tracebacks import entry_point, hide_frames
-from tracegraph.ir.derivative import Emitter, NoDerivativeError, Rewrite
+from tracegraph.ir.derivative import Jvp, NoDerivativeError, Reference, UserRule
 from tracegraph.ir.op import Combiner, Op, Reduction, Scan
 from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.numpy.dispatch import as_array
 
 NDArray = np.ndarray[Any, Any]
 Axes = int | Sequence[int] | None
-
-
-class Fold:
-    """A function that combines two arrays, with the methods of a ufunc that fold by it.
-
-    >>> Fold(np.maximum).reduce(np.array([[1, 5, 2], [7, 3, 4]]), 1)
-    array([5, 7])
-    """
-
-    def __init__(self, combine: Callable[..., Any]) -> None:
-        self._combine = combine
-
-    def __call__(self, x: NDArray, y: NDArray, out: NDArray | None = None) -> NDArray:
-        """The combination of two arrays."""
-        found: NDArray = np.asarray(self._combine(x, y))
-        if out is None:
-            return found
-        out[...] = found
-        return out
-
-    def reduce(
-        self,
-        x: NDArray,
-        axis: Axes = 0,
-        dtype: Any = None,
-        out: NDArray | None = None,
-        keepdims: bool = False,
-    ) -> NDArray:
-        """The fold over axes with elements, in halves: all pairs of a step in one call."""
-        axes = normalize_axis_tuple(range(x.ndim) if axis is None else axis, x.ndim)
-        kept = tuple([extent for n, extent in enumerate(x.shape) if n not in axes])
-        rest = np.moveaxis(x, axes, range(len(axes))).reshape(-1, *kept)
-        while len(rest) > 1:
-            half = len(rest) // 2
-            odd = rest[2 * half :]
-            rest = np.concatenate([self(rest[:half], rest[half : 2 * half]), odd])
-        found = np.expand_dims(rest[0], axes) if keepdims else rest[0]
-        if out is None:
-            return found
-        out[...] = found
-        return out
-
-    def accumulate(
-        self, x: NDArray, axis: int = 0, dtype: Any = None, out: NDArray | None = None
-    ) -> NDArray:
-        """Every partial fold along an axis."""
-        found = np.array(x)
-        moved = np.moveaxis(found, axis, 0)
-        for n in range(1, len(moved)):
-            moved[n] = self(moved[n - 1], moved[n])
-        if out is None:
-            return found
-        out[...] = found
-        return out
 
 
 class ReductionFunction:
@@ -84,13 +32,18 @@ class ReductionFunction:
     """
 
     def __init__(
-        self, combine: Callable[..., Any], expressions: Expressions, identity: Any
+        self,
+        combine: Callable[..., Any],
+        expressions: Expressions,
+        identity: Any,
+        derivative: Derivative | None,
     ) -> None:
         self._expressions = expressions
         name = getattr(combine, "__name__", type(combine).__name__)
         combiner = _combiner(combine, expressions, identity, name)
-        self.op = _reduction_op(combiner, expressions.where)
-        self.scan_op = _scan_op(combiner, expressions.where)
+        rules = _Rules(combine, f"reduction {expressions.where}", derivative)
+        self.op = _reduction_op(combiner, expressions.where, rules)
+        self.scan_op = _scan_op(combiner, expressions.where, rules)
         self.__name__, self.__doc__ = name, combine.__doc__
 
     @property
@@ -136,7 +89,12 @@ class ReductionFunction:
 
 @entry_point
 def reduction(
-    combine: Any, *, cuda: str | Mapping[str, str], identity: Any, header: str = ""
+    combine: Any,
+    *,
+    cuda: str | Mapping[str, str],
+    identity: Any,
+    header: str = "",
+    derivative: Derivative | None = None,
 ) -> ReductionFunction:
     """A reduction with an operation of your own, which must be associative and commutative.
 
@@ -151,9 +109,15 @@ def reduction(
         identity: the number that changes nothing: the fold of no elements. A function of the dtype
             may give it.
         header: as in `elementwise`.
+        derivative: ``"reference"``: that of a fold by `combine`, which is traced. A function:
+            ``derivative(primals, tangents, axis)`` gets the array and its tangent in a tuple each,
+            and the axes that are folded, none of them negative; it returns the tangent of the
+            result, without these axes. It is traced, and must be linear in the tangent. With
+            either, `accumulate` has the derivative of its recurrence by `combine`.
 
     Raises:
         CustomKernelError: the declaration cannot work.
+        ParametersError: `derivative` is a function of other parameters.
 
     >>> import numpy as np
     >>> import tracegraph
@@ -169,7 +133,14 @@ def reduction(
         got = errors.value_text(combine)
         raise function_error("reduction", f"takes a function of two NumPy arrays, not {got}")
     where = errors.function_text(combine)
-    return ReductionFunction(combine, Expressions.of(cuda, header, 2, where), identity)
+    expressions = Expressions.of(cuda, header, 2, where)
+    rule = checked_derivative(
+        derivative,
+        ("primals", "tangents", "axis"),
+        f"reduction {where}",
+        partial(function_error, where),
+    )
+    return ReductionFunction(combine, expressions, identity, rule)
 
 
 def _combiner(
@@ -203,11 +174,46 @@ def _checked(combiner: Combiner, where: str) -> Callable[[np.dtype[Any]], None]:
     return check
 
 
-def _missing(f: Emitter, out: Any, *operands: Any, **attrs: Any) -> NoReturn:
-    raise NoDerivativeError("a reduction of the user's has no derivative; use custom_jvp")
+class _Rules:
+    """The derivatives of a reduction and of its partial results."""
+
+    def __init__(
+        self, combine: Callable[..., Any], label: str, derivative: Derivative | None
+    ) -> None:
+        self.combine, self.label, self.derivative = combine, label, derivative
+
+    def of_reduction(self, *, axes: tuple[int, ...]) -> Reference | Jvp:
+        """What the user gave: a rule for tangents, or the fold itself, in halves."""
+        given = self._given()
+        if given == "reference":
+
+            def folded(x: Any) -> Sequence[Any]:
+                return [in_halves(self.combine, x, axes) if x.size else x.sum(axis=axes)]
+
+            return Reference(self.label, self.combine, folded)
+        rule: Callable[..., Any] = given
+
+        def tangent_of(operands: Sequence[Any], tangents: Sequence[Any]) -> Sequence[Any]:
+            return [rule(tuple(operands), tuple(tangents), axes)]
+
+        return Jvp(self.label, rule, tangent_of)
+
+    def of_scan(self, *, axis: int) -> Reference:
+        """The recurrence, step by step."""
+        self._given()
+        return Reference(self.label, self.combine, lambda x: [one_by_one(self.combine, x, axis)])
+
+    def _given(self) -> Any:
+        if self.derivative is None:
+            raise NoDerivativeError(
+                f'{self.label} was declared without derivative=; give derivative="reference", '
+                "which differentiates the NumPy function that combines, or a function "
+                "(primals, tangents, axis) -> tangent of the result"
+            )
+        return self.derivative
 
 
-def _reduction_op(combiner: Combiner, where: str) -> Op:
+def _reduction_op(combiner: Combiner, where: str, rules: _Rules) -> Op:
     check = _checked(combiner, where)
 
     def type_rule(x: ArrayType, *, axes: tuple[int, ...]) -> ArrayType:
@@ -223,7 +229,6 @@ def _reduction_op(combiner: Combiner, where: str) -> Op:
             return np.asarray(combiner.ufunc.reduce(x, axes))
 
     doc = f"A reduction by {where}, the user's."
-    derivative = Rewrite(_missing, _missing)
     return Op(
         f"{combiner.name}_reduce",
         doc,
@@ -231,11 +236,11 @@ def _reduction_op(combiner: Combiner, where: str) -> Op:
         reference,
         Reduction(combiner),
         tuple,
-        derivative=derivative,
+        derivative=UserRule(rules.of_reduction),
     )
 
 
-def _scan_op(combiner: Combiner, where: str) -> Op:
+def _scan_op(combiner: Combiner, where: str, rules: _Rules) -> Op:
     check = _checked(combiner, where)
 
     def type_rule(x: ArrayType, *, axis: int) -> ArrayType:
@@ -249,7 +254,6 @@ def _scan_op(combiner: Combiner, where: str) -> Op:
             return np.asarray(combiner.ufunc.accumulate(x, axis))
 
     doc = f"The partial results of a reduction by {where}, the user's."
-    derivative = Rewrite(_missing, _missing)
     return Op(
         f"{combiner.name}_accumulate",
         doc,
@@ -257,5 +261,5 @@ def _scan_op(combiner: Combiner, where: str) -> Op:
         reference,
         Scan(combiner),
         tuple,
-        derivative=derivative,
+        derivative=UserRule(rules.of_scan),
     )

@@ -84,5 +84,5 @@ class HostCallInBodyError(ValueError):
         super().__init__(
             f"host_call: {name} is called inside {construct}, and graphs of branches and loops "
             "hold no host nodes; call it outside, or call a Python function by "
-            f"tracegraph.debug.callback, which may be anywhere{at}"
+            f"tracegraph.debug.callback, which branches and loops may hold{at}"
         )

@@ -20,5 +20,5 @@ class EventInBodyError(ValueError):
         at = "" if source is None else f"\n  at {source}, in {source.function}"
         super().__init__(
             f"{function} is called inside {construct}, and graphs of branches and loops hold no "
-            f"event nodes; call it outside{at}"
+            f"event nodes; call it before or after {construct}{at}"
         )

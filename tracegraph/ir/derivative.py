@@ -5,6 +5,7 @@
     Linear(transpose, of)    linear in the operands `of` together: the tangent is the op itself
     Product(left, right)     linear in each of two operands alone
     Rewrite(prepare, apply)  t = apply(prepare(out, *operands), tangents), `apply` being linear
+    UserRule(choose)         a function of the user's, traced where the derivative is taken
     Structural()             an op with regions, which the transforms treat by name
 
 One record gives both modes. Tangents are built from linear ops alone, so that reverse mode is
@@ -99,8 +100,45 @@ class Rewrite:
 
 
 @dataclass(frozen=True, slots=True)
+class Reference:
+    """The same computation in NumPy: `function(*operands)` returns the results of the op.
+
+    Its equations give the tangents; the results themselves stay those of the op. Messages call the
+    op `label` and name `written`, the user's own function.
+    """
+
+    label: str
+    written: Callable[..., Any]
+    function: Callable[..., Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Jvp:
+    """A rule for tangents: `function(operands, tangents)` returns those of the results.
+
+    It is linear in the tangents, None standing for those of integers, and for a result whose
+    tangent is zero. `label` and `written` are as in `Reference`.
+    """
+
+    label: str
+    written: Callable[..., Any]
+    function: Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class UserRule:
+    """Rules of ops that users make: `choose(**attrs)` returns that of an equation.
+
+    It is a function in NumPy's words, which is traced for each derivative that is taken, so that
+    its own derivative is known, too. `choose` raises `NoDerivativeError` if the user gave none.
+    """
+
+    choose: Callable[..., Reference | Jvp]
+
+
+@dataclass(frozen=True, slots=True)
 class Structural:
     """An op with regions: `transforms/` has its rules, by the name of the op."""
 
 
-Derivative = Constant | Partials | Linear | Product | Rewrite | Structural
+Derivative = Constant | Partials | Linear | Product | Rewrite | UserRule | Structural

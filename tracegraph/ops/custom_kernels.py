@@ -15,16 +15,16 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any, ClassVar, Literal, NoReturn
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from tracegraph import errors
 from tracegraph.dtypes import SHORT_NAMES, type_text
-from tracegraph.ir.derivative import Constant, Emitter, NoDerivativeError, Rewrite
+from tracegraph.ir.derivative import Constant, Jvp, NoDerivativeError, Reference, UserRule
 from tracegraph.ir.effects import TOKEN
 from tracegraph.ir.op import Effect, Op, Opaque, Sample, register
-from tracegraph.ir.types import ArrayType
+from tracegraph.ir.types import ArrayType, type_of
 
 Extents = tuple[int, int, int]
 Launching = Any
@@ -37,11 +37,18 @@ _GRID_LIMITS = (2**31 - 1, 2**16 - 1, 2**16 - 1)
 _BLOCK_LIMITS = (1024, 1024, 64)
 
 
+_WITHOUT_DERIVATIVE = (
+    '{{}} was declared without derivative=; give derivative="reference", which differentiates {}, '
+    "or a function (primals, tangents) -> tangents of the outputs"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class CudaText:
     """CUDA C++ of a unit of its own: a function `entry`, and folders of the headers it includes."""
 
     noun: ClassVar[str] = "kernel"
+    without_derivative: ClassVar[str] = _WITHOUT_DERIVATIVE.format("its NumPy reference")
 
     text: str | Callable[..., str]
     entry: str
@@ -53,6 +60,7 @@ class CompiledKernel:
     """A compiled kernel, such as a ``cuda.core.Kernel``: any object with its `handle`."""
 
     noun: ClassVar[str] = "kernel"
+    without_derivative: ClassVar[str] = _WITHOUT_DERIVATIVE.format("its NumPy reference")
 
     kernel: Any
 
@@ -62,6 +70,7 @@ class CapturedFunction:
     """In place of a kernel: ``function(stream, *inputs, *outputs)``, which enqueues work."""
 
     noun: ClassVar[str] = "captured call"
+    without_derivative: ClassVar[str] = _WITHOUT_DERIVATIVE.format("its host= function")
 
     function: Callable[..., Any]
 
@@ -80,6 +89,10 @@ class ForeignGraph:
     """In place of a kernel: somebody's graph by handle, which `owner` keeps, and its memory."""
 
     noun: ClassVar[str] = "embedded graph"
+    without_derivative: ClassVar[str] = (
+        "{} has no derivative; call it in a function with a rule of its own, by custom_jvp or "
+        "custom_vjp"
+    )
 
     handle: int
     owner: Any
@@ -104,6 +117,29 @@ class KernelLaunch:
     cooperative: bool
     text: str
 
+    def tangents(self, label: str, rule: Callable[..., Any], returned: Any) -> Sequence[Any]:
+        """What a rule returned for each output.
+
+        Raises:
+            CustomRuleError: it is not a tangent for each, in a tuple if the outputs are.
+        """
+        count = len(self.out_types)
+        if returned is None:
+            return [None] * count
+        listed = isinstance(returned, (tuple, list))
+        if self.single and not listed:
+            return [returned]
+        if not self.single and listed and len(returned) == count:
+            return tuple(returned)
+        needed = f"a tuple with a tangent for each output, {count} in all"
+        got = f"one of {len(returned)}" if listed else errors.value_text(returned)
+        raise errors.CustomRuleError(
+            label,
+            f"{errors.function_text(rule)} must return "
+            f"{'the tangent of its output' if self.single else needed}, not "
+            f"{f'a tuple of {len(returned)}' if self.single else got}; None stands for zero",
+        )
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CustomKernel:
@@ -117,6 +153,7 @@ class CustomKernel:
         code: what runs on a GPU.
         out: gives the types of the outputs, by those of the arguments.
         batching: how `vmap` applies it: a rule, ``"sequential"`` or None.
+        derivative: how it is differentiated: a rule for tangents, ``"reference"`` or None.
         scalars: the dtypes of those that are passed by value.
         grid, block, shared_bytes, cluster: extents, or functions as `out` is.
         cooperative: whether all blocks have to be resident at the same time.
@@ -130,6 +167,7 @@ class CustomKernel:
     code: CudaText | CompiledKernel | CapturedFunction | ForeignGraph
     out: Callable[..., Any]
     batching: Callable[..., Any] | Literal["sequential"] | None
+    derivative: Callable[..., Any] | Literal["reference"] | None = None
     scalars: Mapping[str, np.dtype[Any]] = field(default_factory=dict)
     grid: Launching = 1
     block: Launching = 1
@@ -297,14 +335,30 @@ class KernelCall:
         returned = kernel.reference(*self.arguments(given))
         return self._checked(returned, launch)
 
-    def _checked(self, returned: Any, launch: KernelLaunch) -> tuple[np.ndarray[Any, Any], ...]:
+    def traced(self, *operands: Any) -> tuple[Any, ...]:
+        """The outputs of the reference for traced values, which it may write to as in `run`.
+
+        Raises:
+            KernelResultError: it returned others.
+        """
+        launch = self.launch(list(map(type_of, operands)))
+        replaced = set(self.kernel.aliases.values())
+        given = [x.copy() if number in replaced else x for number, x in enumerate(operands)]
+        return self._checked(self.kernel.reference(*self.arguments(given)), launch, _as_it_is)
+
+    def _checked(
+        self, returned: Any, launch: KernelLaunch, array: Callable[[Any], Any] = np.asarray
+    ) -> tuple[Any, ...]:
         label, wanted = self.kernel.label, launch.out_types
         found = (returned,) if launch.single else returned
+        if launch.single and isinstance(returned, tuple):
+            row = ("results", "one array", f"a tuple of {len(returned)}")
+            raise errors.KernelResultError(label, [row])
         if not isinstance(found, (tuple, list)) or len(found) != len(wanted):
             got = f"{len(found)} results" if isinstance(found, (tuple, list)) else "one value"
             row = ("results", f"a tuple of {len(wanted)}", got)
             raise errors.KernelResultError(label, [row])
-        arrays = tuple(map(np.asarray, found))
+        arrays = tuple(map(array, found))
         rows = [
             (f"output {number}", str(type_), type_text(array.dtype, array.shape))
             for number, (array, type_) in enumerate(zip(arrays, wanted, strict=True))
@@ -313,6 +367,11 @@ class KernelCall:
         if rows:
             raise errors.KernelResultError(label, rows)
         return arrays
+
+
+def _as_it_is(x: Any) -> Any:
+    """A traced value or an array; what is neither becomes an array."""
+    return x if hasattr(x, "dtype") else np.asarray(x)
 
 
 def _read_only(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -382,16 +441,22 @@ def _reference(*operands: Any, call: KernelCall) -> Any:
     return found[0] if len(found) == 1 else found
 
 
-def _no_derivative(f: Emitter, out: Any, *operands: Any, call: KernelCall) -> NoReturn:
-    """None: an error that names custom_jvp and custom_vjp."""
-    raise NoDerivativeError(
-        f"{call.kernel.label} has no derivative; call it in a function with a rule of its "
-        "own, by custom_jvp or custom_vjp"
-    )
+def _derivative(*, call: KernelCall) -> Reference | Jvp:
+    """That of the reference, or a rule for tangents, as the user chose."""
+    kernel = call.kernel
+    given = kernel.derivative
+    if given is None:
+        raise NoDerivativeError(kernel.code.without_derivative.format(kernel.label))
+    if given == "reference":
+        return Reference(kernel.label, kernel.reference, call.traced)
 
+    def tangents_of(operands: Sequence[Any], tangents: Sequence[Any]) -> Sequence[Any]:
+        primals = tuple(call.arguments(operands))
+        directions = tuple(call.arguments(tangents, [None] * len(call.scalars)))
+        launch = call.launch(list(map(type_of, operands)))
+        return launch.tangents(kernel.label, given, given(primals, directions))
 
-def _unreached(f: Emitter, values: Any, tangents: Any, *, call: KernelCall) -> NoReturn:
-    raise AssertionError("the rule before has raised")
+    return Jvp(kernel.label, given, tangents_of)
 
 
 _SAMPLE = """
@@ -425,7 +490,7 @@ custom_kernel = register(
         _reference,
         Opaque(of_program=True),
         _samples,
-        derivative=Rewrite(_no_derivative, _unreached),
+        derivative=UserRule(_derivative),
     )
 )
 

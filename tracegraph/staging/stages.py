@@ -89,12 +89,12 @@ class Lowered(Drawable):
     @property
     def nodes(self) -> tuple[Any, ...]:
         """The nodes of the graph, outermost level."""
-        return tuple(self.plan.graph.nodes)
+        return tuple(self.plan.launch_graph.nodes)
 
     @property
     def edges(self) -> frozenset[tuple[int, int]]:
         """Pairs of positions in `nodes`: the second waits for the first."""
-        return frozenset(self.plan.graph.edges)
+        return frozenset(self.plan.launch_graph.edges)
 
     @property
     def bytes(self) -> int:

@@ -17,12 +17,14 @@ around it. May import `control/` and what that imports, and `passes/`, but neith
     linearize         a region -> its results, and the linear equations of their tangents
     transpose         linear equations -> those of cotangents, backwards
     branches, loops   both for ops with regions
+    body_trace        their traces, which capture nothing
     bodies            their regions: with tangents, or taken apart into function and linear part
     residuals         what a body keeps for its derivative, and what is computed again
     reverse_loops     loops of linear parts backwards
     segments          two-level checkpointing of long scans
     functions         functions with rules: their arguments, and the regions of one equation
     custom, checkpoint  custom_jvp, custom_vjp; checkpoint
+    user_rules        derivatives that users give their kernels and reductions
     implicit          custom_linear_solve, custom_root
     calls             functions over trees -> regions; results
     tidy              passes on what transforms read and record

@@ -30,10 +30,11 @@ def batch_custom_kernel(
         found = trace.record(eqn.op, [x.atom for x in given], eqn.attrs)
         return [Batch(x.atom, False) for x in found]
     if rule is None:
-        where = "" if eqn.source is None else f"at {eqn.source}, in {eqn.source.function}"
+        where = "" if eqn.source is None else f"called at {eqn.source}, in {eqn.source.function}"
         raise call.kernel.error(
             "vmap does not know how to apply it to many lanes at once; declare it with "
-            'batching="sequential", which is a loop of calls, or with a function of your own',
+            'batching="sequential", which is a loop of calls, or with a function of your own, '
+            "batching(lanes, batched, *arguments)",
             where,
         )
     with Active(trace):

@@ -10,6 +10,7 @@ from tracegraph.ir.record import record
 from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.trace import Active, Trace
 from tracegraph.tracing.tracer import Tracer
+from tracegraph.transforms.body_trace import BodyTrace
 from tracegraph.transforms.emit import Emit
 from tracegraph.transforms.linearize import Linearizer
 from tracegraph.transforms.residuals import Cut, cut, repeated, used_params
@@ -24,12 +25,13 @@ def region_of(
     """The region with parameters of these types that `record(trace, params)` records.
 
     It captures nothing: what it needs is among its parameters.
+
+    Raises:
+        CustomRuleError: a rule of the user's uses a value around it.
     """
-    trace = Trace(parent)
+    trace = BodyTrace(parent)
     with Active(trace):
-        region = trace.close(record(trace, [trace.param(t) for t in types]))
-    assert not trace.captures, "a body of a derivative is closed"
-    return region
+        return trace.close(record(trace, [trace.param(t) for t in types]))
 
 
 def dense(trace: Trace, types: Sequence[ArrayType], found: Sequence[Any]) -> list[Any]:
@@ -103,7 +105,7 @@ def take_apart(
     free: Sequence[bool],
 ) -> Parts:
     """A body taken apart; `free` are the parameters that are there anyway when it is linearized."""
-    primal = Trace(parent)
+    primal = BodyTrace(parent)
     linear = Trace(primal)
     params = [primal.param(p.type) for p in region.params]
     tangents = [

@@ -11,6 +11,7 @@ from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.op import get
 from tracegraph.ir.types import type_of
 from tracegraph.tracing.trace import Trace
+from tracegraph.transforms import user_rules as _user_rules  # noqa: F401 - enters its rule
 from tracegraph.transforms.activity import is_inexact
 from tracegraph.transforms.calls import (
     Call,

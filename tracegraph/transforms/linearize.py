@@ -39,6 +39,9 @@ STRUCTURAL: dict[str, Rule] = {}
 It is called if an operand has a tangent.
 """
 
+BY_RECORD: dict[type, Rule] = {}
+"""By kind of derivative record: rules that trace functions, in modules that import this one."""
+
 
 @dataclass(slots=True)
 class Linearizer:
@@ -105,11 +108,14 @@ class Linearizer:
             outs, found = self.copied(eqn, xs), ()
         else:
             ts = [self.tangents.get(a) for a in eqn.operands]
-            if isinstance(eqn.op.derivative, Structural):
+            record = eqn.op.derivative
+            if isinstance(record, Structural):
                 outs, found = STRUCTURAL[eqn.op.name](self, eqn, xs, ts)
+            elif type(record) in BY_RECORD:
+                outs, found = BY_RECORD[type(record)](self, eqn, xs, ts)
             else:
                 outs = self.copied(eqn, xs)
-                found = self._tangents_of(eqn, outs, list(map(_strong, xs)), ts)
+                found = self._tangents_of(eqn, outs, list(map(strong, xs)), ts)
         self.values.update(zip(eqn.outputs, outs, strict=True))
         for value, t in zip(eqn.outputs, found, strict=False):
             if t is not None:
@@ -195,7 +201,7 @@ class Linearizer:
         return Emit(self.primal).cast(coefficient, dtype=t.dtype)
 
 
-def _strong(x: Tracer) -> Tracer:
+def strong(x: Tracer) -> Tracer:
     """A literal as rules compute with it: of its own dtype, which does not give way to others."""
     atom = x.atom
     if isinstance(atom, Literal) and atom.type.weak:

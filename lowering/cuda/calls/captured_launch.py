@@ -24,7 +24,6 @@ from lowering.cuda.calls.arguments import (
 )
 from lowering.cuda.calls.export import Operand, owning_graph, reports
 from lowering.cuda.graph.compiled_plan import CompiledPlan
-from lowering.cuda.graph.library_calls import workspace_bytes
 from lowering.cuda.memory.pool import CudaBuffer, interned
 from lowering.cuda.streams.stream_state import StreamState
 from lowering.plan.conditional_nodes import ConditionalNode, WhileNode
@@ -84,7 +83,7 @@ def _obstacle(compiled: CompiledPlan) -> str | None:
                 f'({node.kind}), which CUDA allows in no child graph; schedule="{schedule}" makes '
                 "it a part of kernels, where that is possible"
             )
-    if plan.per_launch and (plan.arena_bytes or workspace_bytes(compiled.code.calls)):
+    if plan.allocated_bytes:
         return (
             "each launch allocates its scratch, which CUDA allows in no child graph; jit it "
             'without scratch="per_launch"'

@@ -23,6 +23,7 @@ from lowering.plan.explain import bytes_held
 from lowering.plan.owners import SlotReport
 from lowering.plan.plan import Plan
 from tracegraph.errors import CapturingStreamError, ClosedError
+from tracegraph.ir.record import replace
 from tracegraph.locks import held, held_if_free
 from tracegraph.staging.donated import Donated
 from tracegraph.staging.exported import ExportedGraph
@@ -59,6 +60,8 @@ class CudaExecutable:
         self._past: Counter[str] = Counter()  # of graphs whose streams were left
         self._compiled: CompiledPlan | None = compiled  # None once it is closed
         self._default_graph = _stream_graph(compiled, device.default_stream)
+        if self._default_graph.kinds:
+            self.plan = replace(compiled.plan, emitted=self._default_graph.kinds)
         self._needed = self._default_graph.needed
         self._graphs = {device.default_stream: self._default_graph}
         self._calls: dict[StreamState, Call] = {device.default_stream: self._default_graph.launch}

@@ -105,6 +105,7 @@ class StreamGraph:
             self._effects, channels = connect(plan, unit, stream.timeline, definition.slots)
             emitted = emit(code, values, placement, channels, definition, graph)
         self._timers = emitted.timers
+        self.kinds = emitted.kinds
         self.memory: tuple[Allocation, ...] = placement.memory
         self.needed = placement.needed
         scratch, pool = placement.scratch, self._device.graph_memory

@@ -155,7 +155,7 @@ class Callbacks:
     def _run(self) -> None:
         self._driver.activate()
         _current.callbacks = self
-        with stream(self._stream):
+        with self._driver.beside_captures(), stream(self._stream):
             last = time.monotonic()
             while self._is_mine():
                 if self.make_calls():

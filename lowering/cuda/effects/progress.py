@@ -104,13 +104,14 @@ class Watcher:
 
     def _run(self) -> None:
         self._driver.activate()
-        while True:
-            time.sleep(INTERVAL)
-            self._look_at_all()  # in a call, which leaves no reference during the sleep
-            with self._lock:
-                if not self._watches:
-                    self._thread = None
-                    return
+        with self._driver.beside_captures():
+            while True:
+                time.sleep(INTERVAL)
+                self._look_at_all()  # in a call, which leaves no reference during the sleep
+                with self._lock:
+                    if not self._watches:
+                        self._thread = None
+                        return
 
     def _look_at_all(self) -> None:
         with self._lock:

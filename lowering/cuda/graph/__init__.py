@@ -9,7 +9,7 @@ out, which `lowering.cuda.calls` instantiates. It imports nothing from there.
     definition       a graph while it is built: the order of its steps
     emit             every node of the Plan becomes nodes of the graph
     emission         the state of the graph meanwhile: addresses, conditions, users of buffers
-    roots            the root nodes that write small inputs, the pointer table and pointer arrays
+    launch_nodes     what loads small inputs and addresses, and allocates scratch for a launch
     node_owners      what each node keeps alive, by name
     small_inputs     scalars and short arrays, by value through one root kernel
     pointer_table    addresses for bodies that take no parameter updates

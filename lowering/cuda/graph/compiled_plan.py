@@ -11,14 +11,13 @@ from lowering.cuda.effects.callbacks import require_not_awaited
 from lowering.cuda.graph.custom_kernels import load_custom_kernels
 from lowering.cuda.graph.emit import EMITTERS
 from lowering.cuda.graph.host_driven import STORED_CONDITIONS
-from lowering.cuda.graph.library_calls import prepare
+from lowering.cuda.graph.library_calls import prepare, workspace_bytes
 from lowering.cuda.graph.modules import load_modules
 from lowering.cuda.graph.placement import Constants, upload
 from lowering.cuda.graph.plan_code import PlanCode
 from lowering.cuda.graph.pointer_arrays import (
     ARRAYS_KERNEL,
     arrays_source,
-    moving_calls,
     part_arrays,
 )
 from lowering.cuda.graph.pointer_table import TABLE_KERNEL, table_source
@@ -28,9 +27,11 @@ from lowering.legalization.features import Features, probed
 from lowering.legalization.legalize import legalize, needed_features
 from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import WhileNode
+from lowering.plan.launch_graph import moving_calls
 from lowering.plan.nodes import launched
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
+from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType
 
 
@@ -64,8 +65,9 @@ class CompiledPlan:
         head = "" if features.conditional_nodes else STORED_CONDITIONS
         modules = load_modules(functions_of(plan, unit), device, unit.definitions, head)
         custom, calls = load_custom_kernels(plan, device), prepare(plan, device)
+        plan = replace(plan, as_graph=True, library_bytes=workspace_bytes(calls))
         code = PlanCode(plan, unit, modules, custom, calls, features.programmatic_edges)
-        return cls(code, device, features, small_inputs(plan, unit), upload(plan, device))
+        return cls(code, device, features, value_slots(plan.by_value), upload(plan, device))
 
     @property
     def plan(self) -> Plan:
@@ -96,23 +98,14 @@ class CompiledPlan:
         return [(interned(b.type.strong()), size_class(b.type.nbytes)) for b in self.fresh]
 
 
-def small_inputs(plan: Plan, unit: Unit) -> dict[Buffer, ValueSlot]:
-    """The inputs that may be passed by value, among those that some kernel reads."""
-    read = {buffer for code in unit.launches for buffer in code.buffers}
-    others = (node for node in launched(plan.graph) if node not in unit.kernels)
-    read = read.union(*(node.reads for node in others))
-    # what outputs are written over is in device memory in any case
-    return value_slots([b for b in plan.inputs if b in read and b not in plan.outputs])
-
-
 def functions_of(plan: Plan, unit: Unit) -> dict[str, str]:
     """All CUDA C++ functions that a Plan needs, by name."""
     functions = dict(unit.functions)
-    if values := small_inputs(plan, unit):
-        functions[LOAD_KERNEL] = load_source(list(values.values()))
+    if plan.by_value:
+        functions[LOAD_KERNEL] = load_source(list(value_slots(plan.by_value).values()))
     if plan.indirect:
         functions[TABLE_KERNEL] = table_source(plan.indirect)
-    if moving := moving_calls(plan):
+    if moving := moving_calls(plan.graph):
         functions[ARRAYS_KERNEL] = arrays_source(part_arrays(moving))
     for node in launched(plan.graph):
         functions |= EMITTERS[type(node)].functions

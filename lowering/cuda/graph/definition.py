@@ -63,8 +63,14 @@ class Definition:
         self._hosts = False  # whether it calls functions of the host
         self.single = False
         """Whether it may have one executable only, as with conditional and memory nodes."""
-        self.size = 0
+        self.kinds: list[str] = []
+        """The kinds of its nodes by the driver's names, in the order that they were added in; those
+        of bodies too."""
+
+    @property
+    def size(self) -> int:
         """The number of nodes, those of bodies too."""
+        return len(self.kinds)
 
     @property
     def state(self) -> State:
@@ -115,7 +121,7 @@ class Definition:
             handle = self.driver.add_kernel(graph, dependencies, launch, values, pdl)
             self._kernels[handle] = node
             self.names.enter(handle.node, node)
-        self.size += 1
+        self.kinds.append("kernel")
         return handle
 
     def add_memory(self, graph: Any, nbytes: int, node: NodeSlots) -> GraphMemory:
@@ -132,7 +138,7 @@ class Definition:
             self.slots.grant(memory)
             self.names.enter(memory.node, node)
         self.single = True
-        self.size += 1
+        self.kinds.append("mem_alloc")
         return memory
 
     def add_free(
@@ -147,7 +153,7 @@ class Definition:
         with self._giving_up():
             self.slots.attach(node)
             self.names.enter(self.driver.add_free(graph, dependencies, memory), node)
-        self.size += 1
+        self.kinds.append("mem_free")
 
     def add_host(
         self,
@@ -170,7 +176,7 @@ class Definition:
             added = self.driver.add_host(graph, dependencies, function, argument)
             self.names.enter(added, node)
         self._hosts = True
-        self.size += 1
+        self.kinds.append("host")
         return added
 
     def add_embedded(
@@ -202,7 +208,7 @@ class Definition:
             ends = [add_copy(graph, [child], *each) for each in from_it]
             for added in (*written, child, *ends):
                 self.names.enter(added, node)
-        self.size += len(to_it) + 1 + len(from_it)
+        self.kinds += [*["memcpy"] * len(to_it), "graph", *["memcpy"] * len(from_it)]
         return tuple(ends or [child])
 
     def add_event(
@@ -225,7 +231,7 @@ class Definition:
             self.slots.attach(node)
             added = self.driver.add_event(graph, dependencies, action, handle)
             self.names.enter(added, node)
-        self.size += 1
+        self.kinds.append("event_record" if action == "record" else "wait_event")
         return added
 
     def is_top(self, graph: Any) -> bool:
@@ -252,7 +258,7 @@ class Definition:
             added = self.driver.add_conditional(graph, dependencies, kind, condition, branches)
             self.names.enter(added[0], node)
         self.single = True
-        self.size += 1
+        self.kinds.append("conditional")
         return added
 
     def capture(
@@ -277,7 +283,7 @@ class Definition:
             self._require("capturing")  # `issue` may have closed it
             self.names.enter_captured(graph, node)
             self._state = "open"
-        self.size += len(captured[1])
+        self.kinds += captured[1]
         return captured
 
     def instantiate(self) -> Any:

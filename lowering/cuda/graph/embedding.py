@@ -8,7 +8,6 @@ from lowering.cuda.graph.capture import LEGAL_IN_BODIES
 from lowering.cuda.graph.emission import Before, Emission
 from lowering.cuda.graph.foreign_calls import naming
 from lowering.plan.embedded_graph import EmbeddedGraphNode
-from lowering.plan.library_call import StridedArray
 from tracegraph.ops.custom_kernels import ForeignMemory
 
 _ILLEGAL = frozenset({"conditional", "mem_alloc", "mem_free"})
@@ -29,7 +28,7 @@ def add_embedded(
     with naming(node):
         inputs, outputs = (list(map(_address, each)) for each in (foreign.inputs, foreign.outputs))
         _check(emission.driver.node_kinds(foreign.handle), emission.definition.is_top(graph))
-        sizes = list(map(_nbytes, node.operands))
+        sizes = [array.nbytes for array in node.operands]
         to_it = list(zip(inputs, own[:count], sizes[:count], strict=True))
         from_it = list(zip(own[count:], outputs, sizes[count:], strict=True))
         return emission.definition.add_embedded(
@@ -67,10 +66,3 @@ def _address(memory: ForeignMemory) -> int:
             "in device memory that the graph reads or writes"
         )
     return memory.address
-
-
-def _nbytes(array: StridedArray) -> int:
-    size = array.buffer.type.dtype.itemsize
-    for extent in array.shape:
-        size *= extent
-    return size

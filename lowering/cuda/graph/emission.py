@@ -39,9 +39,6 @@ class Before(NamedTuple):
         return [*self.others, *self.kernels]
 
 
-NOTHING = Before([], [])
-
-
 @dataclass(frozen=True, slots=True)
 class Cell:
     """A kernel parameter: its value, whether the slots own that memory, the buffer a call binds."""
@@ -51,22 +48,14 @@ class Cell:
     bound: Buffer | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Root:
-    """A root node that writes what others read: values of small inputs, entries of the pointer
-    table, or the pointer arrays of nodes.
-    """
-
-    kernel: KernelNodeHandle
-    writes: frozenset[Buffer | TableEntry | Node]
-
-
 @dataclass(slots=True)
 class Emission:
     """A graph under construction.
 
     `conditions` has the handle of each condition whose node is in the graphs that are open, and the
-    value that kernels get for it; `users` the kernel parameters that calls write.
+    value that kernels get for it; `users` the kernel parameters that calls write. `load` is the
+    node that writes the values of small inputs. `emitted` has the kinds of the nodes that were
+    added for those of the Plan which do not say it themselves.
     """
 
     code: PlanCode
@@ -77,7 +66,8 @@ class Emission:
     channels: Mapping[Channel, int]
     values: Mapping[Buffer, ValueSlot]
     table: Mapping[Buffer, int]
-    roots: list[Root] = field(default_factory=list)
+    load: KernelNodeHandle | None = None
+    emitted: dict[Node, tuple[str, ...]] = field(default_factory=dict)
     conditions: dict[int, tuple[Any, int]] = field(default_factory=dict)
     timers: Timers = field(default_factory=dict)
     users: defaultdict[Buffer, list[tuple[KernelNodeHandle, int]]] = field(
@@ -141,17 +131,3 @@ class Emission:
             if cell.bound is not None:
                 self.users[cell.bound].append((handle, position))
         return handle
-
-    def used(self, node: Node) -> frozenset[Buffer | TableEntry | Node]:
-        """What a node and its bodies use of what roots write: buffers, entries of the table, and
-        the pointer arrays of the nodes that are among them.
-        """
-        if node.is_kernel:
-            parameters = self.code.unit.kernels[node].parameters
-            return frozenset(p for p in parameters if isinstance(p, Buffer | TableEntry))
-        own = self.code.unit.sequences.get(node, ())
-        if own:
-            parameters = tuple([p for code in own for p in code.parameters])
-            return frozenset(p for p in parameters if isinstance(p, Buffer | TableEntry))
-        inside = [self.used(inner) for body in node.bodies for inner in body.nodes]
-        return node.accessed_buffers.union((node,), *inside)

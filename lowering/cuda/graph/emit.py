@@ -3,9 +3,8 @@
 Edges between kernels are programmatic (PDL): a kernel starts while its primaries run, and waits for
 their end itself. In a chain of small kernels, each takes 0.6 µs then, not 0.85.
 
-A kernel, copy, host or conditional node is one node; a library node is as many as the library
-captures. If each launch allocates its scratch, the allocation node comes first, and all others
-depend on it.
+The nodes are those of the launch graph, which has what loads arguments and allocates scratch, too:
+see `lowering.plan.launch_graph`. A library node becomes as many nodes as the library captures.
 Each node is added together with its slots, which name what it keeps alive. Parameters that only a
 call knows, the addresses of inputs and outputs, are left null and listed in `Emitted.users`.
 """
@@ -15,7 +14,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 from lowering.codegen import KernelCode
@@ -27,13 +25,19 @@ from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.embedding import add_embedded
 from lowering.cuda.graph.emission import Before, Cell, Emission, Timers, Users
 from lowering.cuda.graph.foreign_calls import naming
-from lowering.cuda.graph.library_calls import outside, workspace_bytes
-from lowering.cuda.graph.node_owners import NodeOwners, freeing
+from lowering.cuda.graph.launch_nodes import (
+    add_allocation,
+    add_free,
+    add_load,
+    add_pointers,
+    add_table,
+)
+from lowering.cuda.graph.library_calls import outside
+from lowering.cuda.graph.node_owners import NodeOwners
 from lowering.cuda.graph.placement import Placement
 from lowering.cuda.graph.plan_code import PlanCode
 from lowering.cuda.graph.pointer_arrays import pointers
 from lowering.cuda.graph.pointer_table import entries
-from lowering.cuda.graph.roots import add_load, add_pointer_arrays, add_table
 from lowering.cuda.graph.small_inputs import ValueSlot
 from lowering.cuda.interface import KernelNodeHandle, Launch, has_clusters
 from lowering.plan.buffer import Buffer
@@ -42,6 +46,14 @@ from lowering.plan.conditional_nodes import ConditionalNode, IfElseNode, SwitchN
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.embedded_graph import EmbeddedGraphNode
 from lowering.plan.event_node import EventNode
+from lowering.plan.launch_graph import launch_graph
+from lowering.plan.launch_nodes import (
+    AllocationNode,
+    FreeNode,
+    LoadNode,
+    PointersNode,
+    TableNode,
+)
 from lowering.plan.nodes import (
     Graph,
     HostNode,
@@ -49,8 +61,6 @@ from lowering.plan.nodes import (
     LibraryNode,
     MemcpyNode,
     Node,
-    body_graphs,
-    launched,
 )
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.rounding import ceil_div
@@ -65,12 +75,14 @@ class Emitted:
 
     `users` has, for each buffer that a call binds, the kernel nodes and parameter positions that
     hold its address; `load` is the root node that writes the values of small inputs, if any;
-    `timers` has the events at the ends of timed sections.
+    `timers` has the events at the ends of timed sections. `kinds` has those of the nodes that were
+    added for nodes of the Plan which do not say it themselves.
     """
 
     users: Users
     load: KernelNodeHandle | None
     timers: Timers
+    kinds: Mapping[Node, tuple[str, ...]]
 
 
 def emit(
@@ -97,40 +109,33 @@ def emit(
     emission = Emission(code, driver, definition, owners, placement, channels, values, table)
     loaded = dict.fromkeys(module.code for module in code.modules.values())
     definition.slots.retain(*loaded)
-    load = add_load(emission, graph) if values else None
-    add_table(emission, graph, plan)
-    add_pointer_arrays(emission, graph)
-    leaves = _emit_graph(emission, graph, plan.graph, top=True)
-    scratch = placement.scratch
-    if scratch is not None:
-        definition.add_free(graph, leaves, scratch, freeing(scratch.nbytes))
-    return Emitted(dict(emission.users), load, emission.timers)
+    whole = launch_graph(
+        plan.graph, tuple(values), plan.indirect, placement.moving, plan.allocated_bytes
+    )
+    emit_graph(emission, graph, whole)
+    return Emitted(dict(emission.users), emission.load, emission.timers, emission.emitted)
 
 
-def _emit_graph(emission: Emission, graph: Any, source: Graph, top: bool) -> list[Any]:
-    """Add the nodes of one graph or body, in the order that the Plan has them in; the last ones."""
+def emit_graph(emission: Emission, graph: Any, source: Graph) -> None:
+    """Add the nodes and edges of one graph or body, in the order that the Plan has them in."""
     for node in source.nodes:
         if isinstance(node, ConditionalNode):
             emission.conditions[node.condition] = emission.driver.create_condition(graph)
     predecessors: defaultdict[int, set[int]] = defaultdict(set)
-    for before, after in source.edges | one_by_one(source):
+    for before, after in source.edges:
         predecessors[after].add(before)
-    scratch = emission.placement.scratch
-    first = [scratch.node] if top and scratch is not None else []
+    kinds = emission.definition.kinds
     ends: list[tuple[Any, ...]] = []
     for position, node in enumerate(source.nodes):
         kernels: list[Any] = []
-        others = [] if predecessors[position] else [*first]
+        others: list[Any] = []
         for before in sorted(predecessors[position]):
             is_kernel = EMITTERS[type(source.nodes[before])].is_kernel
             (kernels if is_kernel else others).extend(ends[before])
-        if top and emission.roots:
-            used = emission.used(node)
-            kernels += [r.kernel.node for r in emission.roots if not r.writes.isdisjoint(used)]
-        add = EMITTERS[type(node)].add
+        add, start = EMITTERS[type(node)].add, len(kinds)
         ends.append(add(emission, graph, node, Before(kernels, others)))
-    followed = {position for before in predecessors.values() for position in before}
-    return [end for position, last in enumerate(ends) if position not in followed for end in last]
+        if node.graph_nodes is None:
+            emission.emitted[node] = tuple(kinds[start:])
 
 
 def _add_kernel(
@@ -214,7 +219,7 @@ def _add_library(
     emission.definition.slots.retain(library, *call.owners.values())
     with driver.capture_lock.hold(), naming(node):
         if warm_up is not None:
-            spare = warm_up.pointer + workspace_bytes(emission.code.calls)
+            spare = warm_up.pointer + emission.code.plan.library_bytes
             others, end = outside(emission.owners.plan, node, spare)
             moved = {**addresses, **others}
             if isinstance(call, CapturedCall) and end > spare:
@@ -266,7 +271,7 @@ def _add_conditional(
         graph, before.nodes, node.kind, condition, len(node.bodies), slots
     )
     for inner_graph, body in zip(inner_graphs, node.bodies, strict=True):
-        _emit_graph(emission, inner_graph, body, top=False)
+        emit_graph(emission, inner_graph, body)
     return (added,)
 
 
@@ -279,13 +284,11 @@ class Emitter:
             of the graph that later ones depend on.
         functions: CUDA C++ functions that the nodes need beside those of the Plan, by name.
         is_kernel: whether it is a kernel node, from which programmatic edges may begin.
-        one_at_a_time: whether two such nodes must not run at the same time.
     """
 
     add: Callable[[Emission, Any, Any, Before], tuple[Any, ...]]
     functions: Mapping[str, str] = field(default_factory=dict)
     is_kernel: bool = False
-    one_at_a_time: bool = False
 
 
 EMITTERS: dict[type[Node], Emitter] = {
@@ -295,32 +298,16 @@ EMITTERS: dict[type[Node], Emitter] = {
     SortNode: Emitter(_add_sort, is_kernel=True),
     # a programmatic edge from it begins when its blocks have ended, unless it triggers it before
     CustomKernelNode: Emitter(_add_custom_kernel, is_kernel=True),
-    # all library work shares one workspace
-    LibraryNode: Emitter(_add_library, one_at_a_time=True),
+    LibraryNode: Emitter(_add_library),
     HostNode: Emitter(_add_host),
     EventNode: Emitter(_add_event),
-    # two graphs may use the same memory
-    EmbeddedGraphNode: Emitter(add_embedded, one_at_a_time=True),
+    EmbeddedGraphNode: Emitter(add_embedded),
     IfElseNode: Emitter(_add_conditional),
     SwitchNode: Emitter(_add_conditional),
-    # side by side they may end in CUDA_ERROR_LAUNCH_FAILED, as those of several launches do: see
-    # `lowering.cuda.streams.exclusive_use`
-    WhileNode: Emitter(_add_conditional, one_at_a_time=True),
+    WhileNode: Emitter(_add_conditional),
+    LoadNode: Emitter(add_load, is_kernel=True),
+    TableNode: Emitter(add_table, is_kernel=True),
+    PointersNode: Emitter(add_pointers, is_kernel=True),
+    AllocationNode: Emitter(add_allocation),
+    FreeNode: Emitter(add_free),
 }
-
-
-def one_by_one(graph: Graph) -> frozenset[tuple[int, int]]:
-    """Edges between nodes of a graph that must not run at the same time, bodies included."""
-    kinds = [kind for kind, emitter in EMITTERS.items() if emitter.one_at_a_time]
-    chains = (_having(graph, kind) for kind in kinds)
-    return frozenset(edge for chain in chains for edge in pairwise(chain))
-
-
-def _having(graph: Graph, kind: type[Node]) -> list[int]:
-    """The positions of nodes that are of a kind, or have one in a body."""
-    return [
-        position
-        for position, node in enumerate(graph.nodes)
-        if isinstance(node, kind)
-        or any(isinstance(inner, kind) for body in body_graphs(node) for inner in launched(body))
-    ]

@@ -11,7 +11,7 @@ from lowering.cuda.graph.modules import Module
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.embedded_graph import EmbeddedGraphNode
 from lowering.plan.event_node import EventNode
-from lowering.plan.nodes import HostNode, LibraryNode, Node, body_graphs
+from lowering.plan.nodes import HostNode, LibraryNode, Node
 from lowering.plan.owners import NodeSlots, Slot
 from lowering.plan.plan import Plan
 from tracegraph.errors.wording import function_text
@@ -47,22 +47,6 @@ class NodeOwners:
         """The slots of a kernel that a user wrote, which has code of its own."""
         what = "compiled kernel" if node.code is None else "own module"
         return NodeSlots("kernel", node.name, lines_of(node.sources), (Slot(what, code_bytes),))
-
-    def load(self, name: str, readers: Sequence[Node]) -> NodeSlots:
-        """The slots of the kernel that writes small inputs, which these nodes of the Plan read."""
-        lines = lines_of([source for node in readers for source in node.sources])
-        return NodeSlots("kernel", name, lines, (self._module(name),))
-
-    def table(self, name: str) -> NodeSlots:
-        """The slots of a kernel that writes addresses, which nodes in bodies read."""
-        inside = [node for node in self.plan.graph.nodes if body_graphs(node)]
-        lines = lines_of([source for node in inside for source in node.sources])
-        return NodeSlots("kernel", name, lines, (self._module(name),))
-
-    def pointer_arrays(self, name: str, nodes: Sequence[Node]) -> NodeSlots:
-        """The slots of a kernel that writes addresses, which these library calls read."""
-        lines = lines_of([source for node in nodes for source in node.sources])
-        return NodeSlots("kernel", name, lines, (self._module(name),))
 
     def library(self, node: LibraryNode) -> NodeSlots:
         """The slots of a captured call."""

@@ -15,10 +15,9 @@ from lowering.cuda.graph.library_calls import (
     PreparedCalls,
     captured,
     outside,
-    workspace_bytes,
 )
 from lowering.cuda.graph.node_owners import allocation
-from lowering.cuda.graph.pointer_arrays import moving_calls, pointers_bytes
+from lowering.cuda.graph.pointer_arrays import pointers_bytes
 from lowering.cuda.graph.pointer_table import table_bytes
 from lowering.cuda.graph.small_inputs import ValueSlot, slots_bytes
 from lowering.cuda.interface import Allocation, Event, GraphMemory
@@ -26,6 +25,7 @@ from lowering.cuda.memory.pool import PooledMemory
 from lowering.cuda.streams.stream_state import StreamState
 from lowering.plan.buffer import Buffer
 from lowering.plan.hardware import ALIGNMENT
+from lowering.plan.launch_graph import moving_calls
 from lowering.plan.nodes import LibraryNode, Node
 from lowering.plan.owners import SlotTable
 from lowering.plan.plan import Plan
@@ -59,7 +59,7 @@ class Placement:
     addresses: Mapping[Buffer, int]
     workspaces: Mapping[Node, int]
     pointer_arrays: Mapping[LibraryNode, int]
-    moving: frozenset[LibraryNode]
+    moving: tuple[LibraryNode, ...]
     values_address: int
     table_address: int
     library_workspace: int
@@ -121,16 +121,17 @@ def place(
         if nbytes:
             workspaces[node], size = size, size + round_up(nbytes, ALIGNMENT)
     arrays: dict[LibraryNode, int] = {}
-    moving = dict.fromkeys(moving_calls(plan, fixed))
-    for call in (*moving, *(n for n in calls if n not in moving and not captured(n).direct)):
+    moving = moving_calls(plan.graph, fixed)
+    still = calls.keys() - set(moving)
+    for call in (*moving, *(n for n in calls if n in still and not captured(n).direct)):
         if call.call.batches:
             arrays[call], size = size, size + pointers_bytes(call.call)
     size = round_up(size, ALIGNMENT)
 
     library_offset = round_up(plan.arena_bytes, ALIGNMENT)
-    arena_bytes = library_offset + workspace_bytes(calls)
+    arena_bytes = library_offset + plan.library_bytes
     arena = scratch = None
-    if arena_bytes and plan.per_launch:
+    if plan.allocated_bytes:
         scratch = definition.add_memory(graph, arena_bytes, allocation(arena_bytes))
     elif arena_bytes:
         arena = (stream.arenas.shared if share else stream.arenas.private)(arena_bytes)
@@ -150,7 +151,7 @@ def place(
     addresses |= fixed
     if arena is not None:
         _name(slots, "arena", arena_base, plan.arena_bytes)
-        _name(slots, "library workspace", arena_base + library_offset, workspace_bytes(calls))
+        _name(slots, "library workspace", arena_base + library_offset, plan.library_bytes)
     for buffer, address in constants.addresses.items():
         _name(slots, f"constant {buffer.number} {buffer.type}", address, buffer.type.nbytes)
     _name(slots, "small inputs", base, slots_bytes(list(values.values())))
@@ -163,7 +164,7 @@ def place(
         addresses=addresses,
         workspaces={node: base + offset for node, offset in workspaces.items()},
         pointer_arrays={node: base + offset for node, offset in arrays.items()},
-        moving=frozenset(moving),
+        moving=moving,
         values_address=base,
         table_address=base + table,
         library_workspace=arena_base + library_offset,
@@ -188,4 +189,4 @@ def _warm_up(plan: Plan, calls: PreparedCalls, stream: StreamState) -> PooledMem
     if not calls or not stream.is_default:
         return None
     most = max(outside(plan, node)[1] for node in calls)
-    return stream.pool.take(workspace_bytes(calls) + most)
+    return stream.pool.take(plan.library_bytes + most)

@@ -8,23 +8,19 @@ update: matrices need no copies then, in bodies of loops and branches neither.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from lowering.cuda.graph.small_inputs import WORD
 from lowering.cuda.interface import Launch
 from lowering.plan.buffer import Buffer
+from lowering.plan.launch_graph import WORD, pointer_parts
 from lowering.plan.library_call import LibraryCall
-from lowering.plan.nodes import LibraryNode, launched
-from lowering.plan.plan import Plan
+from lowering.plan.nodes import LibraryNode
 from lowering.plan.rounding import ceil_div
-
-MOST = 96
-"""Arrays that one kernel writes: its parameters may take 4096 bytes, and these take 3072."""
 
 THREADS = 256
 BLOCKS = 64
@@ -66,16 +62,6 @@ def pointers_bytes(call: LibraryCall) -> int:
     return WORD * sum(each.count for each in pointer_arrays(call))
 
 
-def moving_calls(plan: Plan, fixed: Collection[Buffer] = ()) -> list[LibraryNode]:
-    """The library calls with arguments or results of each launch, none of which are `fixed`."""
-    nodes = (node for node in launched(plan.graph) if isinstance(node, LibraryNode))
-    return [node for node in nodes if any(_moves(b, fixed) for b in node.accessed_buffers)]
-
-
-def _moves(buffer: Buffer, fixed: Collection[Buffer]) -> bool:
-    return buffer.space in ("input", "output") and buffer not in fixed
-
-
 def alignments(nodes: Iterable[LibraryNode]) -> dict[Buffer, int]:
     """What the addresses of buffers in the arrays of these calls must be multiples of."""
     found: dict[Buffer, int] = {}
@@ -85,23 +71,10 @@ def alignments(nodes: Iterable[LibraryNode]) -> dict[Buffer, int]:
     return found
 
 
-def parts(nodes: Iterable[LibraryNode]) -> list[list[LibraryNode]]:
-    """The calls whose arrays each kernel writes, in order."""
-    found: list[list[LibraryNode]] = []
-    room = 0
-    for node in nodes:
-        count = len(node.call.batches)
-        if count > room:
-            found.append([])
-            room = MOST
-        found[-1].append(node)
-        room -= count
-    return found
-
-
 def part_arrays(nodes: Sequence[LibraryNode]) -> int:
     """The arrays that each kernel writes; those that are missing in a part are empty."""
-    return max((sum(len(node.call.batches) for node in part) for part in parts(nodes)), default=0)
+    counts = [sum(len(node.call.batches) for node in part) for part in pointer_parts(nodes)]
+    return max(counts, default=0)
 
 
 def arrays_launch(kernel: Any, longest: int) -> Launch:

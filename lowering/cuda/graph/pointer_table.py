@@ -7,11 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lowering.cuda.graph.small_inputs import WORD
 from lowering.plan.buffer import Buffer
-
-MOST = 384
-"""Entries that one kernel writes; its parameters may take 4096 bytes, and these take 3072."""
+from lowering.plan.launch_graph import WORD, table_parts
 
 TABLE_KERNEL = "tracegraph_table"
 
@@ -21,19 +18,14 @@ def entries(indirect: Sequence[Buffer]) -> dict[Buffer, int]:
     return {buffer: WORD * number for number, buffer in enumerate(indirect)}
 
 
-def parts(indirect: Sequence[Buffer]) -> list[Sequence[Buffer]]:
-    """The buffers whose entries each kernel writes, in order."""
-    return [indirect[i : i + MOST] for i in range(0, len(indirect), MOST)]
-
-
 def part_words(indirect: Sequence[Buffer]) -> int:
     """The entries that each kernel writes; some of the last part are padding."""
-    return min(len(indirect), MOST)
+    return max(map(len, table_parts(indirect)), default=0)
 
 
 def table_bytes(indirect: Sequence[Buffer]) -> int:
     """The size of the table."""
-    return WORD * part_words(indirect) * len(parts(indirect))
+    return WORD * part_words(indirect) * len(table_parts(indirect))
 
 
 def table_source(indirect: Sequence[Buffer]) -> str:

@@ -12,12 +12,8 @@ from dataclasses import dataclass
 
 from lowering.cuda.interface import Words
 from lowering.plan.buffer import Buffer
+from lowering.plan.launch_graph import WORD
 from lowering.plan.rounding import ceil_div
-
-WORD = 8
-LARGEST_VALUE = 256
-LARGEST_TOTAL = 3072
-"""Bytes; a kernel's parameters may take 4096."""
 
 LOAD_KERNEL = "tracegraph_load"
 
@@ -52,15 +48,11 @@ class Values:
 
 
 def value_slots(inputs: Sequence[Buffer]) -> dict[Buffer, ValueSlot]:
-    """The inputs that may be passed by value, in order, as far as they fit."""
+    """The slots of the inputs that are passed by value, one behind the other."""
     slots: dict[Buffer, ValueSlot] = {}
     word, parameter = 0, 1
     for buffer in inputs:
         words = ceil_div(buffer.type.nbytes, WORD)
-        if not 0 < buffer.type.nbytes <= LARGEST_VALUE:
-            continue
-        if (parameter + words) * WORD > LARGEST_TOTAL:
-            continue
         slots[buffer] = ValueSlot(word, parameter, words)
         word += words + words % 2
         parameter += words

@@ -11,7 +11,7 @@ from agreement import check
 
 import tracegraph
 from lowering.cuda.graph.cublas import Cublas
-from lowering.cuda.graph.cusolver import PREFIXES, UPPER, Cusolver, PreparedRoutine
+from lowering.cuda.graph.cusolver import LOWER, PREFIXES, Cusolver, PreparedRoutine
 from lowering.cuda.graph.library_calls import CAPTURED
 from lowering.cuda.graph.pointer_arrays import pointers, pointers_bytes
 from lowering.host.executable import HostExecutable
@@ -61,12 +61,11 @@ class Solver:
             self._potrf(dtype, uplo, n, int(a), leading, 0, WORK, info + 4 * k)
 
     def _potrf(self, dtype, uplo, n, a, leading, work, size, info):
-        assert (uplo, size) == (UPPER, WORK)
+        assert (uplo, size) == (LOWER, WORK)
         matrix, status = memory(a, dtype, n, n, leading=leading), memory(info, np.dtype("i4"), 1)
-        whole = np.triu(matrix) + np.conj(np.triu(matrix, 1).T)
-        found = get("cholesky").reference(whole)
+        found = get("cholesky").reference(matrix)
         status[0] = np.isnan(found).any()
-        matrix[...] = np.conj(found.T) + np.tril(matrix, -1)
+        matrix[...] = found + np.triu(matrix, 1)
 
     def _getrf(self, dtype, m, n, a, leading, work, pivots, info):
         factor_lu(dtype, m, n, a, leading, pivots, info)

@@ -56,6 +56,26 @@ def test_a_launch_reads_it_where_it_is(backend, dtype):
     assert (array.dtype, array.shape, array.device) == (np.dtype(dtype), (1000,), "cuda:0")
 
 
+def test_two_owners_of_one_address_both_stay(backend):
+    """Which of them frees the memory is not known: a tensor and its view own it together."""
+    memory = backend.device.driver.allocate(VECTOR.nbytes)
+    owners = [Owner(memory), Owner(memory)]
+    arrays = [
+        tracegraph.owned(memory.pointer, VECTOR, owner=owner, device="cuda") for owner in owners
+    ]
+    alive = [weakref.ref(owner) for owner in owners]
+    del owners
+    compiled = tracegraph.jit(lambda x, y: x + y, device="cuda:0").lower(*arrays).compile()
+    exported = compiled.export_graph(*arrays)
+    del arrays, compiled
+    gc.collect()
+    assert all(owner() is not None for owner in alive)
+    backend.device.driver.graphs.clear()
+    del exported
+    gc.collect()
+    assert [owner() for owner in alive] == [None, None]
+
+
 def test_bytes_are_an_array_of_uint8(backend):
     array, _ = raw(backend)
     memory = array.memory

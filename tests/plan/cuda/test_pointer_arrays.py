@@ -13,14 +13,12 @@ import tracegraph
 from lowering.cuda.calls.executable import CudaExecutable
 from lowering.cuda.graph.pointer_arrays import (
     ARRAYS_KERNEL,
-    MOST,
-    moving_calls,
-    parts,
     pointer_arrays,
     pointers,
     pointers_bytes,
 )
 from lowering.plan.buffer import Buffer
+from lowering.plan.launch_graph import MOST_ARRAYS, moving_calls, pointer_parts
 from lowering.plan.matrix_product import MatrixOperand, MatrixProduct
 from lowering.plan.nodes import LibraryNode, walk
 from lowering.plan.plan import Plan
@@ -194,11 +192,11 @@ def test_many_products_are_written_by_several_kernels_of_one_text(
 ) -> None:
     rows = ArrayType("float32", (70 * 64, 64))
     plan = planned(lambda x, y: tuple(x[i : i + 64] @ y for i in range(0, 4480, 64)), rows, SQUARE)
-    nodes = moving_calls(plan)
-    assert nodes == [node for node in walk(plan.graph) if isinstance(node, LibraryNode)]
-    assert [len(part) for part in parts(nodes)] == [32, 32, 6]
+    nodes = moving_calls(plan.graph)
+    assert [*nodes] == [node for node in walk(plan.graph) if isinstance(node, LibraryNode)]
+    assert [len(part) for part in pointer_parts(nodes)] == [32, 32, 6]
     backend.compile(plan)
     first, second, last = roots(backend)
-    assert second.values[0] == first.values[0] + 8 * MOST
-    assert len(first.values) == len(last.values) == 1 + 4 * MOST
+    assert second.values[0] == first.values[0] + 8 * MOST_ARRAYS
+    assert len(first.values) == len(last.values) == 1 + 4 * MOST_ARRAYS
     assert set(last.values[1 + 4 * 18 :]) == {0}

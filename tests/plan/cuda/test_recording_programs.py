@@ -8,10 +8,10 @@ from foreign_arrays import Foreign
 
 import lowering
 import tracegraph
-from lowering.cuda.graph.emit import one_by_one
-from lowering.cuda.graph.pointer_arrays import moving_calls, parts
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
+from lowering.plan.launch_graph import moving_calls, pointer_parts
 from lowering.plan.nodes import KernelNode, LibraryNode, MemcpyNode
+from lowering.plan.serialization import serialized
 from lowering.scheduling import overrides as choices
 from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
 
@@ -30,7 +30,7 @@ def assert_mirrors(recorded, graph, offset=0):
     nodes = recorded.nodes[offset:]
     assert [node.kind for node in nodes] == [KINDS[type(node)] for node in graph.nodes]
     edges = {(i - offset, j - offset) for i, j in recorded.edges if i >= offset}
-    assert edges == graph.edges | one_by_one(graph)
+    assert edges == serialized(graph).edges
     for node, planned in zip(nodes, graph.nodes, strict=True):
         assert len(node.bodies) == len(planned.bodies)
         for body, planned_body in zip(node.bodies, planned.bodies, strict=True):
@@ -72,7 +72,7 @@ def test_a_program(fun, device):
     executable = RecordingBackend(driver).compile(plan)
     (graph,) = driver.graphs
     assert graph.nodes[0].name == "tracegraph_load"
-    assert_mirrors(graph, plan.graph, offset=1 + len(parts(moving_calls(plan))))
+    assert_mirrors(graph, plan.graph, offset=1 + len(pointer_parts(moving_calls(plan.graph))))
     assert driver.count("create_condition") == plan.conditions
     results = executable([x, 3])
     assert [result.type for result in results] == [t.strong() for t in plan.out_types]

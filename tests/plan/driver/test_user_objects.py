@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("cuda.bindings")
 
-from lowering.driver import checks, handles, user_objects
+from lowering.driver import checks, foreign_captures, handles, user_objects
 from lowering.driver.checks import SUCCESS, CudaMemoryError
 from lowering.driver.handles import CudaExecutableGraph
 from lowering.driver.user_objects import UserObjects
@@ -36,9 +36,21 @@ class Driver:
     CUhostFn = staticmethod(user_objects.driver.CUhostFn)
 
     def __init__(self):
+        self.modes = threading.local()
         self.fails = None
         self.references = {}
         self.graphs = {}
+        self.destroyed = []
+
+    def cuThreadExchangeStreamCaptureMode(self, mode):
+        before = getattr(self.modes, "mode", "global")
+        self.modes.mode = mode
+        return SUCCESS, before
+
+    def cuGraphExecDestroy(self, executable):
+        """In a capture of global mode this would be refused."""
+        assert self.modes.mode == foreign_captures._RELAXED
+        self.destroyed.append(executable)
 
     def cuUserObjectCreate(self, pointer, destroy, count, flags):
         if self.fails == "create":
@@ -81,7 +93,8 @@ class Driver:
 def driver(monkeypatch):
     """Only the tests look at semaphores, unless one shortens the time between two looks."""
     fake = Driver()
-    monkeypatch.setattr(user_objects, "driver", fake)
+    for module in (user_objects, handles, foreign_captures):
+        monkeypatch.setattr(module, "driver", fake)
     started = SimpleNamespace(
         start_new_thread=lambda function, args: None, allocate_lock=threading.Lock
     )
@@ -419,10 +432,9 @@ def test_a_failure_leaves_no_user_object_and_no_owner(driver, tie, call, monkeyp
     assert not alive(later)
 
 
-def test_executables_go_before_what_they_point_to(driver, tie, monkeypatch):
+def test_executables_go_before_what_they_point_to(driver, tie):
     """Also where all are found at once to be garbage: nothing is said of the order in a cycle."""
-    gone = []
-    monkeypatch.setattr(handles, "driver", SimpleNamespace(cuGraphExecDestroy=gone.append))
+    gone = driver.destroyed
     objects = UserObjects()
     for number in range(20):
         graph, owner = tie(objects, number)

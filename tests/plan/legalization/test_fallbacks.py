@@ -87,8 +87,8 @@ def test_staging_copies_are_named_with_their_bytes() -> None:
     assert plan.staged_bytes == 2 * V.nbytes
     assert plan.fallbacks[0].what == "each launch copies 4,800 B for cond"
     text = lowering.explain(plan)
-    assert "staged input[0] f64[300]: each launch copies 2,400 B to scratch" in text
-    assert "staged output[0] f64[300]: each launch copies 2,400 B from scratch" in text
+    assert "each launch copies 2,400 B to scratch: input[0] f64[300] moves" in text
+    assert "each launch copies 2,400 B from scratch: output[0] f64[300] moves" in text
 
 
 def test_scratch_that_each_launch_was_to_allocate() -> None:

@@ -5,6 +5,7 @@ import pytest
 
 import tracegraph
 from lowering.cuda.graph import pointer_table as table
+from lowering.plan import launch_graph
 from lowering.scheduling import overrides as choices
 from lowering.testing.recording_driver import RecordingBackend
 
@@ -76,7 +77,7 @@ def test_the_table_is_told_among_what_nodes_keep(backend):
 
 
 def test_a_long_table_is_written_by_several_nodes(backend, monkeypatch):
-    monkeypatch.setattr(table, "MOST", 3)
+    monkeypatch.setattr(launch_graph, "MOST_ENTRIES", 3)
 
     def total(*arguments):
         *parts, n = arguments
@@ -84,7 +85,7 @@ def test_a_long_table_is_written_by_several_nodes(backend, monkeypatch):
 
     executable = compiled(backend, total, 7)
     made = roots(backend)
-    assert len(made) == len(table.parts(executable.plan.indirect)) == 3
+    assert len(made) == len(launch_graph.table_parts(executable.plan.indirect)) == 3
     assert {len(root.values) for root in made} == {1 + 3}
     starts = [root.values[0] for root in made]
     assert np.diff(starts).tolist() == [3 * 8, 3 * 8]

@@ -55,6 +55,24 @@ def test_it_is_emitted_into_a_graph(extension: Any, program: Callable[..., Any],
 
 
 @PROGRAMS
+@pytest.mark.parametrize("says", [True, False])
+def test_its_nodes_are_counted(
+    extension: Any, program: Callable[..., Any], x: Any, says: bool
+) -> None:
+    if not says:
+        del extension.FillNode.graph_nodes
+    backend = RecordingBackend()
+    plan = plan_of(program(extension), x)
+    unknown = [n for n in walk(plan.graph) if plan.graph_nodes(n) is None]
+    assert ("at least" in explain(plan)) == bool(unknown)
+    later = backend.compile(plan).plan
+    (graph,) = backend.device.driver.graphs
+    size = sum(1 for _ in graph.walk())
+    assert explain(later).startswith(f"{plan.name}: {size} nodes, ")
+    assert {later.graph_nodes(node) for node in unknown} <= {("kernel",)}
+
+
+@PROGRAMS
 def test_every_report_names_it(extension: Any, program: Callable[..., Any], x: Any) -> None:
     plan = plan_of(program(extension), x, "host")
     assert sum(plan.node_counts.values()) == sum(1 for _ in walk(plan.graph))

@@ -17,11 +17,13 @@ from lowering.plan.plan import Plan
 from lowering.scheduling import overrides as choices
 from tracegraph import ArrayType, cond, debug, fori_loop, while_loop
 from tracegraph.errors import UnschedulableError
+from tracegraph.ir.record import replace
 
 
 def plan_of(function: Any, *types: Any) -> Plan:
+    """The plan, without what a launch does for arguments."""
     plan: Plan = tracegraph.jit(function, device="cuda").lower(*types).plan
-    return plan
+    return replace(plan, as_graph=False)
 
 
 def scopes(plan: Plan) -> list[Scope]:

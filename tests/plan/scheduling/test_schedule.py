@@ -33,13 +33,15 @@ FLAG = ArrayType("bool")
 
 
 def plan_of(function: Any, *types: Any, device: str = "cuda") -> Plan:
+    """The plan, without what a launch does for arguments."""
     plan: Plan = tracegraph.jit(function, device=device).lower(*types).plan
-    return plan
+    return replace(plan, as_graph=False)
 
 
 def plan_of_nodes(function: Any, *types: Any) -> Plan:
     """The plan where no loop is one kernel."""
-    return lower(stage_of(function, *types).traced.optimized, replace(CUDA, persistent=None))
+    target = replace(CUDA, persistent=None, graphs=False)
+    return lower(stage_of(function, *types).traced.optimized, target)
 
 
 def stage_of(function: Any, *types: Any) -> Any:
@@ -52,16 +54,16 @@ def bare(function: Any, *types: Any) -> Plan:
 
 def rows(plan: Plan) -> list[list[str]]:
     """The table of control flow: construct, schedule, nodes, why."""
-    _, head, *lines = explain(plan).splitlines()
+    _, head, *lines = explain(replace(plan, as_graph=False)).splitlines()
     starts = [head.index(name) for name in ("construct", "steps", "schedule", "nodes", "why")]
     ends = [*starts[1:], None]
     cut = [[line[i:j].strip() for i, j in zip(starts, ends, strict=True)] for line in lines]
-    return [[cells[0], *cells[2:]] for cells in cut]
+    return [[cells[0], *cells[2:]] for cells in cut if cells[2] != "-"]  # that is no loop or branch
 
 
 def text(plan: Plan) -> str:
-    """The Plan as text, without the user's lines."""
-    return re.sub(r"  # .*", "", str(plan))
+    """The Plan as text, without the user's lines, and what a launch does for arguments."""
+    return re.sub(r"  # .*", "", str(replace(plan, as_graph=False)))
 
 
 # -- how they look -----------------------------------------------------------------------------
@@ -518,7 +520,8 @@ def test_schedules_set_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> No
         assert choices.declared() == Choices(None, "conditional", None)
     monkeypatch.setenv(choices.VARIABLE, "unrolled-loops,conditional-branches,conditional-loops")
     assert choices.declared() == Choices("conditional", "conditional", None)
-    for word, form in (("library-factorizations", "library"), ("own-factorizations", "own")):
+    for form in ("library", "own", "small"):
+        word = f"{form}-factorizations"
         monkeypatch.setenv(choices.VARIABLE, word)
         assert choices.declared() == Choices(factorizations=form)
     for word, form in (("library-products", "library"), ("nest-products", "nests")):

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from pictures import GOLDEN, PICTURES, picture, plan, program
+from pictures import GOLDEN, PICTURES, launched_plan, picture, plan, program
 
 from lowering.plan.nodes import Graph, Node
 from tracegraph.inspection.diagram import Box, Diagram, Edge, Region
@@ -52,7 +52,7 @@ def test_a_program_has_the_users_lines_in_its_tooltips() -> None:
 
 def test_a_plan_says_what_kernels_fuse_and_how_loops_run() -> None:
     found = labels(picture("plan.svg"))
-    assert found[0] == (
+    assert found[3] == (
         "kernel k0_sin_multiply, map [4, 6]: sin, multiply, reduce [] over [4, 6] by add, "
         "solver.py:12"
     )
@@ -61,8 +61,28 @@ def test_a_plan_says_what_kernels_fuse_and_how_loops_run() -> None:
     persistent = "kernel k5_fori_loop, 8 blocks of 256 threads"
     scheduled = "fori_loop: one kernel, 10 steps"
     assert f"loop in one kernel, {persistent}, {scheduled}, solver.py:12" in found
-    assert "product, matmul 1 x (4, 6) @ (6, 4), solver.py:12" in found
+    product = "product, matmul 1 x (4, 6) @ (6, 4)"
+    assert f"{product}, memset, 2 kernel nodes, solver.py:12" in found
     assert "copy scratch[0] to output[0], solver.py:12" in found
+
+
+def test_a_plan_shows_what_a_launch_does_for_arguments_and_memory() -> None:
+    boxes, edges = (launched_plan().diagram().region.boxes, launched_plan().diagram().region.edges)
+    titles = [box.title for box in boxes]
+    loading = ["load 1 small argument", "load 2 addresses"]
+    assert titles[:3] == ["allocate 4,608 B", *loading]
+    assert titles[-1] == "free 4,608 B"
+    assert labels(picture("plan.svg"))[:3] == [
+        "allocation, allocate 4,608 B",
+        "kernel, load 1 small argument, input[0], solver.py:12",
+        "kernel, load 2 addresses, input[0], output[0], solver.py:14, solver.py:12",
+    ]
+    why = [box.facts().get("why") for box in boxes]
+    assert why[0] == "allocates 4,608 B of scratch for this launch"
+    assert why[1] == "passes 1 small argument by value: input[0]"
+    reading = {edge.target for edge in edges if edge.source == 2}
+    assert {titles[target] for target in reading} == {"while", "if / else", "switch"}
+    assert plan().diagram().region.boxes[0].title == boxes[3].title, "the work has none of it"
 
 
 def test_kinds_differ_in_colour_and_have_styles_in_light_and_dark() -> None:

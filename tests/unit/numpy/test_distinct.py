@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
@@ -43,23 +44,24 @@ def same(found: Any, wanted: Any) -> None:
 def test_unique(dtype: str, shape: Any, equal_nan: bool) -> None:
     x = few(dtype, int(np.prod(shape))).reshape(shape)
     distinct, at, places, counts = np.unique(x, True, True, True, equal_nan=equal_nan)
-    for size in (0, 2, len(distinct), 25):
-        for fill in (None, 3):
-            found = jitted(
-                lambda x, size=size, fill=fill: tnp.unique(
-                    x, True, True, True, size=size, fill_value=fill, equal_nan=equal_nan
-                ),
-                x,
-            )
-            same(
-                found,
-                (
-                    padded(distinct, size, distinct[0] if fill is None else fill),
-                    padded(at, size, at[0]),
-                    places,
-                    padded(counts, size, 0),
-                ),
-            )
+    given = list(product((0, 2, len(distinct), 25), (None, 3)))
+
+    def function(x: Any) -> Any:
+        options = [
+            {"size": size, "fill_value": fill, "equal_nan": equal_nan} for size, fill in given
+        ]
+        return [tnp.unique(x, True, True, True, **each) for each in options]
+
+    wanted = [
+        (
+            padded(distinct, size, distinct[0] if fill is None else fill),
+            padded(at, size, at[0]),
+            places,
+            padded(counts, size, 0),
+        )
+        for size, fill in given
+    ]
+    same(jitted(function, x), chain(*wanted))
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
@@ -109,12 +111,12 @@ def test_sets(name: str, dtype: str, lengths: Any) -> None:
     reference, ours = SETS[name]
     x, y = few(dtype, lengths[0]), few(dtype, lengths[1], seed=1)
     wanted = reference(x, y)
-    for size in (0, 1, len(wanted), 60):
-        (found,) = jitted(lambda x, y, size=size: ours(x, y, size=size, fill_value=5), x, y)
-        same([found], [padded(wanted, size, 5)])
-        if len(wanted):
-            (found,) = jitted(lambda x, y, size=size: ours(x, y, size=size), x, y)
-            same([found], [padded(wanted, size, wanted[0])])
+    sizes = (0, 1, len(wanted), 60)
+    found = jitted(lambda x, y: [ours(x, y, size=size, fill_value=5) for size in sizes], x, y)
+    same(found, [padded(wanted, size, 5) for size in sizes])
+    if len(wanted):
+        found = jitted(lambda x, y: [ours(x, y, size=size) for size in sizes], x, y)
+        same(found, [padded(wanted, size, wanted[0]) for size in sizes])
 
 
 def test_sets_of_nothing() -> None:

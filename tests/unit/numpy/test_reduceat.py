@@ -26,12 +26,11 @@ INDICES: dict[str, Any] = {
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("ufunc", UFUNCS)
 def test_reduceat_equals_numpys_in_every_dtype(ufunc: str, dtype: str) -> None:
-    x = argument(dtype, 7, 2)
-    for indices in INDICES.values():
-        i = np.asarray(indices)
-        static = f"np.array({i.tolist()}, '{i.dtype}')"
-        assert_jitted_equals_numpy(f"np.{ufunc}.reduceat(x, {static})", {"x": x})
-        assert_jitted_equals_numpy(f"np.{ufunc}.reduceat(x, i)", {"x": x, "i": i})
+    indices = {f"i{number}": np.asarray(i) for number, i in enumerate(INDICES.values())}
+    static = [f"np.array({i.tolist()}, '{i.dtype}')" for i in indices.values()]
+    for each in (static, indices):
+        calls = ", ".join(f"np.{ufunc}.reduceat(x, {i})" for i in each)
+        assert_jitted_equals_numpy(calls, {"x": argument(dtype, 7, 2), **indices})
 
 
 @pytest.mark.parametrize(

@@ -180,11 +180,12 @@ def _uniform(a: Array, x: Array, sign: float) -> Array:
 
 def _incomplete_gamma(a: Array, x: Array, upper: bool) -> Array:
     a, x = map(np.asarray, np.broadcast_arrays(a, x))
+    nothing = ~((a >= 0) & (x >= 0)) | ((a == 0) & (x == 0)) | (np.isinf(a) & np.isinf(x))
     uniform = (a >= 200) & (np.abs(x - a) < 0.3 * a)
     above = (x > 1) & (x > a)
-    p = np.where(above | uniform, 0.5, x), np.where(above | uniform, 1.0, a)
-    lower = _power_series(p[1], p[0])
-    other = above & ~uniform
+    skipped = above | uniform | nothing  # a series of negative numbers may not converge
+    lower = _power_series(np.where(skipped, 1.0, a), np.where(skipped, 0.5, x))
+    other = above & ~uniform & ~nothing
     tail = _fraction(np.where(other, a, 1.0), np.where(other, np.minimum(x, 1e300), 2.0))
     balance = np.where(x <= 0.5, -0.4 / np.log(np.minimum(x, 0.5)), x * 1.1)
     direct = (x <= 1) & (a <= balance) & (a <= 1.5)
@@ -198,7 +199,6 @@ def _incomplete_gamma(a: Array, x: Array, upper: bool) -> Array:
     full, empty = (0.0, 1.0) if upper else (1.0, 0.0)
     found = np.where((x == 0) | np.isinf(a), empty, found)
     found = np.where((a == 0) | np.isinf(x), full, found)
-    nothing = ~((a >= 0) & (x >= 0)) | ((a == 0) & (x == 0)) | (np.isinf(a) & np.isinf(x))
     return np.where(nothing, np.nan, found)
 
 

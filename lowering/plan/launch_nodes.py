@@ -1,0 +1,217 @@
+"""Launch nodes: what a CUDA graph has besides its work, for arguments and memory.
+
+    LoadNode        writes the values of small arguments, which are among its own parameters
+    TableNode       writes addresses that bodies read, which are among its own parameters
+    PointersNode    writes pointer arrays of library calls, as the table node does
+    AllocationNode  allocates scratch for one launch
+    FreeNode        frees it
+
+They are roots of the graph, and its end. `lowering.plan.launch_graph` says which of them a Plan
+has; no pass and no backend without graphs sees one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from lowering.plan.buffer import Buffer
+from lowering.plan.nodes import LibraryNode, Node
+from lowering.plan.weight import Weight
+from tracegraph.inspection.palette import Tone
+from tracegraph.ir.record import record
+from tracegraph.user_source import Source
+
+_LISTED = 4
+"""Buffers that are named in a line; of more, only their number is said."""
+
+
+@record
+class LoadNode(Node):
+    """Writes small arguments to memory at fixed addresses, where the work reads them.
+
+    `sources` are the lines of the nodes that read them.
+    """
+
+    kind: ClassVar[str] = "load"
+    is_kernel: ClassVar[bool] = True
+    tone: ClassVar[Tone] = "move"
+    graph_nodes: ClassVar[tuple[str, ...]] = ("kernel",)
+
+    inputs: tuple[Buffer, ...]
+    sources: tuple[Source, ...] = ()
+
+    @property
+    def noun(self) -> str:
+        return "a kernel"
+
+    @property
+    def writes(self) -> frozenset[Buffer]:
+        return frozenset(self.inputs)
+
+    @property
+    def weight(self) -> Weight:
+        return Weight(nbytes=sum([buffer.type.nbytes for buffer in self.inputs]))
+
+    @property
+    def title(self) -> str:
+        return f"load {_counted(len(self.inputs), 'small argument')}"
+
+    @property
+    def purpose(self) -> str:
+        return f"passes {_counted(len(self.inputs), 'small argument')} by value: {self._listed}"
+
+    @property
+    def contents(self) -> tuple[str, ...]:
+        return (self._listed,)
+
+    @property
+    def text(self) -> str:
+        return f"load {', '.join(map(str, self.inputs))}"
+
+    @property
+    def _listed(self) -> str:
+        return _listed(self.inputs)
+
+
+@record
+class TableNode(Node):
+    """Writes the addresses of `entries` to the pointer table, or to a part of it.
+
+    `sources` are the lines of the loops and branches whose bodies read them.
+    """
+
+    kind: ClassVar[str] = "table"
+    is_kernel: ClassVar[bool] = True
+    tone: ClassVar[Tone] = "move"
+    graph_nodes: ClassVar[tuple[str, ...]] = ("kernel",)
+
+    entries: tuple[Buffer, ...]
+    sources: tuple[Source, ...] = ()
+
+    @property
+    def noun(self) -> str:
+        return "a kernel"
+
+    @property
+    def title(self) -> str:
+        return f"load {_counted(len(self.entries), 'address')}"
+
+    @property
+    def purpose(self) -> str:
+        many = _counted(len(self.entries), "address")
+        return f"loads {many} that bodies read from a table: {_listed(self.entries)}"
+
+    @property
+    def contents(self) -> tuple[str, ...]:
+        return (_listed(self.entries),)
+
+    @property
+    def text(self) -> str:
+        return f"load addresses of {', '.join(map(str, self.entries))}"
+
+
+@record
+class PointersNode(Node):
+    """Writes the addresses of the matrices of `calls` to their pointer arrays.
+
+    `sources` are the lines of the calls.
+    """
+
+    kind: ClassVar[str] = "pointers"
+    is_kernel: ClassVar[bool] = True
+    tone: ClassVar[Tone] = "move"
+    graph_nodes: ClassVar[tuple[str, ...]] = ("kernel",)
+
+    calls: tuple[LibraryNode, ...]
+    sources: tuple[Source, ...] = ()
+
+    @property
+    def noun(self) -> str:
+        return "a kernel"
+
+    @property
+    def title(self) -> str:
+        return f"load pointers of {_counted(len(self.calls), 'library call')}"
+
+    @property
+    def purpose(self) -> str:
+        many = _counted(len(self.calls), "library call")
+        return f"loads the addresses of matrices for {many}: {_listed(self._buffers)}"
+
+    @property
+    def contents(self) -> tuple[str, ...]:
+        return (_listed(self._buffers),)
+
+    @property
+    def text(self) -> str:
+        return f"load pointers to {', '.join(map(str, self._buffers))}"
+
+    @property
+    def _buffers(self) -> tuple[Buffer, ...]:
+        found = [array.buffer for node in self.calls for array in node.call.batches]
+        return tuple(dict.fromkeys(found))
+
+
+@record
+class AllocationNode(Node):
+    """Allocates the arena of one launch, with the workspace of libraries behind it."""
+
+    kind: ClassVar[str] = "allocation"
+    tone: ClassVar[Tone] = "move"
+    graph_nodes: ClassVar[tuple[str, ...]] = ("mem_alloc",)
+
+    nbytes: int
+    sources: tuple[Source, ...] = ()
+
+    @property
+    def noun(self) -> str:
+        return "an allocation"
+
+    @property
+    def title(self) -> str:
+        return f"allocate {self.nbytes:,} B"
+
+    @property
+    def purpose(self) -> str:
+        return f"allocates {self.nbytes:,} B of scratch for this launch"
+
+
+@record
+class FreeNode(Node):
+    """Frees what the `AllocationNode` of the graph has allocated, behind all that uses it."""
+
+    kind: ClassVar[str] = "free"
+    tone: ClassVar[Tone] = "move"
+    graph_nodes: ClassVar[tuple[str, ...]] = ("mem_free",)
+
+    nbytes: int
+    sources: tuple[Source, ...] = ()
+
+    @property
+    def noun(self) -> str:
+        return "a free"
+
+    @property
+    def title(self) -> str:
+        return f"free {self.nbytes:,} B"
+
+    @property
+    def purpose(self) -> str:
+        return f"frees {self.nbytes:,} B of scratch"
+
+
+LaunchNode = LoadNode | TableNode | PointersNode | AllocationNode | FreeNode
+
+
+def _counted(count: int, noun: str) -> str:
+    """A number and a noun: ``"2 addresses"``."""
+    plural = noun + ("es" if noun.endswith("s") else "s")
+    return f"{count} {noun if count == 1 else plural}"
+
+
+def _listed(buffers: Sequence[Buffer]) -> str:
+    """The first buffers by name, and how many there are besides."""
+    names = [str(buffer) for buffer in buffers[:_LISTED]]
+    more = len(buffers) - _LISTED
+    return ", ".join(names) + (f" and {more} more" if more > 0 else "")

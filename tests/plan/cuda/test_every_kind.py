@@ -1,0 +1,91 @@
+"""The program with every kind of node has them, at the top and in bodies, and computes its values.
+
+`tests/gpu/test_gpu_every_kind.py` launches it often.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from every_kind import (
+    CALLS,
+    KINDS_IN_BODIES,
+    KINDS_ON_TOP,
+    LIBRARIES,
+    POSTS,
+    PRINTS,
+    QUESTIONS,
+    VECTOR,
+    Outside,
+    arguments,
+    program_of,
+)
+
+import tracegraph
+from lowering.cuda.graph.emit import EMITTERS
+from lowering.plan.nodes import LibraryNode, launched
+from lowering.plan.plan import Plan
+from lowering.testing.recorded_objects import RecordedGraph
+from lowering.testing.recording_driver import RecordingBackend
+
+
+class Foreign:
+    """An array of another library."""
+
+    def __init__(self, pointer: int) -> None:
+        self.__cuda_array_interface__ = {
+            "typestr": "<f8",
+            "shape": VECTOR.shape,
+            "data": (pointer, False),
+            "version": 3,
+        }
+
+
+def plan_of(**options: Any) -> Plan:
+    outside = Outside(graph=7, at=Foreign(1 << 40), out=Foreign(1 << 41))
+    jitted = tracegraph.jit(program_of(outside), device="cuda", **options)
+    plan: Plan = jitted.lower(*arguments(0)).plan
+    return plan
+
+
+def test_no_kind_of_node_is_missing() -> None:
+    """A class of nodes that is new is to be a line of the program."""
+    assert {kind.kind for kind in EMITTERS} == KINDS_ON_TOP
+
+
+def test_a_plan_has_every_kind_of_node() -> None:
+    plan = plan_of()
+    top = plan.graph.nodes
+    assert {node.kind for node in top} == KINDS_ON_TOP
+    inside = [node for node in launched(plan.graph) if node not in top]
+    assert {node.kind for node in inside} >= KINDS_IN_BODIES
+    for nodes in (top, inside):
+        calls = [node.text for node in nodes if isinstance(node, LibraryNode)]
+        found = {name for name in LIBRARIES if any(text.startswith(f"{name} ") for text in calls)}
+        assert found == LIBRARIES - ({"fft"} if nodes is top else {"rfft"})
+
+
+@pytest.mark.parametrize("options", [{}, {"scratch": "per_launch"}])
+def test_its_graph_has_them_too(options: dict[str, Any]) -> None:
+    backend = RecordingBackend()
+    executable = backend.compile(plan_of(**options))
+    graph: RecordedGraph = backend.device.driver.graphs[0]
+    kinds = {node.kind for node in graph.nodes} - {"memory"}
+    assert kinds == KINDS_ON_TOP - {"persistent", "sort", "custom kernel"}  # these are kernels
+    names = {node.name.split()[0] for node in graph.nodes if node.kind == "memory"}
+    assert names == ({"allocate", "free"} if options else set())
+    del executable
+
+
+def test_values_and_counts_on_the_host(capsys: pytest.CaptureFixture[str]) -> None:
+    for k in range(3):
+        outside = Outside()
+        expected = program_of(outside)(*arguments(k))
+        found = tracegraph.jit(program_of(outside), device="host")(*arguments(k))
+        for ours, theirs in zip(found, expected, strict=True):
+            np.testing.assert_allclose(np.asarray(ours), theirs, rtol=1e-12)
+        assert (outside.calls, outside.questions) == (2 * CALLS, 2 * QUESTIONS)
+        assert outside.semaphore.value == 2 * POSTS
+        assert capsys.readouterr().out.count("\n") == 2 * PRINTS

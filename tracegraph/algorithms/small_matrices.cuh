@@ -1,0 +1,367 @@
+// Factorizations of many small matrices, by one kernel. Before this text come: N, the rows; LANES, a
+// power of two of at least N and at most 32; THREADS, those of a block. T is the type of the elements
+// and R that of their parts. EPS, the unit of rounding, TINY, what counts as zero beside 1, and
+// SWEEPS, a limit, are those of the algorithm that is not a kernel.
+//
+// A matrix has a group of LANES threads of a warp, and a thread has a row in registers, so that loops
+// over its elements are unrolled. Loops around them are not: that would take seconds to compile. Where
+// a warp has more groups than there are matrices left, they compute the last one again, and store
+// nothing.
+
+// ---- numbers --------------------------------------------------------------------------------------
+
+template <class P> struct complex_of { P re, im; };
+
+__device__ inline float part(float x) { return x; }
+__device__ inline double part(double x) { return x; }
+__device__ inline float conj_of(float x) { return x; }
+__device__ inline double conj_of(double x) { return x; }
+__device__ inline float times(float x, float y) { return x * y; }
+__device__ inline double times(double x, double y) { return x * y; }
+__device__ inline float minus(float x, float y) { return x - y; }
+__device__ inline double minus(double x, double y) { return x - y; }
+__device__ inline float over(float x, float y) { return x / y; }
+__device__ inline double over(double x, double y) { return x / y; }
+__device__ inline float size_of_pivot(float x) { return fabsf(x); }
+__device__ inline double size_of_pivot(double x) { return fabs(x); }
+__device__ inline float largest_part(float x) { return fabsf(x); }
+__device__ inline double largest_part(double x) { return fabs(x); }
+__device__ inline float absolute(float x) { return fabsf(x); }
+__device__ inline double absolute(double x) { return fabs(x); }
+__device__ inline float squared(float x) { return x * x; }
+__device__ inline double squared(double x) { return x * x; }
+__device__ inline bool is_zero(float x) { return x == 0; }
+__device__ inline bool is_zero(double x) { return x == 0; }
+
+template <class P> __device__ P part(complex_of<P> x) { return x.re; }
+template <class P> __device__ complex_of<P> conj_of(complex_of<P> x) { return {x.re, -x.im}; }
+template <class P> __device__ complex_of<P> times(complex_of<P> x, complex_of<P> y) {
+  return {x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
+}
+template <class P> __device__ complex_of<P> times(complex_of<P> x, P y) {
+  return {x.re * y, x.im * y};
+}
+template <class P> __device__ complex_of<P> minus(complex_of<P> x, complex_of<P> y) {
+  return {x.re - y.re, x.im - y.im};
+}
+template <class P> __device__ complex_of<P> over(complex_of<P> x, P y) {
+  return {x.re / y, x.im / y};
+}
+// Smith's algorithm: scales by the larger part, so that no square overflows.
+template <class P>
+__device__ __attribute__((noinline)) complex_of<P> over(complex_of<P> x, complex_of<P> y) {
+  if (fabs(y.re) >= fabs(y.im)) {
+    P ratio = y.im / y.re, below = y.re + y.im * ratio;
+    if (y.re == 0) return {x.re / y.re, x.im / y.re};
+    return {(x.re + x.im * ratio) / below, (x.im - x.re * ratio) / below};
+  }
+  P ratio = y.re / y.im, below = y.im + y.re * ratio;
+  return {(x.re * ratio + x.im) / below, (x.im * ratio - x.re) / below};
+}
+template <class P> __device__ P size_of_pivot(complex_of<P> x) { return fabs(x.re) + fabs(x.im); }
+template <class P> __device__ P largest_part(complex_of<P> x) {
+  return fabs(x.re) >= fabs(x.im) || fabs(x.re) != fabs(x.re) ? fabs(x.re) : fabs(x.im);
+}
+template <class P> __device__ P absolute(complex_of<P> x) { return hypot(x.re, x.im); }
+template <class P> __device__ P squared(complex_of<P> x) { return x.re * x.re + x.im * x.im; }
+template <class P> __device__ bool is_zero(complex_of<P> x) { return x.re == 0 && x.im == 0; }
+
+template <class E> struct number_of {
+  static __device__ E from(R x) { return x; }
+};
+template <class P> struct number_of<complex_of<P>> {
+  static __device__ complex_of<P> from(R x) { return {x, 0}; }
+};
+__device__ inline T number(R x) { return number_of<T>::from(x); }
+__device__ inline R not_a_number() { return (R)nan(""); }
+__device__ inline R infinity() {
+  R zero = 0;
+  return 1 / zero;
+}
+
+// ---- groups of lanes ------------------------------------------------------------------------------
+
+// The value that a lane of the warp has; all lanes take part.
+template <class V> __device__ V of_lane(V x, int lane) {
+  static_assert(sizeof(V) % 4 == 0, "values are made of words");
+  union {
+    V value;
+    unsigned words[sizeof(V) / 4];
+  } moved = {x};
+#pragma unroll
+  for (int i = 0; i < (int)(sizeof(V) / 4); ++i) {
+    moved.words[i] = __shfl_sync(~0u, moved.words[i], lane);
+  }
+  return moved.value;
+}
+
+// The lane's row, the first lane of its group, and the matrix of the group.
+struct group {
+  int row, first;
+  long long matrix;
+  bool stores;
+  __device__ group(long long count) {
+    row = threadIdx.x % LANES;
+    first = threadIdx.x % 32 - row;
+    matrix = ((long long)blockIdx.x * THREADS + threadIdx.x) / LANES;
+    stores = matrix < count && row < N;
+    if (matrix >= count) matrix = count - 1;
+  }
+  template <class V> __device__ V of_row(V x, int other) const { return of_lane(x, first + other); }
+};
+
+// The element at a place that the compiler does not know.
+__device__ inline T element(const T (&row)[N], int place) {
+  T found = row[0];
+#pragma unroll
+  for (int j = 1; j < N; ++j) found = j == place ? row[j] : found;
+  return found;
+}
+
+// ---- factorizations -------------------------------------------------------------------------------
+
+// L of a = L Lᴴ from the lower triangle; NaN if a is not positive definite.
+__device__ inline void cholesky(const T* a, T* lower, long long count) {
+  const group g(count);
+  const long long at = (g.matrix * N + g.row) * N;
+  T row[N];
+#pragma unroll
+  for (int j = 0; j < N; ++j) row[j] = g.row < N && j <= g.row ? a[at + j] : number(0);
+  bool failed = false;
+#pragma unroll 1
+  for (int k = 0; k < N; ++k) {
+    T mine = element(row, k);
+    const R square = g.of_row(part(mine), k);
+    failed |= !(square > 0);
+    const R pivot = sqrt(square);
+    mine = g.row == k ? number(pivot) : over(mine, pivot);
+#pragma unroll
+    for (int j = 0; j < N; ++j) {
+      if (j == k) row[j] = mine;
+      if (j <= k) continue;
+      const T other = g.of_row(mine, j);
+      if (j <= g.row) row[j] = minus(row[j], times(mine, conj_of(other)));
+    }
+  }
+  if (!g.stores) return;
+#pragma unroll
+  for (int j = 0; j < N; ++j) {
+    lower[at + j] = failed ? number(not_a_number()) : j <= g.row ? row[j] : number(0);
+  }
+}
+
+// The packed factors of the rows in the order of LAPACK's partial pivoting. Rows stay in their lanes;
+// `place` is where a row has been swapped to.
+__device__ inline void lu(const T* a, T* packed, int* pivots, int* order, long long count) {
+  const group g(count);
+  T row[N];
+#pragma unroll
+  for (int j = 0; j < N; ++j) row[j] = g.row < N ? a[(g.matrix * N + g.row) * N + j] : number(0);
+  int place = g.row;
+#pragma unroll 1
+  for (int k = 0; k < N; ++k) {
+    const T mine = element(row, k);
+    R size = place >= k && g.row < N ? size_of_pivot(mine) : -1;
+    if (size != size) size = infinity();  // so that all lanes find the same
+    int best = g.row, where = place;
+#pragma unroll
+    for (int apart = 1; apart < LANES; apart *= 2) {
+      const R size_there = g.of_row(size, g.row ^ apart);
+      const int best_there = g.of_row(best, g.row ^ apart);
+      const int where_there = g.of_row(where, g.row ^ apart);
+      if (size_there > size || (size_there == size && where_there < where)) {
+        size = size_there;
+        best = best_there;
+        where = where_there;
+      }
+    }
+    if (g.row == best) place = k;
+    else if (place == k) place = where;
+    if (g.stores && g.row == 0) pivots[g.matrix * N + k] = where;
+    const T pivot = g.of_row(mine, best);
+    const bool below = place > k;
+    const T factor = over(mine, is_zero(pivot) ? number(1) : pivot);
+#pragma unroll
+    for (int j = 0; j < N; ++j) {
+      if (j == k && below) row[j] = factor;
+      if (j <= k) continue;
+      const T top = g.of_row(row[j], best);
+      if (below) row[j] = minus(row[j], times(factor, top));
+    }
+  }
+  if (!g.stores) return;
+#pragma unroll
+  for (int j = 0; j < N; ++j) packed[(g.matrix * N + place) * N + j] = row[j];
+  order[g.matrix * N + place] = g.row;
+}
+
+// The x of a x = b, column by column, from one triangle of a.
+template <bool LOWER, bool UNIT>
+__device__ void triangular_solve(
+    const T* a, const T* b, T* x, long long count, long long columns) {
+  const group g(count);
+  T row[N];
+#pragma unroll
+  for (int j = 0; j < N; ++j) {
+    const bool is_read = g.row < N && (LOWER ? j <= g.row : j >= g.row);
+    row[j] = is_read ? a[(g.matrix * N + g.row) * N + j] : number(0);
+  }
+  const long long at = (g.matrix * N + g.row) * columns;
+  for (long long column = 0; column < columns; ++column) {
+    T mine = g.row < N ? b[at + column] : number(0);
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const int k = LOWER ? i : N - 1 - i;
+      if (!UNIT && g.row == k) mine = over(mine, row[k]);
+      const T known = g.of_row(mine, k);
+      if (LOWER ? g.row > k : g.row < k) mine = minus(mine, times(row[k], known));
+    }
+    if (g.stores) x[at + column] = mine;
+  }
+}
+
+// ---- eigenvalues ----------------------------------------------------------------------------------
+
+__device__ inline R sum_of_lanes(R x) {
+#pragma unroll
+  for (int apart = 16; apart; apart /= 2) x += of_lane(x, (threadIdx.x % 32) ^ apart);
+  return x;
+}
+__device__ inline R largest_of_lanes(R x) {
+#pragma unroll
+  for (int apart = 16; apart; apart /= 2) {
+    const R other = of_lane(x, (threadIdx.x % 32) ^ apart);
+    x = other > x ? other : x;
+  }
+  return x;
+}
+
+// The two columns that pair number `t` of a round rotates: one stays, the others go around a circle.
+__device__ inline void columns_of_pair(int t, int round, int& first, int& last) {
+  constexpr int OTHERS = (N + 1) / 2 * 2 - 1;
+  const int p = t ? (round + t) % OTHERS : OTHERS;
+  const int q = t ? (round + OTHERS - t) % OTHERS : round;
+  first = p < q ? p : q;
+  last = p < q ? q : p;
+}
+
+// x, y become c x - conj(s) y and s x + c y.
+__device__ inline void rotate(T& x, T& y, R c, T s) {
+  const T old = x;
+  x = minus(times(old, c), times(conj_of(s), y));
+  y = minus(times(y, c), times(minus(number(0), s), old));
+}
+
+// The eigenvalues in ascending order, and the eigenvectors as columns, by cyclic Jacobi rotations, from
+// the lower triangle; NaN of a matrix that is not finite. A warp for each matrix, in shared memory. An
+// odd number of columns gets one of zeros, which no rotation moves.
+template <bool VECTORS>
+__device__ void eigh(
+    const T* a, R* values, T* vectors, long long count, unsigned char* memory) {
+  constexpr int WARPS = THREADS / 32, PAIRS = (N + 1) / 2, SIZE = 2 * PAIRS, STRIDE = SIZE + 1;
+  constexpr int WORDS = (VECTORS ? 2 : 1) * SIZE * STRIDE + PAIRS;
+  const int lane = threadIdx.x % 32;
+  long long matrix = (long long)blockIdx.x * WARPS + threadIdx.x / 32;
+  const bool stores = matrix < count;
+  if (!stores) matrix = count - 1;
+  T* const m = (T*)memory + (threadIdx.x / 32) * WORDS;
+  T* const sines = m + SIZE * STRIDE;
+  T* const basis = sines + PAIRS;
+  R* const cosines = (R*)((T*)memory + WARPS * WORDS) + (threadIdx.x / 32) * PAIRS;
+  a += matrix * N * N;
+
+  R scale = 0;
+  bool is_bad = false;
+  for (int e = lane; e < N * N; e += 32) {
+    const int i = e / N, j = e % N;
+    if (j > i) continue;
+    const R size = largest_part(i == j ? number(part(a[e])) : a[e]);
+    is_bad |= !(size < infinity());
+    scale = size > scale ? size : scale;
+  }
+  is_bad = sum_of_lanes(is_bad ? 1 : 0) > 0;
+  scale = largest_of_lanes(scale);
+  if (scale == 0 || is_bad) scale = 1;
+  for (int e = lane; e < SIZE * SIZE; e += 32) {
+    const int i = e / SIZE, j = e % SIZE;
+    T element = number(0);
+    if (i < N && j < N && !is_bad) {
+      element = j <= i ? a[i * N + j] : conj_of(a[j * N + i]);
+      element = over(i == j ? number(part(element)) : element, scale);
+    }
+    m[i * STRIDE + j] = element;
+    if (VECTORS) basis[i * STRIDE + j] = number(i == j ? 1 : 0);
+  }
+  __syncwarp(~0u);
+
+  for (int sweep = 0; sweep < SWEEPS; ++sweep) {
+    R off = 0, total = 0;
+    for (int e = lane; e < SIZE * SIZE; e += 32) {
+      const R square = squared(m[e / SIZE * STRIDE + e % SIZE]);
+      total += square;
+      if (e / SIZE != e % SIZE) off += square;
+    }
+    // as in eigh.py: more off the diagonal than √N units of rounding of the norm
+    if (!(sum_of_lanes(off) > N * (R)EPS * (R)EPS * sum_of_lanes(total))) break;
+    for (int round = 0; round < SIZE - 1; ++round) {
+      if (lane < PAIRS) {
+        int p, q;
+        columns_of_pair(lane, round, p, q);
+        R c = 1;
+        T s = number(0);
+        const T between = m[p * STRIDE + q];
+        const R size = absolute(between);
+        if (size > (R)TINY) {
+          const R ratio = (part(m[q * STRIDE + q]) - part(m[p * STRIDE + p])) / (2 * size);
+          const R steep = fabs(ratio), most = steep < 1 / (R)EPS ? steep : 1 / (R)EPS;
+          const R root = sqrt(1 + most * most);
+          const R tangent = (ratio < 0 ? -1 : 1) / (steep + (steep > root ? steep : root));
+          c = 1 / sqrt(1 + tangent * tangent);
+          s = times(between, tangent * c / size);
+        }
+        cosines[lane] = c;
+        sines[lane] = s;
+      }
+      __syncwarp(~0u);
+      // Each lane has blocks of two rows and two columns, which are rotated from both sides.
+      for (int e = lane; e < PAIRS * PAIRS; e += 32) {
+        const int t = e / PAIRS, u = e % PAIRS;
+        int p, q, k, l;
+        columns_of_pair(t, round, p, q);
+        columns_of_pair(u, round, k, l);
+        T pk = m[p * STRIDE + k], pl = m[p * STRIDE + l];
+        T qk = m[q * STRIDE + k], ql = m[q * STRIDE + l];
+        rotate(pk, pl, cosines[u], sines[u]);
+        rotate(qk, ql, cosines[u], sines[u]);
+        rotate(pk, qk, cosines[t], conj_of(sines[t]));
+        rotate(pl, ql, cosines[t], conj_of(sines[t]));
+        const bool is_diagonal = t == u;
+        m[p * STRIDE + k] = is_diagonal ? number(part(pk)) : pk;
+        m[p * STRIDE + l] = is_diagonal ? number(0) : pl;
+        m[q * STRIDE + k] = is_diagonal ? number(0) : qk;
+        m[q * STRIDE + l] = is_diagonal ? number(part(ql)) : ql;
+      }
+      for (int e = lane; VECTORS && e < PAIRS * N; e += 32) {
+        const int t = e / N, row = e % N * STRIDE;
+        int p, q;
+        columns_of_pair(t, round, p, q);
+        rotate(basis[row + p], basis[row + q], cosines[t], sines[t]);
+      }
+      __syncwarp(~0u);
+    }
+  }
+
+  for (int i = lane; i < N; i += 32) {
+    const R mine = part(m[i * STRIDE + i]);
+    int rank = 0;
+    for (int j = 0; j < N; ++j) {
+      const R other = part(m[j * STRIDE + j]);
+      rank += other < mine || (other == mine && j < i);
+    }
+    if (!stores) continue;
+    values[matrix * N + rank] = is_bad ? not_a_number() : mine * scale;
+    for (int k = 0; VECTORS && k < N; ++k) {
+      vectors[(matrix * N + k) * N + rank] = is_bad ? number(not_a_number()) : basis[k * STRIDE + i];
+    }
+  }
+}
