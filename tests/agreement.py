@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import cache
 from itertools import product
 from random import Random
 from typing import Any
@@ -17,6 +18,7 @@ from lowering.planning.factorizations import FactorizationForm
 from lowering.scheduling.overrides import override
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import Op, Sample
+from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.testing.ulps import close
 
 NDArray = np.ndarray[Any, Any]
@@ -180,15 +182,25 @@ def planned_for_cuda(
 
     Factorizations are of the given form, if any.
     """
+    types = tuple(map(type_of, operands))
+    found = _executable_for_cuda(op, types, tuple(attrs.items()), form)(list(operands))
+    return tuple(found) if len(found) > 1 else found[0]
 
+
+@cache
+def _executable_for_cuda(
+    op: Op,
+    types: tuple[ArrayType, ...],
+    attrs: tuple[tuple[str, Any], ...],
+    form: FactorizationForm | None,
+) -> HostExecutable:
     def function(*xs: Any) -> Any:
-        return apply(op, *xs, **attrs)
+        return apply(op, *xs, **dict(attrs))
 
-    program = tracegraph.jit(function, device="host").lower(*operands).traced.optimized
+    program = tracegraph.jit(function, device="host").trace(*types).optimized
     with override(factorizations=form) if form else nullcontext():
         plan = lower(program, "cuda")
-    found = HostExecutable(plan, poison=True, order=Random(0))(list(operands))
-    return tuple(found) if len(found) > 1 else found[0]
+    return HostExecutable(plan, poison=True, order=Random(0))
 
 
 def check_on(op: Op, device: str) -> None:

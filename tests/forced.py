@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from random import Random
 from typing import Any
 
 from corpus import CASES, loops, nesting
+from running import traced
 
-import tracegraph
 from lowering.backends.cuda import TARGET as CUDA
 from lowering.host.executable import HostExecutable
 from lowering.legalization.features import Features
@@ -36,20 +35,17 @@ FORCED = {
 that of a node for each loop and branch, from which features are taken."""
 
 
-def unscheduled(stage: Lowered) -> Plan:
+def unscheduled(stage: Lowered | Traced) -> Plan:
     """The program of a stage as for a GPU, with a node for each loop and branch."""
     return scheduled(stage, CONDITIONAL)
 
 
-def scheduled(stage: Lowered, chosen: Choices) -> Plan:
+def scheduled(stage: Lowered | Traced, chosen: Choices) -> Plan:
     """The program of a stage as for a GPU, its loops and branches run in the ways chosen."""
-    return _planned(stage.traced, chosen)
-
-
-def _planned(traced: Traced, chosen: Choices) -> Plan:
-    donated = traced.signature.donated_leaves(traced.key.structure)
+    program = stage.traced if isinstance(stage, Lowered) else stage
+    donated = program.signature.donated_leaves(program.key.structure)
     with using(chosen):
-        return lower(traced.optimized, CUDA, donated)
+        return lower(program.optimized, CUDA, donated)
 
 
 def on_host(chosen: Choices, features: Features | None = None) -> Callable[..., Any]:
@@ -66,10 +62,8 @@ def planned_once(
     chosen: Choices, features: Features | None, function: Any, *arguments: Any
 ) -> Callable[..., Any]:
     """The same for a function that takes any arguments of the types of these."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # NumPy's, about constants
-        traced = tracegraph.jit(function, device="host").trace(*arguments)
-    plan = _planned(traced, chosen)
+    stage = traced(function, *arguments)
+    plan = scheduled(stage, chosen)
     if features is not None:
         plan = legalize(plan, features)
     executables = [HostExecutable(plan, poison=True, order=order) for order in (None, Random(0))]
@@ -77,6 +71,6 @@ def planned_once(
     def run(*arguments: Any) -> Any:
         first, second = (executable(tree.leaves(arguments)) for executable in executables)
         assert [x.tobytes() for x in first] == [x.tobytes() for x in second]
-        return tree.unflatten(traced.out_structure, first)
+        return tree.unflatten(stage.out_structure, first)
 
     return run

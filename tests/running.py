@@ -16,7 +16,7 @@ from lowering.host.executable import HostExecutable
 from lowering.legalization.pointer_table import with_pointer_table
 from lowering.lower import lower
 from tracegraph import Array, tree
-from tracegraph.staging.stages import Lowered
+from tracegraph.staging.stages import Lowered, Traced
 from tracegraph.testing import ways as testing_ways
 from tracegraph.testing.trials import Trial
 
@@ -36,9 +36,19 @@ def lowered(
     function: Function, *arguments: Any, donated: Sequence[int] = (), device: str = "host"
 ) -> Lowered:
     """The function planned for arguments like these, of which some may be overwritten."""
+    stage = traced(function, *arguments, donated=donated, device=device)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # NumPy's, about constants
-        return tracegraph.jit(function, donate_argnums=donated, device=device).lower(*arguments)
+        return stage.lower()
+
+
+def traced(
+    function: Function, *arguments: Any, donated: Sequence[int] = (), device: str = "host"
+) -> Traced:
+    """The function traced for arguments like these, of which some may be overwritten."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # NumPy's, about constants
+        return tracegraph.jit(function, donate_argnums=donated, device=device).trace(*arguments)
 
 
 def by(way: str) -> Function:

@@ -39,12 +39,6 @@ class KernelCode:
     """Whether its blocks wait for each other, and any number of them does."""
 
     @property
-    def buffers(self) -> set[Buffer]:
-        """The buffers that the kernel accesses, by a parameter or through the pointer table."""
-        by_table = {p.buffer for p in self.parameters if isinstance(p, TableEntry)}
-        return by_table | {p for p in self.parameters if isinstance(p, Buffer)}
-
-    @property
     def workspace_bytes(self) -> int:
         """Bytes of workspace that the node needs, 0 if none."""
         return sum(p.nbytes for p in self.parameters if isinstance(p, Workspace))

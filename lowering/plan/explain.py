@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from lowering.plan.construct import Construct, Inlined, Path
-from lowering.plan.launch_nodes import LoadNode, PointersNode, TableNode
 from lowering.plan.nodes import Graph, Node, body_graphs, launched
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
@@ -151,7 +150,7 @@ class _Table:
                 for body in node.bodies:
                     yield from self.rows(_placed(body), depth + 1)
             elif node in others:
-                yield others[node]
+                yield others.pop(node)
 
     def rows_inside(self, node: PersistentKernelNode, depth: int) -> Iterator[_Row]:
         """The rows of what runs inside of a kernel; the first says by which threads."""
@@ -174,16 +173,13 @@ class _Table:
         for part in parts:
             yield from self.rows(part, depth + 1)
 
-    def other_rows(self, placed: Sequence[_Placed], depth: int) -> Mapping[Node, _Row]:
+    def other_rows(self, placed: Sequence[_Placed], depth: int) -> dict[Node, _Row]:
         """The rows of other nodes; copies of a loop's body have one row, that of the first."""
         alike: dict[tuple[str, ...], list[Node]] = {}
-        for node, path in placed if self.others else ():
-            if not path and not node.bodies and (node.purpose or becomes(self.plan, node)):
-                lines = (
-                    ""
-                    if isinstance(node, LoadNode | TableNode | PointersNode)
-                    else lines_of(node.sources)
-                )
+        here = [node for node, path in placed if not path] if self.others else ()
+        for node in dict.fromkeys(here):
+            if not node.bodies and (node.purpose or becomes(self.plan, node)):
+                lines = "" if node.purpose else lines_of(node.sources)
                 alike.setdefault((lines, node.title, becomes(self.plan, node)), []).append(node)
         return {
             nodes[0]: self.other_row(lines, nodes, depth) for (lines, *_), nodes in alike.items()

@@ -22,6 +22,7 @@ from lowering.plan.launch_nodes import (
     PointersNode,
     TableNode,
 )
+from lowering.plan.library_call import StridedArray
 from lowering.plan.nodes import Graph, LibraryNode, Node, body_graphs, launched, walk
 from lowering.plan.rounding import ceil_div
 from lowering.plan.serialization import serialized
@@ -120,13 +121,13 @@ def table_parts(indirect: Sequence[Buffer]) -> list[tuple[Buffer, ...]]:
 
 
 def moving_calls(work: Graph, fixed: Collection[Buffer] = ()) -> tuple[LibraryNode, ...]:
-    """The library calls with arguments or results of each launch, none of which are `fixed`."""
+    """The library calls that find arguments or results by pointer, none of which are `fixed`."""
 
-    def moves(buffer: Buffer) -> bool:
-        return buffer.space in ("input", "output") and buffer not in fixed
+    def moves(array: StridedArray) -> bool:
+        return array.buffer.space in ("input", "output") and array.buffer not in fixed
 
     nodes = (node for node in launched(work) if isinstance(node, LibraryNode))
-    return tuple([node for node in nodes if any(map(moves, node.accessed_buffers))])
+    return tuple([node for node in nodes if any(map(moves, node.call.batches))])
 
 
 def pointer_parts(moving: Sequence[LibraryNode]) -> list[tuple[LibraryNode, ...]]:

@@ -13,13 +13,13 @@ has; no pass and no backend without graphs sees one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from lowering.plan.buffer import Buffer
-from lowering.plan.nodes import LibraryNode, Node
+from lowering.plan.nodes import LibraryNode, Names, Node
 from lowering.plan.weight import Weight
 from tracegraph.inspection.palette import Tone
-from tracegraph.ir.record import record
+from tracegraph.ir.record import record, replace
 from tracegraph.user_source import Source
 
 _LISTED = 4
@@ -69,6 +69,9 @@ class LoadNode(Node):
     def text(self) -> str:
         return f"load {', '.join(map(str, self.inputs))}"
 
+    def with_buffers(self, names: Names) -> Self:
+        return replace(self, inputs=tuple([names.get(each, each) for each in self.inputs]))
+
     @property
     def _listed(self) -> str:
         return _listed(self.inputs)
@@ -110,6 +113,9 @@ class TableNode(Node):
     def text(self) -> str:
         return f"load addresses of {', '.join(map(str, self.entries))}"
 
+    def with_buffers(self, names: Names) -> Self:
+        return replace(self, entries=tuple([names.get(each, each) for each in self.entries]))
+
 
 @record
 class PointersNode(Node):
@@ -146,6 +152,9 @@ class PointersNode(Node):
     @property
     def text(self) -> str:
         return f"load pointers to {', '.join(map(str, self._buffers))}"
+
+    def with_buffers(self, names: Names) -> Self:
+        return replace(self, calls=tuple([call.with_buffers(names) for call in self.calls]))
 
     @property
     def _buffers(self) -> tuple[Buffer, ...]:
@@ -199,9 +208,6 @@ class FreeNode(Node):
     @property
     def purpose(self) -> str:
         return f"frees {self.nbytes:,} B of scratch"
-
-
-LaunchNode = LoadNode | TableNode | PointersNode | AllocationNode | FreeNode
 
 
 def _counted(count: int, noun: str) -> str:

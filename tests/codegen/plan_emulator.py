@@ -7,6 +7,7 @@ compiler takes most of the time.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from emulator import FILL, MARGIN, Emulator, Memory
-from running import lowered
+from running import traced
 
 from lowering.codegen import Unit, unit_source
 from lowering.cuda.effects.channels import connect
@@ -32,7 +33,7 @@ from lowering.plan.sort import SortNode
 from lowering.testing.recording_driver import RecordingDriver
 from tracegraph import tree
 from tracegraph.ops.callbacks import CCall
-from tracegraph.staging.stages import Lowered
+from tracegraph.staging.stages import Traced
 
 TRIPS = 10_000
 """More iterations than any loop of a test makes: a condition that stays set is an error."""
@@ -88,19 +89,19 @@ class PlanMemory(Memory):
 class EmulatedPlans:
     """Functions with arguments, lowered and compiled together.
 
-    `planned` makes the plan that runs, if not that of the stage. With `donate`, all arguments are
-    donated.
+    `planned` makes the plan that runs, if that is another than the public one. With `donate`, all
+    arguments are donated.
     """
 
     def __init__(
         self,
         programs: Mapping[str, tuple[Any, Sequence[Any]]],
         folder: Path,
-        planned: Callable[[Lowered], Plan] | None = None,
+        planned: Callable[[Traced], Plan] = lambda stage: stage.lower().plan,
         donate: bool = False,
     ) -> None:
-        self._lowered = {
-            name: lowered(
+        self._traced = {
+            name: traced(
                 function,
                 *arguments,
                 donated=range(len(arguments)) if donate else (),
@@ -108,16 +109,14 @@ class EmulatedPlans:
             )
             for name, (function, arguments) in programs.items()
         }
-        self._plans = {
-            name: stage.plan if planned is None else planned(stage)
-            for name, stage in self._lowered.items()
-        }
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # NumPy's, about constants
+            self._plans = {name: planned(stage) for name, stage in self._traced.items()}
         self._unit = common_unit(list(self._plans.values()))
         self._emulator = Emulator(self._unit, folder)
 
     def run(self, name: str, *arguments: Any, order: Random | None = None) -> Any:
         """The results of a program; with `order`, nodes and blocks run in a random order."""
-        stage = self._lowered[name]
         plan = self._plans[name]
         memory = PlanMemory.of(plan)
         for buffer, leaf in zip(plan.inputs, tree.leaves(arguments), strict=True):
@@ -143,7 +142,7 @@ class EmulatedPlans:
         if effects is not None:
             effects.raise_failure()
         results = [memory.get(b) for b in plan.outputs]
-        return tree.unflatten(stage.traced.out_structure, results)
+        return tree.unflatten(self._traced[name].out_structure, results)
 
 
 @dataclass

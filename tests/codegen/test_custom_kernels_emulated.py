@@ -45,7 +45,7 @@ def staged(tmp_path_factory: pytest.TempPathFactory) -> EmulatedPlans:
     return emulated(
         tmp_path_factory,
         "staged",
-        planned=lambda stage: legalize(stage.plan, WITHOUT_UPDATES),
+        planned=lambda stage: legalize(stage.lower().plan, WITHOUT_UPDATES),
         donate=True,
     )
 

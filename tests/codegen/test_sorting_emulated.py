@@ -91,8 +91,8 @@ def test_sorts_in_loops_and_branches(n: int, way: str | None, tmp_path: Path) ->
     """Also in steps that are unrolled, and where branches may be predicated."""
     x = LOOPED[n]
     expected = tracegraph.jit(steps, device="host")(x)
-    planned = None if way is None else lambda stage: scheduled(stage, FORCED[way])
-    plans = EmulatedPlans({"steps": (steps, (x,))}, tmp_path, planned=planned)
+    options = {} if way is None else {"planned": lambda stage: scheduled(stage, FORCED[way])}
+    plans = EmulatedPlans({"steps": (steps, (x,))}, tmp_path, **options)
     for order in (None, Random(3)) if n < 9000 else (Random(3),):
         for found, wanted in zip(plans.run("steps", x, order=order), expected, strict=True):
             np.testing.assert_array_equal(found, wanted)
@@ -110,7 +110,7 @@ def test_bodies_find_arguments_through_the_pointer_table(tmp_path: Path) -> None
     plans = EmulatedPlans(
         {"repeated": (repeated, (x, 3))},
         tmp_path,
-        planned=lambda stage: legalize(stage.plan, without),
+        planned=lambda stage: legalize(stage.lower().plan, without),
     )
     np.testing.assert_array_equal(plans.run("repeated", x, 3), 3 * order_of(x))
 

@@ -115,7 +115,10 @@ class Lowered(Drawable):
         return self.traced.compiler().source(self.plan)
 
     def explain(self) -> str:
-        """A table of every loop and branch: the line it comes from, its schedule, its nodes."""
+        """A table of every loop and branch: the line it comes from, its schedule, its nodes.
+
+        On a GPU, also of nodes that the program does not ask for, such as what loads arguments.
+        """
         return self.traced.compiler().explain(self.plan)
 
     def dot(self) -> str:
@@ -198,7 +201,10 @@ class Compiled(Drawable):
         return self.executable.bytes_held
 
     def explain(self) -> str:
-        """A table of every loop and branch: the line it comes from, its schedule, its nodes."""
+        """A table of every loop and branch: the line it comes from, its schedule, its nodes.
+
+        On a GPU, also of nodes that the program does not ask for, such as what loads arguments.
+        """
         return self.lowered.traced.compiler().explain(self.plan)
 
     def dot(self) -> str:

@@ -18,6 +18,7 @@ from lowering.cuda.graph.pointer_arrays import (
     pointers_bytes,
 )
 from lowering.plan.buffer import Buffer
+from lowering.plan.explain import explain
 from lowering.plan.launch_graph import MOST_ARRAYS, moving_calls, pointer_parts
 from lowering.plan.matrix_product import MatrixOperand, MatrixProduct
 from lowering.plan.nodes import LibraryNode, walk
@@ -83,6 +84,21 @@ def test_a_call_updates_the_kernel_that_writes_the_arrays(backend: RecordingBack
         assert root.values[1::4] == [*(a.pointer for a in arguments), result.pointer]
     assert executable.stats()["bytes_copied"] == 0
     assert driver.count("instantiate") == 1
+
+
+def test_the_plan_shows_what_loads_pointers() -> None:
+    plan = planned(product, SQUARE, SQUARE)
+    node, _ = plan.launch_graph.nodes
+    assert (node.kind, node.graph_nodes) == ("pointers", ("kernel",))
+    assert plan.launch_graph.edges == {(0, 1)}
+    assert "load pointers to input[0], input[1], output[0]" in str(plan)
+    assert "loads the addresses of matrices for 1 library call" in explain(plan)
+    looped = planned(power, SQUARE, SQUARE, ArrayType("int64", ()))
+    kinds = [node.kind for node in looped.launch_graph.nodes]
+    assert (kinds.index("pointers"), kinds.index("while")) in looped.launch_graph.edges
+    names = {b: Buffer("scratch", b.number, b.type) for b in plan.inputs}
+    renamed = node.with_buffers(names)
+    assert set(renamed.contents) == {"scratch[0], scratch[1], output[0]"}
 
 
 def test_products_of_fixed_matrices_take_their_addresses(backend: RecordingBackend) -> None:
