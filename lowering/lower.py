@@ -105,7 +105,7 @@ def lower(
     )
     program = desugar(unroll(program, target.costs))
     program = compute_in_sections(program)
-    draft = build(program, Context(target, RULES, fusion), donated)
+    draft = build(program, Context(target, RULES, fusion, forced.operands), donated)
     _finish(draft.block, draft.context)
     for draft_pass in DRAFT_PASSES:
         draft_pass(draft)

@@ -142,8 +142,8 @@ def _fixed(stage: Stage) -> frozenset[Buffer]:
     match stage:
         case KernelStage():
             return frozenset()
-        case NodeStage(node=node) if node.moves:
-            return frozenset()
+        case NodeStage(node=node):
+            return node.fixed_buffers
         case BranchStage(branches=branches):
             return frozenset().union(*(_fixed(s) for branch in branches for s in branch.stages))
     return stage_reads(stage) | stage_writes(stage)

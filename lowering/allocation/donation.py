@@ -7,8 +7,8 @@ something else is stored there.
 
 So a loop that carries an input, or a branch or an update that changes a part of it, works in the
 memory of the argument, and so does what is computed from that element by element. The copies into
-and out of the carry disappear. If a library call works on the carry, both stay: its addresses are
-fixed, and those of arguments change.
+and out of the carry disappear. If a library call stores the address of the carry, both stay,
+for arguments move from call to call.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from lowering.draft.stage import (
     KernelStage,
     NodeStage,
     Stage,
-    stage_reads,
     stage_writes,
     walk,
 )
@@ -96,7 +95,7 @@ class _Placement:
                 if not writes and buffer in copies:
                     self.copied_from[buffer] = copies[buffer]
                 writes.append(position)
-        self.scratch = block.owned - _library_memory(block)
+        self.scratch = block.owned - _fixed_buffers(block)
         self.copies: dict[ArrayType, list[Buffer]] = {}
         for buffer, source in self.copied_from.items():
             if buffer in self.scratch and source in self.numbers:
@@ -183,7 +182,7 @@ def _copies(stage: Stage) -> Iterator[tuple[Buffer, Buffer]]:
                 yield store.buffer, source
 
 
-def _library_memory(block: Block) -> set[Buffer]:
-    """The buffers of library calls, bodies included."""
-    calls = [s for s in walk(block) if isinstance(s, NodeStage) and not s.node.moves]
-    return set().union(*(stage_reads(call) | stage_writes(call) for call in calls))
+def _fixed_buffers(block: Block) -> set[Buffer]:
+    """The buffers of nodes that store their addresses, as library calls do; bodies included."""
+    nodes = [stage.node for stage in walk(block) if isinstance(stage, NodeStage)]
+    return set().union(*(node.fixed_buffers for node in nodes))

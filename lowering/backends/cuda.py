@@ -6,7 +6,14 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from lowering.plan.plan import Plan
-from lowering.plan.target import ContractionPolicy, Costs, LapackPolicy, PersistentCosts, Target
+from lowering.plan.target import (
+    ContractionPolicy,
+    Costs,
+    LapackPolicy,
+    OperandPolicy,
+    PersistentCosts,
+    Target,
+)
 from tracegraph.ir.types import ArrayType
 from tracegraph.staging.device_features import DeviceFeatures
 
@@ -62,6 +69,18 @@ TARGET = Target(
         at_once={"cholesky": (8, 128), "lu": (8, 128), "triangular_solve": (8, 128)},
         many={"cholesky": 64, "eigh": 1, "lu": 64, "triangular_solve": 64},
     ),
+    operands=OperandPolicy(
+        reuse={
+            "float16": 300,
+            "bfloat16": 300,
+            "float32": 480,
+            "float64": 280,
+            "complex64": 120,
+            "complex128": 140,
+        },
+        split=(1 << 19, 1024),
+        most_matrices=4096,
+    ),
     overwrites_spectra=True,
     sorted_updates=2048,
     graphs=True,
@@ -77,8 +96,8 @@ TARGET = Target(
 - An update: 0.4 on the CPU.
 - A billion operations of a matrix product: 19 to 26 in float32, 16 to 19 in float64, 1 to 7 in
   float16.
-- A library call in a loop costs 4 to 10 µs however small it is: it copies operands and result. A
-  nest costs 3 and reads both factors of each product from a cache. On an H100, library and nest in
+- A library call in a loop costs 4 to 10 µs however small it is, with copies of operands. A nest
+  costs 3 and reads both factors of each product from a cache. On an H100, library and nest in
   float32 (float64): a matrix of 1024² and a vector 5.3, 3.9 (13, 4.3); 48³ 7.4, 3.8 (4.9, 4.1); 96³
   8.6, 8.9 (5.2, 8.4); 4096 x 8 x 64 5.0, 4.7 (5.5, 5.3); 4096 x 16 x 64 5.1, 6.8 (5.7, 9.3).
   `tests.bench.contractions` times both forms.
@@ -88,6 +107,10 @@ TARGET = Target(
   of 16 rows, by a kernel and by cuSOLVER and cuBLAS: Cholesky 49, 157; a system 66, 167. In loops,
   operands are copied for a library, so that the smallest matrices stay kernels of our own. Other
   thresholds are estimated; `tests.bench.factorizations` times all forms.
+- Up to which reuse products find their matrices by pointer is estimated. A copy of a megabyte takes
+  0.5, to which the kernels by pointer may lose 5 %, those of 16-bit floats, which have no tensor
+  maps then, 50 %. Sums may not be split then: one block takes some 50 for 1024 products of a tile.
+  `tests.bench.operands` times both forms.
 - From how many updates sorting pays is estimated: an update in order takes 0.06, a sort of 8192
   keys some 20. `tests.bench.updates` times both forms.
 - A million random accesses of 4 to 32 bytes: 9.5 in arrays of 1 to 16 MB, 27 of 64 to 256 MB.

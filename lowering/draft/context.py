@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from lowering.draft.stage import NodeStage
 from lowering.plan.buffer import Buffer, Space
 from lowering.plan.nodes import MemcpyNode
-from lowering.plan.target import Costs, Target
+from lowering.plan.target import Costs, OperandForm, Target
 from tracegraph.ir.callbacks import HostFunction
 from tracegraph.ir.effects import Failure, PrintFormat
 from tracegraph.ir.program import Eqn
@@ -26,11 +26,13 @@ class Context:
     `rules` has the planning rules by the name of the op: functions of the `RegionBuilder` and the
     equation. Without `fusion`, each equation that computes anything has a kernel of its own.
     `sources` is the most operands of an op that selects elements by position, as of `concatenate`.
+    `operands` is the form in which all products get theirs, None for what the policy says.
     """
 
     target: Target
     rules: Mapping[str, Callable[[Any, Eqn], None]]
     fusion: bool = True
+    operands: OperandForm | None = None
     counts: dict[Space, int] = field(default_factory=dict)
     conditions: int = 0
     sources: int = 0
@@ -55,6 +57,10 @@ class Context:
         """A new condition."""
         self.conditions += 1
         return self.conditions - 1
+
+    def is_movable(self, buffer: Buffer) -> bool:
+        """Whether each call may bind another address, which library calls are not given."""
+        return buffer.space in ("input", "output") and not self.costs.updates_libraries
 
     def stage_input(self, buffer: Buffer) -> Buffer:
         """The scratch copy of an input, whose address is the same for all calls."""

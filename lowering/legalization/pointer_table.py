@@ -11,15 +11,24 @@ from dataclasses import replace
 
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Kernel, MapNest, Store, space_index
-from lowering.plan.nodes import Graph, KernelNode, MemcpyNode, Node, body_graphs, walk
+from lowering.plan.nodes import (
+    Graph,
+    KernelNode,
+    LibraryNode,
+    MemcpyNode,
+    Node,
+    body_graphs,
+    walk,
+)
 from lowering.plan.plan import Plan
 from tracegraph.ir.scalar_values import Load
 
 
 def bound_in_bodies(plan: Plan) -> tuple[Buffer, ...]:
-    """The inputs and outputs that bodies access, in order."""
+    """The inputs and outputs that bodies access, in order; library calls have pointer arrays."""
     graphs = [body for node in plan.graph.nodes for body in body_graphs(node)]
-    inside = {buffer for body in graphs for node in walk(body) for buffer in node.accessed_buffers}
+    nodes = [n for body in graphs for n in walk(body) if not isinstance(n, LibraryNode)]
+    inside = {buffer for node in nodes for buffer in node.accessed_buffers}
     return tuple(b for b in dict.fromkeys((*plan.inputs, *plan.outputs)) if b in inside)
 
 

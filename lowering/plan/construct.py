@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from tracegraph.user_source import Source
 
+TYPICAL_STEPS = 50
+"""The steps that a loop is taken to make if they depend on data."""
+
 
 @dataclass(frozen=True, slots=True)
 class Construct:
@@ -32,6 +35,15 @@ class Construct:
     max_steps: int | None = None
     pinned: str | None = None
     unroll: int | None = None
+
+    @property
+    def expected_steps(self) -> int:
+        """The steps of a loop, estimated where they depend on data."""
+        if self.steps is not None:
+            return self.steps
+        if self.max_steps is not None:
+            return max(min(TYPICAL_STEPS, self.max_steps), 1)
+        return TYPICAL_STEPS
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -28,7 +28,6 @@ class CustomKernelNode(Node):
     """
 
     kind: ClassVar[str] = "custom kernel"
-    moves: ClassVar[bool] = True
     graph_nodes: ClassVar[tuple[str, ...]] = ("kernel",)
 
     call: KernelCall
@@ -54,6 +53,10 @@ class CustomKernelNode(Node):
     @property
     def writes(self) -> frozenset[Buffer]:
         return frozenset(self.outputs)
+
+    @property
+    def fixed_buffers(self) -> frozenset[Buffer]:
+        return frozenset()
 
     @property
     def weight(self) -> Weight:

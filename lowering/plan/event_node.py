@@ -22,7 +22,6 @@ class EventNode(Node):
 
     kind: ClassVar[str] = "event"
     tone: ClassVar[Tone] = "event"
-    moves: ClassVar[bool] = True
 
     use: EventUse | TimeMark
     values: tuple[StridedArray, ...] = ()
@@ -40,6 +39,10 @@ class EventNode(Node):
     @property
     def reads(self) -> frozenset[Buffer]:
         return frozenset([array.buffer for array in self.values])
+
+    @property
+    def fixed_buffers(self) -> frozenset[Buffer]:
+        return frozenset()
 
     @property
     def is_ordered(self) -> bool:

@@ -3,6 +3,7 @@
     allocation ─▶ first nodes ─▶ … ─▶ last nodes ─▶ free
     load       ─▶ all that reads a small argument
     table      ─▶ loops and branches with a body that reads one of its addresses
+    pointers   ─▶ library calls that read their matrices' addresses, and what has one in a body
 
 Emission adds exactly the nodes and edges of this graph, and what people look at shows them:
 `explain`, the printed Plan, DOT and pictures.
@@ -10,12 +11,19 @@ Emission adds exactly the nodes and edges of this graph, and what people look at
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
 from functools import partial
 
 from lowering.plan.buffer import Buffer
-from lowering.plan.launch_nodes import AllocationNode, FreeNode, LoadNode, TableNode
-from lowering.plan.nodes import Graph, Node, body_graphs, launched, walk
+from lowering.plan.launch_nodes import (
+    AllocationNode,
+    FreeNode,
+    LoadNode,
+    PointersNode,
+    TableNode,
+)
+from lowering.plan.library_call import StridedArray
+from lowering.plan.nodes import Graph, LibraryNode, Node, body_graphs, launched, walk
 from lowering.plan.rounding import ceil_div
 from lowering.plan.serialization import serialized
 from tracegraph.user_source import Source
@@ -33,17 +41,26 @@ MOST_ENTRIES = LARGEST_TOTAL // WORD
 """Addresses that one table kernel writes."""
 
 
+MOST_ARRAYS = LARGEST_TOTAL // (4 * WORD)
+"""Pointer arrays that one kernel writes, each from four parameters."""
+
+
 def launch_graph(
-    work: Graph, by_value: Sequence[Buffer], indirect: Sequence[Buffer], allocated: int
+    work: Graph,
+    by_value: Sequence[Buffer],
+    indirect: Sequence[Buffer],
+    moving: Sequence[LibraryNode],
+    allocated: int,
 ) -> Graph:
     """The graph that does some work at each launch.
 
     The inputs `by_value` are loaded, the addresses of `indirect` buffers are in the pointer table,
+    those of the matrices of `moving` calls in pointer arrays,
     and the launch allocates its scratch, if `allocated` is not zero, and frees it. Nodes that run
     one at a time have edges between them.
     """
     work = serialized(work)
-    roots = [*_loads(work, by_value), *_tables(work, indirect)]
+    roots = [*_loads(work, by_value), *_tables(work, indirect), *_pointers(moving)]
     if not roots and not allocated:
         return work
     first: list[Node] = [AllocationNode(allocated)] if allocated else []
@@ -103,6 +120,30 @@ def table_parts(indirect: Sequence[Buffer]) -> list[tuple[Buffer, ...]]:
     return [tuple(indirect[start : start + MOST_ENTRIES]) for start in starts]
 
 
+def moving_calls(work: Graph, fixed: Collection[Buffer] = ()) -> tuple[LibraryNode, ...]:
+    """The library calls that find arguments or results by pointer, none of which are `fixed`."""
+
+    def moves(array: StridedArray) -> bool:
+        return array.buffer.space in ("input", "output") and array.buffer not in fixed
+
+    nodes = (node for node in launched(work) if isinstance(node, LibraryNode))
+    return tuple([node for node in nodes if any(map(moves, node.call.batches))])
+
+
+def pointer_parts(moving: Sequence[LibraryNode]) -> list[tuple[LibraryNode, ...]]:
+    """The calls whose pointer arrays each kernel writes, in order."""
+    found: list[list[LibraryNode]] = []
+    room = 0
+    for node in moving:
+        count = len(node.call.batches)
+        if count > room:
+            found.append([])
+            room = MOST_ARRAYS
+        found[-1].append(node)
+        room -= count
+    return list(map(tuple, found))
+
+
 _Root = tuple[Node, Callable[[Node], bool]]
 """A root node, and whether a node of the graph reads what it writes."""
 
@@ -119,6 +160,16 @@ def _tables(work: Graph, indirect: Sequence[Buffer]) -> Iterator[_Root]:
     lines = _sources(node for node in work.nodes if body_graphs(node)) if indirect else ()
     for part in table_parts(indirect):
         yield TableNode(part, lines), partial(_bodies_access, frozenset(part))
+
+
+def _pointers(moving: Sequence[LibraryNode]) -> Iterator[_Root]:
+    for part in pointer_parts(moving):
+        yield PointersNode(part, _sources(part)), partial(_has, frozenset(part))
+
+
+def _has(calls: Set[Node], node: Node) -> bool:
+    """Whether a node is one of these calls, or has one in its bodies."""
+    return node in calls or any(_has(calls, n) for body in body_graphs(node) for n in body.nodes)
 
 
 def _accesses(buffers: Set[Buffer], node: Node) -> bool:

@@ -2,6 +2,7 @@
 
     LoadNode        writes the values of small arguments, which are among its own parameters
     TableNode       writes addresses that bodies read, which are among its own parameters
+    PointersNode    writes pointer arrays of library calls, as the table node does
     AllocationNode  allocates scratch for one launch
     FreeNode        frees it
 
@@ -15,7 +16,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Self
 
 from lowering.plan.buffer import Buffer
-from lowering.plan.nodes import Names, Node
+from lowering.plan.nodes import LibraryNode, Names, Node
 from lowering.plan.weight import Weight
 from tracegraph.inspection.palette import Tone
 from tracegraph.ir.record import record, replace
@@ -114,6 +115,51 @@ class TableNode(Node):
 
     def with_buffers(self, names: Names) -> Self:
         return replace(self, entries=tuple([names.get(each, each) for each in self.entries]))
+
+
+@record
+class PointersNode(Node):
+    """Writes the addresses of the matrices of `calls` to their pointer arrays.
+
+    `sources` are the lines of the calls.
+    """
+
+    kind: ClassVar[str] = "pointers"
+    is_kernel: ClassVar[bool] = True
+    tone: ClassVar[Tone] = "move"
+    graph_nodes: ClassVar[tuple[str, ...]] = ("kernel",)
+
+    calls: tuple[LibraryNode, ...]
+    sources: tuple[Source, ...] = ()
+
+    @property
+    def noun(self) -> str:
+        return "a kernel"
+
+    @property
+    def title(self) -> str:
+        return f"load pointers of {_counted(len(self.calls), 'library call')}"
+
+    @property
+    def purpose(self) -> str:
+        many = _counted(len(self.calls), "library call")
+        return f"loads the addresses of matrices for {many}: {_listed(self._buffers)}"
+
+    @property
+    def contents(self) -> tuple[str, ...]:
+        return (_listed(self._buffers),)
+
+    @property
+    def text(self) -> str:
+        return f"load pointers to {', '.join(map(str, self._buffers))}"
+
+    def with_buffers(self, names: Names) -> Self:
+        return replace(self, calls=tuple([call.with_buffers(names) for call in self.calls]))
+
+    @property
+    def _buffers(self) -> tuple[Buffer, ...]:
+        found = [array.buffer for node in self.calls for array in node.call.batches]
+        return tuple(dict.fromkeys(found))
 
 
 @record

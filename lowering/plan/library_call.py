@@ -52,7 +52,7 @@ class LibraryCall:
     """Base of library calls: frozen records, compared by identity.
 
     A call reads `inputs`, writes all of `outputs`, and has no other visible effect. Capture fixes
-    its addresses, so the rule that plans it takes operands from
+    the addresses of all arrays but `batches`, so the rule that plans it takes operands from
     `lowering.planning.library_operands`, which copies arguments into scratch if necessary.
     """
 
@@ -64,6 +64,10 @@ class LibraryCall:
     skippable: ClassVar[bool] = True
     """Whether a loop that it is in may be unrolled: a step past the end then runs it all the same,
     and its results are not used."""
+
+    alignment: ClassVar[int] = 1
+    """Bytes: the addresses of `batches` are multiples of that, as far as they may move. The library
+    chooses a kernel before it can see them."""
 
     @property
     def inputs(self) -> tuple[StridedArray, ...]:
@@ -92,10 +96,16 @@ class LibraryCall:
 
     @property
     def batches(self) -> tuple[StridedArray, ...]:
-        """Contiguous batches of matrices that the library finds by their addresses, which it reads
-        from a table in memory.
+        """Matrices, or batches of them, whose addresses the library reads from memory when it runs:
+        from pointer arrays. These may be arguments and results, which move from launch to launch.
         """
         return ()
+
+    @property
+    def fixed_buffers(self) -> frozenset[Buffer]:
+        """The buffers of all other arrays, whose addresses are stored in captured nodes."""
+        batches = self.batches
+        return frozenset([array.buffer for array in self.operands if array not in batches])
 
     @property
     def owners(self) -> Mapping[str, Any]:

@@ -43,9 +43,13 @@ class MatrixOperand:
 
 @record
 class MatrixProduct(LibraryCall):
-    """target[b] = left[b] @ right[b]: `batch` products of (m, k) by (k, n)."""
+    """target[b] = left[b] @ right[b]: `batch` products of (m, k) by (k, n).
+
+    If it finds its matrices `by_pointer`, they may be arguments and results, which move.
+    """
 
     noun: ClassVar[str] = "a product"
+    alignment: ClassVar[int] = 16  # of what its kernels may load at once
 
     batch: int
     m: int
@@ -54,6 +58,7 @@ class MatrixProduct(LibraryCall):
     left: MatrixOperand
     right: MatrixOperand
     target: MatrixOperand
+    by_pointer: bool = False
 
     @property
     def inputs(self) -> tuple[StridedArray, ...]:
@@ -75,6 +80,14 @@ class MatrixProduct(LibraryCall):
         return frozenset((self.target.buffer,))
 
     @property
+    def batches(self) -> tuple[StridedArray, ...]:
+        return self.operands if self.by_pointer else ()
+
+    @property
+    def fixed_buffers(self) -> frozenset[Buffer]:
+        return frozenset() if self.by_pointer else self.reads | self.writes
+
+    @property
     def operations(self) -> int:
         return 2 * self.batch * self.m * self.n * self.k
 
@@ -90,7 +103,9 @@ class MatrixProduct(LibraryCall):
     @property
     def text(self) -> str:
         sizes = f"batch={self.batch}, m={self.m}, n={self.n}, k={self.k}"
-        return f"matmul {self.target} = {self.left} @ {self.right}  ({sizes})"
+        moves = any(buffer.space in ("input", "output") for buffer in self.reads | self.writes)
+        how = ", by pointer" if self.by_pointer and moves else ""
+        return f"matmul {self.target} = {self.left} @ {self.right}  ({sizes}{how})"
 
     @property
     def run_host(self) -> Callable[..., object]:

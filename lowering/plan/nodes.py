@@ -66,9 +66,6 @@ class Node(Drawable):
     tone: ClassVar[Tone] = "plain"
     """The colours of its box in pictures; `noun`, `title` and `contents` are the words."""
 
-    moves: ClassVar[bool] = False
-    """Whether calls may give it new addresses at no cost but that of the update."""
-
     one_at_a_time: ClassVar[bool] = False
     """Whether two such nodes of a CUDA graph must not run at the same time."""
 
@@ -112,6 +109,11 @@ class Node(Drawable):
     def accessed_buffers(self) -> frozenset[Buffer]:
         """The buffers that it reads or writes."""
         return self.reads | self.writes
+
+    @property
+    def fixed_buffers(self) -> frozenset[Buffer]:
+        """Those whose addresses it stores, or that had better not move from launch to launch."""
+        return self.accessed_buffers
 
     @property
     def is_ordered(self) -> bool:
@@ -339,6 +341,10 @@ class LibraryNode(Node):
     @property
     def writes(self) -> frozenset[Buffer]:
         return self.call.writes
+
+    @property
+    def fixed_buffers(self) -> frozenset[Buffer]:
+        return self.call.fixed_buffers
 
     @property
     def weight(self) -> Weight:

@@ -16,7 +16,7 @@ import numpy as np
 from lowering.plan.buffer import Buffer
 from lowering.plan.fallback import Fallback
 from lowering.plan.hardware import ALIGNMENT
-from lowering.plan.launch_graph import inputs_by_value, launch_graph
+from lowering.plan.launch_graph import inputs_by_value, launch_graph, moving_calls
 from lowering.plan.nodes import Graph, Node, walk
 from lowering.plan.rounding import round_up
 from tracegraph.inspection.diagram import Diagram
@@ -90,7 +90,10 @@ class Plan(Drawable):
         if self._launch_graph is None:
             found = self.graph
             if self.as_graph:
-                found = launch_graph(found, self.by_value, self.indirect, self.allocated_bytes)
+                moving = moving_calls(found)
+                found = launch_graph(
+                    found, self.by_value, self.indirect, moving, self.allocated_bytes
+                )
             object.__setattr__(self, "_launch_graph", found)
             return found
         return self._launch_graph

@@ -126,7 +126,6 @@ class SortNode(Node):
     """
 
     kind: ClassVar[str] = "sort"
-    moves: ClassVar[bool] = True
 
     op: Op
     keys: StridedArray
@@ -165,6 +164,10 @@ class SortNode(Node):
     @property
     def writes(self) -> frozenset[Buffer]:
         return frozenset([self.target, *self.scratch])
+
+    @property
+    def fixed_buffers(self) -> frozenset[Buffer]:
+        return frozenset()
 
     @property
     def weight(self) -> Weight:

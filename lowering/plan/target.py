@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf, prod
+from typing import Any, Literal
+
+import numpy as np
 
 from tracegraph.ir.types import ArrayType
 
@@ -191,6 +194,45 @@ class LapackPolicy:
         return m == n and low <= n <= high
 
 
+OperandForm = Literal["staged", "in_place"]
+"""Matrices of products that move from call to call: copied to scratch and back, or in place."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperandPolicy:
+    """When a product finds its matrices by pointer, so that arguments and results are in place.
+
+    Otherwise they are copied, in a time that grows with their bytes. By pointer, the library may
+    have slower kernels: what that costs grows with the operations.
+
+    Args:
+        reuse: by dtype, the operations for each byte of the three matrices, at most.
+        split: a number of results, and of products in each sum. Sums of more products, for fewer
+            results, may be split among blocks where the library is given the addresses.
+        most_matrices: of a batch, each of which needs three pointers, written by each launch.
+    """
+
+    reuse: Mapping[str, float]
+    split: tuple[int, int]
+    most_matrices: int
+
+    def prefers(self, dtype: np.dtype[Any], batch: int, m: int, n: int, k: int, runs: int) -> bool:
+        """Whether `batch` products of (m, k) by (k, n) are to be by pointer.
+
+        What a launch copies is copied once, before all `runs`.
+        """
+        if self.splits(batch, m, n, k):
+            return False
+        operations = 2 * m * n * k * max(runs, 1)
+        nbytes = dtype.itemsize * (m * k + k * n + m * n)
+        return operations <= self.reuse.get(str(dtype), 0) * nbytes
+
+    def splits(self, batch: int, m: int, n: int, k: int) -> bool:
+        """Whether the sums are long and the results few."""
+        results, length = self.split
+        return batch * m * n < results and k > length
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """The devices of one backend, as planning sees them.
@@ -198,11 +240,12 @@ class Target:
     Where `persistent` is None, a loop is one kernel only if the user asks for it. `factorizations`
     are the ops of matrices that the backend has library calls for; of others, it runs the programs
     in `tracegraph.algorithms`: with LAPACK's routines where it has these, and the policy `lapack`
-    says so. Where it `overwrites_spectra`, an inverse transform to real numbers
-    needs frequencies of its own, whose imaginary parts are 0 where they must be. With
-    `sort_scratch`, sorting takes scratch memory of the Plan. From `sorted_updates` on, updates that
-    need an order are sorted by element. With `graphs`, Plans are launched as CUDA graphs, which
-    have nodes for arguments and memory besides the work.
+    says so. The policy `operands` says which products find their matrices by pointer. Where it
+    `overwrites_spectra`, an inverse transform to real numbers needs frequencies of its own, whose
+    imaginary parts are 0 where they must be. With `sort_scratch`, sorting takes scratch memory of
+    the Plan. From `sorted_updates` on, updates that need an order are sorted by element. With
+    `graphs`, Plans are launched as CUDA graphs, which have nodes for arguments and memory besides
+    the work.
     """
 
     costs: Costs
@@ -212,6 +255,7 @@ class Target:
     persistent: PersistentCosts | None = None
     factorizations: frozenset[str] = frozenset()
     lapack: LapackPolicy | None = None
+    operands: OperandPolicy | None = None
     overwrites_spectra: bool = False
     sort_scratch: bool = True
     sorted_updates: float = inf

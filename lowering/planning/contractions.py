@@ -6,10 +6,10 @@ The operands broadcast as views: an element of `x` is read at (m, k) and one of 
 place, whatever their strides. What computes an operand and what uses the result can be fused with
 the sum, and nothing keeps its loop or branch from being predicated or unrolled.
 
-A library call costs two copies of operands, one of the result, and a launch that is not fused with
-anything. Its kernels keep tiles of both operands in registers, and so read each element few times.
-A nest reads both factors of each product from a cache. It is faster where a product has no reuse
-(dot products, a matrix and a vector) or little work; see `ContractionPolicy`.
+A library call is a launch that is not fused with anything, and may cost copies of operands. Its
+kernels keep tiles of both operands in registers, and so read each element few times. A nest reads
+both factors of each product from a cache. It is faster where a product has no reuse (dot products,
+a matrix and a vector) or little work; see `ContractionPolicy`.
 """
 
 from __future__ import annotations

@@ -35,12 +35,6 @@ def loop(builder: RegionBuilder, eqn: Eqn) -> None:
 
     news = [builder.context.buffer("scratch", b.type) for b in carries]
     own = dict(zip(parts.body.params, carries, strict=False))
-    inner = builder.inside(parts.body, own, parts.captures, news)
-    inner.block.owned.update(news)
-    body = inner.build()
-    body.carries = dict(zip(news, carries, strict=True))
-    inner.sources, inner.within = builder.sources, builder.within
-    inner.set_condition(parts.body.results[-1], condition)
     construct = Construct(
         eqn.hints.construct or eqn.op.name,
         steps=eqn.attrs["steps"],
@@ -48,5 +42,12 @@ def loop(builder: RegionBuilder, eqn: Eqn) -> None:
         pinned=eqn.hints.schedule,
         unroll=eqn.hints.unroll,
     )
+    steps = construct.expected_steps
+    inner = builder.inside(parts.body, own, parts.captures, news, steps)
+    inner.block.owned.update(news)
+    body = inner.build()
+    body.carries = dict(zip(news, carries, strict=True))
+    inner.sources, inner.within = builder.sources, builder.within
+    inner.set_condition(parts.body.results[-1], condition)
     builder.add(LoopStage(condition, body, construct, builder.sources, builder.within))
     builder.bindings.update(zip(eqn.outputs, carries, strict=True))

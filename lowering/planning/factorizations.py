@@ -18,7 +18,7 @@ from lowering.plan.lapack import (
 from lowering.plan.library_call import StridedArray
 from lowering.plan.nodes import LibraryNode
 from lowering.plan.target import LapackPolicy, Target
-from lowering.planning.library_operands import contiguous, operand
+from lowering.planning.library_operands import contiguous, in_memory, operand
 from lowering.planning.region_builder import RegionBuilder
 from tracegraph.algorithms import (
     ALGORITHMS,
@@ -117,11 +117,11 @@ def lapack_routine(builder: RegionBuilder, eqn: Eqn) -> None:
         index = space_index(atom.type.shape)
         value = builder.element(atom, index, None)
         builder.emit(MapNest(atom.type.shape, (Store(buffer, index, value),)))
-    read = tuple([operand(builder, atom, contiguous) for atom in eqn.operands[count:]])
+    made = _CLASSES.get(eqn.op, LapackRoutine)
+    take = in_memory if made is BatchedSolve else operand  # which finds all matrices by pointer
+    read = tuple([take(builder, atom, contiguous) for atom in eqn.operands[count:]])
     whole = tuple(map(StridedArray.whole, buffers))
-    call = _CLASSES.get(eqn.op, LapackRoutine)(
-        eqn.op, eqn.attrs, whole[:count], read, whole[count:]
-    )
+    call = made(eqn.op, eqn.attrs, whole[:count], read, whole[count:])
     builder.add(NodeStage(LibraryNode(call, builder.sources)))
 
 

@@ -40,8 +40,7 @@ def operand(builder: RegionBuilder, atom: Atom, accept: Accept[_T]) -> _T:
     of the graph.
     """
     array, found = _placed(builder, atom, accept)
-    is_argument = array.buffer.space in ("input", "output")
-    if is_argument and not builder.context.costs.updates_libraries:
+    if builder.context.is_movable(array.buffer):
         staged = accept(replace(array, buffer=builder.context.stage_input(array.buffer)))
         assert staged is not None
         return staged
@@ -49,7 +48,7 @@ def operand(builder: RegionBuilder, atom: Atom, accept: Accept[_T]) -> _T:
 
 
 def in_memory(builder: RegionBuilder, atom: Atom, accept: Accept[_T]) -> _T:
-    """An operand of kernels of our own: in place if they accept it, or as a contiguous copy."""
+    """An operand that may move: in place if it is accepted, or as a contiguous copy."""
     return _placed(builder, atom, accept)[1]
 
 

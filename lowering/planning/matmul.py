@@ -9,10 +9,11 @@ from lowering.plan.library_call import StridedArray
 from lowering.plan.matrix_product import MatrixOperand, MatrixProduct
 from lowering.plan.nodes import LibraryNode
 from lowering.plan.strides import common_stride
-from lowering.planning.library_operands import operand
+from lowering.planning.library_operands import in_memory
 from lowering.planning.region_builder import RegionBuilder
 from tracegraph.dtypes import bfloat16
 from tracegraph.ir.program import Eqn
+from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType
 
 LIBRARY_DTYPES = frozenset(
@@ -41,9 +42,34 @@ def matrix_product(builder: RegionBuilder, eqn: Eqn) -> None:
     n = right.type.shape[-1]
     batch = target.type.size // (m * n)
     out = MatrixOperand(target, 0, m * n, n, 1)
-    x, y = operand(builder, left, _matrix), operand(builder, right, _matrix)
+    x, y = in_memory(builder, left, _matrix), in_memory(builder, right, _matrix)
     call = MatrixProduct(batch, m, n, k, x, y, out)
+    context = builder.context
+    moving = [buffer for buffer in (x.buffer, y.buffer) if context.is_movable(buffer)]
+    if not context.costs.updates_libraries and _is_by_pointer(call, builder):
+        call = replace(call, by_pointer=True)
+    elif moving:
+        call = call.with_buffers({buffer: context.stage_input(buffer) for buffer in moving})
     builder.add(NodeStage(LibraryNode(call, builder.sources)))
+
+
+def _is_by_pointer(call: MatrixProduct, builder: RegionBuilder) -> bool:
+    """Whether the library is to find the matrices by pointer: it can, and copies take longer."""
+    policy, forced = builder.context.target.operands, builder.context.operands
+    if forced == "staged" or policy is None or call.batch > policy.most_matrices:
+        return False
+    if not all(_is_aligned(o, call.batch) for o in (call.left, call.right, call.target)):
+        return False
+    dtype = call.target.buffer.type.dtype
+    sizes = (call.batch, call.m, call.n, call.k)
+    return forced == "in_place" or policy.prefers(dtype, *sizes, builder.runs)
+
+
+def _is_aligned(operand: MatrixOperand, batch: int) -> bool:
+    """Whether all matrices are as aligned as the buffer is."""
+    strides = (operand.offset, operand.batch_stride if batch > 1 else 0)
+    itemsize = operand.buffer.type.dtype.itemsize
+    return all(stride * itemsize % MatrixProduct.alignment == 0 for stride in strides)
 
 
 def _matrix(array: StridedArray) -> MatrixOperand | None:

@@ -50,7 +50,7 @@ class RegionBuilder:
     """Builds the block of one region.
 
     `bind` says where parameters come from. `sinks` are the buffers of the results; further results
-    are conditions.
+    are conditions. A launch is expected to run the region `runs` times.
     """
 
     def __init__(
@@ -59,8 +59,10 @@ class RegionBuilder:
         region: Region,
         bind: Mapping[Value, Binding],
         sinks: Sequence[Buffer],
+        runs: int = 1,
     ) -> None:
         self.context = context
+        self.runs = runs
         self.region = region
         self.sinks = sinks
         self.block = Block(sinks=tuple(sinks))
@@ -111,14 +113,15 @@ class RegionBuilder:
         own: Mapping[Value, Binding],
         captured: Sequence[Atom],
         sinks: Sequence[Buffer],
+        steps: int = 1,
     ) -> RegionBuilder:
-        """A builder for a region inside this one.
+        """A builder for a region inside this one, which each run of this one runs `steps` times.
 
         Its first parameters are bound to `own`; the others are captured values of this region.
         """
         captures = zip(region.params[len(own) :], captured, strict=True)
         bind = {**own, **{param: Captured(self.elements, atom) for param, atom in captures}}
-        return RegionBuilder(self.context, region, bind, sinks)
+        return RegionBuilder(self.context, region, bind, sinks, self.runs * steps)
 
     # -- nests -------------------------------------------------------------------------------------
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Set
 
 from lowering.draft.stage import KernelStage, NodeStage, stage_reads, stage_writes
 from lowering.plan.buffer import Buffer
-from lowering.plan.construct import Construct
 from lowering.plan.kernel import Nest, ReduceNest, RowNest, ScanNest
 from lowering.plan.target import Costs
 from lowering.plan.weight import Weight, weight_of
@@ -16,18 +15,6 @@ Leaf = KernelStage | NodeStage
 
 
 POINTS_PER_BLOCK = 512
-
-TYPICAL_STEPS = 50
-"""The steps that a loop is taken to make if they depend on data."""
-
-
-def steps_of(known: Construct) -> int:
-    """The steps of a loop, estimated where they depend on data."""
-    if known.steps is not None:
-        return known.steps
-    if known.max_steps is not None:
-        return max(min(TYPICAL_STEPS, known.max_steps), 1)
-    return TYPICAL_STEPS
 
 
 def work(costs: Costs, stages: Iterable[Leaf]) -> float:

@@ -23,7 +23,7 @@ from lowering.plan.rounding import ceil_div
 from lowering.plan.target import Costs, PersistentCosts
 from lowering.scheduling import one_kernel
 from lowering.scheduling.buffer_rotation import Rotation
-from lowering.scheduling.cost_model import Leaf, bound, skipped, steps_of, work
+from lowering.scheduling.cost_model import Leaf, bound, skipped, work
 from lowering.scheduling.persistent_time import fastest
 from lowering.scheduling.records import Estimate, Schedule
 from lowering.scheduling.unrolling import Copies, copies_of, rotation_in
@@ -72,7 +72,7 @@ class Loop:
 
     def gain(self, time: float) -> str:
         """Why it has another schedule, which saves some µs in all."""
-        return f"saves about {time / max(steps_of(self.construct), 1):.1f} µs a step"
+        return f"saves about {time / max(self.construct.expected_steps, 1):.1f} µs a step"
 
     @cached_property
     def calls_leave(self) -> bool:
@@ -106,7 +106,7 @@ def _time_of_node(loop: Loop, _: int | None) -> Estimate:
     costs = loop.costs
     inside = sum(stage.time for stage in loop.body if isinstance(stage, LoopStage | BranchStage))
     step = costs.loop_iteration + _Weights(loop)[tuple(loop.body)].run + inside
-    return Estimate(costs.branch + steps_of(loop.construct) * step)
+    return Estimate(costs.branch + loop.construct.expected_steps * step)
 
 
 def _as_node(loop: Loop, _: Estimate, construct: Construct) -> list[Stage]:
@@ -197,7 +197,11 @@ class _Weights(dict[tuple[Stage, ...], _Weight]):
 
 def _time(loop: Loop, weigh: _Weights, factor: int) -> float:
     """A whole loop, of which an iteration makes `factor` steps."""
-    costs, steps, known = loop.costs, steps_of(loop.construct), loop.construct.steps is not None
+    costs, steps, known = (
+        loop.costs,
+        loop.construct.expected_steps,
+        loop.construct.steps is not None,
+    )
     count = steps if known and steps <= factor else factor
     skipping = not known or (steps > factor and steps % factor != 0)
     copies = loop.copies(count, skipping)
@@ -229,7 +233,7 @@ def _time_in_one_kernel(loop: Loop, _: int | None) -> Estimate:
     if loop.persistent is None or loop.scope is not None:
         return Estimate(inf, scope=loop.scope or Scope(1, 1))
     step, scope = fastest(loop.stage.body, loop.persistent)
-    return Estimate(loop.costs.kernel + steps_of(loop.construct) * step, scope=scope)
+    return Estimate(loop.costs.kernel + loop.construct.expected_steps * step, scope=scope)
 
 
 def _as_one_kernel(loop: Loop, estimate: Estimate, construct: Construct) -> list[Stage]:

@@ -1,5 +1,6 @@
 """Schedules chosen for all loops and branches that the user has not pinned one for, and the forms
-of matrix products, factorizations, updates that need an order and the sources of stacks.
+of matrix products and their operands, factorizations, updates that need an order and the sources of
+stacks.
 
 They are used wherever they are possible. Set by `override`, for tests, or in the environment:
 ``TRACEGRAPH_SCHEDULES="predicated-branches,unrolled-loops=4"``.
@@ -17,6 +18,7 @@ from functools import lru_cache
 from typing import Literal
 
 from lowering.plan.persistent_kernel import Scope
+from lowering.plan.target import OperandForm
 from lowering.planning.contractions import ProductForm
 from lowering.planning.factorizations import FactorizationForm
 from lowering.planning.grouped_updates import UpdateForm
@@ -29,7 +31,8 @@ VARIABLE = "TRACEGRAPH_SCHEDULES"
 _WORDS = (
     "conditional-branches, predicated-branches, conditional-loops, unrolled-loops[=STEPS], "
     "one-kernel-loops, library-products, nest-products, library-factorizations, "
-    "own-factorizations, small-factorizations, sorted-updates, sequential-updates, "
+    "own-factorizations, small-factorizations, staged-operands, in-place-operands, sorted-updates, "
+    "sequential-updates, "
     "selected-sources"
 )
 
@@ -37,8 +40,9 @@ _WORDS = (
 @dataclass(frozen=True, slots=True)
 class Choices:
     """The schedules of branches and loops, the forms of matrix products, of factorizations, of
-    updates that need an order and of the sources of stacks, None for what the cost model says; how
-    many steps an iteration makes; and the threads of loops in one kernel.
+    updates that need an order, of the sources of stacks and of the operands of products, None for
+    what the cost model says; how many steps an iteration makes; and the threads of loops in one
+    kernel.
     """
 
     branches: BranchSchedule | None = None
@@ -49,6 +53,7 @@ class Choices:
     factorizations: FactorizationForm | None = None
     updates: UpdateForm | None = None
     sources: SourceForm | None = None
+    operands: OperandForm | None = None
 
 
 _overridden: ContextVar[Choices | None] = ContextVar("overridden", default=None)
@@ -64,6 +69,7 @@ def override(
     factorizations: FactorizationForm | None = None,
     updates: UpdateForm | None = None,
     sources: SourceForm | None = None,
+    operands: OperandForm | None = None,
 ) -> Iterator[None]:
     """Within the context, use these schedules and forms.
 
@@ -73,7 +79,9 @@ def override(
     ...     declared().unroll
     3
     """
-    chosen = Choices(branches, loops, unroll, products, scope, factorizations, updates, sources)
+    chosen = Choices(
+        branches, loops, unroll, products, scope, factorizations, updates, sources, operands
+    )
     token = _overridden.set(chosen)
     try:
         yield
@@ -126,6 +134,10 @@ def _with(choices: Choices, word: str) -> Choices:
             return replace(choices, factorizations="own")
         case "small-factorizations":
             return replace(choices, factorizations="small")
+        case "staged-operands":
+            return replace(choices, operands="staged")
+        case "in-place-operands":
+            return replace(choices, operands="in_place")
         case "sorted-updates":
             return replace(choices, updates="sorted")
         case "sequential-updates":

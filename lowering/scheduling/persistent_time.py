@@ -25,7 +25,7 @@ from lowering.plan.persistent_kernel import Scope
 from lowering.plan.rounding import ceil_div, power_of_two
 from lowering.plan.target import PersistentCosts
 from lowering.plan.weight import weight_of
-from lowering.scheduling.cost_model import accessed, folds, steps_of
+from lowering.scheduling.cost_model import accessed, folds
 from tracegraph.ir.op import Elementwise
 from tracegraph.ir.scalar_values import Apply
 
@@ -90,7 +90,7 @@ class _Estimate:
         """One stage, with the barrier behind it."""
         match stage:
             case LoopStage(body=body, construct=construct):
-                return steps_of(construct) * self.body(body)
+                return construct.expected_steps * self.body(body)
             case BranchStage(branches=branches):
                 return self.costs.stage + fmean(self.stages(b.stages) for b in branches)
             case NodeStage():

@@ -93,16 +93,25 @@ def _qr(xp: Any) -> Callable[[Any], Any]:
     return sizes
 
 
+def _eigh(xp: Any) -> Callable[[Any], Any]:
+    def sizes(a: Any) -> Any:
+        values, vectors = xp.linalg.eigh(a)
+        return values, xp.abs(vectors)
+
+    return sizes
+
+
 FACTORIZATIONS: Mapping[str, tuple[Callable[..., Inputs], Callable[[Any], Callable[..., Any]]]] = {
     "cholesky": (_positive, lambda xp: xp.linalg.cholesky),
     "solve": (_system, lambda xp: xp.linalg.solve),
     "qr": (_matrix, _qr),
+    "eigh": (_positive, _eigh),
 }
 
 
 def _factorizations() -> Iterator[Row]:
-    cases = [(name, (), n) for name in FACTORIZATIONS for n in SIZES]
-    cases += [(name, (10_000,), 16) for name in ("cholesky", "solve")]
+    cases = [(name, (), n) for name in ("cholesky", "solve", "qr") for n in SIZES]
+    cases += [(name, (10_000,), 16) for name in ("cholesky", "solve", "eigh")]
     for name, batch, n in cases:
         inputs, write = FACTORIZATIONS[name]
         label = "x".join(map(str, (*batch, n, n) if batch else (n,)))

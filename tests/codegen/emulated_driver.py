@@ -1,21 +1,25 @@
 """A driver whose memory is the host's and whose kernels run on the CPU.
 
 So whole executables run without a GPU: arguments are bound, graphs updated and launched as on one.
-Graphs must be without conditional nodes and library calls: the host drives the loops.
+Graphs must be without conditional nodes, whose loops the host drives, and without library calls but
+matrix products, which `emulated_cublas` makes.
 """
 
 from __future__ import annotations
 
 import ctypes
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from emulated_cublas import cublas
 from emulator import ARGUMENT, FILL, MOST_BLOCKS, SHIM, for_host, host_library, kernel_wrapper
 
+from lowering.cuda.graph.cublas import Cublas
 from lowering.cuda.interface import Launch
 from lowering.testing.recording_driver import (
     RecordedExecutable,
@@ -57,6 +61,20 @@ class Module:
     library: ctypes.CDLL | None = None
 
 
+class EmulatedHandle:
+    """A handle of cuBLAS on the driver's stream."""
+
+    def __init__(self, driver: EmulatedDriver) -> None:
+        self._driver, self._cublas = driver, cublas()
+
+    def use_workspace(self, pointer: int, nbytes: int) -> None:
+        """It needs none."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        call = getattr(self._cublas, name)
+        return lambda *given: self._driver.issue(partial(call, *given))
+
+
 class EmulatedDriver(RecordingDriver):
     """Kernels are pairs of a module and a name."""
 
@@ -64,6 +82,8 @@ class EmulatedDriver(RecordingDriver):
         super().__init__()
         self._folder = folder
         self._numbers = itertools.count()
+        self._issued: list[Callable[[], None]] | None = None  # in the capture that is open
+        self._calls: dict[RecordedNode, Callable[[], None]] = {}
 
     def allocate(self, nbytes: int) -> Any:
         return EmulatedMemory.of(nbytes)
@@ -99,9 +119,34 @@ class EmulatedDriver(RecordingDriver):
         module.counts[name] = len(values)
         return super().add_kernel(graph, dependencies, launch, values, pdl)
 
+    def library(self, kind: Any) -> Any:
+        assert kind is Cublas, f"{kind} is not emulated"
+        return EmulatedHandle(self)
+
+    def issue(self, call: Callable[[], None]) -> None:
+        """Run a library's call, or add it to the capture."""
+        if self._issued is None:
+            call()
+        else:
+            self._issued.append(call)
+
+    def capture(
+        self, graph: RecordedGraph, dependencies: Sequence[RecordedNode], issue: Callable[[], None]
+    ) -> tuple[tuple[RecordedNode, ...], tuple[str, ...]]:
+        self._issued = issued = []
+        issue()
+        self._issued = None
+        calls = {RecordedNode("library", "product", tuple(dependencies)): call for call in issued}
+        graph.nodes.extend(calls)
+        self._calls |= calls
+        return tuple(calls), ("kernel",) * len(calls)
+
     def _launch(self, executable: RecordedExecutable) -> None:
         super()._launch(executable)
         for node in executable.graph.nodes:
+            if node in self._calls:
+                self._calls[node]()
+                continue
             assert node.launch is not None, f"{node.kind} nodes are not emulated"
             self._run(node.launch, executable.values[node])
 

@@ -11,10 +11,11 @@ from processes import end_of
 from lowering.codegen.preamble import preamble
 from lowering.cuda import compile as compiling
 from lowering.cuda.graph.copies import COPY_SOURCE, PACK_AXES, PACK_SOURCE, pack_values
+from lowering.cuda.graph.pointer_arrays import arrays_source
 from lowering.cuda.graph.small_inputs import load_source, value_slots
 from lowering.cuda.interface import ForeignArray
 from lowering.plan.buffer import Buffer
-from lowering.plan.launch_graph import fitting
+from lowering.plan.launch_graph import MOST_ARRAYS, fitting
 from tracegraph.ir.types import ArrayType
 
 nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
@@ -178,6 +179,7 @@ def test_the_kernels_that_copy_and_load_compile(directory):
         for i, (dtype, shape) in enumerate([("float32", ()), ("int8", (5,)), ("float64", (32,))])
     ]
     source = preamble(COPY_SOURCE) + COPY_SOURCE + load_source(list(value_slots(inputs).values()))
+    source += arrays_source(MOST_ARRAYS)
     assert compiling.cubin(source, "sm_90").code
     assert compiling.cubin(PACK_SOURCE, "sm_90").code  # which belongs to no Plan
 

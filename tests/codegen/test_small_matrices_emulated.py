@@ -76,16 +76,12 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
         launch = call.launch([type_of(x) for x in arrays])
         text = launch.text.replace(f"small_{name}(", f"run_of_{number}(")
         count = len(call.kernel.parameters) + len(launch.out_types)
-        parts.append(f"namespace n{number} {{\n{for_host(text, False).split(HOST)[-1]}")
+        parts.append(f"namespace n{number} {{\n{for_host(text, False)}")
         parts.append(kernel_wrapper(f"run_of_{number}", count) + "}\n")
         names = ("N", "LANES", "THREADS", "EPS", "TINY", "SWEEPS")
         parts.append("".join(f"#undef {each}\n" for each in names))
-    return host_library(
-        SHIM + HOST + ARGUMENT + "".join(parts), tmp_path_factory.mktemp("s") / "s.cpp"
-    )
-
-
-HOST = for_host("", False)
+    folder = tmp_path_factory.mktemp("small")
+    return host_library(SHIM, ARGUMENT + "".join(parts), folder / "small.cpp")
 
 
 @pytest.mark.parametrize("number", range(len(CASES)))

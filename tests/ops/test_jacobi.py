@@ -66,9 +66,11 @@ def test_eigenvectors_are_orthonormal_and_have_small_residuals(kind: str, dtype:
         a = np.asarray(MATRICES[kind](n, dtype), dtype)
         lower = np.tril(a)
         h = lower + adjoint(np.tril(a, -1)) - 1j * np.diag(np.diag(a).imag)
-        values, vectors = planned_for_cuda(EIGH, (a,), {"vectors": True})
+        values, vectors = planned_for_cuda(EIGH, (a,), {"vectors": True}, "own")
         assert (np.diff(values) >= 0).all()
-        np.testing.assert_array_equal(values, planned_for_cuda(EIGH, (a,), {"vectors": False}))
+        np.testing.assert_array_equal(
+            values, planned_for_cuda(EIGH, (a,), {"vectors": False}, "own")
+        )
         h, w, v = wide(h, values, vectors)
         assert_near(h @ v, v * w, np.abs(h).max() * n**0.5, dtype)
         assert_near(adjoint(v) @ v, np.eye(n), 1, dtype)
@@ -95,7 +97,7 @@ def test_singular_vectors_are_orthonormal_and_have_small_residuals(kind: str, dt
 def test_a_matrix_that_is_not_finite_spoils_no_other(op: Any, bad: float) -> None:
     a = np.stack([np.diag([1.0, 2.0, 3.0])] * 3)
     a[1, 2, 0] = bad
-    results = planned_for_cuda(op, (a,), {"vectors": True})
+    results = planned_for_cuda(op, (a,), {"vectors": True}, "own")
     values = results[0] if op is EIGH else results[1]
     for x in results:
         assert np.isnan(x[1]).all()
@@ -104,6 +106,6 @@ def test_a_matrix_that_is_not_finite_spoils_no_other(op: Any, bad: float) -> Non
 
 def test_the_upper_triangle_is_not_read() -> None:
     a = np.array([[1.0, np.nan], [2.0, 1.0]])
-    values, vectors = planned_for_cuda(EIGH, (a,), {"vectors": True})
+    values, vectors = planned_for_cuda(EIGH, (a,), {"vectors": True}, "own")
     np.testing.assert_allclose(values, [-1, 3], rtol=1e-15)
     np.testing.assert_allclose(np.abs(vectors), 0.5**0.5, rtol=1e-15)

@@ -1,7 +1,7 @@
 """Binding: what a call passes, as device addresses; in place where possible, else copied once.
 
 DeviceBuffer, DLPack, __cuda_array_interface__   used where they are, if contiguous and aligned
-memory that the user has                         used where it is
+memory that the user has                         used where it is, if aligned
 other device arrays                              packed into pooled memory by one kernel
 Python scalars, NumPy scalars, ndarrays          by value if small, else copied to pooled memory
 """
@@ -64,7 +64,8 @@ class Bound:
 class Input:
     """An input of a Plan, which is the one of a `function`.
 
-    A small one has a slot at a fixed address, and words among the `values` that are passed.
+    An array whose address is no multiple of the `alignment` is copied. A small input has a slot at
+    a fixed address, and words among the `values` that are passed.
     """
 
     __slots__ = (
@@ -72,6 +73,7 @@ class Input:
         "_cell_words",
         "_values",
         "address",
+        "alignment",
         "device",
         "function",
         "last",
@@ -87,8 +89,10 @@ class Input:
         address: int | None = None,
         slot: ValueSlot | None = None,
         values: Values | None = None,
+        alignment: int = 1,
     ) -> None:
         self.type = type_
+        self.alignment = max(alignment, type_.dtype.itemsize)
         self.device = device
         self.function = function
         self.slot = slot
@@ -151,6 +155,8 @@ def bind(argument: Any, wanted: Input, bound: Bound) -> int:
         check_type(argument.type.dtype, argument.type.shape, type_)
         check_device(argument.device, device)
         argument.order(bound.stream.driver)
+        if argument.pointer % wanted.alignment:
+            return _aligned(argument, bound)
         bound.foreign.append(argument)
         return argument.pointer
     if not isinstance(argument, np.ndarray | np.generic | bool | int | float | complex):
@@ -162,7 +168,7 @@ def bind(argument: Any, wanted: Input, bound: Bound) -> int:
         if foreign is not None:
             if driver.is_capturing(driver.stream):  # since it waits for the producer's stream
                 raise CapturingStreamError(wanted.function, _DRAWN_IN)
-            return _bind_foreign(foreign, type_, device, bound)
+            return _bind_foreign(foreign, wanted, bound)
     array = host_array(argument, type_)
     if wanted.slot is not None:
         wanted.write(array)
@@ -175,10 +181,22 @@ def bind(argument: Any, wanted: Input, bound: Bound) -> int:
     return pooled.pointer
 
 
-def _bind_foreign(array: ForeignArray, type_: ArrayType, device: OpenDevice, bound: Bound) -> int:
+def _aligned(array: OwnedBuffer, bound: Bound) -> int:
+    """The address of a copy."""
+    stream, nbytes = bound.stream, array.type.nbytes
+    pooled = stream.pool.take(nbytes)
+    stream.driver.copy(pooled.pointer, array.pointer, nbytes)
+    stream.timeline.hold(stream.driver.record(), array)  # even if the call fails
+    bound.temporaries.append(pooled)
+    bound.bytes_copied += nbytes
+    return pooled.pointer
+
+
+def _bind_foreign(array: ForeignArray, wanted: Input, bound: Bound) -> int:
+    type_, device = wanted.type, wanted.device
     check_type(array.dtype, array.shape, type_)
     check_device(f"cuda:{array.device}", device)
-    if is_row_major(array.shape, array.strides) and array.pointer % type_.dtype.itemsize == 0:
+    if is_row_major(array.shape, array.strides) and array.pointer % wanted.alignment == 0:
         bound.foreign.append(array.owner)
         return array.pointer
     pooled = bound.stream.pool.take(type_.nbytes)

@@ -7,7 +7,7 @@ belongs to the slots like constants and scratch.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from lowering.codegen.parameters import Channel, StopFlag
@@ -100,8 +100,8 @@ def owning_graph(
             definition,
             graph,
             share=False,
+            fixed=fixed,
         )
-        placement = replace(placement, addresses={**placement.addresses, **fixed})
         emit(code, {}, placement, words, definition, graph)
     return definition
 

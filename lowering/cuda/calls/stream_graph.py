@@ -23,6 +23,7 @@ from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.emit import emit
 from lowering.cuda.graph.host_driven import drive, host_driven
 from lowering.cuda.graph.placement import place
+from lowering.cuda.graph.pointer_arrays import alignments
 from lowering.cuda.graph.small_inputs import Values
 from lowering.cuda.interface import Allocation, Event, ThreadState
 from lowering.cuda.memory.cross_stream import FreeList
@@ -99,6 +100,7 @@ class StreamGraph:
                 definition,
                 graph,
                 share=share,
+                fixed={},
             )
             self._effects, channels = connect(plan, unit, stream.timeline, definition.slots)
             emitted = emit(code, values, placement, channels, definition, graph)
@@ -110,6 +112,7 @@ class StreamGraph:
         self.make_room: Callable[[], None] | None = None
         if scratch is not None:
             self.make_room = partial(pool.make_room, pool.enter(stream.timeline, scratch.nbytes))
+        aligned = alignments(placement.moving)
         fixed, buffers = placement.addresses, (*plan.inputs, *compiled.fresh)
         loaded = Values([] if emitted.load is None else emitted.load.values)
         self.inputs = [
@@ -120,6 +123,7 @@ class StreamGraph:
                 fixed.get(b),
                 values.get(b),
                 loaded,
+                aligned.get(b, 1),
             )
             for b in plan.inputs
         ]

@@ -15,6 +15,11 @@ from lowering.cuda.graph.library_calls import prepare, workspace_bytes
 from lowering.cuda.graph.modules import load_modules
 from lowering.cuda.graph.placement import Constants, upload
 from lowering.cuda.graph.plan_code import PlanCode
+from lowering.cuda.graph.pointer_arrays import (
+    ARRAYS_KERNEL,
+    arrays_source,
+    part_arrays,
+)
 from lowering.cuda.graph.pointer_table import TABLE_KERNEL, table_source
 from lowering.cuda.graph.small_inputs import LOAD_KERNEL, ValueSlot, load_source, value_slots
 from lowering.cuda.memory.pool import interned, size_class
@@ -22,6 +27,7 @@ from lowering.legalization.features import Features, probed
 from lowering.legalization.legalize import legalize, needed_features
 from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import WhileNode
+from lowering.plan.launch_graph import moving_calls
 from lowering.plan.nodes import launched
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
@@ -99,6 +105,8 @@ def functions_of(plan: Plan, unit: Unit) -> dict[str, str]:
         functions[LOAD_KERNEL] = load_source(list(value_slots(plan.by_value).values()))
     if plan.indirect:
         functions[TABLE_KERNEL] = table_source(plan.indirect)
+    if moving := moving_calls(plan.graph):
+        functions[ARRAYS_KERNEL] = arrays_source(part_arrays(moving))
     for node in launched(plan.graph):
         functions |= EMITTERS[type(node)].functions
     return functions

@@ -7,6 +7,7 @@ places, and an operand whose columns are contiguous in a row needs no transposit
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,18 @@ WORKSPACE_BYTES = 32 << 20
 _PREFIXES = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 
 
-def product(call: MatrixProduct, address: Callable[[Buffer], int]) -> Callable[[Cublas], None]:
-    """What issues a product."""
-    gemm = gemm_of(call, address)
-    return lambda library: library.multiply(gemm)
+def product(
+    call: MatrixProduct, address: Callable[[Buffer], int], arrays: int | None = None
+) -> Callable[[Cublas], None]:
+    """What issues a product: by the addresses of its matrices, or of pointer arrays, which have
+    those of left, right and target.
+    """
+    if arrays is None:
+        gemm = gemm_of(call, address)
+        return lambda library: library.multiply(gemm)
+    left, right, target = (arrays + 8 * call.batch * number for number in range(3))
+    by_pointer = replace(gemm_of(call, lambda _: 0), a=right, b=left, c=target)
+    return lambda library: library.multiply_by_pointer(by_pointer)
 
 
 def gemm_of(call: MatrixProduct, address: Callable[[Buffer], int]) -> Gemm:
@@ -170,6 +179,34 @@ class Cublas:
             data,
             gemm.ldc,
             gemm.stride_c,
+            gemm.batch,
+            compute,
+            self._cublas.GemmAlgo.DEFAULT,
+        )
+
+    def multiply_by_pointer(self, gemm: Gemm) -> None:
+        """Issue the product whose addresses are those of pointer arrays, as `multiply`."""
+        data, compute, scale = _types(gemm.dtype)
+        operation = self._cublas.Operation
+        one, zero = np.ones((), scale), np.zeros((), scale)
+        self._cublas.gemm_batched_ex(
+            self._handle,
+            operation.T if gemm.transpose_a else operation.N,
+            operation.T if gemm.transpose_b else operation.N,
+            gemm.m,
+            gemm.n,
+            gemm.k,
+            one.ctypes.data,
+            gemm.a,
+            data,
+            gemm.lda,
+            gemm.b,
+            data,
+            gemm.ldb,
+            zero.ctypes.data,
+            gemm.c,
+            data,
+            gemm.ldc,
             gemm.batch,
             compute,
             self._cublas.GemmAlgo.DEFAULT,

@@ -25,11 +25,18 @@ from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.embedding import add_embedded
 from lowering.cuda.graph.emission import Before, Cell, Emission, Timers, Users
 from lowering.cuda.graph.foreign_calls import naming
-from lowering.cuda.graph.launch_nodes import add_allocation, add_free, add_load, add_table
-from lowering.cuda.graph.library_calls import batch_table, outside
+from lowering.cuda.graph.launch_nodes import (
+    add_allocation,
+    add_free,
+    add_load,
+    add_pointers,
+    add_table,
+)
+from lowering.cuda.graph.library_calls import outside
 from lowering.cuda.graph.node_owners import NodeOwners
 from lowering.cuda.graph.placement import Placement
 from lowering.cuda.graph.plan_code import PlanCode
+from lowering.cuda.graph.pointer_arrays import pointers
 from lowering.cuda.graph.pointer_table import entries
 from lowering.cuda.graph.small_inputs import ValueSlot
 from lowering.cuda.interface import KernelNodeHandle, Launch, has_clusters
@@ -40,7 +47,13 @@ from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.embedded_graph import EmbeddedGraphNode
 from lowering.plan.event_node import EventNode
 from lowering.plan.launch_graph import launch_graph
-from lowering.plan.launch_nodes import AllocationNode, FreeNode, LoadNode, TableNode
+from lowering.plan.launch_nodes import (
+    AllocationNode,
+    FreeNode,
+    LoadNode,
+    PointersNode,
+    TableNode,
+)
 from lowering.plan.nodes import (
     Graph,
     HostNode,
@@ -96,7 +109,9 @@ def emit(
     emission = Emission(code, driver, definition, owners, placement, channels, values, table)
     loaded = dict.fromkeys(module.code for module in code.modules.values())
     definition.slots.retain(*loaded)
-    whole = launch_graph(plan.graph, tuple(values), plan.indirect, plan.allocated_bytes)
+    whole = launch_graph(
+        plan.graph, tuple(values), plan.indirect, placement.moving, plan.allocated_bytes
+    )
     emit_graph(emission, graph, whole)
     return Emitted(dict(emission.users), emission.load, emission.timers, emission.emitted)
 
@@ -189,14 +204,17 @@ def _add_library(
     driver, workspace = emission.driver, emission.placement.library_workspace
     nbytes, library = prepared.workspace_bytes, prepared.handle
     used = [workspace] if nbytes else []
-    table = [emission.placement.workspaces[node]] if call.batches else []
+    found = emission.placement.pointer_arrays.get(node)
+    arrays = [] if found is None else [found]
+    moves = node in emission.placement.moving
+    stored = [a for a in call.operands if not moves or a.buffer in call.fixed_buffers]
 
-    def issued(known: Mapping[Buffer, int]) -> Callable[[Any], None]:
-        """What issues the call, whose table is written."""
-        for pointer in table:
-            if driver.copy_to_device(pointer, batch_table(call, known.__getitem__)):
+    def issued(known: Mapping[Buffer, int], *, written: bool) -> Callable[[Any], None]:
+        """What issues the call, whose pointer arrays are written or left to each launch."""
+        for pointer in arrays if written else ():
+            if driver.copy_to_device(pointer, pointers(call, known.__getitem__)):
                 driver.synchronize()
-        return prepared.issue(call, known.__getitem__, *table)
+        return prepared.issue(call, known.__getitem__, *arrays)
 
     emission.definition.slots.retain(library, *call.owners.values())
     with driver.capture_lock.hold(), naming(node):
@@ -207,12 +225,12 @@ def _add_library(
             if isinstance(call, CapturedCall) and end > spare:
                 driver.clear(spare, end - spare)
             library.use_workspace(warm_up.pointer, nbytes)
-            run = issued(moved)
+            run = issued(moved, written=True)
             driver.synchronize()
             run(library)
             driver.synchronize_capture_stream()
         library.use_workspace(workspace, nbytes)
-        issue = issued(addresses)
+        issue = issued(addresses, written=not moves)
         return capture(
             emission.definition,
             graph,
@@ -220,7 +238,7 @@ def _add_library(
             lambda: issue(library),
             node,
             emission.owners.library(node),
-            [array.address(addresses.__getitem__) for array in call.operands] + used + table,
+            [array.address(addresses.__getitem__) for array in stored] + used + arrays,
             f"the {call.noun.partition(' ')[2]}",
         )
 
@@ -289,6 +307,7 @@ EMITTERS: dict[type[Node], Emitter] = {
     WhileNode: Emitter(_add_conditional),
     LoadNode: Emitter(add_load, is_kernel=True),
     TableNode: Emitter(add_table, is_kernel=True),
+    PointersNode: Emitter(add_pointers, is_kernel=True),
     AllocationNode: Emitter(add_allocation),
     FreeNode: Emitter(add_free),
 }

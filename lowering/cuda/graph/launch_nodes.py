@@ -6,10 +6,22 @@ from typing import Any
 
 from lowering.cuda.graph.emission import Before, Cell, Emission
 from lowering.cuda.graph.node_owners import freeing
+from lowering.cuda.graph.pointer_arrays import (
+    ARRAYS_KERNEL,
+    arrays_launch,
+    part_arrays,
+    pointer_arrays,
+)
 from lowering.cuda.graph.pointer_table import TABLE_KERNEL, part_words
 from lowering.cuda.graph.small_inputs import LOAD_KERNEL, parameter_count
 from lowering.cuda.interface import Launch
-from lowering.plan.launch_nodes import AllocationNode, FreeNode, LoadNode, TableNode
+from lowering.plan.launch_nodes import (
+    AllocationNode,
+    FreeNode,
+    LoadNode,
+    PointersNode,
+    TableNode,
+)
 
 
 def add_load(emission: Emission, graph: Any, node: LoadNode, before: Before) -> tuple[Any, ...]:
@@ -31,6 +43,21 @@ def add_table(emission: Emission, graph: Any, node: TableNode, before: Before) -
     cells = [start, *map(emission.address, node.entries), *unused]
     launch = Launch(kernel, (1, 1, 1), (1, 1, 1))
     slots = emission.owners.kernel(TABLE_KERNEL, node, ())
+    return (emission.add_kernel(graph, before, launch, cells, slots).node,)
+
+
+def add_pointers(
+    emission: Emission, graph: Any, node: PointersNode, before: Before
+) -> tuple[Any, ...]:
+    """Add a kernel that writes the pointer arrays of some library calls."""
+    written = [each for call in node.calls for each in pointer_arrays(call.call)]
+    cells = [Cell(emission.placement.pointer_arrays[node.calls[0]], True)]
+    for each in written:
+        numbers = (each.offset, each.stride, each.count)
+        cells += [emission.address(each.buffer), *map(Cell, numbers)]
+    cells += [Cell(0)] * 4 * (part_arrays(emission.placement.moving) - len(written))
+    launch = arrays_launch(emission.kernel(ARRAYS_KERNEL), max(each.count for each in written))
+    slots = emission.owners.kernel(ARRAYS_KERNEL, node, ())
     return (emission.add_kernel(graph, before, launch, cells, slots).node,)
 
 

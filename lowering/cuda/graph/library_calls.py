@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from math import prod
 from typing import Any
-
-import numpy as np
 
 from lowering.cuda.device import OpenDevice
 from lowering.cuda.graph.capture import lines
@@ -51,19 +48,22 @@ class Captured:
     Args:
         library: makes the library's handle for a stream; there is one for each device.
         issue: `issue(call, addresses)`, a function of the handle that enqueues the call on the
-            stream. Of a call with `batches`, it gets the address of their table as well.
+            stream. If the library is to read addresses from pointer arrays, it gets that of the
+            first one as well.
         workspace_bytes: the scratch memory that the library is given, which calls of a graph share.
             None if that depends on the call: the library is a `PlanningLibrary`, and the graph
             owns the handle of the call.
+        direct: whether calls with pointer arrays do without them where all addresses are fixed.
     """
 
     library: Callable[[int], Library]
     issue: Callable[..., Callable[[Any], None]]
     workspace_bytes: int | None
+    direct: bool = False
 
 
 CAPTURED: dict[type[LibraryCall], Captured] = {
-    MatrixProduct: Captured(Cublas, product, WORKSPACE_BYTES),
+    MatrixProduct: Captured(Cublas, product, WORKSPACE_BYTES, direct=True),
     CapturedCall: Captured(ForeignStream, foreign, 0),
     FourierTransform: Captured(Cufft, transform, None),
     LapackRoutine: Captured(Cusolver, factorization, None),
@@ -132,28 +132,15 @@ def workspace_bytes(calls: PreparedCalls) -> int:
     return round_up(most, ALIGNMENT)
 
 
-def batch_table_bytes(call: LibraryCall) -> int:
-    """The size of the table of a call, which has the addresses of all matrices of its batches."""
-    return round_up(8 * sum(prod(each.shape[:-2]) for each in call.batches), ALIGNMENT)
-
-
-def batch_table(call: LibraryCall, address: Addresses) -> np.ndarray[Any, Any]:
-    """The table: a row of addresses for each batch."""
-    rows = []
-    for each in call.batches:
-        nbytes = prod(each.shape[-2:]) * each.buffer.type.dtype.itemsize
-        rows.append(each.address(address) + nbytes * np.arange(prod(each.shape[:-2])))
-    return np.array(rows, np.uint64)
-
-
 def outside(plan: Plan, node: LibraryNode, start: int = 0) -> tuple[dict[Buffer, int], int]:
     """Addresses from `start` for the buffers of a call that it must not access at their own ones
     outside the graph, and the end of that memory.
 
-    Another thread may launch meanwhile; and scratch that launches allocate exists only in them. A
-    user's function might not cope with what is in scratch before a launch.
+    Another thread may launch meanwhile; and scratch that launches allocate, arguments and results
+    exist only in them. A user's function might not cope with what is in scratch before a launch.
     """
-    reads = [b for b in node.reads if b.space == "scratch"] if plan.per_launch else []
+    absent = {"input", "output", *(["scratch"] if plan.per_launch else [])}
+    reads = [buffer for buffer in node.reads if buffer.space in absent]
     if isinstance(node.call, CapturedCall):
         reads = list(node.reads)
     addresses = {}

@@ -13,10 +13,11 @@ from lowering.cuda.device import OpenDevice
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.library_calls import (
     PreparedCalls,
-    batch_table_bytes,
+    captured,
     outside,
 )
 from lowering.cuda.graph.node_owners import allocation
+from lowering.cuda.graph.pointer_arrays import pointers_bytes
 from lowering.cuda.graph.pointer_table import table_bytes
 from lowering.cuda.graph.small_inputs import ValueSlot, slots_bytes
 from lowering.cuda.interface import Allocation, Event, GraphMemory
@@ -24,7 +25,8 @@ from lowering.cuda.memory.pool import PooledMemory
 from lowering.cuda.streams.stream_state import StreamState
 from lowering.plan.buffer import Buffer
 from lowering.plan.hardware import ALIGNMENT
-from lowering.plan.nodes import Node
+from lowering.plan.launch_graph import moving_calls
+from lowering.plan.nodes import LibraryNode, Node
 from lowering.plan.owners import SlotTable
 from lowering.plan.plan import Plan
 from lowering.plan.rounding import round_up
@@ -47,14 +49,17 @@ class Placement:
     """Addresses that never change, for the graph of one stream.
 
     `addresses` has scratch and const buffers, and the slots of small inputs; `workspaces` has the
-    workspace of each kernel node with one, and the table of each library call with batches. The
-    graph's slots keep the pieces in `memory` alive; `scratch` is allocated by each launch instead.
+    workspace of each kernel node with one, and `pointer_arrays` the first one of each library call
+    that reads some. Those of `moving` calls are written by each launch, and come first. The graph's
+    slots keep the pieces in `memory` alive; `scratch` is allocated by each launch instead.
     `needed` are the bytes of ``"scratch"`` and ``"constants"``. `warm_up` is a workspace, and room
     for the buffers of any call that is made `outside` the graph.
     """
 
     addresses: Mapping[Buffer, int]
     workspaces: Mapping[Node, int]
+    pointer_arrays: Mapping[LibraryNode, int]
+    moving: tuple[LibraryNode, ...]
     values_address: int
     table_address: int
     library_workspace: int
@@ -95,9 +100,11 @@ def place(
     graph: Any,
     *,
     share: bool,
+    fixed: Mapping[Buffer, int],
 ) -> Placement:
     """Allocate what the graph for one stream needs besides constants; clear counters and values.
 
+    Inputs and outputs with `fixed` addresses are there at all launches.
     With `share`, scratch that is kept between launches is in an arena that other graphs of the
     stream use too: a launch must be over before another starts. Kernels' workspaces keep counters
     between launches, and are never shared.
@@ -110,9 +117,16 @@ def place(
     size = table + round_up(table_bytes(plan.indirect), ALIGNMENT)
     workspaces: dict[Node, int] = {}
     needs: list[tuple[Node, int]] = [(n, code.workspace_bytes) for n, code in unit.kernels.items()]
-    for node, nbytes in needs + [(node, batch_table_bytes(node.call)) for node in calls]:
+    for node, nbytes in needs:
         if nbytes:
             workspaces[node], size = size, size + round_up(nbytes, ALIGNMENT)
+    arrays: dict[LibraryNode, int] = {}
+    moving = moving_calls(plan.graph, fixed)
+    still = calls.keys() - set(moving)
+    for call in (*moving, *(n for n in calls if n in still and not captured(n).direct)):
+        if call.call.batches:
+            arrays[call], size = size, size + pointers_bytes(call.call)
+    size = round_up(size, ALIGNMENT)
 
     library_offset = round_up(plan.arena_bytes, ALIGNMENT)
     arena_bytes = library_offset + plan.library_bytes
@@ -134,6 +148,7 @@ def place(
     addresses = {buffer: arena_base + offset for buffer, offset in plan.offsets.items()}
     addresses |= {buffer: base + slot.offset for buffer, slot in values.items()}
     addresses |= constants.addresses
+    addresses |= fixed
     if arena is not None:
         _name(slots, "arena", arena_base, plan.arena_bytes)
         _name(slots, "library workspace", arena_base + library_offset, plan.library_bytes)
@@ -143,12 +158,13 @@ def place(
     _name(slots, "pointer table", base + table, table_bytes(plan.indirect))
     for node, nbytes in needs:
         _name(slots, "workspace", base + workspaces.get(node, 0), nbytes)
-    for node in calls:
-        nbytes = batch_table_bytes(node.call)
-        _name(slots, "addresses", base + workspaces.get(node, 0), nbytes)
+    for call, offset in arrays.items():
+        _name(slots, "pointer arrays", base + offset, pointers_bytes(call.call))
     return Placement(
         addresses=addresses,
         workspaces={node: base + offset for node, offset in workspaces.items()},
+        pointer_arrays={node: base + offset for node, offset in arrays.items()},
+        moving=moving,
         values_address=base,
         table_address=base + table,
         library_workspace=arena_base + library_offset,

@@ -17,6 +17,7 @@ from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.nest_analysis import nest_writes
 from lowering.plan.nodes import LibraryNode, MemcpyNode, walk
 from lowering.plan.plan import Donation, Plan
+from lowering.scheduling.overrides import override
 from tracegraph import ArrayType, tree
 
 VECTOR = ArrayType("float64", (8,))
@@ -130,7 +131,8 @@ def test_library_calls_keep_their_fixed_memory() -> None:
     def powers(a: Any, x: Any) -> Any:
         return tracegraph.fori_loop(0, 3, lambda i, c: a @ c, x)
 
-    plan = plan_of(powers, SQUARE, SQUARE, donated=1, device="cuda")
+    with override(operands="staged"):
+        plan = plan_of(powers, SQUARE, SQUARE, donated=1, device="cuda")
     assert plan.aliases == {0: 1}
     products = [node for node in walk(plan.graph) if isinstance(node, LibraryNode)]
     assert products
@@ -139,8 +141,21 @@ def test_library_calls_keep_their_fixed_memory() -> None:
             assert operand.buffer.space == "scratch"
 
 
+def test_products_that_find_their_matrices_by_pointer_work_on_the_donated_argument() -> None:
+    def powers(a: Any, x: Any) -> Any:
+        return tracegraph.fori_loop(0, 3, lambda i, c: a @ c, x)
+
+    with override(operands="in_place", loops="conditional"):
+        plan = plan_of(powers, SQUARE, SQUARE, donated=1, device="cuda")
+    assert plan.aliases == {0: 1}
+    products = [node for node in walk(plan.graph) if isinstance(node, LibraryNode)]
+    assert {plan.inputs[0], plan.inputs[1]} <= {b for p in products for b in p.accessed_buffers}
+    assert not [node for node in walk(plan.graph) if isinstance(node, MemcpyNode)]
+
+
 def test_a_product_reads_the_argument_before_it_is_overwritten() -> None:
-    plan = plan_of(lambda a, x: a @ x + x, SQUARE, SQUARE, donated=1, device="cuda")
+    with override(operands="staged"):
+        plan = plan_of(lambda a, x: a @ x + x, SQUARE, SQUARE, donated=1, device="cuda")
     assert plan.aliases == {0: 1}
     copies = [n for n in plan.graph.nodes if isinstance(n, MemcpyNode)]
     assert {copy.source_buffer for copy in copies} == set(plan.inputs)

@@ -147,7 +147,7 @@ def test_launches_count_what_they_copy(backend: RecordingBackend) -> None:
 
 
 def test_products_count_the_arguments_that_launches_copy(backend: RecordingBackend) -> None:
-    with choices.override(products="library"):
+    with choices.override(products="library", operands="staged"):
         lowered = tracegraph.jit(lambda x, y: x @ y, device="cuda:0").lower(
             *[np.ones((256, 256))] * 2
         )
