@@ -147,7 +147,7 @@ class CudaBackend:
     def source(self, plan: Plan) -> str:
         """CUDA C++ of all kernels of a Plan; no GPU is needed for it.
 
-        Kernels that users wrote follow, each in a unit of its own.
+        Kernels that were written by hand follow, each in a unit of its own.
         """
         from lowering.codegen import translation_unit, unit_source
         from lowering.codegen.custom_kernels import custom_kernel_texts

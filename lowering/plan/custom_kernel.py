@@ -1,4 +1,4 @@
-"""CustomKernelNode: a kernel that the user wrote, as one kernel launch."""
+"""CustomKernelNode: a kernel that was written by hand, as one kernel launch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tracegraph.user_source import Source
 
 @record
 class CustomKernelNode(Node):
-    """A launch of a user's kernel.
+    """A launch of a user's kernel, or of one of ours for small matrices.
 
     `arguments` has a buffer for each operand, contiguous and row-major from its start, of the
     operand's type in `types`. An operand that an output is written over is in the output's buffer.

@@ -5,9 +5,11 @@
            | SortNode                                 several kernels; sort
            | IfElseNode | SwitchNode | WhileNode      each with body Graphs; conditional_nodes
            | PersistentKernelNode                     a kernel whose stages are a Graph
-           | CustomKernelNode                         a kernel that the user wrote
+           | CustomKernelNode                         a kernel that was written by hand
            | EmbeddedGraphNode                        a graph that somebody else built
            | EventNode                                a record of an event, or a wait for it
+           | LoadNode | TableNode                     in launch graphs only, for arguments
+           | AllocationNode | FreeNode                and scratch; launch_nodes
 
 The order of nodes in a graph is a topological order. Only the two executors, which run a Plan on
 the host and emit it as a CUDA graph, distinguish all classes of nodes. Passes that rewrite kernels

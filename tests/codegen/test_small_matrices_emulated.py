@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from emulator import ARGUMENT, COMPILER, FILL, SHIM, for_host, host_library, kernel_wrapper
+from front_end import assert_front_end_accepts
 
 from tracegraph.algorithms import small
 from tracegraph.ir.op import get
 from tracegraph.ir.types import type_of
-from tracegraph.ops.custom_kernels import KernelCall, custom_kernel
+from tracegraph.ops.custom_kernels import CudaText, KernelCall, custom_kernel
 from tracegraph.tracing.trace import trace_program
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
@@ -61,6 +62,10 @@ def calls(function: Any, arrays: tuple[Any, ...], attrs: dict[str, Any]) -> Kern
     return call
 
 
+UNDEFINED = "".join(
+    f"#undef {each}\n" for each in ("N", "LANES", "THREADS", "EPS", "TINY", "SWEEPS")
+)
+
 CASES = [
     (dtype, n, function, name, attrs) for dtype, n in MATRICES for function, name, attrs in CALLS
 ]
@@ -74,12 +79,11 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
         arrays = operands(name, dtype, n)
         call = calls(function, arrays, attrs)
         launch = call.launch([type_of(x) for x in arrays])
-        text = launch.text.replace(f"small_{name}(", f"run_of_{number}(")
+        text = launch.text.replace(f"{call.kernel.name}(", f"run_of_{number}(")
         count = len(call.kernel.parameters) + len(launch.out_types)
         parts.append(f"namespace n{number} {{\n{for_host(text, False)}")
         parts.append(kernel_wrapper(f"run_of_{number}", count) + "}\n")
-        names = ("N", "LANES", "THREADS", "EPS", "TINY", "SWEEPS")
-        parts.append("".join(f"#undef {each}\n" for each in names))
+        parts.append(UNDEFINED)
     folder = tmp_path_factory.mktemp("small")
     return host_library(SHIM, ARGUMENT + "".join(parts), folder / "small.cpp")
 
@@ -109,6 +113,18 @@ def test_kernels_give_what_the_references_give(number: int, library: Any) -> Non
         return
     for got, wanted in zip(found, expected, strict=True):
         np.testing.assert_allclose(got, wanted, unit, unit * np.nanmax(np.abs(wanted)))
+
+
+def test_nvrtc_takes_them() -> None:
+    parts = []
+    for number, (dtype, n, function, name, attrs) in enumerate(CASES):
+        arrays = operands(name, dtype, n)
+        call = calls(function, arrays, attrs)
+        assert isinstance(call.kernel.code, CudaText)
+        assert call.kernel.name == call.kernel.code.entry  # so that plans say what profilers do
+        text = call.launch([type_of(x) for x in arrays]).text
+        parts.append(f"namespace n{number} {{\n{text}}}\n{UNDEFINED}")
+    assert_front_end_accepts("".join(parts))
 
 
 def launched(library: Any, number: int, call: KernelCall, arrays: Any) -> list[Any]:

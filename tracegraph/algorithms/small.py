@@ -38,36 +38,33 @@ _SHARED_BYTES = 48 << 10
 
 _INT64 = np.dtype(np.int64)
 _REAL = {4: "float", 8: "double"}
-_OUTPUTS = {
-    "cholesky": ("T",),
-    "lu": ("T", "int", "int"),
-    "eigh": ("R", "T"),
-    "triangular_solve": ("T",),
-}
+_OUTPUTS = {"lu": ("T", "int", "int"), "eigh": ("R", "T"), "eigvalsh": ("R",)}
+"""The C++ types of the outputs by kernel; others have one, of the type of the elements."""
+
 _SOURCE = files("tracegraph.algorithms").joinpath("small_matrices.cuh").read_text()
 
 
 def are_small(types: Sequence[ArrayType]) -> bool:
-    """Whether operands of these types are for kernels."""
+    """Whether there are kernels for operands of these types."""
     m, n = types[0].shape[-2:]
     return m == n and 2 <= n <= MOST_ROWS and all(t.shape[-1] <= MOST_COLUMNS for t in types)
 
 
 def cholesky(a: Any) -> Any:
     """The lower triangular L of A = L Lᴴ; NaN in all of it if A is not positive definite."""
-    return _factored("cholesky", a, "cholesky(a, out0, count);")
+    return _factored("cholesky", "cholesky(a, out0, count);", "cholesky", a)
 
 
 def lu(a: Any) -> Any:
     """The factors, packed, the pivots, and the rows in the order of the factors."""
-    return _factored("lu", a, "lu(a, out0, out1, out2, count);")
+    return _factored("lu", "lu(a, out0, out1, out2, count);", "lu", a)
 
 
 def eigh(a: Any, *, vectors: bool = True) -> Any:
     """The eigenvalues in ascending order, and the eigenvectors as columns."""
     call = "eigh<true>(a, out0, out1," if vectors else "eigh<false>(a, out0, nullptr,"
     body = f"extern __shared__ __align__(16) unsigned char shared[];\n  {call} count, shared);"
-    return _factored("eigh", a, body, vectors=vectors)
+    return _factored("eigh" if vectors else "eigvalsh", body, "eigh", a, vectors=vectors)
 
 
 def triangular_solve(a: Any, b: Any, *, lower: bool, unit: bool = False) -> Any:
@@ -75,12 +72,13 @@ def triangular_solve(a: Any, b: Any, *, lower: bool, unit: bool = False) -> Any:
     n, columns = b.shape[-2:]
     flags = ", ".join(str(flag).lower() for flag in (lower, unit))
     body = f"triangular_solve<{flags}>(a, b, out0, count, columns);"
-    kernel = _kernel("triangular_solve", a.dtype, n, body, (("lower", lower), ("unit", unit)))
-    return _applied(kernel, (a, b), columns)
+    name = f"{'unit_' if unit else ''}{'lower' if lower else 'upper'}_solve"
+    attrs = ("lower", lower), ("unit", unit)
+    return _applied(_kernel(name, body, "triangular_solve", a.dtype, n, attrs), (a, b), columns)
 
 
-def _factored(name: str, a: Any, body: str, **attrs: Any) -> Any:
-    return _applied(_kernel(name, a.dtype, a.shape[-1], body, tuple(attrs.items())), (a,))
+def _factored(name: str, body: str, op: str, a: Any, **attrs: Any) -> Any:
+    return _applied(_kernel(name, body, op, a.dtype, a.shape[-1], tuple(attrs.items())), (a,))
 
 
 def _applied(kernel: CustomKernel, operands: tuple[Any, ...], *sizes: int) -> Any:
@@ -91,15 +89,20 @@ def _applied(kernel: CustomKernel, operands: tuple[Any, ...], *sizes: int) -> An
 
 @lru_cache(maxsize=256)
 def _kernel(
-    name: str, dtype: np.dtype[Any], n: int, body: str, attrs: tuple[tuple[str, Any], ...]
+    name: str, body: str, of: str, dtype: np.dtype[Any], n: int, attrs: tuple[tuple[str, Any], ...]
 ) -> CustomKernel:
-    """The kernel of an op for matrices of `n` rows: its outputs are those of the op."""
-    op, options = get(name), dict(attrs)
-    arrays = ("a", "b") if name == "triangular_solve" else ("a",)
-    parameters = (*arrays, "count", "columns")[: 2 * len(arrays)]
-    lanes = 1 << max(n - 1, 0).bit_length()
-    pieces = 1 if name == "eigh" else 32 // lanes
-    shared = _shared_bytes(dtype, n, options["vectors"]) if name == "eigh" else 0
+    """The kernel of an op for matrices of `n` rows: its outputs are those of the op.
+
+    Plans and profilers show it as ``small_<name>_<n>``.
+    """
+    op, options = get(of), dict(attrs)
+    is_solve = of == "triangular_solve"
+    arrays = ("a", "b") if is_solve else ("a",)
+    sizes = ("count", "columns") if is_solve else ("count",)
+    lanes = 1 << (n - 1).bit_length()
+    per_warp, shared = 32 // lanes, 0
+    if of == "eigh":
+        per_warp, shared = 1, _shared_bytes(dtype, n, options["vectors"])
     threads = THREADS if shared * (THREADS // 32) <= _SHARED_BYTES else 32
 
     def out(*given: Any) -> Any:
@@ -107,22 +110,24 @@ def _kernel(
         return types if len(types) > 1 else types[0]
 
     def blocks(a: ArrayType, *_: Any) -> int:
-        return -(-prod(a.shape[:-2]) // (pieces * threads // 32))
+        return -(-prod(a.shape[:-2]) // (per_warp * threads // 32))
 
     def reference(*given: Any) -> Any:
         return op.reference(*given[: len(arrays)], **options)
 
+    entry = f"small_{name}_{n}"
+    declared = [f"const T* {each}" for each in arrays] + [f"long long {each}" for each in sizes]
+    declared += [f"{type_}* out{i}" for i, type_ in enumerate(_OUTPUTS.get(name, ("T",)))]
     constants = {"N": n, "LANES": lanes, "THREADS": threads}
-    text = _text(name, dtype, constants, body, parameters)
     return CustomKernel(
-        name=name,
-        where=f"linalg.{name} of matrices of {n} rows",
+        name=entry,
+        where=f"linalg.{of} of matrices of {n} rows",
         reference=reference,
-        parameters=parameters,
-        code=CudaText(text, f"small_{name}"),
+        parameters=(*arrays, *sizes),
+        code=CudaText(_text(entry, dtype, constants, declared, body), entry),
         out=out,
         batching=None,
-        scalars=dict.fromkeys(parameters[len(arrays) :], _INT64),
+        scalars=dict.fromkeys(sizes, _INT64),
         grid=blocks,
         block=threads,
         shared_bytes=shared * (threads // 32),
@@ -130,18 +135,16 @@ def _kernel(
 
 
 def _text(
-    name: str, dtype: np.dtype[Any], constants: dict[str, Any], body: str, parameters: Sequence[str]
+    entry: str,
+    dtype: np.dtype[Any],
+    constants: dict[str, Any],
+    parameters: Sequence[str],
+    body: str,
 ) -> str:
     """The unit of a kernel."""
     part = real_dtype(dtype)
     real = _REAL[part.itemsize]
     constants |= {"EPS": np.finfo(part).eps, "TINY": negligible(part), "SWEEPS": SWEEPS}
-    declared = [
-        f"long long {each}" if each in ("count", "columns") else f"const T* {each}"
-        for each in parameters
-    ]
-    outputs = _OUTPUTS[name][:1] if "nullptr" in body else _OUTPUTS[name]
-    declared += [f"{type_}* out{i}" for i, type_ in enumerate(outputs)]
     return "\n".join(
         [
             *(f"#define {constant} {value}" for constant, value in constants.items()),
@@ -150,7 +153,7 @@ def _text(
             f"typedef {f'complex_of<{real}>' if dtype.kind == 'c' else real} T;",
             _SOURCE,
             f'extern "C" __global__ void __launch_bounds__({constants["THREADS"]})',
-            f"small_{name}({', '.join(declared)}) {{",
+            f"{entry}({', '.join(parameters)}) {{",
             f"  {body}",
             "}",
             "",

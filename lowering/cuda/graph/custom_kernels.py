@@ -1,4 +1,4 @@
-"""Kernels that users wrote: their code on a device, and what they are launched with."""
+"""Kernels written by hand, of users or ours: their code on a device, and how they are launched."""
 
 from __future__ import annotations
 
