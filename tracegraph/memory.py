@@ -41,7 +41,8 @@ def trim() -> None:
     """Wait for all work on GPUs, and give back memory that is kept for later.
 
     That is memory of arrays that are gone, and on GPUs scratch of launches that have ended, of
-    functions jitted with ``scratch="per_launch"``. Executables stay.
+    functions jitted with ``scratch="per_launch"``, and pinned memory of executables that are gone.
+    Executables stay.
 
     Raises:
         Exception: what reading a result of the work that was waited for raises.

@@ -230,6 +230,12 @@ class Driver(Protocol):
         Also memory that is kept for launches of graphs that allocate.
         """
 
+    def trim_host(self) -> None:
+        """Give pinned memory that is kept for later back, which waits for the device.
+
+        So no kernel may be waiting for the host.
+        """
+
     def graph_memory(self) -> int:
         """The bytes that are in use by launches of graphs that allocate, or kept for them."""
 

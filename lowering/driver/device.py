@@ -170,10 +170,13 @@ class CudaDriver:
         return DeviceAllocation(buffer, int(buffer.handle), nbytes)
 
     def trim(self) -> None:
-        """Shrink the device's pool to what is in use, and free pinned memory that is not."""
+        """Shrink the device's pool to what is in use: cuda.core lets it keep what was freed."""
         pool = check("cuDeviceGetMemPool", driver.cuDeviceGetMemPool(self._handle))
         check("cuMemPoolTrimTo", driver.cuMemPoolTrimTo(pool, 0))
         check("cuDeviceGraphMemTrim", driver.cuDeviceGraphMemTrim(self._handle))
+
+    def trim_host(self) -> None:
+        """Free the pieces of pinned memory that are not in use."""
         self._pinned.trim()
 
     def graph_memory(self) -> int:

@@ -27,17 +27,16 @@ def relaxed() -> Iterator[None]:
     try:
         yield
     finally:
-        _exchange(before)
+        if before is not None:
+            driver.cuThreadExchangeStreamCaptureMode(before)
 
 
 def relax() -> Any:
-    """Exempt this thread from now on; its mode until then."""
-    return _exchange(_RELAXED)
+    """Exempt this thread from now on; its mode until then.
 
-
-def _exchange(mode: Any) -> Any:
-    """It fails only when the device is lost, and then there is nothing to exempt from."""
-    _, before = driver.cuThreadExchangeStreamCaptureMode(mode)
+    None if that fails: the driver has shut down, or the device is lost, and no capture is open.
+    """
+    _, before = driver.cuThreadExchangeStreamCaptureMode(_RELAXED)
     return before
 
 

@@ -167,6 +167,10 @@ class RecordingDriver:
         self._log("trim")
         self._kept_for_graphs.clear()
 
+    def trim_host(self) -> None:
+        """Host memory is never kept."""
+        self._log("trim_host")
+
     def graph_memory(self) -> int:
         """What launches on all streams have used since memory was trimmed, each stream its own."""
         return sum(self._kept_for_graphs.values())

@@ -312,3 +312,19 @@ def test_an_executable_is_not_updated_by_a_graph_that_is_closed(device, fill):
     driver.launcher(executable)()
     np.testing.assert_array_equal(read(device, memory.pointer), 5)
     driver.close(executable)
+
+
+def test_pinned_memory_is_used_again_until_it_is_trimmed(driver):
+    size = 3 << 20
+    kept, memory = driver.allocate_host(size), driver.allocate_host(size)
+    kept.bytes[:] = 5
+    pointer = memory.pointer
+    del memory
+    gc.collect()
+    memory = driver.allocate_host(size)
+    assert memory.pointer == pointer
+    del memory
+    gc.collect()
+    driver.trim_host()
+    assert (kept.bytes == 5).all()
+    driver.allocate_host(size).bytes[:] = 6

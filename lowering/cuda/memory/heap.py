@@ -142,3 +142,4 @@ class Heap:
         self.release()
         self.timeline.settle()
         self.timeline.driver.trim()
+        self.timeline.driver.trim_host()
