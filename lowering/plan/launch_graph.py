@@ -40,7 +40,6 @@ LARGEST_TOTAL = 3072
 MOST_ENTRIES = LARGEST_TOTAL // WORD
 """Addresses that one table kernel writes."""
 
-
 MOST_ARRAYS = LARGEST_TOTAL // (4 * WORD)
 """Pointer arrays that one kernel writes, each from four parameters."""
 
@@ -55,9 +54,8 @@ def launch_graph(
     """The graph that does some work at each launch.
 
     The inputs `by_value` are loaded, the addresses of `indirect` buffers are in the pointer table,
-    those of the matrices of `moving` calls in pointer arrays,
-    and the launch allocates its scratch, if `allocated` is not zero, and frees it. Nodes that run
-    one at a time have edges between them.
+    those of the matrices of `moving` calls in pointer arrays, and the launch allocates its scratch,
+    if `allocated` is not zero, and frees it. Nodes that run one at a time have edges between them.
     """
     work = serialized(work)
     roots = [*_loads(work, by_value), *_tables(work, indirect), *_pointers(moving)]

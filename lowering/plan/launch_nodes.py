@@ -12,7 +12,6 @@ has; no pass and no backend without graphs sees one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar, Self
 
 from lowering.plan.buffer import Buffer
@@ -26,24 +25,51 @@ _LISTED = 4
 """Buffers that are named in a line; of more, only their number is said."""
 
 
+class LaunchKernelNode(Node):
+    """Base of kernels at the root of a graph, which write what the work reads."""
+
+    __slots__ = ()
+
+    is_kernel: ClassVar[bool] = True
+    tone: ClassVar[Tone] = "move"
+    graph_nodes: ClassVar[tuple[str, ...]] = ("kernel",)
+
+    @property
+    def noun(self) -> str:
+        return "a kernel"
+
+    @property
+    def contents(self) -> tuple[str, ...]:
+        return (self._listed,)
+
+    @property
+    def named(self) -> tuple[Buffer, ...]:
+        """The buffers whose values or addresses it writes."""
+        raise NotImplementedError
+
+    @property
+    def _listed(self) -> str:
+        """The first buffers by name, and how many there are besides."""
+        names = [str(buffer) for buffer in self.named[:_LISTED]]
+        more = len(self.named) - _LISTED
+        return ", ".join(names) + (f" and {more} more" if more > 0 else "")
+
+
 @record
-class LoadNode(Node):
+class LoadNode(LaunchKernelNode):
     """Writes small arguments to memory at fixed addresses, where the work reads them.
 
     `sources` are the lines of the nodes that read them.
     """
 
     kind: ClassVar[str] = "load"
-    is_kernel: ClassVar[bool] = True
-    tone: ClassVar[Tone] = "move"
-    graph_nodes: ClassVar[tuple[str, ...]] = ("kernel",)
 
     inputs: tuple[Buffer, ...]
     sources: tuple[Source, ...] = ()
 
     @property
-    def noun(self) -> str:
-        return "a kernel"
+    def named(self) -> tuple[Buffer, ...]:
+        return self.inputs
 
     @property
     def writes(self) -> frozenset[Buffer]:
@@ -62,39 +88,28 @@ class LoadNode(Node):
         return f"passes {_counted(len(self.inputs), 'small argument')} by value: {self._listed}"
 
     @property
-    def contents(self) -> tuple[str, ...]:
-        return (self._listed,)
-
-    @property
     def text(self) -> str:
         return f"load {', '.join(map(str, self.inputs))}"
 
     def with_buffers(self, names: Names) -> Self:
         return replace(self, inputs=tuple([names.get(each, each) for each in self.inputs]))
 
-    @property
-    def _listed(self) -> str:
-        return _listed(self.inputs)
-
 
 @record
-class TableNode(Node):
+class TableNode(LaunchKernelNode):
     """Writes the addresses of `entries` to the pointer table, or to a part of it.
 
     `sources` are the lines of the loops and branches whose bodies read them.
     """
 
     kind: ClassVar[str] = "table"
-    is_kernel: ClassVar[bool] = True
-    tone: ClassVar[Tone] = "move"
-    graph_nodes: ClassVar[tuple[str, ...]] = ("kernel",)
 
     entries: tuple[Buffer, ...]
     sources: tuple[Source, ...] = ()
 
     @property
-    def noun(self) -> str:
-        return "a kernel"
+    def named(self) -> tuple[Buffer, ...]:
+        return self.entries
 
     @property
     def title(self) -> str:
@@ -103,11 +118,7 @@ class TableNode(Node):
     @property
     def purpose(self) -> str:
         many = _counted(len(self.entries), "address")
-        return f"loads {many} that bodies read from a table: {_listed(self.entries)}"
-
-    @property
-    def contents(self) -> tuple[str, ...]:
-        return (_listed(self.entries),)
+        return f"loads {many} that bodies read from a table: {self._listed}"
 
     @property
     def text(self) -> str:
@@ -118,23 +129,21 @@ class TableNode(Node):
 
 
 @record
-class PointersNode(Node):
+class PointersNode(LaunchKernelNode):
     """Writes the addresses of the matrices of `calls` to their pointer arrays.
 
     `sources` are the lines of the calls.
     """
 
     kind: ClassVar[str] = "pointers"
-    is_kernel: ClassVar[bool] = True
-    tone: ClassVar[Tone] = "move"
-    graph_nodes: ClassVar[tuple[str, ...]] = ("kernel",)
 
     calls: tuple[LibraryNode, ...]
     sources: tuple[Source, ...] = ()
 
     @property
-    def noun(self) -> str:
-        return "a kernel"
+    def named(self) -> tuple[Buffer, ...]:
+        found = [array.buffer for node in self.calls for array in node.call.batches]
+        return tuple(dict.fromkeys(found))
 
     @property
     def title(self) -> str:
@@ -143,23 +152,14 @@ class PointersNode(Node):
     @property
     def purpose(self) -> str:
         many = _counted(len(self.calls), "library call")
-        return f"loads the addresses of matrices for {many}: {_listed(self._buffers)}"
-
-    @property
-    def contents(self) -> tuple[str, ...]:
-        return (_listed(self._buffers),)
+        return f"loads the addresses of matrices for {many}: {self._listed}"
 
     @property
     def text(self) -> str:
-        return f"load pointers to {', '.join(map(str, self._buffers))}"
+        return f"load pointers to {', '.join(map(str, self.named))}"
 
     def with_buffers(self, names: Names) -> Self:
         return replace(self, calls=tuple([call.with_buffers(names) for call in self.calls]))
-
-    @property
-    def _buffers(self) -> tuple[Buffer, ...]:
-        found = [array.buffer for node in self.calls for array in node.call.batches]
-        return tuple(dict.fromkeys(found))
 
 
 @record
@@ -214,10 +214,3 @@ def _counted(count: int, noun: str) -> str:
     """A number and a noun: ``"2 addresses"``."""
     plural = noun + ("es" if noun.endswith("s") else "s")
     return f"{count} {noun if count == 1 else plural}"
-
-
-def _listed(buffers: Sequence[Buffer]) -> str:
-    """The first buffers by name, and how many there are besides."""
-    names = [str(buffer) for buffer in buffers[:_LISTED]]
-    more = len(buffers) - _LISTED
-    return ", ".join(names) + (f" and {more} more" if more > 0 else "")

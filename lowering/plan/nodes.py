@@ -8,7 +8,7 @@
            | CustomKernelNode                         a kernel that was written by hand
            | EmbeddedGraphNode                        a graph that somebody else built
            | EventNode                                a record of an event, or a wait for it
-           | LoadNode | TableNode                     in launch graphs only, for arguments
+           | LoadNode | TableNode | PointersNode      in launch graphs only, for arguments
            | AllocationNode | FreeNode                and scratch; launch_nodes
 
 The order of nodes in a graph is a topological order. Only the two executors, which run a Plan on

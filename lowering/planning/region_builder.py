@@ -12,7 +12,6 @@ from lowering.draft.stage import Block, KernelStage, Stage, stage_reads
 from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Path
 from lowering.plan.kernel import (
-    Accumulator,
     MapNest,
     Nest,
     ReduceNest,
@@ -261,18 +260,6 @@ class RegionBuilder:
     def add(self, stage: Stage) -> None:
         """Append a finished stage."""
         self.block.stages.append(stage)
-
-    def emit_reduction(
-        self,
-        space: tuple[int, ...],
-        loop: int,
-        accumulator: Accumulator,
-        value: Expr,
-        buffer: Buffer,
-    ) -> None:
-        """Emit the nest of one accumulator, and store the value computed from it."""
-        store = Store(buffer, space_index(space), value)
-        self.emit(ReduceNest(space, (loop,), (accumulator,), (store,)))
 
 
 def build(program: Program, context: Context, donated: Sequence[int]) -> Draft:
