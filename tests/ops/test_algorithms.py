@@ -14,6 +14,7 @@ from agreement import check, planned_for_cuda
 
 import tracegraph
 from lowering.lower import lower
+from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nodes import LibraryNode, walk
 from lowering.planning.factorizations import FactorizationForm
 from tracegraph.algorithms import ALGORITHMS
@@ -64,23 +65,43 @@ def test_qr_by_the_library(shape: tuple[int, ...]) -> None:
 
 
 def test_the_size_and_the_batch_decide() -> None:
-    """A matrix of many rows and columns has library calls; small ones, and many, have none."""
+    """A matrix of many rows and columns has library calls; small square ones have kernels."""
+
+    def nodes(function: Any, *shapes: tuple[int, ...]) -> list[Any]:
+        types = [tracegraph.ArrayType(np.float64, shape) for shape in shapes]
+        program = tracegraph.jit(function, device="host").lower(*types).traced.optimized
+        return list(walk(lower(program, "cuda").graph))
 
     def calls(name: str, *shapes: tuple[int, ...], **attrs: Any) -> int:
-        program = tracegraph.jit(lambda *xs: apply(get(name), *xs, **attrs), device="host").lower(
-            *[tracegraph.ArrayType(np.float64, shape) for shape in shapes]
-        )
-        nodes = walk(lower(program.traced.optimized, "cuda").graph)
-        return sum(isinstance(n, LibraryNode) and n.call.noun != "a product" for n in nodes)
+        found = nodes(lambda *xs: apply(get(name), *xs, **attrs), *shapes)
+        assert not any(isinstance(node, CustomKernelNode) for node in found)
+        return sum(isinstance(n, LibraryNode) and n.call.noun != "a product" for n in found)
+
+    def kernels(name: str, *shapes: tuple[int, ...], **attrs: Any) -> int:
+        found = nodes(lambda *xs: apply(get(name), *xs, **attrs), *shapes)
+        return sum(isinstance(node, CustomKernelNode) for node in found)
+
+    def kernels_in_a_loop(name: str, shape: tuple[int, ...]) -> int:
+        def body(_: Any, a: Any) -> Any:
+            found = apply(get(name), a)
+            return found[1] if isinstance(found, tuple) else found
+
+        found = nodes(lambda a: tracegraph.fori_loop(0, 3000, body, a, unroll=1), shape)
+        return sum(isinstance(node, CustomKernelNode) for node in found)
 
     assert calls("cholesky", (2000, 2000)) == 1
     assert calls("lu", (2000, 3000)) == 1
     assert calls("qr", (3000, 2000)) == 2
     assert calls("triangular_solve", (2000, 2000), (2000, 3), lower=True) == 1
-    assert calls("cholesky", (16, 16)) == calls("qr", (3000, 16)) == 0
+    assert calls("qr", (3000, 16)) == calls("cholesky", (1, 1)) == 0
     assert calls("cholesky", (1000, 130, 130)) == calls("lu", (1000, 32, 16)) == 0
-    assert calls("cholesky", (1000, 32, 32)) == calls("lu", (10, 100, 16, 16)) == 1
-    assert calls("triangular_solve", (1000, 9, 9), (1000, 9, 3), lower=True) == 1
+    assert calls("cholesky", (1000, 33, 33)) == calls("lu", (10, 100, 48, 48)) == 1
+    assert calls("triangular_solve", (1000, 9, 9), (1000, 9, 300), lower=True) == 1
+    assert kernels("cholesky", (16, 16)) == kernels("lu", (10, 100, 32, 32)) == 1
+    assert kernels("triangular_solve", (1000, 9, 9), (1000, 9, 3), lower=True) == 1
+    assert kernels("eigh", (2, 2)) == kernels("eigh", (9, 32, 32)) == 1
+    assert kernels_in_a_loop("eigh", (4, 4)) == kernels_in_a_loop("cholesky", (64, 4, 4)) == 1
+    assert kernels_in_a_loop("cholesky", (63, 4, 4)) == 0
 
 
 @each_op

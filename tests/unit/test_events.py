@@ -16,6 +16,7 @@ from lowering.lower import lower
 from lowering.plan.event_node import EventNode
 from lowering.plan.nodes import KernelNode
 from lowering.plan.plan import Plan
+from lowering.scheduling.overrides import override
 from lowering.testing.recording_driver import InjectedError, RecordingBackend, RecordingDriver
 from tracegraph import debug, errors, event
 
@@ -87,7 +88,8 @@ def test_an_argument_that_is_used_behind_a_wait_is_copied_behind_it() -> None:
         event.wait(ONE)
         return before, x @ x
 
-    nodes = plan_of(f, np.ones((512, 512)), np.ones((256, 256))).graph.nodes
+    with override(operands="staged"):
+        nodes = plan_of(f, np.ones((512, 512)), np.ones((256, 256))).graph.nodes
     order = [node.kind for node in nodes]
     at = order.index("event")
     copied = [i for i, kind in enumerate(order) if kind == "copy"]
