@@ -5,6 +5,7 @@ cuda.core calls `deallocate` when a buffer is collected, in whatever thread that
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from cuda.bindings import driver
@@ -80,5 +81,6 @@ class PinnedMemory(MemoryResource):  # type: ignore[misc]
     def trim(self) -> None:
         """Free what is not in use. This waits for the device."""
         for pieces in list(self._unused.values()):
-            while pieces:
-                driver.cuMemFreeHost(pieces.pop())
+            with suppress(IndexError):  # not `while pieces`: other threads may take the last one
+                while True:
+                    driver.cuMemFreeHost(pieces.pop())

@@ -141,6 +141,63 @@ def test_what_is_captured_owns_all_that_it_points_to():
     assert comes(lambda: argument() is None)
 
 
+def allocation():
+    from lowering.cuda.device import open_device
+
+    return open_device(0).driver.allocate(1 << 20)
+
+
+def pinned():
+    from lowering.cuda.device import open_device
+
+    return open_device(0).driver.allocate_host(1 << 20)
+
+
+def called():
+    function = jitted(lambda x: x * 3)
+    function(on_device(np.ones(N))).synchronize()
+    return function
+
+
+def printing():
+    function = jitted(lambda x: (tracegraph.debug.print("{}", x[0]), x * 5)[1])
+    function(on_device(np.ones(N))).synchronize()
+    return function
+
+
+def exported():
+    x = on_device(np.ones(N))
+    return jitted(lambda x: x * 7).lower(x).compile().export_graph(x)
+
+
+def of_another_stream():
+    stream = tracegraph.Stream("cuda")
+    with tracegraph.stream(stream):
+        jitted(lambda x: x * 9)(on_device(np.ones(N))).synchronize()
+    return stream
+
+
+@MODES
+@pytest.mark.parametrize(
+    "make", [allocation, pinned, called, printing, exported, of_another_stream]
+)
+def test_what_is_dropped_in_the_middle_leaves_the_capture(mode, make):
+    cupy = pytest.importorskip("cupy")
+    function, x = jitted(), cupy.ones(N)
+    function(x)[0].synchronize()
+    dropped = make()
+    capture = Capture(mode)
+    with capture:
+        y, total = function(x)
+        del dropped
+        gc.collect()
+    assert capture.kinds() == ["graph"]  # and to end the capture was no error
+    capture.replay()
+    assert float(total) == N
+    np.testing.assert_array_equal(np.asarray(y), 2 + np.arange(float(N)))
+    capture.destroy()
+
+
 @MODES
 def test_a_loop_in_one_kernel_becomes_a_child(mode):
     def root(x):
