@@ -156,7 +156,9 @@ class PersistentCosts:
 
 @dataclass(frozen=True, slots=True)
 class LapackPolicy:
-    """When factorizations are programs that call LAPACK's routines, or kernels, instead of our own.
+    """When factorizations are calls of LAPACK's routines, or kernels for small matrices.
+
+    Otherwise they are the programs of `tracegraph.algorithms`, which are planned as any other.
 
     Args:
         least: by op, the rows or columns, whichever are fewer, from which they are.
