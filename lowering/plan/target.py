@@ -161,7 +161,7 @@ class LapackPolicy:
     Otherwise they are the programs of `tracegraph.algorithms`, which are planned as any other.
 
     Args:
-        least: by op, the rows or columns, whichever are fewer, from which they are.
+        least: by op, the rows or columns, whichever are fewer, from which the library factors them.
         most_matrices: of a batch, which the library factors one after the other.
         at_once: by op, the rows of square matrices, at least and at most, of which the library
             factors a larger batch at once.
