@@ -67,7 +67,14 @@ TARGET = Target(
         least={"cholesky": 32, "lu": 48, "qr": 64, "triangular_solve": 256},
         most_matrices=8,
         at_once={"cholesky": (8, 128), "lu": (8, 128), "triangular_solve": (8, 128)},
-        many={"cholesky": 64, "eigh": 1, "lu": 64, "triangular_solve": 64},
+        many={
+            "cholesky": 64,
+            "eigh": 1,
+            "lu": 64,
+            "pinv": 1,
+            "svd": 1,
+            "triangular_solve": 64,
+        },
     ),
     operands=OperandPolicy(
         reuse={

@@ -88,7 +88,7 @@ def form_of(
     if policy is None or not all(each.size for each in types):
         return "own"
     matrix = types[0]
-    can_be = name in SMALL and are_small(types)
+    can_be = name in SMALL and are_small(name, types)
     if can_be and (forced == "small" or (not forced and policy.has_kernel(name, matrix, in_body))):
         return "small"
     if name not in BY_LIBRARY or forced in ("own", "small"):

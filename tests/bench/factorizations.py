@@ -68,7 +68,7 @@ def _forms(op: str, types: Sequence[ArrayType]) -> Iterator[FactorizationForm]:
         yield "own"
     if op in BY_LIBRARY:
         yield "library"
-    if op in SMALL and are_small(types):
+    if op in SMALL and are_small(op, types):
         yield "small"
 
 

@@ -24,12 +24,20 @@ MATRICES = [("float32", 16), ("float64", 5), ("float64", 32), ("complex64", 2), 
 COUNT = 11
 """Matrices: the last block is not full."""
 
+
+def rotated(a: Any, vectors: bool) -> Any:
+    columns, basis = small.rotated(a, vectors)
+    return (columns, basis) if vectors else columns
+
+
 Call = tuple[Callable[..., Any], str, dict[str, Any]]
 CALLS: list[Call] = [
     (small.cholesky, "cholesky", {}),
     (small.lu, "lu", {}),
     (small.eigh, "eigh", {"vectors": True}),
     (small.eigh, "eigh", {"vectors": False}),
+    (rotated, "orthogonal_columns", {"vectors": True}),
+    (rotated, "orthogonal_columns", {"vectors": False}),
     (small.triangular_solve, "triangular_solve", {"lower": True, "unit": False}),
     (small.triangular_solve, "triangular_solve", {"lower": False, "unit": True}),
 ]
@@ -49,6 +57,10 @@ def operands(name: str, dtype: str, n: int) -> tuple[Any, ...]:
         )
     if name == "triangular_solve":
         return a + 2 * np.eye(n, dtype=dtype), np.ones((COUNT, n, 3), dtype) + a[..., :1]
+    if name == "orthogonal_columns":
+        a[4, :, -1] = a[4, :, 0] * 1j if "c" in dtype else a[4, :, 0]
+        a[5] *= np.finfo(dtype).eps ** np.linspace(0, 3, n)
+        return (a / np.abs(a).max(),)
     a[7, 0, 0] = np.nan if name == "eigh" else 1
     a[8] *= 1e30  # scaled, so that no square overflows
     return (a,)
@@ -94,6 +106,9 @@ def test_kernels_give_what_the_references_give(number: int, library: Any) -> Non
     arrays = operands(name, dtype, n)
     call = calls(function, arrays, attrs)
     found = launched(library, number, call, arrays)
+    if name == "orthogonal_columns":
+        assert_orthogonal(*arrays, *found)
+        return
     expected = get(name).reference(*arrays, **attrs)
     expected = expected if isinstance(expected, tuple) else (expected,)
     unit = 200 * n * float(np.finfo(dtype).eps)
@@ -113,6 +128,23 @@ def test_kernels_give_what_the_references_give(number: int, library: Any) -> Non
         return
     for got, wanted in zip(found, expected, strict=True):
         np.testing.assert_allclose(got, wanted, unit, unit * np.nanmax(np.abs(wanted)))
+
+
+def assert_orthogonal(a: Any, columns: Any, basis: Any = None) -> None:
+    """Columns of the lengths that are the singular values; the product with the basis."""
+    n = a.shape[-1]
+    unit = 30 * n * float(np.finfo(a.dtype).eps)
+    lengths = np.linalg.norm(columns.astype(complex), axis=-2)
+    wanted = np.linalg.svd(a.astype(complex), compute_uv=False)
+    assert (np.abs(np.sort(lengths)[:, ::-1] - wanted) <= unit * wanted[:, :1]).all()
+    wide = columns.astype(complex)
+    products = np.abs(np.conj(wide.mT) @ wide) * (1 - np.eye(n))
+    shortest = float(np.finfo(a.dtype).tiny / np.finfo(a.dtype).eps) ** 0.5  # that are rotated
+    limit = unit * lengths[:, None] * lengths[..., None] + 2 * shortest * lengths.max()
+    assert (products <= limit).all()
+    if basis is not None:
+        assert (np.abs(columns @ np.conj(basis.mT) - a) <= unit).all()
+        assert (np.abs(np.conj(basis.mT) @ basis - np.eye(n)) <= unit).all()
 
 
 def test_nvrtc_takes_them() -> None:

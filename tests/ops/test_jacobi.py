@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from agreement import planned_for_cuda
 
+from lowering.planning.factorizations import FactorizationForm
 from tracegraph.ir.op import get
 
 RNG = np.random.default_rng(3)
@@ -81,15 +82,26 @@ def test_eigenvectors_are_orthonormal_and_have_small_residuals(kind: str, dtype:
 def test_singular_vectors_are_orthonormal_and_have_small_residuals(kind: str, dtype: str) -> None:
     shapes = ((1, 1), (5, 5), (8, 3), (4, 9), (33, 20))
     for m, n in shapes if dtype == "float64" else ((7, 7), (9, 4)):
-        a = np.asarray(MATRICES[kind](max(m, n), dtype), dtype)[:m, :n]
-        u, values, vh = planned_for_cuda(SVD, (a,), {"vectors": True})
-        assert (np.diff(values) <= 0).all()
-        assert (values >= 0).all()
-        np.testing.assert_array_equal(values, planned_for_cuda(SVD, (a,), {"vectors": False}))
-        a, u, values, vh = wide(a, u, values, vh)
-        assert_near(u * values @ vh, a, np.abs(a).max() * n**0.5, dtype)
-        assert_near(adjoint(u) @ u, np.eye(min(m, n)), 1, dtype)
-        assert_near(vh @ adjoint(vh), np.eye(min(m, n)), 1, dtype)
+        assert_decomposes(np.asarray(MATRICES[kind](max(m, n), dtype), dtype)[:m, :n], "own")
+
+
+@each_kind
+def test_singular_vectors_where_a_kernel_rotates(kind: str) -> None:
+    for dtype, m, n in (("float64", 8, 3), ("float64", 4, 9), ("complex128", 5, 5)):
+        assert_decomposes(np.asarray(MATRICES[kind](max(m, n), dtype), dtype)[:m, :n], "small")
+
+
+def assert_decomposes(a: Any, form: FactorizationForm) -> None:
+    (m, n), dtype = a.shape, a.dtype
+    u, values, vh = planned_for_cuda(SVD, (a,), {"vectors": True}, form)
+    assert (np.diff(values) <= 0).all()
+    assert (values >= 0).all()
+    alone = planned_for_cuda(SVD, (a,), {"vectors": False}, form)
+    np.testing.assert_allclose(values, alone, 0, 8 * np.finfo(dtype).eps * values.max())
+    a, u, values, vh = wide(a, u, values, vh)
+    assert_near(u * values @ vh, a, np.abs(a).max() * n**0.5, dtype)
+    assert_near(adjoint(u) @ u, np.eye(min(m, n)), 1, dtype)
+    assert_near(vh @ adjoint(vh), np.eye(min(m, n)), 1, dtype)
 
 
 @pytest.mark.parametrize("op", [EIGH, SVD], ids=["eigh", "svd"])

@@ -61,9 +61,12 @@ SMALL: Mapping[str, Callable[..., Any]] = {
     "cholesky": small.cholesky,
     "eigh": small.eigh,
     "lu": small.lu,
+    "pinv": small.pinv,
+    "svd": small.svd,
     "triangular_solve": small.triangular_solve,
 }
-"""Those as kernels for square matrices of 2 to 32 rows, for backends that run CUDA C++."""
+"""Those with kernels for 2 to 32 rows and columns, for backends that run CUDA C++: of square
+matrices, in `svd` and `pinv` of a triangular factor."""
 
 Form = Literal["own", "library", "at once", "small"]
 _FORMS = {"own": ALGORITHMS, "library": BY_LIBRARY, "at once": AT_ONCE, "small": SMALL}

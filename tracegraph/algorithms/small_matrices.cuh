@@ -20,6 +20,8 @@ __device__ inline float times(float x, float y) { return x * y; }
 __device__ inline double times(double x, double y) { return x * y; }
 __device__ inline float minus(float x, float y) { return x - y; }
 __device__ inline double minus(double x, double y) { return x - y; }
+__device__ inline float plus(float x, float y) { return x + y; }
+__device__ inline double plus(double x, double y) { return x + y; }
 __device__ inline float over(float x, float y) { return x / y; }
 __device__ inline double over(double x, double y) { return x / y; }
 __device__ inline float size_of_pivot(float x) { return fabsf(x); }
@@ -43,6 +45,9 @@ template <class P> __device__ complex_of<P> times(complex_of<P> x, P y) {
 }
 template <class P> __device__ complex_of<P> minus(complex_of<P> x, complex_of<P> y) {
   return {x.re - y.re, x.im - y.im};
+}
+template <class P> __device__ complex_of<P> plus(complex_of<P> x, complex_of<P> y) {
+  return {x.re + y.re, x.im + y.im};
 }
 template <class P> __device__ complex_of<P> over(complex_of<P> x, P y) {
   return {x.re / y, x.im / y};
@@ -220,7 +225,7 @@ __device__ void triangular_solve(
   }
 }
 
-// ---- eigenvalues ----------------------------------------------------------------------------------
+// ---- rotations ------------------------------------------------------------------------------------
 
 __device__ inline R sum_of_lanes(R x) {
 #pragma unroll
@@ -249,8 +254,24 @@ __device__ inline void columns_of_pair(int t, int round, int& first, int& last) 
 __device__ inline void rotate(T& x, T& y, R c, T s) {
   const T old = x;
   x = minus(times(old, c), times(conj_of(s), y));
-  y = minus(times(y, c), times(minus(number(0), s), old));
+  y = plus(times(y, c), times(s, old));
 }
+
+// The cosine and sine that diagonalize [[first, between], [conj(between), last]], as in jacobi.py.
+__device__ inline void rotation(R first, R last, T between, R& cosine, T& sine) {
+  const R size = absolute(between);
+  cosine = 1;
+  sine = number(0);
+  if (!(size > (R)TINY)) return;
+  const R ratio = (last - first) / (2 * size);
+  const R steep = fabs(ratio), most = steep < 1 / (R)EPS ? steep : 1 / (R)EPS;
+  const R root = sqrt(1 + most * most);
+  const R tangent = (ratio < 0 ? -1 : 1) / (steep + (steep > root ? steep : root));
+  cosine = 1 / sqrt(1 + tangent * tangent);
+  sine = times(between, tangent * cosine / size);
+}
+
+// ---- eigenvalues ----------------------------------------------------------------------------------
 
 // The eigenvalues in ascending order, and the eigenvectors as columns, by cyclic Jacobi rotations, from
 // the lower triangle; NaN of a matrix that is not finite. A warp for each matrix, in shared memory. An
@@ -307,20 +328,8 @@ __device__ void eigh(
       if (lane < PAIRS) {
         int p, q;
         columns_of_pair(lane, round, p, q);
-        R c = 1;
-        T s = number(0);
-        const T between = m[p * STRIDE + q];
-        const R size = absolute(between);
-        if (size > (R)TINY) {
-          const R ratio = (part(m[q * STRIDE + q]) - part(m[p * STRIDE + p])) / (2 * size);
-          const R steep = fabs(ratio), most = steep < 1 / (R)EPS ? steep : 1 / (R)EPS;
-          const R root = sqrt(1 + most * most);
-          const R tangent = (ratio < 0 ? -1 : 1) / (steep + (steep > root ? steep : root));
-          c = 1 / sqrt(1 + tangent * tangent);
-          s = times(between, tangent * c / size);
-        }
-        cosines[lane] = c;
-        sines[lane] = s;
+        const R first = part(m[p * STRIDE + p]), last = part(m[q * STRIDE + q]);
+        rotation(first, last, m[p * STRIDE + q], cosines[lane], sines[lane]);
       }
       __syncwarp(~0u);
       // Each lane has blocks of two rows and two columns, which are rotated from both sides.
@@ -363,5 +372,71 @@ __device__ void eigh(
     for (int k = 0; VECTORS && k < N; ++k) {
       vectors[(matrix * N + k) * N + rank] = is_bad ? number(not_a_number()) : basis[k * STRIDE + i];
     }
+  }
+}
+
+// ---- singular values ------------------------------------------------------------------------------
+
+// The columns of a, rotated until they are orthogonal, and the product of the rotations: a = columns
+// basisᴴ. A warp for each matrix, in shared memory, where columns are contiguous; some lanes for each
+// pair of columns. As in svd.py, columns are orthogonal within √N units of rounding.
+template <bool VECTORS>
+__device__ void orthogonal_columns(
+    const T* a, T* columns, T* vectors, long long count, unsigned char* memory) {
+  constexpr int WARPS = THREADS / 32, PAIRS = (N + 1) / 2, SIZE = 2 * PAIRS, STRIDE = N + 1;
+  constexpr int EACH = 64 / LANES, WORDS = (VECTORS ? 2 : 1) * SIZE * STRIDE;
+  const int lane = threadIdx.x % 32, pair = lane / EACH, start = lane % EACH;
+  long long matrix = (long long)blockIdx.x * WARPS + threadIdx.x / 32;
+  const bool stores = matrix < count;
+  if (!stores) matrix = count - 1;
+  T* const x = (T*)memory + (threadIdx.x / 32) * WORDS;
+  T* const basis = x + SIZE * STRIDE;
+  for (int e = lane; e < SIZE * N; e += 32) {
+    const int j = e / N, k = e % N;
+    x[j * STRIDE + k] = j < N ? a[(matrix * N + k) * N + j] : number(0);
+    if (VECTORS) basis[j * STRIDE + k] = number(j == k ? 1 : 0);
+  }
+  __syncwarp(~0u);
+
+  for (int sweep = 0; sweep < SWEEPS; ++sweep) {
+    bool coupled = false;
+    for (int round = 0; round < SIZE - 1; ++round) {
+      int p = 0, q = 0;
+      if (pair < PAIRS) columns_of_pair(pair, round, p, q);
+      R first = 0, last = 0;
+      T between = number(0);
+      for (int k = start; k < N && pair < PAIRS; k += EACH) {
+        const T left = x[p * STRIDE + k], right = x[q * STRIDE + k];
+        first += squared(left);
+        last += squared(right);
+        between = plus(between, times(conj_of(left), right));
+      }
+#pragma unroll
+      for (int apart = 1; apart < EACH; apart *= 2) {
+        first += of_lane(first, lane ^ apart);
+        last += of_lane(last, lane ^ apart);
+        between = plus(between, of_lane(between, lane ^ apart));
+      }
+      R limit = (R)EPS * sqrt((R)N) * sqrt(first) * sqrt(last);
+      if (limit < (R)TINY) limit = (R)TINY;
+      const R shorter = first < last ? first : last;
+      const bool is_off = absolute(between) > limit && shorter > (R)TINY;
+      coupled |= is_off;
+      R c;
+      T s;
+      rotation(first, last, is_off ? between : number(0), c, s);
+      for (int k = start; k < N && is_off; k += EACH) {
+        rotate(x[p * STRIDE + k], x[q * STRIDE + k], c, s);
+        if (VECTORS) rotate(basis[p * STRIDE + k], basis[q * STRIDE + k], c, s);
+      }
+      __syncwarp(~0u);
+    }
+    if (!(sum_of_lanes(coupled ? 1 : 0) > 0)) break;
+  }
+
+  for (int e = lane; e < N * N && stores; e += 32) {
+    const int k = e / N, j = e % N;
+    columns[matrix * N * N + e] = x[j * STRIDE + k];
+    if (VECTORS) vectors[matrix * N * N + e] = basis[j * STRIDE + k];
   }
 }

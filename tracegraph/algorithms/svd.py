@@ -7,6 +7,7 @@ accurate Jacobi SVD algorithm I, 2008).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,15 +27,19 @@ from tracegraph.algorithms.parts import adjoint, diagonal, identity, scaled, squ
 from tracegraph.algorithms.qr import qr
 from tracegraph.control import fori_loop, while_loop
 
+Sweeps = Callable[[Any, bool], tuple[Any, Any]]
+"""Rotates the columns of matrices until they are orthogonal: these, and the product of all
+rotations, which the flag asks for."""
 
-def svd(a: Any, *, vectors: bool = True) -> Any:
+
+def svd(a: Any, *, vectors: bool = True, sweeps: Sweeps | None = None) -> Any:
     """U, the singular values in descending order, and Vᴴ of A = U S Vᴴ, reduced.
 
-    A matrix that is not finite gives NaN.
+    A matrix that is not finite gives NaN. `sweeps` takes the place of the loops here.
     """
     *batch, m, n = a.shape
     if m < n:
-        found = svd(adjoint(a), vectors=vectors)
+        found = svd(adjoint(a), vectors=vectors, sweeps=sweeps)
         return (adjoint(found[2]), found[1], adjoint(found[0])) if vectors else found
     dtype = a.real.dtype
     if 0 in a.shape:
@@ -45,7 +50,7 @@ def svd(a: Any, *, vectors: bool = True) -> Any:
     scale = largest(a)
     is_bad = ~tnp.isfinite(scale)
     q, r = qr(tnp.where(is_bad, 0, scaled(a, scale)).astype(a.dtype))
-    columns, basis = _by_sweeps(adjoint(r), vectors)  # R = basis @ adjoint(columns)
+    columns, basis = (sweeps or _by_sweeps)(adjoint(r), vectors)  # R = basis @ adjoint(columns)
     lengths = tnp.sqrt(tnp.sum(squared(columns), axis=-2))
     order = ascending(-lengths)
     lengths = taken(lengths, order) * scale[..., 0]
@@ -105,9 +110,9 @@ def _by_sweeps(a: Any, vectors: bool) -> tuple[Any, Any]:
     return columns[..., :n], basis[..., :n]
 
 
-def pinv(a: Any, rtol: Any) -> Any:
+def pinv(a: Any, rtol: Any, sweeps: Sweeps | None = None) -> Any:
     """V S⁺ Uᴴ, where S⁺ inverts the singular values above `rtol` of the largest."""
-    u, values, vh = svd(a)
+    u, values, vh = svd(a, sweeps=sweeps)
     if 0 in values.shape:
         return adjoint(a)
     keep = values > rtol[..., 0] * values[..., :1]

@@ -24,7 +24,7 @@ def form(
     return form_of(name, types, TARGET.lapack, in_body=in_body, forced=forced)
 
 
-@pytest.mark.parametrize("name", ["cholesky", "eigh", "lu", "triangular_solve"])
+@pytest.mark.parametrize("name", ["cholesky", "eigh", "lu", "pinv", "svd", "triangular_solve"])
 @pytest.mark.parametrize("batch", [(), (1,), (10, 1000)])
 @pytest.mark.parametrize("n", [2, 32])
 def test_small_matrices_at_the_top_have_a_kernel(name: str, batch: Any, n: int) -> None:
@@ -39,7 +39,8 @@ def test_small_matrices_at_the_top_have_a_kernel(name: str, batch: Any, n: int) 
         ("eigh", [(1000, 33, 33)]),
         ("lu", [(1000, 8, 7)]),
         ("qr", [(1000, 8, 8)]),
-        ("svd", [(1000, 8, 8)]),
+        ("svd", [(1000, 33, 40)]),
+        ("pinv", [(1000, 8, 1)]),
         ("triangular_solve", [(1000, 8, 8), (1000, 8, 65)]),
     ],
 )
