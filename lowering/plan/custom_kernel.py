@@ -73,6 +73,10 @@ class CustomKernelNode(Node):
         return f"custom kernel {self.name}"
 
     @property
+    def purpose(self) -> str:
+        return self.call.kernel.purpose
+
+    @property
     def text(self) -> str:
         launch = self.launch
         extents = [f"{_extents(launch.grid)} blocks of {_extents(launch.block)} threads"]

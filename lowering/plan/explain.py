@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from lowering.plan.construct import Construct, Inlined, Path
-from lowering.plan.nodes import Graph, Node, body_graphs, launched
+from lowering.plan.launch_nodes import LaunchKernelNode
+from lowering.plan.nodes import Graph, MemcpyNode, Node, body_graphs, launched
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from tracegraph.user_source import Source, lines_of
@@ -40,9 +41,10 @@ def explain(plan: Plan) -> str:
     or branch that is inlined, the nodes that it became. Indentation shows nesting. Lines about
     donated arguments, and about scratch that each launch was to allocate, follow.
 
-    Other nodes have a row if the program does not say why they are there, as what copies arguments,
-    or if they become several nodes of a CUDA graph, as a sort. Library calls become as many nodes
-    as they are captured as, which is known once they are: until then the number is `?`.
+    Other nodes have a row if the program does not say why they are there, as what copies arguments
+    and the kernels that factor small matrices, or if they become several nodes of a CUDA graph, as
+    a sort. Library calls become as many nodes as they are captured as, which is known once they
+    are: until then the number is `?`.
     """
     table = _Table(plan)
     graph = plan.launch_graph
@@ -179,7 +181,8 @@ class _Table:
         here = [node for node, path in placed if not path] if self.others else ()
         for node in dict.fromkeys(here):
             if not node.bodies and (node.purpose or becomes(self.plan, node)):
-                lines = "" if node.purpose else lines_of(node.sources)
+                serves_others = isinstance(node, LaunchKernelNode | MemcpyNode)
+                lines = "" if serves_others and node.purpose else lines_of(node.sources)
                 alike.setdefault((lines, node.title, becomes(self.plan, node)), []).append(node)
         return {
             nodes[0]: self.other_row(lines, nodes, depth) for (lines, *_), nodes in alike.items()

@@ -191,6 +191,7 @@ def _kernel(
         grid=blocks,
         block=threads,
         shared_bytes=shared * (threads // 32),
+        purpose=f"{op.name} of matrices of {n} rows, by one kernel",
     )
 
 

@@ -158,6 +158,7 @@ class CustomKernel:
         grid, block, shared_bytes, cluster: extents, or functions as `out` is.
         cooperative: whether all blocks have to be resident at the same time.
         aliases: for outputs that are written over an operand, the number of that operand.
+        purpose: what a kernel of tracegraph's own does for the user's line; "" for those of users.
     """
 
     name: str
@@ -175,6 +176,7 @@ class CustomKernel:
     cluster: Launching = None
     cooperative: bool = False
     aliases: Mapping[int, int] = field(default_factory=dict)
+    purpose: str = ""
 
     @property
     def operands(self) -> tuple[str, ...]:

@@ -61,3 +61,10 @@ def test_the_schedule_and_its_reason_are_those_of_the_node():
         "-     while_loop  <= 7   one kernel  0      small state",
         "-     -           ?      WHILE node  0      -",
     ]
+
+
+def test_kernels_that_factor_small_matrices_have_rows():
+    lowered = tracegraph.jit(np.linalg.cholesky, device="cuda").lower(np.ones((1000, 4, 4)))
+    row = lowered.explain().splitlines()[2]
+    assert row.split("  ")[1] == "custom kernel small_cholesky_4"
+    assert row.endswith("kernel node  1      cholesky of matrices of 4 rows, by one kernel")
