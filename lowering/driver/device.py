@@ -8,8 +8,8 @@ from __future__ import annotations
 import copy
 import ctypes
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from math import prod
 from typing import Any, Literal
 
@@ -265,11 +265,9 @@ class CudaDriver:
         """By the driver's call, which is allowed in captures of any mode."""
         return takes_nodes(driver.CUstream(stream))
 
-    @contextmanager
-    def beside_captures(self) -> Iterator[None]:
+    def beside_captures(self) -> AbstractContextManager[None]:
         """By the thread's own capture mode, which is relaxed meanwhile."""
-        with relaxed():
-            yield
+        return relaxed()
 
     def add_to_capture(self, stream: int, graph: TiedGraph) -> None:
         """By a child graph node, which has the graph's references to user objects."""
