@@ -155,41 +155,26 @@ class Cublas:
 
     def multiply(self, gemm: Gemm) -> None:
         """Issue the product. float16 and bfloat16 accumulate in float32; float32 is never TF32."""
-        data, compute, scale = _types(gemm.dtype)
-        operation = self._cublas.Operation
-        one, zero = np.ones((), scale), np.zeros((), scale)
-        self._cublas.gemm_strided_batched_ex(
-            self._handle,
-            operation.T if gemm.transpose_a else operation.N,
-            operation.T if gemm.transpose_b else operation.N,
-            gemm.m,
-            gemm.n,
-            gemm.k,
-            one.ctypes.data,
-            gemm.a,
-            data,
-            gemm.lda,
-            gemm.stride_a,
-            gemm.b,
-            data,
-            gemm.ldb,
-            gemm.stride_b,
-            zero.ctypes.data,
-            gemm.c,
-            data,
-            gemm.ldc,
-            gemm.stride_c,
-            gemm.batch,
-            compute,
-            self._cublas.GemmAlgo.DEFAULT,
-        )
+        strides = ((gemm.stride_a,), (gemm.stride_b,), (gemm.stride_c,))
+        self._multiply(self._cublas.gemm_strided_batched_ex, gemm, *strides)
 
     def multiply_by_pointer(self, gemm: Gemm) -> None:
         """Issue the product whose addresses are those of pointer arrays, as `multiply`."""
+        self._multiply(self._cublas.gemm_batched_ex, gemm)
+
+    def _multiply(
+        self,
+        routine: Callable[..., None],
+        gemm: Gemm,
+        stride_a: tuple[int, ...] = (),
+        stride_b: tuple[int, ...] = (),
+        stride_c: tuple[int, ...] = (),
+    ) -> None:
+        """Call a routine, which takes the strides of batches or none."""
         data, compute, scale = _types(gemm.dtype)
         operation = self._cublas.Operation
         one, zero = np.ones((), scale), np.zeros((), scale)
-        self._cublas.gemm_batched_ex(
+        routine(
             self._handle,
             operation.T if gemm.transpose_a else operation.N,
             operation.T if gemm.transpose_b else operation.N,
@@ -197,16 +182,10 @@ class Cublas:
             gemm.n,
             gemm.k,
             one.ctypes.data,
-            gemm.a,
-            data,
-            gemm.lda,
-            gemm.b,
-            data,
-            gemm.ldb,
+            *(gemm.a, data, gemm.lda, *stride_a),
+            *(gemm.b, data, gemm.ldb, *stride_b),
             zero.ctypes.data,
-            gemm.c,
-            data,
-            gemm.ldc,
+            *(gemm.c, data, gemm.ldc, *stride_c),
             gemm.batch,
             compute,
             self._cublas.GemmAlgo.DEFAULT,
