@@ -126,23 +126,29 @@ class Jitted(Generic[P, R_co]):
                 return result
         call = self._signature.bind(args, kwargs)
         device = self._device or _device_of(call)
-        build = BuildKey(call.key, device, modes)
-        while True:
-            cached, compiled = self._present(build)
+
+        def run(cached: CachedExecutable, compiled: Compiled) -> R_co:
             if plain and not call.key.static and compiled.accepts(call):
                 function = self._signature.function
                 made = make_fast_call(args, kwargs, call.passed, cached, compiled, function)
                 self._remember(made, key)
+            found: R_co = compiled.run(call)
+            return found
+
+        return self._use(BuildKey(call.key, device, modes), run)
+
+    def _use(self, key: BuildKey, use: Callable[[CachedExecutable, Compiled], R]) -> R:
+        """What `use` returns for the executable of a key; again, if it was closed meanwhile."""
+        while True:
+            cached, compiled = self._present(key)
             try:
-                result = compiled.run(call)
+                return use(cached, compiled)
             except ClosedError:
                 if not cached.lost(compiled):
                     raise
             except OutOfMemoryError as error:
                 self._blame(error)
                 raise
-            else:
-                return result
 
     def _present(self, key: BuildKey) -> tuple[CachedExecutable, Compiled]:
         """The executable for a key, built first if there is none."""
@@ -284,18 +290,7 @@ class Jitted(Generic[P, R_co]):
         """
         call = self._signature.bind(args, kwargs, abstract=True)
         build = BuildKey(call.key, self._device or _device_of(call), current_modes())
-        while True:
-            cached, compiled = self._present(build)
-            try:
-                compiled.executable.upload()
-            except ClosedError:
-                if not cached.lost(compiled):
-                    raise
-            except OutOfMemoryError as error:
-                self._blame(error)
-                raise
-            else:
-                return
+        self._use(build, lambda _, compiled: compiled.executable.upload())
 
     def programs(self) -> Programs:
         """What was compiled for each combination of types, with its use so far.
