@@ -119,7 +119,10 @@ def table_parts(indirect: Sequence[Buffer]) -> list[tuple[Buffer, ...]]:
 
 
 def moving_calls(work: Graph, fixed: Collection[Buffer] = ()) -> tuple[LibraryNode, ...]:
-    """The library calls that find arguments or results by pointer, none of which are `fixed`."""
+    """The library calls with arrays that move, which they find through pointer arrays.
+
+    Arguments and results move, but for those in `fixed`.
+    """
 
     def moves(array: StridedArray) -> bool:
         return array.buffer.space in ("input", "output") and array.buffer not in fixed

@@ -161,7 +161,7 @@ def _kernel(
     sizes = ("count", "columns") if is_solve else ("count",)
     lanes = 1 << (n - 1).bit_length()
     per_warp, shared = 32 // lanes, 0
-    if "shared" in body:
+    if "vectors" in options:  # a warp for each matrix, in shared memory
         per_warp, shared = 1, _shared_bytes(dtype, n, options["vectors"])
     threads = THREADS if shared * (THREADS // 32) <= _SHARED_BYTES else 32
 
