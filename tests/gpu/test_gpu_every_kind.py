@@ -117,7 +117,7 @@ class Run:
         return cls(outside, run, given, expected, lines)
 
     def launch(self, count: int, every: int) -> None:
-        """Launch it, and compare the results of every so many launches and of the last one."""
+        """Launch it `count` times; compare results of each `every`-th launch and of the last."""
         for number in range(count):
             self.last = self.run(*self.given[self.launches % len(self.given)])
             self.launches += 1

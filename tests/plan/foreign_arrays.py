@@ -1,4 +1,4 @@
-"""Arrays of another library, as far as the recording backend looks at them."""
+"""Arrays of another library as the recording backend sees them, and owners of memory."""
 
 
 class Foreign:
@@ -12,3 +12,10 @@ class Foreign:
             "data": (pointer, False),
             "strides": strides,
         }
+
+
+class Owner:
+    """Frees its memory when it is collected."""
+
+    def __init__(self, memory):
+        self.memory = memory

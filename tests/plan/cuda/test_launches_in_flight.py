@@ -5,28 +5,13 @@ import weakref
 
 import numpy as np
 import pytest
-from foreign_arrays import Foreign
+from foreign_arrays import Foreign, Owner
 from hand_made_plans import VECTOR, diamond
 from interrupts import interrupted
 
-import lowering
 import tracegraph
 from lowering.cuda.streams.launch_end import LaunchEnd
-from lowering.testing.recording_driver import InjectedError, RecordingBackend, RecordingDriver
-
-
-class Owner:
-    """Frees its memory when it is collected."""
-
-    def __init__(self, memory):
-        self.memory = memory
-
-
-@pytest.fixture
-def backend(monkeypatch):
-    backend = RecordingBackend(RecordingDriver())
-    monkeypatch.setattr(lowering, "backend", lambda device: backend)
-    return backend
+from lowering.testing.recording_driver import InjectedError
 
 
 @pytest.fixture

@@ -6,10 +6,9 @@ import weakref
 import ml_dtypes
 import numpy as np
 import pytest
+from foreign_arrays import Owner
 
-import lowering
 import tracegraph
-from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
 from tracegraph import ArrayType
 from tracegraph.errors import RawMemoryError
 
@@ -18,20 +17,6 @@ DTYPES = [
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     *("float16", "float32", "float64", "complex64", "complex128", ml_dtypes.bfloat16),
 ]
-
-
-class Owner:
-    """Frees its memory when it is collected."""
-
-    def __init__(self, memory):
-        self.memory = memory
-
-
-@pytest.fixture
-def backend(monkeypatch):
-    backend = RecordingBackend(RecordingDriver())
-    monkeypatch.setattr(lowering, "backend", lambda device: backend)
-    return backend
 
 
 def raw(backend, type_=VECTOR, **options):

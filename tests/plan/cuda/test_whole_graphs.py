@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hand_made_plans import ALL, VECTOR, diamond, nested_loops, products, products_per_launch
 
-import lowering
 import tracegraph
 from lowering.errors import RefusedGraphError
 from lowering.testing.recording_driver import InjectedError, RecordingBackend, RecordingDriver
@@ -213,9 +212,7 @@ def test_an_update_that_fails_leaves_the_executable_as_it_was():
     executable.close()
 
 
-def test_the_public_way(monkeypatch):
-    backend = RecordingBackend()
-    monkeypatch.setattr(lowering, "backend", lambda device: backend)
+def test_the_public_way(backend):
     compiled = tracegraph.jit(lambda x: 2 * x, device="cuda:0").lower(np.ones(1000)).compile()
     x, y = (tracegraph.Array(backend.device.pool.buffer(VECTOR)) for _ in range(2))
     one, other = compiled.export_graph(x), compiled.export_graph(y)

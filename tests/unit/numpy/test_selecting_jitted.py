@@ -11,27 +11,11 @@ import numpy as np
 import pytest
 import selecting_cases
 from numpy_agreement import assert_close
+from numpy_arguments import ARGUMENTS
 
 import tracegraph
 import tracegraph.numpy as tnp
 from tracegraph import errors, tree
-
-RANDOM = np.random.default_rng(1)
-
-ARGUMENTS: dict[str, Any] = {
-    "x": RANDOM.normal(size=(3, 4)),
-    "y": RANDOM.normal(size=(4, 2)).astype(np.float32),
-    "v": RANDOM.normal(size=4),
-    "w": RANDOM.normal(size=3).astype(np.float32),
-    "z": RANDOM.normal(size=(2, 3, 4)),
-    "s": np.float32(1.5),
-    "n": 2,
-    "i": RANDOM.integers(-9, 9, (3, 4)).astype(np.int8),
-    "b": RANDOM.integers(0, 2, (3, 4)).astype(bool),
-    "c": (RANDOM.normal(size=(3, 4)) + 1j * RANDOM.normal(size=(3, 4))).astype(np.complex64),
-    "h": RANDOM.normal(size=(3, 4)).astype(np.float16),
-    "e": np.zeros((0, 3)),
-}
 
 
 def in_a_loop(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,7 +10,6 @@ import pytest
 import tracegraph
 from tracegraph import special
 from tracegraph.errors import DerivativeError
-from tracegraph.ops.special.by_numpy import scipy_if_there
 
 # computed with 50 digits
 GAMMA = [
@@ -52,16 +51,6 @@ ELLIPTIC = [
 """m, and the integrals of the first and the second kind."""
 
 inf, nan = np.inf, np.nan
-
-
-@pytest.fixture(params=["SciPy", "NumPy"], autouse=True)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both ways of computing: by SciPy, and without."""
-    if request.param == "SciPy":
-        pytest.importorskip("scipy.special")
-    else:
-        monkeypatch.setattr(scipy_if_there, "scipy_special", lambda: None)
-    return str(request.param)
 
 
 @pytest.mark.parametrize(("a", "x", "lower", "upper"), GAMMA)

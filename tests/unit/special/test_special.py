@@ -14,7 +14,6 @@ from traced import assert_traced_equals_eager
 
 import tracegraph
 from tracegraph import special
-from tracegraph.ops.special.by_numpy import scipy_if_there
 
 EXACT: dict[str, dict[float, float]] = {
     "erf": {
@@ -237,16 +236,6 @@ LIMITS: dict[str, list[tuple[float, float]]] = {
     "log_expit": [(-np.inf, -np.inf), (np.inf, 0)],
     "entr": [(0, 0), (-1, -np.inf), (np.inf, -np.inf), (1, -0.0)],
 }
-
-
-@pytest.fixture(params=["SciPy", "NumPy"], autouse=True)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both ways of computing: by SciPy, and without."""
-    if request.param == "SciPy":
-        pytest.importorskip("scipy.special")
-    else:
-        monkeypatch.setattr(scipy_if_there, "scipy_special", lambda: None)
-    return str(request.param)
 
 
 def of(name: str, x: Any) -> Any:
