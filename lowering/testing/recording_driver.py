@@ -364,9 +364,7 @@ class RecordingDriver:
     ) -> RecordedNode:
         """A node that holds the addresses."""
         self._log("add_host", function, argument)
-        node = RecordedNode("host", "host", tuple(dependencies), values=[function, argument])
-        graph.nodes.append(node)
-        return node
+        return self._add(graph, dependencies, "host", "host", function, argument)
 
     def add_copy(
         self,
@@ -378,19 +376,14 @@ class RecordingDriver:
     ) -> RecordedNode:
         """A node that holds both addresses and the size."""
         self._log("add_copy", target, source, nbytes)
-        values = [target, source, nbytes]
-        node = RecordedNode("copy", "copy", tuple(dependencies), values=values)
-        graph.nodes.append(node)
-        return node
+        return self._add(graph, dependencies, "copy", "copy", target, source, nbytes)
 
     def add_child(
         self, graph: RecordedGraph, dependencies: Sequence[RecordedNode], handle: int
     ) -> RecordedNode:
         """A node that holds the handle."""
         self._log("add_child", handle)
-        node = RecordedNode("graph", "child", tuple(dependencies), values=[handle])
-        graph.nodes.append(node)
-        return node
+        return self._add(graph, dependencies, "graph", "child", handle)
 
     def add_event(
         self,
@@ -401,7 +394,18 @@ class RecordingDriver:
     ) -> RecordedNode:
         """A node that holds the handle."""
         self._log("add_event", action, handle)
-        node = RecordedNode("event", action, tuple(dependencies), values=[handle])
+        return self._add(graph, dependencies, "event", action, handle)
+
+    def _add(
+        self,
+        graph: RecordedGraph,
+        dependencies: Sequence[RecordedNode],
+        kind: str,
+        name: str,
+        *values: int,
+    ) -> RecordedNode:
+        """A node that holds these values."""
+        node = RecordedNode(kind, name, tuple(dependencies), values=list(values))
         graph.nodes.append(node)
         return node
 

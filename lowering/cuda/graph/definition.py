@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Literal
 from weakref import WeakSet
 
@@ -149,11 +150,8 @@ class Definition:
         Raises:
             NotOpenError: no nodes can be added now.
         """
-        self._require("open")
-        with self._giving_up():
-            self.slots.attach(node)
-            self.names.enter(self.driver.add_free(graph, dependencies, memory), node)
-        self.kinds.append("mem_free")
+        add = partial(self.driver.add_free, graph, dependencies, memory)
+        self._add(node, "mem_free", add)
 
     def add_host(
         self,
@@ -169,14 +167,9 @@ class Definition:
         Raises:
             NotOpenError: no nodes can be added now.
         """
-        self._require("open")
-        with self._giving_up():
-            self.slots.retain(*owners)
-            self.slots.attach(node)
-            added = self.driver.add_host(graph, dependencies, function, argument)
-            self.names.enter(added, node)
+        add = partial(self.driver.add_host, graph, dependencies, function, argument)
+        added = self._add(node, "host", add, owners)
         self._hosts = True
-        self.kinds.append("host")
         return added
 
     def add_embedded(
@@ -225,13 +218,25 @@ class Definition:
         Raises:
             NotOpenError: no nodes can be added now.
         """
+        kind = "event_record" if action == "record" else "wait_event"
+        add = partial(self.driver.add_event, graph, dependencies, action, handle)
+        return self._add(node, kind, add, [owner])
+
+    def _add(
+        self, node: NodeSlots, kind: str, add: Callable[[], Any], owners: Sequence[Any] = ()
+    ) -> Any:
+        """Add a node that points to nothing but what `owners` keep alive, by a call of the driver.
+
+        Raises:
+            NotOpenError: no nodes can be added now.
+        """
         self._require("open")
         with self._giving_up():
-            self.slots.retain(owner)
+            self.slots.retain(*owners)
             self.slots.attach(node)
-            added = self.driver.add_event(graph, dependencies, action, handle)
+            added = add()
             self.names.enter(added, node)
-        self.kinds.append("event_record" if action == "record" else "wait_event")
+        self.kinds.append(kind)
         return added
 
     def is_top(self, graph: Any) -> bool:
