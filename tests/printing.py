@@ -1,4 +1,4 @@
-"""Random nests of branches and loops that print, and may fail at a limit of steps."""
+"""Loops and branches that print: random nests, which may fail at a limit of steps, and a loop."""
 
 from __future__ import annotations
 
@@ -132,3 +132,14 @@ def printed(run: Callable[..., Any], *arguments: Any) -> str:
     with redirect_stdout(StringIO()) as text:
         run(*arguments)
     return text.getvalue()
+
+
+def steps(x: Any, n: Any) -> Any:
+    """`n` steps of a vector, with a branch and a print in each."""
+
+    def step(i: Any, c: Any) -> Any:
+        c = tracegraph.cond(np.sum(c) > 3, lambda c: c - 1, lambda c: c + i, c)
+        debug.print("{} {}", i, c[0])
+        return c
+
+    return tracegraph.fori_loop(0, n, step, x)

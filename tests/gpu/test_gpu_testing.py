@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from printing import Step, nests
+from printing import Step, nests, steps
 
 import tracegraph
 from tracegraph import debug
@@ -22,15 +22,6 @@ from tracegraph.testing import (
 from tracegraph.testing.ways import WAYS
 
 GPU_WAYS = [name for name, way in WAYS.items() if way.on_gpu]
-
-
-def steps(x: Any, n: Any) -> Any:
-    def step(i: Any, c: Any) -> Any:
-        c = tracegraph.cond(np.sum(c) > 3, lambda c: c - 1, lambda c: c + i, c)
-        debug.print("{} {}", i, c[0])
-        return c
-
-    return tracegraph.fori_loop(0, n, step, x)
 
 
 @pytest.mark.parametrize("way", GPU_WAYS)

@@ -5,6 +5,7 @@ import weakref
 
 import numpy as np
 import pytest
+from foreign_arrays import Foreign
 
 import lowering
 import tracegraph
@@ -172,20 +173,9 @@ def test_host_arrays_are_copied_straight_to_the_result(backend):
         assert copies(backend) == []
 
 
-class Foreign:
-    def __init__(self, pointer):
-        self.__cuda_array_interface__ = {
-            "version": 3,
-            "shape": STATE.shape,
-            "typestr": "<f8",
-            "data": (pointer, False),
-            "strides": None,
-        }
-
-
 def test_arrays_of_other_libraries_are_not_written_to(backend):
     f = donating(step)
-    result = f(Foreign(1 << 50))
+    result = f(Foreign(1 << 50, shape=STATE.shape))
     assert copies(backend) == [(result.data.pointer, 1 << 50, MIB)]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from foreign_arrays import Foreign
 
 import tracegraph
 from lowering.plan.embedded_graph import EmbeddedGraphNode
@@ -21,18 +22,6 @@ from tracegraph import ArrayType, errors
 V = ArrayType("float64", (1000,))
 X = np.arange(1000.0)
 GRAPH, READS, WRITES = 7, 1 << 40, 1 << 41
-
-
-class Foreign:
-    """An array of another library."""
-
-    def __init__(self, pointer: int) -> None:
-        self.__cuda_array_interface__ = {
-            "typestr": "<f8",
-            "shape": V.shape,
-            "data": (pointer, False),
-            "version": 3,
-        }
 
 
 class Definition:

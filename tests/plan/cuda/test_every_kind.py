@@ -22,6 +22,7 @@ from every_kind import (
     arguments,
     program_of,
 )
+from foreign_arrays import Foreign
 
 import tracegraph
 from lowering.cuda.graph.emit import EMITTERS
@@ -31,20 +32,9 @@ from lowering.testing.recorded_objects import RecordedGraph
 from lowering.testing.recording_driver import RecordingBackend
 
 
-class Foreign:
-    """An array of another library."""
-
-    def __init__(self, pointer: int) -> None:
-        self.__cuda_array_interface__ = {
-            "typestr": "<f8",
-            "shape": VECTOR.shape,
-            "data": (pointer, False),
-            "version": 3,
-        }
-
-
 def plan_of(**options: Any) -> Plan:
-    outside = Outside(graph=7, at=Foreign(1 << 40), out=Foreign(1 << 41))
+    at, out = (Foreign(address, shape=VECTOR.shape) for address in (1 << 40, 1 << 41))
+    outside = Outside(graph=7, at=at, out=out)
     jitted = tracegraph.jit(program_of(outside), device="cuda", **options)
     plan: Plan = jitted.lower(*arguments(0)).plan
     return plan

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from foreign_arrays import Foreign
 from hand_made_plans import (
-    VECTOR,
     callbacks,
     diamond,
     effects,
@@ -23,6 +23,8 @@ from tracegraph.errors import CapturingStreamError, ClosedError, OutOfMemoryErro
 from tracegraph.staging.donated import Donated
 
 STREAM = 77
+FOREIGN = 1 << 40
+"""The address of an array of another library."""
 
 
 def product():
@@ -186,21 +188,8 @@ def test_what_no_child_can_do_is_refused(make, lacks, match):
     assert bench.driver.relaxed == [0]
 
 
-class Foreign:
-    """A device array of another library; `strides` are in bytes."""
-
-    def __init__(self, strides=None, pointer=1 << 40):
-        self.__cuda_array_interface__ = {
-            "typestr": "<f8",
-            "shape": VECTOR.shape,
-            "strides": strides,
-            "data": (pointer, False),
-            "version": 3,
-        }
-
-
 def test_arrays_of_other_libraries_are_used_in_place_and_nothing_waits_for_them(bench):
-    foreign = Foreign()
+    foreign = Foreign(FOREIGN)
     bench.capture(foreign, *bench.arguments[1:])
     assert [call.detail for call in bench.driver.calls if call.operation == "foreign"] == [(False,)]
     kept = weakref.ref(foreign)
@@ -217,8 +206,8 @@ def test_arrays_of_other_libraries_are_used_in_place_and_nothing_waits_for_them(
     ("argument", "match"),
     [
         (np.zeros(1000), "is in host memory.*asarray"),
-        (Foreign(strides=(16,)), "is not contiguous"),
-        (Foreign(pointer=(1 << 40) + 4), "is not contiguous"),
+        (Foreign(FOREIGN, strides=(16,)), "is not contiguous"),
+        (Foreign(FOREIGN + 4), "is not contiguous"),
     ],
 )
 def test_arguments_that_launches_would_not_read_again_are_refused(bench, argument, match):
@@ -234,7 +223,7 @@ def test_an_array_of_a_captured_stream_is_not_asked_for_by_a_call_on_another(mon
         cuda=SimpleNamespace(get_current_stream=lambda: SimpleNamespace(ptr=STREAM))
     )
     monkeypatch.setitem(sys.modules, "cupy", library)
-    array = type("ndarray", (Foreign,), {"__module__": "cupy"})()
+    array = type("ndarray", (Foreign,), {"__module__": "cupy"})(FOREIGN)
     before = len(bench.driver.calls)
     with pytest.raises(CapturingStreamError, match=r"inside `with tracegraph\.stream"):
         bench.executable([array, *bench.arguments[1:]])
@@ -257,7 +246,7 @@ def test_a_wrong_argument_is_an_error_of_its_own(bench):
     for wrong in ([], [*bench.arguments, bench.arguments[0]]):
         with tracegraph.stream(STREAM), pytest.raises(TypeError, match="arrays, got"):
             bench.executable(wrong)
-    other = Foreign()
+    other = Foreign(FOREIGN)
     other.__cuda_array_interface__["typestr"] = "<f4"
     with pytest.raises(TypeError, match="float32"):
         bench.capture(other, *bench.arguments[1:])

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from printing import steps
 
 import tracegraph
 from lowering.host.executable import HostExecutable
@@ -118,15 +119,6 @@ def test_the_eager_run_gets_copies_and_no_way_may_write_to_arguments() -> None:
     assert x[1] == 1.0
     text = failure(clear, x, ways={"written": lambda f, y: f(y).copy()})
     assert "it has written to an argument, which was [0. 1. 2.]" in text
-
-
-def steps(x: Any, n: Any) -> Any:
-    def step(i: Any, c: Any) -> Any:
-        c = tracegraph.cond(np.sum(c) > 3, lambda c: c - 1, lambda c: c + i, c)
-        debug.print("{} {}", i, c[0])
-        return c
-
-    return tracegraph.fori_loop(0, n, step, x)
 
 
 def test_every_way_runs_and_agrees() -> None:
