@@ -260,6 +260,9 @@ class Driver(Protocol):
     def copy_to_host(self, target: np.ndarray[Any, Any], pointer: int) -> None:
         """Copy into a contiguous host array and wait for it."""
 
+    def write_word(self, pointer: int, value: int) -> None:
+        """Write a word of 32 bits of pinned memory, in stream order."""
+
     def synchronize(self) -> None:
         """Wait for the stream.
 

@@ -249,6 +249,11 @@ class CudaDriver:
         )
         self.synchronize()
 
+    def write_word(self, pointer: int, value: int) -> None:
+        """By a memory operation of the stream, which makes earlier writes visible first."""
+        written = driver.cuStreamWriteValue32(self._stream_handle, pointer, value, 0)
+        check("cuStreamWriteValue32", written)
+
     def synchronize(self) -> None:
         """Wait for the launch stream."""
         by_core(self._stream.sync)

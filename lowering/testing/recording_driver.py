@@ -90,7 +90,8 @@ class RecordingDriver:
         self.thread: ThreadState = RecordedThread()
         self.open_captures = 0
         self.fail_at = fail_at
-        self.busy = False
+        self._busy = False
+        self._unwritten: list[tuple[int, int]] = []  # words behind what runs
         self.streams: list[RecordingDriver] = [self]
         self.flags: set[int] = set()
         self.captured_streams: set[int] = set()
@@ -126,9 +127,20 @@ class RecordingDriver:
         """The same, with another stream in the log."""
         other = copy.copy(self)
         other.owner = owner
-        other.stream, other.busy, other._waits = stream, False, []
+        other.stream, other._busy, other._waits, other._unwritten = stream, False, [], []
         self.streams.append(other)
         return other
+
+    @property
+    def busy(self) -> bool:
+        """Whether loops run on the stream."""
+        return self._busy
+
+    @busy.setter
+    def busy(self, busy: bool) -> None:
+        self._busy = busy
+        while self._unwritten and not busy:
+            self._write(*self._unwritten.pop(0))
 
     def create_stream(self) -> RecordedStream:
         """A new handle."""
@@ -212,6 +224,20 @@ class RecordingDriver:
         """Zeros, for there is no memory."""
         self._log("copy_to_host", pointer, target.nbytes)
         target[...] = 0
+
+    def write_word(self, pointer: int, value: int) -> None:
+        """Written once the stream is not busy."""
+        self._log("write_word", pointer)
+        if self.busy:
+            self._unwritten.append((pointer, value))
+        else:
+            self._write(pointer, value)
+
+    def _write(self, pointer: int, value: int) -> None:
+        for memory in self.live_memory:
+            at = pointer - memory.pointer
+            if isinstance(memory, RecordedHostMemory) and 0 <= at < memory.bytes.nbytes:
+                memory.bytes[at : at + 4].view(np.uint32)[0] = value
 
     def synchronize(self) -> None:
         """Logged."""

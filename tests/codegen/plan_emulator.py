@@ -129,14 +129,14 @@ class EmulatedPlans:
         kernels = {n: self._unit.kernels[n] for n in walk(plan.graph) if n in self._unit.kernels}
         unit = Unit(self._unit.functions, kernels)
         effects, self._emulator.channels = connect(plan, unit, timeline, SlotTable())
-        ended: list[bool] = []
         calls = () if effects is None else effects.calls
         if calls:
-            timeline.callbacks.follow(lambda: bool(ended))
+            timeline.callbacks.follow()
         try:
             _Run(self._emulator, memory, order, timeline).graph(plan.graph)
         finally:
-            ended.append(True)
+            if calls:
+                timeline.callbacks.mark_end()
         if calls:
             timeline.callbacks.finish(calls)
         if effects is not None:

@@ -285,6 +285,23 @@ def test_what_would_wait_for_itself_raises():
     np.testing.assert_array_equal(np.asarray(f(lambda x: np.asarray(on_host(x)))(X)), X * 2)
 
 
+@pytest.mark.parametrize("free", ["free", "freeHost"])
+def test_who_waits_for_the_device_in_the_driver_does_not_keep_answers_away(free):
+    """The driver holds up other threads meanwhile."""
+    runtime = pytest.importorskip("cupy").cuda.runtime
+    allocate = {"free": runtime.malloc, "freeHost": lambda size: runtime.hostAlloc(size, 0)}[free]
+    f = tracegraph.jit(
+        lambda x: fori_loop(0, 300, lambda i, x: pure_callback(lambda x: x + 1, VECTOR, x), x),
+        device="cuda",
+    )
+    f(X).synchronize()
+    memory = [allocate(1 << 20) for _ in range(10)]
+    result = f(X)
+    for pointer in memory:
+        getattr(runtime, free)(pointer)
+    np.testing.assert_array_equal(np.asarray(result), X + 300)
+
+
 def test_sixteen_threads():
     seen, failed = [], []
     f = tracegraph.jit(

@@ -128,7 +128,7 @@ def test_a_graph_of_torch():
     def f(x):
         return (
             tracegraph.embed(
-                graph.raw_cuda_graph(),
+                graph,
                 reads=x,
                 at=at,
                 out=out,

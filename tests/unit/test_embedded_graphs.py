@@ -104,6 +104,26 @@ def test_the_plan_names_the_node_and_the_line() -> None:
     assert "test_embedded_graphs.py" in str(node.sources[0])
 
 
+GRAPHS = {
+    "cuda.core": type("GraphDefinition", (), {"handle": 7}),
+    "CuPy": type("Graph", (), {"graph": 7}),
+    "PyTorch": type("CUDAGraph", (), {"raw_cuda_graph": lambda self: 7}),
+}
+
+
+@pytest.mark.parametrize("library", GRAPHS)
+def test_graphs_of_libraries_are_kept_with_their_handle(library: str) -> None:
+    graph = GRAPHS[library]()
+
+    def f(x: Any) -> Any:
+        return tracegraph.embed(graph, reads=x, at=V, out=V, host=np.cumsum)
+
+    traced = tracegraph.jit(f, device="host").trace(X)
+    (call,) = [e.attrs["call"] for e in traced.program.body.eqns if "call" in e.attrs]
+    assert call.kernel.code.handle == 7
+    assert call.kernel.code.owner is graph
+
+
 class CUgraphExec(int):
     """What the handle of an executable graph is an instance of."""
 

@@ -47,7 +47,9 @@ def embed(
     in the order of prints.
 
     Args:
-        graph: a ``cuda.core.graph.GraphDefinition``, or the handle of a ``CUgraph``.
+        graph: a ``cuda.core.graph.GraphDefinition``, a ``cupy.cuda.Graph``, a
+            ``torch.cuda.CUDAGraph`` that keeps its graph, or the handle of a ``CUgraph``, whose
+            owner then has to live until ours is built.
         reads: an array, or a sequence of arrays.
         at: for each of them, an array in device memory, contiguous, of the same type.
         out: an array in device memory that the graph writes, or a tuple of them. Where only the
@@ -126,7 +128,7 @@ def _missing(label: str) -> Callable[..., NoReturn]:
 
 
 def _handle(graph: Any, label: str) -> int:
-    handle = getattr(graph, "handle", graph)
+    handle = _of_library(graph)
     if type(handle).__name__.endswith("Exec"):
         raise errors.CustomKernelError(
             label, "an executable graph cannot be embedded: give the graph that it was made from"
@@ -138,10 +140,17 @@ def _handle(graph: Any, label: str) -> int:
     if isinstance(handle, (bool, float, str)) or number <= 0:
         raise errors.CustomKernelError(
             label,
-            "graph must be a GraphDefinition of cuda.core, or the handle of a CUgraph as an int, "
-            f"not {errors.value_text(graph)}",
+            "graph must be a GraphDefinition of cuda.core, a graph of CuPy or PyTorch, or the "
+            f"handle of a CUgraph as an int, not {errors.value_text(graph)}",
         )
     return number
+
+
+def _of_library(graph: Any) -> Any:
+    """The handle by the name that cuda.core, CuPy or PyTorch gives it, or what was given."""
+    if hasattr(graph, "raw_cuda_graph"):
+        return graph.raw_cuda_graph()  # PyTorch says how to keep the graph, if it is not kept
+    return getattr(graph, "handle", getattr(graph, "graph", graph))
 
 
 def _value(value: Any, label: str) -> Any:

@@ -28,7 +28,7 @@ from lowering.codegen.call_records import (
     answer_offset,
 )
 from lowering.codegen.print_records import HEAD_BYTES, Record
-from lowering.cuda.effects.print_ring import CAPACITY, HEAD, RING_HEAD_BYTES, TAIL
+from lowering.cuda.effects.print_ring import CAPACITY, HEAD, LOST, RING_HEAD_BYTES, TAIL
 from lowering.cuda.interface import Driver, HostAllocation
 from lowering.plan.rounding import power_of_two, round_up
 from tracegraph.ir.callbacks import HostFunction
@@ -37,6 +37,11 @@ SIZE_VARIABLE = "TRACEGRAPH_CALLBACK_BUFFER_BYTES"
 DEFAULT_BYTES = 1 << 20
 FEWEST_BYTES = 2 * FRAME_BYTES
 """A frame with its head fits, whatever is asked for."""
+
+ENDED = LOST
+"""In place of the number of lost records, for none is lost: the launches that have ended."""
+WORD_NUMBERS = 1 << 32
+"""How many launches that word can count."""
 
 Array = np.ndarray[Any, Any]
 
@@ -128,6 +133,20 @@ class CallRing:
     def tail(self) -> int:
         """The bytes that have been taken since the start."""
         return int(self._words[TAIL])
+
+    @property
+    def ended(self) -> int:
+        """The launches that have ended, of the numbers that a word can hold."""
+        return int(self._words[ENDED])
+
+    @ended.setter
+    def ended(self, launches: int) -> None:
+        self._words[ENDED] = launches
+
+    @property
+    def ended_address(self) -> int:
+        """Where the device counts them."""
+        return self.memory.pointer + self._words.itemsize * ENDED
 
     def take(self) -> list[Call]:
         """The calls that have arrived, in order; their place in the ring is free then."""

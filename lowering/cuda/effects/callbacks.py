@@ -2,7 +2,10 @@
 
 Each stream has a thread of its own, which makes calls in the order of the stream. It runs while
 launches that call back are in flight, looks into the ring more often the shorter ago the last call
-was, and ends when there is nothing to do for a while. It waits for no lock that launches hold.
+was, and ends when there is nothing to do for a while. It waits for no lock that launches hold, and
+between calls it asks the driver for nothing: some calls of other threads, such as those that free
+memory or unload code, wait for the device and hold up all threads in the driver meanwhile. A kernel
+that waits for an answer would then wait for ever. That a launch has ended is seen in the ring.
 
 A function may launch work and wait for it. What it launches goes to a stream of the thread, whose
 callbacks have another thread. While it waits, calls that arrive are taken out of the ring, so that
@@ -14,14 +17,15 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Collection
+from contextlib import ExitStack
 from contextvars import Context
 from typing import Any
 
-from lowering.cuda.effects.call_ring import Call, CallRing, CallSite
+from lowering.cuda.effects.call_ring import WORD_NUMBERS, Call, CallRing, CallSite
 from lowering.cuda.interface import Driver
 from tracegraph import limits
-from tracegraph.errors import CallbackDeadlockError, CallbackTimeoutError, DeviceLostError
+from tracegraph.errors import CallbackDeadlockError, CallbackTimeoutError
 from tracegraph.ops.callbacks import answer
 from tracegraph.staging import gc_pause
 from tracegraph.streams import stream
@@ -51,7 +55,8 @@ class Callbacks:
         self._driver = driver
         self.ring = CallRing.allocate(driver)
         self._changed = threading.Condition()
-        self._launches: list[Callable[[], bool]] = []
+        self._launches = 0
+        self._ready = threading.Event()
         self._queue: deque[Call] = deque()
         self._made = 0  # bytes of the ring whose calls have been made
         self._errors: deque[tuple[CallSite, BaseException]] = deque()
@@ -66,12 +71,21 @@ class Callbacks:
 
     # Launches
 
-    def follow(self, passed: Callable[[], bool]) -> None:
-        """Make the calls of a launch, until it has passed."""
+    def follow(self) -> None:
+        """Make the calls of a launch that is about to start, until its end is marked."""
         with self._changed:
-            self._launches.append(passed)
+            self._launches += 1
             self._start()
             self._changed.notify_all()
+        self._ready.wait()
+
+    def mark_end(self) -> None:
+        """Let the device mark the end of the launch that was followed last, in stream order."""
+        try:
+            self._driver.write_word(self.ring.ended_address, self._launches % WORD_NUMBERS)
+        except BaseException:
+            self.ring.ended = self._launches % WORD_NUMBERS  # the device is lost: no call comes
+            raise
 
     def finish(self, sites: Collection[CallSite]) -> None:
         """Wait until the calls that have arrived are made, and raise what one of `sites` raised.
@@ -147,15 +161,21 @@ class Callbacks:
     def _start(self) -> None:
         """Start the thread unless it runs. Needs the lock."""
         if self._thread is None:
+            self._ready.clear()
             self._thread = threading.Thread(
                 target=Context().run, args=(self._run,), name="tracegraph-callbacks", daemon=True
             )
             self._thread.start()
 
     def _run(self) -> None:
-        self._driver.activate()
         _current.callbacks = self
-        with self._driver.beside_captures(), stream(self._stream):
+        with ExitStack() as stack:
+            try:
+                self._driver.activate()
+                stack.enter_context(self._driver.beside_captures())
+            finally:
+                self._ready.set()
+            stack.enter_context(stream(self._stream))
             last = time.monotonic()
             while self._is_mine():
                 if self.make_calls():
@@ -169,13 +189,9 @@ class Callbacks:
     def _stay(self, idle: float) -> bool:
         """Sleep; whether there is a reason to go on after that."""
         with self._changed:
-            try:
-                self._launches = [passed for passed in self._launches if not passed()]
-            except DeviceLostError:
-                self._launches = []  # nothing more comes
-            if not self._launches and self.ring.head == self.ring.tail:
+            if self._at_rest():
                 self._changed.wait(IDLE_SECONDS)
-                if self._launches or self.ring.head != self.ring.tail or not self._is_mine():
+                if not self._at_rest() or not self._is_mine():
                     return True
                 self._thread = None
                 return False
@@ -183,6 +199,10 @@ class Callbacks:
             0 if self._spins and idle < SPIN_SECONDS else min(idle * SLEEP_SHARE, LONGEST_SLEEP)
         )
         return True
+
+    def _at_rest(self) -> bool:
+        """Whether no launch is in flight, and no call has arrived."""
+        return self.ring.ended == self._launches % WORD_NUMBERS and self.ring.head == self.ring.tail
 
     def make_calls(self) -> bool:
         """Make the calls that have arrived, one by one; whether there were any."""

@@ -141,17 +141,17 @@ class Timeline:
     def _launch_loops(self, start: Callable[[], None], effects: Effects | None) -> InFlightLaunch:
         """It counts as in flight before it starts: an interrupt must not leave loops unknown."""
         pending = self._new_pending(effects, start)
-        started: list[InFlightLaunch] = []
-        if effects is not None and effects.waits:
-            # before the start, which waits for callbacks where the host drives loops
-            self.callbacks.follow(lambda: bool(started) and started[0].passed())
+        calls = self.callbacks if effects is not None and effects.waits else None
+        if calls is not None:
+            calls.follow()  # before the start, which waits for calls where the host drives loops
         try:
             start()
         except Exception:
             self._complete([pending])
             raise
         finally:
-            started.append(pending)
+            if calls is not None:
+                calls.mark_end()
         pending.passed()
         if effects is not None and effects.shows:
             self.watcher.follow(effects, pending.passed, self.default_timeline._prints)

@@ -35,8 +35,8 @@ SECONDS = 60
 class Bench:
     """An executable whose kernels call back, on one recording device."""
 
-    def __init__(self, tell=lambda x: (), ask=lambda x: (x,), limit=None):
-        self.driver = RecordingDriver()
+    def __init__(self, tell=lambda x: (), ask=lambda x: (x,), limit=None, driver=None):
+        self.driver = driver or RecordingDriver()
         self.backend = RecordingBackend(self.driver)
         self.timeline = self.backend.device.timeline
         self.executable = self.backend.compile(callbacks(tell, ask, limit))
@@ -110,6 +110,33 @@ def test_answers_arrive_while_the_launch_is_in_flight():
     for value in range(5):
         np.testing.assert_array_equal(bench.answer(value), np.full(VECTOR.shape, 2.0 * value))
     bench.driver.busy = False
+    result.synchronize()
+
+
+def test_between_calls_the_thread_asks_the_driver_for_nothing():
+    """A call of the driver may be held up by another that waits for the kernel that waits."""
+    asked = []
+
+    class Driver(RecordingDriver):
+        def record(self):
+            event = super().record()
+            return lambda: asked.append(threading.current_thread().name) or event()
+
+        def _log(self, *call):
+            asked.append(threading.current_thread().name)
+            return super()._log(*call)
+
+    bench = Bench(driver=Driver())
+    bench.driver.busy = True
+    result = bench.launch()
+    assert bench.timeline.busy
+    for value in range(5):
+        assert bench.answer(value) is not None
+    assert asked
+    assert "tracegraph-callbacks" not in asked
+    assert bench.ring.ended == 0
+    bench.driver.busy = False
+    assert bench.ring.ended == 1
     result.synchronize()
 
 
