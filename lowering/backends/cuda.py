@@ -64,9 +64,9 @@ TARGET = Target(
         grid=128,
     ),
     lapack=LapackPolicy(
-        least={"cholesky": 32, "lu": 48, "qr": 64, "triangular_solve": 256},
-        most_matrices=8,
-        at_once={"cholesky": (8, 128), "lu": (8, 128), "triangular_solve": (8, 128)},
+        least={"cholesky": 32, "lu": 48, "qr": 32, "triangular_solve": 33},
+        most_matrices={"cholesky": 8, "lu": 8, "qr": 4, "triangular_solve": 2},
+        at_once={"cholesky": (8, 128), "lu": (8, 128), "triangular_solve": (33, 128)},
         many={
             "cholesky": 64,
             "eigh": 1,
@@ -77,7 +77,15 @@ TARGET = Target(
         },
     ),
     operands=OperandPolicy(
-        reuse={
+        once={
+            "float16": inf,
+            "bfloat16": inf,
+            "float32": inf,
+            "float64": 100,
+            "complex64": inf,
+            "complex128": 140,
+        },
+        repeated={
             "float16": 300,
             "bfloat16": 300,
             "float32": 480,
@@ -85,7 +93,14 @@ TARGET = Target(
             "complex64": 120,
             "complex128": 140,
         },
-        split=(1 << 19, 1024),
+        split={
+            "float16": (1 << 17, 2048),
+            "bfloat16": (1 << 17, 2048),
+            "float32": (1 << 20, 1024),
+            "float64": (1 << 19, 1024),
+            "complex64": (1 << 19, 1024),
+            "complex128": (1 << 19, 1024),
+        },
         most_matrices=4096,
     ),
     overwrites_spectra=True,
@@ -111,12 +126,17 @@ TARGET = Target(
 - On an H100, a Cholesky factorization of our own and of cuSOLVER in float32: 16 rows 39, 23; 64
   rows 106, 46; 1024 rows 7000, 750; 8 and 16 matrices of 64 rows 353, 266 and 342, 517, one after
   the other. LU: 16 rows 41, 47; 48 rows 113, 99; 1024 rows 13,100, 2180. Calls with 10,000 matrices
-  of 16 rows, by a kernel and by cuSOLVER and cuBLAS: Cholesky 49, 157; a system 66, 167. In loops,
-  operands are copied for a library, so that the smallest matrices stay kernels of our own. Other
-  thresholds are estimated; `tests.bench.factorizations` times all forms.
-- Up to which reuse products find their matrices by pointer is estimated. A copy of a megabyte takes
-  0.5, to which the kernels by pointer may lose 5 %, those of 16-bit floats, which have no tensor
-  maps then, 50 %. Sums may not be split then: one block takes some 50 for 1024 products of a tile.
+  of 16 rows, by a kernel and by cuSOLVER and cuBLAS: Cholesky 49, 157; a system 66, 167. QR: 32
+  rows 122, 93; 64 rows 276, 193; 1024 rows 17,700, 4280; 4 and 8 matrices of 64 rows 689, 724 and
+  685, 1482. A triangular system: 48 rows 65, 29; 1024 rows 869, 358; 2 and 4 matrices of 256 rows
+  208, 179 and 214, 347. In loops, operands are copied for a library, so that the smallest matrices
+  stay kernels of our own. The library's calls for batches of triangular systems are not measured;
+  `tests.bench.factorizations` times all forms.
+- On an H100, products at fixed addresses, with copies of all three matrices, by pointer: float32
+  512³ 13, 17, 16; 1024³ 55, 63, 56; 4096³ 2660, 2810, 2660; 64 x 64 x 2048 10, 14, 40. float64 512³
+  9, 14, 12; 1024³ 41, 60, 45; 2048³ 302, 373, 392. float16 1024³ 6, 11, 7; 4096³ 206, 282, 210.
+  complex64 1024³ 166, 185, 167. The kernel that writes pointers takes 1.4 of that, once for all
+  steps of a loop. Limits of products in loops are estimated, and those of complex128.
   `tests.bench.operands` times both forms.
 - From how many updates sorting pays is estimated: an update in order takes 0.06, a sort of 8192
   keys some 20. `tests.bench.updates` times both forms.

@@ -131,8 +131,8 @@ class PersistentCosts:
         operations: a million operations of one multiprocessor. An operation is a unit of
             `Elementwise.cost`.
         collision: an update that waits for another of the same element.
-        near_megabyte, far_megabyte: access to a megabyte by one multiprocessor, where all data fits
-            in `near_bytes` of its cache, and where it does not.
+        near_megabyte, far_megabyte: access to a megabyte by one multiprocessor, of what stays in
+            `near_bytes` of its cache, and of what does not.
         cluster_barrier, grid_barrier: a barrier of several blocks, with the round trip of what they
             exchange through memory.
         cluster: the most blocks of a cluster.
@@ -162,7 +162,7 @@ class LapackPolicy:
 
     Args:
         least: by op, the rows or columns, whichever are fewer, from which the library factors them.
-        most_matrices: of a batch, which the library factors one after the other.
+        most_matrices: by op, of a batch, which the library factors one after the other.
         at_once: by op, the rows of square matrices, at least and at most, of which the library
             factors a larger batch at once.
         many: by op, how many small matrices have a kernel of their own in a body, which keeps a
@@ -171,7 +171,7 @@ class LapackPolicy:
     """
 
     least: Mapping[str, int]
-    most_matrices: int
+    most_matrices: Mapping[str, int]
     at_once: Mapping[str, tuple[int, int]]
     many: Mapping[str, int]
 
@@ -183,14 +183,14 @@ class LapackPolicy:
             return True
         return prod(matrix.shape[:-2]) >= self.many[op]
 
-    def are_few(self, matrix: ArrayType) -> bool:
+    def are_few(self, op: str, matrix: ArrayType) -> bool:
         """Whether a batch is small enough to be factored one matrix after the other."""
-        return prod(matrix.shape[:-2]) <= self.most_matrices
+        return prod(matrix.shape[:-2]) <= self.most_matrices.get(op, 0)
 
     def prefers(self, op: str, matrix: ArrayType) -> bool:
         """Whether the library is to factor the matrices of this type."""
         m, n = matrix.shape[-2:]
-        if self.are_few(matrix):
+        if self.are_few(op, matrix):
             return min(m, n) >= self.least.get(op, inf)
         low, high = self.at_once.get(op, (inf, 0))
         return m == n and low <= n <= high
@@ -208,14 +208,17 @@ class OperandPolicy:
     have slower kernels: what that costs grows with the operations.
 
     Args:
-        reuse: by dtype, the operations for each byte of the three matrices, at most.
-        split: a number of results, and of products in each sum. Sums of more products, for fewer
-            results, may be split among blocks where the library is given the addresses.
+        once: by dtype, the operations for each byte of the three matrices, at most, of a product
+            that a launch makes once.
+        repeated: the same of one in a loop, for all of its steps.
+        split: by dtype, a number of results, and of products in each sum. Sums of more products,
+            for fewer results, are split among blocks where the library is given the addresses.
         most_matrices: of a batch, each of which needs three pointers, written by each launch.
     """
 
-    reuse: Mapping[str, float]
-    split: tuple[int, int]
+    once: Mapping[str, float]
+    repeated: Mapping[str, float]
+    split: Mapping[str, tuple[int, int]]
     most_matrices: int
 
     def prefers(self, dtype: np.dtype[Any], batch: int, m: int, n: int, k: int, runs: int) -> bool:
@@ -223,15 +226,16 @@ class OperandPolicy:
 
         What a launch copies is copied once, before all `runs`.
         """
-        if self.splits(batch, m, n, k):
+        if self.splits(dtype, batch, m, n, k):
             return False
+        most = self.repeated if runs > 1 else self.once
         operations = 2 * m * n * k * max(runs, 1)
         nbytes = dtype.itemsize * (m * k + k * n + m * n)
-        return operations <= self.reuse.get(str(dtype), 0) * nbytes
+        return operations <= most.get(str(dtype), 0) * nbytes
 
-    def splits(self, batch: int, m: int, n: int, k: int) -> bool:
+    def splits(self, dtype: np.dtype[Any], batch: int, m: int, n: int, k: int) -> bool:
         """Whether the sums are long and the results few."""
-        results, length = self.split
+        results, length = self.split.get(str(dtype), (0, 0))
         return batch * m * n < results and k > length
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from math import prod
 from typing import NamedTuple
 
+from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Nest, PrintNest, ReduceNest, RowNest
 from lowering.plan.nest_analysis import nest_reads, nest_writes
 
@@ -26,14 +27,18 @@ def weight_of(nests: Iterable[Nest]) -> Weight:
     """The weight of the nests of a kernel, with at most one element of a buffer at each point."""
     total = nbytes = 0
     for nest in nests:
-        points = _points(nest)
-        total += points
-        for buffers in (nest_reads(nest), nest_writes(nest)):
-            for buffer in buffers:
-                type_ = buffer.type
-                small = type_.size < points
-                nbytes += type_.nbytes if small else points * type_.dtype.itemsize
+        total += _points(nest)
+        nbytes += sum(moved for _, moved in traffic(nest))
     return Weight(total, nbytes)
+
+
+def traffic(nest: Nest) -> Iterator[tuple[Buffer, int]]:
+    """The buffers that a nest reads and those that it writes, with the bytes of each."""
+    points = _points(nest)
+    for buffer in (*nest_reads(nest), *nest_writes(nest)):
+        type_ = buffer.type
+        small = type_.size < points
+        yield buffer, type_.nbytes if small else points * type_.dtype.itemsize
 
 
 def _points(nest: Nest) -> int:

@@ -96,7 +96,7 @@ def form_of(
     if forced is None and not policy.prefers(name, matrix):
         return "own"
     is_square = matrix.shape[-1] == matrix.shape[-2]
-    together = not policy.are_few(matrix) and is_square and name in AT_ONCE
+    together = not policy.are_few(name, matrix) and is_square and name in AT_ONCE
     return "at once" if together else "library"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from math import inf
 from statistics import fmean
@@ -24,7 +24,7 @@ from lowering.plan.nest_analysis import nest_expressions, nest_loads
 from lowering.plan.persistent_kernel import Scope
 from lowering.plan.rounding import ceil_div, power_of_two
 from lowering.plan.target import PersistentCosts
-from lowering.plan.weight import weight_of
+from lowering.plan.weight import traffic, weight_of
 from lowering.scheduling.cost_model import accessed, folds
 from tracegraph.ir.op import Elementwise
 from tracegraph.ir.scalar_values import Apply
@@ -38,12 +38,13 @@ MOST_OF_A_THREAD = 256
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What a nest does: points, operations and loads of each, bytes."""
+    """What a nest does: points, operations and loads of each, bytes in all and of near buffers."""
 
     points: int
     operations: int
     loads: int
     nbytes: int
+    near_bytes: int
     folds: int
     collisions: float = 0
     """Updates of each element of the target of a scatter, on average."""
@@ -52,11 +53,20 @@ class _Work:
 def fastest(body: Block, costs: PersistentCosts) -> tuple[float, Scope]:
     """The time of a step of a loop in the scope that takes the least, and that scope."""
     kernels = [stage for stage in walk(body) if isinstance(stage, KernelStage)]
-    works = {nest: _work(nest) for stage in kernels for nest in stage.nests}
-    nbytes = sum(b.type.nbytes for b in frozenset[Buffer]().union(*map(accessed, kernels)))
+    near = _near(frozenset[Buffer]().union(*map(accessed, kernels)), costs)
+    works = {nest: _work(nest, near) for stage in kernels for nest in stage.nests}
     options = _scopes([work.points for work in works.values()], costs)
-    timed = [(_Estimate(costs, scope, works, nbytes).body(body), scope) for scope in options]
+    timed = [(_Estimate(costs, scope, works).body(body), scope) for scope in options]
     return min(timed, key=lambda each: each[0])
+
+
+def _near(buffers: Set[Buffer], costs: PersistentCosts) -> Set[Buffer]:
+    """The buffers that stay in the cache of one multiprocessor, if all of them fit.
+
+    Larger ones do not: of stacks, each step reads or writes another part.
+    """
+    found = {buffer for buffer in buffers if buffer.type.nbytes <= costs.near_bytes}
+    return found if sum(b.type.nbytes for b in found) <= costs.near_bytes else frozenset()
 
 
 def _scopes(points: Sequence[int], costs: PersistentCosts) -> Iterator[Scope]:
@@ -76,7 +86,6 @@ class _Estimate:
     costs: PersistentCosts
     scope: Scope
     works: dict[Nest, _Work]
-    nbytes: int
 
     def body(self, block: Block) -> float:
         """One step of a loop with this body."""
@@ -120,16 +129,14 @@ class _Estimate:
         if scope.threads == 1:
             return waiting
         blocks = max(min(scope.blocks, ceil_div(work.points, scope.threads)), 1)
-        near = self.nbytes <= costs.near_bytes and scope.blocks == 1
-        megabyte = costs.near_megabyte if near else costs.far_megabyte
-        busy = max(
-            costs.operations * work.points * work.operations / 1e6, megabyte * work.nbytes / 1e6
-        )
+        near = work.near_bytes if scope.blocks == 1 else 0
+        moving = costs.near_megabyte * near + costs.far_megabyte * (work.nbytes - near)
+        busy = max(costs.operations * work.points * work.operations, moving) / 1e6
         colliding = costs.collision * work.collisions / blocks
         return max(waiting, busy / blocks, colliding)
 
 
-def _work(nest: Nest) -> _Work:
+def _work(nest: Nest, near: Set[Buffer]) -> _Work:
     weight, combined = weight_of([nest]), folds(nest)
     operations = sum(
         expr.op.form.cost
@@ -139,5 +146,12 @@ def _work(nest: Nest) -> _Work:
     collisions = 0.0
     if isinstance(nest, ScatterNest) and nest.repeats and not nest.grouped:
         collisions = weight.points / max(nest.store.buffer.type.size, 1)
-    loads = len(nest_loads(nest))
-    return _Work(weight.points, operations + combined, loads, weight.nbytes, combined, collisions)
+    return _Work(
+        weight.points,
+        operations + combined,
+        len(nest_loads(nest)),
+        weight.nbytes,
+        sum(nbytes for buffer, nbytes in traffic(nest) if buffer in near),
+        combined,
+        collisions,
+    )

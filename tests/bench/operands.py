@@ -230,7 +230,7 @@ def main(words: Sequence[str]) -> None:
             fixed, staged, by_pointer = (time / runs for time in times)
             reuse = operands.operations / sum(operands.sizes)
             prefers = policy.prefers(operands.gemm.dtype, 1, *shape, 1)
-            if not policy.splits(1, *shape):
+            if not policy.splits(operands.gemm.dtype, 1, *shape):
                 rows.append((reuse, staged, by_pointer))
             mark = "  <- slower" if prefers != (by_pointer <= staged) else ""
             figures = (

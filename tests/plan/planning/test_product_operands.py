@@ -55,16 +55,22 @@ def test_arguments_and_results_of_a_product_are_in_place(dtype: Any) -> None:
 
 
 def test_large_products_get_copies_as_the_library_is_faster_then() -> None:
-    plan = planned(matmul, *of((8192, 8192), (8192, 8192)))
+    plan = planned(matmul, *of((8192, 8192), (8192, 8192), dtype=np.float64))
     (call,) = products(plan)
     assert not call.by_pointer
     assert plan.staged == plan.inputs
-    assert explain(plan).count("each launch copies 268,435,456 B to scratch") == 2
+    assert explain(plan).count("each launch copies 536,870,912 B to scratch") == 2
 
 
 def test_the_reuse_of_a_matrix_decides_and_not_its_size() -> None:
-    (thin,) = products(planned(matmul, *of((8192, 8192), (8192, 64))))
+    (thin,) = products(planned(matmul, *of((8192, 8192), (8192, 256), dtype=np.float64)))
     assert thin.by_pointer
+
+
+def test_where_the_library_is_as_fast_by_pointer_no_copies_are_made() -> None:
+    for dtype in (np.float16, bfloat16, np.float32, np.complex64):
+        (call,) = products(planned(matmul, *of((8192, 8192), (8192, 8192), dtype=dtype)))
+        assert call.by_pointer
 
 
 def test_copies_before_a_loop_serve_all_of_its_steps() -> None:
