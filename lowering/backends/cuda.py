@@ -66,7 +66,8 @@ TARGET = Target(
     lapack=LapackPolicy(
         least={"cholesky": 32, "lu": 48, "qr": 32, "triangular_solve": 33},
         most_matrices={"cholesky": 8, "lu": 8, "qr": 4, "triangular_solve": 2},
-        at_once={"cholesky": (8, 128), "lu": (8, 128), "triangular_solve": (33, 128)},
+        at_once={"cholesky": (8, 128), "lu": (8, 128), "triangular_solve": (8, 128)},
+        fewest_at_once=9,
         many={
             "cholesky": 64,
             "eigh": 1,

@@ -165,6 +165,7 @@ class LapackPolicy:
         most_matrices: by op, of a batch, which the library factors one after the other.
         at_once: by op, the rows of square matrices, at least and at most, of which the library
             factors a larger batch at once.
+        fewest_at_once: the matrices of such a batch.
         many: by op, how many small matrices have a kernel of their own in a body, which keeps a
             loop from being one kernel. At the top any number has, and so have those in a body that
             the library would factor otherwise.
@@ -173,6 +174,7 @@ class LapackPolicy:
     least: Mapping[str, int]
     most_matrices: Mapping[str, int]
     at_once: Mapping[str, tuple[int, int]]
+    fewest_at_once: int
     many: Mapping[str, int]
 
     def has_kernel(self, op: str, matrix: ArrayType, in_body: bool) -> bool:
@@ -193,7 +195,8 @@ class LapackPolicy:
         if self.are_few(op, matrix):
             return min(m, n) >= self.least.get(op, inf)
         low, high = self.at_once.get(op, (inf, 0))
-        return m == n and low <= n <= high
+        many = prod(matrix.shape[:-2]) >= self.fewest_at_once
+        return many and m == n and low <= n <= high
 
 
 OperandForm = Literal["staged", "in_place"]
