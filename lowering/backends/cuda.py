@@ -66,8 +66,7 @@ TARGET = Target(
     lapack=LapackPolicy(
         least={"cholesky": 32, "lu": 48, "qr": 32, "triangular_solve": 33},
         most_matrices={"cholesky": 8, "lu": 8, "qr": 4, "triangular_solve": 2},
-        at_once={"cholesky": (8, 128), "lu": (8, 128), "triangular_solve": (8, 128)},
-        fewest_at_once=9,
+        at_once={"cholesky": (33, 128), "lu": (33, 128), "triangular_solve": (33, 1024)},
         many={
             "cholesky": 64,
             "eigh": 1,
@@ -84,7 +83,7 @@ TARGET = Target(
             "float32": inf,
             "float64": 100,
             "complex64": inf,
-            "complex128": 140,
+            "complex128": inf,
         },
         repeated={
             "float16": 300,
@@ -100,7 +99,7 @@ TARGET = Target(
             "float32": (1 << 20, 1024),
             "float64": (1 << 19, 1024),
             "complex64": (1 << 19, 1024),
-            "complex128": (1 << 19, 1024),
+            "complex128": (1 << 19, 4096),
         },
         most_matrices=4096,
     ),
@@ -130,14 +129,13 @@ TARGET = Target(
   of 16 rows, by a kernel and by cuSOLVER and cuBLAS: Cholesky 49, 157; a system 66, 167. QR: 32
   rows 122, 93; 64 rows 276, 193; 1024 rows 17,700, 4280; 4 and 8 matrices of 64 rows 689, 724 and
   685, 1482. A triangular system: 48 rows 65, 29; 1024 rows 869, 358; 2 and 4 matrices of 256 rows
-  208, 179 and 214, 347. In loops, operands are copied for a library, so that the smallest matrices
-  stay kernels of our own. The library's calls for batches of triangular systems are not measured;
-  `tests.bench.factorizations` times all forms.
+  208, 179 and 214, 145, the latter at once. In loops, operands are copied for a library, so that
+  the smallest matrices stay kernels of our own. `tests.bench.factorizations` times all forms.
 - On an H100, products at fixed addresses, with copies of all three matrices, by pointer: float32
   512³ 13, 17, 16; 1024³ 55, 63, 56; 4096³ 2660, 2810, 2660; 64 x 64 x 2048 10, 14, 40. float64 512³
   9, 14, 12; 1024³ 41, 60, 45; 2048³ 302, 373, 392. float16 1024³ 6, 11, 7; 4096³ 206, 282, 210.
   complex64 1024³ 166, 185, 167. The kernel that writes pointers takes 1.4 of that, once for all
-  steps of a loop. Limits of products in loops are estimated, and those of complex128.
+  steps of a loop. Limits of products in loops are estimated.
   `tests.bench.operands` times both forms.
 - From how many updates sorting pays is estimated: an update in order takes 0.06, a sort of 8192
   keys some 20. `tests.bench.updates` times both forms.

@@ -131,8 +131,8 @@ class PersistentCosts:
         operations: a million operations of one multiprocessor. An operation is a unit of
             `Elementwise.cost`.
         collision: an update that waits for another of the same element.
-        near_megabyte, far_megabyte: access to a megabyte by one multiprocessor, of what stays in
-            `near_bytes` of its cache, and of what does not.
+        near_megabyte, far_megabyte: access to a megabyte by one multiprocessor, of arrays of at
+            most `near_bytes`, which stay in its cache, and of larger ones.
         cluster_barrier, grid_barrier: a barrier of several blocks, with the round trip of what they
             exchange through memory.
         cluster: the most blocks of a cluster.
@@ -165,7 +165,6 @@ class LapackPolicy:
         most_matrices: by op, of a batch, which the library factors one after the other.
         at_once: by op, the rows of square matrices, at least and at most, of which the library
             factors a larger batch at once.
-        fewest_at_once: the matrices of such a batch.
         many: by op, how many small matrices have a kernel of their own in a body, which keeps a
             loop from being one kernel. At the top any number has, and so have those in a body that
             the library would factor otherwise.
@@ -174,7 +173,6 @@ class LapackPolicy:
     least: Mapping[str, int]
     most_matrices: Mapping[str, int]
     at_once: Mapping[str, tuple[int, int]]
-    fewest_at_once: int
     many: Mapping[str, int]
 
     def has_kernel(self, op: str, matrix: ArrayType, in_body: bool) -> bool:
@@ -195,8 +193,7 @@ class LapackPolicy:
         if self.are_few(op, matrix):
             return min(m, n) >= self.least.get(op, inf)
         low, high = self.at_once.get(op, (inf, 0))
-        many = prod(matrix.shape[:-2]) >= self.fewest_at_once
-        return many and m == n and low <= n <= high
+        return m == n and low <= n <= high
 
 
 OperandForm = Literal["staged", "in_place"]

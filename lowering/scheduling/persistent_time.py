@@ -61,12 +61,11 @@ def fastest(body: Block, costs: PersistentCosts) -> tuple[float, Scope]:
 
 
 def _near(buffers: Set[Buffer], costs: PersistentCosts) -> Set[Buffer]:
-    """The buffers that stay in the cache of one multiprocessor, if all of them fit.
+    """The buffers that stay in the cache of one multiprocessor from a write to the next read.
 
     Larger ones do not: of stacks, each step reads or writes another part.
     """
-    found = {buffer for buffer in buffers if buffer.type.nbytes <= costs.near_bytes}
-    return found if sum(b.type.nbytes for b in found) <= costs.near_bytes else frozenset()
+    return {buffer for buffer in buffers if buffer.type.nbytes <= costs.near_bytes}
 
 
 def _scopes(points: Sequence[int], costs: PersistentCosts) -> Iterator[Scope]:

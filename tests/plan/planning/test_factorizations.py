@@ -55,8 +55,9 @@ def test_others_have_none(name: str, shapes: Any, forced: FactorizationForm | No
         ("cholesky", (), 16, "own"),
         ("cholesky", (63,), 4, "own"),
         ("cholesky", (64,), 4, "small"),
-        ("lu", (8,), 8, "own"),
-        ("lu", (9,), 8, "small"),  # the library would factor them at once
+        ("lu", (9,), 8, "own"),
+        ("triangular_solve", (2,), 33, "library"),
+        ("triangular_solve", (3,), 33, "at once"),
         ("lu", (9,), 33, "at once"),
         ("cholesky", (), 32, "small"),  # the library would factor it
         ("cholesky", (), 33, "library"),
@@ -77,7 +78,7 @@ def test_no_elements_need_no_kernel() -> None:
     assert form("cholesky", (0, 8, 8)) == "own"
 
 
-@pytest.mark.parametrize(("count", "kernels"), [(8, 0), (9, 3)])
+@pytest.mark.parametrize(("count", "kernels"), [(63, 0), (64, 3)])
 def test_a_loop_over_systems(count: int, kernels: int) -> None:
     def solved(a: Any, b: Any, steps: Any) -> Any:
         return tracegraph.fori_loop(0, steps, lambda _, x: np.linalg.solve(a + x[..., :1], x), b)

@@ -49,6 +49,22 @@ def test_a_loop_over_much_data_is_not() -> None:
     assert scopes(plan_of(halving, vector(1 << 20))) == []
 
 
+def test_stacks_count_by_what_a_step_moves() -> None:
+    """A gradient reads what each step has kept: megabytes in all, kilobytes a step."""
+
+    def total(y: Any) -> Any:
+        def step(_: Any, y: Any) -> Any:
+            for _ in range(6):
+                y = y + 0.1 * np.sin(y) * np.roll(y, 1)
+            return y
+
+        return np.sum(fori_loop(0, 300, step, y))
+
+    plan = plan_of(tracegraph.grad(total), vector(512))
+    assert plan.arena_bytes > 1 << 20
+    assert scopes(plan) == [Scope(1, 512)] * 2
+
+
 def test_it_needs_no_conditional_node_and_is_explained() -> None:
     plan = plan_of(halving, vector(3))
     title, _, row = explain(plan).splitlines()
