@@ -18,6 +18,7 @@ from lowering.scheduling.overrides import override
 from tracegraph import linalg, tree
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
+from tracegraph.ops.factorizations.matrices import mixed, well_conditioned
 
 ARGUMENTS = linear_algebra_cases.ARGUMENTS
 FORMS: list[FactorizationForm] = ["own", "library", "small"]
@@ -317,3 +318,18 @@ def test_two_streams_and_scratch_of_each_launch() -> None:
                     found.append(jitted(x))
             for got, wanted in zip(found, expected, strict=True):
                 np.testing.assert_array_equal(np.asarray(got), wanted)
+
+
+def test_systems_of_one_right_hand_side_are_solved_on_several_streams_at_once() -> None:
+    solve = tracegraph.jit(lambda a, b: np.linalg.solve(a, b), device="cuda")
+    given = [(well_conditioned(1000) + k * np.eye(1000), mixed((1000,), seed=k)) for k in range(4)]
+    expected = [np.linalg.solve(a, b) for a, b in given]
+    arrays = [[tracegraph.asarray(x, device="cuda") for x in pair] for pair in given]
+    streams = [tracegraph.Stream("cuda") for _ in given]
+    for _ in range(5):
+        found = []
+        for stream, pair in zip(streams, arrays, strict=True):
+            with tracegraph.stream(stream):
+                found.append(solve(*pair))
+        for ours, theirs in zip(found, expected, strict=True):
+            np.testing.assert_allclose(np.asarray(ours), theirs, rtol=1e-9, atol=1e-9)

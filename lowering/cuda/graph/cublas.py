@@ -211,16 +211,22 @@ class Cublas:
     ) -> None:
         """Issue the solution of X A = B, written to B, for column-major B of m by n.
 
-        Of a `batch`, `a` and `b` are tables of addresses.
+        Of a `batch`, `a` and `b` are tables of addresses. One row, as that of one right-hand side,
+        is a vector: Aᵀ x = b.
         """
-        cublas, one = self._cublas, np.ones((), dtype)
-        name = f"{_PREFIXES[str(dtype)]}trsm{'_batched' if batch else ''}"
-        getattr(cublas, name)(
+        cublas, prefix, one = self._cublas, _PREFIXES[str(dtype)], np.ones((), dtype)
+        triangle = cublas.FillMode.LOWER if lower else cublas.FillMode.UPPER
+        diagonal = cublas.DiagType.UNIT if unit else cublas.DiagType.NON_UNIT
+        if m == 1 and not batch:
+            solve = getattr(cublas, f"{prefix}trsv")
+            solve(self._handle, triangle, cublas.Operation.T, diagonal, n, a, n, b, 1)
+            return
+        getattr(cublas, f"{prefix}trsm{'_batched' if batch else ''}")(
             self._handle,
             cublas.SideMode.RIGHT,
-            cublas.FillMode.LOWER if lower else cublas.FillMode.UPPER,
+            triangle,
             cublas.Operation.N,
-            cublas.DiagType.UNIT if unit else cublas.DiagType.NON_UNIT,
+            diagonal,
             m,
             n,
             one.ctypes.data,

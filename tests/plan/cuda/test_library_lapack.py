@@ -121,6 +121,12 @@ class Blas:
         attrs = {"lower": uplo == 1, "unit": diagonal == 1}  # those of the transpose
         right[...] = get("triangular_solve").reference(matrix.T, right.T, **attrs).T
 
+    def _trsv(self, dtype, uplo, operation, diagonal, n, a, lda, x, step):
+        assert (operation, step) == (1, 1)
+        matrix, vector = memory(a, dtype, n, n, leading=lda), memory(x, dtype, n, 1)
+        attrs = {"lower": uplo == 1, "unit": diagonal == 1}  # those of the transpose
+        vector[...] = get("triangular_solve").reference(matrix.T, vector, **attrs)
+
 
 def by_routines(call):
     def run(*operands):
@@ -179,6 +185,17 @@ def routines(monkeypatch):
 def test_calls_compute_what_the_ops_do(name, routines):
     for sample in get(name).samples():
         check(get(name), sample, run)
+
+
+@pytest.mark.parametrize("dtype", PREFIXES)
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("unit", [False, True])
+def test_one_right_hand_side_is_solved_as_a_vector(dtype, lower, unit, routines, monkeypatch):
+    monkeypatch.delattr(Blas, "_trsm")
+    for batch in ((), (2,)):
+        operands = well_conditioned(40, dtype, batch), mixed((*batch, 40, 1), dtype)
+        sample = Sample(operands, {"lower": lower, "unit": unit})
+        check(get("triangular_solve"), sample, run)
 
 
 @pytest.mark.parametrize("dtype", PREFIXES)
