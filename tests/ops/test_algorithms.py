@@ -96,7 +96,8 @@ def test_the_size_and_the_batch_decide() -> None:
     assert calls("qr", (3000, 16)) == calls("cholesky", (1, 1)) == 0
     assert calls("cholesky", (1000, 130, 130)) == calls("lu", (1000, 32, 16)) == 0
     assert calls("cholesky", (1000, 33, 33)) == calls("lu", (10, 100, 48, 48)) == 1
-    assert calls("triangular_solve", (1000, 9, 9), (1000, 9, 300), lower=True) == 1
+    assert calls("triangular_solve", (1000, 9, 9), (1000, 9, 300), lower=True) == 0
+    assert calls("triangular_solve", (1000, 33, 33), (1000, 33, 300), lower=True) == 1
     assert kernels("cholesky", (16, 16)) == kernels("lu", (10, 100, 32, 32)) == 1
     assert kernels("triangular_solve", (1000, 9, 9), (1000, 9, 3), lower=True) == 1
     assert kernels("eigh", (2, 2)) == kernels("eigh", (9, 32, 32)) == 1
