@@ -115,7 +115,7 @@ class RecordingDriver:
         self._addresses = itertools.count(1)
         self._handles = itertools.count(100)
         self._conditions = itertools.count(1000)
-        self._captured: list[Call] | None = None
+        self._captured: list[list[Call]] = []  # of the open capture, on whichever stream
         self._libraries: dict[Callable[[int], Library], RecordedLibrary] = {}
         self._kept_for_graphs: dict[int, int] = {}  # by stream
 
@@ -518,11 +518,11 @@ class RecordingDriver:
         self._log("begin_capture")
         self.open_captures += 1
         captured: list[Call] = []
-        self._captured = captured
+        self._captured.append(captured)
         try:
             issue()
         finally:
-            self._captured = None
+            self._captured.pop()
             self.open_captures -= 1
         self._log("end_capture")
         return captured
@@ -536,8 +536,8 @@ class RecordingDriver:
     def _call_library(self, operation: str, detail: tuple[Any, ...]) -> None:
         """Captured, or logged as a warm-up."""
         self._log(operation, *detail)
-        if self._captured is not None and operation != "use_workspace":
-            self._captured.append(Call(operation, detail))
+        if self._captured and operation != "use_workspace":
+            self._captured[-1].append(Call(operation, detail))
 
     def synchronize_capture_stream(self) -> None:
         """Logged."""

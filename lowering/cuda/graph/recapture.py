@@ -101,9 +101,9 @@ class RecapturedCall:
         try:
             with driver.capture_lock.hold():
                 return self._recaptured(addresses)
-        except (DeviceLostError, MemoryError):
+        except DeviceLostError:
             raise
-        except Exception as reason:
+        except RuntimeError as reason:
             raise self._definition.update_error(self.kernels[0], reason) from reason
 
     def _recaptured(self, addresses: Sequence[int]) -> Sequence[Any]:
