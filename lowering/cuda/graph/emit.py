@@ -241,16 +241,7 @@ def _add_library(
         slots = emission.owners.library(node)
         held = [array.address(addresses.__getitem__) for array in stored] + used + arrays
         if recaptured is not None:
-            again = RecapturedCall(
-                emission.definition,
-                prepared,
-                call,
-                recaptured,
-                addresses,
-                workspace,
-                emission.placement.placeholders,
-            )
-            emission.recaptured.append(again)
+            again = _recaptured(emission, node, recaptured)
             return again.capture(graph, before.nodes, slots, held)
         library.use_workspace(workspace, nbytes)
         issue = issued(addresses, written=not moves)
@@ -264,6 +255,24 @@ def _add_library(
             held,
             f"the {call.noun.partition(' ')[2]}",
         )
+
+
+def _recaptured(
+    emission: Emission, node: LibraryNode, buffers: tuple[Buffer, ...]
+) -> RecapturedCall:
+    """A call, not captured yet, that is captured again where these buffers are."""
+    placement = emission.placement
+    call = RecapturedCall(
+        emission.definition,
+        emission.code.calls[node],
+        node.call,
+        buffers,
+        placement.addresses,
+        placement.library_workspace,
+        placement.placeholders,
+    )
+    emission.recaptured.append(call)
+    return call
 
 
 def _add_host(emission: Emission, graph: Any, node: HostNode, before: Before) -> tuple[Any, ...]:
