@@ -89,6 +89,19 @@ class NestedCaptureError(BuildStateError):
         )
 
 
+class UnrepeatableCaptureError(RuntimeError):
+    """A call cannot be given other addresses: captured there, it is not the same chain of kernels.
+
+    The Plan can do without, by copies at fixed addresses.
+    """
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"a captured call cannot be given other addresses: {what}; "
+            "TRACEGRAPH_FEATURES=no-library-updates lets it have copies instead"
+        )
+
+
 class ClosedGraphError(BuildStateError):
     """An executable graph was launched or updated after it had been closed."""
 

@@ -93,6 +93,17 @@ class KernelNodeHandle(Protocol):
         """Let updates pass, for one parameter, the value of a shared word at that time."""
 
 
+class CapturedKernelHandle(Protocol):
+    """A kernel node that a library's call was captured as."""
+
+    @property
+    def node(self) -> Any:
+        """The node, as a dependency of others."""
+
+    def take(self, parameters: Any) -> None:
+        """Let updates pass these parameters from now on, which `Driver.recapture` found for it."""
+
+
 class GraphMemory(Protocol):
     """Memory that each launch of a graph allocates at one node and frees at another."""
 
@@ -424,6 +435,23 @@ class Driver(Protocol):
 
         Returns the nodes that later work depends on, and the kind of every node captured. No
         capture is left open, whatever `issue` raises.
+        """
+
+    def capture_kernels(
+        self, graph: Any, dependencies: Sequence[Any], issue: Callable[[], None]
+    ) -> tuple[CapturedKernelHandle, ...]:
+        """As `capture`, of what is kernels alone, each behind the one before, which are returned.
+
+        Raises:
+            UnrepeatableCaptureError: it is anything else.
+        """
+
+    def recapture(self, kernels: Sequence[Any], issue: Callable[[], None]) -> Sequence[Any]:
+        """Capture what `issue` puts on the capture stream aside, for the parameters that such
+        `kernels` would have: something to `take` for each, in order. Nothing else is changed.
+
+        Raises:
+            UnrepeatableCaptureError: it is other kernels.
         """
 
     def library(self, kind: Callable[[int], Library]) -> Library:

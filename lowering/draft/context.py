@@ -26,7 +26,8 @@ class Context:
     `rules` has the planning rules by the name of the op: functions of the `RegionBuilder` and the
     equation. Without `fusion`, each equation that computes anything has a kernel of its own.
     `sources` is the most operands of an op that selects elements by position, as of `concatenate`.
-    `operands` is the form in which all products get theirs, None for what the policy says.
+    `operands` is the form in which all products and Fourier transforms get theirs, None for what
+    the policy says.
     """
 
     target: Target

@@ -35,6 +35,12 @@ from lowering.cuda.interface import (
     ThreadState,
 )
 from lowering.driver.addresses import locate
+from lowering.driver.captured_kernels import (
+    CapturedKernel,
+    KernelParameters,
+    captured_kernels,
+    recaptured_parameters,
+)
 from lowering.driver.checks import SUCCESS, by_core, check, scarce
 from lowering.driver.foreign_captures import add_to_capture, relax, relaxed, takes_nodes
 from lowering.driver.graphs import (
@@ -476,6 +482,18 @@ class CudaDriver:
         """Capture into a graph or a body, behind `dependencies`."""
         return captured(graph, dependencies, issue, self._capture_stream.handle)
 
+    def capture_kernels(
+        self, graph: GraphDefinition, dependencies: Sequence[Any], issue: Callable[[], None]
+    ) -> tuple[CapturedKernel, ...]:
+        """Capture into a graph, behind `dependencies`."""
+        return captured_kernels(graph, dependencies, issue, self._capture_stream.handle)
+
+    def recapture(
+        self, kernels: Sequence[CapturedKernel], issue: Callable[[], None]
+    ) -> Sequence[KernelParameters]:
+        """Capture into a graph aside, which its parameters keep."""
+        return recaptured_parameters(kernels, issue, self._capture_stream.handle)
+
     def library(self, kind: Callable[[int], Library]) -> Library:
         """One handle of each kind, on the capture stream."""
         if kind not in self._libraries:
@@ -526,7 +544,9 @@ class CudaDriver:
         """Their addresses."""
         return nodes(graph.handle)
 
-    def updater(self, executable: CudaExecutableGraph, kernel: KernelNode) -> Callable[[], None]:
+    def updater(
+        self, executable: CudaExecutableGraph, kernel: KernelNode | CapturedKernel
+    ) -> Callable[[], None]:
         """The driver's call with its arguments, for nodes in bodies too; it keeps their values."""
         update = driver.cuGraphExecKernelNodeSetParams
 

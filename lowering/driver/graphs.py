@@ -90,6 +90,14 @@ def captured(
     graph: GraphDefinition, dependencies: Sequence[Any], issue: Callable[[], None], stream: Any
 ) -> tuple[tuple[Any, ...], tuple[str, ...]]:
     """Capture what `issue` does on a stream: the last nodes, and the kinds of all."""
+    tails, added = capture_nodes(graph, dependencies, issue, stream)
+    return tails, tuple(map(node_kind, added.values()))
+
+
+def capture_nodes(
+    graph: GraphDefinition, dependencies: Sequence[Any], issue: Callable[[], None], stream: Any
+) -> tuple[tuple[Any, ...], dict[int, Any]]:
+    """Capture what `issue` does on a stream: the last nodes, and all nodes by address."""
     before = nodes(graph.handle)
     if is_capturing(stream):
         raise NestedCaptureError
@@ -113,8 +121,7 @@ def captured(
             driver.cuStreamEndCapture(stream)
         raise
     check("cuStreamEndCapture", driver.cuStreamEndCapture(stream))
-    added = [node for address, node in nodes(graph.handle).items() if address not in before]
-    return tails, tuple(_kind(node) for node in added)
+    return tails, {at: node for at, node in nodes(graph.handle).items() if at not in before}
 
 
 def child_node(graph: Any, dependencies: Sequence[Any], child: Any) -> Any:
@@ -155,7 +162,7 @@ def node_kinds(graph: Any) -> tuple[str, ...]:
     """The kinds of all nodes of a graph, and of those of its child graphs."""
     kinds = []
     for node in nodes(graph).values():
-        kinds.append(_kind(node))
+        kinds.append(node_kind(node))
         if kinds[-1] == "graph":
             child = driver.cuGraphChildGraphNodeGetGraph(node)
             kinds += node_kinds(check("cuGraphChildGraphNodeGetGraph", child))
@@ -180,7 +187,7 @@ def nodes(graph: Any) -> dict[int, Any]:
     return {int(node): node for node in nodes}
 
 
-def _kind(node: Any) -> str:
+def node_kind(node: Any) -> str:
     """The kind of a node; copies that a conditional body may not hold are ``pageable_memcpy``."""
     found = check("cuGraphNodeGetType", driver.cuGraphNodeGetType(node))
     kind = str(found.name).removeprefix("CU_GRAPH_NODE_TYPE_").lower()

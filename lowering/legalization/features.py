@@ -2,6 +2,8 @@
 
 body_updates        new parameters for kernel nodes in the bodies of an executable graph
 memory_nodes        nodes that allocate memory for a launch, and free it
+library_updates     new parameters for kernel nodes that a library's call was captured as. Each call
+                    is checked when it is captured: not probed
 programmatic_edges  kernels that start before those that they depend on have ended; known by the
                     compute capability
 conditional_nodes   IF-ELSE, SWITCH and WHILE nodes. Every supported driver has them: not probed
@@ -25,6 +27,7 @@ Feature = Literal[
     "conditional_nodes",
     "body_updates",
     "memory_nodes",
+    "library_updates",
     "programmatic_edges",
 ]
 
@@ -32,6 +35,7 @@ _WORDS: Mapping[str, Feature] = {
     "no-conditional-nodes": "conditional_nodes",
     "no-body-updates": "body_updates",
     "no-memory-nodes": "memory_nodes",
+    "no-library-updates": "library_updates",
     "no-programmatic-edges": "programmatic_edges",
 }
 
@@ -43,6 +47,7 @@ class Features:
     conditional_nodes: bool = True
     body_updates: bool = True
     memory_nodes: bool = True
+    library_updates: bool = True
     programmatic_edges: bool = True
 
 

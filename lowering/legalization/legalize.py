@@ -7,6 +7,9 @@ no body updates        inputs and outputs are read through a pointer table in bo
                        whether an exec parameter update reaches nodes in a body; a probe decides
 no memory nodes        scratch is kept between launches. Devices without memory pools, such as some
                        virtual GPUs, refuse allocation nodes
+no library updates     arguments and results of Fourier transforms are staged in scratch. A call is
+                       checked when it is captured: at other addresses it must be the same kernels,
+                       in a chain. cuFFT's documentation does not promise it
 no programmatic edges  the same nodes, with plain edges: before compute capability 9.0
 no conditional nodes   the same nodes, driven by the host. The user asks for it: to debug a loop, or
                        where other processes run WHILE nodes on the GPU at the same time, which
@@ -20,6 +23,7 @@ from lowering.legalization.pointer_table import bound_in_bodies, with_pointer_ta
 from lowering.legalization.staging import bound_by_custom_kernels, with_staging
 from lowering.plan.conditional_nodes import ConditionalNode
 from lowering.plan.fallback import Fallback
+from lowering.plan.launch_graph import moving_buffers, recaptured_calls
 from lowering.plan.nodes import Graph, Node, launched
 from lowering.plan.plan import Plan
 from tracegraph.ir.record import replace
@@ -32,6 +36,7 @@ def needed_features(plan: Plan) -> tuple[Feature, ...]:
         "conditional_nodes": any(isinstance(node, ConditionalNode) for node in nodes),
         "body_updates": bool(bound_in_bodies(plan)) and not plan.indirect,
         "memory_nodes": plan.per_launch,
+        "library_updates": bool(recaptured_calls(plan.graph)),
         "programmatic_edges": any(node.is_kernel for node in nodes),
     }
     return tuple(feature for feature, used in uses.items() if used)
@@ -39,6 +44,8 @@ def needed_features(plan: Plan) -> tuple[Feature, ...]:
 
 def legalize(plan: Plan, features: Features) -> Plan:
     """The Plan for a device that has these features; its `fallbacks` say what was replaced."""
+    if not features.library_updates:
+        plan = _without_recaptures(plan)
     if not features.conditional_nodes:
         plan = _kept(plan, "the host drives the loops")
         plan = _noted(plan, "the host drives {}", "no conditional nodes here")
@@ -55,6 +62,22 @@ def legalize(plan: Plan, features: Features) -> Plan:
             plan = _noted(plan, "kernels of {} read addresses from a table", why)
         plan = _explained(with_pointer_table(plan), f"pointer table: {why}")
     return plan
+
+
+def _without_recaptures(plan: Plan) -> Plan:
+    """The Plan with scratch in place of the arguments and results of recaptured calls."""
+    why = "no updates of library calls here"
+    calls = recaptured_calls(plan.graph)
+    moving = dict.fromkeys([buffer for node in calls for buffer in moving_buffers(node)])
+    found = []
+    for node in calls:
+        nbytes = sum(buffer.type.nbytes for buffer in moving_buffers(node))
+        found.append(
+            Fallback(f"each launch copies {nbytes:,} B for {node.noun}", why, node.sources)
+        )
+    if not calls:
+        return plan
+    return replace(with_staging(plan, moving), fallbacks=(*plan.fallbacks, *found))
 
 
 def _kept(plan: Plan, why: str) -> Plan:

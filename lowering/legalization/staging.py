@@ -1,8 +1,9 @@
 """Staging: scratch in place of inputs and outputs whose addresses a node cannot be given.
 
 On drivers whose updates do not reach nodes in bodies, our kernels there read addresses from the
-pointer table. A user's kernel takes pointers: it gets scratch. Inputs are copied there before all
-that accesses them, and outputs from there behind it.
+pointer table. A user's kernel takes pointers: it gets scratch. So does a library's call that cannot
+be captured again. Inputs are copied there before all that accesses them, and outputs from there
+behind it.
 """
 
 from __future__ import annotations

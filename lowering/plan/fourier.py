@@ -61,16 +61,19 @@ def _used_strides(extents: tuple[int, ...], strides: tuple[int, ...]) -> tuple[i
 class FourierTransform(LibraryCall):
     """An op of `tracegraph.ops.fourier` on arrays in memory.
 
-    If it `overwrites` its operand, that is an output, too, whose elements nothing may read.
+    If it `overwrites` its operand, that is an output, too, whose elements nothing may read. If it
+    is `recaptured`, its arrays may be arguments and results, which move.
     """
 
     noun: ClassVar[str] = "a Fourier transform"
+    alignment: ClassVar[int] = 16  # a complex128; the library asks for that of a complex number
 
     op: Op
     attrs: Mapping[str, Any]
     source: StridedArray
     target: StridedArray
     overwrites: bool
+    recaptured: bool = False
 
     @property
     def inputs(self) -> tuple[StridedArray, ...]:
@@ -84,6 +87,12 @@ class FourierTransform(LibraryCall):
     def writes(self) -> frozenset[Buffer]:
         written = [self.target, self.source] if self.overwrites else [self.target]
         return frozenset([array.buffer for array in written])
+
+    @property
+    def movable_arrays(self) -> tuple[StridedArray, ...]:
+        if not self.recaptured:
+            return ()
+        return self.outputs if self.overwrites else self.operands
 
     @property
     def rank(self) -> int:
@@ -120,6 +129,24 @@ class FourierTransform(LibraryCall):
         batch = f"{self.batch} x " if self.batch > 1 else ""
         inverse = "inverse " if self.op.name == "fft" and self.inverse else ""
         return f"{inverse}{self.op.name} {batch}{'x'.join(map(str, self.points))}"
+
+    @property
+    def text(self) -> str:
+        how = "  (captured at the addresses of each call)" if self._moving else ""
+        return f"{self.name}: {self.target} = {self.source}{how}"
+
+    @property
+    def purpose(self) -> str:
+        if not self._moving:
+            return ""
+        moving = " and ".join(map(str, self._moving))
+        return f"{self.noun} of {moving} where they are, captured again if they move"
+
+    @property
+    def _moving(self) -> tuple[Buffer, ...]:
+        """The arguments and results among its arrays, if it has them where they are."""
+        arrays = dict.fromkeys([array.buffer for array in self.movable_arrays])
+        return tuple([buffer for buffer in arrays if buffer.space in ("input", "output")])
 
     @property
     def run_host(self) -> Callable[..., object]:

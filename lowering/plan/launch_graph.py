@@ -131,6 +131,21 @@ def moving_calls(work: Graph, fixed: Collection[Buffer] = ()) -> tuple[LibraryNo
     return tuple([node for node in nodes if any(map(moves, node.call.batches))])
 
 
+def recaptured_calls(work: Graph, fixed: Collection[Buffer] = ()) -> tuple[LibraryNode, ...]:
+    """The library calls with arrays that move, which are captured again where these are.
+
+    Arguments and results move, but for those in `fixed`.
+    """
+    nodes = (node for node in work.nodes if isinstance(node, LibraryNode) and node.call.recaptured)
+    return tuple([node for node in nodes if moving_buffers(node, fixed)])
+
+
+def moving_buffers(node: LibraryNode, fixed: Collection[Buffer] = ()) -> tuple[Buffer, ...]:
+    """The arguments and results, but for those in `fixed`, that a call has where they are."""
+    buffers = dict.fromkeys([array.buffer for array in node.call.movable_arrays])
+    return tuple([b for b in buffers if b.space in ("input", "output") and b not in fixed])
+
+
 def pointer_parts(moving: Sequence[LibraryNode]) -> list[tuple[LibraryNode, ...]]:
     """The calls whose pointer arrays each kernel writes, in order."""
     found: list[list[LibraryNode]] = []

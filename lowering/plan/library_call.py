@@ -53,7 +53,8 @@ class LibraryCall:
 
     A call reads `inputs`, writes all of `outputs`, and has no other visible effect. Capture fixes
     the addresses of all arrays but `batches`, so the rule that plans it takes operands from
-    `lowering.planning.library_operands`, which copies arguments into scratch if necessary.
+    `lowering.planning.library_operands`, which copies arguments into scratch if necessary. Or it is
+    `recaptured`.
     """
 
     __slots__ = ()
@@ -66,7 +67,7 @@ class LibraryCall:
     and its results are not used."""
 
     alignment: ClassVar[int] = 1
-    """Bytes: the addresses of `batches` are multiples of that, as far as they may move. The library
+    """Bytes: the addresses of arrays are multiples of that, as far as they may move. The library
     chooses a kernel before it can see them."""
 
     @property
@@ -102,10 +103,22 @@ class LibraryCall:
         return ()
 
     @property
+    def recaptured(self) -> bool:
+        """Whether it is captured again, aside, for other addresses: its nodes are given the
+        parameters of those. So its arrays may be arguments and results. Only at the top of a graph.
+        """
+        return False
+
+    @property
+    def movable_arrays(self) -> tuple[StridedArray, ...]:
+        """The arrays that may be arguments and results."""
+        return self.operands if self.recaptured else self.batches
+
+    @property
     def fixed_buffers(self) -> frozenset[Buffer]:
         """The buffers of all other arrays, whose addresses are stored in captured nodes."""
-        batches = self.batches
-        return frozenset([array.buffer for array in self.operands if array not in batches])
+        movable = self.movable_arrays
+        return frozenset([array.buffer for array in self.operands if array not in movable])
 
     @property
     def owners(self) -> Mapping[str, Any]:
@@ -132,6 +145,11 @@ class LibraryCall:
         """What a printed Plan says of it."""
         inputs, outputs = (", ".join(map(str, each)) for each in (self.inputs, self.outputs))
         return f"{self.name}: {outputs} = {inputs}"
+
+    @property
+    def purpose(self) -> str:
+        """How it gets its arrays, if that deserves a word: see `Node.purpose`."""
+        return ""
 
     @property
     def run_host(self) -> Callable[..., object]:

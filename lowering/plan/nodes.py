@@ -358,6 +358,10 @@ class LibraryNode(Node):
         return self.call.name
 
     @property
+    def purpose(self) -> str:
+        return self.call.purpose
+
+    @property
     def title(self) -> str:
         return self.call.title
 

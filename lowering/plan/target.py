@@ -197,15 +197,18 @@ class LapackPolicy:
 
 
 OperandForm = Literal["staged", "in_place"]
-"""Matrices of products that move from call to call: copied to scratch and back, or in place."""
+"""Arrays of products and Fourier transforms that move from call to call: copied to scratch and
+back, or in place."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperandPolicy:
-    """When a product finds its matrices by pointer, so that arguments and results are in place.
+    """When library calls have arguments and results in place.
 
-    Otherwise they are copied, in a time that grows with their bytes. By pointer, the library may
-    have slower kernels: what that costs grows with the operations.
+    Otherwise these are copied, in a time that grows with their bytes. A product finds its matrices
+    by pointer, for which the library may have slower kernels: what that costs grows with the
+    operations. A Fourier transform is captured again at new addresses, which takes the same time
+    for all sizes.
 
     Args:
         once: by dtype, the operations for each byte of the three matrices, at most, of a product
@@ -214,12 +217,15 @@ class OperandPolicy:
         split: by dtype, a number of results, and of products in each sum. Sums of more products,
             for fewer results, are split among blocks where the library is given the addresses.
         most_matrices: of a batch, each of which needs three pointers, written by each launch.
+        transformed: the bytes of both arrays of a Fourier transform, at least, for which it is
+            captured again. Only at the top of a Plan: nodes in bodies keep their addresses.
     """
 
     once: Mapping[str, float]
     repeated: Mapping[str, float]
     split: Mapping[str, tuple[int, int]]
     most_matrices: int
+    transformed: float
 
     def prefers(self, dtype: np.dtype[Any], batch: int, m: int, n: int, k: int, runs: int) -> bool:
         """Whether `batch` products of (m, k) by (k, n) are to be by pointer.
@@ -246,12 +252,12 @@ class Target:
     Where `persistent` is None, a loop is one kernel only if the user asks for it. `factorizations`
     are the ops of matrices that the backend has library calls for; of others, it runs the programs
     in `tracegraph.algorithms`: with LAPACK's routines where it has these, and the policy `lapack`
-    says so. The policy `operands` says which products find their matrices by pointer. Where it
-    `overwrites_spectra`, an inverse transform to real numbers needs frequencies of its own, whose
-    imaginary parts are 0 where they must be. With `sort_scratch`, sorting takes scratch memory of
-    the Plan. From `sorted_updates` on, updates that need an order are sorted by element. With
-    `graphs`, Plans are launched as CUDA graphs, which have nodes for arguments and memory besides
-    the work.
+    says so. The policy `operands` says which products and Fourier transforms have arguments in
+    place. Where it `overwrites_spectra`, an inverse transform to real numbers needs frequencies of
+    its own, whose imaginary parts are 0 where they must be. With `sort_scratch`, sorting takes
+    scratch memory of the Plan. From `sorted_updates` on, updates that need an order are sorted by
+    element. With `graphs`, Plans are launched as CUDA graphs, which have nodes for arguments and
+    memory besides the work.
     """
 
     costs: Costs

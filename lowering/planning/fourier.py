@@ -1,4 +1,8 @@
-"""Fourier transforms as library calls, in place where the layout of the operand allows it."""
+"""Fourier transforms as library calls, in place where the layout of the operand allows it.
+
+Arguments and results are where they are if the call is large, and at the top of the Plan: it is
+captured again for other addresses. Others get copies.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from lowering.plan.fourier import FourierTransform, Layout
 from lowering.plan.kernel import space_index
 from lowering.plan.library_call import StridedArray
 from lowering.plan.nodes import LibraryNode
-from lowering.planning.library_operands import operand
+from lowering.planning.library_operands import in_memory, staged
 from lowering.planning.region_builder import RegionBuilder
 from tracegraph.ir import scalar, scalar_values
 from tracegraph.ir.op import get
@@ -27,9 +31,22 @@ def fourier_transform(builder: RegionBuilder, eqn: Eqn) -> None:
     if overwrites:
         source = _own_spectrum(builder, x, eqn.attrs["size"])
     else:
-        source = operand(builder, x, lambda array: _accepted(array, rank))
-    call = FourierTransform(eqn.op, eqn.attrs, source, StridedArray.whole(target), overwrites)
+        source = in_memory(builder, x, lambda array: _accepted(array, rank))
+    result = StridedArray.whole(target)
+    recaptured = _is_recaptured(builder, source, result)
+    if not recaptured:
+        source = staged(builder, source)
+    call = FourierTransform(eqn.op, eqn.attrs, source, result, overwrites, recaptured)
     builder.add(NodeStage(LibraryNode(call, builder.sources)))
+
+
+def _is_recaptured(builder: RegionBuilder, source: StridedArray, target: StridedArray) -> bool:
+    """Whether the call is captured again at new addresses: it can, and copies take longer."""
+    policy, forced = builder.context.target.operands, builder.context.operands
+    if policy is None or not builder.is_top or forced == "staged":
+        return False
+    nbytes = source.buffer.type.nbytes + target.buffer.type.nbytes
+    return forced == "in_place" or nbytes >= policy.transformed
 
 
 def _accepted(array: StridedArray, rank: int) -> StridedArray | None:

@@ -41,10 +41,17 @@ def operand(builder: RegionBuilder, atom: Atom, accept: Accept[_T]) -> _T:
     """
     array, found = _placed(builder, atom, accept)
     if builder.context.is_movable(array.buffer):
-        staged = accept(replace(array, buffer=builder.context.stage_input(array.buffer)))
-        assert staged is not None
-        return staged
+        still = accept(staged(builder, array))
+        assert still is not None
+        return still
     return found
+
+
+def staged(builder: RegionBuilder, array: StridedArray) -> StridedArray:
+    """An array in the scratch copy of its buffer, if that is an argument that moves."""
+    if not builder.context.is_movable(array.buffer):
+        return array
+    return replace(array, buffer=builder.context.stage_input(array.buffer))
 
 
 def in_memory(builder: RegionBuilder, atom: Atom, accept: Accept[_T]) -> _T:

@@ -49,7 +49,8 @@ class RegionBuilder:
     """Builds the block of one region.
 
     `bind` says where parameters come from. `sinks` are the buffers of the results; further results
-    are conditions. A launch is expected to run the region `runs` times.
+    are conditions. A launch is expected to run the region `runs` times. It is the body of a loop or
+    branch unless it `is_top`.
     """
 
     def __init__(
@@ -59,8 +60,11 @@ class RegionBuilder:
         bind: Mapping[Value, Binding],
         sinks: Sequence[Buffer],
         runs: int = 1,
+        *,
+        is_top: bool = False,
     ) -> None:
         self.context = context
+        self.is_top = is_top
         self.runs = runs
         self.region = region
         self.sinks = sinks
@@ -272,7 +276,7 @@ def build(program: Program, context: Context, donated: Sequence[int]) -> Draft:
     constants = tuple([context.buffer("const", p.type) for p in body.params[n_inputs:]])
     outputs = tuple([context.buffer("output", atom.type) for atom in body.results])
     bind: dict[Value, Binding] = dict(zip(body.params, (*inputs, *constants), strict=True))
-    block = RegionBuilder(context, body, bind, outputs).build()
+    block = RegionBuilder(context, body, bind, outputs, is_top=True).build()
     return Draft(program, context, block, inputs, constants, outputs, donated)
 
 

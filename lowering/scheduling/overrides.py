@@ -1,6 +1,6 @@
 """Schedules chosen for all loops and branches that the user has not pinned one for, and the forms
-of matrix products and their operands, factorizations, updates that need an order and the sources of
-stacks.
+of matrix products, factorizations, updates that need an order, the sources of stacks, and the
+operands of products and Fourier transforms.
 
 They are used wherever they are possible. Set by `override`, for tests, or in the environment:
 ``TRACEGRAPH_SCHEDULES="predicated-branches,unrolled-loops=4"``.
@@ -40,9 +40,9 @@ _WORDS = (
 @dataclass(frozen=True, slots=True)
 class Choices:
     """The schedules of branches and loops, the forms of matrix products, of factorizations, of
-    updates that need an order, of the sources of stacks and of the operands of products, None for
-    what the cost model says; how many steps an iteration makes; and the threads of loops in one
-    kernel.
+    updates that need an order, of the sources of stacks and of the operands of products and Fourier
+    transforms, None for what the cost model says; how many steps an iteration makes; and the
+    threads of loops in one kernel.
     """
 
     branches: BranchSchedule | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -64,6 +64,10 @@ class RecordedNode:
     def share(self, position: int, words: SharedWords, number: int) -> None:
         """From its next update on, the value at a position is a word of others."""
         self.shared[position] = words, number
+
+    def take(self, parameters: Sequence[int]) -> None:
+        """Let updates pass these values."""
+        self.values[:] = parameters
 
     def read_shared(self) -> None:
         """Take what is in shared words now."""

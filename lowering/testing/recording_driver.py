@@ -28,7 +28,12 @@ from lowering.cuda.interface import (
     Library,
     ThreadState,
 )
-from lowering.errors import ClosedGraphError, NestedCaptureError, RefusedGraphError
+from lowering.errors import (
+    ClosedGraphError,
+    NestedCaptureError,
+    RefusedGraphError,
+    UnrepeatableCaptureError,
+)
 from lowering.legalization.features import Feature
 from lowering.plan.conditional_nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
@@ -110,7 +115,7 @@ class RecordingDriver:
         self._addresses = itertools.count(1)
         self._handles = itertools.count(100)
         self._conditions = itertools.count(1000)
-        self._captured: list[str] | None = None
+        self._captured: list[list[Call]] = []  # of the open capture, on whichever stream
         self._libraries: dict[Callable[[int], Library], RecordedLibrary] = {}
         self._kept_for_graphs: dict[int, int] = {}  # by stream
 
@@ -470,21 +475,57 @@ class RecordingDriver:
         issue: Callable[[], None],
     ) -> tuple[tuple[RecordedNode, ...], tuple[str, ...]]:
         """One node for each product that is issued."""
+        captured = self._issued(issue)
+        nodes = tuple(RecordedNode("library", str(c), tuple(dependencies)) for c in captured)
+        graph.nodes.extend(nodes)
+        return nodes, self._library_kinds * max(len(nodes), 1)
+
+    def capture_kernels(
+        self,
+        graph: RecordedGraph,
+        dependencies: Sequence[RecordedNode],
+        issue: Callable[[], None],
+    ) -> tuple[RecordedNode, ...]:
+        """A chain of nodes, whose values are what the library was given."""
+        nodes: list[RecordedNode] = []
+        for call in self._kernels(issue):
+            before = tuple(nodes[-1:] or dependencies)
+            node = RecordedNode("library", call.operation, before, values=list(call.detail))
+            nodes.append(node)
+        graph.nodes.extend(nodes)
+        return tuple(nodes)
+
+    def recapture(
+        self, kernels: Sequence[RecordedNode], issue: Callable[[], None]
+    ) -> list[tuple[int, ...]]:
+        """What the library was given; it must be as many calls of the same names."""
+        found = self._kernels(issue)
+        if [call.operation for call in found] != [kernel.name for kernel in kernels]:
+            raise UnrepeatableCaptureError("at other addresses it is other kernels")
+        return [call.detail for call in found]
+
+    def _kernels(self, issue: Callable[[], None]) -> list[Call]:
+        """The calls that are issued, each captured as one kernel."""
+        found = self._issued(issue)
+        if set(self._library_kinds) != {"kernel"}:
+            raise UnrepeatableCaptureError(f"it is {', '.join(self._library_kinds)} nodes")
+        return found
+
+    def _issued(self, issue: Callable[[], None]) -> list[Call]:
+        """The calls of a library that a capture has."""
         if self.open_captures:
             raise NestedCaptureError
         self._log("begin_capture")
         self.open_captures += 1
-        captured: list[str] = []
-        self._captured = captured
+        captured: list[Call] = []
+        self._captured.append(captured)
         try:
             issue()
         finally:
-            self._captured = None
+            self._captured.pop()
             self.open_captures -= 1
         self._log("end_capture")
-        nodes = tuple(RecordedNode("library", name, tuple(dependencies)) for name in captured)
-        graph.nodes.extend(nodes)
-        return nodes, self._library_kinds * max(len(nodes), 1)
+        return captured
 
     def library(self, kind: Callable[[int], Library]) -> RecordedLibrary:
         """A handle that records the calls of any library."""
@@ -495,8 +536,8 @@ class RecordingDriver:
     def _call_library(self, operation: str, detail: tuple[Any, ...]) -> None:
         """Captured, or logged as a warm-up."""
         self._log(operation, *detail)
-        if self._captured is not None and operation != "use_workspace":
-            self._captured.append(str(Call(operation, detail)))
+        if self._captured and operation != "use_workspace":
+            self._captured[-1].append(Call(operation, detail))
 
     def synchronize_capture_stream(self) -> None:
         """Logged."""

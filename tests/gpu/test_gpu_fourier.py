@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
+from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import fourier_cases
 import numpy as np
 import pytest
 from cuda import core as cuda_core
+from foreign_arrays import Foreign
 
 import tracegraph
 from lowering.cuda.device import open_device
 from lowering.cuda.graph.cufft import Cufft, CufftPlan
+from lowering.cuda.graph.recapture import KEPT
+from lowering.legalization.features import override as features
 from lowering.plan.nodes import LibraryNode, walk
+from lowering.scheduling.overrides import override
 from tracegraph import tree
 
 ARGUMENTS = fourier_cases.ARGUMENTS
@@ -253,3 +260,287 @@ def test_scratch_of_each_launch(fresh: Any) -> None:
     jitted = tracegraph.jit(spectrum, device="cuda", scratch="per_launch")
     for k in range(3):
         assert_close(np.asarray(jitted(x + k)), spectrum(x + k), 64)
+
+
+# -- where arguments and results are ---------------------------------------------------------------
+
+
+@pytest.fixture
+def in_place() -> Iterator[None]:
+    """All transforms at the top have arguments where they are, however small."""
+    with override(operands="in_place"):
+        yield
+
+
+def on_device(*arrays: Any) -> list[Any]:
+    return [tracegraph.asarray(array, device="cuda") for array in arrays]
+
+
+def assert_moves(function: Any, *arrays: Any, units: float = 64, **options: Any) -> Any:
+    """Calls on arrays that move, and come back, give what NumPy gives, without copies."""
+    f = tracegraph.jit(function, device="cuda", **options)
+    plan = f.lower(*arrays).compile().plan
+    assert any(getattr(node, "call", None) and node.call.recaptured for node in plan.graph.nodes)
+    assert (plan.staged, plan.fallbacks) == ((), ())
+    kept: list[Any] = []
+    for turn in range(4):
+        given = [array * (turn + 1) for array in arrays]
+        there = on_device(*given)
+        for _ in range(2):
+            results = tree.leaves(f(*there))
+            kept += [*there, *results]
+            for found, wanted in zip(results, tree.leaves(function(*given)), strict=True):
+                assert_close(np.asarray(found), wanted, units)
+    assert (f.stats()["builds"], f.stats()["bytes_copied"]) == (1, 0)
+    return f
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [*LENGTHS, 6, 4096, 10007, 3 * (1 << 16), 65537])
+def test_transforms_of_any_length_move(in_place: None, n: int, dtype: str) -> None:
+    z = points(n, dtype=dtype, parts=2)
+    assert_moves(np.fft.fft, z)
+    assert_moves(np.fft.ifft, z)
+    assert_moves(np.fft.rfft, points(n, dtype=dtype))
+    assert_moves(lambda z: np.fft.irfft(z, n), points(n // 2 + 1, dtype=dtype, parts=2))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(8, 8), (97, 30), (64, 1), (1024, 512), (2048, 2048)])
+def test_transforms_over_several_axes_move(
+    in_place: None, shape: tuple[int, int], dtype: str
+) -> None:
+    z, x = points(*shape, dtype=dtype, parts=2), points(*shape, dtype=dtype)
+    assert_moves(np.fft.fft2, z)
+    assert_moves(np.fft.rfft2, x)
+    assert_moves(lambda z: np.fft.irfft2(z, shape), np.fft.rfft2(x).astype(z.dtype))
+    assert_moves(lambda z: np.fft.fft(z, axis=0), z)
+    assert_moves(lambda z: np.fft.fft(z.T), z)
+    assert_moves(lambda z: np.fft.fft(z[1:, 1:], axis=0), z) if min(shape) > 1 else None
+
+
+def test_three_axes_and_batches_move(in_place: None) -> None:
+    z = points(16, 12, 20, parts=2)
+    assert_moves(np.fft.fftn, z)
+    assert_moves(lambda z: np.fft.fftn(z, axes=(0, 2)), z)
+    assert_moves(np.fft.rfftn, points(16, 12, 20))
+    assert_moves(tracegraph.vmap(np.fft.fft2), z)
+
+
+def test_large_transforms_are_in_place_by_themselves() -> None:
+    z = points(1024, 1024, dtype="float32", parts=2)
+    assert_moves(np.fft.fft2, z)
+    small = tracegraph.jit(np.fft.fft2, device="cuda").lower(z[:16, :16].copy())
+    assert small.plan.staged
+
+
+def test_several_transforms_of_one_program(in_place: None) -> None:
+    x, y = points(256, 256, parts=2), points(64, 1024, parts=2)
+    assert_moves(
+        lambda x, y: (np.fft.fft2(x), np.fft.fft(y), np.fft.fft(x, axis=0), np.sin(x), x * 2), x, y
+    )
+
+
+def test_what_is_between_transforms_stays_in_scratch(in_place: None) -> None:
+    x, h = points(256, 256, parts=2), points(256, 256, parts=2)
+    f = assert_moves(lambda x, h: np.fft.fft2(np.fft.fft2(x) * h), x, h, units=256)
+    plan = f.lower(x, h).plan
+    assert [node.kind for node in plan.graph.nodes] == ["library", "kernel", "library"]
+    assert_moves(lambda x: np.fft.fft(np.fft.fft(np.fft.fft(x))), x, units=256)
+    assert_moves(spectrum, x, units=256)
+
+
+def test_arguments_are_not_changed(in_place: None) -> None:
+    z, x = points(128, 65, parts=2), points(128, 128)
+    f = tracegraph.jit(
+        lambda z, x: (np.fft.irfft2(z), np.fft.rfft2(x), np.fft.fft2(z)), device="cuda"
+    )
+    there = on_device(z, x)
+    for _ in range(3):
+        f(*there)
+    np.testing.assert_array_equal(np.asarray(there[0]), z)
+    np.testing.assert_array_equal(np.asarray(there[1]), x)
+
+
+def test_more_addresses_than_are_kept(in_place: None) -> None:
+    f = tracegraph.jit(np.fft.fft2, device="cuda")
+    zs = [points(64, 64, parts=2) + k for k in range(KEPT + 4)]
+    there = on_device(*zs)
+    for _ in range(3):
+        for z, given in zip(zs, there, strict=True):
+            assert_close(np.asarray(f(given)), np.fft.fft2(z), 64)
+    assert f.stats()["bytes_copied"] == 0
+
+
+def test_a_chain_of_results(in_place: None) -> None:
+    f = tracegraph.jit(lambda x: np.fft.fft(x, norm="ortho"), device="cuda")
+    x = points(4096, parts=2)
+    (y,) = on_device(x)
+    for _ in range(40):
+        y = f(y)
+    assert_close(np.asarray(y), x, 1024)  # four transforms are the identity
+    before = f.stats()["updates"]
+    for _ in range(8):
+        y = f(y)
+    assert f.stats()["updates"] == before, "executables for two addresses take turns"
+
+
+def test_donated_arguments(in_place: None) -> None:
+    def step(x: Any) -> Any:
+        return np.fft.fft2(np.fft.fft2(x, norm="ortho"), norm="ortho")
+
+    x = points(256, 128, parts=2)
+    f = tracegraph.jit(step, donate_argnums=0, device="cuda")
+    plan = f.lower(x).plan
+    assert plan.outputs == plan.inputs
+    (y,) = on_device(x)
+    for _ in range(10):
+        y = f(y)
+    assert_close(np.asarray(y), x, 1024)
+    assert f.stats()["bytes_copied"] == 0
+    one = tracegraph.jit(np.fft.fft2, donate_argnums=0, device="cuda")
+    for k in range(4):
+        (given,) = on_device(x + k)
+        assert_close(np.asarray(one(given)), np.fft.fft2(x + k), 64)
+
+
+def test_several_streams(in_place: None) -> None:
+    f = tracegraph.jit(lambda x: np.fft.fft2(np.fft.fft2(x) + 1), device="cuda")
+    streams: list[Any] = [None, tracegraph.Stream(), tracegraph.Stream()]
+    xs = [points(512, 512, parts=2) + k for k in range(3)]
+    there, found = on_device(*xs), []
+    for turn in range(9):
+        stream = streams[turn % 3]
+        with nullcontext() if stream is None else tracegraph.stream(stream):
+            found.append(f(there[(turn + turn // 3) % 3]))
+    for turn, result in enumerate(found):
+        x = xs[(turn + turn // 3) % 3]
+        assert_close(np.asarray(result), np.fft.fft2(np.fft.fft2(x) + 1), 256)
+    assert f.stats()["bytes_copied"] == 0
+
+
+def test_threads_capture_one_after_the_other(in_place: None) -> None:
+    f = tracegraph.jit(np.fft.fft2, device="cuda")
+    x = points(128, 128, parts=2)
+    f(x)
+    failed: list[Any] = []
+
+    def work(number: int) -> None:
+        try:
+            with tracegraph.stream(tracegraph.Stream()):
+                kept = []
+                for k in range(30):
+                    (there,) = on_device(x + number + k)
+                    kept += [there, f(there)]
+                    assert_close(np.asarray(kept[-1]), np.fft.fft2(x + number + k), 64)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+
+
+def test_exported_graphs_have_addresses_of_their_own(in_place: None) -> None:
+    device = cuda_core.Device(0)
+    device.set_current()
+    stream = device.create_stream()
+    f = tracegraph.jit(lambda x: np.fft.fft2(np.fft.fft2(x)), device="cuda")
+    x = points(128, 256, parts=2)
+    expected = np.fft.fft2(np.fft.fft2(x))
+    (there,) = on_device(x)
+    assert_close(np.asarray(f(there)), expected, 256)
+    exported = f.lower(x).compile().export_graph(there)
+    executable = exported.definition.instantiate()
+    others = on_device(x + 1, x + 2)
+    for other in others:
+        f(other)
+    del f
+    gc.collect()
+    executable.launch(stream)
+    stream.sync()
+    assert_close(np.asarray(exported.results), expected, 256)
+
+
+def test_a_call_becomes_a_part_of_a_capture(in_place: None) -> None:
+    torch = pytest.importorskip("torch")
+    f = tracegraph.jit(np.fft.rfft2, device="cuda")
+    x = torch.arange(64 * 64, dtype=torch.float32, device="cuda").reshape(64, 64)
+    f(x)
+    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+    with torch.cuda.graph(graph, stream=stream), tracegraph.stream(stream.cuda_stream):
+        result = f(x)
+    for k in (1, 2):
+        x.mul_(k)
+        graph.replay()
+        torch.cuda.synchronize()
+        assert_close(np.asarray(result), np.fft.rfft2(x.cpu().numpy()), 64)
+
+
+def test_calls_while_another_thread_captures(in_place: None) -> None:
+    torch = pytest.importorskip("torch")
+    f = tracegraph.jit(np.fft.fft2, device="cuda")
+    z = points(64, 64, parts=2)
+    theirs = torch.ones(1000, device="cuda")
+    zs = [z + k for k in range(5)]
+    there = on_device(*zs)
+    filled = [f(each) for each in there]  # the pool has memory for results then
+    del filled
+    results: list[Any] = []
+    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+    with torch.cuda.graph(graph, stream=stream):  # in global mode
+        theirs.add_(1)
+        worker = threading.Thread(target=lambda: results.extend(f(x) for x in reversed(there)))
+        worker.start()
+        worker.join()
+        theirs.add_(1)
+    graph.replay()
+    torch.cuda.synchronize()
+    assert float(theirs[0]) == 3
+    for result, given in zip(results, reversed(zs), strict=True):
+        assert_close(np.asarray(result), np.fft.fft2(given), 64)
+
+
+@pytest.mark.parametrize("offset", [0, 2, 4, 8, 1, 3])
+def test_arrays_of_others_that_are_less_aligned(in_place: None, offset: int) -> None:
+    n = 1 << 16
+    x = points(n + 8, dtype="float32")
+    (there,) = on_device(x)
+    pointer = there.__cuda_array_interface__["data"][0]
+    f = tracegraph.jit(np.fft.rfft, device="cuda")
+    found = f(Foreign(pointer + 4 * offset, None, "<f4", (n,)))
+    assert_close(np.asarray(found), np.fft.rfft(x[offset : offset + n]), 64)
+    assert bool(f.stats()["bytes_copied"]) is bool(offset % 4)
+
+
+def test_without_updates_of_library_nodes_results_are_the_same(in_place: None) -> None:
+    x = points(64, 96, parts=2)
+    with features(library_updates=False):
+        f = tracegraph.jit(lambda x: (np.fft.fft2(x), x + 1), device="cuda")
+        compiled = f.lower(x).compile()
+        assert compiled.plan.fallbacks
+        for k in range(3):
+            (there,) = on_device(x + k)
+            found = f(there)
+            assert_close(np.asarray(found[0]), np.fft.fft2(x + k), 64)
+    assert f.stats()["bytes_copied"]
+
+
+def test_loops_beside_a_transform_that_moves(in_place: None) -> None:
+    def function(x: Any, n: Any) -> Any:
+        return np.fft.fft(x), tracegraph.fori_loop(0, n, lambda i, y: np.fft.ifft(y) * 2, x)
+
+    f = tracegraph.jit(function, device="cuda")
+    x = points(8, 512, parts=2)
+    for n in (0, 3, 5):
+        (there,) = on_device(x + n)
+        for found, wanted in zip(f(there, n), function(x + n, n), strict=True):
+            assert_close(np.asarray(found), wanted, 256)
+
+
+def test_scratch_of_each_launch_and_arguments_that_move(in_place: None, fresh: Any) -> None:
+    x = points(256, 256, parts=2)
+    assert_moves(lambda x: np.fft.fft2(np.fft.fft2(x)), x, units=256, scratch="per_launch")

@@ -199,6 +199,17 @@ def transforms():
     return plan(nodes, edges, [x], [y], [a, p, q, n], conditions=1, name="transforms")
 
 
+def moving_transforms():
+    """A transform of an argument, and one back to a result: captured again where these are."""
+    x, y = Buffer("input", 0, VECTOR), Buffer("output", 0, VECTOR)
+    p = Buffer("scratch", 0, ArrayType("complex128", (501,)))
+    arrays = [StridedArray.whole(buffer) for buffer in (x, p, y)]
+    forth = FourierTransform(get("rfft"), {"rank": 1}, *arrays[:2], False, recaptured=True)
+    back = FourierTransform(get("irfft"), {"size": 1000}, *arrays[1:], True, recaptured=True)
+    nodes = [LibraryNode(forth, LINE), LibraryNode(back, LINE)]
+    return plan(nodes, {(0, 1)}, [x], [y], [p], name="moving_transforms")
+
+
 def effects(callback=None):
     """A loop that prints, counts its steps, and checks a number behind it."""
     n = Buffer("scratch", 0, SCALAR)
@@ -258,6 +269,7 @@ ALL = (
     products,
     products_per_launch,
     transforms,
+    moving_transforms,
     effects,
 )
 

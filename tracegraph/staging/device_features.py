@@ -26,6 +26,8 @@ class DeviceFeatures:
     """New addresses for kernels in bodies; without, they are read from a table in memory."""
     memory_nodes: bool = False
     """Scratch that each launch allocates; without, executables keep it."""
+    library_updates: bool = False
+    """New addresses for captured calls of libraries; without, arguments and results are copied."""
     programmatic_edges: bool = False
     """Kernels that start before those that they depend on have ended."""
     clusters: bool = False

@@ -1,4 +1,8 @@
-"""Exec parameter updates: the addresses that calls write into the kernel nodes of a graph."""
+"""Exec parameter updates: the addresses that calls write into the kernel nodes of a graph.
+
+Our own kernels have them as parameters. Those of recaptured library calls get parameters that the
+library finds for them.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +13,14 @@ from operator import ne
 from typing import Any
 
 from lowering.cuda.graph.emission import Users
-from lowering.cuda.interface import KernelNodeHandle
+from lowering.cuda.graph.recapture import RecapturedCall
+from lowering.cuda.interface import CapturedKernelHandle, KernelNodeHandle
 from lowering.plan.buffer import Buffer
 
 Update = Callable[[], None]
 """Gives one kernel node its present parameters, as `Driver.updater` makes it."""
+
+Kernel = KernelNodeHandle | CapturedKernelHandle
 
 _ALL = slice(None)
 
@@ -31,18 +38,26 @@ class AddressWords:
         users: Users,
         addresses: Sequence[int],
         load: KernelNodeHandle | None,
+        recaptured: Sequence[RecapturedCall] = (),
     ) -> None:
-        """The nodes hold these `addresses` now; the `load` node, if any, holds none of them."""
+        """The nodes hold these `addresses` now; the `load` node, if any, holds none of them.
+
+        Those of `recaptured` calls hold them, too, or placeholders instead of null.
+        """
         self.words: Any = (ctypes.c_uint64 * len(buffers))(*addresses)
-        self.kernels: list[dict[KernelNodeHandle, None]] = []
+        self.kernels: list[dict[Kernel, None]] = []
         self.load = load
+        self.recaptured = [(call, [*map(buffers.index, call.buffers)]) for call in recaptured]
         for number, buffer in enumerate(buffers):
             own = users.get(buffer, ())
             for kernel, position in own:
                 kernel.share(position, self.words, number)
             self.kernels.append({kernel: None for kernel, _ in own})
+        for call, numbers in self.recaptured:
+            for number in numbers:
+                self.kernels[number].update(dict.fromkeys(call.kernels))
 
-    def updates(self, updater: Callable[[KernelNodeHandle], Update]) -> ExecUpdates:
+    def updates(self, updater: Callable[[Kernel], Update]) -> ExecUpdates:
         """Those of one executable, whose nodes hold the first addresses."""
         return ExecUpdates(self, updater)
 
@@ -50,8 +65,8 @@ class AddressWords:
 class ExecUpdates:
     """The updates of the nodes of one executable."""
 
-    def __init__(self, words: AddressWords, updater: Callable[[KernelNodeHandle], Update]) -> None:
-        self._words = words.words
+    def __init__(self, words: AddressWords, updater: Callable[[Kernel], Update]) -> None:
+        self._words, self._recaptured = words.words, words.recaptured
         kernels = dict.fromkeys(chain.from_iterable(words.kernels))
         made = {kernel: updater(kernel) for kernel in kernels}
         self._of_each = [dict.fromkeys(made[kernel] for kernel in own) for own in words.kernels]
@@ -66,13 +81,19 @@ class ExecUpdates:
         """Let nodes that are updated hold these addresses, which differ from those before.
 
         Returns the updates of the nodes that hold a changed one.
+
+        Raises:
+            UpdateError: a library's call cannot be captured there.
         """
         self._words[_ALL] = addresses
+        for call, numbers in self._recaptured:
+            if any(addresses[number] != before[number] for number in numbers):
+                call.bind([addresses[number] for number in numbers])
         if self._always is not None:  # one kernel uses all
             return self._always
         moved = list(compress(self._of_each, map(ne, before, addresses)))
         return moved[0] if len(moved) == 1 else dict.fromkeys(chain.from_iterable(moved))
 
-    def kernel(self, update: Update) -> KernelNodeHandle:
+    def kernel(self, update: Update) -> Kernel:
         """The node of an update."""
         return self._kernels[update]

@@ -22,9 +22,9 @@ from lowering.cuda.calls.arguments import (
     check_type,
     is_row_major,
 )
-from lowering.cuda.calls.export import Operand, owning_graph, reports
+from lowering.cuda.calls.export import Operand, owning_graph, reports, wanted_inputs
 from lowering.cuda.graph.compiled_plan import CompiledPlan
-from lowering.cuda.memory.pool import CudaBuffer, interned
+from lowering.cuda.memory.pool import CudaBuffer
 from lowering.cuda.streams.stream_state import StreamState
 from lowering.plan.conditional_nodes import ConditionalNode, WhileNode
 from lowering.plan.nodes import launched
@@ -55,8 +55,8 @@ def add_to_capture(
     if obstacle is not None:
         raise CapturingStreamError(plan.name, obstacle)
     bound, operands = Bound(stream), {}
-    for buffer, argument in zip(plan.inputs, arguments, strict=True):
-        wanted = Input(interned(buffer.type.strong()), compiled.device, plan.name)
+    inputs = wanted_inputs(compiled)
+    for buffer, argument, wanted in zip(plan.inputs, arguments, inputs, strict=True):
         pointer = _in_place(argument, wanted, bound)
         operands[buffer] = Operand(pointer, buffer.type.nbytes, (argument, bound))
     results = [stream.pool.buffer(buffer.type.strong()) for buffer in compiled.fresh]
@@ -115,12 +115,18 @@ def _in_place(argument: Any, wanted: Input, bound: Bound) -> int:
         )
     check_type(found.dtype, found.shape, wanted.type)
     check_device(f"cuda:{found.device}", wanted.device)
-    itemsize = wanted.type.dtype.itemsize
-    if not is_row_major(found.shape, found.strides) or found.pointer % itemsize:
+    if not is_row_major(found.shape, found.strides) or found.pointer % wanted.type.dtype.itemsize:
         raise CapturingStreamError(
             wanted.function,
             f"an argument, {wanted.type.strong()}, is not contiguous, so that it would be copied "
             "now, and not at each launch; pass a contiguous array",
+        )
+    if found.pointer % wanted.alignment:
+        raise CapturingStreamError(
+            wanted.function,
+            f"an argument, {wanted.type.strong()}, begins at no multiple of {wanted.alignment} "
+            "bytes, as a library call that reads it requires, so that it would be copied now, and "
+            "not at each launch; pass an array with memory of its own",
         )
     bound.foreign.append(found.owner)
     return found.pointer

@@ -19,6 +19,8 @@ from lowering.cuda.device import OpenDevice
 from lowering.cuda.graph.compiled_plan import CompiledPlan
 from lowering.cuda.memory.pool import CudaBuffer, interned
 from lowering.cuda.streams.stream_state import StreamState
+from lowering.errors import UnrepeatableCaptureError
+from lowering.legalization.features import override
 from lowering.plan.explain import bytes_held
 from lowering.plan.owners import SlotReport
 from lowering.plan.plan import Plan
@@ -46,7 +48,11 @@ class CudaExecutable:
         device.driver.activate()
         self._device = device
         with self._beside_capture():
-            self._compile(plan)
+            try:
+                self._compile(plan)
+            except UnrepeatableCaptureError:  # by a driver or library that captures otherwise
+                with override(library_updates=False):
+                    self._compile(plan)
         device.heap.enter(self)
 
     def _compile(self, plan: Plan) -> None:

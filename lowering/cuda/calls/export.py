@@ -18,10 +18,12 @@ from lowering.cuda.graph.compiled_plan import CompiledPlan
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.emit import emit
 from lowering.cuda.graph.placement import place
+from lowering.cuda.graph.pointer_arrays import alignments
 from lowering.cuda.interface import Allocation
 from lowering.cuda.memory.pool import CudaBuffer, interned
 from lowering.cuda.streams.stream_state import StreamState
 from lowering.plan.buffer import Buffer
+from lowering.plan.launch_graph import recaptured_calls
 from lowering.plan.owners import SlotTable
 from tracegraph.errors import ExportError
 from tracegraph.staging.exported import ExportedGraph
@@ -130,12 +132,27 @@ def _lowered_flag(stream: StreamState) -> Allocation:
     return flag
 
 
+def wanted_inputs(compiled: CompiledPlan) -> list[Input]:
+    """The inputs of a Plan, aligned for the library calls that have them where they are."""
+    plan = compiled.plan
+    aligned = alignments(recaptured_calls(plan.graph))
+    return [
+        Input(
+            interned(buffer.type.strong()),
+            compiled.device,
+            plan.name,
+            alignment=aligned.get(buffer, 1),
+        )
+        for buffer in plan.inputs
+    ]
+
+
 def _operands(
     compiled: CompiledPlan, stream: StreamState, arguments: Sequence[Any]
 ) -> tuple[dict[Buffer, Operand], list[CudaBuffer]]:
     """Where the graph has its inputs and outputs, and the results in order."""
     plan = compiled.plan
-    inputs = [Input(interned(b.type.strong()), compiled.device, plan.name) for b in plan.inputs]
+    inputs = wanted_inputs(compiled)
     aliases = tuple(plan.aliases.items())
     arguments, found, _ = writable(arguments, aliases, inputs, stream, None)
     bound = found or Bound(stream)

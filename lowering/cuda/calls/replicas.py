@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from lowering.cuda.calls.address_updates import AddressWords, ExecUpdates, Update
+from lowering.cuda.calls.address_updates import AddressWords, ExecUpdates, Kernel, Update
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.small_inputs import Values
-from lowering.cuda.interface import KernelNodeHandle
 from lowering.errors import ClosedGraphError
 from tracegraph.errors import ClosedError, DeviceLostError
 
@@ -37,7 +36,7 @@ def _refuse() -> None:
     raise ClosedGraphError
 
 
-def _refused(kernel: KernelNodeHandle) -> Update:
+def _refused(kernel: Kernel) -> Update:
     return _refuse
 
 
@@ -179,7 +178,7 @@ class Replicas:
     def close(self) -> None:
         """Free the executables; no launch of them may be in flight."""
         replicas, self._all = self._all, []
-        none = AddressWords((), {}, (), None).updates(_refused)
-        self.current = Replica(None, _refuse, none, _CLOSED)
+        self._words = AddressWords((), {}, (), None)
+        self.current = Replica(None, _refuse, self._words.updates(_refused), _CLOSED)
         for replica in replicas:
             self._definition.driver.close(replica.executable)

@@ -112,7 +112,7 @@ class StreamGraph:
         self.make_room: Callable[[], None] | None = None
         if scratch is not None:
             self.make_room = partial(pool.make_room, pool.enter(stream.timeline, scratch.nbytes))
-        aligned = alignments(placement.moving)
+        aligned = alignments([*placement.moving, *placement.recaptured])
         fixed, buffers = placement.addresses, (*plan.inputs, *compiled.fresh)
         loaded = Values([] if emitted.load is None else emitted.load.values)
         self.inputs = [
@@ -130,7 +130,7 @@ class StreamGraph:
         self.outputs = [(t, size, stream.pool.list_of(size)) for t, size in compiled.results]
         self._aliases = tuple(plan.aliases.items())
         first = [fixed.get(buffer, 0) for buffer in buffers]
-        words = AddressWords(buffers, emitted.users, first, emitted.load)
+        words = AddressWords(buffers, emitted.users, first, emitted.load, emitted.recaptured)
         most = 1 if definition.single else MOST
         waits = self._device.timeline.loops_in_flight
         self.replicas = Replicas(self.definition, words, loaded, first, most, waits)

@@ -17,11 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from weakref import WeakSet
 
 from lowering.cuda.graph.node_names import NodeNames
 from lowering.cuda.interface import (
+    CapturedKernelHandle,
     Driver,
     GraphMemory,
     KernelNodeHandle,
@@ -40,6 +41,8 @@ from lowering.plan.conditional_nodes import ConditionalKind
 from lowering.plan.owners import NodeSlots, SlotTable
 from tracegraph.errors import InstantiationError, UpdateError
 
+_T = TypeVar("_T")
+
 Copy = tuple[int, int, int]
 """The address of a target, of a source, and bytes."""
 
@@ -57,7 +60,7 @@ class Definition:
         self.name = name
         self._state: State = "new"
         self._graph: Any = None
-        self._kernels: dict[KernelNodeHandle, NodeSlots] = {}
+        self._kernels: dict[KernelNodeHandle | CapturedKernelHandle, NodeSlots] = {}
         self.names = NodeNames(driver)
         """What its nodes are to the user."""
         self._executables: WeakSet[Any] = WeakSet()
@@ -280,15 +283,46 @@ class Definition:
             NotOpenError: no nodes can be added now.
             UnownedAddressError: an address is in no memory of the slots.
         """
+        captured = self._captured(
+            graph, node, addresses, partial(self.driver.capture, graph, dependencies, issue)
+        )
+        self.kinds += captured[1]
+        return captured
+
+    def capture_kernels(
+        self,
+        graph: Any,
+        dependencies: Sequence[Any],
+        issue: Callable[[], None],
+        node: NodeSlots,
+        addresses: Sequence[int],
+    ) -> tuple[CapturedKernelHandle, ...]:
+        """Capture what `issue` does as kernels that can be updated; `addresses` are of the memory
+        that it uses and that does not move.
+
+        Raises:
+            NotOpenError: no nodes can be added now.
+            UnownedAddressError: an address is in no memory of the slots.
+            UnrepeatableCaptureError: as `Driver.capture_kernels`.
+        """
+        kernels = self._captured(
+            graph, node, addresses, partial(self.driver.capture_kernels, graph, dependencies, issue)
+        )
+        self._kernels.update(dict.fromkeys(kernels, node))
+        self.kinds += ["kernel"] * len(kernels)
+        return kernels
+
+    def _captured(
+        self, graph: Any, node: NodeSlots, addresses: Sequence[int], capture: Callable[[], _T]
+    ) -> _T:
         self._require("open")
         with self._giving_up():
             self.slots.attach(node, addresses)
             self._state = "capturing"
-            captured = self.driver.capture(graph, dependencies, issue)
-            self._require("capturing")  # `issue` may have closed it
+            captured = capture()
+            self._require("capturing")  # what is captured may have closed it
             self.names.enter_captured(graph, node)
             self._state = "open"
-        self.kinds += captured[1]
         return captured
 
     def instantiate(self) -> Any:
@@ -320,7 +354,9 @@ class Definition:
         self._executables.add(executable)
         return executable
 
-    def updater(self, executable: Any, kernel: KernelNodeHandle) -> Callable[[], None]:
+    def updater(
+        self, executable: Any, kernel: KernelNodeHandle | CapturedKernelHandle
+    ) -> Callable[[], None]:
         """A function that updates a kernel node in an executable to the parameters at its call.
 
         Raises:
@@ -359,8 +395,10 @@ class Definition:
             self.driver.add_to_capture(stream, self._graph)
         self._drop("given away")
 
-    def update_error(self, kernel: KernelNodeHandle, reason: Exception) -> Exception:
-        """What to raise when the driver refused to update a kernel node, for a `reason`."""
+    def update_error(
+        self, kernel: KernelNodeHandle | CapturedKernelHandle, reason: Exception
+    ) -> Exception:
+        """What to raise when a kernel node could not be updated, for a `reason`."""
         return UpdateError(self.name, str(self._kernels[kernel]), str(reason))
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.node_owners import NodeOwners
 from lowering.cuda.graph.placement import Placement
 from lowering.cuda.graph.plan_code import PlanCode
+from lowering.cuda.graph.recapture import RecapturedCall
 from lowering.cuda.graph.small_inputs import ValueSlot
 from lowering.cuda.interface import Driver, KernelNodeHandle, Launch, Timer
 from lowering.plan.buffer import Buffer
@@ -53,8 +54,9 @@ class Emission:
     """A graph under construction.
 
     `conditions` has the handle of each condition whose node is in the graphs that are open, and the
-    value that kernels get for it; `users` the kernel parameters that calls write. `load` is the
-    node that writes the values of small inputs. `emitted` has the kinds of the nodes that were
+    value that kernels get for it; `users` the kernel parameters that calls write, and `recaptured`
+    library calls that are captured again. `load` is the node that writes the values of small
+    inputs. `emitted` has the kinds of the nodes that were
     added for those of the Plan which do not say it themselves.
     """
 
@@ -70,6 +72,7 @@ class Emission:
     emitted: dict[Node, tuple[str, ...]] = field(default_factory=dict)
     conditions: dict[int, tuple[Any, int]] = field(default_factory=dict)
     timers: Timers = field(default_factory=dict)
+    recaptured: list[RecapturedCall] = field(default_factory=list)
     users: defaultdict[Buffer, list[tuple[KernelNodeHandle, int]]] = field(
         default_factory=lambda: defaultdict(list)
     )

@@ -38,6 +38,7 @@ from lowering.cuda.graph.placement import Placement
 from lowering.cuda.graph.plan_code import PlanCode
 from lowering.cuda.graph.pointer_arrays import pointers
 from lowering.cuda.graph.pointer_table import entries
+from lowering.cuda.graph.recapture import RecapturedCall
 from lowering.cuda.graph.small_inputs import ValueSlot
 from lowering.cuda.interface import KernelNodeHandle, Launch, has_clusters
 from lowering.plan.buffer import Buffer
@@ -74,12 +75,14 @@ class Emitted:
     """What a call writes to in a graph.
 
     `users` has, for each buffer that a call binds, the kernel nodes and parameter positions that
-    hold its address; `load` is the root node that writes the values of small inputs, if any;
-    `timers` has the events at the ends of timed sections. `kinds` has those of the nodes that were
-    added for nodes of the Plan which do not say it themselves.
+    hold its address; `recaptured` are the library calls that hold some, too. `load` is the root
+    node that writes the values of small inputs, if any; `timers` has the events at the ends of
+    timed sections. `kinds` has those of the nodes that were added for nodes of the Plan which do
+    not say it themselves.
     """
 
     users: Users
+    recaptured: tuple[RecapturedCall, ...]
     load: KernelNodeHandle | None
     timers: Timers
     kinds: Mapping[Node, tuple[str, ...]]
@@ -113,7 +116,9 @@ def emit(
         plan.graph, tuple(values), plan.indirect, placement.moving, plan.allocated_bytes
     )
     emit_graph(emission, graph, whole)
-    return Emitted(dict(emission.users), emission.load, emission.timers, emission.emitted)
+    recaptured = tuple(emission.recaptured)
+    users = dict(emission.users)
+    return Emitted(users, recaptured, emission.load, emission.timers, emission.emitted)
 
 
 def emit_graph(emission: Emission, graph: Any, source: Graph) -> None:
@@ -207,7 +212,11 @@ def _add_library(
     found = emission.placement.pointer_arrays.get(node)
     arrays = [] if found is None else [found]
     moves = node in emission.placement.moving
-    stored = [a for a in call.operands if not moves or a.buffer in call.fixed_buffers]
+    recaptured = emission.placement.recaptured.get(node)
+    still = (
+        call.operands if recaptured is None else [a for a in call.operands if a.buffer in addresses]
+    )
+    stored = [a for a in still if not moves or a.buffer in call.fixed_buffers]
 
     def issued(known: Mapping[Buffer, int], *, written: bool) -> Callable[[Any], None]:
         """What issues the call, whose pointer arrays are written or left to each launch."""
@@ -229,6 +238,11 @@ def _add_library(
             driver.synchronize()
             run(library)
             driver.synchronize_capture_stream()
+        slots = emission.owners.library(node)
+        held = [array.address(addresses.__getitem__) for array in stored] + used + arrays
+        if recaptured is not None:
+            again = _recaptured(emission, node, recaptured)
+            return again.capture(graph, before.nodes, slots, held)
         library.use_workspace(workspace, nbytes)
         issue = issued(addresses, written=not moves)
         return capture(
@@ -237,10 +251,28 @@ def _add_library(
             before.nodes,
             lambda: issue(library),
             node,
-            emission.owners.library(node),
-            [array.address(addresses.__getitem__) for array in stored] + used + arrays,
+            slots,
+            held,
             f"the {call.noun.partition(' ')[2]}",
         )
+
+
+def _recaptured(
+    emission: Emission, node: LibraryNode, buffers: tuple[Buffer, ...]
+) -> RecapturedCall:
+    """A call, not captured yet, that is captured again where these buffers are."""
+    placement = emission.placement
+    call = RecapturedCall(
+        emission.definition,
+        emission.code.calls[node],
+        node.call,
+        buffers,
+        placement.addresses,
+        placement.library_workspace,
+        placement.placeholders,
+    )
+    emission.recaptured.append(call)
+    return call
 
 
 def _add_host(emission: Emission, graph: Any, node: HostNode, before: Before) -> tuple[Any, ...]:

@@ -44,6 +44,8 @@ def supports(feature: Feature, driver: Driver, compile_: Callable[[str], Any]) -
                 return _updates_bodies(driver, compile_)
             case "memory_nodes":
                 return _allocates(driver)
+            case "library_updates":
+                return True  # each call is checked when it is captured
             case "programmatic_edges":  # where kernels can wait for each other, by the manual
                 return int(driver.arch.removeprefix("sm_")) >= FIRST_WAITING
     except (MemoryError, DeviceLostError):

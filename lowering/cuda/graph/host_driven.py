@@ -19,6 +19,7 @@ import numpy as np
 from lowering.cuda.effects.effects import Effects
 from lowering.cuda.effects.print_ring import PrintRing
 from lowering.cuda.interface import (
+    CapturedKernelHandle,
     Driver,
     KernelNodeHandle,
     Launch,
@@ -141,6 +142,23 @@ class CutKernel:
         self.kernel.share(position, words, number)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class CutCapturedKernel:
+    """A kernel node that a library's call was captured as."""
+
+    segment: Segment
+    kernel: CapturedKernelHandle
+
+    @property
+    def node(self) -> CutNode:
+        """The node, as a dependency of others."""
+        return CutNode(self.segment, self.kernel.node)
+
+    def take(self, parameters: Any) -> None:
+        """As the kernel node in the segment."""
+        self.kernel.take(parameters)
+
+
 class _HostDriven:
     """Handles what concerns graphs, and passes all else to `driver`."""
 
@@ -184,6 +202,19 @@ class _HostDriven:
         before = _within(segment, dependencies)
         ends, kinds = self._driver.capture(segment.graph, before, issue)
         return tuple(CutNode(segment, end) for end in ends), kinds
+
+    def capture_kernels(
+        self, graph: CutGraph, dependencies: Sequence[CutNode], issue: Callable[[], None]
+    ) -> tuple[CutCapturedKernel, ...]:
+        segment = self._open_segment(graph)
+        before = _within(segment, dependencies)
+        kernels = self._driver.capture_kernels(segment.graph, before, issue)
+        return tuple(CutCapturedKernel(segment, kernel) for kernel in kernels)
+
+    def recapture(
+        self, kernels: Sequence[CutCapturedKernel], issue: Callable[[], None]
+    ) -> Sequence[Any]:
+        return self._driver.recapture([each.kernel for each in kernels], issue)
 
     def add_host(
         self, graph: CutGraph, dependencies: Sequence[CutNode], function: int, argument: int
@@ -262,7 +293,9 @@ class _HostDriven:
             segment.launch = self._driver.launcher(segment.executable)
         return graph
 
-    def updater(self, executable: CutGraph, kernel: CutKernel) -> Callable[[], None]:
+    def updater(
+        self, executable: CutGraph, kernel: CutKernel | CutCapturedKernel
+    ) -> Callable[[], None]:
         return self._driver.updater(kernel.segment.executable, kernel.kernel)
 
     def upload(self, executable: CutGraph) -> None:

@@ -19,13 +19,14 @@ from lowering.cuda.graph.library_calls import (
 from lowering.cuda.graph.node_owners import allocation
 from lowering.cuda.graph.pointer_arrays import pointers_bytes
 from lowering.cuda.graph.pointer_table import table_bytes
+from lowering.cuda.graph.recapture import placeholder_bytes
 from lowering.cuda.graph.small_inputs import ValueSlot, slots_bytes
 from lowering.cuda.interface import Allocation, Event, GraphMemory
 from lowering.cuda.memory.pool import PooledMemory
 from lowering.cuda.streams.stream_state import StreamState
 from lowering.plan.buffer import Buffer
 from lowering.plan.hardware import ALIGNMENT
-from lowering.plan.launch_graph import moving_calls
+from lowering.plan.launch_graph import moving_buffers, moving_calls, recaptured_calls
 from lowering.plan.nodes import LibraryNode, Node
 from lowering.plan.owners import SlotTable
 from lowering.plan.plan import Plan
@@ -50,8 +51,10 @@ class Placement:
 
     `addresses` has scratch and const buffers, and the slots of small inputs; `workspaces` has the
     workspace of each kernel node with one, and `pointer_arrays` the first one of each library call
-    that reads some. Those of `moving` calls are written by each launch, and come first. The graph's
-    slots keep the pieces in `memory` alive; `scratch` is allocated by each launch instead.
+    that reads some. Those of `moving` calls are written by each launch, and come first.
+    `recaptured` has the buffers of each call that is captured again where they are, and
+    `placeholders` an address for what only launches know. The graph's slots keep the pieces in
+    `memory` alive; `scratch` is allocated by each launch instead.
     `needed` are the bytes of ``"scratch"`` and ``"constants"``. `warm_up` is a workspace, and room
     for the buffers of any call that is made `outside` the graph.
     """
@@ -60,6 +63,8 @@ class Placement:
     workspaces: Mapping[Node, int]
     pointer_arrays: Mapping[LibraryNode, int]
     moving: tuple[LibraryNode, ...]
+    recaptured: Mapping[LibraryNode, tuple[Buffer, ...]]
+    placeholders: int
     values_address: int
     table_address: int
     library_workspace: int
@@ -126,7 +131,9 @@ def place(
     for call in (*moving, *(n for n in calls if n in still and not captured(n).direct)):
         if call.call.batches:
             arrays[call], size = size, size + pointers_bytes(call.call)
-    size = round_up(size, ALIGNMENT)
+    size = placeholders = round_up(size, ALIGNMENT)
+    recaptured = {n: moving_buffers(n, fixed) for n in recaptured_calls(plan.graph, fixed)}
+    size += max(map(placeholder_bytes, recaptured.values()), default=0)
 
     library_offset = round_up(plan.arena_bytes, ALIGNMENT)
     arena_bytes = library_offset + plan.library_bytes
@@ -160,11 +167,14 @@ def place(
         _name(slots, "workspace", base + workspaces.get(node, 0), nbytes)
     for call, offset in arrays.items():
         _name(slots, "pointer arrays", base + offset, pointers_bytes(call.call))
+    _name(slots, "placeholders", base + placeholders, size - placeholders)
     return Placement(
         addresses=addresses,
         workspaces={node: base + offset for node, offset in workspaces.items()},
         pointer_arrays={node: base + offset for node, offset in arrays.items()},
         moving=moving,
+        recaptured=recaptured,
+        placeholders=base + placeholders,
         values_address=base,
         table_address=base + table,
         library_workspace=arena_base + library_offset,

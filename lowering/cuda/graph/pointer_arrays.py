@@ -63,10 +63,10 @@ def pointers_bytes(call: LibraryCall) -> int:
 
 
 def alignments(nodes: Iterable[LibraryNode]) -> dict[Buffer, int]:
-    """What the addresses of buffers in the arrays of these calls must be multiples of."""
+    """What the addresses of buffers must be multiples of for these calls, as far as they move."""
     found: dict[Buffer, int] = {}
     for node in nodes:
-        for each in node.call.batches:
+        for each in node.call.movable_arrays:
             found[each.buffer] = max(found.get(each.buffer, 1), node.call.alignment)
     return found
 

@@ -14,6 +14,7 @@ FLAGS = (
     "conditional_nodes",
     "body_updates",
     "memory_nodes",
+    "library_updates",
     "programmatic_edges",
     "clusters",
     "cooperative_launches",
@@ -121,8 +122,8 @@ def test_the_environment_counts(monkeypatch):
 def test_it_prints_short():
     assert str(report(Refusing("cluster"))) == (
         "cuda:0: recording driver, compute capability 9.0, driver for CUDA 13.0\n"
-        "  has conditional nodes, body updates, memory nodes, programmatic edges, "
-        "cooperative launches\n"
+        "  has conditional nodes, body updates, memory nodes, library updates, "
+        "programmatic edges, cooperative launches\n"
         "  lacks clusters"
     )
 

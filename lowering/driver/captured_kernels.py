@@ -1,0 +1,121 @@
+"""Captured kernels: a library's call as a chain of kernel nodes, and their parameters elsewhere."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cuda.bindings import driver
+from cuda.core.graph import GraphDefinition
+
+from lowering.driver.checks import check
+from lowering.driver.foreign_captures import relaxed
+from lowering.driver.graphs import capture_nodes, node_kind
+from lowering.errors import UnrepeatableCaptureError
+
+_Edge = tuple[int, int, int]
+"""The ports and the type of an edge: programmatic ones are not as others."""
+
+_NO_EDGE = (-1, -1, -1)
+
+
+class AsideGraph:
+    """A graph that is never run, for the parameters of its nodes; destroyed when this is collected.
+
+    To destroy it must not end somebody's global capture.
+    """
+
+    __slots__ = ("__weakref__", "definition")
+
+    def __init__(self) -> None:
+        self.definition = GraphDefinition()
+        weakref.finalize(self, _drop, [self.definition]).atexit = False
+
+
+def _drop(held: list[GraphDefinition]) -> None:
+    with relaxed():
+        held.clear()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelParameters:
+    """Parameters of a kernel node, in memory of the graph that it is in."""
+
+    params: Any
+    graph: AsideGraph
+
+
+@dataclass(slots=True, eq=False)
+class CapturedKernel:
+    """A kernel node that a library's call was captured as.
+
+    An update passes `params`: first those that it was captured with. `shape` are the function and
+    the edge from the kernel before, which must not change.
+    """
+
+    node: Any
+    params: Any
+    shape: tuple[int, int, _Edge]
+    _taken: KernelParameters | None = field(default=None, repr=False)
+
+    def take(self, parameters: KernelParameters) -> None:
+        """Let updates pass these from now on."""
+        self.params = parameters.params
+        self._taken = parameters  # the params point to memory of its graph
+
+
+def captured_kernels(
+    graph: GraphDefinition, dependencies: Sequence[Any], issue: Callable[[], None], stream: Any
+) -> tuple[CapturedKernel, ...]:
+    """Capture what `issue` does on a stream, as kernels in order.
+
+    Raises:
+        UnrepeatableCaptureError: it is no chain of kernels.
+    """
+    tails, added = capture_nodes(graph, dependencies, issue, stream)
+    if len(tails) != 1 or not added:
+        raise UnrepeatableCaptureError(f"it is {len(added)} nodes with {len(tails)} ends")
+    found: list[CapturedKernel] = []
+    node: Any = tails[0]
+    while node is not None:
+        kind = node_kind(node)
+        if kind != "kernel":
+            raise UnrepeatableCaptureError(f"it has a node of kind {kind}")
+        before = [(each, edge) for each, edge in _dependencies(node) if int(each) in added]
+        if len(before) > 1:
+            raise UnrepeatableCaptureError(f"one of its kernels is behind {len(before)} others")
+        previous, edge = before[0] if before else (None, _NO_EDGE)
+        params = check("cuGraphKernelNodeGetParams", driver.cuGraphKernelNodeGetParams(node))
+        found.append(CapturedKernel(node, params, (int(params.func), int(params.kern), edge)))
+        node = previous
+    if len(found) != len(added):
+        raise UnrepeatableCaptureError("its kernels are no chain")
+    return tuple(reversed(found))
+
+
+def recaptured_parameters(
+    kernels: Sequence[CapturedKernel], issue: Callable[[], None], stream: Any
+) -> Sequence[KernelParameters]:
+    """The parameters that `kernels` would have if what `issue` does were captured instead.
+
+    Raises:
+        UnrepeatableCaptureError: it is other kernels.
+    """
+    aside = AsideGraph()
+    with relaxed():  # others may capture meanwhile; the first capture was under their rules
+        found = captured_kernels(aside.definition, (), issue, stream)
+    if [kernel.shape for kernel in found] != [kernel.shape for kernel in kernels]:
+        raise UnrepeatableCaptureError("at other addresses it is other kernels")
+    return [KernelParameters(kernel.params, aside) for kernel in found]
+
+
+def _dependencies(node: Any) -> Iterator[tuple[Any, _Edge]]:
+    """The nodes that a node is behind, and the edges from these."""
+    name = "cuGraphNodeGetDependencies"
+    *_, count = check(name, driver.cuGraphNodeGetDependencies(node))
+    if count:
+        nodes, edges, _ = check(name, driver.cuGraphNodeGetDependencies(node, count))
+        for each, edge in zip(nodes, edges, strict=True):
+            yield each, (int(edge.from_port), int(edge.to_port), int(edge.type))
