@@ -140,7 +140,8 @@ TARGET = Target(
   `tests.bench.operands` times both forms.
 - From how many bytes a Fourier transform pays for being captured again is estimated: a copy of a
   megabyte takes 0.5, and its kernel 0.7; a capture takes some 10 on the CPU, once for addresses
-  that come back, and then an update of each kernel 0.4.
+  that come back, and then an update of each kernel 0.4. `tests.bench.fourier_operands` times both
+  forms.
 - From how many updates sorting pays is estimated: an update in order takes 0.06, a sort of 8192
   keys some 20. `tests.bench.updates` times both forms.
 - A million random accesses of 4 to 32 bytes: 9.5 in arrays of 1 to 16 MB, 27 of 64 to 256 MB.

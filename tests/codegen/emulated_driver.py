@@ -2,7 +2,7 @@
 
 So whole executables run without a GPU: arguments are bound, graphs updated and launched as on one.
 Graphs must be without conditional nodes, whose loops the host drives, and without library calls but
-matrix products, which `emulated_cublas` makes.
+matrix products, which `emulated_cublas` makes, and Fourier transforms, of `emulated_cufft`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from typing import Any
 
 import numpy as np
 from emulated_cublas import cublas
+from emulated_cufft import EmulatedCufft
 from emulator import ARGUMENT, FILL, MOST_BLOCKS, SHIM, for_host, host_library, kernel_wrapper
 
 from lowering.cuda.graph.cublas import Cublas
+from lowering.cuda.graph.cufft import Cufft
 from lowering.cuda.interface import Launch
 from lowering.testing.recording_driver import (
     RecordedExecutable,
@@ -82,8 +84,8 @@ class EmulatedDriver(RecordingDriver):
         super().__init__()
         self._folder = folder
         self._numbers = itertools.count()
-        self._issued: list[Callable[[], None]] | None = None  # in the capture that is open
-        self._calls: dict[RecordedNode, Callable[[], None]] = {}
+        self._issued: list[list[Callable[[], None]]] = []  # in the capture that is open
+        self._calls: dict[RecordedNode, Callable[..., None]] = {}  # functions of the node's values
 
     def allocate(self, nbytes: int) -> Any:
         return EmulatedMemory.of(nbytes)
@@ -120,32 +122,64 @@ class EmulatedDriver(RecordingDriver):
         return super().add_kernel(graph, dependencies, launch, values, pdl)
 
     def library(self, kind: Any) -> Any:
+        if kind is Cufft:
+            return EmulatedCufft(self.issue)
         assert kind is Cublas, f"{kind} is not emulated"
         return EmulatedHandle(self)
 
     def issue(self, call: Callable[[], None]) -> None:
         """Run a library's call, or add it to the capture."""
-        if self._issued is None:
-            call()
+        if self._issued:
+            self._issued[-1].append(call)
         else:
-            self._issued.append(call)
+            call()
 
     def capture(
         self, graph: RecordedGraph, dependencies: Sequence[RecordedNode], issue: Callable[[], None]
     ) -> tuple[tuple[RecordedNode, ...], tuple[str, ...]]:
-        self._issued = issued = []
+        nodes = self._chain(dependencies, self._capturing(issue), values=False)
+        graph.nodes.extend(nodes)
+        return tuple(nodes[-1:]), ("kernel",) * len(nodes)
+
+    def capture_kernels(
+        self, graph: RecordedGraph, dependencies: Sequence[RecordedNode], issue: Callable[[], None]
+    ) -> tuple[RecordedNode, ...]:
+        nodes = self._chain(dependencies, self._capturing(issue), values=True)
+        graph.nodes.extend(nodes)
+        return tuple(nodes)
+
+    def recapture(
+        self, kernels: Sequence[RecordedNode], issue: Callable[[], None]
+    ) -> list[tuple[int, ...]]:
+        return [call.args for call in self._capturing(issue)]
+
+    def _capturing(self, issue: Callable[[], None]) -> list[Any]:
+        """What is issued."""
+        self._issued.append([])
         issue()
-        self._issued = None
-        calls = {RecordedNode("library", "product", tuple(dependencies)): call for call in issued}
-        graph.nodes.extend(calls)
-        self._calls |= calls
-        return tuple(calls), ("kernel",) * len(calls)
+        return self._issued.pop()
+
+    def _chain(
+        self, dependencies: Sequence[RecordedNode], issued: Sequence[Any], *, values: bool
+    ) -> list[RecordedNode]:
+        """Nodes one behind the other; with `values`, updates may change what they are called with.
+
+        Those are what calls were partially applied to.
+        """
+        nodes: list[RecordedNode] = []
+        for call in issued:
+            before = tuple(nodes[-1:] or dependencies)
+            given = list(call.args) if values else []
+            node = RecordedNode("library", "call", before, values=given)
+            self._calls[node] = call.func if values else call
+            nodes.append(node)
+        return nodes
 
     def _launch(self, executable: RecordedExecutable) -> None:
         super()._launch(executable)
         for node in executable.graph.nodes:
             if node in self._calls:
-                self._calls[node]()
+                self._calls[node](*executable.values[node])
                 continue
             assert node.launch is not None, f"{node.kind} nodes are not emulated"
             self._run(node.launch, executable.values[node])

@@ -20,7 +20,7 @@ from lowering.plan.buffer import Buffer
 Update = Callable[[], None]
 """Gives one kernel node its present parameters, as `Driver.updater` makes it."""
 
-Kernel = KernelNodeHandle | CapturedKernelHandle
+KernelHandle = KernelNodeHandle | CapturedKernelHandle
 
 _ALL = slice(None)
 
@@ -45,7 +45,7 @@ class AddressWords:
         Those of `recaptured` calls hold them, too, or placeholders instead of null.
         """
         self.words: Any = (ctypes.c_uint64 * len(buffers))(*addresses)
-        self.kernels: list[dict[Kernel, None]] = []
+        self.kernels: list[dict[KernelHandle, None]] = []
         self.load = load
         self.recaptured = [(call, [*map(buffers.index, call.buffers)]) for call in recaptured]
         for number, buffer in enumerate(buffers):
@@ -57,7 +57,7 @@ class AddressWords:
             for number in numbers:
                 self.kernels[number].update(dict.fromkeys(call.kernels))
 
-    def updates(self, updater: Callable[[Kernel], Update]) -> ExecUpdates:
+    def updates(self, updater: Callable[[KernelHandle], Update]) -> ExecUpdates:
         """Those of one executable, whose nodes hold the first addresses."""
         return ExecUpdates(self, updater)
 
@@ -65,7 +65,7 @@ class AddressWords:
 class ExecUpdates:
     """The updates of the nodes of one executable."""
 
-    def __init__(self, words: AddressWords, updater: Callable[[Kernel], Update]) -> None:
+    def __init__(self, words: AddressWords, updater: Callable[[KernelHandle], Update]) -> None:
         self._words, self._recaptured = words.words, words.recaptured
         kernels = dict.fromkeys(chain.from_iterable(words.kernels))
         made = {kernel: updater(kernel) for kernel in kernels}
@@ -94,6 +94,6 @@ class ExecUpdates:
         moved = list(compress(self._of_each, map(ne, before, addresses)))
         return moved[0] if len(moved) == 1 else dict.fromkeys(chain.from_iterable(moved))
 
-    def kernel(self, update: Update) -> Kernel:
+    def kernel(self, update: Update) -> KernelHandle:
         """The node of an update."""
         return self._kernels[update]

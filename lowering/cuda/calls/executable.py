@@ -48,12 +48,18 @@ class CudaExecutable:
         device.driver.activate()
         self._device = device
         with self._beside_capture():
-            try:
-                self._compile(plan)
-            except UnrepeatableCaptureError:  # by a driver or library that captures otherwise
+            if not self._compiles(plan):  # outside of the handler, which keeps what failed alive
                 with override(library_updates=False):
                     self._compile(plan)
         device.heap.enter(self)
+
+    def _compiles(self, plan: Plan) -> bool:
+        """Compile, unless the driver or a library captures calls otherwise at other addresses."""
+        try:
+            self._compile(plan)
+        except UnrepeatableCaptureError:
+            return False
+        return True
 
     def _compile(self, plan: Plan) -> None:
         device = self._device

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from lowering.cuda.calls.address_updates import AddressWords, ExecUpdates, Kernel, Update
+from lowering.cuda.calls.address_updates import AddressWords, ExecUpdates, KernelHandle, Update
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.small_inputs import Values
 from lowering.errors import ClosedGraphError
@@ -36,7 +36,7 @@ def _refuse() -> None:
     raise ClosedGraphError
 
 
-def _refused(kernel: Kernel) -> Update:
+def _refused(kernel: KernelHandle) -> Update:
     return _refuse
 
 

@@ -56,8 +56,8 @@ class Emission:
     `conditions` has the handle of each condition whose node is in the graphs that are open, and the
     value that kernels get for it; `users` the kernel parameters that calls write, and `recaptured`
     library calls that are captured again. `load` is the node that writes the values of small
-    inputs. `emitted` has the kinds of the nodes that were
-    added for those of the Plan which do not say it themselves.
+    inputs. `emitted` has the kinds of the nodes that were added for those of the Plan which do not
+    say it themselves.
     """
 
     code: PlanCode
