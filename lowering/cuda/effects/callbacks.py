@@ -119,6 +119,11 @@ class Callbacks:
             if waiting is not None:
                 waiting.relieve()
 
+    @property
+    def behind(self) -> bool:
+        """Whether calls have arrived that are not made yet."""
+        return self._made < self.ring.head
+
     def check(self) -> None:
         """Raise what a call has raised, or that a kernel has waited too long for an answer.
 

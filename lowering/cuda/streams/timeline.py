@@ -206,7 +206,7 @@ class Timeline:
             TimeLimitError: the time of a `time_limit` was up; loops were stopped.
             Exception: the first failure of a check in a program, or what a callback raised.
         """
-        if not self.in_flight and not self._undrained and in_callback() is None:
+        if not self._may_report():
             self.driver.activate()
             self.driver.synchronize()
             self.release_held()
@@ -218,6 +218,17 @@ class Timeline:
             self._put_back(undrained)
             raise
         self._drain(undrained)
+        if self._callbacks is not None:
+            self._callbacks.finish(())
+
+    def _may_report(self) -> bool:
+        """Whether there is more to wait for than work of the device.
+
+        Callbacks may be behind when another thread has taken the launches that are undrained.
+        """
+        if self.in_flight or self._undrained or in_callback() is not None:
+            return True
+        return self._callbacks is not None and self._callbacks.behind
 
     def settle(self) -> None:
         """Wait for the stream; failures are raised by the next `wait`.
@@ -250,7 +261,7 @@ class Timeline:
 
     def read(self, target: np.ndarray[Any, Any], pointer: int) -> None:
         """Wait, and copy to a host array. Raises what `wait` does."""
-        if self.in_flight or self._undrained or in_callback() is not None:
+        if self._may_report():
             self.wait()
         self.driver.activate()
         self.driver.copy_to_host(target, pointer)

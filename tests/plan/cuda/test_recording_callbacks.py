@@ -388,6 +388,22 @@ def test_calls_of_many_threads_are_all_made(monkeypatch):
     assert sorted(made) == list(range(160))
 
 
+def test_a_wait_is_for_calls_whose_launch_another_thread_drains():
+    slow, made = threading.Event(), []
+    bench = Bench(lambda x: slow.wait(SECONDS) and (made.append(x[0]) or ()))
+    result = bench.launch()
+    bench.tell(1)
+    other = threading.Thread(target=result.synchronize)
+    other.start()
+    wait_until(lambda: not bench.timeline.undrained)
+    timer = threading.Timer(0.05, slow.set)
+    timer.start()
+    result.synchronize()
+    assert made == [1]
+    other.join(SECONDS)
+    timer.join()
+
+
 def test_each_stream_has_its_own_ring_and_thread():
     made = []
     bench = Bench(lambda x: made.append(threading.current_thread()) or ())
