@@ -131,7 +131,7 @@ class EmulatedPlans:
         effects, self._emulator.channels = connect(plan, unit, timeline, SlotTable())
         calls = () if effects is None else effects.calls
         if calls:
-            timeline.callbacks.follow()
+            timeline.callbacks.follow(effects is not None and effects.asks)
         try:
             _Run(self._emulator, memory, order, timeline).graph(plan.graph)
         finally:

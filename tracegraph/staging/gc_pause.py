@@ -4,7 +4,8 @@ Planning makes many objects that stay alive, and no cycles. Collections meanwhil
 them and free nothing: for a program of 10,000 equations they took a fifth of the time.
 
 What a collection frees may be freed by the driver, which then waits for the device: what this
-package holds there, and any other. In a thread that the device waits for, neither would go on.
+package holds there, and any other. In a thread that the device waits for, neither would go on. A
+collection runs in whichever thread is due, so none may run as long as the device may wait.
 """
 
 from __future__ import annotations
@@ -31,16 +32,27 @@ def paused() -> Iterator[None]:
     >>> gc.isenabled()
     True
     """
+    begin()
+    try:
+        yield
+    finally:
+        end()
+
+
+def begin() -> None:
+    """Begin a pause, which any thread may `end`."""
     global _inside, _enabled  # noqa: PLW0603 - the collector is the process's, too
     with _lock:
         if _inside == 0:
             _enabled = gc.isenabled()
             gc.disable()
         _inside += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _inside -= 1
-            if _inside == 0 and _enabled:
-                gc.enable()
+
+
+def end() -> None:
+    """End a pause that has begun."""
+    global _inside  # noqa: PLW0603 - as in `begin`
+    with _lock:
+        _inside -= 1
+        if _inside == 0 and _enabled:
+            gc.enable()

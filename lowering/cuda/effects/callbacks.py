@@ -5,7 +5,8 @@ launches that call back are in flight, looks into the ring more often the shorte
 was, and ends when there is nothing to do for a while. It waits for no lock that launches hold, and
 between calls it asks the driver for nothing: some calls of other threads, such as those that free
 memory or unload code, wait for the device and hold up all threads in the driver meanwhile. A kernel
-that waits for an answer would then wait for ever. That a launch has ended is seen in the ring.
+that waits for an answer would then wait for ever. That a launch has ended is seen in the ring. For
+the same reason no garbage is collected while a launch is in flight that asks for answers.
 
 A function may launch work and wait for it. What it launches goes to a stream of the thread, whose
 callbacks have another thread. While it waits, calls that arrive are taken out of the ring, so that
@@ -18,7 +19,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Collection
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from contextvars import Context
 from typing import Any
 
@@ -56,6 +57,7 @@ class Callbacks:
         self.ring = CallRing.allocate(driver)
         self._changed = threading.Condition()
         self._launches = 0
+        self._pauses = False
         self._ready = threading.Event()
         self._queue: deque[Call] = deque()
         self._made = 0  # bytes of the ring whose calls have been made
@@ -71,10 +73,16 @@ class Callbacks:
 
     # Launches
 
-    def follow(self) -> None:
-        """Make the calls of a launch that is about to start, until its end is marked."""
+    def follow(self, asks: bool) -> None:
+        """Make the calls of a launch that is about to start, until its end is marked.
+
+        It `asks` if its kernels may wait for answers.
+        """
         with self._changed:
             self._launches += 1
+            if asks and not self._pauses:
+                self._pauses = True
+                gc_pause.begin()
             self._start()
             self._changed.notify_all()
         self._ready.wait()
@@ -84,8 +92,12 @@ class Callbacks:
         try:
             self._driver.write_word(self.ring.ended_address, self._launches % WORD_NUMBERS)
         except BaseException:
-            self.ring.ended = self._launches % WORD_NUMBERS  # the device is lost: no call comes
+            self.end_all()
             raise
+
+    def end_all(self) -> None:
+        """The device is lost: no call of a launch in flight comes any more."""
+        self.ring.ended = self._launches % WORD_NUMBERS
 
     def finish(self, sites: Collection[CallSite]) -> None:
         """Wait until the calls that have arrived are made, and raise what one of `sites` raised.
@@ -141,8 +153,9 @@ class Callbacks:
             limit = call.site.callback.time_limit
             if call.site.answer is None or limit is None or time.monotonic() - since < limit:
                 return
-            self._running = self._thread = None  # a new thread makes the calls that follow
             self._made = max(self._made, call.end)
+            self._running = self._thread = None
+            self._start()  # another thread makes the calls that follow
         callback = call.site.callback
         raise CallbackTimeoutError(callback.name, limit, callback.source)
 
@@ -194,6 +207,12 @@ class Callbacks:
     def _stay(self, idle: float) -> bool:
         """Sleep; whether there is a reason to go on after that."""
         with self._changed:
+            rests = self._at_rest()
+            resumes = rests and self._pauses
+            self._pauses = self._pauses and not rests
+        if resumes:
+            gc_pause.end()  # garbage that is due may be collected right here
+        with self._changed:
             if self._at_rest():
                 self._changed.wait(IDLE_SECONDS)
                 if not self._at_rest() or not self._is_mine():
@@ -239,7 +258,8 @@ class Callbacks:
                 with self._changed:
                     self._running = (call, time.monotonic())
                 _current.answering = call if site.answer is not None else asked
-                with gc_pause.paused():
+                # where kernels ask, the launch has begun a pause
+                with gc_pause.paused() if site.answer is None else nullcontext():
                     results = answer(site.callback, call.arrays)
             except BaseException as error:
                 with self._changed:

@@ -39,6 +39,11 @@ class Effects:
         """Whether a launch may have to wait for the host."""
         return bool(self.calls)
 
+    @property
+    def asks(self) -> bool:
+        """Whether a kernel may wait for an answer of the host."""
+        return any(site.answer is not None for site in self.calls)
+
     def count(self, monitor: int) -> int:
         """The steps that a monitor has counted."""
         return self._mailbox.count(monitor)

@@ -3,7 +3,7 @@
 The call is captured once into the graph, at placeholders, as a chain of kernels. For the addresses
 of a launch it is captured again, aside, with the same handle and the same workspace: so the library
 itself computes the parameters, and the nodes of the executable are updated to these. That takes
-some 10 µs of the CPU, so parameters are kept for the addresses used last.
+some 80 µs of the CPU, so parameters are kept for the addresses used last.
 
 Both captures must be the same kernels in the same order. That is checked when the graph is built,
 by a capture at other addresses, less aligned and in another order, and again in each recapture.

@@ -142,8 +142,9 @@ class Timeline:
         """It counts as in flight before it starts: an interrupt must not leave loops unknown."""
         pending = self._new_pending(effects, start)
         calls = self.callbacks if effects is not None and effects.waits else None
-        if calls is not None:
-            calls.follow()  # before the start, which waits for calls where the host drives loops
+        if calls is not None and effects is not None:
+            # before the start, which waits for calls where the host drives loops
+            calls.follow(effects.asks)
         try:
             start()
         except Exception:
@@ -308,6 +309,8 @@ class Timeline:
                 elif self._callbacks is not None:
                     time.sleep(0)  # the thread of callbacks needs the GIL
         except DeviceLostError:
+            if self._callbacks is not None:
+                self._callbacks.end_all()
             raise  # nothing is left to stop
         except BaseException as reason:
             self.stop(reason)

@@ -41,7 +41,7 @@ from tracegraph.errors import (
     UpdateError,
 )
 
-LARGE = ArrayType("complex64", (512, 512))
+LARGE = ArrayType("complex64", (1024, 1024))
 SMALL = ArrayType("complex128", (8,))
 
 
@@ -359,7 +359,7 @@ def test_nothing_is_left_when_it_is_closed_or_collected() -> None:
 def test_a_capture_that_fails_leaves_no_lock() -> None:
     call = Called(planned(np.fft.fft2, LARGE))
     call.driver.refuses = "transform"
-    with pytest.raises(UpdateError, match="fft 512x512"):
+    with pytest.raises(UpdateError, match="fft 1024x1024"):
         call(call.buffer())
     assert call.driver.open_captures == 0
     with call.driver.capture_lock.hold():
@@ -408,7 +408,7 @@ def test_exported_graphs_have_the_addresses_themselves() -> None:
     assert len(made) == 2
     (node,) = exported.slots.nodes
     whats = {slot.what for slot in node.slots}
-    assert {"argument 0 c64[512,512]", "result 0 c64[512,512]", "library handle"} <= whats
+    assert {"argument 0 c64[1024,1024]", "result 0 c64[1024,1024]", "library handle"} <= whats
     assert "placeholders" not in whats
     (result,) = call(x)
     assert call.launched() == [pointers(x, result)]
@@ -464,7 +464,7 @@ def test_what_is_no_chain_of_kernels_gets_copies_and_says_so(driver: LaunchedDri
     plan = call.executable.plan
     assert [node.kind for node in plan.graph.nodes] == ["copy", "library", "copy"]
     assert not call.executable.features.library_updates
-    assert "each launch copies 2,097,152 B to scratch" in explain(plan)
+    assert "each launch copies 8,388,608 B to scratch" in explain(plan)
     (fallback,) = plan.fallbacks
     assert "a Fourier transform: no updates of library calls here" in f"{fallback.what}: " + (
         fallback.why
@@ -483,7 +483,7 @@ def test_what_is_no_chain_of_kernels_gets_copies_and_says_so(driver: LaunchedDri
 def test_a_user_is_warned_of_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     backend = RecordingBackend(Differing())
     monkeypatch.setattr(lowering, "backend", lambda device: backend)
-    with pytest.warns(FallbackWarning, match="copies 4,194,304 B for a Fourier transform"):
+    with pytest.warns(FallbackWarning, match="copies 16,777,216 B for a Fourier transform"):
         tracegraph.jit(np.fft.fft2, device="cuda:0").lower(LARGE).compile()
 
 

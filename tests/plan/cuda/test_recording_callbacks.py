@@ -21,6 +21,7 @@ from tracegraph.errors import (
     CallbackDeadlockError,
     CallbackResultError,
     CallbackTimeoutError,
+    DeviceLostError,
     ExportError,
     StoppedError,
     TimeLimitError,
@@ -544,6 +545,77 @@ def test_an_error_at_exit_is_raised():
     bench.tell(1)
     with pytest.raises(OSError, match="disk full"):
         shutdown.shut_down(bench.timeline)
+
+
+class Blocking:
+    """Garbage that takes as long to free as a kernel waits for its answer."""
+
+    def __init__(self, answered, freed):
+        self.itself, self.answered, self.freed = self, answered, freed
+
+    def __del__(self):
+        self.freed.append(self.answered.wait(0.5))
+
+
+@pytest.fixture
+def eager_collector():
+    before = gc.get_threshold()
+    gc.collect()
+    gc.set_threshold(1)
+    yield
+    gc.set_threshold(*before)
+
+
+def test_no_garbage_is_collected_before_the_answers_of_a_launch(eager_collector):
+    answered, freed = threading.Event(), []
+    bench = Bench(ask=lambda x: (Blocking(answered, freed), (x,))[1])
+    bench.driver.busy = True
+    result = bench.launch()
+    for value in range(3):
+        assert bench.answer(value) is not None
+        assert not freed
+    answered.set()
+    bench.driver.busy = False
+    result.synchronize()
+    wait_until(gc.isenabled)
+    gc.collect()
+    assert freed == [True] * 3
+
+
+def test_garbage_is_collected_after_an_answer_that_does_not_come():
+    stuck = threading.Event()
+    bench = Bench(ask=lambda x: (stuck.wait(SECONDS) and x,), limit=0.02)
+    bench.driver.busy = True
+    result = bench.launch()
+    bench.ask(1)
+    with pytest.raises(CallbackTimeoutError):
+        result.synchronize()
+    wait_until(gc.isenabled)
+    stuck.set()
+
+
+def test_garbage_is_collected_after_a_device_is_lost():
+    lost = []
+
+    class Driver(RecordingDriver):
+        def record(self):
+            event = super().record()
+
+            def passed():
+                if lost:
+                    raise DeviceLostError("CUDA_ERROR_LAUNCH_FAILED")
+                return event()
+
+            return passed
+
+    bench = Bench(driver=Driver())
+    bench.driver.busy = True
+    result = bench.launch()
+    assert not gc.isenabled()
+    lost.append(True)
+    with pytest.raises(DeviceLostError):
+        result.synchronize()
+    wait_until(gc.isenabled)
 
 
 def test_pauses_of_several_threads_end_with_the_last():

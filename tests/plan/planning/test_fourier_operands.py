@@ -23,7 +23,7 @@ from tracegraph import ArrayType
 
 POLICY = cuda.TARGET.operands
 assert POLICY is not None
-LARGE = ArrayType("complex64", (512, 512))
+LARGE = ArrayType("complex64", (1024, 1024))
 
 
 def planned(
@@ -71,7 +71,7 @@ def test_small_transforms_get_copies_as_these_are_cheaper() -> None:
         (call,) = transforms(plan)
         assert call.recaptured is recaptured
         assert bool(plan.staged) is not recaptured
-    assert "each launch copies 524,272 B to scratch" in explain(plan)
+    assert "each launch copies 4,194,288 B to scratch" in explain(plan)
     assert "captured" not in f"{plan} {explain(plan)}"
 
 
@@ -136,7 +136,7 @@ def test_what_the_library_overwrites_is_a_copy() -> None:
     def function(x: Any) -> Any:
         return np.fft.irfft2(x), x.real
 
-    plan = planned(function, ArrayType("complex64", (512, 257)), donated=(0,))
+    plan = planned(function, ArrayType("complex64", (1024, 2049)), donated=(0,))
     calls = transforms(plan)
     overwriting = [call for call in calls if call.overwrites]
     assert overwriting
@@ -157,7 +157,7 @@ def test_what_the_library_overwrites_is_a_copy() -> None:
     ],
 )
 def test_strided_parts_of_arguments_are_read_where_they_are(function: Any) -> None:
-    plan = planned(function, ArrayType("complex128", (512, 512)))
+    plan = planned(function, ArrayType("complex128", (1024, 1024)))
     assert plan.inputs[0] in transforms(plan)[0].reads
     assert not plan.staged
 
@@ -218,10 +218,10 @@ def test_without_updates_of_library_nodes_the_plan_is_staged_and_says_so() -> No
     copies = [node for node in rewritten.graph.nodes if isinstance(node, MemcpyNode)]
     assert [copy.staging for copy in copies] == [True, True]
     (fallback,) = rewritten.fallbacks
-    assert fallback.what == "each launch copies 4,194,304 B for a Fourier transform"
+    assert fallback.what == "each launch copies 16,777,216 B for a Fourier transform"
     assert fallback.why == "no updates of library calls here"
     assert fallback.sources == plan.graph.nodes[0].sources
-    assert "each launch copies 2,097,152 B from scratch: output[0]" in explain(rewritten)
+    assert "each launch copies 8,388,608 B from scratch: output[0]" in explain(rewritten)
     assert legalize(rewritten, Features(library_updates=False)) is rewritten
 
 
