@@ -20,6 +20,7 @@ from emulated_cublas import cublas
 from emulated_cufft import EmulatedCufft
 from emulator import ARGUMENT, FILL, MOST_BLOCKS, SHIM, for_host, host_library, kernel_wrapper
 
+import tracegraph
 from lowering.cuda.graph.cublas import Cublas
 from lowering.cuda.graph.cufft import Cufft
 from lowering.cuda.interface import Launch
@@ -27,6 +28,7 @@ from lowering.testing.recording_driver import (
     RecordedExecutable,
     RecordedGraph,
     RecordedNode,
+    RecordingBackend,
     RecordingDriver,
 )
 
@@ -206,3 +208,13 @@ class EmulatedDriver(RecordingDriver):
         source = self._folder / f"module{next(self._numbers)}.cpp"
         text = for_host(module.source, clusters=False) + ARGUMENT + wrappers
         return host_library(STORED_SHIM + GRID, text, source)
+
+
+def on_device(backend: RecordingBackend, *arrays: Any) -> list[Any]:
+    """Copies of arrays in memory of their own."""
+    device, buffers = backend.device, []
+    for array in arrays:
+        buffer = device.pool.buffer(tracegraph.ArrayType(array.dtype, array.shape))
+        device.driver.copy_to_device(buffer.pointer, np.ascontiguousarray(array))
+        buffers.append(buffer)
+    return buffers

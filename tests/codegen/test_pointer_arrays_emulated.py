@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emulated_driver import EmulatedDriver
+from emulated_driver import EmulatedDriver, on_device
 from emulator import COMPILER
 from product_cases import DTYPES, PRODUCTS, chosen, halves, power
 
@@ -28,16 +28,6 @@ def planned(function: Any, *given: Any, donate: Any = (), **choices: Any) -> Any
 @pytest.fixture
 def backend(tmp_path: Path) -> RecordingBackend:
     return RecordingBackend(EmulatedDriver(tmp_path), lacks=["conditional_nodes"])
-
-
-def on_device(backend: RecordingBackend, *arrays: Any) -> list[Any]:
-    """Copies of arrays in memory of their own."""
-    device, buffers = backend.device, []
-    for array in arrays:
-        buffer = device.pool.buffer(tracegraph.ArrayType(array.dtype, array.shape))
-        device.driver.copy_to_device(buffer.pointer, np.ascontiguousarray(array))
-        buffers.append(buffer)
-    return buffers
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: np.dtype(dtype).name)

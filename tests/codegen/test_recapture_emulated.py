@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emulated_driver import EmulatedDriver
+from emulated_driver import EmulatedDriver, on_device
 from emulator import COMPILER
 from foreign_arrays import Foreign
 
@@ -33,16 +33,6 @@ def planned(function: Any, *given: Any, donate: Any = (), **options: Any) -> Any
     with override(operands="in_place"):
         jitted = tracegraph.jit(function, device="cuda", donate_argnums=donate, **options)
         return jitted.lower(*given).plan
-
-
-def on_device(backend: RecordingBackend, *arrays: Any) -> list[Any]:
-    """Copies of arrays in memory of their own."""
-    device, buffers = backend.device, []
-    for array in arrays:
-        buffer = device.pool.buffer(tracegraph.ArrayType(array.dtype, array.shape))
-        device.driver.copy_to_device(buffer.pointer, np.ascontiguousarray(array))
-        buffers.append(buffer)
-    return buffers
 
 
 def numbers(*shape: int, seed: int = 0) -> Any:

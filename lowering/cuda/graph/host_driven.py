@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, Generic, Literal, TypeVar, cast
 
 import numpy as np
 
@@ -120,17 +120,24 @@ class CutNode:
     node: Any
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CutKernel:
-    """A kernel node, with its parameters."""
+_Handle = TypeVar("_Handle", KernelNodeHandle, CapturedKernelHandle)
 
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _CutHandle(Generic[_Handle]):
     segment: Segment
-    kernel: KernelNodeHandle
+    kernel: _Handle
 
     @property
     def node(self) -> CutNode:
         """The node, as a dependency of others."""
         return CutNode(self.segment, self.kernel.node)
+
+
+class CutKernel(_CutHandle[KernelNodeHandle]):
+    """A kernel node, with its parameters."""
+
+    __slots__ = ()
 
     @property
     def values(self) -> Words:
@@ -142,17 +149,10 @@ class CutKernel:
         self.kernel.share(position, words, number)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CutCapturedKernel:
+class CutCapturedKernel(_CutHandle[CapturedKernelHandle]):
     """A kernel node that a library's call was captured as."""
 
-    segment: Segment
-    kernel: CapturedKernelHandle
-
-    @property
-    def node(self) -> CutNode:
-        """The node, as a dependency of others."""
-        return CutNode(self.segment, self.kernel.node)
+    __slots__ = ()
 
     def take(self, parameters: Any) -> None:
         """As the kernel node in the segment."""
