@@ -124,6 +124,13 @@ def test_graphs_of_libraries_are_kept_with_their_handle(library: str) -> None:
     assert call.kernel.code.owner is graph
 
 
+class KeepsNoGraph:
+    """A CUDAGraph of PyTorch by default."""
+
+    def raw_cuda_graph(self) -> int:
+        raise RuntimeError("not kept")
+
+
 class CUgraphExec(int):
     """What the handle of an executable graph is an instance of."""
 
@@ -133,6 +140,7 @@ MISUSES: list[tuple[dict[str, Any], str]] = [
     ({"graph": 0}, "GraphDefinition of cuda.core"),
     ({"graph": True}, "GraphDefinition of cuda.core"),
     ({"graph": CUgraphExec(3)}, "an executable graph cannot be embedded"),
+    ({"graph": KeepsNoGraph()}, r"keep_graph=True\) \(not kept\)"),
     ({"host": 3}, "host must be a function"),
     ({"at": ()}, "reads has 1 arrays and at 0"),
     ({"at": ArrayType("float32", (4,))}, r"reads\[0\] is f64\[4\], and at\[0\] f32\[4\]"),

@@ -128,7 +128,7 @@ def _missing(label: str) -> Callable[..., NoReturn]:
 
 
 def _handle(graph: Any, label: str) -> int:
-    handle = _of_library(graph)
+    handle = _of_library(graph, label)
     if type(handle).__name__.endswith("Exec"):
         raise errors.CustomKernelError(
             label, "an executable graph cannot be embedded: give the graph that it was made from"
@@ -146,10 +146,17 @@ def _handle(graph: Any, label: str) -> int:
     return number
 
 
-def _of_library(graph: Any) -> Any:
+def _of_library(graph: Any, label: str) -> Any:
     """The handle by the name that cuda.core, CuPy or PyTorch gives it, or what was given."""
     if hasattr(graph, "raw_cuda_graph"):
-        return graph.raw_cuda_graph()  # PyTorch says how to keep the graph, if it is not kept
+        try:
+            return graph.raw_cuda_graph()
+        except RuntimeError as reason:
+            raise errors.CustomKernelError(
+                label,
+                "the torch.cuda.CUDAGraph keeps no graph: capture into CUDAGraph(keep_graph=True) "
+                f"({reason})",
+            ) from reason
     return getattr(graph, "handle", getattr(graph, "graph", graph))
 
 
