@@ -27,11 +27,16 @@ class AsideGraph:
     To destroy it must not end somebody's global capture.
     """
 
-    __slots__ = ("__weakref__", "definition")
+    __slots__ = ("__weakref__", "_held")
 
     def __init__(self) -> None:
-        self.definition = GraphDefinition()
-        weakref.finalize(self, _drop, [self.definition]).atexit = False
+        self._held = [GraphDefinition()]
+        weakref.finalize(self, _drop, self._held).atexit = False
+
+    @property
+    def definition(self) -> GraphDefinition:
+        """The graph, to which nothing else refers."""
+        return self._held[0]
 
 
 def _drop(held: list[GraphDefinition]) -> None:

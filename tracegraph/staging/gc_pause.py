@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # a collection may begin inside, and a finalizer pause again
 _inside = 0
 _enabled = False
 

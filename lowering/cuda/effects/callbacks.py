@@ -6,7 +6,8 @@ was, and ends when there is nothing to do for a while. It waits for no lock that
 between calls it asks the driver for nothing: some calls of other threads, such as those that free
 memory or unload code, wait for the device and hold up all threads in the driver meanwhile. A kernel
 that waits for an answer would then wait for ever. That a launch has ended is seen in the ring. For
-the same reason no garbage is collected while a launch is in flight that asks for answers.
+the same reason no garbage is collected while a launch is in flight that asks for answers; and if
+garbage holds up the thread nevertheless, another one takes over.
 
 A function may launch work and wait for it. What it launches goes to a stream of the thread, whose
 callbacks have another thread. While it waits, calls that arrive are taken out of the ring, so that
@@ -26,7 +27,7 @@ from typing import Any
 from lowering.cuda.effects.call_ring import WORD_NUMBERS, Call, CallRing, CallSite
 from lowering.cuda.interface import Driver
 from tracegraph import limits
-from tracegraph.errors import CallbackDeadlockError, CallbackTimeoutError
+from tracegraph.errors import CallbackDeadlockError, CallbackTimeoutError, DeviceLostError
 from tracegraph.ops.callbacks import answer
 from tracegraph.staging import gc_pause
 from tracegraph.streams import stream
@@ -38,6 +39,8 @@ SPIN_SECONDS = 200e-6
 """It does not sleep for this long after an answer, for a sleep takes at least 60 µs."""
 IDLE_SECONDS = 1.0
 """How long the thread stays when no launch is in flight, so that the next need not start one."""
+HELD_UP_SECONDS = 0.2
+"""After so long without taking a call that has arrived, another thread is started."""
 
 
 class _Current(threading.local):
@@ -58,6 +61,7 @@ class Callbacks:
         self._changed = threading.Condition()
         self._launches = 0
         self._pauses = False
+        self._behind_since = (0, 0.0)  # bytes that have been taken, and when that was seen
         self._ready = threading.Event()
         self._queue: deque[Call] = deque()
         self._made = 0  # bytes of the ring whose calls have been made
@@ -79,11 +83,11 @@ class Callbacks:
         It `asks` if its kernels may wait for answers.
         """
         with self._changed:
+            self._start()
             self._launches += 1
             if asks and not self._pauses:
                 self._pauses = True
                 gc_pause.begin()
-            self._start()
             self._changed.notify_all()
         self._ready.wait()
 
@@ -91,7 +95,7 @@ class Callbacks:
         """Let the device mark the end of the launch that was followed last, in stream order."""
         try:
             self._driver.write_word(self.ring.ended_address, self._launches % WORD_NUMBERS)
-        except BaseException:
+        except DeviceLostError:
             self.end_all()
             raise
 
@@ -148,6 +152,7 @@ class Callbacks:
             if self._errors:
                 raise self._errors.popleft()[1]
             if self._running is None:
+                self._replace_if_held_up()
                 return
             call, since = self._running
             limit = call.site.callback.time_limit
@@ -158,6 +163,19 @@ class Callbacks:
             self._start()  # another thread makes the calls that follow
         callback = call.site.callback
         raise CallbackTimeoutError(callback.name, limit, callback.source)
+
+    def _replace_if_held_up(self) -> None:
+        """Start another thread if this one takes no call: it may free garbage, and wait for the
+        kernel that waits for it. Needs the lock.
+        """
+        taken, now = self.ring.tail, time.monotonic()
+        seen, since = self._behind_since
+        if taken == self.ring.head or taken != seen:
+            self._behind_since = (taken, now)
+        elif now - since > HELD_UP_SECONDS:
+            self._behind_since = (taken, now)
+            self._thread = None
+            self._start()
 
     def stopped(self) -> None:
         """After an error: make the calls of launches that follow those that have been stopped."""
@@ -183,7 +201,12 @@ class Callbacks:
             self._thread = threading.Thread(
                 target=Context().run, args=(self._run,), name="tracegraph-callbacks", daemon=True
             )
-            self._thread.start()
+            try:
+                self._thread.start()
+            except BaseException:
+                self._thread = None
+                self._ready.set()
+                raise
 
     def _run(self) -> None:
         _current.callbacks = self
@@ -191,6 +214,9 @@ class Callbacks:
             try:
                 self._driver.activate()
                 stack.enter_context(self._driver.beside_captures())
+            except BaseException:
+                self._leave()
+                raise
             finally:
                 self._ready.set()
             stack.enter_context(stream(self._stream))
@@ -204,14 +230,18 @@ class Callbacks:
     def _is_mine(self) -> bool:
         return self._thread is threading.current_thread()
 
+    def _leave(self) -> bool:
+        """Be no longer the thread that makes the calls, if this one is."""
+        with self._changed:
+            left = self._is_mine()
+            if left:
+                self._thread = None
+            return left
+
     def _stay(self, idle: float) -> bool:
         """Sleep; whether there is a reason to go on after that."""
-        with self._changed:
-            rests = self._at_rest()
-            resumes = rests and self._pauses
-            self._pauses = self._pauses and not rests
-        if resumes:
-            gc_pause.end()  # garbage that is due may be collected right here
+        if not self._end_pause():
+            return False
         with self._changed:
             if self._at_rest():
                 self._changed.wait(IDLE_SECONDS)
@@ -223,6 +253,22 @@ class Callbacks:
             0 if self._spins and idle < SPIN_SECONDS else min(idle * SLEEP_SHARE, LONGEST_SLEEP)
         )
         return True
+
+    def _end_pause(self) -> bool:
+        """Let garbage be collected when no launch is in flight; whether this thread is to go on.
+
+        What is due may be collected right here, which takes as long as the driver likes. So a
+        launch meanwhile gets another thread.
+        """
+        with self._changed:
+            if not (self._pauses and self._at_rest() and self._is_mine()):
+                return True
+            self._pauses, self._thread = False, None
+        gc_pause.end()
+        with self._changed:
+            if self._thread is None:
+                self._thread = threading.current_thread()
+            return self._is_mine()
 
     def _at_rest(self) -> bool:
         """Whether no launch is in flight, and no call has arrived."""

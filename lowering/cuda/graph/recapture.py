@@ -17,6 +17,7 @@ from typing import Any
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.library_calls import PreparedCall
 from lowering.cuda.interface import CapturedKernelHandle
+from lowering.errors import NestedCaptureError
 from lowering.plan.buffer import Buffer
 from lowering.plan.hardware import ALIGNMENT
 from lowering.plan.library_call import LibraryCall
@@ -85,6 +86,7 @@ class RecapturedCall:
 
         Raises:
             UpdateError: the library refuses, or would have other kernels there.
+            NestedCaptureError: this thread captures a call of another graph.
         """
         key = tuple(addresses)
         found = self._found.pop(key, None)
@@ -101,7 +103,7 @@ class RecapturedCall:
         try:
             with driver.capture_lock.hold():
                 return self._recaptured(addresses)
-        except DeviceLostError:
+        except (DeviceLostError, NestedCaptureError):
             raise
         except RuntimeError as reason:
             raise self._definition.update_error(self.kernels[0], reason) from reason

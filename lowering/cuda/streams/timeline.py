@@ -121,7 +121,11 @@ class Timeline:
         """
         self.make_room()
         with self._lock:
-            self._complete(list(takewhile(InFlightLaunch.passed, self.in_flight)))
+            try:
+                self._complete(list(takewhile(InFlightLaunch.passed, self.in_flight)))
+            except DeviceLostError:
+                self._end_calls()
+                raise
             self.stopping.await_lowered(self.driver)
             if effects is not None:
                 self.watcher.expect(effects)
@@ -142,10 +146,10 @@ class Timeline:
         """It counts as in flight before it starts: an interrupt must not leave loops unknown."""
         pending = self._new_pending(effects, start)
         calls = self.callbacks if effects is not None and effects.waits else None
-        if calls is not None and effects is not None:
-            # before the start, which waits for calls where the host drives loops
-            calls.follow(effects.asks)
         try:
+            if calls is not None and effects is not None:
+                # before the start, which waits for calls where the host drives loops
+                calls.follow(effects.asks)
             start()
         except Exception:
             self._complete([pending])
@@ -309,13 +313,18 @@ class Timeline:
                 elif self._callbacks is not None:
                     time.sleep(0)  # the thread of callbacks needs the GIL
         except DeviceLostError:
-            if self._callbacks is not None:
-                self._callbacks.end_all()
+            self._end_calls()
             raise  # nothing is left to stop
         except BaseException as reason:
             self.stop(reason)
             raise
         self._complete(in_flight)
+
+    def _end_calls(self) -> None:
+        """The device is lost: no launch of any stream goes on."""
+        for timeline in self.stopping.all():
+            if timeline._callbacks is not None:
+                timeline._callbacks.end_all()
 
     def _complete(self, in_flight: list[InFlightLaunch]) -> None:
         with self._lock:

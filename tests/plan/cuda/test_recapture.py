@@ -21,7 +21,7 @@ from lowering.cuda.calls import stream_graph
 from lowering.cuda.calls.executable import CudaExecutable
 from lowering.cuda.graph import recapture
 from lowering.cuda.graph.copies import COPY_KERNEL
-from lowering.errors import UnrepeatableCaptureError
+from lowering.errors import NestedCaptureError, UnrepeatableCaptureError
 from lowering.legalization.features import override as declare
 from lowering.plan.explain import explain
 from lowering.plan.plan import Plan
@@ -354,6 +354,15 @@ def test_nothing_is_left_when_it_is_closed_or_collected() -> None:
         del graph
         gc.collect()
         assert [found() for found in recaptured] == [None]
+
+
+def test_no_call_is_captured_again_inside_of_a_capture() -> None:
+    call = Called(planned(np.fft.fft2, LARGE))
+    with call.driver.capture_lock.hold(), pytest.raises(NestedCaptureError, match="end it before"):
+        call(call.buffer())
+    x = call.buffer()
+    (result,) = call(x)
+    assert call.launched() == [pointers(x, result)]
 
 
 def test_a_capture_that_fails_leaves_no_lock() -> None:

@@ -550,11 +550,11 @@ def test_an_error_at_exit_is_raised():
 class Blocking:
     """Garbage that takes as long to free as a kernel waits for its answer."""
 
-    def __init__(self, answered, freed):
-        self.itself, self.answered, self.freed = self, answered, freed
+    def __init__(self, answered, freed, seconds=0.5):
+        self.itself, self.answered, self.freed, self.seconds = self, answered, freed, seconds
 
     def __del__(self):
-        self.freed.append(self.answered.wait(0.5))
+        self.freed.append(self.answered.wait(self.seconds))
 
 
 @pytest.fixture
@@ -594,7 +594,94 @@ def test_garbage_is_collected_after_an_answer_that_does_not_come():
     stuck.set()
 
 
-def test_garbage_is_collected_after_a_device_is_lost():
+def test_garbage_that_is_due_at_the_end_of_a_launch_holds_up_no_later_one(eager_collector):
+    answered, freed = threading.Event(), []
+    bench = Bench(ask=lambda x: (x[0] == 1 and Blocking(answered, freed, SECONDS), (x,))[1])
+    bench.driver.busy = True
+    bench.launch()
+    assert bench.answer(1) is not None
+    bench.driver.busy = False
+    wait_until(gc.isenabled)
+    bench.driver.busy = True
+    result = bench.launch()
+    assert bench.answer(2) is not None
+    answered.set()
+    bench.driver.busy = False
+    result.synchronize()
+    wait_until(lambda: freed == [True])
+
+
+def test_a_thread_that_is_held_up_is_replaced(monkeypatch):
+    from lowering.cuda.effects import callbacks as module
+
+    held, sleep = threading.Event(), time.sleep
+
+    def asleep(seconds):
+        if threading.current_thread().name == "tracegraph-callbacks" and not entered:
+            entered.append(seconds)
+            held.wait(SECONDS)
+        sleep(seconds)
+
+    entered = []
+    monkeypatch.setattr(module, "HELD_UP_SECONDS", 0.02)
+    monkeypatch.setattr(module.time, "sleep", asleep)
+    bench = Bench()
+    bench.driver.busy = True
+    result = bench.launch()
+    wait_until(lambda: entered)
+    waiting = threading.Thread(target=result.synchronize)
+    waiting.start()
+    assert bench.answer(1) is not None
+    held.set()
+    assert bench.answer(2) is not None
+    bench.driver.busy = False
+    waiting.join(SECONDS)
+    assert not waiting.is_alive()
+
+
+def test_a_launch_for_which_no_thread_starts_leaves_nothing_behind(monkeypatch):
+    def no_thread(thread):
+        raise RuntimeError("can't start new thread")
+
+    bench = Bench()
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="new thread"):
+        patch.setattr(threading.Thread, "start", no_thread)
+        bench.launch()
+    assert gc.isenabled()
+    bench.driver.busy = True
+    result = bench.launch()
+    assert bench.answer(1) is not None
+    bench.driver.busy = False
+    result.synchronize()
+    wait_until(gc.isenabled)
+
+
+@pytest.mark.parametrize("interrupted", ["wait", "write_word"])
+def test_an_interrupt_of_a_launch_ends_what_it_began(monkeypatch, interrupted):
+    """Before the launch, in the wait for the thread; and behind it."""
+    bench = Bench()
+    calls, write = bench.timeline.callbacks, bench.driver.write_word
+
+    def interrupt(*given):
+        if given:
+            write(*given)
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    where = (bench.driver, "write_word") if interrupted == "write_word" else (calls._ready, "wait")
+    monkeypatch.setattr(*where, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        bench.launch()
+    wait_until(gc.isenabled)
+    bench.driver.busy = True
+    result = bench.launch()
+    assert bench.answer(1) is not None
+    bench.driver.busy = False
+    result.synchronize()
+
+
+@pytest.mark.parametrize("seen", ["by a wait", "by a launch"])
+def test_garbage_is_collected_after_a_device_is_lost(seen):
     lost = []
 
     class Driver(RecordingDriver):
@@ -614,7 +701,7 @@ def test_garbage_is_collected_after_a_device_is_lost():
     assert not gc.isenabled()
     lost.append(True)
     with pytest.raises(DeviceLostError):
-        result.synchronize()
+        result.synchronize() if seen == "by a wait" else bench.launch()
     wait_until(gc.isenabled)
 
 
