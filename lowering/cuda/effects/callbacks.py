@@ -27,7 +27,7 @@ from typing import Any
 from lowering.cuda.effects.call_ring import WORD_NUMBERS, Call, CallRing, CallSite
 from lowering.cuda.interface import Driver
 from tracegraph import limits
-from tracegraph.errors import CallbackDeadlockError, CallbackTimeoutError, DeviceLostError
+from tracegraph.errors import CallbackDeadlockError, CallbackTimeoutError
 from tracegraph.ops.callbacks import answer
 from tracegraph.staging import gc_pause
 from tracegraph.streams import stream
@@ -95,12 +95,12 @@ class Callbacks:
         """Let the device mark the end of the launch that was followed last, in stream order."""
         try:
             self._driver.write_word(self.ring.ended_address, self._launches % WORD_NUMBERS)
-        except DeviceLostError:
-            self.end_all()
+        except Exception:
+            self.end_all()  # nothing else would mark it; calls that come are made nevertheless
             raise
 
     def end_all(self) -> None:
-        """The device is lost: no call of a launch in flight comes any more."""
+        """Mark the end of all launches: the device has made them, or is lost."""
         self.ring.ended = self._launches % WORD_NUMBERS
 
     def finish(self, sites: Collection[CallSite]) -> None:

@@ -334,6 +334,8 @@ class Timeline:
                     pending.complete()
             if not self.in_flight:
                 self._queued = 0
+                if self._callbacks is not None:
+                    self._callbacks.end_all()
 
     # Stopping
 

@@ -644,9 +644,10 @@ def test_a_launch_for_which_no_thread_starts_leaves_nothing_behind(monkeypatch):
         raise RuntimeError("can't start new thread")
 
     bench = Bench()
-    with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="new thread"):
+    with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", no_thread)
-        bench.launch()
+        with pytest.raises(RuntimeError, match="new thread"):
+            bench.launch()
     assert gc.isenabled()
     bench.driver.busy = True
     result = bench.launch()
