@@ -244,8 +244,8 @@ class Callbacks:
             return False
         with self._changed:
             if self._at_rest():
-                self._changed.wait(IDLE_SECONDS)
-                if not self._at_rest() or not self._is_mine():
+                told = self._changed.wait(IDLE_SECONDS)
+                if told or self._pauses or not self._at_rest() or not self._is_mine():
                     return True
                 self._thread = None
                 return False
