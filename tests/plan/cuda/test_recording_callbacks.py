@@ -613,7 +613,7 @@ def test_garbage_that_is_due_at_the_end_of_a_launch_holds_up_no_later_one(eager_
 
 def test_launches_that_end_at_once_leave_neither_a_pause_nor_the_next_without_a_thread():
     bench = Bench()
-    for value in range(20):
+    for value in range(2):
         result = bench.launch()
         wait_until(gc.isenabled)
         assert bench.answer(value) is not None
