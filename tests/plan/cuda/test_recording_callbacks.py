@@ -90,6 +90,14 @@ def wait_until(holds):
         time.sleep(1e-4)
 
 
+@pytest.fixture(autouse=True)
+def no_pause_is_left():
+    """Threads end the pauses of their launches soon after these."""
+    wait_until(gc.isenabled)
+    yield
+    wait_until(gc.isenabled)
+
+
 def test_calls_are_made_in_order_on_a_thread_of_ours_and_waited_for():
     made = []
     bench = Bench(lambda x: made.append((x[0], threading.current_thread().name)) or ())
