@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from statistics import fmean
@@ -17,7 +17,6 @@ from lowering.draft.stage import (
     Stage,
     walk,
 )
-from lowering.plan.buffer import Buffer
 from lowering.plan.hardware import MAX_BLOCK_THREADS, WARP
 from lowering.plan.kernel import Nest, PrintNest, ScatterNest
 from lowering.plan.nest_analysis import nest_expressions, nest_loads
@@ -25,7 +24,7 @@ from lowering.plan.persistent_kernel import Scope
 from lowering.plan.rounding import ceil_div, power_of_two
 from lowering.plan.target import PersistentCosts
 from lowering.plan.weight import traffic, weight_of
-from lowering.scheduling.cost_model import accessed, folds
+from lowering.scheduling.cost_model import folds
 from tracegraph.ir.op import Elementwise
 from tracegraph.ir.scalar_values import Apply
 
@@ -53,19 +52,10 @@ class _Work:
 def fastest(body: Block, costs: PersistentCosts) -> tuple[float, Scope]:
     """The time of a step of a loop in the scope that takes the least, and that scope."""
     kernels = [stage for stage in walk(body) if isinstance(stage, KernelStage)]
-    near = _near(frozenset[Buffer]().union(*map(accessed, kernels)), costs)
-    works = {nest: _work(nest, near) for stage in kernels for nest in stage.nests}
+    works = {nest: _work(nest, costs) for stage in kernels for nest in stage.nests}
     options = _scopes([work.points for work in works.values()], costs)
     timed = [(_Estimate(costs, scope, works).body(body), scope) for scope in options]
     return min(timed, key=lambda each: each[0])
-
-
-def _near(buffers: Set[Buffer], costs: PersistentCosts) -> Set[Buffer]:
-    """The buffers that stay in the cache of one multiprocessor from a write to the next read.
-
-    Larger ones do not: of stacks, each step reads or writes another part.
-    """
-    return {buffer for buffer in buffers if buffer.type.nbytes <= costs.near_bytes}
 
 
 def _scopes(points: Sequence[int], costs: PersistentCosts) -> Iterator[Scope]:
@@ -135,7 +125,11 @@ class _Estimate:
         return max(waiting, busy / blocks, colliding)
 
 
-def _work(nest: Nest, near: Set[Buffer]) -> _Work:
+def _work(nest: Nest, costs: PersistentCosts) -> _Work:
+    """Buffers are near that stay in the cache of one multiprocessor from a write to the next read.
+
+    Larger ones do not: of stacks, each step reads or writes another part.
+    """
     weight, combined = weight_of([nest]), folds(nest)
     operations = sum(
         expr.op.form.cost
@@ -150,7 +144,7 @@ def _work(nest: Nest, near: Set[Buffer]) -> _Work:
         operations + combined,
         len(nest_loads(nest)),
         weight.nbytes,
-        sum(nbytes for buffer, nbytes in traffic(nest) if buffer in near),
+        sum(nbytes for b, nbytes in traffic(nest) if b.type.nbytes <= costs.near_bytes),
         combined,
         collisions,
     )

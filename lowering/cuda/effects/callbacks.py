@@ -230,13 +230,11 @@ class Callbacks:
     def _is_mine(self) -> bool:
         return self._thread is threading.current_thread()
 
-    def _leave(self) -> bool:
+    def _leave(self) -> None:
         """Be no longer the thread that makes the calls, if this one is."""
         with self._changed:
-            left = self._is_mine()
-            if left:
+            if self._is_mine():
                 self._thread = None
-            return left
 
     def _stay(self, idle: float) -> bool:
         """Sleep; whether there is a reason to go on after that."""
