@@ -5,7 +5,7 @@ A Plan comes in; `calls.executable.CudaExecutable` goes out. All of it speaks to
 may import planning's results (`lowering.plan`), `codegen`, `legalization` and `tracegraph`, but no
 CUDA package: only `compile` and `graph.cublas` load those, inside functions.
 
-    interface  what the backend asks of a driver
+    interface/ what the backend asks of a driver
     compile    kernel source to cubin: NVRTC behind a disk cache
     device     what all executables on one GPU share
     graph/     Plan to graph: nodes, edges, addresses, owners; captured library calls

@@ -1,209 +1,32 @@
-"""What the CUDA backend asks of a driver: memory, graphs, capture, launches.
-
-Graphs, nodes, conditions, kernels and executables are opaque here: only the driver that made them
-looks inside. Addresses are ints. Every kernel parameter is eight bytes wide: an address, the handle
-of a condition, or a word of a value.
-"""
+"""The driver: one device, its memory, its streams, and graphs that are built and launched."""
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from lowering.cuda.graph.capture_lock import CaptureLock
+from lowering.cuda.interface.handles import (
+    Allocation,
+    CapturedKernelHandle,
+    Event,
+    ForeignArray,
+    GraphMemory,
+    HostAllocation,
+    KernelNodeHandle,
+    TiedGraph,
+    Timer,
+)
+from lowering.cuda.interface.launch import Launch
+from lowering.cuda.interface.libraries import Library
 from lowering.plan.conditional_nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
 
 LOOKED_AT = 8
 """Exported graphs that a build or an allocation looks at, to release what gone ones kept alive."""
-
-
-class Allocation(Protocol):
-    """Device memory that is freed, in stream order, when this object is collected."""
-
-    @property
-    def pointer(self) -> int:
-        """The address; a multiple of 256."""
-
-    @property
-    def nbytes(self) -> int:
-        """The size."""
-
-
-class HostAllocation(Protocol):
-    """Pinned host memory, which kernels write to and read as well; freed when it is collected."""
-
-    @property
-    def pointer(self) -> int:
-        """The address, the same for kernels and for the host; a multiple of 256."""
-
-    @property
-    def bytes(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """The memory."""
-
-
-class Event(Protocol):
-    """A point in the order of a stream."""
-
-    def __call__(self) -> bool:
-        """Whether the stream has passed it."""
-
-
-class Timer(Protocol):
-    """An event that notes the time when it is recorded."""
-
-    @property
-    def handle(self) -> int:
-        """The handle, for event nodes."""
-
-    def since(self, start: Any, /) -> float:
-        """The milliseconds between the last records of another one and of this; waits for it."""
-
-
-class Words(Protocol):
-    """A fixed number of unsigned 64-bit words."""
-
-    def __getitem__(self, index: int, /) -> int: ...
-    def __setitem__(self, index: int, value: int, /) -> None: ...
-    def __len__(self) -> int: ...
-    def __iter__(self) -> Iterator[int]: ...
-
-
-SharedWords = ctypes.Array[ctypes.c_uint64]
-"""Words that several kernel nodes pass as parameters."""
-
-
-class KernelNodeHandle(Protocol):
-    """A kernel node that was added, with its parameters in memory for later updates."""
-
-    @property
-    def node(self) -> Any:
-        """The node, as a dependency of others."""
-
-    @property
-    def values(self) -> Words:
-        """Its parameters; an update passes their values at that time."""
-
-    def share(self, position: int, words: SharedWords, number: int) -> None:
-        """Let updates pass, for one parameter, the value of a shared word at that time."""
-
-
-class CapturedKernelHandle(Protocol):
-    """A kernel node that a library's call was captured as."""
-
-    @property
-    def node(self) -> Any:
-        """The node, as a dependency of others."""
-
-    def take(self, parameters: Any) -> None:
-        """Let updates pass these parameters from now on, which `Driver.recapture` found for it."""
-
-
-class GraphMemory(Protocol):
-    """Memory that each launch of a graph allocates at one node and frees at another."""
-
-    @property
-    def pointer(self) -> int:
-        """The address, in all launches; a multiple of 256."""
-
-    @property
-    def nbytes(self) -> int:
-        """The size."""
-
-    @property
-    def node(self) -> Any:
-        """The node that allocates it, as a dependency of others."""
-
-
-class TiedGraph(Protocol):
-    """A complete graph that keeps alive what its nodes point to."""
-
-    @property
-    def definition(self) -> Any:
-        """The graph, to give away."""
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """What a kernel launch runs: the function, blocks, threads of a block, dynamic shared bytes.
-
-    With `cooperative`, all blocks are resident at the same time. `cluster` are the blocks of a
-    cluster, where the code of the kernel does not say it.
-    """
-
-    kernel: Any
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    shared_bytes: int = 0
-    cooperative: bool = False
-    cluster: tuple[int, int, int] | None = None
-
-
-def has_clusters(arch: str) -> bool:
-    """Whether devices of an architecture, such as ``"sm_90"``, have thread block clusters."""
-    return int(arch.removeprefix("sm_")) >= 90
-
-
-@dataclass(frozen=True, slots=True)
-class ForeignArray:
-    """Another library's array in device memory; `strides` are in elements."""
-
-    pointer: int
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    device: int
-    owner: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Gemm:
-    """A strided batch of column-major products: c = op(a) @ op(b), with op nothing or a transpose.
-
-    Addresses point to the first element, leading dimensions and strides count elements.
-    """
-
-    dtype: np.dtype[Any]
-    transpose_a: bool
-    transpose_b: bool
-    m: int
-    n: int
-    k: int
-    a: int
-    lda: int
-    stride_a: int
-    b: int
-    ldb: int
-    stride_b: int
-    c: int
-    ldc: int
-    stride_c: int
-    batch: int
-
-
-class Library(Protocol):
-    """A handle of a library that enqueues its calls on the capture stream."""
-
-    def use_workspace(self, pointer: int, nbytes: int) -> None:
-        """Set the scratch memory of the calls from now on."""
-
-
-class PreparedLibrary(Library, Protocol):
-    """A handle for one call, which needs that much scratch memory."""
-
-    workspace_bytes: int
-
-
-class PlanningLibrary(Library, Protocol):
-    """A library that plans its calls."""
-
-    def prepare(self, call: Any) -> PreparedLibrary:
-        """Plan a call, outside of capture: the library may load code, allocate and wait."""
 
 
 class ThreadState(Protocol):

@@ -1,0 +1,51 @@
+"""What the CUDA backend asks of a driver: memory, graphs, capture, launches.
+
+Graphs, nodes, conditions, kernels and executables are opaque here: only the driver that made them
+looks inside. Addresses are ints. Every kernel parameter is eight bytes wide: an address, the handle
+of a condition, or a word of a value.
+
+    driver     Driver, all that is asked of one
+    handles    what it hands out: memory, events, nodes, graphs; arrays of other libraries
+    launch     what a kernel launch runs
+    libraries  what is asked of a library whose calls are captured
+"""
+
+from lowering.cuda.interface.driver import LOOKED_AT, Driver, ThreadState
+from lowering.cuda.interface.handles import (
+    Allocation,
+    CapturedKernelHandle,
+    Event,
+    ForeignArray,
+    GraphMemory,
+    HostAllocation,
+    KernelNodeHandle,
+    SharedWords,
+    TiedGraph,
+    Timer,
+    Words,
+)
+from lowering.cuda.interface.launch import Launch, has_clusters
+from lowering.cuda.interface.libraries import Gemm, Library, PlanningLibrary, PreparedLibrary
+
+__all__ = [
+    "LOOKED_AT",
+    "Allocation",
+    "CapturedKernelHandle",
+    "Driver",
+    "Event",
+    "ForeignArray",
+    "Gemm",
+    "GraphMemory",
+    "HostAllocation",
+    "KernelNodeHandle",
+    "Launch",
+    "Library",
+    "PlanningLibrary",
+    "PreparedLibrary",
+    "SharedWords",
+    "ThreadState",
+    "TiedGraph",
+    "Timer",
+    "Words",
+    "has_clusters",
+]
