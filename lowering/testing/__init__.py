@@ -2,6 +2,12 @@
 
 Nothing that ships imports it.
 
-    recording_driver  the driver interface as a log, with failures on request, and its backend
-    recorded_objects  graphs, nodes, memory and events as plain data
+    recording_backend    the backend that compiles against the driver
+    recording_driver     the driver interface as a log: streams, events, code, and its parts
+    memory_recorder      memory
+    graph_recorder       nodes, edges and conditions
+    capture_recorder     calls of libraries, captured
+    executable_recorder  instantiation, updates, launches
+    call_log             the log, with failures on request
+    recorded_objects     graphs, nodes, memory and events as plain data
 """

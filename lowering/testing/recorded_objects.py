@@ -1,4 +1,4 @@
-"""What the backend "recording" logs and hands out: calls, graphs, memory, streams, events."""
+"""What the recording driver hands out: graphs, memory, streams, events."""
 
 from __future__ import annotations
 
@@ -16,18 +16,6 @@ class Busy(Protocol):
     """A stream whose loops end when the test says so."""
 
     busy: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One call of the driver: the operation, what it was about, and on which stream it was."""
-
-    operation: str
-    detail: tuple[Any, ...] = ()
-    stream: int = 1
-
-    def __str__(self) -> str:
-        return " ".join([self.operation, *map(str, self.detail)])
 
 
 @dataclass(slots=True, eq=False)

@@ -24,13 +24,9 @@ import tracegraph
 from lowering.cuda.graph.cublas import Cublas
 from lowering.cuda.graph.cufft import Cufft
 from lowering.cuda.interface import Launch
-from lowering.testing.recording_driver import (
-    RecordedExecutable,
-    RecordedGraph,
-    RecordedNode,
-    RecordingBackend,
-    RecordingDriver,
-)
+from lowering.testing.recorded_objects import RecordedExecutable, RecordedGraph, RecordedNode
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 
 STORED_SHIM = SHIM.replace("conditions[handle] = value;", "*(unsigned*)handle = value;")
 """Conditions are stored at the address that is their handle."""

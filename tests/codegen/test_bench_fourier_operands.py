@@ -11,7 +11,7 @@ from emulated_driver import EmulatedDriver
 from emulator import COMPILER
 
 import lowering
-from lowering.testing.recording_driver import RecordingBackend
+from lowering.testing.recording_backend import RecordingBackend
 
 
 @pytest.mark.skipif(COMPILER is None, reason="needs g++")

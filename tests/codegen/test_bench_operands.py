@@ -10,7 +10,7 @@ from bench import operands
 from emulated_driver import EmulatedDriver
 from emulator import COMPILER
 
-from lowering.testing.recording_driver import RecordingBackend
+from lowering.testing.recording_backend import RecordingBackend
 
 
 @pytest.mark.skipif(COMPILER is None, reason="needs g++")

@@ -18,7 +18,8 @@ from lowering.cuda.device import OpenDevice
 from lowering.cuda.graph.custom_kernels import load_custom_kernels
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nodes import walk
-from lowering.testing.recording_driver import RecordingDevice, RecordingDriver
+from lowering.testing.recording_backend import RecordingDevice
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph import errors
 from tracegraph.dtypes import SHORT_NAMES, bfloat16
 

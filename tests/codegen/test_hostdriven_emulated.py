@@ -15,7 +15,7 @@ from running import assert_case_agrees, lowered
 
 import lowering
 from lowering.cuda.calls.executable import CudaExecutable
-from lowering.testing.recording_driver import RecordingBackend
+from lowering.testing.recording_backend import RecordingBackend
 from tracegraph import debug, fori_loop, jit, tree, while_loop
 from tracegraph.errors import StepLimitError, TimeLimitError
 from tracegraph.limits import time_limit

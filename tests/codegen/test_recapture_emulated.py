@@ -18,7 +18,7 @@ import tracegraph
 from lowering.cuda.calls import stream_graph
 from lowering.cuda.graph import recapture
 from lowering.scheduling.overrides import override
-from lowering.testing.recording_driver import RecordingBackend
+from lowering.testing.recording_backend import RecordingBackend
 from tracegraph import tree
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")

@@ -20,7 +20,7 @@ import tracegraph
 from lowering.cuda.compile import cubin
 from lowering.legalization.features import Features
 from lowering.legalization.legalize import legalize
-from lowering.testing.recording_driver import RecordingBackend
+from lowering.testing.recording_backend import RecordingBackend
 from tracegraph.arrays.eager import apply
 from tracegraph.ops.sorting import argsort, sort
 

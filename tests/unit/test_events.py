@@ -17,7 +17,9 @@ from lowering.plan.event_node import EventNode
 from lowering.plan.nodes import KernelNode
 from lowering.plan.plan import Plan
 from lowering.scheduling.overrides import override
-from lowering.testing.recording_driver import InjectedError, RecordingBackend, RecordingDriver
+from lowering.testing.call_log import InjectedError
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph import debug, errors, event
 
 X = np.arange(1000.0)

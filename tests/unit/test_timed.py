@@ -11,7 +11,7 @@ import pytest
 import tracegraph
 from lowering.plan.event_node import EventNode
 from lowering.plan.plan import Plan
-from lowering.testing.recording_driver import RecordingBackend
+from lowering.testing.recording_backend import RecordingBackend
 from tracegraph import debug, errors
 
 X = np.arange(1000.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import lowering
-from lowering.testing.recording_driver import RecordingBackend
+from lowering.testing.recording_backend import RecordingBackend
 
 
 @pytest.fixture

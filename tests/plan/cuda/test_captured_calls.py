@@ -15,7 +15,9 @@ from lowering.plan.explain import explain
 from lowering.plan.nodes import LibraryNode, walk
 from lowering.plan.plan import Plan
 from lowering.scheduling.overrides import override
-from lowering.testing.recording_driver import InjectedError, RecordingBackend, RecordingDriver
+from lowering.testing.call_log import InjectedError
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph import errors
 
 X = np.arange(12.0).reshape(3, 4)

@@ -31,7 +31,9 @@ from lowering.plan.explain import explain
 from lowering.plan.nodes import walk
 from lowering.plan.plan import Plan
 from lowering.scheduling.overrides import override
-from lowering.testing.recording_driver import InjectedError, RecordingBackend, RecordingDriver
+from lowering.testing.call_log import InjectedError
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph import errors
 
 V = np.linspace(0, 2, N, dtype=np.float32)

@@ -31,8 +31,10 @@ from lowering.errors import (
     UnownedAddressError,
 )
 from lowering.plan.owners import NodeSlots, SlotTable
+from lowering.testing.call_log import InjectedError
 from lowering.testing.recorded_objects import RecordedGraphMemory, RecordedNode
-from lowering.testing.recording_driver import InjectedError, RecordingBackend, RecordingDriver
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph.errors import ClosedError, UpdateError
 
 LAUNCH = Launch("kernel", (1, 1, 1), (1, 1, 1))

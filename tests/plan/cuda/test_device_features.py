@@ -7,7 +7,8 @@ import pytest
 import tracegraph
 from lowering.cuda.graph.device_report import device_features
 from lowering.legalization.features import override
-from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph.errors import DeviceLostError
 
 FLAGS = (

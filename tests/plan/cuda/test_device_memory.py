@@ -13,7 +13,8 @@ from lowering.cuda.graph.cublas import WORKSPACE_BYTES
 from lowering.cuda.memory.heap import Heap
 from lowering.cuda.memory.pool import KEPT_SHARE, Pool, size_class
 from lowering.cuda.streams.timeline import Timeline
-from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph import memory
 from tracegraph.errors import ClosedError, OutOfMemoryError, TimeLimitError
 from tracegraph.staging import executable_cache, memory_budget

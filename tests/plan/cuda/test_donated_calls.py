@@ -12,7 +12,9 @@ import tracegraph
 from lowering.cuda.memory.pool import size_class
 from lowering.cuda.streams.timeline import MOST_QUEUED
 from lowering.scheduling import overrides as choices
-from lowering.testing.recording_driver import InjectedError, RecordingBackend, RecordingDriver
+from lowering.testing.call_log import InjectedError
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph import Array, ArrayType
 from tracegraph.errors import DonatedArrayError, StoppedError, TimeLimitError, UpdateError
 from tracegraph.staging import executable_cache

@@ -15,8 +15,10 @@ import tracegraph
 from lowering.plan.embedded_graph import EmbeddedGraphNode
 from lowering.plan.nodes import walk
 from lowering.plan.plan import Plan
+from lowering.testing.call_log import InjectedError
 from lowering.testing.recorded_objects import RecordedGraph, RecordedNode
-from lowering.testing.recording_driver import InjectedError, RecordingBackend, RecordingDriver
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph import ArrayType, errors
 
 V = ArrayType("float64", (1000,))

@@ -29,7 +29,7 @@ from lowering.cuda.graph.emit import EMITTERS
 from lowering.plan.nodes import LibraryNode, launched
 from lowering.plan.plan import Plan
 from lowering.testing.recorded_objects import RecordedGraph
-from lowering.testing.recording_driver import RecordingBackend
+from lowering.testing.recording_backend import RecordingBackend
 
 
 def plan_of(**options: Any) -> Plan:

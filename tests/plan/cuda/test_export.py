@@ -13,7 +13,9 @@ import tracegraph
 from lowering.cuda.graph.definition import Definition
 from lowering.errors import NotOpenError, UnfinishedError
 from lowering.plan.owners import SlotTable
-from lowering.testing.recording_driver import InjectedError, RecordingBackend, RecordingDriver
+from lowering.testing.call_log import InjectedError
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph import tree
 from tracegraph.errors import ClosedError, ExportError, StoppedError
 

@@ -28,7 +28,8 @@ from lowering.cuda.calls.address_updates import AddressWords
 from lowering.cuda.calls.stream_graph import StreamGraph
 from lowering.plan.buffer import Buffer
 from lowering.testing.recorded_objects import RecordedNode
-from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph.errors import ClosedError
 
 

@@ -18,7 +18,9 @@ from hand_made_plans import (
 )
 
 import tracegraph
-from lowering.testing.recording_driver import InjectedError, RecordingBackend, RecordingDriver
+from lowering.testing.call_log import InjectedError
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph.errors import CapturingStreamError, ClosedError, OutOfMemoryError
 from tracegraph.staging.donated import Donated
 

@@ -22,7 +22,8 @@ from lowering.cuda.streams.owned_stream import OwnedStream
 from lowering.host import arena
 from lowering.legalization.features import Features
 from lowering.legalization.legalize import legalize, needed_features
-from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph.errors import OutOfMemoryError
 from tracegraph.staging import executable_cache
 from tracegraph.weak_set import ConcurrentWeakSet

@@ -16,14 +16,10 @@ from lowering.cuda.calls.executable import CudaExecutable
 from lowering.legalization.features import override
 from lowering.plan.nodes import KernelNode, walk
 from lowering.plan.plan import Plan
-from lowering.testing.recording_driver import (
-    InjectedError,
-    RecordedExecutable,
-    RecordedHostMemory,
-    RecordedMemory,
-    RecordingBackend,
-    RecordingDriver,
-)
+from lowering.testing.call_log import InjectedError
+from lowering.testing.recorded_objects import RecordedExecutable, RecordedHostMemory, RecordedMemory
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph.errors import TimeLimitError
 from tracegraph.limits import time_limit
 

@@ -12,7 +12,7 @@ from hand_made_plans import VECTOR
 from interrupts import InterruptError, interrupted
 
 from lowering.backends.host import HostBackend
-from lowering.testing.recording_driver import RecordingBackend
+from lowering.testing.recording_backend import RecordingBackend
 from tracegraph import Array, jit
 from tracegraph.ir.types import ArrayType
 from tracegraph.locks import held, held_if_free

@@ -23,7 +23,8 @@ from lowering.plan.plan import Plan
 from lowering.plan.serialization import serialized
 from lowering.scheduling import overrides as choices
 from lowering.testing.recorded_objects import RecordedGraph, RecordedNode
-from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 
 KINDS = {"library": "kernel", "copy": "memcpy"}
 KINDS |= dict.fromkeys(("if_else", "switch", "while"), "conditional")

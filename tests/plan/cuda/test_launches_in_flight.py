@@ -11,7 +11,7 @@ from interrupts import interrupted
 
 import tracegraph
 from lowering.cuda.streams.launch_end import LaunchEnd
-from lowering.testing.recording_driver import InjectedError
+from lowering.testing.call_log import InjectedError
 
 
 @pytest.fixture

@@ -14,7 +14,8 @@ from lowering.plan.buffer import Buffer
 from lowering.plan.fourier import FourierTransform, Layout
 from lowering.plan.library_call import StridedArray
 from lowering.plan.nodes import LibraryNode, walk
-from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph.errors import OutOfMemoryError
 from tracegraph.ir.op import get
 from tracegraph.ir.types import ArrayType

@@ -19,7 +19,8 @@ from lowering.lower import lower
 from lowering.plan.lapack import LapackRoutine
 from lowering.plan.nodes import LibraryNode, walk
 from lowering.scheduling.overrides import override
-from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph.algorithms import ALGORITHMS, lapack
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import Sample, get

@@ -22,7 +22,9 @@ from lowering.cuda.graph.cublas import Cublas
 from lowering.cuda.streams.shutdown import shut_down
 from lowering.plan.buffer import Buffer
 from lowering.plan.owners import Slot
-from lowering.testing.recording_driver import InjectedError, RecordingBackend, RecordingDriver
+from lowering.testing.call_log import InjectedError
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph import ArrayType, cond
 from tracegraph.errors import UpdateError
 

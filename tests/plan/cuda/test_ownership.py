@@ -11,7 +11,7 @@ from lowering.errors import FrozenSlotsError, UnownedAddressError
 from lowering.plan.hardware import ALIGNMENT
 from lowering.plan.owners import NodeSlots, Slot, SlotTable, size_of
 from lowering.plan.rounding import round_up
-from lowering.testing.recording_driver import RecordingBackend
+from lowering.testing.recording_backend import RecordingBackend
 from tracegraph.errors import ExportError
 
 NODE = NodeSlots("kernel", "k0", "model.py:7", (Slot("module", 100),))

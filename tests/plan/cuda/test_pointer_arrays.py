@@ -24,7 +24,9 @@ from lowering.plan.matrix_product import MatrixOperand, MatrixProduct
 from lowering.plan.nodes import LibraryNode, walk
 from lowering.plan.plan import Plan
 from lowering.scheduling.overrides import override
-from lowering.testing.recording_driver import RecordedNode, RecordingBackend, RecordingDriver
+from lowering.testing.recorded_objects import RecordedNode
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph import ArrayType
 
 SQUARE = ArrayType("float32", (64, 64))

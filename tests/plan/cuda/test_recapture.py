@@ -26,12 +26,10 @@ from lowering.legalization.features import override as declare
 from lowering.plan.explain import explain
 from lowering.plan.plan import Plan
 from lowering.scheduling.overrides import override
-from lowering.testing.recording_driver import (
-    InjectedError,
-    RecordedNode,
-    RecordingBackend,
-    RecordingDriver,
-)
+from lowering.testing.call_log import InjectedError
+from lowering.testing.recorded_objects import RecordedNode
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph import ArrayType
 from tracegraph.errors import (
     CapturingStreamError,

@@ -20,7 +20,8 @@ from hand_made_plans import (
 from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.nodes import Graph
-from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph.ir.types import ArrayType
 
 

@@ -15,7 +15,8 @@ from running import lowered
 from lowering.codegen.call_records import ANSWERED, ASKED, FAILED, FIRST, LAST
 from lowering.cuda.effects.print_ring import HEAD
 from lowering.cuda.streams import shutdown
-from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph import debug, fori_loop, limits
 from tracegraph.errors import (
     CallbackDeadlockError,

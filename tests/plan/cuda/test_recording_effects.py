@@ -17,8 +17,10 @@ from lowering.cuda.streams import shutdown, timeline
 from lowering.lower import lower
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.nodes import walk
+from lowering.testing.call_log import InjectedError
 from lowering.testing.recorded_objects import RecordedHostMemory
-from lowering.testing.recording_driver import InjectedError, RecordingBackend, RecordingDriver
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph import fori_loop, jit
 from tracegraph.errors import StepLimitError, StoppedError, TimeLimitError
 from tracegraph.limits import time_limit

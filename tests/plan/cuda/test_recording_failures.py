@@ -9,7 +9,9 @@ from lowering.cuda.memory.heap import Heap
 from lowering.cuda.memory.pool import Pool
 from lowering.cuda.streams.timeline import Timeline
 from lowering.plan.owners import SlotTable
-from lowering.testing.recording_driver import InjectedError, RecordingBackend, RecordingDriver
+from lowering.testing.call_log import InjectedError
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph.errors import UpdateError
 
 

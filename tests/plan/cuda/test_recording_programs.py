@@ -13,7 +13,8 @@ from lowering.plan.launch_graph import moving_calls, pointer_parts
 from lowering.plan.nodes import KernelNode, LibraryNode, MemcpyNode
 from lowering.plan.serialization import serialized
 from lowering.scheduling import overrides as choices
-from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 
 KINDS = {
     KernelNode: "kernel",

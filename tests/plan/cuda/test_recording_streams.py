@@ -18,7 +18,9 @@ from lowering.cuda.streams.stream_table import StreamTable
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Kernel, PrintedArray, PrintNest
 from lowering.plan.nodes import KernelNode
-from lowering.testing.recording_driver import RecordedEvent, RecordingBackend, RecordingDriver
+from lowering.testing.recorded_objects import RecordedEvent
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph.errors import CapturingStreamError, StoppedError, TimeLimitError
 from tracegraph.ir.effects import PrintFormat
 from tracegraph.ir.scalar import const

@@ -21,7 +21,9 @@ from interrupts import InterruptError, interrupt_after, interrupted
 from lowering.cuda.calls import stream_graph
 from lowering.cuda.calls.replicas import MOST, UPDATES_PER_NODE
 from lowering.plan.buffer import Buffer
-from lowering.testing.recording_driver import InjectedError, RecordingBackend, RecordingDriver
+from lowering.testing.call_log import InjectedError
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph.errors import ClosedError, UpdateError
 
 

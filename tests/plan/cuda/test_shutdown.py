@@ -11,7 +11,8 @@ from hand_made_plans import VECTOR, effects, nested_loops
 from lowering.cuda.effects.print_ring import HEAD
 from lowering.cuda.streams import shutdown
 from lowering.testing.recorded_objects import RecordedEvent
-from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph.errors import DeviceLostError, StepLimitError, StoppedError
 
 

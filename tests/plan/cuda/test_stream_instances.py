@@ -22,7 +22,9 @@ import tracegraph
 from lowering.cuda.memory.pool import size_class
 from lowering.cuda.streams.owned_stream import OwnedStream
 from lowering.cuda.streams.stream_table import MOST_FOREIGN
-from lowering.testing.recording_driver import InjectedError, RecordingBackend, RecordingDriver
+from lowering.testing.call_log import InjectedError
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph.errors import ClosedError, TimeLimitError
 
 ARENA = size_class(diamond().arena_bytes)

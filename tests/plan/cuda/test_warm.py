@@ -10,7 +10,9 @@ import lowering
 import tracegraph
 from lowering.legalization.features import override
 from lowering.scheduling import overrides as choices
-from lowering.testing.recording_driver import InjectedError, RecordingBackend, RecordingDriver
+from lowering.testing.call_log import InjectedError
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph import ArrayType
 from tracegraph.errors import ClosedError, OutOfMemoryError, UnsupportedArgumentError
 from tracegraph.staging import executable_cache

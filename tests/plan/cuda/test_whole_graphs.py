@@ -9,7 +9,9 @@ from hand_made_plans import ALL, VECTOR, diamond, nested_loops, products, produc
 
 import tracegraph
 from lowering.errors import RefusedGraphError
-from lowering.testing.recording_driver import InjectedError, RecordingBackend, RecordingDriver
+from lowering.testing.call_log import InjectedError
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph.errors import (
     ClosedError,
     ExportError,

@@ -7,7 +7,7 @@ import tracegraph
 from lowering.cuda.graph import pointer_table as table
 from lowering.plan import launch_graph
 from lowering.scheduling import overrides as choices
-from lowering.testing.recording_driver import RecordingBackend
+from lowering.testing.recording_backend import RecordingBackend
 
 N = 1000
 

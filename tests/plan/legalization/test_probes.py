@@ -10,7 +10,8 @@ import pytest
 
 from lowering.cuda.device import OpenDevice
 from lowering.legalization.features import Feature
-from lowering.testing.recording_driver import RecordedExecutable, RecordedNode, RecordingDriver
+from lowering.testing.recorded_objects import RecordedExecutable, RecordedNode
+from lowering.testing.recording_driver import RecordingDriver
 
 ALL: tuple[Feature, ...] = get_args(Feature)
 

@@ -16,7 +16,7 @@ from lowering.plan.graphviz import dot
 from lowering.plan.nodes import LibraryNode, walk
 from lowering.plan.plan import Plan
 from lowering.planning.rules import RULES
-from lowering.testing.recording_driver import RecordingBackend
+from lowering.testing.recording_backend import RecordingBackend
 
 
 @pytest.fixture

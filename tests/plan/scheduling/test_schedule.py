@@ -24,7 +24,8 @@ from lowering.plan.plan import Plan
 from lowering.scheduling import overrides as choices
 from lowering.scheduling.loop_schedules import MOST_NODES
 from lowering.scheduling.overrides import Choices
-from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
+from lowering.testing.recording_backend import RecordingBackend
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph import ArrayType, cond, errors, fori_loop, scan, switch, while_loop
 
 VECTOR = ArrayType("float64", (8,))

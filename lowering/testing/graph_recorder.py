@@ -1,0 +1,184 @@
+"""Graphs under construction, as plain data."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from lowering.cuda.interface import GraphMemory, Launch
+from lowering.plan.conditional_nodes import ConditionalKind
+from lowering.plan.owners import SlotTable
+from lowering.testing.memory_recorder import MemoryRecorder
+from lowering.testing.recorded_objects import RecordedGraph, RecordedGraphMemory, RecordedNode
+
+
+@dataclass(eq=False, repr=False)
+class GraphRecorder(MemoryRecorder):
+    """The calls that build graphs.
+
+    `foreign_graphs` has the kinds of the nodes of others' graphs by handle; without an entry, one
+    kernel.
+    """
+
+    graphs: list[RecordedGraph] = field(default_factory=list, init=False)
+    foreign_graphs: defaultdict[int, tuple[str, ...]] = field(
+        default_factory=lambda: defaultdict(lambda: ("kernel",)), init=False
+    )
+    _conditions: Iterator[int] = field(default_factory=lambda: itertools.count(1000), init=False)
+
+    def new_graph(self) -> RecordedGraph:
+        """Logged."""
+        self._log("new_graph")
+        graph = RecordedGraph()
+        self.graphs.append(graph)
+        return graph
+
+    @property
+    def stored_conditions(self) -> None:
+        """None: graphs have conditions."""
+
+    def create_condition(self, graph: RecordedGraph) -> tuple[int, int]:
+        """A number that serves as condition and as handle."""
+        self._log("create_condition")
+        condition = next(self._conditions)
+        graph.conditions.append(condition)
+        return condition, condition
+
+    def add_kernel(
+        self,
+        graph: RecordedGraph,
+        dependencies: Sequence[RecordedNode],
+        launch: Launch,
+        values: Sequence[int],
+        pdl: Sequence[RecordedNode] = (),
+    ) -> RecordedNode:
+        """A node; its edges come with it. Those that are `pdl` come from kernels of the graph."""
+        self._log("add_kernel", launch.kernel, len(dependencies) + len(pdl))
+        if any(node.kind != "kernel" for node in pdl):
+            raise RuntimeError("a programmatic edge begins at a node that is no kernel")
+        node = RecordedNode(
+            "kernel",
+            launch.kernel,
+            (*dependencies, *pdl),
+            launch=launch,
+            values=list(values),
+            pdl=frozenset(pdl),
+        )
+        graph.nodes.append(node)
+        return node
+
+    def add_memory(self, graph: RecordedGraph, nbytes: int) -> RecordedGraphMemory:
+        """A root node."""
+        self._log("add_memory", nbytes)
+        node = RecordedNode("memory", f"allocate {nbytes}", ())
+        graph.nodes.append(node)
+        return RecordedGraphMemory(node, next(self._addresses) << 32, nbytes)
+
+    def add_free(
+        self,
+        graph: RecordedGraph,
+        dependencies: Sequence[RecordedNode],
+        memory: GraphMemory,
+    ) -> RecordedNode:
+        """A node behind the last ones."""
+        self._log("add_free", memory.nbytes)
+        node = RecordedNode("memory", f"free {memory.nbytes}", tuple(dependencies))
+        graph.nodes.append(node)
+        graph.allocated += memory.nbytes
+        return node
+
+    def add_host(
+        self,
+        graph: RecordedGraph,
+        dependencies: Sequence[RecordedNode],
+        function: int,
+        argument: int,
+    ) -> RecordedNode:
+        """A node that holds the addresses."""
+        self._log("add_host", function, argument)
+        return self._add(graph, dependencies, "host", "host", function, argument)
+
+    def add_copy(
+        self,
+        graph: RecordedGraph,
+        dependencies: Sequence[RecordedNode],
+        target: int,
+        source: int,
+        nbytes: int,
+    ) -> RecordedNode:
+        """A node that holds both addresses and the size."""
+        self._log("add_copy", target, source, nbytes)
+        return self._add(graph, dependencies, "copy", "copy", target, source, nbytes)
+
+    def add_child(
+        self, graph: RecordedGraph, dependencies: Sequence[RecordedNode], handle: int
+    ) -> RecordedNode:
+        """A node that holds the handle."""
+        self._log("add_child", handle)
+        return self._add(graph, dependencies, "graph", "child", handle)
+
+    def add_event(
+        self,
+        graph: RecordedGraph,
+        dependencies: Sequence[RecordedNode],
+        action: str,
+        handle: int,
+    ) -> RecordedNode:
+        """A node that holds the handle."""
+        self._log("add_event", action, handle)
+        return self._add(graph, dependencies, "event", action, handle)
+
+    def _add(
+        self,
+        graph: RecordedGraph,
+        dependencies: Sequence[RecordedNode],
+        kind: str,
+        name: str,
+        *values: int,
+    ) -> RecordedNode:
+        """A node that holds these values."""
+        node = RecordedNode(kind, name, tuple(dependencies), values=list(values))
+        graph.nodes.append(node)
+        return node
+
+    def node_kinds(self, handle: int) -> tuple[str, ...]:
+        """Those in `foreign_graphs`."""
+        self._log("node_kinds", handle)
+        return self.foreign_graphs[handle]
+
+    def add_conditional(
+        self,
+        graph: RecordedGraph,
+        dependencies: Sequence[RecordedNode],
+        kind: ConditionalKind,
+        condition: int,
+        branches: int,
+    ) -> tuple[RecordedNode, tuple[RecordedGraph, ...]]:
+        """A node with empty bodies; its condition must be one of `graph`, and free."""
+        self._log("add_conditional", kind)
+        if condition not in graph.conditions:
+            raise RuntimeError(f"condition {condition} was not created for the graph of its node")
+        graph.conditions.remove(condition)
+        inner = tuple(RecordedGraph() for _ in range(branches))
+        node = RecordedNode(kind, kind, tuple(dependencies), inner, condition)
+        graph.nodes.append(node)
+        return node, inner
+
+    def node_key(self, node: RecordedNode) -> RecordedNode:
+        """The node itself."""
+        return node
+
+    def node_keys(self, graph: RecordedGraph) -> list[RecordedNode]:
+        """The nodes themselves."""
+        return list(graph.nodes)
+
+    def tie(self, graph: RecordedGraph, slots: SlotTable) -> RecordedGraph:
+        """Logged; the graph, which executables hold, holds the slots."""
+        self._log("tie")
+        graph.tied = slots
+        return graph
+
+    def release_tied(self, most: int = 0) -> None:
+        """Nothing: the slots go with the graph."""
