@@ -4,17 +4,24 @@ Graphs and conditional nodes are made through cuda.core, and all nodes are named
 handles. Kernel nodes, captures at given dependencies, exec parameter updates and copies are thin
 calls of the driver.
 
-    device        CudaDriver, one GPU
-    graphs        edges, kernel parameters, captures
-    whole_graphs  instantiation and updates, whose refusals name the node
-    addresses     where memory is
-    user_objects  owners that live as long as a graph, wherever it goes
-    handles       memory, events, nodes, executables
-    thread        the device made current in each thread
-    checks        results of driver calls, and errors
+    cuda_driver       CudaDriver, one GPU by one stream of launches and copies
+    device            what all streams of a GPU share: code, graphs, captures
+    graph_nodes       nodes that are added to graphs, their edges and parameters
+    graphs            which nodes graphs have; captures into graphs
+    captured_kernels  captures that are kernels alone, repeated for their parameters
+    whole_graphs      instantiation and updates, whose refusals name the node
+    executables       updates of kernel nodes, and launches
+    memory            pools, and pinned memory
+    addresses         where memory is
+    foreign_arrays    device memory of other libraries
+    foreign_captures  work beside captures by other code, and in them
+    user_objects      owners that live as long as a graph, wherever it goes
+    handles           memory, code, events, executables
+    thread            the device made current in each thread
+    checks            results of driver calls, and errors
 """
 
 from lowering.driver.checks import CudaError
-from lowering.driver.device import CudaDriver
+from lowering.driver.cuda_driver import CudaDriver
 
 __all__ = ["CudaDriver", "CudaError"]

@@ -1,11 +1,10 @@
-"""CudaDriver: one GPU, as `lowering.cuda.interface.Driver`.
+"""CudaDevice: one GPU, its code and its graphs, as all of its streams share them.
 
 Graphs and conditional nodes are made through cuda.core; kernel nodes by the driver's own call.
 """
 
 from __future__ import annotations
 
-import copy
 import ctypes
 import sys
 from collections.abc import Callable, Collection, Sequence
@@ -15,25 +14,11 @@ from typing import Any, Literal
 
 import numpy as np
 from cuda.bindings import driver
-from cuda.core import (
-    Device,
-    LaunchConfig,
-    Stream,
-    StreamOptions,
-)
-from cuda.core import launch as launch_now
+from cuda.core import Device, StreamOptions
 from cuda.core.graph import GraphDefinition
-from cuda.core.utils import StridedMemoryView
 
 from lowering.cuda.graph.capture_lock import CaptureLock
-from lowering.cuda.interface import (
-    Event,
-    ForeignArray,
-    GraphMemory,
-    Launch,
-    Library,
-    ThreadState,
-)
+from lowering.cuda.interface import GraphMemory, Launch, Library, ThreadState
 from lowering.driver.addresses import locate
 from lowering.driver.captured_kernels import (
     CapturedKernel,
@@ -41,58 +26,43 @@ from lowering.driver.captured_kernels import (
     captured_kernels,
     recaptured_parameters,
 )
-from lowering.driver.checks import SUCCESS, by_core, check, scarce
-from lowering.driver.foreign_captures import add_to_capture, relax, relaxed, takes_nodes
-from lowering.driver.graphs import (
-    allow_shared_memory,
-    captured,
-    child_node,
-    copy_node,
-    depend,
-    event_node,
-    is_capturing,
-    is_known,
-    node_kinds,
-    nodes,
-    parameter_cells,
-    require_clusters,
-    require_cooperation,
-)
-from lowering.driver.handles import (
-    CudaEvent,
-    CudaExecutableGraph,
-    CudaModule,
-    CudaTimer,
-    DeviceAllocation,
+from lowering.driver.checks import check, scarce
+from lowering.driver.executables import updater
+from lowering.driver.foreign_captures import relax, relaxed, takes_nodes
+from lowering.driver.graph_nodes import (
     GraphMemoryNode,
     KernelNode,
-    PinnedAllocation,
+    allow_shared_memory,
+    child_node,
+    conditional_node,
+    copy_node,
+    event_node,
+    free_node,
+    host_node,
+    kernel_node,
+    memory_node,
 )
-from lowering.driver.memory import PinnedMemory, PoolMemory
+from lowering.driver.graphs import captured, is_capturing, node_kinds, nodes
+from lowering.driver.handles import CudaExecutableGraph, CudaModule, CudaTimer, PinnedAllocation
+from lowering.driver.memory import PinnedMemory
 from lowering.driver.thread import Thread
 from lowering.driver.user_objects import TiedGraph, UserObjects
 from lowering.driver.whole_graphs import instantiated, update_whole
 from lowering.plan.conditional_nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
-from tracegraph.ir.types import row_major_strides
-
-_NO_STREAM = -1
-"""What tells a producer, by DLPack, that nothing is to wait for it."""
 
 
-class CudaDriver:
-    """One GPU, through its primary context.
+class CudaDevice:
+    """One GPU, through its primary context, with a stream to capture on.
 
-    The launch stream is a blocking one: it is ordered with CUDA's legacy default stream, which
-    other libraries use by default. The capture stream must not be. Memory for other streams is
-    allocated and freed on a stream that never runs anything else.
+    That stream is not ordered with CUDA's legacy default stream, which other libraries use.
     """
 
     def __init__(self, ordinal: int) -> None:
         self.ordinal = ordinal
         self._device = Device(ordinal)
         self.thread: ThreadState = Thread(ordinal)
-        self._pool, self._pinned = PoolMemory(self._device), PinnedMemory()
+        self._pinned = PinnedMemory()
         self.name = str(self._device.name)
         self.arch = f"sm_{self._device.arch}"
         version = int(check("cuDriverGetVersion", driver.cuDriverGetVersion()))
@@ -100,17 +70,10 @@ class CudaDriver:
         self.multiprocessors = int(self._device.properties.multiprocessor_count)
         self._context = check("cuCtxGetCurrent", driver.cuCtxGetCurrent())
         self._handle = check("cuDeviceGet", driver.cuDeviceGet(ordinal))
-        self._stream = self.create_stream()
-        self._stream_owner: Any = None
-        self._memory_stream: Any = None
         self._capture_stream = self._device.create_stream(options=StreamOptions(nonblocking=True))
-        self._stream_handle = self._stream.handle
-        self.stream = int(self._stream_handle)
         self.capture_lock = CaptureLock()
         self._libraries: dict[Callable[[int], Library], Library] = {}
         self._user_objects = UserObjects(self._enter_watcher)
-        self._stop_stream: Any = None
-        self._one: PinnedAllocation | None = None
 
     def activate(self) -> None:
         """Make the primary context current in this thread."""
@@ -121,59 +84,11 @@ class CudaDriver:
         self.activate()
         relax()
 
-    # Streams
-
     def create_stream(self) -> Any:
         """A blocking stream: it is ordered with the legacy default stream, as ours is."""
         return self._device.create_stream(options=StreamOptions(nonblocking=False))
 
-    def on(self, stream: int, owner: Any) -> CudaDriver:
-        """The same device by another stream; all else is shared."""
-        handle = self._own(stream)
-        other = copy.copy(self)
-        other._stream = Stream.from_handle(stream)
-        other._stream_handle = handle
-        other.stream = stream
-        other._stream_owner = owner
-        other._memory_stream = self._device.create_stream(options=StreamOptions(nonblocking=True))
-        return other
-
-    def _own(self, stream: int) -> Any:
-        """The handle of a stream, which must be of this device."""
-        handle = driver.CUstream(stream)
-        context = check("cuStreamGetCtx", driver.cuStreamGetCtx(handle))
-        if int(context) != int(self._context):
-            raise ValueError(
-                f"stream {stream:#x} is not of cuda:{self.ordinal}; choose a stream of the device "
-                "that the function runs on"
-            )
-        return handle
-
-    def record(self) -> CudaEvent:
-        """Record a new event."""
-        event = by_core(self._stream.record)
-        return CudaEvent(event, event.handle)
-
-    def wait(self, event: Event) -> None:
-        """Wait on the device."""
-        self.hand_over(event, self.stream)
-
-    def hand_over(self, event: Event, stream: int) -> None:
-        """Let a stream wait."""
-        assert isinstance(event, CudaEvent), "events come from this driver"
-        handle = driver.CUstream(stream)
-        check("cuStreamWaitEvent", driver.cuStreamWaitEvent(handle, event.handle, 0))
-
     # Memory
-
-    def allocate(self, nbytes: int) -> DeviceAllocation:
-        """Device memory, usable by work on the launch stream from now on."""
-        stream = self._memory_stream or self._stream
-        with scarce(f"cuda:{self.ordinal} has not enough free memory for {nbytes} bytes"):
-            buffer = self._pool.allocate(max(nbytes, 1), stream=stream)
-        if self._memory_stream is not None:
-            self._stream.wait(self._memory_stream)
-        return DeviceAllocation(buffer, int(buffer.handle), nbytes)
 
     def trim(self) -> None:
         """Shrink the device's pool to what is in use: cuda.core lets it keep what was freed."""
@@ -204,69 +119,11 @@ class CudaDriver:
         memory = (ctypes.c_uint8 * nbytes).from_address(pointer)
         return PinnedAllocation(buffer, pointer, np.ctypeslib.as_array(memory))
 
-    def raise_flag(self, pointer: int) -> None:
-        """Copy a 1 on a separate stream, and wait for this copy.
-
-        The source is pinned, so that the copy engine does it, which waits for no kernel.
-        """
-        if self._one is None:
-            one = self.allocate_host(4)
-            one.bytes.view(np.uint32)[:] = 1
-            self._stop_stream = self._device.create_stream(options=StreamOptions(nonblocking=True))
-            self._one = one
-        check(
-            "cuMemcpyHtoDAsync",
-            driver.cuMemcpyHtoDAsync(pointer, self._one.pointer, 4, self._stop_stream.handle),
-        )
-        self._stop_stream.sync()
-
-    def clear(self, pointer: int, nbytes: int) -> None:
-        """Set bytes to zero, in stream order."""
-        check(
-            "cuMemsetD8Async",
-            driver.cuMemsetD8Async(pointer, 0, nbytes, self._stream_handle),
-        )
-
-    def copy(self, target: int, source: int, nbytes: int) -> None:
-        """Copy bytes within the device, in stream order."""
-        check(
-            "cuMemcpyDtoDAsync",
-            driver.cuMemcpyDtoDAsync(target, source, nbytes, self._stream_handle),
-        )
-
-    def copy_to_device(self, pointer: int, source: np.ndarray[Any, Any]) -> bool:
-        """Copy a host array. The driver stages pageable memory before the call returns, and reads
-        pinned memory later.
-        """
-        address = source.ctypes.data
-        check(
-            "cuMemcpyHtoDAsync",
-            driver.cuMemcpyHtoDAsync(pointer, address, source.nbytes, self._stream_handle),
-        )
-        return is_known(address)
-
-    def copy_to_host(self, target: np.ndarray[Any, Any], pointer: int) -> None:
-        """Copy into a host array and wait."""
-        check(
-            "cuMemcpyDtoHAsync",
-            driver.cuMemcpyDtoHAsync(
-                target.ctypes.data, pointer, target.nbytes, self._stream_handle
-            ),
-        )
-        self.synchronize()
-
-    def write_word(self, pointer: int, value: int) -> None:
-        """By a memory operation of the stream, which makes earlier writes visible first."""
-        written = driver.cuStreamWriteValue32(self._stream_handle, pointer, value, 0)
-        check("cuStreamWriteValue32", written)
-
-    def synchronize(self) -> None:
-        """Wait for the launch stream."""
-        by_core(self._stream.sync)
-
     def locate(self, address: int) -> str | None:
         """As the driver knows it."""
         return locate(address)
+
+    # Captures by other code
 
     def is_capturing(self, stream: int) -> bool:
         """By the driver's call, which is allowed in captures of any mode."""
@@ -279,31 +136,6 @@ class CudaDriver:
     def beside_captures(self) -> AbstractContextManager[None]:
         """By the thread's own capture mode, which is relaxed meanwhile."""
         return relaxed()
-
-    def add_to_capture(self, stream: int, graph: TiedGraph) -> None:
-        """By a child graph node, which has the graph's references to user objects."""
-        add_to_capture(self._own(stream), graph.definition.handle)
-
-    def foreign(self, array: object, *, ordered: bool = True) -> ForeignArray | None:
-        """View another library's array; the launch stream waits for its producer's."""
-        if not (hasattr(array, "__dlpack__") or hasattr(array, "__cuda_array_interface__")):
-            return None
-        if isinstance(array, np.ndarray | np.generic):
-            return None
-        stream = self.stream if ordered else _NO_STREAM
-        view = StridedMemoryView.from_any_interface(array, stream_ptr=stream)
-        if not view.is_device_accessible:
-            return None
-        if view.dtype is None:
-            raise TypeError(
-                f"a device array of type {type(array).__qualname__} has a dtype that NumPy lacks; "
-                "convert it to one that NumPy or ml_dtypes has"
-            )
-        shape = tuple(view.shape)
-        strides = tuple(view.strides) if view.strides is not None else row_major_strides(shape)
-        return ForeignArray(
-            view.ptr, np.dtype(view.dtype), shape, strides, view.device_id, (view, array)
-        )
 
     # Code
 
@@ -328,11 +160,6 @@ class CudaDriver:
         )
         return int(each) * self.multiprocessors
 
-    def launch_kernel(self, launch: Launch, values: Sequence[int]) -> None:
-        """Launch on the stream."""
-        config = LaunchConfig(grid=launch.grid, block=launch.block, shmem_size=launch.shared_bytes)
-        launch_now(self._stream, config, launch.kernel, *(np.uint64(value) for value in values))
-
     # Graphs
 
     def new_graph(self) -> GraphDefinition:
@@ -356,69 +183,25 @@ class CudaDriver:
         values: Sequence[int],
         pdl: Sequence[Any] = (),
     ) -> KernelNode:
-        """Add a kernel node.
-
-        By the driver's call: cuda.core would tie the arguments of each node to the graph by a user
-        object, to which executables have a reference; see `instantiate`.
-        """
-        allow_shared_memory(launch.kernel, launch.shared_bytes, self._handle)
-        cells, addresses = parameter_cells(values)
-        params = driver.CUDA_KERNEL_NODE_PARAMS()
-        params.kern = launch.kernel.handle
-        params.ctx = self._context
-        params.gridDimX, params.gridDimY, params.gridDimZ = launch.grid
-        params.blockDimX, params.blockDimY, params.blockDimZ = launch.block
-        params.sharedMemBytes = launch.shared_bytes
-        params.kernelParams = ctypes.addressof(addresses)
-        node = check(
-            "cuGraphAddKernelNode",
-            driver.cuGraphAddKernelNode(
-                graph.handle, list(dependencies) or None, len(dependencies), params
-            ),
-        )
-        if launch.cooperative:
-            require_cooperation(node)
-        if launch.cluster is not None:
-            require_clusters(node, launch.cluster)
-        depend(graph, node, pdl, pdl=True)
-        return KernelNode(node, cells, addresses, params)
+        """Add a kernel node."""
+        context, device = self._context, self._handle
+        return kernel_node(graph, dependencies, launch, values, pdl, context=context, device=device)
 
     def add_memory(self, graph: GraphDefinition, nbytes: int) -> GraphMemoryNode:
-        """Add an allocation from the device's graph memory, before all other nodes."""
-        params = driver.CUDA_MEM_ALLOC_NODE_PARAMS()
-        params.poolProps.allocType = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
-        params.poolProps.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
-        params.poolProps.location.id = self.ordinal
-        params.bytesize = nbytes
-        node = check(
-            "cuGraphAddMemAllocNode", driver.cuGraphAddMemAllocNode(graph.handle, None, 0, params)
-        )
-        return GraphMemoryNode(node, int(params.dptr), nbytes)
+        """Add an allocation node."""
+        return memory_node(graph.handle, nbytes, self.ordinal)
 
     def add_free(
         self, graph: GraphDefinition, dependencies: Sequence[Any], memory: GraphMemory
     ) -> Any:
         """Add a node that frees it."""
-        return check(
-            "cuGraphAddMemFreeNode",
-            driver.cuGraphAddMemFreeNode(
-                graph.handle, list(dependencies), len(dependencies), memory.pointer
-            ),
-        )
+        return free_node(graph.handle, dependencies, memory.pointer)
 
     def add_host(
         self, graph: GraphDefinition, dependencies: Sequence[Any], function: int, argument: int
     ) -> Any:
         """Add a host node."""
-        params = driver.CUDA_HOST_NODE_PARAMS()
-        params.fn = driver.CUhostFn(function)
-        params.userData = argument
-        return check(
-            "cuGraphAddHostNode",
-            driver.cuGraphAddHostNode(
-                graph.handle, list(dependencies) or None, len(dependencies), params
-            ),
-        )
+        return host_node(graph.handle, dependencies, function, argument)
 
     def add_copy(
         self,
@@ -462,19 +245,7 @@ class CudaDriver:
         branches: int,
     ) -> tuple[Any, tuple[Any, ...]]:
         """Add an if-else, switch or while node."""
-        bodies: tuple[Any, ...]
-        match kind:
-            case "if_else":
-                node = graph.if_else(condition)
-                bodies = (node.then, node.else_)
-            case "switch":
-                node = graph.switch(condition, branches)
-                bodies = tuple(node.branches)
-            case "while":
-                node = graph.while_loop(condition)
-                bodies = (node.body,)
-        depend(graph, node.handle, dependencies)
-        return node.handle, bodies
+        return conditional_node(graph, dependencies, kind, condition, branches)
 
     def capture(
         self, graph: GraphDefinition, dependencies: Sequence[Any], issue: Callable[[], None]
@@ -547,33 +318,8 @@ class CudaDriver:
     def updater(
         self, executable: CudaExecutableGraph, kernel: KernelNode | CapturedKernel
     ) -> Callable[[], None]:
-        """The driver's call with its arguments, for nodes in bodies too; it keeps their values."""
-        update = driver.cuGraphExecKernelNodeSetParams
-
-        def run() -> None:
-            result = update(executable.handle, kernel.node, kernel.params)
-            if result[0] != SUCCESS:
-                executable.require_open()
-                check("cuGraphExecKernelNodeSetParams", result)
-
-        return run
-
-    def upload(self, executable: CudaExecutableGraph) -> None:
         """By the driver's call."""
-        executable.require_open()
-        check("cuGraphUpload", driver.cuGraphUpload(executable.handle, self._stream_handle))
-
-    def launcher(self, executable: CudaExecutableGraph) -> Callable[[], None]:
-        """The driver's call with its arguments; it refuses the handle of a closed executable."""
-        launch, stream = driver.cuGraphLaunch, self._stream_handle
-
-        def run() -> None:
-            result = launch(executable.handle, stream)
-            if result[0] != SUCCESS:
-                executable.require_open()
-                check("cuGraphLaunch", result)
-
-        return run
+        return updater(executable, kernel)
 
     def close(self, executable: CudaExecutableGraph) -> None:
         """Free the executable."""

@@ -7,7 +7,7 @@ from typing import Any
 from cuda.bindings import driver
 
 from lowering.driver.checks import SUCCESS, check
-from lowering.driver.graphs import child_node
+from lowering.driver.graph_nodes import child_node
 
 _RELAXED = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
 _ACTIVE = driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE

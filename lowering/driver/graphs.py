@@ -1,12 +1,9 @@
-"""Graphs by handle: edges, kernel parameters, captures, and kinds of captured nodes."""
+"""Graphs by handle: what nodes they have, and captures into them."""
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from functools import cache
-from typing import Any, Literal
+from typing import Any
 
 from cuda.bindings import driver
 from cuda.core.graph import GraphDefinition
@@ -15,75 +12,7 @@ from lowering.driver.checks import check
 from lowering.errors import NestedCaptureError
 
 _THREAD_LOCAL = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-SHARED_BYTES = 48 * 1024
 _MEMORY_TYPE = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
-
-
-def depend(
-    graph: GraphDefinition, node: Any, dependencies: Sequence[Any], *, pdl: bool = False
-) -> None:
-    """Add the edges into a new node, in one call; if that fails, the node is destroyed.
-
-    With `pdl` the edges are programmatic: from kernels to a kernel that may start before they end.
-    A graph with memory nodes cannot lose a node: it has to be dropped as a whole.
-    """
-    if dependencies:
-        count = len(dependencies)
-        kinds = [_programmatic()] * count if pdl else None
-        try:
-            check(
-                "cuGraphAddDependencies",
-                driver.cuGraphAddDependencies(
-                    graph.handle, list(dependencies), [node] * count, kinds, count
-                ),
-            )
-        except BaseException:
-            with suppress(Exception):
-                check("cuGraphDestroyNode", driver.cuGraphDestroyNode(node))
-            raise
-
-
-@cache
-def _programmatic() -> Any:
-    """The data of a programmatic edge."""
-    edge = driver.CUgraphEdgeData()
-    edge.from_port = driver.CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC
-    edge.type = driver.CUgraphDependencyType.CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC
-    return edge
-
-
-def require_cooperation(node: Any) -> None:
-    """Have all blocks of a kernel node resident at the same time."""
-    value = driver.CUkernelNodeAttrValue()
-    value.cooperative = 1
-    kind = driver.CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
-    check("cuGraphKernelNodeSetAttribute", driver.cuGraphKernelNodeSetAttribute(node, kind, value))
-
-
-def require_clusters(node: Any, cluster: tuple[int, int, int]) -> None:
-    """Have the blocks of a kernel node launched in clusters."""
-    value = driver.CUkernelNodeAttrValue()
-    value.clusterDim.x, value.clusterDim.y, value.clusterDim.z = cluster
-    kind = driver.CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-    check("cuGraphKernelNodeSetAttribute", driver.cuGraphKernelNodeSetAttribute(node, kind, value))
-
-
-def allow_shared_memory(kernel: Any, nbytes: int, device: Any) -> None:
-    """Let a kernel have this much dynamic shared memory; without asking it may have 48 KiB."""
-    if nbytes > SHARED_BYTES:
-        kind = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        handle = driver.CUkernel(int(kernel.handle))
-        check("cuKernelSetAttribute", driver.cuKernelSetAttribute(kind, nbytes, handle, device))
-
-
-def parameter_cells(
-    values: Sequence[int],
-) -> tuple[ctypes.Array[ctypes.c_uint64], ctypes.Array[ctypes.c_void_p]]:
-    """Eight-byte cells holding `values`, and the array of their addresses that the driver takes."""
-    cells = (ctypes.c_uint64 * len(values))(*values)
-    start = ctypes.addressof(cells)
-    addresses = (ctypes.c_void_p * len(values))(*(start + 8 * i for i in range(len(values))))
-    return cells, addresses
 
 
 def captured(
@@ -122,40 +51,6 @@ def capture_nodes(
         raise
     check("cuStreamEndCapture", driver.cuStreamEndCapture(stream))
     return tails, {at: node for at, node in nodes(graph.handle).items() if at not in before}
-
-
-def child_node(graph: Any, dependencies: Sequence[Any], child: Any) -> Any:
-    """Add a node that runs a clone of a graph."""
-    before = list(dependencies)
-    return check(
-        "cuGraphAddChildGraphNode",
-        driver.cuGraphAddChildGraphNode(graph, before or None, len(before), child),
-    )
-
-
-def copy_node(
-    graph: Any, dependencies: Sequence[Any], target: int, source: int, nbytes: int, context: Any
-) -> Any:
-    """Add a node that copies bytes within the device."""
-    params = driver.CUDA_MEMCPY3D()
-    params.srcMemoryType = params.dstMemoryType = driver.CUmemorytype.CU_MEMORYTYPE_DEVICE
-    params.srcDevice, params.dstDevice = source, target
-    params.WidthInBytes, params.Height, params.Depth = nbytes, 1, 1
-    before = list(dependencies)
-    return check(
-        "cuGraphAddMemcpyNode",
-        driver.cuGraphAddMemcpyNode(graph, before or None, len(before), params, context),
-    )
-
-
-def event_node(
-    graph: Any, dependencies: Sequence[Any], action: Literal["record", "wait"], handle: int
-) -> Any:
-    """Add a node that records an event, or waits for it."""
-    name = f"cuGraphAddEvent{action.capitalize()}Node"
-    before = list(dependencies)
-    add = getattr(driver, name)
-    return check(name, add(graph, before or None, len(before), driver.CUevent(handle)))
 
 
 def node_kinds(graph: Any) -> tuple[str, ...]:

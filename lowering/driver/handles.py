@@ -1,8 +1,7 @@
-"""Handles that the driver returns: memory, events, nodes and executables."""
+"""Handles that the driver returns: memory, code, events and executables."""
 
 from __future__ import annotations
 
-import ctypes
 import weakref
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import numpy as np
 from cuda.bindings import driver
 
-from lowering.cuda.interface import SharedWords
 from lowering.driver.checks import NOT_READY, check
 from lowering.driver.foreign_captures import relaxed
 from lowering.driver.user_objects import TiedGraph
@@ -36,34 +34,6 @@ class PinnedAllocation:
     buffer: Any
     pointer: int
     bytes: np.ndarray[Any, np.dtype[np.uint8]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class KernelNode:
-    """A kernel node with a cached parameter struct.
-
-    An update reads the parameters at `addresses`: in `values`, or in shared words.
-    """
-
-    node: Any
-    values: ctypes.Array[ctypes.c_uint64]
-    addresses: ctypes.Array[ctypes.c_void_p]
-    params: Any
-    _shared: list[Any] = field(default_factory=list, repr=False)
-
-    def share(self, position: int, words: SharedWords, number: int) -> None:
-        """Read a parameter from one of these words, which it keeps alive."""
-        self._shared.append(words)
-        self.addresses[position] = ctypes.addressof(words) + 8 * number
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class GraphMemoryNode:
-    """A node that allocates memory for each launch, and the addresses that it reserves."""
-
-    node: Any
-    pointer: int
-    nbytes: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -56,14 +56,24 @@ class Failing:
     """Counts the steps of a driver and its calls, and lets one of them fail."""
 
     def __init__(self, patch):
-        from lowering.driver import device, graphs, user_objects, whole_graphs
+        from lowering.driver import (
+            cuda_driver,
+            device,
+            executables,
+            graph_nodes,
+            graphs,
+            user_objects,
+            whole_graphs,
+        )
 
         self.made, self.fail_at = [], 0
         self.failed = None  # the name of the call that failed
-        for module in (device, graphs, user_objects, whole_graphs):
+        launched = (cuda_driver, device, executables)
+        for module in (*launched, graph_nodes, graphs, user_objects, whole_graphs):
             patch.setattr(module, "driver", Calls(self, module.driver))
+        kind = cuda_driver.CudaDriver
         for name in STEPS:
-            patch.setattr(device.CudaDriver, name, self.step(getattr(device.CudaDriver, name)))
+            patch.setattr(kind, name, self.step(getattr(kind, name)))
 
     def fails(self, name):
         self.made.append(name)

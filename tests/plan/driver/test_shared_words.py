@@ -7,8 +7,7 @@ import pytest
 
 pytest.importorskip("cuda.core")
 
-from lowering.driver.graphs import parameter_cells
-from lowering.driver.handles import KernelNode
+from lowering.driver.graph_nodes import KernelNode, parameter_cells
 
 
 def test_a_shared_parameter_is_read_where_it_is_and_the_others_are_the_nodes_own():

@@ -1,0 +1,182 @@
+"""CudaDriver: one GPU by one launch stream, as `lowering.cuda.interface.Driver`."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from cuda.bindings import driver
+from cuda.core import LaunchConfig, Stream, StreamOptions
+from cuda.core import launch as launch_now
+
+from lowering.cuda.interface import Event, ForeignArray, Launch
+from lowering.driver.checks import by_core, check, scarce
+from lowering.driver.device import CudaDevice
+from lowering.driver.executables import launcher
+from lowering.driver.foreign_arrays import foreign_array
+from lowering.driver.foreign_captures import add_to_capture
+from lowering.driver.graphs import is_known
+from lowering.driver.handles import (
+    CudaEvent,
+    CudaExecutableGraph,
+    DeviceAllocation,
+    PinnedAllocation,
+)
+from lowering.driver.memory import PoolMemory
+from lowering.driver.user_objects import TiedGraph
+
+
+class CudaDriver(CudaDevice):
+    """One GPU with a stream of launches and copies.
+
+    The launch stream is a blocking one: it is ordered with CUDA's legacy default stream, which
+    other libraries use by default. Memory for other streams is allocated and freed on a stream that
+    never runs anything else.
+    """
+
+    def __init__(self, ordinal: int) -> None:
+        super().__init__(ordinal)
+        self._pool = PoolMemory(self._device)
+        self._stream = self.create_stream()
+        self._stream_owner: Any = None
+        self._memory_stream: Any = None
+        self._stream_handle = self._stream.handle
+        self.stream = int(self._stream_handle)
+        self._stop_stream: Any = None
+        self._one: PinnedAllocation | None = None
+
+    # Streams
+
+    def on(self, stream: int, owner: Any) -> CudaDriver:
+        """The same device by another stream; all else is shared."""
+        handle = self._own(stream)
+        other = copy.copy(self)
+        other._stream = Stream.from_handle(stream)
+        other._stream_handle = handle
+        other.stream = stream
+        other._stream_owner = owner
+        other._memory_stream = self._device.create_stream(options=StreamOptions(nonblocking=True))
+        return other
+
+    def _own(self, stream: int) -> Any:
+        """The handle of a stream, which must be of this device."""
+        handle = driver.CUstream(stream)
+        context = check("cuStreamGetCtx", driver.cuStreamGetCtx(handle))
+        if int(context) != int(self._context):
+            raise ValueError(
+                f"stream {stream:#x} is not of cuda:{self.ordinal}; choose a stream of the device "
+                "that the function runs on"
+            )
+        return handle
+
+    def record(self) -> CudaEvent:
+        """Record a new event."""
+        event = by_core(self._stream.record)
+        return CudaEvent(event, event.handle)
+
+    def wait(self, event: Event) -> None:
+        """Wait on the device."""
+        self.hand_over(event, self.stream)
+
+    def hand_over(self, event: Event, stream: int) -> None:
+        """Let a stream wait."""
+        assert isinstance(event, CudaEvent), "events come from this driver"
+        handle = driver.CUstream(stream)
+        check("cuStreamWaitEvent", driver.cuStreamWaitEvent(handle, event.handle, 0))
+
+    def synchronize(self) -> None:
+        """Wait for the launch stream."""
+        by_core(self._stream.sync)
+
+    def add_to_capture(self, stream: int, graph: TiedGraph) -> None:
+        """By a child graph node, which has the graph's references to user objects."""
+        add_to_capture(self._own(stream), graph.definition.handle)
+
+    # Memory
+
+    def allocate(self, nbytes: int) -> DeviceAllocation:
+        """Device memory, usable by work on the launch stream from now on."""
+        stream = self._memory_stream or self._stream
+        with scarce(f"cuda:{self.ordinal} has not enough free memory for {nbytes} bytes"):
+            buffer = self._pool.allocate(max(nbytes, 1), stream=stream)
+        if self._memory_stream is not None:
+            self._stream.wait(self._memory_stream)
+        return DeviceAllocation(buffer, int(buffer.handle), nbytes)
+
+    def raise_flag(self, pointer: int) -> None:
+        """Copy a 1 on a separate stream, and wait for this copy.
+
+        The source is pinned, so that the copy engine does it, which waits for no kernel.
+        """
+        if self._one is None:
+            one = self.allocate_host(4)
+            one.bytes.view(np.uint32)[:] = 1
+            self._stop_stream = self._device.create_stream(options=StreamOptions(nonblocking=True))
+            self._one = one
+        check(
+            "cuMemcpyHtoDAsync",
+            driver.cuMemcpyHtoDAsync(pointer, self._one.pointer, 4, self._stop_stream.handle),
+        )
+        self._stop_stream.sync()
+
+    def clear(self, pointer: int, nbytes: int) -> None:
+        """Set bytes to zero, in stream order."""
+        check(
+            "cuMemsetD8Async",
+            driver.cuMemsetD8Async(pointer, 0, nbytes, self._stream_handle),
+        )
+
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        """Copy bytes within the device, in stream order."""
+        check(
+            "cuMemcpyDtoDAsync",
+            driver.cuMemcpyDtoDAsync(target, source, nbytes, self._stream_handle),
+        )
+
+    def copy_to_device(self, pointer: int, source: np.ndarray[Any, Any]) -> bool:
+        """Copy a host array. The driver stages pageable memory before the call returns, and reads
+        pinned memory later.
+        """
+        address = source.ctypes.data
+        check(
+            "cuMemcpyHtoDAsync",
+            driver.cuMemcpyHtoDAsync(pointer, address, source.nbytes, self._stream_handle),
+        )
+        return is_known(address)
+
+    def copy_to_host(self, target: np.ndarray[Any, Any], pointer: int) -> None:
+        """Copy into a host array and wait."""
+        check(
+            "cuMemcpyDtoHAsync",
+            driver.cuMemcpyDtoHAsync(
+                target.ctypes.data, pointer, target.nbytes, self._stream_handle
+            ),
+        )
+        self.synchronize()
+
+    def write_word(self, pointer: int, value: int) -> None:
+        """By a memory operation of the stream, which makes earlier writes visible first."""
+        written = driver.cuStreamWriteValue32(self._stream_handle, pointer, value, 0)
+        check("cuStreamWriteValue32", written)
+
+    def foreign(self, array: object, *, ordered: bool = True) -> ForeignArray | None:
+        """View another library's array; the launch stream waits for its producer's."""
+        return foreign_array(array, self.stream if ordered else None)
+
+    # Launches
+
+    def launch_kernel(self, launch: Launch, values: Sequence[int]) -> None:
+        """Launch on the stream."""
+        config = LaunchConfig(grid=launch.grid, block=launch.block, shmem_size=launch.shared_bytes)
+        launch_now(self._stream, config, launch.kernel, *(np.uint64(value) for value in values))
+
+    def upload(self, executable: CudaExecutableGraph) -> None:
+        """By the driver's call."""
+        executable.require_open()
+        check("cuGraphUpload", driver.cuGraphUpload(executable.handle, self._stream_handle))
+
+    def launcher(self, executable: CudaExecutableGraph) -> Callable[[], None]:
+        """By the driver's call."""
+        return launcher(executable, self._stream_handle)
