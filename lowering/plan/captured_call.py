@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Self
 
 from lowering.plan.buffer import Buffer
 from lowering.plan.library_call import LibraryCall, StridedArray
+from tracegraph.ir.kernel_calls import KernelCall
 from tracegraph.ir.record import record, replace
-from tracegraph.ops.custom_kernels import KernelCall
 
 
 @record

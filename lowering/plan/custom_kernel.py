@@ -12,9 +12,11 @@ from lowering.plan.construct import Path
 from lowering.plan.library_call import StridedArray
 from lowering.plan.nodes import IfSkipped, Names, Node
 from lowering.plan.weight import Weight
+from tracegraph.ir.custom_kernels import CompiledKernel, CudaText
+from tracegraph.ir.kernel_calls import KernelCall, Scalar
+from tracegraph.ir.kernel_launches import KernelLaunch
 from tracegraph.ir.record import record, replace
 from tracegraph.ir.types import ArrayType, row_major_strides
-from tracegraph.ops.custom_kernels import CompiledKernel, CudaText, KernelCall, KernelLaunch, Scalar
 from tracegraph.user_source import Source
 
 

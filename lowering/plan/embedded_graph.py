@@ -10,8 +10,9 @@ from lowering.plan.library_call import StridedArray
 from lowering.plan.nodes import Names, Node
 from lowering.plan.weight import Weight
 from tracegraph.inspection.palette import Tone
+from tracegraph.ir.custom_kernels import ForeignGraph
+from tracegraph.ir.kernel_calls import KernelCall
 from tracegraph.ir.record import record, replace
-from tracegraph.ops.custom_kernels import ForeignGraph, KernelCall
 from tracegraph.user_source import Source
 
 

@@ -14,8 +14,9 @@ from lowering.plan.library_call import StridedArray
 from lowering.plan.nodes import LibraryNode
 from lowering.planning.library_operands import contiguous, operand, strided
 from lowering.planning.region_builder import RegionBuilder
+from tracegraph.ir.custom_kernels import CapturedFunction, ForeignGraph
+from tracegraph.ir.kernel_calls import KernelCall
 from tracegraph.ir.program import Atom, Eqn
-from tracegraph.ops.custom_kernels import CapturedFunction, ForeignGraph, KernelCall
 
 
 def custom_kernel(builder: RegionBuilder, eqn: Eqn) -> None:

@@ -13,9 +13,11 @@ from emulator import ARGUMENT, COMPILER, FILL, SHIM, for_host, host_library, ker
 from front_end import assert_front_end_accepts
 
 from tracegraph.algorithms import small
+from tracegraph.ir.custom_kernels import CudaText
+from tracegraph.ir.kernel_calls import KernelCall
 from tracegraph.ir.op import get
 from tracegraph.ir.types import type_of
-from tracegraph.ops.custom_kernels import CudaText, KernelCall, custom_kernel
+from tracegraph.ops.custom_kernels import custom_kernel
 from tracegraph.tracing.trace import trace_program
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")

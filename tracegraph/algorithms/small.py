@@ -17,15 +17,11 @@ import numpy as np
 from tracegraph.algorithms import svd as one_sided
 from tracegraph.algorithms.jacobi import SWEEPS, negligible
 from tracegraph.arrays.eager import apply
+from tracegraph.ir.custom_kernels import CudaText, CustomKernel
+from tracegraph.ir.kernel_calls import KernelCall, Scalar
 from tracegraph.ir.op import Op, Opaque, get
 from tracegraph.ir.types import ArrayType
-from tracegraph.ops.custom_kernels import (
-    CudaText,
-    CustomKernel,
-    KernelCall,
-    Scalar,
-    custom_kernel,
-)
+from tracegraph.ops.custom_kernels import custom_kernel
 from tracegraph.ops.factorizations.matrices import NDArray, real_dtype
 
 MOST_ROWS = 32

@@ -16,14 +16,11 @@ from tracegraph.custom.options import (
     is_reference,
 )
 from tracegraph.errors.tracebacks import entry_point, hide_frames
+from tracegraph.ir.custom_kernels import CapturedFunction, CustomKernel
+from tracegraph.ir.kernel_calls import KernelCall
 from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.numpy.dispatch import as_array
-from tracegraph.ops.custom_kernels import (
-    CapturedFunction,
-    CustomKernel,
-    KernelCall,
-    custom_kernel,
-)
+from tracegraph.ops.custom_kernels import custom_kernel
 
 
 class CapturedCall:

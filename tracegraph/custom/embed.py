@@ -11,17 +11,13 @@ import numpy as np
 from tracegraph import errors
 from tracegraph.arrays.eager import apply
 from tracegraph.errors.tracebacks import entry_point
+from tracegraph.ir.custom_kernels import CustomKernel, ForeignGraph, ForeignMemory
 from tracegraph.ir.effects import require_allowed
+from tracegraph.ir.kernel_calls import KernelCall
 from tracegraph.ir.op import get
 from tracegraph.ir.types import ArrayType, row_major_strides, type_of
 from tracegraph.numpy.dispatch import as_array
-from tracegraph.ops.custom_kernels import (
-    CustomKernel,
-    ForeignGraph,
-    ForeignMemory,
-    KernelCall,
-    custom_kernel,
-)
+from tracegraph.ops.custom_kernels import custom_kernel
 from tracegraph.tracing.trace import current_trace
 from tracegraph.user_source import user_source
 

@@ -21,17 +21,11 @@ from tracegraph.custom.options import (
 )
 from tracegraph.dtypes import SHORT_NAMES, canonical_dtype
 from tracegraph.errors.tracebacks import entry_point, hide_frames
+from tracegraph.ir.custom_kernels import CompiledKernel, CudaText, CustomKernel
+from tracegraph.ir.kernel_calls import SCALAR_DTYPES, KernelCall, Scalar
 from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.numpy.dispatch import as_array
-from tracegraph.ops.custom_kernels import (
-    SCALAR_DTYPES,
-    CompiledKernel,
-    CudaText,
-    CustomKernel,
-    KernelCall,
-    Scalar,
-    custom_kernel,
-)
+from tracegraph.ops.custom_kernels import custom_kernel
 from tracegraph.tracing.tracer import Tracer
 
 Types = Callable[..., Any]

@@ -10,5 +10,7 @@ folder checks, prints or interprets a program, and compiles nothing. May import 
     scalar, scalar_values          one element as an expression of its index
     subexpressions                 traversal and substitution of such expressions
     verify, interpret, text        the type checker, the reference interpreter, the printer
+    custom_kernels, kernel_calls   kernels that users declare; calls of them, which are attributes
+    kernel_launches                what such a call launches
     record, interning              cheap frozen dataclasses; one object for equal expressions
 """

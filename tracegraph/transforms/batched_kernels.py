@@ -8,9 +8,9 @@ from typing import Any
 from tracegraph import errors
 from tracegraph.control.scans import map as map_slices
 from tracegraph.dtypes import type_text
+from tracegraph.ir.kernel_calls import KernelCall
 from tracegraph.ir.program import Eqn
 from tracegraph.ir.types import type_of
-from tracegraph.ops.custom_kernels import KernelCall
 from tracegraph.tracing.trace import Active, current_trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.lanes import Batch, BatchRegion, Lanes

@@ -8,7 +8,7 @@ from lowering.cuda.graph.capture import LEGAL_IN_BODIES
 from lowering.cuda.graph.emission import Before, Emission
 from lowering.cuda.graph.foreign_calls import naming
 from lowering.plan.embedded_graph import EmbeddedGraphNode
-from tracegraph.ops.custom_kernels import ForeignMemory
+from tracegraph.ir.custom_kernels import ForeignMemory
 
 _ILLEGAL = frozenset({"conditional", "mem_alloc", "mem_free"})
 """The kinds of nodes that no child graph may hold."""

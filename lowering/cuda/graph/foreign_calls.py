@@ -15,7 +15,7 @@ from lowering.plan.captured_call import CapturedCall
 from lowering.plan.embedded_graph import EmbeddedGraphNode
 from lowering.plan.nodes import LibraryNode
 from tracegraph.errors import CapturedCallError, DeviceLostError
-from tracegraph.ops.custom_kernels import KernelCall
+from tracegraph.ir.kernel_calls import KernelCall
 from tracegraph.user_source import lines_of
 
 

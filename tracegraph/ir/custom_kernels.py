@@ -1,0 +1,138 @@
+"""Kernels that users declare: code, types, launch, NumPy reference.
+
+An operand is an array; a scalar is passed by value, and is part of the call. The kernel gets its
+arguments in the order of the reference's parameters, then a pointer to each output. An output that
+is written over an argument has no pointer of its own: it is that argument's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from tracegraph import errors
+from tracegraph.ir.types import ArrayType
+
+Launching = Any
+"""A number or a tuple of up to three; or a function of the arguments' types that returns one."""
+
+
+_WITHOUT_DERIVATIVE = (
+    '{{}} was declared without derivative=; give derivative="reference", which differentiates {}, '
+    "or a function (primals, tangents) -> tangents of the outputs"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CudaText:
+    """CUDA C++ of a unit of its own: a function `entry`, and folders of the headers it includes."""
+
+    noun: ClassVar[str] = "kernel"
+    without_derivative: ClassVar[str] = _WITHOUT_DERIVATIVE.format("its NumPy reference")
+
+    text: str | Callable[..., str]
+    entry: str
+    include_paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledKernel:
+    """A compiled kernel, such as a ``cuda.core.Kernel``: any object with its `handle`."""
+
+    noun: ClassVar[str] = "kernel"
+    without_derivative: ClassVar[str] = _WITHOUT_DERIVATIVE.format("its NumPy reference")
+
+    kernel: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CapturedFunction:
+    """In place of a kernel: ``function(stream, *inputs, *outputs)``, which enqueues work."""
+
+    noun: ClassVar[str] = "captured call"
+    without_derivative: ClassVar[str] = _WITHOUT_DERIVATIVE.format("its host= function")
+
+    function: Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ForeignMemory:
+    """A contiguous array at a fixed address, which `owner` keeps; without one, on the host only."""
+
+    type: ArrayType
+    address: int | None
+    owner: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ForeignGraph:
+    """In place of a kernel: somebody's graph by handle, which `owner` keeps, and its memory."""
+
+    noun: ClassVar[str] = "embedded graph"
+    without_derivative: ClassVar[str] = (
+        "{} has no derivative; call it in a function with a rule of its own, by custom_jvp or "
+        "custom_vjp"
+    )
+
+    handle: int
+    owner: Any
+    inputs: tuple[ForeignMemory, ...]
+    outputs: tuple[ForeignMemory, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CustomKernel:
+    """A kernel that a user declared, compared by identity.
+
+    Args:
+        name: that of the reference.
+        where: the name with its place, for messages.
+        reference: the same computation with NumPy arrays.
+        parameters: the names of the reference's parameters.
+        code: what runs on a GPU.
+        out: gives the types of the outputs, by those of the arguments.
+        batching: how `vmap` applies it: a rule, ``"sequential"`` or None.
+        derivative: how it is differentiated: a rule for tangents, ``"reference"`` or None.
+        scalars: the dtypes of those that are passed by value.
+        grid, block, shared_bytes, cluster: extents, or functions as `out` is.
+        cooperative: whether all blocks have to be resident at the same time.
+        aliases: for outputs that are written over an operand, the number of that operand.
+        purpose: what a kernel of tracegraph's own does for the user's line; "" for those of users.
+    """
+
+    name: str
+    where: str
+    reference: Callable[..., Any]
+    parameters: tuple[str, ...]
+    code: CudaText | CompiledKernel | CapturedFunction | ForeignGraph
+    out: Callable[..., Any]
+    batching: Callable[..., Any] | Literal["sequential"] | None
+    derivative: Callable[..., Any] | Literal["reference"] | None = None
+    scalars: Mapping[str, np.dtype[Any]] = field(default_factory=dict)
+    grid: Launching = 1
+    block: Launching = 1
+    shared_bytes: Launching = 0
+    cluster: Launching = None
+    cooperative: bool = False
+    aliases: Mapping[int, int] = field(default_factory=dict)
+    purpose: str = ""
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """The parameters that are arrays."""
+        return tuple([name for name in self.parameters if name not in self.scalars])
+
+    def error(self, problem: str, *details: str) -> errors.CustomKernelError:
+        """An error about it."""
+        return errors.CustomKernelError(self.label, problem, *details)
+
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        return f"{self.code.noun} {self.where}"
+
+    def __str__(self) -> str:
+        return self.name
