@@ -174,7 +174,7 @@ class Model:
 def object_cycle():
     model = Model()
     np.testing.assert_array_equal(np.asarray(model.run(np.ones(N))), np.arange(N) + 1.0)
-    (cached,) = model.run._executables.values()
+    (cached,) = model.run._builds.executables.values()
     return weakref.ref(cached.compiled.executable), weakref.ref(model)
 
 

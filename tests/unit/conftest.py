@@ -10,8 +10,10 @@ from fake_device import FakeCompiler
 def compiler(monkeypatch: pytest.MonkeyPatch) -> FakeCompiler:
     """Programs are interpreted, on the host by default, or on a device such as "fake:0"."""
     fake = FakeCompiler()
-    for name in ("staging.compiler", "staging.jitted", "memory", "streams"):
+    replaced = {"compiler": lambda: fake, "default_device": lambda: "host"}
+    staging = ("staging.compiler", "staging.call_tracing", "staging.jitted")
+    for name in (*staging, "memory", "streams"):
         module = importlib.import_module(f"tracegraph.{name}")
-        monkeypatch.setattr(module, "compiler", lambda: fake)
-        monkeypatch.setattr(module, "default_device", lambda: "host")
+        for function in replaced.keys() & vars(module).keys():
+            monkeypatch.setattr(module, function, replaced[function])
     return fake

@@ -4,7 +4,8 @@ Functions come in; `Traced`, `Lowered` and `Compiled` are the stages, and go out
 May import all of tracegraph but what is built on it (`memory`, `streams`, `debug`, `testing`). Only
 `compiler` imports `lowering`.
 
-    jit, jitted                    the decorator; tracing and compiling by types, and statistics
+    jit, jitted                    the decorator; functions that are compiled for types of arguments
+    builds, call_tracing           their executables by types, and statistics; tracing of a call
     signature, argument_layout     keys of calls; how leaves are nested
     stages, results                the three stages; results as Arrays in a tree
     fast_call, executable_cache    repeated calls; executables, evicted when memory is short

@@ -8,8 +8,9 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.program import Program
+from tracegraph.staging.call_tracing import trace_call
 from tracegraph.staging.compiler import default_device
-from tracegraph.staging.jitted import Jitted, trace_call
+from tracegraph.staging.jitted import Jitted
 from tracegraph.staging.scratch import Scratch, checked
 from tracegraph.staging.signature import Signature
 from tracegraph.tracing.function_table import FUNCTIONS

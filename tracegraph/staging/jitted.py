@@ -4,65 +4,31 @@ from __future__ import annotations
 
 import functools
 import sys
-import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypedDict, TypeVar, overload
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from tracegraph import ops as _ops  # noqa: F401 - registers the op records
-from tracegraph import tree
 from tracegraph.devices import canonical_device
-from tracegraph.errors import ClosedError, OutOfMemoryError
 from tracegraph.errors.tracebacks import entry_point, hide_frames
-from tracegraph.modes import PLAIN, Modes, current_modes, process
-from tracegraph.staging.compiler import compiler, default_device
-from tracegraph.staging.executable_cache import COUNTS, CachedExecutable, clock
+from tracegraph.modes import PLAIN, current_modes, process
+from tracegraph.staging.builds import BuildKey, Builds, Stats
+from tracegraph.staging.compiler import default_device
+from tracegraph.staging.executable_cache import CachedExecutable
 from tracegraph.staging.fast_call import MISS, MOST_NESTED, FastCall, make_fast_call, no_fast_call
-from tracegraph.staging.memory_budget import keep_within_budget
-from tracegraph.staging.programs import Programs, compiled_program
+from tracegraph.staging.programs import Programs
 from tracegraph.staging.scratch import Scratch
-from tracegraph.staging.signature import Call, CallKey, DirectKey, Signature, direct_call
-from tracegraph.staging.stages import Compiled, Lowered, Traced, flat_results
-from tracegraph.tracing.trace import innermost, outermost, trace_program
+from tracegraph.staging.signature import Call, DirectKey, Signature, direct_call
+from tracegraph.staging.stages import Compiled, Lowered, Traced
+from tracegraph.tracing.trace import innermost, outermost
 from tracegraph.weak_set import ConcurrentWeakSet
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
-
-
-class BuildKey(NamedTuple):
-    """What an executable is built for."""
-
-    call: CallKey
-    device: str
-    modes: Modes
-
-
-class Stats(TypedDict):
-    """Counts of one jitted function.
-
-    `traces` and `builds`: how often it was traced, and compiled. A graph that is made for another
-    stream does not count as a build. `launches`: runs, on all streams. `updates`: moved addresses
-    that were patched into a graph. `bytes_copied`: bytes of arguments that could not be read in
-    place, those that launches copy themselves included. `bytes_held`: constants of all its plans,
-    and the scratch that is kept for one stream.
-    `retraces`: for each build after the first, what had changed since the build before.
-    `evictions`: how often an executable was closed because memory was short. Building it again
-    counts in `builds`.
-    """
-
-    traces: int
-    builds: int
-    launches: int
-    updates: int
-    bytes_copied: int
-    bytes_held: int
-    retraces: tuple[str, ...]
-    evictions: int
 
 
 class Jitted(Generic[P, R_co]):
@@ -81,17 +47,12 @@ class Jitted(Generic[P, R_co]):
         self._signature = signature
         self._device = None if device is None else canonical_device(device)
         self._scratch = scratch
-        self._executables: dict[BuildKey, CachedExecutable] = {}
+        self._builds = Builds(fun, signature, scratch)
         # The fast-call cache: by direct key, and a few without one. The last one comes first. Calls
         # in blocks of other modes have none.
         self._fast_calls: dict[DirectKey, FastCall] = {}
         self._nested_calls: deque[FastCall] = deque(maxlen=MOST_NESTED)
         self._last_call: FastCall = no_fast_call
-        self._traces = self._builds = self._evictions = 0
-        self._past = dict.fromkeys(COUNTS, 0)  # counts of executables that a reset has closed
-        self._retraces: list[str] = []
-        # Reentrant: tracing may call this function again, inlined, from inside itself.
-        self._lock = threading.RLock()
         _all.add(self)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
@@ -135,29 +96,7 @@ class Jitted(Generic[P, R_co]):
             found: R_co = compiled.run(call)
             return found
 
-        return self._use(BuildKey(call.key, device, modes), run)
-
-    def _use(self, key: BuildKey, use: Callable[[CachedExecutable, Compiled], R]) -> R:
-        """What `use` returns for the executable of a key; again, if it was closed meanwhile."""
-        while True:
-            cached, compiled = self._present(key)
-            try:
-                return use(cached, compiled)
-            except ClosedError:
-                if not cached.lost(compiled):
-                    raise
-            except OutOfMemoryError as error:
-                self._blame(error)
-                raise
-
-    def _present(self, key: BuildKey) -> tuple[CachedExecutable, Compiled]:
-        """The executable for a key, built first if there is none."""
-        while True:
-            cached = self._executables.get(key) or self._build(key)
-            compiled = cached.compiled or self._rebuild(cached, key)
-            if compiled is not None:  # else a reset has removed it meanwhile
-                cached.used = clock()
-                return cached, compiled
+        return self._builds.use(BuildKey(call.key, device, modes), run)
 
     def _candidates(self, key: DirectKey | None) -> Sequence[FastCall]:
         """The fast calls that may fit a call with this direct key, or with none."""
@@ -176,81 +115,16 @@ class Jitted(Generic[P, R_co]):
             self._fast_calls[key] = fast_call
         self._last_call = fast_call
 
-    def _build(self, key: BuildKey) -> CachedExecutable:
-        with self._lock:
-            cached = self._executables.get(key)
-            if cached is None:  # else another thread has built it meanwhile
-                lowered = self._trace(key.call, key.device).lower()
-                cached = CachedExecutable(self._compile(lowered))
-                if self._executables:
-                    self._retraces.append(self._changes(key))
-                self._executables[key] = cached
-                keep_within_budget(cached)
-            return cached
-
-    def _rebuild(self, cached: CachedExecutable, key: BuildKey) -> Compiled | None:
-        """Build an evicted executable again; None if a reset has removed it meanwhile."""
-        with self._lock:
-            if self._executables.get(key) is not cached:
-                return None
-            compiled = cached.compiled
-            if compiled is None:
-                compiled = cached.compiled = self._compile(cached.lowered)
-                cached.used = clock()
-                keep_within_budget(cached)
-            return compiled
-
-    def _compile(self, lowered: Lowered) -> Compiled:
-        try:
-            compiled = lowered.compile()
-        except OutOfMemoryError as error:
-            self._blame(error)
-            raise
-        self._builds += 1
-        return compiled
-
-    def _blame(self, error: OutOfMemoryError) -> None:
-        error.function = error.function or self._signature.function
-
     def forget(self) -> None:
         """Drop all programs and executables; the next call traces and builds again.
 
         Raises:
             Exception: what closing one of them raises, after the rest is done.
         """
-        with self._lock:
-            executables = list(self._executables.values())
-            self._executables.clear()
+        with self._builds.forgotten():
             self._fast_calls.clear()
             self._nested_calls.clear()
             self._last_call = no_fast_call
-            with ExitStack() as each:
-                for cached in executables:
-                    each.callback(self._leave, cached)
-
-    def _leave(self, cached: CachedExecutable) -> None:
-        try:
-            cached.close()
-        finally:
-            for name, count in cached.stats().items():
-                self._past[name] += count
-            self._evictions += cached.evictions
-
-    def _changes(self, key: BuildKey) -> str:
-        """What differs from the last build."""
-        last = next(reversed(self._executables))
-        if last.call != key.call:
-            return self._signature.differences(last.call, key.call)
-        if last.device != key.device:
-            return f"device: {last.device} -> {key.device}"
-        changes = zip(Modes._fields, last.modes, key.modes, strict=True)
-        return ", ".join(f"{name}: {old} -> {new}" for name, old, new in changes if old != new)
-
-    def _trace(self, key: CallKey, device: str) -> Traced:
-        with self._lock:
-            traced = trace_call(self._fun, self._signature, key, device, self._scratch)
-            self._traces += 1
-            return traced
 
     @entry_point
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
@@ -262,7 +136,7 @@ class Jitted(Generic[P, R_co]):
         True
         """
         call = self._signature.bind(args, kwargs, abstract=True)
-        return self._trace(call.key, self._device or _device_of(call))
+        return self._builds.trace(call.key, self._device or _device_of(call))
 
     @entry_point
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
@@ -290,7 +164,7 @@ class Jitted(Generic[P, R_co]):
         """
         call = self._signature.bind(args, kwargs, abstract=True)
         build = BuildKey(call.key, self._device or _device_of(call), current_modes())
-        self._use(build, lambda _, compiled: compiled.executable.upload())
+        self._builds.use(build, lambda _, compiled: compiled.executable.upload())
 
     def programs(self) -> Programs:
         """What was compiled for each combination of types, with its use so far.
@@ -304,42 +178,18 @@ class Jitted(Generic[P, R_co]):
         >>> [(program.arguments, program.launches) for program in double.programs()]
         [('~i64[]', 1), ('~f64[]', 1)]
         """
-        with self._lock:
-            entries = tuple(self._executables.items())
-        signature = self._signature
-        return Programs(
-            compiled_program(signature, key.call, key.device, key.modes, cached)
-            for key, cached in entries
-        )
+        return self._builds.programs()
 
     def timings(self) -> Mapping[str, float]:
         """Milliseconds of each section of `debug.timed` in the last call, which is waited for.
 
         As `Compiled.timings` of the program that was called last; empty before the first call.
         """
-        with self._lock:
-            executables = sorted(self._executables.values(), key=lambda each: each.used)
-            compiled = executables[-1].compiled if executables else None
-        return {} if compiled is None else compiled.timings()
+        return self._builds.timings()
 
     def stats(self) -> Stats:
         """Counts of traces, builds, launches, updates and bytes, and the reasons of retraces."""
-        with self._lock:
-            executables = tuple(self._executables.values())
-            counts = [self._past, *(cached.stats() for cached in executables)]
-            launches, updates, bytes_copied = (sum(c[name] for c in counts) for name in COUNTS)
-            return Stats(
-                traces=self._traces,
-                builds=self._builds,
-                launches=launches,
-                updates=updates,
-                bytes_copied=bytes_copied,
-                bytes_held=sum(
-                    r.compiled.bytes_held for r in executables if r.compiled is not None
-                ),
-                retraces=tuple(self._retraces),
-                evictions=self._evictions + sum(r.evictions for r in executables),
-            )
+        return self._builds.stats()
 
     def on_device(self, device: str) -> Jitted[P, R_co]:
         """The same function with the same options for another device; its programs are its own.
@@ -440,30 +290,6 @@ class BoundJitted(Generic[P, R_co]):
     def stats(self) -> Stats:
         """The counts of the method, over all instances."""
         return self.function.stats()
-
-
-def trace_call(
-    fun: Callable[..., Any],
-    signature: Signature,
-    key: CallKey,
-    device: str,
-    scratch: Scratch = "kept",
-) -> Traced:
-    """Trace `fun` for the types of a call."""
-    out_structure: list[tree.Structure] = []
-
-    def flat(*leaves: Any) -> list[Any]:
-        args, kwargs = signature.rebuild(key, leaves)
-        results, structure = flat_results(signature.function, fun(*args, **kwargs))
-        out_structure.append(structure)
-        return results
-
-    def path(number: int) -> str:
-        return signature.paths(key.structure)[number]
-
-    name = getattr(fun, "__name__", type(fun).__name__)
-    program = trace_program(flat, signature.types(key), name, path, device)
-    return Traced(program, key, out_structure[0], signature, device, scratch, compiler)
 
 
 def _device_of(call: Call) -> str:

@@ -168,7 +168,7 @@ def test_what_is_held_is_told_by_purpose(device):
     held = sum(stats[name] for name in ("arrays", "cached", "arenas", "constants"))
     assert stats["high_water"] == held
     assert stats["total"] - stats["free"] == held
-    compiled = next(iter(f._executables.values())).compiled
+    compiled = next(iter(f._builds.executables.values())).compiled
     assert stats["graph_bytes"] == compiled.memory["graph"] > 0
     assert stats["constants"] == compiled.memory["constants"]
     assert f.stats()["bytes_held"] == compiled.memory["scratch"] + compiled.memory["constants"]

@@ -108,7 +108,7 @@ def test_modes_are_warmed_apart(backend):
 def test_what_was_evicted_is_built_again(backend):
     f = jitted()
     f.warm(VECTOR)
-    (cached,) = f._executables.values()
+    (cached,) = f._builds.executables.values()
     assert cached.evict()
     (before,) = f.programs()
     assert before.evicted

@@ -58,7 +58,7 @@ def test_the_last_use_is_a_point_in_time():
 def test_the_clock_of_uses_never_goes_back():
     f = tracegraph.jit(lambda x: x + 1, device="host")
     f(1)
-    (cached,) = f._executables.values()
+    (cached,) = f._builds.executables.values()
     times = []
     for _ in range(100):
         f(1)
@@ -92,7 +92,7 @@ def test_texts_are_short():
 def test_a_report_keeps_no_executable():
     f = tracegraph.jit(lambda x: x + 1, device="host")
     f(np.ones(3))
-    (cached,) = f._executables.values()
+    (cached,) = f._builds.executables.values()
     executable = weakref.ref(cached.compiled.executable)
     report = f.programs()
     del f, cached

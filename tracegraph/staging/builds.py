@@ -1,0 +1,198 @@
+"""Builds: the executables of one jitted function, by what each was built for, and their counts."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any, NamedTuple, TypedDict, TypeVar
+
+from tracegraph.errors import ClosedError, OutOfMemoryError
+from tracegraph.modes import Modes
+from tracegraph.staging.call_tracing import trace_call
+from tracegraph.staging.executable_cache import COUNTS, CachedExecutable, clock
+from tracegraph.staging.memory_budget import keep_within_budget
+from tracegraph.staging.programs import Programs, compiled_program
+from tracegraph.staging.scratch import Scratch
+from tracegraph.staging.signature import CallKey, Signature
+from tracegraph.staging.stages import Compiled, Lowered, Traced
+
+R = TypeVar("R")
+
+
+class BuildKey(NamedTuple):
+    """What an executable is built for."""
+
+    call: CallKey
+    device: str
+    modes: Modes
+
+
+class Stats(TypedDict):
+    """Counts of one jitted function.
+
+    `traces` and `builds`: how often it was traced, and compiled. A graph that is made for another
+    stream does not count as a build. `launches`: runs, on all streams. `updates`: moved addresses
+    that were patched into a graph. `bytes_copied`: bytes of arguments that could not be read in
+    place, those that launches copy themselves included. `bytes_held`: constants of all its plans,
+    and the scratch that is kept for one stream.
+    `retraces`: for each build after the first, what had changed since the build before.
+    `evictions`: how often an executable was closed because memory was short. Building it again
+    counts in `builds`.
+    """
+
+    traces: int
+    builds: int
+    launches: int
+    updates: int
+    bytes_copied: int
+    bytes_held: int
+    retraces: tuple[str, ...]
+    evictions: int
+
+
+class Builds:
+    """What was traced and built of one function; several threads may use it."""
+
+    def __init__(self, fun: Callable[..., Any], signature: Signature, scratch: Scratch) -> None:
+        self._fun, self._signature, self._scratch = fun, signature, scratch
+        self.executables: dict[BuildKey, CachedExecutable] = {}
+        self._traces = self._builds = self._evictions = 0
+        self._past = dict.fromkeys(COUNTS, 0)  # counts of executables that a reset has closed
+        self._retraces: list[str] = []
+        # Reentrant: tracing may call this function again, inlined, from inside itself.
+        self._lock = threading.RLock()
+
+    def trace(self, key: CallKey, device: str) -> Traced:
+        """Trace for a call, on a device."""
+        with self._lock:
+            traced = trace_call(self._fun, self._signature, key, device, self._scratch)
+            self._traces += 1
+            return traced
+
+    def use(self, key: BuildKey, use: Callable[[CachedExecutable, Compiled], R]) -> R:
+        """What `use` returns for the executable of a key; again, if it was closed meanwhile."""
+        while True:
+            cached, compiled = self._present(key)
+            try:
+                return use(cached, compiled)
+            except ClosedError:
+                if not cached.lost(compiled):
+                    raise
+            except OutOfMemoryError as error:
+                self._blame(error)
+                raise
+
+    def _present(self, key: BuildKey) -> tuple[CachedExecutable, Compiled]:
+        """The executable for a key, built first if there is none."""
+        while True:
+            cached = self.executables.get(key) or self._build(key)
+            compiled = cached.compiled or self._rebuild(cached, key)
+            if compiled is not None:  # else a reset has removed it meanwhile
+                cached.used = clock()
+                return cached, compiled
+
+    def _build(self, key: BuildKey) -> CachedExecutable:
+        with self._lock:
+            cached = self.executables.get(key)
+            if cached is None:  # else another thread has built it meanwhile
+                lowered = self.trace(key.call, key.device).lower()
+                cached = CachedExecutable(self._compile(lowered))
+                if self.executables:
+                    self._retraces.append(self._changes(key))
+                self.executables[key] = cached
+                keep_within_budget(cached)
+            return cached
+
+    def _rebuild(self, cached: CachedExecutable, key: BuildKey) -> Compiled | None:
+        """Build an evicted executable again; None if a reset has removed it meanwhile."""
+        with self._lock:
+            if self.executables.get(key) is not cached:
+                return None
+            compiled = cached.compiled
+            if compiled is None:
+                compiled = cached.compiled = self._compile(cached.lowered)
+                cached.used = clock()
+                keep_within_budget(cached)
+            return compiled
+
+    def _compile(self, lowered: Lowered) -> Compiled:
+        try:
+            compiled = lowered.compile()
+        except OutOfMemoryError as error:
+            self._blame(error)
+            raise
+        self._builds += 1
+        return compiled
+
+    def _blame(self, error: OutOfMemoryError) -> None:
+        error.function = error.function or self._signature.function
+
+    def _changes(self, key: BuildKey) -> str:
+        """What differs from the last build."""
+        last = next(reversed(self.executables))
+        if last.call != key.call:
+            return self._signature.differences(last.call, key.call)
+        if last.device != key.device:
+            return f"device: {last.device} -> {key.device}"
+        changes = zip(Modes._fields, last.modes, key.modes, strict=True)
+        return ", ".join(f"{name}: {old} -> {new}" for name, old, new in changes if old != new)
+
+    @contextmanager
+    def forgotten(self) -> Iterator[None]:
+        """Drop all executables before the block, and close them after it.
+
+        Raises:
+            Exception: what closing one of them raises, after the rest is done.
+        """
+        with self._lock:
+            executables = list(self.executables.values())
+            self.executables.clear()
+            yield
+            with ExitStack() as each:
+                for cached in executables:
+                    each.callback(self._leave, cached)
+
+    def _leave(self, cached: CachedExecutable) -> None:
+        try:
+            cached.close()
+        finally:
+            for name, count in cached.stats().items():
+                self._past[name] += count
+            self._evictions += cached.evictions
+
+    def programs(self) -> Programs:
+        """What was compiled, with its use so far."""
+        with self._lock:
+            entries = tuple(self.executables.items())
+        signature = self._signature
+        return Programs(
+            compiled_program(signature, key.call, key.device, key.modes, cached)
+            for key, cached in entries
+        )
+
+    def timings(self) -> Mapping[str, float]:
+        """Those of the last call; see `Jitted.timings`."""
+        with self._lock:
+            executables = sorted(self.executables.values(), key=lambda each: each.used)
+            compiled = executables[-1].compiled if executables else None
+        return {} if compiled is None else compiled.timings()
+
+    def stats(self) -> Stats:
+        """The counts so far."""
+        with self._lock:
+            executables = tuple(self.executables.values())
+            counts = [self._past, *(cached.stats() for cached in executables)]
+            launches, updates, bytes_copied = (sum(c[name] for c in counts) for name in COUNTS)
+            return Stats(
+                traces=self._traces,
+                builds=self._builds,
+                launches=launches,
+                updates=updates,
+                bytes_copied=bytes_copied,
+                bytes_held=sum(
+                    r.compiled.bytes_held for r in executables if r.compiled is not None
+                ),
+                retraces=tuple(self._retraces),
+                evictions=self._evictions + sum(r.evictions for r in executables),
+            )
