@@ -4,26 +4,23 @@ Graphs, nodes, conditions, kernels and executables are opaque here: only the dri
 looks inside. Addresses are ints. Every kernel parameter is eight bytes wide: an address, the handle
 of a condition, or a word of a value.
 
-    driver     Driver, all that is asked of one
-    handles    what it hands out: memory, events, nodes, graphs; arrays of other libraries
-    launch     what a kernel launch runs
-    libraries  what is asked of a library whose calls are captured
+    driver       Driver, all that is asked of one
+    handles      what it hands out: memory, events; arrays of other libraries
+    graph_nodes  nodes that it has added to graphs; complete graphs
+    launch       what a kernel launch runs
+    libraries    what is asked of a library whose calls are captured
 """
 
 from lowering.cuda.interface.driver import LOOKED_AT, Driver, ThreadState
-from lowering.cuda.interface.handles import (
-    Allocation,
+from lowering.cuda.interface.graph_nodes import (
     CapturedKernelHandle,
-    Event,
-    ForeignArray,
     GraphMemory,
-    HostAllocation,
     KernelNodeHandle,
     SharedWords,
     TiedGraph,
-    Timer,
     Words,
 )
+from lowering.cuda.interface.handles import Allocation, Event, ForeignArray, HostAllocation, Timer
 from lowering.cuda.interface.launch import Launch, has_clusters
 from lowering.cuda.interface.libraries import Gemm, Library, PlanningLibrary, PreparedLibrary
 

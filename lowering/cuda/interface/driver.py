@@ -9,17 +9,13 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from lowering.cuda.graph.capture_lock import CaptureLock
-from lowering.cuda.interface.handles import (
-    Allocation,
+from lowering.cuda.interface.graph_nodes import (
     CapturedKernelHandle,
-    Event,
-    ForeignArray,
     GraphMemory,
-    HostAllocation,
     KernelNodeHandle,
     TiedGraph,
-    Timer,
 )
+from lowering.cuda.interface.handles import Allocation, Event, ForeignArray, HostAllocation, Timer
 from lowering.cuda.interface.launch import Launch
 from lowering.cuda.interface.libraries import Library
 from lowering.plan.conditional_nodes import ConditionalKind
