@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tracegraph.dtypes import bfloat16
 from tracegraph.ir.types import result_type as common_dtype
 from tracegraph.ir.types import type_of
 from tracegraph.numpy.dispatch import as_array, numpy_function
@@ -78,6 +80,40 @@ def can_cast(from_: Any, to: DTypeLike, casting: Casting = "safe") -> bool:
     """
     own = isinstance(from_, ArrayOperators)
     return np.can_cast(from_.dtype if own else from_, to, casting)
+
+
+def finfo(dtype: Any) -> np.finfo[Any]:
+    """The limits of a floating-point or complex dtype, or of that of an array.
+
+    `numpy.finfo` takes no arrays, those of NumPy included, and does not know bfloat16.
+
+    Raises:
+        ValueError: the dtype is neither.
+
+    >>> tnp.finfo(np.zeros(3, np.float32)).bits
+    32
+    """
+    held = _held(dtype)
+    limits: np.finfo[Any] = ml_dtypes.finfo(held) if held == bfloat16 else np.finfo(held)
+    return limits
+
+
+def iinfo(int_type: Any) -> np.iinfo:
+    """The limits of an integer dtype, or of that of an array, which `numpy.iinfo` does not take.
+
+    Raises:
+        ValueError: the dtype is none of integers.
+
+    >>> tnp.iinfo(np.zeros(3, np.int8)).max
+    127
+    """
+    return np.iinfo(_held(int_type))
+
+
+def _held(x: Any) -> Any:
+    """The dtype of an array; NumPy reads that of anything else."""
+    is_array = isinstance(x, (ArrayOperators, np.ndarray))
+    return x.dtype if is_array else x
 
 
 def _sample(x: Any) -> Any:

@@ -17,6 +17,7 @@ from array_api_signatures import EXTENSION, STANDARD
 import tracegraph
 import tracegraph.numpy as tnp
 from tracegraph import errors
+from tracegraph.dtypes import bfloat16
 from tracegraph.tracing.tracer import Tracer
 
 VALUES = """
@@ -290,6 +291,39 @@ def test_casts_are_answered_from_dtypes() -> None:
         return x
 
     f(F)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+def test_limits_of_floats_are_read_from_dtypes_and_arrays(dtype: str) -> None:
+    x = np.zeros(2, dtype)
+    wanted = np.finfo(dtype)
+    for given in (dtype, x.dtype, x.dtype.type, x[0], x, tracegraph.asarray(x)):
+        assert tnp.finfo(given) is wanted
+
+
+@pytest.mark.parametrize("dtype", [*"bhilBHIL"])
+def test_limits_of_integers_are_read_from_dtypes_and_arrays(dtype: str) -> None:
+    x = np.zeros(2, dtype)
+    wanted = np.iinfo(dtype)
+    for given in (dtype, x.dtype, x.dtype.type, x[0], x, tracegraph.asarray(x)):
+        limits = tnp.iinfo(given)
+        assert (limits.min, limits.max, limits.dtype) == (wanted.min, wanted.max, wanted.dtype)
+
+
+def test_limits_of_bfloat16() -> None:
+    x = np.zeros(2, bfloat16)
+    for given in (x.dtype, bfloat16, x, tracegraph.asarray(x)):
+        assert tnp.finfo(given).bits == 16
+        assert tnp.finfo(given).eps == 2.0**-7
+
+
+def test_dtypes_without_limits() -> None:
+    for given in (np.int8, X.astype(int), tracegraph.asarray(X.astype(int))):
+        with pytest.raises(ValueError, match="not inexact"):
+            tnp.finfo(given)
+    for given in (np.float32, F, tracegraph.asarray(F)):
+        with pytest.raises(ValueError, match="Invalid integer data type"):
+            tnp.iinfo(given)
 
 
 def test_the_namespace_of_arrays() -> None:

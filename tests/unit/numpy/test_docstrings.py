@@ -20,8 +20,8 @@ Function = Callable[..., Any]
 # what is answered from types alone, or writes to its argument
 NO_ARRAY = {
     "can_cast", "common_type", "copyto", "diag_indices_from", "einsum_path", "fill_diagonal",
-    "iscomplexobj", "isrealobj", "ndim", "place", "put", "put_along_axis", "putmask", "result_type",
-    "shape", "size", "tril_indices_from", "triu_indices_from",
+    "finfo", "iinfo", "iscomplexobj", "isrealobj", "ndim", "place", "put", "put_along_axis",
+    "putmask", "result_type", "shape", "size", "tril_indices_from", "triu_indices_from",
 }  # fmt: skip
 
 # total functions of any array

@@ -348,7 +348,7 @@ def test_expressions_equal_numpys(expression: str) -> None:
 def test_every_function_stands_in_a_table() -> None:
     mapping = {"apply_along_axis", "vectorize"}  # and these have test_numpy_mapping.py
     placing = {"copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"}
-    standard = {"can_cast", "cumulative_prod", "cumulative_sum", "from_dlpack"}
+    standard = {"can_cast", "cumulative_prod", "cumulative_sum", "finfo", "from_dlpack", "iinfo"}
     dtypes = {"common_type", "einsum_path"}  # these have test_numpy_binning.py
     standard |= {"unique_all", "unique_counts", "unique_inverse", "unique_values"}
     sets = {"unique", "union1d", "intersect1d", "setdiff1d", "setxor1d"}  # test_distinct.py
