@@ -50,6 +50,10 @@ def test_a_function_takes_the_arguments_of_the_standard(name: str) -> None:
     taken = inspect.signature(function)
     taken.bind(*[None for _ in positional + either], **keywords)
     taken.bind(*[None for _ in positional], **{p.name: None for p in either}, **keywords)
+    # tools read signatures, where a **kwargs that takes a parameter does not show it
+    assert set(keywords) <= set(taken.parameters)
+    shown = list(taken.parameters)[len(positional) : len(positional) + len(either)]
+    assert shown == [p.name for p in either]
 
 
 def test_constants_and_dtypes_are_there() -> None:
