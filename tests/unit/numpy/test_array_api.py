@@ -199,8 +199,17 @@ def test_what_needs_no_copy_is_shared() -> None:
     ):
         assert shared is x
     assert np.shares_memory(tnp.asarray(X, copy=False), X)
+    for dtype in (X.dtype, X.dtype.type, X.dtype.name):
+        assert tnp.asarray(X, dtype, copy=False) is tnp.asarray(X, dtype) is X
     assert np.shares_memory(tnp.asarray(memoryview(X), copy=False), X)
-    assert not np.shares_memory(tnp.asarray(X, copy=True), X)
+    for copy in (
+        tnp.asarray(X, copy=True),
+        tnp.asarray(X, X.dtype, copy=True),
+        tnp.array(X, X.dtype),
+        tnp.astype(X, X.dtype),
+        tnp.copy(X),
+    ):
+        assert not np.shares_memory(copy, X)
 
 
 def test_copies_while_tracing() -> None:
