@@ -94,7 +94,9 @@ def check_options(name: str, kwargs: dict[str, Any]) -> None:
 
 
 @static_parameters
-def zeros(shape: Shape, dtype: DTypeLike = float, **kwargs: Any) -> Any:
+def zeros(
+    shape: Shape, dtype: DTypeLike = float, *, device: str | None = None, **kwargs: Any
+) -> Any:
     """An array of zeros.
 
     Shape: `shape`.
@@ -108,11 +110,13 @@ def zeros(shape: Shape, dtype: DTypeLike = float, **kwargs: Any) -> Any:
     >>> tnp.zeros(2)
     array([0., 0.])
     """
-    return full(shape, np.zeros((), dtype), **kwargs)
+    return full(shape, np.zeros((), dtype), device=device, **kwargs)
 
 
 @static_parameters
-def ones(shape: Shape, dtype: DTypeLike | None = None, **kwargs: Any) -> Any:
+def ones(
+    shape: Shape, dtype: DTypeLike | None = None, *, device: str | None = None, **kwargs: Any
+) -> Any:
     """An array of ones.
 
     Shape: `shape`.
@@ -126,11 +130,13 @@ def ones(shape: Shape, dtype: DTypeLike | None = None, **kwargs: Any) -> Any:
     >>> tnp.ones(2)
     array([1., 1.])
     """
-    return full(shape, np.ones((), dtype), **kwargs)
+    return full(shape, np.ones((), dtype), device=device, **kwargs)
 
 
 @static_parameters
-def empty(shape: Shape, dtype: DTypeLike = float, **kwargs: Any) -> Any:
+def empty(
+    shape: Shape, dtype: DTypeLike = float, *, device: str | None = None, **kwargs: Any
+) -> Any:
     """An array to be filled: zeros, so that every run gives the same.
 
     Shape: `shape`.
@@ -144,7 +150,7 @@ def empty(shape: Shape, dtype: DTypeLike = float, **kwargs: Any) -> Any:
     >>> tnp.empty(2)
     array([0., 0.])
     """
-    return zeros(shape, dtype, **kwargs)
+    return zeros(shape, dtype, device=device, **kwargs)
 
 
 @static_parameters
@@ -154,6 +160,7 @@ def full_like(
     dtype: DTypeLike | None = None,
     *,
     shape: Shape | None = None,
+    device: str | None = None,
     **kwargs: Any,
 ) -> Any:
     """An array of one value, with shape and dtype of another unless they are given.
@@ -170,15 +177,21 @@ def full_like(
     array([7, 7])
     """
     a = as_array(a)
-    if isinstance(a, Array) and current_trace() is None and kwargs.get("device") is None:
-        kwargs["device"] = a.device
+    if isinstance(a, Array) and current_trace() is None and device is None:
+        device = a.device
     extents = a.shape if shape is None else shape
-    return full(extents, fill_value, a.dtype if dtype is None else dtype, **kwargs)
+    dtype = a.dtype if dtype is None else dtype
+    return full(extents, fill_value, dtype, device=device, **kwargs)
 
 
 @static_parameters
 def zeros_like(
-    a: Any, dtype: DTypeLike | None = None, *, shape: Shape | None = None, **kwargs: Any
+    a: Any,
+    dtype: DTypeLike | None = None,
+    *,
+    shape: Shape | None = None,
+    device: str | None = None,
+    **kwargs: Any,
 ) -> Any:
     """Zeros with shape and dtype of another array unless they are given.
 
@@ -193,12 +206,17 @@ def zeros_like(
     >>> tnp.zeros_like([1, 2])
     array([0, 0])
     """
-    return full_like(a, 0, dtype, shape=shape, **kwargs)
+    return full_like(a, 0, dtype, shape=shape, device=device, **kwargs)
 
 
 @static_parameters
 def ones_like(
-    a: Any, dtype: DTypeLike | None = None, *, shape: Shape | None = None, **kwargs: Any
+    a: Any,
+    dtype: DTypeLike | None = None,
+    *,
+    shape: Shape | None = None,
+    device: str | None = None,
+    **kwargs: Any,
 ) -> Any:
     """Ones with shape and dtype of another array unless they are given.
 
@@ -213,12 +231,17 @@ def ones_like(
     >>> tnp.ones_like([1, 2])
     array([1, 1])
     """
-    return full_like(a, 1, dtype, shape=shape, **kwargs)
+    return full_like(a, 1, dtype, shape=shape, device=device, **kwargs)
 
 
 @static_parameters
 def empty_like(
-    a: Any, dtype: DTypeLike | None = None, *, shape: Shape | None = None, **kwargs: Any
+    a: Any,
+    dtype: DTypeLike | None = None,
+    *,
+    shape: Shape | None = None,
+    device: str | None = None,
+    **kwargs: Any,
 ) -> Any:
     """An array to be filled: zeros, with shape and dtype of another unless they are given.
 
@@ -233,7 +256,7 @@ def empty_like(
     >>> tnp.empty_like([1, 2])
     array([0, 0])
     """
-    return zeros_like(a, dtype, shape=shape, **kwargs)
+    return zeros_like(a, dtype, shape=shape, device=device, **kwargs)
 
 
 def asarray(

@@ -129,6 +129,8 @@ def unchecked(x: Any, dtype: DTypeLike) -> Any:
 def _converted(array: np.ndarray[Any, Any], given: Any, dtype: DTypeLike) -> np.ndarray[Any, Any]:
     """A NumPy array in another dtype: arrays are cast, and numbers assigned, as NumPy does.
 
+    An array of this dtype is not copied.
+
     Raises:
         UnrepresentableError: NaN, an infinity or a large number for integers, or a complex number
             of Python's for real ones.
@@ -139,7 +141,7 @@ def _converted(array: np.ndarray[Any, Any], given: Any, dtype: DTypeLike) -> np.
     ):
         if array.dtype.kind == "c" and target.kind not in "cb":
             array = array.real  # what the conversion does, without its warning
-        return array.astype(target)
+        return array.astype(target, copy=False)
     result = np.empty(array.shape, target)
     try:
         result[...] = given

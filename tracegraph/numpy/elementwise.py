@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -242,25 +241,36 @@ def _is_huge(x: Any) -> bool:
 
 
 @numpy_function
-def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **bounds: Any) -> Any:
-    """Elements limited to `a_min` to `a_max`, also spelled `min=` and `max=`; None is no limit.
+def clip(
+    a: Any,
+    min: Any = None,
+    max: Any = None,
+    out: Any = None,
+    *,
+    a_min: Any = None,
+    a_max: Any = None,
+    **options: Any,
+) -> Any:
+    """Elements limited to `min` to `max`, also spelled `a_min=` and `a_max=`; None is no limit.
 
     Shape: that to which `a` and the limits broadcast.
     Dtype: the common one of `a` and the limits.
 
     Raises:
-        ValueError: the shapes do not broadcast.
+        ValueError: the shapes do not broadcast, or a limit is given twice.
         UnsupportedByTracerError: `out` was not made where it is traced.
 
     >>> tnp.clip([1, 5, 9], 2, 6)
     array([2, 5, 6])
     """
-    low, high = bounds.pop("min", a_min), bounds.pop("max", a_max)
-    if bounds:
-        raise UnsupportedByTracerError(f"numpy.clip with {', '.join(bounds)}")
+    if options:
+        raise UnsupportedByTracerError(f"numpy.clip with {', '.join(options)}")
+    if not (min is None or a_min is None) or not (max is None or a_max is None):
+        raise ValueError("numpy.clip got a limit twice: min is a_min, and max is a_max")
+    low, high = a_min if min is None else min, a_max if max is None else max
     a = as_array(a)
     if a.dtype.kind in "iu":
-        low, high = _bound(low, a.dtype, max), _bound(high, a.dtype, min)
+        low, high = _bound(low, a.dtype, is_low=True), _bound(high, a.dtype, is_low=False)
     if low is not None and high is not None:
         result = apply(get("clip"), a, low, high)
     elif low is not None:
@@ -270,18 +280,17 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **bounds
     return written("clip", result, out, True)
 
 
-def _bound(bound: Any, dtype: Any, inner: Callable[[int, int], int]) -> Any:
+def _bound(bound: Any, dtype: Any, *, is_low: bool) -> Any:
     """A limit of `clip`: None for a Python int that limits nothing, past the dtype's own limits.
 
-    `inner` is the function that finds the stronger one of two such limits. A traced int is limited
-    to the dtype.
+    A traced int is limited to the dtype.
     """
     if bound is None or not is_python_number(bound):
         return bound
     limits = np.iinfo(dtype)
-    own = int(limits.min if inner is max else limits.max)
     if type(bound) is int:
-        return None if inner(bound, own) == own else bound
+        limits_nothing = bound <= limits.min if is_low else bound >= limits.max
+        return None if limits_nothing else bound
     given = type_of(bound).dtype
     if given.kind not in "iu" or given == dtype:
         return bound

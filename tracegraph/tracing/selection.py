@@ -80,6 +80,8 @@ def entries_of(index: Any) -> list[Any]:
 
 
 def _entry(entry: Any) -> Any:
+    if is_mask(entry) and entry.size == 0:  # it selects nothing, whatever runs
+        return np.zeros(entry.shape, np.bool_)
     if entry is None or entry is Ellipsis or isinstance(entry, (slice, Tracer)):
         return entry
     if isinstance(entry, (list, tuple)) and any(isinstance(e, Tracer) for e in entry):
@@ -251,7 +253,7 @@ class _Builder:
             )
         covered = self.shape[self.axis : self.axis + mask.ndim]
         for k, (extent, have) in enumerate(zip(covered, mask.shape, strict=True)):
-            if extent != have:
+            if have not in (extent, 0):  # one without elements selects none, as NumPy has it
                 raise IndexError(
                     "boolean index did not match indexed array along axis "
                     f"{self.axis + k}; size of axis is {extent} but size of corresponding boolean "

@@ -51,6 +51,10 @@ def test_a_function_takes_the_arguments_of_the_standard(name: str) -> None:
     taken = inspect.signature(function)
     taken.bind(*[None for _ in positional + either], **keywords)
     taken.bind(*[None for _ in positional], **{p.name: None for p in either}, **keywords)
+    # tools read signatures, where a **kwargs that takes a parameter does not show it
+    assert set(keywords) <= set(taken.parameters)
+    shown = list(taken.parameters)[len(positional) : len(positional) + len(either)]
+    assert shown == [p.name for p in either]
 
 
 def test_constants_and_dtypes_are_there() -> None:
@@ -196,8 +200,17 @@ def test_what_needs_no_copy_is_shared() -> None:
     ):
         assert shared is x
     assert np.shares_memory(tnp.asarray(X, copy=False), X)
+    for dtype in (X.dtype, X.dtype.type, X.dtype.name):
+        assert tnp.asarray(X, dtype, copy=False) is tnp.asarray(X, dtype) is X
     assert np.shares_memory(tnp.asarray(memoryview(X), copy=False), X)
-    assert not np.shares_memory(tnp.asarray(X, copy=True), X)
+    for copy in (
+        tnp.asarray(X, copy=True),
+        tnp.asarray(X, X.dtype, copy=True),
+        tnp.array(X, X.dtype),
+        tnp.astype(X, X.dtype),
+        tnp.copy(X),
+    ):
+        assert not np.shares_memory(copy, X)
 
 
 def test_copies_while_tracing() -> None:

@@ -272,11 +272,26 @@ def test_traced_masks_beside_integers_and_slices(index: Any, value: Any) -> None
     np.testing.assert_array_equal(interpret.run(added, X, X % 3 == 0)[0], wanted)
 
 
+@pytest.mark.parametrize("shape", [(0,), (0, 4), (3, 0), (0, 0), (0, 4, 5), (3, 4, 0)])
+def test_masks_without_elements_select_nothing(shape: tuple[int, ...]) -> None:
+    mask = np.ones(shape, np.bool_)
+
+    def f(x: Any, mask: Any) -> Any:
+        y = x.copy()
+        y[mask] = 7
+        return x[mask], y
+
+    assert_traced_equals_eager(f, X, mask)
+    assert_traced_equals_eager(lambda x: f(x, mask), X)
+
+
 def test_masks_must_have_the_shape_of_what_they_cover() -> None:
     with pytest.raises(IndexError, match="did not match"):
         trace(lambda x: x.at[:, x[:, 0, 0] > 1].set(0), X)
     with pytest.raises(IndexError, match="too many indices"):
         trace(lambda x: x.at[0, x > 1].set(0), X)
+    with pytest.raises(IndexError, match=r"axis 0; size of axis is 3 but .* is 5"):
+        trace(lambda x: x[np.ones((5, 0), np.bool_)], X)
 
 
 def test_at_divides_raises_to_powers_and_applies() -> None:

@@ -140,6 +140,8 @@ COMPOSED = [
     "xp.clip(x, 1, 3)",
     "xp.clip(x, None, 2)",
     "xp.clip(x, min=1)",
+    "xp.clip(x, a_min=1, a_max=3)",
+    "xp.clip(x, 1, a_max=3)",
     "x.clip(1, max=y)",
     "xp.around(x / 3, 2)",
     "xp.round(x / 3, -1)",
@@ -312,3 +314,9 @@ def test_powers_have_numpys_signs_and_infinities(way: str, exponent: Any, dtype:
         numbers = ~np.isnan(part(expected))
         got, wanted = np.signbit(part(found)), np.signbit(part(expected))
         np.testing.assert_array_equal(got[numbers], wanted[numbers])
+
+
+@pytest.mark.parametrize("limits", [{"min": 1, "a_min": 2}, {"max": 1, "a_max": 2}])
+def test_a_limit_of_clip_is_given_once(limits: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="got a limit twice"):
+        tnp.clip(tracegraph.asarray([1, 2]), **limits)
