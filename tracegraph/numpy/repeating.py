@@ -16,6 +16,7 @@ from tracegraph.numpy.creation import full, zeros_like
 from tracegraph.numpy.dispatch import as_array, copied, lifted, numpy_function, sized_function
 from tracegraph.numpy.shapes import Shape, broadcast_to, expand_dims, extents_of, reshape
 from tracegraph.numpy.statics import Static
+from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.tracer import Tracer
 
 
@@ -58,7 +59,8 @@ def repeat(
     Raises:
         ShapeDependentError: the numbers are traced, without `total_repeat_length`.
         AxisError: the axis is out of range.
-        ValueError: there is neither one count nor one for each element.
+        ValueError: there is neither one count nor one for each element, or a count is negative.
+        TypeError: an array of counts is not of integers.
 
     >>> tnp.repeat([1, 2], [2, 1])
     array([1, 1, 2])
@@ -76,7 +78,7 @@ def repeat(
         raise ShapeDependentError(given, "numpy.repeat", call)
     if total_repeat_length is not None:
         return _repeated(a, counts, axis, index(total_repeat_length))
-    counts = np.asarray(counts)
+    counts = _static_counts(repeats, np.asarray(counts))
     if counts.size == 1:
         count = int(counts.reshape(()))
         spread = (*a.shape[: axis + 1], count, *a.shape[axis + 1 :])
@@ -84,6 +86,17 @@ def repeat(
         return copied(reshape(broadcast_to(expand_dims(a, axis + 1), spread), total))
     _check_counts(counts, a.shape[axis])
     return a[(*(slice(None),) * axis, np.repeat(np.arange(a.shape[axis]), counts))]
+
+
+def _static_counts(given: Any, counts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Counts as int64; uint64, too, which the array API standard allows and NumPy refuses."""
+    if isinstance(given, (np.ndarray, ArrayOperators)) and counts.dtype.kind not in "biu":
+        raise TypeError(f"repeats must be integers, got {counts.dtype}")
+    if counts.size and int(counts.min()) < 0:
+        raise ValueError(f"repeats must not be negative, got {int(counts.min())}")
+    if counts.size and int(counts.max()) > np.iinfo(np.int64).max:
+        raise ValueError(f"repeats must fit in int64, got {int(counts.max())}")
+    return counts.astype(np.int64)
 
 
 def _check_counts(counts: Any, extent: int) -> None:

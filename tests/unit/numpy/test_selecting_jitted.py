@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,36 @@ def test_traced_repeats_need_a_total_length() -> None:
         jitted(np.repeat, np.arange(3), np.array([1, 2, 3]))
     with pytest.raises(ValueError, match="one count for each of the 3"):
         jitted(lambda x, n: tnp.repeat(x, n, total_repeat_length=4), np.arange(3), np.arange(2))
+
+
+def both(function: Callable[[Any], Any], x: Any) -> list[Any]:
+    return [np.asarray(function(tracegraph.asarray(x))), jitted(function, x)]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "int64", "uint64"])
+def test_known_repeats_have_any_integer_dtype(dtype: str) -> None:
+    for length, counts in ((3, [1, 0, 1]), (3, [1]), (0, [])):
+        x, n = np.arange(float(length)), np.array(counts, dtype)
+        for got in both(partial(tnp.repeat, repeats=n), x):
+            np.testing.assert_array_equal(got, np.repeat(x, n.astype(np.int64)))
+
+
+@pytest.mark.parametrize("counts", [[2], [1, 2, 3], 2])
+def test_repeats_in_floats_are_refused(counts: Any) -> None:
+    wrong = np.array(counts, np.float64)
+    for x in (np.arange(3), tracegraph.asarray(np.arange(3))):
+        with pytest.raises(TypeError, match=r"integers|safe"):
+            tnp.repeat(x, wrong)
+    with pytest.raises(TypeError, match="integers, got float64"):
+        jitted(lambda x: tnp.repeat(x, wrong), np.arange(3))
+
+
+@pytest.mark.parametrize("counts", [-1, [-1], [1, 2, -1]])
+def test_negative_repeats_are_refused(counts: Any) -> None:
+    with pytest.raises(ValueError, match="must not be negative, got -1"):
+        tnp.repeat(tracegraph.asarray(np.arange(3)), counts)
+    with pytest.raises(ValueError, match="must fit in int64, got 9223372036854775808"):
+        tnp.repeat(tracegraph.asarray(np.arange(3)), np.array([2**63], np.uint64))
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int32", "int64"])
