@@ -61,14 +61,15 @@ class CudaDevice:
     def __init__(self, ordinal: int) -> None:
         self.ordinal = ordinal
         self._device = Device(ordinal)
-        self.thread: ThreadState = Thread(ordinal)
+        self._device.set_current()
+        self._context = check("cuCtxGetCurrent", driver.cuCtxGetCurrent())
+        self.thread: ThreadState = Thread(self._context)
         self._pinned = PinnedMemory()
         self.name = str(self._device.name)
         self.arch = f"sm_{self._device.arch}"
         version = int(check("cuDriverGetVersion", driver.cuDriverGetVersion()))
         self.cuda_version = (version // 1000, version % 1000 // 10)
         self.multiprocessors = int(self._device.properties.multiprocessor_count)
-        self._context = check("cuCtxGetCurrent", driver.cuCtxGetCurrent())
         self._handle = check("cuDeviceGet", driver.cuDeviceGet(ordinal))
         self._capture_stream = self._device.create_stream(options=StreamOptions(nonblocking=True))
         self.capture_lock = CaptureLock()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
-from cuda.core import Device
+from cuda.bindings import driver
+
+from lowering.driver.checks import check
 
 
 class Thread(threading.local):
@@ -12,8 +15,11 @@ class Thread(threading.local):
 
     Python makes the attributes anew in each thread that reads them. So the first read of `ready` in
     a thread makes the primary context current, and later ones cost 40 ns.
+
+    Not by cuda.core, which keeps a reference for each thread, and drops it when the thread ends: in
+    a thread that ends with the interpreter, that ends the process by std::terminate.
     """
 
-    def __init__(self, ordinal: int) -> None:
-        Device(ordinal).set_current()
+    def __init__(self, context: Any) -> None:
+        check("cuCtxSetCurrent", driver.cuCtxSetCurrent(context))
         self.ready = True

@@ -11,6 +11,7 @@ looks now and then, so that their owners go without a further call of this packa
 from __future__ import annotations
 
 import _thread
+import atexit
 import ctypes
 import sys
 import time
@@ -35,6 +36,9 @@ _SEMAPHORE_BYTES = 64
 
 LOOK_SECONDS = 0.1
 """Between two looks at the graphs that were given away: what they kept is free that soon."""
+
+EXIT_SECONDS = 1.0
+"""How long the end of the process waits for a look that has begun."""
 
 
 class TiedGraph:
@@ -93,6 +97,10 @@ class UserObjects:
         _libc()  # raises where there is none
         self._activate = activate
         self._watching = _thread.allocate_lock()  # held by the thread that looks
+        # Held during a look, and for good once the process ends: the interpreter ends threads in
+        # the middle of a call, and C++ code that frees an owner then calls std::terminate.
+        self._looking = _thread.allocate_lock()
+        atexit.register(self._looking.acquire, timeout=EXIT_SECONDS)
         self._owners: dict[int, Any] = {}
         self._left: deque[int] = deque()  # of graphs that Python has dropped, round robin
         self._unused: list[int] = []
@@ -130,10 +138,12 @@ class UserObjects:
 
     def _watch(self) -> None:
         """Look at the graphs that were given away, until none is left."""
-        self._activate()
+        with self._looking:
+            self._activate()
         while True:
             time.sleep(LOOK_SECONDS)
-            self.release()
+            with self._looking:
+                self.release()
             if self._left:
                 continue
             self._watching.release()

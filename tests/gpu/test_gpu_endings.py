@@ -7,7 +7,7 @@ import pytest
 from processes import SECONDS, environment
 
 PRELUDE = """
-import ctypes, sys, threading
+import ctypes, sys, threading, time
 import numpy as np, tracegraph
 from tracegraph import debug, fori_loop, pure_callback, while_loop
 import lowering.driver
@@ -96,6 +96,22 @@ def launch():
 for k in range(2):
     threading.Thread(target=launch, daemon=True).start()
 started.wait()
+""",
+    "thread_that_ends_with_the_interpreter": """
+run, ran = jit(lambda x: x * 2), threading.Event()
+
+def launch():
+    run(x)
+    ran.set()
+    time.sleep(0.3)
+
+class Slow:
+    def __del__(self, sleep=time.sleep):
+        sleep(0.6)
+
+sys.slow = Slow()  # freed when threads are ended already
+threading.Thread(target=launch, daemon=True).start()
+ran.wait()
 """,
     "callbacks": """
 calls = []

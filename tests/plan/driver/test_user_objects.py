@@ -4,6 +4,7 @@ import ctypes
 import gc
 import threading
 import weakref
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -397,6 +398,26 @@ def test_a_process_that_ends_starts_no_thread_and_may_start_one_later(driver, ti
     driver.copy("other", "its copy")
     del other
     assert len(started) == 1
+
+
+def test_nothing_is_released_in_a_thread_once_the_process_ends(driver, tie, watchers, monkeypatch):
+    """What C++ code frees in a thread that the interpreter ends there would end the process."""
+    ends, activated = [], []
+    register = lambda function, **options: ends.append(partial(function, **options))  # noqa: E731
+    monkeypatch.setattr(user_objects, "atexit", SimpleNamespace(register=register))
+    objects = UserObjects(lambda: activated.append(threading.current_thread()))
+    graph, owner = tie(objects, "graph")
+    driver.copy("graph", "copy")
+    assert [end() for end in ends] == [True]
+    del graph
+    driver.destroy_graph("copy")
+    watchers[0].join(0.1)
+    assert watchers[0].is_alive()
+    assert not activated
+    assert alive(owner)
+    objects._looking.release()  # so that the thread of this test ends
+    watchers[0].join(10)
+    assert not alive(owner)
 
 
 def test_no_thread_looks_where_no_graph_was_given_away(driver, tie, watchers):
