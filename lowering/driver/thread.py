@@ -16,8 +16,8 @@ class Thread(threading.local):
     Python makes the attributes anew in each thread that reads them. So the first read of `ready` in
     a thread makes the primary context current, and later ones cost 40 ns.
 
-    Not by cuda.core: its C++ code takes the GIL again as it returns, which calls std::terminate in a
-    thread that the interpreter ends meanwhile.
+    Not by cuda.core: its C++ code takes the GIL again as it returns, which calls std::terminate in
+    a thread that the interpreter ends meanwhile.
     """
 
     def __init__(self, context: Any) -> None:
