@@ -94,12 +94,12 @@ TARGET = Target(
             "complex128": 140,
         },
         split={
-            "float16": (1 << 17, 2048),
-            "bfloat16": (1 << 17, 2048),
-            "float32": (1 << 20, 1024),
-            "float64": (1 << 19, 1024),
-            "complex64": (1 << 19, 1024),
-            "complex128": (1 << 19, 4096),
+            "float16": ((1 << 12, 768), (1 << 17, 2048)),
+            "bfloat16": ((1 << 12, 768), (1 << 17, 2048)),
+            "float32": ((1 << 17, 384), (1 << 20, 640)),
+            "float64": ((1 << 17, 768), (1 << 19, 1024)),
+            "complex64": ((1 << 17, 192), (1 << 19, 1024)),
+            "complex128": ((1 << 15, 768), (1 << 19, 4096)),
         },
         most_matrices=4096,
         transformed=8 << 20,
@@ -133,7 +133,8 @@ TARGET = Target(
   208, 179 and 214, 145, the latter at once. In loops, operands are copied for a library, so that
   the smallest matrices stay kernels of our own. `tests.bench.factorizations` times all forms.
 - On an H100, products at fixed addresses, with copies of all three matrices, by pointer: float32
-  512³ 13, 17, 16; 1024³ 55, 63, 56; 4096³ 2660, 2810, 2660; 64 x 64 x 2048 10, 14, 40. float64 512³
+  512³ 13, 17, 16; 1024³ 55, 63, 56; 4096³ 2660, 2810, 2660; 64 x 64 x 2048 10, 14, 40; on an H200,
+  256 x 64 x 512 7, 11, 13; 256 x 1024 x 1024 20, 24, 166. float64 512³
   9, 14, 12; 1024³ 41, 60, 45; 2048³ 302, 373, 392. float16 1024³ 6, 11, 7; 4096³ 206, 282, 210.
   complex64 1024³ 166, 185, 167. The kernel that writes pointers takes 1.4 of that, once for all
   steps of a loop. Limits of products in loops are estimated.

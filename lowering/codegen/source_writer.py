@@ -41,6 +41,14 @@ class SourceWriter:
         """Write one line at the current depth."""
         self._lines.append("  " * self._depth + text)
 
+    def variable(self, kind: str, name: str, length: int | None = None) -> None:
+        """Declare a variable, or an array, that a condition sets and a later one reads.
+
+        It begins as zeros. Without a value on every path, NVRTC 13.0 to 13.5 spill other values to
+        its place while it is still needed: a loop then ended by a limit that was not its own.
+        """
+        self.line(f"{kind} {name}{'' if length is None else f'[{length}]'}{{}};")
+
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
         """Write `head { … }` around what is written inside."""

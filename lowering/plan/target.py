@@ -6,7 +6,7 @@ its own Target, beside its code in `lowering.backends`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, prod
 from typing import Any, Literal
@@ -214,8 +214,9 @@ class OperandPolicy:
         once: by dtype, the operations for each byte of the three matrices, at most, of a product
             that a launch makes once.
         repeated: the same of one in a loop, for all of its steps.
-        split: by dtype, a number of results, and of products in each sum. Sums of more products,
-            for fewer results, are split among blocks where the library is given the addresses.
+        split: by dtype, numbers of results, each with a number of products in a sum. Sums of more
+            products, for fewer results, are split among blocks where the library is given the
+            addresses.
         most_matrices: of a batch, each of which needs three pointers, written by each launch.
         transformed: the bytes of both arrays of a Fourier transform, at least, for which it is
             captured again. Only at the top of a Plan: nodes in bodies keep their addresses.
@@ -223,7 +224,7 @@ class OperandPolicy:
 
     once: Mapping[str, float]
     repeated: Mapping[str, float]
-    split: Mapping[str, tuple[int, int]]
+    split: Mapping[str, Sequence[tuple[int, int]]]
     most_matrices: int
     transformed: float
 
@@ -241,8 +242,8 @@ class OperandPolicy:
 
     def splits(self, dtype: np.dtype[Any], batch: int, m: int, n: int, k: int) -> bool:
         """Whether the sums are long and the results few."""
-        results, length = self.split.get(str(dtype), (0, 0))
-        return batch * m * n < results and k > length
+        bounds = self.split.get(str(dtype), ())
+        return any(batch * m * n < results and k > length for results, length in bounds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,8 @@ DTYPES: dict[str, Any] = {
 SQUARES = (64, 128, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192)
 THIN = ((4096, 64, 4096), (64, 4096, 4096), (4096, 4096, 64), (8192, 256, 8192))
 LONG = ((64, 64, 2048), (64, 64, 16384), (256, 256, 4096), (512, 512, 8192), (1024, 512, 2048))
-SHAPES = (*((n, n, n) for n in SQUARES), *THIN, *LONG)
+LAYERS = tuple((256, n, k) for n in (10, 64, 256, 1024) for k in (64, 128, 256, 512, 1024))
+SHAPES = (*((n, n, n) for n in SQUARES), *THIN, *LONG, *LAYERS)
 """The m, n and k of row-major products."""
 
 TRANSPOSED = {(1024, 1024, 1024), (4096, 4096, 4096), *THIN}

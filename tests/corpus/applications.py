@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from corpus.case import normal, positive, program, whole
+from tracegraph import while_loop
 
 
 @program(positive(4), normal(4, 3), normal(4, 3, seed=1), ulps=256)
@@ -175,3 +176,26 @@ def binned(x, edges, weights):
     joint, *_ = np.histogram2d(x, weights, 3)
     inside = np.isin(np.digitize(x, edges[::-1]), [2, 3, 5])
     return counts, weighed, bounds, joint, inside, np.searchsorted(edges, x, "right")
+
+
+@program(3 * np.eye(64) + normal(64, 64) / 8, normal(64, seed=1), 1e-29, ulps=4096)
+def stabilised_bi_conjugate_gradients(a, b, limit):
+    """Solve a x = b; the limit is between the squares of two residuals, far from both."""
+
+    def step(state):
+        x, r, p, rho, _, count = state
+        v = a @ p
+        alpha = rho / (b @ v)
+        s = r - alpha * v
+        t = a @ s
+        omega = (t @ s) / (t @ t)
+        r = s - omega * t
+        following = b @ r
+        x = x + alpha * p + omega * s
+        p = r + (following / rho) * (alpha / omega) * (p - omega * v)
+        return x, r, p, following, r @ r, count + 1
+
+    squares = b @ b
+    start = b * 0, b, b, squares, squares, 0
+    x, *_, count = while_loop(lambda state: (state[4] > limit) & (state[5] < 50), step, start)
+    return x, count

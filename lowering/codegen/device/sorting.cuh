@@ -180,7 +180,7 @@ __device__ void tg_sort_in_block(const T* keys, T* sorted, tg_i64* order, tg_i64
                                  int digits, unsigned char* shared, tg_u32* starts) {
   typedef tg_tile<THREADS, ITEMS> tile;
   T key[ITEMS];
-  tg_u32 from[ITEMS], places[ITEMS], totals[(255 + THREADS) / THREADS];
+  tg_u32 from[ITEMS], places[ITEMS], totals[(255 + THREADS) / THREADS] = {};
   const T* const first = keys + row * length;
 #pragma unroll
   for (int item = 0; item < ITEMS; ++item) {
@@ -283,7 +283,7 @@ __device__ void tg_sort_pass(const T* keys, T* sorted, const tg_u32* from, void*
   const int count = rest < tile::SIZE ? (int)rest : tile::SIZE;
 
   T key[ITEMS];
-  tg_u32 places[ITEMS], totals[1];
+  tg_u32 places[ITEMS], totals[1] = {};
 #pragma unroll
   for (int item = 0; item < ITEMS; ++item) {
     const int p = tile::position(item);
@@ -329,7 +329,7 @@ __device__ void tg_sort_pass(const T* keys, T* sorted, const tg_u32* from, void*
   }
   __syncthreads();
 
-  W to[ITEMS];
+  W to[ITEMS] = {};
 #pragma unroll
   for (int item = 0; item < ITEMS; ++item) {
     const int p = thread + item * THREADS;

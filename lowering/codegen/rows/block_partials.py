@@ -76,7 +76,7 @@ def poll(
     with writer.block(f"for (int first = {begin} + lane; first < {end}; first += {parts * lanes})"):
         for fold in folds:
             for variable, kind in zip(fold.variables("polled"), fold.types, strict=True):
-                writer.line(f"{kind} {variable}[{parts}];")
+                writer.variable(kind, variable, parts)
         with writer.block("for (bool all = false; !all;)"):
             writer.line("all = true;")
             with writer.unrolled(each):

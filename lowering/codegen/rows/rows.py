@@ -90,7 +90,7 @@ def _write_rows(writer: SourceWriter, nest: RowNest, geometry: RowGeometry, tile
     fixed = [expr for expr in ahead if expr not in varying and not _reads(expr, changed)]
     once = {expr: writer.fresh() for expr in fixed}
     for expr, name in once.items():
-        writer.line(f"{expr_type(expr)} {name};")
+        writer.variable(expr_type(expr), name)
     early = [(e, n) for e, n in ahead.items() if e in varying] if geometry.width == 1 else []
     kept = _kept(passes, step, geometry, early) or _kept(passes, step, geometry)
     names: dict[Expr, str] = {}
@@ -150,7 +150,7 @@ def _declare_kept(
     for expr in kept:
         names[expr] = writer.fresh()
         kind = expr_type(expr) if geometry.width == 1 else pack_of(expr, geometry.width)
-        writer.line(f"{kind} {names[expr]}[{_items(step, geometry) // geometry.width}];")
+        writer.variable(kind, names[expr], _items(step, geometry) // geometry.width)
     return names
 
 

@@ -74,7 +74,7 @@ def _thread_scan(writer: SourceWriter, nest: ScanNest, store: Store, step: Axis)
     """Scan a line in one thread, in order, rounding at each step."""
     dtype = store.value.dtype
     hoist(writer, stored([store]), step)
-    writer.line(f"{c_type(dtype)} running;")
+    writer.variable(c_type(dtype), "running")
     kind = index_type(step.extent + 1)  # it ends at the extent
     with writer.block(f"for ({kind} step = 0; step < {step.extent}; ++step)"):
         writer.bind(step, "step")
