@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import ClassVar, Literal, Self
 
 from lowering.plan.buffer import Buffer
@@ -104,9 +104,6 @@ class WhileNode(ConditionalNode):
 
     kind: ClassVar[ConditionalKind] = "while"
     tone: ClassVar[Tone] = "loop"
-    # side by side they may end in CUDA_ERROR_LAUNCH_FAILED, as those of several launches do: see
-    # `lowering.cuda.streams.exclusive_use`
-    one_at_a_time: ClassVar[bool] = True
 
     condition: int
     body: Graph
@@ -118,6 +115,12 @@ class WhileNode(ConditionalNode):
     @property
     def noun(self) -> str:
         return "a loop"
+
+    @property
+    def exclusive(self) -> Hashable:
+        # side by side they may end in CUDA_ERROR_LAUNCH_FAILED, as those of several launches do:
+        # see `lowering.cuda.streams.exclusive_use`
+        return "loops"
 
     @property
     def reads(self) -> frozenset[Buffer]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import ClassVar, Self
 
 from lowering.plan.buffer import Buffer
@@ -27,7 +27,6 @@ class EmbeddedGraphNode(Node):
 
     kind: ClassVar[str] = "graph"
     tone: ClassVar[Tone] = "captured"
-    one_at_a_time: ClassVar[bool] = True  # two graphs may use the same memory
 
     call: KernelCall
     arguments: tuple[StridedArray, ...]
@@ -37,6 +36,10 @@ class EmbeddedGraphNode(Node):
     @property
     def noun(self) -> str:
         return "an embedded graph"
+
+    @property
+    def exclusive(self) -> Hashable:
+        return "memory of embedded graphs"  # which two of them may have in common
 
     @property
     def graph_nodes(self) -> tuple[str, ...]:

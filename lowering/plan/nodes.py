@@ -18,7 +18,7 @@ or schedule loops look for these and leave other nodes as they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import ClassVar, Literal, Self
 
 from lowering.plan.buffer import Buffer
@@ -68,9 +68,6 @@ class Node(Drawable):
     tone: ClassVar[Tone] = "plain"
     """The colours of its box in pictures; `noun`, `title` and `contents` are the words."""
 
-    one_at_a_time: ClassVar[bool] = False
-    """Whether two such nodes of a CUDA graph must not run at the same time."""
-
     sources: tuple[Source, ...]
     """The user's lines that it comes from."""
 
@@ -89,6 +86,13 @@ class Node(Drawable):
     def if_skipped(self) -> IfSkipped:
         """What becomes of it in a branch or a loop step that is inlined, and then skipped."""
         return "stays"
+
+    @property
+    def exclusive(self) -> Hashable:
+        """What it needs for itself while it runs: nodes of a CUDA graph with the same one run one
+        at a time. None if it needs nothing.
+        """
+        return None
 
     @property
     def graph_nodes(self) -> tuple[str, ...] | None:
@@ -322,11 +326,14 @@ class LibraryNode(Node):
 
     kind: ClassVar[str] = "library"
     tone: ClassVar[Tone] = "library"
-    one_at_a_time: ClassVar[bool] = True  # all calls share one workspace
-
     call: LibraryCall
     sources: tuple[Source, ...] = ()
     within: tuple[Path, ...] = ()
+    workspace: int = 0  # the number of the one that it uses, of those of the graph
+
+    @property
+    def exclusive(self) -> Hashable:
+        return "workspace", self.workspace
 
     @property
     def if_skipped(self) -> IfSkipped:
@@ -367,7 +374,7 @@ class LibraryNode(Node):
 
     @property
     def text(self) -> str:
-        return self.call.text
+        return f"{self.call.text}{f', workspace {self.workspace}' if self.workspace else ''}"
 
     def with_buffers(self, names: Names) -> Self:
         return replace(self, call=self.call.with_buffers(names))

@@ -55,7 +55,7 @@ class Plan(Drawable):
 
     `graph` is the work. A Plan that is launched `as_graph`, a CUDA graph, has nodes for arguments
     and memory besides: see `launch_graph`. Compiling adds what is known then: `library_bytes`, the
-    workspace that library calls share, and in `emitted` the kinds of the nodes that were added for
+    workspaces of library calls, and in `emitted` the kinds of the nodes that were added for
     nodes which do not say it themselves.
     """
 

@@ -27,6 +27,7 @@ from lowering.plan.nest_analysis import nest_expressions
 from lowering.plan.nodes import Graph, KernelNode, Node
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
+from lowering.planning.workspaces import with_workspaces
 from tracegraph.ir.record import replace
 from tracegraph.ir.scalar_values import Apply
 
@@ -36,9 +37,10 @@ def assemble(draft: Draft, *, per_launch: bool) -> Plan:
     memory, context, program = draft.memory, draft.context, draft.program
     assert memory is not None
     name = _identifier(program.name)
+    graph = _Assembler(name, memory).graph(draft.block)
     return Plan(
         name=name,
-        graph=_Assembler(name, memory).graph(draft.block),
+        graph=with_workspaces(graph) if context.target.graphs else graph,
         inputs=draft.inputs,
         outputs=draft.outputs,
         constants=tuple(zip(draft.constants, program.constants, strict=True)),

@@ -69,6 +69,36 @@ def test_larger_and_odd_extents(shape: tuple[int, int, int], dtype: Any) -> None
         assert_calls(jitted(function), function, left, right, dtype)
 
 
+@pytest.mark.parametrize("operands", ["in_place", "staged"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_independent_products_run_side_by_side(operands: Any, dtype: Any) -> None:
+    # few results of long sums, which the library splits: their parts are in its workspaces
+    def products(a: Any, b: Any) -> Any:
+        return a @ b, -a @ b, (2 * a) @ b, a @ (b + 1), (a + 1) @ b, a @ (-2 * b)
+
+    def step(_: Any, x: Any) -> Any:
+        return (x % 8) @ (x.T % 8) + (x.T % 8) @ (x % 8)
+
+    def program(a: Any, b: Any) -> Any:
+        return *products(a, b), tracegraph.fori_loop(0, 5, step, a @ b)
+
+    with override(products="library", operands=operands, loops="conditional"):
+        f = jitted(program)
+        for seed in range(50):
+            left, right = (
+                np.random.default_rng(seed).integers(-2, 3, s).astype(dtype)
+                for s in ((64, 4096), (4096, 64))
+            )
+            there = on_device(left, right)
+            found, again = f(*there), f(*there)
+            last = left @ right
+            for i in range(5):
+                last = step(i, last)
+            for x, y, z in zip(found, again, (*products(left, right), last), strict=True):
+                np.testing.assert_array_equal(np.asarray(x), z)
+                np.testing.assert_array_equal(np.asarray(y), z)
+
+
 def test_a_large_batch() -> None:
     assert_calls(jitted(np.matmul), np.matmul, (1000, 16, 16), (1000, 16, 16), np.float32)
 

@@ -206,7 +206,7 @@ def _add_library(
     """
     prepared, call = emission.code.calls[node], node.call
     addresses, warm_up = emission.placement.addresses, emission.placement.warm_up
-    driver, workspace = emission.driver, emission.placement.library_workspace
+    driver, workspace = emission.driver, emission.placement.workspaces[node]
     nbytes, library = prepared.workspace_bytes, prepared.handle
     used = [workspace] if nbytes else []
     found = emission.placement.pointer_arrays.get(node)
@@ -268,7 +268,7 @@ def _recaptured(
         node.call,
         buffers,
         placement.addresses,
-        placement.library_workspace,
+        placement.workspaces[node],
         placement.placeholders,
     )
     emission.recaptured.append(call)

@@ -50,9 +50,9 @@ class Captured:
         issue: `issue(call, addresses)`, a function of the handle that enqueues the call on the
             stream. If the library is to read addresses from pointer arrays, it gets that of the
             first one as well.
-        workspace_bytes: the scratch memory that the library is given, which calls of a graph share.
-            None if that depends on the call: the library is a `PlanningLibrary`, and the graph
-            owns the handle of the call.
+        workspace_bytes: the scratch memory that the library is given for a call. None if that
+            depends on the call: the library is a `PlanningLibrary`, and the graph owns the handle
+            of the call.
         direct: whether calls with pointer arrays do without them where all addresses are fixed.
     """
 
@@ -127,9 +127,18 @@ def captured(node: LibraryNode) -> Captured:
 
 
 def workspace_bytes(calls: PreparedCalls) -> int:
-    """The workspace that the library calls of a Plan share."""
-    most = max((call.workspace_bytes for call in calls.values()), default=0)
-    return round_up(most, ALIGNMENT)
+    """The workspaces of a Plan's library calls: as many as they use, each for the greatest need."""
+    return _each(calls) * max((node.workspace + 1 for node in calls), default=0)
+
+
+def workspace_offsets(calls: PreparedCalls) -> dict[LibraryNode, int]:
+    """Where each call has its workspace, in the memory of all."""
+    each = _each(calls)
+    return {node: each * node.workspace for node in calls}
+
+
+def _each(calls: PreparedCalls) -> int:
+    return round_up(max((call.workspace_bytes for call in calls.values()), default=0), ALIGNMENT)
 
 
 def outside(plan: Plan, node: LibraryNode, start: int = 0) -> tuple[dict[Buffer, int], int]:

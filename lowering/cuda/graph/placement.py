@@ -15,6 +15,7 @@ from lowering.cuda.graph.library_calls import (
     PreparedCalls,
     captured,
     outside,
+    workspace_offsets,
 )
 from lowering.cuda.graph.node_owners import allocation
 from lowering.cuda.graph.pointer_arrays import pointers_bytes
@@ -50,10 +51,10 @@ class Placement:
     """Addresses that never change, for the graph of one stream.
 
     `addresses` has scratch and const buffers, and the slots of small inputs; `workspaces` has the
-    workspace of each kernel node with one, and `pointer_arrays` the first one of each library call
-    that reads some. Those of `moving` calls are written by each launch, and come first.
-    `recaptured` has the buffers of each call that is captured again where they are, and
-    `placeholders` an address for what only launches know. The graph's slots keep the pieces in
+    workspace of each library call, and of each kernel node with one. `pointer_arrays` has the first
+    one of each library call that reads some. Those of `moving` calls are written by each launch,
+    and come first. `recaptured` has the buffers of each call that is captured again where they are,
+    and `placeholders` an address for what only launches know. The graph's slots keep the pieces in
     `memory` alive; `scratch` is allocated by each launch instead.
     `needed` are the bytes of ``"scratch"`` and ``"constants"``. `warm_up` is a workspace, and room
     for the buffers of any call that is made `outside` the graph.
@@ -67,7 +68,6 @@ class Placement:
     placeholders: int
     values_address: int
     table_address: int
-    library_workspace: int
     scratch: GraphMemory | None
     memory: tuple[Allocation, ...]
     needed: Mapping[str, int]
@@ -170,14 +170,16 @@ def place(
     _name(slots, "placeholders", base + placeholders, size - placeholders)
     return Placement(
         addresses=addresses,
-        workspaces={node: base + offset for node, offset in workspaces.items()},
+        workspaces={
+            **{node: base + offset for node, offset in workspaces.items()},
+            **{n: arena_base + library_offset + o for n, o in workspace_offsets(calls).items()},
+        },
         pointer_arrays={node: base + offset for node, offset in arrays.items()},
         moving=moving,
         recaptured=recaptured,
         placeholders=base + placeholders,
         values_address=base,
         table_address=base + table,
-        library_workspace=arena_base + library_offset,
         scratch=scratch,
         memory=tuple(piece for piece in (arena, memory, constants.memory) if piece is not None),
         needed={

@@ -126,13 +126,13 @@ def test_scratch_is_allocated_first_and_freed_last() -> None:
     assert not loaded.dependencies
 
 
-def test_loops_and_calls_of_libraries_run_one_at_a_time() -> None:
+def test_loops_and_calls_with_one_workspace_run_one_at_a_time() -> None:
     def two(x: Any, n: Any) -> Any:
-        return product_in_a_loop(x, x, n), product_in_a_loop(-x, x, n) @ x, x @ x
+        return product_in_a_loop(x, x, n), product_in_a_loop(-x, x, n) @ x
 
     plan = conditional(two, MATRIX, 3)
     assert plan.graph.edges < serialized(plan.graph).edges
-    ordered = [i for i, n in enumerate(plan.launch_graph.nodes) if n.one_at_a_time or n.bodies]
+    ordered = [i for i, n in enumerate(plan.launch_graph.nodes) if n.exclusive or n.bodies]
     assert set(pairwise(ordered)) <= plan.launch_graph.edges
     simple = lowered(power, LONG, LONG, 3).graph
     assert serialized(simple) is simple
