@@ -18,7 +18,8 @@ or schedule loops look for these and leave other nodes as they are.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from operator import is_
 from typing import ClassVar, Literal, Self
 
 from lowering.plan.buffer import Buffer
@@ -426,11 +427,23 @@ def walk(graph: Graph) -> Iterator[Node]:
 def launched(graph: Graph) -> Iterator[Node]:
     """Every node of a graph and of the bodies inside, but for the stages of kernels."""
     for node in graph.nodes:
-        yield node
-        for body in body_graphs(node):
-            yield from launched(body)
+        yield from launched_by(node)
+
+
+def launched_by(node: Node) -> Iterator[Node]:
+    """A node, and every node of the bodies inside, but for the stages of kernels."""
+    yield node
+    for body in body_graphs(node):
+        yield from launched(body)
 
 
 def body_graphs(node: Node) -> tuple[Graph, ...]:
     """The bodies of a node that are graphs of their own."""
     return () if node.is_kernel else node.bodies
+
+
+def with_rewritten_bodies(node: Node, rewrite: Callable[[Graph], Graph]) -> Node:
+    """The node with each of the `body_graphs` rewritten; itself if they stay the same."""
+    old = body_graphs(node)
+    new = tuple(map(rewrite, old))
+    return node if all(map(is_, old, new)) else node.with_bodies(new)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from itertools import pairwise
+from operator import is_
 
-from lowering.plan.nodes import Graph, Node, body_graphs, launched
+from lowering.plan.nodes import Graph, launched_by, with_rewritten_bodies
 
 
 def serialized(graph: Graph) -> Graph:
@@ -16,28 +17,11 @@ def serialized(graph: Graph) -> Graph:
 
     It is the same graph if there are none.
     """
-    nodes = tuple(map(_with_serialized_bodies, graph.nodes))
+    nodes = tuple([with_rewritten_bodies(node, serialized) for node in graph.nodes])
     chains: dict[Hashable, list[int]] = {}
     for position, node in enumerate(nodes):
-        for needed in _needed(node):
+        for needed in {each.exclusive for each in launched_by(node)} - {None}:
             chains.setdefault(needed, []).append(position)
     edges = graph.edges.union(*map(pairwise, chains.values()))
-    if edges == graph.edges and _are_same(nodes, graph.nodes):
-        return graph
-    return Graph(nodes, edges)
-
-
-def _with_serialized_bodies(node: Node) -> Node:
-    old = body_graphs(node)
-    new = tuple(map(serialized, old))
-    return node if _are_same(new, old) else node.with_bodies(new)
-
-
-def _needed(node: Node) -> set[Hashable]:
-    """What a node, and those in its bodies, need for themselves."""
-    inside = [inner for body in body_graphs(node) for inner in launched(body)]
-    return {each.exclusive for each in (node, *inside)} - {None}
-
-
-def _are_same(new: tuple[object, ...], old: tuple[object, ...]) -> bool:
-    return all(a is b for a, b in zip(new, old, strict=True))
+    same = edges == graph.edges and all(map(is_, nodes, graph.nodes))
+    return graph if same else Graph(nodes, edges)

@@ -20,5 +20,6 @@ May import `draft/`, `plan/` and the program (`tracegraph/ir`).
     library_operands    arrays as libraries take them
     sorting             nodes that sort
     factorizations      library calls, or algorithms in their place
+    workspaces          which library calls run side by side
     assemble            draft -> Plan
 """

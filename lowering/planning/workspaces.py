@@ -6,11 +6,12 @@ the order that `lowering.plan.serialization` gives them; but few products fill a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Set
+from operator import is_
 from typing import TypeGuard
 
 from lowering.plan.matrix_product import MatrixProduct
-from lowering.plan.nodes import Graph, LibraryNode, Node, body_graphs, launched
+from lowering.plan.nodes import Graph, LibraryNode, Node, launched_by, with_rewritten_bodies
 from tracegraph.ir.record import replace
 
 MOST_WORKSPACES = 4
@@ -26,9 +27,16 @@ def with_workspaces(graph: Graph) -> Graph:
     A call takes the workspace of one that it waits for in any case, or else a free one. If all are
     in use, it waits for the call that began first.
     """
-    nodes = list(map(_with_bodies, graph.nodes))
+    nodes = [with_rewritten_bodies(node, with_workspaces) for node in graph.nodes]
+    if sum([bool(_used(node)) for node in nodes]) > 1:
+        _choose(nodes, graph.edges)
+    return graph if all(map(is_, nodes, graph.nodes)) else Graph(tuple(nodes), graph.edges)
+
+
+def _choose(nodes: list[Node], edges: Set[tuple[int, int]]) -> None:
+    """Replace products by the same ones with other workspaces."""
     before: list[list[int]] = [[] for _ in nodes]
-    for i, j in graph.edges:
+    for i, j in edges:
         before[j].append(i)
     calls = 0
     behind: list[int] = []  # a bit for each call that is over when the node is
@@ -51,7 +59,6 @@ def with_workspaces(graph: Graph) -> Graph:
             for workspace in used:
                 users[workspace], over[workspace] = 1 << calls, waited
         behind.append(waited)
-    return graph if _are_same(nodes, graph.nodes) else Graph(tuple(nodes), graph.edges)
 
 
 def _rank(user: int, waited: int) -> tuple[int, int]:
@@ -61,16 +68,9 @@ def _rank(user: int, waited: int) -> tuple[int, int]:
     return (2, user) if user else (1, 0)
 
 
-def _with_bodies(node: Node) -> Node:
-    old = body_graphs(node)
-    new = tuple(map(with_workspaces, old))
-    return node if _are_same(new, old) else node.with_bodies(new)
-
-
 def _used(node: Node) -> set[int]:
     """The workspaces of a call, or of those in a node's bodies."""
-    inside = [inner for body in body_graphs(node) for inner in launched(body)]
-    return {each.workspace for each in (node, *inside) if isinstance(each, LibraryNode)}
+    return {each.workspace for each in launched_by(node) if isinstance(each, LibraryNode)}
 
 
 def _may_choose(node: Node) -> TypeGuard[LibraryNode]:
@@ -78,7 +78,3 @@ def _may_choose(node: Node) -> TypeGuard[LibraryNode]:
     if not isinstance(node, LibraryNode) or not isinstance(node.call, MatrixProduct):
         return False
     return node.call.batch * node.call.m * node.call.n < FILLING_RESULTS
-
-
-def _are_same(new: Sequence[object], old: Sequence[object]) -> bool:
-    return all(a is b for a, b in zip(new, old, strict=True))

@@ -93,7 +93,8 @@ def test_products_in_bodies_run_side_by_side_and_beside_those_outside() -> None:
 
 def test_two_loops_with_products_take_turns() -> None:
     def two(a: Any, b: Any) -> Any:
-        return [tracegraph.fori_loop(0, 30, lambda i, c: c @ x, x) for x in (a, b)]
+        first = tracegraph.fori_loop(0, 30, lambda i, c: c @ a, a)
+        return first, tracegraph.fori_loop(0, 30, lambda i, c: c @ b, b)
 
     plan = planned(two, 2)
     assert workspaces(plan) == [0, 0]
