@@ -58,6 +58,9 @@ def _reductions() -> None:
         ((300_000,), (), "float32"),  # and in chains long enough to be cut
         ((5, 17, 6), (0, 2), "complex128"),  # the middle
         ((5, 6, 7), (1,), "float16"),  # the outer ones
+        ((9, 70, 3), (0, 2), "float32"),  # the middle, with few columns
+        ((12, 5000, 2), (0, 2), "float64"),
+        ((16, 33, 3), (0, 2), "float16"),
         ((3, 3), (0, 1), "float32"),  # nothing
         ((4, 0), (0,), "float32"),  # over nothing
         ((0, 4), (0,), "float32"),  # of nothing
@@ -95,7 +98,13 @@ def _exact_reductions() -> None:
 
 
 def _arg_reductions() -> None:
-    for shape, kept in [((6, 50), (0,)), ((50, 6), (1,)), ((2, 9000), (0,)), ((30, 41), ())]:
+    for shape, kept in [
+        ((6, 50), (0,)),
+        ((50, 6), (1,)),
+        ((2, 9000), (0,)),
+        ((30, 41), ()),
+        ((9, 40, 3), (0, 2)),
+    ]:
         x, out = buffer("float32", *shape), buffer("int64", *(shape[a] for a in kept))
         given = np.round(values("float32", *shape) * 2)  # many ties
         flat = given.reshape(-1)

@@ -1,7 +1,9 @@
-"""Thread coarsening: one thread folds several neighbouring columns of narrow elements.
+"""Thread coarsening: one thread folds several neighbouring columns.
 
-Their elements are loaded as one vector. A warp that loads one float16 for each thread moves half
-the bytes of a warp that loads float32, at the same cost.
+Narrow elements of these are loaded as one vector: a warp that loads one float16 for each thread
+moves half the bytes of a warp that loads float32, at the same cost. And where there are few
+columns, as the three coordinates in sums of forces on many bodies, a warp with a column for each
+thread would load from many rows at once.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from lowering.fusion.access_patterns import loop_is_contiguous
 from lowering.plan.buffer import Buffer
 from lowering.plan.hardware import VECTOR_BYTES, WARP, WORD_BYTES
 from lowering.plan.kernel import Pass, RowNest
-from lowering.plan.nest_analysis import loads
+from lowering.plan.nest_analysis import loads, nest_accumulated
 from lowering.plan.nest_rewriting import map_nest
 from tracegraph.ir.scalar import Axis, Expr, Sum
 from tracegraph.ir.scalar_values import Accumulated, Load
@@ -30,6 +32,11 @@ MIN_THREADS = WARP
 
 MAX_ACCUMULATORS = 8
 """Accumulators of a coarsened thread: as many as one vector of 16-bit elements has columns."""
+
+FEW_COLUMNS, MIN_ROWS = 3, 8
+"""A thread folds all columns of a row if there are so few, and so many rows. Sums over the middle
+axis of 1024 x 1024 x 3 take 10.7 us with it instead of 14.6 in float32, 14.6 instead of 17.4 in
+float64. With 4 columns, times are within 5 % of each other; with 8, up to twice as long (H100)."""
 
 SIZE_PER_WORD = 32
 """Multiples of LARGE_ROWS elements, for each word of columns that a thread folds, from which more
@@ -48,12 +55,23 @@ def coarsened(nest: CanonicalNest) -> CanonicalNest:
     number = max((a for a, n in enumerate(nest.space) if n > 1), default=None)
     if number is None or not read or only.stores:
         return nest
-    columns_per_thread = _columns_per_thread(
-        nest, nest.space[number], min(load.dtype.itemsize for load in read)
-    )
-    if columns_per_thread == 1 or loop_is_contiguous(nest):
+    if loop_is_contiguous(nest):
         return nest
-    return _coarsened(nest, number, columns_per_thread)
+    columns = nest.space[number]
+    if _has_few_columns(nest, columns):
+        rows = _coarsened(nest, number, columns)
+        return rows if loop_is_contiguous(rows) else nest
+    columns_per_thread = _columns_per_thread(
+        nest, columns, min(load.dtype.itemsize for load in read)
+    )
+    return nest if columns_per_thread == 1 else _coarsened(nest, number, columns_per_thread)
+
+
+def _has_few_columns(nest: RowNest, columns: int) -> bool:
+    """Whether a thread can fold all columns of a row, and there are many rows, which are long."""
+    own = len(nest.passes[0].accumulators)
+    many = prod(nest.space) >= MIN_ROWS * columns and prod(nest.loop) >= WARP
+    return columns <= FEW_COLUMNS and columns * own <= MAX_ACCUMULATORS and many
 
 
 def _columns_per_thread(nest: RowNest, columns: int, narrowest: int) -> int:
@@ -83,9 +101,8 @@ def _coarsened(nest: RowNest, number: int, columns_per_thread: int) -> RowNest:
     copies = []
     for item in range(columns_per_thread):
         replacement: dict[Expr, Expr] = {column: word * columns_per_thread + item}
-        for at, accumulator in enumerate(only.accumulators):
-            own = Accumulated.make(at, accumulator.value.dtype)
-            replacement[own] = Accumulated.make(item * count + at, accumulator.value.dtype)
+        for own in nest_accumulated(nest):
+            replacement[own] = Accumulated.make(item * count + own.number, own.dtype)
         copy = map_nest(nest, replacement)
         assert isinstance(copy, RowNest)
         copies.append(copy)
