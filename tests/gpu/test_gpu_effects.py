@@ -3,6 +3,7 @@
 import gc
 import threading
 import time
+import warnings
 import weakref
 from contextlib import redirect_stdout
 from io import StringIO
@@ -120,10 +121,18 @@ def test_more_prints_than_the_ring_holds_while_the_host_listens():
         return fori_loop(0, n, step, x)
 
     def run():
-        show(np.zeros(4), 30_000).synchronize()  # 48 bytes each: 1.4 MiB
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            show(np.zeros(4), 30_000).synchronize()  # 48 bytes each: 1.4 MiB
+        told.extend(str(warning.message) for warning in caught)
 
-    lines = printed(run).splitlines()
-    assert lines == [f"{i} {float(i)}" for i in range(30_000)]
+    # on a busy machine, the host may not keep up with a loop: then it says how many were lost
+    told = []
+    shown = [int(line.split()[0]) for line in printed(run).splitlines()]
+    lost = sum(int(message.split()[0]) for message in told if "prints were lost" in message)
+    assert len(shown) + lost == 30_000
+    assert shown == sorted(set(shown))
+    assert shown[: 1 << 14] == list(range(1 << 14)), "these are in the ring, however slow the host"
 
 
 def test_prints_that_do_not_fit_are_counted():
