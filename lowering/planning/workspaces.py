@@ -28,13 +28,14 @@ def with_workspaces(graph: Graph) -> Graph:
     in use, it waits for the call that began first.
     """
     nodes = [with_rewritten_bodies(node, with_workspaces) for node in graph.nodes]
-    if sum([bool(_used(node)) for node in nodes]) > 1:
-        _choose(nodes, graph.edges)
+    used = list(map(_used, nodes))
+    if sum(map(bool, used)) > 1:
+        _choose(nodes, used, graph.edges)
     return graph if all(map(is_, nodes, graph.nodes)) else Graph(tuple(nodes), graph.edges)
 
 
-def _choose(nodes: list[Node], edges: Set[tuple[int, int]]) -> None:
-    """Replace products by the same ones with other workspaces."""
+def _choose(nodes: list[Node], used: list[set[int]], edges: Set[tuple[int, int]]) -> None:
+    """Replace products by the same ones with other workspaces than those `used`."""
     before: list[list[int]] = [[] for _ in nodes]
     for i, j in edges:
         before[j].append(i)
@@ -46,17 +47,17 @@ def _choose(nodes: list[Node], edges: Set[tuple[int, int]]) -> None:
         waited = 0
         for i in before[at]:
             waited |= behind[i]
-        used = _used(node)
+        own = used[at]
         if _may_choose(node):
             chosen = min(range(MOST_WORKSPACES), key=lambda each: _rank(users[each], waited))
-            used = {chosen}
+            own = {chosen}
             nodes[at] = replace(node, workspace=chosen) if chosen else node
-        if used:
+        if own:
             calls += 1
             waited |= 1 << calls
-            for workspace in used:
+            for workspace in own:
                 waited |= over[workspace]
-            for workspace in used:
+            for workspace in own:
                 users[workspace], over[workspace] = 1 << calls, waited
         behind.append(waited)
 

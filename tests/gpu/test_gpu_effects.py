@@ -121,15 +121,16 @@ def test_more_prints_than_the_ring_holds_while_the_host_listens():
         return fori_loop(0, n, step, x)
 
     def run():
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            show(np.zeros(4), 30_000).synchronize()  # 48 bytes each: 1.4 MiB
-        told.extend(str(warning.message) for warning in caught)
+        show(np.zeros(4), 30_000).synchronize()  # 48 bytes each: 1.4 MiB
 
     # on a busy machine, the host may not keep up with a loop: then it says how many were lost
-    told = []
-    shown = [int(line.split()[0]) for line in printed(run).splitlines()]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        lines = printed(run).splitlines()
+    told = [str(warning.message) for warning in caught]
     lost = sum(int(message.split()[0]) for message in told if "prints were lost" in message)
+    shown = [int(line.split()[0]) for line in lines]
+    assert lines == [f"{i} {float(i)}" for i in shown]
     assert len(shown) + lost == 30_000
     assert shown == sorted(set(shown))
     assert shown[: 1 << 14] == list(range(1 << 14)), "these are in the ring, however slow the host"

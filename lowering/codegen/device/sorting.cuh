@@ -2,6 +2,8 @@
 //
 // Rows of a few elements are sorted by counting what comes before each, rows that fit in shared memory
 // by a radix sort in one block, longer ones by a radix sort whose passes take one kernel each.
+//
+// Arrays that only some threads set begin as zeros: `SourceWriter.variable` says why.
 
 // The bits of a floating-point number, as an unsigned number in its order. All NaNs are equal and last;
 // -0.0 equals 0.0.

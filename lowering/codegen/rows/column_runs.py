@@ -34,9 +34,11 @@ MAX_ACCUMULATORS = 8
 """Accumulators of a coarsened thread: as many as one vector of 16-bit elements has columns."""
 
 FEW_COLUMNS, MIN_ROWS = 3, 8
-"""A thread folds all columns of a row if there are so few, and so many rows. Sums over the middle
-axis of 1024 x 1024 x 3 take 10.7 us with it instead of 14.6 in float32, 14.6 instead of 17.4 in
-float64. With 4 columns, times are within 5 % of each other; with 8, up to twice as long (H100)."""
+"""The most columns that one thread folds together, and the fewest rows for which it does.
+
+Sums over the middle axis of 1024 x 1024 x 3 take 10.7 us that way instead of 14.6 in float32, and
+14.6 instead of 17.4 in float64. With 4 columns they would gain or lose a few per cent; with 8, some
+would take twice as long (H100)."""
 
 SIZE_PER_WORD = 32
 """Multiples of LARGE_ROWS elements, for each word of columns that a thread folds, from which more
