@@ -51,7 +51,6 @@ CONSTANTS = (0, 1, 2, -1, 1.0, 0.5, -0.0, 2.0)
 
 UNARY: dict[str, Expression] = {
     "negative": lambda x, _: -x,
-    "twice negative": lambda x, _: -(-x),
     "abs": lambda x, _: abs(x),
     "sin": lambda x, _: np.sin(x),
     "square": lambda x, _: np.square(x),

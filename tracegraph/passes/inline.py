@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tracegraph.ir.control_forms import branch_parts, loop_parts
-from tracegraph.ir.program import Eqn, Literal, Program
+from tracegraph.ir.program import Eqn, Literal, Program, Region
 from tracegraph.passes.rewrite import Defs, Replacement, Rule, by_name, inlined, rewrite
 
 
