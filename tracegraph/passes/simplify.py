@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracegraph.ir.op import get
-from tracegraph.ir.program import Atom, Eqn, Literal, Program, Value
+from tracegraph.ir.program import Atom, Eqn, Literal, Program, Value, application
 from tracegraph.ir.record import replace
 from tracegraph.passes.rewrite import Defs, Replacement, Rule, by_name, producer, rewrite
 
@@ -71,8 +71,16 @@ def _power(eqn: Eqn, defs: Defs) -> Replacement | None:
 
 
 def _unary(name: str, eqn: Eqn) -> Replacement:
-    """Another op of the first operand alone."""
-    return Replacement(eqn.outputs, (replace(eqn, op=get(name), operands=eqn.operands[:1]),))
+    """Another op of the first operand alone. Python has the power of its numbers, but not this op,
+    whose result is strong: it is made as weak as the power.
+    """
+    (out,) = eqn.outputs
+    result = application(name, eqn.operands[:1], {}, eqn.source)
+    if result.outputs[0].type == out.type:
+        return Replacement(eqn.outputs, (replace(result, outputs=eqn.outputs),))
+    attrs = {"dtype": out.type.dtype, "weak": out.type.weak}
+    cast = application("cast", result.outputs, attrs, eqn.source)
+    return Replacement(cast.outputs, (result, cast))
 
 
 def _involution(eqn: Eqn, defs: Defs) -> Replacement | None:
