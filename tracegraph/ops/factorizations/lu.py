@@ -11,6 +11,7 @@ from tracegraph.ir.derivative import Emitter, Rewrite
 from tracegraph.ir.op import Op, Opaque, Sample, register
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops.batching import along_lanes
+from tracegraph.ops.factorizations.by_lapack import are_together, getrf
 from tracegraph.ops.factorizations.matrices import (
     DTYPES,
     NDArray,
@@ -21,11 +22,8 @@ from tracegraph.ops.factorizations.matrices import (
     triangle,
     well_conditioned,
 )
-from tracegraph.ops.factorizations.triangular_solve import solve_triangle
 
 _INT32 = np.dtype(np.int32)
-_PANEL = 16
-"""Columns that are eliminated one by one; wider matrices are halved, so that products do most."""
 
 
 def _type(a: ArrayType) -> tuple[ArrayType, ...]:
@@ -41,30 +39,29 @@ def _reference(a: Any) -> tuple[NDArray, NDArray, NDArray]:
     count, k = prod(batch), min(m, n)
     pivots = np.zeros((count, k), _INT32)
     rows = np.tile(np.arange(m, dtype=_INT32), (count, 1))
-    with np.errstate(all="ignore"):
-        _eliminate(factors.reshape(count, m, n), pivots)
-    _swap(rows, pivots)
+    if are_together(k, count):
+        with np.errstate(all="ignore"):
+            _eliminate(factors.reshape(count, m, n), pivots)
+        _swap(rows, pivots)
+    elif k:
+        for matrix, swaps, order in zip(factors.reshape(count, m, n), pivots, rows, strict=True):
+            matrix[...], swaps[...] = getrf(matrix)
+            order[...] = order_of_rows(swaps, m)
     return factors, pivots.reshape(*batch, k), rows.reshape(*batch, m)
 
 
+def order_of_rows(pivots: NDArray, m: int) -> list[int]:
+    """The order of m rows after swaps of each with its pivot, one after the other."""
+    order = list(range(m))
+    for row, pivot in enumerate(pivots.tolist()):
+        order[row], order[pivot] = order[pivot], order[row]
+    return order
+
+
 def _eliminate(a: NDArray, pivots: NDArray) -> None:
-    """Factor (batch, m, n) in place, and set the pivots."""
-    k = min(a.shape[1:])
-    if k <= _PANEL:
-        for column in range(k):
-            _eliminate_column(a, column, pivots)
-        return
-    half = k // 2
-    left, right = a[:, :, :half], a[:, :, half:]
-    top, bottom = right[:, :half], right[:, half:]
-    _eliminate(left, pivots[:, :half])
-    _swap(right, pivots[:, :half])
-    top[...] = solve_triangle(left[:, :half], top, lower=True, unit=True)
-    bottom -= left[:, half:] @ top
-    below = pivots[:, half:]
-    _eliminate(bottom, below)
-    _swap(left[:, half:], below)
-    below += half
+    """Factor many small matrices (batch, m, n) in place, column by column, and set the pivots."""
+    for column in range(min(a.shape[1:])):
+        _eliminate_column(a, column, pivots)
 
 
 def _eliminate_column(a: NDArray, k: int, pivots: NDArray) -> None:
