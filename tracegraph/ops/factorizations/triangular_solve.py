@@ -12,7 +12,7 @@ from tracegraph.ir.derivative import Emitter, Linear, Rewrite
 from tracegraph.ir.op import Op, Opaque, Sample, register
 from tracegraph.ir.program import Atom
 from tracegraph.ir.types import ArrayType
-from tracegraph.ops.batching import Lanes
+from tracegraph.ops.batching import Lanes, columns_of_lanes
 from tracegraph.ops.checks import check_same_dtype
 from tracegraph.ops.factorizations.by_lapack import are_together, trsm
 from tracegraph.ops.factorizations.matrices import (
@@ -25,6 +25,7 @@ from tracegraph.ops.factorizations.matrices import (
     triangle,
     well_conditioned,
 )
+
 
 def _type(a: ArrayType, b: ArrayType, *, lower: bool, unit: bool = False) -> ArrayType:
     check_same_dtype("triangular_solve", a, b)
@@ -99,13 +100,11 @@ def _batched(lanes: Lanes, operands: Sequence[Atom], batched: Sequence[bool], **
     if batched[0]:
         spread = lanes.spread(b, batched[1])
         return lanes.emit("triangular_solve", a, spread, **attrs)
-    count, *batch, n, k = b.type.shape
-    last = len(batch) + 1
-    inner = lanes.emit("transpose", b, axes=(*range(1, last + 1), 0, last + 1))
-    wide = lanes.emit("reshape", inner, shape=(*batch, n, count * k))
-    found = lanes.emit("triangular_solve", a, wide, **attrs)
-    found = lanes.emit("reshape", found, shape=(*batch, n, count, k))
-    return lanes.emit("transpose", found, axes=(last, *range(last), last + 1))
+
+    def solve(wide: Atom) -> Atom:
+        return lanes.emit("triangular_solve", a, wide, **attrs)
+
+    return columns_of_lanes(lanes, b, solve)
 
 
 def _prepare(f: Emitter, x: Any, a: Any, b: Any, **attrs: Any) -> tuple[Any, ...]:
