@@ -99,8 +99,16 @@ def _power_of_norm(eqn: Eqn, exponent: float, defs: Defs) -> Replacement | None:
 
 
 def _unary(name: str, eqn: Eqn) -> Replacement:
-    """Another op of the first operand alone."""
-    return Replacement(eqn.outputs, (replace(eqn, op=get(name), operands=eqn.operands[:1]),))
+    """Another op of the first operand alone. Python has the power of its numbers, but not this op,
+    whose result is strong: it is made as weak as the power.
+    """
+    (out,) = eqn.outputs
+    result = application(name, eqn.operands[:1], {}, eqn.source)
+    if result.outputs[0].type == out.type:
+        return Replacement(eqn.outputs, (replace(result, outputs=eqn.outputs),))
+    attrs = {"dtype": out.type.dtype, "weak": out.type.weak}
+    cast = application("cast", result.outputs, attrs, eqn.source)
+    return Replacement(cast.outputs, (result, cast))
 
 
 def _involution(eqn: Eqn, defs: Defs) -> Replacement | None:

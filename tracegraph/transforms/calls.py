@@ -81,6 +81,7 @@ def trace_function(
     `paths` name the parameters.
     """
     inner = Trace(trace)
+    inner.orders += 1
     with Active(inner):
         params = [inner.param(t, path) for t, path in zip(types, paths, strict=True)]
         result = flatten_checked(call(params), transform, "result", function)

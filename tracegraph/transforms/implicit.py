@@ -88,7 +88,7 @@ def custom_linear_solve(
     _require_like(solve, given, whole.structure.children()[0], whole.types)
     operator = regions.add(applied, types, matvec, pure=True)
     _require_like(matvec, given, operator.structure, operator.types)
-    if transpose_solve is not None and not symmetric:
+    if transpose_solve is not None and not symmetric and trace.orders:
 
         def transposed(x: Any) -> Any:
             return linear_transpose(matvec, unflatten(types))(x)[0]
@@ -155,10 +155,11 @@ def custom_root(
         y, x = unflatten(leaves[:count]), unflatten(leaves[count:])
         return tangent_solve(lambda ct: vjp(f, x)[1](ct)[0], y)
 
-    tangent = regions.add(forwards, (*types, *types), tangent_solve)
-    _require_like(tangent_solve, given, tangent.structure, tangent.types)
-    with suppress(errors.ReverseLoopError):  # with a loop of unknown length in f: forwards only
-        regions.add(backwards, (*types, *types), tangent_solve)
+    if trace.orders:
+        tangent = regions.add(forwards, (*types, *types), tangent_solve)
+        _require_like(tangent_solve, given, tangent.structure, tangent.types)
+        with suppress(errors.ReverseLoopError):  # with a loop of unknown length in f: forwards only
+            regions.add(backwards, (*types, *types), tangent_solve)
     outs = regions.record(_values(trace, given, types), {"x": count})
     x, aux = tree.unflatten(whole.structure, outs)
     return (x, aux) if has_aux else x

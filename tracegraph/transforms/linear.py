@@ -139,6 +139,11 @@ def run_linear(
     return _Linear(primal, linear, dependent=dependent).run(region, args, tangents, wanted)
 
 
+def is_linear_pass(linearizer: Linearizer) -> bool:
+    """Whether what is linearized must be linear: other equations are refused."""
+    return isinstance(linearizer, _Linear)
+
+
 @dataclass(slots=True)
 class _Linear(Linearizer):
     """The pass over a linear function. `dependent` are the values that depend on its arguments."""

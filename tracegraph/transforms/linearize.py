@@ -245,7 +245,10 @@ def require_forward(attrs: Mapping[str, Any]) -> None:
 
     Raises:
         CustomRuleError: it could not be transposed.
+        Exception: the backward rule has raised it while it was traced.
     """
+    if "fault" in attrs:
+        raise attrs["fault"]
     if not attrs["forward"]:
         raise errors.CustomRuleError(
             "custom_vjp",

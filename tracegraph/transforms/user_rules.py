@@ -16,6 +16,7 @@ from tracegraph.control.regions import trace_tree
 from tracegraph.ir.derivative import Jvp, NoDerivativeError, Reference, UserRule
 from tracegraph.ir.program import Eqn, Region
 from tracegraph.ir.types import ArrayType
+from tracegraph.tracing.trace import current_trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms import linearize
 from tracegraph.transforms.activity import is_inexact
@@ -100,9 +101,16 @@ def _traced(
     Raises:
         CustomRuleError: it has effects, or uses values that are differentiated.
     """
+
+    def differentiated(leaves: Sequence[Any]) -> Any:
+        trace = current_trace()
+        assert trace is not None
+        trace.orders += 1  # what is traced here is linearized
+        return call(leaves)
+
     try:
         traced = trace_tree(
-            call, [t.strong() for t in types], self.primal, rule.label, rule.written
+            differentiated, [t.strong() for t in types], self.primal, rule.label, rule.written
         )
     except errors.CustomRuleError:  # it names the rule
         raise
