@@ -56,7 +56,7 @@ def linear_transpose(fun: Function, *types: Any) -> Function:
     """
     require_function("linear_transpose", fun)
     leaves, structure = tree.flatten(types)
-    known = [(x if isinstance(x, ArrayType) else type_of(x)).strong() for x in leaves]
+    known = [x if isinstance(x, ArrayType) else type_of(x) for x in leaves]
     paths = [f"argument {path}" for path in tree.paths(structure, "types")]
 
     @entry_point
