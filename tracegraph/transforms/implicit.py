@@ -347,14 +347,26 @@ def _transpose_solve(
         except (errors.NonlinearError, errors.ReverseLoopError, errors.DerivativeError) as error:
             raise errors.CustomRuleError(
                 "custom_linear_solve",
-                "reverse mode solves the transposed system, and solve cannot be transposed; pass "
-                "transpose_solve, or symmetric=True",
+                "reverse mode solves the transposed system, and solve cannot be transposed: "
+                f"{_obstacle(error)}; pass transpose_solve, or symmetric=True if the operator is "
+                "its own transpose",
             ) from error
         regions = (backwards, transposed(operator), solve)
     found = _record_solve(
         self.trace, regions, cts[:count], captures, eqn.outputs[:count], eqn.attrs["symmetric"]
     )
     return [*found, *[None] * len(captures)]
+
+
+def _obstacle(error: TypeError) -> str:
+    """Why `solve` has no transpose, in a few words."""
+    if isinstance(error, errors.NonlinearError):
+        return (
+            f"{error.op} is not linear in b{'' if error.source is None else f', at {error.source}'}"
+        )
+    if isinstance(error, errors.ReverseLoopError):
+        return "the number of steps of its loop is not known"
+    return str(error).partition("\n")[0]
 
 
 linearize.STRUCTURAL["linear_solve"] = _solve_rule
