@@ -23,7 +23,7 @@ from tracegraph.transforms.activity import is_inexact
 from tracegraph.transforms.bodies import dense
 from tracegraph.transforms.functions import fitted, in_dtypes, run_region
 from tracegraph.transforms.linear import run_linear
-from tracegraph.transforms.linearize import Linearizer, Results, Tangents, strong
+from tracegraph.transforms.linearize import Linearizer, Results, Tangents, fixed
 from tracegraph.transforms.tidy import tidied
 
 Function = Callable[..., Any]
@@ -39,7 +39,7 @@ def _rule(self: Linearizer, eqn: Eqn, xs: Sequence[Tracer], ts: Tangents) -> Res
         rule = record.choose(**eqn.attrs)
     except NoDerivativeError as error:
         raise errors.DerivativeError(eqn.op.name, str(error), eqn.source) from None
-    operands = list(map(strong, xs))
+    operands = list(map(fixed, xs))
     if isinstance(rule, Reference):
         return outs, _of_reference(self, rule, operands, ts)
     return outs, _of_jvp(self, rule, eqn, operands, ts)
