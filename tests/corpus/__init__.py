@@ -5,6 +5,7 @@ They are written with plain NumPy and tracegraph's control flow. Each module add
 
 from corpus import (
     applications,
+    beside,
     casts,
     contractions,
     elementwise,
@@ -26,6 +27,7 @@ __all__ = [
     "CASES",
     "Case",
     "applications",
+    "beside",
     "casts",
     "contractions",
     "elementwise",

@@ -78,6 +78,8 @@ class Trace:
         self.constants: dict[tuple[ArrayType, bytes], Value] = {}
         self.adopted: dict[int, tuple[Any, Any]] = {}  # foreign arrays by id, and our copies
         self.depth: int = 0 if parent is None else parent.depth + 1
+        # how often transforms around differentiate what is recorded here
+        self.orders: int = 0 if parent is None else parent.orders
         self.uses: Uses = Uses() if parent is None else parent.uses
         # of a region with effects: the token that the first takes, and the one that the last yields
         self.first_token: Value | None = None
