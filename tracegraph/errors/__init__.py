@@ -36,6 +36,7 @@ from tracegraph.errors.callbacks import (
 from tracegraph.errors.calls import (
     ArgumentTypesError,
     DonatedArrayError,
+    EndlessTreeError,
     ImmutableArrayError,
     IntegerRangeError,
     RawMemoryError,
@@ -172,6 +173,7 @@ __all__ = [
     "DonatedArrayError",
     "EffectInConditionError",
     "EndlessTraceError",
+    "EndlessTreeError",
     "EscapedTracerError",
     "EventError",
     "EventInBodyError",
