@@ -225,8 +225,8 @@ class Signature:
         try:
             return tree.flatten((args, kwargs))
         except errors.EndlessTreeError:
-            given: dict[int | str, Any] = {**dict(enumerate(args)), **kwargs}
-            for where, argument in given.items():
+            given: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
+            for where, argument in given:
                 try:
                     tree.flatten(argument)
                 except errors.EndlessTreeError as error:
