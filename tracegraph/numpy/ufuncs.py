@@ -17,7 +17,7 @@ from numpy.typing import DTypeLike
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
-from tracegraph.ir.types import promotion_token, type_of
+from tracegraph.ir.types import promotion_tokens, type_of
 from tracegraph.numpy.dispatch import as_array, is_ours, is_python_number, numpy_function
 from tracegraph.numpy.docstrings import ufunc_docstring
 from tracegraph.numpy.output import written
@@ -53,7 +53,7 @@ def new_ufunc(name: str, call: str, result: str) -> Function:
 
 def _in_loop_dtypes(ufunc: np.ufunc, operands: list[Any], dtype: DTypeLike) -> list[Any]:
     """Operands cast to those dtypes for which the ufunc yields `dtype`."""
-    tokens = [promotion_token(type_of(x)) for x in operands]
+    tokens = promotion_tokens([type_of(x) for x in operands])
     signature = (*(None for _ in operands), np.dtype(dtype))
     found = ufunc.resolve_dtypes((*tokens, None), signature=signature)
     return [as_array(x, d) for x, d in zip(operands, found, strict=False)]
