@@ -1,7 +1,7 @@
 """Programs that call a C function between computations, on memory that both read.
 
-The function adds 1 to an array, and notes its sum before. Each is a `program(x, call)`, and does the
-same eagerly, jitted for the host, and jitted for a GPU that reads pinned memory.
+The function adds 1 to an array, and notes its sum before. Each is a `program(x, call)`, and does
+the same eagerly, jitted for the host, and jitted for a GPU that reads pinned memory.
 """
 
 from __future__ import annotations
@@ -67,16 +67,21 @@ def library() -> Any:
 class Memory:
     """An array that the C function writes to, as zeros, and the sums that it has noted."""
 
-    def __init__(self, array: Any = None) -> None:
+    def __init__(self, array: Any = None, owner: Any = None) -> None:
         self.array = np.zeros(N) if array is None else array
-        self.array[:] = 0
+        self.owner = self.array if owner is None else owner
         self.sums = np.zeros(MOST_CALLS)
-        addresses = self.array.ctypes.data, self.sums.ctypes.data
-        self.given = _Given(addresses[0], N, addresses[1], 0)
+        self.given = _Given(self.array.ctypes.data, N, self.sums.ctypes.data, 0)
+        self.clear()
+
+    def clear(self) -> None:
+        """Start again with zeros."""
+        self.array[:] = 0
+        self.given.calls = 0
 
     def owned(self, device: str) -> Any:
         """The array as an argument."""
-        return tracegraph.owned(self.array.ctypes.data, TYPE, owner=self.array, device=device)
+        return tracegraph.owned(self.array.ctypes.data, TYPE, owner=self.owner, device=device)
 
     def call(self) -> None:
         """Call the C function."""
