@@ -30,6 +30,7 @@ from lowering.fusion.fuse import fuse
 from lowering.plan.plan import Plan
 from lowering.plan.target import Target
 from lowering.planning.assemble import assemble
+from lowering.planning.barriers import compute_before_barriers
 from lowering.planning.contractions import expand_contractions
 from lowering.planning.desugar import desugar
 from lowering.planning.effects import refuse_host_calls_in_bodies
@@ -104,7 +105,7 @@ def lower(
         one_kernel_loops=forced.loops == "one_kernel",
     )
     program = desugar(unroll(program, target.costs))
-    program = compute_in_sections(program)
+    program = compute_before_barriers(compute_in_sections(program))
     draft = build(program, Context(target, RULES, fusion, forced.operands), donated)
     _finish(draft.block, draft.context)
     for draft_pass in DRAFT_PASSES:

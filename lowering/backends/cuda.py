@@ -225,6 +225,11 @@ class CudaBackend:
 
         return OwnedStream(self._device())
 
+    def synchronize(self) -> None:
+        """Wait for all work on the GPU; raises what reading a result of it does."""
+        if self._opened is not None:
+            self._opened.synchronize()
+
     def trim(self) -> None:
         """Wait for all work on the GPU, and give back what is kept for later."""
         if self._opened is not None:

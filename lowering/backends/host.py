@@ -98,6 +98,9 @@ class HostBackend:
     def create_stream(self) -> None:
         """None: a call is over when it returns."""
 
+    def synchronize(self) -> None:
+        """Calls are over when they return."""
+
     def trim(self) -> None:
         """Give back what is kept of results that are gone."""
         RESULTS.clear()

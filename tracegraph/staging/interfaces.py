@@ -103,7 +103,7 @@ class Executable(Protocol):
 
 
 class Backend(Protocol):
-    """Compiles Plans for one device. The last five methods do nothing where they are inherited."""
+    """Compiles Plans for one device. The last six methods do nothing where they are inherited."""
 
     @property
     def name(self) -> str:
@@ -139,6 +139,9 @@ class Backend(Protocol):
         """A new stream of the device; None if calls are over when they return."""
         return None
 
+    def synchronize(self) -> None:
+        """Wait for all work."""
+
     def trim(self) -> None:
         """Wait for all work, and give back memory that is kept for later."""
 
@@ -161,6 +164,9 @@ class Compiler(Protocol):
 
     def backend(self, device: str) -> Backend:
         """The backend of a device."""
+
+    def synchronize(self) -> None:
+        """Wait for all work of the devices in use."""
 
     def trim(self) -> None:
         """Wait for all work, and give back memory that is kept for later."""
