@@ -31,6 +31,7 @@ from tracegraph.ir.types import ArrayType
 from tracegraph.locks import held_if_free
 from tracegraph.staging.donated import Donated
 from tracegraph.staging.exported import ExportedGraph
+from tracegraph.staging.last_call import Handling, LastRun
 
 
 class HostExecutable:
@@ -101,6 +102,20 @@ class HostExecutable:
         if inner is not None:
             copied += inner.stats()["bytes_copied"]
         return {"launches": self._running.launches, "updates": 0, "bytes_copied": copied}
+
+    def last_run(self, since: float) -> LastRun:
+        """As `Executable.last_run`."""
+        handling: list[tuple[Handling, int]] = []
+        overwritten = set(self.plan.aliases.values())
+        for number, type_ in enumerate(self.plan.in_types):
+            when, nbytes = self._copied.last.get(number, (0.0, 0))
+            if when >= since and nbytes:
+                handling.append(("copied", nbytes))
+            elif number in overwritten:
+                handling.append(("overwritten", 0))
+            else:
+                handling.append(("in place" if type_.shape else "by value", 0))
+        return LastRun(tuple(handling))
 
     def timings(self) -> dict[str, float]:
         """Milliseconds of the timed sections in the last call."""

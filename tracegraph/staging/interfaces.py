@@ -15,6 +15,7 @@ from tracegraph.ir.types import ArrayType
 from tracegraph.staging.device_features import DeviceFeatures
 from tracegraph.staging.donated import Donated
 from tracegraph.staging.exported import ExportedGraph
+from tracegraph.staging.last_call import LastRun
 from tracegraph.staging.scratch import Scratch
 
 
@@ -80,6 +81,9 @@ class Executable(Protocol):
 
     def timings(self) -> Mapping[str, float]:
         """Milliseconds of each timed section in the last run, which is waited for."""
+
+    def last_run(self, since: float) -> LastRun:
+        """What the last run did, which is all that happened since a time of `clock`."""
 
     def memory(self) -> Mapping[str, int]:
         """Bytes of scratch, constants and graph, as one stream needs them.
