@@ -26,11 +26,12 @@ from lowering.plan.buffer import Buffer, overlap
 from lowering.plan.explain import bytes_held
 from lowering.plan.owners import SlotReport
 from lowering.plan.plan import Plan
-from tracegraph.errors import ClosedError, ExportError
+from tracegraph.errors import ClosedError, ExportError, NoGraphError
 from tracegraph.ir.types import ArrayType
 from tracegraph.locks import held_if_free
 from tracegraph.staging.donated import Donated
 from tracegraph.staging.exported import ExportedGraph
+from tracegraph.staging.graph_view import GraphView
 from tracegraph.staging.last_call import Handling, LastRun
 
 
@@ -92,7 +93,13 @@ class HostExecutable:
         if self.closed:
             raise ClosedError(self.plan.name)
 
-    def export_graph(self, arguments: Sequence[Any]) -> ExportedGraph:
+    def view(self) -> GraphView:
+        """Raise NoGraphError."""
+        raise NoGraphError(self.plan.name, "it runs on the host")
+
+    def export_graph(
+        self, arguments: Sequence[Any], *, programmatic_edges: bool = True
+    ) -> ExportedGraph:
         """Raise ExportError: there is no graph."""
         raise ExportError(self.plan.name, 'it runs on the host; compile it for device="cuda"')
 

@@ -176,6 +176,20 @@ class InstantiationError(RuntimeError):
         )
 
 
+class NodeError(ValueError):
+    """A node of an exported graph was asked for what CUDA does not offer for it."""
+
+    def __init__(self, node: str, what: str, reason: str) -> None:
+        super().__init__(f"{node} {what}: {reason}")
+
+
+class NoGraphError(RuntimeError):
+    """The CUDA graph behind calls was asked for, and there is none."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"{name!r} has no CUDA graph: {reason}; compiled.plan is what it runs")
+
+
 class NotInstantiatedError(RuntimeError):
     """An exported graph was to be updated, and has no executable."""
 

@@ -30,6 +30,7 @@ from tracegraph.locks import held, held_if_free
 from tracegraph.staging.clock import clock
 from tracegraph.staging.donated import Donated
 from tracegraph.staging.exported import ExportedGraph
+from tracegraph.staging.graph_view import GraphView
 from tracegraph.staging.last_call import LastRun
 from tracegraph.streams import Chosen, current_stream
 
@@ -118,7 +119,19 @@ class CudaExecutable:
             raise ClosedError(self.plan.name)
         graph.upload()
 
-    def export_graph(self, arguments: Sequence[Any]) -> ExportedGraph:
+    def view(self) -> GraphView:
+        """As `Executable.view`.
+
+        Raises:
+            NoGraphError: the host drives its loops.
+            ClosedError: the executable is closed.
+        """
+        graph = self._graphs.get(self._stream(current_stream()), self._default_graph)
+        return graph.view(self._device.name)
+
+    def export_graph(
+        self, arguments: Sequence[Any], *, programmatic_edges: bool = True
+    ) -> ExportedGraph:
         """As `Executable.export_graph`.
 
         Raises:
@@ -130,6 +143,8 @@ class CudaExecutable:
         compiled = self._compiled
         if compiled is None:
             raise ClosedError(self.plan.name)
+        code = replace(compiled.code, pdl=compiled.code.pdl and programmatic_edges)
+        compiled = replace(compiled, code=code)
         return self._device.heap.relieved(
             partial(export, compiled, self._device.default_stream, arguments),
             what=f"an exported graph of {self.plan.name}",

@@ -23,6 +23,7 @@ from lowering.cuda.graph.compiled_plan import CompiledPlan
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.emit import emit
 from lowering.cuda.graph.host_driven import drive, host_driven
+from lowering.cuda.graph.node_names import described
 from lowering.cuda.graph.placement import place
 from lowering.cuda.graph.pointer_arrays import alignments
 from lowering.cuda.graph.small_inputs import Values
@@ -34,10 +35,11 @@ from lowering.cuda.streams.launch_end import LaunchEnd
 from lowering.cuda.streams.stream_state import StreamState
 from lowering.cuda.streams.timeline import Timeline
 from lowering.plan.owners import SlotReport, SlotTable
-from tracegraph.errors import ClosedError
+from tracegraph.errors import ClosedError, NoGraphError
 from tracegraph.locks import holding
 from tracegraph.staging.clock import clock
 from tracegraph.staging.donated import Donated
+from tracegraph.staging.graph_view import GraphNode, GraphView
 from tracegraph.staging.last_call import Handling, LastRun
 
 Results = list[CudaBuffer]
@@ -186,6 +188,23 @@ class StreamGraph:
             self.replicas.updated - before if updated >= since else 0,
             len(self.replicas),
         )
+
+    def view(self, device: str) -> GraphView:
+        """As `Executable.view`.
+
+        Raises:
+            NoGraphError: the host drives its loops, with several graphs.
+            ClosedError: it was closed.
+        """
+        if self._host_driven:
+            raise NoGraphError(self._name, "the host drives its loops, with several graphs")
+        with self.holding:
+            if self.replicas.closed:
+                raise ClosedError(self._name)
+            self._stream.driver.activate()
+            found, names = self.definition.view(), self.definition.names
+        nodes = [GraphNode(**described(i, each, names)) for i, each in enumerate(found.nodes)]
+        return GraphView(self._name, device, tuple(nodes), found.edges, found.programmatic)
 
     # What fast calls read
 
