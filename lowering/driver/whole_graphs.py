@@ -49,9 +49,6 @@ _UPDATE = {
 }
 
 
-_FLAGS = driver.CUgraphInstantiate_flags
-
-
 def instantiated(graph: Any, upload_stream: Any = None, use_node_priority: bool = False) -> Any:
     """The handle of an executable, which is uploaded in the order of a stream if there is one.
 
@@ -63,11 +60,12 @@ def instantiated(graph: Any, upload_stream: Any = None, use_node_priority: bool 
     params = driver.CUDA_GRAPH_INSTANTIATE_PARAMS()
     flags = 0
     if upload_stream is not None:
-        flags |= int(_FLAGS.CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
+        flags |= int(driver.CUgraphInstantiate_flags.CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
         params.hUploadStream = upload_stream
     if use_node_priority:
-        flags |= int(_FLAGS.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY)
-    params.flags = driver.cuuint64_t(flags)
+        flags |= int(driver.CUgraphInstantiate_flags.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY)
+    if flags:
+        params.flags = driver.cuuint64_t(flags)
     answer = driver.cuGraphInstantiateWithParams(graph, params)
     try:
         return check("cuGraphInstantiateWithParams", answer)

@@ -87,6 +87,7 @@ from tracegraph.errors.programs import (
 )
 from tracegraph.errors.running import (
     CapturingStreamError,
+    CleanUpWarning,
     ClosedError,
     DeviceLostError,
     ExportError,
@@ -163,6 +164,7 @@ __all__ = [
     "CapturedCallError",
     "CapturingStreamError",
     "CheckpointsError",
+    "CleanUpWarning",
     "ClosedError",
     "ConditionError",
     "ControlFlowError",

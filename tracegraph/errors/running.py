@@ -82,6 +82,22 @@ _STEADY = {
 }
 
 
+class CleanUpWarning(RuntimeWarning):
+    """Something of a device could not be freed, and stays until the process ends.
+
+    Attributes:
+        operation: the driver's function.
+        name: the driver's name of the error, such as ``"CUDA_ERROR_INVALID_HANDLE"``.
+    """
+
+    def __init__(self, what: str, operation: str, name: str, message: str) -> None:
+        super().__init__(
+            f"{what} could not be freed: {operation} failed with {name}: {message}; it stays until "
+            "the process ends"
+        )
+        self.operation, self.name = operation, name
+
+
 class RetraceWarning(RuntimeWarning):
     """A function is traced and compiled again and again, as its arguments keep changing.
 
