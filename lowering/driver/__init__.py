@@ -15,6 +15,7 @@ calls of the driver.
     memory            pools, and pinned memory
     addresses         where memory is
     foreign_arrays    device memory of other libraries
+    core_buffers      allocations of cuda.core's Buffers, which somebody may close
     foreign_captures  work beside captures by other code, and in them
     user_objects      owners that live as long as a graph, wherever it goes
     handles           memory, code, events, executables

@@ -27,6 +27,7 @@ from lowering.driver.captured_kernels import (
     recaptured_parameters,
 )
 from lowering.driver.checks import check, scarce
+from lowering.driver.core_buffers import retained
 from lowering.driver.executables import updater
 from lowering.driver.foreign_captures import relax, relaxed, takes_nodes
 from lowering.driver.graph_nodes import (
@@ -132,6 +133,10 @@ class CudaDevice:
     def locate(self, address: int) -> str | None:
         """As the driver knows it."""
         return locate(address)
+
+    def retained(self, owner: Any) -> Any:
+        """By cuda.core, of its own Buffers."""
+        return retained(owner)
 
     # Captures by other code
 

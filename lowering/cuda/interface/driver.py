@@ -126,6 +126,13 @@ class Driver(Protocol):
     def locate(self, address: int) -> str | None:
         """Where an address is: ``"cuda:0"``, ``"host"`` if it is pinned there, None if unknown."""
 
+    def retained(self, owner: Any) -> Any:
+        """What keeps the allocation behind an owner, though that is closed; None if the owner does.
+
+        Raises:
+            RawMemoryError: it is closed.
+        """
+
     def is_capturing(self, stream: int) -> bool:
         """Whether the stream with this handle is being captured; a capture stays as it is."""
 
