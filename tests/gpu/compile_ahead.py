@@ -60,7 +60,7 @@ def sources() -> Iterator[Callable[[], list[str]]]:
             yield partial(source_of_contraction, name, dtype)
     for op in SMOOTH:
         for dtype in derivatives.DTYPES:
-            if chosen_cases := derivatives.smooth_cases(op, dtype):
+            if chosen_cases := derivatives.cases(op, dtype):
                 function, given = derivatives.both_modes(chosen_cases)
                 yield partial(source, function, (given,))
     for program in PROGRAMS:

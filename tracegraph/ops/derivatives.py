@@ -102,6 +102,7 @@ def _spread(lanes: Lanes, operands: Sequence[Atom], batched: Sequence[bool], **a
 
 
 def _chosen(*, of: str, **attrs: Any) -> Jvp:
+    """The rule that is entered under the name."""
     rule = _RULES[of]
 
     def tangents_of(operands: Sequence[Any], tangents: Sequence[Any]) -> Sequence[Any]:
