@@ -126,7 +126,7 @@ class _Custom:
                 f"{errors.function_text(rule)} must return a result of the structure {needed}, as "
                 f"{errors.function_text(self.fun)} does; got {got}",
             )
-        types = [t.strong() for t in function.types]
+        types = function.types
         return in_dtypes(types, fitted(type(self).__name__, rule, types, leaves))
 
 
@@ -188,7 +188,7 @@ class custom_jvp(_Custom):  # noqa: N801 - a decorator
     ) -> dict[str, Any]:
         rule, split, count = self._rule, len(arguments.leaves), len(function.types)
         assert rule is not None
-        live = [t.strong() for t in function.types if is_inexact(t)]
+        live = [t for t in function.types if is_inexact(t)]
 
         def call(leaves: Sequence[Any]) -> Any:
             tangents = arguments.tangents(leaves[split:])
@@ -223,8 +223,7 @@ def _fault(
         regions.add(call, types, rule, count, pure=pure)
     except Exception as error:
         zeros = [None] * len(result_types)
-        strong = [t.strong() for t in result_types]
-        regions.add(lambda _: in_dtypes(strong, zeros), types, rule, count, pure=pure)
+        regions.add(lambda _: in_dtypes(result_types, zeros), types, rule, count, pure=pure)
         return {"fault": error}
     return {}
 
@@ -324,7 +323,7 @@ class custom_vjp(_Custom):  # noqa: N801 - a decorator
         live = [i for i, t in enumerate(function.types) if is_inexact(t)]
         attrs = _fault(regions, call_forward, arguments.types, forward, count, function.types)
         residual_types = regions.traced[-1][0].types[count:]
-        types = (*residual_types, *(function.types[i].strong() for i in live))
+        types = (*residual_types, *(function.types[i] for i in live))
         if "fault" in attrs:
             call_backward = _raising(attrs["fault"])
         back = _fault(

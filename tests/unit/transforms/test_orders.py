@@ -1,4 +1,4 @@
-"""Rules hold at every order: derivatives of orders 1 to 5, forwards and backwards in any mixture."""
+"""Rules hold at every order: of orders 1 to 5, forwards and backwards in any mixture."""
 
 from __future__ import annotations
 
