@@ -87,8 +87,8 @@ class ReverseLoopError(TypeError):
             f"cannot differentiate backwards through this {construct}: how many steps to keep is "
             f"not known\n  {place}{carried}\n"
             f"bound it with {bound}; or differentiate "
-            "forwards (jvp, jacfwd);\nor, if it ends at a root or fixed point, wrap it in "
-            "custom_root; or stop_gradient its result"
+            "forwards (jvp, jacfwd, linearize);\nor, if it ends at a root or fixed point, wrap it "
+            "in custom_root; or stop_gradient its result"
         )
 
 

@@ -119,7 +119,9 @@ def _split(structure: tree.Structure, has_aux: bool) -> tuple[tree.Structure, tr
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """The result of a function, and its derivative there as a function of tangents.
 
-    The function itself runs once; what its derivative needs of it is kept.
+    The function itself runs once; what its derivative needs of it is kept. Only a loop of unknown
+    length cannot keep its steps: it runs again, along with its tangents, for each call of the
+    derivative; `max_steps` bounds it, and then they are kept.
 
     Args:
         fun: a function of pytrees of arrays.
@@ -131,8 +133,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
         the result, as `jvp` does; and aux if there is one.
 
     Raises:
-        DerivativeError, ReverseLoopError: an op, or a loop of unknown length, has no derivative
-            that could be kept.
+        DerivativeError: an op has no derivative.
 
     >>> import numpy as np
     >>> y, derivative = linearize(np.square, 3.0)

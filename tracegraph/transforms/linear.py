@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
-from typing import Any
+from typing import Any, ClassVar
 
 from tracegraph import errors, tree
 from tracegraph.errors.tracebacks import entry_point
@@ -140,11 +140,6 @@ def run_linear(
     return _Linear(primal, linear, dependent=dependent).run(region, args, tangents, wanted)
 
 
-def is_linear_pass(linearizer: Linearizer) -> bool:
-    """Whether what is linearized must be linear: other equations are refused."""
-    return isinstance(linearizer, _Linear)
-
-
 @dataclass(slots=True)
 class _Linear(Linearizer):
     """The pass over a linear function. `dependent` are the values that depend on its arguments, and
@@ -154,6 +149,7 @@ class _Linear(Linearizer):
     dependent: set[Atom] = field(default_factory=set)
     affecting: set[Atom] = field(default_factory=set)
     dependence: Activity = field(default_factory=lambda: Activity(smooth=False))
+    is_transposed: ClassVar[bool] = True
 
     def run(
         self,
