@@ -35,6 +35,8 @@ def _product(eqn: Eqn, defs: Defs) -> Replacement | None:
     x, y = eqn.operands
     if x.type.dtype.kind == "c":
         return None
+    if x is y:
+        return _power_of_norm(eqn, 2.0, defs)
     return Replacement((x,)) if _is(y, 1) else Replacement((y,)) if _is(x, 1) else None
 
 
@@ -61,6 +63,10 @@ def _power(eqn: Eqn, defs: Defs) -> Replacement | None:
         return None
     if _is(y, 1):
         return Replacement((x,))
+    if real and isinstance(y, Literal) and float(y.value) > 1:
+        found = _power_of_norm(eqn, float(y.value), defs)
+        if found is not None:
+            return found
     if _is(y, 2):
         return _unary("square", eqn)
     if real and _is(y, -1):
@@ -68,6 +74,28 @@ def _power(eqn: Eqn, defs: Defs) -> Replacement | None:
     if real and _is(y, 0.5) and x.type.dtype.itemsize > 2:
         return _unary("sqrt", eqn)
     return None
+
+
+def _square(eqn: Eqn, defs: Defs) -> Replacement | None:
+    return _power_of_norm(eqn, 2.0, defs)
+
+
+def _power_of_norm(eqn: Eqn, exponent: float, defs: Defs) -> Replacement | None:
+    """The same power, as a function of what the norm is of: it has derivatives where the norm has
+    none, at zero.
+    """
+    x, (out,) = eqn.operands[0], eqn.outputs
+    inner = defs.get(x) if isinstance(x, Value) else None
+    if inner is None or inner.op.name != "with_derivative" or inner.attrs["of"] != "norm":
+        return None
+    if len(inner.operands) != 2:
+        return None  # a weight beside
+    size, *operands = inner.operands
+    others = tuple([size if a is x else a for a in eqn.operands])
+    power = replace(eqn, operands=others, outputs=(Value(out.type),))
+    attrs = {**inner.attrs, "of": "power_of_norm", "exponent": exponent}
+    found = application("with_derivative", (*power.outputs, *operands), attrs, eqn.source)
+    return Replacement(found.outputs, (power, found))
 
 
 def _unary(name: str, eqn: Eqn) -> Replacement:
@@ -145,6 +173,7 @@ simplify_rules: dict[str, Rule] = {
     "multiply": _product,
     "divide": _quotient,
     "power": _power,
+    "square": _square,
     "negative": _involution,
     "invert": _involution,
     "logical_not": _involution,
