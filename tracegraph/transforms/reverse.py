@@ -25,6 +25,7 @@ from tracegraph.transforms.calls import (
 )
 from tracegraph.transforms.emit import plain
 from tracegraph.transforms.forward import linearized_call, require_inexact
+from tracegraph.transforms.reverse_loops import require_bounds
 
 Function = Callable[..., Any]
 
@@ -54,6 +55,7 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """
     call = Call("vjp", fun, primals, {}, range(len(primals)))
     out, values, linear, aux = linearized_call("vjp", fun, call, has_aux)
+    require_bounds(linear.region, [i < sum(linear.inputs) for i in range(len(linear.region.params))])
     types = [type_of(v) for v in values]
 
     @entry_point

@@ -14,8 +14,8 @@ import numpy as np
 from tracegraph import errors
 from tracegraph.ir.control_forms import loop_parts
 from tracegraph.ir.effects import TOKEN
-from tracegraph.ir.op import get
-from tracegraph.ir.program import Eqn, Literal
+from tracegraph.ir.op import Control, get
+from tracegraph.ir.program import Eqn, Literal, Region
 from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.trace import Trace
@@ -66,6 +66,27 @@ def unbounded(eqn: Eqn, carried: Sequence[ArrayType]) -> errors.ReverseLoopError
     construct = eqn.hints.construct or "while_loop"
     kept = sum(t.nbytes for t in types)
     return errors.ReverseLoopError(construct, [t.strong() for t in types], kept, eqn.source)
+
+
+def require_bounds(region: Region, linear: Sequence[bool]) -> None:
+    """Check that a region can be transposed in the parameters flagged as linear, as far as its
+    loops are concerned, before any cotangent is there.
+
+    Raises:
+        ReverseLoopError: a loop has no bound: it runs again with its tangents.
+    """
+    live = {p for p, flag in zip(region.params, linear, strict=True) if flag}
+    for eqn in region.eqns:
+        flags = [a in live for a in eqn.operands]
+        if not any(flags):
+            continue
+        live.update(eqn.outputs)
+        if eqn.op.name == "while_loop" and not eqn.attrs.get("counted"):
+            pairs = zip(loop_parts(eqn).init, flags, strict=False)
+            raise unbounded(eqn, [a.type for a, is_tangent in pairs if not is_tangent])
+        if isinstance(eqn.op.form, Control) or eqn.op.name == "checkpoint":
+            for inner in eqn.regions:
+                require_bounds(inner, flags[len(flags) - len(inner.params) :])
 
 
 def _transpose_scan(
