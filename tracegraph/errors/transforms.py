@@ -46,10 +46,11 @@ class TangentMismatchError(TransformError):
         self,
         transform: str,
         what: str,
+        of: str,
         rows: Sequence[tuple[str, TypeLike, object]],
     ) -> None:
         lines = [f"{path} is {type_}, got {given}" for path, type_, given in rows]
-        super().__init__(transform, f"{what} must have the shape and dtype of its value", *lines)
+        super().__init__(transform, f"{what} must have the shapes and dtypes of {of}", *lines)
 
 
 class DerivativeError(TypeError):
