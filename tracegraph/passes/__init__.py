@@ -8,7 +8,7 @@
     views       composition of views
     captures    loop-invariant carries, repeated captures
     inline      branches and loops decided while compiling
-    invariants  loop-invariant code motion
+    hoist       loop-invariant code motion       invariants   what moves
     live_lanes  marks of lanes that run for nothing; not among those that `optimize` applies
     calls       functions with derivative rules in place of their calls; for lowering, at the end
 """
@@ -21,8 +21,9 @@ from tracegraph.passes.captures import tidy_captures
 from tracegraph.passes.cse import cse, new_cse_rule
 from tracegraph.passes.dce import dce
 from tracegraph.passes.fold import fold, fold_rule
+from tracegraph.passes.hoist import hoist
 from tracegraph.passes.inline import inline
-from tracegraph.passes.invariants import CERTAIN, Motion, hoist
+from tracegraph.passes.invariants import CERTAIN, Motion
 from tracegraph.passes.live_lanes import with_dead_lanes_isolated, without_marks
 from tracegraph.passes.rewrite import Rule, by_name, in_turn, rewrite
 from tracegraph.passes.simplify import simplify, simplify_rules
