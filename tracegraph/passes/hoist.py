@@ -23,7 +23,7 @@ from math import inf
 
 from tracegraph.ir.control_forms import branch_parts, is_loop, loop_parts
 from tracegraph.ir.op import Call, Control, get
-from tracegraph.ir.program import Atom, Eqn, Program, Region, Value, application
+from tracegraph.ir.program import Atom, Eqn, Program, Region, Value, application, has_regions
 from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType
 from tracegraph.passes.cse import equation_key
@@ -104,6 +104,8 @@ def _with_branches_split(
     region: Region, captured: Iterable[Value], search: Search
 ) -> Sequence[Eqn]:
     """The equations of a region, what is invariant in its branches being outside of these."""
+    if not has_regions(region):
+        return region.eqns
     invariant: set[Atom] = set(captured)
     eqns: list[Eqn] = []
     for eqn in region.eqns:

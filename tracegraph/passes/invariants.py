@@ -18,7 +18,7 @@ What is no root stays in the loop, and is computed outside, too, where a root ne
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -124,16 +124,21 @@ class Search:
         )
 
     def _roots(self, eqns: Sequence[Eqn], makers: Mapping[Atom, Eqn]) -> set[Eqn]:
-        stored = _stored(eqns, makers)
+        stored: set[Atom] | None = None
         chains: dict[Atom, _Chain] = {}
         roots: set[Eqn] = set()
         for eqn in dict.fromkeys(makers.values()):
             if isinstance(eqn.op.form, (Elementwise, Indexed)):
                 (out,) = eqn.outputs
                 chain = _chain(eqn, chains)
-                if not self._is_worth_memory(out.type, chain, out in stored):
-                    chains[out] = chain
+                chains[out] = chain
+                if not chain.cost:
                     continue
+                if stored is None:
+                    stored = _stored(eqns, makers)
+                if not self._is_worth_memory(out.type, chain, out in stored):
+                    continue
+                del chains[out]
             elif isinstance(eqn.op.form, Reduction | Call) and not _shrinks(eqn):
                 continue
             if any(value.type.size for value in eqn.outputs):
@@ -142,8 +147,6 @@ class Search:
 
     def _is_worth_memory(self, out: ArrayType, chain: _Chain, is_stored: bool) -> bool:
         """Whether an elementwise value is loaded faster than it is computed."""
-        if not chain.cost:
-            return False
         fits = out.nbytes <= chain.nbytes
         if self.motion.cheap:
             return fits or out.nbytes <= _SMALL_BYTES
@@ -153,12 +156,15 @@ class Search:
         return expensive and (self.steps is None or self.steps >= _MANY_STEPS)
 
 
-def are_invariant(atoms: Iterable[Atom], invariant: set[Atom]) -> bool:
+def are_invariant(atoms: Iterable[Atom], invariant: Container[Atom]) -> bool:
     """Whether all are, given the values that are known to be."""
-    return all(isinstance(atom, Literal) or atom in invariant for atom in atoms)
+    for atom in atoms:  # noqa: SIM110  (most end at the first: a loop takes a third of the time)
+        if atom not in invariant and not isinstance(atom, Literal):
+            return False
+    return True
 
 
-def is_invariant(eqn: Eqn, invariant: set[Atom]) -> bool:
+def is_invariant(eqn: Eqn, invariant: Container[Atom]) -> bool:
     """Whether an equation is, given the values that are known to be."""
     return are_invariant(eqn.operands, invariant) and _is_pure(eqn)
 
@@ -166,7 +172,9 @@ def is_invariant(eqn: Eqn, invariant: set[Atom]) -> bool:
 def _is_pure(eqn: Eqn) -> bool:
     if isinstance(eqn.op.form, Effect) or eqn.op.name in _STAYS:
         return False
-    return all(_is_pure(inner) for region in eqn.regions for inner in region.eqns)
+    return not eqn.regions or all(
+        _is_pure(inner) for region in eqn.regions for inner in region.eqns
+    )
 
 
 def _needed(roots: set[Eqn], makers: Mapping[Atom, Eqn]) -> set[Eqn]:
