@@ -17,7 +17,7 @@ from tracegraph.ir.types import type_of
 
 NDArray = np.ndarray[Any, Any]
 
-WITHOUT = ("forbid_derivative", "custom_kernel", "pure_callback")
+WITHOUT = ("forbid_derivative", "with_derivative", "custom_kernel", "pure_callback")
 """Ops whose rule is an error, or the user's."""
 
 SMOOTH = [
