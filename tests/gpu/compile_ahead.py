@@ -45,7 +45,7 @@ SECONDS = 20
 
 
 SECONDS_IN_ALL = 120
-"""Time of a process, which then shows where it is and ends: what is left is compiled by its test."""
+"""Time of a process, which then shows where it is and ends. The tests compile what is left."""
 
 
 class CompilingDevice(RecordingDevice):
