@@ -57,7 +57,9 @@ TRACEGRAPH: Table = {
         *("dtypes", "devices", "modes", "user_source"),
     },
     "special": {"numpy", "arrays", "tracing", "ir", "errors"},
-    "random": {"special", "control", "numpy", "arrays", "tracing", "ir", "errors"},
+    "random": {
+        *("transforms", "special", "control", "numpy", "arrays", "tracing", "ir", "errors"),
+    },
     "sparse": {"numpy", "arrays", "tracing", "ir", "tree", "errors"},
     "control": {
         *("arrays", "tracing", "ops", "ir", "tree", "errors"),

@@ -8,6 +8,7 @@
     views       composition of views
     captures    loop-invariant carries, repeated captures
     inline      branches and loops decided while compiling
+    hoist       loop-invariant code motion       invariants   what moves
     live_lanes  marks of lanes that run for nothing; not among those that `optimize` applies
     calls       functions with derivative rules in place of their calls; for lowering, at the end
 """
@@ -21,17 +22,21 @@ from tracegraph.passes.captures import tidy_captures
 from tracegraph.passes.cse import cse, new_cse_rule
 from tracegraph.passes.dce import dce
 from tracegraph.passes.fold import fold, fold_rule
+from tracegraph.passes.hoist import hoist
 from tracegraph.passes.inline import inline
+from tracegraph.passes.invariants import CERTAIN, Motion
 from tracegraph.passes.live_lanes import with_dead_lanes_isolated, without_marks
 from tracegraph.passes.rewrite import Defs, Replacement, Rule, by_name, in_turn, rewrite
 from tracegraph.passes.simplify import simplify, simplify_rules
 from tracegraph.passes.views import compose_rules, compose_views
 
 __all__ = [
+    "Motion",
     "compose_views",
     "cse",
     "dce",
     "fold",
+    "hoist",
     "inline",
     "inline_calls",
     "optimize",
@@ -58,12 +63,13 @@ def optimize(program: Program, settled: Collection[Region] = ()) -> Program:
     if not settled:
         program = dce(program)
     new_rule = _new_rule_of_copies if has_barriers(program) else _new_rule
-    tidied, inlined, ruled = set(settled), set(settled), set(settled)
+    tidied, inlined, hoisted, ruled = (set(settled) for _ in range(4))
     while True:
         before = program
         nested = has_regions(program.body)
         if nested:
             program = inline(tidy_captures(program, tidied), inlined)
+            program = hoist(program, CERTAIN, hoisted)
         program = rewrite(program, new_rule, settled=ruled)
         if program is not before:
             program = dce(program)

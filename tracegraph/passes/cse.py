@@ -24,17 +24,24 @@ def new_cse_rule() -> Rule:
     seen: dict[Hashable, Eqn] = {}
 
     def rule(eqn: Eqn, defs: Defs) -> Replacement | None:
-        if eqn.regions or isinstance(eqn.op.form, Effect):
+        key = equation_key(eqn)
+        if key is None:
             if is_barrier(eqn):
                 seen.clear()
             return None
-        operands = [_key(a) if isinstance(a, Literal) else a for a in eqn.operands]
-        attrs = frozenset(eqn.attrs.items()) if eqn.attrs else None
-        key = (eqn.op, attrs, eqn.hints.in_order, *operands)
         first = seen.setdefault(key, eqn)
         return None if first is eqn else Replacement(first.outputs)
 
     return rule
+
+
+def equation_key(eqn: Eqn) -> Hashable | None:
+    """What is equal for equations of equal results; None for one that equals no other."""
+    if eqn.regions or isinstance(eqn.op.form, Effect):
+        return None
+    operands = [_key(a) if isinstance(a, Literal) else a for a in eqn.operands]
+    attrs = frozenset(eqn.attrs.items()) if eqn.attrs else None
+    return (eqn.op, attrs, eqn.hints.in_order, *operands)
 
 
 def _key(literal: Literal) -> Hashable:
