@@ -287,6 +287,46 @@ def between_library_calls(x: Any, call: Call) -> Any:
 
 
 @program
+def between_factorizations(x: Any, call: Call) -> Any:
+    def solved() -> Any:
+        a = x.reshape(30, 30) + 50 * np.eye(30) + np.arange(30)
+        return np.linalg.solve(a, x[:30]), np.linalg.inv(a), np.linalg.cholesky(a @ a.T), a
+
+    first = solved()
+    call()
+    return first, solved()
+
+
+@program
+def what_needs_no_memory(x: Any, call: Call) -> Any:
+    """Constants, and what is computed from indices alone."""
+    grid, ones = np.arange(N) * 2.0, np.ones((N,))
+    total = (grid + 0).sum()
+    call()
+    return grid + x, ones * x, total, np.eye(3) + x[0], (x * ones).sum() - total
+
+
+@program
+def under_a_gradient(x: Any, call: Call) -> Any:
+    def f(v: Any) -> Any:
+        first = (v * v).sum()
+        call()
+        return first * 2 + (v * v * v).sum()
+
+    return tracegraph.grad(f)(x), tracegraph.grad(tracegraph.checkpoint(f))(x), x.sum()
+
+
+@program
+def what_a_derivative_does_not_need(x: Any, call: Call) -> Any:
+    def f(v: Any) -> Any:
+        first = (v * v).sum()
+        call()
+        return first * 2 + v.sum()
+
+    return tracegraph.grad(f)(x), tracegraph.jvp(f, (x,), (x * 0 + 1,))
+
+
+@program
 def between_sorts(x: Any, call: Call) -> Any:
     first = np.sort(x), np.argsort(x, kind="stable")
     call()

@@ -39,8 +39,10 @@ def is_in_argument(atom: Atom, *defs: Mapping[Value, Eqn]) -> bool:
         eqn = next((known[atom] for known in defs if atom in known), None)
         if eqn is None:
             return True
+        if not eqn.op.is_view:
+            return False
         of = eqn.operands[0]
-        if not eqn.op.is_view or (not atom.type.shape and of.type.shape):
+        if of.type.shape and not atom.type.shape:
             return False
         atom = of
     return False
