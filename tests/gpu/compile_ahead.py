@@ -32,8 +32,8 @@ FOLDER = Path(__file__).parent
 FILES = (
     *("alignment", "array_api", "contractions", "custom_derivatives", "custom_kernels"),
     *("derivatives", "fourier", "gradients", "kernels", "launch_graph", "legalization"),
-    *("linear_algebra", "one_kernel", "product_operands", "random", "scatters", "schedules"),
-    *("sorting", "sparse", "special", "special_values", "stacks", "vmap"),
+    *("linear_algebra", "one_kernel", "orders", "product_operands", "random", "scatters"),
+    *("schedules", "sorting", "sparse", "special", "special_values", "stacks", "vmap"),
 )
 """Files whose tests run many programs. What others test is the driver, or takes time."""
 
