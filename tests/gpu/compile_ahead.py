@@ -129,6 +129,8 @@ def main(arch: str, compilers: int, part: int, parts: int) -> None:
     files = [str(FOLDER / f"test_gpu_{name}.py") for name in FILES]
     files += [str(FOLDER / "test_corpus_on_device.py"), str(FOLDER / "test_ops.py")]
     options = [
+        "-k",
+        "not interrupt and not limit",
         "-q",
         "-q",
         "--no-header",
