@@ -66,7 +66,7 @@ class CrossStreamUse:
     def pending(self) -> list[Event]:
         """The events of uses that have not passed, for a stream to wait for.
 
-        A launch that another thread is about to make has none yet: its order is that of the threads.
+        A launch that another thread is about to make has none yet, and is in no order with this.
         """
         found = []
         for use in self._uses:
