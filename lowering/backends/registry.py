@@ -73,6 +73,12 @@ def create_stream(device: str, priority: int | None = None) -> DeviceStream | No
     return backend(device).create_stream(priority)
 
 
+def synchronize() -> None:
+    """Wait for all work of the backends in use."""
+    for each in tuple(_made):
+        each.synchronize()
+
+
 def trim() -> None:
     """Wait for all work of the backends in use, and give back what is kept for later."""
     for each in tuple(_made):

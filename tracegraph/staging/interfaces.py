@@ -124,7 +124,7 @@ class Executable(Protocol):
 
 
 class Backend(Protocol):
-    """Compiles Plans for one device. The last five methods do nothing where they are inherited."""
+    """Compiles Plans for one device. The last six methods do nothing where they are inherited."""
 
     @property
     def name(self) -> str:
@@ -164,6 +164,9 @@ class Backend(Protocol):
         """
         return None
 
+    def synchronize(self) -> None:
+        """Wait for all work."""
+
     def trim(self) -> None:
         """Wait for all work, and give back memory that is kept for later."""
 
@@ -186,6 +189,9 @@ class Compiler(Protocol):
 
     def backend(self, device: str) -> Backend:
         """The backend of a device."""
+
+    def synchronize(self) -> None:
+        """Wait for all work of the devices in use."""
 
     def trim(self) -> None:
         """Wait for all work, and give back memory that is kept for later."""
