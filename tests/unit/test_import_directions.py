@@ -70,7 +70,11 @@ TRACEGRAPH: Table = {
         *("control", "arrays", "tracing", "passes", "ops", "ir", "tree", "errors"),
         *("limits", "dtypes", "user_source"),
     },
-    "callbacks": {"control", "tracing", "ops", "ir", "tree", "errors", "user_source"},
+    "c_functions": {"tracing", "errors"},
+    "callbacks": {
+        *("c_functions", "staging", "control", "tracing", "ops", "ir", "tree", "errors"),
+        "user_source",
+    },
     "custom": {
         *("control", "numpy", "arrays", "tracing", "ops", "ir", "errors", "dtypes"),
         "user_source",

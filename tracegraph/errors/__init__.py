@@ -87,6 +87,7 @@ from tracegraph.errors.programs import (
 )
 from tracegraph.errors.running import (
     CapturingStreamError,
+    CleanUpWarning,
     ClosedError,
     DeviceLostError,
     ExportError,
@@ -94,6 +95,8 @@ from tracegraph.errors.running import (
     FrozenRandomWarning,
     IndexRangeError,
     InstantiationError,
+    NodeError,
+    NoGraphError,
     NotInstantiatedError,
     OutOfMemoryError,
     RepeatedIndexError,
@@ -162,6 +165,7 @@ __all__ = [
     "CapturedCallError",
     "CapturingStreamError",
     "CheckpointsError",
+    "CleanUpWarning",
     "ClosedError",
     "ConditionError",
     "ControlFlowError",
@@ -194,6 +198,8 @@ __all__ = [
     "LeafMismatchError",
     "LeafTypeError",
     "NoBranchesError",
+    "NoGraphError",
+    "NodeError",
     "NonlinearError",
     "NotCallableError",
     "NotDrawableError",
