@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import operator
 import inspect
+import operator
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache

@@ -201,9 +201,9 @@ def test_static_arguments_among_any_number() -> None:
     assert jit(scaled, static_argnums=np.int64(1))(2.0, "abc") == 6
     assert jit(scaled, static_argnums=np.array([1, 2]))(2.0, "abc", "d") == 6
     for option in ("static_argnums", "donate_argnums"):
-        with pytest.raises(ValueError, match=r"has -1, but scaled .*by \*names: count from the st"):
+        with pytest.raises(ValueError, match=r"has -1, but .*by \*names: count from"):
             jit(scaled, **{option: -1})
-    with pytest.raises(TypeError, match="expected int or several, got 1.5"):
+    with pytest.raises(TypeError, match=r"int or several, got 1\.5"):
         jit(scaled, static_argnums=1.5)  # type: ignore[call-overload]
 
 
