@@ -23,10 +23,11 @@ def refuses(**advice: str) -> Callable[[_F], _F]:
 
     >>> @refuses(init_val="the first value is called init")
     ... def loop(init): ...
-    >>> loop(init_val=0)
-    Traceback (most recent call last):
-    ...
-    tracegraph.errors.KeywordError: loop has no parameter init_val: the first value is called init
+    >>> try:
+    ...     loop(init_val=0)
+    ... except KeywordError as error:
+    ...     print(str(error).splitlines()[0])
+    loop has no parameter init_val: the first value is called init
     """
 
     def decorated(function: _F) -> _F:
