@@ -37,6 +37,7 @@ from tracegraph.errors.callbacks import (
 from tracegraph.errors.calls import (
     ArgumentTypesError,
     DonatedArrayError,
+    EndlessTreeError,
     ImmutableArrayError,
     IntegerRangeError,
     RawMemoryError,
@@ -179,6 +180,7 @@ __all__ = [
     "DonatedArrayError",
     "EffectInConditionError",
     "EndlessTraceError",
+    "EndlessTreeError",
     "EscapedTracerError",
     "EventError",
     "EventInBodyError",
