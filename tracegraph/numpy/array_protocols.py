@@ -42,8 +42,10 @@ def array_ufunc(
     if method == "at" and isinstance(inputs[0], Array):
         raise _immutable_at(ufunc)
     if any_on_device(inputs) or (any_of_bfloat16(inputs) and not out):
-        with _naming(f"numpy.{ufunc.__name__}"):
+        with _naming(protocols.ufunc_label(ufunc)):
             return protocols.array_ufunc(ufunc, method, inputs, kwargs)
+    if method == "__call__" and not kwargs and protocols.is_ours(ufunc):
+        return tree.map(_as_array, protocols.array_ufunc(ufunc, method, inputs, kwargs))
     results = getattr(ufunc, method)(*map(as_numpy, inputs), **kwargs)
     return results if out else tree.map(_as_array, results)
 
@@ -87,6 +89,6 @@ def _naming(function: str) -> Iterator[None]:
         yield
     except errors.UnsupportedByTracerError:
         raise TypeError(
-            f"{function}, used like this, is not available for Arrays on a device; apply it to "
-            "numpy.asarray(x)"
+            f"{function}, used like this, is not available for Arrays on a device or of "
+            "bfloat16; apply it to numpy.asarray(x)"
         ) from None

@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+SPECIAL: dict[str, Callable[..., Any]] = {}
+"""The functions of `tracegraph.special`, by name; filled when that is imported."""
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """Besides NumPy's names: ``getitem``, ``setitem`` and ``updated`` (indexing), and
 ``cast_to``, ``setitem_of_selected``, ``apply_to_selected`` and ``refusal_by_name`` (what a mask
