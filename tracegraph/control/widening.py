@@ -14,7 +14,7 @@ def meeting(region: Region, result: Atom) -> str | None:
     It is the last before the result, whose line is known: `add at step.py:3 met f32[4] and
     f64[], computed at step.py:2`.
     """
-    definitions = {output: eqn for eqn in region.eqns for output in eqn.outputs}
+    definitions: dict[Atom, Eqn] = {out: eqn for eqn in region.eqns for out in eqn.outputs}
     rest, seen = [result], set[Atom]()
     while rest:
         atom = rest.pop(0)
