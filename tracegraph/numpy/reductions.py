@@ -64,8 +64,13 @@ def masked(a: Any, where: Any, other: Any) -> Any:
     return a if where is True else apply(get("where"), where, a, other)
 
 
+def _folded_axes(a: Any, axis: Axis) -> tuple[int, ...]:
+    """The same for a ufunc's reduction, which takes axis 0 or -1 of a 0-d array."""
+    return () if a.ndim == 0 and axis in (0, -1) else reduced_axes(a, axis)
+
+
 def _fold(name: str, a: Any, axis: Axis, keepdims: bool) -> Any:
-    return folded(name, a, reduced_axes(a, axis), keepdims)
+    return folded(name, a, _folded_axes(a, axis), keepdims)
 
 
 def folded(name: str, a: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
@@ -124,7 +129,7 @@ def _extreme(name: str, a: Any, axis: Axis, keepdims: bool, initial: Any, where:
     if initial is not None:
         initial = as_array(initial, a.dtype)
         a = masked(a, where, initial)
-    axes = reduced_axes(a, axis)
+    axes = _folded_axes(a, axis)
     empty = 0 in [a.shape[k] for k in axes]
     if empty and initial is None:
         raise ValueError(f"zero-size array to reduction operation {name}, which has no identity")

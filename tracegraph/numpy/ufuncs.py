@@ -65,6 +65,8 @@ def _comparison(name: str, call: str, result: str) -> Function:
 
     @wraps(compare)
     def function(x: Any, y: Any, /, **options: Any) -> Any:
+        if (x is None or y is None) and not options and name in ("equal", "not_equal"):
+            return (x == y) if name == "equal" else (x != y)
         if is_ours((x, y)):
             x, y = _unbent(x, y), _unbent(y, x)
         return compare(x, y, **options)
@@ -285,7 +287,7 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
 
 @numpy_function
 def spacing(x: Any, /, out: Any = None, *, where: Any = True) -> Any:
-    """Distances to the next number of larger magnitude, with the sign of `x`.
+    """Distances to the next number of larger magnitude, with the sign of `x`; positive of zeros.
 
     In float16 they are distances to the next larger number.
 
@@ -302,6 +304,7 @@ def spacing(x: Any, /, out: Any = None, *, where: Any = True) -> Any:
     x = _floating("spacing", x)
     outwards = x.dtype.type(np.inf)
     if x.dtype != np.float16:
-        outwards = copysign(outwards, x)
+        is_negative = less(x, x.dtype.type(0))  # which -0.0 is not
+        outwards = apply(get("where"), is_negative, -outwards, outwards)
     gap = subtract(nextafter(x, outwards), x)
     return written("spacing", apply(get("where"), isinf(x), x.dtype.type(np.nan), gap), out, where)

@@ -161,7 +161,7 @@ class Signature:
         if not kwargs and LEAF_CLASSES.issuperset(map(type, args)):  # the usual case, made fast
             passed, structure = list(args), _flat_structure(len(args))
         else:
-            passed, structure = tree.flatten((args, kwargs))
+            passed, structure = self._flattened(args, kwargs)
         classify = _classify_abstract if abstract else leaf_types.classify
         keys, leaves = [], []
         for i, leaf in enumerate(passed):
@@ -219,6 +219,26 @@ class Signature:
         if where < len(self.names):
             return self.names[where]
         return f"{self.rest}[{where - len(self.names)}]"
+
+    def _flattened(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[list[Any], tree.Structure]:
+        """The leaves and the structure of the arguments.
+
+        Raises:
+            EndlessTreeError: an argument holds itself, or is nested too deeply.
+        """
+        try:
+            return tree.flatten((args, kwargs))
+        except errors.EndlessTreeError:
+            given: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
+            for where, argument in given:
+                try:
+                    tree.flatten(argument)
+                except errors.EndlessTreeError as error:
+                    what = f"argument {self.name(where)}"
+                    raise errors.EndlessTreeError(error.path, error.holds_itself, what) from None
+            raise
 
     def paths(self, structure: tree.Structure) -> list[str]:
         """The Python expression of each leaf, such as ``state['v'][1]``."""
