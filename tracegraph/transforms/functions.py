@@ -28,7 +28,7 @@ from tracegraph.transforms.activity import is_inexact
 from tracegraph.transforms.bodies import region_of
 from tracegraph.transforms.emit import Emit
 from tracegraph.transforms.linearize import Linearizer
-from tracegraph.transforms.tidy import tidied
+from tracegraph.transforms.tidy import pruned, tidied
 
 Function = Callable[..., Any]
 Leaves = Sequence[Any]
@@ -229,7 +229,10 @@ class Regions:
         return traced
 
     def record(self, leaves: Leaves, attrs: dict[str, Any]) -> list[Tracer]:
-        """Record the equation; the results of the first region, without the token."""
+        """Record the equation; the results of the first region, without the token.
+
+        A function alone is optimized where it stands.
+        """
         trace, operands = self.trace, [self.trace.read(x) for x in leaves]
         effects = any(traced.tokens is not None for traced, _ in self.traced)
         found = []
@@ -241,9 +244,9 @@ class Regions:
             operands.append(trace.token())
         regions, captures = unify_captures(found)
         attrs = {"args": len(operands), **attrs}
-        outs = list(
-            trace.record(get(self.name), (*operands, *captures), attrs, tuple(map(tidied, regions)))
-        )
+        passes = pruned if len(regions) == 1 else tidied
+        optimized = tuple(map(passes, regions))
+        outs = list(trace.record(get(self.name), (*operands, *captures), attrs, optimized))
         if effects:
             place = self.traced[0][1]
             assert place is not None
