@@ -6,6 +6,7 @@ from math import pi, sqrt
 
 from tracegraph.ops.special.by_numpy import erf as by_numpy
 from tracegraph.ops.special.records import special
+from tracegraph.ops.special.repeated_integrals import hazard, scaled_integral
 
 _SLOPE = 2 / sqrt(pi)
 _DENSITY = 1 / sqrt(2 * pi)
@@ -29,7 +30,7 @@ erfcx = special(
     "exp(x * x) * erfc(x).",
     "erfcx({0})",
     by_numpy.erfcx,
-    lambda f, o, x: 2 * x * o - _SLOPE,
+    lambda f, o, x: -2 * scaled_integral(f, o, x, 1),
 )
 erfinv = special(
     "erfinv",
@@ -64,5 +65,5 @@ log_ndtr = special(
     "The logarithm of ndtr, precise in both tails.",
     "tg_log_ndtr({0})",
     by_numpy.log_ndtr,
-    lambda f, o, x: _DENSITY * f.exp(-0.5 * x * x - o),
+    lambda f, o, x: hazard(f, x),
 )
