@@ -17,7 +17,7 @@ from tracegraph.numpy.statics import require_static
 from tracegraph.tracing.conversions import written_array_advice
 from tracegraph.tracing.tracer import Tracer
 
-_SCATTER = {
+UPDATES = {
     "add": "add",
     "subtract": "subtract",
     "multiply": "multiply",
@@ -26,7 +26,7 @@ _SCATTER = {
 }
 """The methods of `x.at[index]` that combine as `ufunc.at` does."""
 
-_SCATTER_OF_BOOLS = {
+_UPDATES_OF_BOOLS = {
     "logical_or": "max",
     "logical_and": "min",
     "bitwise_or": "max",
@@ -100,7 +100,7 @@ _METHODS: Mapping[str, Callable[..., Any]] = {
 def _ufunc_at(name: str, target: Any, index: Any, *values: Any) -> None:
     """`ufunc.at`: combine in place, an element as often as the index names it."""
     is_of_bools = getattr(target, "dtype", None) == np.bool_
-    methods = {**_SCATTER, **_SCATTER_OF_BOOLS} if is_of_bools else _SCATTER
+    methods = {**UPDATES, **_UPDATES_OF_BOOLS} if is_of_bools else UPDATES
     if name not in methods or len(values) != 1:
         raise errors.UnsupportedByTracerError(
             f"numpy.{name}.at",
