@@ -17,6 +17,7 @@ from tracegraph.dtypes import bfloat16
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
 from tracegraph.ir.types import type_of
+from tracegraph.numpy.attached import with_derivative
 from tracegraph.numpy.dispatch import (
     as_array,
     copied,
@@ -447,4 +448,4 @@ def sinc(x: Any) -> Any:
     x = multiply(np.pi, as_array(x))
     tiny = np.finfo(x.dtype).eps if x.dtype.kind == "f" else 1e-20
     y = apply(get("where"), equal(x, 0), x.dtype.type(tiny), x)
-    return divide(sin(y), y)
+    return with_derivative(divide(sin(y), y), "even_function", x, kind="spherical", n=0)

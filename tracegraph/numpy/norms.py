@@ -204,7 +204,7 @@ def of_squares(value: Any, x: Any, axes: tuple[int, ...], keepdims: bool, weight
     attrs = {"axes": axes, "keepdims": keepdims}
     if isinstance(weight, float):
         return with_derivative(value, "norm", x, **attrs, weight=weight)
-    return with_derivative(value, "norm", x, weight, **attrs, weight=1.0)
+    return with_derivative(value, "norm", x, constants=(weight,), **attrs, weight=1.0)
 
 
 @derivative_rule("norm")
