@@ -69,7 +69,7 @@ BY_MATRIX = {
     "cholesky": 16,
     "lu": 256,
     "qr": 64,
-    "triangular_solve": 4096,
+    **dict.fromkeys(["triangular_solve", "tridiagonal_solve"], 4096),
     **dict.fromkeys(["fft", "rfft", "irfft"], 8),
     "eigh": 64,
     "svd": 64,

@@ -1,12 +1,23 @@
-"""What all tests share: garbage collection, soak tests, and how many examples hypothesis tries."""
+"""What all tests share: garbage collection, soak tests, how many examples hypothesis tries, and a
+check of every Plan that is made.
+"""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from lowering.legalization.legalize import legalize
+from lowering.lower import lower
+from lowering.plan.plan import Plan
+from lowering.plan.races import races
+from tracegraph.testing import assert_no_races
 
 SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)
 
@@ -15,6 +26,30 @@ settings.register_profile(
 )
 settings.register_profile("long", max_examples=2500, deadline=None, suppress_health_check=SLOW)
 settings.load_profile("ci")
+
+
+def check_plans_of(function: Callable[..., Any]) -> None:
+    """Let a function of any module that makes Plans check each one for races.
+
+    Plans that tests only print or count are checked in this way, too. Test files are imported
+    later, and get the function that checks. A Plan made by hand may lack edges: what becomes of
+    that is not checked.
+    """
+
+    @wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        plan = function(*args, **kwargs)
+        if not any(isinstance(given, Plan) and races(given) for given in args):
+            assert_no_races(plan)
+        return plan
+
+    for module in list(sys.modules.values()):
+        if getattr(module, function.__name__, None) is function:
+            setattr(module, function.__name__, checked)
+
+
+check_plans_of(lower)
+check_plans_of(legalize)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -17,7 +17,7 @@ from tracegraph.ir.types import type_of
 
 NDArray = np.ndarray[Any, Any]
 
-WITHOUT = ("forbid_derivative", "custom_kernel", "pure_callback")
+WITHOUT = ("forbid_derivative", "with_derivative", "custom_kernel", "pure_callback")
 """Ops whose rule is an error, or the user's."""
 
 SMOOTH = [
@@ -116,6 +116,10 @@ def _dominant(a: NDArray, *others: Any) -> tuple[Any, ...]:
     return (a + 2 * np.eye(*a.shape[-2:])).astype(a.dtype), *others
 
 
+def _dominant_diagonal(dl: NDArray, d: NDArray, du: NDArray, b: NDArray) -> tuple[NDArray, ...]:
+    return dl, (d + 4).astype(d.dtype), du, b
+
+
 def _apart(a: NDArray) -> tuple[NDArray]:
     """Eigenvalues and singular values that are not close to each other."""
     k = min(a.shape[-2:])
@@ -144,6 +148,7 @@ SMOOTH_AT: dict[str, Callable[..., tuple[Any, ...]]] = {
     "cholesky": _positive_definite,
     **dict.fromkeys(("lu", "qr", "triangular_solve", "pinv"), _dominant),
     **dict.fromkeys(("eigh", "svd"), _apart),
+    "tridiagonal_solve": _dominant_diagonal,
 }
 """By name of an op: operands at which it is smooth, made of random ones."""
 

@@ -96,14 +96,15 @@ def stream(s: Any) -> Iterator[None]:
     ...     tracegraph.jit(lambda x: x + 1, device="host")(1)
     Array(2, dtype=int64)
     """
-    token = _current.set(_choose(s))
+    token = _current.set(chosen_stream(s))
     try:
         yield
     finally:
         _current.reset(token)
 
 
-def _choose(s: Any) -> Chosen | None:
+def chosen_stream(s: Any) -> Chosen | None:
+    """What `stream` chooses; raises what it does."""
     if isinstance(s, Stream):
         return None if s._stream is None else Chosen(_checked(s.__cuda_stream__()[1]), s._stream)
     if hasattr(s, "__cuda_stream__"):

@@ -17,6 +17,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from lowering.cuda.cache_folder import make_private
+
 CACHE_VARIABLE = "TRACEGRAPH_CACHE_DIR"
 CACHE_BYTES = 1 << 30
 OPTIONS: dict[str, Any] = {"std": "c++17", "fma": False, "minimal": True}
@@ -121,13 +123,13 @@ def cache_directory() -> Path:
 
 
 def program_cache() -> Any:
-    """The cache, or None, with a warning, where none can be made."""
+    """The cache, or None, with a warning, where none can be made, or others could write to it."""
     try:
         return _opened(cache_directory())
     except (OSError, RuntimeError) as error:  # of a user without a home, as in some containers
         warnings.warn(
             f"compiled kernels are not kept: {error}; set {CACHE_VARIABLE} to a directory that "
-            "can be written",
+            "you, and nobody else, can write to",
             stacklevel=3,
         )
         return None
@@ -137,7 +139,7 @@ def program_cache() -> Any:
 def _opened(directory: Path) -> Any:
     from cuda.core.utils import FileStreamProgramCache
 
-    return FileStreamProgramCache(directory, max_size_bytes=CACHE_BYTES)
+    return FileStreamProgramCache(make_private(directory), max_size_bytes=CACHE_BYTES)
 
 
 def _kept(store: Any, key: bytes) -> bytes | None:

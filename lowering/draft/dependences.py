@@ -71,7 +71,10 @@ def accesses_of(stage: Stage) -> Accesses:
 
 
 def accesses_around(stage: Stage, inside: Sequence[Accesses]) -> Accesses:
-    """The same, given the accesses of the stages of its bodies."""
+    """The same, given the accesses of the stages of its bodies.
+
+    Copies of a body also access what is resident there, though no stage of the body may say so.
+    """
     own = _NOTHING
     match stage:
         case KernelStage(nests=[nest]):
@@ -88,8 +91,9 @@ def accesses_around(stage: Stage, inside: Sequence[Accesses]) -> Accesses:
             own = frozenset({("condition", c), PROGRESS})
         case LoopStage(entry=entry):
             own = frozenset({entry, PROGRESS})
+    resident = [block.resident for block in blocks(stage)]
     reads, writes = [each.reads for each in inside], [each.writes for each in inside]
-    return AccessSets(own.union(*reads), _NOTHING.union(*writes))
+    return AccessSets(own.union(*reads), _NOTHING.union(*writes, *resident))
 
 
 def nest_accesses(nest: Nest) -> Accesses:

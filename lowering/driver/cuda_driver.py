@@ -10,6 +10,7 @@ import numpy as np
 from cuda.bindings import driver
 from cuda.core import LaunchConfig, Stream, StreamOptions
 from cuda.core import launch as launch_now
+from cuda.core.graph import GraphDefinition
 
 from lowering.cuda.interface import Event, ForeignArray, Launch
 from lowering.driver.checks import by_core, check, scarce
@@ -25,7 +26,6 @@ from lowering.driver.handles import (
     PinnedAllocation,
 )
 from lowering.driver.memory import PoolMemory
-from lowering.driver.user_objects import TiedGraph
 
 
 class CudaDriver(CudaDevice):
@@ -90,9 +90,9 @@ class CudaDriver(CudaDevice):
         """Wait for the launch stream."""
         by_core(self._stream.sync)
 
-    def add_to_capture(self, stream: int, graph: TiedGraph) -> None:
+    def add_to_capture(self, stream: int, graph: GraphDefinition) -> None:
         """By a child graph node, which has the graph's references to user objects."""
-        add_to_capture(self._own(stream), graph.definition.handle)
+        add_to_capture(self._own(stream), graph.handle)
 
     # Memory
 

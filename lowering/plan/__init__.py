@@ -12,6 +12,7 @@ import `tracegraph.ir` and what that imports, and `lowering.errors`.
                        lapack
     launch_nodes       what a CUDA graph has besides the work: loads of arguments, scratch
     launch_graph       the work of a Plan with these: what emission adds, and what is shown
+    races              what no edge orders, though it shares memory: a check of a Plan
     serialization      edges between nodes that must not run at the same time
     sort               a node that sorts rows, and how: by length and dtype
     construct          the user's loops and branches, as nodes refer to them

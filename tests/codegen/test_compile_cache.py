@@ -9,6 +9,7 @@ import pytest
 from processes import end_of
 
 from lowering.codegen.preamble import preamble
+from lowering.cuda import cache_folder
 from lowering.cuda import compile as compiling
 from lowering.cuda.graph.copies import COPY_SOURCE, PACK_AXES, PACK_SOURCE, pack_values
 from lowering.cuda.graph.pointer_arrays import arrays_source
@@ -126,6 +127,91 @@ def test_a_directory_that_cannot_be_made_only_warns(tmp_path, monkeypatch):
     monkeypatch.setenv(compiling.CACHE_VARIABLE, str(tmp_path / "file" / "below"))
     with pytest.warns(UserWarning, match=compiling.CACHE_VARIABLE):
         assert compiling.cubin(SOURCE.format("4.0"), "sm_90").code
+
+
+def others_write(folder):
+    folder.chmod(0o777)
+
+
+def a_group_writes(folder):
+    folder.chmod(0o770)
+    os.chown(folder, -1, 12345)
+
+
+def another_user_owns(folder):
+    os.chown(folder, 12345, -1)
+
+
+def others_write_to_its_entries(folder):
+    (folder / "entries").mkdir()
+    (folder / "entries").chmod(0o777)
+
+
+def others_replace_it(folder):
+    folder.parent.chmod(0o777)
+
+
+def another_user_replaces_it(folder):
+    os.chown(folder.parent, 12345, -1)
+
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has other permissions")
+as_root = pytest.mark.skipif(
+    sys.platform == "win32" or os.geteuid() != 0, reason="only root can give files to others"
+)
+
+
+@pytest.mark.parametrize(
+    ("opened", "why"),
+    [
+        pytest.param(others_write, "all users may write to .*kernels .its mode", marks=posix),
+        pytest.param(a_group_writes, "the group with gid 12345 may write", marks=as_root),
+        pytest.param(another_user_owns, "kernels belongs to another user", marks=as_root),
+        pytest.param(others_write_to_its_entries, "all users may write to .*entries", marks=posix),
+        pytest.param(others_replace_it, "all users may write to .*mine", marks=posix),
+        pytest.param(another_user_replaces_it, "mine belongs to another user", marks=as_root),
+    ],
+)
+def test_a_folder_that_others_can_write_to_is_not_used(tmp_path, monkeypatch, opened, why):
+    folder = tmp_path / "mine" / "kernels"
+    folder.mkdir(parents=True, mode=0o700)
+    monkeypatch.setenv(compiling.CACHE_VARIABLE, str(folder))
+    opened(folder)
+    source = SOURCE.format("12.0")
+    with pytest.warns(UserWarning, match=f"not kept: .*{why}.*{compiling.CACHE_VARIABLE}"):
+        assert compiling.cubin(source, "sm_90").code
+    assert not entries(folder)
+
+
+@posix
+def test_a_link_is_judged_by_where_it_leads(tmp_path, monkeypatch):
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(0o777)
+    (tmp_path / "link").symlink_to(folder)
+    monkeypatch.setenv(compiling.CACHE_VARIABLE, str(tmp_path / "link"))
+    with pytest.warns(UserWarning, match="all users may write to .*shared"):
+        compiling.program_cache()
+
+
+@posix
+def test_a_folder_of_ones_own_in_one_with_the_sticky_bit_is_used(tmp_path, monkeypatch):
+    (tmp_path / "everybody").mkdir()
+    (tmp_path / "everybody").chmod(0o1777)
+    monkeypatch.setenv(compiling.CACHE_VARIABLE, str(tmp_path / "everybody" / "kernels"))
+    before = os.umask(0)
+    try:
+        assert compiling.program_cache() is not None
+    finally:
+        os.umask(before)
+    assert (tmp_path / "everybody" / "kernels").stat().st_mode & 0o777 == 0o700
+
+
+@posix
+def test_the_private_group_of_a_user_may_write(tmp_path, monkeypatch):
+    monkeypatch.setattr(cache_folder, "_is_own_group", lambda gid: True)
+    tmp_path.chmod(0o770)
+    assert cache_folder.make_private(tmp_path) == tmp_path.resolve()
 
 
 def test_an_entry_that_cannot_be_read_is_compiled_again(directory, monkeypatch):

@@ -1,106 +1,140 @@
 """Compiles what this folder runs into the cache of kernels: most of a run is NVRTC's time.
 
-Usage: python compile_ahead.py ARCH PART PARTS. Each of several processes compiles one part.
+Usage: python -O compile_ahead.py ARCH COMPILERS PART PARTS. Each of several processes runs one part
+of the tests against the recording driver, and compiles what a device with this architecture would
+be given. Nothing is launched, so results are wrong: `-O` leaves assertions out, and those of NumPy
+are replaced. COMPILERS is how many units at a time the device of the real run compiles.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from functools import partial
-from itertools import islice, product
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
-sys.path.append(str(Path(__file__).parents[1]))
-sys.path.append(str(Path(__file__).parents[1] / "codegen"))
-
-import contraction_cases
+import hypothesis
 import numpy as np
-import test_gpu_alignment as alignment
-import test_gpu_derivatives as derivatives
-import test_gpu_gradients as gradients
-import test_gpu_one_kernel as one_kernel
-import test_gpu_scatters as scatters
-import test_gpu_sorting as sorting
-from corpus import CASES
-from derivative_cases import SMOOTH
-from forced import BRANCHING, FORCED
-from gradient_programs import PROGRAMS, X
-from vmap_cases import VMAP_CASES
+import pytest
 
-import tracegraph
-from lowering.codegen import partition, translation_unit, unit_source
-from lowering.cuda.compile import cubin, usable_processors
-from lowering.cuda.graph.compiled_plan import functions_of
-from lowering.scheduling.overrides import Choices
-from tracegraph.testing.ways import using
+import lowering
+import lowering.cuda.device
+from lowering.cuda.compile import cubin, custom_cubin
+from lowering.testing.recording_backend import RecordingBackend, RecordingDevice
+from lowering.testing.recording_driver import RecordingDriver
 
-FREE = Choices()
+FOLDER = Path(__file__).parent
 
+FILES = (
+    *("alignment", "array_api", "contractions", "custom_derivatives", "custom_kernels"),
+    *("derivatives", "fourier", "gradients", "kernels", "launch_graph", "legalization"),
+    *("linear_algebra", "one_kernel", "product_operands", "random", "scatters", "schedules"),
+    *("sorting", "sparse", "special", "special_values", "stacks", "vmap"),
+)
+"""Files whose tests run many programs. What others test is the driver, or takes time."""
 
-def sources() -> Iterator[Callable[[], list[str]]]:
-    """The sources of each program's units when they are asked for, the largest units first."""
-    for unit in alignment.UNITS.values():
-        yield lambda unit=unit: [alignment.unit_of(*unit).source]
-    for name, case in CASES.items():
-        yield partial(source, case.function, case.arguments)
-        donated = range(len(case.arguments))
-        yield partial(source, case.function, case.arguments, donate_argnums=donated)
-        for chosen in FORCED.values() if name in BRANCHING else ():
-            yield partial(source, case.function, case.arguments, chosen)
-    for method in scatters.UFUNCS:
-        for dtype in scatters.ELEMENTS:
-            yield partial(source_of_updates, method, dtype)
-    for dtype in sorting.DTYPES:
-        yield partial(source, sorting.all_of_them, (sorting.given(dtype),))
-    for name in contraction_cases.CASES:
-        for dtype in contraction_cases.DTYPES:
-            yield partial(source_of_contraction, name, dtype)
-    for op in SMOOTH:
-        for dtype in derivatives.DTYPES:
-            if chosen_cases := derivatives.smooth_cases(op, dtype):
-                function, given = derivatives.both_modes(chosen_cases)
-                yield partial(source, function, (given,))
-    for program in PROGRAMS:
-        yield partial(source, tracegraph.grad(program), (X,))
-        for scope in gradients.SCOPES:
-            chosen = Choices(loops="one_kernel", scope=scope)
-            yield partial(source, tracegraph.grad(program), (X,), chosen)
-    for case in VMAP_CASES.values():
-        yield partial(source, tracegraph.vmap(case.function, case.axes), case.arguments)
-    for scope in one_kernel.SCOPES:
-        chosen = Choices(loops="one_kernel", scope=scope)
-        for size, dtype in product(one_kernel.SIZES, one_kernel.DTYPES):
-            x = np.zeros(size, dtype)
-            yield partial(source, one_kernel.diffusion, (x, 3), chosen)
+ONE_UNIT = ("alignment",)
+"""Files all of whose tests have the kernels of one unit."""
+
+SECONDS = 20
+"""Time of one test, after which the next one is begun."""
 
 
-def source_of_updates(method: str, dtype: Any) -> list[str]:
-    """The units of updates that collide."""
-    program, given = scatters.updates(method, dtype)
-    return source(program, (given,))
+class CompilingDevice(RecordingDevice):
+    """A device that compiles for an architecture, and runs nothing."""
+
+    def __init__(self, arch: str, compilers: int) -> None:
+        super().__init__(RecordingDriver())
+        self.compilers = compilers
+        self._arch = arch
+
+    def compile(self, source: str) -> str:
+        """The source, once its code is in the cache."""
+        cubin(source, self._arch)
+        return source
+
+    def compile_custom(self, source: str, name: str, include_paths: Sequence[str]) -> str:
+        """The same for a unit that a user wrote."""
+        custom_cubin(source, self._arch, name, include_paths)
+        return source
 
 
-def source_of_contraction(name: str, dtype: Any) -> list[str]:
-    """The units of a case of contractions."""
-    function, _ = contraction_cases.CASES[name]
-    return source(function, contraction_cases.operands(name, dtype))
+class CompilingBackend(RecordingBackend):
+    """Compiles Plans for such a device."""
+
+    def __init__(self, arch: str, compilers: int) -> None:
+        super().__init__()
+        self.device = self._opened = CompilingDevice(arch, compilers)
 
 
-def source(function: Any, arguments: Any, chosen: Choices = FREE, **options: Any) -> list[str]:
-    """The units of a program."""
-    with using(chosen):
-        plan = tracegraph.jit(function, device="cuda", **options).lower(*arguments).plan
-    unit = unit_source(plan)
-    parts = partition(functions_of(plan, unit), usable_processors())
-    return [translation_unit(part.values(), unit.definitions) for part in parts]
+class Ahead:
+    """A plugin of pytest: one part of the tests, with devices that compile."""
+
+    def __init__(self, arch: str, compilers: int, part: int, parts: int) -> None:
+        self.device = arch, compilers
+        self.part, self.parts = part, parts
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """The tests of this part, which run although there is no device."""
+        items[:] = [item for item in items if self._part_of(item) == self.part]
+        for item in items:
+            item.own_markers = [m for m in item.own_markers if m.name != "skip"]
+
+    def _part_of(self, item: pytest.Item) -> int:
+        has_unit = item.path.stem.removeprefix("test_gpu_") in ONE_UNIT
+        return crc32((item.path.stem if has_unit else item.nodeid).encode()) % self.parts
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self) -> Iterator[None]:
+        """Each test has a backend of its own, and little time."""
+        backend = CompilingBackend(*self.device)
+        lowering.backend = lambda device: backend  # type: ignore[assignment]
+        signal.alarm(SECONDS)
+        try:
+            return (yield)
+        finally:
+            signal.alarm(0)
+
+
+class OutOfTimeError(BaseException):
+    """A test takes longer than what it compiles is worth."""
+
+
+def out_of_time(*_: Any) -> None:
+    """End the test that runs."""
+    raise OutOfTimeError
+
+
+def main(arch: str, compilers: int, part: int, parts: int) -> None:
+    """Run one part; whether its tests pass does not matter."""
+    warnings.simplefilter("ignore")
+    signal.signal(signal.SIGALRM, out_of_time)
+    for name in ("allclose", "array_equal", "equal", "array_less", "array_almost_equal_nulp"):
+        setattr(np.testing, f"assert_{name}", lambda *args, **options: None)
+    hypothesis.settings.register_profile(
+        "ahead", phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate], database=None
+    )
+    device = CompilingDevice(arch, compilers)
+    lowering.cuda.device.open_device = lambda ordinal: device
+    files = [str(FOLDER / f"test_gpu_{name}.py") for name in FILES]
+    files += [str(FOLDER / "test_corpus_on_device.py"), str(FOLDER / "test_ops.py")]
+    options = [
+        "-q",
+        "-q",
+        "--no-header",
+        "--tb=no",
+        "--assert=plain",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:warnings",
+    ]
+    pytest.main([*options, *files], plugins=[Ahead(arch, compilers, part, parts)])
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")  # NumPy's, about constants
-    arch, part, parts = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    for units in islice(sources(), part, None, parts):
-        for text in units():
-            cubin(text, arch)
+    main(sys.argv[1], *map(int, sys.argv[2:]))

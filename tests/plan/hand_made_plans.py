@@ -220,7 +220,7 @@ def effects(callback=None):
     show = PrintNest((), 0, (PrintedArray((), value),))
     body = Graph(
         (KernelNode(Kernel("show", (show,)), LINE), KernelNode(Kernel("again", (again,)), LINE)),
-        frozenset(),
+        frozenset({(0, 1)}),
     )
     check = MapNest((), (), (Require(1, ok),))
     nodes = [

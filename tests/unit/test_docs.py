@@ -6,6 +6,7 @@ blocks of a page share their names. Each is a file ``example.py`` of its own to 
 
 from __future__ import annotations
 
+import linecache
 import os
 import re
 import subprocess
@@ -61,6 +62,8 @@ def test_examples_print_what_the_page_says(
     monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))  # a page may add ops
     names: dict[str, Any] = {"__name__": "example"}
     for line, code, printed in examples(page):
+        lines = code.splitlines(keepends=True)  # messages quote expressions, as of a file
+        monkeypatch.setitem(linecache.cache, "example.py", (len(code), None, lines, "example.py"))
         exec(compile(code, "example.py", "exec", dont_inherit=True), names)
         assert capsys.readouterr().out == printed, f"{page.name}:{line}"
 

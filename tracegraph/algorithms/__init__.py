@@ -5,7 +5,9 @@ as any other: its loops run in every body, many matrices at once, in one kernel 
 that faster.
 
     cholesky, triangular_solve, lu   by blocks: products do most of the work of large matrices
+    pivots                           the order of rows after the swaps of lu
     qr                               Householder reflections, column by column
+    tridiagonal                      elimination of one row after the other
     eigh, svd                        Jacobi rotations, many at a time; pinv by svd
     jacobi, parts                    what those two share; what all do
     lapack, by_library               LAPACK's routines as ops; the same algorithms made of them
@@ -22,10 +24,12 @@ from tracegraph.algorithms import by_library, small
 from tracegraph.algorithms.cholesky import cholesky
 from tracegraph.algorithms.eigh import eigh
 from tracegraph.algorithms.lu import lu
+from tracegraph.algorithms.pivots import order_of_rows
 from tracegraph.algorithms.qr import qr
 from tracegraph.algorithms.small import are_small as are_small
 from tracegraph.algorithms.svd import pinv, svd
 from tracegraph.algorithms.triangular_solve import triangular_solve
+from tracegraph.algorithms.tridiagonal import tridiagonal_solve
 from tracegraph.ir.program import Program
 from tracegraph.ir.types import ArrayType
 from tracegraph.passes import optimize
@@ -35,10 +39,12 @@ ALGORITHMS: Mapping[str, Callable[..., Any]] = {
     "cholesky": cholesky,
     "eigh": eigh,
     "lu": lu,
+    "order_of_rows": order_of_rows,
     "pinv": pinv,
     "qr": qr,
     "svd": svd,
     "triangular_solve": triangular_solve,
+    "tridiagonal_solve": tridiagonal_solve,
 }
 """By name of an op: a function of its operands and attributes that returns its results."""
 

@@ -16,6 +16,8 @@ from tracegraph.arrays.array import Array
 from tracegraph.arrays.device_calls import compiled
 from tracegraph.ir.op import Op
 from tracegraph.ir.types import ArrayType, require_plain, type_of
+from tracegraph.tracing.selected import Selected
+from tracegraph.tracing.selected_operations import applied
 from tracegraph.tracing.trace import bind, recorder
 
 
@@ -23,6 +25,8 @@ def apply(op: Op, *args: Any, **attrs: Any) -> Any:
     """Apply an op: record an equation if a tracer is among the arguments, else run it now."""
     trace = recorder(args)
     if trace is not None:
+        if trace.uses.selects and Selected in map(type, args):
+            return applied(apply, op, args, attrs)
         return bind(trace, op, args, attrs)
     return run(op, args, attrs)
 

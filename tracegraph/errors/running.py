@@ -67,6 +67,52 @@ class FallbackWarning(RuntimeWarning):
         )
 
 
+_SHOWN = 200
+"""Characters of a change that a warning quotes."""
+
+_STEADY = {
+    "shape": "pad it to one of few shapes, or call with pieces of one shape",
+    "dtype": "convert it to one dtype before the call",
+    "shape and dtype": "pad it to one of few shapes of one dtype",
+    "static value": "pass it as a number or array that is traced, if no shape or Python control "
+    "flow depends on it, or from a small set of values",
+    "structure": "pass the same containers, with the same lengths and keys",
+    "device": "keep the arrays on one device",
+    "mode": "enter the mode around all of the calls",
+}
+
+
+class RetraceWarning(RuntimeWarning):
+    """A function is traced and compiled again and again, as its arguments keep changing.
+
+    Attributes:
+        changing: for each argument that does, its expression, what changes, and in how many builds.
+    """
+
+    def __init__(
+        self, function: str, builds: int, changing: Sequence[tuple[str, str, int]], last: str
+    ) -> None:
+        self.changing = tuple(changing)
+        last = last if len(last) <= _SHOWN else f"{last[:_SHOWN]}…"
+        found = [
+            f"{_what_changes(where, aspect)} has changed in {count} of them: {_STEADY[aspect]}"
+            for where, aspect, count in changing
+        ]
+        super().__init__(
+            f"{function} was traced and compiled {builds} times, which may take longer than what "
+            f"it computes; {'; '.join(found)}. The last change: {last}. jitted.stats()['retraces'] "
+            "lists them, and jit(max_builds=) limits how many programs are kept"
+        )
+
+
+def _what_changes(where: str, aspect: str) -> str:
+    if aspect in ("device", "mode"):
+        return where
+    if aspect == "static value":
+        return f"the value of static argument {where}"
+    return f"the {aspect} of argument {where}"
+
+
 class TimeLimitError(RuntimeError):
     """A program was stopped because the time of a `time_limit` was up."""
 

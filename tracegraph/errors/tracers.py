@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from tracegraph.errors.wording import TracerLike, TypeLike, described, user_line
 
@@ -157,7 +157,7 @@ class TracerIterationError(TracerMisuseError):
 
 
 class BooleanMaskError(TracerMisuseError, IndexError):
-    """A traced mask as an index: the shape of the result would depend on its elements."""
+    """A traced mask as an index, where the number of its true elements matters."""
 
     operation = "indexing with a boolean mask"
     instead = (
@@ -165,6 +165,35 @@ class BooleanMaskError(TracerMisuseError, IndexError):
         "tracegraph.numpy.extract(mask, x, size=n) for the first n elements, and x[mask] = value "
         "with a value that does not depend on the number of true elements"
     )
+    is_of_shape: bool = False
+    """Whether a function has asked for a shape or an array, which should be named instead."""
+
+    @classmethod
+    def of_read(
+        cls,
+        tracer: TracerLike,
+        operation: str,
+        instead: str = "",
+        *,
+        read: str,
+        array: str,
+        mask: str,
+    ) -> Self:
+        """The error of what needs the number of elements of `read`, the user's `array[mask]`."""
+        error = cls.__new__(cls)
+        general = (
+            f"functions of elements and reductions of {read} work, and assigning them to the same "
+            f"places, y[{mask}] = ...; else write numpy.where({mask}, {array}, other), which keeps "
+            f"the shape, or tracegraph.numpy.extract({mask}, {array}, size=n), for the first n "
+            "elements"
+        )
+        TypeError.__init__(
+            error,
+            f"{operation or read} needs the number of true elements of {mask}, "
+            f"{described(tracer)}, which is not known while the function is traced; "
+            f"{instead or general}{user_line()}",
+        )
+        return error
 
 
 class ShapeDependentError(TracerMisuseError):

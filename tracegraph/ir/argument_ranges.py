@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tracegraph.ir.op import Call
 from tracegraph.ir.program import Eqn, Program, Region, Value
 from tracegraph.ir.record import record
 from tracegraph.user_source import Source
@@ -58,10 +59,15 @@ def _follow(
         if not positions.keys().isdisjoint(eqn.operands):
             if eqn.op.name == "cast":
                 _meet(eqn, positions[eqn.operands[0]], found)  # type: ignore[index]
-            for inner in eqn.regions:
+            for inner in _run_regions(eqn):
                 given = _given(eqn, inner)
                 known = {p: positions[a] for p, a in given if a in positions}
                 _follow(inner, known, found)
+
+
+def _run_regions(eqn: Eqn) -> tuple[Region, ...]:
+    """The regions that run: of a call of a function with rules, the function alone."""
+    return eqn.regions[:1] if isinstance(eqn.op.form, Call) else eqn.regions
 
 
 def _given(eqn: Eqn, inner: Region) -> Sequence[tuple[Value, Any]]:

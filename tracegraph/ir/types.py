@@ -125,12 +125,12 @@ def type_of(value: Any) -> ArrayType:
         return _COMPLEX
     if isinstance(value, np.generic):
         return scalar_type(value.dtype)
-    dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
-    if dtype is None or shape is None:
-        raise TypeError(f"{kind.__module__}.{kind.__qualname__} is not an array or a number")
     own = getattr(value, "type", None)
     if isinstance(own, ArrayType):  # a tracer's or an Array's
         return own
+    dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
+    if dtype is None or shape is None:
+        raise TypeError(f"{kind.__module__}.{kind.__qualname__} is not an array or a number")
     if kind is not np.ndarray:
         require_plain(value)
     return ArrayType(dtype, shape, bool(getattr(value, "weak", False)))

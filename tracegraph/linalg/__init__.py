@@ -13,8 +13,10 @@ array([1., 2.])
     conjugate_gradients   cg and bicgstab, and
     minimal_residuals     gmres: A may be a function
     operators             what these share
+    cofactors             derivatives of determinants from the second on
 """
 
+from tracegraph.linalg import cofactors as _cofactors  # noqa: F401  (enters its rules)
 from tracegraph.linalg.conjugate_gradients import bicgstab, cg
 from tracegraph.linalg.exponential import expm
 from tracegraph.linalg.factored import (

@@ -60,7 +60,8 @@ def expm(A: Any, *, max_squarings: int = 16) -> Any:  # noqa: N803  (SciPy's nam
 
 
 def _approximant(a: Any) -> Any:
-    c = [a.real.dtype.type(x) for x in _COEFFICIENTS]
+    # of the zero matrix, the systems are the identity: its exponential is exact
+    c = [a.real.dtype.type(x / _COEFFICIENTS[0]) for x in _COEFFICIENTS]
     eye = tnp.eye(a.shape[-1], dtype=a.dtype)
     a2 = a @ a
     a4 = a2 @ a2

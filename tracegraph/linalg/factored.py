@@ -9,7 +9,6 @@ import numpy as np
 
 import tracegraph.numpy as tnp
 from tracegraph.arrays.eager import apply
-from tracegraph.control import fori_loop
 from tracegraph.ir.op import get
 from tracegraph.numpy.matrices import (
     adjoint,
@@ -177,7 +176,7 @@ def lu_solve(lu_and_piv: tuple[Any, Any], b: Any, trans: int | str = 0) -> Any:
 
     def solve(factors: Any, b: Any) -> Any:
         n = factors.shape[-1]
-        rows = _rows(pivots, n)
+        rows = apply(get("order_of_rows"), pivots, rows=n)
         rows = tnp.broadcast_to(rows, (*b.shape[:-2], n))[..., None]
         if number == 0:
             moved = tnp.take_along_axis(b, rows, axis=-2)
@@ -188,19 +187,6 @@ def lu_solve(lu_and_piv: tuple[Any, Any], b: Any, trans: int | str = 0) -> Any:
         return tnp.take_along_axis(found, _inverted(rows[..., 0])[..., None], axis=-2)
 
     return _solved("lu_solve", factors, b, solve)
-
-
-def _rows(pivots: Any, m: int) -> Any:
-    """The order of m rows after swaps, one after the other."""
-    place = tnp.arange(m)
-
-    def swap(i: Any, rows: Any) -> Any:
-        other = pivots[..., i][..., None]
-        mine, theirs = rows[..., i][..., None], tnp.take_along_axis(rows, other, axis=-1)
-        return tnp.where(place == i, theirs, tnp.where(place == other, mine, rows))
-
-    rows = tnp.broadcast_to(place, (*pivots.shape[:-1], m))
-    return fori_loop(0, pivots.shape[-1], swap, rows)
 
 
 def _inverted(rows: Any) -> Any:

@@ -13,13 +13,15 @@ from numpy.typing import DTypeLike
 import tracegraph.ops  # noqa: F401  (fills the registry that the functions draw from)
 from tracegraph.arrays.creation import asarray
 from tracegraph.arrays.eager import apply
-from tracegraph.errors import UnrepresentableError
+from tracegraph.errors import BooleanMaskError, UnrepresentableError
 from tracegraph.errors.tracebacks import hide_frames
 from tracegraph.ir.op import get
 from tracegraph.ir.types import require_plain
 from tracegraph.numpy.statics import require_static, static_parameters
 from tracegraph.tracing.foreign import is_foreign
+from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.operators import ArrayOperators
+from tracegraph.tracing.selected import Selected
 from tracegraph.tracing.trace import current_trace
 from tracegraph.tracing.tracer import Tracer
 
@@ -60,11 +62,17 @@ def numpy_function(fun: Callable[P, R]) -> Callable[P, R]:
     def dispatching(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             if is_ours(args) or is_ours(kwargs.values()):
+                if Selected in map(type, args) or (
+                    kwargs and Selected in map(type, kwargs.values())
+                ):
+                    return FUNCTIONS["apply_to_selected"](name, fun, args, kwargs)  # type: ignore[no-any-return]
                 return fun(*args, **kwargs)
             result: R = reference(*args, **kwargs)
             return result
         except Exception as error:
             require_static(label, fun, args, kwargs)
+            if isinstance(error, BooleanMaskError) and error.is_of_shape:
+                raise FUNCTIONS["refusal_by_name"](name, args, kwargs, error) from None
             hide_frames(error)
             raise
 

@@ -1,7 +1,7 @@
 """Reading and writing at an index, on tracers and Arrays, by NumPy's rules.
 
 A read is at most a slice, a gather, a transpose and a reshape; a write is one scatter. Reading at a
-traced mask is an error, writing at one is a `where`.
+traced mask gives selected elements, writing at one is a `where`: see `masked_indexing`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,22 @@ import numpy as np
 
 from tracegraph import numpy
 from tracegraph.arrays.eager import apply
-from tracegraph.errors import BooleanMaskError, UnrepresentableError, value_text
+from tracegraph.errors import UnrepresentableError, value_text
 from tracegraph.ir.op import get
-from tracegraph.numpy.dispatch import as_array, lifted
+from tracegraph.numpy import masked_indexing
+from tracegraph.numpy.dispatch import as_array, copied, lifted
 from tracegraph.numpy.index_checks import require_distinct, require_in_range
 from tracegraph.tracing import views
-from tracegraph.tracing.selection import BATCH, NEW_AXIS, Selection, entries_of, is_mask, parse
+from tracegraph.tracing.selected import Selected
+from tracegraph.tracing.selection import (
+    BATCH,
+    NEW_AXIS,
+    Selection,
+    entries_of,
+    is_masked,
+    may_be_masked,
+    parse,
+)
 from tracegraph.tracing.tracer import Tracer
 
 
@@ -30,8 +40,13 @@ def getitem(x: Any, index: Any, *, unique: bool = False) -> Any:
 
     Raises:
         IndexError: a static index out of range, too many of them, or one of a wrong kind.
-        BooleanMaskError: a traced mask; the shape of the result would depend on its elements.
+        BooleanMaskError: a traced mask beside another or beside an index array.
     """
+    if may_be_masked(x, index):
+        entries = entries_of(index)
+        if is_masked(x, entries):
+            return masked_indexing.read(x, entries)
+        index = tuple(entries)
     selection = parse(index, x.shape)
     y = x
     if not selection.is_whole(x.shape):
@@ -40,6 +55,8 @@ def getitem(x: Any, index: Any, *, unique: bool = False) -> Any:
         )
     if selection.arrays:
         y = _gather(y, selection, unique)
+    elif selection.gathers:  # at booleans without axes alone, which add one
+        y = _with_batch(y, selection)
     if y is x or y.shape != selection.shape:
         y = numpy.reshape(y, selection.shape)
     if isinstance(y, Tracer) and y is not x and selection.copies:
@@ -54,6 +71,13 @@ def _gather(x: Any, selection: Selection, unique: bool) -> Any:
     y = apply(get("gather"), x, *_batched(x, selection), dims=selection.dims, **attrs)
     if not selection.gathers and isinstance(x, Tracer):
         views.attach(y, x)  # all are integers: basic indexing, which makes a view
+    return numpy.transpose(y, _batch_into_place(selection))
+
+
+def _with_batch(x: Any, selection: Selection) -> Any:
+    """The sliced array with the batch axes of booleans, of extent 0 or 1, which index no axis."""
+    axes = (1,) * len(selection.batch)
+    y = numpy.broadcast_to(numpy.reshape(x, (*axes, *x.shape)), (*selection.batch, *x.shape))
     return numpy.transpose(y, _batch_into_place(selection))
 
 
@@ -113,23 +137,31 @@ def updated(x: Any, index: Any, value: Any, how: str, *, unique: bool = False) -
     writes nothing.
 
     Raises:
-        IndexError, BooleanMaskError: as `getitem`; a traced mask is fine where the value fits any
-            number of true elements.
+        IndexError: as `getitem`.
+        BooleanMaskError: a traced mask, and a value for some number of true elements that are not
+            those of the same mask.
         ValueError: the value does not broadcast to the selected shape.
     """
+    if may_be_masked(x, index):
+        entries = entries_of(index)
+        if is_masked(x, entries):
+            return masked_indexing.updated(x, entries, value, how, unique=unique)
+        index = tuple(entries)
+    if isinstance(value, Selected):
+        value.refuse("assignment of {read} to elements that it does not select")
     if how in ("divide", "power"):  # by a product, if an element is named twice
         factors = updated(numpy.ones_like(x), index, value, "multiply", unique=unique)
         return getattr(numpy, how)(x, factors)
-    value = _cast(value, x)
+    value = cast_to(value, x)
     if how == "subtract":
         value, how = numpy.negative(value), "add"
-    entries = entries_of(index)
-    mask = next((e for e in entries if is_mask(e)), None)
-    if mask is not None:
-        return _masked(x, entries, mask, value, how)
-    selection = parse(tuple(entries), x.shape)
+    selection = parse(index, x.shape)
     value = _fitted(value, selection.shape)
+    if 0 in selection.batch and not selection.arrays:
+        return copied(x)  # at a boolean without axes that is false
     value = _batch_first(value, selection)
+    if not selection.arrays:  # the batch axes, if any, are of extent 1
+        value = numpy.reshape(value, selection.sizes)
     if not selection.arrays and selection.is_whole(x.shape):
         return value if how == "set" else getattr(numpy, how)(x, value)
     require_in_range(selection.arrays, x.shape, "writes are dropped")
@@ -146,7 +178,7 @@ def updated(x: Any, index: Any, value: Any, how: str, *, unique: bool = False) -
     )
 
 
-def _cast(value: Any, x: Any) -> Any:
+def cast_to(value: Any, x: Any) -> Any:
     """`value` in the dtype of `x`, and traced if `x` is, so that it is broadcast in the graph."""
     weak_complex = isinstance(value, Tracer) and value.weak and value.dtype.kind == "c"
     if weak_complex and x.dtype.kind not in "cb":  # a Python number, as `1j` is
@@ -180,65 +212,3 @@ def _batch_first(value: Any, selection: Selection) -> Any:
     value = numpy.transpose(value, tuple(int(a) for a in np.argsort(placed)))
     sizes = tuple(selection.sizes[axis] for axis in selection.rest)
     return numpy.reshape(value, selection.batch + sizes)
-
-
-def _masked(x: Any, entries: list[Any], mask: Any, value: Any, how: str) -> Any:
-    """`x` changed where a traced mask is true: a `where` of the region that the rest selects."""
-    at = next(k for k, e in enumerate(entries) if e is mask)
-    before, rest = entries[:at], [*entries[:at], *entries[at + 1 :]]
-    inner = (*before, *(slice(None),) * mask.ndim, *entries[at + 1 :])
-    if not all(_is_basic(e) for e in rest):
-        raise _refused(mask)
-    region = getitem(x, inner)
-    leading = sum(e is None or isinstance(e, slice) for e in before)
-    if any(e is Ellipsis for e in before):
-        leading += x.ndim - mask.ndim - sum(e is not None and e is not Ellipsis for e in rest)
-    covered = region.shape[leading : leading + mask.ndim]
-    if mask.shape != covered:
-        raise IndexError(
-            f"boolean index of shape {mask.shape} did not match the {mask.ndim} axes of shape "
-            f"{covered} of the indexed array of shape {x.shape}"
-        )
-    trailing = region.ndim - leading - mask.ndim
-    condition = numpy.reshape(mask, mask.shape + (1,) * trailing)
-    value = _for_any_count(value, mask, leading, trailing, is_first=_is_moved(entries, at))
-    value = _fitted(value, region.shape)
-    changed = value if how == "set" else getattr(numpy, how)(region, value)
-    chosen = numpy.where(condition, changed, region)
-    return updated(x, inner, chosen, "set")
-
-
-def _is_basic(entry: Any) -> bool:
-    """Whether an entry beside a mask is an integer, a slice, None or an ellipsis."""
-    return not is_mask(entry) and not (hasattr(entry, "ndim") and entry.ndim > 0)
-
-
-def _is_moved(entries: list[Any], at: int) -> bool:
-    """Whether NumPy puts the mask's axis first: an integer that is not adjacent selects with it."""
-    advanced = [
-        k
-        for k, e in enumerate(entries)
-        if k == at or not (e is None or e is Ellipsis or isinstance(e, slice))
-    ]
-    return advanced[-1] - advanced[0] + 1 != len(advanced)
-
-
-def _for_any_count(value: Any, mask: Any, leading: int, trailing: int, *, is_first: bool) -> Any:
-    """A value that fits any number of true elements, with the mask's axes for the one of these."""
-    while value.ndim > leading + 1 + trailing and value.shape[0] == 1:
-        value = numpy.reshape(value, value.shape[1:])
-    if value.ndim <= trailing:
-        return value
-    place = value.ndim - 1 - trailing
-    if is_first or value.shape[place] != 1:
-        raise _refused(mask)
-    shape = (*value.shape[:place], *(1,) * mask.ndim, *value.shape[place + 1 :])
-    return numpy.reshape(value, shape)
-
-
-def _refused(mask: Any) -> BooleanMaskError:
-    return BooleanMaskError(
-        mask,
-        "assignment of one value for each true element of a boolean mask, or at a mask beside "
-        "index arrays,",
-    )

@@ -19,9 +19,12 @@ from tracegraph.numpy.ufuncs import (
     add,
     equal,
     greater,
+    greater_equal,
+    isfinite,
     isnan,
     less,
     logical_and,
+    logical_not,
     logical_or,
     minimum,
     remainder,
@@ -35,7 +38,8 @@ def interp(
     """Values at `x` of the function that is linear between the points `(xp, fp)`.
 
     `xp` increases, unless a `period` is given. Outside of it the function is `left` and `right`,
-    by default the first and the last value.
+    by default the first and the last value. At a point, the derivative is that of the line behind
+    it, and from the last point on it is 0.
 
     Shape: that of `x`.
     Dtype: float64, or complex128 for complex `fp`.
@@ -89,12 +93,15 @@ def _interpolated(x: Any, xp: Any, fp: Any, below: Any, above: Any) -> Any:
     here = where(less(at, 0), 0, at)
     there = minimum(add(here, 1), count - 1)
     x0, x1, y0, y1 = take(xp, here), take(xp, there), take(fp, here), take(fp, there)
-    slope = (y1 - y0) / (x1 - x0)
-    value = slope * (x - x0) + y0
-    from_right = slope * (x - x1) + y1
+    is_last = equal(at, count - 1)
+    is_between = logical_and(greater_equal(at, 0), logical_not(is_last))
+    slope = (y1 - y0) / where(equal(here, there), 1, x1 - x0)
+    value = slope * where(is_between, x - x0, 0) + y0
+    from_right = slope * where(is_between, x - x1, 0) + y1
     flat = where(logical_and(isnan(from_right), equal(y0, y1)), y0, from_right)
     value = where(isnan(value), flat, value)
-    value = where(logical_or(equal(x, x0), equal(at, count - 1)), y0, value)
+    at_knot = logical_and(equal(x, x0), logical_not(isfinite(value)))
+    value = where(logical_or(at_knot, is_last), y0, value)
     value = where(less(at, 0), below, value)
     value = where(greater(x, xp[-1]), above, value)
     return where(isnan(x), x, value)

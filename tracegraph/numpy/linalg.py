@@ -12,6 +12,7 @@ from tracegraph.numpy import selecting
 from tracegraph.numpy.axes import matrix_transpose
 from tracegraph.numpy.chains import multi_dot
 from tracegraph.numpy.contractions import cross, matmul, outer, tensordot, vecdot
+from tracegraph.numpy.determinants import det, slogdet
 from tracegraph.numpy.dispatch import as_array, numpy_function
 from tracegraph.numpy.factorizations import cholesky, qr
 from tracegraph.numpy.generated import identity
@@ -19,7 +20,7 @@ from tracegraph.numpy.least_squares import lstsq, matrix_rank, pinv
 from tracegraph.numpy.norms import cond, matrix_norm, norm, vector_norm
 from tracegraph.numpy.shapes import broadcast_to
 from tracegraph.numpy.spectra import eigh, eigvalsh, svd, svdvals
-from tracegraph.numpy.systems import det, inv, slogdet, solve, tensorinv, tensorsolve
+from tracegraph.numpy.systems import inv, solve, tensorinv, tensorsolve
 
 __all__ = [
     "cholesky",

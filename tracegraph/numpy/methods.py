@@ -6,7 +6,15 @@ from types import ModuleType
 
 from tracegraph import numpy
 from tracegraph.arrays.creation import asarray
-from tracegraph.numpy import array_protocols, elementwise, indexing, protocols, ufuncs
+from tracegraph.numpy import (
+    array_protocols,
+    elementwise,
+    indexing,
+    masked_indexing,
+    protocols,
+    selected_functions,
+    ufuncs,
+)
 from tracegraph.numpy.namespace_info import check_version
 from tracegraph.tracing.function_table import FUNCTIONS
 
@@ -22,6 +30,10 @@ FUNCTIONS.update(
     getitem=indexing.getitem,
     setitem=indexing.setitem,
     updated=indexing.updated,
+    cast_to=indexing.cast_to,
+    apply_to_selected=selected_functions.apply_to_selected,
+    refusal_by_name=selected_functions.refusal_by_name,
+    setitem_of_selected=masked_indexing.write_to_selected,
     viewed=elementwise.viewed,
     raised=ufuncs.raised,
     namespace=namespace_of,

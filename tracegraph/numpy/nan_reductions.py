@@ -25,7 +25,7 @@ from tracegraph.numpy.reductions import (
     prod,
     sum,
 )
-from tracegraph.numpy.statistics import mean, var
+from tracegraph.numpy.statistics import as_norm, mean, var
 from tracegraph.numpy.ufuncs import isnan, less_equal, logical_and, logical_not, sqrt
 from tracegraph.tracing.tracer import Tracer
 
@@ -130,6 +130,10 @@ def nanstd(
     """Standard deviations over axes of the elements that are not NaN."""
     options = {"where": where, "mean": mean, "correction": correction}
     result = sqrt(nanvar(a, axis, dtype, None, ddof, keepdims, **options))
+    a = as_array(a)
+    mask = where if a.dtype.kind in "biu" else _no_nan(a, where)
+    freedom = ddof if correction is None else correction
+    result = as_norm(result, a, axis, freedom, keepdims, mask, mean)
     return written("nanstd", result, out, True)
 
 

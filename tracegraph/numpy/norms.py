@@ -8,18 +8,28 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
+from tracegraph.numpy.attached import derivative_rule, with_derivative
 from tracegraph.numpy.axes import moveaxis
 from tracegraph.numpy.dispatch import as_array, numpy_function
-from tracegraph.numpy.elementwise import astype, where
+from tracegraph.numpy.elementwise import astype, real, where
 from tracegraph.numpy.matrices import matrices, square
 from tracegraph.numpy.reductions import any as any_of
 from tracegraph.numpy.reductions import max as largest
 from tracegraph.numpy.reductions import min as smallest
 from tracegraph.numpy.reductions import sum, sum_of_squares
-from tracegraph.numpy.shapes import reshape
+from tracegraph.numpy.shapes import expand_dims, reshape
 from tracegraph.numpy.spectra import svdvals
 from tracegraph.numpy.systems import inverses
-from tracegraph.numpy.ufuncs import absolute, isnan, not_equal, power, sqrt
+from tracegraph.numpy.ufuncs import (
+    absolute,
+    conjugate,
+    equal,
+    isnan,
+    not_equal,
+    power,
+    sign,
+    sqrt,
+)
 
 
 @numpy_function
@@ -46,7 +56,7 @@ def norm(
     """
     x = _inexact(x)
     if ord is None:
-        return sqrt(sum_of_squares(x, axis, keepdims))
+        return euclidean(x, axis, keepdims)
     axes = normalize_axis_tuple(range(x.ndim) if axis is None else axis, x.ndim)
     if len(axes) == 1:
         return _vector_norm(x, ord, axes[0], keepdims)
@@ -142,7 +152,7 @@ def _vector_norm(x: Any, ord: float | str, axis: int, keepdims: bool) -> Any:
     if isinstance(ord, str):
         raise ValueError(f"ord={ord!r} is not a norm of vectors")
     if ord == 2:
-        return sqrt(sum_of_squares(x, axis, keepdims))
+        return euclidean(x, axis, keepdims)
     size = absolute(x)
     if ord == np.inf:
         return largest(size, axis, keepdims=keepdims)
@@ -152,12 +162,104 @@ def _vector_norm(x: Any, ord: float | str, axis: int, keepdims: bool) -> Any:
         return sum(astype(not_equal(x, 0), size.dtype), axis, keepdims=keepdims)
     if ord == 1:
         return sum(size, axis, keepdims=keepdims)
-    return power(sum(power(size, ord), axis, keepdims=keepdims), 1.0 / ord)
+    value = power(sum(power(size, ord), axis, keepdims=keepdims), 1.0 / ord)
+    place = {"axis": axis - x.ndim, "keepdims": keepdims}
+    return with_derivative(value, "vector_norm", x, ord=float(ord), **place)
+
+
+@derivative_rule("vector_norm")
+def _of_vector_norm(
+    value: Any, x: Any, *, tangents: Any, ord: float, axis: int, keepdims: bool
+) -> Any:
+    """The sum of x' (|x| / norm)^(ord - 1) along x / |x|, and 0 where x is 0, or the norm.
+
+    An even order takes x itself, of which powers have all derivatives at 0, too.
+    """
+    place = {"axis": axis, "keepdims": keepdims}
+    norm = with_derivative(value, "vector_norm", x, ord=ord, **place)
+    norm = norm if keepdims else expand_dims(norm, axis)
+    inverse = _inverse(norm) if ord > 1 else 1 / norm  # infinite, the power of it being 0
+    if x.dtype.kind != "c" and ord > 0 and ord % 2 == 0:
+        slope = power(x * inverse, ord - 1)
+    else:
+        is_zero = equal(x, 0)
+        size = where(is_zero, x.real.dtype.type(1), absolute(x))
+        direction = where(is_zero, x.dtype.type(0), sign(x))
+        slope = direction * power(size * inverse, ord - 1)
+    return _along(slope, tangents[0], (axis,), keepdims)
+
+
+def euclidean(x: Any, axis: int | Sequence[int] | None, keepdims: bool) -> Any:
+    """Roots of sums of squares over axes."""
+    value = sqrt(sum_of_squares(x, axis, keepdims))
+    axes = normalize_axis_tuple(range(x.ndim) if axis is None else axis, x.ndim)
+    return of_squares(value, x, tuple([k - x.ndim for k in axes]), keepdims)
+
+
+def of_squares(value: Any, x: Any, axes: tuple[int, ...], keepdims: bool, weight: Any = 1.0) -> Any:
+    """A value that is the root of the sum of squares of x, over axes counted from the end.
+
+    The sum may be multiplied by a weight, a float or of the shape of the value; it is a constant.
+    """
+    attrs = {"axes": axes, "keepdims": keepdims}
+    if isinstance(weight, float):
+        return with_derivative(value, "norm", x, **attrs, weight=weight)
+    return with_derivative(value, "norm", x, weight, **attrs, weight=1.0)
+
+
+@derivative_rule("norm")
+def _of_norm(
+    value: Any,
+    x: Any,
+    *weights: Any,
+    tangents: Any,
+    axes: tuple[int, ...],
+    keepdims: bool,
+    weight: float,
+) -> Any:
+    """The sum of x x' over the norm; 0 where the norm is 0, as for absolute values."""
+    scale = _inverse(of_squares(value, x, axes, keepdims, *(weights or (weight,))))
+    for factor in (*weights, weight):
+        scale = scale * factor
+    return scale * _along(x, tangents[0], axes, keepdims)
+
+
+def _along(x: Any, t: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """The sum of x t, of complex numbers the inner product of vectors in the plane."""
+    terms = real(conjugate(x) * t) if x.dtype.kind == "c" else x * t
+    return sum(terms, axes, keepdims=keepdims)
+
+
+@derivative_rule("power_of_norm")
+def _of_power(
+    value: Any,
+    x: Any,
+    *,
+    tangents: Any,
+    axes: tuple[int, ...],
+    exponent: float,
+    keepdims: bool,
+    weight: float,
+) -> Any:
+    """Exponent * norm^(exponent - 2) times the sum of x x': no quotient, which 0 would leave open.
+
+    Passes put it in the place of powers of norms.
+    """
+    along = exponent * weight * _along(x, tangents[0], axes, keepdims)
+    if exponent == 2:
+        return along
+    norm = sqrt(weight * sum_of_squares(x, axes, keepdims))
+    return power(of_squares(norm, x, axes, keepdims, weight), exponent - 2) * along
+
+
+def _inverse(norm: Any) -> Any:
+    """1 / norm, and 0 for 0, where this has no derivative: NaN, by the slope of the root."""
+    return where(equal(norm, 0), sqrt(norm), 1 / norm)
 
 
 def _matrix_norm(x: Any, ord: float | str, axes: tuple[int, int], keepdims: bool) -> Any:
     if ord in ("fro", "f"):
-        return sqrt(sum_of_squares(x, axes, keepdims))
+        return euclidean(x, axes, keepdims)
     row, column = axes
     if row == column:
         raise ValueError("Duplicate axes given.")

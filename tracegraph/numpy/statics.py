@@ -14,6 +14,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from tracegraph.errors import StaticArgumentError
 from tracegraph.errors.tracebacks import hide_frames
+from tracegraph.tracing.function_table import FUNCTIONS
+from tracegraph.tracing.selected import Selected
 from tracegraph.tracing.tracer import Tracer
 
 P = ParamSpec("P")
@@ -68,6 +70,8 @@ def static_parameters(function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function)
     def naming(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
+            if Selected in map(type, args):
+                return FUNCTIONS["apply_to_selected"](function.__name__, function, args, kwargs)  # type: ignore[no-any-return]
             return function(*args, **kwargs)
         except Exception as error:
             require_static(label, function, args, kwargs)

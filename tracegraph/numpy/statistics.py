@@ -13,10 +13,13 @@ from tracegraph.numpy.axes import transpose
 from tracegraph.numpy.dispatch import as_array, copied, lifted, numpy_function
 from tracegraph.numpy.docstrings import AVERAGED, SQUARED, reduction
 from tracegraph.numpy.elementwise import real
+from tracegraph.numpy.elementwise import where as choose
+from tracegraph.numpy.norms import of_squares
 from tracegraph.numpy.output import written
 from tracegraph.numpy.reductions import Axis, reduced_axes, sum
 from tracegraph.numpy.shapes import broadcast_to, reshape
 from tracegraph.numpy.ufuncs import conjugate, divide, maximum, multiply, sqrt, square, subtract
+from tracegraph.tracing.tracer import Tracer
 
 
 def _count(a: Any, axis: Axis, keepdims: bool, where: Any) -> Any:
@@ -117,8 +120,39 @@ def std(
     result = var(
         a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction
     )
-    result = sqrt(result)
+    freedom = ddof if correction is None else correction
+    result = as_norm(sqrt(result), a, axis, freedom, keepdims, where, mean)
     return written("std", result, out, True)
+
+
+def as_norm(
+    deviation: Any,
+    a: Any,
+    axis: Axis,
+    freedom: float,
+    keepdims: bool,
+    where: Any,
+    center: Any,
+) -> Any:
+    """A standard deviation with the derivative of the norm that it is, 0 where all are equal."""
+    if not isinstance(deviation, Tracer):
+        return deviation
+    a = as_array(a)
+    dtype = deviation.dtype
+    if a.dtype.kind == "c":
+        dtype = np.result_type(dtype, np.complex64)
+    if center is None:
+        center = mean(a, axis, dtype, keepdims=True, where=where)
+    distance = subtract(as_array(a, dtype), center)
+    if where is not True:
+        distance = choose(where, distance, dtype.type(0))
+    left = _count(a, axis, keepdims, where) - freedom
+    if isinstance(left, (int, float)):
+        weight: Any = 1 / left if left else float("inf")
+    else:
+        weight = broadcast_to(as_array(1 / left, deviation.dtype), deviation.shape)
+    axes = tuple([k - a.ndim for k in reduced_axes(a, axis)])
+    return of_squares(deviation, distance, axes, keepdims, weight)
 
 
 @numpy_function

@@ -1,4 +1,4 @@
-"""Systems of linear equations, inverses and determinants, by LU factorization."""
+"""Systems of linear equations and inverses, by LU factorization."""
 
 from __future__ import annotations
 
@@ -11,19 +11,13 @@ import numpy as np
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.numpy.axes import moveaxis
-from tracegraph.numpy.dispatch import as_array, numpy_function
-from tracegraph.numpy.generated import arange, identity
+from tracegraph.numpy.dispatch import numpy_function
+from tracegraph.numpy.generated import identity
 from tracegraph.numpy.matrices import operands, require_square, require_success, square, with_batch
-from tracegraph.numpy.reductions import prod as product
-from tracegraph.numpy.reductions import sum
-from tracegraph.numpy.selecting import diagonal, take_along_axis
+from tracegraph.numpy.selecting import take_along_axis
 from tracegraph.numpy.shapes import reshape
-from tracegraph.numpy.ufuncs import absolute, log, not_equal, sign
 
 _LU, _TRIANGULAR_SOLVE = get("lu"), get("triangular_solve")
-
-SlogdetResult: Any = type(np.linalg.slogdet(np.eye(1)))
-"""NumPy's class, which it does not export."""
 
 
 def solve_factored(factors: Any, rows: Any, b: Any) -> Any:
@@ -90,52 +84,6 @@ def inverses(a: Any) -> Any:
     factors, _, rows = apply(_LU, a)
     eye = with_batch(identity(a.shape[-1], a.dtype), a.shape[:-2])
     return solve_factored(factors, rows, eye)
-
-
-@numpy_function
-def det(a: Any) -> Any:
-    """The determinants of square matrices.
-
-    Shape: that of `a` without its last two axes.
-    Dtype: that of `a`; float64 for integers.
-
-    Raises:
-        LinAlgError: the matrices are not square.
-        TypeError: LAPACK has no such dtype, as for float16.
-
-    >>> tnp.linalg.det([[1.0, 2.0], [3.0, 5.0]]).round(6)
-    np.float64(-1.0)
-    """
-    diagonal_, parity = _pivots(square(a))
-    return product(diagonal_, axis=-1) * parity
-
-
-@numpy_function
-def slogdet(a: Any) -> Any:
-    """The signs of determinants, and the logarithms of their sizes: `sign`, `logabsdet`.
-
-    Of a singular matrix, 0 and -inf.
-
-    Shape: that of `a` without its last two axes, of both.
-    Dtype: that of `a`, float64 for integers; the logarithm is real.
-
-    Raises:
-        LinAlgError: the matrices are not square.
-        TypeError: LAPACK has no such dtype, as for float16.
-
-    >>> tnp.linalg.slogdet([[0.0, 1.0], [1.0, 0.0]]).sign
-    np.float64(-1.0)
-    """
-    diagonal_, parity = _pivots(square(a))
-    signs = product(sign(diagonal_), axis=-1) * parity
-    return SlogdetResult(signs, sum(log(absolute(diagonal_)), axis=-1))
-
-
-def _pivots(a: Any) -> tuple[Any, Any]:
-    """The diagonals of U, and -1 or 1, in the same dtype, for odd or even permutations."""
-    factors, pivots, _ = apply(_LU, a)
-    swaps = sum(not_equal(pivots, arange(a.shape[-1])), axis=-1)
-    return diagonal(factors, 0, -2, -1), as_array(1 - 2 * (swaps % 2), a.dtype)
 
 
 @numpy_function

@@ -20,6 +20,7 @@ from tracegraph.numpy.dispatch import as_array, copied, lifted
 from tracegraph.numpy.elementwise import where as choose
 from tracegraph.numpy.output import target_of, written
 from tracegraph.numpy.reductions import Axis, folded, kept, masked, reduced_axes
+from tracegraph.tracing.selected import Selected
 
 COMBINERS = {c.name: c for c in vars(combiners).values() if isinstance(c, Combiner)}
 
@@ -55,6 +56,8 @@ def reduce(
     """
     combiner = combiner_of(ufunc, "reduce")
     name = combiner.name
+    if isinstance(array, Selected) and name in REDUCTIONS:
+        return _reduced(name, array, axis, dtype, out, keepdims, initial, where)
     a = in_fold_dtype(ufunc, as_array(array), dtype, out)
     axes = () if a.ndim == 0 and axis in (0, -1) else reduced_axes(a, axis)
     alone = initial is None or (initial is np._NoValue and ufunc.identity is None)
@@ -86,6 +89,23 @@ def reduce(
         folded_on = getattr(functions, name)(initial, result)
         result = choose(_some(a, axes, keepdims, where), folded_on, initial)
     return written(f"{name}.reduce", result, out, True)
+
+
+def _reduced(
+    name: str,
+    array: Any,
+    axis: Axis,
+    dtype: DTypeLike | None,
+    out: Any,
+    keepdims: bool,
+    initial: Any,
+    where: Any,
+) -> Any:
+    """What the function of the same fold gives, `sum` for `add`."""
+    given = {"dtype": dtype, "out": out, "initial": initial, "where": where}
+    omitted = (None, True, np._NoValue)
+    options = {k: v for k, v in given.items() if not any(v is each for each in omitted)}
+    return getattr(functions, REDUCTIONS[name])(array, axis, keepdims=keepdims, **options)
 
 
 def _some(a: Any, axes: tuple[int, ...], keepdims: bool, where: Any) -> Any:

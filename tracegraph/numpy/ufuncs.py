@@ -210,8 +210,11 @@ _OPERATOR_POWERS = {(int, 2): square, (int, -1): reciprocal, (float, 0.5): sqrt}
 def raised(x: Any, y: Any) -> Any:
     """`x ** y` of an array. For some exponents, ndarray's operator does not compute `power`: the
     signs of complex zeros differ, and the root of minus infinity in float16. For NumPy's scalars
-    it does, and for dtypes that NumPy does not have itself.
+    it does, and for dtypes that NumPy does not have itself. An int of Python's to a negative power
+    is a float, where NumPy's integers have no such power.
     """
+    if type(y) is int and y < 0 and x.weak and x.dtype.kind in "iu":
+        return power(multiply(x, 1.0), y)
     if type(y) in (int, float) and x.ndim and x.dtype.kind in "fc":
         function = _OPERATOR_POWERS.get((type(y), y))
         if function is not None:

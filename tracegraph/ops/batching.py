@@ -257,6 +257,18 @@ def matmul(lanes: Lanes, operands: Atoms, batched: Flags) -> Atom:
 # what rules share
 
 
+def columns_of_lanes(lanes: Lanes, b: Atom, solve: Callable[[Atom], Atom]) -> Atom:
+    """The solutions of systems whose matrices all lanes share: (lanes, batch…, n, k) as
+    (batch…, n, lanes k), the columns of one system, which `solve` takes.
+    """
+    count, *batch, n, k = b.type.shape
+    last = len(batch) + 1
+    inner = lanes.emit("transpose", b, axes=(*range(1, last + 1), 0, last + 1))
+    found = solve(lanes.emit("reshape", inner, shape=(*batch, n, count * k)))
+    found = lanes.emit("reshape", found, shape=(*batch, n, count, k))
+    return lanes.emit("transpose", found, axes=(last, *range(last), last + 1))
+
+
 def aligned(lanes: Lanes, x: Atom, rank: int) -> Atom:
     """A batched operand with axes of extent 1 behind the lanes, `rank` axes in all but these."""
     count, *extents = x.type.shape

@@ -47,8 +47,11 @@ def _linear_type(
     residuals: int,
     types: Types,
     forward: bool,
+    fault: Exception | None = None,
 ) -> Types:
-    """`forward`: whether there is a region for tangents, the backward one being linear."""
+    """`forward`: whether there is a region for tangents, the backward one being linear. `fault` is
+    what the backward rule has raised.
+    """
     return _call_type(*operands, regions=regions) if forward else types
 
 

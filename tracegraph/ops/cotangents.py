@@ -29,6 +29,19 @@ def indicator(f: Emitter, condition: Any, like: Any) -> Any:
     return f.where(condition, number(like, 1), number(like, 0))
 
 
+def nonzero(f: Emitter, x: Any) -> Any:
+    """X with the least positive number in place of 0: a divisor of what is 0 then, too.
+
+    The quotient is 0, and its derivative infinite, as it is at the origin of a norm.
+    """
+    return f.where(f.equal(x, number(x, 0)), least_positive(x.dtype), x)
+
+
+def least_positive(dtype: np.dtype[Any]) -> Any:
+    """The least number above 0 of a real dtype."""
+    return np.nextafter(dtype.type(0), dtype.type(1))
+
+
 def unbroadcast(f: Emitter, ct: Any, type_: ArrayType) -> Any:
     """The transpose of broadcasting a value of this type: sums over added and stretched axes."""
     if ct.shape == type_.shape:

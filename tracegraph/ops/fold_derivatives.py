@@ -10,7 +10,15 @@ from tracegraph.ir.derivative import Constant, Derivative, Emitter, Linear, Part
 from tracegraph.ir.op import Combiner, get
 from tracegraph.ir.program import Region, Value, application
 from tracegraph.ir.types import ArrayType
-from tracegraph.ops.cotangents import Types, filled, indicator, kept_shape, number, stretched
+from tracegraph.ops.cotangents import (
+    Types,
+    filled,
+    indicator,
+    kept_shape,
+    nonzero,
+    number,
+    stretched,
+)
 
 Ints = tuple[int, ...]
 
@@ -88,8 +96,7 @@ def _reversed(f: Emitter, x: Any, axis: int = 1) -> Any:
 
 def _over_radius(f: Emitter, out: Any, x: Any, *, axes: Ints) -> tuple[Any]:
     """Each element over the result, and 0 where that is 0."""
-    radius = f.where(f.equal(out, number(x, 0)), number(x, 1), out)
-    return (x / stretched(f, radius, x.shape, axes),)
+    return (x / stretched(f, nonzero(f, out), x.shape, axes),)
 
 
 def _share_of_exponentials(exponential: str) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tracegraph.ir.derivative import Emitter, Partials
 from tracegraph.ir.op import Op
-from tracegraph.ops.cotangents import number
+from tracegraph.ops.cotangents import nonzero, number
 from tracegraph.ops.elementwise import texts, ufunc_op
 from tracegraph.ops.tricky import NDArray
 
@@ -44,8 +44,8 @@ def _real_function(
 
 
 def _over(f: Emitter, x: Any, radius: Any) -> Any:
-    """X / radius, and 0 at the origin."""
-    return x / f.where(f.equal(radius, number(x, 0)), number(x, 1), radius)
+    """X / radius, and 0 at the origin, where the derivative of this is infinite."""
+    return x / nonzero(f, radius)
 
 
 def weights(exponential: str) -> Partials:

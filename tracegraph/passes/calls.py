@@ -19,4 +19,4 @@ def inline_calls(program: Program) -> Program:
 def _rule(eqn: Eqn, defs: Defs) -> Replacement | None:
     if not isinstance(eqn.op.form, Call):
         return None
-    return inlined(eqn.regions[0], eqn.operands)
+    return inlined(eqn.regions[0], eqn.operands, eqn.outputs)

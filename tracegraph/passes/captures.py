@@ -14,7 +14,7 @@ from tracegraph.ir.control_forms import branch_parts, is_loop, loop_counts, loop
 from tracegraph.ir.op import Call
 from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value
 from tracegraph.ir.record import replace
-from tracegraph.passes.rewrite import Defs, Replacement, map_atoms, rewrite, substitute
+from tracegraph.passes.rewrite import Defs, Replacement, as_typed, map_atoms, rewrite, substitute
 
 
 def tidy_captures(program: Program, settled: set[Region] | None = None) -> Program:
@@ -98,15 +98,19 @@ def _merged(
             kept.append(i)
 
     def narrowed(region: Region) -> Region:
+        made: list[Eqn] = []
         env = {
-            region.params[i]: region.params[new] if isinstance(new, int) else new
+            region.params[i]: as_typed(
+                region.params[new] if isinstance(new, int) else new, region.params[i].type, made
+            )
             for i, new in stand_ins.items()
         }
-        return _substituted(_reordered(region, kept), env)
+        return _substituted(_reordered(region, kept), env, made)
 
     return tuple(operands[i] for i in kept), tuple(narrowed(region) for region in regions)
 
 
-def _substituted(region: Region, env: Mapping[Value, Atom]) -> Region:
-    eqns = tuple(substitute(eqn, env) for eqn in region.eqns)
-    return replace(region, eqns=eqns, results=tuple(map_atoms(region.results, env)))
+def _substituted(region: Region, env: Mapping[Value, Atom], first: Sequence[Eqn]) -> Region:
+    """The region with parameters replaced, and with these equations first."""
+    eqns = [substitute(eqn, env) for eqn in region.eqns]
+    return replace(region, eqns=(*first, *eqns), results=tuple(map_atoms(region.results, env)))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from tracegraph.ir.control_forms import branch_parts, loop_parts
-from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region
+from tracegraph.ir.program import Eqn, Literal, Program, Region
 from tracegraph.passes.rewrite import Defs, Replacement, Rule, by_name, inlined, rewrite
 
 
@@ -21,7 +19,8 @@ def _cond(eqn: Eqn, defs: Defs) -> Replacement | None:
     parts = branch_parts(eqn)
     if not isinstance(parts.selector, Literal):
         return None
-    return _selected(parts.branches[0 if parts.selector.value else 1], parts.captures)
+    branch = parts.branches[0 if parts.selector.value else 1]
+    return inlined(branch, parts.captures, eqn.outputs)
 
 
 def _switch(eqn: Eqn, defs: Defs) -> Replacement | None:
@@ -29,20 +28,13 @@ def _switch(eqn: Eqn, defs: Defs) -> Replacement | None:
     if not isinstance(parts.selector, Literal):
         return None
     index = min(max(int(parts.selector.value), 0), len(parts.branches) - 1)
-    return _selected(parts.branches[index], parts.captures)
+    return inlined(parts.branches[index], parts.captures, eqn.outputs)
 
 
 def _while_loop(eqn: Eqn, defs: Defs) -> Replacement | None:
     if eqn.attrs.get("trip_count") == 0:
         return Replacement(loop_parts(eqn).init)
     return None
-
-
-def _selected(branch: Region, captures: Sequence[Atom]) -> Replacement | None:
-    """The equations of the branch, unless it takes other types than the captures have."""
-    if [p.type for p in branch.params] != [a.type for a in captures]:
-        return None
-    return inlined(branch, captures)
 
 
 _RULES: dict[str, Rule] = {"cond": _cond, "switch": _switch, "while_loop": _while_loop}

@@ -1,14 +1,18 @@
-"""Marks of lanes that run for nothing: they go before lowering, and isolate such lanes before
-derivatives are taken.
+"""Marks that only derivatives need: they go before lowering.
 
-    live_lanes mask x   ->   x                   what is lowered
-                        ->   where mask x 1      what is differentiated
+    with_derivative x …   ->   x                   what is lowered
+    stop_gradient x       ->   x                   what is lowered
+    live_lanes mask x     ->   x                   what is lowered
+                          ->   where mask x 1      what is differentiated
 
-In the latter, tangents and cotangents of those lanes are zero, and the values that these are
-multiplied with are finite: no NaN of such a lane reaches what all lanes share.
+The latter marks lanes that run for nothing, and isolates them before derivatives are taken: their
+tangents and cotangents are zero, and the values that these are multiplied with are finite: no NaN
+of such a lane reaches what all lanes share.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from tracegraph.ir.program import Eqn, Literal, Program, application, walk
 from tracegraph.ir.types import ArrayType
@@ -17,18 +21,23 @@ from tracegraph.passes.rewrite import Defs, Replacement, Rule, by_name, rewrite
 
 def without_marks(program: Program) -> Program:
     """The program without marks."""
-    return _replaced(program, _unmarked)
+    plain = dict.fromkeys(("with_derivative", "stop_gradient"), _plain)
+    return _replaced(program, {"live_lanes": _unmarked, **plain})
 
 
 def with_dead_lanes_isolated(program: Program) -> Program:
     """The program with ones in the lanes that are not live, wherever they are marked."""
-    return _replaced(program, _isolated)
+    return _replaced(program, {"live_lanes": _isolated})
 
 
-def _replaced(program: Program, rule: Rule) -> Program:
-    if not any(eqn.op.name == "live_lanes" for eqn in walk(program.body)):
+def _replaced(program: Program, rules: Mapping[str, Rule]) -> Program:
+    if not any(eqn.op.name in rules for eqn in walk(program.body)):
         return program
-    return rewrite(program, lambda: by_name({"live_lanes": rule}))
+    return rewrite(program, lambda: by_name(rules))
+
+
+def _plain(eqn: Eqn, defs: Defs) -> Replacement:
+    return Replacement(eqn.operands[:1])
 
 
 def _unmarked(eqn: Eqn, defs: Defs) -> Replacement:

@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from operator import is_
 
-from tracegraph.ir.program import Atom, Eqn, Program, Region, Value, has_regions
+from tracegraph.ir.program import (
+    Atom,
+    Eqn,
+    Literal,
+    Program,
+    Region,
+    Value,
+    application,
+    has_regions,
+)
 from tracegraph.ir.record import record, replace
+from tracegraph.ir.types import ArrayType
 
 Defs = Mapping[Value, Eqn]
 
@@ -98,15 +108,41 @@ def map_atoms(atoms: Sequence[Atom], env: Mapping[Value, Atom]) -> list[Atom]:
     return [env.get(a, a) if isinstance(a, Value) else a for a in atoms]
 
 
-def inlined(region: Region, atoms: Sequence[Atom]) -> Replacement:
-    """A copy of the region's equations, with `atoms` for its parameters and new values."""
-    env: dict[Value, Atom] = dict(zip(region.params, atoms, strict=True))
-    eqns = []
+def as_typed(atom: Atom, type_: ArrayType, eqns: list[Eqn]) -> Atom:
+    """An atom for one of a type that differs from its own at most in being weak or strong, as an
+    operand may differ from the parameter of a region. The equation that it takes is added.
+
+    The types of a region's equations follow from those of its parameters.
+    """
+    if atom.type == type_:
+        return atom
+    if isinstance(atom, Literal):
+        return Literal(atom.value, type_)
+    attrs = {"dtype": type_.dtype, "weak": type_.weak}
+    eqns.append(application("cast", (atom,), attrs, None))
+    return eqns[-1].outputs[0]
+
+
+def inlined(
+    region: Region, atoms: Sequence[Atom], outputs: Sequence[Value] | None = None
+) -> Replacement:
+    """A copy of the region's equations, with `atoms` for its parameters and new values; its results
+    have the types of `outputs`, if these are given.
+    """
+    eqns: list[Eqn] = []
+    env: dict[Value, Atom] = {
+        param: as_typed(atom, param.type, eqns)
+        for param, atom in zip(region.params, atoms, strict=True)
+    }
     for eqn in region.eqns:
-        outputs = tuple([Value(value.type) for value in eqn.outputs])
-        eqns.append(replace(substitute(eqn, env), outputs=outputs))
-        env.update(zip(eqn.outputs, outputs, strict=True))
-    return Replacement(tuple(map_atoms(region.results, env)), tuple(eqns))
+        new = tuple([Value(value.type) for value in eqn.outputs])
+        eqns.append(replace(substitute(eqn, env), outputs=new))
+        env.update(zip(eqn.outputs, new, strict=True))
+    results = map_atoms(region.results, env)
+    if outputs is not None:
+        pairs = zip(results, outputs, strict=True)
+        results = [as_typed(atom, value.type, eqns) for atom, value in pairs]
+    return Replacement(tuple(results), tuple(eqns))
 
 
 def _rewrite_region(region: Region, walk: _Walk) -> Region:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracegraph.ir.op import get
-from tracegraph.ir.program import Atom, Eqn, Literal, Program, Value
+from tracegraph.ir.program import Atom, Eqn, Literal, Program, Value, application
 from tracegraph.ir.record import replace
 from tracegraph.passes.rewrite import Defs, Replacement, Rule, by_name, producer, rewrite
 
@@ -35,6 +35,8 @@ def _product(eqn: Eqn, defs: Defs) -> Replacement | None:
     x, y = eqn.operands
     if x.type.dtype.kind == "c":
         return None
+    if x is y:
+        return _power_of_norm(eqn, 2.0, defs)
     return Replacement((x,)) if _is(y, 1) else Replacement((y,)) if _is(x, 1) else None
 
 
@@ -61,6 +63,10 @@ def _power(eqn: Eqn, defs: Defs) -> Replacement | None:
         return None
     if _is(y, 1):
         return Replacement((x,))
+    if real and isinstance(y, Literal) and float(y.value) > 1:
+        found = _power_of_norm(eqn, float(y.value), defs)
+        if found is not None:
+            return found
     if _is(y, 2):
         return _unary("square", eqn)
     if real and _is(y, -1):
@@ -70,9 +76,39 @@ def _power(eqn: Eqn, defs: Defs) -> Replacement | None:
     return None
 
 
+def _square(eqn: Eqn, defs: Defs) -> Replacement | None:
+    return _power_of_norm(eqn, 2.0, defs)
+
+
+def _power_of_norm(eqn: Eqn, exponent: float, defs: Defs) -> Replacement | None:
+    """The same power, as a function of what the norm is of: it has derivatives where the norm has
+    none, at zero.
+    """
+    x, (out,) = eqn.operands[0], eqn.outputs
+    inner = defs.get(x) if isinstance(x, Value) else None
+    if inner is None or inner.op.name != "with_derivative" or inner.attrs["of"] != "norm":
+        return None
+    if len(inner.operands) != 2:
+        return None  # a weight beside
+    size, *operands = inner.operands
+    others = tuple([size if a is x else a for a in eqn.operands])
+    power = replace(eqn, operands=others, outputs=(Value(out.type),))
+    attrs = {**inner.attrs, "of": "power_of_norm", "exponent": exponent}
+    found = application("with_derivative", (*power.outputs, *operands), attrs, eqn.source)
+    return Replacement(found.outputs, (power, found))
+
+
 def _unary(name: str, eqn: Eqn) -> Replacement:
-    """Another op of the first operand alone."""
-    return Replacement(eqn.outputs, (replace(eqn, op=get(name), operands=eqn.operands[:1]),))
+    """Another op of the first operand alone. Python has the power of its numbers, but not this op,
+    whose result is strong: it is made as weak as the power.
+    """
+    (out,) = eqn.outputs
+    result = application(name, eqn.operands[:1], {}, eqn.source)
+    if result.outputs[0].type == out.type:
+        return Replacement(eqn.outputs, (replace(result, outputs=eqn.outputs),))
+    attrs = {"dtype": out.type.dtype, "weak": out.type.weak}
+    cast = application("cast", result.outputs, attrs, eqn.source)
+    return Replacement(cast.outputs, (result, cast))
 
 
 def _involution(eqn: Eqn, defs: Defs) -> Replacement | None:
@@ -137,6 +173,7 @@ simplify_rules: dict[str, Rule] = {
     "multiply": _product,
     "divide": _quotient,
     "power": _power,
+    "square": _square,
     "negative": _involution,
     "invert": _involution,
     "logical_not": _involution,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple, TypedDict, TypeVar
@@ -13,6 +14,7 @@ from tracegraph.staging.call_tracing import trace_call
 from tracegraph.staging.executable_cache import COUNTS, CachedExecutable, clock
 from tracegraph.staging.memory_budget import keep_within_budget
 from tracegraph.staging.programs import Programs, compiled_program
+from tracegraph.staging.retraces import Change, Retraces
 from tracegraph.staging.scratch import Scratch
 from tracegraph.staging.signature import CallKey, Signature
 from tracegraph.staging.stages import Compiled, Lowered, Traced
@@ -36,7 +38,9 @@ class Stats(TypedDict):
     that were patched into a graph. `bytes_copied`: bytes of arguments that could not be read in
     place, those that launches copy themselves included. `bytes_held`: constants of all its plans,
     and the scratch that is kept for one stream.
-    `retraces`: for each build after the first, what had changed since the build before.
+    `retraces`: for each build after the first, of the last 1,000, what had changed since the build
+    before. `dropped`: builds that were dropped because there were more than `max_builds`; calls
+    with their types are traced again, which counts in `traces` and `builds`.
     `evictions`: how often an executable was closed because memory was short. Building it again
     counts in `builds`.
     """
@@ -49,17 +53,35 @@ class Stats(TypedDict):
     bytes_held: int
     retraces: tuple[str, ...]
     evictions: int
+    dropped: int
+
+
+MOST_BUILDS = 4096
+"""Builds that a function keeps, unless it is jitted with another limit: some 20 kB each."""
 
 
 class Builds:
-    """What was traced and built of one function; several threads may use it."""
+    """What was traced and built of one function; several threads may use it.
 
-    def __init__(self, fun: Callable[..., Any], signature: Signature, scratch: Scratch) -> None:
+    At most `limit` builds are kept: the least recently used are dropped. `drops` are those that
+    were, for the owner of this object to forget, too.
+    """
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        signature: Signature,
+        scratch: Scratch,
+        limit: int | None,
+    ) -> None:
         self._fun, self._signature, self._scratch = fun, signature, scratch
+        self._limit = limit
+        self.drops: deque[CachedExecutable] = deque()
         self.executables: dict[BuildKey, CachedExecutable] = {}
-        self._traces = self._builds = self._evictions = 0
+        self._traces = self._builds = self._evictions = self._dropped = 0
         self._past = dict.fromkeys(COUNTS, 0)  # counts of executables that a reset has closed
-        self._retraces: list[str] = []
+        self._retraces = Retraces()
+        self._last: BuildKey | None = None  # that of the last build, for what changes next
         # Reentrant: tracing may call this function again, inlined, from inside itself.
         self._lock = threading.RLock()
 
@@ -98,11 +120,27 @@ class Builds:
             if cached is None:  # else another thread has built it meanwhile
                 lowered = self.trace(key.call, key.device).lower()
                 cached = CachedExecutable(self._compile(lowered))
-                if self.executables:
-                    self._retraces.append(self._changes(key))
+                last, self._last = self._last, key
                 self.executables[key] = cached
                 keep_within_budget(cached)
+                self._keep_within_limit(cached)
+                if last is not None:
+                    self._retraces.note(self._signature.function, self._changes(last, key))
             return cached
+
+    def _keep_within_limit(self, built: CachedExecutable) -> None:
+        """Drop the least recently used builds beyond the limit, but none that a call uses."""
+        excess = 0 if self._limit is None else len(self.executables) - self._limit
+        if excess <= 0:
+            return
+        by_use = sorted(self.executables.items(), key=lambda item: item[1].used)
+        for key, cached in by_use:
+            if excess and cached is not built and cached.close_idle():
+                del self.executables[key]
+                self.drops.append(cached)
+                self._leave(cached)
+                self._dropped += 1
+                excess -= 1
 
     def _rebuild(self, cached: CachedExecutable, key: BuildKey) -> Compiled | None:
         """Build an evicted executable again; None if a reset has removed it meanwhile."""
@@ -128,15 +166,19 @@ class Builds:
     def _blame(self, error: OutOfMemoryError) -> None:
         error.function = error.function or self._signature.function
 
-    def _changes(self, key: BuildKey) -> str:
+    def _changes(self, last: BuildKey, key: BuildKey) -> list[Change]:
         """What differs from the last build."""
-        last = next(reversed(self.executables))
         if last.call != key.call:
-            return self._signature.differences(last.call, key.call)
+            return self._signature.changes(last.call, key.call)
         if last.device != key.device:
-            return f"device: {last.device} -> {key.device}"
+            text = f"device: {last.device} -> {key.device}"
+            return [Change("the device of the arguments", "device", text)]
         changes = zip(Modes._fields, last.modes, key.modes, strict=True)
-        return ", ".join(f"{name}: {old} -> {new}" for name, old, new in changes if old != new)
+        return [
+            Change(f"the mode {name}", "mode", f"{name}: {old} -> {new}")
+            for name, old, new in changes
+            if old != new
+        ]
 
     @contextmanager
     def forgotten(self) -> Iterator[None]:
@@ -148,6 +190,7 @@ class Builds:
         with self._lock:
             executables = list(self.executables.values())
             self.executables.clear()
+            self._last = None
             yield
             with ExitStack() as each:
                 for cached in executables:
@@ -193,6 +236,7 @@ class Builds:
                 bytes_held=sum(
                     r.compiled.bytes_held for r in executables if r.compiled is not None
                 ),
-                retraces=tuple(self._retraces),
+                retraces=self._retraces.texts,
                 evictions=self._evictions + sum(r.evictions for r in executables),
+                dropped=self._dropped,
             )

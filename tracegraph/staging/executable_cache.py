@@ -56,6 +56,15 @@ class CachedExecutable:
                 self._count(compiled)
         return True
 
+    def close_idle(self) -> bool:
+        """Close the executable for good, unless a call is using it; whether it is closed."""
+        compiled = self.compiled
+        if compiled is not None:
+            if not compiled.executable.close_idle():
+                return False
+            self.close()
+        return True
+
     def close(self) -> None:
         """Close the executable, once no call is using it."""
         compiled = self._hide()

@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.program import Program
+from tracegraph.staging.builds import MOST_BUILDS
 from tracegraph.staging.call_tracing import trace_call
 from tracegraph.staging.compiler import default_device
 from tracegraph.staging.jitted import Jitted
@@ -28,6 +29,7 @@ def jit(
     donate_argnums: int | Iterable[int] = (),
     device: str | None = None,
     scratch: Scratch = "kept",
+    max_builds: int | None = MOST_BUILDS,
 ) -> Jitted[P, R]: ...
 @overload
 def jit(
@@ -38,6 +40,7 @@ def jit(
     donate_argnums: int | Iterable[int] = (),
     device: str | None = None,
     scratch: Scratch = "kept",
+    max_builds: int | None = MOST_BUILDS,
 ) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 @entry_point
 def jit(
@@ -48,6 +51,7 @@ def jit(
     donate_argnums: int | Iterable[int] = (),
     device: str | None = None,
     scratch: Scratch = "kept",
+    max_builds: int | None = MOST_BUILDS,
 ) -> Any:
     """Compile a pure function of arrays into one graph, on its first call with given types.
 
@@ -64,11 +68,16 @@ def jit(
         scratch: memory for intermediate results. ``"kept"``: it is held between calls; on a GPU,
             all functions on a stream share it. ``"per_launch"``: each launch allocates it and frees
             it at its end, so that an idle function holds none.
+        max_builds: how many programs are kept, each for a combination of argument types and static
+            values; beyond that, the least recently used is dropped, and traced again if it is
+            called again. None for no limit.
+
+    A `RetraceWarning` at the 64th program says which argument keeps changing.
 
     Raises:
-        TypeError: `fun` is not callable.
-        ValueError: an option names no parameter, one is both static and donated, or `scratch` is
-            something else.
+        TypeError: `fun` is not callable, or `max_builds` no integer.
+        ValueError: an option names no parameter, one is both static and donated, `scratch` is
+            something else, or `max_builds` less than 1.
 
     >>> import numpy as np
     >>> @jit
@@ -85,11 +94,24 @@ def jit(
             donate_argnums=donate_argnums,
             device=device,
             scratch=scratch,
+            max_builds=max_builds,
         )
     if isinstance(fun, (staticmethod, classmethod)):
         raise TypeError(f"apply jit below @{type(fun).__name__}, to the function itself")
     signature = Signature.of(fun, static_argnums, static_argnames, donate_argnums)
-    return Jitted(fun, signature, device, checked(scratch))
+    return Jitted(fun, signature, device, checked(scratch), _limit(max_builds))
+
+
+def _limit(max_builds: int | None) -> int | None:
+    if max_builds is None:
+        return None
+    if isinstance(max_builds, bool) or not isinstance(max_builds, int):
+        raise TypeError(
+            f"max_builds is a number of programs to keep, or None for no limit, got {max_builds!r}"
+        )
+    if max_builds < 1:
+        raise ValueError(f"max_builds is at least 1, got {max_builds}: a call needs its program")
+    return max_builds
 
 
 def make_program(fun: Callable[..., Any]) -> Callable[..., Program]:

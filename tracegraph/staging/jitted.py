@@ -40,18 +40,24 @@ class Jitted(Generic[P, R_co]):
     """
 
     def __init__(
-        self, fun: Callable[P, R_co], signature: Signature, device: str | None, scratch: Scratch
+        self,
+        fun: Callable[P, R_co],
+        signature: Signature,
+        device: str | None,
+        scratch: Scratch,
+        max_builds: int | None,
     ) -> None:
         functools.update_wrapper(self, fun)
         self._fun = fun
         self._signature = signature
         self._device = None if device is None else canonical_device(device)
-        self._scratch = scratch
-        self._builds = Builds(fun, signature, scratch)
+        self._scratch, self._max_builds = scratch, max_builds
+        self._builds = Builds(fun, signature, scratch, max_builds)
         # The fast-call cache: by direct key, and a few without one. The last one comes first. Calls
         # in blocks of other modes have none.
         self._fast_calls: dict[DirectKey, FastCall] = {}
         self._nested_calls: deque[FastCall] = deque(maxlen=MOST_NESTED)
+        self._made: dict[CachedExecutable, dict[DirectKey, None]] = {}  # fast calls of each
         self._last_call: FastCall = no_fast_call
         _all.add(self)
 
@@ -89,10 +95,11 @@ class Jitted(Generic[P, R_co]):
         device = self._device or _device_of(call)
 
         def run(cached: CachedExecutable, compiled: Compiled) -> R_co:
+            self._forget_dropped()
             if plain and not call.key.static and compiled.accepts(call):
                 function = self._signature.function
                 made = make_fast_call(args, kwargs, call.passed, cached, compiled, function)
-                self._remember(made, key)
+                self._remember(cached, made, key)
             found: R_co = compiled.run(call)
             return found
 
@@ -105,7 +112,9 @@ class Jitted(Generic[P, R_co]):
         fast_call = self._fast_calls.get(key)
         return () if fast_call is None else (fast_call,)
 
-    def _remember(self, fast_call: FastCall | None, key: DirectKey | None) -> None:
+    def _remember(
+        self, cached: CachedExecutable, fast_call: FastCall | None, key: DirectKey | None
+    ) -> None:
         """Keep the fast call for calls with this direct key, or with none."""
         if fast_call is None:
             return
@@ -113,7 +122,17 @@ class Jitted(Generic[P, R_co]):
             self._nested_calls.append(fast_call)
         else:
             self._fast_calls[key] = fast_call
+            self._made.setdefault(cached, {})[key] = None
         self._last_call = fast_call
+
+    def _forget_dropped(self) -> None:
+        """Forget the fast calls of builds that were dropped, which keep their plans alive."""
+        drops = self._builds.drops
+        while drops:
+            for key in self._made.pop(drops.popleft(), ()):
+                self._fast_calls.pop(key, None)
+            self._nested_calls.clear()  # few, and not known whose
+            self._last_call = no_fast_call
 
     def forget(self) -> None:
         """Drop all programs and executables; the next call traces and builds again.
@@ -124,6 +143,8 @@ class Jitted(Generic[P, R_co]):
         with self._builds.forgotten():
             self._fast_calls.clear()
             self._nested_calls.clear()
+            self._made.clear()
+            self._builds.drops.clear()
             self._last_call = no_fast_call
 
     @entry_point
@@ -164,7 +185,12 @@ class Jitted(Generic[P, R_co]):
         """
         call = self._signature.bind(args, kwargs, abstract=True)
         build = BuildKey(call.key, self._device or _device_of(call), current_modes())
-        self._builds.use(build, lambda _, compiled: compiled.executable.upload())
+
+        def upload(cached: CachedExecutable, compiled: Compiled) -> None:
+            self._forget_dropped()
+            compiled.executable.upload()
+
+        self._builds.use(build, upload)
 
     def programs(self) -> Programs:
         """What was compiled for each combination of types, with its use so far.
@@ -201,7 +227,8 @@ class Jitted(Generic[P, R_co]):
         >>> tracegraph.jit(lambda x: x + 1).on_device("host")(1)
         Array(2, dtype=int64)
         """
-        return Jitted(self._fun, self._signature, canonical_device(device), self._scratch)
+        device, limit = canonical_device(device), self._max_builds
+        return Jitted(self._fun, self._signature, device, self._scratch, limit)
 
     @overload
     def __get__(self, instance: None, owner: type) -> Jitted[P, R_co]: ...
@@ -225,7 +252,8 @@ class Jitted(Generic[P, R_co]):
         if _imported(self) is self:
             name: str = self.__qualname__
             return name
-        return Jitted, (self._fun, self._signature, self._device, self._scratch)
+        options = (self._signature, self._device, self._scratch, self._max_builds)
+        return Jitted, (self._fun, *options)
 
     def __repr__(self) -> str:
         return f"<jitted {self._signature.function}>"

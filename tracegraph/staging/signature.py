@@ -15,6 +15,7 @@ from tracegraph.arrays import leaf_types
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.leaf_types import LeafKey
 from tracegraph.ir.types import ArrayType, canonical_type
+from tracegraph.staging.retraces import Aspect, Change
 from tracegraph.tracing.parameters import Parameters, parameters_of
 
 _NUMBER_CLASSES = frozenset({bool, float, complex})
@@ -249,29 +250,59 @@ class Signature:
 
     def differences(self, old: CallKey, new: CallKey) -> str:
         """What changed between two calls, argument by argument."""
+        return ", ".join(change.text for change in self.changes(old, new))
+
+    def changes(self, old: CallKey, new: CallKey) -> list[Change]:
+        """The same for each argument that changed."""
         if old.structure != new.structure:
             before, after = self.shown(old), self.shown(new)
-            return f"the structure of the arguments changed from {before} to {after}"
+            text = f"the structure of the arguments changed from {before} to {after}"
+            return [Change(self._restructured(old, new), "structure", text)]
         paths = self.paths(new.structure)
         changes = [
-            f"{path}: {ArrayType(*was)} -> {ArrayType(*now)}"
+            Change(path, _aspect(was, now), f"{path}: {ArrayType(*was)} -> {ArrayType(*now)}")
             for path, was, now in zip(paths, old.leaves, new.leaves, strict=True)
             if was != now
         ]
         old_static = {s.where: s for s in old.static}
         new_static = {s.where: s for s in new.static}
         changes += [
-            f"static {self.name(where)}: {_value_at(old_static, where)} -> "
-            f"{_value_at(new_static, where)}"
+            Change(
+                self.name(where),
+                "static value",
+                f"static {self.name(where)}: {_value_at(old_static, where)} -> "
+                f"{_value_at(new_static, where)}",
+            )
             for where in {**old_static, **new_static}
             if old_static.get(where) != new_static.get(where)
         ]
-        return ", ".join(changes)
+        return changes
+
+    def _restructured(self, old: CallKey, new: CallKey) -> str:
+        """The names of the arguments whose structure differs."""
+        before, after = self._structures(old), self._structures(new)
+        differing = (n for n in {**before, **after} if before.get(n) != after.get(n))
+        return ", ".join(differing)
+
+    def _structures(self, key: CallKey) -> dict[str, tree.Structure]:
+        """The structure of each argument by its name."""
+        args, kwargs = key.structure.children()
+        positional = {self.name(i): child for i, child in enumerate(args.children())}
+        return positional | dict(zip(kwargs.entries(), kwargs.children(), strict=True))
 
     def shown(self, key: CallKey) -> str:
         """The arguments of a call as types, such as ``f64[3], scale=~f64[]``; "none" without."""
         args, kwargs = self.rebuild(key, [_Shown(ArrayType(*leaf)) for leaf in key.leaves])
         return ", ".join([*map(repr, args), *(f"{k}={x!r}" for k, x in kwargs.items())]) or "none"
+
+
+def _aspect(was: LeafKey, now: LeafKey) -> Aspect:
+    """In what two types differ; weak and strong ones count as two dtypes."""
+    (dtype, shape, weak), (new_dtype, new_shape, new_weak) = was, now
+    same_dtype = (dtype, weak) == (new_dtype, new_weak)
+    if shape == new_shape:
+        return "dtype"
+    return "shape" if same_dtype else "shape and dtype"
 
 
 @lru_cache(maxsize=1024)

@@ -31,6 +31,7 @@ from tracegraph.staging.interfaces import Compiler, Executable
 from tracegraph.staging.results import Assemble, Results, assembler, results_of
 from tracegraph.staging.scratch import Scratch
 from tracegraph.staging.signature import Call, CallKey, Signature
+from tracegraph.tracing.selected import Selected
 from tracegraph.tracing.tracer import Tracer
 
 
@@ -384,11 +385,14 @@ def flat_results(function: str, tree_: Any) -> tuple[list[Any], tree.Structure]:
 
     Raises:
         UnsupportedResultError: a leaf is not an array or a number.
+        BooleanMaskError: a leaf is what a traced mask selects.
     """
     leaves, structure = tree.flatten(tree_)
     for i, leaf in enumerate(leaves):
         if not isinstance(leaf, (Tracer, Array)) and not _is_host_value(leaf):
             path = tree.paths(structure, "result")[i]
+            if isinstance(leaf, Selected):
+                leaf.refuse("{read} as " + path.replace("{", "{{").replace("}", "}}"))
             raise errors.UnsupportedResultError(function, path, leaf)
     return leaves, structure
 

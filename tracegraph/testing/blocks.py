@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import tracegraph
 from tracegraph import debug
+from tracegraph.testing.chains import beside
 from tracegraph.testing.special import special
 from tracegraph.testing.steps import SIMPLE, Maker
 from tracegraph.testing.values import Drawn, Env, Known, Scope, Step, bounded, conform
@@ -208,4 +209,11 @@ def printed(scope: Scope) -> Drawn:
     return Drawn(step, drawn.results, f"{drawn.text}, printed with v{i}")
 
 
-CONTROL: tuple[Maker, ...] = (cond, switch, while_loop, fori_loop, scan)
+def beside_a_chain(scope: Scope) -> Drawn:
+    """A loop or a branch, beside a chain of operations that it does not depend on."""
+    return beside(scope, scope.draw(st.sampled_from(CONSTRUCTS)))
+
+
+CONSTRUCTS: tuple[Maker, ...] = (cond, switch, while_loop, fori_loop, scan)
+
+CONTROL: tuple[Maker, ...] = (*CONSTRUCTS, beside_a_chain, beside_a_chain)

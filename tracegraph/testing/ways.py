@@ -1,7 +1,7 @@
 """The ways of running a traced function. All must give what the eager run gives.
 
-The only file of the package, beside the plug in staging, that knows lowering: ways differ in how a
-program is lowered, and in what a device is said to lack.
+Beside the plug in staging, only this file and `races` know lowering: ways differ in how a program
+is lowered, and in what a device is said to lack.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from tracegraph.ir.verify import verify
 from tracegraph.staging.compiler import default_device
 from tracegraph.streams import Stream
 from tracegraph.streams import stream as on_stream
+from tracegraph.testing.races import assert_no_races
 from tracegraph.testing.trials import Trial
 
 Run = Callable[[], Any]
@@ -165,7 +166,11 @@ def on_host(trial: Trial, plan: Plan, orders: Sequence[Random | None]) -> Sequen
     """Runs of a Plan on the host, in memory that nobody has written: one for each order of nodes.
 
     None is the order of the Plan.
+
+    Raises:
+        AssertionError: nodes race that the edges of the Plan do not order.
     """
+    assert_no_races(plan)
 
     def run(executable: HostExecutable) -> Any:
         return trial.result(executable(trial.leaves()))

@@ -15,7 +15,7 @@ import sys
 import textwrap
 import tokenize
 from itertools import islice
-from types import FrameType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,7 +48,7 @@ def conversion(is_size: bool = False) -> Conversion | None:
     `is_size`: the value is asked for as an index or a size.
     """
     frame, calls_package = user_frame()
-    node = None if frame is None else _node(frame)
+    node = None if frame is None else _node(_place(frame))
     if frame is None or node is None:
         return None
     if isinstance(node, ast.Call):
@@ -60,15 +60,71 @@ def conversion(is_size: bool = False) -> Conversion | None:
     return None
 
 
-def _node(frame: FrameType) -> ast.AST | None:
-    """The innermost expression of the instruction that a frame is at; None without its source."""
-    code = frame.f_code
-    positions = next(islice(code.co_positions(), frame.f_lasti // 2, None), None)
+class Place(NamedTuple):
+    """A place in a user's function: an instruction of its code."""
+
+    code: CodeType
+    instruction: int
+    names: dict[str, Any]
+    """The globals of the function."""
+    entry: int | None = None
+    """Which entry of an index it is about; None if the index is none of several."""
+
+    @staticmethod
+    def now(entry: int | None = None) -> Place | None:
+        """Where the innermost frame of the user's own code is."""
+        frame, _ = user_frame()
+        return None if frame is None else _place(frame, entry)
+
+
+def _place(frame: FrameType, entry: int | None = None) -> Place:
+    return Place(frame.f_code, frame.f_lasti, frame.f_globals, entry)
+
+
+class MaskedRead(NamedTuple):
+    """The expressions of a read at a mask, `x[before, mask]`, as the user wrote them."""
+
+    read: str = "x[mask]"
+    array: str = "x"
+    """What the mask selects from; `x[before, :]`, if other entries are beside it."""
+    mask: str = "mask"
+
+    @staticmethod
+    def at(place: Place | None) -> MaskedRead:
+        """The read at a place; general names if its source is not known."""
+        node = None if place is None else _subscript(_node(place))
+        if place is None or node is None:
+            return MaskedRead()
+        array, index = ast.unparse(node.value), node.slice
+        read = f"{array}[{ast.unparse(index)}]"
+        if place.entry is None or not isinstance(index, ast.Tuple):
+            return MaskedRead(read, array, ast.unparse(index))
+        if any(isinstance(e, ast.Starred) for e in index.elts):
+            return MaskedRead(read)
+        entries = [ast.unparse(e) for e in index.elts]
+        read = f"{array}[{', '.join(entries)}]"
+        mask, entries[place.entry] = entries[place.entry], ":"
+        return MaskedRead(read, f"{array}[{', '.join(entries)}]", mask)
+
+
+def _subscript(node: ast.AST | None) -> ast.Subscript | None:
+    """`x[index]` in an expression that is one, or the call of a method of `x.at[index]`."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        at = node.func.value
+        if isinstance(at, ast.Subscript) and isinstance(at.value, ast.Attribute):
+            return ast.Subscript(at.value.value, at.slice) if at.value.attr == "at" else None
+    return node if isinstance(node, ast.Subscript) else None
+
+
+def _node(place: Place) -> ast.AST | None:
+    """The innermost expression of an instruction; None without its source."""
+    code = place.code
+    positions = next(islice(code.co_positions(), place.instruction // 2, None), None)
     if positions is None or None in positions:
         return None
     first, last, start, end = positions
     assert first is not None and last is not None  # noqa: PT018
-    lines = [s.encode() for s in linecache.getlines(code.co_filename, frame.f_globals)]
+    lines = [s.encode() for s in linecache.getlines(code.co_filename, place.names)]
     lines = lines[first - 1 : last]
     if not lines:
         return None

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
-"""Besides NumPy's names: ``getitem``, ``setitem`` and ``updated`` (indexing); ``viewed``;
+"""Besides NumPy's names: ``getitem``, ``setitem`` and ``updated`` (indexing), and
+``cast_to``, ``setitem_of_selected``, ``apply_to_selected`` and ``refusal_by_name`` (what a mask
+selects); ``viewed``;
 ``raised`` (the operator `**`); ``namespace`` (the module); ``adopted`` (foreign arrays);
 ``ufunc_of_tracers``, ``function_of_tracers``, ``ufunc_of_arrays`` and ``function_of_arrays``
 (NumPy's protocols); ``jit``."""

@@ -23,6 +23,7 @@ from tracegraph.errors import BooleanMaskError, TracerIndexError, TracerSliceErr
 from tracegraph.ir.types import broadcast_shapes
 from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.operators import ArrayOperators
+from tracegraph.tracing.selected import Selected
 from tracegraph.tracing.tracer import Tracer
 
 Ints = tuple[int, ...]
@@ -82,7 +83,7 @@ def entries_of(index: Any) -> list[Any]:
 def _entry(entry: Any) -> Any:
     if is_mask(entry) and entry.size == 0:  # it selects nothing, whatever runs
         return np.zeros(entry.shape, np.bool_)
-    if entry is None or entry is Ellipsis or isinstance(entry, (slice, Tracer)):
+    if entry is None or entry is Ellipsis or isinstance(entry, (slice, Tracer, Selected)):
         return entry
     if isinstance(entry, (list, tuple)) and any(isinstance(e, Tracer) for e in entry):
         return FUNCTIONS["asarray"](entry)
@@ -107,6 +108,22 @@ def _bad_entry(entry: Any) -> IndexError:
 def is_mask(entry: Any) -> bool:
     """Whether an entry is a traced boolean mask."""
     return isinstance(entry, Tracer) and entry.dtype == np.bool_
+
+
+def may_be_masked(x: Any, index: Any) -> bool:
+    """Whether a traced mask may be among the entries of an index: it is quick to say no."""
+    for entry in index if isinstance(index, tuple) else (index,):
+        if isinstance(entry, _MASKING):
+            return True
+    return isinstance(x, Selected)
+
+
+_MASKING = (Tracer, Selected, list, tuple)
+
+
+def is_masked(x: Any, entries: Sequence[Any]) -> bool:
+    """Whether a traced mask, or what one selects, is indexed or among the entries of an index."""
+    return isinstance(x, Selected) or any(is_mask(e) or isinstance(e, Selected) for e in entries)
 
 
 def parse(index: Any, shape: Ints) -> Selection:
@@ -190,7 +207,7 @@ class _Builder:
     ranges: list[tuple[int, int, int]] = field(default_factory=list)
     arrays: dict[int, Any] = field(default_factory=dict)
     layout: list[int] = field(default_factory=list)
-    integers: list[int] = field(default_factory=list)  # positions in the layout, see _place_batch
+    booleans: list[Ints] = field(default_factory=list)  # shapes of index arrays of no axis
 
     def add(self, entry: Any, unindexed: int) -> None:
         """Take one entry; the ellipsis covers `unindexed` axes."""
@@ -247,10 +264,10 @@ class _Builder:
         self.axis += 1
 
     def _mask(self, mask: np.ndarray[Any, Any]) -> None:
-        if mask.ndim == 0:
-            raise IndexError(
-                "a boolean without axes is not supported as an index; use x[None] or where"
-            )
+        if mask.ndim == 0:  # an index array of as many elements as are true, of no axis
+            self.booleans.append((int(mask),))
+            self.layout.append(BATCH)
+            return
         covered = self.shape[self.axis : self.axis + mask.ndim]
         for k, (extent, have) in enumerate(zip(covered, mask.shape, strict=True)):
             if have not in (extent, 0):  # one without elements selects none, as NumPy has it
@@ -266,9 +283,10 @@ class _Builder:
         """The selection, with the arrays broadcast and the batch axes placed."""
         gathers = BATCH in self.layout
         try:
-            batch = broadcast_shapes(*(a.shape for a in self.arrays.values()))
+            batch = broadcast_shapes(*(a.shape for a in self.arrays.values()), *self.booleans)
         except ValueError:
-            listed = " ".join(str(a.shape) for a in self.arrays.values())
+            shapes = (*(a.shape for a in self.arrays.values()), *self.booleans)
+            listed = " ".join(map(str, shapes))
             raise IndexError(
                 f"shape mismatch: indexing arrays could not be broadcast together with shapes "
                 f"{listed}"

@@ -34,6 +34,7 @@ from tracegraph.modes import is_deterministic
 from tracegraph.tracing import views
 from tracegraph.tracing.foreign import is_foreign
 from tracegraph.tracing.function_table import FUNCTIONS
+from tracegraph.tracing.selected import Selected
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.user_source import Source, calls_traced, user_source
 
@@ -53,6 +54,14 @@ outermost: set[Trace] = set()
 _PARAMETER = "a parameter of this branch or loop body"
 
 
+class Uses:
+    """What the function being traced makes use of; all its regions share it."""
+
+    def __init__(self) -> None:
+        self.selects = False
+        """Whether it reads at a traced mask, so that operands may be selected elements."""
+
+
 class Trace:
     """The recording of one region. `parent` is the trace of the region around it.
 
@@ -69,12 +78,17 @@ class Trace:
         self.constants: dict[tuple[ArrayType, bytes], Value] = {}
         self.adopted: dict[int, tuple[Any, Any]] = {}  # foreign arrays by id, and our copies
         self.depth: int = 0 if parent is None else parent.depth + 1
+        # how often transforms around differentiate what is recorded here
+        self.orders: int = 0 if parent is None else parent.orders
+        self.uses: Uses = Uses() if parent is None else parent.uses
         # of a region with effects: the token that the first takes, and the one that the last yields
         self.first_token: Value | None = None
         self.last_token: Tracer | None = None
         self.index_error: errors.TracerIndexError | None = None  # the last one raised
         # the line of the equations that a transform derives from another; None: the user's frame
         self.source: Source | None = None
+        self._definitions: dict[Atom, Eqn] = {}
+        self._defining = 0  # the number of equations among these
 
     def param(self, type_: ArrayType, origin: str | Callable[[], str] | None = None) -> Tracer:
         """A new parameter of the region."""
@@ -87,10 +101,13 @@ class Trace:
 
         Raises:
             EscapedTracerError: a tracer whose trace is over.
+            BooleanMaskError: elements that a traced mask selects.
             TypeError: not an array or a number.
         """
         if isinstance(x, Tracer):
             return x.atom if x.owner is self else self._lift(x.owner, x.atom, x)
+        if isinstance(x, Selected):
+            x.refuse("{read} as an array", is_of_shape=True)
         if is_foreign(x):
             x = self.adopt(x)
         type_ = type_of(x)
@@ -188,6 +205,13 @@ class Trace:
             return "a local value"
         return f"computed at {eqn.source}"
 
+    def definitions(self) -> Mapping[Atom, Eqn]:
+        """The equations by what they yield, of all that are recorded so far."""
+        for eqn in self.eqns[self._defining :]:
+            self._definitions.update(dict.fromkeys(eqn.outputs, eqn))
+        self._defining = len(self.eqns)
+        return self._definitions
+
     def is_current(self, tracer: views.AnyTracer) -> bool:
         """Whether this is the innermost trace.
 
@@ -256,7 +280,7 @@ def recorder(args: Sequence[Any]) -> Trace | None:
     """
     trace = innermost.trace
     for arg in args:
-        if isinstance(arg, Tracer):
+        if isinstance(arg, (Tracer, Selected)):
             if trace is None:
                 raise errors.EscapedTracerError(arg)
             return trace

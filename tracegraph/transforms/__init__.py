@@ -24,6 +24,7 @@ around it. May import `control/` and what that imports, and `passes/`, but neith
     segments          two-level checkpointing of long scans
     functions         functions with rules: their arguments, and the regions of one equation
     custom, checkpoint  custom_jvp, custom_vjp; checkpoint
+    custom_rules      the derivatives of functions with rules
     user_rules        derivatives that users give their kernels and reductions
     implicit          custom_linear_solve, custom_root
     calls             functions over trees -> regions; results

@@ -26,9 +26,9 @@ from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms import branches as _branches  # noqa: F401 - enters its rules
 from tracegraph.transforms import loops as _loops  # noqa: F401 - enters its rules
 from tracegraph.transforms.activity import is_inexact
-from tracegraph.transforms.emit import Emit
+from tracegraph.transforms.emit import Emit, plain
 from tracegraph.transforms.evaluate import evaluate
-from tracegraph.transforms.linearize import Linearizer, Tangents, require_forward
+from tracegraph.transforms.linearize import Linearizer, Tangents, require_forward, strong
 from tracegraph.transforms.tidy import tidied, tidied_program
 from tracegraph.transforms.transpose import Transposer
 
@@ -56,7 +56,10 @@ class Traced:
     def run(
         self, trace: Trace, linear: Trace, leaves: Leaves, tangents: Tangents, count: int
     ) -> tuple[list[Tracer], list[Tracer | None]]:
-        """Record the function; the leaves of its result, and the tangents of the first `count`."""
+        """Record the function; the leaves of its result, and the tangents of the first `count`.
+
+        Those are strong, as they are where the transform is called outside of a trace.
+        """
         args = [*leaves, *(Tracer(trace, atom) for atom in self.captures)]
         if self.effects:
             args.append(Tracer(trace, trace.token()))
@@ -65,7 +68,7 @@ class Traced:
         outs, found = Linearizer(trace, linear).run(self.region, args, given, wanted)
         if self.effects:
             trace.last_token = outs.pop()
-        return outs, found[:count]
+        return [*(strong(out) for out in outs[:count]), *outs[count:]], found[:count]
 
 
 def trace_function(
@@ -81,6 +84,7 @@ def trace_function(
     `paths` name the parameters.
     """
     inner = Trace(trace)
+    inner.orders += 1
     with Active(inner):
         params = [inner.param(t, path) for t, path in zip(types, paths, strict=True)]
         result = flatten_checked(call(params), transform, "result", function)
@@ -171,7 +175,7 @@ def staged(
         assert trace is not None
         return function(trace, tracers)
 
-    types = [type_of(x).strong() for x in leaves]
+    types = [type_of(x) for x in leaves]
     program = trace_program(recorded, types, name, device=device)
     return evaluate(tidied_program(program), leaves)
 
@@ -192,8 +196,8 @@ class Call:
     """The arguments of a call. `leaves` are traced: those of the arguments `argnums`, `count` of
     them, then other traced values and arrays on a device. Anything else is passed on as it is.
 
-    What is differentiated is strong, as its derivative is. A traced Python number beside it stays
-    weak: in a jitted function it gives way to the dtypes of arrays, as a number does without jit.
+    A Python number among them stays weak: it gives way to the dtypes of arrays, as it does where
+    nothing is differentiated. Its tangents, and what is computed of it, are strong outside.
     """
 
     def __init__(
@@ -225,9 +229,6 @@ class Call:
             *(self.rest[i] for i in self.arrays),
         ]
         self.types = [type_of(leaf) for leaf in self.leaves]
-        for i, leaf in enumerate(self.leaves):
-            if i < self.count or not isinstance(leaf, Tracer):
-                self.types[i] = self.types[i].strong()
 
     def run(self, leaves: Leaves) -> Any:
         """Call the function with these leaves."""
@@ -340,10 +341,10 @@ def _fitted(type_: ArrayType, leaf: Any) -> Any:
 
 
 def dense_inexact(trace: Trace, types: Sequence[ArrayType], found: Sequence[Any]) -> list[Any]:
-    """The tangents or cotangents of inexact values, with zeros made for None."""
+    """The tangents or cotangents of inexact values, with zeros made for None; they are strong."""
     emit = Emit(trace)
     return [
-        emit.zeros(type_) if ct is None else ct
+        emit.zeros(type_) if ct is None else strong(plain(trace, ct))
         for type_, ct in zip(types, found, strict=True)
         if is_inexact(type_)
     ]

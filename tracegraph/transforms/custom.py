@@ -1,18 +1,19 @@
 """custom_jvp and custom_vjp: functions with rules for their derivatives.
 
-forwards, custom_jvp    the rule takes the place of the function
-linearized              the rule is linearized by its tangents, at zero: it is linear in them
-custom_vjp              `forward` takes the place of the function; the linear part is known by
-its transpose alone, and forwards by transposing that again
+A rule is traced where its function is called, so that it may use any value around it; but only if
+transforms around differentiate. A rule that calls its own function is traced again there, once for
+each further derivative. What is wrong with a rule is an error of the derivative that needs it.
+`custom_rules` has these derivatives.
 """
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial, update_wrapper
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -20,33 +21,27 @@ from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
 from tracegraph.control.regions import Traced
 from tracegraph.errors.tracebacks import entry_point
-from tracegraph.ir.op import get
-from tracegraph.ir.program import Eqn, Region
 from tracegraph.ir.types import ArrayType
-from tracegraph.tracing.trace import Trace, current_trace
+from tracegraph.tracing.trace import current_trace
 from tracegraph.tracing.tracer import Tracer
-from tracegraph.transforms import linearize, transpose
+from tracegraph.transforms import custom_rules as _custom_rules  # noqa: F401 - enters its rules
 from tracegraph.transforms.activity import is_inexact
-from tracegraph.transforms.bodies import dense, region_of
-from tracegraph.transforms.functions import Arguments, Regions, fitted, in_dtypes, run_region
-from tracegraph.transforms.linear import run_linear, transpose_region
-from tracegraph.transforms.linearize import Linearizer, Results, Tangents, require_forward
-from tracegraph.transforms.transpose import Cotangents, Transposer
+from tracegraph.transforms.functions import Arguments, Regions, fitted, in_dtypes
 
 Function = Callable[..., Any]
 
-_LEVELS = 2
-"""How deep a rule that calls its own function finds the rule again: derivatives of that order
-use it, and higher ones those of the function's equations.
-"""
+
+class _Running(threading.local):
+    def __init__(self) -> None:
+        self.functions: list[_Custom] = []
 
 
-class _Depth(threading.local):
-    depth: int = 0
+_running = _Running()
+"""Of a thread: the functions whose rules are being traced, outermost first."""
 
 
 class _Custom:
-    """A function with rules. `_inside` counts the rules of it that are being traced."""
+    """A function with rules."""
 
     def __init__(self, fun: Function) -> None:
         if not callable(fun):
@@ -54,37 +49,72 @@ class _Custom:
                 type(self).__name__, f"takes a function, not {errors.value_text(fun)}"
             )
         self.fun = fun
-        self._inside = _Depth()
         update_wrapper(self, fun)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """A method, bound to its instance."""
         return self if instance is None else partial(self, instance)
 
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """By import path, as functions are pickled. What has none of its own is made anew of its
+        function and rules.
+        """
+        found: Any = sys.modules.get(self.__module__)
+        for name in getattr(self, "__qualname__", "<no name>").split("."):
+            found = getattr(found, name, None)
+        if found is self:
+            path: str = self.__qualname__
+            return path
+        return _restored, (type(self), self.fun, self._given_rules())
+
+    def _given_rules(self) -> tuple[Function, ...] | None:
+        raise NotImplementedError
+
+    def _set_rules(self, *rules: Function) -> None:
+        raise NotImplementedError
+
     @contextmanager
     def _in_rule(self) -> Iterator[None]:
-        self._inside.depth += 1
+        _running.functions.append(self)
         try:
             yield
         finally:
-            self._inside.depth -= 1
+            _running.functions.pop()
 
     @entry_point
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function; where it is traced, with its rules."""
+        """Call the function; where it is differentiated, with its rules."""
         trace = current_trace()
-        if trace is None or self._inside.depth >= _LEVELS:
+        if trace is None:
             return self.fun(*args, **kwargs)
-        return self._record(trace, Arguments(self.fun, args, kwargs))
+        arguments = Arguments(self.fun, args, kwargs)
+        regions = Regions(type(self).__name__, trace, len(arguments.leaves))
 
-    def _record(self, trace: Trace, arguments: Arguments) -> Any:
-        raise NotImplementedError
-
-    def _function(self, regions: Regions, arguments: Arguments) -> Traced:
         def call(leaves: Sequence[Any]) -> Any:
             return self.fun(*arguments.rebuilt(leaves))
 
-        return regions.add(call, arguments.types, self.fun)
+        function = regions.add(call, arguments.types, self.fun)
+        attrs: dict[str, Any] = {"function": errors.function_text(self.fun)}
+        if self._given_rules() is None:
+            attrs["rule"] = "none"
+        elif sum(each is self for each in _running.functions) >= trace.orders:
+            attrs["rule"] = "not traced"
+        else:
+            attrs |= {"rule": "traced", **self._add_rules(regions, arguments, function)}
+        outs = regions.record(arguments.leaves, attrs)
+        return tree.unflatten(function.structure, outs)
+
+    def _add_rules(
+        self, regions: Regions, arguments: Arguments, function: Traced
+    ) -> dict[str, Any]:
+        """Trace the rules; attributes of the equation, a `fault` being what a rule has raised."""
+        raise NotImplementedError
 
     def _matched(self, rule: Function, function: Traced, returned: Any) -> list[Any]:
         """The leaves of a result that a rule returned, which must be like the function's."""
@@ -96,8 +126,15 @@ class _Custom:
                 f"{errors.function_text(rule)} must return a result of the structure {needed}, as "
                 f"{errors.function_text(self.fun)} does; got {got}",
             )
-        types = [t.strong() for t in function.types]
+        types = function.types
         return in_dtypes(types, fitted(type(self).__name__, rule, types, leaves))
+
+
+def _restored(kind: type[_Custom], fun: Function, rules: tuple[Function, ...] | None) -> _Custom:
+    made = kind(fun)
+    if rules is not None:
+        made._set_rules(*rules)
+    return made
 
 
 class custom_jvp(_Custom):  # noqa: N801 - a decorator
@@ -110,7 +147,8 @@ class custom_jvp(_Custom):  # noqa: N801 - a decorator
     The rule, set by `defjvp`, takes the arguments and their tangents as two tuples, and returns the
     result and its tangent, which must be linear in the tangents. Tangents are trees like the
     arguments, with None for integers; None for a tangent that is returned is zero. It may call the
-    function itself. Reverse mode transposes it.
+    function itself: this is differentiated by the rule again, at every order. Reverse mode
+    transposes it.
 
     Function and rule may use any value around them, but no value by which they are differentiated.
 
@@ -139,32 +177,55 @@ class custom_jvp(_Custom):  # noqa: N801 - a decorator
         self._rule = rule
         return rule
 
-    def _record(self, trace: Trace, arguments: Arguments) -> Any:
-        regions = Regions("custom_jvp", trace, len(arguments.leaves))
-        function = self._function(regions, arguments)
-        count = len(function.types)
-        if self._rule is not None:
-            rule, split = self._rule, len(arguments.leaves)
-            live = [t.strong() for t in function.types if is_inexact(t)]
+    def _given_rules(self) -> tuple[Function, ...] | None:
+        return None if self._rule is None else (self._rule,)
 
-            def call(leaves: Sequence[Any]) -> Any:
-                tangents = arguments.tangents(leaves[split:])
-                with self._in_rule():
-                    returned = rule(arguments.rebuilt(leaves[:split]), tangents)
-                if not isinstance(returned, (tuple, list)) or len(returned) != 2:
-                    raise errors.CustomRuleError(
-                        "custom_jvp",
-                        f"{errors.function_text(rule)} must return a pair (result, tangent), not "
-                        f"{errors.value_text(returned)}",
-                    )
-                out = self._matched(rule, function, returned[0])
-                found = _tangents_of(rule, function, returned[1])
-                return out, in_dtypes(live, fitted("custom_jvp", rule, live, found))
+    def _set_rules(self, *rules: Function) -> None:
+        (self._rule,) = rules
 
-            types = (*arguments.types, *arguments.tangent_types)
-            regions.add(call, types, rule, count)
-        outs = regions.record(arguments.leaves, {"function": errors.function_text(self.fun)})
-        return tree.unflatten(function.structure, outs)
+    def _add_rules(
+        self, regions: Regions, arguments: Arguments, function: Traced
+    ) -> dict[str, Any]:
+        rule, split, count = self._rule, len(arguments.leaves), len(function.types)
+        assert rule is not None
+        live = [t for t in function.types if is_inexact(t)]
+
+        def call(leaves: Sequence[Any]) -> Any:
+            tangents = arguments.tangents(leaves[split:])
+            with self._in_rule():
+                returned = rule(arguments.rebuilt(leaves[:split]), tangents)
+            if not isinstance(returned, (tuple, list)) or len(returned) != 2:
+                raise errors.CustomRuleError(
+                    "custom_jvp",
+                    f"{errors.function_text(rule)} must return a pair (result, tangent), not "
+                    f"{errors.value_text(returned)}",
+                )
+            out = self._matched(rule, function, returned[0])
+            found = _tangents_of(rule, function, returned[1])
+            return out, in_dtypes(live, fitted("custom_jvp", rule, live, found))
+
+        types = (*arguments.types, *arguments.tangent_types)
+        return _fault(regions, call, types, rule, count, [*function.types, *live])
+
+
+def _fault(
+    regions: Regions,
+    call: Function,
+    types: Sequence[ArrayType],
+    rule: Function,
+    count: int | None,
+    result_types: Sequence[ArrayType],
+    *,
+    pure: bool = False,
+) -> dict[str, Any]:
+    """Trace a rule. If that raises an error, this is a fault, and zeros take the rule's place."""
+    try:
+        regions.add(call, types, rule, count, pure=pure)
+    except Exception as error:
+        zeros = [None] * len(result_types)
+        regions.add(lambda _: in_dtypes(result_types, zeros), types, rule, count, pure=pure)
+        return {"fault": error}
+    return {}
 
 
 def _tangents_of(rule: Function, function: Traced, returned: Any) -> list[Any]:
@@ -216,26 +277,19 @@ class custom_vjp(_Custom):  # noqa: N801 - a decorator
         """Set the rules."""
         self._rules = forward, backward
 
-    def _record(self, trace: Trace, arguments: Arguments) -> Any:
-        regions = Regions("custom_vjp", trace, len(arguments.leaves))
-        function = self._function(regions, arguments)
-        attrs: dict[str, Any] = {"function": errors.function_text(self.fun)}
-        if self._rules is not None:
-            attrs["residuals"] = self._add_rules(regions, arguments, function, *self._rules)
-        outs = regions.record(arguments.leaves, attrs)
-        return tree.unflatten(function.structure, outs)
+    def _given_rules(self) -> tuple[Function, ...] | None:
+        return self._rules
+
+    def _set_rules(self, *rules: Function) -> None:
+        self._rules = rules[0], rules[1]
 
     def _add_rules(
-        self,
-        regions: Regions,
-        arguments: Arguments,
-        function: Traced,
-        forward: Function,
-        backward: Function,
-    ) -> int:
-        """Trace the rules; the number of residuals."""
+        self, regions: Regions, arguments: Arguments, function: Traced
+    ) -> dict[str, Any]:
+        assert self._rules is not None
+        forward, backward = self._rules
         count = len(function.types)
-        kept: list[Any] = []
+        kept: list[Any] = [[], tree.structure(()), []]
 
         def call_forward(leaves: Sequence[Any]) -> Any:
             with self._in_rule():
@@ -248,15 +302,12 @@ class custom_vjp(_Custom):  # noqa: N801 - a decorator
                 )
             every, structure = tree.flatten(returned[1])
             places = [i for i, r in enumerate(every) if isinstance(r, (Tracer, Array, np.ndarray))]
+            matched = self._matched(forward, function, returned[0])
             kept[:] = [every, structure, places]
-            return self._matched(forward, function, returned[0]), [every[i] for i in places]
-
-        ran = regions.add(call_forward, arguments.types, forward, count)
-        residual_types = ran.types[count:]
-        live = [i for i, t in enumerate(function.types) if is_inexact(t)]
-        every, structure, places = kept
+            return matched, [every[i] for i in places]
 
         def call_backward(leaves: Sequence[Any]) -> Any:
+            every, structure, places = kept
             residuals = list(every)
             for i, leaf in zip(places, leaves, strict=False):
                 residuals[i] = leaf
@@ -269,126 +320,22 @@ class custom_vjp(_Custom):  # noqa: N801 - a decorator
             found = arguments.cotangents("custom_vjp", backward, returned)
             return in_dtypes(arguments.tangent_types, found)
 
-        types = (*residual_types, *(function.types[i].strong() for i in live))
-        regions.add(call_backward, types, backward, pure=True)
-        return len(places)
-
-
-# derivatives
-
-
-def _given(self: Linearizer, eqn: Eqn, xs: Sequence[Tracer], ts: Tangents) -> list[Any]:
-    """The tangents of inexact arguments, zeros made.
-
-    Raises:
-        CustomRuleError: the function has no rules, or captures what it is differentiated by.
-    """
-    count, name = eqn.attrs["args"], eqn.op.name
-    function = eqn.attrs["function"]
-    if len(eqn.regions) == 1:
-        setter = "defjvp" if name == "custom_jvp" else "defvjp"
-        raise errors.CustomRuleError(
-            name, f"{function} has no rule: set it by {setter}, or call the function undecorated"
+        live = [i for i, t in enumerate(function.types) if is_inexact(t)]
+        attrs = _fault(regions, call_forward, arguments.types, forward, count, function.types)
+        residual_types = regions.traced[-1][0].types[count:]
+        types = (*residual_types, *(function.types[i] for i in live))
+        if "fault" in attrs:
+            call_backward = _raising(attrs["fault"])
+        back = _fault(
+            regions, call_backward, types, backward, None, arguments.tangent_types, pure=True
         )
-    if any(t is not None for t in ts[count:]):
-        raise errors.CustomRuleError(
-            name,
-            f"{function} captures a value by which it is differentiated; pass it as an argument",
-        )
-    pairs = [(x.type, t) for x, t in zip(xs[:count], ts, strict=False) if is_inexact(x.type)]
-    return dense(self.linear, [t.strong() for t, _ in pairs], [t for _, t in pairs])
+        if back:
+            attrs["backward_fault"] = back["fault"]
+        return {"residuals": len(residual_types), **attrs}
 
 
-def _spread(eqn: Eqn, found: Sequence[Any]) -> list[Any]:
-    """The tangents of inexact results at their places."""
-    each = iter(found)
-    return [next(each) if is_inexact(v.type) else None for v in eqn.outputs]
+def _raising(error: Exception) -> Function:
+    def call(leaves: Sequence[Any]) -> Any:
+        raise error
 
-
-def _jvp_rule(self: Linearizer, eqn: Eqn, xs: Sequence[Tracer], ts: Tangents) -> Results:
-    given, split, count = _given(self, eqn, xs, ts), eqn.attrs["args"], len(eqn.outputs)
-    rule = eqn.regions[1]
-    if self.is_forward:
-        found = run_region(self.primal, rule, [*xs[:split], *given, *xs[split:]])
-        return found[:count], _spread(eqn, found[count:])
-    zeros = dense(self.primal, [t.type for t in given], [None] * len(given))
-    args = [*xs[:split], *zeros, *xs[split:]]
-    tangents = [*[None] * split, *given, *[None] * (len(xs) - split)]
-    wanted = [i >= count for i in range(len(rule.results))]
-    try:
-        outs, tangent = run_linear(self.primal, self.linear, zeros, rule, args, tangents, wanted)
-    except errors.NonlinearError as error:
-        raise errors.CustomRuleError(
-            "custom_jvp",
-            f"the rule of {eqn.attrs['function']} must be linear in the tangents, as reverse mode "
-            f"transposes it: {error.op} is not, at {error.source}",
-        ) from None
-    return outs[:count], _spread(eqn, tangent[count:])
-
-
-def _vjp_rule(self: Linearizer, eqn: Eqn, xs: Sequence[Tracer], ts: Tangents) -> Results:
-    given, split, count = _given(self, eqn, xs, ts), eqn.attrs["args"], len(eqn.outputs)
-    outs = run_region(self.primal, eqn.regions[1], xs)
-    residuals, captures = outs[count:], xs[split:]
-    backward = eqn.regions[2]
-    types = [v.type.strong() for v in eqn.outputs if is_inexact(v.type)]
-    regions = _linear_regions(self.linear, backward, given, residuals, types, captures)
-    atoms = [self.linear.read(x) for x in (*given, *residuals, *captures)]
-    attrs = {
-        "tangents": len(given),
-        "residuals": len(residuals),
-        "types": tuple(types),
-        "forward": len(regions) == 2,
-    }
-    if self.is_forward:
-        require_forward(attrs)
-        args = [*given, *residuals, *captures]
-        return outs[:count], _spread(eqn, run_region(self.linear, regions[0], args))
-    found = self.linear.record(get("custom_linear"), atoms, attrs, regions)
-    return outs[:count], _spread(eqn, found)
-
-
-def _linear_regions(
-    trace: Trace,
-    backward: Region,
-    given: Sequence[Any],
-    residuals: Sequence[Any],
-    types: Sequence[ArrayType],
-    captures: Sequence[Any],
-) -> tuple[Region, ...]:
-    """The backward region, and before it its transpose if it is linear in the cotangents."""
-    own, kept = len(given), len(residuals)
-
-    def record(inner: Trace, params: list[Tracer]) -> Sequence[Any]:
-        flags = [kept <= i < kept + len(types) for i in range(len(backward.params))]
-        others = params[own:]
-        found = transpose_region(inner, backward, flags, others, params[:own])
-        return dense(inner, types, found)
-
-    param_types = [x.type for x in (*given, *residuals, *captures)]
-    try:
-        forward = region_of(trace, param_types, record)
-    except (errors.NonlinearError, errors.ReverseLoopError, errors.DerivativeError):
-        return (backward,)
-    return forward, backward
-
-
-def _linear_rule(self: Linearizer, eqn: Eqn, xs: Sequence[Tracer], ts: Tangents) -> Results:
-    require_forward(eqn.attrs)
-    return Linearizer(self.primal, self.linear).run(eqn.regions[0], xs, ts)
-
-
-def _linear_transpose(
-    self: Transposer, eqn: Eqn, flags: Sequence[bool], cts: Cotangents
-) -> Cotangents:
-    count, kept = eqn.attrs["tangents"], eqn.attrs["residuals"]
-    rest = [self.value(a) for a in eqn.operands[count:]]
-    given = dense(self.trace, [v.type for v in eqn.outputs], cts)
-    found = run_region(self.trace, eqn.regions[-1], [*rest[:kept], *given, *rest[kept:]])
-    return [*found, *[None] * len(rest)]
-
-
-linearize.STRUCTURAL["custom_jvp"] = _jvp_rule
-linearize.STRUCTURAL["custom_vjp"] = _vjp_rule
-linearize.STRUCTURAL["custom_linear"] = _linear_rule
-transpose.STRUCTURAL["custom_linear"] = _linear_transpose
+    return call

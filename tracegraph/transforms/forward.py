@@ -142,7 +142,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     call = Call("linearize", fun, primals, {}, range(len(primals)))
     out, values, linear, aux = linearized_call("linearize", fun, call, has_aux)
     structure = tree.structure(primals)
-    types = [type_of(v).strong() for v in values]
+    types = [type_of(v) for v in values]
 
     @entry_point
     def derivative(*tangents: Any) -> Any:

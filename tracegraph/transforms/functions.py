@@ -47,7 +47,7 @@ class Arguments:
         self.leaves = [self.all[i] for i in self.places]
         self.types = [type_of(leaf) for leaf in self.leaves]
         self.inexact = [i for i, t in enumerate(self.types) if is_inexact(t)]
-        self.tangent_types = [self.types[i].strong() for i in self.inexact]
+        self.tangent_types = [self.types[i] for i in self.inexact]
 
     def rebuilt(self, leaves: Leaves) -> tuple[Any, ...]:
         """The arguments with these leaves."""
@@ -131,14 +131,14 @@ def _fits(value: Any, type_: ArrayType) -> bool:
 
 
 def in_dtypes(types: Sequence[ArrayType], values: Sequence[Any]) -> list[Any]:
-    """Record, in the current trace, values cast to these types, and zeros for None."""
+    """Record, in the current trace, values cast to these dtypes, and zeros for None."""
     trace = current_trace()
     assert trace is not None
     emit, found = Emit(trace), []
     for type_, value in zip(types, values, strict=True):
         if value is None:
             value = emit.zeros(type_)
-        elif type_of(value) != type_:
+        elif type_of(value) != type_.strong():
             value = emit.cast(value, dtype=type_.dtype)
         found.append(value)
     return found

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from tracegraph import errors, tree
-from tracegraph.control.regions import Tree, flatten_checked
+from tracegraph.control.regions import Tree, flatten_checked, join, trace_tree
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.op import get
 from tracegraph.ir.program import Eqn, Region
@@ -72,8 +72,6 @@ def custom_linear_solve(
     trace = current_trace()
     if trace is None:
         return solve(matvec, b)
-    types = tuple(t.strong() for t in given.types)
-    regions = Regions("linear_solve", trace, len(types))
 
     def unflatten(leaves: Sequence[Any]) -> Any:
         return tree.unflatten(given.structure, leaves)
@@ -84,18 +82,21 @@ def custom_linear_solve(
     def solved(solver: Function, operator: Function) -> Callable[[Sequence[Any]], Any]:
         return lambda leaves: _pair(solver, solver(operator, unflatten(leaves)), has_aux)
 
+    given = _settled(trace, given, solved(solve, matvec), solve)
+    types = given.types
+    regions = Regions("linear_solve", trace, len(types))
     whole = regions.add(solved(solve, matvec), types, solve)
     _require_like(solve, given, whole.structure.children()[0], whole.types)
     operator = regions.add(applied, types, matvec, pure=True)
     _require_like(matvec, given, operator.structure, operator.types)
-    if transpose_solve is not None and not symmetric:
+    if transpose_solve is not None and not symmetric and trace.orders:
 
         def transposed(x: Any) -> Any:
             return linear_transpose(matvec, unflatten(types))(x)[0]
 
         regions.add(solved(transpose_solve, transposed), types, transpose_solve)
     attrs = {"x": len(types), "symmetric": bool(symmetric)}
-    outs = regions.record(_values(trace, given, types), attrs)
+    outs = regions.record(given.leaves, attrs)
     x, aux = tree.unflatten(whole.structure, outs)
     return (x, aux) if has_aux else x
 
@@ -132,9 +133,7 @@ def custom_root(
     trace = current_trace()
     if trace is None:
         return solve(f, x0)
-    types = tuple(t.strong() for t in given.types)
-    count = len(types)
-    regions = Regions("custom_root", trace, count)
+    count = len(given.types)
 
     def unflatten(leaves: Sequence[Any]) -> Any:
         return tree.unflatten(given.structure, leaves)
@@ -142,6 +141,9 @@ def custom_root(
     def found(leaves: Sequence[Any]) -> Any:
         return _pair(solve, solve(f, unflatten(leaves)), has_aux)
 
+    given = _settled(trace, given, found, solve)
+    types = given.types
+    regions = Regions("custom_root", trace, count)
     whole = regions.add(found, types, solve)
     _require_like(solve, given, whole.structure.children()[0], whole.types)
     function = regions.add(lambda leaves: f(unflatten(leaves)), types, f, pure=True)
@@ -155,11 +157,12 @@ def custom_root(
         y, x = unflatten(leaves[:count]), unflatten(leaves[count:])
         return tangent_solve(lambda ct: vjp(f, x)[1](ct)[0], y)
 
-    tangent = regions.add(forwards, (*types, *types), tangent_solve)
-    _require_like(tangent_solve, given, tangent.structure, tangent.types)
-    with suppress(errors.ReverseLoopError):  # with a loop of unknown length in f: forwards only
-        regions.add(backwards, (*types, *types), tangent_solve)
-    outs = regions.record(_values(trace, given, types), {"x": count})
+    if trace.orders:
+        tangent = regions.add(forwards, (*types, *types), tangent_solve)
+        _require_like(tangent_solve, given, tangent.structure, tangent.types)
+        with suppress(errors.ReverseLoopError):  # with a loop of unknown length in f: forwards only
+            regions.add(backwards, (*types, *types), tangent_solve)
+    outs = regions.record(given.leaves, {"x": count})
     x, aux = tree.unflatten(whole.structure, outs)
     return (x, aux) if has_aux else x
 
@@ -179,13 +182,24 @@ def _inexact(transform: str, value: Any, name: str) -> Tree:
     return given
 
 
-def _values(trace: Trace, given: Tree, types: Sequence[ArrayType]) -> list[Any]:
-    """The leaves in strong types: a Python number has none."""
+def _settled(
+    trace: Trace, given: Tree, solved: Callable[[Sequence[Any]], Any], solve: Function
+) -> Tree:
+    """The unknown in the types of the solution: a Python number takes that which `solve` gives it,
+    as it does in a loop.
+    """
+    types = [t.strong() for t in given.types]
+    if any(t.weak for t in given.types):
+        found = trace_tree(solved, given.types, trace, "implicit derivative", solve).types
+        joined = [join(*pair) for pair in zip(given.types, found, strict=False)]
+        if len(joined) == len(types) and None not in joined:
+            types = [t.strong() for t in joined if t is not None]
     emit = Emit(trace)
-    return [
+    leaves = [
         x if have == needed else emit.cast(x, dtype=needed.dtype)
         for x, have, needed in zip(given.leaves, given.types, types, strict=True)
     ]
+    return Tree(tuple(leaves), tuple(types), given.structure)
 
 
 def _pair(function: Function, returned: Any, has_aux: bool) -> tuple[Any, Any]:
@@ -333,14 +347,26 @@ def _transpose_solve(
         except (errors.NonlinearError, errors.ReverseLoopError, errors.DerivativeError) as error:
             raise errors.CustomRuleError(
                 "custom_linear_solve",
-                "reverse mode solves the transposed system, and solve cannot be transposed; pass "
-                "transpose_solve, or symmetric=True",
+                "reverse mode solves the transposed system, and solve cannot be transposed: "
+                f"{_obstacle(error)}; pass transpose_solve, or symmetric=True if the operator is "
+                "its own transpose",
             ) from error
         regions = (backwards, transposed(operator), solve)
     found = _record_solve(
         self.trace, regions, cts[:count], captures, eqn.outputs[:count], eqn.attrs["symmetric"]
     )
     return [*found, *[None] * len(captures)]
+
+
+def _obstacle(error: TypeError) -> str:
+    """Why `solve` has no transpose, in a few words."""
+    if isinstance(error, errors.NonlinearError):
+        return (
+            f"{error.op} is not linear in b{'' if error.source is None else f', at {error.source}'}"
+        )
+    if isinstance(error, errors.ReverseLoopError):
+        return "the number of steps of its loop is not known"
+    return str(error).partition("\n")[0]
 
 
 linearize.STRUCTURAL["linear_solve"] = _solve_rule

@@ -13,8 +13,9 @@ from typing import Any
 
 from tracegraph import errors, tree
 from tracegraph.errors.tracebacks import entry_point
+from tracegraph.ir.control_forms import is_loop
 from tracegraph.ir.derivative import Constant, Partials
-from tracegraph.ir.op import Effect, Elementwise
+from tracegraph.ir.op import Call, Effect, Elementwise
 from tracegraph.ir.program import Atom, Eqn, Region
 from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.tracing.trace import Active, Trace
@@ -56,7 +57,7 @@ def linear_transpose(fun: Function, *types: Any) -> Function:
     """
     require_function("linear_transpose", fun)
     leaves, structure = tree.flatten(types)
-    known = [(x if isinstance(x, ArrayType) else type_of(x)).strong() for x in leaves]
+    known = [x if isinstance(x, ArrayType) else type_of(x) for x in leaves]
     paths = [f"argument {path}" for path in tree.paths(structure, "types")]
 
     @entry_point
@@ -139,16 +140,37 @@ def run_linear(
     return _Linear(primal, linear, dependent=dependent).run(region, args, tangents, wanted)
 
 
+def is_linear_pass(linearizer: Linearizer) -> bool:
+    """Whether what is linearized must be linear: other equations are refused."""
+    return isinstance(linearizer, _Linear)
+
+
 @dataclass(slots=True)
 class _Linear(Linearizer):
-    """The pass over a linear function. `dependent` are the values that depend on its arguments."""
+    """The pass over a linear function. `dependent` are the values that depend on its arguments, and
+    `affecting` those of the region that a wanted result depends on.
+    """
 
     dependent: set[Atom] = field(default_factory=set)
+    affecting: set[Atom] = field(default_factory=set)
     dependence: Activity = field(default_factory=lambda: Activity(smooth=False))
+
+    def run(
+        self,
+        region: Region,
+        args: Sequence[Any],
+        tangents: Tangents,
+        wanted: Sequence[bool] | None = None,
+    ) -> tuple[list[Tracer], list[Tracer | None]]:
+        self.affecting = _affecting(region, wanted)
+        return Linearizer.run(self, region, args, tangents, wanted)
 
     def _add(self, eqn: Eqn) -> None:
         before, start = len(self.linear.captures), len(self.primal.eqns)
+        given = [self.primal.read(self.value(a)) in self.dependent for a in eqn.operands]
         active = [self.tangent(a) is not None for a in eqn.operands]
+        if any(given) and not self.affecting.isdisjoint(eqn.outputs):
+            self._require_smooth(eqn, given)
         Linearizer._add(self, eqn)
         for added in self.primal.eqns[start:]:
             flags = [atom in self.dependent for atom in added.operands]
@@ -159,12 +181,50 @@ class _Linear(Linearizer):
         if stepped or not self.dependent.isdisjoint(kept):
             raise errors.NonlinearError(eqn.op.name, eqn.source)
 
+    def _require_smooth(self, eqn: Eqn, given: Sequence[bool]) -> None:
+        """Check that a result depends on operands, those that are `given`, by no op that is
+        constant between jumps; nor do loops and branches. Derivatives are zero there, and nothing
+        that is zero shows in them.
+
+        Raises:
+            NonlinearError: it does.
+        """
+        if isinstance(eqn.op.derivative, Constant) and not isinstance(eqn.op.form, Effect):
+            raise errors.NonlinearError(eqn.op.name, eqn.source)
+        if isinstance(eqn.op.form, Call) and eqn.op.name != "checkpoint":
+            return  # its rules tell
+        flags = list(given)
+        if is_loop(eqn):
+            flags = self.dependence.operands(eqn, flags)
+        for region in eqn.regions:
+            live = {
+                p
+                for p, flag in zip(region.params, flags[-len(region.params) :], strict=False)
+                if flag and region.params
+            }
+            affecting = _affecting(region)
+            for inner in region.eqns:
+                each = [a in live for a in inner.operands]
+                if any(each) and not affecting.isdisjoint(inner.outputs):
+                    self._require_smooth(inner, each)
+                found = self.dependence.outputs(inner, each)
+                live.update(v for v, flag in zip(inner.outputs, found, strict=True) if flag)
+
     def _is_stepped(self, eqn: Eqn, active: Sequence[bool]) -> bool:
         """Whether a result is constant between jumps, in one of the operands that are active."""
         record = eqn.op.derivative
         if isinstance(record, Constant):
-            return not isinstance(eqn.op.form, Effect)  # it may be printed
+            return False  # known already
         if isinstance(record, Partials) and any(c == 0 for c in compress(record.of, active)):
             return True
         lost = any(v in self.relevant and self.tangent(v) is None for v in eqn.outputs)
         return eqn.op.name in _PIECEWISE or (lost and isinstance(eqn.op.form, Elementwise))
+
+
+def _affecting(region: Region, wanted: Sequence[bool] | None = None) -> set[Atom]:
+    """The values that a wanted result depends on in any way."""
+    found = {a for i, a in enumerate(region.results) if wanted is None or wanted[i]}
+    for eqn in reversed(region.eqns):
+        if not found.isdisjoint(eqn.outputs):
+            found.update(eqn.operands)
+    return found

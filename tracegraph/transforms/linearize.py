@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from tracegraph import errors
 from tracegraph.ir.derivative import (
     Constant,
@@ -115,7 +117,7 @@ class Linearizer:
                 outs, found = BY_RECORD[type(record)](self, eqn, xs, ts)
             else:
                 outs = self.copied(eqn, xs)
-                found = self._tangents_of(eqn, outs, list(map(strong, xs)), ts)
+                found = self._tangents_of(eqn, outs, list(map(fixed, xs)), ts)
         self.values.update(zip(eqn.outputs, outs, strict=True))
         for value, t in zip(eqn.outputs, found, strict=False):
             if t is not None:
@@ -202,11 +204,25 @@ class Linearizer:
 
 
 def strong(x: Tracer) -> Tracer:
-    """A literal as rules compute with it: of its own dtype, which does not give way to others."""
+    """A value of its own dtype, which does not give way to others."""
     atom = x.atom
-    if isinstance(atom, Literal) and atom.type.weak:
+    if not atom.type.weak:
+        return x
+    if isinstance(atom, Literal):
         return Tracer(x.owner, Literal(atom.value, atom.type.strong()))
-    return x
+    made: Tracer = Emit(x.owner).cast(x, dtype=atom.type.dtype)
+    return made
+
+
+def fixed(x: Tracer) -> Tracer:
+    """A value as rules compute with it, which does not give way to their numbers. In Python's own
+    dtypes there is nothing to give way to.
+    """
+    is_free = isinstance(x.atom, Literal) or x.atom.type.dtype not in _OF_PYTHON
+    return strong(x) if is_free else x
+
+
+_OF_PYTHON = (np.dtype(np.float64), np.dtype(np.complex128))
 
 
 def _relevant(region: Region, wanted: Sequence[bool] | None) -> set[Atom]:
@@ -245,7 +261,10 @@ def require_forward(attrs: Mapping[str, Any]) -> None:
 
     Raises:
         CustomRuleError: it could not be transposed.
+        Exception: the backward rule has raised it while it was traced.
     """
+    if "fault" in attrs:
+        raise attrs["fault"]
     if not attrs["forward"]:
         raise errors.CustomRuleError(
             "custom_vjp",

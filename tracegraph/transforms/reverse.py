@@ -54,7 +54,7 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """
     call = Call("vjp", fun, primals, {}, range(len(primals)))
     out, values, linear, aux = linearized_call("vjp", fun, call, has_aux)
-    types = [type_of(v).strong() for v in values]
+    types = [type_of(v) for v in values]
 
     @entry_point
     def pullback(cotangent: Any) -> tuple[Any, ...]:

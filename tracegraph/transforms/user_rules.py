@@ -16,13 +16,14 @@ from tracegraph.control.regions import trace_tree
 from tracegraph.ir.derivative import Jvp, NoDerivativeError, Reference, UserRule
 from tracegraph.ir.program import Eqn, Region
 from tracegraph.ir.types import ArrayType
+from tracegraph.tracing.trace import current_trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms import linearize
 from tracegraph.transforms.activity import is_inexact
 from tracegraph.transforms.bodies import dense
 from tracegraph.transforms.functions import fitted, in_dtypes, run_region
 from tracegraph.transforms.linear import run_linear
-from tracegraph.transforms.linearize import Linearizer, Results, Tangents, strong
+from tracegraph.transforms.linearize import Linearizer, Results, Tangents, fixed
 from tracegraph.transforms.tidy import tidied
 
 Function = Callable[..., Any]
@@ -38,7 +39,7 @@ def _rule(self: Linearizer, eqn: Eqn, xs: Sequence[Tracer], ts: Tangents) -> Res
         rule = record.choose(**eqn.attrs)
     except NoDerivativeError as error:
         raise errors.DerivativeError(eqn.op.name, str(error), eqn.source) from None
-    operands = list(map(strong, xs))
+    operands = list(map(fixed, xs))
     if isinstance(rule, Reference):
         return outs, _of_reference(self, rule, operands, ts)
     return outs, _of_jvp(self, rule, eqn, operands, ts)
@@ -100,9 +101,16 @@ def _traced(
     Raises:
         CustomRuleError: it has effects, or uses values that are differentiated.
     """
+
+    def differentiated(leaves: Sequence[Any]) -> Any:
+        trace = current_trace()
+        assert trace is not None
+        trace.orders += 1  # what is traced here is linearized
+        return call(leaves)
+
     try:
         traced = trace_tree(
-            call, [t.strong() for t in types], self.primal, rule.label, rule.written
+            differentiated, [t.strong() for t in types], self.primal, rule.label, rule.written
         )
     except errors.CustomRuleError:  # it names the rule
         raise

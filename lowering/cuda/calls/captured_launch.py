@@ -22,14 +22,12 @@ from lowering.cuda.calls.arguments import (
     check_type,
     is_row_major,
 )
-from lowering.cuda.calls.export import Operand, owning_graph, reports, wanted_inputs
+from lowering.cuda.calls.child_graphs import FAILED_CAPTURE, child_obstacle
+from lowering.cuda.calls.export import Operand, lowered_flag, owning_graph, reports, wanted_inputs
 from lowering.cuda.graph.compiled_plan import CompiledPlan
 from lowering.cuda.memory.pool import CudaBuffer
 from lowering.cuda.streams.stream_state import StreamState
-from lowering.plan.conditional_nodes import ConditionalNode, WhileNode
-from lowering.plan.nodes import launched
 from tracegraph.errors import CapturingStreamError
-from tracegraph.user_source import lines_of
 
 
 def add_to_capture(
@@ -46,12 +44,14 @@ def add_to_capture(
         OutOfMemoryError, TypeError, ValueError, StoppedError: as calls do.
     """
     plan = compiled.plan
-    obstacle = reports(compiled) or _obstacle(compiled)
-    if not stream.driver.takes_nodes(handle):
-        obstacle = (
-            "the capture has failed before, or it is one of another stream, with which the legacy "
-            "default stream is ordered; end that capture first"
+    obstacle = reports(compiled) or child_obstacle(compiled)
+    if plan.aliases:
+        obstacle = obstacle or (
+            "it writes over donated arguments, so that each launch would start from what the one "
+            "before has left; jit it without donation"
         )
+    if not stream.driver.takes_nodes(handle):
+        obstacle = FAILED_CAPTURE
     if obstacle is not None:
         raise CapturingStreamError(plan.name, obstacle)
     bound, operands = Bound(stream), {}
@@ -62,38 +62,13 @@ def add_to_capture(
     results = [stream.pool.buffer(buffer.type.strong()) for buffer in compiled.fresh]
     for buffer, result in zip(compiled.fresh, results, strict=True):
         operands[buffer] = Operand(result.pointer, buffer.type.nbytes, result)
-    definition = owning_graph(compiled, stream, operands)
+    definition = owning_graph(compiled, stream, operands, lowered_flag(compiled, stream))
     stream.timeline.settle()
     for argument in arguments:
         if isinstance(argument, CudaBuffer):
             argument.check()
     definition.add_to_capture(handle)
     return results
-
-
-def _obstacle(compiled: CompiledPlan) -> str | None:
-    """Why the graph of a Plan cannot be a child; None if it can."""
-    plan = compiled.plan
-    for node in launched(plan.graph):
-        if isinstance(node, ConditionalNode):
-            schedule = "one_kernel" if isinstance(node, WhileNode) else "predicated"
-            what = "a loop" if isinstance(node, WhileNode) else "a branch"
-            return (
-                f"{what} at {lines_of(node.sources) or 'an unknown line'} is a conditional node "
-                f'({node.kind}), which CUDA allows in no child graph; schedule="{schedule}" makes '
-                "it a part of kernels, where that is possible"
-            )
-    if plan.allocated_bytes:
-        return (
-            "each launch allocates its scratch, which CUDA allows in no child graph; jit it "
-            'without scratch="per_launch"'
-        )
-    if plan.aliases:
-        return (
-            "it writes over donated arguments, so that each launch would start from what the one "
-            "before has left; jit it without donation"
-        )
-    return None
 
 
 def _in_place(argument: Any, wanted: Input, bound: Bound) -> int:

@@ -12,8 +12,10 @@ from typing import Any
 
 from lowering.codegen.parameters import Channel, StopFlag
 from lowering.cuda.calls.arguments import Bound, Input, bind
+from lowering.cuda.calls.child_graphs import child_obstacle
 from lowering.cuda.calls.donated_arguments import writable
 from lowering.cuda.calls.exported_executable import GivenGraph
+from lowering.cuda.calls.exported_launch import ExportedOperands
 from lowering.cuda.graph.compiled_plan import CompiledPlan
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.emit import emit
@@ -21,6 +23,7 @@ from lowering.cuda.graph.placement import place
 from lowering.cuda.graph.pointer_arrays import alignments
 from lowering.cuda.interface import Allocation
 from lowering.cuda.memory.pool import CudaBuffer, interned
+from lowering.cuda.streams.exclusive_use import ExclusiveUse
 from lowering.cuda.streams.stream_state import StreamState
 from lowering.plan.buffer import Buffer
 from lowering.plan.launch_graph import recaptured_calls
@@ -52,24 +55,38 @@ def export(compiled: CompiledPlan, stream: StreamState, arguments: Sequence[Any]
     obstacle = reports(compiled)
     if obstacle is not None:
         raise ExportError(compiled.plan.name, obstacle)
-    operands, results = _operands(compiled, stream, arguments)
-    definition = owning_graph(compiled, stream, operands)
+    operands, read, results = _operands(compiled, stream, arguments)
+    flag = lowered_flag(compiled, stream)
+    definition = owning_graph(compiled, stream, operands, flag)
     stream.timeline.settle()  # what arguments, constants and memory of earlier calls wait for
     for argument in arguments:
         if isinstance(argument, CudaBuffer):
             argument.check()
     name, names = compiled.plan.name, definition.names
     report, graph = definition.slots.report(name), definition.give_away()
-    given = GivenGraph(graph, compiled.device, name, names, definition.single)
+    launched = ExportedOperands(
+        read,
+        results,
+        compiled.loops,
+        flag,
+        ExclusiveUse(),
+        [compiled.device.looping] if compiled.while_nodes else [],
+    )
+    alone = child_obstacle(compiled)
+    given = GivenGraph(graph, compiled.device, name, names, definition.single, launched, alone)
     return ExportedGraph(graph, results, report, given)
 
 
 def owning_graph(
-    compiled: CompiledPlan, stream: StreamState, operands: Mapping[Buffer, Operand]
+    compiled: CompiledPlan,
+    stream: StreamState,
+    operands: Mapping[Buffer, Operand],
+    flag: Allocation | None,
 ) -> Definition:
     """The complete graph of a Plan with these inputs and outputs, all of which it owns.
 
-    Its memory comes from `stream`, the default stream, on which it is still being written.
+    `flag` is the word that ends its loops, as `lowered_flag` makes it. The graph's memory comes
+    from `stream`, the default stream, on which it is still being written.
 
     Raises:
         OutOfMemoryError: the device has not enough memory.
@@ -83,13 +100,11 @@ def owning_graph(
             what = "argument" if buffer.space == "input" else "result"
             slots.name(f"{what} {buffer.number} {buffer.type}", operand.pointer, operand.nbytes)
     fixed = {buffer: operand.pointer for buffer, operand in operands.items()}
-    words = {}
-    channels = _channels(compiled)
-    if channels:
-        flag = _lowered_flag(stream)
+    words: dict[Channel, int] = {}
+    if flag is not None:
         slots.retain(flag)
         slots.name("stop flag", flag.pointer, _FLAG_BYTES)
-        words = dict.fromkeys(channels, flag.pointer)
+        words = dict.fromkeys(_channels(compiled), flag.pointer)
     definition = Definition(stream.driver, slots, plan.name)
     with definition.building() as graph:
         placement = place(
@@ -125,8 +140,14 @@ def _channels(compiled: CompiledPlan) -> set[Channel]:
     return {parameter for parameter in parameters if isinstance(parameter, Channel)}
 
 
-def _lowered_flag(stream: StreamState) -> Allocation:
-    """A stop flag that is never raised: only launches of tracegraph itself are stopped."""
+def lowered_flag(compiled: CompiledPlan, stream: StreamState) -> Allocation | None:
+    """A stop flag for a graph; None if nothing in it reads one.
+
+    It is not the one of the device: that is raised to stop what is in flight, and launches by other
+    code are not known to be.
+    """
+    if not _channels(compiled):
+        return None
     flag = stream.heap.allocate(_FLAG_BYTES, "constants", stream.driver)
     stream.driver.clear(flag.pointer, _FLAG_BYTES)
     return flag
@@ -149,17 +170,23 @@ def wanted_inputs(compiled: CompiledPlan) -> list[Input]:
 
 def _operands(
     compiled: CompiledPlan, stream: StreamState, arguments: Sequence[Any]
-) -> tuple[dict[Buffer, Operand], list[CudaBuffer]]:
-    """Where the graph has its inputs and outputs, and the results in order."""
+) -> tuple[dict[Buffer, Operand], list[Any], list[CudaBuffer]]:
+    """Where the graph has its inputs and outputs, the arguments that launches read where they are,
+    and the results in order.
+    """
     plan = compiled.plan
     inputs = wanted_inputs(compiled)
     aliases = tuple(plan.aliases.items())
     arguments, found, _ = writable(arguments, aliases, inputs, stream, None)
     bound = found or Bound(stream)
-    operands = {}
-    for buffer, argument, wanted in zip(plan.inputs, arguments, inputs, strict=True):
-        pointer = bind(argument, wanted, bound)
+    operands, read, overwritten = {}, [], {number for _, number in aliases}
+    for number, buffer in enumerate(plan.inputs):
+        argument, foreign = arguments[number], len(bound.foreign)
+        pointer = bind(argument, inputs[number], bound)
         operands[buffer] = Operand(pointer, buffer.type.nbytes, (argument, bound))
+        in_place = isinstance(argument, CudaBuffer) or len(bound.foreign) > foreign
+        if in_place and number not in overwritten:
+            read.append(argument)
     results = [stream.pool.buffer(buffer.type.strong()) for buffer in compiled.fresh]
     for buffer, result in zip(compiled.fresh, results, strict=True):
         operands[buffer] = Operand(result.pointer, buffer.type.nbytes, result)
@@ -167,4 +194,4 @@ def _operands(
         argument = arguments[number]
         assert isinstance(argument, CudaBuffer), "it was made writable"
         results.insert(output, argument)
-    return operands, results
+    return operands, read, results

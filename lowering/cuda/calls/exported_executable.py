@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
 from weakref import WeakSet
 
+from lowering.cuda.calls.child_graphs import FAILED_CAPTURE
+from lowering.cuda.calls.exported_launch import ExportedOperands, launch_in_order, unordered
 from lowering.cuda.device import OpenDevice
 from lowering.cuda.graph.node_names import NodeNames
 from lowering.errors import ClosedGraphError, RefusedGraphError
-from tracegraph.errors import ClosedError, InstantiationError, NotInstantiatedError
+from tracegraph.errors import (
+    CapturingStreamError,
+    ClosedError,
+    InstantiationError,
+    NotInstantiatedError,
+)
+from tracegraph.locks import holding
 from tracegraph.staging.exported import ExportedGraph, UpdateResult
-from tracegraph.streams import current_stream
+from tracegraph.streams import Chosen, chosen_stream, current_stream
+
+_T = TypeVar("_T")
 
 _ALONE = "a graph with loops, branches or allocations has one executable at a time"
 
@@ -18,14 +30,23 @@ _ALONE = "a graph with loops, branches or allocations has one executable at a ti
 class GivenGraph:
     """A graph that was given away, its nodes by name, and the executables made of it here.
 
-    A `single` one has nodes that allow one executable at a time.
+    A `single` one has nodes that allow one executable at a time. `operands` are what its launches
+    are ordered by. `no_child` says why it cannot be a child graph, if it cannot.
     """
 
     def __init__(
-        self, graph: Any, device: OpenDevice, name: str, names: NodeNames, single: bool
+        self,
+        graph: Any,
+        device: OpenDevice,
+        name: str,
+        names: NodeNames,
+        single: bool,
+        operands: ExportedOperands,
+        no_child: str | None,
     ) -> None:
         self.graph, self.device, self.name = graph, device, name
         self.names, self.single = names, single
+        self.operands, self.no_child = operands, no_child
         self._executables: WeakSet[ExportedExecutable] = WeakSet()
 
     def instantiate(self) -> ExportedExecutable:
@@ -38,14 +59,16 @@ class GivenGraph:
             node = self.names.of(refused.node)
             why = f"{refused.reason}; {_ALONE}" if self.single else refused.reason
             raise InstantiationError(self.name, "" if node is None else str(node), why) from refused
-        executable = ExportedExecutable(made, self.device, self.name)
+        executable = ExportedExecutable(made, self)
         self._executables.add(executable)
         return executable
 
     def update(self, other: ExportedGraph, executable: Any) -> UpdateResult:
         """As `ExportedGraph.update`."""
+        if isinstance(executable, ExportedExecutable):
+            return executable.update(other)
         if executable is not None:
-            return _update(executable, other, self.device)
+            return _update(executable, _given(other, self.device))
         living = [each for each in self._executables if not each.closed]
         if not living:
             raise NotInstantiatedError(self.name)
@@ -57,11 +80,16 @@ class ExportedExecutable:
     """An executable of an exported graph, made by `ExportedGraph.instantiate`.
 
     It owns all that it points to, also if the exported graph is gone. `handle` is the
-    ``CUgraphExec``. One launch may be in flight at a time.
+    ``CUgraphExec``. Its launches are ordered with all calls, as one call is with others. Threads
+    may use it concurrently.
     """
 
-    def __init__(self, executable: Any, device: OpenDevice, name: str) -> None:
-        self._executable, self._device, self._name = executable, device, name
+    def __init__(self, executable: Any, given: GivenGraph) -> None:
+        self._executable, self._device, self._name = executable, given.device, given.name
+        self._given: GivenGraph | None = given  # the one that it was updated to last
+        self._holding = holding(threading.Lock())
+        self._default = given.device.default_stream
+        self._start = given.device.driver.launcher(executable)  # on that stream
 
     @property
     def handle(self) -> Any:
@@ -73,26 +101,53 @@ class ExportedExecutable:
         """Whether it was closed."""
         return self._executable is None
 
-    def launch(self) -> None:
-        """Launch on the current stream: that of a `tracegraph.stream` block, or the device's own.
+    def launch(self, stream: Any = None) -> None:
+        """Launch on a stream, as `tracegraph.stream` takes them.
+
+        Without one, on the current stream: that of a `tracegraph.stream` block, or the device's
+        own. Arguments are waited for by the device, and results belong to the stream, as if a call
+        on it had returned them. On a stream that other code captures, it becomes a child graph.
 
         Raises:
             ClosedError: it was closed.
+            CapturingStreamError: other code captures the stream, and the graph can be no child.
+            StoppedError: what computes an argument was stopped.
+            TypeError, ValueError: it is no stream, or one of another device.
         """
-        chosen = current_stream()
-        streams = self._device.streams
-        state = self._device.default_stream if chosen is None else streams.of(chosen)
-        self._device.driver.activate()
-        self._with_handle(lambda made: state.driver.launcher(made)())
+        chosen = _chosen(stream)
+        if chosen is not None and self._device.driver.is_capturing(chosen.handle):
+            self._device.driver.activate()
+            self._with_given(lambda made, given: _add_to_capture(given, chosen.handle))
+            return
+        state = self._default if chosen is None else self._device.streams.of(chosen)
+        state.driver.activate()
+        with self._holding:
+            given = self._given
+            if given is None:
+                raise ClosedError(self._name)
+            own = state is self._default
+            start = self._start if own else state.driver.launcher(self._executable)
+            launch_in_order(start, given.operands, state)
 
-    def upload(self) -> None:
-        """Bring it to the device, in the order of the device's own stream.
+    def upload(self, stream: Any = None) -> None:
+        """Bring it to the device in the order of a stream, so that its first launch need not.
+
+        Args:
+            stream: as `launch` takes it.
 
         Raises:
             ClosedError: it was closed.
+            CapturingStreamError: other code captures the stream.
+            TypeError, ValueError: it is no stream, or one of another device.
         """
-        self._device.driver.activate()
-        self._with_handle(self._device.driver.upload)
+        chosen = _chosen(stream)
+        if chosen is not None and self._device.driver.is_capturing(chosen.handle):
+            why = "an upload is no part of a graph; upload before the capture"
+            raise CapturingStreamError(self._name, why)
+        state = self._default if chosen is None else self._device.streams.of(chosen)
+        driver = state.driver
+        driver.activate()
+        self._with_given(lambda made, given: driver.upload(made))
 
     def update(self, other: ExportedGraph) -> UpdateResult:
         """As `ExportedGraph.update`, of this executable.
@@ -100,29 +155,68 @@ class ExportedExecutable:
         Raises:
             ClosedError: it was closed.
         """
-        found: UpdateResult = self._with_handle(lambda made: _update(made, other, self._device))
-        return found
+        new = _given(other, self._device)
+
+        def update(made: Any, given: GivenGraph) -> UpdateResult:
+            result = _update(made, new)
+            if result.ok:
+                self._given = new
+            return result
+
+        return self._with_given(update)
 
     def close(self) -> None:
-        """Free it, once no launch of it is in flight; a second close does nothing."""
-        executable, self._executable = self._executable, None
-        if executable is not None:
+        """Free it, once its loops that are in flight have ended; a second close does nothing.
+
+        Raises:
+            TimeLimitError: the time of a `time_limit` was up meanwhile.
+        """
+        with self._holding:
+            if self._executable is None or self._given is None:
+                return
+            operands = self._given.operands
+            last = operands.scratch.timeline
             self._device.driver.activate()
+            if operands.loops and last is not None:
+                last.settle()
+            executable, self._executable, self._given = self._executable, None, None
             self._device.driver.close(executable)
 
-    def _with_handle(self, act: Any) -> Any:
-        if self._executable is None:
-            raise ClosedError(self._name)
-        try:
-            return act(self._executable)
-        except ClosedGraphError:
-            raise ClosedError(self._name) from None
+    def _with_given(self, act: Callable[[Any, GivenGraph], _T]) -> _T:
+        with self._holding:
+            if self._executable is None or self._given is None:
+                raise ClosedError(self._name)
+            try:
+                return act(self._executable, self._given)
+            except ClosedGraphError:
+                raise ClosedError(self._name) from None
 
     def __repr__(self) -> str:
         return f"<ExportedExecutable of {self._name}{', closed' if self.closed else ''}>"
 
 
-def _update(executable: Any, other: ExportedGraph, device: OpenDevice) -> UpdateResult:
+def _chosen(stream: Any) -> Chosen | None:
+    return current_stream() if stream is None else chosen_stream(stream)
+
+
+def _add_to_capture(given: GivenGraph, handle: int) -> None:
+    """Make the graph a child of what other code captures on a stream.
+
+    Launches of that are not ordered behind what computes the arguments, which is waited for now.
+    """
+    driver, why = given.device.driver, given.no_child
+    if not driver.takes_nodes(handle):
+        why = FAILED_CAPTURE
+    if why is not None:
+        raise CapturingStreamError(given.name, why)
+    with driver.beside_captures():
+        for timeline in unordered(given.operands):
+            timeline.settle()
+    given.operands.require_arguments()
+    driver.add_to_capture(handle, given.graph)
+
+
+def _given(other: ExportedGraph, device: OpenDevice) -> GivenGraph:
     given = other.given if isinstance(other, ExportedGraph) else None
     if not isinstance(given, GivenGraph):
         raise TypeError(
@@ -133,9 +227,13 @@ def _update(executable: Any, other: ExportedGraph, device: OpenDevice) -> Update
         raise ValueError(
             f"an executable on {device.name} cannot be updated by a graph of {given.device.name}"
         )
-    device.driver.activate()
+    return given
+
+
+def _update(executable: Any, given: GivenGraph) -> UpdateResult:
+    given.device.driver.activate()
     try:
-        device.driver.update_whole(executable, given.graph)
+        given.device.driver.update_whole(executable, given.graph)
     except RefusedGraphError as refused:
         node = given.names.of(refused.node)
         return UpdateResult(False, refused.reason, _text(node), "" if node is None else node.lines)

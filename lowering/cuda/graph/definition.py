@@ -392,7 +392,7 @@ class Definition:
         if self._state != "frozen":
             raise UnfinishedError(self.name, self._state)
         with self._giving_up():
-            self.driver.add_to_capture(stream, self._graph)
+            self.driver.add_to_capture(stream, self._graph.definition)
         self._drop("given away")
 
     def update_error(

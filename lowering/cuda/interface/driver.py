@@ -139,7 +139,8 @@ class Driver(Protocol):
         """
 
     def add_to_capture(self, stream: int, graph: Any) -> None:
-        """Make a tied graph a child of the one that other code captures on a stream, by handle.
+        """Make a graph, which owns what it points to, a child of the one that other code captures
+        on a stream, by handle.
 
         It comes behind what the stream has captured, and before what follows. The child keeps
         alive what the graph does. If this fails, the capture goes on.

@@ -7,6 +7,7 @@ from collections import deque
 from lowering.cuda.interface import Allocation, Event
 from lowering.cuda.memory.heap import DeferredFrees
 from lowering.cuda.streams.in_flight import InFlightLaunch
+from lowering.cuda.streams.launch_end import LaunchEnd
 from lowering.cuda.streams.timeline import Timeline
 
 
@@ -61,6 +62,10 @@ class CrossStreamUse:
     def note(self, event: Event) -> None:
         """Note the event behind what another stream does with the memory."""
         self._uses = [*(use for use in self._uses if not use()), event]
+
+    def pending(self) -> list[Event]:
+        """The events of uses that have not passed, for a stream to wait for."""
+        return [use.end() if isinstance(use, LaunchEnd) else use for use in self._uses if not use()]
 
     @property
     def over(self) -> bool:

@@ -257,6 +257,25 @@ class CudaBuffer(PooledMemory):
         assert isinstance(self._free, FreeList), "it is new, or renewed"
         self._free = CrossStreamUse(self._free, event)
 
+    def rewritten_on(self, pool: Pool) -> None:
+        """Belong to the stream of `pool`, where a launch is about to write it anew.
+
+        That stream waits for all uses of the old elements.
+        """
+        timeline, use = pool.timeline, self._free
+        if self.timeline is not timeline:
+            timeline.follow(self.timeline.driver.record(), self.timeline)
+        if isinstance(use, CrossStreamUse):
+            for event in use.pending():
+                timeline.follow(event, None)
+        self._free = pool.list_of(size_class(self.type.nbytes))
+        self.pending, self.timeline = None, timeline
+
+    @property
+    def shared(self) -> bool:
+        """Whether other streams may use it, or it waits for a launch with loops."""
+        return self.pending is not None or type(self._free) is not FreeList
+
     def renew(self, timeline: Timeline) -> bool:
         """Whether a launch on `timeline` may overwrite it, if the caller is the only owner.
 

@@ -10,19 +10,22 @@ from lowering.cuda.effects.callbacks import require_not_awaited
 from lowering.cuda.interface import Event
 from lowering.cuda.streams.in_flight import InFlightLaunch
 from lowering.cuda.streams.timeline import Timeline
+from tracegraph.locks import holding
 
 
 class ExclusiveUse:
-    """The stream that used it last, for which the next one waits on the device.
+    """The stream that used it last, for which the next one waits on the device; None before that.
 
     On the default stream no event is recorded: another stream that comes next waits for all that is
     there by then. Other streams may be destroyed before that: each launch on them records an event.
     """
 
-    __slots__ = ("_event", "_lock", "timeline")
+    __slots__ = ("_event", "_lock", "holding", "timeline")
 
-    def __init__(self, timeline: Timeline) -> None:
+    def __init__(self, timeline: Timeline | None = None) -> None:
         self._lock = threading.Lock()
+        self.holding = holding(self._lock)
+        """Keeps other threads from it; `hold` lets a stream use it, too."""
         self.timeline = timeline
         self._event: Event | None = None
 
@@ -38,9 +41,11 @@ class ExclusiveUse:
         if timeline is self.timeline:
             return None
         before, event = self.timeline, self._event
-        if before.busy:
-            require_not_awaited("programs with loops or prints run one after the other")
-        pending = timeline.follow(event or before.driver.record(), before)
+        pending = None
+        if before is not None:
+            if before.busy:
+                require_not_awaited("programs with loops or prints run one after the other")
+            pending = timeline.follow(event or before.driver.record(), before)
         self.timeline, self._event = timeline, None
         return pending
 

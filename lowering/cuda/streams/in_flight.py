@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lowering.cuda.effects.effects import Effects
+from lowering.cuda.interface import Allocation
 from tracegraph.errors import StoppedError
 
 
 class InFlightLaunch:
     """A launch with loops, until it is over.
 
-    `stopped` names the exception that stopped it, if one did: then it has no results.
+    `stopped` names the exception that stopped it, if one did: then it has no results. `flag` is the
+    word that ends its loops, if that is not the one of the device.
     """
 
-    __slots__ = ("_event", "_record", "_start", "effects", "number", "over", "stopped")
+    __slots__ = ("_event", "_record", "_start", "effects", "flag", "number", "over", "stopped")
 
     def __init__(
         self,
@@ -22,9 +24,11 @@ class InFlightLaunch:
         record: Callable[[], Callable[[], bool]],
         effects: Effects | None,
         start: Callable[[], None] | None,
+        flag: Allocation | None = None,
     ) -> None:
         self.number = number
         self.effects = effects
+        self.flag = flag
         # keeps the executable: freeing it would wait for a loop that may never end
         self._start = start
         self.over = False
@@ -44,7 +48,7 @@ class InFlightLaunch:
     def complete(self) -> None:
         """Mark it as over, and release what it holds."""
         self.over = True
-        self._event = self.effects = self._start = None
+        self._event = self.effects = self._start = self.flag = None
 
     def check(self) -> None:
         """Raise StoppedError if it was stopped."""

@@ -1,6 +1,7 @@
 """StopFlag: a word in device memory that ends all loops on a device, whatever their stream.
 
-It is raised at once, and lowered in stream order, behind the launches that it is to end.
+It is raised at once, and lowered in stream order, behind the launches that it is to end. Exported
+graphs have words of their own, which are raised with it while launches of them are in flight.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class StopFlag(Generic[_T]):
         self.timelines: ConcurrentWeakSet[_T] = ConcurrentWeakSet()
         self._driver = driver
         self._word: Allocation | None = None
-        self._is_up = False
+        self._up: list[Allocation] = []  # the words that are raised
         self._lowered: Event | None = None
 
     @property
@@ -52,7 +53,7 @@ class StopFlag(Generic[_T]):
 
     def await_lowered(self, driver: Driver) -> None:
         """Let the stream of `driver` wait until the flag is down. Needs the lock."""
-        if self._is_up:  # lowering it was interrupted
+        if self._up:  # lowering it was interrupted
             self._lower()
         if self._lowered is None:
             return
@@ -77,8 +78,10 @@ class StopFlag(Generic[_T]):
                 return [], None
             for pending in in_flight:
                 pending.stopped = type(reason).__name__
-            self._is_up = True
-            self._driver.raise_flag(self.word.pointer)
+            own = [pending.flag for pending in in_flight if pending.flag is not None]
+            self._up = [self.word, *dict.fromkeys(own)]
+            for word in self._up:
+                self._driver.raise_flag(word.pointer)
             self._lower()
             return in_flight, self._lowered
 
@@ -86,6 +89,7 @@ class StopFlag(Generic[_T]):
         for timeline in self.timelines:
             if timeline.driver is not self._driver and timeline.in_flight:
                 self._driver.wait(timeline.driver.record())
-        self._driver.clear(self.word.pointer, 4)
-        self._is_up = False
+        for word in self._up:
+            self._driver.clear(word.pointer, 4)
+        self._up = []
         self._lowered = self._driver.record()

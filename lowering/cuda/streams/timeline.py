@@ -114,10 +114,12 @@ class Timeline:
         effects: Effects | None,
         loops: bool,
         source: InFlightLaunch | None,
+        flag: Allocation | None = None,
     ) -> InFlightLaunch | None:
         """Launch by `start`; the launch with loops that the results wait for, if any.
 
-        `source` is the one that the arguments wait for.
+        `source` is the one that the arguments wait for. `flag` is the word that ends the loops, if
+        that is not the one of the device.
         """
         self.make_room()
         with self._lock:
@@ -135,16 +137,18 @@ class Timeline:
             if not loops and not (effects is not None and (effects.monitors or effects.waits)):
                 start()
                 return source
-            return self._launch_loops(start, effects)
+            return self._launch_loops(start, effects, flag)
 
     def make_room(self) -> None:
         """Wait if many launches are behind loops."""
         if self._queued >= MOST_QUEUED:
             self.settle()
 
-    def _launch_loops(self, start: Callable[[], None], effects: Effects | None) -> InFlightLaunch:
+    def _launch_loops(
+        self, start: Callable[[], None], effects: Effects | None, flag: Allocation | None
+    ) -> InFlightLaunch:
         """It counts as in flight before it starts: an interrupt must not leave loops unknown."""
-        pending = self._new_pending(effects, start)
+        pending = self._new_pending(effects, start, flag)
         calls = self.callbacks if effects is not None and effects.waits else None
         try:
             if calls is not None and effects is not None:
@@ -163,15 +167,18 @@ class Timeline:
         return pending
 
     def _new_pending(
-        self, effects: Effects | None = None, start: Callable[[], None] | None = None
+        self,
+        effects: Effects | None = None,
+        start: Callable[[], None] | None = None,
+        flag: Allocation | None = None,
     ) -> InFlightLaunch:
         self._launched += 1
-        pending = InFlightLaunch(self._launched, self.driver.record, effects, start)
+        pending = InFlightLaunch(self._launched, self.driver.record, effects, start, flag)
         self.in_flight.append(pending)
         return pending
 
-    def follow(self, event: Event, other: Timeline) -> InFlightLaunch | None:
-        """Let this stream wait for an event of another one.
+    def follow(self, event: Event, other: Timeline | None) -> InFlightLaunch | None:
+        """Let this stream wait for an event of another one, or of any of the device.
 
         While loops are in flight there, work here has to be waited for as if it had loops too:
         then a new launch in flight stands for it, and is returned.
@@ -179,7 +186,7 @@ class Timeline:
         if event():
             return None
         self.driver.wait(event)
-        if not other.busy:
+        if not any(each.busy for each in (self.stopping.all() if other is None else [other])):
             return None
         with self._lock:
             pending = self._new_pending()

@@ -3,12 +3,12 @@
 import gc
 import random
 import threading
-from collections import defaultdict
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 from hand_made_plans import LINE, VECTOR, copy_kernel, diamond, effects, plan
+from stream_order import LateDriver, unordered
 
 import tracegraph
 from lowering.cuda.memory.cross_stream import CrossStreamUse
@@ -18,7 +18,6 @@ from lowering.cuda.streams.stream_table import StreamTable
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Kernel, PrintedArray, PrintNest
 from lowering.plan.nodes import KernelNode
-from lowering.testing.recorded_objects import RecordedEvent
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver
 from tracegraph.errors import CapturingStreamError, StoppedError, TimeLimitError
@@ -26,92 +25,6 @@ from tracegraph.ir.effects import PrintFormat
 from tracegraph.ir.scalar import const
 from tracegraph.staging.donated import Donated
 from tracegraph.streams import current_stream
-
-LAG = 40
-"""Calls of the driver after which an event passes."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LateEvent(RecordedEvent):
-    """An event that passes later, at which the host knows that what is before it is over."""
-
-    def __call__(self):
-        calls = self.driver.calls
-        passed = len(calls) > self.position + LAG
-        if passed:
-            self.driver.log_passed(self.position)
-        return passed
-
-
-class LateDriver(RecordingDriver):
-    """Notes which memory each launch reads and writes."""
-
-    def __init__(self):
-        super().__init__()
-        self.executables = []
-        self.accesses = {}
-
-    def log_passed(self, position):
-        self._log("passed", position)
-
-    def record(self):
-        return LateEvent(self._log("record"), self, False, ())
-
-    def _launch(self, executable):
-        owner, plan = next(
-            (graph, made.plan)
-            for made in self.executables
-            for graph in list(made._graphs.values())
-            if graph.replicas.current.executable is executable
-        )
-        count = len(plan.inputs)
-        bound = owner.replicas.current.bound
-        reads, writes = bound[:count], bound[count:]
-        writes = writes + [reads[number] for number in plan.aliases.values()]
-        writes += [memory.pointer for memory in owner.memory]
-        if plan.prints:
-            writes.append(owner._device.timeline.prints.memory.pointer)
-        with self._logging:
-            position = len(self.calls)
-            super()._launch(executable)
-            self.accesses[position] = (set(reads), set(writes))
-
-    def copy(self, target, source, nbytes):
-        with self._logging:
-            self.accesses[len(self.calls)] = ({source}, {target})
-            super().copy(target, source, nbytes)
-
-
-def unordered(driver):
-    """The first two launches or copies that use one memory, one of them writing, in no order."""
-    clocks, host, recorded = defaultdict(dict), {}, {}
-    used = defaultdict(list)
-    for position, call in enumerate(driver.calls):
-        clock = clocks[call.stream]
-        merge(clock, host)
-        clock[call.stream] = position
-        match call.operation:
-            case "record":
-                recorded[position] = dict(clock)
-            case "wait":
-                merge(clock, recorded[call.detail[0]])
-            case "passed":
-                merge(host, recorded[call.detail[0]])
-            case "launch" | "copy":
-                reads, writes = driver.accesses[position]
-                for memory in reads | writes:
-                    for before, stream, wrote in used[memory]:
-                        if (wrote or memory in writes) and clock.get(stream, -1) < before:
-                            return before, position, memory
-                    if memory in writes:
-                        used[memory].clear()  # what follows it follows them, too
-                    used[memory].append((position, call.stream, memory in writes))
-    return None
-
-
-def merge(clock, other):
-    for stream, position in other.items():
-        clock[stream] = max(clock.get(stream, -1), position)
 
 
 def copy_plan():

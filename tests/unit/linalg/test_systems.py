@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import tracegraph
 from tracegraph import linalg
@@ -239,3 +240,80 @@ def test_a_singular_matrix_spoils_no_other() -> None:
     x = jitted(linalg.tridiagonal_solve, ones, d, ones, ones[..., None])
     assert not np.isfinite(x[1]).all()
     np.testing.assert_allclose(x[::2], 0.25)
+
+
+@each_dtype
+@pytest.mark.parametrize("shape", [(1, 1), (40, 40), (9, 70, 70), (200, 3, 3), (2, 5, 3), (3, 5)])
+def test_factors_and_pivots_are_those_of_lapack(dtype: str, shape: tuple[int, ...]) -> None:
+    a = random(*shape, dtype=dtype)
+    for factors, pivots in both(linalg.lu_factor, a):
+        for one, packed, swaps in zip(
+            a.reshape(-1, *shape[-2:]),
+            factors.reshape(-1, *shape[-2:]),
+            pivots.reshape(-1, min(shape[-2:])),
+            strict=True,
+        ):
+            expected, rows, _ = scipy.linalg.get_lapack_funcs("getrf", (one,))(one)
+            np.testing.assert_array_equal(swaps, rows)
+            assert_near(packed, expected, 1000)
+
+
+@pytest.mark.parametrize("count", [1, 3, 500])
+def test_a_matrix_without_a_solution_leaves_the_others_alone(count: int) -> None:
+    a = np.stack([np.array([[2.0, 1.0], [1.0, 3.0]])] * count + [np.ones((2, 2))])
+    b = np.array([[3.0], [4.0]])
+    found = jitted(np.linalg.solve, a, b)
+    assert_near(found[:-1], np.ones((count, 2, 1)))
+    assert not np.isfinite(found[-1]).any()
+    with pytest.raises(np.linalg.LinAlgError):
+        linalg.lu_solve(linalg.lu_factor(a), b)
+    np.testing.assert_array_equal(jitted(np.linalg.det, a)[-1], 0)
+    sign, size = jitted(np.linalg.slogdet, a)
+    assert (sign[-1], size[-1]) == (0, -np.inf)
+
+
+@pytest.mark.parametrize("trans", [0, 1])
+def test_pivots_order_many_rows(trans: int) -> None:
+    a, b = random(300, 300), random(300, 2)
+    for x in both(lambda a, b: linalg.lu_solve(linalg.lu_factor(a), b, trans), a, b):
+        assert_near((a.T if trans else a) @ x, b, 1e6)
+
+
+@each_dtype
+def test_a_tridiagonal_system_without_a_solution_leaves_the_others_alone(dtype: str) -> None:
+    n = 5
+    dl, d, du = (np.ones((3, n), dtype) for _ in range(3))
+    d *= 4
+    dl[1], d[1], du[1] = 0, 0, 0
+    b = random(3, n, 2, dtype=dtype)
+    alone = [jitted(linalg.tridiagonal_solve, dl[i], d[i], du[i], b[i]) for i in (0, 2)]
+    found = jitted(linalg.tridiagonal_solve, dl, d, du, b)
+    assert_near(found[[0, 2]], np.stack(alone))
+    assert not np.isfinite(found[1]).any()
+    with pytest.raises(np.linalg.LinAlgError):
+        linalg.tridiagonal_solve(dl, d, du, b)
+    b[1], d[1] = np.nan, 4
+    found = jitted(linalg.tridiagonal_solve, dl, d, du, b)
+    assert_near(found[[0, 2]], np.stack(alone))
+    assert np.isnan(found[1]).all()
+
+
+def test_what_is_outside_of_a_tridiagonal_matrix_is_not_read() -> None:
+    dl, d, du, b = random(2, 4), random(2, 4) + 4, random(2, 4), random(2, 4, 1)
+    expected = jitted(linalg.tridiagonal_solve, dl, d, du, b)
+    dl[:, 0] = du[:, -1] = np.nan
+    np.testing.assert_array_equal(jitted(linalg.tridiagonal_solve, dl, d, du, b), expected)
+
+
+def test_lanes_of_tridiagonal_systems() -> None:
+    dl, d, du, b = random(3, 4), random(3, 4) + 4, random(3, 4), random(3, 4, 2)
+    for axes in ((0, 0, 0, 0), (None, None, None, 0), (None, 0, None, 0), (0, 0, 0, None)):
+        found = jitted(
+            tracegraph.vmap(linalg.tridiagonal_solve, axes),
+            *[x if axis == 0 else x[0] for x, axis in zip((dl, d, du, b), axes, strict=True)],
+        )
+        for lane in range(3):
+            one = [
+                x[lane if axis == 0 else 0] for x, axis in zip((dl, d, du, b), axes, strict=True)
+            ]
+            assert_near(found[lane], linalg.tridiagonal_solve(*one))

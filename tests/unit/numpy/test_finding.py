@@ -147,7 +147,7 @@ def test_arrays_without_a_size_are_as_in_numpy() -> None:
         (np.where, "tracegraph.numpy.where(x, size=n)"),
         (lambda x: np.compress(x > 0, x), "tracegraph.numpy.compress(condition, x, size=n)"),
         (lambda x: np.extract(x > 0, x), "tracegraph.numpy.extract(condition, x, size=n)"),
-        (lambda x: x[x > 0], "tracegraph.numpy.extract(mask, x, size=n)"),
+        (lambda x: x[x > 0], "tracegraph.numpy.extract(x > 0, x, size=n)"),
     ],
 )
 def test_without_a_size_the_message_names_it(call: Any, sized: str) -> None:

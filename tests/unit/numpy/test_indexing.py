@@ -227,7 +227,7 @@ def test_traced_masks_write_where_the_shape_is_known() -> None:
         lambda x: x.at[x > 1].set(np.arange(3.0)),
         lambda x: x.at[[0, 1], x[0] > 1].set(1),
         lambda x: x.at[:, x[0, :, 0] > 1].set(np.ones((3, 2, 5))),
-        lambda x: x.at[0, :, x[0, 0] > 1].set(np.ones((1, 4))),
+        lambda x: x.at[0, :, x[0, 0] > 1].set(np.ones((2, 4))),
     ],
 )
 def test_traced_masks_whose_count_matters_are_refused(call: Any) -> None:

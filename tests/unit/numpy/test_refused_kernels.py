@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -94,24 +93,6 @@ def sparse_product_advised(rows: Any, columns: Any, values: Any, x: Any) -> Any:
     return np.zeros_like(values, shape=4).at[row].add(values * x[columns])
 
 
-def azimuthal_mean(data: Any, radius: Any) -> Any:
-    edges = np.linspace(0, 2, 4)
-    means = []
-    for low, high in pairwise(edges):
-        inside = np.logical_and(low <= radius, radius < high)
-        means.append(data[inside].mean())
-    return np.stack(means)
-
-
-def azimuthal_mean_advised(data: Any, radius: Any) -> Any:
-    edges = np.linspace(0, 2, 4)
-    means = []
-    for low, high in pairwise(edges):
-        inside = np.logical_and(low <= radius, radius < high)
-        means.append(np.sum(data, where=inside) / np.sum(inside))
-    return np.stack(means)
-
-
 def relaxed(u: Any) -> Any:
     u, change = u.copy(), 1.0
     while change > 1e-3:
@@ -129,33 +110,6 @@ def relaxed_advised(u: Any) -> Any:
         return u, np.abs(u - before).sum()
 
     return tracegraph.while_loop(lambda state: state[1] > 1e-3, step, (u, 1.0))[0]
-
-
-def inverse_cubes(x: Any) -> Any:
-    r = (x[:, None] - x) ** 2
-    r[r > 0] = r[r > 0] ** -1.5
-    return r
-
-
-def inverse_cubes_advised(x: Any) -> Any:
-    r = (x[:, None] - x) ** 2
-    return np.where(r > 0, r**-1.5, r)
-
-
-def escaping(c: Any) -> Any:
-    z = c * 0
-    for _ in range(4):
-        inside = np.abs(z) <= 2
-        z[inside] = z[inside] ** 2 + c[inside]
-    return z
-
-
-def escaping_advised(c: Any) -> Any:
-    z = c * 0
-    for _ in range(4):
-        inside = np.abs(z) <= 2
-        z = np.where(inside, z**2 + c, z)
-    return z
 
 
 def longest_run(x: Any) -> Any:
@@ -193,21 +147,9 @@ REFUSED: dict[str, Refused] = {
         *(sparse_product, (ROWS, COLUMNS, VALUES, positive(4)), errors.TracerSliceError),
         *(r"the elements before a traced stop", sparse_product_advised),
     ),
-    "azimuthal_mean": (
-        *(azimuthal_mean, (positive(20), positive(20, seed=1)), errors.BooleanMaskError),
-        *(r"where=mask", azimuthal_mean_advised),
-    ),
     "relaxed": (
         *(relaxed, (positive(5),), errors.TracerBoolError),
         *("while_loop", relaxed_advised),
-    ),
-    "inverse_cubes": (
-        *(inverse_cubes, (positive(4),), errors.BooleanMaskError),
-        *(r"numpy\.where", inverse_cubes_advised),
-    ),
-    "escaping": (
-        *(escaping, (positive(4) + 1j,), errors.BooleanMaskError),
-        *(r"numpy\.where", escaping_advised),
     ),
     "longest_run": (
         *(longest_run, (np.array([3, -1, 4, -9, 2]),), errors.TracerArrayError),

@@ -70,7 +70,7 @@ CASES: list[tuple[Callable[[Any], Any], Any, type[Exception], str]] = [
     (lambda n: n in {1, 2}, COUNT, errors.TracerHashError, "static_argnums"),
     (fill, SCALAR, errors.TracerFloatError, "tracegraph.numpy.zeros"),
     (list, SCALAR, errors.TracerIterationError, "tracegraph.scan"),
-    (lambda x: x[x > 1], VECTOR, errors.BooleanMaskError, "numpy.where(mask, x, other)"),
+    (lambda x: x[x > 1], VECTOR, errors.BooleanMaskError, "numpy.where(x > 1, x, other)"),
     (np.nonzero, VECTOR, errors.ShapeDependentError, "numpy.nonzero"),
     (np.unique, VECTOR, errors.ShapeDependentError, "numpy.unique"),
     (np.argwhere, VECTOR, errors.ShapeDependentError, "numpy.argwhere"),

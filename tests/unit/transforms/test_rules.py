@@ -330,6 +330,36 @@ def test_a_solver_that_is_linear_is_transposed() -> None:
         grad(lambda b: custom_linear_solve(lambda x: A @ x, b, iterated).sum())(X)
 
 
+INVERSE = np.linalg.inv(A)
+STOPPED = {
+    "result": lambda matvec, b: tracegraph.stop_gradient(INVERSE @ b),
+    "part": lambda matvec, b: INVERSE @ b / 2 + tracegraph.stop_gradient(INVERSE @ (b * 2)) / 4,
+    "loop": lambda matvec, b: fori_loop(
+        0, 99, lambda i, x: x + 0.4 * (b - matvec(tracegraph.stop_gradient(x * 1.0))), b * 0
+    ),
+    "branch": lambda matvec, b: tracegraph.cond(
+        A[0, 0] > 0, lambda b: tracegraph.stop_gradient(b * 1.0), lambda b: b, INVERSE @ b
+    ),
+    "checkpoint": lambda matvec, b: checkpoint(lambda b: tracegraph.stop_gradient(b))(INVERSE @ b),
+    "rounded": lambda matvec, b: np.round(INVERSE @ b * 1e9) / 1e9,
+}
+
+
+@pytest.mark.parametrize("name", STOPPED)
+def test_a_solver_without_a_derivative_is_not_transposed(name: str) -> None:
+    """Its derivative is zero, or lacks a part, which is not that of the solution."""
+    stopped = STOPPED[name]
+    for run in (grad, lambda f: tracegraph.jit(grad(f), device="host")):
+        with pytest.raises(errors.CustomRuleError, match=r"(stop_gradient|rint|round) is not lin"):
+            run(lambda b: custom_linear_solve(lambda x: A @ x, b, stopped).sum())(X)
+    exact = np.linalg.solve(A.T, np.ones(3))
+    found = grad(lambda b: custom_linear_solve(lambda x: A @ x, b, stopped, iterated).sum())(X)
+    np.testing.assert_allclose(found, exact, atol=1e-12)
+    forwards = jvp(lambda b: custom_linear_solve(lambda x: A @ x, b, stopped), (X,), (X,))[1]
+    if name != "loop":
+        np.testing.assert_allclose(forwards, stopped(None, X), atol=1e-12)
+
+
 def test_the_solver_of_tangents_returns_a_tree_like_the_root() -> None:
     def root(a: Any) -> Any:
         return custom_root(lambda x: x - a, a, lambda f, x: a, lambda g, y: (y, y))

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph.ir.derivative import Emitter, Rewrite
+from tracegraph.ir.derivative import Constant, Emitter, Rewrite
 from tracegraph.ir.op import Op, Opaque, Sample, register
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops.batching import along_lanes
+from tracegraph.ops.factorizations.by_lapack import are_together, getrf
 from tracegraph.ops.factorizations.matrices import (
     DTYPES,
     NDArray,
@@ -21,11 +22,8 @@ from tracegraph.ops.factorizations.matrices import (
     triangle,
     well_conditioned,
 )
-from tracegraph.ops.factorizations.triangular_solve import solve_triangle
 
 _INT32 = np.dtype(np.int32)
-_PANEL = 16
-"""Columns that are eliminated one by one; wider matrices are halved, so that products do most."""
 
 
 def _type(a: ArrayType) -> tuple[ArrayType, ...]:
@@ -41,30 +39,29 @@ def _reference(a: Any) -> tuple[NDArray, NDArray, NDArray]:
     count, k = prod(batch), min(m, n)
     pivots = np.zeros((count, k), _INT32)
     rows = np.tile(np.arange(m, dtype=_INT32), (count, 1))
-    with np.errstate(all="ignore"):
-        _eliminate(factors.reshape(count, m, n), pivots)
-    _swap(rows, pivots)
+    if are_together(k, count):
+        with np.errstate(all="ignore"):
+            _eliminate(factors.reshape(count, m, n), pivots)
+        _swap(rows, pivots)
+    elif k:
+        for matrix, swaps, order in zip(factors.reshape(count, m, n), pivots, rows, strict=True):
+            matrix[...], swaps[...] = getrf(matrix)
+            order[...] = _order(swaps, m)
     return factors, pivots.reshape(*batch, k), rows.reshape(*batch, m)
 
 
+def _order(pivots: NDArray, m: int) -> list[int]:
+    """The order of m rows after swaps of each with its pivot, one after the other."""
+    order = list(range(m))
+    for row, pivot in enumerate(pivots.tolist()):
+        order[row], order[pivot] = order[pivot], order[row]
+    return order
+
+
 def _eliminate(a: NDArray, pivots: NDArray) -> None:
-    """Factor (batch, m, n) in place, and set the pivots."""
-    k = min(a.shape[1:])
-    if k <= _PANEL:
-        for column in range(k):
-            _eliminate_column(a, column, pivots)
-        return
-    half = k // 2
-    left, right = a[:, :, :half], a[:, :, half:]
-    top, bottom = right[:, :half], right[:, half:]
-    _eliminate(left, pivots[:, :half])
-    _swap(right, pivots[:, :half])
-    top[...] = solve_triangle(left[:, :half], top, lower=True, unit=True)
-    bottom -= left[:, half:] @ top
-    below = pivots[:, half:]
-    _eliminate(bottom, below)
-    _swap(left[:, half:], below)
-    below += half
+    """Factor many small matrices (batch, m, n) in place, column by column, and set the pivots."""
+    for column in range(min(a.shape[1:])):
+        _eliminate_column(a, column, pivots)
 
 
 def _eliminate_column(a: NDArray, k: int, pivots: NDArray) -> None:
@@ -153,3 +150,49 @@ lu = register(
 )
 """The pivot of row k is the row from k on that was swapped with it. A column without a pivot leaves
 0 on the diagonal of U, and is not divided by it."""
+
+
+def _order_type(pivots: ArrayType, *, rows: int) -> ArrayType:
+    if pivots.dtype.kind not in "iu" or pivots.ndim < 1 or pivots.shape[-1] > rows:
+        raise TypeError(
+            f"order_of_rows: needs integers (batch…, k), k at most the {rows} rows, got {pivots}"
+        )
+    return ArrayType(np.dtype(np.int64), (*pivots.shape[:-1], rows))
+
+
+def _order_reference(pivots: Any, *, rows: int) -> NDArray:
+    *batch, k = pivots.shape
+    count = prod(batch)
+    order = np.tile(np.arange(rows), (count, 1))
+    swaps = np.where(pivots < 0, pivots + rows, pivots).clip(0, rows - 1).reshape(count, k)
+    if are_together(k, count):
+        _swap(order, swaps)
+    else:
+        for each, found in zip(swaps, order, strict=True):
+            found[...] = _order(each, rows)
+    return order.reshape(*batch, rows)
+
+
+def _order_samples() -> list[Sample]:
+    return [
+        Sample((np.array([2, 1, 3, 3], np.int32),), {"rows": 4}),
+        Sample((np.array([[4, 1], [1, 4]]),), {"rows": 5}),
+        Sample((np.array([[1, 1]] * 40),), {"rows": 2}),
+        Sample((np.zeros((2, 0), np.int32),), {"rows": 3}),
+        Sample((np.zeros((0, 2), np.int32),), {"rows": 2}),
+    ]
+
+
+order_of_rows = register(
+    Op(
+        "order_of_rows",
+        "The order of `rows` rows after each was swapped with its pivot, one after the other.",
+        _order_type,
+        _order_reference,
+        Opaque(),
+        _order_samples,
+        batch=along_lanes("order_of_rows"),
+        derivative=Constant(),
+    )
+)
+"""Pivots are as those of `lu`. One that is out of range counts as the last row, or the first."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ from tracegraph.ir.derivative import Emitter, Linear, Rewrite
 from tracegraph.ir.op import Op, Opaque, Sample, register
 from tracegraph.ir.program import Atom
 from tracegraph.ir.types import ArrayType
-from tracegraph.ops.batching import Lanes
+from tracegraph.ops.batching import Lanes, columns_of_lanes
 from tracegraph.ops.checks import check_same_dtype
+from tracegraph.ops.factorizations.by_lapack import are_together, trsm
 from tracegraph.ops.factorizations.matrices import (
     DTYPES,
     NDArray,
@@ -23,9 +25,6 @@ from tracegraph.ops.factorizations.matrices import (
     triangle,
     well_conditioned,
 )
-
-_BASE = 32
-"""Rows that are solved one by one; larger systems are halved, so that products do most of it."""
 
 
 def _type(a: ArrayType, b: ArrayType, *, lower: bool, unit: bool = False) -> ArrayType:
@@ -40,34 +39,40 @@ def _type(a: ArrayType, b: ArrayType, *, lower: bool, unit: bool = False) -> Arr
     return ArrayType(b.dtype, b.shape)
 
 
-def solve_triangle(a: NDArray, b: NDArray, *, lower: bool, unit: bool = False) -> NDArray:
-    """The solution by substitution, the last two axes being matrices."""
+def _reference(a: Any, b: Any, *, lower: bool, unit: bool = False) -> NDArray:
+    a, b = np.asarray(a), np.asarray(b)
+    *batch, n, k = b.shape
+    count = prod(batch)
+    if are_together(n, count):
+        return _substitute(a, b, lower=lower, unit=unit)
+    x = np.empty_like(b, order="C")
+    if not x.size:
+        return x
+    # BLAS does not say what a zero on the diagonal gives
+    regular = np.ones(count, bool) if unit else _diagonals(a).all(-1).reshape(count)
+    systems = (a.reshape(count, n, n), b.reshape(count, n, k), x.reshape(count, n, k))
+    for is_regular, matrix, right, found in zip(regular, *systems, strict=True):
+        solve = trsm if is_regular else _substitute
+        found[...] = solve(matrix, right, lower=lower, unit=unit)
+    return x
+
+
+def _diagonals(a: NDArray) -> NDArray:
+    return np.diagonal(a, axis1=-2, axis2=-1)
+
+
+def _substitute(a: NDArray, b: NDArray, *, lower: bool, unit: bool) -> NDArray:
+    """The solutions of a batch of systems, row by row."""
     if not lower:
         a, b = a[..., ::-1, ::-1], b[..., ::-1, :]
     x = np.array(b)
     with np.errstate(all="ignore"):
-        _substitute(a, x, unit)
-    return x if lower else x[..., ::-1, :].copy()
-
-
-def _substitute(a: NDArray, x: NDArray, unit: bool) -> None:
-    """Replace right-hand sides by the solutions of lower triangular systems."""
-    n = a.shape[-1]
-    if n > _BASE:
-        half = n // 2
-        _substitute(a[..., :half, :half], x[..., :half, :], unit)
-        x[..., half:, :] -= a[..., half:, :half] @ x[..., :half, :]
-        _substitute(a[..., half:, half:], x[..., half:, :], unit)
-        return
-    for i in range(n):
-        row = x[..., i : i + 1, :]
-        row -= a[..., i : i + 1, :i] @ x[..., :i, :]
-        if not unit:
-            row /= a[..., i : i + 1, i : i + 1]
-
-
-def _reference(a: Any, b: Any, *, lower: bool, unit: bool = False) -> NDArray:
-    return solve_triangle(np.asarray(a), np.asarray(b), lower=lower, unit=unit)
+        for i in range(a.shape[-1]):
+            row = x[..., i : i + 1, :]
+            row -= a[..., i : i + 1, :i] @ x[..., :i, :]
+            if not unit:
+                row /= a[..., i : i + 1, i : i + 1]
+    return x if lower else x[..., ::-1, :]
 
 
 def _samples() -> list[Sample]:
@@ -95,13 +100,11 @@ def _batched(lanes: Lanes, operands: Sequence[Atom], batched: Sequence[bool], **
     if batched[0]:
         spread = lanes.spread(b, batched[1])
         return lanes.emit("triangular_solve", a, spread, **attrs)
-    count, *batch, n, k = b.type.shape
-    last = len(batch) + 1
-    inner = lanes.emit("transpose", b, axes=(*range(1, last + 1), 0, last + 1))
-    wide = lanes.emit("reshape", inner, shape=(*batch, n, count * k))
-    found = lanes.emit("triangular_solve", a, wide, **attrs)
-    found = lanes.emit("reshape", found, shape=(*batch, n, count, k))
-    return lanes.emit("transpose", found, axes=(last, *range(last), last + 1))
+
+    def solve(wide: Atom) -> Atom:
+        return lanes.emit("triangular_solve", a, wide, **attrs)
+
+    return columns_of_lanes(lanes, b, solve)
 
 
 def _prepare(f: Emitter, x: Any, a: Any, b: Any, **attrs: Any) -> tuple[Any, ...]:

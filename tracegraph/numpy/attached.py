@@ -1,0 +1,25 @@
+"""Derivatives that are known better than the equations of a value tell them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracegraph.arrays.eager import apply
+from tracegraph.ir.op import get
+from tracegraph.ops.derivatives import derivative_rule
+from tracegraph.tracing.tracer import Tracer
+
+__all__ = ["derivative_rule", "with_derivative"]
+
+_STOP, _WITH_DERIVATIVE = get("stop_gradient"), get("with_derivative")
+
+
+def with_derivative(value: Any, of: str, *operands: Any, **attrs: Any) -> Any:
+    """The value, whose derivative is given by the rule of a name for these operands.
+
+    The rule is one that `ops.derivatives.derivative_rule` has entered. It takes the place of what
+    the equations of the value say: those may divide by zero where the function has a derivative.
+    """
+    if not any(isinstance(x, Tracer) for x in operands):
+        return value
+    return apply(_WITH_DERIVATIVE, apply(_STOP, value), *operands, of=of, **attrs)
