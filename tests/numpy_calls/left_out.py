@@ -42,10 +42,12 @@ METHODS: Mapping[str, str] = {
     **_each(_ITERATES, "next"),
 }
 
-OF_SHAPES = frozenset(
-    f"numpy.{name}"
-    for name in """arange bartlett blackman broadcast_shapes empty eye full hamming hanning identity
-    indices kaiser linspace mask_indices ndindex ones tri tril_indices triu_indices
-    zeros""".split()
+_SHAPES = "takes a shape or a number of elements, which is never traced"
+
+OF_SHAPES = _each(
+    _SHAPES,
+    """arange bartlett blackman broadcast_shapes empty eye full hamming hanning identity indices
+    kaiser linspace mask_indices ndindex ones tri tril_indices triu_indices zeros""",
+    "numpy.",
 )
-"""Functions whose first argument is a shape or a number of elements, and so is never traced."""
+"""Functions whose arguments stay static in a replay."""

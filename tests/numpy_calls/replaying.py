@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import re
 import signal
 import warnings
@@ -61,7 +62,10 @@ def replay(call: Call, eagerly: bool = False) -> Outcome:
 
     With `eagerly`, its arrays are `tracegraph.Array`s, and nothing is traced.
     """
-    args, kwargs = call.arguments
+    try:
+        args, kwargs = call.arguments
+    except ImportError:
+        return Outcome(SKIPPED, "a class of the test among the arguments")
     changed = _changed_by(call)
     wanted = _attempt(lambda: _by_numpy(call, changed))
     skipped = _not_comparable(call, wanted)
@@ -317,18 +321,31 @@ def _changed_by(call: Call) -> set[Path]:
     args, kwargs = call.arguments
     before, before_named = copy.deepcopy((args, kwargs))
     _attempt(lambda: calls.apply(call.target, args, kwargs))
-    function = calls.function_of(call.target)
-    operands = function.nin if isinstance(function, np.ufunc) else len(args)
+    results = _places_of_results(call, len(args))
     changed = {
         p
         for p in _paths(args, kwargs)
-        if p[0] == "out"
+        if p[0] in results
         or (p == (0,) and _IN_PLACE.fullmatch(call.target))
-        or (isinstance(p[0], int) and p[0] >= operands)
         or _bytes(_at(args, kwargs, p)) != _bytes(_at(before, before_named, p))
     }
     identities = {id(_at(args, kwargs, p)) for p in changed}
     return {p for p in _paths(args, kwargs) if id(_at(args, kwargs, p)) in identities}
+
+
+def _places_of_results(call: Call, count: int) -> Sequence[Any]:
+    """Where arrays to write to are among arguments."""
+    function = calls.function_of(call.target)
+    if isinstance(function, np.ufunc):
+        return ("out", *range(function.nin, count))
+    name = call.target.rpartition(".")[2]
+    if call.group == "methods of ufuncs":
+        return ("out", {"reduce": 3, "accumulate": 3, "reduceat": 4}.get(name, "out"))
+    try:
+        names = list(inspect.signature(getattr(np, name, function)).parameters)
+    except (TypeError, ValueError):
+        names = ["out"]
+    return ("out", names.index("out") if "out" in names[1:] else "out")
 
 
 def _bytes(array: Any) -> tuple[Any, ...]:

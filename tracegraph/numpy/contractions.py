@@ -17,6 +17,7 @@ from tracegraph.numpy.dispatch import as_array, numpy_function
 from tracegraph.numpy.joining import stack
 from tracegraph.numpy.output import written
 from tracegraph.numpy.shapes import broadcast_to, reshape, squeeze
+from tracegraph.numpy.ufunc_calls import ufunc_function
 from tracegraph.numpy.ufuncs import conjugate, multiply, subtract
 
 _MATMUL = get("matmul")
@@ -31,8 +32,8 @@ def unified(x: Any, y: Any) -> tuple[Any, Any]:
     return as_array(x, dtype), as_array(y, dtype)
 
 
-@numpy_function
-def matmul(x1: Any, x2: Any, /, out: Any = None) -> Any:
+@ufunc_function(np.matmul)
+def matmul(x1: Any, x2: Any, /) -> Any:
     """Matrix products of the last two axes, the others broadcast; a vector is one row or column.
 
     Shape: (batch…, m, n) of (batch…, m, k) and (batch…, k, n); a vector's axis of 1 goes.
@@ -40,7 +41,6 @@ def matmul(x1: Any, x2: Any, /, out: Any = None) -> Any:
 
     Raises:
         ValueError: an operand has no axes, or the inner extents differ.
-        UnsupportedByTracerError: `out` was not made where it is traced.
 
     >>> tnp.matmul([[1, 2], [3, 4]], [5, 6])
     array([17, 39])
@@ -66,7 +66,7 @@ def matmul(x1: Any, x2: Any, /, out: Any = None) -> Any:
     if row or column:
         *outer, m, n = result.shape
         result = reshape(result, (*outer, *([] if row else [m]), *([] if column else [n])))
-    return written("matmul", result, out, True)
+    return result
 
 
 def _conjugated(x: Any) -> Any:
@@ -74,9 +74,10 @@ def _conjugated(x: Any) -> Any:
     return conjugate(x) if x.dtype.kind == "c" else x
 
 
-@numpy_function
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """Dot products along an axis, the first operand conjugated.
+@ufunc_function(np.vecdot)
+def vecdot(x1: Any, x2: Any, /) -> Any:
+    """Dot products along an axis, the last one unless `axis=` names another, the first operand
+    conjugated.
 
     Shape: that to which the operands broadcast, without the axis.
     Dtype: the common one of the operands.
@@ -89,11 +90,13 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     array([17, 39])
     """
     x, y = unified(x1, x2)
-    x, y = moveaxis(_conjugated(x), axis, -1), moveaxis(y, axis, -1)
+    if x.ndim == 0 or y.ndim == 0:
+        raise ValueError(f"vecdot: operands of shapes {x.shape} and {y.shape} must have axes")
+    x = _conjugated(x)
     return matvec(reshape(x, (*x.shape[:-1], 1, x.shape[-1])), y)[..., 0]
 
 
-@numpy_function
+@ufunc_function(np.matvec)
 def matvec(x1: Any, x2: Any, /) -> Any:
     """Products of matrices and vectors, each in the last axes.
 
@@ -110,7 +113,7 @@ def matvec(x1: Any, x2: Any, /) -> Any:
     return squeeze(matmul(x1, reshape(x2, (*x2.shape, 1))), -1)
 
 
-@numpy_function
+@ufunc_function(np.vecmat)
 def vecmat(x1: Any, x2: Any, /) -> Any:
     """Products of conjugated vectors and matrices, each in the last axes.
 

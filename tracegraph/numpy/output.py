@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
 
 from tracegraph.arrays.eager import apply
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
+from tracegraph.ir.types import type_of
 from tracegraph.tracing.conversions import written_array_advice
 from tracegraph.tracing.tracer import Tracer
 
+Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
+
 
 def target_of(out: Any) -> Any:
-    """The array of `out=`, which ufuncs pass in a tuple; None if there is none."""
-    return out[0] if isinstance(out, tuple) else out
+    """The array of `out=`, which ufuncs pass in a tuple; None if there is none.
+
+    Raises:
+        ValueError: the tuple has another number of arrays than one.
+    """
+    if out is Ellipsis:  # an array, never a scalar: which all results of ours are
+        return None
+    if not isinstance(out, tuple):
+        return out
+    if len(out) != 1:
+        raise ValueError(f"out= is an array, or a tuple of one; got a tuple of {len(out)}")
+    if out[0] is Ellipsis:
+        raise TypeError("out=(...,) is none; write out=..., for a result that is an array")
+    return out[0]
 
 
-def written(name: str, result: Any, out: Any, where: Any) -> Any:
-    """The result of a ufunc, written to `out` where the mask is true, if these are given."""
+def written(name: str, result: Any, out: Any, where: Any, casting: Casting = "same_kind") -> Any:
+    """The result of a ufunc, written to `out` where the mask is true, if these are given.
+
+    Where `casting` is "unsafe", it converts to any dtype.
+    """
     target = target_of(out)
     if target is None:
         if where is not True:
@@ -31,5 +51,31 @@ def written(name: str, result: Any, out: Any, where: Any) -> Any:
             f"out= of numpy.{name} with {type(target).__module__}.{type(target).__name__}",
             written_array_advice(target),
         )
-    target.assign(result if where is True else apply(get("where"), where, result, target), name)
+    own = type_of(result).dtype
+    if casting == "unsafe":
+        result = apply(get("cast"), result, dtype=target.dtype)
+    elif not np.can_cast(own, target.dtype, casting):
+        raise TypeError(
+            f"numpy.{name} cannot write {own} to out= of {target.dtype} by casting={casting!r}"
+        )
+    if where is not True:
+        mask = where if isinstance(where, Tracer) else np.asarray(where)
+        if mask.dtype != np.bool_:
+            raise TypeError(f"where= of numpy.{name} is an array of booleans, got {mask.dtype}")
+        result = apply(get("where"), mask, result, target)
+    target.assign(result, name)
     return target
+
+
+def stored(name: str, result: Any, out: Any, casting: Casting = "same_kind") -> Any:
+    """The result of a function that is no ufunc, written to `out`, of the same shape, if given.
+
+    Raises:
+        ValueError: `out` has another shape.
+    """
+    target = target_of(out)
+    if isinstance(target, Tracer) and target.shape != np.shape(result):
+        raise ValueError(
+            f"out= of numpy.{name} has the shape {target.shape}, and the result {np.shape(result)}"
+        )
+    return written(name, result, out, True, casting)

@@ -64,7 +64,7 @@ def array_ufunc(
     function = getattr(functions, name, None)
     if method == "__call__" and not kwargs and function is not None:
         return function(*inputs)
-    options = {k: v for k, v in kwargs.items() if (k, v) not in (("casting", "same_kind"),)}
+    options = dict(kwargs)
     out = options.pop("out", None)
     if out is not None:
         options["out"] = out[0] if len(out) == 1 else out
