@@ -75,9 +75,8 @@ def _conjugated(x: Any) -> Any:
 
 
 @ufunc_function(np.vecdot)
-def vecdot(x1: Any, x2: Any, /) -> Any:
-    """Dot products along an axis, the last one unless `axis=` names another, the first operand
-    conjugated.
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """Dot products along an axis, the first operand conjugated.
 
     Shape: that to which the operands broadcast, without the axis.
     Dtype: the common one of the operands.
@@ -92,7 +91,7 @@ def vecdot(x1: Any, x2: Any, /) -> Any:
     x, y = unified(x1, x2)
     if x.ndim == 0 or y.ndim == 0:
         raise ValueError(f"vecdot: operands of shapes {x.shape} and {y.shape} must have axes")
-    x = _conjugated(x)
+    x, y = moveaxis(_conjugated(x), axis, -1), moveaxis(y, axis, -1)
     return matvec(reshape(x, (*x.shape[:-1], 1, x.shape[-1])), y)[..., 0]
 
 

@@ -20,17 +20,22 @@ def target_of(out: Any) -> Any:
     """The array of `out=`, which ufuncs pass in a tuple; None if there is none.
 
     Raises:
+        TypeError: it is no array.
         ValueError: the tuple has another number of arrays than one.
     """
-    if out is Ellipsis:  # an array, never a scalar: which all results of ours are
-        return None
     if not isinstance(out, tuple):
-        return out
+        return _array_or_none(out)
     if len(out) != 1:
         raise ValueError(f"out= is an array, or a tuple of one; got a tuple of {len(out)}")
-    if out[0] is Ellipsis:
-        raise TypeError("out=(...,) is none; write out=..., for a result that is an array")
-    return out[0]
+    return _array_or_none(out[0])
+
+
+def _array_or_none(out: Any) -> Any:
+    if out is None or out is Ellipsis:  # "...": an array, never a scalar, as all results here are
+        return None
+    if not hasattr(out, "dtype"):
+        raise TypeError(f"out= is an array, or a tuple of one; got {type(out).__name__}")
+    return out
 
 
 def written(name: str, result: Any, out: Any, where: Any, casting: Casting = "same_kind") -> Any:
