@@ -10,6 +10,7 @@ from tracegraph.arrays.eager import apply
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
 from tracegraph.ir.types import type_of
+from tracegraph.numpy.dispatch import as_array
 from tracegraph.tracing.conversions import written_array_advice
 from tracegraph.tracing.tracer import Tracer
 
@@ -64,12 +65,23 @@ def written(name: str, result: Any, out: Any, where: Any, casting: Casting = "sa
             f"numpy.{name} cannot write {own} to out= of {target.dtype} by casting={casting!r}"
         )
     if where is not True:
-        mask = where if isinstance(where, Tracer) else np.asarray(where)
-        if mask.dtype != np.bool_:
-            raise TypeError(f"where= of numpy.{name} is an array of booleans, got {mask.dtype}")
-        result = apply(get("where"), mask, result, target)
+        result = apply(get("where"), mask_of(where), result, target)
     target.assign(result, name)
     return target
+
+
+def mask_of(where: Any) -> Any:
+    """The mask of `where=`: an array of booleans; numbers and lists of them are converted.
+
+    Raises:
+        TypeError: it is an array of another dtype.
+    """
+    if isinstance(where, (list, tuple, bool, int, float)):
+        return as_array(where, np.bool_)
+    mask = as_array(where)
+    if mask.dtype != np.bool_:
+        raise TypeError(f"where= is an array of booleans, got {mask.dtype}; write mask != 0")
+    return mask
 
 
 def stored(name: str, result: Any, out: Any, casting: Casting = "same_kind") -> Any:

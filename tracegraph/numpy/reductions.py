@@ -14,7 +14,7 @@ from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.numpy.dispatch import as_array, copied, is_ours, lifted, numpy_function, unchecked
 from tracegraph.numpy.docstrings import SAME, SUMMED, reduction
-from tracegraph.numpy.output import stored, target_of
+from tracegraph.numpy.output import mask_of, stored, target_of
 from tracegraph.numpy.shapes import broadcast_to, reshape
 from tracegraph.numpy.ufuncs import (
     absolute,
@@ -80,18 +80,6 @@ def _dtype_into(dtype: np.dtype[Any], out: np.dtype[Any]) -> np.dtype[Any]:
 def masked(a: Any, where: Any, other: Any) -> Any:
     """The array, with another value where a mask is false."""
     return a if where is True else apply(get("where"), mask_of(where), a, other)
-
-
-def mask_of(where: Any) -> Any:
-    """A mask of `where=` as an array of booleans.
-
-    Raises:
-        TypeError: it is of another dtype.
-    """
-    mask = as_array(where)
-    if mask.dtype != np.bool_:
-        raise TypeError(f"where= is an array of booleans, got {mask.dtype}")
-    return mask
 
 
 def _fold(name: str, a: Any, axis: Axis, keepdims: bool) -> Any:

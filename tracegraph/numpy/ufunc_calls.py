@@ -109,12 +109,12 @@ def _signature(ufunc: np.ufunc, options: dict[str, Any]) -> Dtypes | None:
     value = given[names[0]]
     if names == ["dtype"]:
         return (*[None] * ufunc.nin, *[np.dtype(value)] * ufunc.nout)
-    if isinstance(value, str) and "->" in value:
-        value = tuple(value.replace("->", ""))
+    if isinstance(value, str):
+        value = tuple(value.replace("->", "")) if "->" in value else (value,)
     elif not isinstance(value, tuple):
         value = (value,)
-    if len(value) == 1:
-        value = (*[None] * ufunc.nin, *value * ufunc.nout)
+    if len(value) == 1 < ufunc.nargs:
+        raise TypeError(f"a signature of one dtype is none of {ufunc.__name__}; write dtype=")
     if len(value) != ufunc.nargs:
         raise ValueError(
             f"the signature of {ufunc.__name__} has {ufunc.nargs} dtypes, got {len(value)}"

@@ -195,7 +195,7 @@ def combiner_of(ufunc: np.ufunc, method: str) -> Combiner | None:
         raise RuntimeError(f"{method} is not defined on {name}, a ufunc with a signature")
     if (ufunc.nin, ufunc.nout) != (2, 1):
         raise ValueError(f"{method} is for ufuncs of two operands and one result, not {name}")
-    if getattr(functions, name, None) is None:
+    if getattr(functions, name, None) is None or name == "ldexp":  # of operands of two dtypes
         raise UnsupportedByTracerError(f"numpy.{name}.{method}")
     return COMBINERS.get(name)
 
