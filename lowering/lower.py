@@ -1,6 +1,7 @@
 """Program -> Plan, by a list of passes.
 
     Program ── inline_calls ─▶ Program                      functions with rules of their own
+            ── hoist ─▶ Program                             what loops need not repeat, before them
             ── expand_factorizations ─▶ Program             algorithms where no library has them
             ── expand_contractions ─▶ Program               thin products as sums
             ── group_updates ─▶ Program                     updates in order, sorted by element
@@ -30,6 +31,7 @@ from lowering.fusion.fuse import fuse
 from lowering.plan.plan import Plan
 from lowering.plan.target import Target
 from lowering.planning.assemble import assemble
+from lowering.planning.barriers import compute_before_barriers
 from lowering.planning.contractions import expand_contractions
 from lowering.planning.desugar import desugar
 from lowering.planning.effects import refuse_host_calls_in_bodies
@@ -43,7 +45,9 @@ from lowering.scheduling.overrides import declared
 from lowering.scheduling.schedule import schedule
 from lowering.scheduling.unrolling import prepare_unrolling
 from tracegraph.ir.program import Program
-from tracegraph.passes import inline_calls
+from tracegraph.passes import hoist, inline_calls
+from tracegraph.passes.cse import cse
+from tracegraph.passes.dce import dce
 from tracegraph.staging.scratch import Scratch
 
 BLOCK_PASSES: tuple[Callable[[Block, Context], None], ...] = (
@@ -95,21 +99,32 @@ def lower(
     program = inline_calls(program)
     refuse_host_calls_in_bodies(program)
     refuse_events_in_bodies(program)
+    given = program
+    program = moved = _with_invariants_outside(program, target)
     program = expand_factorizations(program, target, forced.factorizations)
     program = expand_contractions(program, target.contractions, forced.products)
-    program = group_updates(
+    grouped = group_updates(
         program,
         target.sorted_updates,
         forced.updates,
         one_kernel_loops=forced.loops == "one_kernel",
     )
+    if grouped is not program:
+        program = moved = _with_invariants_outside(grouped, target)  # sorts of indices
     program = desugar(unroll(program, target.costs))
-    program = compute_in_sections(program)
+    if moved is not given:
+        program = cse(program)  # a guard tests what its loop tests first
+    program = compute_before_barriers(compute_in_sections(program))
     draft = build(program, Context(target, RULES, fusion, forced.operands), donated)
     _finish(draft.block, draft.context)
     for draft_pass in DRAFT_PASSES:
         draft_pass(draft)
     return assemble(draft, per_launch=scratch == "per_launch")
+
+
+def _with_invariants_outside(program: Program, target: Target) -> Program:
+    moved = hoist(program, target.motion)
+    return program if moved is program else dce(moved)
 
 
 def _finish(block: Block, context: Context) -> None:

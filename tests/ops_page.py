@@ -59,6 +59,11 @@ class Text:
         """That of a real number, which rules ask for."""
         return np.dtype(np.float64)
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of a scalar."""
+        return ()
+
     def inside(self, least: int) -> str:
         """The text as a part of an operator of this strength."""
         return self.text if self.strength >= least else f"({self.text})"
@@ -95,6 +100,8 @@ class Writer:
         infix = {"equal": "=", "less": "<", "greater": ">", "multiply": "·"}
 
         def record(*args: Any, **attrs: Any) -> Text:
+            if name in ("stop_gradient", "with_derivative"):
+                return _text(args[0])
             if name in infix:
                 return _operator(infix[name], 3 if name == "multiply" else 0)[0](*args)
             return Text(f"{name}({', '.join(_text(x).text for x in args)})")

@@ -16,6 +16,7 @@ from lowering.plan.plan import Plan
 from lowering.plan.target import Costs, FusionPolicy, Target
 from tracegraph.algorithms import ALGORITHMS
 from tracegraph.ir.types import ArrayType
+from tracegraph.passes import Motion
 from tracegraph.staging.device_features import DeviceFeatures
 from tracegraph.weak_set import ConcurrentWeakSet
 
@@ -41,10 +42,12 @@ TARGET = Target(
     fusion=FusionPolicy(unrolled_positions=0),
     factorizations=frozenset(ALGORITHMS),
     sort_scratch=False,
+    motion=Motion(cheap=True, in_vain=1 << 10, guards=True),
 )
 """Loops and branches are Python's, so that their nodes are free. Each op is a call on arrays, so
-that none is computed twice. The fusion policy is the GPU's, whose plans the host is to resemble,
-but for sources that are selected by position, each of which has calls of its own."""
+that none is computed twice, nor in each step of a loop if once is enough. The fusion policy is the
+GPU's, whose plans the host is to resemble, but for sources that are selected by position, each of
+which has calls of its own."""
 
 
 class HostBackend:
@@ -95,8 +98,11 @@ class HostBackend:
         """As `Backend.owned`: an array whose memory keeps the owner."""
         return host_memory(address, type_, owner)
 
-    def create_stream(self) -> None:
+    def create_stream(self, priority: int | None = None) -> None:
         """None: a call is over when it returns."""
+
+    def synchronize(self) -> None:
+        """Calls are over when they return."""
 
     def trim(self) -> None:
         """Give back what is kept of results that are gone."""

@@ -103,6 +103,12 @@ class OpenDevice:
             "total": total,
         }
 
+    def synchronize(self) -> None:
+        """Wait for all work; raises what `Timeline.wait` does."""
+        self.driver.activate()
+        for stream in self.streams:
+            stream.timeline.wait()
+
     def trim(self) -> None:
         """Wait for all work, and give back what is kept for later; raises what waiting does."""
         self.driver.activate()
@@ -115,8 +121,7 @@ class OpenDevice:
             Exception: what `Timeline.wait` raises, after the rest is done.
         """
         try:
-            for stream in self.streams:
-                stream.timeline.wait()
+            self.synchronize()
         finally:
             for executable in list(self.heap.executables):
                 executable.close()

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tracegraph.ir.types import ArrayType
+from tracegraph.passes.invariants import CERTAIN, Motion
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +259,7 @@ class Target:
     its own, whose imaginary parts are 0 where they must be. With `sort_scratch`, sorting takes
     scratch memory of the Plan. From `sorted_updates` on, updates that need an order are sorted by
     element. With `graphs`, Plans are launched as CUDA graphs, which have nodes for arguments and
-    memory besides the work.
+    memory besides the work. `motion` says what leaves loops.
     """
 
     costs: Costs
@@ -273,3 +274,4 @@ class Target:
     sort_scratch: bool = True
     sorted_updates: float = inf
     graphs: bool = False
+    motion: Motion = CERTAIN

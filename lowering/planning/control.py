@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lowering.draft.stage import BranchStage, LoopStage
+from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Construct
 from lowering.planning.region_builder import RegionBuilder
 from tracegraph.ir.control_forms import branch_parts, loop_parts
-from tracegraph.ir.program import Eqn
+from tracegraph.ir.program import Eqn, Region
+from tracegraph.ir.record import replace
 
 
 def branches(builder: RegionBuilder, eqn: Eqn) -> None:
@@ -15,7 +19,10 @@ def branches(builder: RegionBuilder, eqn: Eqn) -> None:
     condition = builder.context.condition()
     builder.set_condition(parts.selector, condition)
     results = [builder.scratch(v.type) for v in eqn.outputs]
-    blocks = [builder.inside(r, {}, parts.captures, results).build() for r in parts.branches]
+    blocks = []
+    for branch in parts.branches:
+        region, sinks = _with_values(branch, results)
+        blocks.append(builder.inside(region, {}, parts.captures, sinks).build())
     boolean = eqn.op.name == "cond"
     construct = Construct(eqn.op.name, pinned=eqn.hints.schedule)
     builder.add(BranchStage(condition, blocks, boolean, construct, builder.sources, builder.within))
@@ -51,3 +58,16 @@ def loop(builder: RegionBuilder, eqn: Eqn) -> None:
     inner.set_condition(parts.body.results[-1], condition)
     builder.add(LoopStage(condition, body, construct, builder.sources, builder.within))
     builder.bindings.update(zip(eqn.outputs, carries, strict=True))
+
+
+def _with_values(branch: Region, results: Sequence[Buffer]) -> tuple[Region, Sequence[Buffer]]:
+    """The branch with the results that have values, and the buffers of these: an `empty` array is
+    written before it is read.
+    """
+    unset = {value for eqn in branch.eqns if eqn.op.name == "empty" for value in eqn.outputs}
+    if unset.isdisjoint(branch.results):
+        return branch, results
+    pairs = zip(branch.results, results, strict=True)
+    kept = [(atom, buffer) for atom, buffer in pairs if atom not in unset]
+    region = replace(branch, results=tuple([atom for atom, _ in kept]))
+    return region, [buffer for _, buffer in kept]

@@ -8,6 +8,7 @@ are replaced. COMPILERS is how many units at a time the device of the real run c
 
 from __future__ import annotations
 
+import faulthandler
 import signal
 import sys
 import warnings
@@ -41,6 +42,10 @@ ONE_UNIT = ("alignment",)
 
 SECONDS = 20
 """Time of one test, after which the next one is begun."""
+
+
+SECONDS_IN_ALL = 120
+"""Time of a process, which then shows where it is and ends. The tests compile what is left."""
 
 
 class CompilingDevice(RecordingDevice):
@@ -111,6 +116,7 @@ def out_of_time(*_: Any) -> None:
 
 def main(arch: str, compilers: int, part: int, parts: int) -> None:
     """Run one part; whether its tests pass does not matter."""
+    faulthandler.dump_traceback_later(SECONDS_IN_ALL, exit=True)
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGALRM, out_of_time)
     for name in ("allclose", "array_equal", "equal", "array_less", "array_almost_equal_nulp"):

@@ -82,11 +82,12 @@ class DonatedArrayError(RuntimeError):
     """An array was used after it had been donated, or donated and passed as another argument."""
 
 
-class ImmutableArrayError(TypeError):
-    """An element of an Array was assigned to."""
+class ImmutableArrayError(TypeError, ValueError):
+    """An Array was written to; NumPy raises ValueError for an array that is read-only."""
 
-    def __init__(self) -> None:
+    def __init__(self, operation: str = "`x[index] = value`", instead: str = "") -> None:
+        advice = instead or "write `x = x.at[index].set(value)`"
         super().__init__(
-            "a tracegraph.Array is immutable: `x[index] = value` is not possible; write "
-            "`x = x.at[index].set(value)`, or take a NumPy copy with numpy.array(x)"
+            f"a tracegraph.Array is immutable: {operation} is not possible; {advice}, or take a "
+            "NumPy copy with numpy.array(x)"
         )

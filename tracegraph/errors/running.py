@@ -82,6 +82,22 @@ _STEADY = {
 }
 
 
+class CleanUpWarning(RuntimeWarning):
+    """Something of a device could not be freed, and stays until the process ends.
+
+    Attributes:
+        operation: the driver's function.
+        name: the driver's name of the error, such as ``"CUDA_ERROR_INVALID_HANDLE"``.
+    """
+
+    def __init__(self, what: str, operation: str, name: str, message: str) -> None:
+        super().__init__(
+            f"{what} could not be freed: {operation} failed with {name}: {message}; it stays until "
+            "the process ends"
+        )
+        self.operation, self.name = operation, name
+
+
 class RetraceWarning(RuntimeWarning):
     """A function is traced and compiled again and again, as its arguments keep changing.
 
@@ -174,6 +190,20 @@ class InstantiationError(RuntimeError):
             f"the graph of {name!r} could not be instantiated{f' at {node}' if node else ''}: "
             f"{reason}"
         )
+
+
+class NodeError(ValueError):
+    """A node of an exported graph was asked for what CUDA does not offer for it."""
+
+    def __init__(self, node: str, what: str, reason: str) -> None:
+        super().__init__(f"{node} {what}: {reason}")
+
+
+class NoGraphError(RuntimeError):
+    """The CUDA graph behind calls was asked for, and there is none."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"{name!r} has no CUDA graph: {reason}; compiled.plan is what it runs")
 
 
 class NotInstantiatedError(RuntimeError):

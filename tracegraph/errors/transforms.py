@@ -46,10 +46,11 @@ class TangentMismatchError(TransformError):
         self,
         transform: str,
         what: str,
+        of: str,
         rows: Sequence[tuple[str, TypeLike, object]],
     ) -> None:
         lines = [f"{path} is {type_}, got {given}" for path, type_, given in rows]
-        super().__init__(transform, f"{what} must have the shape and dtype of its value", *lines)
+        super().__init__(transform, f"{what} must have the shapes and dtypes of {of}", *lines)
 
 
 class DerivativeError(TypeError):
@@ -87,8 +88,8 @@ class ReverseLoopError(TypeError):
             f"cannot differentiate backwards through this {construct}: how many steps to keep is "
             f"not known\n  {place}{carried}\n"
             f"bound it with {bound}; or differentiate "
-            "forwards (jvp, jacfwd);\nor, if it ends at a root or fixed point, wrap it in "
-            "custom_root; or stop_gradient its result"
+            "forwards (jvp, jacfwd, linearize);\nor, if it ends at a root or fixed point, wrap it "
+            "in custom_root; or stop_gradient its result"
         )
 
 

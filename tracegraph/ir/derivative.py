@@ -117,12 +117,14 @@ class Jvp:
     """A rule for tangents: `function(operands, tangents)` returns those of the results.
 
     It is linear in the tangents, None standing for those of integers, and for a result whose
-    tangent is zero. `label` and `written` are as in `Reference`.
+    tangent is zero. Unless it takes `zeros`, None stands for all operands without a tangent.
+    `label` and `written` are as in `Reference`.
     """
 
     label: str
     written: Callable[..., Any]
     function: Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
+    zeros: bool = True
 
 
 @dataclass(frozen=True, slots=True)

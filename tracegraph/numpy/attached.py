@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tracegraph.arrays.eager import apply
@@ -9,9 +11,16 @@ from tracegraph.ir.op import get
 from tracegraph.ops.derivatives import derivative_rule
 from tracegraph.tracing.tracer import Tracer
 
-__all__ = ["derivative_rule", "with_derivative"]
+__all__ = ["Applied", "derivative_rule", "with_derivative"]
 
 _STOP, _WITH_DERIVATIVE = get("stop_gradient"), get("with_derivative")
+
+
+class Applied:
+    """The emitter of rules for values that are traced, or known: each op as a method."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return partial(apply, get(name))
 
 
 def with_derivative(value: Any, of: str, *operands: Any, **attrs: Any) -> Any:

@@ -19,7 +19,7 @@ from tracegraph.tracing.conversions import written_array_advice
 from tracegraph.tracing.selection import parse
 from tracegraph.tracing.tracer import Tracer
 
-_SCATTER = {
+UPDATES = {
     "add": "add",
     "subtract": "subtract",
     "multiply": "multiply",
@@ -28,7 +28,7 @@ _SCATTER = {
 }
 """The methods of `x.at[index]` that combine as `ufunc.at` does."""
 
-_SCATTER_OF_BOOLS = {
+_UPDATES_OF_BOOLS = {
     "logical_or": "max",
     "logical_and": "min",
     "bitwise_or": "max",
@@ -62,7 +62,7 @@ def at(ufunc: np.ufunc, target: Any, index: Any, *values: Any) -> None:
         raise errors.UnsupportedByTracerError(f"numpy.{name}.at")
     _require_loop(ufunc, target, values)
     is_of_bools = target.dtype == np.bool_
-    methods: Mapping[str, str] = {**_SCATTER, **_SCATTER_OF_BOOLS} if is_of_bools else _SCATTER
+    methods: Mapping[str, str] = {**UPDATES, **_UPDATES_OF_BOOLS} if is_of_bools else UPDATES
     if name in methods and (not is_of_bools or name not in ("add", "multiply")):
         value = as_array(values[0])
         if np.can_cast(value.dtype, target.dtype, "same_kind"):

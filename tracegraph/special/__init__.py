@@ -1,7 +1,7 @@
 """Special functions, under SciPy's names and with its values, traced or not.
 
-On a GPU they are functions of CUDA's library where it has them. On the host SciPy computes them if
-it is installed, and else NumPy. All have derivatives.
+On a GPU they are functions of CUDA's library where it has them. On the host SciPy computes them,
+but where its values are wrong. All have derivatives.
 
 >>> import numpy as np
 >>> float(tracegraph.jit(lambda x: erf(x) + erfc(x), device="host")(np.float64(0.3)))

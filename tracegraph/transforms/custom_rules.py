@@ -21,7 +21,7 @@ from tracegraph.transforms import linearize, transpose
 from tracegraph.transforms.activity import is_inexact
 from tracegraph.transforms.bodies import dense, region_of
 from tracegraph.transforms.functions import run_region
-from tracegraph.transforms.linear import is_linear_pass, run_linear, transpose_region
+from tracegraph.transforms.linear import run_linear, transpose_region
 from tracegraph.transforms.linearize import Linearizer, Results, Tangents, require_forward
 from tracegraph.transforms.transpose import Cotangents, Transposer
 
@@ -65,7 +65,7 @@ def _spread(eqn: Eqn, found: Sequence[Any]) -> list[Any]:
 
 def _is_applied_to_tangents(self: Linearizer, eqn: Eqn) -> bool:
     """Whether a rule calls its own function on tangents: that must be linear, and is transposed."""
-    return eqn.attrs["rule"] == "not traced" and is_linear_pass(self)
+    return eqn.attrs["rule"] == "not traced" and self.is_transposed
 
 
 def _jvp_rule(self: Linearizer, eqn: Eqn, xs: Sequence[Tracer], ts: Tangents) -> Results:

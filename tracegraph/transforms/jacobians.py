@@ -14,7 +14,6 @@ import numpy as np
 
 from tracegraph import errors, tree
 from tracegraph.errors.tracebacks import entry_point
-from tracegraph.ir.program import Region, walk
 from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.trace import Trace
 from tracegraph.tracing.tracer import Tracer
@@ -33,7 +32,6 @@ from tracegraph.transforms.calls import (
 from tracegraph.transforms.emit import Emit, plain
 from tracegraph.transforms.forward import require_inexact
 from tracegraph.transforms.lanes import Batch, Lanes
-from tracegraph.transforms.linearize import Linearizer
 from tracegraph.transforms.reverse import positions, require_result
 
 Function = Callable[..., Any]
@@ -66,8 +64,8 @@ def jacfwd(
             set; or a result is an integer.
         ArgumentNumberError, DerivativeError: as in `grad`.
 
-    All columns are computed side by side. A loop of unknown length cannot keep its steps: with
-    one, the function runs once more, along with its tangents.
+    All columns are computed side by side. A loop of unknown length cannot keep its steps: it runs
+    once more, along with its tangents.
 
     >>> import numpy as np
     >>> jacfwd(lambda x: x * x[0])(np.array([2.0, 3.0]))
@@ -187,29 +185,14 @@ def _by_columns(
     inputs = call.types[: call.count]
     types = traced.types[:count]
     active = [i < call.count for i in range(len(leaves))]
-    if _runs_unbounded(traced.region):
-        outs, _ = traced.run(trace, trace, leaves, [None] * len(leaves), count)
-        captured = [*leaves, *(Tracer(trace, atom) for atom in traced.captures)]
+    outs, linear = linearized(trace, traced, leaves, active, count)
 
-        def columns(inner: Trace, directions: Sequence[Any], values: Sequence[Any]) -> Any:
-            given = [*directions, *[None] * (len(values) - len(directions))]
-            if traced.effects:
-                raise errors.TransformError(
-                    "jacfwd", "a function with a loop of unknown length must have no effects"
-                )
-            _, found = Linearizer(inner, inner).run(traced.region, values, given)
-            return dense(inner, types, found[:count])
+    def columns(inner: Trace, directions: Sequence[Any], values: Sequence[Any]) -> Any:
+        given = [*directions, *[None] * (len(active) - len(directions))]
+        there = linear.with_residuals(values)
+        return dense(inner, types, there.apply(inner, given))
 
-    else:
-        outs, linear = linearized(trace, traced, leaves, active, count)
-        captured = list(linear.residuals)
-
-        def columns(inner: Trace, directions: Sequence[Any], values: Sequence[Any]) -> Any:
-            given = [*directions, *[None] * (len(active) - len(directions))]
-            there = linear.with_residuals(values)
-            return dense(inner, types, there.apply(inner, given))
-
-    stacked = _on_basis(trace, inputs, captured, columns)
+    stacked = _on_basis(trace, inputs, linear.residuals, columns)
     emit = Emit(trace)
     return outs, [
         [
@@ -240,14 +223,6 @@ def _by_rows(
         ]
         for start, t in zip(_starts(types), types, strict=True)
     ]
-
-
-def _runs_unbounded(region: Region) -> bool:
-    """Whether there is a loop of unknown length, which can be differentiated forwards only."""
-    return any(
-        eqn.op.name == "while_loop" and not {"trip_count", "max_steps"} & eqn.attrs.keys()
-        for eqn in walk(region)
-    )
 
 
 def _on_basis(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -57,6 +57,9 @@ class Linearizer:
     unwritten: set[Atom] = field(default_factory=set)
     """Results of `empty`: their elements, and those of their tangents, are written before they are
     read."""
+
+    is_transposed: ClassVar[bool] = False
+    """Whether the tangents' equations must be linear and have a transpose: of a rule, say."""
 
     @property
     def is_forward(self) -> bool:

@@ -9,22 +9,21 @@ from typing import Any
 
 from tracegraph import errors, tree
 from tracegraph.errors.tracebacks import entry_point
-from tracegraph.ir.types import ArrayType, type_of
+from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.trace import Trace
 from tracegraph.transforms.activity import is_inexact
 from tracegraph.transforms.calls import (
     Call,
-    LinearMap,
     Traced,
     dense_inexact,
     linearized,
-    matched,
     require_function,
     split_aux,
     staged,
 )
-from tracegraph.transforms.emit import plain
 from tracegraph.transforms.forward import linearized_call, require_inexact
+from tracegraph.transforms.linear_functions import LinearForm, Pullback
+from tracegraph.transforms.reverse_loops import require_bounds
 
 Function = Callable[..., Any]
 
@@ -41,8 +40,9 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     Returns:
         The result; the pullback, which takes a cotangent of the result, a tree of its structure,
         shapes and dtypes in which None stands for zero, and returns a tuple with the cotangent of
-        each argument, None for integers and bools; and aux if there is one. Complex derivatives
-        are transposed without conjugation.
+        each argument, None for integers and bools; and aux if there is one. The pullback is a tree
+        of what it keeps: jitted functions, loops and branches take and return it. Complex
+        derivatives are transposed without conjugation.
 
     Raises:
         DerivativeError: an op has no derivative.
@@ -54,38 +54,12 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """
     call = Call("vjp", fun, primals, {}, range(len(primals)))
     out, values, linear, aux = linearized_call("vjp", fun, call, has_aux)
-    types = [type_of(v) for v in values]
-
-    @entry_point
-    def pullback(cotangent: Any) -> tuple[Any, ...]:
-        found = _pulled_back("vjp", linear, out, types, cotangent, call.types)
-        return tuple(call.unflatten(found))
-
+    require_bounds(
+        linear.region, [i < sum(linear.inputs) for i in range(len(linear.region.params))]
+    )
+    pullback = Pullback(LinearForm(call, linear, out, values), linear.residuals)
     results = tree.unflatten(out, values), pullback
     return (*results, aux) if has_aux else results
-
-
-def _pulled_back(
-    transform: str,
-    linear: LinearMap,
-    structure: tree.Structure,
-    types: Sequence[ArrayType],
-    cotangent: Any,
-    argument_types: Sequence[ArrayType],
-) -> list[Any]:
-    """The cotangents of the arguments, None for those of integers."""
-    given = matched(transform, "cotangent", structure, types, cotangent)
-    places = [i for i, ct in enumerate(given) if ct is not None]
-
-    def record(trace: Trace, leaves: Sequence[Any]) -> Sequence[Any]:
-        cts: list[Any] = [None] * len(given)
-        for i, ct in zip(places, leaves, strict=False):
-            cts[i] = plain(trace, ct)
-        there = linear.with_residuals(leaves[len(places) :])
-        return dense_inexact(trace, argument_types, there.transpose(trace, cts))
-
-    dense = iter(staged(transform, [*(given[i] for i in places), *linear.residuals], record))
-    return [next(dense) if is_inexact(t) else None for t in argument_types]
 
 
 def grad(

@@ -60,7 +60,9 @@ def _of_reference(
 def _of_jvp(
     self: Linearizer, rule: Jvp, eqn: Eqn, xs: Sequence[Tracer], ts: Tangents
 ) -> Sequence[Any]:
-    flags, count = [is_inexact(x.type) for x in xs], len(xs)
+    takes = [rule.zeros or t is not None for t in ts]
+    flags = [is_inexact(x.type) and flag for x, flag in zip(xs, takes, strict=True)]
+    count = len(xs)
     types = [x.type for x, flag in zip(xs, flags, strict=True) if flag]
     given = [t for t, flag in zip(ts, flags, strict=True) if flag]
     live = [v.type.strong() for v in eqn.outputs if is_inexact(v.type)]

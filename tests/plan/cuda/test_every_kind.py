@@ -83,3 +83,22 @@ def test_values_and_counts_on_the_host(capsys: pytest.CaptureFixture[str]) -> No
         assert (outside.calls, outside.questions) == (2 * CALLS, 2 * QUESTIONS)
         assert outside.semaphore.value == 2 * POSTS
         assert capsys.readouterr().out.count("\n") == 2 * PRINTS
+
+
+@pytest.mark.parametrize("lacks", [(), ("body_updates", "library_updates"), ("memory_nodes",)])
+def test_c_functions_are_called_between_what_is_before_and_behind_them(lacks: Any) -> None:
+    backend = RecordingBackend(lacks=lacks)
+    executable = backend.compile(plan_of(scratch="per_launch"))
+    graph: RecordedGraph = backend.device.driver.graphs[0]
+    over: dict[Any, set[Any]] = {}
+    for node in graph.nodes:
+        over[node] = {*node.dependencies}.union(*[over[each] for each in node.dependencies])
+    hosts = [node for node in graph.nodes if node.kind == "host"]
+    assert len(hosts) == POSTS
+    launched = ("tracegraph_load", "tracegraph_table", "tracegraph_pointer_arrays", "allocate")
+    roots = [node for node in graph.nodes if node.name.startswith(launched)]
+    for host in hosts:
+        at = graph.nodes.index(host)
+        assert over[host].issuperset(set(graph.nodes[:at]) - set(roots))
+        assert all(host in over[node] for node in graph.nodes[at + 1 :])
+    del executable

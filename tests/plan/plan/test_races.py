@@ -127,7 +127,7 @@ def test_the_host_sees_effects_in_order(first: Any, second: Any) -> None:
     assert shared(made(nodes, {(0, 1)})) == []
 
 
-@pytest.mark.parametrize("barrier", [an_event])
+@pytest.mark.parametrize("barrier", [a_call, an_event])
 def test_a_barrier_is_ordered_with_everything(barrier: Any) -> None:
     nodes = [copy_kernel(Y, X), barrier(), copy_kernel(OTHER, X)]
     assert shared(made(nodes)) == ["what a barrier orders"] * 2

@@ -8,8 +8,8 @@ import numpy as np
 
 from tracegraph.ir.derivative import Emitter
 from tracegraph.ops.cotangents import number
-from tracegraph.ops.special.by_numpy import bessel as by_numpy
-from tracegraph.ops.special.by_numpy import oscillating
+from tracegraph.ops.special import bessel_values as values
+from tracegraph.ops.special.by_scipy import by_scipy
 from tracegraph.ops.special.records import special
 from tracegraph.ops.tricky import NDArray
 
@@ -24,42 +24,42 @@ i0 = special(
     "i0",
     "The modified Bessel function of order 0.",
     "cyl_bessel_i0({0})",
-    by_numpy.i0,
+    values.i0,
     lambda f, o, x: f.i1(x),
 )
 i0e = special(
     "i0e",
     "exp(-|x|) times the modified Bessel function of order 0.",
     "tg_i0e({0})",
-    by_numpy.i0e,
+    by_scipy("i0e"),
     lambda f, o, x: f.i1e(x) - f.sign(x) * o,
 )
 i1 = special(
     "i1",
     "The modified Bessel function of order 1.",
     "cyl_bessel_i1({0})",
-    by_numpy.i1,
+    values.i1,
     lambda f, o, x: f.i0(x) - _over_x(f, o, x),
 )
 i1e = special(
     "i1e",
     "exp(-|x|) times the modified Bessel function of order 1.",
     "tg_i1e({0})",
-    by_numpy.i1e,
+    values.i1e,
     lambda f, o, x: f.i0e(x) - f.sign(x) * o - _over_x(f, o, x),
 )
 
 
-def _of_known_phase(dtype: np.dtype[Any], values: NDArray) -> tuple[NDArray, ...]:
+def _of_known_phase(dtype: np.dtype[Any], edges: NDArray) -> tuple[NDArray, ...]:
     """Where neighbours differ by much less than a period."""
-    return (values[~(np.abs(values.astype(np.float64)) > 1e3)],)
+    return (edges[~(np.abs(edges.astype(np.float64)) > 1e3)],)
 
 
 j0 = special(
     "j0",
     "The Bessel function of the first kind, of order 0.",
     "j0({0})",
-    oscillating.j0,
+    values.j0,
     lambda f, o, x: -f.j1(x),
     operands=_of_known_phase,
 )
@@ -67,7 +67,7 @@ j1 = special(
     "j1",
     "The Bessel function of the first kind, of order 1.",
     "j1({0})",
-    oscillating.j1,
+    values.j1,
     lambda f, o, x: f.j0(x) - _over_x(f, o, x),
     operands=_of_known_phase,
 )
@@ -75,7 +75,7 @@ y0 = special(
     "y0",
     "The Bessel function of the second kind, of order 0; below 0, NaN.",
     "y0({0})",
-    oscillating.y0,
+    values.y0,
     lambda f, o, x: -f.y1(x),
     operands=_of_known_phase,
 )
@@ -83,7 +83,7 @@ y1 = special(
     "y1",
     "The Bessel function of the second kind, of order 1; below 0, NaN.",
     "y1({0})",
-    oscillating.y1,
+    values.y1,
     lambda f, o, x: f.y0(x) - o / x,
     operands=_of_known_phase,
 )

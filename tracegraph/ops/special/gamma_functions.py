@@ -11,7 +11,8 @@ from tracegraph.ir.derivative import Emitter, NoDerivativeError, Rewrite
 from tracegraph.ir.op import Elementwise, Op, Sample, register
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops.elementwise import native_dtypes, quiet, resolve, texts
-from tracegraph.ops.special.by_numpy import gamma as by_numpy
+from tracegraph.ops.special import gamma_values as values
+from tracegraph.ops.special.by_scipy import by_scipy
 from tracegraph.ops.special.records import COST, in_float64, special
 from tracegraph.ops.tricky import NDArray, tricky
 
@@ -19,28 +20,28 @@ gammaln = special(
     "gammaln",
     "The logarithm of the magnitude of the gamma function.",
     "tg_gammaln({0})",
-    by_numpy.gammaln,
+    values.gammaln,
     lambda f, o, x: f.digamma(x),
 )
 gamma = special(
     "gamma",
     "The gamma function.",
     "tgamma({0})",
-    by_numpy.gamma,
+    by_scipy("gamma"),
     lambda f, o, x: o * f.digamma(x),
 )
 digamma = special(
     "digamma",
     "The logarithmic derivative of the gamma function.",
     "tg_digamma({0})",
-    by_numpy.digamma,
+    by_scipy("psi"),
     lambda f, o, x: f.polygamma(x, n=1),
 )
 betaln = special(
     "betaln",
     "The logarithm of the magnitude of the beta function.",
     "tg_betaln({0}, {1})",
-    by_numpy.betaln,
+    values.betaln,
     lambda f, o, a, b: f.digamma(a) - f.digamma(a + b),
     lambda f, o, a, b: f.digamma(b) - f.digamma(a + b),
     cost=4 * COST,
@@ -54,9 +55,9 @@ def _no_slope(f: Emitter, out: Any, x: Any, q: Any) -> NoReturn:
 
 zeta = special(
     "zeta",
-    "The sum of (q + k)**-x over k from 0; NaN for x below 1 or q below 0.",
+    "The sum of (q + k)**-x over k from 0; NaN for x below 1, or q below 0 unless x is an integer.",
     "tg_zeta({0}, {1})",
-    by_numpy.zeta,
+    values.zeta,
     _no_slope,
     lambda f, o, x, q: -x * f.zeta(x + 1, q),
     cost=4 * COST,
@@ -80,7 +81,7 @@ def _type(x: ArrayType, *, n: int) -> ArrayType:
 
 def _values(x: Any, *, n: int) -> NDArray:
     (dtype,) = _dtypes(ArrayType(np.asarray(x).dtype, np.shape(x)), n=n)
-    return in_float64(lambda y: by_numpy.polygamma(n, y))(np.asarray(x, dtype))
+    return in_float64(lambda y: values.polygamma(n, y))(np.asarray(x, dtype))
 
 
 def _samples() -> Sequence[Sample]:

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tracegraph.ir.derivative import Emitter, NoDerivativeError
-from tracegraph.ops.special.by_numpy import incomplete_beta, incomplete_gamma
+from tracegraph.ops.special import incomplete_values
 from tracegraph.ops.special.records import COST, special
 from tracegraph.ops.tricky import NDArray
 
@@ -42,7 +42,7 @@ gammainc = special(
     "gammainc",
     "The integral of t**(a - 1) exp(-t) from 0 to x, over gamma(a).",
     "tg_gammainc({0}, {1})",
-    incomplete_gamma.gammainc,
+    incomplete_values.gammainc,
     _no_slope,
     lambda f, o, a, x: _gamma_density(f, a, x),
     cost=8 * COST,
@@ -52,7 +52,7 @@ gammaincc = special(
     "gammaincc",
     "The integral of t**(a - 1) exp(-t) from x on, over gamma(a).",
     "tg_gammaincc({0}, {1})",
-    incomplete_gamma.gammaincc,
+    incomplete_values.gammaincc,
     _no_slope,
     lambda f, o, a, x: -_gamma_density(f, a, x),
     cost=8 * COST,
@@ -62,7 +62,7 @@ betainc = special(
     "betainc",
     "The integral of t**(a - 1) (1 - t)**(b - 1) from 0 to x, over beta(a, b).",
     "tg_betainc({0}, {1}, {2})",
-    incomplete_beta.betainc,
+    incomplete_values.betainc,
     _no_slope,
     _no_slope,
     _beta_density,

@@ -1,0 +1,32 @@
+"""Special functions at poles, halves, infinities and NaN, as generated CUDA C++ run on the CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from emulator import COMPILER
+from plan_emulator import EmulatedPlans
+from special_grid_cases import FUNCTIONS, assert_is_scipys, operands
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
+
+DTYPES = {"float32": np.float32, "float64": np.float64}
+
+
+@pytest.fixture(scope="module")
+def plans(tmp_path_factory: pytest.TempPathFactory) -> EmulatedPlans:
+    programs = {
+        f"{name} of {dtype}": (FUNCTIONS[name], operands(name, DTYPES[dtype]))
+        for name in FUNCTIONS
+        for dtype in DTYPES
+    }
+    return EmulatedPlans(programs, tmp_path_factory.mktemp("grids"))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_values_on_the_grid_are_scipys(name: str, dtype: str, plans: EmulatedPlans) -> None:
+    found: Any = plans.run(f"{name} of {dtype}", *operands(name, DTYPES[dtype]))
+    assert_is_scipys(name, found, DTYPES[dtype])
