@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import multiprocessing
+import pickle
+import resource
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -19,6 +21,11 @@ from .replaying import ACCEPTED, DIFFERS, OUTCOMES, RAW, REFUSED, Outcome, repla
 
 CACHE = Path(__file__).parents[2] / "build" / f"numpy-{np.__version__}-calls.pickle"
 
+LAST = CACHE.with_name("numpy-calls-outcomes.pickle")
+
+MOST_MEMORY = 6 << 30
+"""Bytes of addresses that a replaying process may use."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the status is 1 if a call differs that the list does not name."""
@@ -31,8 +38,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.record or not CACHE.exists():
         subprocess.run([sys.executable, "-m", "tests.numpy_calls", "--only-record"], check=True)
     recording = calls.load(CACHE)
-    chosen = [c for c in recording.calls if _is_chosen(c, options)][:: options.every]
-    replayed = list(zip(chosen, _outcomes(chosen, options.jobs, options.eager), strict=True))
+    if options.last:
+        replayed = [
+            pair for pair in pickle.loads(LAST.read_bytes()) if _is_chosen(pair[0], options)
+        ]
+    else:
+        chosen = [c for c in recording.calls if _is_chosen(c, options)][:: options.every]
+        replayed = list(zip(chosen, _outcomes(chosen, options.jobs, options.eager), strict=True))
+        LAST.write_bytes(pickle.dumps(replayed))
     if options.show:
         print(
             report.shown(
@@ -55,6 +68,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--every", type=int, default=1, help="replay each n-th call alone")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--eager", action="store_true", help="with Arrays, outside of jit")
+    parser.add_argument("--last", action="store_true", help="print outcomes of the last run alone")
     parser.add_argument("--record", action="store_true", help="record the tests again")
     parser.add_argument("--only-record", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args(argv)
@@ -72,5 +86,15 @@ def _outcomes(chosen: Sequence[Call], jobs: int, eagerly: bool) -> list[Outcome]
     function = partial(replay, eagerly=eagerly)
     if jobs < 2 or len(chosen) < 100:
         return [function(call) for call in chosen]
-    with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=None) as pool:
-        return pool.map(function, chosen, chunksize=200)
+    with multiprocessing.get_context("spawn").Pool(jobs, _limit_memory) as pool:
+        found = []
+        for outcome in pool.imap(function, chosen, chunksize=50):
+            found.append(outcome)
+            if len(found) % 5000 == 0:
+                print(f"{len(found)} of {len(chosen)} calls", file=sys.stderr, flush=True)
+        return found
+
+
+def _limit_memory() -> None:
+    """Make calls that would fill the memory fail instead, in NumPy as in ours."""
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))

@@ -31,7 +31,7 @@ SAME, STATIC, BY_VALUE, DESIGN = "same", "static", "by value", "by design"
 DIFFERS, ACCEPTED, REFUSED, RAW, SKIPPED = "differs", "accepted", "refused", "raw", "skipped"
 OUTCOMES = (SAME, STATIC, BY_VALUE, DESIGN, DIFFERS, ACCEPTED, REFUSED, RAW, SKIPPED)
 
-SECONDS = 20
+SECONDS = 10
 """A call that takes longer has failed."""
 
 
