@@ -21,15 +21,16 @@ from tracegraph.numpy.dispatch import (
     as_array,
     copied,
     is_python_number,
+    lifted,
     numpy_function,
     sized_function,
     unchecked,
 )
 from tracegraph.numpy.finding import positions_where
 from tracegraph.numpy.output import written
+from tracegraph.numpy.shapes import broadcast_to
 from tracegraph.numpy.ufuncs import (
     absolute,
-    add,
     arctan2,
     divide,
     equal,
@@ -372,7 +373,8 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     a, b = (v if is_python_number(v) else as_array(v) for v in (a, b))
     if type(b) is int or type_of(b).dtype.kind in "biu":
         b = b * 1.0
-    near = less_equal(absolute(subtract(a, b)), add(atol, multiply(rtol, absolute(b))))
+    rtol, atol = (v if is_python_number(v) else as_array(v) for v in (rtol, atol))
+    near = less_equal(absolute(subtract(a, b)), atol + rtol * abs(b))  # Python numbers stay weak
     close = logical_or(logical_and(near, isfinite(b)), equal(a, b))
     if equal_nan:
         close = logical_or(close, logical_and(isnan(a), isnan(b)))
@@ -413,11 +415,24 @@ def _without_infinities(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     limits: Any = ml_dtypes.finfo(bfloat16) if x.dtype == bfloat16 else np.finfo(x.dtype)
     high = limits.max if posinf is None else posinf
     low = limits.min if neginf is None else neginf
-    of = x.dtype.type
-    choose = get("where")
-    result = apply(choose, isnan(x), of(nan), x)
-    result = apply(choose, equal(result, of(np.inf)), of(high), result)
-    return apply(choose, equal(result, of(-np.inf)), of(low), result)
+    choose, infinity, result = get("where"), x.dtype.type(np.inf), x
+    for is_replaced, value in (
+        (isnan(x), nan),
+        (equal(x, infinity), high),
+        (equal(x, -infinity), low),
+    ):
+        value = broadcast_to(lifted(_in_dtype(value, x)), x.shape)
+        result = apply(choose, is_replaced, value, result)
+    return result
+
+
+def _in_dtype(value: Any, x: Any) -> Any:
+    """A replacement in the dtype of an array, if it converts as NumPy's `copyto` has it."""
+    if not is_python_number(value):
+        given = as_array(value).dtype
+        if not np.can_cast(given, x.dtype, "same_kind"):
+            raise TypeError(f"nan_to_num cannot put {given} into an array of {x.dtype}")
+    return as_array(value, x.dtype)
 
 
 @numpy_function
