@@ -30,7 +30,7 @@ def replay_all(chosen: Sequence[Call], jobs: int, eagerly: bool) -> list[Outcome
         _replay_chunks({k: chunks[k] for k in missing}, jobs, eagerly, found)
         suspects = [k for k in missing if k not in found][: jobs + 1]  # those that were running
         for k in suspects:
-            found[k] = [_replay_apart(call, eagerly) for call in chunks[k]]
+            found[k] = _replay_one_by_one(chunks[k], eagerly)
     return [outcome for k in range(len(chunks)) for outcome in found[k]]
 
 
@@ -53,12 +53,18 @@ def _replay_each(calls: Sequence[Call], eagerly: bool) -> list[Outcome]:
     return [*map(partial(replay, eagerly=eagerly), calls)]
 
 
-def _replay_apart(call: Call, eagerly: bool) -> Outcome:
-    with _pool(1) as pool:
-        try:
-            return pool.submit(replay, call, eagerly).result()
-        except BrokenProcessPool:
-            return Outcome(RAW, "it ends the process")
+def _replay_one_by_one(calls: Sequence[Call], eagerly: bool) -> list[Outcome]:
+    """The outcomes of calls, one of which ends the process that runs it."""
+    found: list[Outcome] = []
+    while len(found) < len(calls):
+        with _pool(1) as pool:
+            for call in calls[len(found) :]:
+                try:
+                    found.append(pool.submit(replay, call, eagerly).result())
+                except BrokenProcessPool:
+                    found.append(Outcome(RAW, "it ends the process"))
+                    break
+    return found
 
 
 def _pool(jobs: int) -> ProcessPoolExecutor:
