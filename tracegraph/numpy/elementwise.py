@@ -10,7 +10,6 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import DTypeLike
 
-from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray
 from tracegraph.arrays.eager import apply
 from tracegraph.dtypes import bfloat16
@@ -49,7 +48,6 @@ from tracegraph.numpy.ufuncs import (
     subtract,
     trunc,
 )
-from tracegraph.ops.convert import has_bits
 from tracegraph.tracing import views
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.tracer import Tracer
@@ -110,30 +108,6 @@ def astype(x: Any, dtype: DTypeLike, /, *, copy: bool = True, device: str | None
         return found if device is None else found.to_device(device)
     result = as_array(np.array(x) if copy else x, target)
     return result if device in (None, "cpu") else asarray(result, device=device)
-
-
-def viewed(x: Any, dtype: DTypeLike | None = None) -> Any:
-    """`x.view(dtype)`: the bits of an array as elements of another dtype; without one, the array.
-
-    A traced array is written to through the result, as in NumPy.
-
-    Raises:
-        UnsupportedByTracerError: the dtypes differ in size, or are not integers or floats, of which
-            those of 16 bits are not supported either.
-    """
-    target = x.dtype if dtype is None else np.dtype(dtype)
-    if target == x.dtype:
-        return x
-    if isinstance(x, Array) and isinstance(x.data, np.ndarray):
-        return Array(x.data.view(target))
-    if target.itemsize != x.dtype.itemsize or not (has_bits(target) and has_bits(x.dtype)):
-        raise UnsupportedByTracerError(
-            f"ndarray.view from {x.dtype} to {target}",
-            "it takes integers and floats of one size; use .astype to convert values, and .real "
-            "and .imag for parts of complex numbers",
-        )
-    result = apply(get("bits"), x, dtype=target)
-    return views.attach(result, x) if isinstance(x, Tracer) else result
 
 
 @numpy_function

@@ -8,7 +8,7 @@ from tracegraph import numpy
 from tracegraph.arrays.creation import asarray
 from tracegraph.numpy import (
     array_protocols,
-    elementwise,
+    bit_views,
     indexing,
     masked_indexing,
     protocols,
@@ -34,7 +34,7 @@ FUNCTIONS.update(
     apply_to_selected=selected_functions.apply_to_selected,
     refusal_by_name=selected_functions.refusal_by_name,
     setitem_of_selected=masked_indexing.write_to_selected,
-    viewed=elementwise.viewed,
+    viewed=bit_views.viewed,
     raised=ufuncs.raised,
     namespace=namespace_of,
     adopted=asarray,

@@ -16,7 +16,7 @@ from tracegraph import tree
 X = np.arange(12.0).reshape(3, 4) / 3 - 2
 N = np.where(X > 1.5, np.nan, X)
 Z = X + 1j * X[::-1]
-I = np.arange(12, dtype=np.int8).reshape(3, 4)  # noqa: E741
+I = np.arange(12, dtype=np.int8).reshape(3, 4)
 
 
 def _eps(*arrays: Any) -> float:
