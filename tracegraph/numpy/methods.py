@@ -9,6 +9,8 @@ from tracegraph.arrays.creation import asarray
 from tracegraph.numpy import (
     array_protocols,
     bit_views,
+    comparing,
+    elementwise,
     indexing,
     masked_indexing,
     protocols,
@@ -36,6 +38,8 @@ FUNCTIONS.update(
     setitem_of_selected=masked_indexing.write_to_selected,
     viewed=bit_views.viewed,
     raised=ufuncs.raised,
+    compared_with_no_number=comparing.compared_with_no_number,
+    rounded_to_int=elementwise.rounded_to_int,
     namespace=namespace_of,
     adopted=asarray,
     ufunc_of_tracers=protocols.array_ufunc,
