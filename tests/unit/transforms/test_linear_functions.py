@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from linear_function_programs import LINEAR_PROGRAMS
+from linear_function_programs import X as POINTS
 
 from tracegraph import (
     cond,
