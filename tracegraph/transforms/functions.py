@@ -138,12 +138,13 @@ def _by_position(
     """The arguments by position, and those that the function takes by keywords alone.
 
     Defaults of Python functions are among them. Those of other functions, such as `out=None` of a
-    ufunc, are not.
+    ufunc, are not, nor are those that would need a mapped axis.
     """
     inner = inspect.unwrap(function)
     while isinstance(inner, partial):
         inner = inner.func
     python = hasattr(inner, "__code__") or hasattr(type(inner).__call__, "__code__")
+    python = python and not getattr(function, "is_mapped", False)
     if not kwargs and (not python or len(args) >= len(parameters_of(function).positional)):
         return args, {}
     try:
