@@ -55,6 +55,16 @@ class Arguments:
         self.inexact = [i for i, t in enumerate(self.types) if is_inexact(t)]
         self.tangent_types = [self.types[i] for i in self.inexact]
 
+    @property
+    def orders(self) -> int:
+        """How often they may be differentiated: as often as what is recorded where they are made.
+
+        A value of a trace further out does not depend on what the transforms inside it
+        differentiate by.
+        """
+        owners = [leaf.owner for leaf in self.leaves if isinstance(leaf, Tracer)]
+        return max([getattr(owner, "orders", 0) for owner in owners], default=0)
+
     def call(self, function: Function, leaves: Leaves) -> Any:
         """Call the function with these leaves."""
         every = self.rebuilt(leaves)
