@@ -62,3 +62,22 @@ def assert_is_scipys(name: str, found: Any, dtype: Any) -> None:
     assert found.dtype == (np.float64 if name == "polygamma" else dtype)
     least = float(np.finfo(dtype).tiny)
     np.testing.assert_allclose(found, expected, tolerance, max(least, 1e-300))
+
+
+def large_parameters() -> tuple[tuple[Any, Any, Any], Any]:
+    """Operands of betainc around its step, and by how much rounding x moves its values."""
+    rng = np.random.default_rng(12)
+    a, b = 10 ** rng.uniform(-3, 16, (2, 4000))
+    mean, deviation = a / (a + b), np.sqrt(a / (a + b) * (b / (a + b)) / (a + b))
+    x = np.clip(mean + deviation * rng.uniform(-4, 5, a.size), mean * 1e-3, 1 - (1 - mean) * 1e-3)
+    a, b = np.append(a, [2.0, 10.0, 1e20, 1e300]), np.append(b, [1e200, 1e300, 1e50, 7.0])
+    x = np.append(x, [1e-300, 1e-300, 1e-30, 1 - 1e-16])
+    moved = np.append(2.0**-52 * np.maximum(x[:-4], 1e-300) / deviation, [0, 0, 1e-5, 0])
+    return (a, b, x), np.minimum(moved, 1)
+
+
+def assert_is_hosts_betainc(found: Any) -> None:
+    """Compare values of betainc where a parameter is large with those of the host."""
+    (a, b, x), moved = large_parameters()
+    expected = special.betainc(a, b, x)
+    assert (np.abs(np.asarray(found) - expected) <= 1e-9 * expected + moved + 1e-300).all()

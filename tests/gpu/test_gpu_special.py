@@ -6,7 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from special_grid_cases import FUNCTIONS, assert_is_scipys
+from special_grid_cases import (
+    FUNCTIONS,
+    assert_is_hosts_betainc,
+    assert_is_scipys,
+    large_parameters,
+)
 from special_grid_cases import operands as grid
 
 import tracegraph
@@ -101,6 +106,11 @@ def test_the_incomplete_beta_function() -> None:
     x = rng.uniform(0, 0.95, a.size)
     found = np.asarray(tracegraph.jit(special.betainc, device="cuda")(a, b, x))
     np.testing.assert_allclose(found, special.betainc(a, b, x), 1e-11, 1e-40)
+
+
+def test_the_incomplete_beta_function_of_large_parameters() -> None:
+    found = tracegraph.jit(special.betainc, device="cuda")(*large_parameters()[0])
+    assert_is_hosts_betainc(found)
 
 
 def test_zeta_and_elliptic_integrals() -> None:
