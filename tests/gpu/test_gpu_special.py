@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from special_grid_cases import (
     FUNCTIONS,
+    ORDINARY,
+    assert_is_hosts,
     assert_is_hosts_betainc,
     assert_is_scipys,
     large_parameters,
+    numbers,
 )
 from special_grid_cases import operands as grid
 
@@ -69,6 +72,13 @@ def test_values_are_those_of_the_host(name: str, low: float, high: float, dtype:
 def test_values_on_the_grid_are_scipys(name: str, dtype: Any) -> None:
     found = tracegraph.jit(FUNCTIONS[name], device="cuda")(*grid(name, dtype))
     assert_is_scipys(name, found, dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ORDINARY)
+def test_values_at_ends_are_those_of_the_host(name: str, dtype: Any) -> None:
+    found = tracegraph.jit(getattr(special, name), device="cuda")(numbers(name, dtype))
+    assert_is_hosts(name, found, dtype)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
