@@ -56,7 +56,7 @@ TRACEGRAPH: Table = {
         *("control", "arrays", "tracing", "ops", "ir", "tree", "errors"),
         *("dtypes", "devices", "modes", "user_source"),
     },
-    "special": {"numpy", "arrays", "tracing", "ir", "errors"},
+    "special": {"numpy", "arrays", "ops", "tracing", "ir", "errors"},
     "random": {
         *("transforms", "special", "control", "numpy", "arrays", "tracing", "ir", "errors"),
     },
