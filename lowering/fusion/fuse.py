@@ -21,6 +21,7 @@ from lowering.draft.stage import Block, KernelStage, Stage
 from lowering.fusion.axis_unrolling import LEAST_SELECTIONS, unroll_axes
 from lowering.fusion.dead_stores import without_dead
 from lowering.fusion.pointwise import MAX_EXPRESSIONS, FusionBuilder
+from lowering.fusion.read_directions import differ, split_folds
 from lowering.fusion.row_passes import fuse_rows, same_extents
 from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Path
@@ -69,6 +70,7 @@ def fuse(block: Block, context: Context) -> None:
     """
     if not context.fusion:
         return
+    block.stages = split_folds(block.stages, block, context)
     if len(block.stages) > 1:  # of one kernel, `drop_dead_stores` drops what is never read
         stages, block.stages = block.stages, []
         block.stages = _fused(stages, block, context.target)
@@ -217,6 +219,8 @@ def _join(
     needed = [other for other in kernel.nests if other.stores_any(awaited)] if awaited else []
     # a nest that reads from two nests of one kernel cannot be fused with either
     for other in (needed or kernel.nests) if len(needed) < 2 else ():
+        if isinstance(nest, ReduceNest) and differ(other.build(), nest, policy):
+            continue
         if other.fuse(nest) or _fuse_rows(other, nest, bool(needed), kept, policy):
             return other
     if awaited or len(kernel.nests) >= MAX_NESTS:

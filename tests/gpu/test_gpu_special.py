@@ -107,7 +107,7 @@ def test_zeta_and_elliptic_integrals() -> None:
     rng = np.random.default_rng(10)
     x, q = 1 + 10 ** rng.uniform(-3, 2, 5000), 10 ** rng.uniform(-2, 4, 5000)
     found = np.asarray(tracegraph.jit(special.zeta, device="cuda")(x, q))
-    np.testing.assert_allclose(found, special.zeta(x, q), 1e-13)
+    np.testing.assert_allclose(found, special.zeta(x, q), 1e-13, 1e-321)
     m = np.concatenate([rng.uniform(-1, 1, 5000), -(10 ** rng.uniform(-9, 12, 5000))])
     for function in (special.ellipk, special.ellipe):
         found = np.asarray(tracegraph.jit(function, device="cuda")(m))

@@ -11,7 +11,7 @@ import numpy as np
 from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.eager import any_on_device, as_numpy
-from tracegraph.numpy import protocols
+from tracegraph.numpy import protocols, ufunc_at
 from tracegraph.numpy.output import require_not_written
 from tracegraph.tracing.tracer import Tracer
 
@@ -39,8 +39,10 @@ def array_ufunc(
     if method == "at" and isinstance(inputs[0], Array):
         raise _immutable_at(ufunc)
     if any_on_device(inputs):
-        with _naming(f"numpy.{ufunc.__name__}"):
+        with _naming(protocols.ufunc_label(ufunc)):
             return protocols.array_ufunc(ufunc, method, inputs, kwargs)
+    if method == "__call__" and not kwargs and protocols.is_ours(ufunc):
+        return tree.map(_as_array, protocols.array_ufunc(ufunc, method, inputs, kwargs))
     results = getattr(ufunc, method)(*map(as_numpy, inputs), **kwargs)
     return results if out else tree.map(_as_array, results)
 
@@ -68,7 +70,7 @@ def array_function(
 
 
 def _immutable_at(ufunc: np.ufunc) -> errors.ImmutableArrayError:
-    update = protocols.UPDATES.get(ufunc.__name__)
+    update = ufunc_at.UPDATES.get(ufunc.__name__)
     arguments = "x, index, value" if ufunc.nin == 2 else "x, index"
     given = "set(...)" if update is None else f"{update}(value)"
     return errors.ImmutableArrayError(

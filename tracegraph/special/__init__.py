@@ -52,6 +52,7 @@ from tracegraph.special.functions import (
     y1,
     zeta,
 )
+from tracegraph.tracing.function_table import SPECIAL
 
 __all__ = [
     "beta",
@@ -96,3 +97,5 @@ __all__ = [
     "y1",
     "zeta",
 ]
+
+SPECIAL.update({name: globals()[name] for name in __all__})
