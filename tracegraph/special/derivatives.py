@@ -69,3 +69,17 @@ def _total(tangents: Any, coefficients: Any) -> Any:
 @derivative_rule("log_of_quotient")
 def _of_log_of_quotient(value: Any, x: Any, y: Any, *, tangents: Any) -> Any:
     return _total(tangents, (lambda: 1 / x, lambda: -1 / y))
+
+
+@derivative_rule("logsumexp")
+def _of_logsumexp(value: Any, a: Any, *factors: Any, tangents: Any, axes: tuple[int, ...]) -> Any:
+    """The sum of exp(a - value) (b a' + b')."""
+    total = with_derivative(value, "logsumexp", a, *factors, axes=axes)
+    is_infinite, zero = tnp.isinf(total), a.dtype.type(0)
+    share = tnp.exp(tnp.where(is_infinite, zero, a - total))
+    equal = (a == total).astype(a.dtype)
+    count = tnp.sum(equal, axis=axes, keepdims=True)
+    share = tnp.where(is_infinite, equal / tnp.maximum(count, 1), share)
+    of_a = (lambda: share * factors[0]) if factors else (lambda: share)
+    terms = _total(tangents, (of_a, lambda: share)[: len(tangents)])
+    return tnp.sum(terms, axis=axes, keepdims=True)
