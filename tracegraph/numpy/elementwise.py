@@ -247,7 +247,10 @@ def clip(
     a = as_array(a)
     if a.dtype.kind in "iu":
         low, high = _bound(low, a.dtype, is_low=True), _bound(high, a.dtype, is_low=False)
-    if low is not None and high is not None:
+    is_bfloat16 = any(getattr(x, "dtype", None) == bfloat16 for x in (a, low, high))
+    if low is not None and high is not None and is_bfloat16:
+        result = minimum(maximum(a, low), high)  # NumPy clips it in float32
+    elif low is not None and high is not None:
         result = apply(get("clip"), a, low, high)
     elif low is not None:
         result = maximum(a, low)

@@ -154,6 +154,11 @@ def array_function(func: Callable[..., Any], args: Sequence[Any], kwargs: Mappin
     return _applied(label, function, args, kwargs)
 
 
+def has(func: Callable[..., Any]) -> bool:
+    """Whether a NumPy function has one of the same name here."""
+    return _counterpart(func)[1] is not None
+
+
 @lru_cache(maxsize=1024)
 def _counterpart(func: Callable[..., Any]) -> tuple[str, Callable[..., Any] | None]:
     """The full name of a NumPy function, and the one of the same name here."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph.ir.types import promotion_token, type_of
+from tracegraph.ir.types import promotion_tokens, type_of
 from tracegraph.numpy.core_axes import with_core_axes
 from tracegraph.numpy.dispatch import as_array, is_ours, unchecked
 from tracegraph.numpy.output import written
@@ -124,7 +124,7 @@ def _signature(ufunc: np.ufunc, options: dict[str, Any]) -> Dtypes | None:
 
 def _loop(ufunc: np.ufunc, operands: Sequence[Any], signature: Dtypes | None, casting: Any) -> Any:
     """The dtypes of the loop that NumPy chooses."""
-    tokens = [promotion_token(type_of(x)) for x in operands]
+    tokens = promotion_tokens([type_of(x) for x in operands])
     nothing = (None,) * ufunc.nout
     fixed = {} if signature is None else {"signature": signature}
     return ufunc.resolve_dtypes((*tokens, *nothing), casting=casting, **fixed)

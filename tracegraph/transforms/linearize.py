@@ -122,7 +122,7 @@ class Linearizer:
                 outs, found = BY_RECORD[type(record)](self, eqn, xs, ts)
             else:
                 outs = self._results(eqn, xs)
-                found = self._tangents_of(eqn, outs, list(map(fixed, xs)), ts)
+                found = self._tangents_of(eqn, outs, [fixed(self.primal, x) for x in xs], ts)
         self.values.update(zip(eqn.outputs, outs, strict=True))
         for value, t in zip(eqn.outputs, found, strict=False):
             if t is not None:
@@ -133,7 +133,8 @@ class Linearizer:
         record = eqn.op.derivative
         if not isinstance(record, Rewrite) or record.results is None:
             return self.copied(eqn, xs)
-        found = record.results(Emit(self.primal), *map(strong, xs), **eqn.attrs)
+        operands = [strong(self.primal, x) for x in xs]
+        found = record.results(Emit(self.primal), *operands, **eqn.attrs)
         return [plain(self.primal, x) for x in (found if isinstance(found, tuple) else (found,))]
 
     def _tangents_of(
@@ -216,23 +217,23 @@ class Linearizer:
         return Emit(self.primal).cast(coefficient, dtype=t.dtype)
 
 
-def strong(x: Tracer) -> Tracer:
-    """A value of its own dtype, which does not give way to others."""
+def strong(trace: Trace, x: Tracer) -> Tracer:
+    """A value of a trace, of its own dtype, which does not give way to others."""
     atom = x.atom
     if not atom.type.weak:
         return x
     if isinstance(atom, Literal):
         return Tracer(x.owner, Literal(atom.value, atom.type.strong()))
-    made: Tracer = Emit(x.owner).cast(x, dtype=atom.type.dtype)
+    made: Tracer = Emit(trace).cast(x, dtype=atom.type.dtype)
     return made
 
 
-def fixed(x: Tracer) -> Tracer:
+def fixed(trace: Trace, x: Tracer) -> Tracer:
     """A value as rules compute with it, which does not give way to their numbers. In Python's own
     dtypes there is nothing to give way to.
     """
     is_free = isinstance(x.atom, Literal) or x.atom.type.dtype not in _OF_PYTHON
-    return strong(x) if is_free else x
+    return strong(trace, x) if is_free else x
 
 
 _OF_PYTHON = (np.dtype(np.float64), np.dtype(np.complex128))
