@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+import ml_dtypes
 
 from tracegraph.ir.derivative import Emitter
 from tracegraph.ops.cotangents import number, with_rule
@@ -16,7 +16,7 @@ from tracegraph.ops.cotangents import number, with_rule
 
 def gamma_density(f: Emitter, p: Any, c: Any, x: Any) -> Any:
     """x^p exp(-x - c), with its derivatives."""
-    exponent = f.xlogy(p, f.minimum(x, number(x, np.finfo(x.dtype).max))) - x - c
+    exponent = f.xlogy(p, f.minimum(x, number(x, float(ml_dtypes.finfo(x.dtype).max)))) - x - c
     return with_rule(f, f.exp(exponent), "gamma_density", p, c, x)
 
 
