@@ -9,6 +9,7 @@ from lowering.backends.registry import (
     default_device,
     reset,
     source,
+    synchronize,
     trim,
 )
 from lowering.lower import lower
@@ -33,5 +34,6 @@ __all__ = [
     "reset",
     "schedules",
     "source",
+    "synchronize",
     "trim",
 ]

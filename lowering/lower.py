@@ -31,6 +31,7 @@ from lowering.fusion.fuse import fuse
 from lowering.plan.plan import Plan
 from lowering.plan.target import Target
 from lowering.planning.assemble import assemble
+from lowering.planning.barriers import compute_before_barriers
 from lowering.planning.contractions import expand_contractions
 from lowering.planning.desugar import desugar
 from lowering.planning.effects import refuse_host_calls_in_bodies
@@ -113,7 +114,7 @@ def lower(
     program = desugar(unroll(program, target.costs))
     if moved is not given:
         program = cse(program)  # a guard tests what its loop tests first
-    program = compute_in_sections(program)
+    program = compute_before_barriers(compute_in_sections(program))
     draft = build(program, Context(target, RULES, fusion, forced.operands), donated)
     _finish(draft.block, draft.context)
     for draft_pass in DRAFT_PASSES:

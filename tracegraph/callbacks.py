@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
 import numpy as np
 
-from tracegraph import errors, tree
+from tracegraph import c_functions, errors, tree
 from tracegraph.control.regions import Tree, current_for, flatten_checked
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.callbacks import HostCall, HostFunction, VmapMethod
@@ -16,14 +15,8 @@ from tracegraph.ir.effects import require_allowed
 from tracegraph.ir.op import get
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops import callbacks as ops
-from tracegraph.tracing.tracer import Tracer
+from tracegraph.staging.compiler import compiler
 from tracegraph.user_source import user_source
-
-_FUNCTION_POINTER: Any = ctypes.CFUNCTYPE(None).__mro__[1]
-"""The base of all function pointers of ctypes, which has no public name."""
-
-_PYTHON_API = 4
-"""The flag of ctypes for functions that need the GIL."""
 
 
 @entry_point
@@ -156,32 +149,41 @@ def pure_callback(
 def host_call(function: Any, /, user_data: Any = None) -> None:
     """Call a C function each time that a running program reaches this line.
 
-    On a device it becomes a host node of the graph: a thread of the driver calls it, in the order
-    of prints and callbacks, and what follows waits for it. It must not call CUDA, nor Python. On
-    the host the program itself calls it. Not inside branches and loops, whose graphs hold no host
-    nodes. Under `vmap` it is called once.
+    On a device it becomes a host node of the graph: a thread of the driver calls it. It must not
+    call CUDA, nor Python. On the host the program itself calls it. Not inside branches and loops,
+    whose graphs hold no host nodes. Under `vmap` it is called once.
+
+    It has its place among all that the program computes: what stands before it is done, and what
+    follows waits for it. So it may read and write memory of `tracegraph.owned` that the program is
+    given: what is computed before the call is computed of what the memory had then, and what
+    follows reads it again.
 
     Args:
         function: a function of a library that `ctypes` has loaded, or another function pointer of
-            `ctypes`, of the C type ``void (*)(void *)``.
+            `ctypes`, of the C type ``void (*)(void *)``. If `argtypes` and `restype` are declared,
+            they must be that: a pointer, and None. An integer or pointer that it returns is not
+            used.
         user_data: what it gets. Bytes, or what has a buffer of them, are copied: the function gets
             the address of the copy, which lives as long as the graph and is the same in each call.
-            An int is passed on as it is; what it points to, the caller keeps. None is a null
-            pointer.
+            A pointer of `ctypes`, such as ``ctypes.pointer(x)`` or a ``c_void_p``, is passed on,
+            and lives as long as the graph. So is an int; what it points to, the caller keeps. None
+            is a null pointer.
 
     Raises:
-        HostCallError: `function` is no C function, or one of Python's or written in Python, which
-            would need the GIL in a thread of the driver; or `user_data` is none of these.
+        HostCallError: `function` is no C function, or declared with other types, or one of Python's
+            or written in Python, which would need the GIL in a thread of the driver; or `user_data`
+            is none of these.
         HostCallInBodyError: when the program is compiled: it is inside a branch or a loop.
         EffectInConditionError: it is in the condition of a loop.
     """
     require_allowed("host_call")
-    address = _c_function(function)
-    argument, data = _user_data(user_data)
+    address = c_functions.c_function(function)
+    argument, data, owner = c_functions.user_data(user_data)
     name = getattr(function, "__name__", type(function).__name__)
-    made = HostCall(name, address, argument, data, function, user_source())
+    made = HostCall(name, address, argument, data, (function, owner), user_source())
     trace = current_for(())
     if trace is None:
+        compiler().synchronize()  # what stands before it may still run on a device
         ops.CCall.of(made).run()
     else:
         trace.perform(get("host_call"), (), {"call": made})
@@ -227,68 +229,4 @@ def _declared(leaf: Any, path: str) -> ArrayType:
         raise errors.CallbackTypesError(
             f"the type of {path} must be a tracegraph.ArrayType, or have a shape and a dtype; got "
             f"{errors.value_text(leaf)}{reason}"
-        ) from None
-
-
-def _c_function(function: Any) -> int:
-    """The address of a C function.
-
-    Raises:
-        HostCallError: it is none, or needs the GIL.
-    """
-    if not isinstance(function, _FUNCTION_POINTER):
-        if callable(function):
-            raise errors.HostCallError(
-                f"{errors.value_text(function)} is a Python function, which a thread of the driver "
-                "cannot call; call it by tracegraph.debug.callback"
-            )
-        raise errors.HostCallError(
-            "the function must be a function pointer of ctypes, of the C type void (*)(void *), "
-            f"not {errors.value_text(function)}"
-        )
-    if any(type(kept).__name__ == "CThunkObject" for kept in _kept_by(function)):
-        raise errors.HostCallError(
-            "the function pointer calls a Python function, which would need the GIL in a thread of "
-            "the driver; call that function by tracegraph.debug.callback"
-        )
-    if type(function)._flags_ & _PYTHON_API:
-        raise errors.HostCallError(
-            "the function is one of Python's C API, which needs the GIL; a thread of the driver "
-            "does not have it"
-        )
-    if function.argtypes is not None and len(function.argtypes) != 1:
-        raise errors.HostCallError(
-            "the function must take one argument, a void *, and is declared with "
-            f"{len(function.argtypes)}"
-        )
-    address = ctypes.cast(function, ctypes.c_void_p).value
-    if not address:
-        raise errors.HostCallError("the function pointer is null")
-    return address
-
-
-def _kept_by(function: Any) -> Sequence[Any]:
-    """What a function pointer keeps alive."""
-    kept = function._objects
-    return tuple(kept.values()) if isinstance(kept, dict) else (kept,)
-
-
-def _user_data(given: Any) -> tuple[int, bytes | None]:
-    """The address that is passed on, or the bytes that a copy of is made."""
-    if isinstance(given, Tracer) or callable(given):
-        raise errors.HostCallError(
-            f"user_data must be bytes, an address or None, not {errors.value_text(given)}; to call "
-            "Python with values of the program, use tracegraph.debug.callback"
-        )
-    if given is None:
-        return 0, None
-    if isinstance(given, int) and not isinstance(given, bool):
-        if not 0 <= given < 2**64:
-            raise errors.HostCallError(f"user_data must be an address of 64 bits, not {given}")
-        return given, None
-    try:
-        return 0, memoryview(given).tobytes()
-    except TypeError:
-        raise errors.HostCallError(
-            f"user_data must be bytes, an address or None, not {errors.value_text(given)}"
         ) from None

@@ -58,7 +58,8 @@ def wait(event: Any, /) -> None:
     the event before the launch. Without a GPU nothing happens, and neither does outside of jitted
     functions. Under `vmap` it is waited for once.
 
-    Arguments of the program that are used only behind this line are read behind it.
+    Arguments of the program that are used behind this line are read behind it, also if they were
+    read before. What is computed before it is computed from what their memory had then.
 
     Args:
         event: as in `record`.

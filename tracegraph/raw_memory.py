@@ -37,7 +37,8 @@ def owned(
         address: where the first element is, a multiple of the dtype's size.
         type_or_nbytes: an `ArrayType`; or a number of bytes, which are an array of uint8. Elements
             are contiguous and row-major.
-        owner: what keeps the memory, such as the object that frees it when it is collected.
+        owner: what keeps the memory, such as the object that frees it when it is collected. A
+            Buffer of cuda.core may be closed meanwhile: its allocation stays.
         device: where the memory is: ``"host"``, ``"cuda"`` or ``"cuda:1"``; without it, the device
             that functions run on.
         stream: the handle of the CUDA stream that writes the memory; each use waits for what is on
@@ -46,7 +47,7 @@ def owned(
 
     Raises:
         RawMemoryError: the address is null, negative, misaligned, too large, or not in memory of
-            the device; the number of bytes is negative; there is no owner.
+            the device; the number of bytes is negative; there is no owner, or it is closed.
         TypeError: the address or the type is of another class.
         ValueError: there is no such device, or the stream is of another one.
 

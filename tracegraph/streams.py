@@ -38,9 +38,12 @@ class Stream:
     Args:
         device: ``"host"``, ``"cuda"`` or ``"cuda:1"``; without it, the device that functions run on
             by default.
+        priority: where work waits for the GPU in several streams, lower numbers come first. Without
+            it, the lowest priority, 0. On the host it has no effect either.
 
     Raises:
-        ValueError: there is no such device.
+        ValueError: there is no such device, or it has no such priority.
+        TypeError: the priority is no integer.
         RuntimeError: the device cannot be used.
 
     >>> Stream("host")
@@ -49,9 +52,19 @@ class Stream:
 
     __slots__ = ("__weakref__", "_stream", "device")
 
-    def __init__(self, device: str | None = None) -> None:
+    def __init__(self, device: str | None = None, *, priority: int | None = None) -> None:
+        if priority is not None and (isinstance(priority, bool) or not isinstance(priority, int)):
+            raise TypeError(
+                f"the priority of a stream is an int, such as -1, or None for the lowest one, got "
+                f"{priority!r}"
+            )
         self.device = default_device() if device is None else canonical_device(device)
-        self._stream = compiler().create_stream(self.device)
+        self._stream = compiler().create_stream(self.device, priority)
+
+    @property
+    def priority(self) -> int:
+        """The priority; lower numbers come first. 0, the lowest, on the host."""
+        return 0 if self._stream is None else self._stream.priority
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """The version of this protocol, and the handle, for other libraries.

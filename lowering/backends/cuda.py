@@ -217,15 +217,21 @@ class CudaBackend:
 
         return OwnedBuffer(address, type_, owner, self._device(), stream)
 
-    def create_stream(self) -> OwnedStream:
+    def create_stream(self, priority: int | None = None) -> OwnedStream:
         """A new stream of the GPU.
 
         Raises:
             RuntimeError: the GPU cannot be used.
+            ValueError: the GPU has no such priority.
         """
         from lowering.cuda.streams.owned_stream import OwnedStream
 
-        return OwnedStream(self._device())
+        return OwnedStream(self._device(), priority)
+
+    def synchronize(self) -> None:
+        """Wait for all work on the GPU; raises what reading a result of it does."""
+        if self._opened is not None:
+            self._opened.synchronize()
 
     def trim(self) -> None:
         """Wait for all work on the GPU, and give back what is kept for later."""

@@ -98,8 +98,11 @@ class HostBackend:
         """As `Backend.owned`: an array whose memory keeps the owner."""
         return host_memory(address, type_, owner)
 
-    def create_stream(self) -> None:
+    def create_stream(self, priority: int | None = None) -> None:
         """None: a call is over when it returns."""
+
+    def synchronize(self) -> None:
+        """Calls are over when they return."""
 
     def trim(self) -> None:
         """Give back what is kept of results that are gone."""

@@ -63,14 +63,20 @@ def source(plan: Plan) -> str:
     return CudaBackend().source(plan)
 
 
-def create_stream(device: str) -> DeviceStream | None:
+def create_stream(device: str, priority: int | None = None) -> DeviceStream | None:
     """A new stream of a device; None where there are none.
 
     Raises:
         ValueError: there is no such device.
         RuntimeError: the device cannot be used.
     """
-    return backend(device).create_stream()
+    return backend(device).create_stream(priority)
+
+
+def synchronize() -> None:
+    """Wait for all work of the backends in use."""
+    for each in tuple(_made):
+        each.synchronize()
 
 
 def trim() -> None:

@@ -26,6 +26,8 @@ class Context:
     `rules` has the planning rules by the name of the op: functions of the `RegionBuilder` and the
     equation. Without `fusion`, each equation that computes anything has a kernel of its own.
     `sources` is the most operands of an op that selects elements by position, as of `concatenate`.
+    `barriers` counts those behind which inputs are read again; `staged` has the copies of inputs
+    by the input and the number of barriers before.
     `operands` is the form in which all products and Fourier transforms get theirs, None for what
     the policy says.
     """
@@ -41,7 +43,8 @@ class Context:
     failures: list[Failure] = field(default_factory=list)
     prints: list[PrintFormat] = field(default_factory=list)
     callbacks: list[HostFunction] = field(default_factory=list)
-    staged: dict[Buffer, Buffer] = field(default_factory=dict)
+    barriers: int = 0
+    staged: dict[tuple[Buffer, int], Buffer] = field(default_factory=dict)
 
     @property
     def costs(self) -> Costs:
@@ -64,16 +67,23 @@ class Context:
         return buffer.space in ("input", "output") and not self.costs.updates_libraries
 
     def stage_input(self, buffer: Buffer) -> Buffer:
-        """The scratch copy of an input, whose address is the same for all calls."""
-        if buffer not in self.staged:
-            self.staged[buffer] = self.buffer("scratch", buffer.type)
-        return self.staged[buffer]
+        """The scratch copy of an input, at the same address for all calls. Behind a barrier it is
+        another one.
+        """
+        key = buffer, self.barriers
+        if key not in self.staged:
+            self.staged[key] = self.buffer("scratch", buffer.type)
+        return self.staged[key]
+
+    def pass_barrier(self) -> None:
+        """Behind this, others may have written to inputs."""
+        self.barriers += 1
 
     def staging(self) -> list[NodeStage]:
         """The copies of all staged inputs."""
         return [
             NodeStage(MemcpyNode(copy, source, staging=True))
-            for source, copy in self.staged.items()
+            for (source, _), copy in self.staged.items()
         ]
 
 

@@ -35,7 +35,8 @@ class Draft:
 def stage_inputs(draft: Draft) -> None:
     """Copy the inputs that library calls read at a fixed address to scratch, before all else.
 
-    What is read behind a barrier only is copied behind it.
+    What is read behind a barrier only is copied behind it. So is what may have changed there, as it
+    has another copy then.
     """
     stages, staging = draft.block.stages, draft.context.staging()
     barriers = [i for i, each in enumerate(stages) if _is_barrier(each)]

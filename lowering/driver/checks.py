@@ -15,7 +15,7 @@ _T = TypeVar("_T")
 SUCCESS = driver.CUresult.CUDA_SUCCESS
 NOT_READY = driver.CUresult.CUDA_ERROR_NOT_READY
 _OUT_OF_MEMORY = driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY
-_LOST = frozenset(
+LOST = frozenset(
     f"CUDA_ERROR_{name}"
     for name in (
         "CONTAINED",
@@ -70,7 +70,7 @@ def check(operation: str, answer: tuple[Any, ...]) -> Any:
     if result != SUCCESS:
         _require_device(result)
         kind = CudaMemoryError if result == _OUT_OF_MEMORY else CudaError
-        raise kind(result.name, _message(result), operation)
+        raise kind(result.name, message_of(result), operation)
     return values[0] if len(values) == 1 else tuple(values) or None
 
 
@@ -95,7 +95,7 @@ def _require_device(result: Any = None) -> None:
     """
     if result is None:
         result, *_ = driver.cuMemGetInfo()
-    if result.name in _LOST:
+    if result.name in LOST:
         raise DeviceLostError(result.name)
 
 
@@ -111,6 +111,7 @@ def scarce(what: str) -> Iterator[None]:
         raise MemoryError(what) from error
 
 
-def _message(result: Any) -> str:
+def message_of(result: Any) -> str:
+    """What the driver says about a result."""
     found, text = driver.cuGetErrorString(result)
     return text.decode() if found == SUCCESS and text else "the driver has no description"

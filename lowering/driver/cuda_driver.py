@@ -60,17 +60,6 @@ class CudaDriver(CudaDevice):
         other._memory_stream = self._device.create_stream(options=StreamOptions(nonblocking=True))
         return other
 
-    def _own(self, stream: int) -> Any:
-        """The handle of a stream, which must be of this device."""
-        handle = driver.CUstream(stream)
-        context = check("cuStreamGetCtx", driver.cuStreamGetCtx(handle))
-        if int(context) != int(self._context):
-            raise ValueError(
-                f"stream {stream:#x} is not of cuda:{self.ordinal}; choose a stream of the device "
-                "that the function runs on"
-            )
-        return handle
-
     def record(self) -> CudaEvent:
         """Record a new event."""
         event = by_core(self._stream.record)

@@ -18,7 +18,7 @@ from cuda.core import Device, StreamOptions
 from cuda.core.graph import GraphDefinition
 
 from lowering.cuda.graph.capture_lock import CaptureLock
-from lowering.cuda.interface import GraphMemory, Launch, Library, ThreadState
+from lowering.cuda.interface import GraphMemory, Launch, Library, NodesView, ThreadState
 from lowering.driver.addresses import locate
 from lowering.driver.captured_kernels import (
     CapturedKernel,
@@ -27,6 +27,7 @@ from lowering.driver.captured_kernels import (
     recaptured_parameters,
 )
 from lowering.driver.checks import check, scarce
+from lowering.driver.core_buffers import retained
 from lowering.driver.executables import updater
 from lowering.driver.foreign_captures import relax, relaxed, takes_nodes
 from lowering.driver.graph_nodes import (
@@ -42,6 +43,7 @@ from lowering.driver.graph_nodes import (
     kernel_node,
     memory_node,
 )
+from lowering.driver.graph_views import is_enabled, priority, set_enabled, set_priority, view
 from lowering.driver.graphs import captured, is_capturing, node_kinds, nodes
 from lowering.driver.handles import CudaExecutableGraph, CudaModule, CudaTimer, PinnedAllocation
 from lowering.driver.memory import PinnedMemory
@@ -85,9 +87,17 @@ class CudaDevice:
         self.activate()
         relax()
 
-    def create_stream(self) -> Any:
+    def create_stream(self, priority: int | None = None) -> Any:
         """A blocking stream: it is ordered with the legacy default stream, as ours is."""
-        return self._device.create_stream(options=StreamOptions(nonblocking=False))
+        options = StreamOptions(nonblocking=False, priority=priority)
+        return self._device.create_stream(options=options)
+
+    @property
+    def priorities(self) -> tuple[int, int]:
+        """By the driver's call."""
+        found = driver.cuCtxGetStreamPriorityRange()
+        lowest, highest = check("cuCtxGetStreamPriorityRange", found)
+        return int(lowest), int(highest)
 
     # Memory
 
@@ -123,6 +133,10 @@ class CudaDevice:
     def locate(self, address: int) -> str | None:
         """As the driver knows it."""
         return locate(address)
+
+    def retained(self, owner: Any) -> Any:
+        """By cuda.core, of its own Buffers."""
+        return retained(owner)
 
     # Captures by other code
 
@@ -298,9 +312,50 @@ class CudaDevice:
         with nullcontext(graph.definition.handle) if hosts else graph.untied() as source:
             return CudaExecutableGraph(instantiated(source), graph)
 
-    def instantiate_given(self, graph: GraphDefinition) -> CudaExecutableGraph:
+    def instantiate_given(
+        self,
+        graph: GraphDefinition,
+        *,
+        upload_stream: int | None = None,
+        use_node_priority: bool = False,
+    ) -> CudaExecutableGraph:
         """Instantiate; the result has a reference to the user object."""
-        return CudaExecutableGraph(instantiated(graph.handle), None)
+        stream = None if upload_stream is None else self._own(upload_stream)
+        made = instantiated(graph.handle, stream, use_node_priority)
+        return CudaExecutableGraph(made, None)
+
+    def view(self, graph: GraphDefinition) -> NodesView:
+        """As cuda.core and the driver have it."""
+        return view(graph)
+
+    def set_enabled(self, executable: CudaExecutableGraph, node: Any, enabled: bool) -> None:
+        """By the driver's call."""
+        executable.require_open()
+        set_enabled(executable.handle, node, enabled)
+
+    def is_enabled(self, executable: CudaExecutableGraph, node: Any) -> bool:
+        """By the driver's call."""
+        executable.require_open()
+        return is_enabled(executable.handle, node)
+
+    def set_priority(self, node: Any, priority: int) -> None:
+        """By an attribute of the node."""
+        set_priority(node, priority)
+
+    def priority(self, node: Any) -> int:
+        """By an attribute of the node."""
+        return priority(node)
+
+    def _own(self, stream: int) -> Any:
+        """The handle of a stream, which must be of this device."""
+        handle = driver.CUstream(stream)
+        context = check("cuStreamGetCtx", driver.cuStreamGetCtx(handle))
+        if int(context) != int(self._context):
+            raise ValueError(
+                f"stream {stream:#x} is not of cuda:{self.ordinal}; choose a stream of the device "
+                "that the function runs on"
+            )
+        return handle
 
     def update_whole(self, executable: Any, graph: GraphDefinition) -> None:
         """By the driver's call, which hands the references to user objects over, too."""

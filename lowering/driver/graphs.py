@@ -9,9 +9,13 @@ from cuda.bindings import driver
 from cuda.core.graph import GraphDefinition
 
 from lowering.driver.checks import check
+from lowering.driver.clean_up import freed
 from lowering.errors import NestedCaptureError
 
 _THREAD_LOCAL = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+_BROKEN_OFF = {"CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", "CUDA_ERROR_STREAM_CAPTURE_UNJOINED"}
+"""What ending a capture says that what was captured has broken off: it is ended nevertheless."""
+
 _MEMORY_TYPE = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 
 
@@ -47,7 +51,9 @@ def capture_nodes(
         tails = tuple(info[3])
     except BaseException:
         if is_capturing(stream):
-            driver.cuStreamEndCapture(stream)
+            ended = driver.cuStreamEndCapture(stream)
+            if ended[0].name not in _BROKEN_OFF:
+                freed("a capture that has failed", "cuStreamEndCapture", ended)
         raise
     check("cuStreamEndCapture", driver.cuStreamEndCapture(stream))
     return tails, {at: node for at, node in nodes(graph.handle).items() if at not in before}

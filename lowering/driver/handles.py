@@ -10,6 +10,7 @@ import numpy as np
 from cuda.bindings import driver
 
 from lowering.driver.checks import NOT_READY, check
+from lowering.driver.clean_up import freed
 from lowering.driver.foreign_captures import relaxed
 from lowering.driver.user_objects import TiedGraph
 from lowering.errors import ClosedGraphError
@@ -77,14 +78,16 @@ class CudaExecutableGraph:
 
     def close(self) -> None:
         """Destroy it, and drop what it points to. A second call does nothing."""
-        self._destroy()
-        self.handle = self.source = None
+        try:
+            self._destroy()
+        finally:
+            self.handle = self.source = None
 
 
 def _destroy(handle: Any, source: TiedGraph) -> None:
     """Destroy an executable; the reference to its graph is dropped after that."""
     with relaxed():
-        driver.cuGraphExecDestroy(handle)
+        freed("an executable graph", "cuGraphExecDestroy", driver.cuGraphExecDestroy(handle))
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -105,6 +108,10 @@ def _unload(code: list[Any]) -> None:
         code.clear()
 
 
+def _destroy_event(event: Any) -> None:
+    freed("an event", "cuEventDestroy", driver.cuEventDestroy(event))
+
+
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class CudaTimer:
     """An event that notes the time; destroyed when it is collected."""
@@ -117,7 +124,7 @@ class CudaTimer:
         """A new one."""
         event = check("cuEventCreate", driver.cuEventCreate(0))
         timer = cls(event, int(event))
-        weakref.finalize(timer, driver.cuEventDestroy, event).atexit = False
+        weakref.finalize(timer, _destroy_event, event).atexit = False
         return timer
 
     def since(self, start: CudaTimer) -> float:

@@ -12,6 +12,7 @@ from cuda.bindings import driver
 from cuda.core import Buffer, Device, MemoryResource
 
 from lowering.driver.checks import check
+from lowering.driver.clean_up import freed
 from lowering.driver.foreign_captures import relaxed
 from lowering.plan.rounding import power_of_two
 
@@ -43,7 +44,8 @@ class PoolMemory(MemoryResource):  # type: ignore[misc]
     def deallocate(self, ptr: Any, size: int, *, stream: Any) -> None:
         """Free it, which a capture in global mode would refuse, and be invalidated by."""
         with relaxed():
-            driver.cuMemFreeAsync(ptr, stream.handle)
+            answer = driver.cuMemFreeAsync(ptr, stream.handle)
+            freed(f"{size} bytes of device memory", "cuMemFreeAsync", answer)
 
 
 class PinnedMemory(MemoryResource):  # type: ignore[misc]
@@ -83,4 +85,5 @@ class PinnedMemory(MemoryResource):  # type: ignore[misc]
         for pieces in list(self._unused.values()):
             with suppress(IndexError):  # not `while pieces`: other threads may take the last one
                 while True:
-                    driver.cuMemFreeHost(pieces.pop())
+                    answer = driver.cuMemFreeHost(pieces.pop())
+                    freed("a piece of pinned memory", "cuMemFreeHost", answer)

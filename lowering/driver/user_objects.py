@@ -27,6 +27,7 @@ from cuda.core.graph import GraphDefinition
 
 from lowering.cuda.interface import LOOKED_AT
 from lowering.driver.checks import check
+from lowering.driver.clean_up import freed
 from lowering.driver.foreign_captures import relaxed
 
 _NO_SYNC = driver.CUuserObject_flags.CU_USER_OBJECT_NO_DESTRUCTOR_SYNC
@@ -127,7 +128,7 @@ class UserObjects:
         self._left.append(semaphore)  # before the destructor may run: see `_look`
         with relaxed():
             held.clear()
-            driver.cuUserObjectRelease(user_object, 1)
+            released = driver.cuUserObjectRelease(user_object, 1)
         self._look(semaphore)
         if self._left and self._watching.acquire(blocking=False):
             # Not by `threading`, which waits for locks: a garbage collection may have called this.
@@ -135,6 +136,7 @@ class UserObjects:
                 _thread.start_new_thread(self._watch, ())
             except RuntimeError:  # no thread starts any more when the process ends
                 self._watching.release()
+        freed("what a graph points to", "cuUserObjectRelease", released)
 
     def _watch(self) -> None:
         """Look at the graphs that were given away, until none is left."""

@@ -49,8 +49,8 @@ _UPDATE = {
 }
 
 
-def instantiated(graph: Any) -> Any:
-    """The handle of an executable.
+def instantiated(graph: Any, upload_stream: Any = None, use_node_priority: bool = False) -> Any:
+    """The handle of an executable, which is uploaded in the order of a stream if there is one.
 
     Raises:
         RefusedGraphError: something about the graph does not do.
@@ -58,6 +58,14 @@ def instantiated(graph: Any) -> Any:
         CudaError: it fails for another reason.
     """
     params = driver.CUDA_GRAPH_INSTANTIATE_PARAMS()
+    flags = 0
+    if upload_stream is not None:
+        flags |= int(driver.CUgraphInstantiate_flags.CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
+        params.hUploadStream = upload_stream
+    if use_node_priority:
+        flags |= int(driver.CUgraphInstantiate_flags.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY)
+    if flags:
+        params.flags = driver.cuuint64_t(flags)
     answer = driver.cuGraphInstantiateWithParams(graph, params)
     try:
         return check("cuGraphInstantiateWithParams", answer)

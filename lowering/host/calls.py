@@ -119,7 +119,7 @@ class Running:
             if donated is not None and number in donated.owned and _is_plain(argument):
                 spent = True
             else:
-                found[number] = self._copied.contiguous(argument, self._dtypes[number])
+                found[number] = self._copied.contiguous(number, argument, self._dtypes[number])
         for number in self._written:
             found[number].flags.writeable = True
         if donated is not None:

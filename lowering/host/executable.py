@@ -26,11 +26,13 @@ from lowering.plan.buffer import Buffer, overlap
 from lowering.plan.explain import bytes_held
 from lowering.plan.owners import SlotReport
 from lowering.plan.plan import Plan
-from tracegraph.errors import ClosedError, ExportError
+from tracegraph.errors import ClosedError, ExportError, NoGraphError
 from tracegraph.ir.types import ArrayType
 from tracegraph.locks import held_if_free
 from tracegraph.staging.donated import Donated
 from tracegraph.staging.exported import ExportedGraph
+from tracegraph.staging.graph_view import GraphView
+from tracegraph.staging.last_call import Handling, LastRun
 
 
 class HostExecutable:
@@ -91,7 +93,13 @@ class HostExecutable:
         if self.closed:
             raise ClosedError(self.plan.name)
 
-    def export_graph(self, arguments: Sequence[Any]) -> ExportedGraph:
+    def view(self) -> GraphView:
+        """Raise NoGraphError."""
+        raise NoGraphError(self.plan.name, "it runs on the host")
+
+    def export_graph(
+        self, arguments: Sequence[Any], *, programmatic_edges: bool = True
+    ) -> ExportedGraph:
         """Raise ExportError: there is no graph."""
         raise ExportError(self.plan.name, 'it runs on the host; compile it for device="cuda"')
 
@@ -101,6 +109,20 @@ class HostExecutable:
         if inner is not None:
             copied += inner.stats()["bytes_copied"]
         return {"launches": self._running.launches, "updates": 0, "bytes_copied": copied}
+
+    def last_run(self, since: float) -> LastRun:
+        """As `Executable.last_run`."""
+        handling: list[tuple[Handling, int]] = []
+        overwritten = set(self.plan.aliases.values())
+        for number, type_ in enumerate(self.plan.in_types):
+            when, nbytes = self._copied.last.get(number, (0.0, 0))
+            if when >= since and nbytes:
+                handling.append(("copied", nbytes))
+            elif number in overwritten:
+                handling.append(("overwritten", 0))
+            else:
+                handling.append(("in place" if type_.shape else "by value", 0))
+        return LastRun(tuple(handling))
 
     def timings(self) -> dict[str, float]:
         """Milliseconds of the timed sections in the last call."""

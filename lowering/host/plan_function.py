@@ -18,21 +18,27 @@ from lowering.host.section_times import SectionTimes
 from lowering.plan.buffer import Buffer
 from lowering.plan.plan import Plan
 from tracegraph import progress
+from tracegraph.staging.clock import clock
 
 Body = Callable[[Sequence[Any], Callable[[], None] | None], Sequence[Array]]
 """Takes the arguments and the function that loops call at every step; returns the results."""
 
 
 class Copied:
-    """Counts the bytes of arguments that could not be read in place."""
+    """Counts the bytes of arguments that could not be read in place.
+
+    `last` has the time and the bytes of the last copy for each input, by number.
+    """
 
     def __init__(self) -> None:
         self.nbytes = 0
+        self.last: dict[int, tuple[float, int]] = {}
 
-    def contiguous(self, argument: Any, dtype: np.dtype[Any] | None = None) -> Array:
-        """A counted copy of an array or a number, in row-major order."""
+    def contiguous(self, number: int, argument: Any, dtype: np.dtype[Any] | None = None) -> Array:
+        """A counted copy of an array or a number, in row-major order, for an input."""
         copy: Array = np.array(argument, dtype, order="C")
         self.nbytes += copy.nbytes
+        self.last[number] = clock(), copy.nbytes
         return copy
 
 
@@ -88,13 +94,13 @@ class PlanWriter:
         if not self._inputs:
             return []
         name, lines = self._source.name, [f"{_sequence(self._inputs.values())} = arguments"]
-        for buffer, variable in self._inputs.items():
+        for number, (buffer, variable) in enumerate(self._inputs.items()):
             if not buffer.type.shape:  # it may be a number
                 made = f"{name(np.array)}({variable}, {name(buffer.type.dtype)})"
                 lines.append(f"if type({variable}) is not {name(np.ndarray)}: {variable} = {made}")
             elif buffer in self._frame.dense:
                 # 257: C-contiguous and aligned, in one test
-                made = f"{name(self.copied.contiguous)}({variable})"
+                made = f"{name(self.copied.contiguous)}({number}, {variable})"
                 lines.append(f"if {variable}.flags.num & 257 != 257: {variable} = {made}")
         return lines
 

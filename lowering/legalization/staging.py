@@ -2,8 +2,8 @@
 
 On drivers whose updates do not reach nodes in bodies, our kernels there read addresses from the
 pointer table. A user's kernel takes pointers: it gets scratch. So does a library's call that cannot
-be captured again. Inputs are copied there before all that accesses them, and outputs from there
-behind it.
+be captured again. Inputs are copied there before all that accesses them, and again behind nodes at
+which others may write to them; outputs are copied from there behind all that accesses them.
 """
 
 from __future__ import annotations
@@ -36,25 +36,7 @@ def with_staging(plan: Plan, buffers: Iterable[Buffer]) -> Plan:
         scratch[buffer] = Buffer("scratch", number, buffer.type)
         start = round_up(size, ALIGNMENT)
         offsets[scratch[buffer]], size = start, start + buffer.type.nbytes
-    nodes = [_renamed(node, scratch) for node in plan.graph.nodes]
-    accessed = [_accessed(node) for node in nodes]
-    before = [MemcpyNode(scratch[b], b, staging=True) for b in plan.inputs if b in scratch]
-    behind = [
-        MemcpyNode(b, scratch[b], staging=True)
-        for b in dict.fromkeys(plan.outputs)
-        if b in scratch and any(scratch[b] in _written(node) for node in nodes)
-    ]
-    shift, end = len(before), len(before) + len(nodes)
-    edges = {(i + shift, j + shift) for i, j in plan.graph.edges}
-    for position, used in enumerate(accessed):
-        edges |= {(k, position + shift) for k, copy in enumerate(before) if copy.target in used}
-        edges |= {
-            (position + shift, end + k)
-            for k, copy in enumerate(behind)
-            if copy.source_buffer in used
-        }
-    graph = Graph((*before, *nodes, *behind), frozenset(edges))
-    copied = (*(copy.source_buffer for copy in before), *(copy.target for copy in behind))
+    graph, copied = _with_copies(plan, scratch)
     return replace(
         plan,
         graph=graph,
@@ -62,6 +44,43 @@ def with_staging(plan: Plan, buffers: Iterable[Buffer]) -> Plan:
         arena_bytes=round_up(size, ALIGNMENT),
         staged=(*plan.staged, *copied),
     )
+
+
+def _with_copies(plan: Plan, scratch: Mapping[Buffer, Buffer]) -> tuple[Graph, tuple[Buffer, ...]]:
+    """The graph on scratch, with the copies; and the inputs and outputs that these copy."""
+    work = [_renamed(node, scratch) for node in plan.graph.nodes]
+    accessed, written = list(map(_accessed, work)), set().union(*map(_written, work))
+    inputs = [(b, scratch[b]) for b in plan.inputs if b in scratch]
+    outputs = [(b, scratch[b]) for b in dict.fromkeys(plan.outputs) if b in scratch]
+    nodes: list[Node] = [MemcpyNode(staged, buffer, staging=True) for buffer, staged in inputs]
+    copied = [buffer for buffer, _ in inputs]
+    last_copy = {staged: position for position, (_, staged) in enumerate(inputs)}
+    edges: set[tuple[int, int]] = set()
+    place: list[int] = []  # of each node of the work
+    barriers: list[int] = []
+    for node, used in zip(work, accessed, strict=True):
+        place.append(len(nodes))
+        edges |= {(last_copy[staged], len(nodes)) for staged in used if staged in last_copy}
+        if node.is_barrier:
+            edges |= {(copy, len(nodes)) for copy in last_copy.values()}
+            barriers.append(len(nodes))
+        nodes.append(node)
+        if node.is_rewriting:
+            rest = set().union(*accessed[len(place) :])
+            for buffer, staged in inputs:
+                if staged in rest and staged not in written:
+                    edges.add((place[-1], len(nodes)))
+                    last_copy[staged] = len(nodes)
+                    nodes.append(MemcpyNode(staged, buffer, staging=True))
+                    copied.append(buffer)
+    edges |= {(place[i], place[j]) for i, j in plan.graph.edges}
+    for buffer, staged in outputs:
+        if staged in written:
+            users = [at for at, used in zip(place, accessed, strict=True) if staged in used]
+            edges |= {(before, len(nodes)) for before in (*users, *barriers)}
+            nodes.append(MemcpyNode(buffer, staged, staging=True))
+            copied.append(buffer)
+    return Graph(tuple(nodes), frozenset(edges)), tuple(copied)
 
 
 def _renamed(node: Node, names: Mapping[Buffer, Buffer]) -> Node:

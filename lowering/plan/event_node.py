@@ -53,6 +53,10 @@ class EventNode(Node):
         return True
 
     @property
+    def is_rewriting(self) -> bool:
+        return isinstance(self.use, EventUse) and self.use.action == "wait"
+
+    @property
     def name(self) -> str:
         return self.use.action
 

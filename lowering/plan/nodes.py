@@ -133,6 +133,11 @@ class Node(Drawable):
         return False
 
     @property
+    def is_rewriting(self) -> bool:
+        """Whether others may write to inputs when it runs; it is a barrier then."""
+        return False
+
+    @property
     def bodies(self) -> tuple[Graph, ...]:
         """The graphs inside."""
         return ()
@@ -383,7 +388,10 @@ class LibraryNode(Node):
 
 @record
 class HostNode(Node):
-    """A call of a C function by the host. Only at the top of a graph."""
+    """A call of a C function by the host. Only at the top of a graph.
+
+    It is a barrier: the function may read and write any memory that others have as well.
+    """
 
     kind: ClassVar[str] = "host"
     graph_nodes: ClassVar[tuple[str, ...]] = ("host",)
@@ -397,6 +405,14 @@ class HostNode(Node):
 
     @property
     def is_ordered(self) -> bool:
+        return True
+
+    @property
+    def is_barrier(self) -> bool:
+        return True
+
+    @property
+    def is_rewriting(self) -> bool:
         return True
 
     @property

@@ -116,10 +116,10 @@ class _Check:
         known = self.known.get(node)
         if known is None:
             inside = [self.accesses(inner) for body in node.bodies for inner in body.nodes]
-            reads, writes = _own(node)
-            reads = self.places.of(reads).union(*[each for each, _ in inside])
-            writes = self.places.of(writes).union(*[each for _, each in inside])
-            known = self.known[node] = reads, writes
+            reads, writes = map(self.places.of, _own(node))
+            all_reads = reads.union(*[each for each, _ in inside])
+            all_writes = writes.union(*[each for _, each in inside])
+            known = self.known[node] = all_reads, all_writes
         return known
 
     def at_launch(self, node: Node) -> _Accesses:

@@ -53,7 +53,7 @@ def assemble(draft: Draft, *, per_launch: bool) -> Plan:
         callbacks=tuple(context.callbacks),
         donations=draft.donations,
         per_launch=per_launch,
-        staged=tuple(context.staged),
+        staged=tuple([source for source, _ in context.staged]),
         as_graph=context.target.graphs,
     )
 

@@ -9,6 +9,7 @@ from lowering.draft.context import number
 from lowering.draft.stage import NodeStage
 from lowering.plan.kernel import CallNest, PrintedArray, PrintNest, Publish, Require, space_index
 from lowering.plan.nodes import HostNode
+from lowering.planning.barriers import keep
 from lowering.planning.region_builder import RegionBuilder
 from lowering.planning.top_level import in_bodies
 from tracegraph.errors import HostCallInBodyError
@@ -40,9 +41,11 @@ def pure_callback(builder: RegionBuilder, eqn: Eqn) -> None:
 
 
 def host_call(builder: RegionBuilder, eqn: Eqn) -> None:
-    """Add the node of a C function."""
-    _values(builder, eqn)
+    """Add the node of a C function, behind the values that the equation takes."""
+    for atom in _values(builder, eqn):
+        keep(builder, atom)
     builder.add(NodeStage(HostNode(eqn.attrs["call"], builder.sources)))
+    builder.context.pass_barrier()
 
 
 def refuse_host_calls_in_bodies(program: Program) -> None:

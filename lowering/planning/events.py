@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from lowering.draft.stage import NodeStage
 from lowering.plan.event_node import EventNode
+from lowering.planning.barriers import keep
 from lowering.planning.library_operands import in_memory
 from lowering.planning.region_builder import RegionBuilder
 from lowering.planning.top_level import in_bodies
 from tracegraph.errors import EventInBodyError
+from tracegraph.ir.barriers import is_barrier
 from tracegraph.ir.effects import TOKEN
 from tracegraph.ir.program import Atom, Eqn, Program
 from tracegraph.ir.record import replace
@@ -17,8 +19,15 @@ def use_event(builder: RegionBuilder, eqn: Eqn) -> None:
     """Add the node, behind the values. The new token has no elements: it is bound as if inlined."""
     (token,) = eqn.outputs
     builder.bindings[token] = eqn
-    values = tuple([in_memory(builder, atom, lambda array: array) for atom in eqn.operands[1:]])
-    builder.add(NodeStage(EventNode(eqn.attrs["event"], values, builder.sources)))
+    event, atoms = eqn.attrs["event"], eqn.operands[1:]
+    if is_barrier(eqn):
+        for atom in atoms:
+            keep(builder, atom)
+        builder.add(NodeStage(EventNode(event, (), builder.sources)))
+        builder.context.pass_barrier()
+    else:
+        values = tuple([in_memory(builder, atom, lambda array: array) for atom in atoms])
+        builder.add(NodeStage(EventNode(event, values, builder.sources)))
 
 
 def compute_in_sections(program: Program) -> Program:

@@ -26,9 +26,33 @@ class ExecutableRecorder(MemoryRecorder):
         self.live_executables.add(executable)
         return executable
 
-    def instantiate_given(self, graph: RecordedGraph) -> RecordedExecutable:
-        """The same: the graph holds what it keeps alive."""
+    def instantiate_given(
+        self,
+        graph: RecordedGraph,
+        *,
+        upload_stream: int | None = None,
+        use_node_priority: bool = False,
+    ) -> RecordedExecutable:
+        """The same, with the options in the log: the graph holds what it keeps alive."""
+        if upload_stream is not None or use_node_priority:
+            self._log("instantiate_options", upload_stream, use_node_priority)
         return self.instantiate(graph)
+
+    def set_enabled(
+        self, executable: RecordedExecutable, node: RecordedNode, enabled: bool
+    ) -> None:
+        """Logged; as the driver, for nodes of these kinds that are in no body."""
+        self._log("set_enabled", node.name, enabled)
+        if executable.closed:
+            raise ClosedGraphError
+        if node not in executable.source.nodes or node.kind not in ("kernel", "copy"):
+            raise RuntimeError(f"{node.kind} node {node.name} cannot be switched")
+        (executable.disabled.discard if enabled else executable.disabled.add)(node)
+
+    def is_enabled(self, executable: RecordedExecutable, node: RecordedNode) -> bool:
+        """Logged."""
+        self._log("is_enabled", node.name)
+        return node not in executable.disabled
 
     def update_whole(self, executable: RecordedExecutable, graph: RecordedGraph) -> None:
         """Logged; the executable becomes one of the graph, if that has the same nodes."""

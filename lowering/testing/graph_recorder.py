@@ -7,11 +7,21 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from lowering.cuda.interface import GraphMemory, Launch
+from lowering.cuda.interface import GraphMemory, Launch, NodesView, NodeView
 from lowering.plan.conditional_nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
 from lowering.testing.memory_recorder import MemoryRecorder
 from lowering.testing.recorded_objects import RecordedGraph, RecordedGraphMemory, RecordedNode
+
+KINDS = {
+    "copy": "memcpy",
+    "event": "event_record",
+    "if_else": "conditional",
+    "library": "kernel",
+    "switch": "conditional",
+    "while": "conditional",
+}
+"""CUDA's names of the kinds that are called otherwise here."""
 
 
 @dataclass(eq=False, repr=False)
@@ -173,6 +183,49 @@ class GraphRecorder(MemoryRecorder):
     def node_keys(self, graph: RecordedGraph) -> list[RecordedNode]:
         """The nodes themselves."""
         return list(graph.nodes)
+
+    def view(self, graph: RecordedGraph) -> NodesView:
+        """The nodes in the order they were added in, and their edges."""
+        nodes: list[NodeView] = []
+        self._enter(graph, None, 0, nodes)
+        positions = {view.node: position for position, view in enumerate(nodes)}
+        edges: dict[tuple[int, int], bool] = {}
+        for view in nodes:
+            for before in view.node.dependencies:
+                edges[positions[before], positions[view.node]] = before in view.node.pdl
+        programmatic = frozenset(edge for edge, kind in edges.items() if kind)
+        return NodesView(tuple(nodes), frozenset(edges), programmatic)
+
+    def _enter(
+        self, graph: RecordedGraph, parent: int | None, branch: int, nodes: list[NodeView]
+    ) -> None:
+        for node in graph.nodes:
+            position, details = len(nodes), {}
+            if node.launch is not None:
+                launch = node.launch
+                details = {
+                    "grid": launch.grid,
+                    "block": launch.block,
+                    "shared_bytes": launch.shared_bytes,
+                }
+            kind = KINDS.get(node.kind, node.kind)
+            nodes.append(NodeView(node, node, kind, details, parent, branch))
+            for number, body in enumerate(node.bodies):
+                self._enter(body, position, number, nodes)
+
+    def set_priority(self, node: RecordedNode, priority: int) -> None:
+        """Logged."""
+        self._log("set_priority", node.name, priority)
+        node.priority = priority
+
+    def priority(self, node: RecordedNode) -> int:
+        """That of the node."""
+        return node.priority
+
+    @property
+    def priorities(self) -> tuple[int, int]:
+        """Those of today's GPUs."""
+        return 0, -5
 
     def tie(self, graph: RecordedGraph, slots: SlotTable) -> RecordedGraph:
         """Logged; the graph, which executables hold, holds the slots."""

@@ -102,6 +102,10 @@ class MemoryRecorder(CallLog):
                 return f"cuda:{self.ordinal}" if on_device else "host"
         return None
 
+    def retained(self, owner: Any) -> Any:
+        """The `allocation` of an owner that has one."""
+        return getattr(owner, "allocation", None)
+
     def foreign(self, array: object, *, ordered: bool = True) -> ForeignArray | None:
         """What `__cuda_array_interface__` says, believed."""
         described = getattr(array, "__cuda_array_interface__", None)

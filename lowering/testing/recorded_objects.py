@@ -35,6 +35,7 @@ class RecordedNode:
     values: list[int] = field(default_factory=list)
     pdl: frozenset[RecordedNode] = frozenset()
     shared: dict[int, tuple[SharedWords, int]] = field(default_factory=dict)
+    priority: int = 0
     added: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -104,8 +105,11 @@ class RecordedExecutable:
     graph: RecordedGraph
     closed: bool = False
     values: dict[RecordedNode, tuple[int, ...]] = field(init=False)
+    source: RecordedGraph = field(init=False)  # what it was made of, whose nodes are switched
+    disabled: set[RecordedNode] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
+        self.source = RecordedGraph(self.graph.nodes)
         self.become(self.graph)
 
     def become(self, graph: RecordedGraph) -> None:
@@ -120,7 +124,7 @@ class RecordedExecutable:
 
     def close(self) -> None:
         """Let go of the graph."""
-        self.closed, self.graph = True, RecordedGraph()
+        self.closed, self.graph, self.source = True, RecordedGraph(), RecordedGraph()
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -164,6 +168,7 @@ class RecordedStream:
     """A stream by its handle."""
 
     handle: int
+    priority: int = 0
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """The version of this protocol, and the handle."""

@@ -85,10 +85,10 @@ class RecordingDriver(GraphRecorder, ExecutableRecorder, CaptureRecorder):
         while self._unwritten and not busy:
             self._write(*self._unwritten.pop(0))
 
-    def create_stream(self) -> RecordedStream:
+    def create_stream(self, priority: int | None = None) -> RecordedStream:
         """A new handle."""
-        self._log("create_stream")
-        return RecordedStream(next(self._handles))
+        self._log("create_stream", *(() if priority is None else (priority,)))
+        return RecordedStream(next(self._handles), priority or 0)
 
     def wait(self, event: Event) -> None:
         """Logged with the position of the event."""

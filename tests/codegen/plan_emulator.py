@@ -115,12 +115,22 @@ class EmulatedPlans:
         self._unit = common_unit(list(self._plans.values()))
         self._emulator = Emulator(self._unit, folder)
 
-    def run(self, name: str, *arguments: Any, order: Random | None = None) -> Any:
-        """The results of a program; with `order`, nodes and blocks run in a random order."""
+    def run(
+        self,
+        name: str,
+        *arguments: Any,
+        order: Random | None = None,
+        place: Callable[[Sequence[int]], None] = lambda addresses: None,
+    ) -> Any:
+        """The results of a program; with `order`, nodes and blocks run in a random order.
+
+        `place` is told the addresses that the arguments are copied to.
+        """
         plan = self._plans[name]
         memory = PlanMemory.of(plan)
         for buffer, leaf in zip(plan.inputs, tree.leaves(arguments), strict=True):
             memory.put(buffer, leaf)
+        place(list(map(memory.address, plan.inputs)))
         for buffer, data in plan.constants:
             memory.put(buffer, data)
         for buffer in plan.outputs:

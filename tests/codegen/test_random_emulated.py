@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from emulator import COMPILER
 from plan_emulator import EmulatedPlans
+from random_limit_cases import EXACT, ROUNDED
 
 import tracegraph
 from tracegraph import random, special
@@ -38,6 +39,7 @@ BITS = {
     "bernoulli": lambda key: random.bernoulli(key, 0.3, (50,)),
     "choice": lambda key: random.choice(key, np.arange(10.0), (50,)),
     "walk": walk,
+    **EXACT,
 }
 NUMBERS = {
     "normal": lambda key: random.normal(key, (50,)),
@@ -48,6 +50,7 @@ NUMBERS = {
     "binomial": lambda key: random.binomial(key, 40, np.array([0.01, 0.2, 0.5, 0.9]), (9, 4)),
     "ball": lambda key: random.ball(key, 3, shape=(9,)),
     "dirichlet": lambda key: random.dirichlet(key, np.array([0.5, 1.0, 2.0]), (4,)),
+    **{f"{name} at limits": draw for name, draw in ROUNDED.items()},
 }
 PARAMETERS = (0.25, 3.0, 60.0, 900.0)
 SEVERAL = {
@@ -83,6 +86,8 @@ def test_bits_are_those_of_the_host(name: str, plans: EmulatedPlans) -> None:
 def test_numbers_are_those_of_the_host_but_for_rounding(name: str, plans: EmulatedPlans) -> None:
     found, wanted = np.asarray(plans.run(name, KEY)), np.asarray(NUMBERS[name](KEY))
     tolerance = 1e-5 if wanted.dtype.itemsize == 4 or wanted.dtype == np.complex64 else 1e-12
+    if wanted.dtype == np.float16:
+        tolerance = 4e-3
     np.testing.assert_allclose(found, wanted, tolerance, tolerance)
 
 

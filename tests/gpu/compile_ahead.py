@@ -8,6 +8,7 @@ are replaced. COMPILERS is how many units at a time the device of the real run c
 
 from __future__ import annotations
 
+import faulthandler
 import signal
 import sys
 import warnings
@@ -31,8 +32,8 @@ FOLDER = Path(__file__).parent
 FILES = (
     *("alignment", "array_api", "contractions", "custom_derivatives", "custom_kernels"),
     *("derivatives", "fourier", "gradients", "kernels", "launch_graph", "legalization"),
-    *("linear_algebra", "one_kernel", "product_operands", "random", "scatters", "schedules"),
-    *("sorting", "sparse", "special", "special_values", "stacks", "vmap"),
+    *("linear_algebra", "one_kernel", "orders", "product_operands", "random", "scatters"),
+    *("schedules", "sorting", "sparse", "special", "special_values", "stacks", "vmap"),
 )
 """Files whose tests run many programs. What others test is the driver, or takes time."""
 
@@ -41,6 +42,10 @@ ONE_UNIT = ("alignment",)
 
 SECONDS = 20
 """Time of one test, after which the next one is begun."""
+
+
+SECONDS_IN_ALL = 120
+"""Time of a process, which then shows where it is and ends. The tests compile what is left."""
 
 
 class CompilingDevice(RecordingDevice):
@@ -111,6 +116,7 @@ def out_of_time(*_: Any) -> None:
 
 def main(arch: str, compilers: int, part: int, parts: int) -> None:
     """Run one part; whether its tests pass does not matter."""
+    faulthandler.dump_traceback_later(SECONDS_IN_ALL, exit=True)
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGALRM, out_of_time)
     for name in ("allclose", "array_equal", "equal", "array_less", "array_almost_equal_nulp"):
@@ -123,6 +129,8 @@ def main(arch: str, compilers: int, part: int, parts: int) -> None:
     files = [str(FOLDER / f"test_gpu_{name}.py") for name in FILES]
     files += [str(FOLDER / "test_corpus_on_device.py"), str(FOLDER / "test_ops.py")]
     options = [
+        "-k",
+        "not interrupt and not limit",
         "-q",
         "-q",
         "--no-header",

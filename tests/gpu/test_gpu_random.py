@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from random_limit_cases import EXACT as LIMITS
+from random_limit_cases import ROUNDED as ROUNDED_LIMITS
 
 import tracegraph
 from tracegraph import random
@@ -54,6 +56,20 @@ def test_distributions_are_those_of_the_host(draw: Any, dtype: Any) -> None:
     found, wanted = both(lambda key: draw(key, (10_000,), dtype), KEY)
     eps = np.finfo(dtype).eps
     np.testing.assert_allclose(found, wanted, rtol=32 * eps, atol=8 * eps)
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_limits_have_the_bits_of_the_host(name: str) -> None:
+    found, wanted = both(LIMITS[name], KEY)
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("name", ROUNDED_LIMITS)
+def test_limits_are_those_of_the_host_but_for_rounding(name: str) -> None:
+    found, wanted = both(ROUNDED_LIMITS[name], KEY)
+    assert not np.isnan(found).any()
+    tolerance = {8: 1e-11, 4: 1e-5, 2: 4e-3}[wanted.dtype.itemsize]
+    np.testing.assert_allclose(found, wanted, tolerance, tolerance)
 
 
 def test_loops_draw_the_same_numbers() -> None:

@@ -141,7 +141,7 @@ class FakeCompiler:
     def trim(self) -> None:
         raise AssertionError("nothing is trimmed by itself")
 
-    def create_stream(self, device: str) -> None:
+    def create_stream(self, device: str, priority: int | None) -> None:
         return None
 
     def source(self, plan: Program) -> str:

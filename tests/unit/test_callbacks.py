@@ -398,6 +398,140 @@ def test_data_is_copied_and_addresses_are_passed_on(capfd: pytest.CaptureFixture
     assert lines == ["before", "address", "before", "changed"]
 
 
+@pytest.mark.parametrize(
+    "pointer",
+    [
+        lambda kept: ctypes.c_void_p(ctypes.addressof(kept)),
+        lambda kept: ctypes.pointer(kept),
+        lambda kept: ctypes.cast(kept, ctypes.POINTER(ctypes.c_char)),
+        lambda kept: ctypes.cast(kept, ctypes.c_char_p),
+        lambda kept: np.uint64(ctypes.addressof(kept)),
+        lambda kept: np.int64(ctypes.addressof(kept)),
+    ],
+)
+def test_pointers_are_passed_on(pointer: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    kept = ctypes.create_string_buffer(b"before")
+
+    def f(x: Any) -> Any:
+        tracegraph.host_call(LIBC.perror, pointer(kept))
+        return x
+
+    jitted = tracegraph.jit(f, device="host")
+    jitted(1.0)
+    kept.value = b"after"
+    jitted(1.0)
+    f(1.0)
+    lines = [line.partition(":")[0] for line in capfd.readouterr().err.splitlines()]
+    assert lines == ["before", "after", "after"]
+
+
+def test_what_a_pointer_points_to_lives_as_long_as_the_program(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    kept = (ctypes.c_char * 8).from_buffer_copy(b"pointed\0")
+    alive = weakref.ref(kept)
+    given = [ctypes.pointer(kept)]
+
+    def f(x: Any) -> Any:
+        tracegraph.host_call(LIBC.perror, given[0])
+        return x
+
+    compiled = tracegraph.jit(f, device="host").lower(1.0).compile()
+    del kept, given[:]
+    gc.collect()
+    assert alive() is not None
+    compiled(1.0)
+    assert capfd.readouterr().err.startswith("pointed:")
+    del compiled
+    gc.collect()
+    assert alive() is None
+
+
+def test_null_pointers_are_null() -> None:
+    for null in (None, 0, ctypes.c_void_p(), ctypes.POINTER(ctypes.c_int)(), np.uint64(0)):
+        tracegraph.host_call(LIBC.free, null)
+
+
+class Table(ctypes.Structure):
+    """Functions as a library hands them out."""
+
+    _fields_ = (("first", COPY), ("second", COPY * 2))
+
+
+FREE = COPY(ctypes.cast(LIBC.free, ctypes.c_void_p).value)
+IN_PYTHON = COPY(lambda address: None)
+TABLE = Table(IN_PYTHON, (COPY * 2)(FREE, IN_PYTHON))
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        lambda: TABLE.first,
+        lambda: TABLE.second[1],
+        lambda: (COPY * 1)(IN_PYTHON)[0],
+        lambda: ((COPY * 1) * 2)((COPY * 1)(IN_PYTHON))[0][0],
+        lambda: ctypes.pointer(IN_PYTHON).contents,
+        lambda: ctypes.pointer(IN_PYTHON)[0],
+        lambda: ctypes.pointer(TABLE).contents.first,
+        lambda: ctypes.cast(IN_PYTHON, ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)),
+    ],
+)
+def test_python_functions_are_found_behind_fields_and_elements(hidden: Any) -> None:
+    for run in (lambda f: f(), trace):
+        with pytest.raises(errors.HostCallError, match=r"calls a Python function.*GIL"):
+            run(lambda: tracegraph.host_call(hidden()))
+
+
+def test_c_functions_beside_python_functions_are_called() -> None:
+    tracegraph.host_call(TABLE.second[0])
+    tracegraph.host_call((COPY * 2)(IN_PYTHON, FREE)[1])
+
+
+def declared(result: Any, *arguments: Any) -> Any:
+    function = ctypes.CDLL(None).free
+    function.restype, function.argtypes = result, arguments
+    return function
+
+
+@pytest.mark.parametrize(
+    ("result", "argument"),
+    [
+        (None, ctypes.c_void_p),
+        (None, ctypes.c_char_p),
+        (None, ctypes.POINTER(ctypes.c_double)),
+        (ctypes.c_int, ctypes.POINTER(Table)),
+        (ctypes.c_void_p, np.ctypeslib.ndpointer(np.float64)),
+    ],
+)
+def test_functions_of_a_pointer_are_called(result: Any, argument: Any) -> None:
+    tracegraph.host_call(declared(result, argument))
+    tracegraph.jit(lambda x: (tracegraph.host_call(declared(result, argument)), x)[1])(1.0)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (declared(ctypes.c_double, ctypes.c_double), "take a void .*, and is declared with c_doub"),
+        (declared(None, ctypes.c_double), r"declared with c_double; declare it.*argtypes = \[cty"),
+        (declared(None, ctypes.py_object), "declared with py_object"),
+        (declared(None, ctypes.c_int), "declared with c_int"),
+        (declared(None, ctypes.c_uint64), "declared with c_ulong"),
+        (declared(None, Table), "declared with Table"),
+        (declared(None), "must take one argument, a void .*, and is declared with 0"),
+        (declared(ctypes.c_double, ctypes.c_void_p), "declared to return c_double"),
+        (declared(ctypes.c_longdouble, ctypes.c_void_p), "declared to return c_longdouble"),
+        (declared(ctypes.py_object, ctypes.c_void_p), "declared to return py_object"),
+        (declared(Table, ctypes.c_void_p), "declared to return Table"),
+        (declared(lambda code: code, ctypes.c_void_p), "declared to return"),
+        (ctypes.CFUNCTYPE(None, ctypes.c_float)(1 << 40), "declared with c_float"),
+    ],
+)
+def test_functions_of_other_types_are_refused(function: Any, message: str) -> None:
+    for run in (lambda f: f(), trace):
+        with pytest.raises(errors.HostCallError, match=message):
+            run(lambda: tracegraph.host_call(function))
+
+
 TWO = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 
 
@@ -414,6 +548,13 @@ TWO = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
         (LIBC.free, print, "use tracegraph.debug.callback"),
         (LIBC.free, True, "user_data must be"),
         (LIBC.free, -1, "an address of 64 bits, not -1"),
+        (LIBC.free, np.int64(-1), "an address of 64 bits, not -1"),
+        (LIBC.free, np.bool_(True), "user_data must be"),
+        (LIBC.free, ctypes.byref(ctypes.c_int()), "ctypes.byref.*pass ctypes.pointer"),
+        (LIBC.free, ctypes.c_uint64(8), "pass x.value if it is an address, ctypes.pointer"),
+        (LIBC.free, ctypes.c_ssize_t(8), "or bytes.x. for a copy of it"),
+        (LIBC.free, ctypes.py_object(1), "user_data must be"),
+        (LIBC.free, IN_PYTHON, "use tracegraph.debug.callback"),
     ],
 )
 def test_what_no_host_node_can_call(function: Any, data: Any, message: str) -> None:

@@ -172,7 +172,8 @@ def test_the_page_of_ops_is_that_of_their_records() -> None:
 def test_the_page_about_numpy_lists_every_method() -> None:
     both = public(Tracer) & public(tracegraph.Array) & public(np.ndarray)
     values = {"item", "tolist"}  # need the elements
-    assert sorted(listed("methods")) == sorted(both - values)
+    writing = {"fill", "partition", "put", "sort"}  # an Array refuses them
+    assert sorted(listed("methods")) == sorted(both - values - writing)
 
 
 def test_the_table_of_what_callbacks_cost_has_the_rows_that_measure_it() -> None:

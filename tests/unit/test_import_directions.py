@@ -56,8 +56,10 @@ TRACEGRAPH: Table = {
         *("control", "arrays", "tracing", "ops", "ir", "tree", "errors"),
         *("dtypes", "devices", "modes", "user_source"),
     },
-    "special": {"numpy", "arrays", "tracing", "ir", "errors"},
-    "random": {"special", "control", "numpy", "arrays", "tracing", "ir", "errors"},
+    "special": {"numpy", "arrays", "ops", "tracing", "ir", "errors"},
+    "random": {
+        *("transforms", "special", "control", "numpy", "arrays", "tracing", "ir", "errors"),
+    },
     "sparse": {"numpy", "arrays", "tracing", "ir", "tree", "errors"},
     "control": {
         *("arrays", "tracing", "ops", "ir", "tree", "errors"),
@@ -68,7 +70,11 @@ TRACEGRAPH: Table = {
         *("control", "arrays", "tracing", "passes", "ops", "ir", "tree", "errors"),
         *("limits", "dtypes", "user_source"),
     },
-    "callbacks": {"control", "tracing", "ops", "ir", "tree", "errors", "user_source"},
+    "c_functions": {"tracing", "errors"},
+    "callbacks": {
+        *("c_functions", "staging", "control", "tracing", "ops", "ir", "tree", "errors"),
+        "user_source",
+    },
     "custom": {
         *("control", "numpy", "arrays", "tracing", "ops", "ir", "errors", "dtypes"),
         "user_source",

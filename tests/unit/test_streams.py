@@ -117,3 +117,13 @@ def test_consumers() -> None:
             consumer_stream(given)
     with pytest.raises(TypeError, match="str"):
         consumer_stream("1")
+
+
+def test_a_stream_of_the_host_takes_a_priority_that_has_no_effect() -> None:
+    stream = tracegraph.Stream("host", priority=-2)
+    assert stream.priority == 0
+    with tracegraph.stream(stream):
+        assert tracegraph.jit(lambda x: x + 1, device="host")(1) == 2
+    for wrong in (1.5, True, "high"):
+        with pytest.raises(TypeError, match="the priority of a stream is an int"):
+            tracegraph.Stream("host", priority=wrong)  # type: ignore[arg-type]

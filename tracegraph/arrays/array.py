@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -19,6 +19,7 @@ from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.tracer import Tracer
+from tracegraph.tracing.views import order_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -32,6 +33,17 @@ Placement = tuple[np.dtype[Any], tuple[int, ...], bool, str]
 def placement(type_: ArrayType, device: str) -> Placement:
     """The placement of an Array of this type on a device."""
     return type_.dtype, type_.shape, type_.weak, device
+
+
+def _writing(name: str, instead: str) -> Callable[..., NoReturn]:
+    """A method of ndarray that writes to it, and what to do instead."""
+
+    def method(self: Array, *args: Any, **kwargs: Any) -> NoReturn:
+        raise errors.ImmutableArrayError(f"x.{name}(...)", instead)
+
+    method.__name__ = name
+    method.__doc__ = f"Refused, as it writes to the array: {instead}."
+    return method
 
 
 class Array(ArrayOperators):
@@ -69,6 +81,10 @@ class Array(ArrayOperators):
             self._type = ArrayType(data.dtype, data.shape, weak)
             self.placement = placement(self._type, "host")
         else:
+            if not hasattr(data, "to_host"):
+                raise TypeError(
+                    f"Array wraps memory; of {errors.value_text(data)} write tracegraph.asarray(x)"
+                )
             self._type = data.type
             self.placement = placement(self._type, data.device)
         self.memory = data
@@ -187,12 +203,16 @@ class Array(ArrayOperators):
     # ---- reading elements on the host ----
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
-        data = self.data
+        data = self.memory
         if isinstance(data, np.ndarray):
-            return np.array(data, dtype=dtype, copy=copy)
+            # A view: to set the shape of it, or to make it writable, leaves this Array as it is.
+            if dtype is None and not copy:
+                return data.view()
+            return np.array(data.view(), dtype=dtype, copy=copy)
+        buffer: Any = self.data
         if copy is False:
-            raise ValueError(f"an Array on {data.device} becomes an ndarray only by a copy")
-        host = data.to_host()
+            raise ValueError(f"an Array on {self.device} becomes an ndarray only by a copy")
+        host: NDArray[Any] = buffer.to_host()
         return host if dtype is None else host.astype(dtype, copy=False)
 
     def item(self, *args: Any) -> Any:
@@ -264,6 +284,12 @@ class Array(ArrayOperators):
     def __setitem__(self, index: Any, value: Any) -> None:
         raise errors.ImmutableArrayError
 
+    put = _writing("put", "write `x = x.ravel().at[indices].set(values).reshape(x.shape)`")
+    sort = _writing("sort", "write `x = numpy.sort(x)`")
+    partition = _writing("partition", "write `x = numpy.partition(x, kth)`")
+    fill = _writing("fill", "write `x = numpy.full_like(x, value)`")
+    resize = _writing("resize", "write `x = numpy.resize(x, shape)`")
+
     # ---- NumPy's protocols ----
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -313,11 +339,22 @@ class Array(ArrayOperators):
         self._exported = data
         return data.__cuda_array_interface__
 
-    def __copy__(self) -> Self:
-        return self
+    def copy(self, order: str = "C") -> Array:
+        """An Array of the same elements in memory of its own, where they are.
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
+        It stays valid if this Array is donated. A copy in host memory is laid out by `order`.
+        """
+        known_order, data = order_of(order), self.data
+        if isinstance(data, np.ndarray):
+            return Array(data.copy(known_order), weak=self.weak)  # type: ignore[arg-type]
+        copied: Array = copy(self, None, donate=False)
+        return copied
+
+    def __copy__(self) -> Array:
+        return self.copy("K")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Array:
+        return self.copy("K")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickle, (np.array(self.__array__()), self.weak)

@@ -32,8 +32,8 @@ def asarray(
         dtype: the dtype to convert to, as NumPy converts with casting="unsafe".
         device: ``"host"``, ``"cuda"`` or ``"cuda:1"``; without it, the elements stay where they
             are.
-        copy: False if an Array is to be returned as it is. Arrays are immutable, so they are
-            never copied in vain; other arrays always are.
+        copy: False if an Array is to be returned as it is, True if it is to be copied, too, so
+            that the result stays valid when `x` is donated. Other arrays are always copied.
 
     Raises:
         TypeError: not an array or a number, or of a dtype that arrays cannot have.
@@ -50,6 +50,8 @@ def asarray(
             array = array.astype(dtype)
     if device is not None:
         array = array.to_device(device)
+    if copy and array is x:
+        return x.copy()
     if copy is False and array is not x:
         raise ValueError(
             f"copy=False, but an Array of dtype {array.dtype} on {array.device} can only be made "

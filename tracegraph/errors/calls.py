@@ -30,6 +30,18 @@ class UnsupportedArgumentError(TypeError):
         )
 
 
+class EndlessTreeError(ValueError, RecursionError):
+    """A list, dict or tuple that holds itself, or is nested thousands deep, where a pytree is asked
+    for.
+    """
+
+    def __init__(self, path: str, holds_itself: bool, what: str = "the pytree") -> None:
+        self.path, self.holds_itself = path, holds_itself
+        where = f"{what}{path}" if what != "the pytree" else f"{what} at {path}" if path else what
+        problem = "holds itself" if holds_itself else "is nested too deeply"
+        super().__init__(f"{where} {problem}; pass a list, dict or tuple that ends")
+
+
 class IntegerRangeError(OverflowError):
     """A Python int does not fit the dtype that it meets, or 64 bits where there is none.
 
@@ -82,11 +94,12 @@ class DonatedArrayError(RuntimeError):
     """An array was used after it had been donated, or donated and passed as another argument."""
 
 
-class ImmutableArrayError(TypeError):
-    """An element of an Array was assigned to."""
+class ImmutableArrayError(TypeError, ValueError):
+    """An Array was written to; NumPy raises ValueError for an array that is read-only."""
 
-    def __init__(self) -> None:
+    def __init__(self, operation: str = "`x[index] = value`", instead: str = "") -> None:
+        advice = instead or "write `x = x.at[index].set(value)`"
         super().__init__(
-            "a tracegraph.Array is immutable: `x[index] = value` is not possible; write "
-            "`x = x.at[index].set(value)`, or take a NumPy copy with numpy.array(x)"
+            f"a tracegraph.Array is immutable: {operation} is not possible; {advice}, or take a "
+            "NumPy copy with numpy.array(x)"
         )

@@ -67,6 +67,19 @@ class FallbackWarning(RuntimeWarning):
         )
 
 
+class FrozenRandomWarning(RuntimeWarning):
+    """NumPy's global generator has drawn numbers while a function was traced."""
+
+    def __init__(self, function: str, draw: str | None, twin: str | None) -> None:
+        self.draw = draw
+        what = "NumPy's global generator" if draw is None else draw
+        super().__init__(
+            f"{what} drew numbers while {function} was traced: they are constants, the same in "
+            f"every call; use {twin or 'tracegraph.random'}, with a key among the arguments, or "
+            "draw before the call and pass the numbers"
+        )
+
+
 _SHOWN = 200
 """Characters of a change that a warning quotes."""
 
@@ -80,6 +93,22 @@ _STEADY = {
     "device": "keep the arrays on one device",
     "mode": "enter the mode around all of the calls",
 }
+
+
+class CleanUpWarning(RuntimeWarning):
+    """Something of a device could not be freed, and stays until the process ends.
+
+    Attributes:
+        operation: the driver's function.
+        name: the driver's name of the error, such as ``"CUDA_ERROR_INVALID_HANDLE"``.
+    """
+
+    def __init__(self, what: str, operation: str, name: str, message: str) -> None:
+        super().__init__(
+            f"{what} could not be freed: {operation} failed with {name}: {message}; it stays until "
+            "the process ends"
+        )
+        self.operation, self.name = operation, name
 
 
 class RetraceWarning(RuntimeWarning):
@@ -174,6 +203,20 @@ class InstantiationError(RuntimeError):
             f"the graph of {name!r} could not be instantiated{f' at {node}' if node else ''}: "
             f"{reason}"
         )
+
+
+class NodeError(ValueError):
+    """A node of an exported graph was asked for what CUDA does not offer for it."""
+
+    def __init__(self, node: str, what: str, reason: str) -> None:
+        super().__init__(f"{node} {what}: {reason}")
+
+
+class NoGraphError(RuntimeError):
+    """The CUDA graph behind calls was asked for, and there is none."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"{name!r} has no CUDA graph: {reason}; compiled.plan is what it runs")
 
 
 class NotInstantiatedError(RuntimeError):

@@ -46,10 +46,11 @@ class TangentMismatchError(TransformError):
         self,
         transform: str,
         what: str,
+        of: str,
         rows: Sequence[tuple[str, TypeLike, object]],
     ) -> None:
         lines = [f"{path} is {type_}, got {given}" for path, type_, given in rows]
-        super().__init__(transform, f"{what} must have the shape and dtype of its value", *lines)
+        super().__init__(transform, f"{what} must have the shapes and dtypes of {of}", *lines)
 
 
 class DerivativeError(TypeError):
@@ -62,11 +63,19 @@ class DerivativeError(TypeError):
 class NonlinearError(TypeError):
     """A function that is to be transposed is not linear, for the op at a line of its source."""
 
-    def __init__(self, op: str, source: Source | None) -> None:
+    def __init__(
+        self,
+        op: str,
+        source: Source | None,
+        transform: str = "linear_transpose",
+        what: str = "the arguments",
+    ) -> None:
         self.op, self.source = op, source
+        advice = "transpose the derivative instead, by vjp"
+        if transform != "linear_transpose":
+            advice = "it must be linear"
         super().__init__(
-            f"linear_transpose: {op} is not linear in what depends on the arguments; transpose the "
-            f"derivative instead, by vjp{_line(source)}"
+            f"{transform}: {op} is not linear in what depends on {what}; {advice}{_line(source)}"
         )
 
 
@@ -87,8 +96,8 @@ class ReverseLoopError(TypeError):
             f"cannot differentiate backwards through this {construct}: how many steps to keep is "
             f"not known\n  {place}{carried}\n"
             f"bound it with {bound}; or differentiate "
-            "forwards (jvp, jacfwd);\nor, if it ends at a root or fixed point, wrap it in "
-            "custom_root; or stop_gradient its result"
+            "forwards (jvp, jacfwd, linearize);\nor, if it ends at a root or fixed point, wrap it "
+            "in custom_root; or stop_gradient its result"
         )
 
 

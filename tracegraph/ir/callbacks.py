@@ -48,7 +48,7 @@ class HostCall:
     """A C function `void (*)(void *)` at an address, and what it is called with.
 
     That is the address `argument`, or if there is `data`, the address of a copy of it, which each
-    executable has for itself. `owner` keeps the function loaded.
+    executable has for itself. `owner` keeps the function loaded, and what the argument points to.
     """
 
     name: str

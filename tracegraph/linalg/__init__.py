@@ -14,9 +14,11 @@ array([1., 2.])
     minimal_residuals     gmres: A may be a function
     operators             what these share
     cofactors             derivatives of determinants from the second on
+    complete_factors      that of R beside a square Q
 """
 
-from tracegraph.linalg import cofactors as _cofactors  # noqa: F401  (enters its rules)
+from tracegraph.linalg import cofactors as _cofactors  # noqa: F401  (they enter their rules)
+from tracegraph.linalg import complete_factors as _complete_factors  # noqa: F401
 from tracegraph.linalg.conjugate_gradients import bicgstab, cg
 from tracegraph.linalg.exponential import expm
 from tracegraph.linalg.factored import (

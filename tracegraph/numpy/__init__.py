@@ -28,6 +28,7 @@ lists what is public: nothing but re-exports. May import `ir/`, `ops/`, `tracing
     mapping                                    functions of one slice, or of one element
     ufunc_methods                              np.add.reduce(x), np.maximum.accumulate(x)
     protocols, array_protocols, methods        how NumPy's calls and the methods of arrays get here
+    attached, powers, even_functions           values with rules for their derivatives
     dispatch, output, docstrings               what the functions share
 
 >>> import tracegraph.numpy as tnp
@@ -67,7 +68,9 @@ from numpy import (
 )
 
 from tracegraph.arrays.creation import from_dlpack
+from tracegraph.numpy import even_functions as _even_functions  # noqa: F401  (they enter rules)
 from tracegraph.numpy import fft, lib, linalg
+from tracegraph.numpy import powers as _powers  # noqa: F401
 from tracegraph.numpy.axes import (
     matrix_transpose,
     moveaxis,
@@ -80,6 +83,7 @@ from tracegraph.numpy.bits import (
     packbits,
     unpackbits,
 )
+from tracegraph.numpy.broadcasting import broadcast_to
 from tracegraph.numpy.choosing import (
     choose,
     piecewise,
@@ -311,7 +315,6 @@ from tracegraph.numpy.shapes import (
     atleast_2d,
     atleast_3d,
     broadcast_arrays,
-    broadcast_to,
     expand_dims,
     ravel,
     reshape,

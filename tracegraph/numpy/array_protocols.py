@@ -1,4 +1,7 @@
-"""NumPy's protocols for Arrays: NumPy itself on the host, our functions for Arrays on a device."""
+"""NumPy's protocols for Arrays: NumPy itself on the host, our functions for Arrays on a device.
+
+And for Arrays of bfloat16, which NumPy's functions do not know as a floating-point dtype.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,9 @@ import numpy as np
 
 from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
-from tracegraph.arrays.eager import any_on_device, as_numpy
-from tracegraph.numpy import protocols
+from tracegraph.arrays.eager import any_of_bfloat16, any_on_device, as_numpy
+from tracegraph.numpy import protocols, ufunc_at
+from tracegraph.numpy.output import require_not_written
 from tracegraph.tracing.tracer import Tracer
 
 
@@ -26,18 +30,22 @@ def array_ufunc(
     """NumPy's ufunc dispatch for Arrays.
 
     Raises:
-        TypeError: `out` is an Array, or a device has no such function.
+        ImmutableArrayError: `out` is an Array, or what `at` writes to, which does not ask NumPy's
+            arrays whether they are read-only.
+        TypeError: a device has no such function.
     """
     out = kwargs.get("out", ())
     if any(isinstance(x, Tracer) for x in (*inputs, *out)):
         return NotImplemented  # the tracer records it
     if any(isinstance(x, Array) for x in out):
-        raise TypeError(
-            f"numpy.{ufunc.__name__}(..., out=x): x is an Array, which is immutable; drop out="
-        )
-    if any_on_device(inputs):
-        with _naming(f"numpy.{ufunc.__name__}"):
+        raise errors.ImmutableArrayError(f"numpy.{ufunc.__name__}(..., out=x)", "drop out=")
+    if method == "at" and isinstance(inputs[0], Array):
+        raise _immutable_at(ufunc)
+    if any_on_device(inputs) or (any_of_bfloat16(inputs) and not out):
+        with _naming(protocols.ufunc_label(ufunc)):
             return protocols.array_ufunc(ufunc, method, inputs, kwargs)
+    if method == "__call__" and not kwargs and protocols.is_ours(ufunc):
+        return tree.map(_as_array, protocols.array_ufunc(ufunc, method, inputs, kwargs))
     results = getattr(ufunc, method)(*map(as_numpy, inputs), **kwargs)
     return results if out else tree.map(_as_array, results)
 
@@ -51,15 +59,27 @@ def array_function(
     """NumPy's function dispatch for Arrays.
 
     Raises:
+        ImmutableArrayError: the function writes to an Array.
         TypeError: an Array is on a device, for which there is no such function.
     """
     if any(issubclass(t, Tracer) for t in types):
         return NotImplemented
-    if any_on_device(tree.leaves((args, dict(kwargs)))):
+    require_not_written(function.__name__, args, kwargs)
+    leaves = tree.leaves((args, dict(kwargs)))
+    if any_on_device(leaves) or (any_of_bfloat16(leaves) and protocols.has(function)):
         with _naming(f"numpy.{function.__name__}"):
             return protocols.array_function(function, args, kwargs)
     host_args, host_kwargs = tree.map(as_numpy, (args, dict(kwargs)))
     return tree.map(_as_array, function(*host_args, **host_kwargs))
+
+
+def _immutable_at(ufunc: np.ufunc) -> errors.ImmutableArrayError:
+    update = ufunc_at.UPDATES.get(ufunc.__name__)
+    arguments = "x, index, value" if ufunc.nin == 2 else "x, index"
+    given = "set(...)" if update is None else f"{update}(value)"
+    return errors.ImmutableArrayError(
+        f"numpy.{ufunc.__name__}.at({arguments})", f"write `x = x.at[index].{given}`"
+    )
 
 
 @contextmanager
@@ -69,6 +89,6 @@ def _naming(function: str) -> Iterator[None]:
         yield
     except errors.UnsupportedByTracerError:
         raise TypeError(
-            f"{function}, used like this, is not available for Arrays on a device; apply it to "
-            "numpy.asarray(x)"
+            f"{function}, used like this, is not available for Arrays on a device or of "
+            "bfloat16; apply it to numpy.asarray(x)"
         ) from None

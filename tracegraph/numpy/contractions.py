@@ -15,8 +15,9 @@ from tracegraph.ir.types import broadcast_shapes, result_type, type_of
 from tracegraph.numpy.axes import moveaxis, transpose
 from tracegraph.numpy.dispatch import as_array, numpy_function
 from tracegraph.numpy.joining import stack
-from tracegraph.numpy.output import written
+from tracegraph.numpy.output import stored, written
 from tracegraph.numpy.shapes import broadcast_to, reshape, squeeze
+from tracegraph.numpy.ufunc_calls import ufunc_function
 from tracegraph.numpy.ufuncs import conjugate, multiply, subtract
 
 _MATMUL = get("matmul")
@@ -31,8 +32,8 @@ def unified(x: Any, y: Any) -> tuple[Any, Any]:
     return as_array(x, dtype), as_array(y, dtype)
 
 
-@numpy_function
-def matmul(x1: Any, x2: Any, /, out: Any = None) -> Any:
+@ufunc_function(np.matmul)
+def matmul(x1: Any, x2: Any, /) -> Any:
     """Matrix products of the last two axes, the others broadcast; a vector is one row or column.
 
     Shape: (batch…, m, n) of (batch…, m, k) and (batch…, k, n); a vector's axis of 1 goes.
@@ -40,7 +41,6 @@ def matmul(x1: Any, x2: Any, /, out: Any = None) -> Any:
 
     Raises:
         ValueError: an operand has no axes, or the inner extents differ.
-        UnsupportedByTracerError: `out` was not made where it is traced.
 
     >>> tnp.matmul([[1, 2], [3, 4]], [5, 6])
     array([17, 39])
@@ -66,7 +66,7 @@ def matmul(x1: Any, x2: Any, /, out: Any = None) -> Any:
     if row or column:
         *outer, m, n = result.shape
         result = reshape(result, (*outer, *([] if row else [m]), *([] if column else [n])))
-    return written("matmul", result, out, True)
+    return result
 
 
 def _conjugated(x: Any) -> Any:
@@ -74,7 +74,7 @@ def _conjugated(x: Any) -> Any:
     return conjugate(x) if x.dtype.kind == "c" else x
 
 
-@numpy_function
+@ufunc_function(np.vecdot)
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Dot products along an axis, the first operand conjugated.
 
@@ -89,11 +89,13 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     array([17, 39])
     """
     x, y = unified(x1, x2)
+    if x.ndim == 0 or y.ndim == 0:
+        raise ValueError(f"vecdot: operands of shapes {x.shape} and {y.shape} must have axes")
     x, y = moveaxis(_conjugated(x), axis, -1), moveaxis(y, axis, -1)
     return matvec(reshape(x, (*x.shape[:-1], 1, x.shape[-1])), y)[..., 0]
 
 
-@numpy_function
+@ufunc_function(np.matvec)
 def matvec(x1: Any, x2: Any, /) -> Any:
     """Products of matrices and vectors, each in the last axes.
 
@@ -110,7 +112,7 @@ def matvec(x1: Any, x2: Any, /) -> Any:
     return squeeze(matmul(x1, reshape(x2, (*x2.shape, 1))), -1)
 
 
-@numpy_function
+@ufunc_function(np.vecmat)
 def vecmat(x1: Any, x2: Any, /) -> Any:
     """Products of conjugated vectors and matrices, each in the last axes.
 
@@ -143,8 +145,8 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     """
     x, y = unified(a, b)
     if x.ndim == 0 or y.ndim == 0:
-        return written("dot", multiply(x, y), out, True)
-    return written("dot", tensordot(x, y, (-1, -2 if y.ndim > 1 else -1)), out, True)
+        return stored("dot", multiply(x, y), out)
+    return stored("dot", tensordot(x, y, (-1, -2 if y.ndim > 1 else -1)), out)
 
 
 @numpy_function

@@ -289,6 +289,8 @@ def asarray(
     if copy is False:
         _check_shared(result, a, device)
     result = placed(lifted(result), device)
+    if copy and isinstance(result, Array):
+        return result.copy() if result is a else result
     return copied(result) if copy else result
 
 
@@ -366,6 +368,8 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
     array([1, 2])
     """
     order, a = order_of(order, "K"), lifted(as_array(a))
+    if isinstance(a, Array):
+        return a.copy(order)
     axes = tuple(range(a.ndim))
     if order == "K" and isinstance(a, Tracer):
         axes = memory_order(a)

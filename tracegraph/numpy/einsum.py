@@ -2,8 +2,9 @@
 
     subscripts := labels ("," labels)* ["->" labels]        labels: letters, and "..." once
 
-First, each operand is simplified alone: repeated labels become diagonals, and labels that neither
-the output nor another operand has are summed. Then the operands are multiplied from left to right.
+First, each operand is simplified alone: repeated labels become diagonals, axes that broadcast are
+left out, and labels that neither the output nor another operand then has are summed. Then the
+operands are multiplied from left to right.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tracegraph.ir.op import get
 from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import transpose
 from tracegraph.numpy.dispatch import as_array, numpy_function
-from tracegraph.numpy.output import written
+from tracegraph.numpy.output import stored
 from tracegraph.numpy.selecting import writable_diagonal
 from tracegraph.numpy.shapes import reshape
 from tracegraph.numpy.ufuncs import multiply
@@ -63,16 +64,17 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
     dtype = result_type(*(type_of(a) for a in arrays)) if len(arrays) > 1 else arrays[0].dtype
     arrays = [as_array(a, dtype) for a in arrays]
     extents = _extents(terms, arrays)
+    full = [_without_repeats(a, labels, extents) for a, labels in zip(arrays, terms, strict=True)]
     labelled = [
-        _simplified(a, labels, terms[:k] + terms[k + 1 :], output, extents)
-        for k, (a, labels) in enumerate(zip(arrays, terms, strict=True))
+        _summed(x, set(output).union(*(other.labels for other in full[:k] + full[k + 1 :])))
+        for k, x in enumerate(full)
     ]
     result = labelled[0]
     for k, factor in enumerate(labelled[1:], 1):
         needed = set(output).union(*(other.labels for other in labelled[k + 1 :]))
         result = _product(result, factor, needed)
     array = transpose(result.array, tuple(result.labels.index(c) for c in output))
-    return written("einsum", array, out, True)
+    return stored("einsum", array, out)
 
 
 @numpy_function
@@ -144,7 +146,13 @@ def _extents(terms: Sequence[str], arrays: Sequence[Any]) -> dict[str, int]:
     """The extent of each label; 1 broadcasts."""
     extents: dict[str, int] = {}
     for term, array in zip(terms, arrays, strict=True):
+        own = dict(zip(term, array.shape, strict=True))
         for label, extent in zip(term, array.shape, strict=True):
+            if extent != own[label]:
+                raise ValueError(
+                    f"einsum: label {label!r} is repeated for axes of the extents {extent} and "
+                    f"{own[label]}, which do not broadcast in one operand"
+                )
             known = extents.setdefault(label, extent)
             if known == 1:
                 extents[label] = extent
@@ -153,10 +161,8 @@ def _extents(terms: Sequence[str], arrays: Sequence[Any]) -> dict[str, int]:
     return extents
 
 
-def _simplified(
-    array: Any, labels: str, others: Sequence[str], output: str, extents: dict[str, int]
-) -> _Labelled:
-    """An operand without repeated labels, broadcast axes, and labels that nothing else has."""
+def _without_repeats(array: Any, labels: str, extents: dict[str, int]) -> _Labelled:
+    """An operand without repeated labels and axes that broadcast."""
     for label in dict.fromkeys(labels):
         while labels.count(label) > 1:
             first = labels.index(label)
@@ -164,13 +170,17 @@ def _simplified(
             array = writable_diagonal(array, 0, first, second)
             labels = labels[:first] + labels[first + 1 : second] + labels[second + 1 :] + label
     stretched = [c for c, n in zip(labels, array.shape, strict=True) if n != extents[c]]
-    array = reshape(array, tuple(extents[c] for c in labels if c not in stretched))
     labels = "".join(c for c in labels if c not in stretched)
-    wanted = set(output).union(*others)
-    alone = tuple(k for k, c in enumerate(labels) if c not in wanted)
-    if alone:
-        array = apply(get("sum"), array, axes=alone)
-    return _Labelled(array, "".join(c for c in labels if c in wanted))
+    return _Labelled(reshape(array, tuple(extents[c] for c in labels)), labels)
+
+
+def _summed(x: _Labelled, wanted: set[str]) -> _Labelled:
+    """An operand summed over labels that nothing else has."""
+    alone = tuple(k for k, c in enumerate(x.labels) if c not in wanted)
+    if not alone:
+        return x
+    labels = "".join(c for c in x.labels if c in wanted)
+    return _Labelled(apply(get("sum"), x.array, axes=alone), labels)
 
 
 def _product(x: _Labelled, y: _Labelled, needed: set[str]) -> _Labelled:

@@ -9,6 +9,7 @@ import numpy as np
 from tracegraph.arrays.eager import apply
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
+from tracegraph.numpy.attached import with_derivative
 from tracegraph.numpy.creation import zeros
 from tracegraph.numpy.dispatch import numpy_function
 from tracegraph.numpy.joining import concatenate
@@ -48,8 +49,12 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
 def qr(a: Any, mode: str = "reduced") -> Any:
     """Q with orthonormal columns and upper triangular R of a = Q R, by Householder reflections.
 
-    Modes: "reduced"; "complete", with square Q, whose further columns have no derivative; "r", R
-    alone.
+    Modes: "reduced"; "complete", with square Q; "r", R alone.
+
+    Derivatives are those of matrices of full rank, in a matrix with more columns than rows of its
+    first square; of others they are not finite. The further columns of a square Q are determined up
+    to a rotation. They have the derivative that does not turn them among themselves: what does not
+    depend on their choice, as their projection, has its own.
 
     Shape: (…, m, k) and (…, k, n) of (…, m, n), k being the least of m and n, or m if complete.
     Dtype: that of `a`; float64 for integers.
@@ -73,6 +78,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     if mode == "complete" and m > n:
         rest = zeros((*a.shape[:-1], m - n), a.dtype)  # columns that are reflected no further
         q, r = apply(_QR, concatenate([a, rest], axis=-1))
-        return QRResult(q, r[..., :n])
+        q = with_derivative(q, "complete_q", a)
+        return QRResult(q, with_derivative(r[..., :n], "complete_r", a))
     q, r = apply(_QR, a)
     return r if mode == "r" else QRResult(q, r)

@@ -13,6 +13,7 @@ from tracegraph.ir.op import get
 from tracegraph.numpy.dispatch import CAST, as_array, is_python_number, lifted, numpy_function
 from tracegraph.numpy.elementwise import where as choose
 from tracegraph.numpy.index_modes import limited, require_integers
+from tracegraph.numpy.output import require_not_written
 from tracegraph.numpy.shapes import reshape
 from tracegraph.numpy.ufuncs import not_equal, remainder, subtract
 from tracegraph.tracing.conversions import written_array_advice
@@ -26,8 +27,10 @@ def check_local(name: str, target: Any) -> None:
 
     Raises:
         TracerWriteError: an argument of the traced function.
+        ImmutableArrayError: an Array.
         UnsupportedByTracerError: no traced array.
     """
+    require_not_written(name, (target,), {})
     if not isinstance(target, Tracer):
         raise UnsupportedByTracerError(
             f"numpy.{name} to {type(target).__module__}.{type(target).__name__}",
@@ -46,7 +49,8 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         TypeError: the dtypes differ in kind, and `casting` is not "unsafe".
         ValueError: `src` does not broadcast to the shape of `dst`.
         TracerWriteError: `dst` is an argument of the traced function.
-        UnsupportedByTracerError: `dst` is an Array, which is immutable.
+        ImmutableArrayError: `dst` is an Array.
+        UnsupportedByTracerError: `dst` was not made where it is traced.
 
     >>> def doubled(x):
     ...     y = tnp.zeros(2)
@@ -72,8 +76,8 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
         IndexError: a static position is out of range.
         TypeError: the positions are an array whose dtype does not convert to int64 by "safe".
         TracerWriteError: `a` is an argument of the traced function.
-        UnsupportedByTracerError: `a` is an Array, which is immutable, or was not made where it is
-            traced.
+        ImmutableArrayError: `a` is an Array.
+        UnsupportedByTracerError: `a` was not made where it is traced.
 
     >>> def ends(x):
     ...     y = tnp.zeros(4)
@@ -104,8 +108,8 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
         TypeError: the dtype of an array of values does not convert by "safe".
         ValueError: the mask has another size.
         TracerWriteError: `a` is an argument of the traced function.
-        UnsupportedByTracerError: `a` is an Array, which is immutable, or was not made where it is
-            traced.
+        ImmutableArrayError: `a` is an Array.
+        UnsupportedByTracerError: `a` was not made where it is traced.
 
     >>> def limited(x):
     ...     y = x.copy()
@@ -131,8 +135,8 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
         TypeError: the dtype of an array of values does not convert by "safe".
         ValueError: the mask has another size, or there are no values.
         TracerWriteError: `arr` is an argument of the traced function.
-        UnsupportedByTracerError: `arr` is an Array, which is immutable, or was not made where it
-            is traced.
+        ImmutableArrayError: `arr` is an Array.
+        UnsupportedByTracerError: `arr` was not made where it is traced.
 
     >>> def limited(x):
     ...     y = x.copy()
@@ -169,8 +173,8 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
         AxisError: the axis is out of range.
         IndexError: a static index is out of range, or they are not integers.
         TracerWriteError: `arr` is an argument of the traced function.
-        UnsupportedByTracerError: `arr` is an Array, which is immutable, or was not made where it
-            is traced.
+        ImmutableArrayError: `arr` is an Array.
+        UnsupportedByTracerError: `arr` was not made where it is traced.
 
     >>> def marked(x):
     ...     y = tnp.zeros_like(x)
@@ -207,8 +211,8 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     Raises:
         ValueError: there are fewer than two axes, or more than two of different extents.
         TracerWriteError: `a` is an argument of the traced function.
-        UnsupportedByTracerError: `a` is an Array, which is immutable, or was not made where it is
-            traced.
+        ImmutableArrayError: `a` is an Array.
+        UnsupportedByTracerError: `a` was not made where it is traced.
 
     >>> def without_diagonal(x):
     ...     y = x.copy()

@@ -12,27 +12,10 @@ import numpy as np
 
 from tracegraph import errors
 from tracegraph import numpy as functions
-from tracegraph.numpy import segments, ufunc_methods
+from tracegraph.numpy import segments, ufunc_at, ufunc_methods
 from tracegraph.numpy.statics import require_static
-from tracegraph.tracing.conversions import written_array_advice
+from tracegraph.tracing.function_table import SPECIAL
 from tracegraph.tracing.tracer import Tracer
-
-_SCATTER = {
-    "add": "add",
-    "subtract": "subtract",
-    "multiply": "multiply",
-    "minimum": "min",
-    "maximum": "max",
-}
-"""The methods of `x.at[index]` that combine as `ufunc.at` does."""
-
-_SCATTER_OF_BOOLS = {
-    "logical_or": "max",
-    "logical_and": "min",
-    "bitwise_or": "max",
-    "bitwise_and": "min",
-}
-"""The same for arrays of booleans alone."""
 
 _SHAPE_DEPENDENT = frozenset({"trim_zeros"})
 
@@ -61,15 +44,17 @@ def array_ufunc(
         UnsupportedByTracerError: there is no such function here.
     """
     name = ufunc.__name__
+    if name in _OF_SCIPY and _is_scipys(ufunc):
+        return _of_scipy(ufunc, method, inputs, kwargs)
     function = getattr(functions, name, None)
     if method == "__call__" and not kwargs and function is not None:
         return function(*inputs)
-    options = {k: v for k, v in kwargs.items() if (k, v) not in (("casting", "same_kind"),)}
+    options = dict(kwargs)
     out = options.pop("out", None)
     if out is not None:
         options["out"] = out[0] if len(out) == 1 else out
     if method == "at":
-        return _ufunc_at(name, *inputs)
+        return ufunc_at.at(ufunc, *inputs)
     if method in _METHODS:
         return _applied(f"numpy.{name}", partial(_METHODS[method], ufunc), inputs, options)
     if function is None or method != "__call__":
@@ -77,6 +62,61 @@ def array_ufunc(
         what = label if method == "__call__" else f"{label}.{method}"
         raise errors.UnsupportedByTracerError(what)
     return _applied(f"numpy.{name}", function, inputs, options)
+
+
+_RENAMED = {"psi": "digamma", "_zeta": "zeta"}
+"""Our names of SciPy's ufuncs, where they differ."""
+
+_NOT_OURS = {
+    "_riemann_zeta": "write tracegraph.special.zeta(x), which is of x from 1",
+}
+"""Ufuncs of SciPy's that ours are not in place of, and why."""
+
+_OF_SCIPY = frozenset(
+    {"erf", "erfc", "erfcx", "erfinv", "erfcinv", "ndtr", "ndtri", "log_ndtr", "gammaln"}
+    | {"gamma", "betaln", "beta", "i0", "i0e", "i1", "i1e", "j0", "j1", "y0", "y1", "exp1"}
+    | {"expi", "expit", "logit", "log_expit", "xlogy", "xlog1py", "entr", "rel_entr", "kl_div"}
+    | {"gammainc", "gammaincc", "betainc", "ellipk", "ellipe", *_RENAMED, *_NOT_OURS}
+)
+"""Ufuncs of `scipy.special` with functions of ours in `tracegraph.special`."""
+
+
+def is_ours(ufunc: np.ufunc) -> bool:
+    """Whether a ufunc is one of `scipy.special` that ours are in place of."""
+    name = ufunc.__name__
+    if name not in _OF_SCIPY or name in _NOT_OURS:
+        return False
+    return _is_scipys(ufunc)
+
+
+def _is_scipys(ufunc: np.ufunc) -> bool:
+    """Whether a ufunc is one of `scipy.special`; the module has those, too, that are not public."""
+    module = sys.modules.get("scipy.special._ufuncs")
+    return module is not None and getattr(module, ufunc.__name__, None) is ufunc
+
+
+def _of_scipy(
+    ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """A ufunc of SciPy's, by the function of `tracegraph.special` in its place.
+
+    Raises:
+        UnsupportedByTracerError: it is a method, or has options that ours lack.
+    """
+    name = ufunc.__name__
+    label = f"scipy.special.{name.lstrip('_')}"
+    if name in _NOT_OURS:
+        raise errors.UnsupportedByTracerError("scipy.special.zeta(x)", _NOT_OURS[name])
+    own = _RENAMED.get(name, name)
+    options = [key for key in kwargs if key != "out" or any(x is not None for x in kwargs[key])]
+    if method != "__call__" or options:
+        what = (
+            f"{label}.{method}" if method != "__call__" else f"argument {options[0]!r} of {label}"
+        )
+        raise errors.UnsupportedByTracerError(
+            what, f"write tracegraph.special.{own} with the operands alone"
+        )
+    return SPECIAL[own](*inputs)
 
 
 def ufunc_label(ufunc: np.ufunc) -> str:
@@ -97,24 +137,6 @@ _METHODS: Mapping[str, Callable[..., Any]] = {
 }
 
 
-def _ufunc_at(name: str, target: Any, index: Any, *values: Any) -> None:
-    """`ufunc.at`: combine in place, an element as often as the index names it."""
-    is_of_bools = getattr(target, "dtype", None) == np.bool_
-    methods = {**_SCATTER, **_SCATTER_OF_BOOLS} if is_of_bools else _SCATTER
-    if name not in methods or len(values) != 1:
-        raise errors.UnsupportedByTracerError(
-            f"numpy.{name}.at",
-            "use add, subtract, multiply, minimum or maximum; of booleans, logical_or or "
-            "logical_and, too",
-        )
-    if not isinstance(target, Tracer):
-        raise errors.UnsupportedByTracerError(
-            f"numpy.{name}.at on {type(target).__name__}", written_array_advice(target)
-        )
-    update = getattr(target.at[index], methods[name])
-    target.assign(update(values[0]), name)
-
-
 def array_function(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """A NumPy function applied to arguments that hold our arrays: the one of the same name here.
 
@@ -130,6 +152,11 @@ def array_function(func: Callable[..., Any], args: Sequence[Any], kwargs: Mappin
     if function is None:
         raise errors.UnsupportedByTracerError(label, (_INSTEAD | _ADVICE).get(label, ""))
     return _applied(label, function, args, kwargs)
+
+
+def has(func: Callable[..., Any]) -> bool:
+    """Whether a NumPy function has one of the same name here."""
+    return _counterpart(func)[1] is not None
 
 
 @lru_cache(maxsize=1024)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tracegraph.ir.combiners import ADD, MULTIPLY
 from tracegraph.ir.derivative import Constant, Emitter, Partials, Product, Rewrite
-from tracegraph.ops.cotangents import number
+from tracegraph.ops.cotangents import is_literal, number, with_rule
 from tracegraph.ops.elementwise import texts, ufunc_op
 from tracegraph.ops.tricky import NDArray, grid
 
@@ -30,16 +30,45 @@ def _no_zero_divisor(dtype: np.dtype[Any], values: NDArray) -> tuple[NDArray, ..
     return (values[:, None], values[values != 0]) if dtype.kind == "c" else grid(values, 2)
 
 
-def _power_by_base(f: Emitter, out: Any, x: Any, y: Any) -> Any:
-    """y·x^(y-1), and 0 for the exponent 0 even where the power is infinite."""
-    none = f.equal(y, number(y, 0))
-    return f.where(none, number(y, 0), y * f.power(x, f.where(none, number(y, 1), y - 1)))
+def power_by_base(f: Emitter, out: Any, x: Any, y: Any) -> Any:
+    """y·x^(y-1), and 0 for the exponent 0, even where the power is infinite."""
+    if is_literal(y):
+        return y * f.power(x, y - 1) if y.atom.value else number(x, 0)
+    none, one = f.equal(y, number(y, 0)), number(x, 1)
+    found = f.where(none, number(x, 0), y * f.power(x, y - 1))
+    base = f.where(f.logical_and(none, f.equal(x, number(x, 0))), one, x)
+    return with_rule(f, found, "slope_of_power", base, y, x)
 
 
 def _power_by_exponent(f: Emitter, out: Any, x: Any, y: Any) -> Any:
-    """out·log(x), and 0 for the base 0."""
-    zero = f.equal(x, number(x, 0))
-    return f.where(zero, number(x, 0), out * f.log(f.where(zero, number(x, 1), x)))
+    """out·log(x), and 0 for the base 0; but NaN where the power of 0 is infinite."""
+    zero, one = number(x, 0), number(x, 1)
+    is_zero = f.equal(x, zero)
+    found = f.multiply(out, f.log(f.where(is_zero, one, x)))
+    if x.dtype.kind == "c":
+        found = f.where(is_zero, zero, found)
+    if is_literal(x):
+        return found
+    base = f.where(f.logical_and(is_zero, f.equal(y, zero)), one, x)
+    return with_rule(f, found, "power_of_log", base, y, k=1)
+
+
+def power_of_log(f: Emitter, x: Any, y: Any, k: int) -> Any:
+    """x^y·log(x)^k, and its limit 0 where x is 0, and the logarithm infinite.
+
+    Derivatives of powers are sums of these. Complex numbers take the limit for all exponents.
+    """
+    if k == 0:
+        return f.power(x, y)
+    zero, one = number(x, 0), number(x, 1)
+    is_limit = f.equal(x, zero)
+    if x.dtype.kind != "c":
+        is_limit = f.logical_and(is_limit, f.greater(y, zero))
+    log = f.log(f.where(is_limit, one, x))
+    found = f.power(x, y)
+    for _ in range(k):
+        found = f.multiply(found, log)
+    return f.where(is_limit, zero, found)
 
 
 def _direction(f: Emitter, out: Any, x: Any) -> tuple[Any, ...]:
@@ -127,7 +156,7 @@ power = ufunc_op(
     python=True,
     operands=_defined_powers,
     cost=8,
-    derivative=Partials(_power_by_base, _power_by_exponent),
+    derivative=Partials(power_by_base, _power_by_exponent),
 )
 float_power = ufunc_op(
     np.float_power,
@@ -135,7 +164,7 @@ float_power = ufunc_op(
     texts(fc="tg_power({0}, {1})"),
     operands=_defined_powers,
     cost=8,
-    derivative=Partials(_power_by_base, _power_by_exponent),
+    derivative=Partials(power_by_base, _power_by_exponent),
 )
 negative = ufunc_op(
     np.negative,

@@ -87,11 +87,11 @@ def _callback(token: Array, *arrays: Array, callback: HostFunction) -> Array:
     return token
 
 
-def _host_type(token: ArrayType, *, call: HostCall) -> ArrayType:
+def _host_type(token: ArrayType, *before: ArrayType, call: HostCall) -> ArrayType:
     return _token(token)
 
 
-def _host(token: Array, *, call: HostCall) -> Array:
+def _host(token: Array, *before: Array, call: HostCall) -> Array:
     CCall.of(call).run()
     return token
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from tracegraph.ir.derivative import Emitter
-from tracegraph.ir.types import ArrayType
+from tracegraph.ir.program import Literal
+from tracegraph.ir.types import ArrayType, broadcast_shapes
 
 Types = Sequence[Any]
 """Of a transpose: the type of each operand, None for one that needs no cotangent."""
@@ -17,6 +18,11 @@ Types = Sequence[Any]
 def number(x: Any, value: float) -> Any:
     """A scalar of the dtype of x."""
     return x.dtype.type(value)
+
+
+def is_literal(x: Any) -> bool:
+    """Whether a traced value is a number that is known, and never has a tangent."""
+    return isinstance(getattr(x, "atom", None), Literal)
 
 
 def filled(f: Emitter, type_: ArrayType, value: float = 0) -> Any:
@@ -40,6 +46,16 @@ def nonzero(f: Emitter, x: Any) -> Any:
 def least_positive(dtype: np.dtype[Any]) -> Any:
     """The least number above 0 of a real dtype."""
     return np.nextafter(dtype.type(0), dtype.type(1))
+
+
+def with_rule(f: Emitter, value: Any, of: str, *operands: Any, **attrs: Any) -> Any:
+    """A value of elements, as a function of operands that the rule of a name differentiates.
+
+    It is one that `ops.derivatives.derivative_rule` has entered.
+    """
+    shape = broadcast_shapes(*(x.shape for x in operands))
+    whole = [x if x.shape == shape else f.broadcast_to(x, shape=shape) for x in operands]
+    return f.with_derivative(f.stop_gradient(value), *whole, of=of, **attrs)
 
 
 def unbroadcast(f: Emitter, ct: Any, type_: ArrayType) -> Any:

@@ -61,7 +61,8 @@ forbid_derivative = register(
 
 Rule = Callable[..., Any]
 """`rule(value, *operands, tangents, **attrs)`: the tangent of the value, linear in the `tangents`
-of the operands, in NumPy's words. It works on any number of leading axes more, those of vmap."""
+of the operands, in NumPy's words; None stands for one that is zero. It works on any number of
+leading axes more, those of vmap."""
 
 _RULES: dict[str, Rule] = {}
 
@@ -102,12 +103,13 @@ def _spread(lanes: Lanes, operands: Sequence[Atom], batched: Sequence[bool], **a
 
 
 def _chosen(*, of: str, **attrs: Any) -> Jvp:
+    """The rule that is entered under the name."""
     rule = _RULES[of]
 
     def tangents_of(operands: Sequence[Any], tangents: Sequence[Any]) -> Sequence[Any]:
         return (partial(rule, *operands, **attrs)(tangents=tangents[1:]),)
 
-    return Jvp(of, rule, tangents_of)
+    return Jvp(of, rule, tangents_of, zeros=False)
 
 
 with_derivative = register(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from tracegraph.ir.derivative import Derivative, Emitter, Linear, NoDerivativeError, Rewrite
+from tracegraph.ir.derivative import Derivative, Emitter, Linear, Rewrite
 from tracegraph.ir.types import ArrayType
-from tracegraph.ops.cotangents import Types, filled, in_range, indicator, number
+from tracegraph.ops.cotangents import Types, filled, in_range, indicator, number, wrapped
 
 Attrs = Mapping[str, Any]
 Repeats = Callable[[Attrs, Sequence[ArrayType]], int]
@@ -119,18 +120,84 @@ def _factors(repeats: Repeats) -> Callable[..., Any]:
     def prepare(
         f: Emitter, out: Any, x: Any, updates: Any, *indices: Any, **attrs: Any
     ) -> tuple[Any, ...]:
-        """Each factor times the tangent of the other, where no element is multiplied twice."""
-        if repeats(attrs, [x.type, updates.type, *(i.type for i in indices)]):
-            raise NoDerivativeError(
-                "an element may be multiplied several times at an array of indices; if they are "
-                "distinct, write x.at[i].multiply(u, unique=True)"
-            )
+        """What the tangents of x and of the updates are multiplied by: all other factors."""
         ones = filled(f, ArrayType(x.dtype, x.shape), 1)
-        scale = f.scatter_set(ones, updates, *indices, **attrs)
+        if indices and not all(_extents(x.shape, attrs["dims"])):
+            return (ones, filled(f, ArrayType(x.dtype, updates.shape)), *indices)
         sizes = updates.shape[updates.ndim - len(attrs["starts"]) :]
-        return (scale, taken(f, x, indices, attrs, sizes), *indices)
+        own = taken(f, x, indices, attrs, sizes)
+        if not repeats(attrs, [x.type, updates.type, *(i.type for i in indices)]):
+            return (f.scatter_set(ones, updates, *indices, **attrs), own, *indices)
+        scale = f.scatter_multiply(ones, updates, *indices, **attrs)
+        others = _products_of_the_others(f, updates, indices, _extents(x.shape, attrs["dims"]))
+        return (scale, own * others, *indices)
 
     return prepare
+
+
+def _products_of_the_others(
+    f: Emitter, updates: Any, indices: Values, extents: Sequence[int]
+) -> Any:
+    """For each update, the product of the others of the same place.
+
+    Without divisions, so that zeros may be among them, at every order of derivatives: updates are
+    sorted by their places, and multiplied from both ends of each run.
+    """
+    batch = indices[0].shape
+    count, rest = prod(batch), updates.shape[len(batch) :]
+    places = f.where(in_range(f, indices, extents), _numbers(f, indices, extents), np.int64(-1))
+    places = f.reshape(places, shape=(count,))
+    order = f.argsort(places)
+    places = f.gather(places, order, dims=(0,))
+    rows = f.gather(f.reshape(updates, shape=(count, *rest)), order, dims=(0,))
+    before = _products_before(f, rows, places)
+    after = _products_before(f, _reversed(f, rows), _reversed(f, places))
+    others = f.gather(before * _reversed(f, after), f.argsort(order), dims=(0,))
+    return f.reshape(others, shape=updates.shape)
+
+
+def _numbers(f: Emitter, indices: Values, extents: Sequence[int]) -> Any:
+    """The row-major number of each place."""
+    found: Any = None
+    for index, extent in zip(indices, extents, strict=True):
+        at = wrapped(f, index, extent)
+        found = at if found is None else f.add(f.multiply(found, np.int64(extent)), at)
+    return found
+
+
+def _products_before(f: Emitter, rows: Any, places: Any) -> Any:
+    """For each row, the product of those before it that have its place: runs of equal places.
+
+    Products of 1, 2, 4 … rows (Hillis and Steele, Data parallel algorithms, 1986).
+    """
+    distance, found = 1, rows
+    while distance < rows.shape[0]:
+        found = found * _moved(f, found, places, distance)
+        distance *= 2
+    return _moved(f, found, places, 1)
+
+
+def _moved(f: Emitter, rows: Any, places: Any, by: int) -> Any:
+    """The rows that far before, or 1 where these have another place."""
+    count, rest = rows.shape[0], rows.shape[1:]
+    ones = filled(f, ArrayType(rows.dtype, (by, *rest)), 1)
+    moved = f.concatenate(ones, _part(f, rows, 0, count - by), axis=0)
+    apart = filled(f, ArrayType(np.dtype(np.bool_), (by,)), 0)
+    same = f.equal(_part(f, places, by, count - by), _part(f, places, 0, count - by))
+    same = f.concatenate(apart, same, axis=0)
+    return f.where(_spread(f, same, rows.ndim), moved, number(rows, 1))
+
+
+def _part(f: Emitter, x: Any, start: int, size: int) -> Any:
+    """Some of the rows."""
+    starts, rest = (start, *(0 for _ in x.shape[1:])), x.shape[1:]
+    return f.slice(x, starts=starts, steps=(1,) * x.ndim, sizes=(size, *rest))
+
+
+def _reversed(f: Emitter, x: Any) -> Any:
+    """The rows, last first."""
+    starts, steps = (x.shape[0] - 1, *(0 for _ in x.shape[1:])), (-1, *(1 for _ in x.shape[1:]))
+    return f.slice(x, starts=starts, steps=steps, sizes=x.shape)
 
 
 def _sum_of_products(f: Emitter, values: Values, tangents: Values, **attrs: Any) -> Any:

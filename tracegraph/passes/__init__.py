@@ -15,7 +15,8 @@
 
 from collections.abc import Collection
 
-from tracegraph.ir.program import Program, Region, has_regions
+from tracegraph.ir.barriers import has_barriers, is_in_argument
+from tracegraph.ir.program import Eqn, Program, Region, has_regions
 from tracegraph.passes.calls import inline_calls
 from tracegraph.passes.captures import tidy_captures
 from tracegraph.passes.cse import cse, new_cse_rule
@@ -25,7 +26,7 @@ from tracegraph.passes.hoist import hoist
 from tracegraph.passes.inline import inline
 from tracegraph.passes.invariants import CERTAIN, Motion
 from tracegraph.passes.live_lanes import with_dead_lanes_isolated, without_marks
-from tracegraph.passes.rewrite import Rule, by_name, in_turn, rewrite
+from tracegraph.passes.rewrite import Defs, Replacement, Rule, by_name, in_turn, rewrite
 from tracegraph.passes.simplify import simplify, simplify_rules
 from tracegraph.passes.views import compose_rules, compose_views
 
@@ -61,6 +62,7 @@ def optimize(program: Program, settled: Collection[Region] = ()) -> Program:
     """
     if not settled:
         program = dce(program)
+    new_rule = _new_rule_of_copies if has_barriers(program) else _new_rule
     tidied, inlined, hoisted, ruled = (set(settled) for _ in range(4))
     while True:
         before = program
@@ -68,7 +70,7 @@ def optimize(program: Program, settled: Collection[Region] = ()) -> Program:
         if nested:
             program = inline(tidy_captures(program, tidied), inlined)
             program = hoist(program, CERTAIN, hoisted)
-        program = rewrite(program, _new_rule, settled=ruled)
+        program = rewrite(program, new_rule, settled=ruled)
         if program is not before:
             program = dce(program)
         # Without regions one walk is enough: operands are final before a rule sees them.
@@ -79,6 +81,22 @@ def optimize(program: Program, settled: Collection[Region] = ()) -> Program:
 def _new_rule() -> Rule:
     """The rules for single equations, applied by one walk."""
     return in_turn(fold_rule, _rule_by_name, new_cse_rule())
+
+
+def _new_rule_of_copies() -> Rule:
+    """The same for programs with barriers. A value is not replaced by an argument, nor by a view of
+    one: behind a barrier, that may have other elements.
+    """
+    rule = _new_rule()
+
+    def keeping_copies(eqn: Eqn, defs: Defs) -> Replacement | None:
+        found = rule(eqn, defs)
+        if found is None or eqn.op.is_view:
+            return found
+        made = {value: new for new in found.eqns for value in new.outputs}
+        return None if any(is_in_argument(a, made, defs) for a in found.atoms) else found
+
+    return keeping_copies
 
 
 _rule_by_name = by_name({**simplify_rules, **compose_rules})  # no op is in both

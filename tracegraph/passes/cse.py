@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from tracegraph.ir.barriers import is_barrier
 from tracegraph.ir.op import Effect
 from tracegraph.ir.program import Eqn, Literal, Program
 from tracegraph.passes.rewrite import Defs, Replacement, Rule, rewrite
@@ -13,7 +14,7 @@ def cse(program: Program) -> Program:
     """The program in which each region applies an op once to the same operands and attributes.
 
     Equations with regions are kept, and so are effects. Of the hints, only the order of a scatter
-    takes part: the others are of equations with regions.
+    takes part: the others are of equations with regions. Behind a barrier arguments are read again.
     """
     return rewrite(program, new_cse_rule)
 
@@ -25,6 +26,8 @@ def new_cse_rule() -> Rule:
     def rule(eqn: Eqn, defs: Defs) -> Replacement | None:
         key = equation_key(eqn)
         if key is None:
+            if is_barrier(eqn):
+                seen.clear()
             return None
         first = seen.setdefault(key, eqn)
         return None if first is eqn else Replacement(first.outputs)

@@ -11,6 +11,7 @@ numbers, on every device, in loops and in traced functions. New keys are made by
     keys         key, split, fold_in
     uniform      bits; uniform numbers, integers, booleans
     transforms   distributions that are functions of uniform numbers
+    truncated    normal numbers between two bounds
     drawing      permutations; elements of an array
     gamma        distributions by rejection
     counts       Poisson, binomial and geometric numbers
@@ -31,9 +32,9 @@ from tracegraph.random.transforms import (
     normal,
     pareto,
     rayleigh,
-    truncated_normal,
     weibull_min,
 )
+from tracegraph.random.truncated import truncated_normal
 from tracegraph.random.uniform import bernoulli, bits, rademacher, randint, uniform
 from tracegraph.random.vectors import ball, generalized_normal, multivariate_normal, orthogonal
 

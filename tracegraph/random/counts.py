@@ -134,6 +134,8 @@ def _poisson(key: Any, mean: Any) -> Any:
 def poisson(key: Any, lam: Any, shape: Shape | None = None, dtype: DTypeLike = np.int64) -> Any:
     """Poisson distributed integers with the mean `lam`; -1 where that is none from 0 to 2**62.
 
+    Above the range of the dtype they are its greatest number.
+
     Shape: `shape`; by default that of `lam`.
 
     Raises:
@@ -151,7 +153,14 @@ def poisson(key: Any, lam: Any, shape: Shape | None = None, dtype: DTypeLike = n
     with np.errstate(all="ignore"):
         found = _poisson(key, tnp.where(positive, lam, 1.0))
         found = tnp.where(lam == 0, 0.0, tnp.where(positive, found, -1.0))
-        return cast(cast(found, np.int64), target)
+        return _integers(found, target)
+
+
+def _integers(counts: Any, dtype: np.dtype[Any]) -> Any:
+    """Counts as integers; those above the range of the dtype are its greatest number."""
+    greatest = np.iinfo(dtype).max
+    fits = counts < float(greatest)
+    return tnp.where(fits, cast(tnp.where(fits, counts, 0.0), dtype), dtype.type(greatest))
 
 
 def _signed(dtype: DTypeLike, name: str) -> np.dtype[Any]:
@@ -236,7 +245,7 @@ def binomial(
 def geometric(key: Any, p: Any, shape: Shape | None = None, dtype: DTypeLike = np.int64) -> Any:
     """How many trials there are up to the first success, each with probability `p`.
 
-    -1 where `p` is 0, or no probability.
+    -1 where `p` is 0, or no probability. Above the range of the dtype they are its greatest number.
 
     Shape: `shape`; by default that of `p`.
 
@@ -253,5 +262,4 @@ def geometric(key: Any, p: Any, shape: Shape | None = None, dtype: DTypeLike = n
     (p,) = _broadcast(shape_for(shape, p), p)
     with np.errstate(all="ignore"):
         trials = tnp.floor(tnp.log1p(-uniform(key, p.shape)) / tnp.log1p(-p)) + 1
-        trials = tnp.where((p > 0) & (p <= 1), tnp.minimum(trials, _GREATEST), -1.0)
-        return cast(cast(trials, np.int64), target)
+        return _integers(tnp.where((p > 0) & (p <= 1), trials, -1.0), target)

@@ -118,11 +118,18 @@ def _probabilities(p: Any, count: int) -> Any:
     p = lifted(as_array(p))
     if p.shape != (count,):
         raise ValueError(f"p must have a probability for each of {count}, got shape {p.shape}")
+    if p.dtype.itemsize == 2:  # sums and numbers of 11 bits and fewer would miss elements
+        return cast(p, np.float32)
     return cast(p, p.dtype if p.dtype.kind == "f" else np.float64)
 
 
 def _by_sums(key: Any, p: Any, shape: tuple[int, ...]) -> Any:
-    """Places with these probabilities, by their running sum."""
-    sums = tnp.cumsum(p)
+    """Places with these probabilities, by their running sum.
+
+    Probabilities whose sum leaves the range of normal numbers are made relative to the largest.
+    """
+    largest, limits = tnp.max(p), np.finfo(p.dtype)
+    inside = (largest > limits.tiny / limits.eps) & (largest < limits.max / max(p.size, 1))
+    sums = tnp.cumsum(p / tnp.where(inside, p.dtype.type(1), largest))
     drawn = sums[-1] * (p.dtype.type(1) - uniform(key, shape, p.dtype))
     return tnp.searchsorted(sums, drawn)

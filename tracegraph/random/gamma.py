@@ -7,7 +7,7 @@ about nine iterations of one loop.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -19,7 +19,6 @@ from tracegraph.ir.op import get
 from tracegraph.random.keys import cast, fold_in, shape_of, split
 from tracegraph.random.transforms import normal, parameters, shape_for
 from tracegraph.random.uniform import Shape, floating, uniform, within
-from tracegraph.special import softmax
 
 _WHY = "samples of the gamma distribution have no derivative in its parameters"
 
@@ -28,46 +27,89 @@ def _computed_in(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32) if dtype.itemsize == 2 else dtype
 
 
-def _log_gamma(key: Any, a: Any, shape: tuple[int, ...]) -> Any:
-    """Logarithms of gamma distributed numbers.
+class _Drawn(NamedTuple):
+    """Gamma distributed numbers as products: one may be in range where another is not.
 
-    For a below 1, a number of a + 1 is multiplied by a uniform one to 1 / a: their logarithms are
-    added, since the power may be too small.
+    A number is `scale * root**3 * exp(exponent / a)`. The exponent is 0 for a from 1 on.
+    """
+
+    a: Any
+    scale: Any
+    root: Any
+    exponent: Any
+
+    @property
+    def factor(self) -> Any:
+        """The numbers, but for the exponential."""
+        return self.scale * (self.root * self.root * self.root)
+
+    @property
+    def log_factor(self) -> Any:
+        """The logarithms of those."""
+        return tnp.log(self.scale) + self.a.dtype.type(3) * tnp.log(self.root)
+
+    @property
+    def power(self) -> Any:
+        """The logarithm of the other factor; that of a number of the parameter 0 is -inf."""
+        return tnp.where(self.a == 0, self.a.dtype.type(-np.inf), self.exponent / self.a)
+
+    @property
+    def over_mean(self) -> Any:
+        """`factor` over the mean a, from 1 on."""
+        one = self.a.dtype.type(1)
+        scale = tnp.where(self.a == np.inf, one, self.scale / tnp.maximum(self.a, one))
+        return scale * (self.root * self.root * self.root)
+
+    @property
+    def log_small_mean(self) -> Any:
+        """The logarithm of the mean a, from 0 to 1; of 0, 0, for then the power is -inf."""
+        one = self.a.dtype.type(1)
+        return tnp.log(tnp.where(self.a == 0, one, tnp.minimum(self.a, one)))
+
+
+def _draw(key: Any, a: Any, shape: tuple[int, ...]) -> _Drawn:
+    """Gamma distributed numbers.
+
+    For a below 1, a number of a + 1 is multiplied by a uniform one to 1 / a. From `always` on, an
+    attempt is rejected so rarely, and what decides it so imprecise, that each is accepted.
     """
     dtype = a.dtype
+    zero, one, three = (dtype.type(n) for n in (0, 1, 3))
     within(np.empty(np.broadcast_shapes(a.shape, shape), bool), shape, "a")
     a = apply(get("forbid_derivative"), tnp.broadcast_to(a, shape), why=_WHY)
-    one, key_of_power = split(key)
+    a = tnp.where(a >= 0, a, dtype.type(np.nan))
+    one_key, key_of_power = split(key)
     small = a < 1
-    d = tnp.where(small, a + dtype.type(1), a) - dtype.type(1 / 3)
-    c = dtype.type(1) / tnp.sqrt(dtype.type(9) * d)
-    impossible = tnp.logical_not((a > 0) & (a < np.inf))
+    scale = tnp.where(small, a + one, a) - dtype.type(1 / 3)
+    d = tnp.minimum(scale, np.finfo(dtype).max)
+    c = one / tnp.sqrt(dtype.type(9) * d)
+    always = d > dtype.type(np.finfo(dtype).eps ** -0.5)
 
     def unfinished(state: Any) -> Any:
         return tnp.logical_not(tnp.all(state[2]))
 
     def attempt(state: Any) -> Any:
         count, found, done = state
-        x = normal(fold_in(one, 2 * count), shape, dtype)
-        root = dtype.type(1) + c * x
+        x = normal(fold_in(one_key, 2 * count), shape, dtype)
+        root = one + c * x
         possible = root > 0
-        cube = tnp.where(possible, root, dtype.type(1))
-        logarithm = dtype.type(3) * tnp.log(cube)
-        bound = dtype.type(0.5) * x * x + d * (dtype.type(1) - cube * cube * cube + logarithm)
-        u = uniform(fold_in(one, 2 * count + 1), shape, dtype)
-        accepted = tnp.logical_not(done) & possible & (tnp.log(dtype.type(1) - u) < bound)
-        return count + 1, tnp.where(accepted, logarithm, found), done | accepted
+        cube = tnp.where(possible, root, one)
+        bound = dtype.type(0.5) * x * x + d * (one - cube * cube * cube + three * tnp.log(cube))
+        u = uniform(fold_in(one_key, 2 * count + 1), shape, dtype)
+        fits = always | (tnp.log(one - u) < bound)
+        accepted = tnp.logical_not(done) & possible & fits
+        return count + 1, tnp.where(accepted, cube, found), done | accepted
 
-    start = (np.int64(0), tnp.zeros(shape, dtype), impossible)
-    _, logarithm, _ = while_loop(unfinished, attempt, start)
-    power = tnp.log(dtype.type(1) - uniform(key_of_power, shape, dtype)) / a
-    found = tnp.log(d) + logarithm + tnp.where(small, power, dtype.type(0))
-    at_ends = tnp.where(a == np.inf, a, dtype.type(np.nan))
-    return tnp.where(impossible, at_ends, found)
+    start = (np.int64(0), tnp.ones(shape, dtype), tnp.isnan(a))
+    _, root, _ = while_loop(unfinished, attempt, start)
+    exponent = tnp.log(one - uniform(key_of_power, shape, dtype))
+    return _Drawn(a, scale, root, tnp.where(small, exponent, zero))
 
 
 def loggamma(key: Any, a: Any, shape: Shape | None = None, dtype: DTypeLike = np.float64) -> Any:
     """Logarithms of gamma distributed numbers, finite where those are too small.
+
+    Of the parameter 0 they are -inf; NaN for one below 0.
 
     Shape: `shape`; by default that of `a`.
 
@@ -82,11 +124,14 @@ def loggamma(key: Any, a: Any, shape: Shape | None = None, dtype: DTypeLike = np
     target = floating(dtype)
     (a,) = parameters(_computed_in(target), a)
     with np.errstate(all="ignore"):
-        return cast(_log_gamma(key, a, shape_for(shape, a)), target)
+        drawn = _draw(key, a, shape_for(shape, a))
+        return cast(drawn.log_factor + drawn.power, target)
 
 
 def gamma(key: Any, a: Any, shape: Shape | None = None, dtype: DTypeLike = np.float64) -> Any:
     """Numbers with a density proportional to x**(a - 1) exp(-x).
+
+    Of the parameter 0 they are 0, and of an infinite one infinite; NaN for one below 0.
 
     Shape: `shape`; by default that of `a`.
 
@@ -100,7 +145,10 @@ def gamma(key: Any, a: Any, shape: Shape | None = None, dtype: DTypeLike = np.fl
     3.0
     """
     target = floating(dtype)
-    return cast(tnp.exp(loggamma(key, a, shape, _computed_in(target))), target)
+    (a,) = parameters(_computed_in(target), a)
+    with np.errstate(all="ignore"):
+        drawn = _draw(key, a, shape_for(shape, a))
+        return cast(drawn.factor * tnp.exp(drawn.power), target)
 
 
 def chisquare(key: Any, df: Any, shape: Shape | None = None, dtype: DTypeLike = np.float64) -> Any:
@@ -118,9 +166,15 @@ def chisquare(key: Any, df: Any, shape: Shape | None = None, dtype: DTypeLike = 
     3.0
     """
     target = floating(dtype)
-    (df,) = parameters(target, df)
-    two = target.type(2)
-    return two * gamma(key, df / two, shape, target)
+    (half,) = _halves(target, df)
+    with np.errstate(all="ignore"):
+        return cast(half.dtype.type(2) * gamma(key, half, shape, half.dtype), target)
+
+
+def _halves(dtype: np.dtype[Any], *degrees: Any) -> list[Any]:
+    """Parameters of gamma distributions from degrees of freedom."""
+    wide = _computed_in(dtype)
+    return [df * wide.type(0.5) for df in parameters(wide, *degrees)]
 
 
 def f(
@@ -144,11 +198,14 @@ def f(
     1.0
     """
     target = floating(dtype)
-    above, below = parameters(target, dfnum, dfden)
+    above, below = _halves(target, dfnum, dfden)
     extents = shape_for(shape, above, below)
     first, second = split(key)
-    upper = chisquare(first, above, extents, target) / above
-    return upper / (chisquare(second, below, extents, target) / below)
+    with np.errstate(all="ignore"):
+        upper, lower = _draw(first, above, extents), _draw(second, below, extents)
+        powers = _relative_powers(_side_by_side(upper, lower))
+        exponent = powers[..., 0] - powers[..., 1] + lower.log_small_mean - upper.log_small_mean
+        return cast(upper.over_mean / lower.over_mean * tnp.exp(exponent), target)
 
 
 def t(key: Any, df: Any, shape: Shape | None = None, dtype: DTypeLike = np.float64) -> Any:
@@ -166,17 +223,22 @@ def t(key: Any, df: Any, shape: Shape | None = None, dtype: DTypeLike = np.float
     1.1
     """
     target = floating(dtype)
-    (df,) = parameters(target, df)
-    extents = shape_for(shape, df)
+    (half,) = _halves(target, df)
+    extents = shape_for(shape, half)
     first, second = split(key)
-    scale = tnp.sqrt(df / chisquare(second, df, extents, target))
-    return normal(first, extents, target) * scale
+    with np.errstate(all="ignore"):
+        drawn = _draw(second, half, extents)
+        logarithm = half.dtype.type(0.5) * (drawn.log_small_mean - drawn.power)
+        scale = tnp.exp(logarithm) / tnp.sqrt(drawn.over_mean)
+        return cast(cast(normal(first, extents, target), half.dtype) * scale, target)
 
 
 def beta(
     key: Any, a: Any, b: Any, shape: Shape | None = None, dtype: DTypeLike = np.float64
 ) -> Any:
     """Numbers from 0 to 1 with a density proportional to x**(a - 1) (1 - x)**(b - 1).
+
+    Where a parameter is 0 or infinite they are 0 or 1; where both are, what equal ones tend to.
 
     Shape: `shape`; by default that to which the parameters broadcast.
 
@@ -190,20 +252,64 @@ def beta(
     0.2
     """
     target = floating(dtype)
-    wide = _computed_in(target)
-    a, b = parameters(wide, a, b)
+    a, b = parameters(_computed_in(target), a, b)
     extents = shape_for(shape, a, b)
     first, second = split(key)
-    above, below = loggamma(first, a, extents, wide), loggamma(second, b, extents, wide)
-    largest = tnp.maximum(above, below)
-    x, y = tnp.exp(above - largest), tnp.exp(below - largest)
-    return cast(x / (x + y), target)
+    with np.errstate(all="ignore"):
+        drawn = _side_by_side(_draw(first, a, extents), _draw(second, b, extents))
+        weights = _weights(drawn)
+        return cast(weights[..., 0] / tnp.sum(weights, axis=-1), target)
+
+
+def _side_by_side(first: _Drawn, second: _Drawn) -> _Drawn:
+    """Both along a new last axis."""
+    return _Drawn(*(tnp.stack(pair, axis=-1) for pair in zip(first, second, strict=True)))
+
+
+def _weights(drawn: _Drawn) -> Any:
+    """Gamma distributed numbers along the last axis, up to a common factor.
+
+    All parameters may be 0 or infinite: what is the limit of equal ones.
+    """
+    factor = drawn.factor
+    most = tnp.max(factor, axis=-1, keepdims=True)
+    factor = tnp.where(factor == most, drawn.a.dtype.type(1), factor / most)
+    return factor * tnp.exp(_relative_powers(drawn))
+
+
+def _relative_powers(drawn: _Drawn) -> Any:
+    """Powers along the last axis, less the largest one.
+
+    They are made relative before they may leave the range: exponents over parameters are products
+    with the least positive parameter over each, and the differences are divided by the least one.
+    """
+    zero, one, infinite = (drawn.a.dtype.type(x) for x in (0, 1, np.inf))
+    a, exponent = drawn.a, drawn.exponent
+
+    def largest(x: Any) -> Any:
+        return tnp.max(x, axis=-1, keepdims=True)
+
+    least = -largest(tnp.where(a > 0, -a, -infinite))
+    least = tnp.where(largest(a) == 0, zero, least)
+    scaled = tnp.where(a > 0, exponent * (least / a), -infinite)
+    scaled = tnp.where(a == least, exponent, scaled)
+    apart = scaled - largest(scaled)
+    return tnp.where(apart == 0, zero, apart / tnp.where(least == infinite, one, least))
+
+
+def log_of_root(key: Any, p: float, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """Logarithms of gamma distributed numbers of the parameter 1 / p, to the power 1 / p."""
+    (a,) = parameters(dtype, 1 / p)
+    drawn = _draw(key, a, shape)
+    return drawn.exponent + drawn.log_factor / dtype.type(p)
 
 
 def dirichlet(
     key: Any, alpha: Any, shape: Shape | None = None, dtype: DTypeLike = np.float64
 ) -> Any:
     """Vectors of positive numbers whose sum is 1, with a density proportional to their powers.
+
+    Elements of the parameter 0 are 0, unless all parameters are.
 
     Shape: `(*shape, n)`, where `alpha` has the shape `(..., n)`; by default that of `alpha`.
 
@@ -221,5 +327,6 @@ def dirichlet(
     if not alpha.ndim:
         raise ValueError("alpha of dirichlet must have at least one axis")
     front = alpha.shape[:-1] if shape is None else shape_of(shape)
-    logarithms = loggamma(key, alpha, (*front, alpha.shape[-1]), alpha.dtype)
-    return cast(softmax(logarithms, axis=-1), target)
+    with np.errstate(all="ignore"):
+        weights = _weights(_draw(key, alpha, (*front, alpha.shape[-1])))
+        return cast(weights / tnp.sum(weights, axis=-1, keepdims=True), target)

@@ -18,8 +18,8 @@ from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.numpy.dispatch import as_array, lifted
 from tracegraph.random.keys import shape_of, split
-from tracegraph.random.uniform import Shape, floating, uniform, within
-from tracegraph.special import erf, erfinv, logit
+from tracegraph.random.uniform import Shape, floating, is_known, uniform, within
+from tracegraph.special import erfinv, logit
 
 
 def parameters(dtype: np.dtype[Any], *values: Any) -> list[Any]:
@@ -55,36 +55,6 @@ def normal(key: Any, shape: Shape = (), dtype: DTypeLike = np.float64) -> Any:
     lowest = np.nextafter(target.type(-1), target.type(0))
     drawn = uniform(key, shape, target, lowest, target.type(1))
     return apply(get("multiply"), target.type(sqrt(2)), erfinv(drawn))
-
-
-def truncated_normal(
-    key: Any,
-    lower: Any,
-    upper: Any,
-    shape: Shape | None = None,
-    dtype: DTypeLike = np.float64,
-) -> Any:
-    """Standard normal numbers between two bounds, which are not among them.
-
-    Shape: `shape`; by default that to which the bounds broadcast.
-
-    Raises:
-        TypeError: `key` is no key; `dtype` is not of real floating-point numbers.
-        ValueError: `shape` is negative, or bounds do not broadcast to it.
-
-    >>> x = tracegraph.random.truncated_normal(tracegraph.random.key(0), 2.0, 2.5, (100,))
-    >>> bool(np.all((x > 2) & (x < 2.5)))
-    True
-    """
-    target = floating(dtype)
-    low, high = parameters(target, lower, upper)
-    extents = shape_for(shape, low, high)
-    root = target.type(sqrt(2))
-    drawn = uniform(key, extents, target, erf(low / root), erf(high / root))
-    stop = get("stop_gradient")
-    least = tnp.nextafter(apply(stop, low), target.type(np.inf))
-    greatest = tnp.nextafter(apply(stop, high), target.type(-np.inf))
-    return tnp.minimum(tnp.maximum(root * erfinv(drawn), least), greatest)
 
 
 def exponential(key: Any, shape: Shape = (), dtype: DTypeLike = np.float64) -> Any:
@@ -179,9 +149,13 @@ def rayleigh(
     array([2.429, 2.773], dtype=float32)
     """
     target = floating(dtype)
+    known = scale
     (scale,) = parameters(target, scale)
     extents = shape_for(shape, scale)
-    found = scale * tnp.sqrt(target.type(2) * exponential(key, extents, target))
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = scale * tnp.sqrt(target.type(2) * exponential(key, extents, target))
+    if not (is_known(known) and known < np.inf):
+        found = tnp.where(tnp.isinf(scale), scale, found)
     return within(found, extents, "scale")
 
 
@@ -200,7 +174,10 @@ def pareto(key: Any, b: Any, shape: Shape | None = None, dtype: DTypeLike = np.f
     target = floating(dtype)
     (b,) = parameters(target, b)
     extents = shape_for(shape, b)
-    return within(tnp.exp(exponential(key, extents, target) / b), extents, "b")
+    with np.errstate(all="ignore"):
+        exponent = exponential(key, extents, target) / b
+        exponent = tnp.where(b == 0, target.type(np.inf), exponent)
+        return within(tnp.exp(exponent), extents, "b")
 
 
 def weibull_min(
@@ -222,10 +199,31 @@ def weibull_min(
     array([1.718, 1.96 ], dtype=float32)
     """
     target = floating(dtype)
+    known = scale, concentration
     scale, concentration = parameters(target, scale, concentration)
     extents = shape_for(shape, scale, concentration)
-    power = tnp.power(exponential(key, extents, target), target.type(1) / concentration)
-    return within(scale * power, extents, "a parameter")
+    drawn = exponential(key, extents, target)
+    if is_known(known[0]) and is_known(known[1]) and known[0] < np.inf and known[1] >= 1:
+        found = scale * tnp.power(drawn, target.type(1) / concentration)
+    else:
+        found = _weibull(drawn, scale, concentration)
+    return within(found, extents, "a parameter")
+
+
+def _weibull(x: Any, scale: Any, concentration: Any) -> Any:
+    """The product of `scale` and x**(1 / concentration), by logarithms of powers out of range.
+
+    Operands of the way that is not taken are 1, so that derivatives by it are finite.
+    """
+    zero, one = x.dtype.type(0), x.dtype.type(1)
+    with np.errstate(all="ignore"):
+        logarithm = tnp.log(tnp.where(x > 0, x, one))
+        logarithm = tnp.where(logarithm == 0, zero, logarithm / concentration)
+        inside = tnp.absolute(logarithm) < -np.log(np.float64(_tiny(x.dtype)))
+        power = tnp.power(tnp.where(inside, x, one), one / concentration)
+        beyond = tnp.exp(tnp.log(tnp.where(scale > 0, scale, one)) + logarithm)
+        found = tnp.where(inside, scale * power, tnp.where(scale > 0, beyond, scale))
+        return tnp.where((x == 0) & (concentration < np.inf), zero, found)
 
 
 def categorical(key: Any, logits: Any, axis: int = -1, shape: Shape | None = None) -> Any:
@@ -239,6 +237,8 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Shape | None = Non
 
     Dtype: int64.
 
+    Logits of 16 bits are added to noise of float32; else the positions are JAX's.
+
     Raises:
         TypeError: `key` is no key; `logits` are not of real floating-point numbers.
         ValueError: `shape` does not end with that of `logits` without the axis.
@@ -248,7 +248,11 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Shape | None = Non
     array([1, 0, 1, 1, 1, 0])
     """
     logits = lifted(as_array(logits))
-    target = floating(logits.dtype)
+    if (
+        floating(logits.dtype).itemsize == 2
+    ):  # noise of 11 bits and fewer has too many equal numbers
+        logits = logits.astype(np.float32)
+    target = logits.dtype
     axis = np.lib.array_utils.normalize_axis_index(axis, logits.ndim)
     batch = logits.shape[:axis] + logits.shape[axis + 1 :]
     extents = batch if shape is None else shape_of(shape)

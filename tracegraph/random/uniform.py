@@ -35,11 +35,14 @@ def bits(key: Any, shape: Shape = (), dtype: DTypeLike = np.uint64) -> Any:
     target = np.dtype(dtype)
     if target.kind != "u":
         raise TypeError(f"bits are unsigned integers, got dtype {target}")
-    found = pairs(key, shape_of(shape))
-    if target.itemsize == 8:
-        return found
-    mixed = apply(get("bitwise_xor"), found, apply(get("right_shift"), found, _UPPER))
-    return cast(mixed, target)
+    return _bits_of(pairs(key, shape_of(shape)), target)
+
+
+def _bits_of(pairs: Any, dtype: np.dtype[Any]) -> Any:
+    """The bits of a dtype that JAX makes of numbers of 64 bits."""
+    if dtype.itemsize == 8:
+        return pairs
+    return cast(apply(get("bitwise_xor"), pairs, apply(get("right_shift"), pairs, _UPPER)), dtype)
 
 
 def floating(dtype: DTypeLike) -> np.dtype[Any]:
@@ -63,8 +66,9 @@ def uniform(
 ) -> Any:
     """Numbers from `minval` on and below `maxval`, all equally probable.
 
-    From 0 to 1 they are JAX's, multiples of 2**-52, or 2**-23 for float32. In other ranges a
-    number may be rounded to `maxval`.
+    From 0 to 1 they are JAX's, multiples of 2**-52, or 2**-23 for float32; in other ranges, too,
+    but where JAX's are infinite or rounded to `maxval`. Where no number is below `maxval`, they are
+    `minval`.
 
     Args:
         key: a key.
@@ -81,29 +85,82 @@ def uniform(
     array([0.947667 , 0.9785799], dtype=float32)
     """
     target = floating(dtype)
-    unit = _unit(key, shape_of(shape), target)
-    if type(minval) in (int, float) and type(maxval) in (int, float) and (minval, maxval) == (0, 1):
-        return unit
+    drawn = unit(key, shape_of(shape), target)
+    known = is_known(minval) and is_known(maxval)
+    if known and (minval, maxval) == (0, 1):
+        return drawn
     low, high = (lifted(as_array(bound, target)) for bound in (minval, maxval))
-    spread = apply(get("subtract"), high, low)
-    found = apply(get("add"), apply(get("multiply"), unit, spread), low)
-    if found.shape != unit.shape:
+    plain = known and _is_plain(*(as_array(bound, target) for bound in (minval, maxval)))
+    found = (_plain if plain else _safe)(drawn, low, high)
+    if found.shape != drawn.shape:
         raise ValueError(f"bounds of shapes {low.shape}, {high.shape} broadcast to {found.shape}, "
-                         f"beyond the shape {unit.shape}")  # fmt: skip
-    return apply(get("maximum"), low, found)
+                         f"beyond the shape {drawn.shape}")  # fmt: skip
+    return found
 
 
-def _unit(key: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-    """Numbers from 0 to 1: random mantissas of 1 … 2, less 1."""
-    mantissa = int(ml_dtypes.finfo(dtype).nmant)
+def is_known(bound: Any) -> bool:
+    """Whether a bound is one number, known while the function is traced."""
+    return isinstance(bound, (int, float, np.generic))
+
+
+def _is_plain(low: Any, high: Any) -> bool:
+    """Whether the greatest number that `_plain` gives is finite, and below `high`.
+
+    It grows with the number drawn.
+    """
+    greatest = 1 - ml_dtypes.finfo(low.dtype).eps
+    with np.errstate(all="ignore"):
+        top = greatest * (high - low) + low
+        return bool(np.isfinite(high - low)) and bool(top < high)
+
+
+def _plain(drawn: Any, low: Any, high: Any) -> Any:
+    """Numbers from 0 to 1 as numbers from `low` to `high`, if no number leaves the range."""
+    spread = apply(get("subtract"), high, low)
+    return apply(get("add"), apply(get("multiply"), drawn, spread), low)
+
+
+def _safe(drawn: Any, low: Any, high: Any) -> Any:
+    """As `_plain`, for all bounds.
+
+    Bounds whose difference leaves the range of the dtype are halved, and the numbers doubled. A
+    number that rounding has moved to `high` is moved back, with its derivatives.
+    """
+    dtype = drawn.dtype
+    high = apply(get("where"), apply(get("less"), high, low), low, high)
+    fits = apply(get("isfinite"), apply(get("subtract"), high, low))
+    scale = apply(get("where"), fits, dtype.type(1), dtype.type(0.5))
+    halves = (apply(get("multiply"), bound, scale) for bound in (low, high))
+    found = apply(get("divide"), _plain(drawn, *halves), scale)
+    below = apply(get("nextafter"), constant(high), constant(low))
+    excess = apply(get("subtract"), constant(found), below)
+    return apply(get("subtract"), found, apply(get("maximum"), excess, dtype.type(0)))
+
+
+def constant(x: Any) -> Any:
+    """A value by which nothing is differentiated."""
+    return apply(get("stop_gradient"), x)
+
+
+def unit(key: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """Numbers from 0 on and below 1: random mantissas of 1 … 2, less 1."""
+    return _unit_of(pairs(key, shape), dtype)
+
+
+def _unit_of(pairs: Any, dtype: np.dtype[Any]) -> Any:
+    mantissa = _mantissa(dtype)
     width = 8 if mantissa < 8 else 8 * dtype.itemsize
     word = np.dtype(f"u{width // 8}")
-    drawn = apply(get("right_shift"), bits(key, shape, word), word.type(width - mantissa))
+    drawn = apply(get("right_shift"), _bits_of(pairs, word), word.type(width - mantissa))
     if dtype.itemsize == 2:
         return apply(get("multiply"), cast(drawn, dtype), dtype.type(2.0**-mantissa))
     one = np.ones((), dtype).view(word)[()]
     between = apply(get("bits"), apply(get("bitwise_or"), drawn, one), dtype=dtype)
     return apply(get("subtract"), between, dtype.type(1))
+
+
+def _mantissa(dtype: np.dtype[Any]) -> int:
+    return int(ml_dtypes.finfo(dtype).nmant)
 
 
 def randint(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: DTypeLike = np.int64) -> Any:
@@ -179,7 +236,10 @@ def _bound(bound: Any, dtype: np.dtype[Any]) -> tuple[Any, Any]:
 
 
 def bernoulli(key: Any, p: Any = 0.5, shape: Shape | None = None) -> Any:
-    """Booleans that are true with probability `p`: JAX's.
+    """Booleans that are true with probability `p`.
+
+    They are JAX's where `p` is not small: JAX's are true with the next greater multiple of 2**-10
+    for float16, 2**-23 for float32, and 2**-52 for float64.
 
     Shape: `shape`, to which `p` broadcasts; by default that of `p`.
     Dtype: bool.
@@ -192,9 +252,34 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Shape | None = None) -> Any:
     array([ True,  True, False])
     """
     probability = lifted(as_array(p))
+    dtype = floating(probability.dtype)
     extents = probability.shape if shape is None else shape_of(shape)
-    drawn = uniform(key, extents, floating(probability.dtype))
-    return within(apply(get("less"), drawn, probability), extents, "p")
+    drawn = pairs(key, extents)
+    found = apply(get("less"), _unit_of(drawn, dtype), probability)
+    rare = 2.0 ** -(_mantissa(dtype) // 2)
+    if not is_known(p) or p < rare:
+        is_rare = apply(get("less"), probability, dtype.type(rare))
+        found = apply(get("where"), is_rare, _rarely(drawn, probability), found)
+    return within(found, extents, "p")
+
+
+def _rarely(drawn: Any, p: Any) -> Any:
+    """Booleans that are true with small probabilities, which need more bits.
+
+    The probability less the number drawn, in steps of that, is compared with a number from 0 on and
+    below 1, of bits that the other one does not have.
+    """
+    dtype = p.dtype
+    number, steps = _unit_of(drawn, dtype), 2.0 ** _mantissa(dtype)
+    if dtype.itemsize == 8:
+        more = cast(apply(get("bitwise_and"), drawn, np.uint64(0xFFF)), dtype)
+        more = apply(get("multiply"), more, dtype.type(2.0**-12))
+    else:
+        number, p = cast(number, np.float32), cast(p, np.float32)
+        lower = apply(get("right_shift"), cast(drawn, np.uint32), np.uint32(8))
+        more = apply(get("multiply"), cast(lower, np.float32), np.float32(2.0**-24))
+    apart = apply(get("multiply"), apply(get("subtract"), p, number), p.dtype.type(steps))
+    return apply(get("less"), more, apart)
 
 
 def rademacher(key: Any, shape: Shape = (), dtype: DTypeLike = np.int64) -> Any:

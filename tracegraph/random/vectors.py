@@ -9,10 +9,11 @@ from numpy.typing import DTypeLike
 
 import tracegraph.numpy as tnp
 from tracegraph.errors import UnsupportedByTracerError
-from tracegraph.random.gamma import gamma
+from tracegraph.random.gamma import log_of_root
 from tracegraph.random.keys import shape_of, split
 from tracegraph.random.transforms import exponential, normal, parameters
 from tracegraph.random.uniform import Shape, floating, rademacher
+from tracegraph.special import logsumexp
 from tracegraph.tracing.tracer import Tracer
 
 METHODS = ("cholesky", "eigh", "svd")
@@ -110,6 +111,7 @@ def orthogonal(key: Any, n: int, shape: Shape = (), dtype: DTypeLike = np.float6
     drawn = normal(key, (*shape_of(shape), count, count), target).astype(wide)
     q, r = tnp.linalg.qr(drawn)
     diagonal = tnp.diagonal(r, axis1=-2, axis2=-1)
+    diagonal = tnp.where(diagonal == 0, diagonal.dtype.type(1), diagonal)
     return (q * (diagonal / tnp.absolute(diagonal))[..., None, :]).astype(target)
 
 
@@ -140,9 +142,20 @@ def generalized_normal(key: Any, p: float, shape: Shape = (), dtype: DTypeLike =
     0.5
     """
     target, p = floating(dtype), _power(p)
+    signs, logarithms = _signs_and_sizes(key, p, shape_of(shape), target)
+    with np.errstate(all="ignore"):
+        return (signs * tnp.exp(logarithms)).astype(target)
+
+
+def _signs_and_sizes(
+    key: Any, p: float, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> tuple[Any, Any]:
+    """Signs of such numbers, and logarithms of their magnitudes."""
+    wide = np.dtype(np.float32) if dtype.itemsize == 2 else dtype
     first, second = split(key)
-    size = gamma(first, 1 / p, shape_of(shape), target)
-    return rademacher(second, shape, target) * size ** target.type(1 / p)
+    p = min(p, float(np.finfo(wide).max) / 128)
+    with np.errstate(all="ignore"):
+        return rademacher(second, shape, wide), log_of_root(first, p, shape, wide)
 
 
 def ball(key: Any, d: int, p: float = 2, shape: Shape = (), dtype: DTypeLike = np.float64) -> Any:
@@ -165,7 +178,11 @@ def ball(key: Any, d: int, p: float = 2, shape: Shape = (), dtype: DTypeLike = n
     target, p = floating(dtype), _power(p)
     extents, (count,) = shape_of(shape), shape_of(d)
     first, second = split(key)
-    drawn = generalized_normal(first, p, (*extents, count), target)
-    power, root = target.type(p), target.type(1 / p)
-    total = tnp.sum(tnp.absolute(drawn) ** power, axis=-1) + exponential(second, extents, target)
-    return drawn / (total**root)[..., None]
+    signs, logarithms = _signs_and_sizes(first, p, (*extents, count), target)
+    wide = signs.dtype.type
+    p = min(p, float(np.finfo(wide).max) / 128)
+    with np.errstate(all="ignore"):
+        more = tnp.log(exponential(second, (*extents, 1), target).astype(wide))
+        powers = tnp.concatenate([wide(p) * logarithms, more], axis=-1)
+        total = logsumexp(powers, axis=-1, keepdims=True)
+        return (signs * tnp.exp(logarithms - total / wide(p))).astype(target)

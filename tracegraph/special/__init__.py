@@ -1,7 +1,7 @@
 """Special functions, under SciPy's names and with its values, traced or not.
 
-On a GPU they are functions of CUDA's library where it has them. On the host SciPy computes them if
-it is installed, and else NumPy. All have derivatives.
+On a GPU they are functions of CUDA's library where it has them. On the host SciPy computes them,
+but where its values are wrong. All have derivatives.
 
 >>> import numpy as np
 >>> float(tracegraph.jit(lambda x: erf(x) + erfc(x), device="host")(np.float64(0.3)))
@@ -9,8 +9,10 @@ it is installed, and else NumPy. All have derivatives.
 
     functions      functions of elements
     compositions   polygamma, beta; logsumexp, softmax
+    derivatives    rules for those beyond the first
 """
 
+from tracegraph.special import derivatives as _derivatives  # noqa: F401  (enters its rules)
 from tracegraph.special.compositions import beta, log_softmax, logsumexp, polygamma, softmax
 from tracegraph.special.functions import (
     betainc,
@@ -50,6 +52,7 @@ from tracegraph.special.functions import (
     y1,
     zeta,
 )
+from tracegraph.tracing.function_table import SPECIAL
 
 __all__ = [
     "beta",
@@ -94,3 +97,5 @@ __all__ = [
     "y1",
     "zeta",
 ]
+
+SPECIAL.update({name: globals()[name] for name in __all__})

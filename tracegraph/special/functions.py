@@ -111,9 +111,10 @@ ellipe = _of_one("ellipe", "[0.0, 0.5]", "array([1.57079633, 1.35064388])")
 
 
 def zeta(x: Any, q: Any = 1.0) -> Any:
-    """The sum of (q + k)**-x over k from 0; NaN for x below 1 or q below 0.
+    """The sum of (q + k)**-x over k from 0; NaN for x below 1.
 
-    Without `q`, the Riemann zeta function, of x from 1.
+    Without `q`, the Riemann zeta function, of x from 1. For q below 0, x must be an integer; it is
+    infinite where q is 0, -1, -2, …, and NaN elsewhere.
 
     Shape: that to which the operands broadcast.
     Dtype: floating point; integers become floating point, 64-bit ones float64.

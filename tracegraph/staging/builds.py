@@ -11,13 +11,16 @@ from typing import Any, NamedTuple, TypedDict, TypeVar
 from tracegraph.errors import ClosedError, OutOfMemoryError
 from tracegraph.modes import Modes
 from tracegraph.staging.call_tracing import trace_call
-from tracegraph.staging.executable_cache import COUNTS, CachedExecutable, clock
+from tracegraph.staging.clock import clock
+from tracegraph.staging.executable_cache import COUNTS, CachedExecutable
+from tracegraph.staging.last_call import LastCall, LastRun, operands_of
 from tracegraph.staging.memory_budget import keep_within_budget
 from tracegraph.staging.programs import Programs, compiled_program
 from tracegraph.staging.retraces import Change, Retraces
 from tracegraph.staging.scratch import Scratch
 from tracegraph.staging.signature import CallKey, Signature
 from tracegraph.staging.stages import Compiled, Lowered, Traced
+from tracegraph.user_source import Kind, kinds
 
 R = TypeVar("R")
 
@@ -80,7 +83,7 @@ class Builds:
         self.executables: dict[BuildKey, CachedExecutable] = {}
         self._traces = self._builds = self._evictions = self._dropped = 0
         self._past = dict.fromkeys(COUNTS, 0)  # counts of executables that a reset has closed
-        self._retraces = Retraces()
+        self._retraces = Retraces(warn=not _is_own(fun))
         self._last: BuildKey | None = None  # that of the last build, for what changes next
         # Reentrant: tracing may call this function again, inlined, from inside itself.
         self._lock = threading.RLock()
@@ -108,10 +111,14 @@ class Builds:
     def _present(self, key: BuildKey) -> tuple[CachedExecutable, Compiled]:
         """The executable for a key, built first if there is none."""
         while True:
-            cached = self.executables.get(key) or self._build(key)
-            compiled = cached.compiled or self._rebuild(cached, key)
+            present = self.executables.get(key)
+            cached = present or self._build(key)
+            there = cached.compiled
+            compiled = there or self._rebuild(cached, key)
             if compiled is not None:  # else a reset has removed it meanwhile
-                cached.used = clock()
+                cached.used = cached.found = clock()
+                if present is None or there is None:
+                    cached.made = (cached.used, "traced" if present is None else "built")
                 return cached, compiled
 
     def _build(self, key: BuildKey) -> CachedExecutable:
@@ -125,7 +132,9 @@ class Builds:
                 keep_within_budget(cached)
                 self._keep_within_limit(cached)
                 if last is not None:
-                    self._retraces.note(self._signature.function, self._changes(last, key))
+                    changes = self._changes(last, key)
+                    cached.because = ", ".join(change.text for change in changes)
+                    self._retraces.note(self._signature.function, changes)
             return cached
 
     def _keep_within_limit(self, built: CachedExecutable) -> None:
@@ -216,10 +225,41 @@ class Builds:
 
     def timings(self) -> Mapping[str, float]:
         """Those of the last call; see `Jitted.timings`."""
-        with self._lock:
-            executables = sorted(self.executables.values(), key=lambda each: each.used)
-            compiled = executables[-1].compiled if executables else None
+        last = self._last_used()
+        compiled = None if last is None else last[1].compiled
         return {} if compiled is None else compiled.timings()
+
+    def last_call(self) -> LastCall | None:
+        """What the last call did; see `Jitted.last_call`."""
+        last = self._last_used()
+        if last is None:
+            return None
+        (call, device, _), cached = last
+        used, compiled, signature = cached.used, cached.compiled, self._signature
+        run = LastRun() if compiled is None else compiled.executable.last_run(used)
+        plan = cached.lowered.plan if compiled is None else compiled.plan
+        types = [str(type_) for type_ in signature.types(call)]
+        when, made = cached.made
+        is_new = when == used
+        return LastCall(
+            function=signature.function,
+            device=device,
+            stream=run.stream,
+            traced=is_new and made == "traced",
+            built=is_new,
+            because=cached.because if is_new and made == "traced" else "",
+            recognised=cached.found != used,
+            captured=run.captured,
+            operands=operands_of(signature.paths(call.structure), types, run.handling),
+            updates=run.updates,
+            executables=run.executables,
+            fallbacks=tuple(map(str, getattr(plan, "fallbacks", ()))),
+        )
+
+    def _last_used(self) -> tuple[BuildKey, CachedExecutable] | None:
+        with self._lock:
+            found = self.executables.items()
+            return max(found, key=lambda item: item[1].used, default=None)
 
     def stats(self) -> Stats:
         """The counts so far."""
@@ -240,3 +280,8 @@ class Builds:
                 evictions=self._evictions + sum(r.evictions for r in executables),
                 dropped=self._dropped,
             )
+
+
+def _is_own(fun: Callable[..., Any]) -> bool:
+    code = getattr(fun, "__code__", None)
+    return code is not None and kinds[code.co_filename] is Kind.OWN

@@ -7,16 +7,13 @@ call. An executable in use is never closed.
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Container, Hashable, Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
+from tracegraph.staging.clock import clock
 from tracegraph.staging.stages import Compiled, Lowered
 from tracegraph.weak_set import ConcurrentWeakSet
-
-clock = time.perf_counter
-"""The clock by which uses of executables are ordered, in seconds."""
 
 COUNTS = ("launches", "updates", "bytes_copied")
 
@@ -24,15 +21,29 @@ COUNTS = ("launches", "updates", "bytes_copied")
 class CachedExecutable:
     """An executable of a jitted function. `compiled` is None while it is evicted.
 
-    `used` is the time of its last use, by `clock`.
+    `used` is the time of its last use, by `clock`. `made` is that of the use for which it was
+    built, and what was done for that; `because` what had changed since the build before. `found` is
+    the last use that was not recognised by a fast call.
     """
 
-    __slots__ = ("__weakref__", "_past", "compiled", "evictions", "lowered", "used")
+    __slots__ = (
+        "__weakref__",
+        "_past",
+        "because",
+        "compiled",
+        "evictions",
+        "found",
+        "lowered",
+        "made",
+        "used",
+    )
 
     def __init__(self, compiled: Compiled) -> None:
         self.lowered: Lowered = compiled.lowered
         self.compiled: Compiled | None = compiled
-        self.used = clock()
+        self.used = self.found = clock()
+        self.made: tuple[float, Literal["traced", "built"]] = (0.0, "traced")
+        self.because = ""
         self.evictions = 0
         self._past: Counter[str] = Counter()
 

@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from tracegraph.staging.graph_view import GraphNode
+
+SWITCHED = frozenset({"kernel", "memcpy", "memset"})
+"""The kinds of nodes that an executable can leave out."""
+
 
 @dataclass(frozen=True, slots=True)
 class UpdateResult:
@@ -33,6 +38,70 @@ class UpdateResult:
         return f"refused{f' at {place}' if place else ''}: {self.reason}"
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ExportedNode(GraphNode):
+    """A node of an exported graph: what it is to the user, beside cuda.core's node."""
+
+    node: Any = field(default=None, kw_only=True)
+    """A ``cuda.core.graph.GraphNode``; ``node.handle`` is the ``CUgraphNode``."""
+    programmatic: bool = field(default=False, kw_only=True)
+    """Whether an edge to it or from it is a programmatic one."""
+    given: Any = field(default=None, kw_only=True)
+    """What the backend knows of the graph."""
+
+    @property
+    def obstacle(self) -> str:
+        """Why executables cannot leave it out; "" if they can."""
+        if self.kind not in SWITCHED:
+            return f"CUDA leaves out {', '.join(sorted(SWITCHED))} nodes alone"
+        if self.parent is not None:
+            return "it is in the body of a loop or branch, where CUDA leaves out no nodes"
+        if self.programmatic:
+            return (
+                "an edge to it or from it is programmatic, so that what follows might not wait for "
+                "what comes before; export the graph with programmatic_edges=False"
+            )
+        return ""
+
+    @property
+    def priority(self) -> int:
+        """The priority of a kernel; lower numbers come first.
+
+        It counts in executables that are made with ``use_node_priority=True`` after it is set.
+
+        Raises:
+            NodeError: it is no kernel.
+        """
+        return int(self.given.priority(self))
+
+    def set_priority(self, priority: int) -> None:
+        """Give a kernel another priority.
+
+        Raises:
+            NodeError: it is no kernel.
+            ValueError: the priority is out of the range of the device.
+            TypeError: it is no integer.
+        """
+        self.given.set_priority(self, priority)
+
+
+class ExportedNodes(tuple[ExportedNode, ...]):
+    """The nodes of an exported graph, those in bodies behind their conditional node.
+
+    It prints as a table.
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        rows = [("node", "kind", "name", "line")]
+        for node in self:
+            inside = "" if node.parent is None else f" in {node.parent}"
+            rows.append((f"{node.number}{inside}", node.kind, node.name, node.line or "-"))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ExportedGraph:
     """A CUDA graph with its arguments and results; made by `Compiled.export_graph`.
@@ -48,20 +117,33 @@ class ExportedGraph:
     slots: Any = field(repr=False)
     """What each node keeps alive, as in `Compiled.slots`."""
     given: Any = field(repr=False)
-    """What the backend knows of the graph, for `instantiate` and `update`."""
+    """What the backend knows of the graph, for `nodes`, `instantiate` and `update`."""
 
-    def instantiate(self) -> Any:
+    @property
+    def nodes(self) -> ExportedNodes:
+        """The nodes by our names, with the user's lines and cuda.core's nodes."""
+        return ExportedNodes(self.given.nodes())
+
+    def instantiate(self, *, upload_stream: Any = None, use_node_priority: bool = False) -> Any:
         """An executable of the graph, with `launch`, `upload`, `update`, `close` and its `handle`.
 
         ``definition.instantiate()`` of cuda.core makes one, too; this one names the node and your
-        line if the driver refuses, and can be updated.
+        line if the driver refuses, can be updated, and its launches are ordered with calls. The
+        options are those of cuda.core's ``GraphCompleteOptions``.
+
+        Args:
+            upload_stream: a stream, as `tracegraph.stream` takes them, in whose order the
+                executable is uploaded at once, so that its first launch need not.
+            use_node_priority: run kernels by the priorities of their nodes, instead of that of the
+                stream of the launch.
 
         Raises:
             InstantiationError: the driver refuses, as it does for a second executable of a graph
                 with loops or branches.
             MemoryError: the driver has not enough memory.
+            TypeError, ValueError: `upload_stream` is no stream, or one of another device.
         """
-        return self.given.instantiate()
+        return self.given.instantiate(upload_stream, use_node_priority)
 
     def update(self, other: ExportedGraph, executable: Any = None) -> UpdateResult:
         """Give executables of this graph all addresses and values of another exported graph.

@@ -18,7 +18,8 @@ from tracegraph.errors import ClosedError, OutOfMemoryError
 from tracegraph.generated import define
 from tracegraph.ir.argument_ranges import INT64
 from tracegraph.staging.argument_layout import Container, Keys, Unpacking, layout_of
-from tracegraph.staging.executable_cache import CachedExecutable, clock
+from tracegraph.staging.clock import clock
+from tracegraph.staging.executable_cache import CachedExecutable
 from tracegraph.staging.results import Form
 from tracegraph.staging.signature import DirectKey, direct_call
 from tracegraph.staging.stages import Compiled

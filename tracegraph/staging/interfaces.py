@@ -15,6 +15,8 @@ from tracegraph.ir.types import ArrayType
 from tracegraph.staging.device_features import DeviceFeatures
 from tracegraph.staging.donated import Donated
 from tracegraph.staging.exported import ExportedGraph
+from tracegraph.staging.graph_view import GraphView
+from tracegraph.staging.last_call import LastRun
 from tracegraph.staging.scratch import Scratch
 
 
@@ -23,6 +25,10 @@ class DeviceStream(Protocol):
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """The version of this protocol, and the handle."""
+
+    @property
+    def priority(self) -> int:
+        """Its priority; lower numbers come first."""
 
     def synchronize(self) -> None:
         """Wait for all work in it; raises what reading a result of that does."""
@@ -64,8 +70,20 @@ class Executable(Protocol):
             CapturingStreamError: other code captures the stream, and the call cannot join.
         """
 
-    def export_graph(self, arguments: Sequence[Any]) -> ExportedGraph:
+    def view(self) -> GraphView:
+        """The graph that calls on the current stream launch, for `Compiled.graph`.
+
+        Raises:
+            NoGraphError: there is none.
+            ClosedError: it is closed.
+        """
+
+    def export_graph(
+        self, arguments: Sequence[Any], *, programmatic_edges: bool = True
+    ) -> ExportedGraph:
         """A graph with these arguments for others to launch, and its flat results.
+
+        Edges between kernels are programmatic if they may be.
 
         Raises:
             ExportError: there is none, or it needs the host.
@@ -80,6 +98,9 @@ class Executable(Protocol):
 
     def timings(self) -> Mapping[str, float]:
         """Milliseconds of each timed section in the last run, which is waited for."""
+
+    def last_run(self, since: float) -> LastRun:
+        """What the last run did, which is all that happened since a time of `clock`."""
 
     def memory(self) -> Mapping[str, int]:
         """Bytes of scratch, constants and graph, as one stream needs them.
@@ -103,7 +124,7 @@ class Executable(Protocol):
 
 
 class Backend(Protocol):
-    """Compiles Plans for one device. The last five methods do nothing where they are inherited."""
+    """Compiles Plans for one device. The last six methods do nothing where they are inherited."""
 
     @property
     def name(self) -> str:
@@ -135,9 +156,16 @@ class Backend(Protocol):
         """
         raise RawMemoryError(f"arrays of raw memory cannot be on {self.name!r}")
 
-    def create_stream(self) -> DeviceStream | None:
-        """A new stream of the device; None if calls are over when they return."""
+    def create_stream(self, priority: int | None = None) -> DeviceStream | None:
+        """A new stream of the device; None if calls are over when they return.
+
+        Raises:
+            ValueError: the device has no such priority.
+        """
         return None
+
+    def synchronize(self) -> None:
+        """Wait for all work."""
 
     def trim(self) -> None:
         """Wait for all work, and give back memory that is kept for later."""
@@ -162,13 +190,16 @@ class Compiler(Protocol):
     def backend(self, device: str) -> Backend:
         """The backend of a device."""
 
+    def synchronize(self) -> None:
+        """Wait for all work of the devices in use."""
+
     def trim(self) -> None:
         """Wait for all work, and give back memory that is kept for later."""
 
     def reset(self) -> None:
         """Wait for all work, close all executables, and give back memory that is not in use."""
 
-    def create_stream(self, device: str) -> DeviceStream | None:
+    def create_stream(self, device: str, priority: int | None) -> DeviceStream | None:
         """A new stream of a device; None where calls are over when they return."""
 
     def source(self, plan: Any) -> str:

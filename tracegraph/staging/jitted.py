@@ -18,6 +18,7 @@ from tracegraph.staging.builds import BuildKey, Builds, Stats
 from tracegraph.staging.compiler import default_device
 from tracegraph.staging.executable_cache import CachedExecutable
 from tracegraph.staging.fast_call import MISS, MOST_NESTED, FastCall, make_fast_call, no_fast_call
+from tracegraph.staging.last_call import LastCall
 from tracegraph.staging.programs import Programs
 from tracegraph.staging.scratch import Scratch
 from tracegraph.staging.signature import Call, DirectKey, Signature, direct_call
@@ -95,7 +96,8 @@ class Jitted(Generic[P, R_co]):
         device = self._device or _device_of(call)
 
         def run(cached: CachedExecutable, compiled: Compiled) -> R_co:
-            self._forget_dropped()
+            if self._builds.drops:
+                self._forget_dropped()
             if plain and not call.key.static and compiled.accepts(call):
                 function = self._signature.function
                 made = make_fast_call(args, kwargs, call.passed, cached, compiled, function)
@@ -213,6 +215,24 @@ class Jitted(Generic[P, R_co]):
         """
         return self._builds.timings()
 
+    def last_call(self) -> LastCall | None:
+        """What the last call did: what was traced, built, copied and updated; it prints as a table.
+
+        None before the first call. Compiling by `warm` counts as a call. It is found out when this
+        is called, from the state that the last call has left: calls take no longer for it. If
+        threads call the function at once, their last calls are not told apart.
+
+        >>> import numpy as np
+        >>> import tracegraph
+        >>> scale = tracegraph.jit(lambda x, by: x * by, device="host")
+        >>> scales = scale(np.ones(3), 2), scale(np.ones(4), 2)
+        >>> print(repr(scale.last_call()), scale.last_call().because)
+        <last call of <lambda>: traced and built, 0 B copied> x: f64[3] -> f64[4]
+        >>> [(each.path, each.type, each.handling) for each in scale.last_call().operands]
+        [('x', 'f64[4]', 'in place'), ('by', '~i64[]', 'by value')]
+        """
+        return self._builds.last_call()
+
     def stats(self) -> Stats:
         """Counts of traces, builds, launches, updates and bytes, and the reasons of retraces."""
         return self._builds.stats()
@@ -314,6 +334,10 @@ class BoundJitted(Generic[P, R_co]):
     def timings(self) -> Mapping[str, float]:
         """The same as `Jitted.timings`, over all instances."""
         return self.function.timings()
+
+    def last_call(self) -> LastCall | None:
+        """The same as `Jitted.last_call`, over all instances."""
+        return self.function.last_call()
 
     def stats(self) -> Stats:
         """The counts of the method, over all instances."""

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from tracegraph.ir.types import ArrayType
 from tracegraph.modes import PLAIN, Modes
-from tracegraph.staging.executable_cache import CachedExecutable, clock
+from tracegraph.staging.clock import clock
+from tracegraph.staging.executable_cache import CachedExecutable
 from tracegraph.staging.signature import CallKey, Signature
 
 _ZERO = datetime.now(UTC) - timedelta(seconds=clock())

@@ -27,6 +27,7 @@ from tracegraph.staging import gc_pause
 from tracegraph.staging.donated import Donated
 from tracegraph.staging.exported import ExportedGraph
 from tracegraph.staging.fallbacks import warn_of_fallbacks
+from tracegraph.staging.graph_view import GraphView
 from tracegraph.staging.interfaces import Compiler, Executable
 from tracegraph.staging.results import Assemble, Results, assembler, results_of
 from tracegraph.staging.scratch import Scratch
@@ -188,6 +189,21 @@ class Compiled(Drawable):
         return self.executable.plan
 
     @property
+    def graph(self) -> GraphView:
+        """The CUDA graph that calls on the current stream launch, as data: nodes and edges.
+
+        It prints as a table, and ``graph.dot()`` draws it. It is a copy, which cannot be edited:
+        calls go on to launch their graph. For one of your own, to edit and to launch, see
+        `export_graph`. If the function was not called on this stream, it is the graph for the
+        device's own.
+
+        Raises:
+            NoGraphError: it runs on the host, or the host drives its loops.
+            ClosedError: it was closed.
+        """
+        return self.executable.view()
+
+    @property
     def memory(self) -> Mapping[str, int]:
         """Bytes of arguments, outputs, scratch, constants, and of the graph's code and parameters.
 
@@ -273,13 +289,20 @@ class Compiled(Drawable):
             raise
 
     @entry_point
-    def export_graph(self, *args: Any, **kwargs: Any) -> ExportedGraph:
+    def export_graph(
+        self, *args: Any, programmatic_edges: bool = True, **kwargs: Any
+    ) -> ExportedGraph:
         """The CUDA graph with these arguments, for others to launch or to put into their graphs.
 
         A launch reads the arguments where they are, and writes the results to the same memory;
         the caller chooses the stream, and waits. Arguments from the host, and arrays that are not
         contiguous, are copied now. So are donated ones: launches overwrite the copies, and each
         starts from what the one before has left. One launch may be in flight at a time.
+
+        Where the device has them, edges between kernels are programmatic: a kernel may start before
+        those that it depends on have ended. With ``programmatic_edges=False``, all edges are plain,
+        as what lists or changes them may need. (An argument of the function that has this name is
+        passed by position.)
 
         The graph owns all that it points to. By CUDA's rules, a graph with loops or branches, or
         with scratch that each launch allocates, cannot become a child of another graph, and has one
@@ -303,7 +326,9 @@ host; compile it for device="cuda"
         call = self._fitting(args, kwargs)
         self.require_ranges(call.leaves)
         try:
-            exported = self.executable.export_graph(call.leaves)
+            exported = self.executable.export_graph(
+                call.leaves, programmatic_edges=programmatic_edges
+            )
         except errors.OutOfMemoryError as error:
             error.function = self.lowered.traced.signature.function
             raise

@@ -24,6 +24,9 @@ from tracegraph.ir.types import row_major_strides
 
 Strides = tuple[int, ...]
 
+BROADCAST_VIEW = "a broadcast view, several elements of which may be one"
+"""What NumPy's `broadcast_to` gives, for the message of a write."""
+
 
 class Recorder(Protocol):
     """A trace, as far as its tracers know it."""
@@ -92,6 +95,8 @@ class View:
     """The result of `strides_of`, once it is known."""
     read_only: str | None = None
     """What it is, for the message, if NumPy's view must not be written through."""
+    computed: Callable[[Any, np.dtype[Any]], Any] | None = None
+    """The function that derives it, and its base from it, by the dtype, if no single op does."""
 
 
 def strides_of(tracer: AnyTracer) -> Strides:
@@ -124,8 +129,18 @@ def attach(result: _T, base: AnyTracer, strides: Strides | None = None) -> _T:
         if view.strides is None:
             return result
     if eqn.op.name == "broadcast_to":
-        view.read_only = "a broadcast view, several elements of which are one"
+        view.read_only = BROADCAST_VIEW
     result.alias = view
+    return result
+
+
+def attach_computed(
+    result: _T, base: AnyTracer, compute: Callable[[Any, np.dtype[Any]], Any]
+) -> _T:
+    """Mark `compute(base, dtype)` as a view, from which `compute` with its dtype gives the base."""
+    strides = row_major_strides(result.shape) if result.shape != base.shape else strides_of(base)
+    attrs = {"dtype": result.atom.type.dtype}
+    result.alias = View(base, get("bits"), (), attrs, base.atom, strides, computed=compute)
     return result
 
 
@@ -142,6 +157,9 @@ def current(tracer: AnyTracer) -> Atom:
 
 def derived(tracer: AnyTracer, view: View) -> Atom:
     """The value of a view, derived again from its base."""
+    if view.computed is not None:
+        again: AnyTracer = view.computed(view.base, view.attrs["dtype"])
+        return again.atom
     operands = [tracer.owner.read(view.base), *view.indices]
     (fresh,) = tracer.owner.record(view.op, operands, view.attrs)
     return fresh.atom
@@ -230,13 +248,22 @@ def store(tracer: AnyTracer, atom: Atom) -> None:
     views: list[tuple[AnyTracer, View, Atom]] = []
     while (view := tracer.alias) is not None:
         views.append((tracer, view, atom))
-        atom = _PUT[view.op.name](view, atom)
+        atom = _put(tracer, view, atom)
         tracer = view.base
     tracer.set_atom(atom)
     for tracer, view, own in reversed(views):
         view.seen = atom
         tracer.set_atom(own)
         atom = own
+
+
+def _put(tracer: AnyTracer, view: View, atom: Atom) -> Atom:
+    """The value of the base, once the view has the value `atom`."""
+    if view.computed is None:
+        return _PUT[view.op.name](view, atom)
+    written = type(tracer)(tracer.owner, atom)  # type: ignore[call-arg]
+    base: AnyTracer = view.computed(written, view.base.atom.type.dtype)
+    return base.atom
 
 
 def _record(view: View, name: str, operands: Sequence[Atom], **attrs: Any) -> Atom:

@@ -30,6 +30,8 @@ around it. May import `control/` and what that imports, and `passes/`, but neith
     calls             functions over trees -> regions; results
     tidy              passes on what transforms read and record
     evaluate          runs a program equation by equation, without compiling it
+    tangents          those that users give, checked
+    linear_functions  pullbacks and linear functions, which are trees
     forward           jvp, linearize
     reverse           vjp, grad, value_and_grad
     linear            linear_transpose

@@ -68,7 +68,7 @@ class Traced:
         outs, found = Linearizer(trace, linear).run(self.region, args, given, wanted)
         if self.effects:
             trace.last_token = outs.pop()
-        return [*(strong(out) for out in outs[:count]), *outs[count:]], found[:count]
+        return [*(strong(trace, out) for out in outs[:count]), *outs[count:]], found[:count]
 
 
 def trace_function(
@@ -213,7 +213,8 @@ class Call:
         self.argnums = argnums
         names = parameters_of(function).positional
         self.trees = [
-            flatten_checked(_adopted(args[i]), transform, _name(names, i)) for i in argnums
+            flatten_checked(_adopted(args[i]), transform, _name(names, i), called=function)
+            for i in argnums
         ]
         self.paths = [
             path
@@ -283,68 +284,19 @@ def split_aux(transform: str, function: Function, call: Callable[[Leaves], Any])
             raise errors.TransformError(
                 transform,
                 f"with has_aux, {errors.function_text(function)} must return a pair "
-                f"(result, aux), not {errors.value_text(returned)}",
+                f"(result, aux), not {errors.value_text(returned)}; without has_aux, the result "
+                "alone",
             )
         return returned
 
     return checked
 
 
-def matched(
-    transform: str, what: str, structure: tree.Structure, types: Sequence[ArrayType], given: Any
-) -> list[Any]:
-    """The leaves of a tree of tangents or cotangents, one for each type; None where it has None.
-
-    Raises:
-        TangentMismatchError: the structure, or a type, is another.
-    """
-    try:
-        leaves = structure.flatten_up_to(given)
-    except ValueError:
-        needed, got = map(errors.structure_text, (structure, tree.structure(given)))
-        raise errors.TransformError(
-            transform, f"the {what} must have the structure {needed}, got {got}"
-        ) from None
-    found, wrong = [], []
-    for path, type_, leaf in zip(tree.paths(structure, what), types, leaves, strict=True):
-        fit = None if leaf is None else _fitted(type_, leaf)
-        if leaf is not None and fit is None and type_.dtype.kind in "fcV":
-            wrong.append((path, type_, errors.value_text(leaf)))
-        found.append(fit)
-    if wrong:
-        raise errors.TangentMismatchError(transform, f"the {what}", wrong)
-    return found
-
-
-def _fitted(type_: ArrayType, leaf: Any) -> Any:
-    """A tangent in the dtype of its value, which it must convert to by "same_kind"; else None.
-
-    Of integers and bools there are none.
-    """
-    try:
-        given = type_of(leaf)
-    except (TypeError, OverflowError):
-        return None
-    if type_.dtype.kind not in "fcV" or given.shape != type_.shape:
-        return None
-    if given.dtype != type_.dtype and not (
-        given.weak or np.can_cast(given.dtype, type_.dtype, "same_kind")
-    ):
-        return None
-    if given.weak and given.dtype.kind == "c" and type_.dtype.kind != "c":
-        return None
-    if given.dtype == type_.dtype and not given.weak:
-        return leaf
-    if not _is_array(leaf):
-        return np.asarray(leaf, type_.dtype)[()]
-    return FUNCTIONS["astype"](leaf, type_.dtype)
-
-
 def dense_inexact(trace: Trace, types: Sequence[ArrayType], found: Sequence[Any]) -> list[Any]:
     """The tangents or cotangents of inexact values, with zeros made for None; they are strong."""
     emit = Emit(trace)
     return [
-        emit.zeros(type_) if ct is None else strong(plain(trace, ct))
+        emit.zeros(type_) if ct is None else strong(trace, plain(trace, ct))
         for type_, ct in zip(types, found, strict=True)
         if is_inexact(type_)
     ]

@@ -21,7 +21,7 @@ from tracegraph.transforms import linearize, transpose
 from tracegraph.transforms.activity import is_inexact
 from tracegraph.transforms.bodies import dense, region_of
 from tracegraph.transforms.functions import run_region
-from tracegraph.transforms.linear import is_linear_pass, run_linear, transpose_region
+from tracegraph.transforms.linear import run_linear, transpose_region
 from tracegraph.transforms.linearize import Linearizer, Results, Tangents, require_forward
 from tracegraph.transforms.transpose import Cotangents, Transposer
 
@@ -40,6 +40,11 @@ def _given(self: Linearizer, eqn: Eqn, xs: Sequence[Tracer], ts: Tangents) -> li
         raise errors.CustomRuleError(
             name, f"{function} has no rule: set it by {setter}, or call the function undecorated"
         )
+    if any(t is not None for t in ts[count:]):
+        raise errors.CustomRuleError(
+            name,
+            f"{function} captures a value by which it is differentiated; pass it as an argument",
+        )
     if eqn.attrs["rule"] == "not traced":
         raise errors.CustomRuleError(
             name,
@@ -48,11 +53,6 @@ def _given(self: Linearizer, eqn: Eqn, xs: Sequence[Tracer], ts: Tangents) -> li
         )
     if "fault" in eqn.attrs:
         raise eqn.attrs["fault"]
-    if any(t is not None for t in ts[count:]):
-        raise errors.CustomRuleError(
-            name,
-            f"{function} captures a value by which it is differentiated; pass it as an argument",
-        )
     pairs = [(x.type, t) for x, t in zip(xs[:count], ts, strict=False) if is_inexact(x.type)]
     return dense(self.linear, [t.strong() for t, _ in pairs], [t for _, t in pairs])
 
@@ -65,7 +65,7 @@ def _spread(eqn: Eqn, found: Sequence[Any]) -> list[Any]:
 
 def _is_applied_to_tangents(self: Linearizer, eqn: Eqn) -> bool:
     """Whether a rule calls its own function on tangents: that must be linear, and is transposed."""
-    return eqn.attrs["rule"] == "not traced" and is_linear_pass(self)
+    return eqn.attrs["rule"] == "not traced" and self.is_transposed
 
 
 def _jvp_rule(self: Linearizer, eqn: Eqn, xs: Sequence[Tracer], ts: Tangents) -> Results:

@@ -18,11 +18,12 @@ from tracegraph.transforms.calls import (
     LinearMap,
     dense_inexact,
     linearized,
-    matched,
     split_aux,
     staged,
 )
-from tracegraph.transforms.emit import Emit, plain
+from tracegraph.transforms.emit import plain
+from tracegraph.transforms.linear_functions import LinearForm, LinearFunction
+from tracegraph.transforms.tangents import matched
 
 
 @entry_point
@@ -44,6 +45,7 @@ def _stopped(leaf: Any) -> Any:
 
 
 @entry_point
+@errors.refuses(argnums="jvp takes a tangent for each argument: give None where it is zero")
 def jvp(
     fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> tuple[Any, ...]:
@@ -79,7 +81,11 @@ def jvp(
     primals, tangents = tuple(primals), tuple(tangents)
     call = Call("jvp", fun, primals, {}, range(len(primals)))
     structure = tree.structure(primals)
-    known = matched("jvp", "tangents", structure, call.types, tangents)
+
+    def of() -> str:
+        return f"the arguments of {errors.function_text(fun)}"
+
+    known = matched("jvp", "tangents", of, structure, call.types, tangents, call.paths)
     places = [i for i, t in enumerate(known) if t is not None]
     parts: list[Any] = []
 
@@ -116,10 +122,16 @@ def _split(structure: tree.Structure, has_aux: bool) -> tuple[tree.Structure, tr
 
 
 @entry_point
+@errors.refuses(
+    argnums="linearize differentiates by all arguments: bind others by a lambda, or give None for "
+    "their tangents"
+)
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """The result of a function, and its derivative there as a function of tangents.
 
-    The function itself runs once; what its derivative needs of it is kept.
+    The function itself runs once; what its derivative needs of it is kept. Only a loop of unknown
+    length cannot keep its steps: it runs again, along with its tangents, for each call of the
+    derivative; `max_steps` bounds it, and then they are kept.
 
     Args:
         fun: a function of pytrees of arrays.
@@ -128,11 +140,11 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
     Returns:
         The result; the linear function that takes a tangent for each argument and returns that of
-        the result, as `jvp` does; and aux if there is one.
+        the result, as `jvp` does; and aux if there is one. The linear function is a tree of what it
+        keeps: jitted functions, loops and branches take and return it.
 
     Raises:
-        DerivativeError, ReverseLoopError: an op, or a loop of unknown length, has no derivative
-            that could be kept.
+        DerivativeError: an op has no derivative.
 
     >>> import numpy as np
     >>> y, derivative = linearize(np.square, 3.0)
@@ -141,27 +153,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     """
     call = Call("linearize", fun, primals, {}, range(len(primals)))
     out, values, linear, aux = linearized_call("linearize", fun, call, has_aux)
-    structure = tree.structure(primals)
-    types = [type_of(v) for v in values]
-
-    @entry_point
-    def derivative(*tangents: Any) -> Any:
-        given = matched("linearize", "tangents", structure, call.types, tangents)
-        places = [i for i, t in enumerate(given) if t is not None]
-
-        def record(trace: Trace, leaves: Sequence[Any]) -> Sequence[Any]:
-            emit, directions = Emit(trace), list(given)
-            for i, t in zip(places, leaves, strict=False):
-                directions[i] = t
-            for i, active in enumerate(linear.inputs):
-                if active and directions[i] is None:
-                    directions[i] = emit.zeros(call.types[i])
-            there = linear.with_residuals(leaves[len(places) :])
-            return dense_inexact(trace, types, there.apply(trace, directions))
-
-        dense = iter(staged("linearize", [*(given[i] for i in places), *linear.residuals], record))
-        return tree.unflatten(out, [next(dense) if is_inexact(t) else None for t in types])
-
+    derivative = LinearFunction(LinearForm(call, linear, out, values), linear.residuals)
     results = tree.unflatten(out, values), derivative
     return (*results, aux) if has_aux else results
 
@@ -196,15 +188,19 @@ def require_inexact(transform: str, call: Call, allow_int: bool, holomorphic: bo
         DifferentiatedTypeError: an integer without `allow_int`, or a real number in a function
             that is said to be holomorphic.
     """
+    advice = ", or set allow_int" if transform in ("grad", "value_and_grad") else ""
     for path, type_ in zip(call.paths, call.types, strict=False):
         if not is_inexact(type_) and not allow_int:
             raise errors.DifferentiatedTypeError(
                 transform,
-                f"{path} of {errors.function_text(call.function)} is {type_}; only floats and "
-                "complex numbers have derivatives: pass 3.0 instead of 3, convert the array with "
-                ".astype(float), or set allow_int",
+                f"{path} of {errors.function_text(call.function)} is {type_.strong()}; only floats "
+                "and complex numbers have derivatives: pass 3.0 instead of 3, or convert the array "
+                f"with .astype(float){advice}",
             )
         if holomorphic and type_.dtype.kind != "c":
             raise errors.DifferentiatedTypeError(
-                transform, f"with holomorphic, arguments are complex, but {path} is {type_}"
+                transform,
+                f"with holomorphic, arguments are complex, but {path} of "
+                f"{errors.function_text(call.function)} is {type_.strong()}: pass a complex "
+                "number, or leave holomorphic out",
             )

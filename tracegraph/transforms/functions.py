@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,34 +21,55 @@ from tracegraph.ir.op import get
 from tracegraph.ir.program import Region
 from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType, type_of
+from tracegraph.tracing.parameters import parameters_of
 from tracegraph.tracing.trace import Trace, current_trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.activity import is_inexact
 from tracegraph.transforms.bodies import region_of
 from tracegraph.transforms.emit import Emit
 from tracegraph.transforms.linearize import Linearizer
-from tracegraph.transforms.tidy import tidied
+from tracegraph.transforms.tidy import pruned, tidied
 
 Function = Callable[..., Any]
 Leaves = Sequence[Any]
 
 
 class Arguments:
-    """Arguments of a call, all by position. `leaves` are the arrays and inexact numbers among
-    them; anything else is passed on as it is.
+    """Arguments of a call, all by position, defaults among them: so rules take them. `leaves` are
+    the arrays and inexact numbers among them; anything else is passed on as it is.
+
+    Those that the function takes by `keywords` alone come last, if they are given.
     """
 
     def __init__(self, function: Function, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        if kwargs:
-            bound = inspect.signature(function).bind(*args, **kwargs)
-            bound.apply_defaults()
-            args = bound.args
-        self.all, self.structure = tree.flatten(tuple(args))
+        args, keywords = _by_position(function, args, kwargs)
+        self.keywords = tuple(keywords)
+        self.function = errors.function_text(function)
+        self.all, self.structure = tree.flatten((*args, *keywords.values()))
+        names = parameters_of(function).positional[: len(args)]
+        others = [f"args[{i}]" for i in range(len(names), len(args))]
+        self.names = [*names, *others, *keywords]
         self.places = [i for i, leaf in enumerate(self.all) if _is_traced(leaf)]
         self.leaves = [self.all[i] for i in self.places]
         self.types = [type_of(leaf) for leaf in self.leaves]
         self.inexact = [i for i, t in enumerate(self.types) if is_inexact(t)]
         self.tangent_types = [self.types[i] for i in self.inexact]
+
+    @property
+    def orders(self) -> int:
+        """How often they may be differentiated: as often as what is recorded where they are made.
+
+        A value of a trace further out does not depend on what the transforms inside it
+        differentiate by.
+        """
+        owners = [leaf.owner for leaf in self.leaves if isinstance(leaf, Tracer)]
+        return max([getattr(owner, "orders", 0) for owner in owners], default=0)
+
+    def call(self, function: Function, leaves: Leaves) -> Any:
+        """Call the function with these leaves."""
+        every = self.rebuilt(leaves)
+        count = len(every) - len(self.keywords)
+        return function(*every[:count], **dict(zip(self.keywords, every[count:], strict=True)))
 
     def rebuilt(self, leaves: Leaves) -> tuple[Any, ...]:
         """The arguments with these leaves."""
@@ -72,7 +94,7 @@ class Arguments:
             CustomRuleError: it is no tuple of one tree for each argument, or of other shapes.
         """
         count = len(self.structure.children())
-        name = errors.function_text(function)
+        name = f"the backward rule {errors.function_text(function)} of {self.function}"
         if not isinstance(returned, (tuple, list)) or len(returned) != count:
             got = errors.value_text(returned)
             if isinstance(returned, (tuple, list)):
@@ -80,10 +102,11 @@ class Arguments:
             raise errors.CustomRuleError(
                 transform,
                 f"{name} must return a tuple of {count} cotangents, one for each argument, not "
-                f"{got}; None stands for zero",
+                f"{got}; None stands for zero, and for arguments that are not differentiated",
             )
         every: list[Any] = []
-        for child, part in zip(self.structure.children(), returned, strict=True):
+        children = self.structure.children()
+        for child, part, path in zip(children, returned, self.names, strict=True):
             if part is None:
                 every += [None] * child.num_leaves
                 continue
@@ -93,10 +116,43 @@ class Arguments:
                 needed, got = map(errors.structure_text, (child, tree.structure(part)))
                 raise errors.CustomRuleError(
                     transform,
-                    f"{name} must return cotangents of the structure {needed}, got {got}",
+                    f"{name} must return cotangents of the structure {needed} for the argument "
+                    f"{path}, got {got}",
                 ) from None
         found = [every[self.places[i]] for i in self.inexact]
-        return fitted(transform, function, self.tangent_types, found)
+        return fitted(transform, function, self.tangent_types, found, self.paths)
+
+    def paths(self) -> list[str]:
+        """What the cotangent of each inexact leaf is called."""
+        every = [
+            path
+            for child, name in zip(self.structure.children(), self.names, strict=True)
+            for path in tree.paths(child, name)
+        ]
+        return [f"the cotangent of argument {every[self.places[i]]}" for i in self.inexact]
+
+
+def _by_position(
+    function: Function, args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[Sequence[Any], dict[str, Any]]:
+    """The arguments by position, and those that the function takes by keywords alone.
+
+    Defaults of Python functions are among them. Those of other functions, such as `out=None` of a
+    ufunc, are not.
+    """
+    inner = inspect.unwrap(function)
+    while isinstance(inner, partial):
+        inner = inner.func
+    python = hasattr(inner, "__code__") or hasattr(type(inner).__call__, "__code__")
+    if not kwargs and (not python or len(args) >= len(parameters_of(function).positional)):
+        return args, {}
+    try:
+        bound = inspect.signature(function).bind(*args, **kwargs)
+    except (TypeError, ValueError):  # the function's own error says what is wrong
+        return args, kwargs
+    if python:
+        bound.apply_defaults()
+    return bound.args, {name: x for name, x in bound.kwargs.items() if name in kwargs}
 
 
 def _is_traced(leaf: Any) -> bool:
@@ -104,20 +160,26 @@ def _is_traced(leaf: Any) -> bool:
 
 
 def fitted(
-    transform: str, function: Function, types: Sequence[ArrayType], found: Sequence[Any]
+    transform: str,
+    function: Function,
+    types: Sequence[ArrayType],
+    found: Sequence[Any],
+    paths: Callable[[], Sequence[str]] | None = None,
 ) -> list[Any]:
-    """What a rule returned, None for zero, in the dtypes of the values it belongs to.
+    """What a rule returned, None for zero, in the dtypes of the values it belongs to. `paths` gives
+    their names.
 
     Raises:
         CustomRuleError: a shape differs, or a dtype that does not convert by "same_kind".
     """
-    for type_, value in zip(types, found, strict=True):
+    for i, (type_, value) in enumerate(zip(types, found, strict=True)):
         if value is not None and not _fits(value, type_):
+            name = "" if paths is None else f" ({paths()[i]})"
             got = str(type_of(value)) if hasattr(value, "dtype") else errors.value_text(value)
             raise errors.CustomRuleError(
                 transform,
-                f"{errors.function_text(function)} returned {got} for a value of type {type_}, "
-                "whose shape and kind of dtype it must have",
+                f"{errors.function_text(function)} returned {got} for a value of type "
+                f"{type_.strong()}{name}, whose shape and kind of dtype it must have",
             )
     return list(found)
 
@@ -177,7 +239,10 @@ class Regions:
         return traced
 
     def record(self, leaves: Leaves, attrs: dict[str, Any]) -> list[Tracer]:
-        """Record the equation; the results of the first region, without the token."""
+        """Record the equation; the results of the first region, without the token.
+
+        A function alone is optimized where it stands.
+        """
         trace, operands = self.trace, [self.trace.read(x) for x in leaves]
         effects = any(traced.tokens is not None for traced, _ in self.traced)
         found = []
@@ -189,9 +254,9 @@ class Regions:
             operands.append(trace.token())
         regions, captures = unify_captures(found)
         attrs = {"args": len(operands), **attrs}
-        outs = list(
-            trace.record(get(self.name), (*operands, *captures), attrs, tuple(map(tidied, regions)))
-        )
+        passes = pruned if len(regions) == 1 else tidied
+        optimized = tuple(map(passes, regions))
+        outs = list(trace.record(get(self.name), (*operands, *captures), attrs, optimized))
         if effects:
             place = self.traced[0][1]
             assert place is not None

@@ -14,7 +14,6 @@ import numpy as np
 
 from tracegraph import errors, tree
 from tracegraph.errors.tracebacks import entry_point
-from tracegraph.ir.program import Region, walk
 from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.trace import Trace
 from tracegraph.tracing.tracer import Tracer
@@ -33,7 +32,6 @@ from tracegraph.transforms.calls import (
 from tracegraph.transforms.emit import Emit, plain
 from tracegraph.transforms.forward import require_inexact
 from tracegraph.transforms.lanes import Batch, Lanes
-from tracegraph.transforms.linearize import Linearizer
 from tracegraph.transforms.reverse import positions, require_result
 
 Function = Callable[..., Any]
@@ -42,6 +40,11 @@ Columns = Callable[[Trace, Sequence[Any], Sequence[Any]], Sequence[Any]]
 _INT64 = np.dtype(np.int64)
 
 
+@errors.refuses(
+    argnum="it is called argnums",
+    argnames="name arguments by their positions: argnums=0, or several, argnums=(0, 2)",
+    allow_int="integers have no derivative: leave them out of argnums",
+)
 def jacfwd(
     fun: Function,
     argnums: int | Sequence[int] = 0,
@@ -66,8 +69,8 @@ def jacfwd(
             set; or a result is an integer.
         ArgumentNumberError, DerivativeError: as in `grad`.
 
-    All columns are computed side by side. A loop of unknown length cannot keep its steps: with
-    one, the function runs once more, along with its tangents.
+    All columns are computed side by side. A loop of unknown length cannot keep its steps: it runs
+    once more, along with its tangents.
 
     >>> import numpy as np
     >>> jacfwd(lambda x: x * x[0])(np.array([2.0, 3.0]))
@@ -77,6 +80,11 @@ def jacfwd(
     return _jacobian("jacfwd", fun, argnums, has_aux, holomorphic, _by_columns)
 
 
+@errors.refuses(
+    argnum="it is called argnums",
+    argnames="name arguments by their positions: argnums=0, or several, argnums=(0, 2)",
+    allow_int="integers have no derivative: leave them out of argnums",
+)
 def jacrev(
     fun: Function,
     argnums: int | Sequence[int] = 0,
@@ -102,6 +110,11 @@ def jacrev(
     return _jacobian("jacrev", fun, argnums, has_aux, holomorphic, _by_rows)
 
 
+@errors.refuses(
+    argnum="it is called argnums",
+    argnames="name arguments by their positions: argnums=0, or several, argnums=(0, 2)",
+    allow_int="integers have no derivative: leave them out of argnums",
+)
 def hessian(
     fun: Function,
     argnums: int | Sequence[int] = 0,
@@ -118,7 +131,8 @@ def hessian(
     array([[0., 6.],
            [6., 4.]])
     """
-    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
+    rows = _jacobian("hessian", fun, argnums, has_aux, holomorphic, _by_rows)
+    return _jacobian("hessian", rows, argnums, has_aux, holomorphic, _by_columns)
 
 
 def _jacobian(
@@ -144,7 +158,10 @@ def _jacobian(
             structure = traced.result.structure
             structures[:] = structure.children() if has_aux else [structure, tree.structure(())]
             types = traced.types[: structures[0].num_leaves]
-            _require_types(transform, fun, call, types, holomorphic)
+            if record is _by_rows:
+                require_result(transform, fun, types, holomorphic)
+            else:
+                _require_types(transform, fun, call, types, holomorphic)
             outs, blocks = record(trace, traced, leaves, call, len(types))
             return [*outs[len(types) :], *(block for row in blocks for block in row)]
 
@@ -163,9 +180,6 @@ def _jacobian(
 def _require_types(
     transform: str, fun: Function, call: Call, types: Sequence[ArrayType], holomorphic: bool
 ) -> None:
-    if transform == "jacrev":
-        require_result(transform, fun, types, holomorphic)
-        return
     for path, type_ in zip(call.paths, call.types, strict=False):
         if type_.dtype.kind == "c" and not holomorphic:
             raise errors.DifferentiatedTypeError(
@@ -187,29 +201,14 @@ def _by_columns(
     inputs = call.types[: call.count]
     types = traced.types[:count]
     active = [i < call.count for i in range(len(leaves))]
-    if _runs_unbounded(traced.region):
-        outs, _ = traced.run(trace, trace, leaves, [None] * len(leaves), count)
-        captured = [*leaves, *(Tracer(trace, atom) for atom in traced.captures)]
+    outs, linear = linearized(trace, traced, leaves, active, count)
 
-        def columns(inner: Trace, directions: Sequence[Any], values: Sequence[Any]) -> Any:
-            given = [*directions, *[None] * (len(values) - len(directions))]
-            if traced.effects:
-                raise errors.TransformError(
-                    "jacfwd", "a function with a loop of unknown length must have no effects"
-                )
-            _, found = Linearizer(inner, inner).run(traced.region, values, given)
-            return dense(inner, types, found[:count])
+    def columns(inner: Trace, directions: Sequence[Any], values: Sequence[Any]) -> Any:
+        given = [*directions, *[None] * (len(active) - len(directions))]
+        there = linear.with_residuals(values)
+        return dense(inner, types, there.apply(inner, given))
 
-    else:
-        outs, linear = linearized(trace, traced, leaves, active, count)
-        captured = list(linear.residuals)
-
-        def columns(inner: Trace, directions: Sequence[Any], values: Sequence[Any]) -> Any:
-            given = [*directions, *[None] * (len(active) - len(directions))]
-            there = linear.with_residuals(values)
-            return dense(inner, types, there.apply(inner, given))
-
-    stacked = _on_basis(trace, inputs, captured, columns)
+    stacked = _on_basis(trace, inputs, linear.residuals, columns)
     emit = Emit(trace)
     return outs, [
         [
@@ -240,14 +239,6 @@ def _by_rows(
         ]
         for start, t in zip(_starts(types), types, strict=True)
     ]
-
-
-def _runs_unbounded(region: Region) -> bool:
-    """Whether there is a loop of unknown length, which can be differentiated forwards only."""
-    return any(
-        eqn.op.name == "while_loop" and not {"trip_count", "max_steps"} & eqn.attrs.keys()
-        for eqn in walk(region)
-    )
 
 
 def _on_basis(

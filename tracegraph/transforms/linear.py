@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
-from typing import Any
+from typing import Any, ClassVar
 
 from tracegraph import errors, tree
 from tracegraph.errors.tracebacks import entry_point
@@ -24,18 +24,19 @@ from tracegraph.transforms.activity import Activity, is_inexact
 from tracegraph.transforms.calls import (
     LinearMap,
     dense_inexact,
-    matched,
     require_function,
     staged,
     trace_function,
 )
 from tracegraph.transforms.emit import Emit
 from tracegraph.transforms.linearize import Linearizer, Tangents
+from tracegraph.transforms.tangents import matched
 
 Function = Callable[..., Any]
 
 
 @entry_point
+@errors.refuses(reduce_axes="there are no named axes here: sum the gradient over the lanes of vmap")
 def linear_transpose(fun: Function, *types: Any) -> Function:
     """The transpose of a linear function: from cotangents of its result to those of its arguments.
 
@@ -48,6 +49,7 @@ def linear_transpose(fun: Function, *types: Any) -> Function:
         argument. It does not conjugate.
 
     Raises:
+        DifferentiatedTypeError: an argument is an integer or a bool.
         NonlinearError: by the transpose, when called: an op is not linear.
 
     >>> import numpy as np
@@ -59,6 +61,7 @@ def linear_transpose(fun: Function, *types: Any) -> Function:
     leaves, structure = tree.flatten(types)
     known = [x if isinstance(x, ArrayType) else type_of(x) for x in leaves]
     paths = [f"argument {path}" for path in tree.paths(structure, "types")]
+    _require_inexact(fun, known, paths)
 
     @entry_point
     def transposed(cotangent: Any) -> Any:
@@ -70,20 +73,43 @@ def linear_transpose(fun: Function, *types: Any) -> Function:
 
             traced = trace_function("linear_transpose", fun, call, known, trace, paths)
             wanted = traced.result.structure
-            cts = matched(
-                "linear_transpose", "cotangent", wanted, traced.types, tree.unflatten(got, leaves)
-            )
+
+            def of() -> str:
+                return f"the result of {errors.function_text(fun)}"
+
+            ct = tree.unflatten(got, leaves)
+            cts = matched("linear_transpose", "cotangent", of, wanted, traced.types, ct)
             if traced.effects:
                 raise errors.TransformError("linear_transpose", "the function must have no effects")
             captures = [Tracer(trace, atom) for atom in traced.captures]
             flags = [i < len(known) for i in range(len(traced.region.params))]
-            found = transpose_region(trace, traced.region, flags, captures, cts)
+            try:
+                found = transpose_region(trace, traced.region, flags, captures, cts)
+            except errors.NonlinearError as error:
+                what = f"the arguments of {errors.function_text(fun)}"
+                raise errors.NonlinearError(error.op, error.source, what=what) from None
             return dense_inexact(trace, known, found)
 
         found = iter(staged("linear_transpose", given, record))
-        return tree.unflatten(structure, [next(found) if is_inexact(t) else None for t in known])
+        return tree.unflatten(structure, list(found))
 
     return transposed
+
+
+def _require_inexact(fun: Function, types: Sequence[ArrayType], paths: Sequence[str]) -> None:
+    """Check that a function that is to be transposed takes floats or complex numbers alone.
+
+    Raises:
+        DifferentiatedTypeError: it takes integers or bools.
+    """
+    for type_, path in zip(types, paths, strict=True):
+        if not is_inexact(type_):
+            raise errors.DifferentiatedTypeError(
+                "linear_transpose",
+                f"{path} of {errors.function_text(fun)} is {type_}; the function must be linear in "
+                "all its arguments, and they floats or complex numbers: pass 3.0 instead of 3, or "
+                "an array by .astype(float); bind what is no such argument, by a lambda",
+            )
 
 
 _PIECEWISE = frozenset({"remainder", "fmod", "nextafter"})
@@ -140,11 +166,6 @@ def run_linear(
     return _Linear(primal, linear, dependent=dependent).run(region, args, tangents, wanted)
 
 
-def is_linear_pass(linearizer: Linearizer) -> bool:
-    """Whether what is linearized must be linear: other equations are refused."""
-    return isinstance(linearizer, _Linear)
-
-
 @dataclass(slots=True)
 class _Linear(Linearizer):
     """The pass over a linear function. `dependent` are the values that depend on its arguments, and
@@ -154,6 +175,7 @@ class _Linear(Linearizer):
     dependent: set[Atom] = field(default_factory=set)
     affecting: set[Atom] = field(default_factory=set)
     dependence: Activity = field(default_factory=lambda: Activity(smooth=False))
+    is_transposed: ClassVar[bool] = True
 
     def run(
         self,

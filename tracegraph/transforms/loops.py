@@ -2,7 +2,8 @@
 
     forwards     tangents join the carry, the slices and the stacked results; conditions ignore them
     linearized   the loop stacks what its derivative keeps of each step; the derivative is a scan
-                 over these stacks, or a counted loop if the number of steps depends on data
+                 over these stacks, or a counted loop if the number of steps depends on data. If it
+                 has no bound, the loop runs again with its tangents: that has no transpose
     backwards    `reverse_loops`
 
 Which carries have tangents is a fixed point (`activity`).
@@ -16,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph import errors
 from tracegraph.ir.control_forms import LoopParts, loop_counts, loop_parts
 from tracegraph.ir.effects import TOKEN
 from tracegraph.ir.op import get
@@ -27,9 +27,10 @@ from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms import linearize
 from tracegraph.transforms.activity import Activity
 from tracegraph.transforms.bodies import Parts, region_of, take_apart, with_tangents
-from tracegraph.transforms.emit import Emit
-from tracegraph.transforms.linearize import Linearizer, Results, Tangents
-from tracegraph.transforms.reverse_loops import NUMBER, counted_loop
+from tracegraph.transforms.emit import Emit, plain
+from tracegraph.transforms.functions import run_region, without_effects
+from tracegraph.transforms.linearize import Linearizer, Results, Tangents, relevant_atoms
+from tracegraph.transforms.reverse_loops import NUMBER, counted_loop, unbounded
 from tracegraph.transforms.segments import needs_segments, segmented
 
 
@@ -47,9 +48,14 @@ class _Loop:
 
     @staticmethod
     def of(eqn: Eqn, ts: Tangents) -> _Loop:
-        activity = Activity()
-        active = tuple(activity.operands(eqn, [t is not None for t in ts]))
-        parts = loop_parts(eqn)
+        activity, parts = Activity(), loop_parts(eqn)
+        # zeros that transposed loops give back for captures would meet infinite factors outside
+        relevant, carries = relevant_atoms(parts.body), len(parts.init)
+        has_tangent = [
+            t is not None and (i < carries or p in relevant)
+            for i, (t, p) in enumerate(zip(ts, parts.body.params, strict=True))
+        ]
+        active = tuple(activity.operands(eqn, has_tangent))
         results = activity.results(eqn.regions[-1], active)
         count = len(parts.init)
         return _Loop(eqn, parts, active, (*active[:count], *results[count:]))
@@ -88,17 +94,16 @@ def _rule(self: Linearizer, eqn: Eqn, xs: Sequence[Tracer], ts: Tangents) -> Res
     if not any(loop.live):
         return self.copied(eqn, xs), ()
     if self.is_forward:
-        return _forward(self, loop, xs, ts)
+        return _with_tangents(self.primal, loop, xs, loop.tangents(self, ts))
     if eqn.op.name == "scan":
         return _apart(self, loop, xs, ts)
     if eqn.attrs.get("trip_count") is not None:
         return _apart(self, replace(loop, eqn=_as_scan(eqn)), xs, ts)
     if eqn.attrs.get("max_steps") is not None:
         return _apart_counted(self, loop, xs, ts)
-    construct = eqn.hints.construct or "while_loop"
-    carried = [a.type.strong() for a in loop.parts.init if a.type != TOKEN]
-    kept = sum(p.type.nbytes for p in loop.parts.body.params[: len(loop.parts.init)])
-    raise errors.ReverseLoopError(construct, carried, kept, eqn.source)
+    if self.is_transposed:
+        raise unbounded(eqn, [a.type for a in loop.parts.init])
+    return self.copied(eqn, xs), _again(self, loop, xs, ts)
 
 
 def _as_scan(eqn: Eqn) -> Eqn:
@@ -111,10 +116,11 @@ def _as_scan(eqn: Eqn) -> Eqn:
 # forwards
 
 
-def _forward(self: Linearizer, loop: _Loop, xs: Sequence[Tracer], ts: Tangents) -> Results:
+def _with_tangents(
+    trace: Trace, loop: _Loop, xs: Sequence[Tracer], given: dict[int, Any]
+) -> tuple[Sequence[Tracer], list[Any]]:
     """Each role takes its tangents behind its own: carry… tangents… xs… tangents… and so on."""
     eqn = loop.eqn
-    given = loop.tangents(self, ts)
     chosen = [loop.chosen(role) for role in range(3)]
     own = [[i for i, r in enumerate(loop.roles) if r == role] for role in range(3)]
     operands = [
@@ -122,7 +128,7 @@ def _forward(self: Linearizer, loop: _Loop, xs: Sequence[Tracer], ts: Tangents) 
         for role in range(3)
         for x in (*(xs[i] for i in own[role]), *(given[i] for i in chosen[role]))
     ]
-    body = with_tangents(self.primal, loop.parts.body, loop.active, loop.live)
+    body = with_tangents(trace, loop.parts.body, loop.active, loop.live)
     order = _interleaved(own, chosen, loop.active)
     count = len(own[0])
     stacked = len(eqn.outputs) - count
@@ -132,10 +138,28 @@ def _forward(self: Linearizer, loop: _Loop, xs: Sequence[Tracer], ts: Tangents) 
     if loop.parts.condition is not None:
         regions.insert(0, _widened(loop.parts.condition, body, order))
     attrs = loop_counts(eqn, count + len(chosen[0]), len(own[1]) + len(chosen[1]))
-    atoms = [self.primal.read(x) for x in operands]
-    outs = self.primal.record(eqn.op, atoms, attrs, tuple(regions), eqn.hints)
+    atoms = [trace.read(x) for x in operands]
+    outs = trace.record(eqn.op, atoms, attrs, tuple(regions), eqn.hints)
     outs = _swapped(outs, count, live, stacked)
     return outs[: len(eqn.outputs)], loop.spread(outs[len(eqn.outputs) :])
+
+
+def _again(self: Linearizer, loop: _Loop, xs: Sequence[Tracer], ts: Tangents) -> list[Any]:
+    """The tangents of a loop without a bound: it runs once more with them, but for its effects."""
+    tangents = loop.tangents(self, ts)
+    operands = [plain(self.linear, x) for x in (*xs, *tangents.values())]
+
+    def record(trace: Trace, params: list[Tracer]) -> Sequence[Any]:
+        trace.source = loop.eqn.source
+        given = dict(zip(tangents, params[len(xs) :], strict=True))
+        outs, found = _with_tangents(trace, loop, params[: len(xs)], given)
+        tokens = [out for out in outs if out.type == TOKEN]
+        return [*(t for t in found if t is not None), *tokens]
+
+    region = region_of(self.linear, [x.type for x in operands], record)
+    region = without_effects(self.linear, region)
+    args = [x for x in operands if x.type != TOKEN]
+    return loop.spread(run_region(self.linear, region, args))
 
 
 def _interleaved(

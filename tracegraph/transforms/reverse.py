@@ -9,27 +9,31 @@ from typing import Any
 
 from tracegraph import errors, tree
 from tracegraph.errors.tracebacks import entry_point
-from tracegraph.ir.types import ArrayType, type_of
+from tracegraph.ir.types import ArrayType
+from tracegraph.tracing.parameters import parameters_of
 from tracegraph.tracing.trace import Trace
 from tracegraph.transforms.activity import is_inexact
 from tracegraph.transforms.calls import (
     Call,
-    LinearMap,
     Traced,
     dense_inexact,
     linearized,
-    matched,
     require_function,
     split_aux,
     staged,
 )
-from tracegraph.transforms.emit import plain
 from tracegraph.transforms.forward import linearized_call, require_inexact
+from tracegraph.transforms.linear_functions import LinearForm, Pullback
+from tracegraph.transforms.reverse_loops import require_bounds
 
 Function = Callable[..., Any]
 
 
 @entry_point
+@errors.refuses(
+    argnums="vjp differentiates by all arguments: bind others by a lambda",
+    reduce_axes="there are no named axes here: sum the gradient over the lanes of vmap",
+)
 def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """The result of a function, and the pullback of cotangents: vector times Jacobian.
 
@@ -41,8 +45,9 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     Returns:
         The result; the pullback, which takes a cotangent of the result, a tree of its structure,
         shapes and dtypes in which None stands for zero, and returns a tuple with the cotangent of
-        each argument, None for integers and bools; and aux if there is one. Complex derivatives
-        are transposed without conjugation.
+        each argument, None for integers and bools; and aux if there is one. The pullback is a tree
+        of what it keeps: jitted functions, loops and branches take and return it. Complex
+        derivatives are transposed without conjugation.
 
     Raises:
         DerivativeError: an op has no derivative.
@@ -54,40 +59,20 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """
     call = Call("vjp", fun, primals, {}, range(len(primals)))
     out, values, linear, aux = linearized_call("vjp", fun, call, has_aux)
-    types = [type_of(v) for v in values]
-
-    @entry_point
-    def pullback(cotangent: Any) -> tuple[Any, ...]:
-        found = _pulled_back("vjp", linear, out, types, cotangent, call.types)
-        return tuple(call.unflatten(found))
-
+    require_bounds(
+        linear.region, [i < sum(linear.inputs) for i in range(len(linear.region.params))]
+    )
+    pullback = Pullback(LinearForm(call, linear, out, values), linear.residuals)
     results = tree.unflatten(out, values), pullback
     return (*results, aux) if has_aux else results
 
 
-def _pulled_back(
-    transform: str,
-    linear: LinearMap,
-    structure: tree.Structure,
-    types: Sequence[ArrayType],
-    cotangent: Any,
-    argument_types: Sequence[ArrayType],
-) -> list[Any]:
-    """The cotangents of the arguments, None for those of integers."""
-    given = matched(transform, "cotangent", structure, types, cotangent)
-    places = [i for i, ct in enumerate(given) if ct is not None]
-
-    def record(trace: Trace, leaves: Sequence[Any]) -> Sequence[Any]:
-        cts: list[Any] = [None] * len(given)
-        for i, ct in zip(places, leaves, strict=False):
-            cts[i] = plain(trace, ct)
-        there = linear.with_residuals(leaves[len(places) :])
-        return dense_inexact(trace, argument_types, there.transpose(trace, cts))
-
-    dense = iter(staged(transform, [*(given[i] for i in places), *linear.residuals], record))
-    return [next(dense) if is_inexact(t) else None for t in argument_types]
-
-
+@errors.refuses(
+    argnum="it is called argnums",
+    argnames="name arguments by their positions: argnums=0, or several, argnums=(0, 2)",
+    wrt="name arguments by their positions: argnums=0, or several, argnums=(0, 2)",
+    reduce_axes="there are no named axes here: sum the gradient over the lanes of vmap",
+)
 def grad(
     fun: Function,
     argnums: int | Sequence[int] = 0,
@@ -132,6 +117,12 @@ def grad(
     return gradient
 
 
+@errors.refuses(
+    argnum="it is called argnums",
+    argnames="name arguments by their positions: argnums=0, or several, argnums=(0, 2)",
+    wrt="name arguments by their positions: argnums=0, or several, argnums=(0, 2)",
+    reduce_axes="there are no named axes here: sum the gradient over the lanes of vmap",
+)
 def value_and_grad(
     fun: Function,
     argnums: int | Sequence[int] = 0,
@@ -170,7 +161,7 @@ def positions(transform: str, fun: Function, argnums: Any, count: int) -> list[i
         raise errors.ArgumentNumberError(
             transform,
             f"argnums must be the position of an argument, or several, not "
-            f"{errors.value_text(argnums)}; arguments have no names here",
+            f"{errors.value_text(argnums)}{_position_text(fun, argnums)}",
         ) from None
     normal = [i + count if i < 0 else i for i in found]
     if any(not 0 <= i < count for i in normal) or len(set(normal)) < len(normal):
@@ -181,6 +172,15 @@ def positions(transform: str, fun: Function, argnums: Any, count: int) -> list[i
             "differentiated by",
         )
     return normal
+
+
+def _position_text(fun: Function, argnums: Any) -> str:
+    """The position of a parameter that is given by its name."""
+    names = parameters_of(fun).positional
+    if isinstance(argnums, str) and argnums in names:
+        position = names.index(argnums)
+        return f": {argnums} of {errors.function_text(fun)} has position {position}"
+    return "; arguments have no names here"
 
 
 def _differentiated(

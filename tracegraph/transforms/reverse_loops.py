@@ -13,8 +13,9 @@ import numpy as np
 
 from tracegraph import errors
 from tracegraph.ir.control_forms import loop_parts
-from tracegraph.ir.op import get
-from tracegraph.ir.program import Eqn, Literal
+from tracegraph.ir.effects import TOKEN
+from tracegraph.ir.op import Control, get
+from tracegraph.ir.program import Eqn, Literal, Region
 from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.trace import Trace
@@ -55,6 +56,37 @@ def counted_loop(
     atoms = [trace.read(x) for x in (np.int64(0), *state, steps, *captures)]
     hints = replace(origin.hints, construct=origin.hints.construct or "while_loop")
     return trace.record(get("while_loop"), atoms, attrs, regions, hints)[1:]
+
+
+def unbounded(eqn: Eqn, carried: Sequence[ArrayType]) -> errors.ReverseLoopError:
+    """The error of a loop whose number of steps has no bound; `carried` is what it has of its own,
+    without tangents.
+    """
+    types = [t for t in carried if t != TOKEN]
+    construct = eqn.hints.construct or "while_loop"
+    kept = sum(t.nbytes for t in types)
+    return errors.ReverseLoopError(construct, [t.strong() for t in types], kept, eqn.source)
+
+
+def require_bounds(region: Region, linear: Sequence[bool]) -> None:
+    """Check that a region can be transposed in the parameters flagged as linear, as far as its
+    loops are concerned, before any cotangent is there.
+
+    Raises:
+        ReverseLoopError: a loop has no bound: it runs again with its tangents.
+    """
+    live = {p for p, flag in zip(region.params, linear, strict=True) if flag}
+    for eqn in region.eqns:
+        flags = [a in live for a in eqn.operands]
+        if not any(flags):
+            continue
+        live.update(eqn.outputs)
+        if eqn.op.name == "while_loop" and not eqn.attrs.get("counted"):
+            pairs = zip(loop_parts(eqn).init, flags, strict=False)
+            raise unbounded(eqn, [a.type for a, is_tangent in pairs if not is_tangent])
+        if isinstance(eqn.op.form, Control) or eqn.op.name == "checkpoint":
+            for inner in eqn.regions:
+                require_bounds(inner, flags[len(flags) - len(inner.params) :])
 
 
 def _transpose_scan(
@@ -122,10 +154,17 @@ def _sums(self: Transposer, eqn: Eqn, fixed: Sequence[int]) -> list[Any]:
 def _transpose_while(
     self: Transposer, eqn: Eqn, flags: Sequence[bool], cts: Cotangents
 ) -> Cotangents:
-    """A counted loop, from its last iteration to its first."""
+    """A counted loop, from its last iteration to its first.
+
+    Raises:
+        ReverseLoopError: it is no such loop, but one that runs again with its tangents.
+    """
     parts, body = loop_parts(eqn), eqn.regions[-1]
     count = len(parts.init)
-    if not eqn.attrs.get("counted") or flags[0]:
+    if not eqn.attrs.get("counted"):
+        pairs = zip(parts.init, flags, strict=False)
+        raise unbounded(eqn, [a.type for a, is_tangent in pairs if not is_tangent])
+    if flags[0]:
         raise errors.NonlinearError(eqn.op.name, eqn.source)
     assert parts.condition is not None
     limit = parts.condition.eqns[-1].operands[1]

@@ -39,7 +39,7 @@ def _rule(self: Linearizer, eqn: Eqn, xs: Sequence[Tracer], ts: Tangents) -> Res
         rule = record.choose(**eqn.attrs)
     except NoDerivativeError as error:
         raise errors.DerivativeError(eqn.op.name, str(error), eqn.source) from None
-    operands = list(map(fixed, xs))
+    operands = [fixed(self.primal, x) for x in xs]
     if isinstance(rule, Reference):
         return outs, _of_reference(self, rule, operands, ts)
     return outs, _of_jvp(self, rule, eqn, operands, ts)
@@ -60,7 +60,9 @@ def _of_reference(
 def _of_jvp(
     self: Linearizer, rule: Jvp, eqn: Eqn, xs: Sequence[Tracer], ts: Tangents
 ) -> Sequence[Any]:
-    flags, count = [is_inexact(x.type) for x in xs], len(xs)
+    takes = [rule.zeros or t is not None for t in ts]
+    flags = [is_inexact(x.type) and flag for x, flag in zip(xs, takes, strict=True)]
+    count = len(xs)
     types = [x.type for x, flag in zip(xs, flags, strict=True) if flag]
     given = [t for t, flag in zip(ts, flags, strict=True) if flag]
     live = [v.type.strong() for v in eqn.outputs if is_inexact(v.type)]

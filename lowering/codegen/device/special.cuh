@@ -1,6 +1,5 @@
-// Special functions that CUDA's library lacks or defines otherwise. The references in
-// tracegraph/ops/special/by_numpy explain the methods; those in float have fewer terms where that is
-// enough.
+// Special functions that CUDA's library lacks or defines otherwise. Those in float have fewer terms
+// where that is enough.
 
 template <class R> constexpr R tg_pi = (R)3.14159265358979323846;
 
@@ -82,6 +81,12 @@ template <class R> __device__ R tg_stirling(R x) {
   return tg_horner(terms, inverse * inverse) * inverse;
 }
 
+// cot(pi x), precise near its zeros.
+template <class R> __device__ R tg_cotangent_of_pi(R x) {
+  const R rest = x - rint(x), size = fabs(rest);
+  return size > (R)0.25 ? copysign(tan(tg_pi<R> * ((R)0.5 - size)), rest) : 1 / tan(tg_pi<R> * rest);
+}
+
 template <class R> __device__ R tg_digamma(R x) {
   if (x == 0) return -1 / x;
   if (x < 0 && x == floor(x)) return (R)tg_nan_f64();
@@ -110,7 +115,7 @@ template <class R> __device__ R tg_digamma(R x) {
     const R inverse = 1 / far, square = inverse * inverse;
     found += log(far) - (R)0.5 * inverse - square * tg_horner(terms, square);
   }
-  return x < 0 ? found - tg_pi<R> / tan(tg_pi<R> * (x - rint(x))) : found;
+  return x < 0 ? found - tg_pi<R> * tg_cotangent_of_pi(x) : found;
 }
 
 // The derivative of order n of pi cot(pi x) over pi**(n + 1), as a polynomial of cot(pi x).
@@ -144,11 +149,28 @@ template <class R> __device__ R tg_hurwitz(R s, R q) {
   return sum;
 }
 
-// In double: near 1, the distance from there counts.
+// For q from 0; in double: near 1, the distance from there counts.
+__device__ inline double tg_zeta_from_0(double s, double q) {
+  return s > 1e5 ? pow(q, -s) : tg_hurwitz(s, q);
+}
+// Below 0, for integers s alone, the numbers on both sides of 0 are two such sums. It is called, so
+// that others keep their registers.
+__attribute__((noinline)) __device__ double tg_zeta_below(double s, double z) {
+  if (s != floor(s)) return tg_nan_f64();
+  const double above = z - floor(z), left = floor(z) + 1 - z;
+  const double first = tg_zeta_from_0(s, above), second = tg_zeta_from_0(s, left);
+  const double third = tg_zeta_from_0(s, 1 - z);
+  if (!(s - 2 * floor(s / 2) == 1)) return first + second - third;
+  if (above == left) return third;
+  if (isinf(first) && isinf(second)) return above < left ? first : -first;
+  return first - second + third;
+}
 template <class R> __device__ R tg_zeta(R x, R q) {
-  if (!(x >= 1 && q >= 0)) return (R)tg_nan_f64();
-  if (x == 1 || q == 0) return (R)tg_inf_f64();
-  return (R)(x > 1e5 ? pow((double)q, -(double)x) : tg_hurwitz((double)x, (double)q));
+  if (x == 1) return (R)tg_inf_f64();
+  if (x < 1) return (R)tg_nan_f64();
+  if (q <= 0 && q == floor(q)) return (R)tg_inf_f64();
+  if (x != x || q != q) return (R)tg_nan_f64();
+  return (R)(q > 0 ? tg_zeta_from_0((double)x, (double)q) : tg_zeta_below((double)x, (double)q));
 }
 
 // Of a negative number in double: the two parts of the result may nearly cancel.
@@ -164,25 +186,54 @@ template <int N, class R> __device__ R tg_polygamma(R x) {
   constexpr tg_cot_polynomial<N> polynomial;
   R power = tg_pi<R>;
   for (int k = 0; k < N; ++k) power *= tg_pi<R>;
-  const R cotangent = 1 / tan(tg_pi<R> * (x - rint(x)));
-  return -power * tg_horner(polynomial.terms, cotangent) - found;
+  return -power * tg_horner(polynomial.terms, tg_cotangent_of_pi(x)) - found;
 }
 
-// Of a negative number in double: the sum of both may be near one at which gamma has a pole.
-template <class R> __device__ R tg_betaln(R x, R y) {
-  if (sizeof(R) == 4 && (x < 0 || y < 0)) return (R)tg_betaln((double)x, (double)y);
+// The logarithm of |sin(pi x)|; the product of a subnormal number with pi would be rounded.
+__device__ inline double tg_log_of_sine(double x) {
+  if (fabs(x) < 1e-9) return 1.14472988584940017414 + log(fabs(x));
+  const double rest = x - 2 * rint(x / 2);
+  return log(fabs(sin(tg_pi<double> * (fabs(rest) > 0.5 ? 1 - fabs(rest) : rest))));
+}
+
+template <class R> __device__ R tg_betaln_from_0(R x, R y) {
   const R a = tg_minimum(x, y), b = tg_maximum(x, y), ratio = a / (a + b);
-  if (a == 0) return (R)tg_inf_f64();
-  if (a > 0 && isinf(b)) return -b;
+  if (isinf(b)) return isinf(a) ? (R)tg_nan_f64() : -b;
   if (a >= 10) {
     return tg_stirling(a) + (tg_stirling(b) - tg_stirling(a + b)) - (R)0.5 * log(b) +
            (R)0.91893853320467274178 + (a - (R)0.5) * log(ratio) + b * log1p(-ratio);
   }
-  if (b >= 10 && a > 0) {
+  if (b >= 10) {
     return tg_gammaln(a) + (tg_stirling(b) - tg_stirling(a + b)) + a - a * log(a + b) +
            (b - (R)0.5) * log1p(-ratio);
   }
   return tg_gammaln(a) + tg_gammaln(b) - tg_gammaln(a + b);
+}
+
+// If one is not positive, in double: negative numbers are reflected, and at poles it is infinite
+// unless the quotient of two is finite. It is called, so that others keep their registers.
+__attribute__((noinline)) __device__ double tg_betaln_below(double x, double y) {
+  const bool x_is_pole = x <= 0 && x == floor(x), y_is_pole = y <= 0 && y == floor(y);
+  const bool swapped = x_is_pole ? false : y_is_pole || y < x;
+  const double low = swapped ? y : x, high = swapped ? x : y, total = low + high, most = 2147483648.;
+  if (x_is_pole || y_is_pole) {
+    const bool is_finite =
+        high == floor(high) && high > 0 && 1 - total > 0 && low > -most && high < most;
+    return is_finite ? tg_betaln_from_0(1 - total, high) : tg_inf_f64();
+  }
+  if (x != x || y != y) return tg_nan_f64();
+  const double log_pi = 1.14472988584940017414, of_low = tg_log_of_sine(low);
+  if (isinf(high)) return high;
+  if (high > 0 && total > 0) {
+    return log_pi - of_low - log(high) - tg_betaln_from_0(1 - low, total);
+  }
+  const double of_total = tg_log_of_sine(fmod(low, 2.) + fmod(high, 2.));
+  if (high > 0) return of_total - of_low + tg_betaln_from_0(high, 1 - total);
+  return log_pi + of_total - of_low - tg_log_of_sine(high) - log(1 - total) -
+         tg_betaln_from_0(1 - low, 1 - high);
+}
+template <class R> __device__ R tg_betaln(R x, R y) {
+  return x > 0 && y > 0 ? tg_betaln_from_0(x, y) : (R)tg_betaln_below(x, y);
 }
 
 // ---- modified Bessel functions ----------------------------------------------------------------------

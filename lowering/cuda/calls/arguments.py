@@ -50,7 +50,7 @@ class Bound:
 
     `pending` is the last launch with loops that they wait for, and `cross_stream` are buffers of
     other streams. `temporaries` must stay until the launch is enqueued, `foreign` arrays of other
-    libraries until it has run.
+    libraries until it has run. `copies` are the bytes of each copy, and the input that it is for.
     """
 
     stream: StreamState
@@ -58,7 +58,7 @@ class Bound:
     pending: InFlightLaunch | None = None
     temporaries: list[PooledMemory] = field(default_factory=list)
     foreign: list[Any] = field(default_factory=list)
-    bytes_copied: int = 0
+    copies: tuple[tuple[Input, int], ...] = ()
 
 
 class Input:
@@ -156,7 +156,7 @@ def bind(argument: Any, wanted: Input, bound: Bound) -> int:
         check_device(argument.device, device)
         argument.order(bound.stream.driver)
         if argument.pointer % wanted.alignment:
-            return _aligned(argument, bound)
+            return _aligned(argument, wanted, bound)
         bound.foreign.append(argument)
         return argument.pointer
     if not isinstance(argument, np.ndarray | np.generic | bool | int | float | complex):
@@ -177,18 +177,18 @@ def bind(argument: Any, wanted: Input, bound: Bound) -> int:
     if array.nbytes:
         bound.stream.timeline.write(pooled.pointer, array)
     bound.temporaries.append(pooled)
-    bound.bytes_copied += array.nbytes
+    bound.copies += ((wanted, array.nbytes),)
     return pooled.pointer
 
 
-def _aligned(array: OwnedBuffer, bound: Bound) -> int:
+def _aligned(array: OwnedBuffer, wanted: Input, bound: Bound) -> int:
     """The address of a copy."""
     stream, nbytes = bound.stream, array.type.nbytes
     pooled = stream.pool.take(nbytes)
     stream.driver.copy(pooled.pointer, array.pointer, nbytes)
     stream.timeline.hold(stream.driver.record(), array)  # even if the call fails
     bound.temporaries.append(pooled)
-    bound.bytes_copied += nbytes
+    bound.copies += ((wanted, nbytes),)
     return pooled.pointer
 
 
@@ -205,7 +205,7 @@ def _bind_foreign(array: ForeignArray, wanted: Input, bound: Bound) -> int:
     bound.stream.driver.launch_kernel(launch, pack_values(pooled.pointer, array))
     bound.stream.timeline.hold(bound.stream.driver.record(), array.owner)  # even if the call fails
     bound.temporaries.append(pooled)
-    bound.bytes_copied += type_.nbytes
+    bound.copies += ((wanted, type_.nbytes),)
     return pooled.pointer
 
 

@@ -103,5 +103,5 @@ def _in_place(argument: Any, wanted: Input, bound: Bound) -> int:
             "bytes, as a library call that reads it requires, so that it would be copied now, and "
             "not at each launch; pass an array with memory of its own",
         )
-    bound.foreign.append(found.owner)
+    bound.foreign += [found.owner, bound.stream.driver.retained(argument)]
     return found.pointer

@@ -63,5 +63,5 @@ def _copy(argument: Any, wanted: Input, bound: Bound) -> CudaBuffer:
         if bound.foreign:  # it is read by the copy alone
             stream.timeline.hold(stream.driver.record(), *bound.foreign)
             bound.foreign.clear()
-    bound.bytes_copied += type_.nbytes
+    bound.copies += ((wanted, type_.nbytes),)
     return target

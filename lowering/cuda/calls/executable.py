@@ -27,8 +27,11 @@ from lowering.plan.plan import Plan
 from tracegraph.errors import CapturingStreamError, ClosedError
 from tracegraph.ir.record import replace
 from tracegraph.locks import held, held_if_free
+from tracegraph.staging.clock import clock
 from tracegraph.staging.donated import Donated
 from tracegraph.staging.exported import ExportedGraph
+from tracegraph.staging.graph_view import GraphView
+from tracegraph.staging.last_call import LastRun
 from tracegraph.streams import Chosen, current_stream
 
 _COUNTS = ("launches", "updates", "bytes_copied")
@@ -70,6 +73,7 @@ class CudaExecutable:
         self._wanted = [interned(buffer.type.strong()) for buffer in self.plan.inputs]
         self._opening = threading.Lock()
         self._past: Counter[str] = Counter()  # of graphs whose streams were left
+        self._captured = 0.0  # the time of the last captured call
         self._compiled: CompiledPlan | None = compiled  # None once it is closed
         self._default_graph = _stream_graph(compiled, device.default_stream)
         if self._default_graph.kinds:
@@ -115,7 +119,19 @@ class CudaExecutable:
             raise ClosedError(self.plan.name)
         graph.upload()
 
-    def export_graph(self, arguments: Sequence[Any]) -> ExportedGraph:
+    def view(self) -> GraphView:
+        """As `Executable.view`.
+
+        Raises:
+            NoGraphError: the host drives its loops.
+            ClosedError: the executable is closed.
+        """
+        graph = self._graphs.get(self._stream(current_stream()), self._default_graph)
+        return graph.view(self._device.name)
+
+    def export_graph(
+        self, arguments: Sequence[Any], *, programmatic_edges: bool = True
+    ) -> ExportedGraph:
         """As `Executable.export_graph`.
 
         Raises:
@@ -127,6 +143,8 @@ class CudaExecutable:
         compiled = self._compiled
         if compiled is None:
             raise ClosedError(self.plan.name)
+        code = replace(compiled.code, pdl=compiled.code.pdl and programmatic_edges)
+        compiled = replace(compiled, code=code)
         return self._device.heap.relieved(
             partial(export, compiled, self._device.default_stream, arguments),
             what=f"an exported graph of {self.plan.name}",
@@ -164,6 +182,7 @@ class CudaExecutable:
         if compiled is None:
             raise ClosedError(self.plan.name)
         self._device.driver.activate()
+        self._captured = clock()
         with self._device.driver.beside_captures():
             return self._device.heap.relieved(
                 partial(add_to_capture, compiled, self._device.default_stream, handle, arguments),
@@ -216,6 +235,19 @@ class CudaExecutable:
         """Milliseconds of the timed sections in the last launch on the current stream."""
         graph = self._graphs.get(self._stream(current_stream()))
         return {} if graph is None else graph.timings()
+
+    def last_run(self, since: float) -> LastRun:
+        """As `Executable.last_run`: on the stream whose graph was used since then."""
+        if self.closed:
+            return LastRun()
+        numbers = {buffer: number for number, buffer in enumerate(self.plan.inputs)}
+        staged = {numbers[buffer] for buffer in self.plan.staged if buffer in numbers}
+        graphs = list(self._graphs.values())
+        graph = max(graphs, key=lambda graph: graph.used)
+        if graph.used < since:
+            graph = self._default_graph
+        found = graph.last_run(since, staged)
+        return replace(found, captured=True) if self._captured >= since else found
 
     def memory(self) -> Mapping[str, int]:
         """Bytes of scratch and constants, as one stream needs them, and of all its graphs.

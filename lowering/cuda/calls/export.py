@@ -187,6 +187,7 @@ def _operands(
         in_place = isinstance(argument, CudaBuffer) or len(bound.foreign) > foreign
         if in_place and number not in overwritten:
             read.append(argument)
+            bound.foreign.append(stream.driver.retained(argument))
     results = [stream.pool.buffer(buffer.type.strong()) for buffer in compiled.fresh]
     for buffer, result in zip(compiled.fresh, results, strict=True):
         operands[buffer] = Operand(result.pointer, buffer.type.nbytes, result)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
 from weakref import WeakSet
@@ -10,16 +11,18 @@ from weakref import WeakSet
 from lowering.cuda.calls.child_graphs import FAILED_CAPTURE
 from lowering.cuda.calls.exported_launch import ExportedOperands, launch_in_order, unordered
 from lowering.cuda.device import OpenDevice
-from lowering.cuda.graph.node_names import NodeNames
+from lowering.cuda.graph.node_names import NodeNames, described
+from lowering.cuda.streams.owned_stream import require_priority
 from lowering.errors import ClosedGraphError, RefusedGraphError
 from tracegraph.errors import (
     CapturingStreamError,
     ClosedError,
     InstantiationError,
+    NodeError,
     NotInstantiatedError,
 )
 from tracegraph.locks import holding
-from tracegraph.staging.exported import ExportedGraph, UpdateResult
+from tracegraph.staging.exported import ExportedGraph, ExportedNode, UpdateResult
 from tracegraph.streams import Chosen, chosen_stream, current_stream
 
 _T = TypeVar("_T")
@@ -49,12 +52,47 @@ class GivenGraph:
         self.operands, self.no_child = operands, no_child
         self._executables: WeakSet[ExportedExecutable] = WeakSet()
 
-    def instantiate(self) -> ExportedExecutable:
+    def nodes(self) -> list[ExportedNode]:
+        """As `ExportedGraph.nodes`."""
+        self.device.driver.activate()
+        found = self.device.driver.view(self.graph)
+        programmatic = {end for edge in found.programmatic for end in edge}
+        return [
+            ExportedNode(
+                **described(number, view, self.names),
+                node=view.node,
+                programmatic=number in programmatic,
+                given=self,
+            )
+            for number, view in enumerate(found.nodes)
+        ]
+
+    def priority(self, node: ExportedNode) -> int:
+        """As `ExportedNode.priority`."""
+        _require_kernel(node)
+        return self.device.driver.priority(node.node)
+
+    def set_priority(self, node: ExportedNode, priority: int) -> None:
+        """As `ExportedNode.set_priority`."""
+        _require_kernel(node)
+        self.device.driver.activate()
+        require_priority(priority, self.device.driver)
+        self.device.driver.set_priority(node.node, priority)
+
+    def instantiate(
+        self, upload_stream: Any = None, use_node_priority: bool = False
+    ) -> ExportedExecutable:
         """As `ExportedGraph.instantiate`."""
+        stream: int | None = None
+        if upload_stream is not None:
+            chosen = chosen_stream(upload_stream)
+            stream = self.device.driver.stream if chosen is None else chosen.handle
         self.device.driver.activate()
         self.device.timeline.settle_loops()  # instantiating may wait in the driver
         try:
-            made = self.device.driver.instantiate_given(self.graph)
+            made = self.device.driver.instantiate_given(
+                self.graph, upload_stream=stream, use_node_priority=use_node_priority
+            )
         except RefusedGraphError as refused:
             node = self.names.of(refused.node)
             why = f"{refused.reason}; {_ALONE}" if self.single else refused.reason
@@ -88,6 +126,8 @@ class ExportedExecutable:
         self._executable, self._device, self._name = executable, given.device, given.name
         self._given: GivenGraph | None = given  # the one that it was updated to last
         self._holding = holding(threading.Lock())
+        self._source = weakref.ref(given)  # the one whose nodes are its own
+        self._disabled: set[int] = set()
         self._default = given.device.default_stream
         self._start = given.device.driver.launcher(executable)  # on that stream
 
@@ -117,7 +157,7 @@ class ExportedExecutable:
         chosen = _chosen(stream)
         if chosen is not None and self._device.driver.is_capturing(chosen.handle):
             self._device.driver.activate()
-            self._with_given(lambda made, given: _add_to_capture(given, chosen.handle))
+            self._with_given(lambda made, given: self._add_to_capture(given, chosen.handle))
             return
         state = self._default if chosen is None else self._device.streams.of(chosen)
         state.driver.activate()
@@ -148,6 +188,70 @@ class ExportedExecutable:
         driver = state.driver
         driver.activate()
         self._with_given(lambda made, given: driver.upload(made))
+
+    def enable(self, node: ExportedNode) -> None:
+        """Let later launches run a node again that `disable` has left out.
+
+        Raises:
+            ClosedError: it was closed.
+            NodeError: CUDA cannot leave the node out, or it is one of another graph.
+        """
+        self._switch(node, True)
+
+    def disable(self, node: ExportedNode) -> None:
+        """Leave out a kernel, copy or fill in later launches: what it writes stays as it was.
+
+        What follows it still waits for what comes before it. Launches in flight go on as they are.
+
+        Args:
+            node: one of the `ExportedGraph.nodes` of the graph that this was instantiated from.
+
+        Raises:
+            ClosedError: it was closed.
+            NodeError: CUDA cannot leave the node out, or it is one of another graph.
+        """
+        self._switch(node, False)
+
+    def is_enabled(self, node: ExportedNode) -> bool:
+        """Whether launches run a node.
+
+        Raises:
+            ClosedError: it was closed.
+            NodeError: it is a node of another graph.
+        """
+        self._require_own(node)
+        driver = self._device.driver
+        driver.activate()
+        return self._with_given(
+            lambda made, given: bool(node.obstacle) or driver.is_enabled(made, node.node)
+        )
+
+    def _switch(self, node: ExportedNode, enabled: bool) -> None:
+        self._require_own(node)
+        if node.obstacle:
+            what = f"cannot be {'enabled' if enabled else 'disabled'}"
+            raise NodeError(repr(node), what, node.obstacle)
+        driver = self._device.driver
+        driver.activate()
+
+        def switch(made: Any, given: GivenGraph) -> None:
+            driver.set_enabled(made, node.node, enabled)
+            (self._disabled.discard if enabled else self._disabled.add)(node.number)
+
+        self._with_given(switch)
+
+    def _require_own(self, node: ExportedNode) -> None:
+        if not isinstance(node, ExportedNode):
+            raise TypeError(
+                f"a node is one of the exported graph's nodes, got {type(node).__qualname__}; "
+                "choose one of exported.nodes"
+            )
+        if node.given is not self._source():
+            raise NodeError(
+                repr(node),
+                f"is none of the executable of {self._name!r}",
+                "nodes are those of the exported graph whose instantiate() has made it",
+            )
 
     def update(self, other: ExportedGraph) -> UpdateResult:
         """As `ExportedGraph.update`, of this executable.
@@ -182,6 +286,25 @@ class ExportedExecutable:
             executable, self._executable, self._given = self._executable, None, None
             self._device.driver.close(executable)
 
+    def _add_to_capture(self, given: GivenGraph, handle: int) -> None:
+        """Make the graph a child of what other code captures on a stream.
+
+        Launches of that are not ordered behind what computes the arguments, which is waited for
+        now.
+        """
+        driver, why = given.device.driver, given.no_child
+        if self._disabled:
+            why = "nodes of it are disabled, which a child graph would run; enable them"
+        if not driver.takes_nodes(handle):
+            why = FAILED_CAPTURE
+        if why is not None:
+            raise CapturingStreamError(given.name, why)
+        with driver.beside_captures():
+            for timeline in unordered(given.operands):
+                timeline.settle()
+        given.operands.require_arguments()
+        driver.add_to_capture(handle, given.graph)
+
     def _with_given(self, act: Callable[[Any, GivenGraph], _T]) -> _T:
         with self._holding:
             if self._executable is None or self._given is None:
@@ -197,23 +320,6 @@ class ExportedExecutable:
 
 def _chosen(stream: Any) -> Chosen | None:
     return current_stream() if stream is None else chosen_stream(stream)
-
-
-def _add_to_capture(given: GivenGraph, handle: int) -> None:
-    """Make the graph a child of what other code captures on a stream.
-
-    Launches of that are not ordered behind what computes the arguments, which is waited for now.
-    """
-    driver, why = given.device.driver, given.no_child
-    if not driver.takes_nodes(handle):
-        why = FAILED_CAPTURE
-    if why is not None:
-        raise CapturingStreamError(given.name, why)
-    with driver.beside_captures():
-        for timeline in unordered(given.operands):
-            timeline.settle()
-    given.operands.require_arguments()
-    driver.add_to_capture(handle, given.graph)
 
 
 def _given(other: ExportedGraph, device: OpenDevice) -> GivenGraph:
@@ -238,6 +344,11 @@ def _update(executable: Any, given: GivenGraph) -> UpdateResult:
         node = given.names.of(refused.node)
         return UpdateResult(False, refused.reason, _text(node), "" if node is None else node.lines)
     return UpdateResult(True)
+
+
+def _require_kernel(node: ExportedNode) -> None:
+    if node.kind != "kernel":
+        raise NodeError(repr(node), "has no priority", "CUDA runs kernels alone by priorities")
 
 
 def _text(node: Any) -> str:

@@ -18,6 +18,7 @@ from lowering.cuda.memory.cross_stream import CrossStreamUse
 from lowering.cuda.memory.pool import CudaBuffer
 from tracegraph.errors import ClosedError
 from tracegraph.generated import define, each
+from tracegraph.staging.clock import clock
 from tracegraph.staging.donated import Donated
 from tracegraph.streams import current_stream
 
@@ -103,6 +104,7 @@ def _factory(
         "CudaBuffer": CudaBuffer,
         "CrossStreamUse": CrossStreamUse,
         "NUMBERS": NUMBERS,
+        "clock": clock,
         "current_stream": current_stream,
     }
     return define(text, "factory", "calls of a graph", scope)
@@ -201,6 +203,7 @@ _START = """\
 
 _START_OTHER = """\
             graph.end = None
+            graph.used = clock()
             replica.start()
             graph.end = end = record()
             hold(end, definition)

@@ -21,6 +21,7 @@ from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.small_inputs import Values
 from lowering.errors import ClosedGraphError
 from tracegraph.errors import ClosedError, DeviceLostError
+from tracegraph.staging.clock import clock
 
 MOST = 4
 """With two results assigned to the names of two arguments, addresses come back after four calls."""
@@ -81,6 +82,8 @@ class Replicas:
         self.values = values
         self.updated = 0
         """Updates of nodes, in all replicas together."""
+        self.last_update = 0.0, 0
+        """The time of the last call of `update`, and how many nodes had been updated before."""
         self._left: deque[list[int]] = deque(maxlen=MOST)
         self._spent = 0  # updates to addresses among those that replicas left
         self._turn = 0
@@ -102,6 +105,7 @@ class Replicas:
             ClosedError: they were closed.
             UpdateError: the driver refused. The replica is written as a whole by the next call.
         """
+        self.last_update = clock(), self.updated
         if self.values.stale:
             for replica in self._all:
                 replica.stale = True

@@ -8,7 +8,8 @@ H200, in plain CUDA too), after which the process can do nothing more on the dev
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -22,6 +23,7 @@ from lowering.cuda.graph.compiled_plan import CompiledPlan
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.emit import emit
 from lowering.cuda.graph.host_driven import drive, host_driven
+from lowering.cuda.graph.node_names import described
 from lowering.cuda.graph.placement import place
 from lowering.cuda.graph.pointer_arrays import alignments
 from lowering.cuda.graph.small_inputs import Values
@@ -33,9 +35,12 @@ from lowering.cuda.streams.launch_end import LaunchEnd
 from lowering.cuda.streams.stream_state import StreamState
 from lowering.cuda.streams.timeline import Timeline
 from lowering.plan.owners import SlotReport, SlotTable
-from tracegraph.errors import ClosedError
+from tracegraph.errors import ClosedError, NoGraphError
 from tracegraph.locks import holding
+from tracegraph.staging.clock import clock
 from tracegraph.staging.donated import Donated
+from tracegraph.staging.graph_view import GraphNode, GraphView
+from tracegraph.staging.last_call import Handling, LastRun
 
 Results = list[CudaBuffer]
 
@@ -62,6 +67,10 @@ class StreamGraph:
         self.lock = threading.Lock()
         self.holding = holding(self.lock)
         self.launches = self.bytes_copied = 0
+        self.used = 0.0
+        """The time of its last launch, by `clock`, if the stream is not the default one."""
+        # The launches until then, and the copies, of the last launch with copies of arguments.
+        self._copies: tuple[int, Sequence[tuple[Input, int]]] = 0, ()
         self._stream, self._is_default = stream, stream.is_default
         self._device = device = compiled.device
         self._name = compiled.plan.name
@@ -155,6 +164,48 @@ class StreamGraph:
                 found[section.name] = found.get(section.name, 0.0) + time
         return found
 
+    def last_run(self, since: float, staged: Collection[int]) -> LastRun:
+        """As `Executable.last_run`; the launch copies the inputs with the numbers `staged`."""
+        launches, copies = self._copies
+        copied: Counter[Input] = Counter()
+        for wanted, nbytes in copies if launches == self.launches else ():
+            copied[wanted] += nbytes
+        current, overwritten = self.replicas.current, {number for _, number in self._aliases}
+        handling: list[tuple[Handling, int]] = []
+        for number, wanted in enumerate(self.inputs):
+            if wanted in copied:
+                handling.append(("copied", copied[wanted]))
+            elif number in staged:
+                handling.append(("copied by the launch", wanted.type.nbytes))
+            elif wanted.slot is not None and current.bound[number] == wanted.address:
+                handling.append(("by value", 0))
+            else:
+                handling.append(("overwritten" if number in overwritten else "in place", 0))
+        updated, before = self.replicas.last_update
+        return LastRun(
+            tuple(handling),
+            None if self._is_default else self._stream.driver.stream,
+            self.replicas.updated - before if updated >= since else 0,
+            len(self.replicas),
+        )
+
+    def view(self, device: str) -> GraphView:
+        """As `Executable.view`.
+
+        Raises:
+            NoGraphError: the host drives its loops, with several graphs.
+            ClosedError: it was closed.
+        """
+        if self._host_driven:
+            raise NoGraphError(self._name, "the host drives its loops, with several graphs")
+        with self.holding:
+            if self.replicas.closed:
+                raise ClosedError(self._name)
+            self._stream.driver.activate()
+            found, names = self.definition.view(), self.definition.names
+        nodes = [GraphNode(**described(i, each, names)) for i, each in enumerate(found.nodes)]
+        return GraphView(self._name, device, tuple(nodes), found.edges, found.programmatic)
+
     # What fast calls read
 
     @property
@@ -202,6 +253,8 @@ class StreamGraph:
 
     def _run(self, arguments: Sequence[Any], donated: Donated | None) -> Results:
         stream, bound = self._stream, None
+        if not self._is_default:
+            self.used = clock()
         if self._aliases:
             arguments, bound, donated = writable(
                 arguments, self._aliases, self.inputs, stream, donated
@@ -238,8 +291,10 @@ class StreamGraph:
         else:
             self._start_in_order(bound, results, donated)
         self.launches += 1
-        if bound is not None:
-            self.bytes_copied += bound.bytes_copied
+        if bound is not None and bound.copies:
+            self._copies = self.launches, bound.copies
+            for _, nbytes in bound.copies:
+                self.bytes_copied += nbytes
         return results
 
     # Launching

@@ -27,6 +27,7 @@ from lowering.cuda.interface import (
     GraphMemory,
     KernelNodeHandle,
     Launch,
+    NodesView,
 )
 from lowering.errors import (
     EmittedTwiceError,
@@ -369,6 +370,16 @@ class Definition:
         if node is None or executable not in self._executables:
             raise ForeignNodeError("a kernel node" if node is None else str(node))
         return self.driver.updater(executable, kernel)
+
+    def view(self) -> NodesView:
+        """Its nodes and edges, to look at.
+
+        Raises:
+            UnfinishedError: it is not complete, or was dropped.
+        """
+        if self._state not in ("frozen", "instantiated"):
+            raise UnfinishedError(self.name, self._state)
+        return self.driver.view(self._graph.definition)
 
     def give_away(self) -> Any:
         """The graph, which others instantiate and launch; it keeps the slots alive by itself.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from types import MappingProxyType
 from typing import Any
 
-from lowering.cuda.interface import Driver
+from lowering.cuda.interface import Driver, NodeView
 from lowering.plan.owners import NodeSlots
 
 
@@ -31,3 +32,18 @@ class NodeNames:
     def of(self, key: Hashable | None) -> NodeSlots | None:
         """The node with a key; None if that is None, or of another graph."""
         return None if key is None else self._nodes.get(key)
+
+
+def described(number: int, view: NodeView, names: NodeNames) -> dict[str, Any]:
+    """The fields of a `GraphNode` for a node of a graph whose nodes have these names."""
+    named = names.of(view.key)
+    name = "" if named is None else named.kind if named.name == "-" else named.name
+    return {
+        "number": number,
+        "kind": view.kind,
+        "name": name,
+        "line": "" if named is None else named.lines,
+        "parent": view.parent,
+        "branch": view.branch,
+        "details": MappingProxyType(dict(view.details)),
+    }

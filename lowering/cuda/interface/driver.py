@@ -13,6 +13,7 @@ from lowering.cuda.interface.graph_nodes import (
     CapturedKernelHandle,
     GraphMemory,
     KernelNodeHandle,
+    NodesView,
     TiedGraph,
 )
 from lowering.cuda.interface.handles import Allocation, Event, ForeignArray, HostAllocation, Timer
@@ -116,11 +117,21 @@ class Driver(Protocol):
             ValueError: the stream belongs to another device.
         """
 
-    def create_stream(self) -> Any:
-        """A new stream, an object with ``__cuda_stream__``, destroyed when it is collected."""
+    def create_stream(self, priority: int | None = None) -> Any:
+        """A new stream, an object with ``__cuda_stream__``, destroyed when it is collected.
+
+        Its priority is one of `priorities`; the lowest, if none is given.
+        """
 
     def locate(self, address: int) -> str | None:
         """Where an address is: ``"cuda:0"``, ``"host"`` if it is pinned there, None if unknown."""
+
+    def retained(self, owner: Any) -> Any:
+        """What keeps the allocation behind an owner, though that is closed; None if the owner does.
+
+        Raises:
+            RawMemoryError: it is closed.
+        """
 
     def is_capturing(self, stream: int) -> bool:
         """Whether the stream with this handle is being captured; a capture stays as it is."""
@@ -306,12 +317,37 @@ class Driver(Protocol):
             RefusedGraphError: something about the graph does not do.
         """
 
-    def instantiate_given(self, graph: Any) -> Any:
+    def instantiate_given(
+        self, graph: Any, *, upload_stream: int | None = None, use_node_priority: bool = False
+    ) -> Any:
         """An executable of a graph that was given away, which itself keeps alive what that does.
+
+        It is uploaded in the order of the stream with this handle, and runs kernels by the
+        priorities of their nodes, if that is asked for.
 
         Raises:
             RefusedGraphError: something about the graph does not do.
+            ValueError: the stream belongs to another device.
         """
+
+    def view(self, graph: Any) -> NodesView:
+        """The nodes and edges of a complete graph, and of the bodies in it."""
+
+    def set_enabled(self, executable: Any, node: Any, enabled: bool) -> None:
+        """Let launches of an executable run a node of the graph it was made of, or leave it out."""
+
+    def is_enabled(self, executable: Any, node: Any) -> bool:
+        """Whether they run it."""
+
+    def set_priority(self, node: Any, priority: int) -> None:
+        """Give a kernel node, as `view` returns it, a priority."""
+
+    def priority(self, node: Any) -> int:
+        """The priority of a kernel node."""
+
+    @property
+    def priorities(self) -> tuple[int, int]:
+        """The lowest priority of streams and kernels, and the highest, which is less or equal."""
 
     def update_whole(self, executable: Any, graph: Any) -> None:
         """Give an executable all parameters, and what they keep alive, of a graph given away.

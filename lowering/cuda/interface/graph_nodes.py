@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 
@@ -60,6 +61,34 @@ class GraphMemory(Protocol):
     @property
     def node(self) -> Any:
         """The node that allocates it, as a dependency of others."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeView:
+    """A node of a graph or a body, and its key.
+
+    `kind` is CUDA's, `details` are what it knows of the node. `parent` is the position of the
+    conditional node whose body it is in, and `branch` the number of that body.
+    """
+
+    node: Any
+    key: Hashable
+    kind: str
+    details: Mapping[str, Any]
+    parent: int | None
+    branch: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodesView:
+    """All nodes of a graph, those of bodies behind their node, and the edges between positions.
+
+    `programmatic` are the edges that are.
+    """
+
+    nodes: tuple[NodeView, ...]
+    edges: frozenset[tuple[int, int]]
+    programmatic: frozenset[tuple[int, int]]
 
 
 class TiedGraph(Protocol):

@@ -23,16 +23,18 @@ class OwnedBuffer:
     Args:
         pointer: the address of the first element.
         type_: its dtype and shape.
-        owner: what keeps the memory.
+        owner: what keeps the memory. If it is a Buffer of cuda.core, that may be closed: its
+            allocation is kept, too.
         device: the GPU.
         stream: the handle of the stream that writes the memory; None if uses need not wait.
 
     Raises:
-        RawMemoryError: the address is not in memory that the GPU can access.
+        RawMemoryError: the address is not in memory that the GPU can access, or the owner was
+            closed.
         ValueError: the stream belongs to another device.
     """
 
-    __slots__ = ("__weakref__", "_device", "_producer", "owner", "pointer", "type")
+    __slots__ = ("__weakref__", "_allocation", "_device", "_producer", "owner", "pointer", "type")
 
     def __init__(
         self, pointer: int, type_: ArrayType, owner: Any, device: OpenDevice, stream: int | None
@@ -42,6 +44,7 @@ class OwnedBuffer:
         if type_.nbytes:
             _require_accessible(driver, device.name, pointer, type_)
         self.pointer, self.type, self.owner = pointer, type_, owner
+        self._allocation = driver.retained(owner)
         self._device = device
         self._producer = None if stream is None else driver.on(stream, owner)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -70,11 +70,21 @@ def said(plan: Plan, graph: Graph) -> Counter[str]:
 def assert_same_nodes(plan: Plan, graph: Graph, recorded: RecordedGraph) -> None:
     """The graph has as many nodes of each kind as the Plan says, and so have its bodies.
 
-    Where each node of the Plan is one, the edges are the same, too.
+    Where each node of the Plan is one, the edges are the same, too. Else all that becomes of a node
+    is over before anything begins that becomes of a later one.
     """
     assert Counter(map(driver_kind, recorded.nodes)) == said(plan, graph)
-    if all(len(plan.graph_nodes(node) or ()) == 1 for node in graph.nodes):
+    sizes = [len(plan.graph_nodes(node) or ()) for node in graph.nodes]
+    if set(sizes) == {1}:
         assert recorded.edges == graph.edges
+    over: dict[RecordedNode, set[RecordedNode]] = {}
+    for node in recorded.nodes:
+        over[node] = {*node.dependencies}.union(*[over[each] for each in node.dependencies])
+    starts = [0, *accumulate(sizes)]
+    parts = [recorded.nodes[start:end] for start, end in pairwise(starts)]
+    for before, behind in graph.edges:
+        assert parts[before]
+        assert all(over[node].issuperset(parts[before]) for node in parts[behind])
     bodies = [body for node in graph.nodes for body in body_graphs(node)]
     inner = [body for node in recorded.nodes for body in node.bodies]
     for body, found in zip(bodies, inner, strict=True):

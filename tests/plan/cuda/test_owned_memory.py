@@ -6,7 +6,7 @@ import weakref
 import ml_dtypes
 import numpy as np
 import pytest
-from foreign_arrays import Owner
+from foreign_arrays import Foreign, Owner
 
 import tracegraph
 from tracegraph import ArrayType
@@ -287,3 +287,93 @@ def test_a_captured_call_reads_it_in_place(backend):
     (child,) = [node.bodies[0] for node in driver.captures[9].nodes]
     addresses = {value for node in child.nodes for value in node.values}
     assert {array.data.pointer, result.data.pointer} <= addresses
+
+
+# Owners that somebody closes
+
+
+class Buffer:
+    """A share of an allocation, which can be given up."""
+
+    def __init__(self, memory):
+        self.allocation = memory
+        self.pointer = memory.pointer
+
+    def close(self):
+        self.allocation = None
+
+    @property
+    def __cuda_array_interface__(self):
+        return Foreign(self.pointer).__cuda_array_interface__
+
+
+def buffer_of(backend):
+    buffer = Buffer(backend.device.driver.allocate(VECTOR.nbytes))
+    return buffer, weakref.ref(buffer.allocation)
+
+
+def test_the_allocation_stays_though_its_owner_is_closed(backend):
+    buffer, allocation = buffer_of(backend)
+    array = tracegraph.owned(buffer.pointer, VECTOR, owner=buffer, device="cuda")
+    buffer.close()
+    gc.collect()
+    assert allocation() is not None
+    del array
+    gc.collect()
+    assert allocation() is None
+
+
+def test_a_launch_in_flight_holds_the_allocation(backend):
+    driver = backend.device.driver
+    driver.busy = True
+    buffer, allocation = buffer_of(backend)
+    result = doubled()(tracegraph.owned(buffer.pointer, VECTOR, owner=buffer, device="cuda"))
+    buffer.close()
+    gc.collect()
+    assert allocation() is not None
+    driver.busy = False
+    backend.device.timeline.release_held()
+    gc.collect()
+    assert allocation() is None
+    del result
+
+
+@pytest.mark.parametrize("directly", [True, False])
+def test_an_exported_graph_holds_the_allocation(backend, directly):
+    buffer, allocation = buffer_of(backend)
+    array = buffer
+    if not directly:
+        array = tracegraph.owned(buffer.pointer, VECTOR, owner=buffer, device="cuda")
+    given = doubled().lower(VECTOR).compile().export_graph(array)
+    executable = given.instantiate()
+    buffer.close()
+    backend.device.driver.graphs.clear()
+    del array, given
+    gc.collect()
+    assert allocation() is not None
+    executable.launch()
+    executable.close()
+    gc.collect()
+    assert allocation() is None
+
+
+@pytest.mark.parametrize("directly", [True, False])
+def test_a_captured_call_holds_the_allocation(backend, directly):
+    driver = backend.device.driver
+    buffer, allocation = buffer_of(backend)
+    array = buffer
+    if not directly:
+        array = tracegraph.owned(buffer.pointer, VECTOR, owner=buffer, device="cuda")
+    f = doubled()
+    f.warm(VECTOR)
+    driver.captured_streams.add(8)
+    with tracegraph.stream(8):
+        f(array)
+    buffer.close()
+    del array
+    driver.graphs.clear()
+    gc.collect()
+    assert allocation() is not None
+    driver.captures.clear()
+    gc.collect()
+    assert allocation() is None

@@ -52,6 +52,7 @@ class Driver:
         """In a capture of global mode this would be refused."""
         assert self.modes.mode == foreign_captures._RELAXED
         self.destroyed.append(executable)
+        return (SUCCESS,)
 
     def cuUserObjectCreate(self, pointer, destroy, count, flags):
         if self.fails == "create":
@@ -195,7 +196,7 @@ def test_a_graph_is_tied_again_when_instantiating_fails(driver, tie):
 
 
 def test_what_cannot_be_tied_again_keeps_its_owners(driver, tie, monkeypatch):
-    monkeypatch.setattr(checks, "_message", str)
+    monkeypatch.setattr(checks, "message_of", str)
     graph, owner = tie(UserObjects(), "graph")
     with pytest.raises(CudaMemoryError), graph.untied():
         driver.fails = "retain"
@@ -437,7 +438,7 @@ def test_windows_is_told_why_there_is_no_cuda_backend(monkeypatch):
 @pytest.mark.parametrize("call", ["create", "retain"])
 def test_a_failure_leaves_no_user_object_and_no_owner(driver, tie, call, monkeypatch):
     objects = UserObjects()
-    monkeypatch.setattr(checks, "_message", str)  # the driver's own would be asked
+    monkeypatch.setattr(checks, "message_of", str)  # the driver's own would be asked
     driver.fails, owner = call, Owner()
     left = weakref.ref(owner)
     with pytest.raises(CudaMemoryError, match="failed with CUDA_ERROR_OUT_OF_MEMORY"):

@@ -48,6 +48,28 @@ def test_an_executable(driver):
     assert whole_graphs.instantiated(7) == 8
 
 
+@pytest.mark.parametrize(
+    ("options", "flags"),
+    [
+        ({}, None),
+        ({"upload_stream": 5}, 2),
+        ({"use_node_priority": True}, 8),
+        ({"upload_stream": 5, "use_node_priority": True}, 10),
+    ],
+)
+def test_options_are_flags_of_the_driver(driver, options, flags):
+    given = []
+    driver.CUgraphInstantiate_flags = bindings.CUgraphInstantiate_flags
+    driver.cuuint64_t = int
+    driver.cuGraphInstantiateWithParams = lambda graph, params: (
+        given.append(params) or (RESULTS.CUDA_SUCCESS, graph)
+    )
+    whole_graphs.instantiated(7, **options)
+    (params,) = given
+    assert getattr(params, "flags", None) == flags
+    assert getattr(params, "hUploadStream", None) == options.get("upload_stream")
+
+
 @pytest.mark.parametrize("made", [m for m in MADE if m != MADE.CUDA_GRAPH_INSTANTIATE_SUCCESS])
 @pytest.mark.parametrize("node", [0, 0x1234])
 def test_every_refusal_to_instantiate_has_a_reason(driver, made, node):

@@ -127,7 +127,7 @@ def test_the_host_sees_effects_in_order(first: Any, second: Any) -> None:
     assert shared(made(nodes, {(0, 1)})) == []
 
 
-@pytest.mark.parametrize("barrier", [an_event])
+@pytest.mark.parametrize("barrier", [a_call, an_event])
 def test_a_barrier_is_ordered_with_everything(barrier: Any) -> None:
     nodes = [copy_kernel(Y, X), barrier(), copy_kernel(OTHER, X)]
     assert shared(made(nodes)) == ["what a barrier orders"] * 2
@@ -209,3 +209,13 @@ def test_compiled_functions_are_taken() -> None:
     lowered = tracegraph.jit(copied, device="host").lower(np.ones(4))
     assert_no_races(lowered)
     assert_no_races(lowered.compile())
+
+
+@pytest.mark.parametrize("name", [*list(CASES)[::8], *(f.__name__ for f in beside.CONSTRUCTS)])
+def test_without_any_edge_of_a_plan_nodes_race(name: str) -> None:
+    stage = traced(CASES[name].function, *CASES[name].arguments)
+    for way in ("conditional", "predicated"):
+        found = scheduled(stage, LOWERINGS[way].chosen)
+        edges = found.graph.edges
+        for missing in edges:
+            assert races(replace(found, graph=Graph(found.graph.nodes, edges - {missing})))

@@ -15,6 +15,7 @@ import pytest
 from fake_device import FakeBuffer, FakeCompiler
 from processes import end_of
 
+import tracegraph.numpy as tnp
 from tracegraph import errors
 from tracegraph.arrays import dlpack
 from tracegraph.arrays.array import Array
@@ -151,6 +152,83 @@ def test_nothing_can_be_written() -> None:
     np.testing.assert_array_equal(y, [2, 3, 4])
 
 
+WRITES: dict[str, Any] = {
+    "add.at": lambda x: np.add.at(x, [0], 5),
+    "maximum.at": lambda x: np.maximum.at(x, 0, 5),
+    "negative.at": lambda x: np.negative.at(x, [1]),
+    "logical_or.at": lambda x: np.logical_or.at(x, [0], 5),
+    "add.at of a view": lambda x: np.add.at(x[1:], [0], 5),
+    "copyto": lambda x: np.copyto(x, 5),
+    "put": lambda x: np.put(x, [0], 9),
+    "putmask": lambda x: np.putmask(x, [True] * 4, [9]),
+    "place": lambda x: np.place(x, np.ones(4, bool), [9]),
+    "put_along_axis": lambda x: np.put_along_axis(x, np.array([0]), 9, 0),
+    "fill_diagonal": lambda x: np.fill_diagonal(x.reshape(2, 2), 9),
+    "nan_to_num": lambda x: np.nan_to_num(x, copy=False),
+    "tnp.put": lambda x: tnp.put(x, [0], 9),
+    "tnp.copyto": lambda x: tnp.copyto(x, 9),
+    "sum(out=)": lambda x: np.sum(x, axis=0, out=x),
+    "clip(out=)": lambda x: np.clip(x, 0, 1, out=x),
+    "x.clip(out=)": lambda x: x.clip(0, 1, out=x),
+    "matmul(out=)": lambda x: np.matmul(np.eye(4), x, out=x),
+    "divmod(out=)": lambda x: np.divmod(x, 2, out=(x, x)),
+    "take(out=)": lambda x: np.take(np.arange(9), [1, 2, 3, 4], out=x),
+    "concatenate(out=)": lambda x: np.concatenate([np.ones(4)], out=x),
+    "sort": lambda x: x.sort(),
+    "partition": lambda x: x.partition(1),
+    "x.fill": lambda x: x.fill(1),
+    "x.put": lambda x: x.put([0], 1),
+    "x.resize": lambda x: x.resize(8),
+    "x.flat": lambda x: x.flat.__setitem__(0, 9),
+}
+
+
+@PLACES
+@pytest.mark.parametrize("name", WRITES)
+def test_numpys_functions_do_not_write_to_it(place: Any, name: str) -> None:
+    x = place([1, -2, 3, 0])
+    with pytest.raises(errors.ImmutableArrayError, match=r"immutable: .* is not possible; .*"):
+        WRITES[name](x)
+    np.testing.assert_array_equal(x, [1, -2, 3, 0])
+
+
+@pytest.mark.filterwarnings("ignore:you are shuffling")
+def test_it_is_not_shuffled_in_place() -> None:
+    x = asarray([1, -2, 3, 0])
+    with pytest.raises(errors.ImmutableArrayError):
+        np.random.default_rng(0).shuffle(x)
+    np.testing.assert_array_equal(x, [1, -2, 3, 0])
+
+
+def test_what_it_exports_leaves_it_as_it_is() -> None:
+    x = asarray([1.0, -2.0, 3.0, 0.0])
+    for exported in (np.asarray(x), x.__array__(), np.from_dlpack(x), np.asarray(x[1:])):
+        assert not exported.flags.writeable
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            exported.flags.writeable = True
+        with pytest.raises(ValueError, match="read-only"):
+            exported.sort()
+        with pytest.raises(TypeError, match="read-only"):
+            memoryview(exported)[0] = 5
+    np.asarray(x).shape = (2, 2)
+    assert x.shape == np.asarray(x).shape == (4,)
+    for own in (np.array(x), x.__array__(copy=True), np.require(x, requirements="W")):
+        own[0] = 9
+    np.testing.assert_array_equal(x, [1, -2, 3, 0])
+    assert np.array(x, np.float32).dtype == np.asarray(x, np.float32).dtype == np.float32
+
+
+def test_a_copy_outlives_donation() -> None:
+    double = jit(lambda x: x * 2, donate_argnums=0, device="host")
+    x = jit(lambda x: x + 1, device="host")(np.arange(3.0))
+    copies = (x.copy(), asarray(x, copy=True), tnp.array(x), tnp.copy(x), copy.deepcopy(x))
+    double(x)
+    with pytest.raises(errors.DonatedArrayError):
+        np.asarray(x)
+    for each in copies:
+        np.testing.assert_array_equal(each, [1, 2, 3])
+
+
 @PLACES
 def test_functional_update(place: Any) -> None:
     x = place([1, 2, 3])
@@ -162,9 +240,12 @@ def test_functional_update(place: Any) -> None:
 
 def test_copies_and_pickles() -> None:
     x = asarray([1.0, 2.0])
-    assert copy.copy(x) is x
-    assert copy.deepcopy([x])[0] is x
     for array in (x, on_device([1.0, 2.0])):
+        for again in (copy.copy(array), copy.deepcopy([array])[0], array.copy(), tnp.copy(array)):
+            assert again is not array
+            assert again.type == array.type
+            assert again.device == array.device
+            np.testing.assert_array_equal(again, x, strict=True)
         again = pickle.loads(pickle.dumps(array))
         assert again.device == "host"
         np.testing.assert_array_equal(again, x, strict=True)

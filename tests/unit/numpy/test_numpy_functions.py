@@ -451,9 +451,6 @@ def test_wrong_shapes_raise_value_errors(call: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda x: np.subtract.reduceat(x, [0, 1]), r"numpy\.subtract\.reduceat"),
-        (lambda x: np.subtract.reduce(x), r"numpy\.subtract\.reduce"),
-        (lambda x: np.arctan2.accumulate(x), r"numpy\.arctan2\.accumulate"),
         (lambda x: np.pad(x, 1, mode="mean"), "mode='mean'"),
     ],
 )

@@ -289,16 +289,16 @@ def test_logarithms_of_gamma_numbers_are_finite() -> None:
     x = random.loggamma(KEY, 1e-4, (1000,))
     assert np.isfinite(x).all()
     assert x.min() < -1000
-    np.testing.assert_array_equal(random.gamma(KEY, 1e-4, (1000,)), np.exp(x))
+    np.testing.assert_allclose(random.gamma(KEY, 1e-4, (1000,)), np.exp(x), 1e-12, 1e-320)
     y = random.beta(KEY, 1e-4, 1e-4, (1000,))
     assert np.isfinite(y).all()
     np.testing.assert_allclose(random.dirichlet(KEY, np.full(3, 1e-3), (99,)).sum(axis=-1), 1)
 
 
 def test_impossible_parameters_end_the_loop() -> None:
-    x = random.gamma(KEY, [-1.0, 0.0, np.nan, np.inf, 2.0])
-    assert np.isnan(x[:3]).all()
-    assert x[3] == np.inf
+    x = random.gamma(KEY, [-1.0, np.nan, 0.0, np.inf, 2.0])
+    assert np.isnan(x[:2]).all()
+    np.testing.assert_array_equal(x[2:4], [0, np.inf])
     assert np.isfinite(x[4])
 
 

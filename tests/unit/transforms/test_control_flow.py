@@ -10,7 +10,20 @@ from gradient_programs import PROGRAMS, W, X, bounded, elementwise_branch, rnn
 from gradients import check_gradient, check_second
 
 import tracegraph
-from tracegraph import cond, errors, fori_loop, grad, jvp, scan, vjp, while_loop
+from tracegraph import (
+    cond,
+    errors,
+    fori_loop,
+    grad,
+    jacfwd,
+    jacrev,
+    jvp,
+    linearize,
+    scan,
+    vjp,
+    vmap,
+    while_loop,
+)
 from tracegraph.ir.program import Program, walk
 from tracegraph.transforms import segments
 
@@ -168,6 +181,85 @@ def test_a_loop_that_no_argument_reaches_needs_no_bound() -> None:
         return (x * count).sum()
 
     np.testing.assert_array_equal(grad(function)(X), np.full(3, 10.0))
+
+
+def unbounded() -> dict[str, Any]:
+    """Functions of a number with loops of unknown length."""
+
+    def newton(a: Any) -> Any:
+        return while_loop(lambda x: abs(x * x - a) > 1e-12 * a, lambda x: (x + a / x) / 2, a)
+
+    def counted(x: Any) -> Any:
+        return fori_loop(0, while_loop(lambda n: n < 3, lambda n: n + 1, 0), lambda i, c: c * x, x)
+
+    def stacked(x: Any) -> Any:
+        def body(c: Any, t: Any) -> Any:
+            c = while_loop(lambda c: c < 5, lambda c: c * 1.3 + x**2, c)
+            return c * t, c
+
+        last, ys = scan(body, x, np.array([0.1, 0.2, 0.3]))
+        return last + ys.sum()
+
+    def counting(x: Any) -> Any:
+        y, n = while_loop(lambda c: c[0] < 50, lambda c: (c[0] * x + 1, c[1] + 1), (x, 0))
+        return y * n
+
+    def nested(x: Any) -> Any:
+        def outer(c: Any) -> Any:
+            return while_loop(lambda c: c < 3 * x, lambda c: c * 1.5, c) * 1.1
+
+        return while_loop(lambda c: c < 20 * x, outer, x)
+
+    return {
+        "newton": newton,
+        "traced bound": counted,
+        "in a scan": stacked,
+        "with a counter": counting,
+        "nested": nested,
+        "checkpoint": tracegraph.checkpoint(newton),
+        "branch": lambda x: cond(x > 0, newton, lambda x: -x, x),
+        "lanes": lambda x: vmap(newton)(x * np.array([1.0, 2.0, 30.0])).sum(),
+    }
+
+
+@pytest.mark.parametrize("name", unbounded())
+def test_loops_of_unknown_length_are_linearized(name: str) -> None:
+    function = unbounded()[name]
+    y, derivative = linearize(function, 2.0)
+    assert y == function(2.0)
+    wanted = jvp(function, (2.0,), (1.0,))[1]
+    step = (function(2.0 + 1e-6) - function(2.0 - 1e-6)) / 2e-6
+    np.testing.assert_allclose(wanted, step, rtol=1e-6)
+    for t in (1.0, -2.5):
+        np.testing.assert_allclose(derivative(t), wanted * t, rtol=1e-12)
+    both = tracegraph.jit(lambda x: linearize(function, x)[1](1.0), device="host")
+    np.testing.assert_allclose(np.asarray(both(2.0)), wanted, rtol=1e-12)
+    np.testing.assert_allclose(jacfwd(function)(2.0), wanted, rtol=1e-12)
+    by_lane = vmap(lambda x: linearize(function, x)[1](1.0))(np.array([2.0, 3.0]))
+    np.testing.assert_allclose(by_lane[0], wanted, rtol=1e-12)
+    second = [
+        jvp(lambda x: linearize(function, x)[1](1.0), (2.0,), (1.0,))[1],
+        linearize(lambda x: jvp(function, (x,), (1.0,))[1], 2.0)[1](1.0),
+        jacfwd(jacfwd(function))(2.0),
+    ]
+    wanted = jvp(lambda x: jvp(function, (x,), (1.0,))[1], (2.0,), (1.0,))[1]
+    np.testing.assert_allclose(second, np.full(3, wanted), rtol=1e-12)
+    for backwards in (grad(function), jacrev(function), lambda x: vjp(function, x)):
+        with pytest.raises(errors.ReverseLoopError):
+            backwards(2.0)
+
+
+def test_a_loop_that_runs_again_has_its_effects_once(capsys: pytest.CaptureFixture[str]) -> None:
+    def function(x: Any) -> Any:
+        def body(c: Any) -> Any:
+            tracegraph.debug.print("{}", c)
+            return c * 2
+
+        return while_loop(lambda c: c < 3, body, x)
+
+    _, derivative = linearize(function, 1.0)
+    assert (derivative(1.0), derivative(2.0)) == (4, 8)
+    assert capsys.readouterr().out == "1.0\n2.0\n"
 
 
 def test_an_unbounded_loop_cannot_be_differentiated_backwards() -> None:

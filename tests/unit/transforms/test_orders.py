@@ -279,6 +279,34 @@ def test_a_backward_rule_that_is_not_used_breaks_nothing() -> None:
         pullback(1.0)
 
 
+def untraced(kind: str) -> Function:
+    """A function whose rules must not be traced."""
+
+    def rule(*args: Any) -> Any:
+        raise AssertionError("a rule was traced")
+
+    if kind == "custom_vjp":
+        pulled = custom_vjp(lambda x: x * x)
+        pulled.defvjp(rule, rule)
+        return pulled
+    pushed = custom_jvp(lambda x: x * x)
+    pushed.defjvp(rule)
+    return pushed
+
+
+@pytest.mark.parametrize("kind", ["custom_jvp", "custom_vjp"])
+@pytest.mark.parametrize("run", [lambda f: f, lambda f: tracegraph.jit(f, device="host")])
+def test_rules_are_not_traced_for_arguments_that_are_not_differentiated(
+    kind: str, run: Any
+) -> None:
+    function = untraced(kind)
+    assert run(grad(lambda x, y: function(y) * x))(3.0, 2.0) == 4.0
+    assert run(lambda x, y: jvp(lambda x: function(y) * x, (x,), (1.0,))[1])(3.0, 2.0) == 4.0
+    assert run(grad(lambda x, y: grad(lambda z: function(y) * z * x)(y)))(3.0, 2.0) == 4.0
+    with pytest.raises(AssertionError, match="a rule was traced"):
+        run(grad(lambda x, y: grad(lambda z: function(x) * z)(y)))(3.0, 2.0)
+
+
 @pytest.mark.parametrize("call", unused_rules())
 def test_rules_are_not_traced_without_derivatives(call: str) -> None:
     def rule(*args: Any) -> Any:

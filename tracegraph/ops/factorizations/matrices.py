@@ -119,6 +119,36 @@ def differences_inverted(f: Emitter, x: Any, *, squares: bool = False) -> Any:
     return f.where(is_diagonal, zero, f.divide(one, f.where(is_diagonal, one, gap)))
 
 
+def separated(f: Emitter, x: Any, order: int) -> Any:
+    """Ascending eigenvalues of each matrix, at least a small distance apart: that of equal ones.
+
+    What no choice of vectors changes is a smooth function of the matrix, while its derivative is a
+    quotient of differences. Neighbours are moved apart about their middle by what makes the errors
+    of this and of the quotients alike, in derivatives of that order.
+    """
+    n, dtype = x.shape[-1], x.dtype
+    if n < 2:
+        return x
+    column, row = f.reshape(x, shape=(*x.shape, 1)), f.reshape(x, shape=(*x.shape[:-1], 1, n))
+    place = f.iota(size=n, dtype=_INDEX)
+    steps = f.cast(f.subtract(place, f.reshape(place, shape=(n, 1))), dtype=dtype)
+    missing = f.subtract(f.multiply(steps, distance(f, x, order)), f.subtract(row, column))
+    zero, ahead = dtype.type(0), f.greater(steps, dtype.type(0))
+    behind = f.less(steps, dtype.type(0))
+    down = f.max(f.where(ahead, missing, zero), axes=(x.ndim,))
+    up = f.max(f.where(behind, f.negative(missing), zero), axes=(x.ndim,))
+    shift = f.multiply(dtype.type(0.5), f.subtract(up, down))
+    return f.add(x, f.stop_gradient(shift))
+
+
+def distance(f: Emitter, x: Any, order: int) -> Any:
+    """The distance of equal eigenvalues, or singular values, of matrices, shaped (…, 1, 1)."""
+    size = f.max(f.absolute(x), axes=(x.ndim - 1,))
+    size = f.where(f.equal(size, x.dtype.type(0)), x.dtype.type(1), size)
+    size = f.stop_gradient(f.reshape(size, shape=(*size.shape, 1, 1)))
+    return f.multiply(x.dtype.type(2 * np.finfo(x.dtype).eps ** (1 / (order + 1))), size)
+
+
 def rows_at(f: Emitter, x: Any, rows: Any) -> Any:
     """Rows of each matrix, at the indices of its own."""
     batch = x.shape[:-2]

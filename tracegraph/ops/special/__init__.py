@@ -7,7 +7,8 @@ elliptic          complete elliptic integrals
 bessel_functions  modified Bessel functions
 logarithms        logistic functions, products with logarithms, entropies
 records           how these records are made
-by_numpy/         the references that are more than one formula
+by_scipy          the references: SciPy's functions
+…_values          those that mend SciPy's where they are wrong
 """
 
 from tracegraph.ops.special import (

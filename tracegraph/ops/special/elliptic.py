@@ -7,16 +7,15 @@ from typing import Any
 
 from tracegraph.ir.derivative import Emitter
 from tracegraph.ops.cotangents import number
-from tracegraph.ops.special.by_numpy import elliptic as by_numpy
-from tracegraph.ops.special.by_numpy.gamma import horner
+from tracegraph.ops.special.by_scipy import by_scipy, horner
 from tracegraph.ops.special.records import COST, special
 
-_SQUARES = [(comb(2 * n, n) / 4**n) ** 2 for n in range(10)]
+_SQUARES = [(comb(2 * n, n) / 4**n) ** 2 for n in range(20)]
 _SLOPE_OF_K = [pi / 2 * n * c for n, c in enumerate(_SQUARES)][1:]
 _SLOPE_OF_E = [-pi / 2 * n / (2 * n - 1) * c for n, c in enumerate(_SQUARES)][1:]
 """In powers of m, where the difference of both integrals is nearly 0."""
 
-_NEAR = 0.02
+_NEAR = 0.06
 
 
 def _slope(f: Emitter, m: Any, series: list[float], formula: Any) -> Any:
@@ -39,7 +38,7 @@ ellipk = special(
     "ellipk",
     "The complete elliptic integral of the first kind; above 1, NaN.",
     "tg_ellipk({0})",
-    by_numpy.ellipk,
+    by_scipy("ellipk"),
     _slope_of_k,
     cost=4 * COST,
 )
@@ -47,7 +46,7 @@ ellipe = special(
     "ellipe",
     "The complete elliptic integral of the second kind; above 1, NaN.",
     "tg_ellipe({0})",
-    by_numpy.ellipe,
+    by_scipy("ellipe"),
     _slope_of_e,
     cost=4 * COST,
 )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from math import pi, sqrt
 
-from tracegraph.ops.special.by_numpy import erf as by_numpy
+from tracegraph.ops.special import error_values as values
+from tracegraph.ops.special.by_scipy import by_scipy
 from tracegraph.ops.special.records import special
+from tracegraph.ops.special.repeated_integrals import hazard, scaled_integral
 
 _SLOPE = 2 / sqrt(pi)
 _DENSITY = 1 / sqrt(2 * pi)
@@ -14,55 +16,55 @@ erf = special(
     "erf",
     "The error function.",
     "erf({0})",
-    by_numpy.erf,
+    by_scipy("erf"),
     lambda f, o, x: _SLOPE * f.exp(-x * x),
 )
 erfc = special(
     "erfc",
     "1 - erf(x), precise where erf(x) is nearly 1.",
     "erfc({0})",
-    by_numpy.erfc,
+    values.erfc,
     lambda f, o, x: -_SLOPE * f.exp(-x * x),
 )
 erfcx = special(
     "erfcx",
     "exp(x * x) * erfc(x).",
     "erfcx({0})",
-    by_numpy.erfcx,
-    lambda f, o, x: 2 * x * o - _SLOPE,
+    values.erfcx,
+    lambda f, o, x: -2 * scaled_integral(f, o, x, 1),
 )
 erfinv = special(
     "erfinv",
     "The inverse of the error function; outside of -1 to 1, NaN.",
     "erfinv({0})",
-    by_numpy.erfinv,
+    values.erfinv,
     lambda f, o, x: f.exp(o * o) / _SLOPE,
 )
 erfcinv = special(
     "erfcinv",
     "The inverse of erfc; outside of 0 to 2, NaN.",
     "erfcinv({0})",
-    by_numpy.erfcinv,
+    values.erfcinv,
     lambda f, o, x: f.exp(o * o) / -_SLOPE,
 )
 ndtr = special(
     "ndtr",
     "The probability that a standard normal number is below x.",
     "normcdf({0})",
-    by_numpy.ndtr,
+    values.ndtr,
     lambda f, o, x: _DENSITY * f.exp(-0.5 * x * x),
 )
 ndtri = special(
     "ndtri",
     "The inverse of ndtr; outside of 0 to 1, NaN.",
     "normcdfinv({0})",
-    by_numpy.ndtri,
+    values.ndtri,
     lambda f, o, x: f.exp(0.5 * o * o) / _DENSITY,
 )
 log_ndtr = special(
     "log_ndtr",
     "The logarithm of ndtr, precise in both tails.",
     "tg_log_ndtr({0})",
-    by_numpy.log_ndtr,
-    lambda f, o, x: _DENSITY * f.exp(-0.5 * x * x - o),
+    values.log_ndtr,
+    lambda f, o, x: hazard(f, x),
 )

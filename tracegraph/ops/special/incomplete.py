@@ -7,7 +7,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tracegraph.ir.derivative import Emitter, NoDerivativeError
-from tracegraph.ops.special.by_numpy import incomplete_beta, incomplete_gamma
+from tracegraph.ops.special import incomplete_values
+from tracegraph.ops.special.densities import beta_density, gamma_density
 from tracegraph.ops.special.records import COST, special
 from tracegraph.ops.tricky import NDArray
 
@@ -20,11 +21,11 @@ def _no_slope(f: Emitter, out: Any, *operands: Any) -> NoReturn:
 
 
 def _gamma_density(f: Emitter, a: Any, x: Any) -> Any:
-    return f.exp(f.xlogy(a - 1, x) - x - f.gammaln(a))
+    return gamma_density(f, a - 1, f.gammaln(a), x)
 
 
 def _beta_density(f: Emitter, out: Any, a: Any, b: Any, x: Any) -> Any:
-    return f.exp(f.xlogy(a - 1, x) + f.xlog1py(b - 1, -x) - f.betaln(a, b))
+    return beta_density(f, a - 1, b - 1, f.betaln(a, b), x)
 
 
 def _pairs(dtype: np.dtype[Any], values: NDArray) -> tuple[NDArray, ...]:
@@ -42,7 +43,7 @@ gammainc = special(
     "gammainc",
     "The integral of t**(a - 1) exp(-t) from 0 to x, over gamma(a).",
     "tg_gammainc({0}, {1})",
-    incomplete_gamma.gammainc,
+    incomplete_values.gammainc,
     _no_slope,
     lambda f, o, a, x: _gamma_density(f, a, x),
     cost=8 * COST,
@@ -52,7 +53,7 @@ gammaincc = special(
     "gammaincc",
     "The integral of t**(a - 1) exp(-t) from x on, over gamma(a).",
     "tg_gammaincc({0}, {1})",
-    incomplete_gamma.gammaincc,
+    incomplete_values.gammaincc,
     _no_slope,
     lambda f, o, a, x: -_gamma_density(f, a, x),
     cost=8 * COST,
@@ -62,7 +63,7 @@ betainc = special(
     "betainc",
     "The integral of t**(a - 1) (1 - t)**(b - 1) from 0 to x, over beta(a, b).",
     "tg_betainc({0}, {1}, {2})",
-    incomplete_beta.betainc,
+    incomplete_values.betainc,
     _no_slope,
     _no_slope,
     _beta_density,
