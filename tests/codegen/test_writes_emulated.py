@@ -66,7 +66,7 @@ def test_kernels_write_what_numpy_writes(name: str, plans: EmulatedPlans) -> Non
     expected = PROGRAMS[name](X)
     expected = expected if isinstance(expected, tuple) else (expected,)
     for order in (None, *map(Random, range(3))):
-        found = plans.run(name, (X,), order=order)
+        found = plans.run(name, X, order=order)
         found = found if isinstance(found, (tuple, list)) else (found,)
         for got, wanted in zip(found, expected, strict=True):
             np.testing.assert_array_equal(got, wanted)
