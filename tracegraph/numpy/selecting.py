@@ -16,6 +16,7 @@ from tracegraph.numpy.elementwise import where
 from tracegraph.numpy.generated import diagonals, eye, nearest_diagonal, tri
 from tracegraph.numpy.index_modes import integer_indices, limited, require_integers
 from tracegraph.numpy.joining import pad as padded
+from tracegraph.numpy.output import require_safe, stored
 from tracegraph.numpy.reductions import sum
 from tracegraph.numpy.shapes import reshape, with_axis
 from tracegraph.numpy.ufuncs import less
@@ -48,10 +49,8 @@ def take(
     a, axis = with_axis(a, axis)
     indices = limited(indices, a.shape[axis], mode)
     result = a[(*(slice(None),) * axis, indices)]
-    if out is None:
-        return result
-    out.assign(result, "take")
-    return out
+    require_safe("take", a, out)
+    return stored("take", result, out, "unsafe")
 
 
 @numpy_function
