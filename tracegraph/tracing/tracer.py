@@ -16,6 +16,7 @@ from tracegraph.tracing import views
 from tracegraph.tracing.conversions import conversion
 from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.operators import ArrayOperators
+from tracegraph.tracing.truth import truth_conversion
 
 MisuseError = type[errors.TracerMisuseError]
 
@@ -307,7 +308,9 @@ class Tracer(ArrayOperators):
         """Bring the elements into the order of `numpy.partition`."""
         self[...] = FUNCTIONS["partition"](self, kth, operator.index(axis), kind, order)
 
-    __bool__ = _misuse(errors.TracerBoolError)
+    def __bool__(self) -> NoReturn:
+        raise errors.TracerBoolError(self, *(truth_conversion() or ()))
+
     __int__ = _converted(errors.TracerIntegerError)
     __trunc__ = _misuse(errors.TracerIntegerError)
     __hash__ = _misuse(errors.TracerHashError)  # type: ignore[assignment]
