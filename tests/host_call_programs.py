@@ -10,7 +10,7 @@ import ctypes
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,15 @@ from tracegraph import ArrayType, cond, debug, fori_loop, scan, switch, while_lo
 COMPILER = shutil.which("g++")
 
 SOURCE = r"""
+#include <stdlib.h>
+#include <string.h>
+
 struct Memory { double* data; long long size; double* sums; long long calls; };
+
+struct Copies {
+  char** targets; char** sources; long long* sizes; long long arrays; long long calls;
+  long long call;
+};
 
 extern "C" void add_one(void* given) {
   Memory* memory = static_cast<Memory*>(given);
@@ -33,6 +41,17 @@ extern "C" void add_one(void* given) {
   for (long long i = 0; i < memory->size; ++i) sum += memory->data[i];
   memory->sums[memory->calls++] = sum;
   for (long long i = 0; i < memory->size; ++i) memory->data[i] += 1;
+}
+
+
+extern "C" void overwrite(void* given) {
+  Copies* copies = static_cast<Copies*>(given);
+  if (copies->call == copies->calls) abort();
+  for (long long i = 0; i < copies->arrays; ++i) {
+    const char* source = copies->sources[copies->call * copies->arrays + i];
+    memcpy(copies->targets[i], source, copies->sizes[i]);
+  }
+  ++copies->call;
 }
 """
 
@@ -93,6 +112,49 @@ class Memory:
     def noted(self) -> list[float]:
         """The sums that it has found."""
         return self.sums[: self.given.calls].tolist()
+
+
+class _Copies(ctypes.Structure):
+    _fields_ = (
+        ("targets", ctypes.c_void_p),
+        ("sources", ctypes.c_void_p),
+        ("sizes", ctypes.c_void_p),
+        ("arrays", ctypes.c_longlong),
+        ("calls", ctypes.c_longlong),
+        ("call", ctypes.c_longlong),
+    )
+
+
+class Overwritten:
+    """Arrays that each call of a C function overwrites with others."""
+
+    def __init__(self, first: Sequence[np.ndarray[Any, Any]], calls: int) -> None:
+        self.first = first
+        self.arrays = [np.empty_like(array, order="C") for array in first]
+        random = np.random.default_rng(calls)
+        self.others = [
+            [random.permutation(array.reshape(-1)).reshape(array.shape).copy() for array in first]
+            for _ in range(calls)
+        ]
+        self.addresses = [
+            np.array([array.ctypes.data for array in self.arrays], np.int64),
+            np.array([a.ctypes.data for arrays in self.others for a in arrays], np.int64),
+            np.array([array.nbytes for array in self.arrays], np.int64),
+        ]
+        found = [each.ctypes.data for each in self.addresses]
+        self.given = _Copies(*found, len(first), calls, 0)
+
+    def clear(self) -> None:
+        """Start again."""
+        for array, first in zip(self.arrays, self.first, strict=True):
+            array[...] = first
+        self.given.call = 0
+
+    def call(self) -> None:
+        """Call the C function."""
+        function = library().overwrite
+        function.argtypes, function.restype = [ctypes.c_void_p], None
+        tracegraph.host_call(function, ctypes.pointer(self.given))
 
 
 Call = Callable[[], None]
@@ -222,6 +284,46 @@ def between_library_calls(x: Any, call: Call) -> Any:
     first = computed()
     call()
     return first, computed()
+
+
+@program
+def between_factorizations(x: Any, call: Call) -> Any:
+    def solved() -> Any:
+        a = x.reshape(30, 30) + 50 * np.eye(30) + np.arange(30)
+        return np.linalg.solve(a, x[:30]), np.linalg.inv(a), np.linalg.cholesky(a @ a.T), a
+
+    first = solved()
+    call()
+    return first, solved()
+
+
+@program
+def what_needs_no_memory(x: Any, call: Call) -> Any:
+    """Constants, and what is computed from indices alone."""
+    grid, ones = np.arange(N) * 2.0, np.ones((N,))
+    total = (grid + 0).sum()
+    call()
+    return grid + x, ones * x, total, np.eye(3) + x[0], (x * ones).sum() - total
+
+
+@program
+def under_a_gradient(x: Any, call: Call) -> Any:
+    def f(v: Any) -> Any:
+        first = (v * v).sum()
+        call()
+        return first * 2 + (v * v * v).sum()
+
+    return tracegraph.grad(f)(x), tracegraph.grad(tracegraph.checkpoint(f))(x), x.sum()
+
+
+@program
+def what_a_derivative_does_not_need(x: Any, call: Call) -> Any:
+    def f(v: Any) -> Any:
+        first = (v * v).sum()
+        call()
+        return first * 2 + v.sum()
+
+    return tracegraph.grad(f)(x), tracegraph.jvp(f, (x,), (x * 0 + 1,))
 
 
 @program

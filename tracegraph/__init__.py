@@ -28,7 +28,7 @@ The packages, in the order of their imports:
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
 `limits`, `modes`, `progress`, `streams`, `memory`, `raw_memory`, `capabilities`, `callbacks`,
-`event` and `debug` are features of one file each.
+`event` and `debug` are features of one file each, `c_functions` is what `callbacks` checks.
 """
 
 from tracegraph import debug, errors, event, linalg, memory, numpy, random, sparse, special, tree

@@ -33,19 +33,23 @@ def flatten(tree: Any) -> tuple[list[Any], Structure]:
     >>> flatten({"a": 1, "b": (2, None)})[0]
     [1, 2]
     """
-    return optree.tree_flatten(tree, namespace=NAMESPACE)
+    try:
+        return optree.tree_flatten(tree, namespace=NAMESPACE)
+    except RecursionError:
+        raise errors.EndlessTreeError(*_endless(tree)) from None
 
 
 def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
     """The tree of a structure with these leaves.
 
     Raises:
+        TypeError: it is no structure.
         ValueError: the structure has another number of leaves.
 
     >>> unflatten(structure((0, [0])), [1, 2])
     (1, [2])
     """
-    return optree.tree_unflatten(structure, leaves)
+    return optree.tree_unflatten(_checked(structure, "unflatten"), leaves)
 
 
 def leaves(tree: Any) -> list[Any]:
@@ -54,7 +58,7 @@ def leaves(tree: Any) -> list[Any]:
     >>> leaves([1, (2, 3)])
     [1, 2, 3]
     """
-    return optree.tree_leaves(tree, namespace=NAMESPACE)
+    return flatten(tree)[0]
 
 
 def structure(tree: Any) -> Structure:
@@ -63,7 +67,7 @@ def structure(tree: Any) -> Structure:
     >>> structure((1, 2)) == structure((3, 4))
     True
     """
-    return optree.tree_structure(tree, namespace=NAMESPACE)
+    return flatten(tree)[1]
 
 
 def map(function: Callable[..., Any], tree: Any, *others: Any) -> Any:  # the tree's own `map`
@@ -75,7 +79,12 @@ def map(function: Callable[..., Any], tree: Any, *others: Any) -> Any:  # the tr
     >>> map(lambda a, b: a + b, (1, {"n": 2}), (10, {"n": 20}))
     (11, {'n': 22})
     """
-    return optree.tree_map(function, tree, *others, namespace=NAMESPACE)
+    try:
+        return optree.tree_map(function, tree, *others, namespace=NAMESPACE)
+    except RecursionError:
+        for each in (tree, *others):
+            flatten(each)
+        raise
 
 
 def paths(structure: Structure, name: str) -> list[str]:
@@ -84,7 +93,45 @@ def paths(structure: Structure, name: str) -> list[str]:
     >>> paths(structure({"v": [0, 0]}), "state")
     ["state['v'][0]", "state['v'][1]"]
     """
-    return [accessor.codify(name) for accessor in optree.treespec_accessors(structure)]
+    accessors = optree.treespec_accessors(_checked(structure, "paths"))
+    return [accessor.codify(name) for accessor in accessors]
+
+
+def _checked(structure: Any, function: str) -> Structure:
+    """A structure itself.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if not isinstance(structure, Structure):
+        raise TypeError(
+            f"tree.{function} takes a structure, as tree.structure(x) gives it, and then "
+            f"{'the leaves' if function == 'unflatten' else 'a name'}; got "
+            f"{errors.value_text(structure)}"
+        )
+    return structure
+
+
+def _endless(tree: Any) -> tuple[str, bool]:
+    """The expression of a container that holds itself, or is too deep; and whether it does."""
+    path, above = "", list[int]()
+    rest: list[tuple[Any, str, tuple[int, ...]]] = [(tree, "", ())]
+    while rest:
+        node, path, around = rest.pop()
+        if id(node) in around:
+            return path, True
+        above = [*around, id(node)]
+        if len(above) > _SEARCHED:
+            return path[:_SHOWN], False
+        if isinstance(node, dict):
+            rest += [(child, f"{path}[{key!r}]", tuple(above)) for key, child in node.items()]
+        elif isinstance(node, (list, tuple)):
+            rest += [(child, f"{path}[{k}]", tuple(above)) for k, child in enumerate(node)]
+    return path[:_SHOWN], False
+
+
+_SEARCHED, _SHOWN = 200, 12
+"""How deep a container that holds itself is looked for; characters of the path of one too deep."""
 
 
 def spread_prefix(prefix: Any, tree: Any) -> list[Any]:

@@ -40,7 +40,7 @@ EFFECTS: Resource = "effects"
 """Written by every print, callback and check, read by what reports progress."""
 
 BARRIER: Resource = "barrier"
-"""Written by events, which conflict with all other stages."""
+"""Written by events and calls of C functions, which conflict with all other stages."""
 
 PROGRESS: Resource = "progress"
 """Written by what reports progress, read by every loop: an outer step ends after inner loops."""

@@ -14,6 +14,7 @@ May import `draft/`, `plan/` and the program (`tracegraph/ir`).
     region_builder      Region -> Block
     elements            one element of a value, as a scalar expression
     control, effects    branches and loops; prints, checks and progress
+    barriers, events    what is before a C function or an event is computed before it
     top_level           ops that bodies must not have
     rules               by name, what plans an op that is not made of scalar expressions
     matmul, fourier     matrix products and Fourier transforms as library calls

@@ -20,7 +20,8 @@ from typing import Any, Literal
 import numpy as np
 
 from lowering.plan.target import ContractionPolicy
-from lowering.planning.matmul import library_takes
+from lowering.planning.matmul import FEW_ROWS, library_takes
+from lowering.planning.shared_factors import shared_batch
 from tracegraph.dtypes import is_half
 from tracegraph.ir.program import Atom, Eqn, Program, Value, application, walk
 from tracegraph.ir.types import ArrayType
@@ -40,22 +41,52 @@ def expand_contractions(
     if not any(eqn.op.name == "matmul" for eqn in walk(program.body)):
         return program
 
-    def expand(eqn: Eqn, _: Defs) -> Replacement | None:
+    def expand(eqn: Eqn, defs: Defs) -> Replacement | None:
         left, right = (atom.type for atom in eqn.operands)
-        thin = is_thin(left, right, policy) if forced is None else forced == "nests"
-        return _sum_of_products(eqn) if thin or not library_takes(left, right) else None
+        if forced == "nests" or not library_takes(left, right):
+            return _sum_of_products(eqn)
+        shared = [shared_batch(factor, defs) if left.ndim > 2 else 1 for factor in eqn.operands]
+        if shared[0] > shared[1] and right.shape[-1] <= FEW_ROWS:
+            flipped = _transposed(left), _transposed(right)
+            if forced is not None or not is_thin(*reversed(flipped), policy, shared[0]):
+                return _flipped(eqn)
+        thin = forced is None and is_thin(left, right, policy, shared[1])
+        return _sum_of_products(eqn) if thin else None
 
     return rewrite(program, lambda: by_name({"matmul": expand}))
 
 
-def is_thin(left: ArrayType, right: ArrayType, policy: ContractionPolicy) -> bool:
-    """Whether (batch…, m, k) by (batch…, k, n) is faster as a reduction nest."""
+def is_thin(left: ArrayType, right: ArrayType, policy: ContractionPolicy, shared: int = 1) -> bool:
+    """Whether (batch…, m, k) by (batch…, k, n) is faster as a reduction nest.
+
+    So many products of the batch are `shared`: they have the same right factor, and are one product
+    of as many rows as they have together.
+    """
     (*batch, m, k), n = left.shape, right.shape[-1]
+    m *= shared
     products = m * n * k
     if products <= policy.reuse * (m * k + k * n + m * n):
         return True
     is_small = k <= policy.small_extent or products <= policy.small_products
-    return is_small and prod(batch) * products <= policy.most_products
+    return is_small and prod(batch) // shared * products <= policy.most_products
+
+
+def _transposed(x: ArrayType) -> ArrayType:
+    return x.with_shape((*x.shape[:-2], x.shape[-1], x.shape[-2]))
+
+
+def _flipped(eqn: Eqn) -> Replacement:
+    """(yᵀ xᵀ)ᵀ: so is the right factor what the left one was."""
+    left, right = eqn.operands
+    axes = (*range(rank := left.type.ndim - 2), rank + 1, rank)
+
+    def swapped(x: Atom) -> Eqn:
+        return application("transpose", (x,), {"axes": axes}, eqn.source)
+
+    first, second = swapped(right), swapped(left)
+    product = application("matmul", (*first.outputs, *second.outputs), {}, eqn.source)
+    found = swapped(product.outputs[0])
+    return Replacement(found.outputs, (first, second, product, found))
 
 
 def _sum_of_products(eqn: Eqn) -> Replacement:

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from lowering.plan.kernel import space_index
 from lowering.plan.library_call import StridedArray
+from lowering.plan.strides import offset_in
 from lowering.planning.region_builder import RegionBuilder
 from tracegraph.ir import scalar
 from tracegraph.ir.program import Atom
@@ -59,6 +60,12 @@ def in_memory(builder: RegionBuilder, atom: Atom, accept: Accept[_T]) -> _T:
     return _placed(builder, atom, accept)[1]
 
 
+def view(builder: RegionBuilder, atom: Atom) -> StridedArray | None:
+    """The operand as an array that is in memory, if it is one."""
+    shape = atom.type.shape
+    return strided(builder.element(atom, space_index(shape), None), shape)
+
+
 def _placed(builder: RegionBuilder, atom: Atom, accept: Accept[_T]) -> tuple[StridedArray, _T]:
     shape = atom.type.shape
     index = space_index(shape)
@@ -76,20 +83,10 @@ def strided(value: Expr, shape: tuple[int, ...]) -> StridedArray | None:
     """The strided array whose element at each index of a shape is `value`, if it is one."""
     if not isinstance(value, Load) or value.guard is not None:
         return None
-    strides, offset = [0] * len(shape), 0
-    step = 1
-    for position, extent in zip(
-        reversed(value.indices), reversed(value.buffer.type.shape), strict=True
-    ):
-        if type(position) is scalar.Axis:  # most are
-            strides[position.number] += step
-            step *= extent
-            continue
-        form = scalar.affine(position)
-        if form is None:
-            return None
-        offset += form[1] * step
-        for axis, factor in form[0].items():
-            strides[axis] += factor * step
-        step *= extent
-    return StridedArray(value.buffer, offset, shape, tuple(strides))
+    strides = [0] * len(shape)
+    form = scalar.affine(offset_in(value.buffer.type.shape, value.indices))
+    if form is None:
+        return None
+    for axis, factor in form[0].items():
+        strides[axis] += factor
+    return StridedArray(value.buffer, form[1], shape, tuple(strides))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from lowering.draft.stage import NodeStage
@@ -9,10 +11,11 @@ from lowering.plan.library_call import StridedArray
 from lowering.plan.matrix_product import MatrixOperand, MatrixProduct
 from lowering.plan.nodes import LibraryNode
 from lowering.plan.strides import common_stride
-from lowering.planning.library_operands import in_memory
+from lowering.planning.library_operands import in_memory, view
 from lowering.planning.region_builder import RegionBuilder
+from lowering.planning.shared_factors import once, shared_axes, with_rows
 from tracegraph.dtypes import bfloat16
-from tracegraph.ir.program import Eqn
+from tracegraph.ir.program import Atom, Eqn
 from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType
 
@@ -25,6 +28,12 @@ LIBRARY_MAX = 2**31 - 1
 serially: a product of two vectors of 2³¹ bfloat16 took 82 s, and its sum stopped at 2²⁴ (H200)."""
 
 
+FEW_ROWS = 32
+"""Rows of each of many products that share their right factor, up to which these are copied to be
+rows of one product, where they are apart in memory. An estimate: tiles of libraries have 64 or 128
+rows, and a copy moves each element twice."""
+
+
 def library_takes(left: ArrayType, right: ArrayType) -> bool:
     """Whether the library has the product, for its dtype and extents, and it computes anything."""
     *batch, m, k = left.shape
@@ -35,15 +44,21 @@ def library_takes(left: ArrayType, right: ArrayType) -> bool:
 
 
 def matrix_product(builder: RegionBuilder, eqn: Eqn) -> None:
-    """Emit left @ right for (batch…, m, k) by (batch…, k, n), which `library_takes`."""
+    """Emit left @ right for (batch…, m, k) by (batch…, k, n), which `library_takes`.
+
+    Those that share a right factor and are next to each other are one product of more rows.
+    """
     left, right = eqn.operands
     target = builder.result(eqn)
-    *_, m, k = left.type.shape
+    axes = _axes_of_rows(builder, left, right)
+    *outer, m, k = left.type.shape
     n = right.type.shape[-1]
-    batch = target.type.size // (m * n)
-    out = MatrixOperand(target, 0, m * n, n, 1)
-    x, y = in_memory(builder, left, _matrix), in_memory(builder, right, _matrix)
-    call = MatrixProduct(batch, m, n, k, x, y, out)
+    rows = m * prod(outer[len(outer) - axes :])
+    batch = target.type.size // (rows * n)
+    out = MatrixOperand(target, 0, rows * n, n, 1)
+    x = in_memory(builder, left, lambda array: _matrix(with_rows(array, axes)))
+    y = in_memory(builder, right, lambda array: _matrix(once(array, axes)))
+    call = MatrixProduct(batch, rows, n, k, x, y, out)
     context = builder.context
     moving = [buffer for buffer in (x.buffer, y.buffer) if context.is_movable(buffer)]
     if not context.costs.updates_libraries and _is_by_pointer(call, builder):
@@ -51,6 +66,23 @@ def matrix_product(builder: RegionBuilder, eqn: Eqn) -> None:
     elif moving:
         call = call.with_buffers({buffer: context.stage_input(buffer) for buffer in moving})
     builder.add(NodeStage(LibraryNode(call, builder.sources)))
+
+
+def _axes_of_rows(builder: RegionBuilder, left: Atom, right: Atom) -> int:
+    """How many axes of the batch, the last ones, are to be rows."""
+    if right.type.ndim == 2:
+        return 0
+    y = view(builder, right)
+    axes = 0 if y is None else shared_axes(y)
+    *outer, m, _ = left.type.shape
+    count = prod(outer[len(outer) - axes :])
+    if count == 1 or m * count > LIBRARY_MAX:
+        return 0
+    x = view(builder, left)
+    is_copied = x is None or _matrix(x) is None
+    if is_copied or m <= FEW_ROWS or _matrix(with_rows(x, axes)) is not None:
+        return axes
+    return 0
 
 
 def _is_by_pointer(call: MatrixProduct, builder: RegionBuilder) -> bool:
@@ -72,8 +104,10 @@ def _is_aligned(operand: MatrixOperand, batch: int) -> bool:
     return all(stride * itemsize % MatrixProduct.alignment == 0 for stride in strides)
 
 
-def _matrix(array: StridedArray) -> MatrixOperand | None:
+def _matrix(array: StridedArray | None) -> MatrixOperand | None:
     """The array as a batch of matrices, if the library takes it as one."""
+    if array is None:
+        return None
     shape, strides = array.shape, array.strides
     batch = common_stride(shape[:-2], strides[:-2])
     (rows, columns), (row, column) = shape[-2:], strides[-2:]

@@ -312,7 +312,8 @@ class UseAnalysis:
         sites = list(self.sites[out])
         if out not in self.result.materialized and len(sites) == 1:
             (site,) = sites
-            if site.index_map is None and self.loops.setdefault(site.root, loop) == loop:
+            folds = site.index_map is None and _has_accumulators(site.root)
+            if folds and self.loops.setdefault(site.root, loop) == loop:
                 self.result.fused_reductions.add(out)
                 root = site.root
         if out not in self.result.fused_reductions:
@@ -327,6 +328,14 @@ def _is_also_folded(sites: Sequence[Site]) -> bool:
     results = [s for s in sites if s.index_map is None and isinstance(s.root, tuple)]
     folds = [s for s in sites if isinstance(s.index_map, tuple) and s.index_map[0] == "loop"]
     return bool(results) and len(results) + len(folds) == len(sites)
+
+
+def _has_accumulators(root: Hashable) -> bool:
+    """Whether the kernel of a root may fold: of effects, only the nest that signals a value can."""
+    eqn = root[0] if isinstance(root, tuple) else None
+    if not isinstance(eqn, Eqn) or not isinstance(eqn.op.form, Effect):
+        return True
+    return eqn.op.name in ("require", "report_step")
 
 
 def _required_by(eqn: Eqn) -> Sequence[Atom]:

@@ -22,6 +22,10 @@ PRODUCTS: dict[str, tuple[Callable[[Any, Any], Any], Shape, Shape]] = {
     "shared": (lambda x, y: x @ y, (16, 24), (3, 24, 32)),
     "fixed": (lambda x, y: (x * 2) @ y, (48, 56), (56, 40)),
     "twice": (lambda x, y: (x @ y, (x @ y).T @ x, y.T @ y), (48, 56), (56, 40)),
+    "shared right": (lambda x, y: x @ y, (6, 5, 1, 8), (8, 12)),
+    "shared right in part": (lambda x, y: x @ y, (2, 8, 2, 8), (2, 1, 8, 16)),
+    "shared left": (lambda x, y: x @ y, (8, 8), (6, 8, 1)),
+    "reshaped": (lambda x, y: x.reshape(-1, 8) @ y, (6, 5, 8), (8, 12)),
 }
 """Functions of two arrays, with their shapes."""
 

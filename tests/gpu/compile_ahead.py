@@ -32,8 +32,8 @@ FOLDER = Path(__file__).parent
 FILES = (
     *("alignment", "array_api", "contractions", "custom_derivatives", "custom_kernels"),
     *("derivatives", "fourier", "gradients", "kernels", "launch_graph", "legalization"),
-    *("linear_algebra", "one_kernel", "product_operands", "random", "scatters", "schedules"),
-    *("sorting", "sparse", "special", "special_values", "stacks", "vmap"),
+    *("linear_algebra", "one_kernel", "orders", "product_operands", "random", "scatters"),
+    *("schedules", "sorting", "sparse", "special", "special_values", "stacks", "vmap"),
 )
 """Files whose tests run many programs. What others test is the driver, or takes time."""
 
@@ -129,6 +129,8 @@ def main(arch: str, compilers: int, part: int, parts: int) -> None:
     files = [str(FOLDER / f"test_gpu_{name}.py") for name in FILES]
     files += [str(FOLDER / "test_corpus_on_device.py"), str(FOLDER / "test_ops.py")]
     options = [
+        "-k",
+        "not interrupt and not limit",
         "-q",
         "-q",
         "--no-header",

@@ -49,7 +49,8 @@ def compiled_ahead(request):
         subprocess.Popen([*command, str(part), str(parts)], stdout=subprocess.DEVNULL)
         for part in range(parts)
     ]
-    assert {process.wait() for process in processes} <= {0, pytest.ExitCode.TESTS_FAILED}
+    for process in processes:
+        process.wait()
 
 
 @pytest.fixture

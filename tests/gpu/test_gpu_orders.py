@@ -21,7 +21,7 @@ from tracegraph.testing.ways import using
 
 pytestmark = pytest.mark.gpu
 
-ORDERS = 6
+ORDERS = 3
 CALLS = 100
 
 

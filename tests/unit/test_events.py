@@ -247,3 +247,14 @@ def test_plans_with_them_are_explained_and_drawn() -> None:
         assert "event record" in text
         assert "event wait" in text
     assert "4 nodes" in lowered.explain()
+
+
+def test_folds_may_be_given_to_an_event_alone() -> None:
+    def f(x: Any) -> Any:
+        event.record(0x5000, x.sum(), (x * 2).max() + 1, x.min().reshape(1), (x + x).sum() * x)
+        return x + 1
+
+    plan = tracegraph.jit(f, device="cuda").lower(np.ones(64)).plan
+    kinds = [node.kind for node in plan.graph.nodes]
+    assert kinds.index("event") > 0
+    np.testing.assert_array_equal(tracegraph.jit(f, device="host")(np.ones(4)), np.full(4, 2.0))

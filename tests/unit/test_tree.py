@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 
+import tracegraph
 from tracegraph import errors, tree
 
 
@@ -79,3 +82,30 @@ def test_registered_class() -> None:
     assert (doubled.a, doubled.b) == (2, [4])
     with pytest.raises(ValueError, match="already"):
         tree.register_class(Pair, lambda p: ((p.a, p.b), None), lambda _, c: Pair(*c))
+
+
+def test_trees_that_do_not_end_are_named() -> None:
+    endless: list[Any] = [1.0]
+    endless.append({"a": endless})
+    deep: Any = 1.0
+    for _ in range(3000):
+        deep = [deep]
+    for flat in (tree.flatten, tree.leaves, tree.structure, partial(tree.map, str)):
+        with pytest.raises(errors.EndlessTreeError, match=r"pytree at \[1\]\['a'\] holds itself"):
+            flat(endless)
+        with pytest.raises(RecursionError, match=r"pytree at \[0\]\[0\].* is nested too deeply"):
+            flat(deep)
+    first = tracegraph.jit(lambda x, y: x, device="host")
+    with pytest.raises(ValueError, match=r"argument y\[1\]\['a'\] holds itself"):
+        first(1.0, endless)
+    with pytest.raises(ValueError, match=r"argument y\[0\]\[0\].* is nested too deeply"):
+        first(1.0, y=deep)
+
+
+def test_what_is_no_structure_is_named() -> None:
+    with pytest.raises(TypeError, match=r"tree\.unflatten takes a structure, .* got 1\.0"):
+        tree.unflatten(1.0, [1])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"tree\.paths takes a structure, .* builtins\.list"):
+        tree.paths([1.0], "x")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"builtins\.dict write tracegraph\.asarray"):
+        tracegraph.Array({})  # type: ignore[arg-type]

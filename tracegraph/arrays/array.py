@@ -81,6 +81,10 @@ class Array(ArrayOperators):
             self._type = ArrayType(data.dtype, data.shape, weak)
             self.placement = placement(self._type, "host")
         else:
+            if not hasattr(data, "to_host"):
+                raise TypeError(
+                    f"Array wraps memory; of {errors.value_text(data)} write tracegraph.asarray(x)"
+                )
             self._type = data.type
             self.placement = placement(self._type, data.device)
         self.memory = data

@@ -93,11 +93,16 @@ def current_for(leaves: Sequence[Any]) -> Trace | None:
 
 
 def flatten_checked(
-    value: Any, construct: str, name: str, function: Callable[..., Any] | None = None
+    value: Any,
+    construct: str,
+    name: str,
+    function: Callable[..., Any] | None = None,
+    called: Callable[..., Any] | None = None,
 ) -> Tree:
     """The leaves of a pytree, their types, and its structure.
 
-    Errors call the pytree `name`, and name the user's function that returned it, if one did.
+    Errors call the pytree `name`, and name the user's function that returned it, if one did, or
+    that is `called` with it.
 
     Raises:
         LeafTypeError: a leaf is not a number or an array of a supported dtype.
@@ -109,7 +114,7 @@ def flatten_checked(
             types.append(type_of(leaf))
         except (TypeError, OverflowError) as error:
             path = tree.paths(structure, name)[i]
-            raise errors.LeafTypeError(construct, path, error, function) from None
+            raise errors.LeafTypeError(construct, path, error, function, called) from None
     return Tree(tuple(leaves), tuple(types), structure)
 
 

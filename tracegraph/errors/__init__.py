@@ -9,6 +9,7 @@ from here, and name this module. May import `dtypes` and `user_source`.
     callbacks                          functions of the host that programs call
     batching, transforms               of vmap; of derivatives
     inspection                         what `show` cannot draw
+    keywords                           parameters that other libraries have
     running, programs                  programs that had to end; programs that are not well formed
     wording, pickling                  how values and places are named; errors of other processes
     tracebacks                         which frames users see
@@ -36,6 +37,7 @@ from tracegraph.errors.callbacks import (
 from tracegraph.errors.calls import (
     ArgumentTypesError,
     DonatedArrayError,
+    EndlessTreeError,
     ImmutableArrayError,
     IntegerRangeError,
     RawMemoryError,
@@ -76,6 +78,7 @@ from tracegraph.errors.custom_kernels import (
 )
 from tracegraph.errors.events import EventError, EventInBodyError
 from tracegraph.errors.inspection import NotDrawableError, ShowOptionError
+from tracegraph.errors.keywords import KeywordError, refuses
 from tracegraph.errors.pickling import by_content
 from tracegraph.errors.prints import (
     PrintArgumentError,
@@ -92,6 +95,7 @@ from tracegraph.errors.running import (
     DeviceLostError,
     ExportError,
     FallbackWarning,
+    FrozenRandomWarning,
     IndexRangeError,
     InstantiationError,
     NodeError,
@@ -176,11 +180,13 @@ __all__ = [
     "DonatedArrayError",
     "EffectInConditionError",
     "EndlessTraceError",
+    "EndlessTreeError",
     "EscapedTracerError",
     "EventError",
     "EventInBodyError",
     "ExportError",
     "FallbackWarning",
+    "FrozenRandomWarning",
     "HostCallError",
     "HostCallInBodyError",
     "ImmutableArrayError",
@@ -192,6 +198,7 @@ __all__ = [
     "KernelCompileError",
     "KernelLaunchError",
     "KernelResultError",
+    "KeywordError",
     "LaneCountError",
     "LeafMismatchError",
     "LeafTypeError",
@@ -257,6 +264,7 @@ __all__ = [
     "index_range_text",
     "iteration_limit_text",
     "no_slices_text",
+    "refuses",
     "repeated_index_text",
     "step_limit_text",
     "structure_text",

@@ -30,6 +30,18 @@ class UnsupportedArgumentError(TypeError):
         )
 
 
+class EndlessTreeError(ValueError, RecursionError):
+    """A list, dict or tuple that holds itself, or is nested thousands deep, where a pytree is asked
+    for.
+    """
+
+    def __init__(self, path: str, holds_itself: bool, what: str = "the pytree") -> None:
+        self.path, self.holds_itself = path, holds_itself
+        where = f"{what}{path}" if what != "the pytree" else f"{what} at {path}" if path else what
+        problem = "holds itself" if holds_itself else "is nested too deeply"
+        super().__init__(f"{where} {problem}; pass a list, dict or tuple that ends")
+
+
 class IntegerRangeError(OverflowError):
     """A Python int does not fit the dtype that it meets, or 64 bits where there is none.
 

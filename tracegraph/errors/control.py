@@ -97,10 +97,12 @@ class LeafTypeError(ControlFlowError):
         path: str,
         reason: Exception,
         function: Callable[..., Any] | None,
+        called: Callable[..., Any] | None = None,
     ) -> None:
         trees = "arrays, numbers, None, and tuples, lists, dicts and registered dataclasses of them"
         if function is None:
-            problem = f"{path}: {reason}; pass {trees}, and let the function capture anything else"
+            takes = "the function" if called is None else function_text(called)
+            problem = f"{path}: {reason}; pass {trees}, and let {takes} capture anything else"
         else:
             where = f"returned by {function_text(function)}"
             problem = f"{path}, {where}: {reason}; return {trees}"

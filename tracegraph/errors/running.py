@@ -67,6 +67,19 @@ class FallbackWarning(RuntimeWarning):
         )
 
 
+class FrozenRandomWarning(RuntimeWarning):
+    """NumPy's global generator has drawn numbers while a function was traced."""
+
+    def __init__(self, function: str, draw: str | None, twin: str | None) -> None:
+        self.draw = draw
+        what = "NumPy's global generator" if draw is None else draw
+        super().__init__(
+            f"{what} drew numbers while {function} was traced: they are constants, the same in "
+            f"every call; use {twin or 'tracegraph.random'}, with a key among the arguments, or "
+            "draw before the call and pass the numbers"
+        )
+
+
 _SHOWN = 200
 """Characters of a change that a warning quotes."""
 

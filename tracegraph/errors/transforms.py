@@ -63,11 +63,19 @@ class DerivativeError(TypeError):
 class NonlinearError(TypeError):
     """A function that is to be transposed is not linear, for the op at a line of its source."""
 
-    def __init__(self, op: str, source: Source | None) -> None:
+    def __init__(
+        self,
+        op: str,
+        source: Source | None,
+        transform: str = "linear_transpose",
+        what: str = "the arguments",
+    ) -> None:
         self.op, self.source = op, source
+        advice = "transpose the derivative instead, by vjp"
+        if transform != "linear_transpose":
+            advice = "it must be linear"
         super().__init__(
-            f"linear_transpose: {op} is not linear in what depends on the arguments; transpose the "
-            f"derivative instead, by vjp{_line(source)}"
+            f"{transform}: {op} is not linear in what depends on {what}; {advice}{_line(source)}"
         )
 
 

@@ -7,6 +7,7 @@ folder checks, prints or interprets a program, and compiles nothing. May import 
     types                          array types and NumPy's promotion
     program, control_forms         programs; operands of loops and branches by role
     op, combiners, effects         op records and their registry; folds; prints, checks and tokens
+    barriers                       equations at which others write to arguments
     scalar, scalar_values          one element as an expression of its index
     subexpressions                 traversal and substitution of such expressions
     verify, interpret, text        the type checker, the reference interpreter, the printer

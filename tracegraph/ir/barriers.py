@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tracegraph.ir.effects import TOKEN
 from tracegraph.ir.op import Call
 from tracegraph.ir.program import Atom, Eqn, Literal, Program, Value, walk
 
@@ -20,7 +21,8 @@ def is_barrier(eqn: Eqn) -> bool:
     if name == "use_event":
         return bool(eqn.attrs["event"].action == "wait")
     if isinstance(eqn.op.form, Call):
-        return any(map(is_barrier, walk(eqn.regions[0])))
+        has_effects = any(atom.type == TOKEN for atom in eqn.operands)
+        return has_effects and any(map(is_barrier, walk(eqn.regions[0])))
     return name == "host_call"
 
 
@@ -39,8 +41,10 @@ def is_in_argument(atom: Atom, *defs: Mapping[Value, Eqn]) -> bool:
         eqn = next((known[atom] for known in defs if atom in known), None)
         if eqn is None:
             return True
+        if not eqn.op.is_view:
+            return False
         of = eqn.operands[0]
-        if not eqn.op.is_view or (not atom.type.shape and of.type.shape):
+        if of.type.shape and not atom.type.shape:
             return False
         atom = of
     return False

@@ -223,9 +223,28 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     if shapes.count(shapes[0]) == len(shapes):
         return shapes[0]
     try:
-        return np.broadcast_shapes(*shapes)
+        return _broadcast(shapes)
     except ValueError:
         listed = ", ".join(str(s) for s in shapes)
         raise ValueError(
             f"shapes {listed} do not broadcast: aligned from the right, extents must be equal or 1"
         ) from None
+
+
+def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """`numpy.broadcast_shapes`, which takes up to 32 axes, for the 64 that arrays can have.
+
+    Raises:
+        ValueError: two extents differ and neither is 1.
+    """
+    rank = max(map(len, shapes))
+    if rank <= 32:
+        return np.broadcast_shapes(*shapes)
+    found = [1] * rank
+    for shape in shapes:
+        for k, extent in enumerate(shape, rank - len(shape)):
+            if found[k] == 1:
+                found[k] = extent
+            elif extent not in (1, found[k]):
+                raise ValueError
+    return tuple(found)

@@ -82,6 +82,7 @@ from tracegraph.numpy.bits import (
     packbits,
     unpackbits,
 )
+from tracegraph.numpy.broadcasting import broadcast_to
 from tracegraph.numpy.choosing import (
     choose,
     piecewise,
@@ -313,7 +314,6 @@ from tracegraph.numpy.shapes import (
     atleast_2d,
     atleast_3d,
     broadcast_arrays,
-    broadcast_to,
     expand_dims,
     ravel,
     reshape,

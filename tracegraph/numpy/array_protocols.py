@@ -39,8 +39,10 @@ def array_ufunc(
     if method == "at" and isinstance(inputs[0], Array):
         raise _immutable_at(ufunc)
     if any_on_device(inputs):
-        with _naming(f"numpy.{ufunc.__name__}"):
+        with _naming(protocols.ufunc_label(ufunc)):
             return protocols.array_ufunc(ufunc, method, inputs, kwargs)
+    if method == "__call__" and not kwargs and protocols.is_ours(ufunc):
+        return tree.map(_as_array, protocols.array_ufunc(ufunc, method, inputs, kwargs))
     results = getattr(ufunc, method)(*map(as_numpy, inputs), **kwargs)
     return results if out else tree.map(_as_array, results)
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from tracegraph.arrays.array import Array
 from tracegraph.ir.types import broadcast_shapes
 from tracegraph.numpy.dispatch import as_array, numpy_function
 from tracegraph.numpy.elementwise import isclose
@@ -62,3 +65,9 @@ def array_equiv(a1: Any, a2: Any) -> Any:
     except ValueError:
         return False
     return all(equal(a1, a2))
+
+
+def compared_with_no_number(x: Any, otherwise: bool) -> Any:
+    """`x == None`, of an array: False for each element, which is known while tracing, too."""
+    found = np.full(x.shape, otherwise)
+    return Array(found) if isinstance(x, Array) else found

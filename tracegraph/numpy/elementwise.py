@@ -339,6 +339,20 @@ def _rounded(a: Any, decimals: int) -> Any:
     return multiply(rint(divide(a, ten)), ten)
 
 
+def rounded_to_int(x: Any) -> Any:
+    """`round(x)` of a number: a Python int of an Array; of a tracer, an integer as weak as that.
+
+    Raises:
+        TypeError: `x` is complex.
+    """
+    if x.dtype.kind == "c":
+        raise TypeError("a complex number is not rounded to an integer; round its real part")
+    if not isinstance(x, Tracer):
+        return int(x)
+    dtype = np.dtype(np.uint64 if x.dtype == np.uint64 else np.int64)
+    return apply(get("cast"), x, dtype=dtype, weak=True)
+
+
 @numpy_function
 def fix(x: Any, out: Any = None) -> Any:
     """Elements rounded towards zero.

@@ -11,7 +11,6 @@ from operator import index
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_index
 
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray
@@ -21,7 +20,7 @@ from tracegraph.ir.op import get
 from tracegraph.numpy.creation import full, iota
 from tracegraph.numpy.dispatch import CAST, as_array, lifted, sized_function
 from tracegraph.numpy.output import written
-from tracegraph.numpy.shapes import broadcast_to, reshape
+from tracegraph.numpy.shapes import broadcast_to, reshape, with_axis
 from tracegraph.numpy.ufuncs import floor_divide, less, not_equal, remainder, subtract
 from tracegraph.tracing.tracer import Tracer
 
@@ -180,9 +179,7 @@ def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: An
 
 def _kept(name: str, condition: Any, a: Any, axis: int | None, size: int | None, fill: Any) -> Any:
     """The slices of `a` at which a flat condition holds."""
-    if axis is None:
-        a, axis = reshape(a, (a.size,)), 0
-    axis = normalize_axis_index(axis, a.ndim)
+    a, axis = with_axis(a, axis)
     extent = a.shape[axis]
     if isinstance(condition, Tracer) and condition.size > extent:
         condition = condition[:extent]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from tracegraph.ir.types import result_type, type_of
+from tracegraph.ir.types import ArrayType, result_type, type_of
 from tracegraph.numpy.axes import moveaxis
 from tracegraph.numpy.dispatch import as_array, is_ours, lifted, numpy_function
 from tracegraph.numpy.generated import linspace
@@ -58,7 +58,7 @@ def geomspace(
     """`num` values from `start` to `stop`, each the same multiple of the one before.
 
     Shape: that to which the bounds broadcast, with a new axis of `num`.
-    Dtype: floating point or complex, or `dtype`.
+    Dtype: float64 or complex128, or `dtype`.
 
     Raises:
         AxisError: the axis is out of range.
@@ -70,9 +70,8 @@ def geomspace(
     for bound in (start, stop):
         if not is_ours((bound,)) and np.any(np.equal(bound, 0)):
             raise ValueError("Geometric sequence cannot include zero")
-    within = result_type(type_of(start), type_of(stop), type_of(float(num)))
-    if dtype is not None:
-        within = np.result_type(within, np.dtype(dtype))
+    of_dtype = ArrayType(np.dtype(np.float64 if dtype is None else dtype))
+    within = result_type(type_of(start), type_of(stop), type_of(float(num)), of_dtype)
     start, stop = broadcast_arrays(as_array(start, within), as_array(stop, within))
     direction = sign(start)
     start, stop = divide(start, direction), divide(stop, direction)

@@ -18,6 +18,7 @@ from tracegraph.ir.op import get
 from tracegraph.numpy import masked_indexing
 from tracegraph.numpy.dispatch import as_array, copied, lifted
 from tracegraph.numpy.index_checks import require_distinct, require_in_range
+from tracegraph.numpy.shapes import broadcast_to
 from tracegraph.tracing import views
 from tracegraph.tracing.selected import Selected
 from tracegraph.tracing.selection import (
@@ -77,7 +78,7 @@ def _gather(x: Any, selection: Selection, unique: bool) -> Any:
 def _with_batch(x: Any, selection: Selection) -> Any:
     """The sliced array with the batch axes of booleans, of extent 0 or 1, which index no axis."""
     axes = (1,) * len(selection.batch)
-    y = numpy.broadcast_to(numpy.reshape(x, (*axes, *x.shape)), (*selection.batch, *x.shape))
+    y = broadcast_to(numpy.reshape(x, (*axes, *x.shape)), (*selection.batch, *x.shape))
     return numpy.transpose(y, _batch_into_place(selection))
 
 
@@ -86,7 +87,7 @@ def batched(x: Any, selection: Selection) -> list[Any]:
     arrays = [as_array(selection.arrays[axis], np.int64) for axis in selection.dims]
     if any(isinstance(a, Tracer) for a in (x, *arrays)):
         arrays = [lifted(a) for a in arrays]
-    return [numpy.broadcast_to(array, selection.batch) for array in arrays]
+    return [broadcast_to(array, selection.batch) for array in arrays]
 
 
 def _promise(shape: Sequence[int], selection: Selection, unique: bool) -> dict[str, int]:
@@ -163,7 +164,7 @@ def updated(x: Any, index: Any, value: Any, how: str, *, unique: bool = False) -
     if not selection.arrays:  # the batch axes, if any, are of extent 1
         value = numpy.reshape(value, selection.sizes)
     if not selection.arrays and selection.is_whole(x.shape):
-        return value if how == "set" else getattr(numpy, how)(x, value)
+        return copied(value) if how == "set" else getattr(numpy, how)(x, value)
     require_in_range(selection.arrays, x.shape, "writes are dropped")
     rest = selection.rest
     return apply(
@@ -194,7 +195,7 @@ def fitted(value: Any, shape: tuple[int, ...]) -> Any:
     if extra > 0 and all(n == 1 for n in value.shape[:extra]):
         value = numpy.reshape(value, value.shape[extra:])
     try:
-        return numpy.broadcast_to(value, shape)
+        return broadcast_to(value, shape)
     except ValueError:
         raise ValueError(
             f"could not broadcast a value of shape {value.shape} into the indexed shape {shape}"

@@ -15,6 +15,7 @@ import numpy as np
 from tracegraph import numpy
 from tracegraph.modes import check_indices
 from tracegraph.numpy.dispatch import copied, lifted
+from tracegraph.numpy.shapes import broadcast_to
 from tracegraph.tracing.conversions import Place
 from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.selected import Selected
@@ -97,7 +98,7 @@ def _scattered(x: Any, entries: list[Any], value: Any, how: str, *, unique: bool
     """`x` changed at selected indices: others are out of range, where writes are dropped."""
     first, inner = _at_all_places(entries)
     selected = _at_indices(first, x, inner)
-    region = numpy.broadcast_to(fitted(_cast(value, x), selected), selected.region.shape)
+    region = broadcast_to(fitted(_cast(value, x), selected), selected.region.shape)
     at = next(k for k, e in enumerate(entries) if isinstance(e, Selected))
     extent = np.shape(x)[_axis_of(at, entries, np.ndim(x))]
     dropping = numpy.where(first.condition, inner[at], extent)
@@ -121,7 +122,7 @@ def write_to_selected(x: Selected, index: Any, value: Any, how: str = "set") -> 
         return
     inner = _around_count(x, entries)
     part = _at_other_axes(x, inner)
-    changed = numpy.broadcast_to(_changed(part, value, how), part.region.shape)
+    changed = broadcast_to(_changed(part, value, how), part.region.shape)
     x.region = FUNCTIONS["updated"](x.region, inner, changed, "set")
 
 

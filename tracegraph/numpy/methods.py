@@ -8,6 +8,7 @@ from tracegraph import numpy
 from tracegraph.arrays.creation import asarray
 from tracegraph.numpy import (
     array_protocols,
+    comparing,
     elementwise,
     indexing,
     masked_indexing,
@@ -36,6 +37,8 @@ FUNCTIONS.update(
     setitem_of_selected=masked_indexing.write_to_selected,
     viewed=elementwise.viewed,
     raised=ufuncs.raised,
+    compared_with_no_number=comparing.compared_with_no_number,
+    rounded_to_int=elementwise.rounded_to_int,
     namespace=namespace_of,
     adopted=asarray,
     ufunc_of_tracers=protocols.array_ufunc,

@@ -148,6 +148,7 @@ def polyder(p: Any, m: int = 1) -> Any:
 
     Raises:
         ValueError: `m` is negative.
+        TypeError: `p` is a number.
 
     >>> tnp.polyder([1.0, 1.0, 1.0, 1.0])
     array([3., 2., 1.])
@@ -155,6 +156,8 @@ def polyder(p: Any, m: int = 1) -> Any:
     if m < 0:
         raise ValueError("Order of derivative must be positive (see polyint)")
     p = as_array(p)
+    if p.ndim == 0:
+        raise TypeError("polyder takes the coefficients along an axis, and got a number")
     for _ in range(m):
         p = multiply(p[:-1], np.arange(len(p) - 1, 0, -1))
     return p

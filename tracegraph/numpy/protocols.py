@@ -14,6 +14,7 @@ from tracegraph import errors
 from tracegraph import numpy as functions
 from tracegraph.numpy import segments, ufunc_at, ufunc_methods
 from tracegraph.numpy.statics import require_static
+from tracegraph.tracing.function_table import SPECIAL
 from tracegraph.tracing.tracer import Tracer
 
 _SHAPE_DEPENDENT = frozenset({"trim_zeros"})
@@ -43,6 +44,8 @@ def array_ufunc(
         UnsupportedByTracerError: there is no such function here.
     """
     name = ufunc.__name__
+    if name in _OF_SCIPY and _is_scipys(ufunc):
+        return _of_scipy(ufunc, method, inputs, kwargs)
     function = getattr(functions, name, None)
     if method == "__call__" and not kwargs and function is not None:
         return function(*inputs)
@@ -59,6 +62,61 @@ def array_ufunc(
         what = label if method == "__call__" else f"{label}.{method}"
         raise errors.UnsupportedByTracerError(what)
     return _applied(f"numpy.{name}", function, inputs, options)
+
+
+_RENAMED = {"psi": "digamma", "_zeta": "zeta"}
+"""Our names of SciPy's ufuncs, where they differ."""
+
+_NOT_OURS = {
+    "_riemann_zeta": "write tracegraph.special.zeta(x), which is of x from 1",
+}
+"""Ufuncs of SciPy's that ours are not in place of, and why."""
+
+_OF_SCIPY = frozenset(
+    {"erf", "erfc", "erfcx", "erfinv", "erfcinv", "ndtr", "ndtri", "log_ndtr", "gammaln"}
+    | {"gamma", "betaln", "beta", "i0", "i0e", "i1", "i1e", "j0", "j1", "y0", "y1", "exp1"}
+    | {"expi", "expit", "logit", "log_expit", "xlogy", "xlog1py", "entr", "rel_entr", "kl_div"}
+    | {"gammainc", "gammaincc", "betainc", "ellipk", "ellipe", *_RENAMED, *_NOT_OURS}
+)
+"""Ufuncs of `scipy.special` with functions of ours in `tracegraph.special`."""
+
+
+def is_ours(ufunc: np.ufunc) -> bool:
+    """Whether a ufunc is one of `scipy.special` that ours are in place of."""
+    name = ufunc.__name__
+    if name not in _OF_SCIPY or name in _NOT_OURS:
+        return False
+    return _is_scipys(ufunc)
+
+
+def _is_scipys(ufunc: np.ufunc) -> bool:
+    """Whether a ufunc is one of `scipy.special`; the module has those, too, that are not public."""
+    module = sys.modules.get("scipy.special._ufuncs")
+    return module is not None and getattr(module, ufunc.__name__, None) is ufunc
+
+
+def _of_scipy(
+    ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """A ufunc of SciPy's, by the function of `tracegraph.special` in its place.
+
+    Raises:
+        UnsupportedByTracerError: it is a method, or has options that ours lack.
+    """
+    name = ufunc.__name__
+    label = f"scipy.special.{name.lstrip('_')}"
+    if name in _NOT_OURS:
+        raise errors.UnsupportedByTracerError("scipy.special.zeta(x)", _NOT_OURS[name])
+    own = _RENAMED.get(name, name)
+    options = [key for key in kwargs if key != "out" or any(x is not None for x in kwargs[key])]
+    if method != "__call__" or options:
+        what = (
+            f"{label}.{method}" if method != "__call__" else f"argument {options[0]!r} of {label}"
+        )
+        raise errors.UnsupportedByTracerError(
+            what, f"write tracegraph.special.{own} with the operands alone"
+        )
+    return SPECIAL[own](*inputs)
 
 
 def ufunc_label(ufunc: np.ufunc) -> str:

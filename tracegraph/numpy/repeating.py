@@ -7,14 +7,13 @@ from operator import index
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_index
 
 from tracegraph.arrays.eager import apply
 from tracegraph.errors import ShapeDependentError
 from tracegraph.ir.op import get
 from tracegraph.numpy.creation import full, zeros_like
 from tracegraph.numpy.dispatch import as_array, copied, lifted, numpy_function, sized_function
-from tracegraph.numpy.shapes import Shape, broadcast_to, expand_dims, extents_of, reshape
+from tracegraph.numpy.shapes import Shape, broadcast_to, expand_dims, extents_of, reshape, with_axis
 from tracegraph.numpy.statics import Static
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.tracer import Tracer
@@ -67,10 +66,7 @@ def repeat(
     >>> tnp.repeat(np.array([1, 2]), [2, 1], total_repeat_length=5)
     array([1, 1, 2, 2, 2])
     """
-    a = as_array(a)
-    if axis is None:
-        a, axis = reshape(a, -1), 0
-    axis = normalize_axis_index(axis, a.ndim)
+    a, axis = with_axis(as_array(a), axis)
     counts = as_array(repeats)
     if total_repeat_length is None and isinstance(counts, Tracer):
         call = "tracegraph.numpy.repeat(x, repeats, total_repeat_length=n)"

@@ -12,14 +12,13 @@ from tracegraph.numpy.creation import zeros
 from tracegraph.numpy.dispatch import as_array, is_python_number, lifted, numpy_function
 from tracegraph.numpy.elementwise import imag, real, where
 from tracegraph.numpy.flips import flip
-from tracegraph.numpy.reductions import any
+from tracegraph.numpy.reductions import any, argmax
 from tracegraph.numpy.selecting import take
 from tracegraph.numpy.shapes import broadcast_to, reshape
 from tracegraph.numpy.sorting import sort
 from tracegraph.numpy.ufuncs import (
     add,
     equal,
-    greater,
     isnan,
     less,
     less_equal,
@@ -27,6 +26,7 @@ from tracegraph.numpy.ufuncs import (
     logical_not,
     logical_or,
     minimum,
+    not_equal,
     subtract,
 )
 from tracegraph.tracing.tracer import Tracer
@@ -139,14 +139,26 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     if not isinstance(bins, Tracer):
         known = np.asarray(bins)
         np.digitize(0.0, known)  # raises where they are not monotonic
-        if count == 0 or known[0] <= known[-1]:
+        if not _fall(known):
             return searchsorted(bins, x, side)
         return subtract(count, searchsorted(flip(bins), x, side))
-    if count == 0:
+    if count < 2:
         return searchsorted(bins, x, side)
-    falling = greater(bins[0], bins[-1])
+    falling = _fall(bins)
     found = searchsorted(where(falling, flip(bins), bins), x, side)
     return where(falling, subtract(count, found), found)
+
+
+def _fall(bins: Any) -> Any:
+    """Whether monotonic edges fall: the first that differs from the first is not greater.
+
+    As NaN is not less than anything, edges that begin with it fall.
+    """
+    if bins.shape[0] < 2:
+        return False
+    others = bins[1:]
+    differs = not_equal(others, bins[0])
+    return logical_and(any(differs), logical_not(less(bins[0], others[argmax(differs)])))
 
 
 @numpy_function

@@ -17,7 +17,7 @@ from tracegraph.numpy.generated import diagonals, eye, nearest_diagonal, tri
 from tracegraph.numpy.index_modes import integer_indices, limited, require_integers
 from tracegraph.numpy.joining import pad as padded
 from tracegraph.numpy.reductions import sum
-from tracegraph.numpy.shapes import reshape
+from tracegraph.numpy.shapes import reshape, with_axis
 from tracegraph.numpy.ufuncs import less
 from tracegraph.tracing import views
 from tracegraph.tracing.tracer import Tracer
@@ -45,9 +45,7 @@ def take(
     array([7, 5])
     """
     a, indices = lifted(as_array(a)), integer_indices(indices)
-    if axis is None:
-        a, axis = reshape(a, -1), 0
-    axis = normalize_axis_index(axis, a.ndim)
+    a, axis = with_axis(a, axis)
     indices = limited(indices, a.shape[axis], mode)
     result = a[(*(slice(None),) * axis, indices)]
     if out is None:

@@ -11,7 +11,7 @@ from operator import index
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_tuple
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
@@ -113,24 +113,30 @@ def ravel(a: Any, order: str = "C") -> Any:
 
 @numpy_function
 def broadcast_to(array: Any, shape: Shape, subok: bool = False) -> Any:
-    """The array repeated along new axes and axes of extent 1; a read-only view.
-
-    Shape: `shape`.
-    Dtype: that of `array`.
+    """What `broadcasting.broadcast_to` gives; but the array itself, if it has that shape.
 
     Raises:
         ValueError: the shape does not broadcast to the other.
         TracerIndexError: an extent is traced.
-
-    >>> tnp.broadcast_to([1, 2], (2, 2))
-    array([[1, 2],
-           [1, 2]])
     """
     array = as_array(array)
     target = extents_of(shape)
     if broadcast_shapes(array.shape, target) != target:
         raise ValueError(f"shape {array.shape} does not broadcast to {target}")
     return apply(_BROADCAST, array, shape=target) if array.shape != target else array
+
+
+def with_axis(a: Any, axis: int | None) -> tuple[Any, int]:
+    """An array and the axis of a function along one: without one, the ravelled array.
+
+    A 0-d array is taken as one of a single element then, as many of NumPy's functions have it.
+
+    Raises:
+        AxisError: the axis is out of range.
+    """
+    if axis is None or (a.ndim == 0 and axis in (0, -1)):
+        return reshape(a, (-1,)), 0
+    return a, normalize_axis_index(axis, a.ndim)
 
 
 @numpy_function
@@ -190,7 +196,7 @@ def squeeze(a: Any, axis: Shape | None = None) -> Any:
     a = as_array(a)
     chosen = (
         tuple(k for k, n in enumerate(a.shape) if n == 1)
-        if axis is None
+        if axis is None or (a.ndim == 0 and axis in (0, -1))
         else normalize_axis_tuple(axis, a.ndim)
     )
     if any(a.shape[k] != 1 for k in chosen):

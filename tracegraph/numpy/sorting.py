@@ -14,7 +14,7 @@ from tracegraph.numpy.axes import swapaxes
 from tracegraph.numpy.dispatch import as_array, extended_function, lifted, numpy_function
 from tracegraph.numpy.flips import flip
 from tracegraph.numpy.selecting import take_along_axis
-from tracegraph.numpy.shapes import reshape
+from tracegraph.numpy.shapes import reshape, with_axis
 from tracegraph.numpy.statics import static_parameters
 from tracegraph.numpy.ufuncs import subtract
 from tracegraph.tracing.tracer import Tracer
@@ -80,7 +80,7 @@ def argsort(
     array([1, 2, 0])
     """
     _check_kind(kind, stable, order)
-    a, axis = _along(a, axis)
+    a, axis = with_axis(lifted(as_array(a)), axis)
     if not descending:
         return _applied(_ARGSORT, a, axis)
     # equal elements stay in their order: they are found from behind, and turned again
@@ -210,7 +210,7 @@ def argpartition(
     >>> tnp.argpartition([30, 10, 20], 1)[1:2]
     array([2])
     """
-    a, axis = _along(a, axis)
+    a, axis = with_axis(lifted(as_array(a)), axis)
     _check_kth(kth, a.shape[axis], kind)
     return argsort(a, axis, order=order)
 

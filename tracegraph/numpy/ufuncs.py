@@ -59,9 +59,13 @@ def _comparison(name: str, call: str, result: str) -> Function:
 
     @wraps(compare)
     def function(*args: Any, **options: Any) -> Any:
-        if len(args) > 1 and is_ours(args[:2]):
+        if len(args) > 1:
             x, y, *outs = args
-            return compare(_unbent(x, y), _unbent(y, x), *outs, **options)
+            is_equality = name in ("equal", "not_equal") and not outs and not options
+            if is_equality and (x is None or y is None):
+                return (x == y) if name == "equal" else (x != y)
+            if is_ours((x, y)):
+                args = (_unbent(x, y), _unbent(y, x), *outs)
         return compare(*args, **options)
 
     return function
@@ -279,7 +283,7 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
 
 @ufunc_function(np.spacing)
 def spacing(x: Any, /) -> Any:
-    """Distances to the next number of larger magnitude, with the sign of `x`.
+    """Distances to the next number of larger magnitude, with the sign of `x`; positive of zeros.
 
     In float16 they are distances to the next larger number.
 
@@ -295,6 +299,7 @@ def spacing(x: Any, /) -> Any:
     x = _floating("spacing", x)
     outwards = x.dtype.type(np.inf)
     if x.dtype != np.float16:
-        outwards = copysign(outwards, x)
+        is_negative = less(x, x.dtype.type(0))  # which -0.0 is not
+        outwards = apply(get("where"), is_negative, -outwards, outwards)
     gap = subtract(nextafter(x, outwards), x)
     return apply(get("where"), isinf(x), x.dtype.type(np.nan), gap)

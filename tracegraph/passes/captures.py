@@ -1,4 +1,5 @@
-"""Loop-invariant carries become captures; captures are distinct values.
+"""Loop-invariant carries become captures; captures are distinct values; and what all branches
+return as it came in is no result of the branch.
 
     while_loop[carry=2] x table 2.0 x x   ->   while_loop[carry=1] x x table
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tracegraph.ir.control_forms import branch_parts, is_loop, loop_counts, loop_parts
+from tracegraph.ir.control_forms import BranchParts, branch_parts, is_loop, loop_counts, loop_parts
 from tracegraph.ir.op import Call
 from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value
 from tracegraph.ir.record import replace
@@ -33,11 +34,41 @@ def _tidy(eqn: Eqn, defs: Defs) -> Replacement | None:
 
 def _tidy_branches(eqn: Eqn) -> Replacement | None:
     parts = branch_parts(eqn)
-    if _are_distinct_values(parts.captures):
+    same = {
+        i: atom
+        for i, value in enumerate(eqn.outputs)
+        if (atom := _unchanged(parts, i)) is not None and atom.type == value.type
+    }
+    distinct = _are_distinct_values(parts.captures)
+    if distinct and not same:
         return None
-    operands, regions = _merged(parts.captures, parts.branches, 0)
-    tidied = replace(eqn, operands=(parts.selector, *operands), regions=regions)
-    return Replacement(eqn.outputs, (tidied,))
+    kept = [i for i in range(len(eqn.outputs)) if i not in same]
+    regions: Sequence[Region] = parts.branches
+    if same:
+        regions = [replace(r, results=tuple([r.results[i] for i in kept])) for r in regions]
+    operands, merged = _merged(parts.captures, regions, 0)
+    outputs = tuple([eqn.outputs[i] for i in kept])
+    tidied = replace(eqn, operands=(parts.selector, *operands), outputs=outputs, regions=merged)
+    atoms = [same.get(i, value) for i, value in enumerate(eqn.outputs)]
+    return Replacement(tuple(atoms), (tidied,) if kept else ())
+
+
+def _unchanged(parts: BranchParts, i: int) -> Atom | None:
+    """The capture, or literal, that all branches return as result `i`."""
+    found = []
+    for region in parts.branches:
+        atom = region.results[i]
+        if isinstance(atom, Value):
+            if atom not in region.params:
+                return None
+            atom = parts.captures[region.params.index(atom)]
+        found.append(atom)
+    first = found[0]
+    if isinstance(first, Literal):
+        key = first.type, first.value.tobytes()
+        alike = (isinstance(a, Literal) and (a.type, a.value.tobytes()) == key for a in found)
+        return first if all(alike) else None
+    return first if all(atom is first for atom in found) else None
 
 
 def _tidy_loop(eqn: Eqn) -> Replacement | None:

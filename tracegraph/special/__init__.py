@@ -50,6 +50,7 @@ from tracegraph.special.functions import (
     y1,
     zeta,
 )
+from tracegraph.tracing.function_table import SPECIAL
 
 __all__ = [
     "beta",
@@ -94,3 +95,5 @@ __all__ = [
     "y1",
     "zeta",
 ]
+
+SPECIAL.update({name: globals()[name] for name in __all__})

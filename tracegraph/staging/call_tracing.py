@@ -8,6 +8,7 @@ from typing import Any
 from tracegraph import ops as _ops  # noqa: F401 - registers the op records
 from tracegraph import tree
 from tracegraph.staging.compiler import compiler
+from tracegraph.staging.random_draws import warned_of_draws
 from tracegraph.staging.scratch import Scratch
 from tracegraph.staging.signature import CallKey, Signature
 from tracegraph.staging.stages import Traced, flat_results
@@ -34,5 +35,6 @@ def trace_call(
         return signature.paths(key.structure)[number]
 
     name = getattr(fun, "__name__", type(fun).__name__)
-    program = trace_program(flat, signature.types(key), name, path, device)
+    with warned_of_draws(fun):
+        program = trace_program(flat, signature.types(key), name, path, device)
     return Traced(program, key, out_structure[0], signature, device, scratch, compiler)

@@ -58,7 +58,7 @@ class ExportedNode(GraphNode):
             return "it is in the body of a loop or branch, where CUDA leaves out no nodes"
         if self.programmatic:
             return (
-                "an edge to it or from it is programmatic, so that what follows would not wait for "
+                "an edge to it or from it is programmatic, so that what follows might not wait for "
                 "what comes before; export the graph with programmatic_edges=False"
             )
         return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -122,7 +123,12 @@ class Signature:
 
         def positions(option: str, argnums: int | Iterable[int]) -> list[int]:
             found = []
-            for n in _as_tuple(argnums, int):
+            for n in _positions(argnums):
+                if n < 0 and parameters.rest:
+                    raise ValueError(
+                        f"{option} has {n}, but {function} takes any number of positional "
+                        f"arguments, by *{parameters.rest}: count from the start"
+                    )
                 found.append(n + len(names) if n < 0 else n)
                 if found[-1] < 0 or (limit is not None and found[-1] >= limit):
                     raise ValueError(
@@ -155,7 +161,7 @@ class Signature:
         if not kwargs and LEAF_CLASSES.issuperset(map(type, args)):  # the usual case, made fast
             passed, structure = list(args), _flat_structure(len(args))
         else:
-            passed, structure = tree.flatten((args, kwargs))
+            passed, structure = self._flattened(args, kwargs)
         classify = _classify_abstract if abstract else leaf_types.classify
         keys, leaves = [], []
         for i, leaf in enumerate(passed):
@@ -213,6 +219,26 @@ class Signature:
         if where < len(self.names):
             return self.names[where]
         return f"{self.rest}[{where - len(self.names)}]"
+
+    def _flattened(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[list[Any], tree.Structure]:
+        """The leaves and the structure of the arguments.
+
+        Raises:
+            EndlessTreeError: an argument holds itself, or is nested too deeply.
+        """
+        try:
+            return tree.flatten((args, kwargs))
+        except errors.EndlessTreeError:
+            given: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
+            for where, argument in given:
+                try:
+                    tree.flatten(argument)
+                except errors.EndlessTreeError as error:
+                    what = f"argument {self.name(where)}"
+                    raise errors.EndlessTreeError(error.path, error.holds_itself, what) from None
+            raise
 
     def paths(self, structure: tree.Structure) -> list[str]:
         """The Python expression of each leaf, such as ``state['v'][1]``."""
@@ -366,6 +392,16 @@ def _is_empty(option: object) -> bool:
 def _with_names(nums: Iterable[int], names: tuple[str, ...]) -> set[int | str]:
     """Positions and the names that the same arguments have as keywords."""
     return {*nums, *(names[n] for n in nums if n < len(names))}
+
+
+def _positions(argnums: int | Iterable[int]) -> tuple[int, ...]:
+    """One position, or several; NumPy's integers are such."""
+    several = isinstance(argnums, Iterable)
+    values: Any = argnums if several else (argnums,)
+    try:
+        return tuple([operator.index(n) for n in values])
+    except TypeError:
+        raise TypeError(f"expected int or several, got {argnums!r}") from None
 
 
 def _as_tuple(value: Any, kind: type) -> tuple[Any, ...]:

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracegraph.tracing.function_table import FUNCTIONS
+from tracegraph.tracing.function_table import FUNCTIONS, SPECIAL
+from tracegraph.tracing.numpy_random import is_generator, is_maker, made_generator, twin
 from tracegraph.user_source import Kind, kinds, user_frame
 
 LONGEST = 60
@@ -48,12 +49,12 @@ def conversion(is_size: bool = False) -> Conversion | None:
     `is_size`: the value is asked for as an index or a size.
     """
     frame, calls_package = user_frame()
-    node = None if frame is None else _node(_place(frame))
+    node = None if frame is None else expression(_place(frame))
     if frame is None or node is None:
         return None
     if isinstance(node, ast.Call):
         if calls_package:
-            return _of_package(node)
+            return _of_package(node, frame)
         return _of_call(node, frame, is_size)
     if isinstance(node, ast.Subscript):
         return _of_index(node, frame)
@@ -92,7 +93,7 @@ class MaskedRead(NamedTuple):
     @staticmethod
     def at(place: Place | None) -> MaskedRead:
         """The read at a place; general names if its source is not known."""
-        node = None if place is None else _subscript(_node(place))
+        node = None if place is None else _subscript(expression(place))
         if place is None or node is None:
             return MaskedRead()
         array, index = ast.unparse(node.value), node.slice
@@ -116,7 +117,7 @@ def _subscript(node: ast.AST | None) -> ast.Subscript | None:
     return node if isinstance(node, ast.Subscript) else None
 
 
-def _node(place: Place) -> ast.AST | None:
+def expression(place: Place) -> ast.AST | None:
     """The innermost expression of an instruction; None without its source."""
     code = place.code
     positions = next(islice(code.co_positions(), place.instruction // 2, None), None)
@@ -136,8 +137,14 @@ def _node(place: Place) -> ast.AST | None:
         return None
 
 
-def _of_package(node: ast.Call) -> Conversion:
-    name = ast.unparse(node.func)
+def _of_package(node: ast.Call, frame: FrameType) -> Conversion:
+    name, called = ast.unparse(node.func), value(node.func, frame)
+    own = getattr(called, "__name__", "")
+    if own in SPECIAL and str(getattr(called, "__module__", "")).startswith("scipy.special"):
+        return Conversion(
+            _quoted(node, f"{name}(...)"),
+            f"write tracegraph.special.{own}, with the same arguments",
+        )
     return Conversion(
         _quoted(node, f"{name}(...)"),
         f"{name} works on the elements of NumPy arrays; write it with numpy's functions, or return "
@@ -146,8 +153,15 @@ def _of_package(node: ast.Call) -> Conversion:
 
 
 def _of_call(node: ast.Call, frame: FrameType, is_size: bool) -> Conversion | None:
-    called, name = _value(node.func, frame), ast.unparse(node.func)
+    called, name = value(node.func, frame), ast.unparse(node.func)
     text = _quoted(node, f"{name}(...)")
+    ours = twin(called)
+    if ours is not None:
+        return Conversion(
+            text,
+            f"NumPy draws numbers once, while the function is traced; write {ours}, which takes a "
+            "key of tracegraph.random.key as its first argument and traced parameters",
+        )
     if called is range:
         return Conversion(
             text, f"use tracegraph.fori_loop instead of `for i in {text}`, or {_STATIC}"
@@ -171,12 +185,12 @@ def _of_call(node: ast.Call, frame: FrameType, is_size: bool) -> Conversion | No
     if module.partition(".")[0] == "math":
         return Conversion(text, f"write numpy.{getattr(called, '__name__', '')}, or {_STATIC}")
     if _is_installed(module):
-        return _of_package(node)
+        return _of_package(node, frame)
     return None
 
 
 def _of_index(node: ast.Subscript, frame: FrameType) -> Conversion | None:
-    indexed, name = _value(node.value, frame), ast.unparse(node.value)
+    indexed, name = value(node.value, frame), ast.unparse(node.value)
     if _is_store(frame):
         variable = _viewed(node.value)
         made = _creation(variable, frame)
@@ -278,12 +292,12 @@ def _creation(node: ast.expr, frame: FrameType) -> ast.Call | None:
             found = each
     if found is None or not isinstance(found.value, ast.Call):
         return None
-    called = _value(found.value.func, frame)
+    called = value(found.value.func, frame)
     is_numpys = called in [getattr(np, each) for each in _CREATIONS]
     return found.value if is_numpys else None
 
 
-def _value(node: ast.expr, frame: FrameType) -> Any:
+def value(node: ast.expr, frame: FrameType) -> Any:
     """What a name, or an attribute of a module, refers to; None for anything else.
 
     Nothing of the user's own runs for it. A display of a list or tuple is one without elements.
@@ -293,9 +307,16 @@ def _value(node: ast.expr, frame: FrameType) -> Any:
             if node.id in names:
                 return names[node.id]
     if isinstance(node, ast.Attribute):
-        owner = _value(node.value, frame)
+        owner = value(node.value, frame)
         if isinstance(owner, (ModuleType, np.dtype)) or node.attr == "dtype":
             return getattr(owner, node.attr, None)
+        if is_generator(owner):
+            return getattr(owner, node.attr, None)
+        held = inspect.getattr_static(owner, node.attr, None)
+        if is_generator(held):
+            return held
+    if isinstance(node, ast.Call) and is_maker(value(node.func, frame)):
+        return made_generator()
     if isinstance(node, (ast.Tuple, ast.List)):
         return ()
     return None

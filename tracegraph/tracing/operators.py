@@ -51,6 +51,25 @@ def _binary(name: str, converting: str = "operand") -> _Method:
     return method
 
 
+def _equality(name: str, otherwise: bool) -> _Method:
+    """`==` or `!=`; compared with what is no number, such as None, elements give `otherwise`."""
+    compared = _binary(name)
+
+    def method(self: Any, other: Any) -> Any:
+        found = compared(self, other)
+        if found is NotImplemented and self.ndim and is_no_number(other):
+            return FUNCTIONS["compared_with_no_number"](self, otherwise)
+        return found
+
+    return method
+
+
+def is_no_number(x: Any) -> bool:
+    """Whether elements differ from `x` without asking it: None, text, an object without `==`."""
+    kind: Any = type(x)
+    return kind.__module__ == "builtins" or kind.__eq__ is object.__eq__
+
+
 def _reflected(name: str, converting: str = "operand") -> _Method:
     def method(self: Any, other: Any) -> Any:
         try:
@@ -123,7 +142,7 @@ class ArrayOperators:
     __lshift__, __rlshift__ = _binary("left_shift"), _reflected("left_shift")
     __rshift__, __rrshift__ = _binary("right_shift"), _reflected("right_shift")
 
-    __eq__, __ne__ = _binary("equal"), _binary("not_equal")
+    __eq__, __ne__ = _equality("equal", False), _equality("not_equal", True)
     __lt__, __le__ = _binary("less"), _binary("less_equal")
     __gt__, __ge__ = _binary("greater"), _binary("greater_equal")
 
@@ -206,7 +225,7 @@ class ArrayOperators:
     ravel = _like_function("ravel")
     repeat = _like_function("repeat")
     searchsorted = _like_function("searchsorted")
-    round = __round__ = _like_function("round")
+    round = _like_function("round")
     squeeze = _like_function("squeeze")
     std = _like_function("std")
     sum = _like_function("sum")
@@ -214,6 +233,16 @@ class ArrayOperators:
     take = _like_function("take")
     trace = _like_function("trace")
     var = _like_function("var")
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        """`round(x)` of an array without axes is an integer, as of a number of NumPy's or Python's;
+        with a number of digits, and of other arrays, it is `tracegraph.numpy.round`.
+        """
+        own: Any = self
+        rounded = FUNCTIONS["round"](self, ndigits or 0)
+        if ndigits is not None or own.ndim:
+            return rounded
+        return FUNCTIONS["rounded_to_int"](rounded)
 
     def conjugate(self, *args: Any, **kwargs: Any) -> Any:
         """The complex conjugates; a real array itself, which `numpy.conjugate` copies."""

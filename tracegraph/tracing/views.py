@@ -24,6 +24,9 @@ from tracegraph.ir.types import row_major_strides
 
 Strides = tuple[int, ...]
 
+BROADCAST_VIEW = "a broadcast view, several elements of which may be one"
+"""What NumPy's `broadcast_to` gives, for the message of a write."""
+
 
 class Recorder(Protocol):
     """A trace, as far as its tracers know it."""
@@ -124,7 +127,7 @@ def attach(result: _T, base: AnyTracer, strides: Strides | None = None) -> _T:
         if view.strides is None:
             return result
     if eqn.op.name == "broadcast_to":
-        view.read_only = "a broadcast view, several elements of which are one"
+        view.read_only = BROADCAST_VIEW
     result.alias = view
     return result
 

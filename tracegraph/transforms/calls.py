@@ -213,7 +213,8 @@ class Call:
         self.argnums = argnums
         names = parameters_of(function).positional
         self.trees = [
-            flatten_checked(_adopted(args[i]), transform, _name(names, i)) for i in argnums
+            flatten_checked(_adopted(args[i]), transform, _name(names, i), called=function)
+            for i in argnums
         ]
         self.paths = [
             path
@@ -283,7 +284,8 @@ def split_aux(transform: str, function: Function, call: Callable[[Leaves], Any])
             raise errors.TransformError(
                 transform,
                 f"with has_aux, {errors.function_text(function)} must return a pair "
-                f"(result, aux), not {errors.value_text(returned)}",
+                f"(result, aux), not {errors.value_text(returned)}; without has_aux, the result "
+                "alone",
             )
         return returned
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
-from tracegraph import tree
+from tracegraph import errors, tree
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.effects import TOKEN
 from tracegraph.ir.op import get
@@ -28,6 +28,12 @@ from tracegraph.transforms.residuals import used_params
 from tracegraph.transforms.transpose import Cotangents, Transposer
 
 
+@errors.refuses(
+    policy="a checkpoint keeps its arguments alone: put one around each part to be repeated",
+    prevent_cse="a checkpoint is never merged with what it repeats",
+    static_argnums="arguments that are not arrays are passed on as they are",
+    concrete="arguments that are not arrays are passed on as they are",
+)
 def checkpoint(fun: Callable[..., Any]) -> Callable[..., Any]:
     """The same function; in reverse mode, what it computes is computed again instead of kept.
 

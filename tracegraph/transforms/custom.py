@@ -8,6 +8,7 @@ each further derivative. What is wrong with a rule is an error of the derivative
 
 from __future__ import annotations
 
+import inspect
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,7 @@ from tracegraph.arrays.array import Array
 from tracegraph.control.regions import Traced
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.types import ArrayType
+from tracegraph.tracing.parameters import takes
 from tracegraph.tracing.trace import current_trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms import custom_rules as _custom_rules  # noqa: F401 - enters its rules
@@ -40,9 +42,25 @@ _running = _Running()
 """Of a thread: the functions whose rules are being traced, outermost first."""
 
 
+_AS_THEY_ARE = (
+    "arguments that are not arrays, floats or complex numbers are passed on as they are, to the "
+    "rules, too, in their places; a rule has None for their tangents, or returns None"
+)
+
+_SETTERS = {
+    "defjvps": "one rule for all arguments is set by defjvp(rule): rule(primals, tangents)",
+    "defjvp": "of a custom_vjp, the rules are set by defvjp(forward, backward)",
+    "defvjp": "of a custom_jvp, the rule is set by defjvp(rule)",
+    "def_vjp": "the rules are set by defvjp(forward, backward)",
+    "def_jvp": "the rule is set by defjvp(rule)",
+}
+"""By names that people try: what there is."""
+
+
 class _Custom:
     """A function with rules."""
 
+    @errors.refuses(nondiff_argnums=_AS_THEY_ARE, nondiff_argnames=_AS_THEY_ARE)
     def __init__(self, fun: Function) -> None:
         if not callable(fun):
             raise errors.CustomRuleError(
@@ -54,6 +72,11 @@ class _Custom:
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """A method, bound to its instance."""
         return self if instance is None else partial(self, instance)
+
+    def __getattr__(self, name: str) -> Any:
+        kind = type(self).__name__
+        advice = f": {_SETTERS[name]}" if name in _SETTERS else ""
+        raise AttributeError(f"{kind} has no attribute {name}{advice}", name=name, obj=self)
 
     def __copy__(self) -> Self:
         return self
@@ -123,11 +146,35 @@ class _Custom:
             needed, got = map(errors.structure_text, (function.structure, structure))
             raise errors.CustomRuleError(
                 type(self).__name__,
-                f"{errors.function_text(rule)} must return a result of the structure {needed}, as "
-                f"{errors.function_text(self.fun)} does; got {got}",
+                f"{self._named(rule)} must return a result of the structure {needed}, as the "
+                f"function does; got {got}",
             )
         types = function.types
-        return in_dtypes(types, fitted(type(self).__name__, rule, types, leaves))
+        paths = partial(tree.paths, structure, "result")
+        return in_dtypes(types, fitted(type(self).__name__, rule, types, leaves, paths))
+
+    def _named(self, rule: Function, role: str = "rule") -> str:
+        return f"the {role} {errors.function_text(rule)} of {errors.function_text(self.fun)}"
+
+    def _require_parameters(self, rule: Function, role: str, *names: str) -> None:
+        """Check that a rule takes as many arguments as it is given.
+
+        Raises:
+            CustomRuleError: it takes others.
+        """
+        if takes(rule, len(names)):
+            return
+        try:
+            signature = inspect.signature(rule)
+            signature.bind(*names)
+        except ValueError:
+            return  # some callables have no signature
+        except TypeError:
+            raise errors.CustomRuleError(
+                type(self).__name__,
+                f"{self._named(rule, role)} has the parameters {signature}, but is called as "
+                f"({', '.join(names)}); {_AS_THEY_ARE}",
+            ) from None
 
 
 def _restored(kind: type[_Custom], fun: Function, rules: tuple[Function, ...] | None) -> _Custom:
@@ -172,6 +219,7 @@ class custom_jvp(_Custom):  # noqa: N801 - a decorator
 
     _rule: Function | None = None
 
+    @errors.refuses(symbolic_zeros="tangents of floats are arrays, those of integers None")
     def defjvp(self, rule: Function) -> Function:
         """Set the rule; for use as a decorator."""
         self._rule = rule
@@ -192,20 +240,43 @@ class custom_jvp(_Custom):  # noqa: N801 - a decorator
 
         def call(leaves: Sequence[Any]) -> Any:
             tangents = arguments.tangents(leaves[split:])
+            self._require_parameters(rule, "rule", "primals", "tangents")
             with self._in_rule():
                 returned = rule(arguments.rebuilt(leaves[:split]), tangents)
             if not isinstance(returned, (tuple, list)) or len(returned) != 2:
                 raise errors.CustomRuleError(
                     "custom_jvp",
-                    f"{errors.function_text(rule)} must return a pair (result, tangent), not "
+                    f"{self._named(rule)} must return a pair (result, tangent), not "
                     f"{errors.value_text(returned)}",
                 )
             out = self._matched(rule, function, returned[0])
-            found = _tangents_of(rule, function, returned[1])
-            return out, in_dtypes(live, fitted("custom_jvp", rule, live, found))
+            found = self._tangents_of(rule, function, returned[1])
+
+            def paths() -> list[str]:
+                names = tree.paths(function.structure, "result")
+                pairs = zip(names, function.types, strict=True)
+                return [f"the tangent of {name}" for name, t in pairs if is_inexact(t)]
+
+            return out, in_dtypes(live, fitted("custom_jvp", rule, live, found, paths))
 
         types = (*arguments.types, *arguments.tangent_types)
         return _fault(regions, call, types, rule, count, [*function.types, *live])
+
+    def _tangents_of(self, rule: Function, function: Traced, returned: Any) -> list[Any]:
+        """The tangents of the inexact results that a rule returned."""
+        every: list[Any] = [None] * len(function.types)
+        if returned is not None:
+            try:
+                every = function.structure.flatten_up_to(returned)
+            except ValueError:
+                structures = (function.structure, tree.structure(returned))
+                needed, got = map(errors.structure_text, structures)
+                raise errors.CustomRuleError(
+                    "custom_jvp",
+                    f"{self._named(rule)} must return a tangent of the structure {needed}, as the "
+                    f"result has, got {got}; None stands for zero",
+                ) from None
+        return [t for t, type_ in zip(every, function.types, strict=True) if is_inexact(type_)]
 
 
 def _fault(
@@ -226,25 +297,6 @@ def _fault(
         regions.add(lambda _: in_dtypes(result_types, zeros), types, rule, count, pure=pure)
         return {"fault": error}
     return {}
-
-
-def _tangents_of(rule: Function, function: Traced, returned: Any) -> list[Any]:
-    """The tangents of the inexact results that a rule returned."""
-    count = len(function.types)
-    if returned is None:
-        every: list[Any] = [None] * count
-    else:
-        try:
-            every = function.structure.flatten_up_to(returned)
-        except ValueError:
-            structures = (function.structure, tree.structure(returned))
-            needed, got = map(errors.structure_text, structures)
-            raise errors.CustomRuleError(
-                "custom_jvp",
-                f"{errors.function_text(rule)} must return a tangent of the structure {needed}, "
-                f"got {got}",
-            ) from None
-    return [t for t, type_ in zip(every, function.types, strict=True) if is_inexact(type_)]
 
 
 class custom_vjp(_Custom):  # noqa: N801 - a decorator
@@ -273,6 +325,12 @@ class custom_vjp(_Custom):  # noqa: N801 - a decorator
 
     _rules: tuple[Function, Function] | None = None
 
+    @errors.refuses(
+        fwd="it is called forward",
+        bwd="it is called backward",
+        symbolic_zeros="cotangents of floats are arrays, those of integers None",
+        optimize_remat="put a checkpoint around what is to be computed again",
+    )
     def defvjp(self, forward: Function, backward: Function) -> None:
         """Set the rules."""
         self._rules = forward, backward
@@ -292,13 +350,14 @@ class custom_vjp(_Custom):  # noqa: N801 - a decorator
         kept: list[Any] = [[], tree.structure(()), []]
 
         def call_forward(leaves: Sequence[Any]) -> Any:
+            self._require_parameters(forward, "forward rule", *arguments.names)
             with self._in_rule():
                 returned = forward(*arguments.rebuilt(leaves))
             if not isinstance(returned, (tuple, list)) or len(returned) != 2:
                 raise errors.CustomRuleError(
                     "custom_vjp",
-                    f"{errors.function_text(forward)} must return a pair (result, residuals), not "
-                    f"{errors.value_text(returned)}",
+                    f"{self._named(forward, 'forward rule')} must return a pair (result, "
+                    f"residuals), not {errors.value_text(returned)}",
                 )
             every, structure = tree.flatten(returned[1])
             places = [i for i, r in enumerate(every) if isinstance(r, (Tracer, Array, np.ndarray))]
@@ -315,6 +374,7 @@ class custom_vjp(_Custom):  # noqa: N801 - a decorator
             for i, leaf in zip(live, leaves[len(places) :], strict=True):
                 cotangents[i] = leaf
             cotangent = tree.unflatten(function.structure, cotangents)
+            self._require_parameters(backward, "backward rule", "residuals", "cotangent")
             with self._in_rule():
                 returned = backward(tree.unflatten(structure, residuals), cotangent)
             found = arguments.cotangents("custom_vjp", backward, returned)

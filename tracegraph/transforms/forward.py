@@ -45,6 +45,7 @@ def _stopped(leaf: Any) -> Any:
 
 
 @entry_point
+@errors.refuses(argnums="jvp takes a tangent for each argument: give None where it is zero")
 def jvp(
     fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> tuple[Any, ...]:
@@ -118,6 +119,10 @@ def _split(structure: tree.Structure, has_aux: bool) -> tuple[tree.Structure, tr
 
 
 @entry_point
+@errors.refuses(
+    argnums="linearize differentiates by all arguments: bind others by a lambda, or give None for "
+    "their tangents"
+)
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """The result of a function, and its derivative there as a function of tangents.
 
@@ -180,15 +185,19 @@ def require_inexact(transform: str, call: Call, allow_int: bool, holomorphic: bo
         DifferentiatedTypeError: an integer without `allow_int`, or a real number in a function
             that is said to be holomorphic.
     """
+    advice = ", or set allow_int" if transform in ("grad", "value_and_grad") else ""
     for path, type_ in zip(call.paths, call.types, strict=False):
         if not is_inexact(type_) and not allow_int:
             raise errors.DifferentiatedTypeError(
                 transform,
-                f"{path} of {errors.function_text(call.function)} is {type_}; only floats and "
-                "complex numbers have derivatives: pass 3.0 instead of 3, convert the array with "
-                ".astype(float), or set allow_int",
+                f"{path} of {errors.function_text(call.function)} is {type_.strong()}; only floats "
+                "and complex numbers have derivatives: pass 3.0 instead of 3, or convert the array "
+                f"with .astype(float){advice}",
             )
         if holomorphic and type_.dtype.kind != "c":
             raise errors.DifferentiatedTypeError(
-                transform, f"with holomorphic, arguments are complex, but {path} is {type_}"
+                transform,
+                f"with holomorphic, arguments are complex, but {path} of "
+                f"{errors.function_text(call.function)} is {type_.strong()}: pass a complex "
+                "number, or leave holomorphic out",
             )

@@ -20,6 +20,7 @@ from tracegraph.ir.op import get
 from tracegraph.ir.program import Region
 from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType, type_of
+from tracegraph.tracing.parameters import parameters_of
 from tracegraph.tracing.trace import Trace, current_trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.activity import is_inexact
@@ -42,7 +43,13 @@ class Arguments:
             bound = inspect.signature(function).bind(*args, **kwargs)
             bound.apply_defaults()
             args = bound.args
+        self.function = errors.function_text(function)
         self.all, self.structure = tree.flatten(tuple(args))
+        names = parameters_of(function).positional
+        self.names = [
+            names[i] if i < len(names) else f"args[{i}]"
+            for i in range(len(self.structure.children()))
+        ]
         self.places = [i for i, leaf in enumerate(self.all) if _is_traced(leaf)]
         self.leaves = [self.all[i] for i in self.places]
         self.types = [type_of(leaf) for leaf in self.leaves]
@@ -72,7 +79,7 @@ class Arguments:
             CustomRuleError: it is no tuple of one tree for each argument, or of other shapes.
         """
         count = len(self.structure.children())
-        name = errors.function_text(function)
+        name = f"the backward rule {errors.function_text(function)} of {self.function}"
         if not isinstance(returned, (tuple, list)) or len(returned) != count:
             got = errors.value_text(returned)
             if isinstance(returned, (tuple, list)):
@@ -80,10 +87,11 @@ class Arguments:
             raise errors.CustomRuleError(
                 transform,
                 f"{name} must return a tuple of {count} cotangents, one for each argument, not "
-                f"{got}; None stands for zero",
+                f"{got}; None stands for zero, and for arguments that are not differentiated",
             )
         every: list[Any] = []
-        for child, part in zip(self.structure.children(), returned, strict=True):
+        children = self.structure.children()
+        for child, part, path in zip(children, returned, self.names, strict=True):
             if part is None:
                 every += [None] * child.num_leaves
                 continue
@@ -93,10 +101,20 @@ class Arguments:
                 needed, got = map(errors.structure_text, (child, tree.structure(part)))
                 raise errors.CustomRuleError(
                     transform,
-                    f"{name} must return cotangents of the structure {needed}, got {got}",
+                    f"{name} must return cotangents of the structure {needed} for the argument "
+                    f"{path}, got {got}",
                 ) from None
         found = [every[self.places[i]] for i in self.inexact]
-        return fitted(transform, function, self.tangent_types, found)
+        return fitted(transform, function, self.tangent_types, found, self.paths)
+
+    def paths(self) -> list[str]:
+        """What the cotangent of each inexact leaf is called."""
+        every = [
+            path
+            for child, name in zip(self.structure.children(), self.names, strict=True)
+            for path in tree.paths(child, name)
+        ]
+        return [f"the cotangent of argument {every[self.places[i]]}" for i in self.inexact]
 
 
 def _is_traced(leaf: Any) -> bool:
@@ -104,20 +122,26 @@ def _is_traced(leaf: Any) -> bool:
 
 
 def fitted(
-    transform: str, function: Function, types: Sequence[ArrayType], found: Sequence[Any]
+    transform: str,
+    function: Function,
+    types: Sequence[ArrayType],
+    found: Sequence[Any],
+    paths: Callable[[], Sequence[str]] | None = None,
 ) -> list[Any]:
-    """What a rule returned, None for zero, in the dtypes of the values it belongs to.
+    """What a rule returned, None for zero, in the dtypes of the values it belongs to. `paths` gives
+    their names.
 
     Raises:
         CustomRuleError: a shape differs, or a dtype that does not convert by "same_kind".
     """
-    for type_, value in zip(types, found, strict=True):
+    for i, (type_, value) in enumerate(zip(types, found, strict=True)):
         if value is not None and not _fits(value, type_):
+            name = "" if paths is None else f" ({paths()[i]})"
             got = str(type_of(value)) if hasattr(value, "dtype") else errors.value_text(value)
             raise errors.CustomRuleError(
                 transform,
-                f"{errors.function_text(function)} returned {got} for a value of type {type_}, "
-                "whose shape and kind of dtype it must have",
+                f"{errors.function_text(function)} returned {got} for a value of type "
+                f"{type_.strong()}{name}, whose shape and kind of dtype it must have",
             )
     return list(found)
 

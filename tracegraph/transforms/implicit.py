@@ -14,11 +14,10 @@ from contextlib import suppress
 from typing import Any
 
 from tracegraph import errors, tree
-from tracegraph.control.regions import Tree, flatten_checked, join, trace_tree
+from tracegraph.control.regions import Traced, Tree, flatten_checked, join, trace_tree
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.op import get
 from tracegraph.ir.program import Eqn, Region
-from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.trace import Trace, current_trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms import linearize, transpose
@@ -86,9 +85,9 @@ def custom_linear_solve(
     types = given.types
     regions = Regions("linear_solve", trace, len(types))
     whole = regions.add(solved(solve, matvec), types, solve)
-    _require_like(solve, given, whole.structure.children()[0], whole.types)
+    _require_like("custom_linear_solve", "solve", solve, given, whole, "b")
     operator = regions.add(applied, types, matvec, pure=True)
-    _require_like(matvec, given, operator.structure, operator.types)
+    _require_like("custom_linear_solve", "matvec", matvec, given, operator, "b")
     if transpose_solve is not None and not symmetric and trace.orders:
 
         def transposed(x: Any) -> Any:
@@ -102,6 +101,7 @@ def custom_linear_solve(
 
 
 @entry_point
+@errors.refuses(initial_guess="the first guess is called x0")
 def custom_root(
     f: Function, x0: Any, solve: Function, tangent_solve: Function, has_aux: bool = False
 ) -> Any:
@@ -145,9 +145,9 @@ def custom_root(
     types = given.types
     regions = Regions("custom_root", trace, count)
     whole = regions.add(found, types, solve)
-    _require_like(solve, given, whole.structure.children()[0], whole.types)
+    _require_like("custom_root", "solve", solve, given, whole, "x0")
     function = regions.add(lambda leaves: f(unflatten(leaves)), types, f, pure=True)
-    _require_like(f, given, function.structure, function.types)
+    _require_like("custom_root", "f", f, given, function, "x0")
 
     def forwards(leaves: Sequence[Any]) -> Any:
         y, x = unflatten(leaves[:count]), unflatten(leaves[count:])
@@ -159,7 +159,7 @@ def custom_root(
 
     if trace.orders:
         tangent = regions.add(forwards, (*types, *types), tangent_solve)
-        _require_like(tangent_solve, given, tangent.structure, tangent.types)
+        _require_like("custom_root", "tangent_solve", tangent_solve, given, tangent, "x0")
         with suppress(errors.ReverseLoopError):  # with a loop of unknown length in f: forwards only
             regions.add(backwards, (*types, *types), tangent_solve)
     outs = regions.record(given.leaves, {"x": count})
@@ -212,30 +212,33 @@ def _pair(function: Function, returned: Any, has_aux: bool) -> tuple[Any, Any]:
         return returned, ()
     if not isinstance(returned, (tuple, list)) or len(returned) != 2:
         raise errors.CustomRuleError(
-            "has_aux",
-            f"{errors.function_text(function)} must return a pair (x, aux), not "
+            "custom_linear_solve and custom_root",
+            f"with has_aux, {errors.function_text(function)} must return a pair (x, aux), not "
             f"{errors.value_text(returned)}",
         )
     return returned[0], returned[1]
 
 
 def _require_like(
-    function: Function, given: Tree, structure: tree.Structure, types: Sequence[ArrayType]
+    construct: str, role: str, function: Function, given: Tree, traced: Traced, like: str
 ) -> None:
-    """Check that a function returned a tree like the unknown.
+    """Check that a function returned a tree like the unknown: `solve` with aux behind it.
 
     Raises:
         CustomRuleError: the structure, or a type, is another.
     """
+    structure, types = traced.structure, traced.types
+    if role == "solve":
+        structure = structure.children()[0]
     found = [(t.dtype, t.shape) for t in types[: len(given.types)]]
     if structure != given.structure or found != [(t.dtype, t.shape) for t in given.types]:
         shape, wanted = map(errors.structure_text, (structure, given.structure))
         got = ", ".join(str(t.strong()) for t in types[: structure.num_leaves])
         needed = ", ".join(str(t.strong()) for t in given.types)
         raise errors.CustomRuleError(
-            "implicit derivative",
-            f"{errors.function_text(function)} must return {wanted} of {needed}, "
-            f"got {shape} of {got}",
+            construct,
+            f"{role}, which is {errors.function_text(function)}, must return {wanted} of {needed}, "
+            f"got {shape} of {got}; it returns a tree like {like}",
         )
 
 
@@ -328,6 +331,14 @@ def _transpose_solve(
     captures = [self.value(a) for a in eqn.operands[count:]]
     types = [a.type for a in eqn.operands]
 
+    def adjoint(operator: Region) -> Region:
+        try:
+            return transposed(operator)
+        except errors.NonlinearError as error:
+            raise errors.NonlinearError(
+                error.op, error.source, "custom_linear_solve", "the argument of matvec"
+            ) from None
+
     def transposed(region: Region) -> Region:
         def record(trace: Trace, params: list[Tracer]) -> Sequence[Any]:
             linear = [i < count for i in range(len(region.params))]
@@ -340,7 +351,7 @@ def _transpose_solve(
     if eqn.attrs["symmetric"]:
         regions = eqn.regions
     elif others:
-        regions = (others[0], transposed(operator), solve)
+        regions = (others[0], adjoint(operator), solve)
     else:
         try:
             backwards = transposed(solve)
@@ -351,7 +362,7 @@ def _transpose_solve(
                 f"{_obstacle(error)}; pass transpose_solve, or symmetric=True if the operator is "
                 "its own transpose",
             ) from error
-        regions = (backwards, transposed(operator), solve)
+        regions = (backwards, adjoint(operator), solve)
     found = _record_solve(
         self.trace, regions, cts[:count], captures, eqn.outputs[:count], eqn.attrs["symmetric"]
     )

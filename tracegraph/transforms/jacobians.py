@@ -40,6 +40,11 @@ Columns = Callable[[Trace, Sequence[Any], Sequence[Any]], Sequence[Any]]
 _INT64 = np.dtype(np.int64)
 
 
+@errors.refuses(
+    argnum="it is called argnums",
+    argnames="name arguments by their positions: argnums=0, or several, argnums=(0, 2)",
+    allow_int="integers have no derivative: leave them out of argnums",
+)
 def jacfwd(
     fun: Function,
     argnums: int | Sequence[int] = 0,
@@ -75,6 +80,11 @@ def jacfwd(
     return _jacobian("jacfwd", fun, argnums, has_aux, holomorphic, _by_columns)
 
 
+@errors.refuses(
+    argnum="it is called argnums",
+    argnames="name arguments by their positions: argnums=0, or several, argnums=(0, 2)",
+    allow_int="integers have no derivative: leave them out of argnums",
+)
 def jacrev(
     fun: Function,
     argnums: int | Sequence[int] = 0,
@@ -100,6 +110,11 @@ def jacrev(
     return _jacobian("jacrev", fun, argnums, has_aux, holomorphic, _by_rows)
 
 
+@errors.refuses(
+    argnum="it is called argnums",
+    argnames="name arguments by their positions: argnums=0, or several, argnums=(0, 2)",
+    allow_int="integers have no derivative: leave them out of argnums",
+)
 def hessian(
     fun: Function,
     argnums: int | Sequence[int] = 0,
@@ -116,7 +131,8 @@ def hessian(
     array([[0., 6.],
            [6., 4.]])
     """
-    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
+    rows = _jacobian("hessian", fun, argnums, has_aux, holomorphic, _by_rows)
+    return _jacobian("hessian", rows, argnums, has_aux, holomorphic, _by_columns)
 
 
 def _jacobian(
@@ -142,7 +158,10 @@ def _jacobian(
             structure = traced.result.structure
             structures[:] = structure.children() if has_aux else [structure, tree.structure(())]
             types = traced.types[: structures[0].num_leaves]
-            _require_types(transform, fun, call, types, holomorphic)
+            if record is _by_rows:
+                require_result(transform, fun, types, holomorphic)
+            else:
+                _require_types(transform, fun, call, types, holomorphic)
             outs, blocks = record(trace, traced, leaves, call, len(types))
             return [*outs[len(types) :], *(block for row in blocks for block in row)]
 
@@ -161,9 +180,6 @@ def _jacobian(
 def _require_types(
     transform: str, fun: Function, call: Call, types: Sequence[ArrayType], holomorphic: bool
 ) -> None:
-    if transform == "jacrev":
-        require_result(transform, fun, types, holomorphic)
-        return
     for path, type_ in zip(call.paths, call.types, strict=False):
         if type_.dtype.kind == "c" and not holomorphic:
             raise errors.DifferentiatedTypeError(

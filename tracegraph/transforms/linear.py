@@ -36,6 +36,7 @@ Function = Callable[..., Any]
 
 
 @entry_point
+@errors.refuses(reduce_axes="there are no named axes here: sum the gradient over the lanes of vmap")
 def linear_transpose(fun: Function, *types: Any) -> Function:
     """The transpose of a linear function: from cotangents of its result to those of its arguments.
 
@@ -79,7 +80,11 @@ def linear_transpose(fun: Function, *types: Any) -> Function:
                 raise errors.TransformError("linear_transpose", "the function must have no effects")
             captures = [Tracer(trace, atom) for atom in traced.captures]
             flags = [i < len(known) for i in range(len(traced.region.params))]
-            found = transpose_region(trace, traced.region, flags, captures, cts)
+            try:
+                found = transpose_region(trace, traced.region, flags, captures, cts)
+            except errors.NonlinearError as error:
+                what = f"the arguments of {errors.function_text(fun)}"
+                raise errors.NonlinearError(error.op, error.source, what=what) from None
             return dense_inexact(trace, known, found)
 
         found = iter(staged("linear_transpose", given, record))

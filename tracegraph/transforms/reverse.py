@@ -10,6 +10,7 @@ from typing import Any
 from tracegraph import errors, tree
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.types import ArrayType
+from tracegraph.tracing.parameters import parameters_of
 from tracegraph.tracing.trace import Trace
 from tracegraph.transforms.activity import is_inexact
 from tracegraph.transforms.calls import (
@@ -29,6 +30,10 @@ Function = Callable[..., Any]
 
 
 @entry_point
+@errors.refuses(
+    argnums="vjp differentiates by all arguments: bind others by a lambda",
+    reduce_axes="there are no named axes here: sum the gradient over the lanes of vmap",
+)
 def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """The result of a function, and the pullback of cotangents: vector times Jacobian.
 
@@ -62,6 +67,12 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     return (*results, aux) if has_aux else results
 
 
+@errors.refuses(
+    argnum="it is called argnums",
+    argnames="name arguments by their positions: argnums=0, or several, argnums=(0, 2)",
+    wrt="name arguments by their positions: argnums=0, or several, argnums=(0, 2)",
+    reduce_axes="there are no named axes here: sum the gradient over the lanes of vmap",
+)
 def grad(
     fun: Function,
     argnums: int | Sequence[int] = 0,
@@ -106,6 +117,12 @@ def grad(
     return gradient
 
 
+@errors.refuses(
+    argnum="it is called argnums",
+    argnames="name arguments by their positions: argnums=0, or several, argnums=(0, 2)",
+    wrt="name arguments by their positions: argnums=0, or several, argnums=(0, 2)",
+    reduce_axes="there are no named axes here: sum the gradient over the lanes of vmap",
+)
 def value_and_grad(
     fun: Function,
     argnums: int | Sequence[int] = 0,
@@ -144,7 +161,7 @@ def positions(transform: str, fun: Function, argnums: Any, count: int) -> list[i
         raise errors.ArgumentNumberError(
             transform,
             f"argnums must be the position of an argument, or several, not "
-            f"{errors.value_text(argnums)}; arguments have no names here",
+            f"{errors.value_text(argnums)}{_position_text(fun, argnums)}",
         ) from None
     normal = [i + count if i < 0 else i for i in found]
     if any(not 0 <= i < count for i in normal) or len(set(normal)) < len(normal):
@@ -155,6 +172,15 @@ def positions(transform: str, fun: Function, argnums: Any, count: int) -> list[i
             "differentiated by",
         )
     return normal
+
+
+def _position_text(fun: Function, argnums: Any) -> str:
+    """The position of a parameter that is given by its name."""
+    names = parameters_of(fun).positional
+    if isinstance(argnums, str) and argnums in names:
+        position = names.index(argnums)
+        return f": {argnums} of {errors.function_text(fun)} has position {position}"
+    return "; arguments have no names here"
 
 
 def _differentiated(

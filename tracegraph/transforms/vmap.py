@@ -34,6 +34,13 @@ Axes = Any
 
 
 @entry_point
+@errors.refuses(
+    axis_name="lanes have no names here: reduce over their axis outside of vmap",
+    spmd_axis_name="lanes have no names here",
+    in_axis="it is called in_axes",
+    out_axis="it is called out_axes",
+    batch_size="the number of lanes is called axis_size",
+)
 def vmap(
     fun: Function, in_axes: Axes = 0, out_axes: Axes = 0, axis_size: int | None = None
 ) -> Function:
@@ -123,13 +130,13 @@ def _arguments(
     if not isinstance(each, tuple) or len(each) != len(args):
         raise errors.VmapAxesError(
             "in_axes must be an int, None, or a tuple with an entry for each positional argument: "
-            f"{errors.function_text(fun)} got {len(args)}, in_axes is {in_axes!r}"
+            f"{errors.function_text(fun)} got {len(args)}, in_axes is {in_axes!r}{_entries(each)}"
         )
     names = [*parameters_of(fun).positional, *(f"args[{i}]" for i in range(len(args)))]
     axes: list[int | None] = []
     paths: list[str] = []
     for name, prefix, value in zip(names, each, args, strict=False):
-        axes += _axes_of("in_axes", prefix, value, f"argument {name}")
+        axes += _axes_of(fun, "in_axes", prefix, value, f"argument {name}")
         paths += tree.paths(tree.structure(value), name)
     for name in sorted(kwargs):
         paths += tree.paths(tree.structure(kwargs[name]), name)
@@ -140,8 +147,9 @@ def _arguments(
         if axis is not None:
             if is_foreign(leaf):
                 leaf = leaves[i] = asarray(leaf)
-            type_ = _mapped_type(leaf, path)
-            place = _normalized("in_axes", axis, type_.ndim, f"{path} has type {type_}")
+            type_ = _mapped_type(fun, leaf, path)
+            what = f"{path} has type {type_}"
+            place = _normalized(fun, "in_axes", axis, type_.ndim, what)
             axes[i] = place
             rows.append((path, type_, place))
     extents = {type_.shape[axis] for _, type_, axis in rows}
@@ -152,33 +160,50 @@ def _arguments(
     return _Arguments(leaves, axes, paths, structure, extents.pop())
 
 
-def _mapped_type(leaf: Any, path: str) -> ArrayType:
+def _entries(axes: Any) -> str:
+    if not isinstance(axes, tuple):
+        return ""
+    return f", which has {len(axes)} entr{'y' if len(axes) == 1 else 'ies'}"
+
+
+def _mapped_type(fun: Function, leaf: Any, path: str) -> ArrayType:
     try:
         return type_of(leaf)
     except (TypeError, OverflowError) as error:
-        raise errors.LeafTypeError("vmap", path, error, None) from None
+        raise errors.LeafTypeError("vmap", path, error, None, fun) from None
 
 
-def _axes_of(parameter: str, prefix: Axes, value: Any, what: str) -> list[int | None]:
+def _axes_of(
+    fun: Function, parameter: str, prefix: Axes, value: Any, what: str
+) -> list[int | None]:
     """The axis for each leaf of a value."""
+    of = errors.function_text(fun)
     try:
         found = tree.spread_prefix(prefix, value)
     except ValueError:
         shape = errors.structure_text(tree.structure(value))
         raise errors.VmapAxesError(
-            f"{parameter} has {prefix!r} for {what}, whose tree is {shape}; give an int, None, or "
-            "the same tree of them, where one may stand for a whole subtree"
+            f"{parameter} has {prefix!r} for {what} of {of}, whose tree is {shape}; give an int, "
+            "None, or the same tree of them, where one may stand for a whole subtree"
         ) from None
     for axis in found:
         if axis is not None and (isinstance(axis, bool) or not isinstance(axis, int)):
             got = errors.value_text(axis)
-            raise errors.VmapAxesError(f"{parameter} must hold ints and None, not {got}")
+            raise errors.VmapAxesError(
+                f"{parameter} must hold ints and None, not {got}, which it has for {what} of {of}"
+            )
     return found
 
 
-def _normalized(parameter: str, axis: int, ndim: int, what: str) -> int:
+def _normalized(fun: Function, parameter: str, axis: int, ndim: int, what: str) -> int:
     if not -ndim <= axis < ndim:
-        instead = "; give None for what all lanes share" if parameter == "in_axes" else ""
+        instead = f": the lanes of it are at an axis from {-ndim} to {ndim - 1}"
+        if parameter == "in_axes":
+            has = f"has {ndim} ax{'i' if ndim == 1 else 'e'}s" if ndim else "has no axis to map"
+            instead = (
+                f", and {has}; give None for what all lanes share\n  in the call of "
+                f"{errors.function_text(fun)}"
+            )
         raise errors.VmapAxesError(f"{parameter} is {axis}, but {what}{instead}")
     return axis % ndim
 
@@ -233,7 +258,7 @@ def _record(
     if effects:
         trace.last_token = Tracer(trace, found.pop().atom)
     values = tree.unflatten(returned.structure, range(len(found)))
-    axes = _axes_of("out_axes", out_axes, values, "the result")
+    axes = _axes_of(fun, "out_axes", out_axes, values, "the result")
     paths = tree.paths(returned.structure, "result")
     results = []
     for value, type_, axis, path in zip(found, returned.types, axes, paths, strict=True):
@@ -243,7 +268,7 @@ def _record(
             results.append(Tracer(trace, value.atom))
             continue
         what = f"{path} of {errors.function_text(fun)} is {type_} in each lane"
-        place = _normalized("out_axes", axis, type_.ndim + 1, what)
+        place = _normalized(fun, "out_axes", axis, type_.ndim + 1, what)
         atom = lanes.spread(value.atom, value.is_batched)
         results.append(Tracer(trace, _with_lanes_at(lanes, atom, 0, place)))
     return results, returned.structure

@@ -92,6 +92,8 @@ def launch_in_order(
         try:
             for buffer in bound.cross_stream:
                 buffer.used_at(mark)
+            if not stream.is_default:
+                timeline.hold(mark, operands)
             pending = timeline.launch(start, None, operands.loops, bound.pending, operands.flag)
         finally:
             mark.made = True

@@ -64,8 +64,19 @@ class CrossStreamUse:
         self._uses = [*(use for use in self._uses if not use()), event]
 
     def pending(self) -> list[Event]:
-        """The events of uses that have not passed, for a stream to wait for."""
-        return [use.end() if isinstance(use, LaunchEnd) else use for use in self._uses if not use()]
+        """The events of uses that have not passed, for a stream to wait for.
+
+        A launch that another thread is about to make has none yet, and is in no order with this.
+        """
+        found = []
+        for use in self._uses:
+            if isinstance(use, LaunchEnd):
+                if not use.made:
+                    continue
+                use = use.end()
+            if not use():
+                found.append(use)
+        return found
 
     @property
     def over(self) -> bool:

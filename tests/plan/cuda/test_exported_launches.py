@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from foreign_arrays import Owner
 from hand_made_plans import VECTOR, copy_kernel, diamond, nested_loops, plan
-from stream_order import LateDriver, unordered
+from stream_order import LAG, LateDriver, unordered
 
 import tracegraph
 from lowering.cuda.memory.pool import CudaBuffer
 from lowering.cuda.streams.exclusive_use import ExclusiveUse
+from lowering.cuda.streams.launch_end import LaunchEnd
 from lowering.plan.buffer import Buffer
 from lowering.testing.call_log import InjectedError
 from lowering.testing.recording_backend import RecordingBackend
@@ -311,13 +312,40 @@ def test_results_that_are_dropped_return_to_the_pool_of_their_stream():
     mine, (result,) = given.instantiate(), given.results
     mine.launch(77)
     pointer, dead = result.pointer, weakref.ref(result)
+    state = next(s for s in backend.device.streams if s.driver.stream == 77)
     del result, given, mine
     backend.device.driver.graphs.clear()
+    state.timeline.release_held()
     gc.collect()
     assert dead() is None
-    state = next(s for s in backend.device.streams if s.driver.stream == 77)
     assert [piece.pointer for free in state.pool.lists.values() for piece in free] == [pointer]
     assert all(p.pointer != pointer for free in backend.device.pool.lists.values() for p in free)
+
+
+def test_a_launch_that_another_thread_is_about_to_make_keeps_its_event():
+    backend = RecordingBackend(LateDriver())
+    given, _ = exported(copy_plan, backend)
+    mine = given.instantiate()
+    mine.launch(77)
+    state = next(s for s in backend.device.streams if s.driver.stream == 77)
+    mark = LaunchEnd(state.driver.record)
+    given.results[0].used_at(mark)  # as a call does that is interrupted by another thread here
+    mine.launch(77)
+    position = len(backend.device.driver.calls)
+    mark.made = True
+    assert mark.end().position >= position
+
+
+def test_a_stream_is_not_idle_while_a_launch_is_in_flight():
+    backend = RecordingBackend(LateDriver())
+    given, _ = exported(copy_plan, backend)
+    mine = given.instantiate()
+    mine.launch(77)
+    state = next(s for s in backend.device.streams if s.driver.stream == 77)
+    assert not state.timeline.idle
+    for _ in range(LAG):
+        backend.device.driver.record()
+    assert state.timeline.idle
 
 
 # Arguments

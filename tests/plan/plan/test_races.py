@@ -209,3 +209,13 @@ def test_compiled_functions_are_taken() -> None:
     lowered = tracegraph.jit(copied, device="host").lower(np.ones(4))
     assert_no_races(lowered)
     assert_no_races(lowered.compile())
+
+
+@pytest.mark.parametrize("name", [*list(CASES)[::8], *(f.__name__ for f in beside.CONSTRUCTS)])
+def test_without_any_edge_of_a_plan_nodes_race(name: str) -> None:
+    stage = traced(CASES[name].function, *CASES[name].arguments)
+    for way in ("conditional", "predicated"):
+        found = scheduled(stage, LOWERINGS[way].chosen)
+        edges = found.graph.edges
+        for missing in edges:
+            assert races(replace(found, graph=Graph(found.graph.nodes, edges - {missing})))

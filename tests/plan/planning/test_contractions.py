@@ -40,6 +40,37 @@ THICK = [
 ]
 
 
+SHARED: dict[str, tuple[Any, tuple[tuple[int, ...], ...], tuple[int, ...]]] = {
+    "rows": (lambda x, y: x @ y, ((40, 50, 1, 70), (70, 90)), (1, 2000, 90, 70)),
+    "lengths of one": (lambda x, y: x @ y, ((40, 1, 50, 70), (1, 1, 70, 90)), (1, 2000, 90, 70)),
+    "in part": (lambda x, y: x @ y, ((4, 500, 1, 70), (4, 1, 70, 90)), (4, 500, 90, 70)),
+    "a view of views": (
+        lambda x, y: x @ np.broadcast_to(y.T.reshape(1, 70, 1, 90), (40, 70, 2, 90))[:, :, 0],
+        ((40, 50, 70), (90, 70)),
+        (1, 2000, 90, 70),
+    ),
+    "einsum": (
+        lambda x, y: np.einsum("abij,jk->abik", x, y), ((4, 5, 60, 70), (70, 90)), (1, 1200, 90, 70)
+    ),
+    "tensordot": (
+        lambda x, y: np.tensordot(x, y, 1), ((4, 5, 60, 70), (70, 90)), (1, 1200, 90, 70)
+    ),
+    "lanes": (
+        tracegraph.vmap(lambda x, y: x @ y, (0, None)), ((99, 60, 70), (70, 90)), (1, 5940, 90, 70)
+    ),
+    "lanes of vectors": (
+        tracegraph.vmap(lambda x, y: y @ x, (0, None)), ((999, 70), (90, 70)), (1, 999, 90, 70)
+    ),
+    "a left factor and vectors": (
+        lambda x, y: x @ y, ((90, 70), (999, 70, 1)), (1, 999, 90, 70)
+    ),
+    "a left factor and columns": (
+        lambda x, y: x @ y, ((90, 70), (999, 70, 3)), (1, 2997, 90, 70)
+    ),
+}  # fmt: skip
+"""By name: a function of two arrays, their shapes, and the batch, m, n and k of its one product."""
+
+
 def plan_of(function: Any, *types: ArrayType, device: str = "cuda") -> Plan:
     plan: Plan = tracegraph.jit(function, device=device).lower(*types).plan
     return plan
@@ -191,3 +222,36 @@ def test_a_product_in_a_scan_and_a_branch_is_predicated() -> None:
         found = on_host(FORCED["predicated"])(run, a, xs, np.bool_(p))
         for got, wanted in zip(found, run(a, xs, np.bool_(p)), strict=True):
             np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("name", SHARED)
+@pytest.mark.parametrize("device", ["host", "cuda"])
+def test_products_that_share_a_factor_are_one_of_more_rows(name: str, device: str) -> None:
+    function, shapes, sizes = SHARED[name]
+    x, y = (np.random.default_rng(1).standard_normal(shape) for shape in shapes)
+    lowered = tracegraph.jit(function, device=device).lower(x, y)
+    (call,) = [node.call for node in walk(lowered.plan.graph) if isinstance(node, LibraryNode)]
+    assert (call.batch, call.m, call.n, call.k) == sizes
+    expected = function(x, y)
+    np.testing.assert_allclose(
+        tracegraph.jit(function, device="host")(x, y), expected, rtol=1e-9, atol=1e-11
+    )
+
+
+def test_factors_in_place_are_not_copied_for_that() -> None:
+    """Many rows of each product, apart in memory from those of the next."""
+
+    def turned(x: Any, y: Any) -> Any:
+        return x.transpose(1, 0, 2) @ y
+
+    types = ArrayType(F64, (100, 8, 200)), ArrayType(F64, (200, 300))
+    assert kinds(plan_of(turned, *types))["LibraryNode"] == 1
+    (call,) = [n.call for n in walk(plan_of(turned, *types).graph) if isinstance(n, LibraryNode)]
+    assert (call.batch, call.m) == (8, 100)
+
+
+def test_a_reshape_of_an_operand_is_no_copy() -> None:
+    types = ArrayType(F64, (20, 50, 200)), ArrayType(F64, (200, 300))
+    assert "MapNest" not in kinds(plan_of(lambda x, y: x.reshape(-1, 200) @ y, *types))
+    plan = plan_of(lambda x, y: x.reshape(1000, 200) @ y, *types)
+    assert kinds(plan)["KernelNode"] == 0

@@ -191,6 +191,22 @@ def test_options_are_checked_when_decorating(options: Any, message: str) -> None
         jit(lambda x, y: x, **options)
 
 
+def test_static_arguments_among_any_number() -> None:
+    """`*args` has no last position when the function is decorated."""
+
+    def scaled(x: Any, *names: Any) -> Any:
+        return x * len(names[0])
+
+    assert jit(scaled, static_argnums=(1, 2))(2.0, "abc") == 6
+    assert jit(scaled, static_argnums=np.int64(1))(2.0, "abc") == 6
+    assert jit(scaled, static_argnums=np.array([1, 2]))(2.0, "abc", "d") == 6
+    for option in ("static_argnums", "donate_argnums"):
+        with pytest.raises(ValueError, match=r"has -1, but .*by \*names: count from"):
+            jit(scaled, **{option: -1})
+    with pytest.raises(TypeError, match=r"int or several, got 1\.5"):
+        jit(scaled, static_argnums=1.5)  # type: ignore[call-overload]
+
+
 def test_only_callables_are_jitted() -> None:
     with pytest.raises(TypeError, match="takes a function, got 3"):
         jit(3)  # type: ignore[call-overload]

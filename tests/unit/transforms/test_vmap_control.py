@@ -11,7 +11,7 @@ from running import WAYS
 from vmap_cases import VMAP_CASES, VmapCase
 
 import tracegraph
-from tracegraph import tree, vmap
+from tracegraph import cond, jit, switch, tree, vmap
 
 each_case = pytest.mark.parametrize("name", VMAP_CASES)
 
@@ -69,3 +69,26 @@ def test_no_lanes(name: str) -> None:
         found = run(*none)
         for got, like in zip(tree.leaves(found), tree.leaves(one), strict=True):
             assert (np.asarray(got).dtype, np.shape(got)) == (like.dtype, (0, *like.shape[1:]))
+
+
+def test_what_all_branches_return_as_it_came_in_is_shared() -> None:
+    flags, x = np.array([True, False, True]), np.arange(2.0)
+
+    def chosen(flag: Any, x: Any) -> Any:
+        return cond(flag, lambda x: (x, x * 2, 1.5), lambda x: (x, x * 3, 1.5), x)
+
+    def switched(i: Any, x: Any) -> Any:
+        return switch(i, [lambda x: (x, x + 1), lambda x: (x, x - 1), lambda x: (x, x)], x)
+
+    def nested(flag: Any, x: Any) -> Any:
+        return cond(flag, lambda x: cond(flag, lambda x: x, lambda x: x, x), lambda x: x, x)
+
+    for run in (lambda f: f, lambda f: jit(f, device="host")):
+        shared, own, number = run(vmap(chosen, (0, None), (None, 0, None)))(flags, x)
+        np.testing.assert_array_equal(np.asarray(shared), x)
+        np.testing.assert_array_equal(np.asarray(own), np.outer([2, 3, 2], x))
+        assert number == 1.5
+        shared, own = run(vmap(switched, (0, None), (None, 0)))(np.array([0, 1, 2]), x)
+        np.testing.assert_array_equal(np.asarray(shared), x)
+        np.testing.assert_array_equal(np.asarray(own), [x + 1, x - 1, x])
+        np.testing.assert_array_equal(np.asarray(run(vmap(nested, (0, None), None))(flags, x)), x)

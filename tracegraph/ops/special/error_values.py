@@ -6,7 +6,7 @@ of ndtr(-34) 1,500. By SciPy's erfcx and an exponential of an exact square it is
 
 from __future__ import annotations
 
-from math import sqrt
+from math import pi, sqrt
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from tracegraph.ops.special.by_scipy import Array, by_scipy
 
 _erf, _erfc, _erfcx = by_scipy("erf"), by_scipy("erfc"), by_scipy("erfcx")
 _erfinv, _erfcinv = by_scipy("erfinv"), by_scipy("erfcinv")
+
+_LEAST = 1e-300
 
 
 def square_exponential(x: Array, sign: float) -> Array:
@@ -45,7 +47,15 @@ def erfinv(y: Array) -> Array:
 
 def erfcinv(z: Array) -> Array:
     """The inverse of erfc; NaN outside of 0 to 2."""
-    return _erfcinv(z) + 0.0  # SciPy has -0.0 at 1
+    least = (z > 0) & (z < _LEAST)  # SciPy is infinite at 5e-324
+    found = _erfcinv(np.where(least, _LEAST, z)) + 0.0  # SciPy has -0.0 at 1
+    if not least.any():
+        return found
+    x, logarithm = found, np.log(np.where(least, z, _LEAST))
+    for _ in range(4):  # Newton's iteration for the logarithm of erfc, from that of the least
+        scaled = _erfcx(np.where(least, x, 1.0))
+        x = x + (np.log(scaled) - x * x - logarithm) * scaled * (sqrt(pi) / 2)
+    return np.where(least, x, found)
 
 
 def _normal_tail(x: Array) -> Array:

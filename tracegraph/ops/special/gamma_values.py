@@ -1,4 +1,4 @@
-"""The beta function, zeta and polygamma for all arguments, and gammaln near 0.
+"""The beta function, zeta and polygamma for all arguments, and gammaln near 0, 1 and 2.
 
 SciPy's beta functions subtract large logarithms, its zeta takes a step for each unit below 0.
 """
@@ -45,8 +45,28 @@ def stirling(x: Array) -> Array:
     return np.asarray(horner(_STIRLING, inverse * inverse) * inverse)
 
 
+_EULER = 0.57721566490153286061
+_ZETA = (
+    *(0.64493406684822644, 0.20205690315959429, 0.082323233711138192, 0.036927755143369926),
+    *(0.01734306198444914, 0.0083492773819228268, 0.0040773561979443394, 0.0020083928260822144),
+    *(9.9457512781808534e-4, 4.9418860411946456e-4, 2.460865533080483e-4, 1.2271334757848915e-4),
+    *(6.1248135058704829e-5, 3.0588236307020494e-5, 1.5282259408651872e-5, 7.6371976378997623e-6),
+)
+"""zeta(k) - 1 for k = 2, 3, …"""
+
+_OF_LOG = [0.0, 1 - _EULER, *((-1) ** k * z / k for k, z in enumerate(_ZETA, 2))]
+"""Of gammaln(2 + e) in powers of e."""
+
+
 def gammaln(x: Array) -> Array:
     """The logarithm of |gamma(x)|; infinite at 0, -1, -2, …"""
+    near_1, near_2 = np.abs(x - 1) < 0.2, np.abs(x - 2) < 0.2  # SciPy is some ulp of 1 off
+    e = np.where(near_1, x - 1, np.where(near_2, x - 2, 0.0))
+    series = horner(_OF_LOG, e) - np.where(near_1, np.log1p(e), 0.0)
+    return np.where(near_1 | near_2, series, _gammaln_elsewhere(x))
+
+
+def _gammaln_elsewhere(x: Array) -> Array:
     near_0 = (np.abs(x) < 1e-200) & (x != 0)  # SciPy has infinities for the least numbers
     found = np.where(near_0, -np.log(np.abs(x)), _gammaln(x))
     return np.where(x == -np.inf, x, found)

@@ -1,0 +1,38 @@
+"""`broadcast_to` as users call it: a read-only view, also where nothing is repeated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracegraph.ir.op import get
+from tracegraph.numpy import shapes
+from tracegraph.numpy.dispatch import as_array, lifted, numpy_function
+from tracegraph.numpy.shapes import Shape
+from tracegraph.tracing.tracer import Tracer
+from tracegraph.tracing.views import BROADCAST_VIEW, View
+
+
+@numpy_function
+def broadcast_to(array: Any, shape: Shape, subok: bool = False) -> Any:
+    """The array repeated along new axes and axes of extent 1; a read-only view.
+
+    Shape: `shape`.
+    Dtype: that of `array`.
+
+    Raises:
+        ValueError: the shape does not broadcast to the other.
+        TracerIndexError: an extent is traced.
+
+    >>> tnp.broadcast_to([1, 2], (2, 2))
+    array([[1, 2],
+           [1, 2]])
+    """
+    array = lifted(as_array(array))
+    result = shapes.broadcast_to(array, shape)
+    if result is not array or not isinstance(array, Tracer):
+        return result
+    view = Tracer(array.owner, array.atom)
+    view.alias = View(
+        array, get("broadcast_to"), (), {"shape": array.shape}, array.atom, None, BROADCAST_VIEW
+    )
+    return view
