@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
-import multiprocessing
 import pickle
-import resource
 import subprocess
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from . import calls, report
 from .calls import Call
-from .replaying import ACCEPTED, DIFFERS, OUTCOMES, RAW, REFUSED, Outcome, replay
+from .processes import replay_all
+from .replaying import ACCEPTED, DIFFERS, OUTCOMES, RAW, REFUSED
 
 CACHE = Path(__file__).parents[2] / "build" / f"numpy-{np.__version__}-calls.pickle"
 
 LAST = CACHE.with_name("numpy-calls-outcomes.pickle")
-
-MOST_MEMORY = 6 << 30
-"""Bytes of addresses that a replaying process may use."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -44,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         ]
     else:
         chosen = [c for c in recording.calls if _is_chosen(c, options)][:: options.every]
-        replayed = list(zip(chosen, _outcomes(chosen, options.jobs, options.eager), strict=True))
+        replayed = list(zip(chosen, replay_all(chosen, options.jobs, options.eager), strict=True))
         LAST.write_bytes(pickle.dumps(replayed))
     if options.show:
         print(
@@ -80,21 +75,3 @@ def _is_chosen(call: Call, options: argparse.Namespace) -> bool:
         and (not options.group or call.group == options.group)
         and (not options.test or options.test in call.test)
     )
-
-
-def _outcomes(chosen: Sequence[Call], jobs: int, eagerly: bool) -> list[Outcome]:
-    function = partial(replay, eagerly=eagerly)
-    if jobs < 2 or len(chosen) < 100:
-        return [function(call) for call in chosen]
-    with multiprocessing.get_context("spawn").Pool(jobs, _limit_memory) as pool:
-        found = []
-        for outcome in pool.imap(function, chosen, chunksize=50):
-            found.append(outcome)
-            if len(found) % 5000 == 0:
-                print(f"{len(found)} of {len(chosen)} calls", file=sys.stderr, flush=True)
-        return found
-
-
-def _limit_memory() -> None:
-    """Make calls that would fill the memory fail instead, in NumPy as in ours."""
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))

@@ -12,12 +12,43 @@ _ULPS, _FOLDED_ULPS = 4, 64
 """Units in the last place: of functions of elements, and of those that sum or factor."""
 
 
+_OF_ROUNDED_ZEROS = ("numpy.linalg.", "numpy.fft.")
+"""Functions whose zeros are what rounding leaves of sums, and have any sign."""
+
+
 def difference(call: Call, wanted: Any, got: Any) -> str:
     """How a result differs from NumPy's: one line, or nothing."""
     args, kwargs = call.arguments
     elementwise = call.group in ("ufuncs", "operators")
+    if call.target in _FACTORS and isinstance(wanted, tuple) and isinstance(wanted[0], tuple):
+        return _difference_of_factors(call, wanted[0], got[0], _magnitude(args))
     scale = 0.0 if elementwise else _magnitude((args, list(kwargs.values())))
     return _difference(wanted, got, _ULPS if elementwise else _FOLDED_ULPS, scale, call)
+
+
+_FACTORS = {"numpy.linalg.svd", "numpy.linalg.eigh"}
+"""Functions whose vectors are determined up to a factor of size 1, or a rotation."""
+
+
+def _difference_of_factors(call: Call, wanted: Any, got: Any, scale: float) -> str:
+    """The values must be NumPy's, and the vectors orthonormal, and factors of the argument."""
+    if len(wanted) != len(got):
+        return f"structure {_shown(got)}, not {_shown(wanted)}"
+    for w, g in zip(wanted, got, strict=True):
+        if (w.shape, w.dtype) != (g.shape, g.dtype):
+            return f"{g.dtype} of shape {g.shape}, not {w.dtype} of {w.shape}"
+    products = []
+    for factors in (wanted, got):
+        if len(factors) == 3:
+            u, s, vh = factors
+            left, right = u[..., : s.shape[-1]] * s[..., None, :], vh[..., : s.shape[-1], :]
+        else:
+            s, u = factors
+            left, right = u * s[..., None, :], np.conj(np.swapaxes(u, -1, -2))
+            vh = right
+        unitary = [np.conj(np.swapaxes(u, -1, -2)) @ u, vh @ np.conj(np.swapaxes(vh, -1, -2))]
+        products.append((s, left @ right, *unitary))
+    return _difference(tuple(products[0]), tuple(products[1]), 1024, max(scale, 1.0), call)
 
 
 def _difference(wanted: Any, got: Any, ulps: int, scale: float, call: Call) -> str:
@@ -50,7 +81,7 @@ def _difference_of_elements(wanted: Any, got: Any, ulps: int, scale: float, call
     else:
         bad = _far(wanted, got, ulps, scale)
         if not bad.any():
-            bad = _sign_of_zero(wanted, got)
+            bad = _sign_of_zero(wanted, got) & (not call.target.startswith(_OF_ROUNDED_ZEROS))
             if bad.any():
                 return f"sign of zero: {_first(bad, got)}, not {_first(bad, wanted)}"
     return f"value {_first(bad, got)}, not {_first(bad, wanted)}" if np.any(bad) else ""

@@ -19,6 +19,7 @@ import tracegraph
 import tracegraph.numpy as tnp
 from tracegraph import errors
 from tracegraph.arrays.array import Array
+from tracegraph.tracing.selected import Selected
 from tracegraph.tracing.tracer import Tracer
 
 from . import calls
@@ -77,7 +78,7 @@ def replay(call: Call, eagerly: bool = False) -> Outcome:
     if not paths:
         return Outcome(SKIPPED, "no array among the arguments")
     outcome = _judged(call, wanted, _attempt(lambda: _jitted(call, paths, changed)))
-    if outcome.kind in (REFUSED, RAW) and len(paths) > 1:
+    if outcome.kind in (REFUSED, RAW, DESIGN) and len(paths) > 1:
         for kept in _with_fewer(call, paths):
             if not changed.issubset(kept):
                 continue
@@ -197,6 +198,8 @@ class _Place:
 
 
 def _without_tracers(value: Any, arrays: list[Any]) -> Any:
+    if isinstance(value, Selected):  # x[mask], whose shape depends on elements
+        raise errors.BooleanMaskError(value.mask)
     if isinstance(value, Tracer):
         arrays.append(value)
         return _Place(len(arrays) - 1)

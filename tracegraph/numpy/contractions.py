@@ -15,7 +15,7 @@ from tracegraph.ir.types import broadcast_shapes, result_type, type_of
 from tracegraph.numpy.axes import moveaxis, transpose
 from tracegraph.numpy.dispatch import as_array, numpy_function
 from tracegraph.numpy.joining import stack
-from tracegraph.numpy.output import written
+from tracegraph.numpy.output import stored, written
 from tracegraph.numpy.shapes import broadcast_to, reshape, squeeze
 from tracegraph.numpy.ufunc_calls import ufunc_function
 from tracegraph.numpy.ufuncs import conjugate, multiply, subtract
@@ -145,8 +145,8 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     """
     x, y = unified(a, b)
     if x.ndim == 0 or y.ndim == 0:
-        return written("dot", multiply(x, y), out, True)
-    return written("dot", tensordot(x, y, (-1, -2 if y.ndim > 1 else -1)), out, True)
+        return stored("dot", multiply(x, y), out)
+    return stored("dot", tensordot(x, y, (-1, -2 if y.ndim > 1 else -1)), out)
 
 
 @numpy_function

@@ -23,7 +23,7 @@ from tracegraph.ir.op import get
 from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import transpose
 from tracegraph.numpy.dispatch import as_array, numpy_function
-from tracegraph.numpy.output import written
+from tracegraph.numpy.output import stored
 from tracegraph.numpy.selecting import writable_diagonal
 from tracegraph.numpy.shapes import reshape
 from tracegraph.numpy.ufuncs import multiply
@@ -74,7 +74,7 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
         needed = set(output).union(*(other.labels for other in labelled[k + 1 :]))
         result = _product(result, factor, needed)
     array = transpose(result.array, tuple(result.labels.index(c) for c in output))
-    return written("einsum", array, out, True)
+    return stored("einsum", array, out)
 
 
 @numpy_function

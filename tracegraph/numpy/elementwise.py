@@ -10,7 +10,6 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import DTypeLike
 
-from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray
 from tracegraph.arrays.eager import apply
 from tracegraph.dtypes import bfloat16
@@ -21,15 +20,16 @@ from tracegraph.numpy.dispatch import (
     as_array,
     copied,
     is_python_number,
+    lifted,
     numpy_function,
     sized_function,
     unchecked,
 )
 from tracegraph.numpy.finding import positions_where
 from tracegraph.numpy.output import written
+from tracegraph.numpy.shapes import broadcast_to
 from tracegraph.numpy.ufuncs import (
     absolute,
-    add,
     arctan2,
     divide,
     equal,
@@ -48,7 +48,6 @@ from tracegraph.numpy.ufuncs import (
     subtract,
     trunc,
 )
-from tracegraph.ops.convert import has_bits
 from tracegraph.tracing import views
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.tracer import Tracer
@@ -109,30 +108,6 @@ def astype(x: Any, dtype: DTypeLike, /, *, copy: bool = True, device: str | None
         return found if device is None else found.to_device(device)
     result = as_array(np.array(x) if copy else x, target)
     return result if device in (None, "cpu") else asarray(result, device=device)
-
-
-def viewed(x: Any, dtype: DTypeLike | None = None) -> Any:
-    """`x.view(dtype)`: the bits of an array as elements of another dtype; without one, the array.
-
-    A traced array is written to through the result, as in NumPy.
-
-    Raises:
-        UnsupportedByTracerError: the dtypes differ in size, or are not integers or floats, of which
-            those of 16 bits are not supported either.
-    """
-    target = x.dtype if dtype is None else np.dtype(dtype)
-    if target == x.dtype:
-        return x
-    if isinstance(x, Array) and isinstance(x.data, np.ndarray):
-        return Array(x.data.view(target))
-    if target.itemsize != x.dtype.itemsize or not (has_bits(target) and has_bits(x.dtype)):
-        raise UnsupportedByTracerError(
-            f"ndarray.view from {x.dtype} to {target}",
-            "it takes integers and floats of one size; use .astype to convert values, and .real "
-            "and .imag for parts of complex numbers",
-        )
-    result = apply(get("bits"), x, dtype=target)
-    return views.attach(result, x) if isinstance(x, Tracer) else result
 
 
 @numpy_function
@@ -386,7 +361,8 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     a, b = (v if is_python_number(v) else as_array(v) for v in (a, b))
     if type(b) is int or type_of(b).dtype.kind in "biu":
         b = b * 1.0
-    near = less_equal(absolute(subtract(a, b)), add(atol, multiply(rtol, absolute(b))))
+    rtol, atol = (v if is_python_number(v) else as_array(v) for v in (rtol, atol))
+    near = less_equal(absolute(subtract(a, b)), atol + rtol * abs(b))  # Python numbers stay weak
     close = logical_or(logical_and(near, isfinite(b)), equal(a, b))
     if equal_nan:
         close = logical_or(close, logical_and(isnan(a), isnan(b)))
@@ -427,11 +403,24 @@ def _without_infinities(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     limits: Any = ml_dtypes.finfo(bfloat16) if x.dtype == bfloat16 else np.finfo(x.dtype)
     high = limits.max if posinf is None else posinf
     low = limits.min if neginf is None else neginf
-    of = x.dtype.type
-    choose = get("where")
-    result = apply(choose, isnan(x), of(nan), x)
-    result = apply(choose, equal(result, of(np.inf)), of(high), result)
-    return apply(choose, equal(result, of(-np.inf)), of(low), result)
+    choose, infinity, result = get("where"), x.dtype.type(np.inf), x
+    for is_replaced, value in (
+        (isnan(x), nan),
+        (equal(x, infinity), high),
+        (equal(x, -infinity), low),
+    ):
+        value = broadcast_to(lifted(_in_dtype(value, x)), x.shape)
+        result = apply(choose, is_replaced, value, result)
+    return result
+
+
+def _in_dtype(value: Any, x: Any) -> Any:
+    """A replacement in the dtype of an array, if it converts as NumPy's `copyto` has it."""
+    if not is_python_number(value):
+        given = as_array(value).dtype
+        if not np.can_cast(given, x.dtype, "same_kind"):
+            raise TypeError(f"nan_to_num cannot put {given} into an array of {x.dtype}")
+    return as_array(value, x.dtype)
 
 
 @numpy_function

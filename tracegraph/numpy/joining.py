@@ -16,7 +16,7 @@ from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import moveaxis
 from tracegraph.numpy.dispatch import as_array, copied, lifted, numpy_function, unchecked
 from tracegraph.numpy.inquiry import Casting
-from tracegraph.numpy.output import written
+from tracegraph.numpy.output import stored
 from tracegraph.numpy.shapes import (
     atleast_1d,
     atleast_2d,
@@ -60,7 +60,7 @@ def _joined(
     result = _concatenated([unchecked(a, target) for a in arrays], axis)
     if out is not None and out.shape != result.shape:
         raise ValueError(f"Output array is the wrong shape: {out.shape}, not {result.shape}")
-    return written(name, result, out, True)
+    return stored(name, result, out)
 
 
 def _concatenated(parts: list[Any], axis: int) -> Any:

@@ -11,7 +11,8 @@ from numpy.typing import DTypeLike
 from tracegraph.numpy import selecting
 from tracegraph.numpy.axes import matrix_transpose
 from tracegraph.numpy.chains import multi_dot
-from tracegraph.numpy.contractions import cross, matmul, outer, tensordot, vecdot
+from tracegraph.numpy.contractions import cross, matmul, tensordot, vecdot
+from tracegraph.numpy.contractions import outer as outer_of_ravelled
 from tracegraph.numpy.determinants import det, slogdet
 from tracegraph.numpy.dispatch import as_array, numpy_function
 from tracegraph.numpy.factorizations import cholesky, qr
@@ -53,6 +54,29 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
+
+
+@numpy_function
+def outer(x1: Any, x2: Any, /) -> Any:
+    """All products of elements of two vectors, as a matrix.
+
+    Shape: (m, n) of (m,) and (n,).
+    Dtype: the common one of the operands.
+
+    Raises:
+        ValueError: an operand is no vector.
+
+    >>> tnp.linalg.outer([1, 2], [3, 4])
+    array([[3, 4],
+           [6, 8]])
+    """
+    x1, x2 = as_array(x1), as_array(x2)
+    if (x1.ndim, x2.ndim) != (1, 1):
+        raise ValueError(
+            f"numpy.linalg.outer takes vectors, got arrays of {x1.ndim} and {x2.ndim} axes; "
+            "numpy.outer ravels its operands"
+        )
+    return outer_of_ravelled(x1, x2)
 
 
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
