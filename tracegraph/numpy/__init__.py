@@ -220,7 +220,6 @@ from tracegraph.numpy.joining import (
     dstack,
     hstack,
     meshgrid,
-    pad,
     stack,
     vstack,
 )
@@ -246,6 +245,9 @@ from tracegraph.numpy.nan_reductions import (
     nanstd,
     nansum,
     nanvar,
+)
+from tracegraph.numpy.padding import (
+    pad,
 )
 from tracegraph.numpy.placing import (
     copyto,
