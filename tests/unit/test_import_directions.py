@@ -27,7 +27,7 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
 
 GROUND = {
     *("user_source", "dtypes", "devices", "generated", "locks", "version", "weak_set"),
-    *(*("modes", "current_stream"), "names_elsewhere"),
+    *("modes", "current_stream", "names_elsewhere"),
 }
 """Parts of tracegraph that import no other."""
 
