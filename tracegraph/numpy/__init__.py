@@ -29,7 +29,7 @@ lists what is public: nothing but re-exports. May import `ir/`, `ops/`, `tracing
     mapping                                    functions of one slice, or of one element
     ufunc_methods                              np.add.reduce(x), np.maximum.accumulate(x)
     protocols, array_protocols, methods        how NumPy's calls and the methods of arrays get here
-    attached, powers                           values with rules for their derivatives
+    attached, powers, even_functions           values with rules for their derivatives
     dispatch, output, docstrings               what the functions share
 
 >>> import tracegraph.numpy as tnp
@@ -73,8 +73,9 @@ from numpy import (
 
 from tracegraph.arrays.creation import from_dlpack
 from tracegraph.names_elsewhere import names_of as _names_of
+from tracegraph.numpy import even_functions as _even_functions  # noqa: F401  (they enter rules)
 from tracegraph.numpy import fft, lib, linalg
-from tracegraph.numpy import powers as _powers  # noqa: F401  (enters its rule)
+from tracegraph.numpy import powers as _powers  # noqa: F401
 from tracegraph.numpy.axes import (
     matrix_transpose,
     moveaxis,
@@ -219,7 +220,6 @@ from tracegraph.numpy.joining import (
     dstack,
     hstack,
     meshgrid,
-    pad,
     stack,
     vstack,
 )
@@ -245,6 +245,9 @@ from tracegraph.numpy.nan_reductions import (
     nanstd,
     nansum,
     nanvar,
+)
+from tracegraph.numpy.padding import (
+    pad,
 )
 from tracegraph.numpy.placing import (
     copyto,

@@ -14,7 +14,7 @@ import numpy as np
 from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.eager import any_of_bfloat16, any_on_device, as_numpy
-from tracegraph.numpy import protocols
+from tracegraph.numpy import protocols, ufunc_at
 from tracegraph.numpy.output import require_not_written
 from tracegraph.tracing.tracer import Tracer
 
@@ -74,7 +74,7 @@ def array_function(
 
 
 def _immutable_at(ufunc: np.ufunc) -> errors.ImmutableArrayError:
-    update = protocols.UPDATES.get(ufunc.__name__)
+    update = ufunc_at.UPDATES.get(ufunc.__name__)
     arguments = "x, index, value" if ufunc.nin == 2 else "x, index"
     given = "set(...)" if update is None else f"{update}(value)"
     return errors.ImmutableArrayError(

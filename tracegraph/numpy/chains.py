@@ -8,7 +8,7 @@ from typing import Any
 
 from tracegraph.numpy.contractions import dot
 from tracegraph.numpy.dispatch import as_array, numpy_function
-from tracegraph.numpy.output import written
+from tracegraph.numpy.output import stored
 from tracegraph.numpy.shapes import reshape
 
 
@@ -29,7 +29,7 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     if len(factors) < 2:
         raise ValueError("Expecting at least two arrays.")
     if len(factors) == 2:  # which may have more axes
-        return written("linalg.multi_dot", dot(*factors), out, True)
+        return stored("linalg.multi_dot", dot(*factors), out)
     row, column = factors[0].ndim == 1, factors[-1].ndim == 1
     if row:
         factors[0] = reshape(factors[0], (1, -1))
@@ -52,7 +52,7 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     found = product(0, len(factors) - 1)
     found = found[0] if row else found
     found = found[..., 0] if column else found
-    return written("linalg.multi_dot", found, out, True)
+    return stored("linalg.multi_dot", found, out)
 
 
 def _splits(extents: Sequence[int]) -> dict[tuple[int, int], int]:

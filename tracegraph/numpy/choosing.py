@@ -13,7 +13,7 @@ from tracegraph.numpy.creation import zeros_like
 from tracegraph.numpy.dispatch import as_array, is_python_number, lifted, numpy_function, unchecked
 from tracegraph.numpy.elementwise import where
 from tracegraph.numpy.index_modes import checked
-from tracegraph.numpy.output import written
+from tracegraph.numpy.output import stored
 from tracegraph.numpy.shapes import broadcast_to, reshape
 from tracegraph.numpy.ufuncs import less_equal, logical_not, logical_or, not_equal
 from tracegraph.tracing.operators import ArrayOperators
@@ -82,7 +82,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
             result = where(less_equal(which, k), choice, result)
         shape = broadcast_shapes(which.shape, result.shape)
         result = broadcast_to(lifted(result), shape)
-    return written("choose", result, out, True)
+    return stored("choose", result, out, "unsafe")
 
 
 def _of_rows(which: Any, rows: Any) -> Any:

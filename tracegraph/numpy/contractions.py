@@ -15,9 +15,10 @@ from tracegraph.ir.types import broadcast_shapes, result_type, type_of
 from tracegraph.numpy.axes import moveaxis, transpose
 from tracegraph.numpy.dispatch import as_array, numpy_function
 from tracegraph.numpy.joining import stack
-from tracegraph.numpy.output import written
+from tracegraph.numpy.output import stored, written
 from tracegraph.numpy.shapes import broadcast_to, reshape, squeeze
-from tracegraph.numpy.ufuncs import conjugate, multiply, subtract
+from tracegraph.numpy.ufunc_calls import ufunc_function
+from tracegraph.numpy.ufuncs import conjugate, multiply, negative, subtract
 
 _MATMUL = get("matmul")
 
@@ -31,8 +32,8 @@ def unified(x: Any, y: Any) -> tuple[Any, Any]:
     return as_array(x, dtype), as_array(y, dtype)
 
 
-@numpy_function
-def matmul(x1: Any, x2: Any, /, out: Any = None) -> Any:
+@ufunc_function(np.matmul)
+def matmul(x1: Any, x2: Any, /) -> Any:
     """Matrix products of the last two axes, the others broadcast; a vector is one row or column.
 
     Shape: (batch…, m, n) of (batch…, m, k) and (batch…, k, n); a vector's axis of 1 goes.
@@ -40,7 +41,6 @@ def matmul(x1: Any, x2: Any, /, out: Any = None) -> Any:
 
     Raises:
         ValueError: an operand has no axes, or the inner extents differ.
-        UnsupportedByTracerError: `out` was not made where it is traced.
 
     >>> tnp.matmul([[1, 2], [3, 4]], [5, 6])
     array([17, 39])
@@ -66,7 +66,7 @@ def matmul(x1: Any, x2: Any, /, out: Any = None) -> Any:
     if row or column:
         *outer, m, n = result.shape
         result = reshape(result, (*outer, *([] if row else [m]), *([] if column else [n])))
-    return written("matmul", result, out, True)
+    return result
 
 
 def _conjugated(x: Any) -> Any:
@@ -74,7 +74,7 @@ def _conjugated(x: Any) -> Any:
     return conjugate(x) if x.dtype.kind == "c" else x
 
 
-@numpy_function
+@ufunc_function(np.vecdot)
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Dot products along an axis, the first operand conjugated.
 
@@ -89,11 +89,13 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     array([17, 39])
     """
     x, y = unified(x1, x2)
+    if x.ndim == 0 or y.ndim == 0:
+        raise ValueError(f"vecdot: operands of shapes {x.shape} and {y.shape} must have axes")
     x, y = moveaxis(_conjugated(x), axis, -1), moveaxis(y, axis, -1)
     return matvec(reshape(x, (*x.shape[:-1], 1, x.shape[-1])), y)[..., 0]
 
 
-@numpy_function
+@ufunc_function(np.matvec)
 def matvec(x1: Any, x2: Any, /) -> Any:
     """Products of matrices and vectors, each in the last axes.
 
@@ -110,7 +112,7 @@ def matvec(x1: Any, x2: Any, /) -> Any:
     return squeeze(matmul(x1, reshape(x2, (*x2.shape, 1))), -1)
 
 
-@numpy_function
+@ufunc_function(np.vecmat)
 def vecmat(x1: Any, x2: Any, /) -> Any:
     """Products of conjugated vectors and matrices, each in the last axes.
 
@@ -143,8 +145,8 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     """
     x, y = unified(a, b)
     if x.ndim == 0 or y.ndim == 0:
-        return written("dot", multiply(x, y), out, True)
-    return written("dot", tensordot(x, y, (-1, -2 if y.ndim > 1 else -1)), out, True)
+        return stored("dot", multiply(x, y), out)
+    return stored("dot", tensordot(x, y, (-1, -2 if y.ndim > 1 else -1)), out)
 
 
 @numpy_function
@@ -261,13 +263,14 @@ def kron(a: Any, b: Any) -> Any:
 def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Any:
-    """Cross products of vectors of three elements.
+    """Cross products of vectors of three elements, or of two, whose third is 0.
 
-    Shape: that to which the operands broadcast, the axis in place `axisc`.
+    Shape: that to which the operands broadcast, the axis in place `axisc`; without the axis if
+    both have vectors of two elements, of which the third one of the product is left.
     Dtype: the common one of the operands.
 
     Raises:
-        ValueError: an extent is not 3, or the shapes do not broadcast.
+        ValueError: an extent is not 2 or 3, or the shapes do not broadcast.
         AxisError: an axis is out of range.
 
     >>> tnp.cross([1, 0, 0], [0, 1, 0])
@@ -278,9 +281,22 @@ def cross(
     x, y = unified(a, b)
     x = moveaxis(x, normalize_axis_index(axisa, x.ndim), 0)
     y = moveaxis(y, normalize_axis_index(axisb, y.ndim), 0)
-    if x.shape[0] != 3 or y.shape[0] != 3:
-        raise ValueError(f"cross needs vectors of 3 elements, got {x.shape[0]} and {y.shape[0]}")
-    parts = [
-        subtract(multiply(x[i], y[j]), multiply(x[j], y[i])) for i, j in ((1, 2), (2, 0), (0, 1))
-    ]
-    return stack(parts, axisc)
+    extents = (x.shape[0], y.shape[0])
+    if not {2, 3}.issuperset(extents):
+        raise ValueError(
+            f"cross needs vectors of 3 or 2 elements, got {extents[0]} and {extents[1]}"
+        )
+    if extents == (2, 2):
+        return subtract(multiply(x[0], y[1]), multiply(x[1], y[0]))
+    return stack([_part_of_cross(x, y, i, j) for i, j in ((1, 2), (2, 0), (0, 1))], axisc)
+
+
+def _part_of_cross(x: Any, y: Any, i: int, j: int) -> Any:
+    """x[i] * y[j] - x[j] * y[i] of vectors whose third element is 0 if it is missing."""
+    if i >= min(x.shape[0], y.shape[0]):
+        missing = x if x.shape[0] == 2 else y
+        return negative(multiply(x[j], y[i])) if missing is x else multiply(x[i], y[j])
+    if j >= min(x.shape[0], y.shape[0]):
+        missing = x if x.shape[0] == 2 else y
+        return multiply(x[i], y[j]) if missing is x else negative(multiply(x[j], y[i]))
+    return subtract(multiply(x[i], y[j]), multiply(x[j], y[i]))

@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 
 from tracegraph.numpy.dispatch import as_array, numpy_function
 from tracegraph.numpy.joining import concatenate
-from tracegraph.numpy.output import written
+from tracegraph.numpy.output import stored
 from tracegraph.numpy.reductions import cumprod, cumsum
 from tracegraph.numpy.shapes import atleast_1d
 
@@ -78,4 +78,4 @@ def _running(
     result = function(x, axis, dtype)
     shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
     result = concatenate([np.full(shape, first, result.dtype), result], axis)
-    return written(name, result, out, True)
+    return stored(name, result, out, "unsafe")

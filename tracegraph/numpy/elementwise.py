@@ -4,32 +4,34 @@ from __future__ import annotations
 
 import math
 import sys
+from functools import partial
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 from numpy.typing import DTypeLike
 
-from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray
 from tracegraph.arrays.eager import apply
 from tracegraph.dtypes import bfloat16
-from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
 from tracegraph.ir.types import type_of
+from tracegraph.numpy.attached import with_derivative
 from tracegraph.numpy.dispatch import (
     as_array,
     copied,
     is_python_number,
+    lifted,
     numpy_function,
     sized_function,
     unchecked,
 )
 from tracegraph.numpy.finding import positions_where
 from tracegraph.numpy.output import written
+from tracegraph.numpy.shapes import broadcast_to
+from tracegraph.numpy.ufunc_calls import called
 from tracegraph.numpy.ufuncs import (
     absolute,
-    add,
     arctan2,
     divide,
     equal,
@@ -42,13 +44,13 @@ from tracegraph.numpy.ufuncs import (
     minimum,
     multiply,
     not_equal,
+    positive,
     rad2deg,
     rint,
     sin,
     subtract,
     trunc,
 )
-from tracegraph.ops.convert import has_bits
 from tracegraph.tracing import views
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.tracer import Tracer
@@ -109,30 +111,6 @@ def astype(x: Any, dtype: DTypeLike, /, *, copy: bool = True, device: str | None
         return found if device is None else found.to_device(device)
     result = as_array(np.array(x) if copy else x, target)
     return result if device in (None, "cpu") else asarray(result, device=device)
-
-
-def viewed(x: Any, dtype: DTypeLike | None = None) -> Any:
-    """`x.view(dtype)`: the bits of an array as elements of another dtype; without one, the array.
-
-    A traced array is written to through the result, as in NumPy.
-
-    Raises:
-        UnsupportedByTracerError: the dtypes differ in size, or are not integers or floats, of which
-            those of 16 bits are not supported either.
-    """
-    target = x.dtype if dtype is None else np.dtype(dtype)
-    if target == x.dtype:
-        return x
-    if isinstance(x, Array) and isinstance(x.data, np.ndarray):
-        return Array(x.data.view(target))
-    if target.itemsize != x.dtype.itemsize or not (has_bits(target) and has_bits(x.dtype)):
-        raise UnsupportedByTracerError(
-            f"ndarray.view from {x.dtype} to {target}",
-            "it takes integers and floats of one size; use .astype to convert values, and .real "
-            "and .imag for parts of complex numbers",
-        )
-    result = apply(get("bits"), x, dtype=target)
-    return views.attach(result, x) if isinstance(x, Tracer) else result
 
 
 @numpy_function
@@ -256,31 +234,33 @@ def clip(
     Shape: that to which `a` and the limits broadcast.
     Dtype: the common one of `a` and the limits.
 
+    The keywords of ufuncs, `where=`, `casting=` and so on, are as in NumPy.
+
     Raises:
+        TypeError: a keyword that ufuncs do not have.
         ValueError: the shapes do not broadcast, or a limit is given twice.
         UnsupportedByTracerError: `out` was not made where it is traced.
 
     >>> tnp.clip([1, 5, 9], 2, 6)
     array([2, 5, 6])
     """
-    if options:
-        raise UnsupportedByTracerError(f"numpy.clip with {', '.join(options)}")
     if not (min is None or a_min is None) or not (max is None or a_max is None):
         raise ValueError("numpy.clip got a limit twice: min is a_min, and max is a_max")
     low, high = a_min if min is None else min, a_max if max is None else max
     a = as_array(a)
     if a.dtype.kind in "iu":
         low, high = _bound(low, a.dtype, is_low=True), _bound(high, a.dtype, is_low=False)
-    is_bfloat16 = any(getattr(x, "dtype", None) == bfloat16 for x in (a, low, high))
-    if low is not None and high is not None and is_bfloat16:
-        result = minimum(maximum(a, low), high)  # NumPy clips it in float32
-    elif low is not None and high is not None:
-        result = apply(get("clip"), a, low, high)
-    elif low is not None:
-        result = maximum(a, low)
-    else:
-        result = copied(a) if high is None else minimum(a, high)
-    return written("clip", result, out, True)
+    if low is not None and high is not None:
+        if any(getattr(x, "dtype", None) == bfloat16 for x in (a, low, high)):
+            return minimum(maximum(a, low), high, out=out, **options)  # NumPy clips it in float32
+        return called(_CLIP, partial(apply, get("clip")), (a, low, high), {"out": out, **options})
+    if low is not None:
+        return maximum(a, low, out=out, **options)
+    return positive(a, out=out, **options) if high is None else minimum(a, high, out=out, **options)
+
+
+_CLIP: np.ufunc = np._core.umath.clip  # type: ignore[attr-defined]
+"""NumPy's ufunc of three operands, which has no public name."""
 
 
 def _bound(bound: Any, dtype: Any, *, is_low: bool) -> Any:
@@ -389,7 +369,8 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     a, b = (v if is_python_number(v) else as_array(v) for v in (a, b))
     if type(b) is int or type_of(b).dtype.kind in "biu":
         b = b * 1.0
-    near = less_equal(absolute(subtract(a, b)), add(atol, multiply(rtol, absolute(b))))
+    rtol, atol = (v if is_python_number(v) else as_array(v) for v in (rtol, atol))
+    near = less_equal(absolute(subtract(a, b)), atol + rtol * abs(b))  # Python numbers stay weak
     close = logical_or(logical_and(near, isfinite(b)), equal(a, b))
     if equal_nan:
         close = logical_or(close, logical_and(isnan(a), isnan(b)))
@@ -430,11 +411,24 @@ def _without_infinities(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     limits: Any = ml_dtypes.finfo(bfloat16) if x.dtype == bfloat16 else np.finfo(x.dtype)
     high = limits.max if posinf is None else posinf
     low = limits.min if neginf is None else neginf
-    of = x.dtype.type
-    choose = get("where")
-    result = apply(choose, isnan(x), of(nan), x)
-    result = apply(choose, equal(result, of(np.inf)), of(high), result)
-    return apply(choose, equal(result, of(-np.inf)), of(low), result)
+    choose, infinity, result = get("where"), x.dtype.type(np.inf), x
+    for is_replaced, value in (
+        (isnan(x), nan),
+        (equal(x, infinity), high),
+        (equal(x, -infinity), low),
+    ):
+        value = broadcast_to(lifted(_in_dtype(value, x)), x.shape)
+        result = apply(choose, is_replaced, value, result)
+    return result
+
+
+def _in_dtype(value: Any, x: Any) -> Any:
+    """A replacement in the dtype of an array, if it converts as NumPy's `copyto` has it."""
+    if not is_python_number(value):
+        given = as_array(value).dtype
+        if not np.can_cast(given, x.dtype, "same_kind"):
+            raise TypeError(f"nan_to_num cannot put {given} into an array of {x.dtype}")
+    return as_array(value, x.dtype)
 
 
 @numpy_function
@@ -450,4 +444,4 @@ def sinc(x: Any) -> Any:
     x = multiply(np.pi, as_array(x))
     tiny = np.finfo(x.dtype).eps if x.dtype.kind == "f" else 1e-20
     y = apply(get("where"), equal(x, 0), x.dtype.type(tiny), x)
-    return divide(sin(y), y)
+    return with_derivative(divide(sin(y), y), "even_function", x, kind="spherical", n=0)

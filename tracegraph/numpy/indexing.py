@@ -69,7 +69,7 @@ def _gather(x: Any, selection: Selection, unique: bool) -> Any:
     """Elements of the sliced array, the batch axes in place, the new axes still missing."""
     require_in_range(selection.arrays, x.shape, "reads are clamped to it")
     attrs = _promise(x.shape, selection, unique)
-    y = apply(get("gather"), x, *_batched(x, selection), dims=selection.dims, **attrs)
+    y = apply(get("gather"), x, *batched(x, selection), dims=selection.dims, **attrs)
     if not selection.gathers and isinstance(x, Tracer):
         views.attach(y, x)  # all are integers: basic indexing, which makes a view
     return numpy.transpose(y, _batch_into_place(selection))
@@ -82,7 +82,7 @@ def _with_batch(x: Any, selection: Selection) -> Any:
     return numpy.transpose(y, _batch_into_place(selection))
 
 
-def _batched(x: Any, selection: Selection) -> list[Any]:
+def batched(x: Any, selection: Selection) -> list[Any]:
     """The index arrays, all of the batch's shape; small ones are broadcast in the graph."""
     arrays = [as_array(selection.arrays[axis], np.int64) for axis in selection.dims]
     if any(isinstance(a, Tracer) for a in (x, *arrays)):
@@ -157,10 +157,10 @@ def updated(x: Any, index: Any, value: Any, how: str, *, unique: bool = False) -
     if how == "subtract":
         value, how = numpy.negative(value), "add"
     selection = parse(index, x.shape)
-    value = _fitted(value, selection.shape)
+    value = fitted(value, selection.shape)
     if 0 in selection.batch and not selection.arrays:
         return copied(x)  # at a boolean without axes that is false
-    value = _batch_first(value, selection)
+    value = batch_first(value, selection)
     if not selection.arrays:  # the batch axes, if any, are of extent 1
         value = numpy.reshape(value, selection.sizes)
     if not selection.arrays and selection.is_whole(x.shape):
@@ -171,7 +171,7 @@ def updated(x: Any, index: Any, value: Any, how: str, *, unique: bool = False) -
         get(f"scatter_{how}"),
         x,
         value,
-        *_batched(x, selection),
+        *batched(x, selection),
         dims=selection.dims,
         starts=tuple(selection.starts[axis] for axis in rest),
         steps=tuple(selection.steps[axis] for axis in rest),
@@ -189,7 +189,7 @@ def cast_to(value: Any, x: Any) -> Any:
     return lifted(value) if isinstance(x, Tracer) else value
 
 
-def _fitted(value: Any, shape: tuple[int, ...]) -> Any:
+def fitted(value: Any, shape: tuple[int, ...]) -> Any:
     """`value` broadcast to `shape`; as in NumPy, further leading axes of extent 1 are dropped."""
     extra = value.ndim - len(shape)
     if extra > 0 and all(n == 1 for n in value.shape[:extra]):
@@ -202,7 +202,7 @@ def _fitted(value: Any, shape: tuple[int, ...]) -> Any:
         ) from None
 
 
-def _batch_first(value: Any, selection: Selection) -> Any:
+def batch_first(value: Any, selection: Selection) -> Any:
     """A value of the result's shape as a scatter's updates: batch axes, then unindexed axes."""
     bare: list[int] = []  # the layout without new axes
     for entry in selection.layout:

@@ -89,6 +89,8 @@ def descending(x: Any) -> Any:
     mine, other = x[..., :, None], x[..., None, :]
     is_before = (other > mine) | ((other == mine) & (place < place[:, None]))
     rank = is_before.sum(axis=-1)
+    if n == 0:
+        return rank
     return (rank[..., None, :] == place[:, None]).argmax(axis=-1)
 
 

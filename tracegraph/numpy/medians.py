@@ -9,7 +9,7 @@ from tracegraph.numpy.docstrings import AVERAGED, reduction
 from tracegraph.numpy.elementwise import where
 from tracegraph.numpy.joining import stack
 from tracegraph.numpy.nan_reductions import nanmean
-from tracegraph.numpy.output import written
+from tracegraph.numpy.output import stored
 from tracegraph.numpy.reductions import Axis, kept, reduced_axes
 from tracegraph.numpy.selecting import take_along_axis
 from tracegraph.numpy.sorted_rows import along_last, nan_where_last_is, numbers_in
@@ -35,7 +35,7 @@ def median(
     found = mean(rows[..., max(count - 1, 0) // 2 : count // 2 + 1], -1)
     if rows.dtype.kind not in "biu" and count:
         found = nan_where_last_is(rows, found)
-    return written("median", kept(found, a.shape, axes, keepdims), out, True)
+    return stored("median", kept(found, a.shape, axes, keepdims), out)
 
 
 @numpy_function
@@ -59,4 +59,4 @@ def nanmedian(
     low, high = floor_divide(maximum(subtract(count, 1), 0), 2), floor_divide(count, 2)
     both = take_along_axis(rows, stack([low, high], -1), -1)
     found = where(equal(low, high), both[..., 0], mean(both, -1))
-    return written("nanmedian", kept(found, a.shape, axes, keepdims), out, True)
+    return stored("nanmedian", kept(found, a.shape, axes, keepdims), out)

@@ -8,6 +8,7 @@ from tracegraph import numpy
 from tracegraph.arrays.creation import asarray
 from tracegraph.numpy import (
     array_protocols,
+    bit_views,
     comparing,
     elementwise,
     indexing,
@@ -35,7 +36,7 @@ FUNCTIONS.update(
     apply_to_selected=selected_functions.apply_to_selected,
     refusal_by_name=selected_functions.refusal_by_name,
     setitem_of_selected=masked_indexing.write_to_selected,
-    viewed=elementwise.viewed,
+    viewed=bit_views.viewed,
     raised=ufuncs.raised,
     compared_with_no_number=comparing.compared_with_no_number,
     rounded_to_int=elementwise.rounded_to_int,

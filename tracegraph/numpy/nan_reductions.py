@@ -12,7 +12,7 @@ from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.numpy.dispatch import as_array, numpy_function
 from tracegraph.numpy.docstrings import AVERAGED, SAME, SQUARED, SUMMED, reduction
-from tracegraph.numpy.output import written
+from tracegraph.numpy.output import stored, target_of
 from tracegraph.numpy.reductions import (
     Axis,
     all,
@@ -39,6 +39,15 @@ def _no_nan(a: Any, where: Any = True) -> Any:
     """Which elements are taken: those that are not NaN, under a mask if there is one."""
     kept = logical_not(isnan(as_array(a)))
     return kept if where is True else logical_and(kept, where)
+
+
+def _require_inexact(a: Any, dtype: DTypeLike | None, out: Any) -> None:
+    if a.dtype.kind in "biu":
+        return
+    target = target_of(out)
+    for name, given in (("dtype", dtype), ("out", None if target is None else target.dtype)):
+        if given is not None and np.dtype(given).kind in "biu":
+            raise TypeError(f"if a is inexact, then {name} must be inexact, got {np.dtype(given)}")
 
 
 @numpy_function
@@ -83,6 +92,8 @@ def nanmean(
     where: Any = True,
 ) -> Any:
     """Means over axes of the elements that are not NaN; NaN if there are none."""
+    a = as_array(a)
+    _require_inexact(a, dtype, out)
     return mean(a, axis, dtype, out, keepdims, where=_no_nan(a, where))
 
 
@@ -105,12 +116,13 @@ def nanvar(
     options = {"mean": mean, "correction": correction}
     if a.dtype.kind in "biu":
         return var(a, axis, dtype, out, ddof, keepdims, where=where, **options)
+    _require_inexact(a, dtype, out)
     mask = _no_nan(a, where)
     result = var(a, axis, dtype, None, ddof, keepdims, where=mask, **options)
     removed = ddof if correction is None else correction
     too_few = less_equal(sum(mask, axis, keepdims=keepdims), removed)
     result = apply(get("where"), too_few, result.dtype.type(np.nan), result)
-    return written("nanvar", result, out, True)
+    return stored("nanvar", result, out, "unsafe")
 
 
 @numpy_function
@@ -128,13 +140,14 @@ def nanstd(
     correction: float | None = None,
 ) -> Any:
     """Standard deviations over axes of the elements that are not NaN."""
+    _require_inexact(as_array(a), dtype, out)
     options = {"where": where, "mean": mean, "correction": correction}
     result = sqrt(nanvar(a, axis, dtype, None, ddof, keepdims, **options))
     a = as_array(a)
     mask = where if a.dtype.kind in "biu" else _no_nan(a, where)
     freedom = ddof if correction is None else correction
     result = as_norm(result, a, axis, freedom, keepdims, mask, mean)
-    return written("nanstd", result, out, True)
+    return stored("nanstd", result, out, "unsafe")
 
 
 @numpy_function
@@ -149,7 +162,7 @@ def nanmin(
 ) -> Any:
     """The least elements that are not NaN; NaN if there are none."""
     result = _nan_extreme(min, np.inf, a, axis, keepdims, initial, where)
-    return written("nanmin", result, out, True)
+    return stored("nanmin", result, out, "unsafe")
 
 
 @numpy_function
@@ -164,7 +177,7 @@ def nanmax(
 ) -> Any:
     """The greatest elements that are not NaN; NaN if there are none."""
     result = _nan_extreme(max, -np.inf, a, axis, keepdims, initial, where)
-    return written("nanmax", result, out, True)
+    return stored("nanmax", result, out, "unsafe")
 
 
 def _nan_extreme(

@@ -55,14 +55,14 @@ def norm(
     np.float64(5.0)
     """
     x = _inexact(x)
-    if ord is None:
-        return euclidean(x, axis, keepdims)
+    if axis is None and ord is None:
+        return euclidean(x, None, keepdims)
     axes = normalize_axis_tuple(range(x.ndim) if axis is None else axis, x.ndim)
     if len(axes) == 1:
-        return _vector_norm(x, ord, axes[0], keepdims)
+        return _vector_norm(x, 2 if ord is None else ord, axes[0], keepdims)
     if len(axes) == 2:
-        return _matrix_norm(x, ord, (axes[0], axes[1]), keepdims)
-    raise ValueError(f"ord={ord!r} needs one or two axes, got {len(axes)}")
+        return _matrix_norm(x, "fro" if ord is None else ord, (axes[0], axes[1]), keepdims)
+    raise ValueError(f"numpy.linalg.norm with ord={ord!r} needs one or two axes, got {len(axes)}")
 
 
 @numpy_function
@@ -155,7 +155,7 @@ def _vector_norm(x: Any, ord: float | str, axis: int, keepdims: bool) -> Any:
         return euclidean(x, axis, keepdims)
     size = absolute(x)
     if ord == np.inf:
-        return largest(size, axis, keepdims=keepdims)
+        return _largest(size, axis, keepdims)
     if ord == -np.inf:
         return smallest(size, axis, keepdims=keepdims)
     if ord == 0:
@@ -163,7 +163,7 @@ def _vector_norm(x: Any, ord: float | str, axis: int, keepdims: bool) -> Any:
     if ord == 1:
         return sum(size, axis, keepdims=keepdims)
     value = power(sum(power(size, ord), axis, keepdims=keepdims), 1.0 / ord)
-    place = {"axis": axis - x.ndim, "keepdims": keepdims}
+    place: dict[str, Any] = {"axis": axis - x.ndim, "keepdims": keepdims}
     return with_derivative(value, "vector_norm", x, ord=float(ord), **place)
 
 
@@ -175,7 +175,7 @@ def _of_vector_norm(
 
     An even order takes x itself, of which powers have all derivatives at 0, too.
     """
-    place = {"axis": axis, "keepdims": keepdims}
+    place: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
     norm = with_derivative(value, "vector_norm", x, ord=ord, **place)
     norm = norm if keepdims else expand_dims(norm, axis)
     inverse = _inverse(norm) if ord > 1 else 1 / norm  # infinite, the power of it being 0
@@ -201,10 +201,10 @@ def of_squares(value: Any, x: Any, axes: tuple[int, ...], keepdims: bool, weight
 
     The sum may be multiplied by a weight, a float or of the shape of the value; it is a constant.
     """
-    attrs = {"axes": axes, "keepdims": keepdims}
+    attrs: dict[str, Any] = {"axes": axes, "keepdims": keepdims}
     if isinstance(weight, float):
         return with_derivative(value, "norm", x, **attrs, weight=weight)
-    return with_derivative(value, "norm", x, weight, **attrs, weight=1.0)
+    return with_derivative(value, "norm", x, constants=(weight,), **attrs, weight=1.0)
 
 
 @derivative_rule("norm")
@@ -265,15 +265,20 @@ def _matrix_norm(x: Any, ord: float | str, axes: tuple[int, int], keepdims: bool
         raise ValueError("Duplicate axes given.")
     if ord in (2, -2, "nuc"):
         values = svdvals(moveaxis(x, axes, (-2, -1)))
-        fold: Any = {2: largest, -2: smallest, "nuc": sum}[ord]
+        fold: Any = {2: _largest, -2: smallest, "nuc": sum}[ord]
         result = fold(values, axis=-1)
         return reshape(result, _ones_at(x.shape, axes)) if keepdims else result
     if ord not in (1, -1, np.inf, -np.inf):
         raise ValueError(f"ord={ord!r} is not a norm of matrices")
     totals = sum(absolute(x), row if ord in (1, -1) else column, keepdims=True)
-    extreme = largest if ord in (1, np.inf) else smallest
+    extreme = _largest if ord in (1, np.inf) else smallest
     result = extreme(totals, axes)
     return reshape(result, _ones_at(x.shape, axes)) if keepdims else result
+
+
+def _largest(x: Any, axis: Any, keepdims: bool = False) -> Any:
+    """The largest of magnitudes over axes; of none, 0."""
+    return largest(x, axis, keepdims=keepdims, initial=None if x.size else 0)
 
 
 def _ones_at(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:

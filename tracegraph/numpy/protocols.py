@@ -12,28 +12,10 @@ import numpy as np
 
 from tracegraph import errors
 from tracegraph import numpy as functions
-from tracegraph.numpy import segments, ufunc_methods
+from tracegraph.numpy import segments, ufunc_at, ufunc_methods
 from tracegraph.numpy.statics import require_static
-from tracegraph.tracing.conversions import written_array_advice
 from tracegraph.tracing.function_table import SPECIAL
 from tracegraph.tracing.tracer import Tracer
-
-UPDATES = {
-    "add": "add",
-    "subtract": "subtract",
-    "multiply": "multiply",
-    "minimum": "min",
-    "maximum": "max",
-}
-"""The methods of `x.at[index]` that combine as `ufunc.at` does."""
-
-_UPDATES_OF_BOOLS = {
-    "logical_or": "max",
-    "logical_and": "min",
-    "bitwise_or": "max",
-    "bitwise_and": "min",
-}
-"""The same for arrays of booleans alone."""
 
 _SHAPE_DEPENDENT = frozenset({"trim_zeros"})
 
@@ -70,12 +52,12 @@ def array_ufunc(
     function = getattr(functions, name, None)
     if method == "__call__" and not kwargs and function is not None:
         return function(*inputs)
-    options = {k: v for k, v in kwargs.items() if (k, v) not in (("casting", "same_kind"),)}
+    options = dict(kwargs)
     out = options.pop("out", None)
     if out is not None:
         options["out"] = out[0] if len(out) == 1 else out
     if method == "at":
-        return _ufunc_at(name, *inputs)
+        return ufunc_at.at(ufunc, *inputs)
     if method in _METHODS:
         return _applied(f"numpy.{name}", partial(_METHODS[method], ufunc), inputs, options)
     if function is None or method != "__call__":
@@ -158,24 +140,6 @@ _METHODS: Mapping[str, Callable[..., Any]] = {
     "reduceat": segments.reduceat,
     "outer": ufunc_methods.outer,
 }
-
-
-def _ufunc_at(name: str, target: Any, index: Any, *values: Any) -> None:
-    """`ufunc.at`: combine in place, an element as often as the index names it."""
-    is_of_bools = getattr(target, "dtype", None) == np.bool_
-    methods = {**UPDATES, **_UPDATES_OF_BOOLS} if is_of_bools else UPDATES
-    if name not in methods or len(values) != 1:
-        raise errors.UnsupportedByTracerError(
-            f"numpy.{name}.at",
-            "use add, subtract, multiply, minimum or maximum; of booleans, logical_or or "
-            "logical_and, too",
-        )
-    if not isinstance(target, Tracer):
-        raise errors.UnsupportedByTracerError(
-            f"numpy.{name}.at on {type(target).__name__}", written_array_advice(target)
-        )
-    update = getattr(target.at[index], methods[name])
-    target.assign(update(values[0]), name)
 
 
 def array_function(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,17 +12,20 @@ from numpy.typing import DTypeLike
 
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
-from tracegraph.numpy.dispatch import as_array, copied, lifted, numpy_function
+from tracegraph.numpy.dispatch import as_array, copied, is_ours, lifted, numpy_function, unchecked
 from tracegraph.numpy.docstrings import SAME, SUMMED, reduction
-from tracegraph.numpy.output import target_of, written
+from tracegraph.numpy.output import mask_of, stored, target_of
 from tracegraph.numpy.shapes import broadcast_to, reshape
 from tracegraph.numpy.ufuncs import (
     absolute,
     add,
+    equal,
+    logical_and,
     maximum,
     minimum,
     multiply,
     not_equal,
+    signbit,
     square,
     subtract,
 )
@@ -33,9 +37,14 @@ def reduced_axes(a: Any, axis: Axis) -> tuple[int, ...]:
     """The axes to reduce, sorted."""
     if axis is None:
         return tuple(range(a.ndim))
-    if type(axis) is int:
-        return (normalize_axis_index(axis, a.ndim),)
     return tuple(sorted(normalize_axis_tuple(axis, a.ndim)))
+
+
+def folded_axes(a: Any, axis: Axis) -> tuple[int, ...]:
+    """The axes that a ufunc reduces: a scalar has the axes 0 and -1, over which it is itself."""
+    if axis is not None and a.ndim == 0 and not isinstance(axis, Sequence) and axis in (0, -1):
+        return ()
+    return reduced_axes(a, axis)
 
 
 def kept(result: Any, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> Any:
@@ -53,24 +62,28 @@ def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _folded_in(a: Any, dtype: DTypeLike | None, out: Any) -> Any:
-    """An array in the dtype in which it is summed: that given, or that of `out`, or the default."""
+    """An array in the dtype in which it is summed: that given, or NumPy's for it and `out`."""
     target = target_of(out)
-    default = _sum_dtype(a.dtype) if target is None else target.dtype
-    return as_array(a, default if dtype is None else dtype)
+    if dtype is None and target is not None:
+        dtype = _dtype_into(a.dtype, target.dtype)
+    return unchecked(a, _sum_dtype(a.dtype) if dtype is None else dtype)
+
+
+def _dtype_into(dtype: np.dtype[Any], out: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype in which elements are summed into an array of another dtype."""
+    wanted: np.dtype[Any] = np.add.resolve_dtypes(
+        (out, dtype, None), casting="unsafe", reduction=True
+    )[2]
+    return wanted
 
 
 def masked(a: Any, where: Any, other: Any) -> Any:
     """The array, with another value where a mask is false."""
-    return a if where is True else apply(get("where"), where, a, other)
-
-
-def _folded_axes(a: Any, axis: Axis) -> tuple[int, ...]:
-    """The same for a ufunc's reduction, which takes axis 0 or -1 of a 0-d array."""
-    return () if a.ndim == 0 and axis in (0, -1) else reduced_axes(a, axis)
+    return a if where is True else apply(get("where"), mask_of(where), a, other)
 
 
 def _fold(name: str, a: Any, axis: Axis, keepdims: bool) -> Any:
-    return folded(name, a, _folded_axes(a, axis), keepdims)
+    return folded(name, a, folded_axes(a, axis), keepdims)
 
 
 def folded(name: str, a: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
@@ -81,6 +94,10 @@ def folded(name: str, a: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     if name == "sum":
         return add(a, a.dtype.type(0))
     return multiply(a, a.dtype.type(1)) if name == "prod" else copied(a)
+
+
+def _is_negative_zero(x: Any) -> Any:
+    return logical_and(equal(x, x.dtype.type(0)), signbit(x))
 
 
 @numpy_function
@@ -98,8 +115,13 @@ def sum(
     a = _folded_in(as_array(a), dtype, out)
     result = _fold("sum", masked(a, where, a.dtype.type(0)), axis, keepdims)
     if initial is not None:
-        result = add(result, as_array(initial, a.dtype))
-    return written("sum", result, out, True)
+        initial = as_array(initial, a.dtype)
+        result = add(result, initial)
+        if a.dtype.kind == "f" and (is_ours((initial,)) or np.any(np.signbit(initial))):
+            zeros = masked(_is_negative_zero(a), where, True)
+            stays = logical_and(_fold("all", zeros, axis, keepdims), _is_negative_zero(initial))
+            result = apply(get("where"), stays, initial, result)
+    return stored("sum", result, out, "unsafe")
 
 
 @numpy_function
@@ -118,7 +140,7 @@ def prod(
     result = _fold("prod", masked(a, where, a.dtype.type(1)), axis, keepdims)
     if initial is not None:
         result = multiply(result, as_array(initial, a.dtype))
-    return written("prod", result, out, True)
+    return stored("prod", result, out, "unsafe")
 
 
 def _extreme(name: str, a: Any, axis: Axis, keepdims: bool, initial: Any, where: Any) -> Any:
@@ -129,7 +151,7 @@ def _extreme(name: str, a: Any, axis: Axis, keepdims: bool, initial: Any, where:
     if initial is not None:
         initial = as_array(initial, a.dtype)
         a = masked(a, where, initial)
-    axes = _folded_axes(a, axis)
+    axes = folded_axes(a, axis)
     empty = 0 in [a.shape[k] for k in axes]
     if empty and initial is None:
         raise ValueError(f"zero-size array to reduction operation {name}, which has no identity")
@@ -153,7 +175,7 @@ def min(
     where: Any = True,
 ) -> Any:
     """The least elements; NaN if there is one."""
-    return written("min", _extreme("min", a, axis, keepdims, initial, where), out, True)
+    return stored("min", _extreme("min", a, axis, keepdims, initial, where), out, "unsafe")
 
 
 @numpy_function
@@ -169,7 +191,7 @@ def max(
     where: Any = True,
 ) -> Any:
     """The greatest elements; NaN if there is one."""
-    return written("max", _extreme("max", a, axis, keepdims, initial, where), out, True)
+    return stored("max", _extreme("max", a, axis, keepdims, initial, where), out, "unsafe")
 
 
 amin, amax = min, max
@@ -187,7 +209,7 @@ def any(
 ) -> Any:
     """Whether an element is non-zero."""
     result = _fold("any", masked(_as_bool(a), where, False), axis, keepdims)
-    return written("any", result, out, True)
+    return stored("any", result, out, "unsafe")
 
 
 @numpy_function
@@ -197,7 +219,7 @@ def all(
 ) -> Any:
     """Whether all elements are non-zero."""
     result = _fold("all", masked(_as_bool(a), where, True), axis, keepdims)
-    return written("all", result, out, True)
+    return stored("all", result, out, "unsafe")
 
 
 def _position(name: str, a: Any, axis: int | None, keepdims: bool) -> Any:
@@ -214,14 +236,14 @@ def _position(name: str, a: Any, axis: int | None, keepdims: bool) -> Any:
 @reduction("int64.", "[[3, 1], [2, 2]], axis=1", "array([1, 0])", "no elements.")
 def argmin(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
     """Positions of the least elements, the first ones, as int64."""
-    return written("argmin", _position("argmin", a, axis, keepdims), out, True)
+    return stored("argmin", _position("argmin", a, axis, keepdims), out, "unsafe")
 
 
 @numpy_function
 @reduction("int64.", "[[3, 1], [2, 2]], axis=1", "array([0, 0])", "no elements.")
 def argmax(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
     """Positions of the greatest elements, the first ones, as int64."""
-    return written("argmax", _position("argmax", a, axis, keepdims), out, True)
+    return stored("argmax", _position("argmax", a, axis, keepdims), out, "unsafe")
 
 
 @numpy_function
@@ -229,7 +251,7 @@ def argmax(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool =
 def ptp(a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False) -> Any:
     """Greatest minus least elements."""
     result = subtract(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
-    return written("ptp", result, out, True)
+    return stored("ptp", result, out, "unsafe")
 
 
 @numpy_function
@@ -253,7 +275,7 @@ def cumsum(a: Any, axis: int | None = None, dtype: DTypeLike | None = None, out:
     >>> tnp.cumsum([1, 2, 3])
     array([1, 3, 6])
     """
-    return written("cumsum", _running("cumsum", a, axis, dtype, out), out, True)
+    return stored("cumsum", _running("cumsum", a, axis, dtype, out), out, "unsafe")
 
 
 @numpy_function
@@ -272,7 +294,7 @@ def cumprod(
     >>> tnp.cumprod([1, 2, 3])
     array([1, 2, 6])
     """
-    return written("cumprod", _running("cumprod", a, axis, dtype, out), out, True)
+    return stored("cumprod", _running("cumprod", a, axis, dtype, out), out, "unsafe")
 
 
 def _running(name: str, a: Any, axis: int | None, dtype: DTypeLike | None, out: Any) -> Any:
@@ -281,7 +303,7 @@ def _running(name: str, a: Any, axis: int | None, dtype: DTypeLike | None, out: 
         a, axis = reshape(a, -1), 0
     elif a.ndim == 0:
         a = reshape(a, -1)  # as NumPy does
-    return apply(get(name), a, axis=normalize_axis_index(axis, a.ndim))
+    return apply(get(name), a, axis=normalize_axis_index(operator.index(axis), a.ndim))
 
 
 def sum_of_squares(a: Any, axis: Axis, keepdims: bool) -> Any:

@@ -5,6 +5,7 @@ Each segment is gathered into a row, padded with the identity, and the rows are 
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from tracegraph import numpy as functions
 from tracegraph.numpy.dispatch import as_array, lifted
 from tracegraph.numpy.elementwise import where as choose
 from tracegraph.numpy.index_checks import require_in_range
-from tracegraph.numpy.output import written
+from tracegraph.numpy.ordered_folds import folded_in_order
+from tracegraph.numpy.output import stored
 from tracegraph.numpy.reductions import folded, masked
 from tracegraph.numpy.ufunc_methods import OF_MAGNITUDES, REDUCTIONS, combiner_of, in_fold_dtype
 from tracegraph.tracing.operators import ArrayOperators
@@ -43,14 +45,15 @@ def reduceat(
         ValueError: there is not one axis of indices, or more than one axis to fold.
     """
     combiner = combiner_of(ufunc, "reduceat")
-    label = f"{combiner.name}.reduceat"
+    label = f"{ufunc.__name__}.reduceat"
     array = as_array(array)
     if array.ndim == 0:
         raise TypeError("cannot reduceat on a scalar")
-    axes = (axis,) if isinstance(axis, int) else tuple(range(array.ndim)) if axis is None else axis
+    axes = tuple(range(array.ndim)) if axis is None else axis
+    axes = axes if isinstance(axes, tuple) else (axes,)
     if len(axes) != 1:
         raise ValueError("reduceat does not allow multiple axes")
-    k = normalize_axis_index(axes[0], array.ndim)
+    k = normalize_axis_index(operator.index(axes[0]), array.ndim)
     a = functions.moveaxis(lifted(in_fold_dtype(ufunc, array, dtype, out)), k, 0)
     traced = isinstance(indices, ArrayOperators)
     starts = as_array(indices) if traced else _static(indices)
@@ -65,10 +68,10 @@ def reduceat(
         require_in_range({0: starts}, (size,), "starts are limited to it", from_end=False)
         starts = functions.clip(as_array(starts, np.int64), 0, max(size - 1, 0))
         ends = functions.append(starts[1:], size)[: starts.shape[0]]
-        result = _folded(combiner, a, starts, functions.maximum(ends - starts, 1), size)
+        result = _folded(ufunc, combiner, a, starts, functions.maximum(ends - starts, 1), size)
     else:
-        result = _in_groups(combiner, a, _in_range(starts, size, label))
-    return written(label, functions.moveaxis(result, 0, k), out, True)
+        result = _in_groups(ufunc, combiner, a, _in_range(starts, size, label))
+    return stored(label, functions.moveaxis(result, 0, k), out, "unsafe")
 
 
 def _static(indices: Any) -> np.ndarray[Any, np.dtype[np.intp]]:
@@ -85,7 +88,7 @@ def _in_range(starts: Any, size: int, label: str) -> Any:
     return starts
 
 
-def _in_groups(combiner: Any, a: Any, starts: Any) -> Any:
+def _in_groups(ufunc: np.ufunc, combiner: Any, a: Any, starts: Any) -> Any:
     """The folds of segments with static bounds, grouped by the power of two above their lengths."""
     lengths = np.maximum(np.append(starts[1:], a.shape[0])[: starts.size] - starts, 1)
     classes = np.ceil(np.log2(lengths)).astype(int)
@@ -93,7 +96,7 @@ def _in_groups(combiner: Any, a: Any, starts: Any) -> Any:
     if not groups:
         return a[:0]
     parts = [
-        _folded(combiner, a, starts[group], lengths[group], int(lengths[group].max()))
+        _folded(ufunc, combiner, a, starts[group], lengths[group], int(lengths[group].max()))
         for group in groups
     ]
     if len(parts) == 1:
@@ -101,16 +104,19 @@ def _in_groups(combiner: Any, a: Any, starts: Any) -> Any:
     return functions.concatenate(parts)[np.argsort(np.concatenate(groups))]
 
 
-def _folded(combiner: Any, a: Any, starts: Any, lengths: Any, longest: int) -> Any:
+def _folded(ufunc: np.ufunc, combiner: Any, a: Any, starts: Any, lengths: Any, longest: int) -> Any:
     """Elements folded along the first axis: `lengths` of them, at least one, from each start."""
     first = a[starts]
     if longest <= 1:
         return first
     places, ones = np.arange(longest), (1,) * (a.ndim - 1)
     rows = a[functions.minimum(starts[:, None] + places, a.shape[0] - 1)]
+    within = functions.reshape(places < lengths[:, None], (*rows.shape[:2], *ones))
+    if combiner is None:
+        later, is_later = (functions.moveaxis(x[:, 1:], 1, 0) for x in (rows, within))
+        return folded_in_order(ufunc, first, later, is_later)
     if combiner.name in OF_MAGNITUDES:
         rows = functions.absolute(rows)
-    within = functions.reshape(places < lengths[:, None], (*rows.shape[:2], *ones))
     rows = masked(rows, within, combiner.identity(a.dtype))
     result = folded(REDUCTIONS.get(combiner.name, f"{combiner.name}_reduce"), rows, (1,), False)
     return choose(functions.reshape(lengths == 1, (-1, *ones)), first, result)

@@ -15,7 +15,7 @@ from tracegraph.numpy.docstrings import AVERAGED, SQUARED, reduction
 from tracegraph.numpy.elementwise import real
 from tracegraph.numpy.elementwise import where as choose
 from tracegraph.numpy.norms import of_squares
-from tracegraph.numpy.output import written
+from tracegraph.numpy.output import stored
 from tracegraph.numpy.reductions import Axis, reduced_axes, sum
 from tracegraph.numpy.shapes import broadcast_to, reshape
 from tracegraph.numpy.ufuncs import conjugate, divide, maximum, multiply, sqrt, square, subtract
@@ -55,7 +55,7 @@ def mean(
     within, final = _mean_dtypes(a, dtype)
     total = sum(a, axis, within, None, keepdims, None, where)
     result = _divided(total, _count(a, axis, keepdims, where), final)
-    return written("mean", result, out, True)
+    return stored("mean", result, out, "unsafe")
 
 
 def _divided(total: Any, count: Any, dtype: DTypeLike) -> Any:
@@ -92,14 +92,16 @@ def var(
         total = sum(a, axis, within, None, True, None, where)
         center = _divided(total, _count(a, axis, True, where), total.dtype)
     distance = subtract(a, center)
-    complex_ = distance.dtype.kind == "c"
-    squares = real(multiply(distance, conjugate(distance))) if complex_ else square(distance)
-    total = sum(squares, axis, None if complex_ else within, None, keepdims, None, where)
+    if a.dtype.kind in "iuf" or distance.dtype.kind != "c":  # of a real array, in a complex dtype
+        squares = square(distance)
+    else:
+        squares = real(multiply(distance, conjugate(distance)))
+    total = sum(squares, axis, within, None, keepdims, None, where)
     freedom = ddof if correction is None else correction
     count = _count(a, axis, keepdims, where)
     left = count - freedom
     left = max(left, 0) if isinstance(left, (int, float)) else maximum(left, 0)
-    return written("var", _divided(total, left, total.dtype), out, True)
+    return stored("var", _divided(total, left, total.dtype), out, "unsafe")
 
 
 @numpy_function
@@ -122,7 +124,7 @@ def std(
     )
     freedom = ddof if correction is None else correction
     result = as_norm(sqrt(result), a, axis, freedom, keepdims, where, mean)
-    return written("std", result, out, True)
+    return stored("std", result, out, "unsafe")
 
 
 def as_norm(
@@ -135,7 +137,7 @@ def as_norm(
     center: Any,
 ) -> Any:
     """A standard deviation with the derivative of the norm that it is, 0 where all are equal."""
-    if not isinstance(deviation, Tracer):
+    if not isinstance(deviation, Tracer) or deviation.dtype.kind == "c":
         return deviation
     a = as_array(a)
     dtype = deviation.dtype

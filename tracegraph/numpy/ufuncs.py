@@ -12,15 +12,14 @@ from functools import wraps
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
-from tracegraph.ir.types import promotion_tokens, type_of
-from tracegraph.numpy.dispatch import as_array, is_ours, is_python_number, numpy_function
+from tracegraph.ir.types import type_of
+from tracegraph.numpy.dispatch import as_array, is_ours, is_python_number
 from tracegraph.numpy.docstrings import ufunc_docstring
-from tracegraph.numpy.output import written
+from tracegraph.numpy.ufunc_calls import called, ufunc_function
 from tracegraph.tracing.tracer import Tracer
 
 Function = Callable[..., Any]
@@ -33,30 +32,25 @@ def new_ufunc(name: str, call: str, result: str) -> Function:
     """The function of an op that is a NumPy ufunc; an example of a call, and what it gives."""
     op, ufunc = get(name), getattr(np, name)
 
-    def function(*args: Any, out: Any = None, where: Any = True, dtype: Any = None) -> Any:
-        if out is None and where is True and dtype is None and is_ours(args):
+    def compute(*operands: Any) -> Any:
+        return apply(op, *operands)
+
+    def function(
+        *args: Any, out: Any = None, where: Any = True, dtype: Any = None, **others: Any
+    ) -> Any:
+        is_plain = out is None and where is True and dtype is None and not others
+        if is_plain and len(args) == ufunc.nin and is_ours(args):
             if _PLAIN.issuperset(map(type, args)):
                 return apply(op, *args)
             return apply(op, *[as_array(a) if isinstance(a, (list, tuple)) else a for a in args])
+        options = {**({} if dtype is None else {"dtype": dtype}), **others}
         if not is_ours((*args, out, where)):
-            chosen = {} if dtype is None else {"dtype": dtype}
-            return ufunc(*args, out=out, where=where, **chosen)
-        operands = [as_array(a) if isinstance(a, (list, tuple)) else a for a in args]
-        if dtype is not None:
-            operands = _in_loop_dtypes(ufunc, operands, dtype)
-        return written(name, apply(op, *operands), out, where)
+            return ufunc(*args, out=out, where=where, **options)
+        return called(ufunc, compute, args, {"out": out, "where": where, **options})
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = ufunc_docstring(name, op.doc, ufunc, call, result)
     return function
-
-
-def _in_loop_dtypes(ufunc: np.ufunc, operands: list[Any], dtype: DTypeLike) -> list[Any]:
-    """Operands cast to those dtypes for which the ufunc yields `dtype`."""
-    tokens = promotion_tokens([type_of(x) for x in operands])
-    signature = (*(None for _ in operands), np.dtype(dtype))
-    found = ufunc.resolve_dtypes((*tokens, None), signature=signature)
-    return [as_array(x, d) for x, d in zip(operands, found, strict=False)]
 
 
 def _comparison(name: str, call: str, result: str) -> Function:
@@ -64,12 +58,15 @@ def _comparison(name: str, call: str, result: str) -> Function:
     compare = new_ufunc(name, call, result)
 
     @wraps(compare)
-    def function(x: Any, y: Any, /, **options: Any) -> Any:
-        if (x is None or y is None) and not options and name in ("equal", "not_equal"):
-            return (x == y) if name == "equal" else (x != y)
-        if is_ours((x, y)):
-            x, y = _unbent(x, y), _unbent(y, x)
-        return compare(x, y, **options)
+    def function(*args: Any, **options: Any) -> Any:
+        if len(args) > 1:
+            x, y, *outs = args
+            is_equality = name in ("equal", "not_equal") and not outs and not options
+            if is_equality and (x is None or y is None):
+                return (x == y) if name == "equal" else (x != y)
+            if is_ours((x, y)):
+                args = (_unbent(x, y), _unbent(y, x), *outs)
+        return compare(*args, **options)
 
     return function
 
@@ -170,8 +167,8 @@ heaviside = new_ufunc("heaviside", "[-2.0, 0.0, 3.0], 0.5", "array([0. , 0.5, 1.
 conjugate = conj = new_ufunc("conjugate", "[1+2j]", "array([1.-2.j])")
 
 
-@numpy_function
-def fabs(x: Any, /, out: Any = None, *, where: Any = True) -> Any:
+@ufunc_function(np.fabs)
+def fabs(x: Any, /) -> Any:
     """Absolute values as floating-point numbers.
 
     Shape: that of `x`.
@@ -183,11 +180,11 @@ def fabs(x: Any, /, out: Any = None, *, where: Any = True) -> Any:
     >>> tnp.fabs([-1, 2])
     array([1., 2.])
     """
-    return written("fabs", absolute(_floating("fabs", x)), out, where)
+    return absolute(_floating("fabs", x))
 
 
-@numpy_function
-def float_power(x: Any, y: Any, /, out: Any = None, *, where: Any = True) -> Any:
+@ufunc_function(np.float_power)
+def float_power(x: Any, y: Any, /) -> Any:
     """Powers in float64, or complex128 for complex operands.
 
     Shape: that to which the operands broadcast.
@@ -201,8 +198,7 @@ def float_power(x: Any, y: Any, /, out: Any = None, *, where: Any = True) -> Any
     """
     complex_ = any(type_of(v).dtype.kind == "c" for v in (x, y))
     dtype = np.dtype(np.complex128 if complex_ else np.float64)
-    powers = apply(get("float_power"), as_array(x, dtype), as_array(y, dtype))
-    return written("float_power", powers, out, where)
+    return apply(get("float_power"), as_array(x, dtype), as_array(y, dtype))
 
 
 _OPERATOR_POWERS = {(int, 2): square, (int, -1): reciprocal, (float, 0.5): sqrt}
@@ -232,7 +228,7 @@ def _floating(name: str, x: Any) -> Any:
     return as_array(x, ufunc.resolve_dtypes((x.dtype,) + (None,) * ufunc.nout)[0])
 
 
-@numpy_function
+@ufunc_function(np.divmod)
 def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:
     """Floor quotients and remainders.
 
@@ -249,7 +245,7 @@ def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:
     return floor_divide(x, y), remainder(x, y)
 
 
-@numpy_function
+@ufunc_function(np.modf)
 def modf(x: Any, /) -> tuple[Any, Any]:
     """Fractional and integral parts, both with the sign of `x`.
 
@@ -268,7 +264,7 @@ def modf(x: Any, /) -> tuple[Any, Any]:
     return copysign(fraction, x), whole
 
 
-@numpy_function
+@ufunc_function(np.frexp)
 def frexp(x: Any, /) -> tuple[Any, Any]:
     """Mantissas of magnitude 0.5 to 1, and exponents: `x` is `mantissa * 2**exponent`.
 
@@ -285,8 +281,8 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     return apply(get("mantissa"), x), apply(get("exponent"), x)
 
 
-@numpy_function
-def spacing(x: Any, /, out: Any = None, *, where: Any = True) -> Any:
+@ufunc_function(np.spacing)
+def spacing(x: Any, /) -> Any:
     """Distances to the next number of larger magnitude, with the sign of `x`; positive of zeros.
 
     In float16 they are distances to the next larger number.
@@ -296,7 +292,6 @@ def spacing(x: Any, /, out: Any = None, *, where: Any = True) -> Any:
 
     Raises:
         TypeError: for complex numbers.
-        UnsupportedByTracerError: `where` without `out`; `out` not made where it is traced.
 
     >>> tnp.spacing([1.0])
     array([2.22044605e-16])
@@ -307,4 +302,4 @@ def spacing(x: Any, /, out: Any = None, *, where: Any = True) -> Any:
         is_negative = less(x, x.dtype.type(0))  # which -0.0 is not
         outwards = apply(get("where"), is_negative, -outwards, outwards)
     gap = subtract(nextafter(x, outwards), x)
-    return written("spacing", apply(get("where"), isinf(x), x.dtype.type(np.nan), gap), out, where)
+    return apply(get("where"), isinf(x), x.dtype.type(np.nan), gap)

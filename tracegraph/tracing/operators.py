@@ -211,7 +211,6 @@ class ArrayOperators:
     argmin = _like_function("argmin")
     argpartition = _like_function("argpartition")
     argsort = _like_function("argsort")
-    choose = _like_function("choose")
     clip = _like_function("clip")
     cumprod = _like_function("cumprod")
     cumsum = _like_function("cumsum")
@@ -252,6 +251,14 @@ class ArrayOperators:
         return FUNCTIONS["conjugate"](self, *args, **kwargs)
 
     conj = conjugate
+
+    def choose(self, *choices: Any, out: Any = None, mode: str = "raise") -> Any:
+        """Elements of several arrays, or of a sequence of them: `tracegraph.numpy.choose`."""
+        try:
+            return FUNCTIONS["choose"](self, _as_tuple(choices), out, mode)
+        except BaseException as error:
+            hide_frames(error)
+            raise
 
     @property
     def mT(self) -> Any:  # noqa: N802 - ndarray's name

@@ -95,6 +95,8 @@ class View:
     """The result of `strides_of`, once it is known."""
     read_only: str | None = None
     """What it is, for the message, if NumPy's view must not be written through."""
+    computed: Callable[[Any, np.dtype[Any]], Any] | None = None
+    """The function that derives it, and its base from it, by the dtype, if no single op does."""
 
 
 def strides_of(tracer: AnyTracer) -> Strides:
@@ -132,6 +134,16 @@ def attach(result: _T, base: AnyTracer, strides: Strides | None = None) -> _T:
     return result
 
 
+def attach_computed(
+    result: _T, base: AnyTracer, compute: Callable[[Any, np.dtype[Any]], Any]
+) -> _T:
+    """Mark `compute(base, dtype)` as a view, from which `compute` with its dtype gives the base."""
+    strides = row_major_strides(result.shape) if result.shape != base.shape else strides_of(base)
+    attrs = {"dtype": result.atom.type.dtype}
+    result.alias = View(base, get("bits"), (), attrs, base.atom, strides, computed=compute)
+    return result
+
+
 def current(tracer: AnyTracer) -> Atom:
     """The value of a view now. Bases first: views of views may be deeper than Python's stack."""
     chain = [tracer]
@@ -145,6 +157,9 @@ def current(tracer: AnyTracer) -> Atom:
 
 def derived(tracer: AnyTracer, view: View) -> Atom:
     """The value of a view, derived again from its base."""
+    if view.computed is not None:
+        again: AnyTracer = view.computed(view.base, view.attrs["dtype"])
+        return again.atom
     operands = [tracer.owner.read(view.base), *view.indices]
     (fresh,) = tracer.owner.record(view.op, operands, view.attrs)
     return fresh.atom
@@ -233,13 +248,22 @@ def store(tracer: AnyTracer, atom: Atom) -> None:
     views: list[tuple[AnyTracer, View, Atom]] = []
     while (view := tracer.alias) is not None:
         views.append((tracer, view, atom))
-        atom = _PUT[view.op.name](view, atom)
+        atom = _put(tracer, view, atom)
         tracer = view.base
     tracer.set_atom(atom)
     for tracer, view, own in reversed(views):
         view.seen = atom
         tracer.set_atom(own)
         atom = own
+
+
+def _put(tracer: AnyTracer, view: View, atom: Atom) -> Atom:
+    """The value of the base, once the view has the value `atom`."""
+    if view.computed is None:
+        return _PUT[view.op.name](view, atom)
+    written = type(tracer)(tracer.owner, atom)  # type: ignore[call-arg]
+    base: AnyTracer = view.computed(written, view.base.atom.type.dtype)
+    return base.atom
 
 
 def _record(view: View, name: str, operands: Sequence[Atom], **attrs: Any) -> Atom:

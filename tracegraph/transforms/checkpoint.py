@@ -60,7 +60,7 @@ def checkpoint(fun: Callable[..., Any]) -> Callable[..., Any]:
         regions = Regions("checkpoint", trace, len(arguments.leaves))
 
         def call(leaves: Sequence[Any]) -> Any:
-            return fun(*arguments.rebuilt(leaves))
+            return arguments.call(fun, leaves)
 
         traced = regions.add(call, arguments.types, fun)
         return tree.unflatten(traced.structure, regions.record(arguments.leaves, {}))

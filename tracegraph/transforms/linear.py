@@ -73,7 +73,10 @@ def linear_transpose(fun: Function, *types: Any) -> Function:
 
             traced = trace_function("linear_transpose", fun, call, known, trace, paths)
             wanted = traced.result.structure
-            of = f"the result of {errors.function_text(fun)}"
+
+            def of() -> str:
+                return f"the result of {errors.function_text(fun)}"
+
             ct = tree.unflatten(got, leaves)
             cts = matched("linear_transpose", "cotangent", of, wanted, traced.types, ct)
             if traced.effects:

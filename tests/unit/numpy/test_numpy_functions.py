@@ -446,17 +446,3 @@ def test_what_numpy_has_and_we_lack_is_named(name: str) -> None:
 def test_wrong_shapes_raise_value_errors(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         trace(call, ARGUMENTS["x"])
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda x: np.subtract.reduceat(x, [0, 1]), r"numpy\.subtract\.reduceat"),
-        (lambda x: np.subtract.reduce(x), r"numpy\.subtract\.reduce"),
-        (lambda x: np.arctan2.accumulate(x), r"numpy\.arctan2\.accumulate"),
-        (lambda x: np.pad(x, 1, mode="mean"), "mode='mean'"),
-    ],
-)
-def test_unsupported_methods_and_arguments_are_named(call: Any, message: str) -> None:
-    with pytest.raises(errors.UnsupportedByTracerError, match=message):
-        trace(call, np.ones((3, 4), int))

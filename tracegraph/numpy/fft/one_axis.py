@@ -14,7 +14,7 @@ from tracegraph.numpy.fft.plans import (
     step,
     swapped,
 )
-from tracegraph.numpy.output import written
+from tracegraph.numpy.output import stored
 from tracegraph.numpy.ufuncs import conjugate
 
 
@@ -40,7 +40,7 @@ def fft(
     """
     a = operand(a)
     found = complex_to_complex(a, [step(a, n, axis)], False, norm)
-    return written("fft.fft", found, out, True)
+    return stored("fft.fft", found, out)
 
 
 @numpy_function
@@ -62,7 +62,7 @@ def ifft(
     """
     a = operand(a)
     found = complex_to_complex(a, [step(a, n, axis)], True, norm)
-    return written("fft.ifft", found, out, True)
+    return stored("fft.ifft", found, out)
 
 
 @numpy_function
@@ -86,7 +86,7 @@ def rfft(
     """
     a = real_operand(a, "rfft")
     found = real_to_complex(a, [step(a, n, axis)], norm)
-    return written("fft.rfft", found, out, True)
+    return stored("fft.rfft", found, out)
 
 
 @numpy_function
@@ -110,7 +110,7 @@ def irfft(
     """
     a = operand(a)
     found = complex_to_real(a, step(a, n, axis, halved=True), norm)
-    return written("fft.irfft", found, out, True)
+    return stored("fft.irfft", found, out)
 
 
 @numpy_function
@@ -134,7 +134,7 @@ def hfft(
     """
     a = operand(a)
     found = complex_to_real(conjugate(a), step(a, n, axis, halved=True), swapped(norm))
-    return written("fft.hfft", found, out, True)
+    return stored("fft.hfft", found, out)
 
 
 @numpy_function
@@ -158,4 +158,4 @@ def ihfft(
     """
     a = real_operand(a, "ihfft")
     found = conjugate(real_to_complex(a, [step(a, n, axis)], swapped(norm)))
-    return written("fft.ihfft", found, out, True)
+    return stored("fft.ihfft", found, out)

@@ -15,7 +15,7 @@ from tracegraph.numpy.fft.plans import (
     real_to_complex,
     step,
 )
-from tracegraph.numpy.output import written
+from tracegraph.numpy.output import stored
 
 _Ints = Sequence[int] | None
 _LAST_TWO = (-2, -1)
@@ -43,7 +43,7 @@ def fftn(
     array([[10.+0.j, -2.+0.j],
            [-4.+0.j,  0.+0.j]])
     """
-    return written("fft.fftn", _complex(a, s, axes, False, norm), out, True)
+    return stored("fft.fftn", _complex(a, s, axes, False, norm), out)
 
 
 @numpy_function
@@ -65,7 +65,7 @@ def ifftn(
     array([[1.+0.j, 2.+0.j],
            [3.+0.j, 4.+0.j]])
     """
-    return written("fft.ifftn", _complex(a, s, axes, True, norm), out, True)
+    return stored("fft.ifftn", _complex(a, s, axes, True, norm), out)
 
 
 @numpy_function
@@ -87,7 +87,7 @@ def fft2(
     array([[10.+0.j, -2.+0.j],
            [-4.+0.j,  0.+0.j]])
     """
-    return written("fft.fft2", _complex(a, s, axes, False, norm), out, True)
+    return stored("fft.fft2", _complex(a, s, axes, False, norm), out)
 
 
 @numpy_function
@@ -109,7 +109,7 @@ def ifft2(
     array([[1.+0.j, 2.+0.j],
            [3.+0.j, 4.+0.j]])
     """
-    return written("fft.ifft2", _complex(a, s, axes, True, norm), out, True)
+    return stored("fft.ifft2", _complex(a, s, axes, True, norm), out)
 
 
 @numpy_function
@@ -133,7 +133,7 @@ def rfftn(
     array([[10.+0.j, -2.+0.j],
            [-4.+0.j,  0.+0.j]])
     """
-    return written("fft.rfftn", _halved("rfftn", a, s, axes, norm), out, True)
+    return stored("fft.rfftn", _halved("rfftn", a, s, axes, norm), out)
 
 
 @numpy_function
@@ -158,7 +158,7 @@ def irfftn(
     array([[1., 2.],
            [3., 4.]])
     """
-    return written("fft.irfftn", _restored("irfftn", a, s, axes, norm), out, True)
+    return stored("fft.irfftn", _restored("irfftn", a, s, axes, norm), out)
 
 
 @numpy_function
@@ -180,7 +180,7 @@ def rfft2(
     array([[10.+0.j, -2.+0.j],
            [-4.+0.j,  0.+0.j]])
     """
-    return written("fft.rfft2", _halved("rfft2", a, s, axes, norm), out, True)
+    return stored("fft.rfft2", _halved("rfft2", a, s, axes, norm), out)
 
 
 @numpy_function
@@ -203,7 +203,7 @@ def irfft2(
     array([[1., 2.],
            [3., 4.]])
     """
-    return written("fft.irfft2", _restored("irfft2", a, s, axes, norm), out, True)
+    return stored("fft.irfft2", _restored("irfft2", a, s, axes, norm), out)
 
 
 def _complex(a: Any, s: _Ints, axes: _Ints, inverse: bool, norm: str | None) -> Any:

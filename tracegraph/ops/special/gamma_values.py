@@ -152,4 +152,5 @@ def zeta(x: Array, q: Array) -> Array:
 
 def polygamma(n: int, x: Array) -> Array:
     """The n-th derivative of digamma, n from 1; infinite at 0, -1, -2, …"""
-    return (-1) ** (n + 1) * float(factorial(n)) * zeta(np.float64(n + 1), x)
+    scale = (-1) ** (n + 1) * float(factorial(n))
+    return np.asarray(scale * zeta(np.asarray(n + 1.0), x))
