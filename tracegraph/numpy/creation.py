@@ -16,6 +16,7 @@ from tracegraph.numpy.dispatch import as_array, copied, is_python_number, lifted
 from tracegraph.numpy.eager_arrays import eager
 from tracegraph.numpy.shapes import Shape, broadcast_to, extents_of, is_in_columns
 from tracegraph.numpy.statics import static_parameters
+from tracegraph.tracing.layouts import same_order, set_order
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.trace import bind, current_trace
 from tracegraph.tracing.tracer import Tracer
@@ -184,7 +185,10 @@ def full_like(
         device = a.device
     extents = a.shape if shape is None else shape
     dtype = a.dtype if dtype is None else dtype
-    return full(extents, fill_value, dtype, device=device, **kwargs)
+    result = full(extents, fill_value, dtype, device=device, **kwargs)
+    if isinstance(result, Tracer) and shape is None and kwargs.get("order") != "C":
+        set_order(result, same_order(a))
+    return result
 
 
 @static_parameters

@@ -417,7 +417,9 @@ def _without_infinities(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
         (equal(x, infinity), high),
         (equal(x, -infinity), low),
     ):
-        value = broadcast_to(lifted(_in_dtype(value, x)), x.shape)
+        value = lifted(_in_dtype(value, x))
+        if np.ndim(value):  # it must not widen the result
+            value = broadcast_to(value, x.shape)
         result = apply(choose, is_replaced, value, result)
     return result
 
