@@ -73,8 +73,8 @@ def _met(operands: tuple[tuple[Ints, Ints], ...], rank: int) -> Ints | None:
     """The order that NumPy's iterator gives a result of operands with these layouts."""
     one = np.empty((), np.int8)  # never read
     arrays: list[Any] = [as_strided(one, shape, strides) for shape, strides in operands]
-    flags = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
-    result = np.nditer([*arrays, None], [], flags, order="K").operands[-1]  # type: ignore[arg-type, list-item]
+    flags: Any = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
+    result = np.nditer([*arrays, None], None, flags, order="K").operands[-1]
     wide = [axis for axis in range(rank) if result.shape[axis] > 1]
     by_strides = iter(sorted(wide, key=lambda axis: -result.strides[axis]))
     order = tuple(next(by_strides) if axis in wide else axis for axis in range(rank))
