@@ -32,7 +32,7 @@ def _of_hazard_excess(value: Any, x: Any, *, tangents: Any) -> Any:
     return (1 - own * hazard_excess(_F, own, x)) * tangents[0]
 
 
-# inside of the interval a density times the slope of its logarithm, where terms of both would cancel
+# Inside of the interval: the density times the slope of its logarithm. Its two terms would cancel.
 
 
 @derivative_rule("gamma_density")
