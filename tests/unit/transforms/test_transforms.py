@@ -488,6 +488,28 @@ def test_linear_functions_with_rules_and_checkpoints_are_transposed() -> None:
         np.testing.assert_array_equal(linear_transpose(function, X)(X)[0], 2 * X)
 
 
+def test_linear_functions_with_bounded_loops_are_transposed() -> None:
+    def function(x: Any) -> Any:
+        return tracegraph.while_loop(
+            lambda c: c[1] < 3, lambda c: (c[0] * 2, c[1] + 1), (x, 0), max_steps=bound
+        )[0]
+
+    bound = 5
+    for run in (lambda f: f, lambda f: tracegraph.jit(f, device="host")):
+        (found,) = run(lambda ct: linear_transpose(function, X)(ct))(X)
+        np.testing.assert_array_equal(np.asarray(found), 8 * X)
+    bound = 2
+    with pytest.raises(errors.StepLimitError):
+        linear_transpose(function, X)(X)
+
+    def loud(x: Any) -> Any:
+        tracegraph.debug.print("{}", x)
+        return 2 * x
+
+    with pytest.raises(errors.TransformError, match=r"loud \(.*must have no effects.*print"):
+        linear_transpose(loud, X)(X)
+
+
 def test_a_linearized_function_runs_once(capsys: pytest.CaptureFixture[str]) -> None:
     def function(x: Any) -> Any:
         tracegraph.debug.print("run")
