@@ -5,7 +5,6 @@ import pytest
 
 import tracegraph
 from tracegraph import cond, while_loop
-from tracegraph.errors import NodeError
 
 pytestmark = pytest.mark.gpu
 
