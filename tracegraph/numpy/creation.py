@@ -13,6 +13,7 @@ from tracegraph.arrays.eager import apply
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
 from tracegraph.numpy.dispatch import as_array, copied, is_python_number, lifted
+from tracegraph.numpy.eager_arrays import eager
 from tracegraph.numpy.shapes import Shape, broadcast_to, extents_of, is_in_columns
 from tracegraph.numpy.statics import static_parameters
 from tracegraph.tracing.operators import ArrayOperators
@@ -70,12 +71,14 @@ def full(
 def placed(array: Any, device: str | None) -> Any:
     """A new array on a device: NumPy's own on its device "cpu", an Array on others.
 
+    Without a device, one of NumPy's has `.at`.
+
     Raises:
         UnsupportedByTracerError: while tracing, another device than that of the program.
         ValueError: there is no such device.
     """
     if device is None:
-        return array
+        return eager(array)
     if device == "cpu":
         return array if isinstance(array, Tracer) else np.asarray(array)
     return placed_array(array, device=device)
@@ -288,7 +291,8 @@ def asarray(
     result = as_array(a, dtype)
     if copy is False:
         _check_shared(result, a, device)
-    result = placed(lifted(result), device)
+    result = lifted(result)
+    result = result if device is None else placed(result, device)
     if copy and isinstance(result, Array):
         return result.copy() if result is a else result
     return copied(result) if copy else result
@@ -324,6 +328,7 @@ def array(a: Any, dtype: DTypeLike | None = None, *, copy: bool = True, **kwargs
     ndmin = kwargs.pop("ndmin", 0)
     check_options("array", kwargs)
     result = asarray(a, dtype, copy=copy)
+    result = eager(result) if copy else result
     missing = ndmin - result.ndim
     return result.reshape((1,) * missing + result.shape) if missing > 0 else result
 

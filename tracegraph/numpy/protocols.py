@@ -25,7 +25,10 @@ _INSTEAD = {
 """What to write for a function that is missing, by its full name, where it is a line."""
 
 _ADVICE = {
-    "numpy.roots": "call it by tracegraph.pure_callback, or find a root with a while_loop",
+    "numpy.roots": "they are the eigenvalues of a matrix that is not Hermitian, which LAPACK alone "
+    "has: write tracegraph.pure_callback(lambda p: numpy.roots(p).astype(complex), "
+    "tracegraph.ArrayType(complex, (len(p) - 1,)), p), or find one root with "
+    "tracegraph.while_loop",
     **{
         f"numpy.linalg.{name}": f"use numpy.linalg.{hermitian} if the matrices are Hermitian, or "
         "numpy.linalg.svd; others have eigenvalues outside alone, where NumPy calls LAPACK"
