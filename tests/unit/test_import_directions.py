@@ -33,7 +33,7 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
 
 GROUND = {
     *("user_source", "dtypes", "devices", "generated", "locks", "version", "weak_set"),
-    *("modes", "names_elsewhere"),
+    *(*("modes", "current_stream"), "names_elsewhere"),
 }
 """Parts of tracegraph that import no other."""
 
@@ -86,7 +86,7 @@ TRACEGRAPH: Table = {
         *("arrays", "tracing", "passes", "ops", "ir", "tree", "errors", "inspection"),
         *GROUND,
     },
-    "streams": {"staging", "devices"},
+    "streams": {"staging", "devices", "current_stream"},
     "memory": {"staging", "devices"},
     "capabilities": {"staging", "devices"},
     "raw_memory": {"staging", "arrays", "ir", "errors", "devices"},
@@ -103,7 +103,7 @@ TRACEGRAPH: Table = {
 }
 
 BY_LOWERING = GROUND | {
-    *("algorithms", "ir", "ops", "passes", "control", "arrays", "staging", "streams"),
+    *("algorithms", "ir", "ops", "passes", "control", "arrays", "staging"),
     *("errors", "limits", "progress", "inspection"),
 }
 """Parts of tracegraph that lowering may import."""
