@@ -20,8 +20,8 @@ from tracegraph.ir.op import Combiner, get
 from tracegraph.numpy.dispatch import as_array, copied, lifted, unchecked
 from tracegraph.numpy.elementwise import where as choose
 from tracegraph.numpy.ordered_folds import accumulated_in_order, folded_in_order
-from tracegraph.numpy.output import Casting, stored, target_of
-from tracegraph.numpy.reductions import Axis, folded, folded_axes, kept, mask_of, masked
+from tracegraph.numpy.output import Casting, mask_of, stored, target_of
+from tracegraph.numpy.reductions import Axis, folded, folded_axes, kept, masked
 from tracegraph.tracing.selected import Selected
 
 COMBINERS = {c.name: c for c in vars(combiners).values() if isinstance(c, Combiner)}
