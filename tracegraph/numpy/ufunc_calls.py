@@ -148,7 +148,7 @@ def _loop(
     """
     tokens = promotion_tokens([type_of(x) for x in operands])
     nothing = (None,) * ufunc.nout
-    fixed = {} if signature is None else {"signature": signature}
+    fixed: Any = {} if signature is None else {"signature": signature}
     found = ufunc.resolve_dtypes((*tokens, *nothing), casting="unsafe", **fixed)
     for token, dtype in zip(tokens, found, strict=False):
         if isinstance(token, type):  # of a Python number
