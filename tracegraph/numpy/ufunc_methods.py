@@ -20,8 +20,8 @@ from tracegraph.ir.op import Combiner, get
 from tracegraph.numpy.dispatch import as_array, copied, lifted, unchecked
 from tracegraph.numpy.elementwise import where as choose
 from tracegraph.numpy.ordered_folds import accumulated_in_order, folded_in_order
-from tracegraph.numpy.output import Casting, stored, target_of
-from tracegraph.numpy.reductions import Axis, folded, folded_axes, kept, mask_of, masked
+from tracegraph.numpy.output import Casting, mask_of, stored, target_of
+from tracegraph.numpy.reductions import Axis, folded, folded_axes, kept, masked
 
 COMBINERS = {c.name: c for c in vars(combiners).values() if isinstance(c, Combiner)}
 
@@ -179,7 +179,7 @@ def outer(ufunc: np.ufunc, a: Any, b: Any, /, **options: Any) -> Any:
     if ufunc.signature is not None or ufunc.nin != 2:
         raise ValueError("outer product only supported for binary functions")
     a, b = as_array(a), as_array(b)
-    return function(functions.reshape(a, a.shape + (1,) * b.ndim), b, **options)
+    return function(a[(..., *(None,) * b.ndim)], b, **options)
 
 
 def combiner_of(ufunc: np.ufunc, method: str) -> Combiner | None:
