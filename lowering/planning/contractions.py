@@ -47,8 +47,8 @@ def expand_contractions(
             return _sum_of_products(eqn)
         shared = [shared_batch(factor, defs) if left.ndim > 2 else 1 for factor in eqn.operands]
         if shared[0] > shared[1] and right.shape[-1] <= FEW_ROWS:
-            flipped = _transposed(left), _transposed(right)
-            if forced is not None or not is_thin(*reversed(flipped), policy, shared[0]):
+            factors = _transposed(right), _transposed(left)
+            if forced is not None or not is_thin(*factors, policy, shared[0]):
                 return _flipped(eqn)
         thin = forced is None and is_thin(left, right, policy, shared[1])
         return _sum_of_products(eqn) if thin else None

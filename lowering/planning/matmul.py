@@ -79,10 +79,9 @@ def _axes_of_rows(builder: RegionBuilder, left: Atom, right: Atom) -> int:
     if count == 1 or m * count > LIBRARY_MAX:
         return 0
     x = view(builder, left)
-    is_copied = x is None or _matrix(x) is None
-    if is_copied or m <= FEW_ROWS or _matrix(with_rows(x, axes)) is not None:
+    if x is None or _matrix(x) is None or m <= FEW_ROWS:  # copied, or worth a copy
         return axes
-    return 0
+    return 0 if _matrix(with_rows(x, axes)) is None else axes
 
 
 def _is_by_pointer(call: MatrixProduct, builder: RegionBuilder) -> bool:
