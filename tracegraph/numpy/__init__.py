@@ -25,6 +25,7 @@ lists what is public: nothing but re-exports. May import `ir/`, `ops/`, `tracing
     unique, sets                               distinct elements
     cumulative, namespace_info                 what the array API standard adds
     indexing                                   x[i], x[i] = v, x.at[i].set(v)
+    masked_indexing, selected_functions        x[mask], and functions of what a traced mask selects
     mapping                                    functions of one slice, or of one element
     ufunc_methods                              np.add.reduce(x), np.maximum.accumulate(x)
     protocols, array_protocols, methods        how NumPy's calls and the methods of arrays get here
@@ -36,6 +37,9 @@ lists what is public: nothing but re-exports. May import `ir/`, `ops/`, `tracing
 array([4, 5])
 """
 
+from typing import TYPE_CHECKING
+
+from ml_dtypes import bfloat16
 from numpy import (
     bool_ as bool,
 )
@@ -68,6 +72,7 @@ from numpy import (
 )
 
 from tracegraph.arrays.creation import from_dlpack
+from tracegraph.names_elsewhere import names_of as _names_of
 from tracegraph.numpy import even_functions as _even_functions  # noqa: F401  (they enter rules)
 from tracegraph.numpy import fft, lib, linalg
 from tracegraph.numpy import powers as _powers  # noqa: F401
@@ -215,7 +220,6 @@ from tracegraph.numpy.joining import (
     dstack,
     hstack,
     meshgrid,
-    pad,
     stack,
     vstack,
 )
@@ -241,6 +245,9 @@ from tracegraph.numpy.nan_reductions import (
     nanstd,
     nansum,
     nanvar,
+)
+from tracegraph.numpy.padding import (
+    pad,
 )
 from tracegraph.numpy.placing import (
     copyto,
@@ -507,6 +514,7 @@ __all__ = [
     "atleast_2d",
     "atleast_3d",
     "average",
+    "bfloat16",
     "bincount",
     "bitwise_and",
     "bitwise_count",
@@ -819,3 +827,7 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+
+if not TYPE_CHECKING:  # a type checker would find any name in a module that has this
+    __getattr__ = _names_of(__name__)

@@ -142,5 +142,9 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     """
     a = as_array(a)
     axis = normalize_axis_index(axis, a.ndim)
+    if not -a.ndim <= start <= a.ndim:
+        raise np.exceptions.AxisError(
+            f"start of numpy.rollaxis must be -{a.ndim} to {a.ndim}, got {start}"
+        )
     start = start + a.ndim if start < 0 else start
     return moveaxis(a, axis, start - 1 if axis < start else start)

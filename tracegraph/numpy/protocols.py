@@ -65,7 +65,9 @@ def array_ufunc(
     if function is None or method != "__call__":
         label = ufunc_label(ufunc)
         what = label if method == "__call__" else f"{label}.{method}"
-        raise errors.UnsupportedByTracerError(what)
+        is_python = name.endswith(" (vectorized)")  # made by numpy.frompyfunc
+        advice = "make it with tracegraph.numpy.vectorize" if is_python else ""
+        raise errors.UnsupportedByTracerError(what, advice)
     return _applied(f"numpy.{name}", function, inputs, options)
 
 

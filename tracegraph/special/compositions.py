@@ -128,8 +128,8 @@ def logsumexp(a: Any, axis: Axis = None, b: Any = None, keepdims: bool = False) 
         b: factors; both broadcast.
         keepdims: whether the axes stay, with extent 1.
 
-    The derivative in `b` is that of the exponentials, where a factor is 0, too. Of an infinite sum,
-    infinite elements share equally.
+    The derivative in `b` is that of the exponentials, where a factor is 0, too. That of nothing but
+    infinite logarithms of 0 is 0.
 
     Dtype: that of the product; float64 for integers.
 

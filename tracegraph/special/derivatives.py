@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 import tracegraph.numpy as tnp
 from tracegraph.numpy.attached import Applied, derivative_rule, with_derivative
 from tracegraph.ops.special.densities import beta_density, gamma_density
@@ -75,11 +77,7 @@ def _of_log_of_quotient(value: Any, x: Any, y: Any, *, tangents: Any) -> Any:
 def _of_logsumexp(value: Any, a: Any, *factors: Any, tangents: Any, axes: tuple[int, ...]) -> Any:
     """The sum of exp(a - value) (b a' + b')."""
     total = with_derivative(value, "logsumexp", a, *factors, axes=axes)
-    is_infinite, zero = tnp.isinf(total), a.dtype.type(0)
-    share = tnp.exp(tnp.where(is_infinite, zero, a - total))
-    equal = (a == total).astype(a.dtype)
-    count = tnp.sum(equal, axis=axes, keepdims=True)
-    share = tnp.where(is_infinite, equal / tnp.maximum(count, 1), share)
+    share = tnp.exp(a - tnp.where(total == -np.inf, a.dtype.type(0), total))
     of_a = (lambda: share * factors[0]) if factors else (lambda: share)
     terms = _total(tangents, (of_a, lambda: share)[: len(tangents)])
     return tnp.sum(terms, axis=axes, keepdims=True)

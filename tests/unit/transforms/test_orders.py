@@ -271,6 +271,29 @@ def test_a_faulty_rule_breaks_the_derivatives_that_need_it(kind: str, where: str
             mode(lambda x: vmap(function)(x * np.ones(2)).sum())(2.0)
 
 
+def test_a_faulty_solve_breaks_the_derivatives_that_need_it() -> None:
+    def broken(*args: Any) -> Any:
+        raise ZeroDivisionError("the rule is broken")
+
+    def rooted(a: Any) -> Any:
+        return custom_root(lambda x: x - a * a, 4.0, lambda f, x: x, broken)
+
+    def inverted(a: Any, transpose_solve: Any = broken) -> Any:
+        return custom_linear_solve(lambda x: x, a * a, lambda matvec, b: b * 1.0, transpose_solve)
+
+    for function in (rooted, inverted):
+        assert grad(lambda x, y, f=function: f(y) * x)(3.0, 2.0) == 4.0
+        with pytest.raises(ZeroDivisionError, match="the rule is broken"):
+            grad(function)(2.0)
+        with pytest.raises(ZeroDivisionError, match="the rule is broken"):
+            grad(lambda x, f=function: vmap(f)(x * np.ones(2)).sum())(2.0)
+    assert jvp(inverted, (2.0,), (1.0,)) == (4.0, 4.0)
+    with pytest.raises(ZeroDivisionError, match="the rule is broken"):
+        jvp(rooted, (2.0,), (1.0,))
+    with pytest.raises(errors.CustomRuleError, match=r"transpose_solve, which is .* must return"):
+        grad(lambda a: inverted(a, lambda matvec, b: (b, b)))(2.0)
+
+
 def test_a_backward_rule_that_is_not_used_breaks_nothing() -> None:
     function = faulty("custom_vjp", "backward")
     value, pullback = tracegraph.vjp(function, 2.0)
