@@ -18,7 +18,7 @@ from tracegraph.numpy.joining import stack
 from tracegraph.numpy.output import stored, written
 from tracegraph.numpy.shapes import broadcast_to, reshape, squeeze
 from tracegraph.numpy.ufunc_calls import ufunc_function
-from tracegraph.numpy.ufuncs import conjugate, multiply, subtract
+from tracegraph.numpy.ufuncs import conjugate, multiply, negative, subtract
 
 _MATMUL = get("matmul")
 
@@ -263,13 +263,14 @@ def kron(a: Any, b: Any) -> Any:
 def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Any:
-    """Cross products of vectors of three elements.
+    """Cross products of vectors of three elements, or of two, whose third is 0.
 
-    Shape: that to which the operands broadcast, the axis in place `axisc`.
+    Shape: that to which the operands broadcast, the axis in place `axisc`; without the axis, if
+    both have vectors of two.
     Dtype: the common one of the operands.
 
     Raises:
-        ValueError: an extent is not 3, or the shapes do not broadcast.
+        ValueError: an extent is neither 2 nor 3, or the shapes do not broadcast.
         AxisError: an axis is out of range.
 
     >>> tnp.cross([1, 0, 0], [0, 1, 0])
@@ -280,9 +281,19 @@ def cross(
     x, y = unified(a, b)
     x = moveaxis(x, normalize_axis_index(axisa, x.ndim), 0)
     y = moveaxis(y, normalize_axis_index(axisb, y.ndim), 0)
-    if x.shape[0] != 3 or y.shape[0] != 3:
-        raise ValueError(f"cross needs vectors of 3 elements, got {x.shape[0]} and {y.shape[0]}")
-    parts = [
-        subtract(multiply(x[i], y[j]), multiply(x[j], y[i])) for i, j in ((1, 2), (2, 0), (0, 1))
-    ]
-    return stack(parts, axisc)
+    if not {x.shape[0], y.shape[0]} <= {2, 3}:
+        raise ValueError(
+            f"cross needs vectors of 2 or 3 elements, got {x.shape[0]} and {y.shape[0]}"
+        )
+    if x.shape[0] == y.shape[0] == 2:
+        return _minor(x, y, 0, 1)
+    return stack([_minor(x, y, 1, 2), _minor(x, y, 2, 0), _minor(x, y, 0, 1)], axisc)
+
+
+def _minor(x: Any, y: Any, i: int, j: int) -> Any:
+    """`x[i] * y[j] - x[j] * y[i]`, less the products with a missing third element."""
+    first = multiply(x[i], y[j]) if i < len(x) and j < len(y) else None
+    second = multiply(x[j], y[i]) if j < len(x) and i < len(y) else None
+    if second is None:
+        return first
+    return negative(second) if first is None else subtract(first, second)

@@ -12,22 +12,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
+from operator import index
 from string import ascii_letters
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from tracegraph.arrays.eager import apply
-from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
 from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import transpose
-from tracegraph.numpy.dispatch import as_array, numpy_function
+from tracegraph.numpy.creation import asarray
+from tracegraph.numpy.dispatch import as_array, numpy_function, unchecked
+from tracegraph.numpy.inquiry import Casting
 from tracegraph.numpy.output import stored
 from tracegraph.numpy.selecting import writable_diagonal
 from tracegraph.numpy.shapes import reshape
 from tracegraph.numpy.ufuncs import multiply
 from tracegraph.tracing.operators import ArrayOperators
+from tracegraph.tracing.views import order_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,30 +43,33 @@ class _Labelled:
 
 
 @numpy_function
-def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
+def einsum(
+    *operands: Any,
+    out: Any = None,
+    dtype: DTypeLike | None = None,
+    order: str = "K",
+    casting: Casting = "safe",
+    optimize: Any = False,
+) -> Any:
     """Sums of products, by labels of axes: `einsum("ij,jk->ik", a, b)`.
 
     Implicit output (labels that occur once, sorted), ellipses, repeated labels and the form
     `einsum(a, [0, 1], b, [1, 2], [0, 2])` are understood.
 
     Shape: the extents of the output's labels.
-    Dtype: the common one of the operands.
+    Dtype: the common one of the operands, or `dtype`.
 
     Raises:
-        ValueError: labels do not fit the operands.
-        UnsupportedByTracerError: `dtype=`, `order=` or `casting=`.
+        TypeError: an operand does not convert to `dtype` by `casting`.
+        ValueError: labels do not fit the operands, or there is no such order.
 
     >>> tnp.einsum('ij,j->i', [[1, 2], [3, 4]], [5, 6])
     array([17, 39])
     """
-    if kwargs:
-        raise UnsupportedByTracerError(
-            f"numpy.einsum with {', '.join(kwargs)}", "cast the operands"
-        )
+    laid_out = order_of(order, "K")
     text, arrays = _as_text(operands)
     terms, output = _parse(text, [a.ndim for a in arrays])
-    dtype = result_type(*(type_of(a) for a in arrays)) if len(arrays) > 1 else arrays[0].dtype
-    arrays = [as_array(a, dtype) for a in arrays]
+    arrays = _converted(arrays, dtype, casting)
     extents = _extents(terms, arrays)
     full = [_without_repeats(a, labels, extents) for a, labels in zip(arrays, terms, strict=True)]
     labelled = [
@@ -74,7 +81,24 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
         needed = set(output).union(*(other.labels for other in labelled[k + 1 :]))
         result = _product(result, factor, needed)
     array = transpose(result.array, tuple(result.labels.index(c) for c in output))
+    if out is None and laid_out in ("C", "F"):
+        return asarray(array, order=laid_out)
     return stored("einsum", array, out)
+
+
+def _converted(arrays: Sequence[Any], dtype: DTypeLike | None, casting: Casting) -> list[Any]:
+    """The operands in their common dtype, or in one given."""
+    if dtype is None:
+        common = result_type(*map(type_of, arrays)) if len(arrays) > 1 else arrays[0].dtype
+        return [as_array(a, common) for a in arrays]
+    target = np.dtype(dtype)
+    for array in arrays:
+        if not np.can_cast(array.dtype, target, casting):
+            raise TypeError(
+                f"einsum cannot convert an operand of {array.dtype} to {target} by the rule "
+                f"{casting!r}; pass casting="
+            )
+    return [unchecked(a, target) for a in arrays]
 
 
 @numpy_function
@@ -111,7 +135,13 @@ def _as_text(operands: Sequence[Any]) -> tuple[str, list[Any]]:
 
 
 def _as_labels(sublist: Iterable[Any]) -> str:
-    return "".join("..." if k is Ellipsis else ascii_letters[k] for k in sublist)
+    return "".join("..." if k is Ellipsis else _label_of(index(k)) for k in sublist)
+
+
+def _label_of(number: int) -> str:
+    if not 0 <= number < len(ascii_letters):
+        raise ValueError(f"einsum: subscripts are 0 to {len(ascii_letters) - 1}, got {number}")
+    return ascii_letters[number]
 
 
 def _parse(text: str, ranks: Sequence[int]) -> tuple[list[str], str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, Literal
 
 import ml_dtypes
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
 from numpy.typing import DTypeLike
 
 from tracegraph.dtypes import bfloat16
@@ -39,17 +41,19 @@ def ndim(a: Any) -> int:
 
 
 @numpy_function
-def size(a: Any, axis: int | None = None) -> int:
-    """The number of elements, or the extent of an axis.
+def size(a: Any, axis: int | tuple[int, ...] | None = None) -> int:
+    """The number of elements, or of those along one or more axes.
 
     Raises:
-        IndexError: the axis is out of range.
+        AxisError: an axis is out of range.
+        ValueError: an axis is named twice.
 
     >>> tnp.size([[1, 2], [3, 4]], 0)
     2
     """
     a = as_array(a)
-    return int(a.size if axis is None else a.shape[axis])
+    axes = range(a.ndim) if axis is None else normalize_axis_tuple(axis, a.ndim)
+    return prod(a.shape[k] for k in axes)
 
 
 @numpy_function

@@ -15,7 +15,7 @@ from tracegraph.numpy.axes import moveaxis
 from tracegraph.numpy.dispatch import as_array, is_python_number, lifted, numpy_function, unchecked
 from tracegraph.numpy.elementwise import where
 from tracegraph.numpy.nan_reductions import nanmean
-from tracegraph.numpy.output import stored
+from tracegraph.numpy.output import written
 from tracegraph.numpy.quantile_methods import METHODS, Method
 from tracegraph.numpy.reductions import Axis, cumsum, reduced_axes, sum
 from tracegraph.numpy.selecting import take_along_axis
@@ -87,7 +87,7 @@ def _quantiles(
     if keepdims:
         shape = tuple([1 if k in axes else n for k, n in enumerate(a.shape)])
         found = reshape(found, (*q.shape, *shape))
-    return stored(name, found, out)
+    return written(name, found, out, True)
 
 
 def _check_range(name: str, q: Any) -> None:
