@@ -38,7 +38,7 @@ FUNCTIONS: Mapping[str, str] = {
 METHODS: Mapping[str, str] = {
     **_each(_PRINTS, "dump dumps tobytes tofile"),
     **_each(_MEMORY, "byteswap getfield newbyteorder resize setfield setflags"),
-    **_each(_HOST, "as_integer_ratio fromhex hex is_integer item to_device tolist"),
+    **_each(_HOST, "as_integer_ratio bit_count fromhex hex is_integer item to_device tolist"),
     **_each(_ITERATES, "next"),
 }
 

@@ -26,7 +26,7 @@ from . import calls
 from .by_design import reason_for
 from .calls import Call
 from .comparing import difference
-from .left_out import OF_SHAPES
+from .left_out import METHODS, OF_SHAPES
 
 SAME, STATIC, BY_VALUE, DESIGN = "same", "static", "by value", "by design"
 DIFFERS, ACCEPTED, REFUSED, RAW, SKIPPED = "differs", "accepted", "refused", "raw", "skipped"
@@ -67,6 +67,12 @@ def replay(call: Call, eagerly: bool = False) -> Outcome:
         args, kwargs = call.arguments
     except ImportError:
         return Outcome(SKIPPED, "a class of the test among the arguments")
+    if call.target.startswith("ndarray.") and call.target[8:] in METHODS:
+        return Outcome(SKIPPED, METHODS[call.target[8:]])
+    if call.target.startswith("operator.") and any(type(a) in (str, bytes) for a in args[:1]):
+        return Outcome(SKIPPED, "formats a text")
+    if _names_other_dtypes(call, args, kwargs):
+        return Outcome(SKIPPED, "strings, objects, dates or records")
     changed = _changed_by(call)
     wanted = _attempt(lambda: _by_numpy(call, changed))
     skipped = _not_comparable(call, wanted)
@@ -86,6 +92,21 @@ def replay(call: Call, eagerly: bool = False) -> Outcome:
             if again.kind == SAME:
                 return Outcome(STATIC, outcome.detail)
     return outcome
+
+
+def _names_other_dtypes(call: Call, args: Any, kwargs: Any) -> bool:
+    """Whether a dtype of an argument is one that arrays of ours do not have."""
+    at = {"ndarray.astype": 1, "ndarray.view": 1, "numpy.array": 1, "numpy.asarray": 1}
+    place = at.get(call.target, len(args))
+    given = [kwargs.get("dtype"), *args[place : place + 1]]
+    for dtype in given:
+        try:
+            found = np.dtype(dtype) if isinstance(dtype, (str, type, np.dtype)) else None
+        except TypeError:
+            continue
+        if found is not None and (found.kind not in calls.DATA_KINDS or found.subdtype):
+            return True
+    return False
 
 
 Path = tuple[Any, ...]
@@ -330,7 +351,10 @@ def _changed_by(call: Call) -> set[Path]:
         for p in _paths(args, kwargs)
         if p[0] in results
         or (p == (0,) and _IN_PLACE.fullmatch(call.target))
-        or _bytes(_at(args, kwargs, p)) != _bytes(_at(before, before_named, p))
+        or (
+            not kwargs.get("overwrite_input")
+            and _bytes(_at(args, kwargs, p)) != _bytes(_at(before, before_named, p))
+        )
     }
     identities = {id(_at(args, kwargs, p)) for p in changed}
     return {p for p in _paths(args, kwargs) if id(_at(args, kwargs, p)) in identities}
@@ -345,10 +369,12 @@ def _places_of_results(call: Call, count: int) -> Sequence[Any]:
     if call.group == "methods of ufuncs":
         return ("out", {"reduce": 3, "accumulate": 3, "reduceat": 4}.get(name, "out"))
     try:
-        names = list(inspect.signature(getattr(np, name, function)).parameters)
+        parameters = inspect.signature(getattr(np, name, function)).parameters
     except (TypeError, ValueError):
-        names = ["out"]
-    return ("out", names.index("out") if "out" in names[1:] else "out")
+        return ("out",)
+    if "out" not in parameters or parameters["out"].kind is inspect.Parameter.KEYWORD_ONLY:
+        return ("out",)
+    return ("out", list(parameters).index("out"))
 
 
 def _bytes(array: Any) -> tuple[Any, ...]:

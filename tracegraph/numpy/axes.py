@@ -127,13 +127,13 @@ def moveaxis(a: Any, source: Shape, destination: Shape) -> Any:
 
 @numpy_function
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
-    """An axis moved to before `start`, which counts from the end if negative.
+    """An axis moved to before `start`.
 
     Shape: the extents in the new order.
     Dtype: that of `a`.
 
     Raises:
-        AxisError: an axis, or `start`, is out of range.
+        AxisError: an axis is out of range.
 
     >>> tnp.rollaxis(np.array([[1, 2, 3], [4, 5, 6]]), 1)
     array([[1, 4],
@@ -142,7 +142,9 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     """
     a = as_array(a)
     axis = normalize_axis_index(axis, a.ndim)
-    start = normalize_axis_index(start, a.ndim) if start < 0 else start
-    if start > a.ndim:
-        raise np.exceptions.AxisError(f"start of rollaxis is at most {a.ndim}, got {start}")
+    if not -a.ndim <= start <= a.ndim:
+        raise np.exceptions.AxisError(
+            f"start of numpy.rollaxis must be -{a.ndim} to {a.ndim}, got {start}"
+        )
+    start = start + a.ndim if start < 0 else start
     return moveaxis(a, axis, start - 1 if axis < start else start)

@@ -85,6 +85,8 @@ def unpackbits(
 
 def _places(bitorder: str) -> Any:
     """How far the bits of a byte are shifted, in the order of elements."""
+    if not isinstance(bitorder, str):
+        raise TypeError(f"bitorder must be str, not {type(bitorder).__name__}")
     if bitorder not in ("big", "little"):
         raise ValueError(f"'order' must be either 'little' or 'big', got {bitorder!r}")
     places = np.arange(8, dtype=np.uint8)

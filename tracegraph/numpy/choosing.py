@@ -89,7 +89,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
             result = where(less_equal(which, k), choice, result)
         shape = broadcast_shapes(which.shape, result.shape)
         result = broadcast_to(lifted(result), shape)
-    return stored("choose", result, out)
+    return stored("choose", result, out, "unsafe")
 
 
 def _of_rows(which: Any, rows: Any) -> Any:

@@ -265,12 +265,12 @@ def cross(
 ) -> Any:
     """Cross products of vectors of three elements, or of two, whose third is 0.
 
-    Shape: that to which the operands broadcast, the axis in place `axisc`; without the axis, if
-    both have vectors of two.
+    Shape: that to which the operands broadcast, the axis in place `axisc`; without the axis if
+    both have vectors of two elements, of which the third one of the product is left.
     Dtype: the common one of the operands.
 
     Raises:
-        ValueError: an extent is neither 2 nor 3, or the shapes do not broadcast.
+        ValueError: an extent is not 2 or 3, or the shapes do not broadcast.
         AxisError: an axis is out of range.
 
     >>> tnp.cross([1, 0, 0], [0, 1, 0])
@@ -281,19 +281,22 @@ def cross(
     x, y = unified(a, b)
     x = moveaxis(x, normalize_axis_index(axisa, x.ndim), 0)
     y = moveaxis(y, normalize_axis_index(axisb, y.ndim), 0)
-    if not {x.shape[0], y.shape[0]} <= {2, 3}:
+    extents = (x.shape[0], y.shape[0])
+    if not {2, 3}.issuperset(extents):
         raise ValueError(
-            f"cross needs vectors of 2 or 3 elements, got {x.shape[0]} and {y.shape[0]}"
+            f"cross needs vectors of 3 or 2 elements, got {extents[0]} and {extents[1]}"
         )
-    if x.shape[0] == y.shape[0] == 2:
-        return _minor(x, y, 0, 1)
-    return stack([_minor(x, y, 1, 2), _minor(x, y, 2, 0), _minor(x, y, 0, 1)], axisc)
+    if extents == (2, 2):
+        return subtract(multiply(x[0], y[1]), multiply(x[1], y[0]))
+    return stack([_part_of_cross(x, y, i, j) for i, j in ((1, 2), (2, 0), (0, 1))], axisc)
 
 
-def _minor(x: Any, y: Any, i: int, j: int) -> Any:
-    """`x[i] * y[j] - x[j] * y[i]`, less the products with a missing third element."""
-    first = multiply(x[i], y[j]) if i < len(x) and j < len(y) else None
-    second = multiply(x[j], y[i]) if j < len(x) and i < len(y) else None
-    if second is None:
-        return first
-    return negative(second) if first is None else subtract(first, second)
+def _part_of_cross(x: Any, y: Any, i: int, j: int) -> Any:
+    """x[i] * y[j] - x[j] * y[i] of vectors whose third element is 0 if it is missing."""
+    if i >= min(x.shape[0], y.shape[0]):
+        missing = x if x.shape[0] == 2 else y
+        return negative(multiply(x[j], y[i])) if missing is x else multiply(x[i], y[j])
+    if j >= min(x.shape[0], y.shape[0]):
+        missing = x if x.shape[0] == 2 else y
+        return multiply(x[i], y[j]) if missing is x else negative(multiply(x[j], y[i]))
+    return subtract(multiply(x[i], y[j]), multiply(x[j], y[i]))

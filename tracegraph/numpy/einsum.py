@@ -25,8 +25,7 @@ from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import transpose
 from tracegraph.numpy.creation import asarray
 from tracegraph.numpy.dispatch import as_array, numpy_function, unchecked
-from tracegraph.numpy.inquiry import Casting
-from tracegraph.numpy.output import stored
+from tracegraph.numpy.output import Casting, stored
 from tracegraph.numpy.selecting import writable_diagonal
 from tracegraph.numpy.shapes import reshape
 from tracegraph.numpy.ufuncs import multiply
@@ -60,7 +59,7 @@ def einsum(
     Dtype: the common one of the operands, or `dtype`.
 
     Raises:
-        TypeError: an operand does not convert to `dtype` by `casting`.
+        TypeError: an operand does not convert to `dtype` by the rule `casting`.
         ValueError: labels do not fit the operands, or there is no such order.
 
     >>> tnp.einsum('ij,j->i', [[1, 2], [3, 4]], [5, 6])
@@ -69,7 +68,12 @@ def einsum(
     laid_out = order_of(order, "K")
     text, arrays = _as_text(operands)
     terms, output = _parse(text, [a.ndim for a in arrays])
-    arrays = _converted(arrays, dtype, casting)
+    if dtype is None:
+        within = result_type(*(type_of(a) for a in arrays)) if len(arrays) > 1 else arrays[0].dtype
+    else:
+        within = np.dtype(dtype)
+        _require_cast(arrays, within, casting)
+    arrays = [unchecked(a, within) for a in arrays]
     extents = _extents(terms, arrays)
     full = [_without_repeats(a, labels, extents) for a, labels in zip(arrays, terms, strict=True)]
     labelled = [
@@ -84,21 +88,6 @@ def einsum(
     if out is None and laid_out in ("C", "F"):
         return asarray(array, order=laid_out)
     return stored("einsum", array, out)
-
-
-def _converted(arrays: Sequence[Any], dtype: DTypeLike | None, casting: Casting) -> list[Any]:
-    """The operands in their common dtype, or in one given."""
-    if dtype is None:
-        common = result_type(*map(type_of, arrays)) if len(arrays) > 1 else arrays[0].dtype
-        return [as_array(a, common) for a in arrays]
-    target = np.dtype(dtype)
-    for array in arrays:
-        if not np.can_cast(array.dtype, target, casting):
-            raise TypeError(
-                f"einsum cannot convert an operand of {array.dtype} to {target} by the rule "
-                f"{casting!r}; pass casting="
-            )
-    return [unchecked(a, target) for a in arrays]
 
 
 @numpy_function
@@ -119,6 +108,15 @@ def einsum_path(
     return found
 
 
+def _require_cast(arrays: Sequence[Any], dtype: np.dtype[Any], casting: Casting) -> None:
+    for a in arrays:
+        if not np.can_cast(a.dtype, dtype, casting):
+            raise TypeError(
+                f"numpy.einsum cannot cast an operand of {a.dtype} to {dtype} by the rule "
+                f"{casting!r}; write casting='unsafe', or cast it"
+            )
+
+
 def _like(x: Any) -> Any:
     """An array of NumPy of the same dtype and shape."""
     return np.broadcast_to(np.zeros((), x.dtype), x.shape)
@@ -135,13 +133,13 @@ def _as_text(operands: Sequence[Any]) -> tuple[str, list[Any]]:
 
 
 def _as_labels(sublist: Iterable[Any]) -> str:
-    return "".join("..." if k is Ellipsis else _label_of(index(k)) for k in sublist)
+    return "".join("..." if k is Ellipsis else _letter(index(k)) for k in sublist)
 
 
-def _label_of(number: int) -> str:
-    if not 0 <= number < len(ascii_letters):
-        raise ValueError(f"einsum: subscripts are 0 to {len(ascii_letters) - 1}, got {number}")
-    return ascii_letters[number]
+def _letter(k: int) -> str:
+    if not 0 <= k < len(ascii_letters):
+        raise ValueError(f"subscript {k} is not within the valid range [0, {len(ascii_letters)})")
+    return ascii_letters[k]
 
 
 def _parse(text: str, ranks: Sequence[int]) -> tuple[list[str], str]:

@@ -126,20 +126,14 @@ def roll(a: Any, shift: Any, axis: Shape | None = None) -> Any:
     if axis is None:
         flat = reshape(a, (a.size,))
         total = shift if type(shift) is int else int(np.sum(shift))
-        moved = apply(get("roll"), flat, shifts=(_within(total, a.size),), axes=(0,))
-        return apply(_RESHAPE, moved, shape=a.shape)
+        total %= max(a.size, 1)
+        return apply(_RESHAPE, apply(get("roll"), flat, shifts=(total,), axes=(0,)), shape=a.shape)
     pairs = np.broadcast(shift, normalize_axis_tuple(axis, a.ndim, allow_duplicate=True))
     shifts: dict[int, int] = {}
     for by, along in pairs:
-        shifts[int(along)] = shifts.get(int(along), 0) + int(by)
+        shifts[int(along)] = (shifts.get(int(along), 0) + int(by)) % max(a.shape[along], 1)
     along_axes = tuple(sorted(shifts))
-    least = tuple(_within(shifts[k], a.shape[k]) for k in along_axes)
-    return apply(get("roll"), a, shifts=least, axes=along_axes)
-
-
-def _within(shift: int, extent: int) -> int:
-    """The same shift, as one that fits 64 bits."""
-    return shift if abs(shift) < 2**63 else shift % max(extent, 1)
+    return apply(get("roll"), a, shifts=tuple(shifts[k] for k in along_axes), axes=along_axes)
 
 
 def _rolled(a: Any, shift: Any, axis: Shape | None) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import prod
+import math
+import operator
 from typing import Any, Literal
 
 import ml_dtypes
@@ -42,18 +43,20 @@ def ndim(a: Any) -> int:
 
 @numpy_function
 def size(a: Any, axis: int | tuple[int, ...] | None = None) -> int:
-    """The number of elements, or of those along one or more axes.
+    """The number of elements, of all or along one or several axes.
 
     Raises:
-        AxisError: an axis is out of range.
-        ValueError: an axis is named twice.
+        IndexError: the axis is out of range.
 
     >>> tnp.size([[1, 2], [3, 4]], 0)
     2
     """
     a = as_array(a)
-    axes = range(a.ndim) if axis is None else normalize_axis_tuple(axis, a.ndim)
-    return prod(a.shape[k] for k in axes)
+    if axis is None:
+        return int(a.size)
+    if not isinstance(axis, tuple):
+        return int(a.shape[operator.index(axis)])
+    return math.prod(a.shape[k] for k in normalize_axis_tuple(axis, a.ndim))
 
 
 @numpy_function

@@ -16,7 +16,7 @@ from tracegraph.numpy.elementwise import where
 from tracegraph.numpy.generated import diagonals, eye, nearest_diagonal, tri
 from tracegraph.numpy.index_modes import integer_indices, limited, require_integers
 from tracegraph.numpy.joining import surrounded
-from tracegraph.numpy.output import stored
+from tracegraph.numpy.output import require_safe, stored
 from tracegraph.numpy.reductions import sum
 from tracegraph.numpy.shapes import reshape, with_axis
 from tracegraph.numpy.ufuncs import less
@@ -40,7 +40,7 @@ def take(
         AxisError: the axis is out of range.
         IndexError: a static index is out of range.
         TypeError: the indices are an array of another dtype than integers or booleans.
-        ValueError: the mode is unknown, or `out` has another shape.
+        ValueError: the mode is unknown.
 
     >>> tnp.take([5, 6, 7], [2, 0])
     array([7, 5])
@@ -49,6 +49,7 @@ def take(
     a, axis = with_axis(a, axis)
     indices = limited(indices, a.shape[axis], mode)
     result = a[(*(slice(None),) * axis, indices)]
+    require_safe("take", a, out)
     return stored("take", result, out, "unsafe")
 
 

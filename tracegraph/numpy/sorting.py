@@ -217,6 +217,8 @@ def argpartition(
 
 
 def _check_kth(kth: Any, extent: int, kind: str) -> None:
+    if not isinstance(kind, str):
+        raise TypeError(f"select kind must be str, not {type(kind).__name__}")
     if kind != "introselect":
         raise ValueError(f"select kind must be 'introselect' (got {kind!r})")
     given = as_array(kth)

@@ -59,13 +59,11 @@ def _comparison(name: str, call: str, result: str) -> Function:
 
     @wraps(compare)
     def function(*args: Any, **options: Any) -> Any:
-        if len(args) > 1:
+        if len(args) > 1 and is_ours(args[:2]):
             x, y, *outs = args
-            is_equality = name in ("equal", "not_equal") and not outs and not options
-            if is_equality and (x is None or y is None):
+            if (x is None or y is None) and name in ("equal", "not_equal") and not options:
                 return (x == y) if name == "equal" else (x != y)
-            if is_ours((x, y)):
-                args = (_unbent(x, y), _unbent(y, x), *outs)
+            return compare(_unbent(x, y), _unbent(y, x), *outs, **options)
         return compare(*args, **options)
 
     return function

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -27,6 +28,11 @@ def _in_place(name: str, function: str | None = None) -> Callable[[Tracer, Any],
         result = FUNCTIONS[function](self, other)
         if self.ndim == 0:
             return result
+        if name == "matmul" and result.shape != self.shape:
+            raise ValueError(
+                f"x @= y of shapes {self.shape} and {np.shape(other)} gives {result.shape}, "
+                "which must be the shape of x; write x = x @ y"
+            )
         self.assign(result, name)
         return self
 
@@ -299,7 +305,7 @@ class Tracer(ArrayOperators):
         self, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None
     ) -> None:
         """Bring the elements into the order of `numpy.partition`."""
-        self[...] = FUNCTIONS["partition"](self, kth, axis, kind, order)
+        self[...] = FUNCTIONS["partition"](self, kth, operator.index(axis), kind, order)
 
     __bool__ = _misuse(errors.TracerBoolError)
     __int__ = _converted(errors.TracerIntegerError)
