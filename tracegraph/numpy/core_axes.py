@@ -51,7 +51,9 @@ def with_core_axes(ufunc: np.ufunc, compute: Function, options: dict[str, Any]) 
     def moved(*operands: Any) -> Any:
         arrays = [as_array(x) for x in operands]
         present = _counts(core, arrays)
-        places = [last] * ufunc.nin if axes is None else _places(name, axes, present, bool(keepdims))
+        places = (
+            [last] * ufunc.nin if axes is None else _places(name, axes, present, bool(keepdims))
+        )
         arrays = [
             _moved(x, p, tuple(range(-len(p), 0))) for x, p in zip(arrays, places, strict=False)
         ]
