@@ -62,7 +62,8 @@ def array_split(ary: Any, indices_or_sections: Shape, axis: int = 0) -> list[Any
         sizes = [each + 1] * more + [each] * (count - more)
         cuts = [0, *np.cumsum(sizes).tolist()]
     else:
-        cuts = [0, *map(index, indices_or_sections), extent]
+        places: Any = indices_or_sections
+        cuts = [0, *map(index, places), extent]
     before = (slice(None),) * axis
     return [ary[(*before, slice(start, stop))] for start, stop in pairwise(cuts)]
 

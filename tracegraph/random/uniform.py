@@ -262,7 +262,8 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Shape | None = None) -> Any:
     found = apply(get("less"), _unit_of(drawn, dtype), probability)
     rare = 2.0 ** -(_mantissa(dtype) // 2)
     known = p if is_known(p) else probability
-    if not isinstance(known, (int, float, np.generic, np.ndarray)) or np.any(known < rare):
+    is_static = isinstance(known, (int, float, np.generic, np.ndarray))
+    if not is_static or np.any(np.asarray(known) < rare):
         is_rare = apply(get("less"), probability, dtype.type(rare))
         found = apply(get("where"), is_rare, _rarely(drawn, probability), found)
     return within(found, extents, "p")
