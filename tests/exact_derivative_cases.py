@@ -43,7 +43,7 @@ def _log_beta(b: float) -> Function:
 
 
 NEAR_0 = (0.0, 1e-8, -1e-5, 1e-3, 0.69, 0.71, 1.49, 1.51, 2.9, 3.1, 20.0, -2.0)
-_TAILS = (-30.0, -10.0, -1.0, -1e-3, 0.0, 1e-3, 1.9, 2.1, 5.0)
+_TAILS = (-30.0, -10.0, -1.0, -1e-3, 0.0, 1e-3, 1.9, 2.1, 2.9, 3.1, 3.9, 4.1, 9.0)
 
 LINES = [
     Line("sinc", np.sinc, mpmath.sincpi, (0.0, 1e-8, 1e-3, 0.22, 0.23, 0.5, 1.0, -3.3, 20.25), 4),
@@ -91,6 +91,8 @@ LINES = [
              lambda x, a=a: mpmath.gammainc(a, 0, x, regularized=True), (1e-3, 0.5, 3.0, 40.0))
         for a in (0.5, 1.0, 2.0, 50.0)
     ),
+    Line("gammainc of 10000", lambda x: special.gammainc(1e4, x),
+         lambda x: mpmath.gammainc(10000, 0, x, regularized=True), (9900.0, 1e4), 2, 1e-9),
     *(
         Line(f"gammaincc of {a}", lambda x, a=a: special.gammaincc(a, x),
              lambda x, a=a: mpmath.gammainc(a, x, regularized=True), (1e-3, 0.5, 3.0, 40.0))
@@ -148,6 +150,7 @@ KNOWN = [
     Known("erfcx far out", special.erfcx, 1e15, (-5.641895835477563e-31, 1.1283791670955126e-45)),
     Known("log_ndtr far out", special.log_ndtr, -1e8, (1e8, -1.0)),
     Known("hypot", lambda x: np.hypot(x, np.zeros(())), 0.0, (0.0,)),
+    Known("gammainc far out", lambda x: special.gammainc(2.0, x), np.inf, (0.0, 0.0)),
 ]
 
 

@@ -23,8 +23,8 @@ from lowering.cuda.streams.stream_state import StreamState
 from lowering.cuda.streams.stream_table import StreamTable
 from lowering.cuda.streams.timeline import Timeline
 from lowering.legalization.features import Feature
+from tracegraph.current_stream import current_stream
 from tracegraph.errors import DeviceLostError
-from tracegraph.streams import current_stream
 
 
 class OpenDevice:

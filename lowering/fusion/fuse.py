@@ -26,6 +26,7 @@ from lowering.fusion.row_passes import fuse_rows, same_extents
 from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Path
 from lowering.plan.kernel import (
+    MapNest,
     Nest,
     PrintNest,
     ReduceNest,
@@ -156,20 +157,29 @@ class _FusedBlock:
         buffers = len(reads) + len(writes)
         producer = _latest(self.written, reads)
         earliest = max(_latest(self.read, writes), _latest(self.written, writes))
+        conflict = -1
         if not self._excludes_conflicts(earliest, nest, writes):
+            conflict = earliest
             earliest += 1
         most = self.target.limits.kernel_buffers
-        first = max(producer, earliest, len(self.stages) - WINDOW, self.barrier)
+        others = max(producer, len(self.stages) - WINDOW, self.barrier)
+        first = max(others, earliest)
+        if type(nest) is MapNest and 0 <= conflict == first - 1 and others <= conflict:
+            first = conflict
         for position in range(first, len(self.stages)):
             kernel = self.stages[position]
             if type(kernel) is not _Kernel or kernel.buffers + buffers > most:
                 continue
-            awaited = reads if position == producer else None
-            joined = _join(kernel, nest, awaited, self.kept, self.target.fusion)
+            if position == conflict:
+                joined = _join_conflicting(kernel, nest, accesses)
+            else:
+                awaited = reads if position == producer else None
+                joined = _join(kernel, nest, awaited, self.kept, self.target.fusion)
             if joined is not None:
                 # what was stored before it joined is forwarded, its own stores are not
-                stored = joined.stores
-                self.loaded.update([r for r in reads if r not in stored or r in writes])
+                stored, left = joined.stores, joined.unforwarded
+                forwarded = stored.keys() - writes - left
+                self.loaded.update([resource for resource in reads if resource not in forwarded])
                 kernel.sources.update(dict.fromkeys(stage.sources))
                 if stage.within:
                     kernel.within.update(dict.fromkeys(stage.within))
@@ -231,6 +241,15 @@ def _join(
         return None  # the kernel would take as long as the serial nest
     kernel.nests.append(FusionBuilder(nest))
     return kernel.nests[-1]
+
+
+def _join_conflicting(kernel: _Kernel, nest: Nest, accesses: Accesses) -> FusionBuilder | None:
+    """Add a nest to the nest of a kernel that stores or reads what it stores, if their points do
+    not disturb each other.
+    """
+    reads, writes = accesses.reads, accesses.writes
+    found = [b for b in kernel.nests if b.stores_any(reads | writes) or b.reads_any(writes)]
+    return found[0] if len(found) == 1 and found[0].fuse(nest) else None
 
 
 def _is_alternative(first: Nest, second: Nest) -> bool:

@@ -349,7 +349,7 @@ def _changed_by(call: Call) -> set[Path]:
     changed = {
         p
         for p in _paths(args, kwargs)
-        if (p[0] in results and not kwargs.get("overwrite_input"))
+        if p[0] in results
         or (p == (0,) and _IN_PLACE.fullmatch(call.target))
         or (
             not kwargs.get("overwrite_input")
@@ -369,10 +369,12 @@ def _places_of_results(call: Call, count: int) -> Sequence[Any]:
     if call.group == "methods of ufuncs":
         return ("out", {"reduce": 3, "accumulate": 3, "reduceat": 4}.get(name, "out"))
     try:
-        names = list(inspect.signature(getattr(np, name, function)).parameters)
+        parameters = inspect.signature(getattr(np, name, function)).parameters
     except (TypeError, ValueError):
-        names = ["out"]
-    return ("out", names.index("out") if "out" in names[1:] else "out")
+        return ("out",)
+    if "out" not in parameters or parameters["out"].kind is inspect.Parameter.KEYWORD_ONLY:
+        return ("out",)
+    return ("out", list(parameters).index("out"))
 
 
 def _bytes(array: Any) -> tuple[Any, ...]:

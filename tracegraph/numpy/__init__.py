@@ -20,11 +20,12 @@ lists what is public: nothing but re-exports. May import `ir/`, `ops/`, `tracing
     index_modes, index_checks                  indices out of range
     contractions, einsum, chains, linalg       products that sum over axes
     fft                                        Fourier transforms
-    creation, generated, geometric             new arrays
+    creation, generated, geometric             new arrays; eager_arrays have .at under NumPy
     inquiry, comparing                         types; whole arrays compared, membership
     unique, sets                               distinct elements
     cumulative, namespace_info                 what the array API standard adds
     indexing                                   x[i], x[i] = v, x.at[i].set(v)
+    masked_indexing, selected_functions        x[mask], and functions of what a traced mask selects
     mapping                                    functions of one slice, or of one element
     ufunc_methods                              np.add.reduce(x), np.maximum.accumulate(x)
     protocols, array_protocols, methods        how NumPy's calls and the methods of arrays get here
@@ -36,6 +37,9 @@ lists what is public: nothing but re-exports. May import `ir/`, `ops/`, `tracing
 array([4, 5])
 """
 
+from typing import TYPE_CHECKING
+
+from ml_dtypes import bfloat16
 from numpy import (
     bool_ as bool,
 )
@@ -68,6 +72,7 @@ from numpy import (
 )
 
 from tracegraph.arrays.creation import from_dlpack
+from tracegraph.names_elsewhere import names_of as _names_of
 from tracegraph.numpy import even_functions as _even_functions  # noqa: F401  (they enter rules)
 from tracegraph.numpy import fft, lib, linalg
 from tracegraph.numpy import powers as _powers  # noqa: F401
@@ -119,6 +124,7 @@ from tracegraph.numpy.creation import (
     asanyarray,
     asarray,
     ascontiguousarray,
+    asfortranarray,
     copy,
     empty,
     empty_like,
@@ -215,7 +221,6 @@ from tracegraph.numpy.joining import (
     dstack,
     hstack,
     meshgrid,
-    pad,
     stack,
     vstack,
 )
@@ -241,6 +246,9 @@ from tracegraph.numpy.nan_reductions import (
     nanstd,
     nansum,
     nanvar,
+)
+from tracegraph.numpy.padding import (
+    pad,
 )
 from tracegraph.numpy.placing import (
     copyto,
@@ -497,6 +505,7 @@ __all__ = [
     "asanyarray",
     "asarray",
     "ascontiguousarray",
+    "asfortranarray",
     "asin",
     "asinh",
     "astype",
@@ -507,6 +516,7 @@ __all__ = [
     "atleast_2d",
     "atleast_3d",
     "average",
+    "bfloat16",
     "bincount",
     "bitwise_and",
     "bitwise_count",
@@ -819,3 +829,7 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+
+if not TYPE_CHECKING:  # a type checker would find any name in a module that has this
+    __getattr__ = _names_of(__name__)

@@ -39,7 +39,7 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     return a if tuple(order) == tuple(range(a.ndim)) else apply(_TRANSPOSE, a, axes=tuple(order))
 
 
-def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
+def permute_dims(a: Any, /, axes: Sequence[int] | None = None) -> Any:
     """The same as `transpose`.
 
     Shape: the extents in the new order.
@@ -142,5 +142,9 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     """
     a = as_array(a)
     axis = normalize_axis_index(axis, a.ndim)
+    if not -a.ndim <= start <= a.ndim:
+        raise np.exceptions.AxisError(
+            f"start of numpy.rollaxis must be -{a.ndim} to {a.ndim}, got {start}"
+        )
     start = start + a.ndim if start < 0 else start
     return moveaxis(a, axis, start - 1 if axis < start else start)

@@ -9,7 +9,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from tracegraph.numpy.axes import moveaxis
 from tracegraph.numpy.dispatch import as_array, numpy_function
-from tracegraph.numpy.joining import pad
+from tracegraph.numpy.joining import surrounded
 from tracegraph.numpy.reductions import sum
 from tracegraph.numpy.shapes import atleast_1d, reshape
 from tracegraph.numpy.ufuncs import bitwise_and, multiply, not_equal, right_shift
@@ -40,7 +40,7 @@ def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Any:
     last = moveaxis(not_equal(a, a.dtype.type(0)), axis, -1)
     width = -last.shape[-1] % 8
     if width:
-        last = pad(last, [(0, 0)] * (last.ndim - 1) + [(0, width)])
+        last = surrounded(last, [(0, 0)] * (last.ndim - 1) + [(0, width)])
     bits = reshape(last, (*last.shape[:-1], last.shape[-1] // 8, 8))
     values = multiply(as_array(bits, np.uint8), np.uint8(1) << places)
     return moveaxis(sum(values, -1, dtype=np.uint8), -1, axis)
@@ -79,12 +79,14 @@ def unpackbits(
             raise ValueError(f"-count larger than number of elements: {-count} and {total}")
         bits = bits[..., : count if count >= 0 else total + count]
         if count > total:
-            bits = pad(bits, [(0, 0)] * (bits.ndim - 1) + [(0, count - total)])
+            bits = surrounded(bits, [(0, 0)] * (bits.ndim - 1) + [(0, count - total)])
     return moveaxis(bits, -1, axis)
 
 
 def _places(bitorder: str) -> Any:
     """How far the bits of a byte are shifted, in the order of elements."""
+    if not isinstance(bitorder, str):
+        raise TypeError(f"bitorder must be str, not {type(bitorder).__name__}")
     if bitorder not in ("big", "little"):
         raise ValueError(f"'order' must be either 'little' or 'big', got {bitorder!r}")
     places = np.arange(8, dtype=np.uint8)

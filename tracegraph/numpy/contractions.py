@@ -18,7 +18,7 @@ from tracegraph.numpy.joining import stack
 from tracegraph.numpy.output import stored, written
 from tracegraph.numpy.shapes import broadcast_to, reshape, squeeze
 from tracegraph.numpy.ufunc_calls import ufunc_function
-from tracegraph.numpy.ufuncs import conjugate, multiply, subtract
+from tracegraph.numpy.ufuncs import conjugate, multiply, negative, subtract
 
 _MATMUL = get("matmul")
 
@@ -263,13 +263,14 @@ def kron(a: Any, b: Any) -> Any:
 def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Any:
-    """Cross products of vectors of three elements.
+    """Cross products of vectors of three elements, or of two, whose third is 0.
 
-    Shape: that to which the operands broadcast, the axis in place `axisc`.
+    Shape: that to which the operands broadcast, the axis in place `axisc`; without the axis if
+    both have vectors of two elements, of which the third one of the product is left.
     Dtype: the common one of the operands.
 
     Raises:
-        ValueError: an extent is not 3, or the shapes do not broadcast.
+        ValueError: an extent is not 2 or 3, or the shapes do not broadcast.
         AxisError: an axis is out of range.
 
     >>> tnp.cross([1, 0, 0], [0, 1, 0])
@@ -280,9 +281,22 @@ def cross(
     x, y = unified(a, b)
     x = moveaxis(x, normalize_axis_index(axisa, x.ndim), 0)
     y = moveaxis(y, normalize_axis_index(axisb, y.ndim), 0)
-    if x.shape[0] != 3 or y.shape[0] != 3:
-        raise ValueError(f"cross needs vectors of 3 elements, got {x.shape[0]} and {y.shape[0]}")
-    parts = [
-        subtract(multiply(x[i], y[j]), multiply(x[j], y[i])) for i, j in ((1, 2), (2, 0), (0, 1))
-    ]
-    return stack(parts, axisc)
+    extents = (x.shape[0], y.shape[0])
+    if not {2, 3}.issuperset(extents):
+        raise ValueError(
+            f"cross needs vectors of 3 or 2 elements, got {extents[0]} and {extents[1]}"
+        )
+    if extents == (2, 2):
+        return subtract(multiply(x[0], y[1]), multiply(x[1], y[0]))
+    return stack([_part_of_cross(x, y, i, j) for i, j in ((1, 2), (2, 0), (0, 1))], axisc)
+
+
+def _part_of_cross(x: Any, y: Any, i: int, j: int) -> Any:
+    """x[i] * y[j] - x[j] * y[i] of vectors whose third element is 0 if it is missing."""
+    if i >= min(x.shape[0], y.shape[0]):
+        missing = x if x.shape[0] == 2 else y
+        return negative(multiply(x[j], y[i])) if missing is x else multiply(x[i], y[j])
+    if j >= min(x.shape[0], y.shape[0]):
+        missing = x if x.shape[0] == 2 else y
+        return multiply(x[i], y[j]) if missing is x else negative(multiply(x[j], y[i]))
+    return subtract(multiply(x[i], y[j]), multiply(x[j], y[i]))

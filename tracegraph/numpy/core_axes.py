@@ -28,7 +28,10 @@ def with_core_axes(ufunc: np.ufunc, compute: Function, options: dict[str, Any]) 
         ValueError: another number of axes than of core dimensions.
     """
     axes, axis = options.pop("axes", None), options.pop("axis", None)
-    keepdims = options.pop("keepdims", False)
+    given = options.pop("keepdims", False)
+    if not isinstance(given, (bool, np.bool_, int)):
+        raise TypeError(f"keepdims of {ufunc.__name__} must be a boolean, got {given!r}")
+    keepdims = bool(given)
     if axes is None and axis is None and not keepdims:
         return compute
     core = _core_dimensions(ufunc)
@@ -47,14 +50,17 @@ def with_core_axes(ufunc: np.ufunc, compute: Function, options: dict[str, Any]) 
 
     def moved(*operands: Any) -> Any:
         arrays = [as_array(x) for x in operands]
-        places = [last] * ufunc.nin if axes is None else _places(name, axes, counts, keepdims)
+        present = _counts(core, arrays)
+        places = (
+            [last] * ufunc.nin if axes is None else _places(name, axes, present, bool(keepdims))
+        )
         arrays = [
             _moved(x, p, tuple(range(-len(p), 0))) for x, p in zip(arrays, places, strict=False)
         ]
         result = compute(*arrays)
         if keepdims:
             result = reshape(result, (*result.shape, *[1] * counts[0]))
-        default = [places[0]] if keepdims else [()]
+        default = [places[0] if axis is not None else last] if keepdims else [()]
         target = [*places[ufunc.nin :], *default][0]
         return _moved(result, tuple(range(-len(target), 0)), target) if target else result
 
@@ -76,6 +82,16 @@ def _core_dimensions(ufunc: np.ufunc) -> list[list[str]]:
         for side in (operands, results)
         for part in side.strip("()").split("),(")
     ]
+
+
+def _counts(core: list[list[str]], arrays: Sequence[Any]) -> list[int]:
+    """How many core dimensions there are: optional ones, "n?", may be missing in an operand."""
+    missing: set[str] = set()
+    for names, x in zip(core, arrays, strict=False):
+        optional = [n for n in names if n.endswith("?")]
+        if x.ndim < len(names):
+            missing.update(optional)
+    return [len([n for n in names if n not in missing]) for names in core]
 
 
 def _places(name: str, axes: Any, counts: Sequence[int], keepdims: bool) -> Axes:

@@ -12,22 +12,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
+from operator import index
 from string import ascii_letters
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from tracegraph.arrays.eager import apply
-from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
 from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import transpose
-from tracegraph.numpy.dispatch import as_array, numpy_function
-from tracegraph.numpy.output import stored
+from tracegraph.numpy.creation import asarray
+from tracegraph.numpy.dispatch import as_array, numpy_function, unchecked
+from tracegraph.numpy.output import Casting, stored
 from tracegraph.numpy.selecting import writable_diagonal
 from tracegraph.numpy.shapes import reshape
 from tracegraph.numpy.ufuncs import multiply
 from tracegraph.tracing.operators import ArrayOperators
+from tracegraph.tracing.views import order_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,30 +42,38 @@ class _Labelled:
 
 
 @numpy_function
-def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
+def einsum(
+    *operands: Any,
+    out: Any = None,
+    dtype: DTypeLike | None = None,
+    order: str = "K",
+    casting: Casting = "safe",
+    optimize: Any = False,
+) -> Any:
     """Sums of products, by labels of axes: `einsum("ij,jk->ik", a, b)`.
 
     Implicit output (labels that occur once, sorted), ellipses, repeated labels and the form
     `einsum(a, [0, 1], b, [1, 2], [0, 2])` are understood.
 
     Shape: the extents of the output's labels.
-    Dtype: the common one of the operands.
+    Dtype: the common one of the operands, or `dtype`.
 
     Raises:
-        ValueError: labels do not fit the operands.
-        UnsupportedByTracerError: `dtype=`, `order=` or `casting=`.
+        TypeError: an operand does not convert to `dtype` by the rule `casting`.
+        ValueError: labels do not fit the operands, or there is no such order.
 
     >>> tnp.einsum('ij,j->i', [[1, 2], [3, 4]], [5, 6])
     array([17, 39])
     """
-    if kwargs:
-        raise UnsupportedByTracerError(
-            f"numpy.einsum with {', '.join(kwargs)}", "cast the operands"
-        )
+    laid_out = order_of(order, "K")
     text, arrays = _as_text(operands)
     terms, output = _parse(text, [a.ndim for a in arrays])
-    dtype = result_type(*(type_of(a) for a in arrays)) if len(arrays) > 1 else arrays[0].dtype
-    arrays = [as_array(a, dtype) for a in arrays]
+    if dtype is None:
+        within = result_type(*(type_of(a) for a in arrays)) if len(arrays) > 1 else arrays[0].dtype
+    else:
+        within = np.dtype(dtype)
+        _require_cast(arrays, within, casting)
+    arrays = [unchecked(a, within) for a in arrays]
     extents = _extents(terms, arrays)
     full = [_without_repeats(a, labels, extents) for a, labels in zip(arrays, terms, strict=True)]
     labelled = [
@@ -74,6 +85,8 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
         needed = set(output).union(*(other.labels for other in labelled[k + 1 :]))
         result = _product(result, factor, needed)
     array = transpose(result.array, tuple(result.labels.index(c) for c in output))
+    if out is None and laid_out in ("C", "F"):
+        return asarray(array, order=laid_out)
     return stored("einsum", array, out)
 
 
@@ -95,6 +108,15 @@ def einsum_path(
     return found
 
 
+def _require_cast(arrays: Sequence[Any], dtype: np.dtype[Any], casting: Casting) -> None:
+    for a in arrays:
+        if not np.can_cast(a.dtype, dtype, casting):
+            raise TypeError(
+                f"numpy.einsum cannot cast an operand of {a.dtype} to {dtype} by the rule "
+                f"{casting!r}; write casting='unsafe', or cast it"
+            )
+
+
 def _like(x: Any) -> Any:
     """An array of NumPy of the same dtype and shape."""
     return np.broadcast_to(np.zeros((), x.dtype), x.shape)
@@ -111,7 +133,13 @@ def _as_text(operands: Sequence[Any]) -> tuple[str, list[Any]]:
 
 
 def _as_labels(sublist: Iterable[Any]) -> str:
-    return "".join("..." if k is Ellipsis else ascii_letters[k] for k in sublist)
+    return "".join("..." if k is Ellipsis else _letter(index(k)) for k in sublist)
+
+
+def _letter(k: int) -> str:
+    if not 0 <= k < len(ascii_letters):
+        raise ValueError(f"subscript {k} is not within the valid range [0, {len(ascii_letters)})")
+    return ascii_letters[k]
 
 
 def _parse(text: str, ranks: Sequence[int]) -> tuple[list[str], str]:

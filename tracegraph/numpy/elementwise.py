@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -13,7 +14,6 @@ from numpy.typing import DTypeLike
 from tracegraph.arrays.creation import asarray
 from tracegraph.arrays.eager import apply
 from tracegraph.dtypes import bfloat16
-from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
 from tracegraph.ir.types import type_of
 from tracegraph.numpy.attached import with_derivative
@@ -29,6 +29,7 @@ from tracegraph.numpy.dispatch import (
 from tracegraph.numpy.finding import positions_where
 from tracegraph.numpy.output import written
 from tracegraph.numpy.shapes import broadcast_to
+from tracegraph.numpy.ufunc_calls import called
 from tracegraph.numpy.ufuncs import (
     absolute,
     arctan2,
@@ -43,6 +44,7 @@ from tracegraph.numpy.ufuncs import (
     minimum,
     multiply,
     not_equal,
+    positive,
     rad2deg,
     rint,
     sin,
@@ -232,15 +234,16 @@ def clip(
     Shape: that to which `a` and the limits broadcast.
     Dtype: the common one of `a` and the limits.
 
+    The keywords of ufuncs, `where=`, `casting=` and so on, are as in NumPy.
+
     Raises:
+        TypeError: a keyword that ufuncs do not have.
         ValueError: the shapes do not broadcast, or a limit is given twice.
         UnsupportedByTracerError: `out` was not made where it is traced.
 
     >>> tnp.clip([1, 5, 9], 2, 6)
     array([2, 5, 6])
     """
-    if options:
-        raise UnsupportedByTracerError(f"numpy.clip with {', '.join(options)}")
     if not (min is None or a_min is None) or not (max is None or a_max is None):
         raise ValueError("numpy.clip got a limit twice: min is a_min, and max is a_max")
     low, high = a_min if min is None else min, a_max if max is None else max
@@ -248,12 +251,16 @@ def clip(
     if a.dtype.kind in "iu":
         low, high = _bound(low, a.dtype, is_low=True), _bound(high, a.dtype, is_low=False)
     if low is not None and high is not None:
-        result = apply(get("clip"), a, low, high)
-    elif low is not None:
-        result = maximum(a, low)
-    else:
-        result = copied(a) if high is None else minimum(a, high)
-    return written("clip", result, out, True)
+        if any(getattr(x, "dtype", None) == bfloat16 for x in (a, low, high)):
+            return minimum(maximum(a, low), high, out=out, **options)  # NumPy clips it in float32
+        return called(_CLIP, partial(apply, get("clip")), (a, low, high), {"out": out, **options})
+    if low is not None:
+        return maximum(a, low, out=out, **options)
+    return positive(a, out=out, **options) if high is None else minimum(a, high, out=out, **options)
+
+
+_CLIP: np.ufunc = np._core.umath.clip  # type: ignore[attr-defined]
+"""NumPy's ufunc of three operands, which has no public name."""
 
 
 def _bound(bound: Any, dtype: Any, *, is_low: bool) -> Any:
@@ -410,7 +417,9 @@ def _without_infinities(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
         (equal(x, infinity), high),
         (equal(x, -infinity), low),
     ):
-        value = broadcast_to(lifted(_in_dtype(value, x)), x.shape)
+        value = _in_dtype(value, x)
+        if np.ndim(value):
+            value = broadcast_to(lifted(value), x.shape)
         result = apply(choose, is_replaced, value, result)
     return result
 

@@ -19,7 +19,7 @@ from tracegraph.errors import ShapeDependentError
 from tracegraph.ir.op import get
 from tracegraph.numpy.creation import full, iota
 from tracegraph.numpy.dispatch import CAST, as_array, lifted, sized_function
-from tracegraph.numpy.output import stored
+from tracegraph.numpy.output import require_safe, stored
 from tracegraph.numpy.shapes import broadcast_to, reshape, with_axis
 from tracegraph.numpy.ufuncs import floor_divide, less, not_equal, remainder, subtract
 from tracegraph.tracing.tracer import Tracer
@@ -151,7 +151,8 @@ def compress(
     if condition.ndim != 1:
         raise ValueError(f"condition must be a 1-d array, got shape {condition.shape}")
     result = _kept("compress", condition, a, axis, size, fill_value)
-    return stored("compress", result, out)
+    require_safe("compress", a, out)
+    return stored("compress", result, out, "unsafe")
 
 
 @sized_function

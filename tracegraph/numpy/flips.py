@@ -126,11 +126,12 @@ def roll(a: Any, shift: Any, axis: Shape | None = None) -> Any:
     if axis is None:
         flat = reshape(a, (a.size,))
         total = shift if type(shift) is int else int(np.sum(shift))
+        total %= max(a.size, 1)
         return apply(_RESHAPE, apply(get("roll"), flat, shifts=(total,), axes=(0,)), shape=a.shape)
     pairs = np.broadcast(shift, normalize_axis_tuple(axis, a.ndim, allow_duplicate=True))
     shifts: dict[int, int] = {}
     for by, along in pairs:
-        shifts[int(along)] = shifts.get(int(along), 0) + int(by)
+        shifts[int(along)] = (shifts.get(int(along), 0) + int(by)) % max(a.shape[along], 1)
     along_axes = tuple(sorted(shifts))
     return apply(get("roll"), a, shifts=tuple(shifts[k] for k in along_axes), axes=along_axes)
 

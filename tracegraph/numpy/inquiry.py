@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from typing import Any, Literal
 
 import ml_dtypes
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
 from numpy.typing import DTypeLike
 
 from tracegraph.dtypes import bfloat16
@@ -39,8 +42,8 @@ def ndim(a: Any) -> int:
 
 
 @numpy_function
-def size(a: Any, axis: int | None = None) -> int:
-    """The number of elements, or the extent of an axis.
+def size(a: Any, axis: int | tuple[int, ...] | None = None) -> int:
+    """The number of elements, of all or along one or several axes.
 
     Raises:
         IndexError: the axis is out of range.
@@ -49,7 +52,11 @@ def size(a: Any, axis: int | None = None) -> int:
     2
     """
     a = as_array(a)
-    return int(a.size if axis is None else a.shape[axis])
+    if axis is None:
+        return int(a.size)
+    if not isinstance(axis, tuple):
+        return int(a.shape[operator.index(axis)])
+    return math.prod(a.shape[k] for k in normalize_axis_tuple(axis, a.ndim))
 
 
 @numpy_function

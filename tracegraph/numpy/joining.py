@@ -1,4 +1,4 @@
-"""Functions that join, repeat and pad arrays."""
+"""Functions that join arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from numpy.lib.array_utils import normalize_axis_index
 from numpy.typing import DTypeLike
 
 from tracegraph.arrays.eager import apply
-from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
 from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import moveaxis
@@ -25,7 +24,6 @@ from tracegraph.numpy.shapes import (
     expand_dims,
     reshape,
 )
-from tracegraph.numpy.statics import Static
 
 MOST_JOINED = 1024
 """Arrays that one op joins: its kernel has a pointer parameter for each, and CUDA takes 4095."""
@@ -100,7 +98,12 @@ def concatenate(
         return _joined("concatenate", flat, 0, out, dtype, casting)
     if any(a.ndim == 0 for a in parts):
         raise ValueError("zero-dimensional arrays cannot be concatenated; use stack")
-    axis = normalize_axis_index(axis, parts[0].ndim)
+    if any(a.ndim != parts[0].ndim for a in parts):
+        raise ValueError(
+            "all the input arrays must have same number of dimensions, got "
+            + ", ".join(str(a.shape) for a in parts)
+        )
+    axis = normalize_axis_index(axis, parts[0].ndim if parts else 1)
     return _joined("concatenate", parts, axis, out, dtype, casting)
 
 
@@ -226,66 +229,11 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     return concatenate((arr, values), axis)
 
 
-@numpy_function
-def pad(array: Any, pad_width: Static, mode: str = "constant", **kwargs: Any) -> Any:
-    """The array with elements added before and after each axis, in NumPy's modes "constant",
-    "edge", "wrap", "reflect", "symmetric" and "empty".
-
-    `pad_width` is static. "constant" takes one `constant_values`.
-
-    Shape: each extent plus its two widths.
-    Dtype: that of `array`.
-
-    Raises:
-        UnsupportedByTracerError: another mode or keyword.
-        ValueError: a width is negative.
-
-    >>> tnp.pad([1, 2], (1, 2))
-    array([0, 1, 2, 0, 0])
-    """
-    array = as_array(array)
-    widths = _pad_widths(pad_width, array.ndim)
-    if mode in ("constant", "empty"):
-        value = kwargs.pop("constant_values", 0)
-        _no_more(mode, kwargs)
-        if np.ndim(value):
-            raise UnsupportedByTracerError("pad with several constant_values", "pad once for each")
-        low, high = (tuple(w[k] for w in widths) for k in (0, 1))
-        if type(value) is complex:  # NumPy drops the imaginary part here, unlike in assignments
-            value = np.complex128(value)
-        return apply(get("pad"), array, lifted(unchecked(value, array.dtype)), low=low, high=high)
-    if mode not in ("edge", "wrap", "reflect", "symmetric") or kwargs.pop(
-        "reflect_type", 0
-    ) not in (
-        0,
-        "even",
-    ):
-        raise UnsupportedByTracerError(f"numpy.pad with mode={mode!r}", "pad with concatenate")
-    _no_more(mode, kwargs)
-    for axis, (low_, high_) in enumerate(widths):
-        if low_ or high_:
-            along: Any = np.arange(array.shape[axis])
-            positions = np.pad(along, (low_, high_), mode=mode)  # type: ignore[call-overload]
-            array = array[(*(slice(None),) * axis, positions)]
-    return array
-
-
-def _no_more(mode: str, kwargs: dict[str, Any]) -> None:
-    if kwargs:
-        raise UnsupportedByTracerError(f"numpy.pad with mode={mode!r} and {', '.join(kwargs)}")
-
-
-def _pad_widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
-    if isinstance(pad_width, dict):
-        pairs = [(0, 0)] * rank
-        for axis, width in pad_width.items():
-            low, high = np.broadcast_to(width, 2).tolist()
-            pairs[axis] = (low, high)
-    else:
-        pairs = [(int(l), int(h)) for l, h in np.broadcast_to(pad_width, (rank, 2))]
-    if any(n < 0 for pair in pairs for n in pair):
-        raise ValueError(f"pad widths must not be negative: got {pad_width}")
-    return pairs
+def surrounded(array: Any, widths: Sequence[tuple[int, int]], value: Any = 0) -> Any:
+    """The array with elements of one value before and after each axis."""
+    low, high = (tuple(pair[k] for pair in widths) for k in (0, 1))
+    value = lifted(unchecked(value, array.dtype))
+    return apply(get("pad"), array, value, low=low, high=high)
 
 
 @numpy_function

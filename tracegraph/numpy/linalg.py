@@ -6,12 +6,14 @@ from operator import index
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
 from numpy.typing import DTypeLike
 
 from tracegraph.numpy import selecting
 from tracegraph.numpy.axes import matrix_transpose
 from tracegraph.numpy.chains import multi_dot
-from tracegraph.numpy.contractions import cross, matmul, tensordot, vecdot
+from tracegraph.numpy.contractions import cross as cross_of_any
+from tracegraph.numpy.contractions import matmul, tensordot, vecdot
 from tracegraph.numpy.contractions import outer as outer_of_ravelled
 from tracegraph.numpy.determinants import det, slogdet
 from tracegraph.numpy.dispatch import as_array, numpy_function
@@ -54,6 +56,29 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
+
+
+@numpy_function
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """Cross products of vectors of three elements.
+
+    Shape: that to which the operands broadcast.
+    Dtype: the common one of the operands.
+
+    Raises:
+        ValueError: an extent is not 3, or the shapes do not broadcast.
+        AxisError: the axis is out of range.
+
+    >>> tnp.linalg.cross([1, 0, 0], [0, 1, 0])
+    array([0, 0, 1])
+    """
+    x1, x2 = as_array(x1), as_array(x2)
+    extents = tuple([x.shape[normalize_axis_index(axis, x.ndim)] for x in (x1, x2)])
+    if extents != (3, 3):
+        raise ValueError(
+            "numpy.linalg.cross takes vectors of 3 elements, got {} and {}".format(*extents)
+        )
+    return cross_of_any(x1, x2, axis=axis)
 
 
 @numpy_function

@@ -140,6 +140,7 @@ def nanstd(
     correction: float | None = None,
 ) -> Any:
     """Standard deviations over axes of the elements that are not NaN."""
+    _require_inexact(as_array(a), dtype, out)
     options = {"where": where, "mean": mean, "correction": correction}
     result = sqrt(nanvar(a, axis, dtype, None, ddof, keepdims, **options))
     a = as_array(a)

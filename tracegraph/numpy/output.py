@@ -117,6 +117,20 @@ def mask_of(where: Any) -> Any:
     return mask
 
 
+def require_safe(name: str, a: Any, out: Any) -> None:
+    """Require that elements of `out` would convert to those of `a`, as `take` has it.
+
+    Raises:
+        TypeError: they would not without loss.
+    """
+    target = target_of(out)
+    if target is not None and not np.can_cast(target.dtype, a.dtype, "safe"):
+        raise TypeError(
+            f"out= of numpy.{name} has the dtype {target.dtype}, which does not convert safely to "
+            f"{a.dtype}"
+        )
+
+
 def stored(name: str, result: Any, out: Any, casting: Casting = "same_kind") -> Any:
     """The result of a function that is no ufunc, written to `out`, of the same shape, if given.
 

@@ -15,7 +15,7 @@ from tracegraph.numpy.axes import moveaxis
 from tracegraph.numpy.dispatch import as_array, is_python_number, lifted, numpy_function, unchecked
 from tracegraph.numpy.elementwise import where
 from tracegraph.numpy.nan_reductions import nanmean
-from tracegraph.numpy.output import stored
+from tracegraph.numpy.output import written
 from tracegraph.numpy.quantile_methods import METHODS, Method
 from tracegraph.numpy.reductions import Axis, cumsum, reduced_axes, sum
 from tracegraph.numpy.selecting import take_along_axis
@@ -87,7 +87,7 @@ def _quantiles(
     if keepdims:
         shape = tuple([1 if k in axes else n for k, n in enumerate(a.shape)])
         found = reshape(found, (*q.shape, *shape))
-    return stored(name, found, out)
+    return written(name, found, out, True)
 
 
 def _check_range(name: str, q: Any) -> None:
@@ -111,14 +111,14 @@ def _of_rows(
         count = numbers_in(rows)
         q = reshape(q, (*q.shape, *aligned))
         aligned = ()
-        if q.dtype.kind == "f":
+        if q.dtype.kind in "fV":
             count = as_array(count, q.dtype)
     virtual = as_array(method.virtual(count, q))
     if method.gamma is None or (is_linear and virtual.dtype.kind in "iu"):
         found = elements_of(rows, virtual, count, skip_nans)
     else:
         above = greater_equal(virtual, count - 1)
-        if virtual.dtype.kind == "f":
+        if virtual.dtype.kind in "fV":
             above = logical_or(above, isnan(virtual))
         before = floor(virtual)
         outside = where(above, -1, 0)
@@ -170,14 +170,14 @@ def _weighted(rows: Any, weights: Any, q: Any, skip_nans: bool) -> Any:
     """Elements at which the running sum of weights, as part of their sum, reaches `q`."""
     order = argsort(rows)
     weights, ordered = take_along_axis(weights, order, -1), take_along_axis(rows, order, -1)
-    is_nan = isnan(ordered) if rows.dtype.kind == "f" else None
+    is_nan = isnan(ordered) if rows.dtype.kind in "fV" else None
     last: Any = rows.shape[-1] - 1
     if skip_nans:
         weights = where(is_nan, weights.dtype.type(0), weights)
         last = maximum(subtract(numbers_in(ordered), 1), 0)[..., None]
     running = cumsum(weights, -1, np.float64)
     reached = divide(running, running[..., -1:])
-    if q.dtype.kind == "f":
+    if q.dtype.kind in "fV":
         reached = as_array(reached, q.dtype)
     reached = where(equal(reached, 0), -1, reached)  # what has no weight is not found
     before = less(reached[..., None, :], reshape(q, (-1, 1)))

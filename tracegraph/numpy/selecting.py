@@ -15,7 +15,8 @@ from tracegraph.numpy.dispatch import as_array, lifted, numpy_function
 from tracegraph.numpy.elementwise import where
 from tracegraph.numpy.generated import diagonals, eye, nearest_diagonal, tri
 from tracegraph.numpy.index_modes import integer_indices, limited, require_integers
-from tracegraph.numpy.joining import pad as padded
+from tracegraph.numpy.joining import surrounded
+from tracegraph.numpy.output import require_safe, stored
 from tracegraph.numpy.reductions import sum
 from tracegraph.numpy.shapes import reshape, with_axis
 from tracegraph.numpy.ufuncs import less
@@ -48,10 +49,8 @@ def take(
     a, axis = with_axis(a, axis)
     indices = limited(indices, a.shape[axis], mode)
     result = a[(*(slice(None),) * axis, indices)]
-    if out is None:
-        return result
-    out.assign(result, "take")
-    return out
+    require_safe("take", a, out)
+    return stored("take", result, out, "unsafe")
 
 
 @numpy_function
@@ -177,7 +176,7 @@ def diag(v: Any, k: int = 0) -> Any:
     if v.ndim != 1:
         raise ValueError(f"diag takes a vector or a matrix, got shape {v.shape}")
     extent = v.size + abs(k)
-    column = reshape(padded(v, (max(-k, 0), max(k, 0))), (extent, 1))
+    column = reshape(surrounded(v, [(max(-k, 0), max(k, 0))]), (extent, 1))
     return where(eye(extent, k=k, dtype=bool), column, v.dtype.type(0))
 
 

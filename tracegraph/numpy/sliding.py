@@ -17,7 +17,7 @@ from tracegraph.numpy.axes import moveaxis
 from tracegraph.numpy.dispatch import as_array, is_ours, lifted, numpy_function
 from tracegraph.numpy.elementwise import where
 from tracegraph.numpy.generated import arange
-from tracegraph.numpy.joining import pad
+from tracegraph.numpy.joining import surrounded
 from tracegraph.numpy.reductions import sum
 from tracegraph.numpy.selecting import take
 from tracegraph.numpy.shapes import broadcast_to, reshape
@@ -146,6 +146,8 @@ def _vectors(name: str, a: Any, v: Any) -> tuple[Any, Any]:
 
 def _correlated(name: str, a: Any, v: Any, mode: Any) -> Any:
     """Sums of products of `a` with `v`, which is not longer, at each of its positions."""
+    if not isinstance(mode, (str, int)):
+        raise TypeError(f"{name}: mode must be 'valid', 'same' or 'full', got {mode!r}")
     if mode not in _MODES:
         raise ValueError(f"{name}: mode must be 'valid', 'same' or 'full', got {mode!r}")
     n, m = a.shape[0], v.shape[0]
@@ -171,7 +173,7 @@ def _term_by_term(a: Any, v: Any, start: int, count: int) -> Any:
         left, right = max(-first, 0), max(first + count - a.shape[0], 0)
         term = multiply(a[first + left : first + count - right], v[k])
         if left or right:
-            term = pad(term, (left, right))
+            term = surrounded(term, [(left, right)])
         total = term if total is None else add(total, term)
     return total
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph.ir.types import promotion_token, type_of
+from tracegraph.ir.types import promotion_tokens, type_of
 from tracegraph.numpy.core_axes import with_core_axes
 from tracegraph.numpy.dispatch import as_array, is_ours, unchecked
-from tracegraph.numpy.output import written
+from tracegraph.numpy.output import Casting, written
 from tracegraph.numpy.statics import static_parameters
 from tracegraph.tracing.views import order_of
 
 Function = Callable[..., Any]
 
-Dtypes = Sequence[np.dtype[Any] | None]
+Dtypes = tuple[np.dtype[Any] | None, ...]
 
 
 def ufunc_function(ufunc: np.ufunc) -> Callable[[Function], Function]:
@@ -109,8 +109,8 @@ def _signature(ufunc: np.ufunc, options: dict[str, Any]) -> Dtypes | None:
     value = given[names[0]]
     if names == ["dtype"]:
         return (*[None] * ufunc.nin, *[np.dtype(value)] * ufunc.nout)
-    if isinstance(value, str):
-        value = tuple(value.replace("->", "")) if "->" in value else (value,)
+    if isinstance(value, (str, bytes)):
+        value = _codes(ufunc, value)
     elif not isinstance(value, tuple):
         value = (value,)
     if len(value) == 1 < ufunc.nargs:
@@ -122,12 +122,47 @@ def _signature(ufunc: np.ufunc, options: dict[str, Any]) -> Dtypes | None:
     return tuple([None if v is None else np.dtype(v) for v in value])
 
 
-def _loop(ufunc: np.ufunc, operands: Sequence[Any], signature: Dtypes | None, casting: Any) -> Any:
-    """The dtypes of the loop that NumPy chooses."""
-    tokens = [promotion_token(type_of(x)) for x in operands]
-    nothing = (None,) * ufunc.nout
-    fixed = {} if signature is None else {"signature": signature}
-    return ufunc.resolve_dtypes((*tokens, *nothing), casting=casting, **fixed)
+def _codes(ufunc: np.ufunc, text: str | bytes) -> tuple[Any, ...]:
+    """The characters of dtypes in a signature such as "dd->d"; of one dtype alone, itself."""
+    text = text.decode() if isinstance(text, bytes) else text
+    operands, arrow, results = text.partition("->")
+    if not arrow and len(text) == 1:
+        return (text,)
+    if (len(operands), len(results)) != (ufunc.nin, ufunc.nout):
+        raise ValueError(
+            f"a signature of {ufunc.__name__} has {ufunc.nin} characters of dtypes, '->', and "
+            f"{ufunc.nout} more, got {text!r}"
+        )
+    if unknown := [c for c in operands + results if c not in np.typecodes["All"] + "?"]:
+        raise ValueError(f"{unknown[0]!r} in the signature {text!r} is no character of a dtype")
+    return (*operands, *results)
+
+
+def _loop(
+    ufunc: np.ufunc, operands: Sequence[Any], signature: Dtypes | None, casting: Casting
+) -> tuple[np.dtype[Any], ...]:
+    """The dtypes of the loop that NumPy chooses.
+
+    NumPy is asked without a rule for casts, and these are checked here: one that fails beside a
+    Python number ends the process (NumPy 2.4).
+    """
+    tokens = promotion_tokens([type_of(x) for x in operands])
+    given = (*tokens, *(None,) * ufunc.nout)
+    if signature is None:
+        found = ufunc.resolve_dtypes(given, casting="unsafe")
+    else:
+        found = ufunc.resolve_dtypes(given, casting="unsafe", signature=signature)
+    for token, dtype in zip(tokens, found, strict=False):
+        if isinstance(token, type):  # of a Python number
+            allowed = casting == "unsafe" or np.result_type(token(0), dtype) == dtype
+        else:
+            allowed = np.can_cast(token, dtype, casting)
+        if not allowed:
+            raise TypeError(
+                f"numpy.{ufunc.__name__} cannot cast an operand of "
+                f"{getattr(token, '__name__', token)} to {dtype} by the rule {casting!r}"
+            )
+    return tuple(found)
 
 
 def _converted(x: Any, dtype: np.dtype[Any]) -> Any:

@@ -271,8 +271,8 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Shape | None = None) -> Any:
     dtype = floating(probability.dtype)
     extents = probability.shape if shape is None else shape_of(shape)
     rare = 2.0 ** -(_mantissa(dtype) // 2)
-    known = p if is_known(p) else probability
-    if isinstance(known, (int, float, np.generic, np.ndarray)) and not np.any(known < rare):
+    known: Any = p if is_known(p) else probability
+    if isinstance(known, (int, float, np.generic, np.ndarray)) and np.all(~np.less(known, rare)):
         found = apply(get("less"), unit(key, extents, dtype), probability)
     else:
         found = _rare(pairs(key, extents), probability, dtype.type(rare))

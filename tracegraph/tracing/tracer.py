@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -10,11 +11,12 @@ import numpy as np
 from tracegraph import errors
 from tracegraph.devices import canonical_device
 from tracegraph.ir.program import Atom
-from tracegraph.ir.types import ArrayType, result_type, type_of
+from tracegraph.ir.types import ArrayType, broadcast_shapes, result_type, type_of
 from tracegraph.tracing import views
 from tracegraph.tracing.conversions import conversion
 from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.operators import ArrayOperators
+from tracegraph.tracing.truth import truth_conversion
 
 MisuseError = type[errors.TracerMisuseError]
 
@@ -27,6 +29,11 @@ def _in_place(name: str, function: str | None = None) -> Callable[[Tracer, Any],
         result = FUNCTIONS[function](self, other)
         if self.ndim == 0:
             return result
+        if name == "matmul" and result.shape != self.shape:
+            raise ValueError(
+                f"x @= y of shapes {self.shape} and {np.shape(other)} gives {result.shape}, "
+                "which must be the shape of x; write x = x @ y"
+            )
         self.assign(result, name)
         return self
 
@@ -104,7 +111,7 @@ class Tracer(ArrayOperators):
             type_.dtype, self.dtype, "same_kind"
         ):
             raise errors.InPlaceCastError(name, type_, self)
-        if np.broadcast_shapes(self.shape, type_.shape) != self.shape:
+        if broadcast_shapes(self.shape, type_.shape) != self.shape:
             raise ValueError(
                 f"non-broadcastable output operand: a result of shape {type_.shape} does not fit "
                 f"in place into shape {self.shape}"
@@ -299,9 +306,11 @@ class Tracer(ArrayOperators):
         self, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None
     ) -> None:
         """Bring the elements into the order of `numpy.partition`."""
-        self[...] = FUNCTIONS["partition"](self, kth, axis, kind, order)
+        self[...] = FUNCTIONS["partition"](self, kth, operator.index(axis), kind, order)
 
-    __bool__ = _misuse(errors.TracerBoolError)
+    def __bool__(self) -> NoReturn:
+        raise errors.TracerBoolError(self, *(truth_conversion() or ()))
+
     __int__ = _converted(errors.TracerIntegerError)
     __trunc__ = _misuse(errors.TracerIntegerError)
     __hash__ = _misuse(errors.TracerHashError)  # type: ignore[assignment]

@@ -126,7 +126,7 @@ class _Custom:
         attrs: dict[str, Any] = {"function": errors.function_text(self.fun)}
         if self._given_rules() is None:
             attrs["rule"] = "none"
-        elif sum(each is self for each in _running.functions) >= trace.orders:
+        elif sum(each is self for each in _running.functions) >= arguments.orders:
             attrs["rule"] = "not traced"
         else:
             attrs |= {"rule": "traced", **self._add_rules(regions, arguments, function)}

@@ -44,22 +44,37 @@ class Arguments:
     def __init__(self, function: Function, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         args, keywords = _by_position(function, args, kwargs)
         self.keywords = tuple(keywords)
-        self.function = errors.function_text(function)
+        self.function = function
+        self.count = len(args)
         self.all, self.structure = tree.flatten((*args, *keywords.values()))
-        names = parameters_of(function).positional[: len(args)]
-        others = [f"args[{i}]" for i in range(len(names), len(args))]
-        self.names = [*names, *others, *keywords]
         self.places = [i for i, leaf in enumerate(self.all) if _is_traced(leaf)]
         self.leaves = [self.all[i] for i in self.places]
         self.types = [type_of(leaf) for leaf in self.leaves]
         self.inexact = [i for i, t in enumerate(self.types) if is_inexact(t)]
         self.tangent_types = [self.types[i] for i in self.inexact]
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the arguments."""
+        names = parameters_of(self.function).positional[: self.count]
+        others = [f"args[{i}]" for i in range(len(names), self.count)]
+        return [*names, *others, *self.keywords]
+
+    @property
+    def orders(self) -> int:
+        """How often they may be differentiated: as often as what is recorded where they are made.
+
+        A value of a trace further out does not depend on what the transforms inside it
+        differentiate by.
+        """
+        owners = [leaf.owner for leaf in self.leaves if isinstance(leaf, Tracer)]
+        return max([getattr(owner, "orders", 0) for owner in owners], default=0)
+
     def call(self, function: Function, leaves: Leaves) -> Any:
         """Call the function with these leaves."""
         every = self.rebuilt(leaves)
-        count = len(every) - len(self.keywords)
-        return function(*every[:count], **dict(zip(self.keywords, every[count:], strict=True)))
+        keywords = dict(zip(self.keywords, every[self.count :], strict=True))
+        return function(*every[: self.count], **keywords)
 
     def rebuilt(self, leaves: Leaves) -> tuple[Any, ...]:
         """The arguments with these leaves."""
@@ -84,14 +99,18 @@ class Arguments:
             CustomRuleError: it is no tuple of one tree for each argument, or of other shapes.
         """
         count = len(self.structure.children())
-        name = f"the backward rule {errors.function_text(function)} of {self.function}"
+
+        def named() -> str:
+            of = errors.function_text(self.function)
+            return f"the backward rule {errors.function_text(function)} of {of}"
+
         if not isinstance(returned, (tuple, list)) or len(returned) != count:
             got = errors.value_text(returned)
             if isinstance(returned, (tuple, list)):
                 got = f"one of {len(returned)}"
             raise errors.CustomRuleError(
                 transform,
-                f"{name} must return a tuple of {count} cotangents, one for each argument, not "
+                f"{named()} must return a tuple of {count} cotangents, one for each argument, not "
                 f"{got}; None stands for zero, and for arguments that are not differentiated",
             )
         every: list[Any] = []
@@ -106,7 +125,7 @@ class Arguments:
                 needed, got = map(errors.structure_text, (child, tree.structure(part)))
                 raise errors.CustomRuleError(
                     transform,
-                    f"{name} must return cotangents of the structure {needed} for the argument "
+                    f"{named()} must return cotangents of the structure {needed} for the argument "
                     f"{path}, got {got}",
                 ) from None
         found = [every[self.places[i]] for i in self.inexact]
@@ -128,13 +147,16 @@ def _by_position(
     """The arguments by position, and those that the function takes by keywords alone.
 
     Defaults of Python functions are among them. Those of other functions, such as `out=None` of a
-    ufunc, are not.
+    ufunc, are not, nor are those that would need a mapped axis.
     """
+    if not kwargs and len(args) >= len(parameters_of(function).positional):
+        return args, {}
     inner = inspect.unwrap(function)
     while isinstance(inner, partial):
         inner = inner.func
     python = hasattr(inner, "__code__") or hasattr(type(inner).__call__, "__code__")
-    if not kwargs and (not python or len(args) >= len(parameters_of(function).positional)):
+    python = python and not getattr(function, "is_mapped", False)
+    if not kwargs and not python:
         return args, {}
     try:
         bound = inspect.signature(function).bind(*args, **kwargs)

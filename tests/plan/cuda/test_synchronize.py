@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from lowering.cuda.streams.stream_state import StreamState
 from lowering.testing.recording_backend import RecordingBackend
-from tracegraph.streams import Chosen, stream
+from tracegraph.current_stream import Chosen
+from tracegraph.streams import stream
 
 
 def waited(backend: RecordingBackend) -> set[int]:

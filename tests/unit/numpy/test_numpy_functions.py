@@ -383,7 +383,7 @@ def test_a_function_written_for_numpy_is_traced_as_it_is() -> None:
 
 def test_without_traced_values_the_functions_are_numpys() -> None:
     assert type(tnp.sum([1, 2])) is np.int64
-    assert type(tnp.zeros(3)) is np.ndarray
+    assert isinstance(tnp.zeros(3), np.ndarray)
     assert tnp.sin(np.float32(0)).dtype == np.float32
 
 
@@ -446,14 +446,3 @@ def test_what_numpy_has_and_we_lack_is_named(name: str) -> None:
 def test_wrong_shapes_raise_value_errors(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         trace(call, ARGUMENTS["x"])
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda x: np.pad(x, 1, mode="mean"), "mode='mean'"),
-    ],
-)
-def test_unsupported_methods_and_arguments_are_named(call: Any, message: str) -> None:
-    with pytest.raises(errors.UnsupportedByTracerError, match=message):
-        trace(call, np.ones((3, 4), int))

@@ -243,6 +243,13 @@ def test_rules_take_defaults(kind: Any) -> None:
     assert grad(function)(3.0, 3) == 90
     assert grad(lambda x: function(x, scale=4.0))(3.0) == 60
     assert grad(lambda x: function(n=3, x=x))(3.0) == 90
+    for wrap in (jit, checkpoint):
+        wrapped = kind(wrap(power))
+        wrapped._set_rules(*function._given_rules())
+        assert grad(wrapped)(3.0) == 60
+        assert grad(lambda x: wrapped(x, n=3))(3.0) == 90  # noqa: B023
+    lanes = kind(vmap(lambda x, n=2: x * n))
+    assert jit(lambda x: lanes(x), device="host")(np.ones(3)).shape == (3,)
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'x'"):
         jit(lambda x: function(n=3), device="host")(3.0)
 

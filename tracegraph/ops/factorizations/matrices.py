@@ -129,23 +129,26 @@ def separated(f: Emitter, x: Any, order: int) -> Any:
     n, dtype = x.shape[-1], x.dtype
     if n < 2:
         return x
-    column, row = f.reshape(x, shape=(*x.shape, 1)), f.reshape(x, shape=(*x.shape[:-1], 1, n))
-    place = f.iota(size=n, dtype=_INDEX)
-    steps = f.cast(f.subtract(place, f.reshape(place, shape=(n, 1))), dtype=dtype)
-    missing = f.subtract(f.multiply(steps, distance(f, x, order)), f.subtract(row, column))
-    zero, ahead = dtype.type(0), f.greater(steps, dtype.type(0))
-    behind = f.less(steps, dtype.type(0))
-    down = f.max(f.where(ahead, missing, zero), axes=(x.ndim,))
-    up = f.max(f.where(behind, f.negative(missing), zero), axes=(x.ndim,))
-    shift = f.multiply(dtype.type(0.5), f.subtract(up, down))
-    return f.add(x, f.stop_gradient(shift))
+    axis, place = x.ndim - 1, f.cast(f.iota(size=n, dtype=_INDEX), dtype=dtype)
+    level = f.subtract(x, f.multiply(place, distance(f, x, order)))  # ascends where there is room
+    highest = f.maximum_accumulate(level, axis=axis)
+    lowest = last_first(f, f.minimum_accumulate(last_first(f, level), axis=axis))
+    middle = f.multiply(dtype.type(0.5), f.add(highest, lowest))
+    return f.add(x, f.stop_gradient(f.subtract(middle, level)))
+
+
+def last_first(f: Emitter, x: Any) -> Any:
+    """The elements of the last axis from the last one on."""
+    starts, steps = [0] * x.ndim, [1] * x.ndim
+    starts[-1], steps[-1] = x.shape[-1] - 1, -1
+    return f.slice(x, starts=tuple(starts), steps=tuple(steps), sizes=x.shape)
 
 
 def distance(f: Emitter, x: Any, order: int) -> Any:
-    """The distance of equal eigenvalues, or singular values, of matrices, shaped (…, 1, 1)."""
+    """The distance of equal eigenvalues, or singular values, of matrices, shaped (…, 1)."""
     size = f.max(f.absolute(x), axes=(x.ndim - 1,))
     size = f.where(f.equal(size, x.dtype.type(0)), x.dtype.type(1), size)
-    size = f.stop_gradient(f.reshape(size, shape=(*size.shape, 1, 1)))
+    size = f.stop_gradient(f.reshape(size, shape=(*size.shape, 1)))
     return f.multiply(x.dtype.type(2 * np.finfo(x.dtype).eps ** (1 / (order + 1))), size)
 
 

@@ -20,6 +20,7 @@ from tracegraph.ops.factorizations.matrices import (
     distance,
     finite_part,
     identity,
+    last_first,
     mixed,
     real_dtype,
     real_part,
@@ -88,19 +89,12 @@ def _separated(f: Emitter, s: Any, order: int) -> Any:
     k = s.shape[-1]
     if k == 0:
         return s
-    found = _turned(f, separated(f, _turned(f, s), order))
+    found = last_first(f, separated(f, last_first(f, s), order))
     place = f.cast(f.iota(size=k, dtype=np.dtype(np.int64)), dtype=s.dtype)
     least = f.subtract(s.dtype.type(k - 0.5), place)
-    least = f.multiply(f.reshape(distance(f, s, order), shape=(*s.shape[:-1], 1)), least)
+    least = f.multiply(distance(f, s, order), least)
     raised = f.maximum(found, least)
     return f.add(found, f.stop_gradient(f.subtract(raised, found)))
-
-
-def _turned(f: Emitter, x: Any) -> Any:
-    """The vectors, last element first."""
-    starts, steps = [0] * x.ndim, [1] * x.ndim
-    starts[-1], steps[-1] = x.shape[-1] - 1, -1
-    return f.slice(x, starts=tuple(starts), steps=tuple(steps), sizes=x.shape)
 
 
 def _prepare(

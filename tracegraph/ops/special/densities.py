@@ -1,20 +1,25 @@
 """Densities as functions of powers, whose derivatives have limits at the ends.
 
-gamma   x^p exp(-x - c)       slope  p D(p - 1) - D
-beta    x^p (1 - x)^q exp(-c)        p D(p - 1, q) - q D(p, q - 1)
+    gamma   x^p exp(-x - c)       slope  p D(p - 1) - D
+    beta    x^p (1 - x)^q exp(-c)        p D(p - 1, q) - q D(p, q - 1)
+
+`special/derivatives.py` has their rules.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
+
 from tracegraph.ir.derivative import Emitter
-from tracegraph.ops.cotangents import with_rule
+from tracegraph.ops.cotangents import number, with_rule
 
 
 def gamma_density(f: Emitter, p: Any, c: Any, x: Any) -> Any:
     """x^p exp(-x - c), with its derivatives."""
-    return with_rule(f, f.exp(f.xlogy(p, x) - x - c), "gamma_density", p, c, x)
+    exponent = f.xlogy(p, f.minimum(x, number(x, float(ml_dtypes.finfo(x.dtype).max)))) - x - c
+    return with_rule(f, f.exp(exponent), "gamma_density", p, c, x)
 
 
 def beta_density(f: Emitter, p: Any, q: Any, c: Any, x: Any) -> Any:
