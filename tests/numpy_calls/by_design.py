@@ -83,6 +83,30 @@ LIST: Sequence[Design] = (
         "the dtype of the result depends on elements",
     ),
     Design(
+        r"numpy\.clip",
+        "differs",
+        "multiple values for argument",
+        "min and max are parameters of the array API standard, and named twice by Python's rules",
+    ),
+    Design(
+        r"numpy\.choose",
+        "refused",
+        "^UnrepresentableError",
+        "a Python int must fit the dtype that it meets",
+    ),
+    Design(
+        r"numpy\.equal",
+        "raw",
+        "casting rule 'equiv'|rule 'equiv'",
+        "a Python int beyond 64 bits is compared as an infinity, a float",
+    ),
+    Design(
+        r"ndarray\.choose",
+        "accepted",
+        "only supports up to 32 dimensions",
+        "arrays have up to 64 axes everywhere",
+    ),
+    Design(
         r"numpy\.linalg\.eig(vals)?",
         "refused",
         "",

@@ -417,7 +417,9 @@ def _without_infinities(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
         (equal(x, infinity), high),
         (equal(x, -infinity), low),
     ):
-        value = broadcast_to(lifted(_in_dtype(value, x)), x.shape)
+        value = _in_dtype(value, x)
+        if np.ndim(value):
+            value = broadcast_to(lifted(value), x.shape)
         result = apply(choose, is_replaced, value, result)
     return result
 

@@ -234,10 +234,10 @@ def _chain(eqn: Eqn, chains: Mapping[Atom, _Chain]) -> _Chain:
     assert isinstance(form, (Elementwise, Indexed))
     if isinstance(form, Elementwise):
         cost = form.cost
-    elif form.view or not eqn.operands:
-        cost = 0
-    else:
+    elif isinstance(form, Indexed) and not form.view and eqn.operands:
         cost = _EXPENSIVE if form.run is not None else len(eqn.operands)
+    else:
+        cost = 0
     nbytes = 0
     for atom in dict.fromkeys(eqn.operands):
         if isinstance(atom, Value):
