@@ -41,6 +41,7 @@ from tracegraph.capabilities import DeviceFeatures, features
 from tracegraph.control import cond, fori_loop, map, scan, switch, while_loop
 from tracegraph.custom import capture, elementwise, embed, kernel, reduction
 from tracegraph.inspection.show import show
+from tracegraph.ir import views as _views  # noqa: F401 - printers
 from tracegraph.ir.types import ArrayType
 from tracegraph.limits import time_limit
 from tracegraph.memory import memory_stats, reset

@@ -22,18 +22,12 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("tracegraph.staging.compiler", "lowering"): "the plug: tracegraph knows its compiler there",
     ("lowering.cuda.device", "lowering.driver"): "the plug: the driver is opened there",
     ("lowering.host.passes", "lowering.host.tuning.passes"): "the plug: tuning may be left out",
-    ("tracegraph.ir.program", "tracegraph.ir.text"): "a program prints itself",
-    ("tracegraph.ir.program", "tracegraph.ir.diagram"): "a program draws itself",
-    ("lowering.plan.plan", "lowering.plan.text"): "a plan prints itself",
-    ("lowering.plan.plan", "lowering.plan.diagram"): "a plan draws itself",
-    ("lowering.plan.nodes", "lowering.plan.text"): "a node prints itself",
-    ("lowering.plan.nodes", "lowering.plan.diagram"): "a node draws itself",
 }
 """Imports against the direction, each with the reason for it."""
 
 GROUND = {
     *("user_source", "dtypes", "devices", "generated", "locks", "version", "weak_set"),
-    *(*("modes", "current_stream"), "names_elsewhere"),
+    *("modes", "current_stream", "names_elsewhere"),
 }
 """Parts of tracegraph that import no other."""
 

@@ -20,7 +20,7 @@ lists what is public: nothing but re-exports. May import `ir/`, `ops/`, `tracing
     index_modes, index_checks                  indices out of range
     contractions, einsum, chains, linalg       products that sum over axes
     fft                                        Fourier transforms
-    creation, generated, geometric             new arrays
+    creation, generated, geometric             new arrays; eager_arrays have .at under NumPy
     inquiry, comparing                         types; whole arrays compared, membership
     unique, sets                               distinct elements
     cumulative, namespace_info                 what the array API standard adds
@@ -124,6 +124,7 @@ from tracegraph.numpy.creation import (
     asanyarray,
     asarray,
     ascontiguousarray,
+    asfortranarray,
     copy,
     empty,
     empty_like,
@@ -504,6 +505,7 @@ __all__ = [
     "asanyarray",
     "asarray",
     "ascontiguousarray",
+    "asfortranarray",
     "asin",
     "asinh",
     "astype",

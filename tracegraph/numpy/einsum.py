@@ -23,6 +23,7 @@ from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import transpose
+from tracegraph.numpy.creation import asarray
 from tracegraph.numpy.dispatch import as_array, numpy_function, unchecked
 from tracegraph.numpy.output import Casting, stored
 from tracegraph.numpy.selecting import writable_diagonal
@@ -59,12 +60,12 @@ def einsum(
 
     Raises:
         TypeError: an operand does not convert to `dtype` by the rule `casting`.
-        ValueError: labels do not fit the operands.
+        ValueError: labels do not fit the operands, or there is no such order.
 
     >>> tnp.einsum('ij,j->i', [[1, 2], [3, 4]], [5, 6])
     array([17, 39])
     """
-    order_of(order, "K")
+    laid_out = order_of(order, "K")
     text, arrays = _as_text(operands)
     terms, output = _parse(text, [a.ndim for a in arrays])
     if dtype is None:
@@ -84,6 +85,8 @@ def einsum(
         needed = set(output).union(*(other.labels for other in labelled[k + 1 :]))
         result = _product(result, factor, needed)
     array = transpose(result.array, tuple(result.labels.index(c) for c in output))
+    if out is None and laid_out in ("C", "F"):
+        return asarray(array, order=laid_out)
     return stored("einsum", array, out)
 
 

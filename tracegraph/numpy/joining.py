@@ -98,7 +98,12 @@ def concatenate(
         return _joined("concatenate", flat, 0, out, dtype, casting)
     if any(a.ndim == 0 for a in parts):
         raise ValueError("zero-dimensional arrays cannot be concatenated; use stack")
-    axis = normalize_axis_index(axis, parts[0].ndim)
+    if any(a.ndim != parts[0].ndim for a in parts):
+        raise ValueError(
+            "all the input arrays must have same number of dimensions, got "
+            + ", ".join(str(a.shape) for a in parts)
+        )
+    axis = normalize_axis_index(axis, parts[0].ndim if parts else 1)
     return _joined("concatenate", parts, axis, out, dtype, casting)
 
 

@@ -199,7 +199,7 @@ def outer(ufunc: np.ufunc, a: Any, b: Any, /, **options: Any) -> Any:
     if ufunc.signature is not None or ufunc.nin != 2:
         raise ValueError("outer product only supported for binary functions")
     a, b = as_array(a), as_array(b)
-    return function(functions.reshape(a, a.shape + (1,) * b.ndim), b, **options)
+    return function(a[(..., *(None,) * b.ndim)], b, **options)
 
 
 def combiner_of(ufunc: np.ufunc, method: str) -> Combiner | None:
