@@ -334,7 +334,9 @@ def asarray(
     """
     check_options("asarray", kwargs)
     order, converted = order_of(order, "K"), as_array(a, dtype)
-    if copy is False:
+    if isinstance(copy, str):
+        raise ValueError(f"numpy.asarray: copy is True, False or None, got {copy!r}")
+    if copy is not None and not copy:
         _check_shared(_laid_out(converted, order), a, device)
     result = _laid_out(lifted(converted), order)
     result = result if device is None else placed(result, device)
@@ -369,6 +371,10 @@ def _check_shared(result: Any, a: Any, device: str | None) -> None:
     )
 
 
+_MOST_AXES = 64
+"""Axes that an array of NumPy's has at most."""
+
+
 def array(
     a: Any,
     dtype: DTypeLike | None = None,
@@ -376,7 +382,7 @@ def array(
     copy: bool | None = True,
     order: str | None = "K",
     ndmin: int = 0,
-    ndmax: int = 0,
+    ndmax: int = _MOST_AXES,
     **kwargs: Any,
 ) -> Any:
     """`a` as a new array. Nested lists may hold traced values.
@@ -386,17 +392,21 @@ def array(
 
     Raises:
         TypeError: the dtype is not supported while tracing.
-        UnsupportedByTracerError: an option of NumPy that is not supported.
+        UnsupportedByTracerError: an option of NumPy that is not supported, or nested lists that are
+            deeper than `ndmax`.
+        ValueError: `ndmin` or `ndmax` is out of range, or there is no such order.
 
     >>> tnp.array([1, 2], ndmin=2)
     array([[1, 2]])
     """
     check_options("array", kwargs)
-    if 0 < ndmax < ndmin:
+    if not 0 <= ndmax <= _MOST_AXES:
+        raise ValueError(f"ndmax must be 0 to {_MOST_AXES}, got {ndmax}")
+    if ndmax < ndmin:
         raise ValueError(f"ndmin must be <= ndmax ({ndmax}), got {ndmin}")
     result = asarray(a, dtype, order, copy=copy)
     result = eager(result) if copy else result
-    if ndmax and isinstance(a, (list, tuple)) and result.ndim > ndmax:
+    if isinstance(a, (list, tuple)) and result.ndim > ndmax:
         raise UnsupportedByTracerError(f"numpy.array of {result.ndim} axes with ndmax={ndmax}")
     missing = ndmin - result.ndim
     return result.reshape((1,) * missing + result.shape) if missing > 0 else result

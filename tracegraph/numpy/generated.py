@@ -100,6 +100,7 @@ def linspace(
     num = index(num)
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
+    start, stop = (as_array(v) if isinstance(v, (list, tuple)) else v for v in (start, stop))
     intervals = num - 1 if endpoint else num
     inexact = result_type(type_of(start), type_of(stop), type_of(1.0))
     start, stop = as_array(start, inexact), as_array(stop, inexact)

@@ -51,7 +51,7 @@ def searchsorted(a: Any, v: Any, side: Side = "left", sorter: Any = None) -> Any
     Raises:
         ValueError: `a` has not one axis, `side` is unknown, the sorter has another shape than `a`,
             or a static element of it is out of range.
-        TypeError: the sorter does not hold integers.
+        TypeError: the sorter is no vector of integers.
 
     >>> tnp.searchsorted([1, 3, 5], [0, 3, 9])
     array([0, 1, 3])
@@ -72,6 +72,8 @@ def _checked_sorter(sorter: Any, shape: tuple[int, ...]) -> Any:
     sorter = as_array(sorter)
     if sorter.dtype.kind not in "iu":
         raise TypeError(f"sorter must only contain integers, got {sorter.dtype}")
+    if sorter.ndim != 1:
+        raise TypeError(f"sorter must be a vector, got shape {sorter.shape}")
     if sorter.shape != shape:
         raise ValueError(f"sorter.size must equal a.size, got shapes {sorter.shape} and {shape}")
     if not isinstance(sorter, Tracer):
