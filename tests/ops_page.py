@@ -27,6 +27,8 @@ from tracegraph.ir.op import Call, Effect, Elementwise, Op, Reduction, Scan, all
 from tracegraph.transforms.batch import _CONTROL
 
 PAGE = Path(__file__).parents[1] / "docs" / "ops.md"
+LINE = 160
+"""The longest formula that is written out."""
 
 HEAD = """\
 # Ops and their rules
@@ -38,7 +40,8 @@ rules.
 Of an op with the result *o*, the derivative is given by
 
 - partial derivatives by its operands *x*, *y* and *z*: the tangent is the sum of the tangents of
-  the operands times these; `where(condition, then, else)` chooses, and none is an error;
+  the operands times these; `where(condition, then, else)` chooses, none is an
+  error, and *by cases* stands for a formula of several lines;
 - *linear* in some operands together: the tangent is the op itself, applied to their tangents;
 - *linear in each* of two operands: a product rule;
 - a *rule* that gives the tangent in terms of linear ops.
@@ -118,7 +121,8 @@ def partial(coefficient: Any, count: int) -> str:
         formula = coefficient(Writer(), Text("o"), *operands)
     except NoDerivativeError:
         return "none"
-    return f"`{_text(formula).text}`"
+    text = _text(formula).text
+    return f"`{text}`" if len(text) <= LINE else "by cases"
 
 
 def operands_of(op: Op) -> list[str]:

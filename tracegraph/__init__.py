@@ -31,6 +31,8 @@ Below them are single files without imports of the package (`dtypes`, `user_sour
 `event` and `debug` are features of one file each, `c_functions` is what `callbacks` checks.
 """
 
+from typing import TYPE_CHECKING
+
 from tracegraph import debug, errors, event, linalg, memory, numpy, random, sparse, special, tree
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray, from_dlpack
@@ -39,10 +41,12 @@ from tracegraph.capabilities import DeviceFeatures, features
 from tracegraph.control import cond, fori_loop, map, scan, switch, while_loop
 from tracegraph.custom import capture, elementwise, embed, kernel, reduction
 from tracegraph.inspection.show import show
+from tracegraph.ir import views as _views  # noqa: F401 - printers
 from tracegraph.ir.types import ArrayType
 from tracegraph.limits import time_limit
 from tracegraph.memory import memory_stats, reset
 from tracegraph.modes import check_indices, deterministic
+from tracegraph.names_elsewhere import names_of as _names_of
 from tracegraph.numpy import methods as _methods  # noqa: F401 - what operators call
 from tracegraph.numpy.windows import dynamic_slice, dynamic_update_slice
 from tracegraph.raw_memory import owned
@@ -121,6 +125,10 @@ __all__ = [
     "vmap",
     "while_loop",
 ]
+
+
+if not TYPE_CHECKING:  # a type checker would find any name in a module that has this
+    __getattr__ = _names_of(__name__)
 
 
 def __dir__() -> list[str]:

@@ -30,6 +30,9 @@ _REFERENCE: Any = type(ctypes.byref(ctypes.c_int()))
 _ADDRESSES = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_wchar_p)
 """Numbers of ctypes that are addresses."""
 
+_WORDS = (ctypes.c_int64, ctypes.c_uint64, ctypes.c_longlong, ctypes.c_ulonglong, ctypes.c_size_t)
+"""Numbers of ctypes that may be meant as addresses."""
+
 _UNUSED = "iIlLqQhHbBcu?PzZ"
 """The codes of simple types that a result may have, as nobody reads the register that it is in."""
 
@@ -183,10 +186,10 @@ def _refuse_doubtful(given: Any) -> None:
             "user_data is what ctypes.byref returned, which may have an offset; pass "
             "ctypes.pointer(x), or ctypes.addressof(x) + offset"
         )
-    if isinstance(given, ctypes.c_size_t | ctypes.c_uint64 | ctypes.c_ulonglong):
+    if isinstance(given, _WORDS):
         raise errors.HostCallError(
-            f"user_data is {errors.value_text(given)}: pass x.value if it is an address, or "
-            "bytes(x) for a copy of the number"
+            f"user_data is {errors.value_text(given)}: pass x.value if it is an address, "
+            "ctypes.pointer(x) for the address of the number, or bytes(x) for a copy of it"
         )
     if isinstance(given, np.bool_ | ctypes.py_object):
         raise errors.HostCallError(

@@ -4,29 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
+from tracegraph.current_stream import Chosen, chosen_stream, on_stream
 from tracegraph.devices import canonical_device
 from tracegraph.staging.compiler import compiler, default_device
-
-_LEGACY = 1  # CU_STREAM_LEGACY: what the handle 0 means
-_PER_THREAD = 2  # CU_STREAM_PER_THREAD
-
-
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """A stream by its handle, and the object that keeps it alive."""
-
-    handle: int
-    owner: Any
-
-
-_current: ContextVar[Chosen | None] = ContextVar("tracegraph_stream", default=None)
-
-current_stream = _current.get
-"""The stream chosen by the blocks around; None for the device's own."""
 
 
 class Stream:
@@ -82,6 +64,9 @@ class Stream:
         if self._stream is not None:
             self._stream.synchronize()
 
+    def _chosen(self) -> Chosen | None:
+        return None if self._stream is None else chosen_stream(self._stream)
+
     def __repr__(self) -> str:
         return f"Stream(device={self.device!r})"
 
@@ -109,37 +94,5 @@ def stream(s: Any) -> Iterator[None]:
     ...     tracegraph.jit(lambda x: x + 1, device="host")(1)
     Array(2, dtype=int64)
     """
-    token = _current.set(chosen_stream(s))
-    try:
+    with on_stream(chosen_stream(s)):
         yield
-    finally:
-        _current.reset(token)
-
-
-def chosen_stream(s: Any) -> Chosen | None:
-    """What `stream` chooses; raises what it does."""
-    if isinstance(s, Stream):
-        return None if s._stream is None else Chosen(_checked(s.__cuda_stream__()[1]), s._stream)
-    if hasattr(s, "__cuda_stream__"):
-        return Chosen(_checked(s.__cuda_stream__()[1]), s)
-    if isinstance(s, int) and not isinstance(s, bool):
-        return Chosen(_checked(s), None)
-    for attribute in ("cuda_stream", "ptr"):  # PyTorch and CuPy, before they had the protocol
-        handle = getattr(s, attribute, None)
-        if isinstance(handle, int):
-            return Chosen(_checked(handle), s)
-    raise TypeError(
-        "stream takes a tracegraph.Stream, a stream of CuPy or PyTorch, any object with "
-        f"__cuda_stream__, or the handle of a stream as an int; got {type(s).__qualname__}"
-    )
-
-
-def _checked(handle: int) -> int:
-    if handle < 0:
-        raise ValueError(f"the handle of a stream is not negative, got {handle}")
-    if handle == _PER_THREAD:
-        raise ValueError(
-            "the per-thread default stream is another one in each thread, so results on it could "
-            "not be waited for elsewhere; make a tracegraph.Stream() instead"
-        )
-    return handle or _LEGACY

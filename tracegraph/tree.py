@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import optree
 
 from tracegraph import errors
 from tracegraph.errors.tracebacks import entry_point
+from tracegraph.names_elsewhere import names_of as _names_of
 
 NAMESPACE = "tracegraph"
 
@@ -258,3 +259,7 @@ def _require_hashable(cls: type, name: str, value: Any) -> None:
         hash(value)
     except TypeError:
         raise errors.UnhashableStaticError(f"static field {cls.__name__}.{name}", value) from None
+
+
+if not TYPE_CHECKING:  # a type checker would find any name in a module that has this
+    __getattr__ = _names_of(__name__)

@@ -23,6 +23,7 @@ from lowering.cuda.streams.stream_state import StreamState
 from lowering.cuda.streams.stream_table import StreamTable
 from lowering.cuda.streams.timeline import Timeline
 from lowering.legalization.features import Feature
+from tracegraph.current_stream import current_stream
 from tracegraph.errors import DeviceLostError
 
 
@@ -104,10 +105,20 @@ class OpenDevice:
         }
 
     def synchronize(self) -> None:
-        """Wait for all work; raises what `Timeline.wait` does."""
-        self.driver.activate()
-        for stream in self.streams:
-            stream.timeline.wait()
+        """Wait for all work; raises what `Timeline.wait` does.
+
+        Streams that other code captures have none. One of another library may be destroyed by now,
+        unless calls run on it or loops are in flight.
+        """
+        chosen, driver = current_stream(), self.driver
+        driver.activate()
+        with driver.beside_captures():
+            for stream in self.streams:
+                handle = stream.driver.stream
+                is_chosen = chosen is not None and chosen.handle == handle
+                is_left = stream.foreign and not is_chosen and stream.timeline.idle
+                if not is_left and not driver.is_capturing(handle):
+                    stream.timeline.wait()
 
     def trim(self) -> None:
         """Wait for all work, and give back what is kept for later; raises what waiting does."""
@@ -121,7 +132,8 @@ class OpenDevice:
             Exception: what `Timeline.wait` raises, after the rest is done.
         """
         try:
-            self.synchronize()
+            for stream in self.streams:
+                stream.timeline.wait()
         finally:
             for executable in list(self.heap.executables):
                 executable.close()

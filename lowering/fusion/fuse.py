@@ -21,10 +21,12 @@ from lowering.draft.stage import Block, KernelStage, Stage
 from lowering.fusion.axis_unrolling import LEAST_SELECTIONS, unroll_axes
 from lowering.fusion.dead_stores import without_dead
 from lowering.fusion.pointwise import MAX_EXPRESSIONS, FusionBuilder
+from lowering.fusion.read_directions import differ, split_folds
 from lowering.fusion.row_passes import fuse_rows, same_extents
 from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Path
 from lowering.plan.kernel import (
+    MapNest,
     Nest,
     PrintNest,
     ReduceNest,
@@ -69,6 +71,7 @@ def fuse(block: Block, context: Context) -> None:
     """
     if not context.fusion:
         return
+    block.stages = split_folds(block.stages, block, context)
     if len(block.stages) > 1:  # of one kernel, `drop_dead_stores` drops what is never read
         stages, block.stages = block.stages, []
         block.stages = _fused(stages, block, context.target)
@@ -154,20 +157,29 @@ class _FusedBlock:
         buffers = len(reads) + len(writes)
         producer = _latest(self.written, reads)
         earliest = max(_latest(self.read, writes), _latest(self.written, writes))
+        conflict = -1
         if not self._excludes_conflicts(earliest, nest, writes):
+            conflict = earliest
             earliest += 1
         most = self.target.limits.kernel_buffers
-        first = max(producer, earliest, len(self.stages) - WINDOW, self.barrier)
+        others = max(producer, len(self.stages) - WINDOW, self.barrier)
+        first = max(others, earliest)
+        if type(nest) is MapNest and 0 <= conflict == first - 1 and others <= conflict:
+            first = conflict
         for position in range(first, len(self.stages)):
             kernel = self.stages[position]
             if type(kernel) is not _Kernel or kernel.buffers + buffers > most:
                 continue
-            awaited = reads if position == producer else None
-            joined = _join(kernel, nest, awaited, self.kept, self.target.fusion)
+            if position == conflict:
+                joined = _join_conflicting(kernel, nest, accesses)
+            else:
+                awaited = reads if position == producer else None
+                joined = _join(kernel, nest, awaited, self.kept, self.target.fusion)
             if joined is not None:
                 # what was stored before it joined is forwarded, its own stores are not
-                stored = joined.stores
-                self.loaded.update([r for r in reads if r not in stored or r in writes])
+                stored, left = joined.stores, joined.unforwarded
+                forwarded = stored.keys() - writes - left
+                self.loaded.update([resource for resource in reads if resource not in forwarded])
                 kernel.sources.update(dict.fromkeys(stage.sources))
                 if stage.within:
                     kernel.within.update(dict.fromkeys(stage.within))
@@ -217,6 +229,8 @@ def _join(
     needed = [other for other in kernel.nests if other.stores_any(awaited)] if awaited else []
     # a nest that reads from two nests of one kernel cannot be fused with either
     for other in (needed or kernel.nests) if len(needed) < 2 else ():
+        if isinstance(nest, ReduceNest) and differ(other.build(), nest, policy):
+            continue
         if other.fuse(nest) or _fuse_rows(other, nest, bool(needed), kept, policy):
             return other
     if awaited or len(kernel.nests) >= MAX_NESTS:
@@ -227,6 +241,15 @@ def _join(
         return None  # the kernel would take as long as the serial nest
     kernel.nests.append(FusionBuilder(nest))
     return kernel.nests[-1]
+
+
+def _join_conflicting(kernel: _Kernel, nest: Nest, accesses: Accesses) -> FusionBuilder | None:
+    """Add a nest to the nest of a kernel that stores or reads what it stores, if their points do
+    not disturb each other.
+    """
+    reads, writes = accesses.reads, accesses.writes
+    found = [b for b in kernel.nests if b.stores_any(reads | writes) or b.reads_any(writes)]
+    return found[0] if len(found) == 1 and found[0].fuse(nest) else None
 
 
 def _is_alternative(first: Nest, second: Nest) -> bool:

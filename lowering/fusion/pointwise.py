@@ -1,14 +1,20 @@
 """Pointwise fusion: nests of one space become one nest, whose points forward values in registers.
 
 Spaces are the same if they differ in axes of one point only. A value that one nest stores at its
-own point, and another reads there, is not loaded again. What is fused is kept in lists until the
+own point, and another reads there, is not loaded again. Nests may store in one buffer, if no point
+stores or reads what another one stores: so writes to fixed indices, one after the other, are one
+nest, whose points keep what they wrote. What is fused is kept in lists until the
 nest is needed, so that each fusion costs only what it adds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence, Set
+from dataclasses import dataclass, field
+from math import prod
 
+from lowering.fusion.static_places import Indices, Places, has_element_of_its_own
+from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import (
     Accumulator,
     CallNest,
@@ -27,6 +33,7 @@ from lowering.plan.nest_analysis import (
     nest_accumulated,
     nest_conditions,
     nest_expressions,
+    nest_loads,
     nest_size,
     nest_stores,
     roots_of,
@@ -34,7 +41,7 @@ from lowering.plan.nest_analysis import (
 from lowering.plan.nest_rewriting import map_nest, map_stores
 from tracegraph.ir.record import replace
 from tracegraph.ir.scalar import Axis, Expr, const
-from tracegraph.ir.scalar_values import Accumulated
+from tracegraph.ir.scalar_values import Accumulated, Load
 from tracegraph.ir.subexpressions import subexpressions, substitution
 
 MAX_EXPRESSIONS = 600
@@ -48,11 +55,14 @@ class FusionBuilder:
     __slots__ = (
         "_accumulators",
         "_expressions",
+        "_read",
         "_signals",
         "_stores",
+        "_written",
         "base",
         "max_size",
         "stores",
+        "unforwarded",
     )
 
     def __init__(self, nest: Nest) -> None:
@@ -63,6 +73,9 @@ class FusionBuilder:
         self.base = nest
         self.max_size = max_size
         self.stores = {store.buffer: store for store in nest_stores(nest)}
+        self.unforwarded: set[Buffer] = set()  # stored, but read where it was not
+        self._written: dict[Buffer, _Written] = {}  # by buffer that two nests access
+        self._read: dict[Buffer, Places] | None = None  # by all loads that are left
         self._accumulators: list[Accumulator] = []
         self._stores: list[Store] = []
         self._signals: list[Signal] = []
@@ -79,7 +92,12 @@ class FusionBuilder:
         if self._stores or self._signals:
             nest = self.base
             assert isinstance(nest, (MapNest, ReduceNest))
-            stores, signals = (*nest.stores, *self._stores), (*nest.signals, *self._signals)
+            stores = (
+                _last_of_each((*nest.stores, *self._stores))
+                if self._written
+                else (*nest.stores, *self._stores)
+            )
+            signals = (*nest.signals, *self._signals)
             if isinstance(nest, ReduceNest):
                 folds = (*nest.accumulators, *self._accumulators)
                 nest = ReduceNest(nest.space, nest.loop, folds, stores, signals, nest.predicates)
@@ -108,7 +126,7 @@ class FusionBuilder:
         if first.predicates != second.predicates:
             return False
         known = analyze(second)
-        if not isinstance(first, (MapNest, ReduceNest)) or self.stores_any(known.writes):
+        if not isinstance(first, (MapNest, ReduceNest)) or not self._may_store(second, known):
             return False
         if second.signals and nest_conditions(self.build()) & nest_conditions(second):
             return False
@@ -121,9 +139,11 @@ class FusionBuilder:
             if values or not isinstance(first, ReduceNest) or first.loop != second.loop:
                 return False
             second = _renumbered(second, len(first.accumulators) + len(self._accumulators))
-            return self._append(size, second.accumulators, second.stores, second.signals)
+            accumulators = second.accumulators
+            return self._append(size, accumulators, second.stores, second.signals, known.loads)
+        left = known.loads if not values else [l for l in known.loads if l not in values]
         if not values:
-            return self._append(size, (), second.stores, second.signals)
+            return self._append(size, (), second.stores, second.signals, left)
         of = substitution(values)
         signals = [replace(signal, value=of(signal.value)) for signal in second.signals]
         own_point = space_index(first.space)
@@ -133,25 +153,83 @@ class FusionBuilder:
             else map_stores((store,), of)[0]
             for store in second.stores
         ]
-        return self._append(size, (), stores, signals)
+        return self._append(size, (), stores, signals, left)
 
     def _forwarded(self, second: NestAnalysis) -> dict[Expr, Expr] | None:
-        """The value of each load of what is stored; None if one reads another point."""
+        """The value of each load of what is stored; None if one reads what another point stores."""
         values: dict[Expr, Expr] = {}
         stores = self.stores
         if stores.keys().isdisjoint(second.reads):
             return values
         own_point = space_index(self.base.space)
+        left: set[Buffer] = set()
         for load in second.loads:
             store = stores.get(load.buffer)
             if store is None:
                 continue
-            if load.guard is not None or load.indices != store.indices:
+            if load.guard is not None or store.guard is not None:
                 return None
-            if store.guard is not None or not is_at(own_point, store.indices):
+            if load.indices == store.indices and is_at(own_point, store.indices):
+                values[load] = store.value
+                continue
+            written = self._written_to(load.buffer)
+            if load.indices in written.values:
+                if not has_element_of_its_own(self.base.space, load.indices):
+                    return None
+                values[load] = written.values[load.indices]
+            elif written.places.are_apart_from(load.indices):
+                left.add(load.buffer)
+            else:
                 return None
-            values[load] = store.value
+        self.unforwarded |= left
         return values
+
+    def _may_store(self, second: Nest, known: NestAnalysis) -> bool:
+        """Whether the stores of another nest reach no element that this one stores or reads, but
+        for those that the same point stores or reads before.
+        """
+        written = self.stores_any(known.writes)
+        if not written and not self.reads_any(known.writes):
+            return True
+        if not isinstance(self.base, (MapNest, ReduceNest)) or not isinstance(second, MapNest):
+            return False
+        space = self.base.space
+        for store in second.stores:
+            places = []
+            if (
+                prod(space) > 1 and store.buffer in self._loads()
+            ):  # one point reads before it stores
+                places.append(self._loads()[store.buffer])
+            if store.buffer in self.stores:
+                places.append(self._written_to(store.buffer).places)
+            if not all(_may_replace(store, each, space) for each in places):
+                return False
+        return True
+
+    def reads_any(self, resources: Set[Hashable]) -> bool:
+        """Whether some of these are buffers that are read."""
+        return not self._loads().keys().isdisjoint(resources)
+
+    def _loads(self) -> dict[Buffer, Places]:
+        """The places of all loads, by buffer."""
+        if self._read is None:
+            self._read = {}
+            self._add_loads(nest_loads(self.build()))
+        return self._read
+
+    def _add_loads(self, loads: Sequence[Load]) -> None:
+        if self._read is not None:
+            for load in loads:
+                self._read.setdefault(load.buffer, Places()).add(load.indices)
+
+    def _written_to(self, buffer: Buffer) -> _Written:
+        """The stores to a buffer."""
+        if buffer not in self._written:
+            self._written[buffer] = _Written()
+            for store in (*nest_stores(self.base), *self._stores):
+                if store.buffer is buffer:
+                    self._written[buffer].add(store)
+        return self._written[buffer]
 
     def _append(
         self,
@@ -159,17 +237,21 @@ class FusionBuilder:
         accumulators: Sequence[Accumulator],
         stores: Sequence[Store],
         signals: Sequence[Signal],
+        loads: Sequence[Load],
     ) -> bool:
         """Append these, of `size` expressions, unless that makes too many."""
         if self._expressions is None and self.max_size + size <= MAX_EXPRESSIONS:
             self.max_size += size
         elif not self._add_expressions(roots_of(accumulators, stores, signals)):
             return False
+        self._add_loads(loads)
         self._accumulators += accumulators
         self._stores += stores
         self._signals += signals
         for store in stores:
             self.stores[store.buffer] = store
+            if store.buffer in self._written:
+                self._written[store.buffer].add(store)
         return True
 
     def _add_expressions(self, roots: Sequence[Expr]) -> bool:
@@ -182,6 +264,30 @@ class FusionBuilder:
             self._expressions.difference_update(added)
         self.max_size = len(self._expressions)
         return fit
+
+
+@dataclass(slots=True)
+class _Written:
+    """What is stored in one buffer: the places, and the values by their indices."""
+
+    places: Places = field(default_factory=Places)
+    values: dict[Indices, Expr] = field(default_factory=dict)
+
+    def add(self, store: Store) -> None:
+        self.places.add(store.indices)
+        self.values[store.indices] = store.value
+
+
+def _may_replace(store: Store, places: Places, space: tuple[int, ...]) -> bool:
+    """Whether a store reaches no element at these places, but for that of its own point."""
+    if store.guard is not None or not places.are_apart_from(store.indices):
+        return False
+    return store.indices not in places.indices or has_element_of_its_own(space, store.indices)
+
+
+def _last_of_each(stores: Sequence[Store]) -> tuple[Store, ...]:
+    """The stores without those that others replace."""
+    return tuple({(store.buffer, store.indices): store for store in stores}.values())
 
 
 def _over(space: tuple[int, ...], nest: MapNest) -> MapNest:

@@ -30,7 +30,6 @@ from lowering.plan.library_call import LibraryCall
 from lowering.plan.nest_analysis import nest_reads, nest_writes
 from lowering.plan.nest_rewriting import rename_in_nest
 from lowering.plan.weight import Weight, weight_of
-from tracegraph.inspection.diagram import Diagram
 from tracegraph.inspection.drawable import Drawable
 from tracegraph.inspection.palette import Tone
 from tracegraph.ir.callbacks import HostCall
@@ -185,22 +184,6 @@ class Node(Drawable):
     def with_buffers(self, names: Names) -> Self:
         """A new node with buffers replaced, bodies left out."""
         return replace(self)
-
-    def diagram(self) -> Diagram:
-        """The node as a picture, bodies included, to be drawn."""
-        from lowering.plan.diagram import node_diagram
-
-        return node_diagram(self)
-
-    def __repr__(self) -> str:
-        from lowering.plan.text import node_line
-
-        return f"<{type(self).__name__} {node_line(self)}>"
-
-    def __str__(self) -> str:
-        from lowering.plan.text import node_text
-
-        return node_text(self)
 
 
 @record

@@ -19,7 +19,6 @@ from lowering.plan.hardware import ALIGNMENT
 from lowering.plan.launch_graph import inputs_by_value, launch_graph, moving_calls
 from lowering.plan.nodes import Graph, Node, walk
 from lowering.plan.rounding import round_up
-from tracegraph.inspection.diagram import Diagram
 from tracegraph.inspection.drawable import Drawable
 from tracegraph.ir.callbacks import HostFunction
 from tracegraph.ir.effects import Failure, PrintFormat
@@ -138,19 +137,3 @@ class Plan(Drawable):
     def node_counts(self) -> Counter[str]:
         """How many nodes of each kind each launch has, those of bodies and stages included."""
         return Counter(type(node).__name__ for node in walk(self.launch_graph))
-
-    def diagram(self) -> Diagram:
-        """The nodes and edges as a picture, to be drawn."""
-        from lowering.plan.diagram import plan_diagram
-
-        return plan_diagram(self)
-
-    def __repr__(self) -> str:
-        from lowering.plan.text import plan_line
-
-        return f"<Plan {plan_line(self)}>"
-
-    def __str__(self) -> str:
-        from lowering.plan.text import plan_text
-
-        return plan_text(self)

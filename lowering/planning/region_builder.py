@@ -239,6 +239,11 @@ class RegionBuilder:
         if writes_one_value(form.combiner, value):
             repeats = 0
         store = Store(buffer, target, value, guard)
+        if eqn.op.name == "scatter_set" and len(eqn.operands) == 2:
+            # at places that are known: a map, which others may join
+            self.emit(MapNest(updates.type.shape, (store,)))
+            self.bindings[out] = buffer
+            return
         any_order = repeats > 0 and in_any_order(
             form.combiner, out.type.dtype, bool(eqn.hints.in_order)
         )

@@ -72,3 +72,23 @@ def test_both_forms_agree() -> None:
     with override(products="nests"):
         by_nest = np.asarray(on_gpu(lambda x, y: x @ y, x, y))
     np.testing.assert_allclose(by_nest, by_library, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products_from_both_sides_of_a_large_matrix(dtype: str) -> None:
+    """Each reads it in its own direction, in a kernel of its own."""
+    rng = np.random.default_rng(6)
+    a, x, y = (rng.standard_normal(shape).astype(dtype) for shape in ((1500, 1500), 1500, 1500))
+    found = on_gpu(lambda a, x, y: (a @ x + y @ a, a @ x, y @ a), a, x, y)
+    tolerance = 1e-3 if dtype == "float32" else 1e-10
+    for got, wanted in zip(found, (a @ x + y @ a, a @ x, y @ a), strict=True):
+        np.testing.assert_allclose(np.asarray(got), wanted, rtol=tolerance, atol=tolerance)
+
+
+def test_products_that_share_a_factor() -> None:
+    rng = np.random.default_rng(7)
+    x, y = rng.standard_normal((40, 30, 1, 70)), rng.standard_normal((70, 60))
+    np.testing.assert_allclose(np.asarray(on_gpu(lambda x, y: x @ y, x, y)), x @ y, rtol=1e-9)
+    z = rng.standard_normal((500, 70, 3))
+    shared = np.asarray(on_gpu(lambda y, z: y.T @ z, y, z))
+    np.testing.assert_allclose(shared, y.T @ z, rtol=1e-9, atol=1e-12)

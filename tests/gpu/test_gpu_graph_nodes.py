@@ -5,7 +5,6 @@ import pytest
 
 import tracegraph
 from tracegraph import cond, while_loop
-from tracegraph.errors import NodeError
 
 pytestmark = pytest.mark.gpu
 
@@ -23,6 +22,12 @@ def compiled_for(function, *arguments):
 def two_results(x):
     total = np.cumsum(x)
     return np.sort(x)[::-1] * 1.0, total + 1
+
+
+def chained(x):
+    for _ in range(3):
+        x = (x - np.sum(x)) / np.max(np.abs(x))
+    return x
 
 
 def looped(x):
@@ -87,21 +92,18 @@ def test_a_kernel_that_is_left_out_writes_nothing():
 
 
 def test_each_node_in_a_chain_can_be_left_out():
+    """Nodes behind it compute with what is in memory: with numbers here, not with places."""
     x = on_device(np.random.default_rng(3).standard_normal(N))
-    exported = compiled_for(two_results, x).export_graph(x, programmatic_edges=False)
+    exported = compiled_for(chained, x).export_graph(x, programmatic_edges=False)
     executable = exported.instantiate()
-    for node in exported.nodes:
-        if node.obstacle:
-            with pytest.raises(NodeError):
-                executable.disable(node)
-            continue
+    left_out = [node for node in exported.nodes if not node.obstacle]
+    assert len(left_out) > 2
+    for node in left_out:
         executable.disable(node)
         executable.launch()
         executable.enable(node)
     executable.launch()
-    ordered, total = exported.results
-    np.testing.assert_array_equal(np.asarray(ordered), np.sort(np.asarray(x))[::-1])
-    assert np.asarray(total).shape == (N,)
+    np.testing.assert_allclose(np.asarray(exported.results), chained(np.asarray(x)), 1e-12)
 
 
 def test_options_of_instantiation():

@@ -29,15 +29,17 @@ def memory() -> Memory:
     return Memory(pinned.bytes[: 8 * N].view(np.float64), pinned)
 
 
-def eager(name: str) -> tuple[list[Any], list[float]]:
+def on_host(name: str) -> tuple[list[Any], list[float]]:
+    """What a program gives on the host, jitted: eagerly, one in it would run on the GPU."""
     memory = Memory()
-    found = PROGRAMS[name](memory.owned("host"), memory.call)
+    jitted = tracegraph.jit(lambda x: PROGRAMS[name](x, memory.call), device="host")
+    found = jitted(memory.owned("host"))
     return [np.array(leaf) for leaf in tree.leaves(found)], memory.noted
 
 
 def assert_right(name: str, memory: Memory) -> None:
     """Call the jitted program again and again, and compare what both sides have read."""
-    wanted, noted = eager(name)
+    wanted, noted = on_host(name)
     jitted = tracegraph.jit(lambda x: PROGRAMS[name](x, memory.call), device="cuda")
     x = memory.owned("cuda")
     for _ in range(CALLS):
@@ -45,7 +47,7 @@ def assert_right(name: str, memory: Memory) -> None:
         found = [np.array(leaf) for leaf in tree.leaves(jitted(x))]
         assert memory.noted == noted
         for one, other in zip(found, wanted, strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-12)
+            np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.parametrize("way", ["as_estimated", "both", "one_kernel"])
@@ -87,7 +89,7 @@ def test_an_exported_graph_has_the_call_in_its_place(name: str, memory: Memory) 
     from cuda.core import Device
 
     stream = Device(0).create_stream()
-    x, (wanted, noted) = memory.owned("cuda"), eager(name)
+    x, (wanted, noted) = memory.owned("cuda"), on_host(name)
     function = tracegraph.jit(lambda x: PROGRAMS[name](x, memory.call), device="cuda")
     exported = function.lower(x).compile().export_graph(x)
     executable = exported.definition.instantiate()
@@ -97,4 +99,4 @@ def test_an_exported_graph_has_the_call_in_its_place(name: str, memory: Memory) 
         stream.sync()
         assert memory.noted == noted
         for one, other in zip(tree.leaves(exported.results), wanted, strict=True):
-            np.testing.assert_allclose(np.asarray(one), other, rtol=1e-12)
+            np.testing.assert_allclose(np.asarray(one), other, rtol=1e-11)

@@ -6,7 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from special_grid_cases import FUNCTIONS, assert_is_scipys
+from special_grid_cases import (
+    FUNCTIONS,
+    ORDINARY,
+    assert_is_hosts,
+    assert_is_hosts_betainc,
+    assert_is_scipys,
+    large_parameters,
+    numbers,
+)
 from special_grid_cases import operands as grid
 
 import tracegraph
@@ -52,6 +60,8 @@ def test_values_are_those_of_the_host(name: str, low: float, high: float, dtype:
     bound = 32 * np.finfo(dtype).eps * np.maximum(np.abs(wanted), float(name in FROM_ONE))
     if name in BESSEL:
         bound = np.maximum(bound, 5e-12)
+    if name == "erfc":  # SciPy states an error of 5.7e-14
+        bound = np.maximum(bound, 6e-14 * np.abs(wanted))
     if low < 0 and name in ("gamma", "gammaln", "digamma"):  # the distance from poles is rounded
         bound *= 1 + 1 / np.abs(x - np.round(x)).astype(np.float64)
     finite = np.abs(wanted) < np.finfo(dtype).max
@@ -64,6 +74,13 @@ def test_values_are_those_of_the_host(name: str, low: float, high: float, dtype:
 def test_values_on_the_grid_are_scipys(name: str, dtype: Any) -> None:
     found = tracegraph.jit(FUNCTIONS[name], device="cuda")(*grid(name, dtype))
     assert_is_scipys(name, found, dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ORDINARY)
+def test_values_at_ends_are_those_of_the_host(name: str, dtype: Any) -> None:
+    found = tracegraph.jit(getattr(special, name), device="cuda")(numbers(name, dtype))
+    assert_is_hosts(name, found, dtype)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
@@ -103,11 +120,16 @@ def test_the_incomplete_beta_function() -> None:
     np.testing.assert_allclose(found, special.betainc(a, b, x), 1e-11, 1e-40)
 
 
+def test_the_incomplete_beta_function_of_large_parameters() -> None:
+    found = tracegraph.jit(special.betainc, device="cuda")(*large_parameters()[0])
+    assert_is_hosts_betainc(found)
+
+
 def test_zeta_and_elliptic_integrals() -> None:
     rng = np.random.default_rng(10)
     x, q = 1 + 10 ** rng.uniform(-3, 2, 5000), 10 ** rng.uniform(-2, 4, 5000)
     found = np.asarray(tracegraph.jit(special.zeta, device="cuda")(x, q))
-    np.testing.assert_allclose(found, special.zeta(x, q), 1e-13)
+    np.testing.assert_allclose(found, special.zeta(x, q), 1e-13, 1e-321)
     m = np.concatenate([rng.uniform(-1, 1, 5000), -(10 ** rng.uniform(-9, 12, 5000))])
     for function in (special.ellipk, special.ellipe):
         found = np.asarray(tracegraph.jit(function, device="cuda")(m))

@@ -54,7 +54,10 @@ def test_forward_mode_agrees_with_differences(op: Op) -> None:
         for active in case.subsets():
             function, x, t = case.of(active), at(case, active), drawn(case, active, rng)
             out, tangent = tracegraph.jvp(function, x, t)
-            np.testing.assert_array_equal(out, case.reference())
+            if getattr(op.derivative, "results", None) is None:
+                np.testing.assert_array_equal(out, case.reference())
+            else:
+                np.testing.assert_allclose(out, case.reference(), rtol=1e-13)
             expected = difference(function, x, t)
             np.testing.assert_allclose(tangent, expected, rtol=1e-7, atol=1e-8, err_msg=str(active))
 

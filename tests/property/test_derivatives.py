@@ -17,6 +17,7 @@ from tracegraph import (
     fori_loop,
     grad,
     jvp,
+    linearize,
     scan,
     vjp,
     while_loop,
@@ -186,3 +187,25 @@ def test_forwards_and_backwards_agree_on_programs_with_kinks(program: RandomProg
         for value in eqn.outputs
     )
     np.testing.assert_allclose(left, right, rtol=1e-3 if single else 1e-10, atol=1e-6)
+
+
+@given(program=programs(max_steps=6))
+def test_linear_functions_agree_with_tangents_on_programs_with_kinks(
+    program: RandomProgram,
+) -> None:
+    """Of any dtypes, with loops of unknown length, which run again."""
+    function, x = program.function, program.arguments
+    rng = np.random.default_rng(0)
+    t = [
+        np.asarray(rng.integers(-3, 4, v.shape), v.dtype) if v.dtype.kind == "f" else None
+        for v in x
+    ]
+    outs, tangents = jvp(function, x, t)
+    found, derivative = linearize(function, *x)
+    for one, other in zip(found, outs, strict=True):
+        np.testing.assert_array_equal(one, other)
+    for one, other in zip(derivative(*t), tangents, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            single = np.asarray(one).dtype.itemsize < 8
+            np.testing.assert_allclose(one, other, rtol=1e-3 if single else 1e-10, atol=1e-6)

@@ -120,12 +120,27 @@ def test_a_host_node_waits_for_all_before_it_and_all_behind_waits_for_it(
 ) -> None:
     memory = Memory()
     graph = recorded(lambda x: PROGRAMS[name](x, memory.call), TYPE, lacks=lacks)
+    assert_calls_are_barriers(graph)
+
+
+def assert_calls_are_barriers(graph: RecordedGraph) -> None:
     hosts = [node for node in graph.nodes if node.kind == "host"]
     assert hosts
     for host in hosts:
         at = graph.nodes.index(host)
         assert set(graph.nodes[:at]) <= host.behind()
         assert all(host in node.behind() for node in graph.nodes[at:])
+
+
+@compiled
+@pytest.mark.parametrize("name", [n for n in PROGRAMS if n != "among_prints_and_callbacks"])
+def test_so_they_do_in_exported_graphs(name: str) -> None:
+    memory, backend = Memory(), RecordingBackend()
+    function = tracegraph.jit(lambda x: PROGRAMS[name](x, memory.call), device="cuda")
+    executable = backend.compile(function.lower(TYPE).plan)
+    given = executable.export_graph([backend.device.pool.buffer(TYPE)])
+    assert_calls_are_barriers(backend.device.driver.graphs[-1])
+    del given
 
 
 @compiled

@@ -10,7 +10,7 @@ import pytest
 
 import tracegraph
 from tracegraph.arrays.dlpack import consumer_stream
-from tracegraph.streams import current_stream
+from tracegraph.current_stream import current_stream
 
 
 class Foreign:

@@ -14,6 +14,7 @@ import numpy as np
 
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.device_calls import compiled
+from tracegraph.dtypes import bfloat16
 from tracegraph.ir.op import Op
 from tracegraph.ir.types import ArrayType, require_plain, type_of
 from tracegraph.tracing.selected import Selected
@@ -47,12 +48,21 @@ def run(op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
 
 
 def _operands(op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) -> Sequence[Any]:
-    """The arguments as NumPy takes them. It does not know how Python ints of 64 bits meet."""
+    """The arguments as NumPy takes them.
+
+    It does not know how Python ints of 64 bits meet, and that Python floats become bfloat16.
+    """
     values = [as_numpy(a) for a in args]
-    if op.promote is None or not all(type(v) is int for v in values):
+    if op.promote is None:
+        return values
+    if not all(type(v) is int for v in values) and not any(map(_is_bfloat16, values)):
         return values
     dtypes = op.promote(*map(type_of, values), **attrs)
     return [np.asarray(v, d)[()] for v, d in zip(values, dtypes, strict=True)]
+
+
+def _is_bfloat16(x: Any) -> bool:
+    return bool(getattr(x, "dtype", None) == bfloat16)
 
 
 @lru_cache(maxsize=4096)
@@ -75,6 +85,11 @@ def _is_weak(op: Op, args: Iterable[Any], attrs: Mapping[str, Any]) -> bool:
         dtypes = op.promote(*types, **attrs)
         types = [ArrayType(d, t.shape, True) for t, d in zip(types, dtypes, strict=True)]
     return op.result_types(types, attrs)[0].weak
+
+
+def any_of_bfloat16(args: Iterable[Any]) -> bool:
+    """Whether an array of bfloat16 is among the arguments; NumPy computes with it in float32."""
+    return any(map(_is_bfloat16, args))
 
 
 def any_on_device(args: Iterable[Any]) -> bool:

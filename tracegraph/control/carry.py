@@ -11,7 +11,9 @@ from tracegraph import errors, tree
 from tracegraph.arrays.eager import apply
 from tracegraph.control.ownership import owned
 from tracegraph.control.regions import Traced, Tree, Types, flatten_checked, join
+from tracegraph.control.widening import meeting
 from tracegraph.ir.op import get
+from tracegraph.ir.program import Region
 from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType, mixes_signs
 from tracegraph.tracing.parameters import parameters_of
@@ -32,8 +34,18 @@ def detached(carry: Tree, kept: Sequence[Any] = ()) -> Tree:
     return replace(carry, leaves=owned(carry.leaves, kept))
 
 
-def advance(construct: str, function: Function, carry: Tree, returned: Any, name: str) -> Tree:
+def advance(
+    construct: str,
+    function: Function,
+    carry: Tree,
+    returned: Any,
+    name: str,
+    trace_body: Callable[[], Any],
+) -> Tree:
     """The carry for the next iteration of an eager loop.
+
+    Where it has other types, the body is traced, by `trace_body`: that raises the same error with
+    the operation that gives them.
 
     Raises:
         LeafTypeError, StructureError, LeafMismatchError: what the body returned is no such carry.
@@ -43,7 +55,12 @@ def advance(construct: str, function: Function, carry: Tree, returned: Any, name
     after = detached(after, carry.leaves)
     if after.types == carry.types:
         return after
-    return converted(after, _joined(construct, function, carry, after.types, name))
+    try:
+        joined = _joined(construct, function, carry, after.types, name)
+    except errors.LeafMismatchError:
+        if_traceable(trace_body)
+        raise
+    return converted(after, joined)
 
 
 def converted(carry: Tree, types: Types) -> Tree:
@@ -136,7 +153,8 @@ def traced_until_stable(
         traced = trace_body(types)
         _check_structure(construct, function, carry.structure, traced.structure.children()[0], name)
         given = carry if types is carry.types else replace(carry, types=types)
-        joined = _joined(construct, function, given, traced.types[: len(types)], name)
+        returned = traced.types[: len(types)]
+        joined = _joined(construct, function, given, returned, name, traced.region)
         if joined == types:
             return traced, types
         types = joined
@@ -170,20 +188,33 @@ def _check_structure(
 
 
 def _joined(
-    construct: str, function: Function, carry: Tree, returned: Sequence[ArrayType], name: str
+    construct: str,
+    function: Function,
+    carry: Tree,
+    returned: Sequence[ArrayType],
+    name: str,
+    region: Region | None = None,
 ) -> Types:
+    """The types in which the carry and what the body returned meet; `region` is the traced body."""
     pairs = list(zip(carry.types, returned, strict=True))
     joined = [join(*pair) for pair in pairs]
     if None in joined:
         paths = tree.paths(carry.structure, name)
+        results = () if region is None else region.results
+        met = {
+            path: meeting(region, result)
+            for path, result, type_ in zip(paths, results, joined, strict=False)
+            if region is not None and type_ is None
+        }
         raise errors.LeafMismatchError(
             construct,
             f"{errors.function_text(function)} must return a carry of the types it was given",
             [],
             [
                 (path, list(zip(("given", "returned"), pair, strict=True)))
-                for path, pair, met in zip(paths, pairs, joined, strict=True)
-                if met is None
+                for path, pair, type_ in zip(paths, pairs, joined, strict=True)
+                if type_ is None
             ],
+            met,
         )
     return tuple(t for t in joined if t is not None)

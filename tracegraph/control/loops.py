@@ -242,13 +242,13 @@ class _Loop:
     def advanced(self, state: Tree, counters: Leaves) -> Tree:
         """The carry after one iteration."""
         returned = self.body(state.leaves, counters)
-        after = advance(self.construct, self.function, state, returned, self.name)
+
+        def types() -> Types:
+            return replace(self, carry=state, steps=Steps()).traced(Trace(None))[1]
+
+        after = advance(self.construct, self.function, state, returned, self.name, types)
         if after.types != state.types:
-            of_body = replace(self, carry=state, steps=Steps())
-            require_whole(
-                *(self.construct, self.function, state, after, self.name),
-                lambda: of_body.traced(Trace(None))[1],
-            )
+            require_whole(self.construct, self.function, state, after, self.name, types)
         return after
 
     def settled(self, state: Tree) -> Tree:

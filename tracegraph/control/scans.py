@@ -188,10 +188,10 @@ def _run(body: Body, carry: Tree, xs: Tree, count: int, reverse: bool) -> tuple[
             after, y = body.call(state.unflatten(), x)
             ys.append(detached(body.flatten_y(y)))
             before = state
-            state = advance(body.construct, body.function, state, after, body.name)
+            types = partial(_carry_types, body, before, xs)
+            state = advance(body.construct, body.function, state, after, body.name, types)
             if state.types != before.types:
                 unsettled = done
-                types = partial(_carry_types, body, before, xs)
                 require_whole(body.construct, body.function, before, state, body.name, types)
             show(done)
     _require_alike(body, ys)
@@ -285,6 +285,7 @@ def _types_for_zeros(body: Body, carry: Tree, xs: Tree) -> SettledTypes:
     except Exception as error:
         error.add_note(errors.no_slices_text(body.construct, body.function))
         raise
-    last = advance(body.construct, body.function, carry, after, body.name)
+    types = partial(_carry_types, body, carry, xs)
+    last = advance(body.construct, body.function, carry, after, body.name, types)
     found = body.flatten_y(y)
     return SettledTypes(last.types, found.types, found.structure)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -190,7 +191,43 @@ class StructureError(ControlFlowError):
                 alone = [path for path in _paths(structure, name) if path not in known]
                 if alone:
                     details.append(f"only in {label}: {', '.join(alone)}")
+            details += _static_differences(first, other, name)
         super().__init__(construct, problem, *details, "return the same structure from each")
+
+
+def _static_differences(
+    first: tuple[str, PyTreeSpec], other: tuple[str, PyTreeSpec], name: str
+) -> list[str]:
+    """The static fields of dataclasses in which two structures differ."""
+    (label, one), (other_label, two) = first, other
+    return [
+        f"static field {path} is {a!r} in {label} and {b!r} in {other_label}; it must stay the "
+        "same: declare it without static, as a field that holds an array"
+        for path, a, b in _differing_fields(_emptied(one), _emptied(two), name)
+    ]
+
+
+def _emptied(structure: PyTreeSpec) -> Any:
+    return structure.unflatten([None] * structure.num_leaves)
+
+
+def _differing_fields(one: Any, two: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+    if type(one) is not type(two):
+        return
+    if isinstance(one, dict):
+        for key in one.keys() & two.keys():
+            yield from _differing_fields(one[key], two[key], f"{path}[{key!r}]")
+    elif isinstance(one, (list, tuple)):
+        for k, (a, b) in enumerate(zip(one, two, strict=False)):
+            yield from _differing_fields(a, b, f"{path}[{k}]")
+    elif dataclasses.is_dataclass(one):
+        for field in dataclasses.fields(one):
+            a, b = getattr(one, field.name), getattr(two, field.name)
+            own = f"{path}.{field.name}"
+            if not field.metadata.get("static"):
+                yield from _differing_fields(a, b, own)
+            elif type(a) is not type(b) or a != b:
+                yield own, a, b
 
 
 class LeafMismatchError(ControlFlowError):
@@ -202,13 +239,16 @@ class LeafMismatchError(ControlFlowError):
         problem: str,
         functions: Sequence[str],
         rows: Sequence[tuple[str, Sequence[tuple[str, TypeLike]]]],
+        met: Mapping[str, str | None] | None = None,
     ) -> None:
+        """`met` has, by path, the operation that gives a leaf its type, where one is known."""
         details = []
         for path, labelled in rows:
             types = ", ".join(f"{label} {type_}" for label, type_ in labelled)
             is_carry = labelled[0][0] == "given"
             advice = _type_advice([type_ for _, type_ in labelled], is_carry)
-            details.append(f"{path}: {types}; {advice}")
+            where = (met or {}).get(path)
+            details.append(f"{path}: {types}; {f'{where}; ' if where else ''}{advice}")
         if any(type_.weak for _, labelled in rows for _, type_ in labelled):
             details.append("~ marks a Python number, whose dtype bends to that of an array")
         super().__init__(construct, problem, *functions, *details)

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import ParamSpec, TypeVar
 
 from tracegraph.errors.programs import VerificationError
+from tracegraph.names_elsewhere import keyword_advice
 from tracegraph.user_source import Kind, Source, is_traced, kinds, user_source
 
 P = ParamSpec("P")
@@ -36,9 +37,18 @@ def entry_point(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
         except BaseException as error:
             hide_frames(error)
+            if type(error) is TypeError:
+                _add_advice(function.__name__, error)
             raise
 
     return entered
+
+
+def _add_advice(function: str, error: TypeError) -> None:
+    """Say what is passed here for a keyword argument that another library has."""
+    advice = keyword_advice(function, error)
+    if advice is not None and str(error).startswith(f"{function}("):
+        error.args = (f"{error}; {advice}",)
 
 
 def hide_frames(error: BaseException) -> None:

@@ -87,7 +87,8 @@ class StaticArgumentError(TracerIndexError):
 
 
 _SLICE = (
-    "x[start + numpy.arange(size)] reads or writes a slice of static size at a traced start, and "
+    "tracegraph.dynamic_slice(x, (start,), (size,)) reads a slice of static size at a traced "
+    "start, x[start + numpy.arange(size)] reads or writes one, and "
     "numpy.where(numpy.arange(n) < stop, x, 0) keeps the elements before a traced stop"
 )
 

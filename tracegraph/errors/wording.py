@@ -65,9 +65,20 @@ def function_text(function: Callable[..., Any]) -> str:
 
 
 def structure_text(structure: PyTreeSpec) -> str:
-    """The structure of a pytree in messages: `{'v': (*, *)}`."""
+    """The structure of a pytree in messages: `{'v': (*, *)}`, `State(x=*, name='a')`."""
     text = str(structure).removeprefix("PyTreeSpec(")
+    if "CustomTreeNode(" in text:  # the class's own text, with a star for each leaf
+        return repr(structure.unflatten([_STAR] * structure.num_leaves))
     return text.rpartition(")")[0].removesuffix(", namespace='tracegraph'")
+
+
+class _Star:
+    def __repr__(self) -> str:
+        return "*"
+
+
+_STAR = _Star()
+"""What stands for a leaf."""
 
 
 def value_text(value: object) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from tracegraph.inspection.diagram import Diagram
 
@@ -10,14 +12,37 @@ AUTOMATIC_BOXES = 400
 """The most boxes that a notebook draws of its own accord."""
 
 
+@dataclass(frozen=True, slots=True)
+class Views:
+    """The views of a class: one line, a text of several, and a picture as data."""
+
+    line: Callable[[Any], str]
+    text: Callable[[Any], str]
+    diagram: Callable[[Any], Diagram]
+
+
+VIEWS: dict[type, Views] = {}
+"""By class: what prints and draws it, so that data need not import its printers."""
+
+
 class Drawable:
     """Base of what can be drawn: programs, stages, plans and nodes."""
 
     __slots__ = ()
 
+    @property
+    def _views(self) -> Views:
+        return next(VIEWS[each] for each in type(self).__mro__ if each in VIEWS)
+
     def diagram(self) -> Diagram:
         """What there is to draw, as data."""
-        raise NotImplementedError
+        return self._views.diagram(self)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._views.line(self)}>"
+
+    def __str__(self) -> str:
+        return self._views.text(self)
 
     def _repr_mimebundle_(
         self, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None

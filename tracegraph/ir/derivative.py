@@ -92,11 +92,15 @@ class Rewrite:
 
     An op may be linear in some operands as long as others have no tangent: a solution is, in the
     right-hand side. `linear` says which these are, and how its equations are then transposed.
+
+    Where a function is differentiated, `results(f, *operands, **attrs)` takes the place of the op's
+    own results, if it is given: they are the same but for what has no derivative in them.
     """
 
     prepare: Callable[..., Sequence[Any]]
     apply: Callable[..., Any]
     linear: Linear | None = None
+    results: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

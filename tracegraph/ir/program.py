@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph.inspection.diagram import Diagram
 from tracegraph.inspection.drawable import Drawable
 from tracegraph.ir.op import Op, get
 from tracegraph.ir.record import record
@@ -161,22 +160,6 @@ class Program(Drawable):
     def out_types(self) -> tuple[ArrayType, ...]:
         """Types of the outputs."""
         return tuple(atom.type for atom in self.outputs)
-
-    def diagram(self) -> Diagram:
-        """The operations and values as a picture, to be drawn."""
-        from tracegraph.ir.diagram import program_diagram
-
-        return program_diagram(self)
-
-    def __repr__(self) -> str:
-        from tracegraph.ir.text import program_line
-
-        return f"<Program {program_line(self)}>"
-
-    def __str__(self) -> str:
-        from tracegraph.ir.text import program_text
-
-        return program_text(self)
 
 
 def has_regions(region: Region) -> bool:

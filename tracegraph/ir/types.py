@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from tracegraph.dtypes import BOOL, canonical_dtype, type_text
+from tracegraph.dtypes import BOOL, bfloat16, canonical_dtype, type_text
 from tracegraph.errors import IntegerRangeError
 
 
@@ -165,9 +165,22 @@ def _type_of_int(value: int) -> ArrayType:
     raise IntegerRangeError(value)
 
 
-def promotion_token(type_: ArrayType) -> Any:
-    """A type as NumPy's promotion takes it: its dtype, or the Python class if it is weak."""
-    return PYTHON_SCALARS[type_.dtype.kind] if type_.weak else type_.dtype
+def promotion_tokens(types: Sequence[ArrayType]) -> tuple[Any, ...]:
+    """Types as NumPy's promotion takes them: the dtype, or the Python class if one is weak.
+
+    A Python float beside bfloat16 becomes that, as one beside float16 does: NumPy does not know
+    that bfloat16 is a floating-point dtype, and would take float32 or float64.
+    """
+    floats: Any = float
+    if any(t.dtype == bfloat16 and not t.weak for t in types):
+        floats = bfloat16
+    of_weak = {"f": floats}
+    return tuple(
+        [
+            of_weak.get(t.dtype.kind, PYTHON_SCALARS[t.dtype.kind]) if t.weak else t.dtype
+            for t in types
+        ]
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -181,16 +194,14 @@ def result_type(*types: ArrayType) -> np.dtype[Any]:
     """
     if all(t.weak for t in types):
         return _UNSIGNED.dtype if mixes_signs(types) else np.result_type(*(t.dtype for t in types))
-    return np.add.resolve_dtypes((*_fold(types), None))[2] if len(types) == 2 else _many(types)
+    if len(types) == 2:
+        return np.add.resolve_dtypes((*promotion_tokens(types), None))[2]
+    return _many(types)
 
 
 def mixes_signs(types: Sequence[ArrayType]) -> bool:
     """Whether these are Python ints of int64 and of uint64, for which NumPy takes float64."""
     return set(types) == {_INT, _UNSIGNED}
-
-
-def _fold(types: Sequence[ArrayType]) -> list[Any]:
-    return [promotion_token(t) for t in types]
 
 
 def _many(types: Sequence[ArrayType]) -> np.dtype[Any]:

@@ -20,15 +20,16 @@ lists what is public: nothing but re-exports. May import `ir/`, `ops/`, `tracing
     index_modes, index_checks                  indices out of range
     contractions, einsum, chains, linalg       products that sum over axes
     fft                                        Fourier transforms
-    creation, generated, geometric             new arrays
+    creation, generated, geometric             new arrays; eager_arrays have .at under NumPy
     inquiry, comparing                         types; whole arrays compared, membership
     unique, sets                               distinct elements
     cumulative, namespace_info                 what the array API standard adds
     indexing                                   x[i], x[i] = v, x.at[i].set(v)
+    masked_indexing, selected_functions        x[mask], and functions of what a traced mask selects
     mapping                                    functions of one slice, or of one element
     ufunc_methods                              np.add.reduce(x), np.maximum.accumulate(x)
     protocols, array_protocols, methods        how NumPy's calls and the methods of arrays get here
-    attached, powers                           values with rules for their derivatives
+    attached, powers, even_functions           values with rules for their derivatives
     dispatch, output, docstrings               what the functions share
 
 >>> import tracegraph.numpy as tnp
@@ -36,6 +37,9 @@ lists what is public: nothing but re-exports. May import `ir/`, `ops/`, `tracing
 array([4, 5])
 """
 
+from typing import TYPE_CHECKING
+
+from ml_dtypes import bfloat16
 from numpy import (
     bool_ as bool,
 )
@@ -68,8 +72,10 @@ from numpy import (
 )
 
 from tracegraph.arrays.creation import from_dlpack
+from tracegraph.names_elsewhere import names_of as _names_of
+from tracegraph.numpy import even_functions as _even_functions  # noqa: F401  (they enter rules)
 from tracegraph.numpy import fft, lib, linalg
-from tracegraph.numpy import powers as _powers  # noqa: F401  (enters its rule)
+from tracegraph.numpy import powers as _powers  # noqa: F401
 from tracegraph.numpy.axes import (
     matrix_transpose,
     moveaxis,
@@ -510,6 +516,7 @@ __all__ = [
     "atleast_2d",
     "atleast_3d",
     "average",
+    "bfloat16",
     "bincount",
     "bitwise_and",
     "bitwise_count",
@@ -822,3 +829,7 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+
+if not TYPE_CHECKING:  # a type checker would find any name in a module that has this
+    __getattr__ = _names_of(__name__)

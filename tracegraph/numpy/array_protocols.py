@@ -1,4 +1,7 @@
-"""NumPy's protocols for Arrays: NumPy itself on the host, our functions for Arrays on a device."""
+"""NumPy's protocols for Arrays: NumPy itself on the host, our functions for Arrays on a device.
+
+And for Arrays of bfloat16, which NumPy's functions do not know as a floating-point dtype.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import numpy as np
 
 from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
-from tracegraph.arrays.eager import any_on_device, as_numpy
+from tracegraph.arrays.eager import any_of_bfloat16, any_on_device, as_numpy
 from tracegraph.numpy import protocols, ufunc_at
 from tracegraph.numpy.output import require_not_written
 from tracegraph.tracing.tracer import Tracer
@@ -38,7 +41,7 @@ def array_ufunc(
         raise errors.ImmutableArrayError(f"numpy.{ufunc.__name__}(..., out=x)", "drop out=")
     if method == "at" and isinstance(inputs[0], Array):
         raise _immutable_at(ufunc)
-    if any_on_device(inputs):
+    if any_on_device(inputs) or (any_of_bfloat16(inputs) and not out):
         with _naming(protocols.ufunc_label(ufunc)):
             return protocols.array_ufunc(ufunc, method, inputs, kwargs)
     if method == "__call__" and not kwargs and protocols.is_ours(ufunc):
@@ -62,7 +65,8 @@ def array_function(
     if any(issubclass(t, Tracer) for t in types):
         return NotImplemented
     require_not_written(function.__name__, args, kwargs)
-    if any_on_device(tree.leaves((args, dict(kwargs)))):
+    leaves = tree.leaves((args, dict(kwargs)))
+    if any_on_device(leaves) or (any_of_bfloat16(leaves) and protocols.has(function)):
         with _naming(f"numpy.{function.__name__}"):
             return protocols.array_function(function, args, kwargs)
     host_args, host_kwargs = tree.map(as_numpy, (args, dict(kwargs)))
@@ -85,6 +89,6 @@ def _naming(function: str) -> Iterator[None]:
         yield
     except errors.UnsupportedByTracerError:
         raise TypeError(
-            f"{function}, used like this, is not available for Arrays on a device; apply it to "
-            "numpy.asarray(x)"
+            f"{function}, used like this, is not available for Arrays on a device or of "
+            "bfloat16; apply it to numpy.asarray(x)"
         ) from None

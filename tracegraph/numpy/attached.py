@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,12 +23,16 @@ class Applied:
         return partial(apply, get(name))
 
 
-def with_derivative(value: Any, of: str, *operands: Any, **attrs: Any) -> Any:
+def with_derivative(
+    value: Any, of: str, *operands: Any, constants: Sequence[Any] = (), **attrs: Any
+) -> Any:
     """The value, whose derivative is given by the rule of a name for these operands.
 
+    Constants are further operands, which the rule takes as they are.
     The rule is one that `ops.derivatives.derivative_rule` has entered. It takes the place of what
     the equations of the value say: those may divide by zero where the function has a derivative.
     """
     if not any(isinstance(x, Tracer) for x in operands):
         return value
-    return apply(_WITH_DERIVATIVE, apply(_STOP, value), *operands, of=of, **attrs)
+    stopped = [apply(_STOP, x) if isinstance(x, Tracer) else x for x in (value, *constants)]
+    return apply(_WITH_DERIVATIVE, stopped[0], *operands, *stopped[1:], of=of, **attrs)

@@ -13,6 +13,7 @@ from tracegraph.arrays.eager import apply
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
 from tracegraph.numpy.dispatch import as_array, copied, is_python_number, lifted
+from tracegraph.numpy.eager_arrays import eager
 from tracegraph.numpy.shapes import Shape, broadcast_to, extents_of, is_in_columns
 from tracegraph.numpy.statics import static_parameters
 from tracegraph.tracing.operators import ArrayOperators
@@ -90,12 +91,14 @@ def _filled(
 def placed(array: Any, device: str | None) -> Any:
     """A new array on a device: NumPy's own on its device "cpu", an Array on others.
 
+    Without a device, one of NumPy's has `.at`.
+
     Raises:
         UnsupportedByTracerError: while tracing, another device than that of the program.
         ValueError: there is no such device.
     """
     if device is None:
-        return array
+        return eager(array)
     if device == "cpu":
         return array if isinstance(array, Tracer) else np.asarray(array)
     return placed_array(array, device=device)
@@ -335,7 +338,8 @@ def asarray(
         raise ValueError(f"numpy.asarray: copy is True, False or None, got {copy!r}")
     if copy is not None and not copy:
         _check_shared(_laid_out(converted, order), a, device)
-    result = placed(_laid_out(lifted(converted), order), device)
+    result = _laid_out(lifted(converted), order)
+    result = result if device is None else placed(result, device)
     if not copy or (isinstance(result, Array) and result is not a):
         return result
     return _copied_in(result, order)
@@ -401,6 +405,7 @@ def array(
     if ndmax < ndmin:
         raise ValueError(f"ndmin must be <= ndmax ({ndmax}), got {ndmin}")
     result = asarray(a, dtype, order, copy=copy)
+    result = eager(result) if copy else result
     if isinstance(a, (list, tuple)) and result.ndim > ndmax:
         raise UnsupportedByTracerError(f"numpy.array of {result.ndim} axes with ndmax={ndmax}")
     missing = ndmin - result.ndim

@@ -25,7 +25,7 @@ from tracegraph.numpy.reductions import sum
 from tracegraph.numpy.selecting import diagonal, take_along_axis
 from tracegraph.numpy.ufuncs import absolute, equal, less_equal, log, not_equal, sign
 
-_LU, _TRIANGULAR_SOLVE, _STOP = get("lu"), get("triangular_solve"), get("stop_gradient")
+_LU, _TRIANGULAR_SOLVE = get("lu"), get("triangular_solve")
 
 SlogdetResult: Any = type(np.linalg.slogdet(np.eye(1)))
 """NumPy's class, which it does not export."""
@@ -54,7 +54,7 @@ def det(a: Any) -> Any:
     factors, pivots, rows = apply(_LU, a)
     parity = _parity(pivots, a)
     value = product(diagonal(factors, 0, -2, -1), axis=-1) * parity
-    return with_derivative(value, "det", a, factors, rows, parity)
+    return with_derivative(value, "det", a, constants=(factors, rows, parity))
 
 
 @numpy_function

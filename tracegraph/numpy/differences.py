@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
+from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.dispatch import as_array, is_ours, numpy_function
 from tracegraph.numpy.elementwise import where
 from tracegraph.numpy.joining import concatenate
@@ -149,7 +150,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.
     steps = diff(p, axis=axis)
     axis = normalize_axis_index(axis, p.ndim)
     limit = period / 2 if discont is None else discont
-    dtype = np.result_type(steps.dtype, period)
+    dtype = result_type(type_of(steps), type_of(period))
     whole = dtype.kind in "iu"
     high, rest = divmod(period, 2) if whole else (period / 2, 0)
     within = add(remainder(subtract(steps, -high), period), -high)

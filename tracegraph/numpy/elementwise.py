@@ -17,6 +17,7 @@ from tracegraph.arrays.eager import apply
 from tracegraph.dtypes import bfloat16
 from tracegraph.ir.op import get
 from tracegraph.ir.types import type_of
+from tracegraph.numpy.attached import with_derivative
 from tracegraph.numpy.dispatch import (
     as_array,
     copied,
@@ -253,6 +254,8 @@ def clip(
     if a.dtype.kind in "iu":
         low, high = _bound(low, a.dtype, is_low=True), _bound(high, a.dtype, is_low=False)
     if low is not None and high is not None:
+        if any(getattr(x, "dtype", None) == bfloat16 for x in (a, low, high)):
+            return minimum(maximum(a, low), high, out=out, **options)  # NumPy clips it in float32
         return called(_CLIP, partial(apply, get("clip")), (a, low, high), {"out": out, **options})
     if low is not None:
         return maximum(a, low, out=out, **options)
@@ -417,7 +420,9 @@ def _without_infinities(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
         (equal(x, infinity), high),
         (equal(x, -infinity), low),
     ):
-        value = broadcast_to(lifted(_in_dtype(value, x)), x.shape)
+        value = _in_dtype(value, x)
+        if np.ndim(value):
+            value = broadcast_to(lifted(value), x.shape)
         result = apply(choose, is_replaced, value, result)
     return result
 
@@ -444,4 +449,4 @@ def sinc(x: Any) -> Any:
     x = multiply(np.pi, as_array(x))
     tiny = np.finfo(x.dtype).eps if x.dtype.kind == "f" else 1e-20
     y = apply(get("where"), equal(x, 0), x.dtype.type(tiny), x)
-    return divide(sin(y), y)
+    return with_derivative(divide(sin(y), y), "even_function", x, kind="spherical", n=0)

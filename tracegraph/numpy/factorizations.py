@@ -70,7 +70,11 @@ def qr(a: Any, mode: str = "reduced") -> Any:
            [ 0. ,  0.4]])
     """
     if mode == "raw":
-        raise UnsupportedByTracerError('numpy.linalg.qr with mode="raw"', "use another mode")
+        raise UnsupportedByTracerError(
+            'numpy.linalg.qr with mode="raw"',
+            "LAPACK's reflectors are not kept; write q, r = numpy.linalg.qr(a), and q.T @ b for "
+            "what they are applied to",
+        )
     if mode not in ("reduced", "complete", "r"):
         raise ValueError(f"Unrecognized mode '{mode}'")
     a = matrices(a)

@@ -16,6 +16,7 @@ from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import moveaxis
 from tracegraph.numpy.creation import check_options, copy, iota, order_of_new, placed
 from tracegraph.numpy.dispatch import as_array, copied, is_ours, lifted
+from tracegraph.numpy.eager_arrays import eager
 from tracegraph.numpy.elementwise import astype
 from tracegraph.numpy.shapes import extents_of, reshape
 from tracegraph.numpy.statics import Static, static_parameters
@@ -207,5 +208,5 @@ def tri(
     rows, columns = extents_of((N, N if M is None else M))
     k = nearest_diagonal(k, rows, columns)
     if current_trace() is None:
-        return np.tri(rows, columns, k, dtype)
+        return eager(np.tri(rows, columns, k, dtype))
     return astype(less_equal(diagonals(rows, columns), k), dtype)

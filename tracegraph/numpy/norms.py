@@ -163,7 +163,7 @@ def _vector_norm(x: Any, ord: float | str, axis: int, keepdims: bool) -> Any:
     if ord == 1:
         return sum(size, axis, keepdims=keepdims)
     value = power(sum(power(size, ord), axis, keepdims=keepdims), 1.0 / ord)
-    place = {"axis": axis - x.ndim, "keepdims": keepdims}
+    place: dict[str, Any] = {"axis": axis - x.ndim, "keepdims": keepdims}
     return with_derivative(value, "vector_norm", x, ord=float(ord), **place)
 
 
@@ -175,7 +175,7 @@ def _of_vector_norm(
 
     An even order takes x itself, of which powers have all derivatives at 0, too.
     """
-    place = {"axis": axis, "keepdims": keepdims}
+    place: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
     norm = with_derivative(value, "vector_norm", x, ord=ord, **place)
     norm = norm if keepdims else expand_dims(norm, axis)
     inverse = _inverse(norm) if ord > 1 else 1 / norm  # infinite, the power of it being 0
@@ -201,10 +201,10 @@ def of_squares(value: Any, x: Any, axes: tuple[int, ...], keepdims: bool, weight
 
     The sum may be multiplied by a weight, a float or of the shape of the value; it is a constant.
     """
-    attrs = {"axes": axes, "keepdims": keepdims}
+    attrs: dict[str, Any] = {"axes": axes, "keepdims": keepdims}
     if isinstance(weight, float):
         return with_derivative(value, "norm", x, **attrs, weight=weight)
-    return with_derivative(value, "norm", x, weight, **attrs, weight=1.0)
+    return with_derivative(value, "norm", x, constants=(weight,), **attrs, weight=1.0)
 
 
 @derivative_rule("norm")

@@ -16,7 +16,8 @@ from tracegraph.numpy.index_modes import limited, require_integers
 from tracegraph.numpy.output import Casting, mask_of, require_not_written
 from tracegraph.numpy.shapes import reshape
 from tracegraph.numpy.ufuncs import not_equal, remainder, subtract
-from tracegraph.tracing.conversions import written_array_advice
+from tracegraph.tracing.conversions import called_function, written_array_advice
+from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.tracing.views import check_writable
@@ -32,6 +33,12 @@ def check_local(name: str, target: Any) -> None:
     """
     require_not_written(name, (target,), {})
     if not isinstance(target, Tracer):
+        calling, text = called_function() or (name, "")
+        if calling != name and calling in FUNCTIONS:  # NumPy's full_like calls copyto
+            raise UnsupportedByTracerError(
+                f"{text}, with an array of NumPy's to write to,",
+                f"write tracegraph.numpy.{calling}, with the same arguments",
+            )
         raise UnsupportedByTracerError(
             f"numpy.{name} to {type(target).__module__}.{type(target).__name__}",
             written_array_advice(target),

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph.errors import UnsupportedByTracerError
+from tracegraph.ir.types import ArrayType, result_type, type_of
 from tracegraph.numpy.contractions import matmul
 from tracegraph.numpy.creation import zeros, zeros_like
 from tracegraph.numpy.dispatch import as_array, is_ours, numpy_function
@@ -211,7 +212,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # no
     count = x.shape[0] if N is None else N
     if count < 0:
         raise ValueError("negative dimensions are not allowed")
-    dtype = np.promote_types(x.dtype, int)
+    dtype = result_type(type_of(x), ArrayType(np.dtype(np.int64)))
     x = as_array(x, dtype)
     ones = np.ones((x.shape[0], min(count, 1)), dtype)
     factors = broadcast_to(reshape(x, (-1, 1)), (x.shape[0], max(count - 1, 0)))

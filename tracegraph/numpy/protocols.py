@@ -13,8 +13,10 @@ import numpy as np
 from tracegraph import errors
 from tracegraph import numpy as functions
 from tracegraph.numpy import segments, ufunc_at, ufunc_methods
+from tracegraph.numpy.selected_ufunc_methods import method_of_selected
 from tracegraph.numpy.statics import require_static
 from tracegraph.tracing.function_table import SPECIAL
+from tracegraph.tracing.selected import Selected
 from tracegraph.tracing.tracer import Tracer
 
 _SHAPE_DEPENDENT = frozenset({"trim_zeros"})
@@ -25,7 +27,10 @@ _INSTEAD = {
 """What to write for a function that is missing, by its full name, where it is a line."""
 
 _ADVICE = {
-    "numpy.roots": "call it by tracegraph.pure_callback, or find a root with a while_loop",
+    "numpy.roots": "they are the eigenvalues of a matrix that is not Hermitian, which LAPACK alone "
+    "has: write tracegraph.pure_callback(lambda p: numpy.roots(p).astype(complex), "
+    "tracegraph.ArrayType(complex, (len(p) - 1,)), p), or find one root with "
+    "tracegraph.while_loop",
     **{
         f"numpy.linalg.{name}": f"use numpy.linalg.{hermitian} if the matrices are Hermitian, or "
         "numpy.linalg.svd; others have eigenvalues outside alone, where NumPy calls LAPACK"
@@ -56,11 +61,16 @@ def array_ufunc(
     if method == "at":
         return ufunc_at.at(ufunc, *inputs)
     if method in _METHODS:
-        return _applied(f"numpy.{name}", partial(_METHODS[method], ufunc), inputs, options)
+        own: Callable[..., Any] = partial(_METHODS[method], ufunc)
+        if Selected in map(type, (*inputs, *options.values())):
+            own = method_of_selected(ufunc, method, own)
+        return _applied(f"numpy.{name}", own, inputs, options)
     if function is None or method != "__call__":
         label = ufunc_label(ufunc)
         what = label if method == "__call__" else f"{label}.{method}"
-        raise errors.UnsupportedByTracerError(what)
+        is_python = name.endswith(" (vectorized)")  # made by numpy.frompyfunc
+        advice = "make it with tracegraph.numpy.vectorize" if is_python else ""
+        raise errors.UnsupportedByTracerError(what, advice)
     return _applied(f"numpy.{name}", function, inputs, options)
 
 
@@ -152,6 +162,11 @@ def array_function(func: Callable[..., Any], args: Sequence[Any], kwargs: Mappin
     if function is None:
         raise errors.UnsupportedByTracerError(label, (_INSTEAD | _ADVICE).get(label, ""))
     return _applied(label, function, args, kwargs)
+
+
+def has(func: Callable[..., Any]) -> bool:
+    """Whether a NumPy function has one of the same name here."""
+    return _counterpart(func)[1] is not None
 
 
 @lru_cache(maxsize=1024)

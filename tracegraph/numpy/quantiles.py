@@ -111,14 +111,14 @@ def _of_rows(
         count = numbers_in(rows)
         q = reshape(q, (*q.shape, *aligned))
         aligned = ()
-        if q.dtype.kind == "f":
+        if q.dtype.kind in "fV":
             count = as_array(count, q.dtype)
     virtual = as_array(method.virtual(count, q))
     if method.gamma is None or (is_linear and virtual.dtype.kind in "iu"):
         found = elements_of(rows, virtual, count, skip_nans)
     else:
         above = greater_equal(virtual, count - 1)
-        if virtual.dtype.kind == "f":
+        if virtual.dtype.kind in "fV":
             above = logical_or(above, isnan(virtual))
         before = floor(virtual)
         outside = where(above, -1, 0)
@@ -170,14 +170,14 @@ def _weighted(rows: Any, weights: Any, q: Any, skip_nans: bool) -> Any:
     """Elements at which the running sum of weights, as part of their sum, reaches `q`."""
     order = argsort(rows)
     weights, ordered = take_along_axis(weights, order, -1), take_along_axis(rows, order, -1)
-    is_nan = isnan(ordered) if rows.dtype.kind == "f" else None
+    is_nan = isnan(ordered) if rows.dtype.kind in "fV" else None
     last: Any = rows.shape[-1] - 1
     if skip_nans:
         weights = where(is_nan, weights.dtype.type(0), weights)
         last = maximum(subtract(numbers_in(ordered), 1), 0)[..., None]
     running = cumsum(weights, -1, np.float64)
     reached = divide(running, running[..., -1:])
-    if q.dtype.kind == "f":
+    if q.dtype.kind in "fV":
         reached = as_array(reached, q.dtype)
     reached = where(equal(reached, 0), -1, reached)  # what has no weight is not found
     before = less(reached[..., None, :], reshape(q, (-1, 1)))

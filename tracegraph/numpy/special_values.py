@@ -138,5 +138,5 @@ def i0(x: Any) -> Any:
     x = as_array(x)
     if x.dtype.kind == "c":
         raise TypeError("i0 not supported for complex values")
-    x = x if x.dtype.kind == "f" else as_array(x, np.float64)
+    x = x if x.dtype.kind in "fV" else as_array(x, np.float64)
     return where(isinf(x), x.dtype.type(np.nan), apply(get("i0"), x))  # NumPy's value

@@ -12,7 +12,7 @@ from tracegraph import control, errors
 from tracegraph import numpy as functions
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
-from tracegraph.ir.types import promotion_token, type_of
+from tracegraph.ir.types import promotion_tokens, type_of
 from tracegraph.numpy.dispatch import as_array, lifted, unchecked
 from tracegraph.numpy.indexing import batch_first, batched, fitted
 from tracegraph.tracing.conversions import written_array_advice
@@ -72,7 +72,7 @@ def at(ufunc: np.ufunc, target: Any, index: Any, *values: Any) -> None:
 
 
 def _require_loop(ufunc: np.ufunc, target: Any, values: tuple[Any, ...]) -> None:
-    tokens = [promotion_token(type_of(x)) for x in (target, *map(as_array, values))]
+    tokens = promotion_tokens([type_of(x) for x in (target, *map(as_array, values))])
     ufunc.resolve_dtypes((*tokens, None))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph.ir.types import promotion_token, type_of
+from tracegraph.ir.types import promotion_tokens, type_of
 from tracegraph.numpy.core_axes import with_core_axes
 from tracegraph.numpy.dispatch import as_array, is_ours, unchecked
 from tracegraph.numpy.output import Casting, written
@@ -17,7 +17,7 @@ from tracegraph.tracing.views import order_of
 
 Function = Callable[..., Any]
 
-Dtypes = Sequence[np.dtype[Any] | None]
+Dtypes = tuple[np.dtype[Any] | None, ...]
 
 
 def ufunc_function(ufunc: np.ufunc) -> Callable[[Function], Function]:
@@ -146,10 +146,12 @@ def _loop(
     NumPy is asked without a rule for casts, and these are checked here: one that fails beside a
     Python number ends the process (NumPy 2.4).
     """
-    tokens = [promotion_token(type_of(x)) for x in operands]
-    nothing = (None,) * ufunc.nout
-    fixed = {} if signature is None else {"signature": signature}
-    found = ufunc.resolve_dtypes((*tokens, *nothing), casting="unsafe", **fixed)
+    tokens = promotion_tokens([type_of(x) for x in operands])
+    given = (*tokens, *(None,) * ufunc.nout)
+    if signature is None:
+        found = ufunc.resolve_dtypes(given, casting="unsafe")
+    else:
+        found = ufunc.resolve_dtypes(given, casting="unsafe", signature=signature)
     for token, dtype in zip(tokens, found, strict=False):
         if isinstance(token, type):  # of a Python number
             allowed = casting == "unsafe" or np.result_type(token(0), dtype) == dtype

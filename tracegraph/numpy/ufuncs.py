@@ -59,11 +59,13 @@ def _comparison(name: str, call: str, result: str) -> Function:
 
     @wraps(compare)
     def function(*args: Any, **options: Any) -> Any:
-        if len(args) > 1 and is_ours(args[:2]):
+        if len(args) > 1:
             x, y, *outs = args
-            if (x is None or y is None) and name in ("equal", "not_equal") and not options:
+            is_equality = name in ("equal", "not_equal") and not outs and not options
+            if is_equality and (x is None or y is None):
                 return (x == y) if name == "equal" else (x != y)
-            return compare(_unbent(x, y), _unbent(y, x), *outs, **options)
+            if is_ours((x, y)):
+                args = (_unbent(x, y), _unbent(y, x), *outs)
         return compare(*args, **options)
 
     return function

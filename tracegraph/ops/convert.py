@@ -12,7 +12,12 @@ from numpy._core import umath
 from tracegraph.dtypes import BOOL, SHORT_NAMES, bfloat16
 from tracegraph.ir.derivative import Constant, Emitter, Linear, Partials
 from tracegraph.ir.op import Elementwise, Op, Sample, register
-from tracegraph.ir.types import PYTHON_SCALARS, ArrayType, broadcast_shapes, mixes_signs
+from tracegraph.ir.types import (
+    ArrayType,
+    broadcast_shapes,
+    mixes_signs,
+    promotion_tokens,
+)
 from tracegraph.ops.comparison import choice
 from tracegraph.ops.cotangents import Types, number, unbroadcast
 from tracegraph.ops.elementwise import listed, resolve, texts, ufunc_op
@@ -124,7 +129,7 @@ bits = register(
 def _where_dtypes(condition: ArrayType, x: ArrayType, y: ArrayType) -> tuple[DType, DType, DType]:
     if mixes_signs((x, y)):
         return BOOL, *(np.dtype(np.uint64),) * 2
-    tokens = [PYTHON_SCALARS[t.dtype.kind]() if t.weak else t.dtype for t in (x, y)]
+    tokens = [t() if isinstance(t, type) else t for t in promotion_tokens((x, y))]
     try:
         dtype = np.result_type(*tokens)
     except TypeError:

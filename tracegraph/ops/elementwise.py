@@ -11,7 +11,7 @@ import numpy as np
 from tracegraph.dtypes import SHORT_NAMES
 from tracegraph.ir.derivative import Derivative
 from tracegraph.ir.op import Elementwise, Op, Sample, register
-from tracegraph.ir.types import ArrayType, broadcast_shapes, mixes_signs, promotion_token, type_of
+from tracegraph.ir.types import ArrayType, broadcast_shapes, mixes_signs, promotion_tokens, type_of
 from tracegraph.ops.tricky import NDArray, grid, tricky
 
 Select = Callable[[np.dtype[Any], NDArray], tuple[NDArray, ...]]
@@ -97,7 +97,7 @@ def resolve(
     try:
         if weak and mixes_signs(types):
             return _resolve_ints(ufunc, tuple(t.dtype for t in types))
-        return _resolve(ufunc, tuple(t.dtype if weak else promotion_token(t) for t in types))
+        return _resolve(ufunc, tuple(t.dtype for t in types) if weak else promotion_tokens(types))
     except TypeError:
         raise TypeError(
             f"{name or ufunc.__name__} is not defined for {listed(types)}; "

@@ -80,7 +80,7 @@ sqrt = _function(
     derivative=Partials(lambda f, o, x: 0.5 / o),
 )
 cbrt = _real_function(
-    np.cbrt, "The cube root.", "cbrt({0})", derivative=Partials(lambda f, o, x: o / (3 * x))
+    np.cbrt, "The cube root.", "cbrt({0})", derivative=Partials(lambda f, o, x: 1 / (3 * o * o))
 )
 hypot = _real_function(
     np.hypot,

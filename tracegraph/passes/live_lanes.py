@@ -2,6 +2,7 @@
 
     with_derivative x …   ->   x                   what is lowered
     stop_gradient x       ->   x                   what is lowered
+    eigh[order=k] x       ->   eigh x              what is lowered; svd as well
     live_lanes mask x     ->   x                   what is lowered
                           ->   where mask x 1      what is differentiated
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tracegraph.ir.program import Eqn, Literal, Program, application, walk
+from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType
 from tracegraph.passes.rewrite import Defs, Replacement, Rule, by_name, rewrite
 
@@ -22,7 +24,8 @@ from tracegraph.passes.rewrite import Defs, Replacement, Rule, by_name, rewrite
 def without_marks(program: Program) -> Program:
     """The program without marks."""
     plain = dict.fromkeys(("with_derivative", "stop_gradient"), _plain)
-    return _replaced(program, {"live_lanes": _unmarked, **plain})
+    ordered = dict.fromkeys(("eigh", "svd"), _without_order)
+    return _replaced(program, {"live_lanes": _unmarked, **plain, **ordered})
 
 
 def with_dead_lanes_isolated(program: Program) -> Program:
@@ -34,6 +37,13 @@ def _replaced(program: Program, rules: Mapping[str, Rule]) -> Program:
     if not any(eqn.op.name in rules for eqn in walk(program.body)):
         return program
     return rewrite(program, lambda: by_name(rules))
+
+
+def _without_order(eqn: Eqn, defs: Defs) -> Replacement | None:
+    if "order" not in eqn.attrs:
+        return None
+    attrs = {name: value for name, value in eqn.attrs.items() if name != "order"}
+    return Replacement(eqn.outputs, (replace(eqn, attrs=attrs),))
 
 
 def _plain(eqn: Eqn, defs: Defs) -> Replacement:

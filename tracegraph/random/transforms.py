@@ -203,7 +203,9 @@ def weibull_min(
     scale, concentration = parameters(target, scale, concentration)
     extents = shape_for(shape, scale, concentration)
     drawn = exponential(key, extents, target)
-    if is_known(known[0]) and is_known(known[1]) and known[0] < np.inf and known[1] >= 1:
+    limits = ml_dtypes.finfo(target)
+    least = (limits.nmant + 2) / (-limits.minexp - 1)  # powers leave the range below
+    if is_known(known[0]) and is_known(known[1]) and known[0] < np.inf and known[1] >= least:
         found = scale * tnp.power(drawn, target.type(1) / concentration)
     else:
         found = _weibull(drawn, scale, concentration)

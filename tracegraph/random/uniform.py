@@ -90,7 +90,10 @@ def uniform(
     if known and (minval, maxval) == (0, 1):
         return drawn
     low, high = (lifted(as_array(bound, target)) for bound in (minval, maxval))
-    plain = known and _is_plain(*(as_array(bound, target) for bound in (minval, maxval)))
+    bounds = (minval, maxval) if known else (low, high)  # eagerly, arrays are known, too
+    plain = all(isinstance(b, (np.ndarray, np.generic, int, float)) for b in bounds) and _is_plain(
+        *(as_array(bound, target) for bound in bounds)
+    )
     found = (_plain if plain else _safe)(drawn, low, high)
     if found.shape != drawn.shape:
         raise ValueError(f"bounds of shapes {low.shape}, {high.shape} broadcast to {found.shape}, "
@@ -111,7 +114,7 @@ def _is_plain(low: Any, high: Any) -> bool:
     greatest = 1 - ml_dtypes.finfo(low.dtype).eps
     with np.errstate(all="ignore"):
         top = greatest * (high - low) + low
-        return bool(np.isfinite(high - low)) and bool(top < high)
+        return bool(np.all(np.isfinite(high - low) & (top < high)))
 
 
 def _plain(drawn: Any, low: Any, high: Any) -> Any:
@@ -131,7 +134,8 @@ def _safe(drawn: Any, low: Any, high: Any) -> Any:
     fits = apply(get("isfinite"), apply(get("subtract"), high, low))
     scale = apply(get("where"), fits, dtype.type(1), dtype.type(0.5))
     halves = (apply(get("multiply"), bound, scale) for bound in (low, high))
-    found = apply(get("divide"), _plain(drawn, *halves), scale)
+    back = apply(get("divide"), dtype.type(1), scale)
+    found = apply(get("multiply"), _plain(drawn, *halves), back)
     below = apply(get("nextafter"), constant(high), constant(low))
     excess = apply(get("subtract"), constant(found), below)
     return apply(get("subtract"), found, apply(get("maximum"), excess, dtype.type(0)))
@@ -257,7 +261,8 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Shape | None = None) -> Any:
     drawn = pairs(key, extents)
     found = apply(get("less"), _unit_of(drawn, dtype), probability)
     rare = 2.0 ** -(_mantissa(dtype) // 2)
-    if not is_known(p) or p < rare:
+    known = p if is_known(p) else probability
+    if not isinstance(known, (int, float, np.generic, np.ndarray)) or np.any(known < rare):
         is_rare = apply(get("less"), probability, dtype.type(rare))
         found = apply(get("where"), is_rare, _rarely(drawn, probability), found)
     return within(found, extents, "p")

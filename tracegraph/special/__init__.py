@@ -9,8 +9,10 @@ but where its values are wrong. All have derivatives.
 
     functions      functions of elements
     compositions   polygamma, beta; logsumexp, softmax
+    derivatives    rules for those beyond the first
 """
 
+from tracegraph.special import derivatives as _derivatives  # noqa: F401  (enters its rules)
 from tracegraph.special.compositions import beta, log_softmax, logsumexp, polygamma, softmax
 from tracegraph.special.functions import (
     betainc,

@@ -10,7 +10,9 @@ import numpy as np
 import tracegraph.numpy as tnp
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
+from tracegraph.numpy.attached import with_derivative
 from tracegraph.numpy.dispatch import as_array
+from tracegraph.numpy.reductions import reduced_axes
 from tracegraph.special.functions import betaln, digamma, gamma, zeta
 
 Axis = int | Sequence[int] | None
@@ -126,6 +128,9 @@ def logsumexp(a: Any, axis: Axis = None, b: Any = None, keepdims: bool = False) 
         b: factors; both broadcast.
         keepdims: whether the axes stay, with extent 1.
 
+    The derivative in `b` is that of the exponentials, where a factor is 0, too. That of nothing but
+    infinite logarithms of 0 is 0.
+
     Dtype: that of the product; float64 for integers.
 
     Raises:
@@ -141,6 +146,8 @@ def logsumexp(a: Any, axis: Axis = None, b: Any = None, keepdims: bool = False) 
         b = as_array(b, a.dtype) if isinstance(b, (bool, int, float)) else as_array(b)
         dtype = (a.reshape(-1)[:0] * b.reshape(-1)[:0]).dtype
         a, b = tnp.broadcast_arrays(as_array(a, dtype), as_array(b, dtype))
+    operands = (a,) if b is None else (a, b)
+    if b is not None:
         a = tnp.where(b == 0, a.dtype.type(-np.inf), a)
     zero, least = a.dtype.type(0), a.dtype.type(-np.inf)
     top = apply(get("stop_gradient"), tnp.max(a, axis=axis, keepdims=True, initial=least))
@@ -153,6 +160,8 @@ def logsumexp(a: Any, axis: Axis = None, b: Any = None, keepdims: bool = False) 
     apart = (most != 0) & tnp.isfinite(most)
     ratio = tnp.where(apart, rest / tnp.where(apart, most, a.dtype.type(1)), zero)
     found = tnp.log1p(ratio) + tnp.log(tnp.where(apart, most, most + rest)) + shift
+    axes = tuple([k - a.ndim for k in reduced_axes(a, axis)])
+    found = with_derivative(found, "logsumexp", *operands, axes=axes)
     return found if keepdims else tnp.sum(found, axis=axis)
 
 

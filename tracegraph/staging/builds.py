@@ -20,6 +20,7 @@ from tracegraph.staging.retraces import Change, Retraces
 from tracegraph.staging.scratch import Scratch
 from tracegraph.staging.signature import CallKey, Signature
 from tracegraph.staging.stages import Compiled, Lowered, Traced
+from tracegraph.user_source import Kind, kinds
 
 R = TypeVar("R")
 
@@ -82,7 +83,7 @@ class Builds:
         self.executables: dict[BuildKey, CachedExecutable] = {}
         self._traces = self._builds = self._evictions = self._dropped = 0
         self._past = dict.fromkeys(COUNTS, 0)  # counts of executables that a reset has closed
-        self._retraces = Retraces()
+        self._retraces = Retraces(warn=not _is_own(fun))
         self._last: BuildKey | None = None  # that of the last build, for what changes next
         # Reentrant: tracing may call this function again, inlined, from inside itself.
         self._lock = threading.RLock()
@@ -279,3 +280,8 @@ class Builds:
                 evictions=self._evictions + sum(r.evictions for r in executables),
                 dropped=self._dropped,
             )
+
+
+def _is_own(fun: Callable[..., Any]) -> bool:
+    code = getattr(fun, "__code__", None)
+    return code is not None and kinds[code.co_filename] is Kind.OWN

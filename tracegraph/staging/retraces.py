@@ -28,9 +28,14 @@ class Change(NamedTuple):
 
 
 class Retraces:
-    """The changes between the builds of one function, and how often each kind has come."""
+    """The changes between the builds of one function, and how often each kind has come.
 
-    def __init__(self) -> None:
+    Functions of this package, such as copies and eager ops, are built for all that users pass them:
+    it does not `warn` of these.
+    """
+
+    def __init__(self, *, warn: bool = True) -> None:
+        self._warns = warn
         self._texts: deque[str] = deque(maxlen=REMEMBERED)
         self._counts: Counter[tuple[str, Aspect]] = Counter()
         self._builds = 1
@@ -50,7 +55,7 @@ class Retraces:
         self._texts.append(", ".join(change.text for change in found))
         self._counts.update({(change.where, change.aspect): 1 for change in found})
         self._builds += 1
-        if self._builds == WARNED_BUILDS:
+        if self._warns and self._builds == WARNED_BUILDS:
             self._warn(function)
 
     def _warn(self, function: str) -> None:

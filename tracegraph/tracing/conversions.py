@@ -27,12 +27,22 @@ from tracegraph.user_source import Kind, kinds, user_frame
 LONGEST = 60
 """Characters of an expression that is quoted; of a longer one, only what is called or indexed."""
 
+_OPERATORS: dict[type[ast.cmpop], str] = {
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="
+}  # fmt: skip
 _GRIDS = (np.mgrid, np.ogrid)
+_INSTEAD = {
+    "as_strided": "write numpy.lib.stride_tricks.sliding_window_view(x, window), or index with "
+    "arrays of positions, x[i[:, None] + j]",
+    "frompyfunc": "write tracegraph.numpy.vectorize(f)",
+}
+"""What to write for functions of NumPy that have no twin here, by their names."""
 _CREATIONS = (
     "arange", "array", "empty", "eye", "full", "identity", "linspace", "ones", "tri", "zeros",
 )  # fmt: skip
 _STATIC = "make it static with jit(..., static_argnums=...)"
 _SIZE = "take it from shapes (x.shape[0]), or use the largest size and a mask"
+_VECTORIZE = "make the function with tracegraph.numpy.vectorize instead of numpy.vectorize"
 _OUTSIDE = "compute it from the functions of tracegraph.numpy, or outside"
 
 
@@ -49,16 +59,42 @@ def conversion(is_size: bool = False) -> Conversion | None:
     `is_size`: the value is asked for as an index or a size.
     """
     frame, calls_package = user_frame()
-    node = None if frame is None else expression(_place(frame))
+    node = None if frame is None else expression_of(frame)
     if frame is None or node is None:
         return None
     if isinstance(node, ast.Call):
         if calls_package:
             return _of_package(node, frame)
-        return _of_call(node, frame, is_size)
+        return _of_call(node, frame, is_size) or _of_method(node, frame, is_size)
     if isinstance(node, ast.Subscript):
-        return _of_index(node, frame)
+        return _of_index(node, frame, is_size)
+    if isinstance(node, ast.Compare):
+        return of_comparison(node)
     return None
+
+
+def of_comparison(node: ast.Compare) -> Conversion | None:
+    """`x in table` or `a < x < b`, which ask for the truth of comparisons."""
+    operands = [node.left, *node.comparators]
+    texts = [ast.unparse(operand) for operand in operands]
+    if len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)):
+        sign = "~" if isinstance(node.ops[0], ast.NotIn) else ""
+        found = f"{sign}tracegraph.numpy.isin({texts[0]}, {texts[1]})"
+        return Conversion(
+            quoted(node, "`in`"),
+            f"write {found}, which is a traced boolean, to choose by with numpy.where or "
+            "tracegraph.cond",
+        )
+    signs: list[Any] = [_OPERATORS.get(type(op)) for op in node.ops]
+    if len(signs) < 2 or None in signs:
+        return None
+    parts = [f"({texts[k]} {sign} {texts[k + 1]})" for k, sign in enumerate(signs)]
+    return Conversion(quoted(node, "a chained comparison"), f"write {' & '.join(parts)}")
+
+
+def expression_of(frame: FrameType) -> ast.AST | None:
+    """The innermost expression that a frame is at; None without its source."""
+    return expression(_place(frame))
 
 
 class Place(NamedTuple):
@@ -142,11 +178,11 @@ def _of_package(node: ast.Call, frame: FrameType) -> Conversion:
     own = getattr(called, "__name__", "")
     if own in SPECIAL and str(getattr(called, "__module__", "")).startswith("scipy.special"):
         return Conversion(
-            _quoted(node, f"{name}(...)"),
+            quoted(node, f"{name}(...)"),
             f"write tracegraph.special.{own}, with the same arguments",
         )
     return Conversion(
-        _quoted(node, f"{name}(...)"),
+        quoted(node, f"{name}(...)"),
         f"{name} works on the elements of NumPy arrays; write it with numpy's functions, or return "
         "its arguments from the traced function, and call it then",
     )
@@ -154,7 +190,7 @@ def _of_package(node: ast.Call, frame: FrameType) -> Conversion:
 
 def _of_call(node: ast.Call, frame: FrameType, is_size: bool) -> Conversion | None:
     called, name = value(node.func, frame), ast.unparse(node.func)
-    text = _quoted(node, f"{name}(...)")
+    text = quoted(node, f"{name}(...)")
     ours = twin(called)
     if ours is not None:
         return Conversion(
@@ -178,8 +214,10 @@ def _of_call(node: ast.Call, frame: FrameType, is_size: bool) -> Conversion | No
         if is_size or called is np.arange:
             what = "what decides its size" if node.args[1:] or node.keywords else "it"
             return Conversion(text, f"{_STATIC.replace('it', what, 1)}, {_SIZE}")
+        if isinstance(called, np.vectorize):
+            return Conversion(text, _VECTORIZE)
         if own not in FUNCTIONS:
-            return Conversion(text, _OUTSIDE)
+            return Conversion(text, _INSTEAD.get(own, _OUTSIDE))
         more = ", or numpy.stack to put values side by side" if own in ("array", "asarray") else ""
         return Conversion(text, f"write tracegraph.numpy.{own}, with the same arguments{more}")
     if module.partition(".")[0] == "math":
@@ -189,46 +227,103 @@ def _of_call(node: ast.Call, frame: FrameType, is_size: bool) -> Conversion | No
     return None
 
 
-def _of_index(node: ast.Subscript, frame: FrameType) -> Conversion | None:
+def _of_method(node: ast.Call, frame: FrameType, is_size: bool) -> Conversion | None:
+    """A method of an array of NumPy's, or a call of what `numpy.vectorize` returns."""
+    name = ast.unparse(node.func)
+    text = quoted(node, f"{name}(...)")
+    if isinstance(node.func, ast.Call) and value(node.func.func, frame) is np.vectorize:
+        made = ast.unparse(node.func.func)
+        own = ast.unparse(node).replace(made, "tracegraph.numpy.vectorize", 1)
+        return Conversion(text, f"write {own}" if len(own) <= LONGEST else _VECTORIZE)
+    if not isinstance(node.func, ast.Attribute):
+        return None
+    owner, attribute = ast.unparse(node.func.value), node.func.attr
+    array = value(node.func.value, frame)
+    if not isinstance(array, np.ndarray) and (is_size or array is not None):
+        return None
+    arguments = ", ".join(ast.unparse(each) for each in (*node.args, *node.keywords))
+    if attribute == "item":
+        return Conversion(text, f"write tracegraph.numpy.asarray({owner})[{arguments}]")
+    if attribute == "fill":
+        return Conversion(text, f"write {owner} = tracegraph.numpy.full_like({owner}, {arguments})")
+    if attribute not in FUNCTIONS:
+        return None
+    return Conversion(text, f"write tracegraph.numpy.asarray({owner}).{attribute}({arguments})")
+
+
+def _of_index(node: ast.Subscript, frame: FrameType, is_size: bool) -> Conversion | None:
     indexed, name = value(node.value, frame), ast.unparse(node.value)
     if _is_store(frame):
         variable = _viewed(node.value)
         made = _creation(variable, frame)
         if made is not None:
             return Conversion(
-                f"the assignment {_quoted(node, f'{name}[...]')} = ...",
+                f"the assignment {quoted(node, f'{name}[...]')} = ...",
                 _made_here(ast.unparse(variable), made),
             )
         zeros = "tracegraph.numpy.zeros(shape) or numpy.zeros_like(traced, shape=shape)"
         if isinstance(indexed, list):
             zeros = f"{zeros}, or append traced values to a list"
         return Conversion(
-            f"the assignment {_quoted(node, f'{name}[...]')} = ...",
+            f"the assignment {quoted(node, f'{name}[...]')} = ...",
             f"the array is NumPy's own; make it with {zeros} instead",
         )
-    text = _quoted(node, f"{name}[...]")
+    text = quoted(node, f"{name}[...]")
     if indexed is np.r_ or indexed is np.c_:
-        return Conversion(
-            text, "write numpy.concatenate for numpy.r_, and numpy.column_stack for numpy.c_"
-        )
+        own = name.rpartition(".")[2]
+        return Conversion(text, f"write tracegraph.numpy.{own}[{_index_text(node)}]")
     if any(indexed is grid for grid in _GRIDS):
         return Conversion(text, f"{_STATIC}, or compute with numpy.arange of a static size")
-    index = ast.unparse(node.slice)
-    if isinstance(indexed, np.ndarray):
-        instead = f"write tracegraph.numpy.asarray({name})[{index}]"
-    elif isinstance(indexed, (list, tuple)):
+    index = _index_text(node)
+    whole = f"tracegraph.numpy.asarray({name})"
+    instead = f"write {whole}[{index}]"
+    part = next((e for e in ast.walk(node.slice) if isinstance(e, ast.Slice)), None)
+    if isinstance(indexed, (str, bytes)) or isinstance(node.value, ast.Constant):
+        instead = _STATIC
+    elif part is not None and part.lower is not None:
+        at = ast.unparse(part.lower)
         instead = (
-            f"of numbers, or of arrays alike, write tracegraph.numpy.asarray({name})[{index}]; of "
-            f"functions, use tracegraph.switch; or {_STATIC}"
+            f"a slice at a traced start has a static size: tracegraph.dynamic_slice({whole}, "
+            f"({at},), (size,)), or {whole}[{at} + numpy.arange(size)]; or {_STATIC}"
         )
-    else:
-        return None
-    if any(isinstance(part, ast.Slice) for part in ast.walk(node.slice)):
+    elif part is not None and part.upper is not None:
         instead = (
-            f"a slice at a traced start is tracegraph.numpy.asarray({name})[start + "
-            f"numpy.arange(size)], with a static size; or {_STATIC}"
+            f"the elements before a traced stop are numpy.where(numpy.arange(n) < "
+            f"{ast.unparse(part.upper)}, {whole}, 0), with 0 for the others; or {_STATIC}"
         )
+    elif isinstance(indexed, (list, tuple)) or is_size:
+        instead = _of_list(node, indexed, instead)
+    elif (made := _creation(_viewed(node.value), frame)) is not None:
+        instead = f"{instead}; to write to it, too, {_made_here(name, made)}"
     return Conversion(text, instead)
+
+
+def _index_text(node: ast.Subscript) -> str:
+    """The index of a subscript; one of several entries without parentheses."""
+    return ast.unparse(ast.Subscript(ast.Name("x"), node.slice))[2:-1]
+
+
+def _of_list(node: ast.Subscript, indexed: Any, of_numbers: str) -> str:
+    """What to write for a list or tuple, or what else asks for an index."""
+    values = indexed if isinstance(indexed, (list, tuple)) else ()
+    if values and all(callable(each) for each in values):
+        return f"write tracegraph.switch({ast.unparse(node.slice)}, {ast.unparse(node.value)}, ...)"
+    return (
+        f"of numbers, or of arrays alike, {of_numbers}; of functions, use tracegraph.switch; or "
+        f"{_STATIC}"
+    )
+
+
+def called_function() -> tuple[str, str] | None:
+    """The name of the NumPy function that the user's frame calls, and the expression."""
+    frame, _ = user_frame()
+    node = None if frame is None else expression_of(frame)
+    if frame is None or not isinstance(node, ast.Call):
+        return None
+    name, called = ast.unparse(node.func), value(node.func, frame)
+    if (getattr(called, "__module__", None) or "").partition(".")[0] != "numpy":
+        return None
+    return getattr(called, "__name__", ""), quoted(node, f"{name}(...)")
 
 
 def written_array_advice(array: Any) -> str:
@@ -252,8 +347,8 @@ def _owner(array: Any) -> Any:
 def _made_here(name: str, made: ast.Call) -> str:
     """The advice for an array in a local variable that a call of NumPy made."""
     own = f"tracegraph.numpy.{ast.unparse(made.func).rpartition('.')[2]}"
-    advised = _quoted(ast.Call(ast.Name(own), made.args, made.keywords), f"{own}(...)")
-    given = _quoted(made, f"{ast.unparse(made.func)}(...)")
+    advised = quoted(ast.Call(ast.Name(own), made.args, made.keywords), f"{own}(...)")
+    given = quoted(made, f"{ast.unparse(made.func)}(...)")
     return (
         f"the array is NumPy's own; write {name} = {advised} instead of {name} = {given} in line "
         f"{made.lineno}"
@@ -313,13 +408,24 @@ def value(node: ast.expr, frame: FrameType) -> Any:
         if is_generator(owner):
             return getattr(owner, node.attr, None)
         held = inspect.getattr_static(owner, node.attr, None)
-        if is_generator(held):
+        if is_generator(held) or type(held) in _CONTAINERS:
             return held
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        owner = value(node.value, frame)
+        if type(owner) in _CONTAINERS:
+            try:
+                return owner[node.slice.value]
+            except (LookupError, TypeError):
+                return None
     if isinstance(node, ast.Call) and is_maker(value(node.func, frame)):
         return made_generator()
     if isinstance(node, (ast.Tuple, ast.List)):
         return ()
     return None
+
+
+_CONTAINERS = (dict, list, tuple, np.ndarray)
+"""Classes that run nothing of the user's own when they are read."""
 
 
 def _is_store(frame: FrameType) -> bool:
@@ -331,6 +437,7 @@ def _is_installed(module: str) -> bool:
     return file is not None and kinds[file] is Kind.INSTALLED
 
 
-def _quoted(node: ast.AST, short: str) -> str:
+def quoted(node: ast.AST, short: str) -> str:
+    """The text of an expression; of a long one, a short text."""
     text = ast.unparse(node)
     return text if len(text) <= LONGEST else short

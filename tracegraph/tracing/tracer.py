@@ -11,11 +11,12 @@ import numpy as np
 from tracegraph import errors
 from tracegraph.devices import canonical_device
 from tracegraph.ir.program import Atom
-from tracegraph.ir.types import ArrayType, result_type, type_of
+from tracegraph.ir.types import ArrayType, broadcast_shapes, result_type, type_of
 from tracegraph.tracing import views
 from tracegraph.tracing.conversions import conversion
 from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.operators import ArrayOperators
+from tracegraph.tracing.truth import truth_conversion
 
 MisuseError = type[errors.TracerMisuseError]
 
@@ -110,7 +111,7 @@ class Tracer(ArrayOperators):
             type_.dtype, self.dtype, "same_kind"
         ):
             raise errors.InPlaceCastError(name, type_, self)
-        if np.broadcast_shapes(self.shape, type_.shape) != self.shape:
+        if broadcast_shapes(self.shape, type_.shape) != self.shape:
             raise ValueError(
                 f"non-broadcastable output operand: a result of shape {type_.shape} does not fit "
                 f"in place into shape {self.shape}"
@@ -307,7 +308,9 @@ class Tracer(ArrayOperators):
         """Bring the elements into the order of `numpy.partition`."""
         self[...] = FUNCTIONS["partition"](self, kth, operator.index(axis), kind, order)
 
-    __bool__ = _misuse(errors.TracerBoolError)
+    def __bool__(self) -> NoReturn:
+        raise errors.TracerBoolError(self, *(truth_conversion() or ()))
+
     __int__ = _converted(errors.TracerIntegerError)
     __trunc__ = _misuse(errors.TracerIntegerError)
     __hash__ = _misuse(errors.TracerHashError)  # type: ignore[assignment]

@@ -82,7 +82,9 @@ class IndexedUpdate:
         return self.set(function(self.get(unique=unique)), unique=unique)
 
     def _updated(self, value: Any, how: str, unique: bool) -> Any:
-        return FUNCTIONS["updated"](self._array, self._index, value, how, unique=_checked(unique))
+        array = self._array
+        found = FUNCTIONS["updated"](array, self._index, value, how, unique=_checked(unique))
+        return found.view(type(array)) if isinstance(array, np.ndarray) else found
 
     mul = multiply
     minimum = min

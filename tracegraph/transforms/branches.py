@@ -19,16 +19,20 @@ from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms import linearize, transpose
 from tracegraph.transforms.activity import Activity
 from tracegraph.transforms.bodies import Parts, dense, region_of, take_apart, with_tangents
-from tracegraph.transforms.linearize import Linearizer, Tangents
+from tracegraph.transforms.linearize import Linearizer, Tangents, relevant_atoms
 from tracegraph.transforms.transpose import Cotangents, Transposer
 
 
 def _rule(
     self: Linearizer, eqn: Eqn, xs: Sequence[Tracer], ts: Tangents
 ) -> tuple[Sequence[Any], Sequence[Any]]:
+    branches, activity = branch_parts(eqn).branches, Activity()
+    relevant = [relevant_atoms(branch) for branch in branches]
+    params = zip(*(branch.params for branch in branches), strict=True)
+    matters = [any(map(set.__contains__, relevant, each)) for each in params]
+    ts = [ts[0], *(t if flag else None for t, flag in zip(ts[1:], matters, strict=True))]
     active = [t is not None for t in ts[1:]]
-    activity = Activity()
-    columns = [activity.results(branch, active) for branch in branch_parts(eqn).branches]
+    columns = [activity.results(branch, active) for branch in branches]
     live = [any(column) for column in zip(*columns, strict=True)]
     if not any(live):
         return self.copied(eqn, xs), ()

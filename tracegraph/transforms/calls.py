@@ -68,7 +68,7 @@ class Traced:
         outs, found = Linearizer(trace, linear).run(self.region, args, given, wanted)
         if self.effects:
             trace.last_token = outs.pop()
-        return [*(strong(out) for out in outs[:count]), *outs[count:]], found[:count]
+        return [*(strong(trace, out) for out in outs[:count]), *outs[count:]], found[:count]
 
 
 def trace_function(
@@ -296,7 +296,7 @@ def dense_inexact(trace: Trace, types: Sequence[ArrayType], found: Sequence[Any]
     """The tangents or cotangents of inexact values, with zeros made for None; they are strong."""
     emit = Emit(trace)
     return [
-        emit.zeros(type_) if ct is None else strong(plain(trace, ct))
+        emit.zeros(type_) if ct is None else strong(trace, plain(trace, ct))
         for type_, ct in zip(types, found, strict=True)
         if is_inexact(type_)
     ]

@@ -120,13 +120,13 @@ class _Custom:
         regions = Regions(type(self).__name__, trace, len(arguments.leaves))
 
         def call(leaves: Sequence[Any]) -> Any:
-            return self.fun(*arguments.rebuilt(leaves))
+            return arguments.call(self.fun, leaves)
 
         function = regions.add(call, arguments.types, self.fun)
         attrs: dict[str, Any] = {"function": errors.function_text(self.fun)}
         if self._given_rules() is None:
             attrs["rule"] = "none"
-        elif sum(each is self for each in _running.functions) >= trace.orders:
+        elif sum(each is self for each in _running.functions) >= arguments.orders:
             attrs["rule"] = "not traced"
         else:
             attrs |= {"rule": "traced", **self._add_rules(regions, arguments, function)}
@@ -189,7 +189,8 @@ class custom_jvp(_Custom):  # noqa: N801 - a decorator
 
     Args:
         fun: a function of pytrees of arrays. Arguments that are neither arrays nor inexact numbers
-            are passed on as they are.
+            are passed on as they are. Rules take all arguments by position, defaults among them,
+            and those given by keywords alone last.
 
     The rule, set by `defjvp`, takes the arguments and their tangents as two tuples, and returns the
     result and its tangent, which must be linear in the tangents. Tangents are trees like the

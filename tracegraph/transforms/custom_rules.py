@@ -40,6 +40,11 @@ def _given(self: Linearizer, eqn: Eqn, xs: Sequence[Tracer], ts: Tangents) -> li
         raise errors.CustomRuleError(
             name, f"{function} has no rule: set it by {setter}, or call the function undecorated"
         )
+    if any(t is not None for t in ts[count:]):
+        raise errors.CustomRuleError(
+            name,
+            f"{function} captures a value by which it is differentiated; pass it as an argument",
+        )
     if eqn.attrs["rule"] == "not traced":
         raise errors.CustomRuleError(
             name,
@@ -48,11 +53,6 @@ def _given(self: Linearizer, eqn: Eqn, xs: Sequence[Tracer], ts: Tangents) -> li
         )
     if "fault" in eqn.attrs:
         raise eqn.attrs["fault"]
-    if any(t is not None for t in ts[count:]):
-        raise errors.CustomRuleError(
-            name,
-            f"{function} captures a value by which it is differentiated; pass it as an argument",
-        )
     pairs = [(x.type, t) for x, t in zip(xs[:count], ts, strict=False) if is_inexact(x.type)]
     return dense(self.linear, [t.strong() for t, _ in pairs], [t for _, t in pairs])
 

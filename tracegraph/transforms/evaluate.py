@@ -54,6 +54,8 @@ def _results(eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
     if isinstance(eqn.op.form, Effect):
         return (eqn.op.reference(*map(as_numpy, operands), **eqn.attrs),)
     if not eqn.regions:
+        if eqn.op.name == "cast" and getattr(operands[0], "dtype", None) == eqn.attrs["dtype"]:
+            return (operands[0],)  # of a number that was weak
         found = run(eqn.op, operands, eqn.attrs)
         return found if isinstance(found, tuple) else (found,)
     if any_on_device(operands):

@@ -81,7 +81,10 @@ def jvp(
     primals, tangents = tuple(primals), tuple(tangents)
     call = Call("jvp", fun, primals, {}, range(len(primals)))
     structure = tree.structure(primals)
-    of = f"the arguments of {errors.function_text(fun)}"
+
+    def of() -> str:
+        return f"the arguments of {errors.function_text(fun)}"
+
     known = matched("jvp", "tangents", of, structure, call.types, tangents, call.paths)
     places = [i for i, t in enumerate(known) if t is not None]
     parts: list[Any] = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,34 +28,53 @@ from tracegraph.transforms.activity import is_inexact
 from tracegraph.transforms.bodies import region_of
 from tracegraph.transforms.emit import Emit
 from tracegraph.transforms.linearize import Linearizer
-from tracegraph.transforms.tidy import tidied
+from tracegraph.transforms.tidy import pruned, tidied
 
 Function = Callable[..., Any]
 Leaves = Sequence[Any]
 
 
 class Arguments:
-    """Arguments of a call, all by position. `leaves` are the arrays and inexact numbers among
-    them; anything else is passed on as it is.
+    """Arguments of a call, all by position, defaults among them: so rules take them. `leaves` are
+    the arrays and inexact numbers among them; anything else is passed on as it is.
+
+    Those that the function takes by `keywords` alone come last, if they are given.
     """
 
     def __init__(self, function: Function, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        if kwargs:
-            bound = inspect.signature(function).bind(*args, **kwargs)
-            bound.apply_defaults()
-            args = bound.args
-        self.function = errors.function_text(function)
-        self.all, self.structure = tree.flatten(tuple(args))
-        names = parameters_of(function).positional
-        self.names = [
-            names[i] if i < len(names) else f"args[{i}]"
-            for i in range(len(self.structure.children()))
-        ]
+        args, keywords = _by_position(function, args, kwargs)
+        self.keywords = tuple(keywords)
+        self.function = function
+        self.count = len(args)
+        self.all, self.structure = tree.flatten((*args, *keywords.values()))
         self.places = [i for i, leaf in enumerate(self.all) if _is_traced(leaf)]
         self.leaves = [self.all[i] for i in self.places]
         self.types = [type_of(leaf) for leaf in self.leaves]
         self.inexact = [i for i, t in enumerate(self.types) if is_inexact(t)]
         self.tangent_types = [self.types[i] for i in self.inexact]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the arguments."""
+        names = parameters_of(self.function).positional[: self.count]
+        others = [f"args[{i}]" for i in range(len(names), self.count)]
+        return [*names, *others, *self.keywords]
+
+    @property
+    def orders(self) -> int:
+        """How often they may be differentiated: as often as what is recorded where they are made.
+
+        A value of a trace further out does not depend on what the transforms inside it
+        differentiate by.
+        """
+        owners = [leaf.owner for leaf in self.leaves if isinstance(leaf, Tracer)]
+        return max([getattr(owner, "orders", 0) for owner in owners], default=0)
+
+    def call(self, function: Function, leaves: Leaves) -> Any:
+        """Call the function with these leaves."""
+        every = self.rebuilt(leaves)
+        keywords = dict(zip(self.keywords, every[self.count :], strict=True))
+        return function(*every[: self.count], **keywords)
 
     def rebuilt(self, leaves: Leaves) -> tuple[Any, ...]:
         """The arguments with these leaves."""
@@ -79,14 +99,18 @@ class Arguments:
             CustomRuleError: it is no tuple of one tree for each argument, or of other shapes.
         """
         count = len(self.structure.children())
-        name = f"the backward rule {errors.function_text(function)} of {self.function}"
+
+        def named() -> str:
+            of = errors.function_text(self.function)
+            return f"the backward rule {errors.function_text(function)} of {of}"
+
         if not isinstance(returned, (tuple, list)) or len(returned) != count:
             got = errors.value_text(returned)
             if isinstance(returned, (tuple, list)):
                 got = f"one of {len(returned)}"
             raise errors.CustomRuleError(
                 transform,
-                f"{name} must return a tuple of {count} cotangents, one for each argument, not "
+                f"{named()} must return a tuple of {count} cotangents, one for each argument, not "
                 f"{got}; None stands for zero, and for arguments that are not differentiated",
             )
         every: list[Any] = []
@@ -101,7 +125,7 @@ class Arguments:
                 needed, got = map(errors.structure_text, (child, tree.structure(part)))
                 raise errors.CustomRuleError(
                     transform,
-                    f"{name} must return cotangents of the structure {needed} for the argument "
+                    f"{named()} must return cotangents of the structure {needed} for the argument "
                     f"{path}, got {got}",
                 ) from None
         found = [every[self.places[i]] for i in self.inexact]
@@ -115,6 +139,32 @@ class Arguments:
             for path in tree.paths(child, name)
         ]
         return [f"the cotangent of argument {every[self.places[i]]}" for i in self.inexact]
+
+
+def _by_position(
+    function: Function, args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[Sequence[Any], dict[str, Any]]:
+    """The arguments by position, and those that the function takes by keywords alone.
+
+    Defaults of Python functions are among them. Those of other functions, such as `out=None` of a
+    ufunc, are not, nor are those that would need a mapped axis.
+    """
+    if not kwargs and len(args) >= len(parameters_of(function).positional):
+        return args, {}
+    inner = inspect.unwrap(function)
+    while isinstance(inner, partial):
+        inner = inner.func
+    python = hasattr(inner, "__code__") or hasattr(type(inner).__call__, "__code__")
+    python = python and not getattr(function, "is_mapped", False)
+    if not kwargs and not python:
+        return args, {}
+    try:
+        bound = inspect.signature(function).bind(*args, **kwargs)
+    except (TypeError, ValueError):  # the function's own error says what is wrong
+        return args, kwargs
+    if python:
+        bound.apply_defaults()
+    return bound.args, {name: x for name, x in bound.kwargs.items() if name in kwargs}
 
 
 def _is_traced(leaf: Any) -> bool:
@@ -201,7 +251,10 @@ class Regions:
         return traced
 
     def record(self, leaves: Leaves, attrs: dict[str, Any]) -> list[Tracer]:
-        """Record the equation; the results of the first region, without the token."""
+        """Record the equation; the results of the first region, without the token.
+
+        A function alone is optimized where it stands.
+        """
         trace, operands = self.trace, [self.trace.read(x) for x in leaves]
         effects = any(traced.tokens is not None for traced, _ in self.traced)
         found = []
@@ -213,9 +266,9 @@ class Regions:
             operands.append(trace.token())
         regions, captures = unify_captures(found)
         attrs = {"args": len(operands), **attrs}
-        outs = list(
-            trace.record(get(self.name), (*operands, *captures), attrs, tuple(map(tidied, regions)))
-        )
+        passes = pruned if len(regions) == 1 else tidied
+        optimized = tuple(map(passes, regions))
+        outs = list(trace.record(get(self.name), (*operands, *captures), attrs, optimized))
         if effects:
             place = self.traced[0][1]
             assert place is not None

@@ -88,13 +88,19 @@ def custom_linear_solve(
     _require_like("custom_linear_solve", "solve", solve, given, whole, "b")
     operator = regions.add(applied, types, matvec, pure=True)
     _require_like("custom_linear_solve", "matvec", matvec, given, operator, "b")
+    attrs: dict[str, Any] = {"x": len(types), "symmetric": bool(symmetric)}
     if transpose_solve is not None and not symmetric and trace.orders:
 
         def transposed(x: Any) -> Any:
             return linear_transpose(matvec, unflatten(types))(x)[0]
 
-        regions.add(solved(transpose_solve, transposed), types, transpose_solve)
-    attrs = {"x": len(types), "symmetric": bool(symmetric)}
+        try:
+            name = "custom_linear_solve"
+            found = regions.add(solved(transpose_solve, transposed), types, transpose_solve)
+            _require_like(name, "transpose_solve", transpose_solve, given, found, "b")
+        except Exception as error:  # of the derivative that needs it
+            attrs["fault"] = error
+            del regions.traced[2:]
     outs = regions.record(given.leaves, attrs)
     x, aux = tree.unflatten(whole.structure, outs)
     return (x, aux) if has_aux else x
@@ -157,12 +163,17 @@ def custom_root(
         y, x = unflatten(leaves[:count]), unflatten(leaves[count:])
         return tangent_solve(lambda ct: vjp(f, x)[1](ct)[0], y)
 
+    attrs: dict[str, Any] = {"x": count}
     if trace.orders:
-        tangent = regions.add(forwards, (*types, *types), tangent_solve)
-        _require_like("custom_root", "tangent_solve", tangent_solve, given, tangent, "x0")
-        with suppress(errors.ReverseLoopError):  # with a loop of unknown length in f: forwards only
-            regions.add(backwards, (*types, *types), tangent_solve)
-    outs = regions.record(given.leaves, {"x": count})
+        try:
+            tangent = regions.add(forwards, (*types, *types), tangent_solve)
+            _require_like("custom_root", "tangent_solve", tangent_solve, given, tangent, "x0")
+            with suppress(errors.ReverseLoopError):  # f has a loop of unknown length: forwards only
+                regions.add(backwards, (*types, *types), tangent_solve)
+        except Exception as error:  # of the derivative that needs it
+            attrs["fault"] = error
+            del regions.traced[2:]
+    outs = regions.record(given.leaves, attrs)
     x, aux = tree.unflatten(whole.structure, outs)
     return (x, aux) if has_aux else x
 
@@ -228,7 +239,7 @@ def _require_like(
         CustomRuleError: the structure, or a type, is another.
     """
     structure, types = traced.structure, traced.types
-    if role == "solve":
+    if role in ("solve", "transpose_solve"):
         structure = structure.children()[0]
     found = [(t.dtype, t.shape) for t in types[: len(given.types)]]
     if structure != given.structure or found != [(t.dtype, t.shape) for t in given.types]:
@@ -257,7 +268,8 @@ def _solve_rule(self: Linearizer, eqn: Eqn, xs: Sequence[Tracer], ts: Tangents) 
     regions = (_pure(self.linear, solve, count), *others[:1])
     regions += tuple(_pure(self.linear, region, count) for region in others[1:])
     symmetric = eqn.attrs["symmetric"]
-    found = _record_solve(self.linear, regions, right, xs[split:], outs[:count], symmetric)
+    fault = eqn.attrs.get("fault")
+    found = _record_solve(self.linear, regions, right, xs[split:], outs[:count], symmetric, fault)
     return outs, found
 
 
@@ -269,6 +281,8 @@ def _root_rule(self: Linearizer, eqn: Eqn, xs: Sequence[Tracer], ts: Tangents) -
     moved = _moved(self, function, roots, captures, ts[split:])
     if all(m is None for m in moved):
         return outs, ()
+    if "fault" in eqn.attrs:
+        raise eqn.attrs["fault"]
     emit = Emit(self.linear)
     right = [_minus(emit, None, m) for m in moved]
     types = [x.type for x in (*roots, *roots, *captures)]
@@ -317,9 +331,12 @@ def _record_solve(
     captures: Sequence[Any],
     like: Sequence[Any],
     symmetric: bool,
+    fault: Exception | None = None,
 ) -> list[Any]:
     operands = [*dense(trace, [x.type.strong() for x in like], right), *captures]
-    attrs = {"args": len(right), "x": len(right), "symmetric": symmetric}
+    attrs: dict[str, Any] = {"args": len(right), "x": len(right), "symmetric": symmetric}
+    if fault is not None:
+        attrs["fault"] = fault
     atoms = [trace.read(x) for x in operands]
     return list(trace.record(get("linear_solve"), atoms, attrs, regions))
 
@@ -347,6 +364,8 @@ def _transpose_solve(
 
         return region_of(self.trace, types, record)
 
+    if "fault" in eqn.attrs:
+        raise eqn.attrs["fault"]
     solve, operator, *others = eqn.regions
     if eqn.attrs["symmetric"]:
         regions = eqn.regions

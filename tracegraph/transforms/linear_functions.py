@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Any, Self
 
 from tracegraph import errors, tree
@@ -27,14 +28,14 @@ class LinearForm:
     the same.
     """
 
-    __slots__ = ("_key", "arguments", "function", "linear", "names", "result", "results", "types")
+    __slots__ = ("_function", "_key", "_trees", "linear", "names", "result", "results", "types")
 
     def __init__(
         self, call: Call, linear: LinearMap, result: tree.Structure, values: Sequence[Any]
     ) -> None:
-        self.function = errors.function_text(call.function)
+        self._function = call.function
+        self._trees = tuple([each.structure for each in call.trees])
         self.linear = linear.with_residuals(())
-        self.arguments = tree.structure(tuple(call.unflatten([0] * call.count)))
         self.types = tuple([t.strong() for t in call.types[: call.count]])
         self.names = tuple(call.paths)
         self.result = result
@@ -42,11 +43,29 @@ class LinearForm:
         self._key: Hashable = None
 
     @property
+    def function(self) -> str:
+        """The user's function, as messages name it."""
+        return errors.function_text(self._function)
+
+    @property
+    def arguments(self) -> tree.Structure:
+        """The structure of all arguments."""
+        trees = [tree.unflatten(each, [0] * each.num_leaves) for each in self._trees]
+        return tree.structure(tuple(trees))
+
+    def unflatten(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
+        """Trees like the arguments."""
+        each = iter(leaves)
+        return tuple(
+            [tree.unflatten(s, [next(each) for _ in range(s.num_leaves)]) for s in self._trees]
+        )
+
+    @property
     def key(self) -> Hashable:
         """What equal ones have in common."""
         if self._key is None:
             region, *flags = self.linear.region, self.linear.inputs, self.linear.outputs
-            rest = (self.function, self.arguments, self.types, self.result, self.results)
+            rest = (self.function, self._trees, self.types, self.result, self.results)
             self._key = (region_key(region), *flags, *rest)
         return self._key
 
@@ -87,6 +106,10 @@ def region_key(region: Region) -> Hashable:
         for eqn in region.eqns
     ]
     return params, tuple(eqns), tuple(map(used, region.results))
+
+
+def _named(what: str, form: LinearForm) -> str:
+    return f"the {what} of {form.function}"
 
 
 class _AtPoint:
@@ -131,7 +154,7 @@ class LinearFunction(_AtPoint):
             TransformError, TangentMismatchError: they do not fit the arguments.
         """
         form = self.form
-        of = f"the arguments of {form.function}"
+        of = partial(_named, "arguments", form)
         given = matched(
             "linearize", "tangents", of, form.arguments, form.types, tangents, form.names
         )
@@ -172,16 +195,14 @@ class Pullback(_AtPoint):
                 f"the result, {errors.structure_text(form.result)}; got {len(cotangents)} "
                 "arguments: pass several as one tree",
             )
-        of = f"the result of {form.function}"
+        of = partial(_named, "result", form)
         given = matched("vjp", "cotangent", of, form.result, form.results, cotangents[0])
 
         def record(trace: Trace, cts: list[Any], linear: LinearMap) -> Sequence[Any]:
             return dense_inexact(trace, form.types, linear.transpose(trace, cts))
 
         dense = iter(self._run(given, record, "vjp"))
-        leaves = [next(dense) if is_inexact(t) else None for t in form.types]
-        found: tuple[Any, ...] = tree.unflatten(form.arguments, leaves)
-        return found
+        return form.unflatten([next(dense) if is_inexact(t) else None for t in form.types])
 
     def __repr__(self) -> str:
         return f"<pullback of {self.form.function}>"

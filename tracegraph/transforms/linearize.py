@@ -74,7 +74,9 @@ class Linearizer:
         wanted: Sequence[bool] | None = None,
     ) -> tuple[list[Tracer], list[Tracer | None]]:
         """The results of the region and their tangents; only those of the `wanted`, if given."""
-        self.relevant = _relevant(region, wanted) if any(t is not None for t in tangents) else set()
+        self.relevant = (
+            relevant_atoms(region, wanted) if any(t is not None for t in tangents) else set()
+        )
         self.values.update(
             (p, plain(self.primal, x)) for p, x in zip(region.params, args, strict=True)
         )
@@ -119,12 +121,21 @@ class Linearizer:
             elif type(record) in BY_RECORD:
                 outs, found = BY_RECORD[type(record)](self, eqn, xs, ts)
             else:
-                outs = self.copied(eqn, xs)
-                found = self._tangents_of(eqn, outs, list(map(fixed, xs)), ts)
+                outs = self._results(eqn, xs)
+                found = self._tangents_of(eqn, outs, [fixed(self.primal, x) for x in xs], ts)
         self.values.update(zip(eqn.outputs, outs, strict=True))
         for value, t in zip(eqn.outputs, found, strict=False):
             if t is not None:
                 self.tangents[value] = t
+
+    def _results(self, eqn: Eqn, xs: Sequence[Tracer]) -> Sequence[Tracer]:
+        """The results of an equation that is differentiated."""
+        record = eqn.op.derivative
+        if not isinstance(record, Rewrite) or record.results is None:
+            return self.copied(eqn, xs)
+        operands = [strong(self.primal, x) for x in xs]
+        found = record.results(Emit(self.primal), *operands, **eqn.attrs)
+        return [plain(self.primal, x) for x in (found if isinstance(found, tuple) else (found,))]
 
     def _tangents_of(
         self, eqn: Eqn, outs: Sequence[Tracer], xs: Sequence[Tracer], ts: Tangents
@@ -206,29 +217,29 @@ class Linearizer:
         return Emit(self.primal).cast(coefficient, dtype=t.dtype)
 
 
-def strong(x: Tracer) -> Tracer:
-    """A value of its own dtype, which does not give way to others."""
+def strong(trace: Trace, x: Tracer) -> Tracer:
+    """A value of a trace, of its own dtype, which does not give way to others."""
     atom = x.atom
     if not atom.type.weak:
         return x
     if isinstance(atom, Literal):
         return Tracer(x.owner, Literal(atom.value, atom.type.strong()))
-    made: Tracer = Emit(x.owner).cast(x, dtype=atom.type.dtype)
+    made: Tracer = Emit(trace).cast(x, dtype=atom.type.dtype)
     return made
 
 
-def fixed(x: Tracer) -> Tracer:
+def fixed(trace: Trace, x: Tracer) -> Tracer:
     """A value as rules compute with it, which does not give way to their numbers. In Python's own
     dtypes there is nothing to give way to.
     """
     is_free = isinstance(x.atom, Literal) or x.atom.type.dtype not in _OF_PYTHON
-    return strong(x) if is_free else x
+    return strong(trace, x) if is_free else x
 
 
 _OF_PYTHON = (np.dtype(np.float64), np.dtype(np.complex128))
 
 
-def _relevant(region: Region, wanted: Sequence[bool] | None) -> set[Atom]:
+def relevant_atoms(region: Region, wanted: Sequence[bool] | None = None) -> set[Atom]:
     """The values that a wanted result may depend on smoothly: no other needs a tangent."""
     results = region.results
     found: set[Atom] = {a for i, a in enumerate(results) if wanted is None or wanted[i]}

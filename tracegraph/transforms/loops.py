@@ -29,7 +29,7 @@ from tracegraph.transforms.activity import Activity
 from tracegraph.transforms.bodies import Parts, region_of, take_apart, with_tangents
 from tracegraph.transforms.emit import Emit, plain
 from tracegraph.transforms.functions import run_region, without_effects
-from tracegraph.transforms.linearize import Linearizer, Results, Tangents
+from tracegraph.transforms.linearize import Linearizer, Results, Tangents, relevant_atoms
 from tracegraph.transforms.reverse_loops import NUMBER, counted_loop, unbounded
 from tracegraph.transforms.segments import needs_segments, segmented
 
@@ -48,9 +48,14 @@ class _Loop:
 
     @staticmethod
     def of(eqn: Eqn, ts: Tangents) -> _Loop:
-        activity = Activity()
-        active = tuple(activity.operands(eqn, [t is not None for t in ts]))
-        parts = loop_parts(eqn)
+        activity, parts = Activity(), loop_parts(eqn)
+        # zeros that transposed loops give back for captures would meet infinite factors outside
+        relevant, carries = relevant_atoms(parts.body), len(parts.init)
+        has_tangent = [
+            t is not None and (i < carries or p in relevant)
+            for i, (t, p) in enumerate(zip(ts, parts.body.params, strict=True))
+        ]
+        active = tuple(activity.operands(eqn, has_tangent))
         results = activity.results(eqn.regions[-1], active)
         count = len(parts.init)
         return _Loop(eqn, parts, active, (*active[:count], *results[count:]))

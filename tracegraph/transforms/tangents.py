@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ _FLOAT0 = np.dtype([("float0", np.void, 0)])
 def matched(
     transform: str,
     what: str,
-    of: str,
+    of: Callable[[], str],
     structure: tree.Structure,
     types: Sequence[ArrayType],
     given: Any,
@@ -30,7 +30,7 @@ def matched(
 ) -> list[Any]:
     """The leaves of a tree of tangents or cotangents, one for each type; None where it has None.
 
-    `what` they are, and `of` what: "the arguments of f". `names` are those of the values.
+    `what` they are, and `of` what, in the words of a message. `names` are those of the values.
 
     Raises:
         TransformError: the structure is another.
@@ -43,7 +43,7 @@ def matched(
         needed, got = map(errors.structure_text, (structure, tree.structure(given)))
         raise errors.TransformError(
             transform,
-            f"the {what} must have the structure {needed}, as {of}, got {got}; None stands for "
+            f"the {what} must have the structure {needed}, as {of()}, got {got}; None stands for "
             "zero",
         ) from None
     found: list[Any] = []
@@ -60,7 +60,7 @@ def matched(
             wrong.append((tree.paths(structure, what)[i], type_.strong(), text + name))
         found.append(fit)
     if wrong:
-        raise errors.TangentMismatchError(transform, f"the {what}", of, wrong)
+        raise errors.TangentMismatchError(transform, f"the {what}", of(), wrong)
     return found
 
 

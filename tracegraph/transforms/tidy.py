@@ -10,6 +10,13 @@ def tidied(region: Region) -> Region:
     return tidied_program(Program("region", region)).body
 
 
+def pruned(region: Region) -> Region:
+    """The region without dead code: other passes reach it where it stands."""
+    from tracegraph.passes import dce
+
+    return dce(Program("region", region)).body
+
+
 def tidied_program(program: Program) -> Program:
     """The program with all passes applied, lanes of vmap that run for nothing being isolated."""
     from tracegraph.passes import (  # when first used: importing them takes 8 ms

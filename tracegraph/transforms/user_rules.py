@@ -39,7 +39,7 @@ def _rule(self: Linearizer, eqn: Eqn, xs: Sequence[Tracer], ts: Tangents) -> Res
         rule = record.choose(**eqn.attrs)
     except NoDerivativeError as error:
         raise errors.DerivativeError(eqn.op.name, str(error), eqn.source) from None
-    operands = list(map(fixed, xs))
+    operands = [fixed(self.primal, x) for x in xs]
     if isinstance(rule, Reference):
         return outs, _of_reference(self, rule, operands, ts)
     return outs, _of_jvp(self, rule, eqn, operands, ts)

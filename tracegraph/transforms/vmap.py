@@ -90,6 +90,7 @@ def vmap(
             return tree.unflatten(structure, results)
         return _run(fun, arguments, out_axes)
 
+    setattr(vmapped, "is_mapped", True)  # noqa: B010 - functions have no such attribute
     return vmapped
 
 

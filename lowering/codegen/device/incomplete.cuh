@@ -161,14 +161,59 @@ __device__ inline double tg_beta_fraction(double a, double b, double x) {
   return found;
 }
 
+// If a is far above b, where y is 1 - x: DiDonato and Morris, "Algorithm 708", 1992, equation 9.
+__attribute__((noinline)) __device__ double tg_beta_by_gamma(double a, double b, double x, double y) {
+  const double mean = a + (b - 1) / 2, log_x = y < 0.35 ? log1p(-y) : log(x), u = -mean * log_x;
+  const double above = (b + 1) / (2 * mean), below = (b - 1) / (2 * mean);
+  const double scale = exp(b / (2 * mean) + (mean + b / 2) * tg_log1p_less(above) -
+                           (mean - b / 2) * tg_log1p_less(-below) +
+                           (tg_stirling(a + b) - tg_stirling(a)));
+  const double density = b * tg_gamma_term(b, u), quarter = log_x * log_x / 4;
+  double p[13] = {1}, inverse[13] = {1};  // 1 / (2 m + 1)!
+  double term = tg_incomplete_gamma(b, u, true), sum = term, power = 1;
+  for (int n = 1; n < 13; ++n) {
+    const double even = b + 2 * n - 2;
+    term = (even * (even + 1) * term + density * (u + even + 1) * power) / (4 * mean * mean);
+    power *= quarter;
+    inverse[n] = inverse[n - 1] / (2 * n * (2 * n + 1));
+    p[n] = (b - 1) * inverse[n];
+    for (int m = 1; m < n; ++m) p[n] += (m * b - n) / n * p[n - m] * inverse[m];
+    sum += p[n] * term;
+    if (fabs(p[n] * term) < 0x1p-55 * sum) break;
+  }
+  return scale * sum;
+}
+
+// If both are large, near the middle: DLMF 8.18.9, with its first coefficient.
+__attribute__((noinline)) __device__ double tg_beta_middle(double a, double b, double x, double y) {
+  const double both = a + b, p = a / both, q = b / both, apart = (x * b - y * a) / both;
+  const double half = -(p * tg_log1p_less(apart / p) + q * tg_log1p_less(-apart / q));
+  const double eta = copysign(sqrt(2 * (half > 0 ? half : 0)), apart), root = sqrt(p * q);
+  const double first = fabs(eta) < 1e-8 ? (q - p) / (3 * root) : 1 / eta - root / apart;
+  return 0.5 * erfc(-eta * sqrt(both / 2)) +
+         exp(-both * half) / (2.50662827463100050242 * sqrt(both)) * first;
+}
+
 __device__ inline double tg_incomplete_beta(double a, double b, double x) {
   if (!(a >= 0 && b >= 0 && x >= 0 && x <= 1)) return tg_nan_f64();
   if ((a == 0 && b == 0) || (isinf(a) && isinf(b))) return tg_nan_f64();
   if (x == 0 || x == 1) return x;
   if (a == 0 || isinf(b)) return 1;
   if (b == 0 || isinf(a)) return 0;
+  const double y = 1 - x, both = a + b, most = a > b ? a : b, least = a > b ? b : a;
+  if (most >= 1e6) {  // series and fractions may converge too slowly
+    if (least * least > 4 * most * (most / least)) {
+      const double deviation = sqrt(a / both * (b / both) / both);
+      const bool is_near = fabs(x * b - y * a) / both < 4 * deviation;
+      if (most >= 3e7 && is_near) return tg_beta_middle(a, b, x, y);
+    } else if (a > b) {
+      if (y < 0.1) return tg_beta_by_gamma(a, b, x, y);
+    } else if (x < 0.1) {
+      const double lower = 1 - tg_beta_by_gamma(b, a, y, x);
+      if (lower > 1e-3) return lower;
+    }
+  }
   if (b <= 1 && x <= 0.95) return tg_beta_series(a, b, x);
-  const double y = 1 - x;
   if (x * (a + b + 2) > a + 1) {
     return 1 - tg_beta_term(b, a, y, x) * tg_beta_fraction(b, a, y) / b;
   }

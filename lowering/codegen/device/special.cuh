@@ -153,22 +153,24 @@ template <class R> __device__ R tg_hurwitz(R s, R q) {
 __device__ inline double tg_zeta_from_0(double s, double q) {
   return s > 1e5 ? pow(q, -s) : tg_hurwitz(s, q);
 }
-// Below 0, for integers x alone, the numbers on both sides of 0 are two such sums.
+// Below 0, for integers s alone, the numbers on both sides of 0 are two such sums. It is called, so
+// that others keep their registers.
+__attribute__((noinline)) __device__ double tg_zeta_below(double s, double z) {
+  if (s != floor(s)) return tg_nan_f64();
+  const double above = z - floor(z), left = floor(z) + 1 - z;
+  const double first = tg_zeta_from_0(s, above), second = tg_zeta_from_0(s, left);
+  const double third = tg_zeta_from_0(s, 1 - z);
+  if (!(s - 2 * floor(s / 2) == 1)) return first + second - third;
+  if (above == left) return third;
+  if (isinf(first) && isinf(second)) return above < left ? first : -first;
+  return first - second + third;
+}
 template <class R> __device__ R tg_zeta(R x, R q) {
   if (x == 1) return (R)tg_inf_f64();
   if (x < 1) return (R)tg_nan_f64();
   if (q <= 0 && q == floor(q)) return (R)tg_inf_f64();
   if (x != x || q != q) return (R)tg_nan_f64();
-  const double s = x, z = q;
-  if (z > 0) return (R)tg_zeta_from_0(s, z);
-  if (s != floor(s)) return (R)tg_nan_f64();
-  const double above = z - floor(z), left = floor(z) + 1 - z;
-  const double first = tg_zeta_from_0(s, above), second = tg_zeta_from_0(s, left);
-  const double third = tg_zeta_from_0(s, 1 - z);
-  if (!(s - 2 * floor(s / 2) == 1)) return (R)(first + second - third);
-  if (above == left) return (R)third;
-  if (isinf(first) && isinf(second)) return (R)(above < left ? first : -first);
-  return (R)(first - second + third);
+  return (R)(q > 0 ? tg_zeta_from_0((double)x, (double)q) : tg_zeta_below((double)x, (double)q));
 }
 
 // Of a negative number in double: the two parts of the result may nearly cancel.
@@ -209,8 +211,8 @@ template <class R> __device__ R tg_betaln_from_0(R x, R y) {
 }
 
 // If one is not positive, in double: negative numbers are reflected, and at poles it is infinite
-// unless the quotient of two is finite.
-__device__ inline double tg_betaln_below(double x, double y) {
+// unless the quotient of two is finite. It is called, so that others keep their registers.
+__attribute__((noinline)) __device__ double tg_betaln_below(double x, double y) {
   const bool x_is_pole = x <= 0 && x == floor(x), y_is_pole = y <= 0 && y == floor(y);
   const bool swapped = x_is_pole ? false : y_is_pole || y < x;
   const double low = swapped ? y : x, high = swapped ? x : y, total = low + high, most = 2147483648.;

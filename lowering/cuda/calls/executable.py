@@ -24,6 +24,7 @@ from lowering.legalization.features import override
 from lowering.plan.explain import bytes_held
 from lowering.plan.owners import SlotReport
 from lowering.plan.plan import Plan
+from tracegraph.current_stream import Chosen, current_stream
 from tracegraph.errors import CapturingStreamError, ClosedError
 from tracegraph.ir.record import replace
 from tracegraph.locks import held, held_if_free
@@ -32,7 +33,6 @@ from tracegraph.staging.donated import Donated
 from tracegraph.staging.exported import ExportedGraph
 from tracegraph.staging.graph_view import GraphView
 from tracegraph.staging.last_call import LastRun
-from tracegraph.streams import Chosen, current_stream
 
 _COUNTS = ("launches", "updates", "bytes_copied")
 

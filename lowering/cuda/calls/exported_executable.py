@@ -14,6 +14,7 @@ from lowering.cuda.device import OpenDevice
 from lowering.cuda.graph.node_names import NodeNames, described
 from lowering.cuda.streams.owned_stream import require_priority
 from lowering.errors import ClosedGraphError, RefusedGraphError
+from tracegraph.current_stream import Chosen, chosen_stream, current_stream
 from tracegraph.errors import (
     CapturingStreamError,
     ClosedError,
@@ -23,7 +24,6 @@ from tracegraph.errors import (
 )
 from tracegraph.locks import holding
 from tracegraph.staging.exported import ExportedGraph, ExportedNode, UpdateResult
-from tracegraph.streams import Chosen, chosen_stream, current_stream
 
 _T = TypeVar("_T")
 

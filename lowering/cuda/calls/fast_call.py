@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 from lowering.cuda.calls.arguments import NUMBERS
 from lowering.cuda.memory.cross_stream import CrossStreamUse
 from lowering.cuda.memory.pool import CudaBuffer
+from tracegraph.current_stream import current_stream
 from tracegraph.errors import ClosedError
 from tracegraph.generated import define, each
 from tracegraph.staging.clock import clock
 from tracegraph.staging.donated import Donated
-from tracegraph.streams import current_stream
 
 if TYPE_CHECKING:
     from lowering.cuda.calls.stream_graph import StreamGraph

@@ -27,10 +27,10 @@ from typing import Any
 from lowering.cuda.effects.call_ring import WORD_NUMBERS, Call, CallRing, CallSite
 from lowering.cuda.interface import Driver
 from tracegraph import limits
+from tracegraph.current_stream import chosen_stream, on_stream
 from tracegraph.errors import CallbackDeadlockError, CallbackTimeoutError
 from tracegraph.ops.callbacks import answer
 from tracegraph.staging import gc_pause
-from tracegraph.streams import stream
 
 LONGEST_SLEEP = 1e-3
 SLEEP_SHARE = 1 / 64
@@ -219,7 +219,7 @@ class Callbacks:
                 raise
             finally:
                 self._ready.set()
-            stack.enter_context(stream(self._stream))
+            stack.enter_context(on_stream(chosen_stream(self._stream)))
             last = time.monotonic()
             while self._is_mine():
                 if self.make_calls():

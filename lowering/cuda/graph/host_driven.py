@@ -9,7 +9,7 @@ from pinned memory, where kernels store it, and launches the chosen body.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, Literal, TypeVar, cast
@@ -80,11 +80,9 @@ def drive(
 
 @dataclass(slots=True, eq=False)
 class Segment:
-    """Consecutive nodes without conditionals, as one graph; `launch` is set by instantiating."""
+    """Consecutive nodes without conditionals, as one graph."""
 
     graph: Any
-    executable: Any = None
-    launch: Callable[[], None] = field(init=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,6 +108,15 @@ class CutGraph:
             else:
                 for body in part.bodies:
                     yield from body.segments()
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class CutExecutable:
+    """An executable: of each segment of a graph an own one, and what launches that."""
+
+    graph: CutGraph
+    executables: Mapping[Segment, Any]
+    launches: Mapping[Segment, Callable[[], None]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -287,34 +294,35 @@ class _HostDriven:
 
     # Running
 
-    def instantiate(self, graph: CutGraph, *, hosts: bool = False) -> CutGraph:
+    def instantiate(self, graph: CutGraph, *, hosts: bool = False) -> CutExecutable:
+        executables, launches = {}, {}
         for segment in graph.segments():
-            segment.executable = self._driver.instantiate(segment.graph, hosts=hosts)
-            segment.launch = self._driver.launcher(segment.executable)
-        return graph
+            made = executables[segment] = self._driver.instantiate(segment.graph, hosts=hosts)
+            launches[segment] = self._driver.launcher(made)
+        return CutExecutable(graph, executables, launches)
 
     def updater(
-        self, executable: CutGraph, kernel: CutKernel | CutCapturedKernel
+        self, executable: CutExecutable, kernel: CutKernel | CutCapturedKernel
     ) -> Callable[[], None]:
-        return self._driver.updater(kernel.segment.executable, kernel.kernel)
+        return self._driver.updater(executable.executables[kernel.segment], kernel.kernel)
 
-    def upload(self, executable: CutGraph) -> None:
-        for segment in executable.segments():
-            self._driver.upload(segment.executable)
+    def upload(self, executable: CutExecutable) -> None:
+        for each in executable.executables.values():
+            self._driver.upload(each)
 
-    def launcher(self, executable: CutGraph) -> Callable[[], None]:
-        return partial(self._launch, executable)
+    def launcher(self, executable: CutExecutable) -> Callable[[], None]:
+        return partial(self._launch, executable.graph, executable.launches)
 
-    def _launch(self, graph: CutGraph) -> None:
+    def _launch(self, graph: CutGraph, launches: Mapping[Segment, Callable[[], None]]) -> None:
         for part in graph.parts:
             if isinstance(part, Segment):
-                part.launch()
+                launches[part]()
             elif part.kind == "while":
                 while self._condition(part.condition):
-                    self._launch(part.bodies[0])
+                    self._launch(part.bodies[0], launches)
             else:
                 chosen = _branch(part.kind, self._condition(part.condition))
-                self._launch(part.bodies[chosen])
+                self._launch(part.bodies[chosen], launches)
 
     def _condition(self, number: int) -> int:
         """The value of a condition, after a wait for all that was launched.
@@ -328,9 +336,9 @@ class _HostDriven:
         self._check()
         return int(self._conditions[number])
 
-    def close(self, executable: CutGraph) -> None:
-        for segment in executable.segments():
-            self._driver.close(segment.executable)
+    def close(self, executable: CutExecutable) -> None:
+        for each in executable.executables.values():
+            self._driver.close(each)
 
 
 def _branch(kind: ConditionalKind, value: int) -> int:

@@ -11,7 +11,7 @@ from lowering.cuda.memory.arena import Arenas
 from lowering.cuda.memory.pool import Pool
 from lowering.cuda.streams.stream_state import StreamState
 from lowering.cuda.streams.timeline import Timeline
-from tracegraph.streams import Chosen
+from tracegraph.current_stream import Chosen
 
 MOST_FOREIGN = 32
 """Streams of other libraries that are remembered; beyond that, idle ones are left."""

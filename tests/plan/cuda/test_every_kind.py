@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from custom_kernel_cases import saxpy
 from every_kind import (
     CALLS,
     KINDS_IN_BODIES,
@@ -85,16 +86,16 @@ def test_values_and_counts_on_the_host(capsys: pytest.CaptureFixture[str]) -> No
         assert capsys.readouterr().out.count("\n") == 2 * PRINTS
 
 
-@pytest.mark.parametrize("lacks", [(), ("body_updates", "library_updates"), ("memory_nodes",)])
-def test_c_functions_are_called_between_what_is_before_and_behind_them(lacks: Any) -> None:
+def assert_calls_are_barriers(plan: Plan, calls: int, lacks: Any = ()) -> None:
+    """All that is before a C function is done when it is called, and all behind it waits."""
     backend = RecordingBackend(lacks=lacks)
-    executable = backend.compile(plan_of(scratch="per_launch"))
+    executable = backend.compile(plan)
     graph: RecordedGraph = backend.device.driver.graphs[0]
     over: dict[Any, set[Any]] = {}
     for node in graph.nodes:
         over[node] = {*node.dependencies}.union(*[over[each] for each in node.dependencies])
     hosts = [node for node in graph.nodes if node.kind == "host"]
-    assert len(hosts) == POSTS
+    assert len(hosts) == calls
     launched = ("tracegraph_load", "tracegraph_table", "tracegraph_pointer_arrays", "allocate")
     roots = [node for node in graph.nodes if node.name.startswith(launched)]
     for host in hosts:
@@ -102,3 +103,27 @@ def test_c_functions_are_called_between_what_is_before_and_behind_them(lacks: An
         assert over[host].issuperset(set(graph.nodes[:at]) - set(roots))
         assert all(host in over[node] for node in graph.nodes[at + 1 :])
     del executable
+
+
+@pytest.mark.parametrize("lacks", [(), ("body_updates", "library_updates"), ("memory_nodes",)])
+def test_c_functions_are_called_between_what_is_before_and_behind_them(lacks: Any) -> None:
+    assert_calls_are_barriers(plan_of(scratch="per_launch"), POSTS, lacks)
+
+
+def test_c_functions_are_called_between_graphs_of_others_and_captured_calls() -> None:
+    at, out = (Foreign(address, shape=VECTOR.shape) for address in (1 << 40, 1 << 41))
+    outside = Outside(graph=7, at=at, out=out)
+    captured = tracegraph.capture(outside.doubles, out=lambda x: x, host=lambda x: 2 * x)
+
+    def f(x: Any) -> Any:
+        def all_kinds() -> Any:
+            found = outside.embedded(x), captured(x), saxpy(2.0, x, x), np.sort(x), x.sum()
+            tracegraph.host_call(outside.semaphore.post, outside.semaphore.address)
+            return found
+
+        return all_kinds(), all_kinds(), all_kinds()
+
+    plan = tracegraph.jit(f, device="cuda").lower(VECTOR).plan
+    kinds = [node.kind for node in plan.graph.nodes]
+    assert [kinds.count(kind) for kind in ("graph", "library", "host")] == [3, 3, 3]
+    assert_calls_are_barriers(plan, 3)

@@ -30,6 +30,7 @@ from lowering.plan.buffer import Buffer
 from lowering.testing.recorded_objects import RecordedNode
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver
+from tracegraph.current_stream import current_stream
 from tracegraph.errors import ClosedError
 
 
@@ -65,7 +66,7 @@ class Caller:
                 return np.full(type_.shape, self.choose.randrange(3), type_.dtype)
             case "other stream":
                 with tracegraph.stream(8):
-                    stream = self.backend.device.streams.of(tracegraph.streams.current_stream())
+                    stream = self.backend.device.streams.of(current_stream())
                 return stream.pool.buffer(type_)
         return self.choose.choice(self.arrays[number])
 

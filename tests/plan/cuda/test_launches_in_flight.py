@@ -12,6 +12,7 @@ from interrupts import interrupted
 import tracegraph
 from lowering.cuda.streams.launch_end import LaunchEnd
 from lowering.testing.call_log import InjectedError
+from tracegraph.current_stream import current_stream
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def graph_of(executable, device, stream):
         return executable._default_graph
     with tracegraph.stream(stream):
         executable([device.pool.buffer(VECTOR)])
-        return executable._graphs[device.streams.of(tracegraph.streams.current_stream())]
+        return executable._graphs[device.streams.of(current_stream())]
 
 
 @pytest.mark.parametrize("stream", [None, 8])

@@ -20,11 +20,11 @@ from lowering.plan.kernel import Kernel, PrintedArray, PrintNest
 from lowering.plan.nodes import KernelNode
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver
+from tracegraph.current_stream import current_stream
 from tracegraph.errors import CapturingStreamError, StoppedError, TimeLimitError
 from tracegraph.ir.effects import PrintFormat
 from tracegraph.ir.scalar import const
 from tracegraph.staging.donated import Donated
-from tracegraph.streams import current_stream
 
 
 def copy_plan():

@@ -20,6 +20,7 @@ from interrupts import InterruptError, interrupt_after, interrupted
 
 from lowering.cuda.calls import stream_graph
 from lowering.cuda.calls.replicas import MOST, UPDATES_PER_NODE
+from lowering.legalization.features import override
 from lowering.plan.buffer import Buffer
 from lowering.testing.call_log import InjectedError
 from lowering.testing.recording_backend import RecordingBackend
@@ -93,6 +94,20 @@ def test_arguments_that_take_turns_need_no_updates_if_they_are_few(period):
     if period <= MOST:
         assert (call.asked, call.executables) == (["launch"], period)
     assert call.executables <= MOST
+
+
+@pytest.mark.parametrize("period", range(1, MOST + 3))
+def test_executables_that_the_host_drives_have_addresses_of_their_own(period):
+    with override(conditional_nodes=False):
+        call = Called(diamond())
+        xs = [call.buffer() for _ in range(period)]
+        for turn in range(100 + 100 * period):
+            x = xs[turn % period]
+            (result,) = call(x)
+            assert x.pointer in call.driver.launched[0]
+            assert result.pointer in call.driver.launched[3]
+    # with the results, addresses of three and more arguments come back too late for another one
+    assert call.executables == (1 if period in (3, 5, 6) else max(period, 2))
 
 
 def test_addresses_that_never_return_need_one_executable():

@@ -91,7 +91,7 @@ def test_small_and_very_large_results_are_numpys() -> None:
     for type_ in (ArrayType("float32", (LARGE - 1,)), ArrayType("uint8", (MOST_BYTES + 1,))):
         assert not pool.is_pooled(type_)
     result = jitted(lambda x: x + x)(np.ones(LARGE - 1, np.float32))
-    assert np.asarray(result).flags.owndata
+    assert result.data.flags.owndata
     del result
     assert RESULTS.free_bytes == 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,9 @@ import numpy as np
 import pytest
 from traced import trace
 
+import tracegraph
 from tracegraph import control, debug, errors, register_dataclass
+from tracegraph.random import key, normal
 
 X = np.ones(3)
 
@@ -250,7 +253,8 @@ MISUSE: dict[str, tuple[Callable[[], Any], type[Exception], list[str]]] = {
         errors.LeafMismatchError,
         [
             "body.position: given f64[3], returned f64[1]; make the shapes equal",
-            "body.mass: given f64[3], returned c128[3]; start with complex128",
+            "body.mass: given f64[3], returned c128[3]; add at ",
+            "met f64[3] and the number 1j; start with complex128",
             f"<lambda> ({HERE}",
         ],
     ),
@@ -552,7 +556,7 @@ TRACED_ONLY: dict[str, tuple[Callable[[Any], Any], type[Exception], list[str]]] 
     "traced value as Python condition": (
         lambda n: control.while_loop(lambda c: c > 0 and c < 9, keep, n),
         errors.TracerBoolError,
-        ["`and`", "bool[]", "logical_and", HERE],
+        ["c > 0 and c < 9 needs", "bool[]", "numpy.logical_and(c > 0, c < 9)", HERE],
     ),
     "traced unroll": (
         lambda n: control.scan(lambda c, x: (c, x), X, X, unroll=n),
@@ -589,3 +593,69 @@ def test_misuse_that_only_tracing_finds(case: str) -> None:
 def test_every_mismatch_is_an_instance_of_one_class() -> None:
     for class_ in {class_ for _, class_, _ in (*MISUSE.values(), *TRACED_ONLY.values())}:
         assert issubclass(class_, (TypeError, ValueError))
+
+
+@tracegraph.register_dataclass
+@dataclasses.dataclass
+class Counted:
+    x: Any
+    steps: int = dataclasses.field(default=0, metadata={"static": True})
+    name: str = dataclasses.field(default="a", metadata={"static": True})
+
+
+@pytest.mark.parametrize("run", [lambda f: f(), lambda f: tracegraph.jit(f, device="host")()])
+def test_static_fields_that_change_are_named(run: Any) -> None:
+    def f() -> Any:
+        return control.fori_loop(
+            0, 3, lambda i, s: {"a": Counted(s["a"].x, s["a"].steps + 1)}, {"a": Counted(1.0)}
+        )
+
+    with pytest.raises(errors.StructureError) as caught:
+        run(f)
+    message = str(caught.value)
+    assert "static field s['a'].steps is 0 in given and 1 in returned" in message
+    assert "declare it without static" in message
+    assert "given: {'a': Counted(x=*, steps=0, name='a')}" in message
+    assert "CustomTreeNode" not in message
+    assert ".name" not in message
+
+
+def widened_by_a_number(i: Any, c: Any) -> Any:
+    rate = 0.1 / np.sqrt(i + 1)
+    scaled = c * 2
+    return scaled - rate
+
+
+FLOATS = np.ones(4, np.float32)
+WIDENED: dict[str, tuple[Any, list[str]]] = {
+    "of an index": (
+        lambda: control.fori_loop(0, 3, widened_by_a_number, FLOATS),
+        ["subtract at test_control_misuse.py:", "met f32[4] and f64[], computed at"],
+    ),
+    "of a scanned arange": (
+        lambda: control.scan(lambda c, i: (c * 0.9 ** (i + 1), None), FLOATS, np.arange(4)),
+        ["multiply at test_control_misuse.py:", "met f32[4] and f64[], computed at"],
+    ),
+    "by random numbers": (
+        lambda: control.fori_loop(0, 3, lambda i, c: c + normal(key(i), (4,)), FLOATS),
+        ["add at test_control_misuse.py:", "met f32[4] and f64[4], computed at"],
+    ),
+    "by a NumPy number": (
+        lambda: control.while_loop(lambda c: c[0] < 9, lambda c: c + np.float64(1), FLOATS),
+        ["add at test_control_misuse.py:", "met f32[4] and the f64[] number 1.0"],
+    ),
+    "by an array from outside": (
+        lambda: control.fori_loop(0, 3, lambda i, c: {"v": c["v"] + X}, {"v": X.astype("f4")}),
+        ["c['v']: given f32[3], returned f64[3]; add at", "a value of type f64[3] from outside"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WIDENED)
+@pytest.mark.parametrize("run", [lambda f: f(), lambda f: tracegraph.jit(f, device="host")()])
+def test_the_operation_that_widens_a_carry_is_named(run: Any, name: str) -> None:
+    function, texts = WIDENED[name]
+    with pytest.raises(errors.LeafMismatchError) as caught:
+        run(function)
+    for text in (*texts, "cast one, for example with .astype(numpy.float32)"):
+        assert text in str(caught.value)

@@ -12,6 +12,7 @@ from numpy_agreement import assert_jitted_equals_numpy
 import tracegraph
 import tracegraph.numpy as tnp
 from tracegraph import errors
+from tracegraph.dtypes import bfloat16
 
 ARGUMENTS = fourier_cases.ARGUMENTS
 
@@ -37,12 +38,17 @@ def test_errors_are_numpys_for_arrays_too(expression: str) -> None:
             eval(expression, {"xp": xp, **ours})
 
 
-def test_a_dtype_that_numpy_does_not_transform_is_refused() -> None:
-    import ml_dtypes
-
-    for function in (np.fft.fft, np.fft.rfft, np.fft.irfftn):
-        with pytest.raises(TypeError, match="no transform for dtype bfloat16; cast it"):
-            jitted(function, np.ones(4, ml_dtypes.bfloat16))
+@pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
+def test_bfloat16_is_transformed_in_float32(norm: str) -> None:
+    x = np.array([1, -2, 3, 0.5, 0, 4], bfloat16)
+    for function in (np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft, np.fft.irfftn):
+        expected = function(x.astype(np.float32), norm=norm)
+        found = jitted(lambda x, function=function: function(x, norm=norm), x)
+        is_real = expected.dtype.kind == "f"
+        assert found.dtype == (bfloat16 if is_real else np.complex64)
+        np.testing.assert_allclose(
+            found.astype(expected.dtype), expected, rtol=1e-2 if is_real else 1e-6, atol=1e-6
+        )
 
 
 def test_a_traced_length_names_the_argument() -> None:

@@ -210,7 +210,7 @@ def test_what_is_not_finite_ends_and_gives_nan(bad: float) -> None:
         np.testing.assert_array_equal(np.isnan(norms), [False, True, False])
 
 
-def test_derivatives_of_values_are_finite_where_those_of_vectors_are_not() -> None:
+def test_derivatives_of_values_are_right_where_those_of_vectors_are_large() -> None:
     eye, t = np.eye(3), RNG.standard_normal((3, 3))
     _, tangent = tracegraph.jvp(np.linalg.eigvalsh, (eye,), (t,))
     np.testing.assert_allclose(tangent.sum(), np.trace(t))
@@ -220,7 +220,7 @@ def test_derivatives_of_values_are_finite_where_those_of_vectors_are_not() -> No
     np.testing.assert_allclose(gradient, -np.ones((3, 3)))
     with np.errstate(all="ignore"):
         _, (_, vectors) = tracegraph.jvp(lambda a: tuple(np.linalg.eigh(a)), (eye,), (t,))
-    assert not np.isfinite(vectors).any()
+    assert np.abs(vectors[~eye.astype(bool)]).min() > 1e5
 
 
 def test_derivatives_of_completed_vectors_are_refused() -> None:

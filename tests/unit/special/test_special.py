@@ -428,3 +428,10 @@ def test_special_functions_run_in_loops() -> None:
     p = np.array([0.1, 0.5, 0.8])
     found = tracegraph.jit(quantile, device="host")(p)
     np.testing.assert_allclose(found, special.ndtri(p), rtol=1e-14, atol=1e-16)
+
+
+@pytest.mark.parametrize("name", ["erf", "expit", "zeta", "betaln", "betainc", "polygamma"])
+def test_of_scalars_there_is_a_scalar(name: str) -> None:
+    operands = {"betaln": (2.0, 3.0), "betainc": (2.0, 3.0, 0.5), "polygamma": (1, 2.5)}
+    found = getattr(special, name)(*operands.get(name, (2.0,)))
+    assert type(found) is np.float64

@@ -14,6 +14,7 @@ import pytest
 
 import tracegraph
 from tracegraph import errors, jit
+from tracegraph.arrays.device_calls import _identity
 from tracegraph.staging.retraces import WARNED_BUILDS
 
 
@@ -232,3 +233,12 @@ def test_the_changes_that_are_listed_are_the_last() -> None:
     retraces = f.stats()["retraces"]
     assert len(retraces) == 1000
     assert set(retraces) == {"x: f64[1] -> f64[2]", "x: f64[2] -> f64[1]"}
+
+
+def test_copies_of_many_types_are_not_warned_of() -> None:
+    copy = jit(_identity, device="host")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for n in range(WARNED_BUILDS + 2):
+            copy(np.ones(n))
+    assert copy.stats()["builds"] == WARNED_BUILDS + 2

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from linear_function_programs import LINEAR_PROGRAMS
+from linear_function_programs import X as POINTS
 
 from tracegraph import (
     cond,
@@ -25,6 +27,7 @@ from tracegraph import (
     vjp,
     vmap,
 )
+from tracegraph.testing import assert_traced_equals_eager
 
 P = {"a": np.array([0.1, 0.2])}
 X = np.array([1.0, 2.0])
@@ -234,3 +237,8 @@ def test_functions_with_rules_are_copied_and_pickled_as_functions_are() -> None:
     assert grad(restored)(0.5) == 7
     pulled = custom_vjp(sine)
     assert pickle.loads(pickle.dumps(pulled))(0.5) == np.sin(0.5)
+
+
+@pytest.mark.parametrize("program", LINEAR_PROGRAMS, ids=lambda f: f.__name__)
+def test_programs_of_linear_functions_in_all_ways(program: Callable[..., Any]) -> None:
+    assert_traced_equals_eager(program, POINTS, rtol=2e-6, atol=1e-7)

@@ -271,12 +271,63 @@ def test_a_faulty_rule_breaks_the_derivatives_that_need_it(kind: str, where: str
             mode(lambda x: vmap(function)(x * np.ones(2)).sum())(2.0)
 
 
+def test_a_faulty_solve_breaks_the_derivatives_that_need_it() -> None:
+    def broken(*args: Any) -> Any:
+        raise ZeroDivisionError("the rule is broken")
+
+    def rooted(a: Any) -> Any:
+        return custom_root(lambda x: x - a * a, 4.0, lambda f, x: x, broken)
+
+    def inverted(a: Any, transpose_solve: Any = broken) -> Any:
+        return custom_linear_solve(lambda x: x, a * a, lambda matvec, b: b * 1.0, transpose_solve)
+
+    for function in (rooted, inverted):
+        assert grad(lambda x, y, f=function: f(y) * x)(3.0, 2.0) == 4.0
+        with pytest.raises(ZeroDivisionError, match="the rule is broken"):
+            grad(function)(2.0)
+        with pytest.raises(ZeroDivisionError, match="the rule is broken"):
+            grad(lambda x, f=function: vmap(f)(x * np.ones(2)).sum())(2.0)
+    assert jvp(inverted, (2.0,), (1.0,)) == (4.0, 4.0)
+    with pytest.raises(ZeroDivisionError, match="the rule is broken"):
+        jvp(rooted, (2.0,), (1.0,))
+    with pytest.raises(errors.CustomRuleError, match=r"transpose_solve, which is .* must return"):
+        grad(lambda a: inverted(a, lambda matvec, b: (b, b)))(2.0)
+
+
 def test_a_backward_rule_that_is_not_used_breaks_nothing() -> None:
     function = faulty("custom_vjp", "backward")
     value, pullback = tracegraph.vjp(function, 2.0)
     assert value == 4.0
     with pytest.raises(ZeroDivisionError, match="the rule is broken"):
         pullback(1.0)
+
+
+def untraced(kind: str) -> Function:
+    """A function whose rules must not be traced."""
+
+    def rule(*args: Any) -> Any:
+        raise AssertionError("a rule was traced")
+
+    if kind == "custom_vjp":
+        pulled = custom_vjp(lambda x: x * x)
+        pulled.defvjp(rule, rule)
+        return pulled
+    pushed = custom_jvp(lambda x: x * x)
+    pushed.defjvp(rule)
+    return pushed
+
+
+@pytest.mark.parametrize("kind", ["custom_jvp", "custom_vjp"])
+@pytest.mark.parametrize("run", [lambda f: f, lambda f: tracegraph.jit(f, device="host")])
+def test_rules_are_not_traced_for_arguments_that_are_not_differentiated(
+    kind: str, run: Any
+) -> None:
+    function = untraced(kind)
+    assert run(grad(lambda x, y: function(y) * x))(3.0, 2.0) == 4.0
+    assert run(lambda x, y: jvp(lambda x: function(y) * x, (x,), (1.0,))[1])(3.0, 2.0) == 4.0
+    assert run(grad(lambda x, y: grad(lambda z: function(y) * z * x)(y)))(3.0, 2.0) == 4.0
+    with pytest.raises(AssertionError, match="a rule was traced"):
+        run(grad(lambda x, y: grad(lambda z: function(x) * z)(y)))(3.0, 2.0)
 
 
 @pytest.mark.parametrize("call", unused_rules())

@@ -9,9 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
+from numpy.typing import DTypeLike
 
 from tracegraph.arrays.eager import apply
+from tracegraph.dtypes import bfloat16, is_half
 from tracegraph.ir.op import get
+from tracegraph.ir.types import ArrayType, result_type
 from tracegraph.numpy.dispatch import as_array
 from tracegraph.numpy.ufuncs import multiply
 from tracegraph.ops.fourier import MOST_AXES
@@ -58,16 +61,10 @@ def step(x: Any, n: int | None, axis: int, *, halved: bool = False) -> Step:
 
 
 def operand(x: Any) -> Any:
-    """The operand of a transform, of floating point or complex numbers.
-
-    Raises:
-        TypeError: NumPy has no transform for its dtype.
-    """
+    """The operand of a transform, of floating point or complex numbers."""
     x = as_array(x)
     if x.dtype.kind in "biu":
         return as_array(x, np.float64)
-    if x.dtype.kind not in "fc":
-        raise TypeError(f"numpy.fft has no transform for dtype {x.dtype}; cast it to float32")
     return x
 
 
@@ -86,7 +83,7 @@ def real_operand(x: Any, name: str) -> Any:
 def complex_to_complex(x: Any, steps: Sequence[Step], inverse: bool, norm: str | None) -> Any:
     """Transforms in the order of the steps. An axis may come up again."""
     factor = _Factor(x.dtype, inverse, norm)
-    x = as_array(x, np.result_type(x.dtype, np.complex64))
+    x = as_array(x, _common(x, np.complex64))
     for group in _groups(steps):
         for n, axis in group:
             x = resized(x, n, axis)
@@ -97,7 +94,7 @@ def complex_to_complex(x: Any, steps: Sequence[Step], inverse: bool, norm: str |
 def real_to_complex(x: Any, steps: Sequence[Step], norm: str | None) -> Any:
     """A transform of real numbers along the axis of the first step, and others of its result."""
     factor = _Factor(x.dtype, False, norm)
-    x = as_array(x, np.result_type(x.dtype, np.float32))
+    x = as_array(x, _common(x, np.float32))
     first = next(_groups(steps))
     for n, axis in first:
         x = resized(x, n, axis)
@@ -112,10 +109,15 @@ def complex_to_real(x: Any, step: Step, norm: str | None) -> Any:
     n, axis = step
     dtype = x.dtype
     factor = _Factor(dtype, True, norm)
-    x = as_array(x, np.result_type(dtype, np.complex64))
+    x = as_array(x, _common(x, np.complex64))
     x = _over([axis], resized(x, n // 2 + 1, axis), _IRFFT, size=n)
     x = factor.applied(x, [n])
-    return as_array(x, dtype) if dtype == np.float16 else x
+    return as_array(x, dtype) if is_half(dtype) else x
+
+
+def _common(x: Any, dtype: DTypeLike) -> np.dtype[Any]:
+    """The dtype in which an operand is transformed, which has 32 bits at least."""
+    return result_type(ArrayType(x.dtype), ArrayType(np.dtype(dtype)))
 
 
 def resized(x: Any, n: int, axis: int) -> Any:
@@ -141,6 +143,8 @@ class _Factor:
             other if inverse else swapped(other)
         ]
         self._dtype = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+        if dtype == bfloat16:  # whose factors NumPy's float32 hold
+            self._dtype = np.dtype(np.float32)
 
     def applied(self, x: Any, sizes: _Ints) -> Any:
         """The result multiplied."""

@@ -23,16 +23,21 @@ from tracegraph.ops.factorizations.matrices import (
     positive_definite,
     real_dtype,
     real_part,
+    separated,
 )
 
 
-def _type(a: ArrayType, *, vectors: bool = True) -> ArrayType | tuple[ArrayType, ...]:
+def _type(
+    a: ArrayType, *, vectors: bool = True, order: int = 0
+) -> ArrayType | tuple[ArrayType, ...]:
     check_square("eigh", a)
     values = ArrayType(real_dtype(a.dtype), a.shape[:-1])
     return (values, ArrayType(a.dtype, a.shape)) if vectors else values
 
 
-def _reference(a: Any, *, vectors: bool = True) -> NDArray | tuple[NDArray, NDArray]:
+def _reference(
+    a: Any, *, vectors: bool = True, order: int = 0
+) -> NDArray | tuple[NDArray, NDArray]:
     a, is_finite = finite_part(np.tril(a))
     if not vectors:
         return np.where(is_finite[..., None], np.linalg.eigvalsh(a), np.nan).astype(a.real.dtype)
@@ -60,22 +65,39 @@ def _samples() -> list[Sample]:
     ]
 
 
-def _prepare(f: Emitter, out: Any, a: Any, *, vectors: bool = True) -> tuple[Any, ...]:
-    values, basis = out if vectors else f.eigh(a, vectors=True)
+def _results(f: Emitter, a: Any, *, vectors: bool = True, order: int = 0) -> Any:
+    """The same, equal eigenvalues being apart for the vectors, whose `order` is one higher.
+
+    Eigenvalues alone come with their vectors, which the next derivative keeps with them.
+    """
+    if not vectors:
+        return f.eigh(a, vectors=True, order=order)[0]
+    values, basis = f.eigh(a, vectors=True, order=order + 1)
+    return separated(f, values, order + 1), basis
+
+
+def _prepare(
+    f: Emitter, out: Any, a: Any, *, vectors: bool = True, order: int = 0
+) -> tuple[Any, ...]:
+    if not vectors:
+        return (f.eigh(a, vectors=True, order=order)[1],)
+    values, basis = out
     return basis, differences_inverted(f, values)
 
 
-def _tangent(f: Emitter, values: Any, tangents: Any, *, vectors: bool = True) -> Any:
+def _tangent(
+    f: Emitter, values: Any, tangents: Any, *, vectors: bool = True, order: int = 0
+) -> Any:
     """The diagonal of X = Vᴴ A' V, and V (F ∘ X), where Fᵢⱼ = 1 / (wⱼ - wᵢ) off the diagonal.
 
-    Not finite for vectors of equal eigenvalues, which are not functions of A.
+    Large for vectors of equal eigenvalues, which are not functions of A.
     """
-    (v, factor), (t,) = values, tangents
+    (v, *rest), (t,) = values, tangents
     inner = f.matmul(f.matmul(adjoint(f, v), hermitian(f, t)), v)
     of_values = real_part(f, diagonal(f, inner))
     if not vectors:
         return of_values
-    scaled = f.multiply(f.cast(factor, dtype=inner.dtype), inner)
+    scaled = f.multiply(f.cast(rest[0], dtype=inner.dtype), inner)
     return of_values, f.matmul(v, scaled)
 
 
@@ -89,7 +111,7 @@ eigh = register(
         Opaque(),
         _samples,
         batch=along_lanes("eigh"),
-        derivative=Rewrite(_prepare, _tangent),
+        derivative=Rewrite(_prepare, _tangent, results=_results),
     )
 )
 """Vectors are determined up to a factor of size 1, and those of equal eigenvalues up to a rotation:

@@ -119,6 +119,39 @@ def differences_inverted(f: Emitter, x: Any, *, squares: bool = False) -> Any:
     return f.where(is_diagonal, zero, f.divide(one, f.where(is_diagonal, one, gap)))
 
 
+def separated(f: Emitter, x: Any, order: int) -> Any:
+    """Ascending eigenvalues of each matrix, at least a small distance apart: that of equal ones.
+
+    What no choice of vectors changes is a smooth function of the matrix, while its derivative is a
+    quotient of differences. Neighbours are moved apart about their middle by what makes the errors
+    of this and of the quotients alike, in derivatives of that order.
+    """
+    n, dtype = x.shape[-1], x.dtype
+    if n < 2:
+        return x
+    axis, place = x.ndim - 1, f.cast(f.iota(size=n, dtype=_INDEX), dtype=dtype)
+    level = f.subtract(x, f.multiply(place, distance(f, x, order)))  # ascends where there is room
+    highest = f.maximum_accumulate(level, axis=axis)
+    lowest = last_first(f, f.minimum_accumulate(last_first(f, level), axis=axis))
+    middle = f.multiply(dtype.type(0.5), f.add(highest, lowest))
+    return f.add(x, f.stop_gradient(f.subtract(middle, level)))
+
+
+def last_first(f: Emitter, x: Any) -> Any:
+    """The elements of the last axis from the last one on."""
+    starts, steps = [0] * x.ndim, [1] * x.ndim
+    starts[-1], steps[-1] = x.shape[-1] - 1, -1
+    return f.slice(x, starts=tuple(starts), steps=tuple(steps), sizes=x.shape)
+
+
+def distance(f: Emitter, x: Any, order: int) -> Any:
+    """The distance of equal eigenvalues, or singular values, of matrices, shaped (…, 1)."""
+    size = f.max(f.absolute(x), axes=(x.ndim - 1,))
+    size = f.where(f.equal(size, x.dtype.type(0)), x.dtype.type(1), size)
+    size = f.stop_gradient(f.reshape(size, shape=(*size.shape, 1)))
+    return f.multiply(x.dtype.type(2 * np.finfo(x.dtype).eps ** (1 / (order + 1))), size)
+
+
 def rows_at(f: Emitter, x: Any, rows: Any) -> Any:
     """Rows of each matrix, at the indices of its own."""
     batch = x.shape[:-2]

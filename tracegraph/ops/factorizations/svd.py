@@ -17,16 +17,21 @@ from tracegraph.ops.factorizations.matrices import (
     check_matrices,
     diagonal,
     differences_inverted,
+    distance,
     finite_part,
     identity,
+    last_first,
     mixed,
     real_dtype,
     real_part,
+    separated,
     well_conditioned,
 )
 
 
-def _type(a: ArrayType, *, vectors: bool = True) -> ArrayType | tuple[ArrayType, ...]:
+def _type(
+    a: ArrayType, *, vectors: bool = True, order: int = 0
+) -> ArrayType | tuple[ArrayType, ...]:
     check_matrices("svd", a)
     *batch, m, n = a.shape
     k = min(m, n)
@@ -36,7 +41,9 @@ def _type(a: ArrayType, *, vectors: bool = True) -> ArrayType | tuple[ArrayType,
     return ArrayType(a.dtype, (*batch, m, k)), values, ArrayType(a.dtype, (*batch, k, n))
 
 
-def _reference(a: Any, *, vectors: bool = True) -> NDArray | tuple[NDArray, NDArray, NDArray]:
+def _reference(
+    a: Any, *, vectors: bool = True, order: int = 0
+) -> NDArray | tuple[NDArray, NDArray, NDArray]:
     a, is_finite = finite_part(a)
     if not vectors:
         values = np.linalg.svd(a, compute_uv=False)
@@ -66,26 +73,59 @@ def _samples() -> list[Sample]:
     ]
 
 
-def _prepare(f: Emitter, out: Any, a: Any, *, vectors: bool = True) -> tuple[Any, ...]:
-    u, s, vh = out if vectors else f.svd(a, vectors=True)
+def _results(f: Emitter, a: Any, *, vectors: bool = True, order: int = 0) -> Any:
+    """The same, equal singular values being apart for the vectors, and those of 0 positive.
+
+    As for `eigh`.
+    """
+    if not vectors:
+        return f.svd(a, vectors=True, order=order)[1]
+    u, s, vh = f.svd(a, vectors=True, order=order + 1)
+    return u, _separated(f, s, order + 1), vh
+
+
+def _separated(f: Emitter, s: Any, order: int) -> Any:
+    """Singular values as they are but for a distance, that of 0 and the least being half of it."""
+    k = s.shape[-1]
+    if k == 0:
+        return s
+    found = last_first(f, separated(f, last_first(f, s), order))
+    place = f.cast(f.iota(size=k, dtype=np.dtype(np.int64)), dtype=s.dtype)
+    least = f.subtract(s.dtype.type(k - 0.5), place)
+    least = f.multiply(distance(f, s, order), least)
+    raised = f.maximum(found, least)
+    return f.add(found, f.stop_gradient(f.subtract(raised, found)))
+
+
+def _prepare(
+    f: Emitter, out: Any, a: Any, *, vectors: bool = True, order: int = 0
+) -> tuple[Any, ...]:
+    if not vectors:
+        u, s, vh = f.svd(a, vectors=True, order=order)
+        return u, f.sign(s), vh
+    u, s, vh = out
     return u, s, vh, f.divide(s.dtype.type(1), s), differences_inverted(f, s, squares=True)
 
 
-def _tangent(f: Emitter, values: Any, tangents: Any, *, vectors: bool = True) -> Any:
+def _tangent(
+    f: Emitter, values: Any, tangents: Any, *, vectors: bool = True, order: int = 0
+) -> Any:
     """S' = Re diag(X), where X = Uᴴ A' V; and with Fᵢⱼ = 1 / (sⱼ² - sᵢ²) off the diagonal,
 
     U' = U (F ∘ (X S + S Xᴴ) + i Im diag(X) / S) + (1 - U Uᴴ) A' V / S, and
     V' = V F ∘ (S X + Xᴴ S)                      + (1 - V Vᴴ) A'ᴴ U / S.
 
-    Not finite for vectors of equal singular values, and those of 0, which are not functions of A.
+    Large for vectors of equal singular values, and those of 0, which are not functions of A. Alone,
+    a singular value of 0 has the derivative 0, as an absolute value has.
     """
-    (u, s, vh, inverse, factor), (t,) = values, tangents
+    (u, s, vh, *rest), (t,) = values, tangents
     left, v = adjoint(f, u), adjoint(f, vh)
     mapped = f.matmul(t, v)
     inner = f.matmul(left, mapped)
     of_values = real_part(f, diagonal(f, inner))
     if not vectors:
-        return of_values
+        return f.multiply(s, of_values)
+    inverse, factor = rest
     m, n, k = u.shape[-2], vh.shape[-1], s.shape[-1]
     dtype = inner.dtype
     along_row = (*s.shape[:-1], 1, k)
@@ -120,7 +160,7 @@ svd = register(
         Opaque(),
         _samples,
         batch=along_lanes("svd"),
-        derivative=Rewrite(_prepare, _tangent),
+        derivative=Rewrite(_prepare, _tangent, results=_results),
     )
 )
 """Pairs of vectors are determined up to a factor of size 1, and those of equal singular values up

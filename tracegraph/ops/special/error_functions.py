@@ -7,6 +7,7 @@ from math import pi, sqrt
 from tracegraph.ops.special import error_values as values
 from tracegraph.ops.special.by_scipy import by_scipy
 from tracegraph.ops.special.records import special
+from tracegraph.ops.special.repeated_integrals import hazard, scaled_integral
 
 _SLOPE = 2 / sqrt(pi)
 _DENSITY = 1 / sqrt(2 * pi)
@@ -22,15 +23,15 @@ erfc = special(
     "erfc",
     "1 - erf(x), precise where erf(x) is nearly 1.",
     "erfc({0})",
-    values.erfc,
+    by_scipy("erfc"),
     lambda f, o, x: -_SLOPE * f.exp(-x * x),
 )
 erfcx = special(
     "erfcx",
     "exp(x * x) * erfc(x).",
     "erfcx({0})",
-    values.erfcx,
-    lambda f, o, x: 2 * x * o - _SLOPE,
+    by_scipy("erfcx"),
+    lambda f, o, x: -2 * scaled_integral(f, o, x, 1),
 )
 erfinv = special(
     "erfinv",
@@ -65,5 +66,5 @@ log_ndtr = special(
     "The logarithm of ndtr, precise in both tails.",
     "tg_log_ndtr({0})",
     values.log_ndtr,
-    lambda f, o, x: _DENSITY * f.exp(-0.5 * x * x - o),
+    lambda f, o, x: hazard(f, x),
 )

@@ -10,11 +10,32 @@ import numpy as np
 from tracegraph.ir.derivative import Emitter, NoDerivativeError, Rewrite
 from tracegraph.ir.op import Elementwise, Op, Sample, register
 from tracegraph.ir.types import ArrayType
+from tracegraph.ops.cotangents import number
 from tracegraph.ops.elementwise import native_dtypes, quiet, resolve, texts
 from tracegraph.ops.special import gamma_values as values
-from tracegraph.ops.special.by_scipy import by_scipy
+from tracegraph.ops.special.by_scipy import by_scipy, horner
 from tracegraph.ops.special.records import COST, in_float64, special
 from tracegraph.ops.tricky import NDArray, tricky
+
+_LARGE = 20.0
+_OF_DIGAMMA = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
+"""Of digamma(x) - log(x) + 1 / (2 x), in powers of -1 / x² (Abramowitz and Stegun, 6.3.18)."""
+
+
+def _digamma_drop(f: Emitter, a: Any, b: Any) -> Any:
+    """digamma(a) - digamma(a + b), which cancels if a is large, but for its expansion."""
+    total = a + b
+    is_large = f.logical_and(f.greater(a, number(a, _LARGE)), f.greater(total, number(a, _LARGE)))
+    near = f.digamma(a) - f.digamma(total)
+    one = number(a, 1)
+    a, b, total = (f.where(is_large, x, one) for x in (a, b, total))
+    u, v = 1 / a, 1 / total
+    gap = b * u * v
+    first, *rest = _OF_DIGAMMA
+    higher = [f.multiply(x * x, x * x) * horner(rest, x * x) for x in (u, v)]
+    far = -f.log1p(b * u) - gap * (0.5 + first * (u + v)) - (higher[0] - higher[1])
+    return f.where(is_large, far, near)
+
 
 gammaln = special(
     "gammaln",
@@ -42,8 +63,8 @@ betaln = special(
     "The logarithm of the magnitude of the beta function.",
     "tg_betaln({0}, {1})",
     values.betaln,
-    lambda f, o, a, b: f.digamma(a) - f.digamma(a + b),
-    lambda f, o, a, b: f.digamma(b) - f.digamma(a + b),
+    lambda f, o, a, b: _digamma_drop(f, a, b),
+    lambda f, o, a, b: _digamma_drop(f, b, a),
     cost=4 * COST,
 )
 

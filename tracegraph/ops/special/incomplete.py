@@ -8,6 +8,7 @@ import numpy as np
 
 from tracegraph.ir.derivative import Emitter, NoDerivativeError
 from tracegraph.ops.special import incomplete_values
+from tracegraph.ops.special.densities import beta_density, gamma_density
 from tracegraph.ops.special.records import COST, special
 from tracegraph.ops.tricky import NDArray
 
@@ -20,11 +21,11 @@ def _no_slope(f: Emitter, out: Any, *operands: Any) -> NoReturn:
 
 
 def _gamma_density(f: Emitter, a: Any, x: Any) -> Any:
-    return f.exp(f.xlogy(a - 1, x) - x - f.gammaln(a))
+    return gamma_density(f, a - 1, f.gammaln(a), x)
 
 
 def _beta_density(f: Emitter, out: Any, a: Any, b: Any, x: Any) -> Any:
-    return f.exp(f.xlogy(a - 1, x) + f.xlog1py(b - 1, -x) - f.betaln(a, b))
+    return beta_density(f, a - 1, b - 1, f.betaln(a, b), x)
 
 
 def _pairs(dtype: np.dtype[Any], values: NDArray) -> tuple[NDArray, ...]:

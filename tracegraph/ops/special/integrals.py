@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tracegraph.ops.special import integral_values
 from tracegraph.ops.special.by_scipy import by_scipy
-from tracegraph.ops.special.integral_values import expi
 from tracegraph.ops.special.records import COST, special
 
 exp1 = special(
@@ -18,7 +18,7 @@ expi = special(
     "expi",
     "The integral of exp(t) / t up to x, as a principal value.",
     "tg_expi({0})",
-    expi,
+    integral_values.expi,
     lambda f, o, x: f.exp(x) / x,
     cost=4 * COST,
 )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy import exp, log, log1p
 
 from tracegraph.ir.derivative import Emitter
-from tracegraph.ops.cotangents import number
+from tracegraph.ops.cotangents import least_positive, number, with_rule
 from tracegraph.ops.special.records import special
 
 Array = np.ndarray[Any, Any]
@@ -17,8 +17,15 @@ COST = 12
 
 
 def _quotient(f: Emitter, x: Any, y: Any) -> Any:
-    """X / y, and 0 where x is."""
-    return f.where(f.equal(x, number(x, 0)), number(x, 0), x / y)
+    """X / y, and 0 where both are 0."""
+    both = f.logical_and(f.equal(x, number(x, 0)), f.equal(y, number(y, 0)))
+    return x / f.where(both, least_positive(x.dtype), y)
+
+
+def _log_of_quotient_of(f: Emitter, x: Any, y: Any) -> Any:
+    """log(x / y), whose quotient may leave the range of the dtype."""
+    value = 2 * f.log(f.sqrt(x) / f.sqrt(y))
+    return with_rule(f, value, "log_of_quotient", x, y)
 
 
 def _expit(x: Array) -> Array:
@@ -73,7 +80,7 @@ expit = special(
     "The logistic function 1 / (1 + exp(-x)).",
     "tg_expit({0})",
     _expit,
-    lambda f, o, x: o * (1 - o),
+    lambda f, o, x: o * f.expit(-x),
     cost=COST,
 )
 logit = special(
@@ -123,7 +130,7 @@ rel_entr = special(
     "x * log(x / y), and 0 where x is 0 and y is not negative; below 0 of either, inf.",
     "tg_rel_entr({0}, {1})",
     _rel_entr,
-    lambda f, o, x, y: f.log(x / y) + 1,
+    lambda f, o, x, y: _log_of_quotient_of(f, x, y) + 1,
     lambda f, o, x, y: -_quotient(f, x, y),
     cost=COST,
 )
@@ -132,7 +139,7 @@ kl_div = special(
     "x * log(x / y) - x + y, and y where x is 0; below 0 of either, inf.",
     "tg_kl_div({0}, {1})",
     _kl_div,
-    lambda f, o, x, y: f.log(x / y),
+    lambda f, o, x, y: _log_of_quotient_of(f, x, y),
     lambda f, o, x, y: 1 - _quotient(f, x, y),
     cost=COST,
 )

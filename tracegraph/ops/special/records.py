@@ -74,6 +74,6 @@ def in_float64(values: Callable[..., Array]) -> Callable[..., Array]:
 
     def function(*operands: Array) -> Array:
         found = values(*[np.asarray(x, np.float64) for x in operands])
-        return np.asarray(found).astype(operands[0].dtype)
+        return np.asarray(found).astype(operands[0].dtype)[()]  # of scalars, a scalar
 
     return function

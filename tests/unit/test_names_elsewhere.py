@@ -1,0 +1,110 @@
+"""Names and keywords of other libraries: the error says what they are here, and that works."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracegraph
+import tracegraph.numpy as tnp
+from tracegraph import names_elsewhere, tree
+
+MODULES = {"tracegraph": tracegraph, "tracegraph.tree": tree, "tracegraph.numpy": tnp}
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [(m, n) for m, names in names_elsewhere._NAMES.items() for n in names]
+)
+def test_a_name_elsewhere_is_none_here_and_says_ours(module: str, name: str) -> None:
+    with pytest.raises(AttributeError) as caught:
+        getattr(MODULES[module], name)
+    assert str(caught.value) == (
+        f"module {module!r} has no attribute {name!r}; {names_elsewhere._NAMES[module][name]}"
+    )
+    assert not hasattr(MODULES[module], name)
+
+
+def test_every_name_of_ours_that_is_said_exists() -> None:
+    texts = [text for names in names_elsewhere._NAMES.values() for text in names.values()]
+    texts += [text for names in names_elsewhere._KEYWORDS.values() for text in names.values()]
+    said = {
+        word.strip(".,;:()'")
+        for text in texts
+        for word in text.replace("(", " ").replace(")", " ").split()
+        if word.startswith(("tracegraph.", "numpy.", "functools."))
+    }
+    assert len(said) > 30
+    roots = {"tracegraph": tracegraph, "numpy": np, "functools": functools}
+    for path in said:
+        root, *names = path.split(".")
+        functools.reduce(getattr, names, roots[root])
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_other_names_get_pythons_error(module: str) -> None:
+    with pytest.raises(AttributeError, match=f"^module '{module}' has no attribute 'nonsense'$"):
+        MODULES[module].nonsense  # noqa: B018
+
+
+KEYWORDS: dict[str, tuple[Any, str]] = {
+    "while_loop init_val": (
+        lambda: tracegraph.while_loop(
+            cond_fun=lambda c: c < 3,
+            body_fun=lambda c: c + 1,
+            init_val=0,  # type: ignore[call-arg]
+        ),
+        "pass init=",
+    ),
+    "fori_loop init_val": (
+        lambda: tracegraph.fori_loop(0, 3, lambda i, c: c, init_val=0),  # type: ignore[call-arg]
+        "pass init=",
+    ),
+    "cond operand": (
+        lambda: tracegraph.cond(True, np.sin, np.cos, operand=1.0),  # type: ignore[call-arg]
+        "pass the operands, one after another",
+    ),
+    "map batch_size": (
+        lambda: tracegraph.map(np.sin, np.ones(4), batch_size=2),  # type: ignore[call-arg]
+        "tracegraph.vmap",
+    ),
+    "jit donate_argnames": (
+        lambda: tracegraph.jit(np.sin, donate_argnames="x"),  # type: ignore[call-overload]
+        "pass donate_argnums=",
+    ),
+    "jit keep_unused": (
+        lambda: tracegraph.jit(np.sin, keep_unused=True),  # type: ignore[call-overload]
+        "arguments that are not used are never read",
+    ),
+    "jit backend": (
+        lambda: tracegraph.jit(np.sin, backend="cpu"),  # type: ignore[call-overload]
+        "pass device=",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KEYWORDS)
+def test_a_keyword_elsewhere_says_ours(name: str) -> None:
+    call, advice = KEYWORDS[name]
+    function, keyword = name.split()
+    with pytest.raises(TypeError) as caught:
+        call()
+    assert str(caught.value).startswith(
+        f"{function}() got an unexpected keyword argument '{keyword}'; "
+    )
+    assert advice in str(caught.value)
+
+
+def test_errors_of_the_users_functions_are_left_alone() -> None:
+    def body(c: Any) -> Any:
+        raise TypeError("while_loop() got an unexpected keyword argument 'inits'")
+
+    with pytest.raises(TypeError, match=r"'inits'$"):
+        tracegraph.while_loop(lambda c: c < 3, body, 0)
+
+
+def test_bfloat16_is_a_dtype_of_the_namespace() -> None:
+    assert np.dtype(tnp.bfloat16).name == "bfloat16"
+    assert tracegraph.asarray([1.0], tnp.bfloat16).dtype == np.dtype("bfloat16")

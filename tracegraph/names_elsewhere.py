@@ -1,0 +1,123 @@
+"""Names that other libraries have for what is here under another name: what an error says.
+
+Who comes from JAX types `lax.fori_loop`, `init_val=` or `donate_argnames=`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+_LEAVES = "tracegraph.tree.leaves(x)"
+
+_NAMES: Mapping[str, Mapping[str, str]] = {
+    "tracegraph": {
+        "lax": "control flow is tracegraph.cond, switch, while_loop, fori_loop, scan and map; "
+        "other functions are those of tracegraph.numpy, tracegraph.dynamic_slice and "
+        "tracegraph.stop_gradient",
+        "tree_util": "use tracegraph.tree: map, flatten, unflatten, leaves, structure",
+        "tree_map": "use tracegraph.tree.map",
+        "tree_leaves": "use tracegraph.tree.leaves",
+        "tree_flatten": "use tracegraph.tree.flatten",
+        "nn": "tracegraph.special has expit (the sigmoid), softmax, log_softmax and logsumexp; "
+        "relu is numpy.maximum(x, 0)",
+        "scipy": "use tracegraph.special, tracegraph.linalg and tracegraph.sparse",
+        "eval_shape": "use tracegraph.make_program(f)(*args).out_types, which runs nothing",
+        "ShapeDtypeStruct": "use tracegraph.ArrayType(dtype, shape)",
+        "make_jaxpr": "use tracegraph.make_program(f)(*args)",
+        "device_put": "use tracegraph.asarray(x, device='cuda'), or x.to_device('cuda')",
+        "device_get": "use numpy.asarray(x)",
+        "local_devices": "use x.device, and tracegraph.features(device)",
+        "default_backend": "use x.device, and tracegraph.features(device)",
+        "block_until_ready": "use x.synchronize() of an Array",
+        "associative_scan": "use numpy.cumsum, numpy.cumprod or the accumulate method of a ufunc, "
+        "such as numpy.maximum.accumulate(x); tracegraph.scan for others, step by step",
+        "pmap": "a call runs on one GPU; use tracegraph.vmap for many items",
+        "shard_map": "a call runs on one GPU; use tracegraph.vmap for many items",
+        "pjit": "a call runs on one GPU; use tracegraph.jit",
+        "jacobian": "use tracegraph.jacrev or tracegraph.jacfwd",
+        "remat": "use tracegraph.checkpoint",
+        "custom_gradient": "use tracegraph.custom_vjp",
+        "disable_jit": "call the function without tracegraph.jit: its NumPy code runs as it is",
+        "config": "dtypes are NumPy's, float64 included; there are no global options",
+        "io_callback": "use tracegraph.pure_callback, tracegraph.debug.callback or "
+        "tracegraph.host_call",
+        "dynamic_slice_in_dim": "use tracegraph.dynamic_slice, with a start for each axis",
+        "select": "use numpy.where, or numpy.select",
+        "compile": "use tracegraph.jit(f).lower(*args).compile()",
+    },
+    "tracegraph.tree": {
+        "reduce": f"use functools.reduce(function, {_LEAVES})",
+        "all": f"use all({_LEAVES})",
+        "sum": f"use sum({_LEAVES})",
+        "tree_map": "use tracegraph.tree.map",
+        "transpose": "use tracegraph.tree.map(lambda *leaves: ..., *trees)",
+        "flatten_with_path": "use tracegraph.tree.flatten(x), and paths(structure, name)",
+        "leaves_with_path": "use tracegraph.tree.flatten(x), and paths(structure, name)",
+        "map_with_path": "use tracegraph.tree.flatten(x), and paths(structure, name)",
+        "register_pytree_node": "use tracegraph.tree.register_class(cls, to_children, "
+        "from_children)",
+        "register_pytree_node_class": "use tracegraph.register_dataclass of a dataclass",
+    },
+    "tracegraph.numpy": {
+        "ndarray": "the class of arrays is tracegraph.Array",
+        "float_": "use numpy.float64",
+        "roots": "use numpy.roots outside, or tracegraph.pure_callback",
+        "random": "use tracegraph.random",
+    },
+}
+
+_KEYWORDS: Mapping[str, Mapping[str, str]] = {
+    "while_loop": {"init_val": "init", "cond": "cond_fun", "body": "body_fun"},
+    "fori_loop": {"init_val": "init", "body": "body_fun"},
+    "scan": {"body": "f", "carry": "init", "_split_transpose": ""},
+    "map": {
+        "batch_size": "nothing: items are mapped one by one; for groups of items write "
+        "tracegraph.map of tracegraph.vmap(f), with xs reshaped to (groups, size, ...)"
+    },
+    "cond": {"operand": "the operands, one after another, behind the functions", "operands": ""},
+    "switch": {"operand": "the operands, one after another, behind the branches", "operands": ""},
+    "jit": {
+        "donate_argnames": "donate_argnums=, the positions of the arguments",
+        "keep_unused": "nothing: arguments that are not used are never read",
+        "inline": "nothing: a jitted function that is called in a traced one is part of it",
+        "backend": "device=, 'host' or 'cuda'",
+        "in_shardings": "nothing: a call runs on one GPU",
+        "out_shardings": "nothing: a call runs on one GPU",
+        "abstracted_axes": "nothing: a function is built for each shape",
+    },
+    "pure_callback": {
+        "vectorized": "vmap_method=",
+        "sharding": "nothing: a call runs on one GPU",
+        "result_shape_dtypes": "the types as the second argument, tracegraph.ArrayType or arrays",
+    },
+}
+"""By function, keywords of other libraries and what to pass instead."""
+
+
+def missing_name(module: str, name: str) -> AttributeError:
+    """The error of a name that a module does not have."""
+    known = _NAMES.get(module, {}).get(name)
+    message = f"module {module!r} has no attribute {name!r}"
+    return AttributeError(message if known is None else f"{message}; {known}", name=name)
+
+
+def names_of(module: str) -> Callable[[str], NoReturn]:
+    """The `__getattr__` of a module."""
+
+    def __getattr__(name: str) -> NoReturn:  # noqa: N807
+        raise missing_name(module, name)
+
+    return __getattr__
+
+
+def keyword_advice(function: str, error: TypeError) -> str | None:
+    """What to pass instead of an unexpected keyword argument that another library has."""
+    text = str(error)
+    if "unexpected keyword argument" not in text:
+        return None
+    known: Any = _KEYWORDS.get(function, {}).get(text.rpartition(" ")[2].strip("'"))
+    if known is None:
+        return None
+    known = known or "it by position"
+    return f"pass {known}" if "=" in known or " " in known else f"pass {known}="
