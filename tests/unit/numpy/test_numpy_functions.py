@@ -351,11 +351,9 @@ def test_every_function_stands_in_a_table() -> None:
     standard = {"can_cast", "cumulative_prod", "cumulative_sum", "finfo", "from_dlpack", "iinfo"}
     dtypes = {"common_type", "einsum_path"}  # these have test_numpy_binning.py
     standard |= {"unique_all", "unique_counts", "unique_inverse", "unique_values"}
-    layouts = {"asfortranarray"}  # test_function_arguments.py
     sets = {"unique", "union1d", "intersect1d", "setdiff1d", "setxor1d"}  # test_distinct.py
-    elsewhere = (
-        layouts | placing | mapping | dtypes | sets | standard
-    )  # the last have test_array_api.py
+    elsewhere = placing | mapping | dtypes | sets | standard  # the last have test_array_api.py
+    elsewhere |= {"asfortranarray"}  # which has test_function_arguments.py
     tables = [*TABLES, *local_cases.TABLES, *number_cases.TABLES, *binning_cases.TABLES]
     tables += [*linear_algebra_cases.TABLES, *sorting_expressions.TABLES]
     tested = functions_in(tables) | elsewhere | {"top_k"}  # which has test_sorting.py
