@@ -5,7 +5,8 @@
             ── expand_factorizations ─▶ Program             algorithms where no library has them
             ── expand_contractions ─▶ Program               thin products as sums
             ── group_updates ─▶ Program                     updates in order, sorted by element
-            ── unroll, desugar ─▶ Program                   short loops written out; few forms
+            ── unroll ─▶ Program                            short loops written out
+            ── write_fixed_updates, desugar ─▶ Program      few forms
             ── build ─▶ Draft                               nests of stored values, in blocks
             ── schedule, drop_copies, fuse, place_carries   on each block, from the inside out
             ── donate, stage_inputs, drop_dead_stores, prepare_unrolling, assign_memory
@@ -37,6 +38,7 @@ from lowering.planning.desugar import desugar
 from lowering.planning.effects import refuse_host_calls_in_bodies
 from lowering.planning.events import compute_in_sections, refuse_events_in_bodies
 from lowering.planning.factorizations import expand_factorizations
+from lowering.planning.fixed_updates import write_fixed_updates
 from lowering.planning.grouped_updates import group_updates
 from lowering.planning.region_builder import build
 from lowering.planning.rules import RULES
@@ -111,7 +113,7 @@ def lower(
     )
     if grouped is not program:
         program = moved = _with_invariants_outside(grouped, target)  # sorts of indices
-    program = desugar(unroll(program, target.costs))
+    program = desugar(write_fixed_updates(unroll(program, target.costs)))
     if moved is not given:
         program = cse(program)  # a guard tests what its loop tests first
     program = compute_before_barriers(compute_in_sections(program))

@@ -91,6 +91,8 @@ LINES = [
              lambda x, a=a: mpmath.gammainc(a, 0, x, regularized=True), (1e-3, 0.5, 3.0, 40.0))
         for a in (0.5, 1.0, 2.0, 50.0)
     ),
+    Line("gammainc of 10000", lambda x: special.gammainc(1e4, x),
+         lambda x: mpmath.gammainc(10000, 0, x, regularized=True), (9900.0, 1e4), 2, 1e-9),
     *(
         Line(f"gammaincc of {a}", lambda x, a=a: special.gammaincc(a, x),
              lambda x, a=a: mpmath.gammainc(a, x, regularized=True), (1e-3, 0.5, 3.0, 40.0))

@@ -118,6 +118,8 @@ def assert_is_hosts(name: str, found: Any, dtype: Any) -> None:
         has_zeros = (name in WITH_ZEROS) | ((name == "gammaln") & (x < 0))
         size = np.maximum(np.abs(expected), np.where(has_zeros, 1.0, float(limits.tiny)))
         bound = np.maximum(64 * float(limits.eps) * size, 5e-12 if name in BESSEL else 0)
+        if name in ("erfc", "erfcx"):  # SciPy rounds the square of x
+            bound = bound * (1 + x.astype(np.float64) ** 2)
         near = np.abs(found.astype(np.float64) - expected) <= bound
     same = (found == rounded) | (np.isnan(found) & np.isnan(rounded)) | (near & np.isfinite(found))
     assert same.all(), (x[~same], found[~same], rounded[~same])

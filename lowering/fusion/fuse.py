@@ -243,7 +243,7 @@ def _join(
     return kernel.nests[-1]
 
 
-def _join_conflicting(kernel: _Kernel, nest: MapNest, accesses: Accesses) -> FusionBuilder | None:
+def _join_conflicting(kernel: _Kernel, nest: Nest, accesses: Accesses) -> FusionBuilder | None:
     """Add a nest to the nest of a kernel that stores or reads what it stores, if their points do
     not disturb each other.
     """

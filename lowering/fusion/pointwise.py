@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence, Set
 from dataclasses import dataclass, field
+from math import prod
 
 from lowering.fusion.static_places import Indices, Places, has_element_of_its_own
 from lowering.plan.buffer import Buffer
@@ -190,15 +191,19 @@ class FusionBuilder:
         written = self.stores_any(known.writes)
         if not written and not self.reads_any(known.writes):
             return True
-        if not isinstance(self.base, MapNest) or not isinstance(second, MapNest):
+        if not isinstance(self.base, (MapNest, ReduceNest)) or not isinstance(second, MapNest):
             return False
+        space = self.base.space
         for store in second.stores:
-            places = [self._loads().get(store.buffer)]
+            places = []
+            if (
+                prod(space) > 1 and store.buffer in self._loads()
+            ):  # one point reads before it stores
+                places.append(self._loads()[store.buffer])
             if store.buffer in self.stores:
                 places.append(self._written_to(store.buffer).places)
-            for each in places:
-                if each is not None and not _may_replace(store, each, self.base.space):
-                    return False
+            if not all(_may_replace(store, each, space) for each in places):
+                return False
         return True
 
     def reads_any(self, resources: Set[Hashable]) -> bool:

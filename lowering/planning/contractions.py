@@ -14,6 +14,7 @@ a matrix and a vector) or little work; see `ContractionPolicy`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any, Literal
 
@@ -45,13 +46,21 @@ def expand_contractions(
         left, right = (atom.type for atom in eqn.operands)
         if forced == "nests" or not library_takes(left, right):
             return _sum_of_products(eqn)
-        shared = [shared_batch(factor, defs) if left.ndim > 2 else 1 for factor in eqn.operands]
-        if shared[0] > shared[1] and right.shape[-1] <= FEW_ROWS:
-            flipped = _transposed(left), _transposed(right)
-            if forced is not None or not is_thin(*reversed(flipped), policy, shared[0]):
-                return _flipped(eqn)
-        thin = forced is None and is_thin(left, right, policy, shared[1])
-        return _sum_of_products(eqn) if thin else None
+        if left.ndim == 2:
+            thin = forced is None and is_thin(left, right, policy)
+            return _sum_of_products(eqn) if thin else None
+        (of_left, _), (of_right, order) = (shared_batch(x, defs) for x in eqn.operands)
+        if of_left > of_right and right.shape[-1] <= FEW_ROWS:
+            flipped = _transposed(right), _transposed(left)
+            if forced is not None or not is_thin(*flipped, policy, of_left):
+                return _flipped(eqn, defs)
+        long = [axis for axis in order if left.shape[axis] != 1]
+        moved = of_right > 1 and long != sorted(long)
+        if moved and left.shape[-2] > FEW_ROWS:
+            moved, of_right = False, 1  # to make rows of them would copy many
+        if forced is None and is_thin(left, right, policy, of_right):
+            return _sum_of_products(eqn)
+        return _with_batch_in_order(eqn, order) if moved else None
 
     return rewrite(program, lambda: by_name({"matmul": expand}))
 
@@ -75,17 +84,30 @@ def _transposed(x: ArrayType) -> ArrayType:
     return x.with_shape((*x.shape[:-2], x.shape[-1], x.shape[-2]))
 
 
-def _flipped(eqn: Eqn) -> Replacement:
+def _flipped(eqn: Eqn, defs: Defs) -> Replacement:
     """(yᵀ xᵀ)ᵀ: so is the right factor what the left one was."""
     left, right = eqn.operands
-    axes = (*range(rank := left.type.ndim - 2), rank + 1, rank)
+    _, order = shared_batch(left, defs)
+    rank = len(order)
+    return _of_transposes(eqn, (right, left), (*order, rank + 1, rank))
 
-    def swapped(x: Atom) -> Eqn:
+
+def _with_batch_in_order(eqn: Eqn, order: tuple[int, ...]) -> Replacement:
+    """The products that share their right factor next to each other in the batch."""
+    rank = len(order)
+    return _of_transposes(eqn, eqn.operands, (*order, rank, rank + 1))
+
+
+def _of_transposes(eqn: Eqn, factors: Sequence[Atom], axes: tuple[int, ...]) -> Replacement:
+    """The product of transposed factors, transposed back."""
+    back = tuple([axes.index(axis) for axis in range(len(axes))])
+
+    def transposed(x: Atom, axes: tuple[int, ...]) -> Eqn:
         return application("transpose", (x,), {"axes": axes}, eqn.source)
 
-    first, second = swapped(right), swapped(left)
+    first, second = (transposed(x, axes) for x in factors)
     product = application("matmul", (*first.outputs, *second.outputs), {}, eqn.source)
-    found = swapped(product.outputs[0])
+    found = transposed(product.outputs[0], back)
     return Replacement(found.outputs, (first, second, product, found))
 
 

@@ -68,6 +68,10 @@ def matrix_product(builder: RegionBuilder, eqn: Eqn) -> None:
     builder.add(NodeStage(LibraryNode(call, builder.sources)))
 
 
+def _with_rows(array: StridedArray | None, axes: int) -> MatrixOperand | None:
+    return None if array is None else _matrix(with_rows(array, axes))
+
+
 def _axes_of_rows(builder: RegionBuilder, left: Atom, right: Atom) -> int:
     """How many axes of the batch, the last ones, are to be rows."""
     if right.type.ndim == 2:
@@ -80,7 +84,7 @@ def _axes_of_rows(builder: RegionBuilder, left: Atom, right: Atom) -> int:
         return 0
     x = view(builder, left)
     is_copied = x is None or _matrix(x) is None
-    if is_copied or m <= FEW_ROWS or _matrix(with_rows(x, axes)) is not None:
+    if is_copied or m <= FEW_ROWS or _with_rows(x, axes) is not None:
         return axes
     return 0
 

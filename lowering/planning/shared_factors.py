@@ -22,15 +22,15 @@ _DEPTH = 12
 """Equations through which a view is followed."""
 
 
-def shared_batch(factor: Atom, defs: Defs) -> int:
-    """How many products that are next to each other in the batch share this factor."""
+def shared_batch(factor: Atom, defs: Defs) -> tuple[int, tuple[int, ...]]:
+    """How many products share this factor, and the axes of the batch in an order in which these are
+    next to each other.
+    """
     shape = factor.type.shape
-    shared = 1
-    for axis in reversed(range(len(shape) - 2)):
-        if shape[axis] != 1 and not _is_constant(factor, axis, defs, _DEPTH):
-            break
-        shared *= shape[axis]
-    return shared
+    axes = range(len(shape) - 2)
+    shared = [a for a in axes if shape[a] == 1 or _is_constant(factor, a, defs, _DEPTH)]
+    order = (*[a for a in axes if a not in shared], *shared)
+    return prod([shape[a] for a in shared]), order
 
 
 def _is_constant(x: Atom, axis: int, defs: Defs, depth: int) -> bool:

@@ -60,6 +60,8 @@ def test_values_are_those_of_the_host(name: str, low: float, high: float, dtype:
     bound = 32 * np.finfo(dtype).eps * np.maximum(np.abs(wanted), float(name in FROM_ONE))
     if name in BESSEL:
         bound = np.maximum(bound, 5e-12)
+    if name == "erfc":  # SciPy states an error of 5.7e-14
+        bound = np.maximum(bound, 6e-14 * np.abs(wanted))
     if low < 0 and name in ("gamma", "gammaln", "digamma"):  # the distance from poles is rounded
         bound *= 1 + 1 / np.abs(x - np.round(x)).astype(np.float64)
     finite = np.abs(wanted) < np.finfo(dtype).max

@@ -138,3 +138,48 @@ def test_what_points_exchange_is_apart() -> None:
     x = np.arange(36.0).reshape(9, 4)
     assert nodes(turned, x) >= 9
     np.testing.assert_array_equal(on_host(Choices())(turned, x), turned(x))
+
+
+UPDATES = {
+    "added": lambda y, i: y.at[i].add(y[i + 1] * 2),
+    "multiplied": lambda y, i: y.at[i].multiply(i + 1.0),
+    "least": lambda y, i: y.at[i].min(y[i + 1] - 1),
+    "greatest": lambda y, i: y.at[i + 1].max(y[i] + 1),
+}
+
+
+@pytest.mark.parametrize("name", UPDATES)
+def test_updates_at_fixed_places_are_writes(name: str) -> None:
+    def many(y: Any) -> Any:
+        for i in range(60):
+            y = UPDATES[name](y, i)
+        return y
+
+    x = np.random.default_rng(0).integers(-9, 9, 64) / 2.0
+    assert nodes(many, x) <= 4
+    expected = many(tracegraph.asarray(x, device="host"))
+    np.testing.assert_array_equal(jitted(many, x), expected)
+    np.testing.assert_array_equal(on_host(Choices())(many, x), expected)
+
+
+def test_folds_and_writes_in_turn() -> None:
+    """A row that is folded, the sum written to another row: the folds are one nest."""
+
+    def summed(x: Any) -> Any:
+        y = x.copy()
+        for i in range(40):
+            y[i, 2] = y[i + 1].sum()
+        return y
+
+    def carried(x: Any) -> Any:
+        y = x.copy()
+        for i in range(9):
+            y[i + 1, 2] = y[i].sum()
+        return y
+
+    x = np.random.default_rng(0).integers(-9, 9, (41, 8)) / 2.0
+    assert nodes(summed, x) <= 8
+    for function in (summed, carried):
+        expected = function(x)
+        np.testing.assert_array_equal(jitted(function, x), expected)
+        np.testing.assert_array_equal(on_host(Choices())(function, x), expected)

@@ -39,7 +39,7 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     return a if tuple(order) == tuple(range(a.ndim)) else apply(_TRANSPOSE, a, axes=tuple(order))
 
 
-def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
+def permute_dims(a: Any, /, axes: Sequence[int] | None = None) -> Any:
     """The same as `transpose`.
 
     Shape: the extents in the new order.

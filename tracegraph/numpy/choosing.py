@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from tracegraph.tracing.tracer import Tracer
 
 
 @numpy_function
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     """The first of several choices whose condition holds, by element.
 
     Shape: that to which conditions and choices broadcast.
@@ -29,18 +28,26 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
     Raises:
         ValueError: the lists differ in length, or the shapes do not broadcast.
+        TypeError: a condition is not of booleans.
 
     >>> tnp.select([np.array([True, False])], [np.array([1, 2])], default=-1)
     array([ 1, -1])
     """
-    if len(condlist) != len(choicelist) or not condlist:
+    if len(condlist) != len(choicelist) or not len(condlist):
         raise ValueError(
             f"select needs as many choices as conditions, got {len(condlist)} and {len(choicelist)}"
         )
+    conditions = [as_array(condition) for condition in condlist]
+    for number, condition in enumerate(conditions):
+        if condition.dtype != np.bool_:
+            raise TypeError(
+                f"condition {number} of select is of {condition.dtype}, and should be of booleans; "
+                "write condition != 0"
+            )
     choices = [v if is_python_number(v) else as_array(v) for v in (*choicelist, default)]
     dtype = result_type(*map(type_of, choices))
     *choices, result = (unchecked(v, dtype) for v in choices)
-    for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
+    for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
         result = where(condition, choice, result)
     return result
 
@@ -77,7 +84,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     else:
         arrays = [v if is_python_number(v) else as_array(v) for v in rows]
         dtype = result_type(*map(type_of, arrays))
-        *arrays, result = (as_array(v, dtype) for v in arrays)
+        *arrays, result = (unchecked(v, dtype) for v in arrays)
         for k, choice in reversed([*enumerate(arrays)]):
             result = where(less_equal(which, k), choice, result)
         shape = broadcast_shapes(which.shape, result.shape)

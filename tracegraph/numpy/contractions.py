@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -220,8 +221,13 @@ def tensordot(a: Any, b: Any, axes: Axes = 2) -> Any:
     array([17, 39])
     """
     x, y = unified(a, b)
-    if isinstance(axes, int):
-        pairs: tuple[Any, Any] = (tuple(range(x.ndim - axes, x.ndim)), tuple(range(axes)))
+    if np.ndim(axes) == 0:
+        count = index(axes)  # type: ignore[arg-type]
+        if count > min(x.ndim, y.ndim):
+            raise np.exceptions.AxisError(
+                f"tensordot over {count} axes of arrays of shapes {x.shape} and {y.shape}"
+            )
+        pairs: tuple[Any, Any] = (tuple(range(x.ndim - count, x.ndim)), tuple(range(count)))
     else:
         pairs = (axes[0], axes[1])
     of_x = normalize_axis_tuple(pairs[0], x.ndim)

@@ -28,9 +28,10 @@ def with_core_axes(ufunc: np.ufunc, compute: Function, options: dict[str, Any]) 
         ValueError: another number of axes than of core dimensions.
     """
     axes, axis = options.pop("axes", None), options.pop("axis", None)
-    keepdims = options.pop("keepdims", False)
-    if not isinstance(keepdims, (bool, np.bool_, int)):
-        raise TypeError(f"keepdims of {ufunc.__name__} must be a boolean, got {keepdims!r}")
+    given = options.pop("keepdims", False)
+    if not isinstance(given, (bool, np.bool_, int)):
+        raise TypeError(f"keepdims of {ufunc.__name__} must be a boolean, got {given!r}")
+    keepdims = bool(given)
     if axes is None and axis is None and not keepdims:
         return compute
     core = _core_dimensions(ufunc)
@@ -50,7 +51,9 @@ def with_core_axes(ufunc: np.ufunc, compute: Function, options: dict[str, Any]) 
     def moved(*operands: Any) -> Any:
         arrays = [as_array(x) for x in operands]
         present = _counts(core, arrays)
-        places = [last] * ufunc.nin if axes is None else _places(name, axes, present, keepdims)
+        places = (
+            [last] * ufunc.nin if axes is None else _places(name, axes, present, bool(keepdims))
+        )
         arrays = [
             _moved(x, p, tuple(range(-len(p), 0))) for x, p in zip(arrays, places, strict=False)
         ]

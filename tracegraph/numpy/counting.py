@@ -23,7 +23,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     it, negative ones included, are not counted. NumPy makes the result as long as needed.
 
     Shape: one axis, `length` long.
-    Dtype: int64; float64 with weights.
+    Dtype: int64; float64 with weights of some elements.
 
     Raises:
         ShapeDependentError: `x` is traced, and there is neither `length` nor `minlength`.
@@ -49,7 +49,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
             raise ValueError("bincount: 'x' must have no negative elements")
         count = max(count, int(known.max(initial=-1)) + 1)
     bins = as_array(x, np.int64)
-    if weights is None:
+    if weights is None or not x.size:
         total, added = full(count, np.int64(0)), ones_like(bins)
     else:
         total, added = full(count, np.float64(0)), as_array(weights, np.float64)

@@ -38,6 +38,7 @@ def full(
     shape: Shape,
     fill_value: Any,
     dtype: DTypeLike | None = None,
+    order: str | None = "C",
     *,
     device: str | None = None,
     **kwargs: Any,
@@ -52,12 +53,30 @@ def full(
     Raises:
         ValueError: an extent is negative, or `fill_value` does not broadcast to the shape.
         TracerIndexError: an extent is traced.
-        UnsupportedByTracerError: an option of NumPy that is not supported, as `order="F"`.
+        UnsupportedByTracerError: an option of NumPy that is not supported.
 
     >>> tnp.full(2, 1.5)
     array([1.5, 1.5])
     """
     check_options("full", kwargs)
+    return _filled(shape, fill_value, dtype, order_of_new(order), device)
+
+
+def order_of_new(order: str | None) -> str:
+    """The order of a new array, which is by rows, "C", or by columns, "F".
+
+    Raises:
+        ValueError: it is neither.
+    """
+    known = order_of(order)
+    if known not in ("C", "F"):
+        raise ValueError(f"only 'C' or 'F' order is permitted, got {order!r}")
+    return known
+
+
+def _filled(
+    shape: Shape, fill_value: Any, dtype: DTypeLike | None, order: str, device: str | None
+) -> Any:
     extents = extents_of(shape)
     traced = is_python_number(fill_value) and isinstance(fill_value, ArrayOperators)
     whole = fill_value.dtype.kind in "iu" if traced else isinstance(fill_value, int)
@@ -65,8 +84,9 @@ def full(
         fill_value = as_array(fill_value)
     value = lifted(as_array(fill_value, dtype))
     if not isinstance(value, ArrayOperators):
-        return placed(np.full(extents, value), device)
-    return placed(copied(broadcast_to(value, extents)), device)
+        return placed(np.full(extents, value, order=order), device)  # type: ignore[call-overload]
+    whole = broadcast_to(value, extents)
+    return placed(copied(whole) if order == "C" else _copied_in(whole, order), device)
 
 
 def placed(array: Any, device: str | None) -> Any:
@@ -88,7 +108,6 @@ def placed(array: Any, device: str | None) -> Any:
 def check_options(name: str, kwargs: dict[str, Any]) -> None:
     """Accept NumPy's other keywords with their default values only."""
     defaults = {
-        "order": ("C", "K", "A"),
         "like": (None,),
         "subok": (True, False),
     }
@@ -99,7 +118,12 @@ def check_options(name: str, kwargs: dict[str, Any]) -> None:
 
 @static_parameters
 def zeros(
-    shape: Shape, dtype: DTypeLike = float, *, device: str | None = None, **kwargs: Any
+    shape: Shape,
+    dtype: DTypeLike = float,
+    order: str | None = "C",
+    *,
+    device: str | None = None,
+    **kwargs: Any,
 ) -> Any:
     """An array of zeros.
 
@@ -107,19 +131,24 @@ def zeros(
     Dtype: `dtype`, float64 by default.
 
     Raises:
-        ValueError: an extent is negative.
+        ValueError: an extent is negative, or there is no such order.
         TracerIndexError: an extent is traced.
-        UnsupportedByTracerError: an option of NumPy that is not supported, as `order="F"`.
+        UnsupportedByTracerError: an option of NumPy that is not supported.
 
     >>> tnp.zeros(2)
     array([0., 0.])
     """
-    return full(shape, np.zeros((), dtype), device=device, **kwargs)
+    return full(shape, np.zeros((), dtype), order=order, device=device, **kwargs)
 
 
 @static_parameters
 def ones(
-    shape: Shape, dtype: DTypeLike | None = None, *, device: str | None = None, **kwargs: Any
+    shape: Shape,
+    dtype: DTypeLike | None = None,
+    order: str | None = "C",
+    *,
+    device: str | None = None,
+    **kwargs: Any,
 ) -> Any:
     """An array of ones.
 
@@ -127,19 +156,24 @@ def ones(
     Dtype: `dtype`, float64 by default.
 
     Raises:
-        ValueError: an extent is negative.
+        ValueError: an extent is negative, or there is no such order.
         TracerIndexError: an extent is traced.
-        UnsupportedByTracerError: an option of NumPy that is not supported, as `order="F"`.
+        UnsupportedByTracerError: an option of NumPy that is not supported.
 
     >>> tnp.ones(2)
     array([1., 1.])
     """
-    return full(shape, np.ones((), dtype), device=device, **kwargs)
+    return full(shape, np.ones((), dtype), order=order, device=device, **kwargs)
 
 
 @static_parameters
 def empty(
-    shape: Shape, dtype: DTypeLike = float, *, device: str | None = None, **kwargs: Any
+    shape: Shape,
+    dtype: DTypeLike = float,
+    order: str | None = "C",
+    *,
+    device: str | None = None,
+    **kwargs: Any,
 ) -> Any:
     """An array to be filled: zeros, so that every run gives the same.
 
@@ -147,14 +181,14 @@ def empty(
     Dtype: `dtype`, float64 by default.
 
     Raises:
-        ValueError: an extent is negative.
+        ValueError: an extent is negative, or there is no such order.
         TracerIndexError: an extent is traced.
-        UnsupportedByTracerError: an option of NumPy that is not supported, as `order="F"`.
+        UnsupportedByTracerError: an option of NumPy that is not supported.
 
     >>> tnp.empty(2)
     array([0., 0.])
     """
-    return zeros(shape, dtype, device=device, **kwargs)
+    return zeros(shape, dtype, order, device=device, **kwargs)
 
 
 @static_parameters
@@ -162,8 +196,10 @@ def full_like(
     a: Any,
     fill_value: Any,
     dtype: DTypeLike | None = None,
-    *,
+    order: str | None = "K",
+    subok: bool = True,
     shape: Shape | None = None,
+    *,
     device: str | None = None,
     **kwargs: Any,
 ) -> Any:
@@ -175,7 +211,7 @@ def full_like(
     Raises:
         ValueError: an extent is negative, or `fill_value` does not broadcast to the shape.
         TracerIndexError: an extent is traced.
-        UnsupportedByTracerError: an option of NumPy that is not supported, as `order="F"`.
+        UnsupportedByTracerError: an option of NumPy that is not supported.
 
     >>> tnp.full_like([1, 2], 7)
     array([7, 7])
@@ -185,8 +221,10 @@ def full_like(
         device = a.device
     extents = a.shape if shape is None else shape
     dtype = a.dtype if dtype is None else dtype
-    result = full(extents, fill_value, dtype, device=device, **kwargs)
-    if isinstance(result, Tracer) and shape is None and kwargs.get("order") != "C":
+    check_options("full_like", kwargs)
+    wanted = order_of(order, "K")
+    result = _filled(extents, fill_value, dtype, "F" if wanted == "F" else "C", device)
+    if isinstance(result, Tracer) and shape is None and wanted in ("K", "A"):
         set_order(result, same_order(a))
     return result
 
@@ -195,8 +233,10 @@ def full_like(
 def zeros_like(
     a: Any,
     dtype: DTypeLike | None = None,
-    *,
+    order: str | None = "K",
+    subok: bool = True,
     shape: Shape | None = None,
+    *,
     device: str | None = None,
     **kwargs: Any,
 ) -> Any:
@@ -206,22 +246,24 @@ def zeros_like(
     Dtype: that of `a`, or `dtype`.
 
     Raises:
-        ValueError: an extent is negative.
+        ValueError: an extent is negative, or there is no such order.
         TracerIndexError: an extent is traced.
-        UnsupportedByTracerError: an option of NumPy that is not supported, as `order="F"`.
+        UnsupportedByTracerError: an option of NumPy that is not supported.
 
     >>> tnp.zeros_like([1, 2])
     array([0, 0])
     """
-    return full_like(a, 0, dtype, shape=shape, device=device, **kwargs)
+    return full_like(a, 0, dtype, order, shape=shape, device=device, **kwargs)
 
 
 @static_parameters
 def ones_like(
     a: Any,
     dtype: DTypeLike | None = None,
-    *,
+    order: str | None = "K",
+    subok: bool = True,
     shape: Shape | None = None,
+    *,
     device: str | None = None,
     **kwargs: Any,
 ) -> Any:
@@ -231,22 +273,24 @@ def ones_like(
     Dtype: that of `a`, or `dtype`.
 
     Raises:
-        ValueError: an extent is negative.
+        ValueError: an extent is negative, or there is no such order.
         TracerIndexError: an extent is traced.
-        UnsupportedByTracerError: an option of NumPy that is not supported, as `order="F"`.
+        UnsupportedByTracerError: an option of NumPy that is not supported.
 
     >>> tnp.ones_like([1, 2])
     array([1, 1])
     """
-    return full_like(a, 1, dtype, shape=shape, device=device, **kwargs)
+    return full_like(a, 1, dtype, order, shape=shape, device=device, **kwargs)
 
 
 @static_parameters
 def empty_like(
     a: Any,
     dtype: DTypeLike | None = None,
-    *,
+    order: str | None = "K",
+    subok: bool = True,
     shape: Shape | None = None,
+    *,
     device: str | None = None,
     **kwargs: Any,
 ) -> Any:
@@ -256,19 +300,20 @@ def empty_like(
     Dtype: that of `a`, or `dtype`.
 
     Raises:
-        ValueError: an extent is negative.
+        ValueError: an extent is negative, or there is no such order.
         TracerIndexError: an extent is traced.
-        UnsupportedByTracerError: an option of NumPy that is not supported, as `order="F"`.
+        UnsupportedByTracerError: an option of NumPy that is not supported.
 
     >>> tnp.empty_like([1, 2])
     array([0, 0])
     """
-    return zeros_like(a, dtype, shape=shape, device=device, **kwargs)
+    return zeros_like(a, dtype, order, shape=shape, device=device, **kwargs)
 
 
 def asarray(
     a: Any,
     dtype: DTypeLike | None = None,
+    order: str | None = None,
     *,
     copy: bool | None = None,
     device: str | None = None,
@@ -285,21 +330,35 @@ def asarray(
 
     Raises:
         TypeError: the dtype is not supported while tracing.
-        UnsupportedByTracerError: an option of NumPy that is not supported, as `order="F"`.
-        ValueError: `copy` is False and a copy is needed.
+        UnsupportedByTracerError: an option of NumPy that is not supported.
+        ValueError: `copy` is False and a copy is needed, or there is no such order.
 
     >>> tnp.asarray([1, 2], float)
     array([1., 2.])
     """
     check_options("asarray", kwargs)
-    result = as_array(a, dtype)
-    if copy is False:
-        _check_shared(result, a, device)
-    result = lifted(result)
+    order, converted = order_of(order, "K"), as_array(a, dtype)
+    if isinstance(copy, str):
+        raise ValueError(f"numpy.asarray: copy is True, False or None, got {copy!r}")
+    if copy is not None and not copy:
+        _check_shared(_laid_out(converted, order), a, device)
+    result = _laid_out(lifted(converted), order)
     result = result if device is None else placed(result, device)
-    if copy and isinstance(result, Array):
-        return result.copy() if result is a else result
-    return copied(result) if copy else result
+    if not copy or (isinstance(result, Array) and result is not a):
+        return result
+    return _copied_in(result, order)
+
+
+def _laid_out(a: Any, order: str) -> Any:
+    """An array in an order: itself, or a copy."""
+    if order not in ("C", "F") or a.ndim < 2:
+        return a
+    if isinstance(a, np.ndarray):
+        return np.asarray(a, order=order)  # type: ignore[call-overload]
+    if not isinstance(a, Tracer):
+        return a if order == "C" else a.copy(order)
+    kept = is_row_major(a) if order == "C" else is_row_major(a.T)
+    return a if kept else _copied_in(a, order)
 
 
 def _check_shared(result: Any, a: Any, device: str | None) -> None:
@@ -316,7 +375,20 @@ def _check_shared(result: Any, a: Any, device: str | None) -> None:
     )
 
 
-def array(a: Any, dtype: DTypeLike | None = None, *, copy: bool = True, **kwargs: Any) -> Any:
+_MOST_AXES = 64
+"""Axes that an array of NumPy's has at most."""
+
+
+def array(
+    a: Any,
+    dtype: DTypeLike | None = None,
+    *,
+    copy: bool | None = True,
+    order: str | None = "K",
+    ndmin: int = 0,
+    ndmax: int = _MOST_AXES,
+    **kwargs: Any,
+) -> Any:
     """`a` as a new array. Nested lists may hold traced values.
 
     Shape: that of `a`; `ndmin` axes at least, new ones in front.
@@ -324,20 +396,44 @@ def array(a: Any, dtype: DTypeLike | None = None, *, copy: bool = True, **kwargs
 
     Raises:
         TypeError: the dtype is not supported while tracing.
-        UnsupportedByTracerError: an option of NumPy that is not supported, as `order="F"`.
+        UnsupportedByTracerError: an option of NumPy that is not supported, or nested lists that are
+            deeper than `ndmax`.
+        ValueError: `ndmin` or `ndmax` is out of range, or there is no such order.
 
     >>> tnp.array([1, 2], ndmin=2)
     array([[1, 2]])
     """
-    ndmin = kwargs.pop("ndmin", 0)
     check_options("array", kwargs)
-    result = asarray(a, dtype, copy=copy)
+    if not 0 <= ndmax <= _MOST_AXES:
+        raise ValueError(f"ndmax must be 0 to {_MOST_AXES}, got {ndmax}")
+    if ndmax < ndmin:
+        raise ValueError(f"ndmin must be <= ndmax ({ndmax}), got {ndmin}")
+    result = asarray(a, dtype, order, copy=copy)
     result = eager(result) if copy else result
+    if isinstance(a, (list, tuple)) and result.ndim > ndmax:
+        raise UnsupportedByTracerError(f"numpy.array of {result.ndim} axes with ndmax={ndmax}")
     missing = ndmin - result.ndim
     return result.reshape((1,) * missing + result.shape) if missing > 0 else result
 
 
 asanyarray = asarray
+
+
+def asfortranarray(a: Any, dtype: DTypeLike | None = None, **kwargs: Any) -> Any:
+    """`a` as a column-major array: a copy of one that is not.
+
+    Shape: that of `a`; (1,) of a scalar.
+    Dtype: that of `a`, or `dtype`.
+
+    Raises:
+        TypeError: the dtype is not supported while tracing.
+        UnsupportedByTracerError: an option of NumPy that is not supported.
+
+    >>> tnp.asfortranarray([1, 2])
+    array([1, 2])
+    """
+    result = asarray(a, dtype, "F", **kwargs)
+    return result.reshape(1) if result.ndim == 0 else result
 
 
 def ascontiguousarray(a: Any, dtype: DTypeLike | None = None, **kwargs: Any) -> Any:
@@ -376,7 +472,11 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
     >>> tnp.copy([1, 2])
     array([1, 2])
     """
-    order, a = order_of(order, "K"), lifted(as_array(a))
+    return _copied_in(lifted(as_array(a)), order_of(order, "K"))
+
+
+def _copied_in(a: Any, order: str) -> Any:
+    """A copy that is laid out in an order."""
     if isinstance(a, Array):
         return a.copy(order)
     axes = tuple(range(a.ndim))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,8 @@ from tracegraph.numpy.ufuncs import (
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """Differences of neighbours along an axis, n times.
 
-    `prepend` and `append` are values, or arrays, to put before and after; None stands for none.
+    `prepend` and `append` are values, or arrays, to put before and after; None stands for none, and
+    where `n` is 0, they are left out.
 
     Shape: that of `a`, the extent of the axis less by `n`.
     Dtype: that of `a`.
@@ -44,9 +46,12 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     >>> tnp.diff([1, 4, 9])
     array([3, 5])
     """
+    n = index(n)
     if n < 0:
         raise ValueError(f"order must be non-negative but got {n}")
     a = as_array(a)
+    if n == 0:
+        return a
     if a.ndim == 0:
         raise ValueError("diff requires input that is at least one dimensional")
     axis = normalize_axis_index(axis, a.ndim)

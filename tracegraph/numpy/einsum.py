@@ -23,6 +23,7 @@ from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import transpose
+from tracegraph.numpy.creation import asarray
 from tracegraph.numpy.dispatch import as_array, numpy_function, unchecked
 from tracegraph.numpy.output import Casting, stored
 from tracegraph.numpy.selecting import writable_diagonal
@@ -52,20 +53,23 @@ def einsum(
     """Sums of products, by labels of axes: `einsum("ij,jk->ik", a, b)`.
 
     Implicit output (labels that occur once, sorted), ellipses, repeated labels and the form
-    `einsum(a, [0, 1], b, [1, 2], [0, 2])` are understood.
+    `einsum(a, [0, 1], b, [1, 2], [0, 2])` are understood. `optimize` says in which order NumPy
+    multiplies; here it is that of the operands.
 
     Shape: the extents of the output's labels.
     Dtype: the common one of the operands, or `dtype`.
 
     Raises:
         TypeError: an operand does not convert to `dtype` by the rule `casting`.
-        ValueError: labels do not fit the operands.
+        ValueError: labels do not fit the operands, or there is no such order.
 
     >>> tnp.einsum('ij,j->i', [[1, 2], [3, 4]], [5, 6])
     array([17, 39])
     """
-    order_of(order, "K")
+    laid_out = order_of(order, "K")
     text, arrays = _as_text(operands)
+    if isinstance(optimize, (list, tuple)):
+        _require_path(text, arrays, optimize)
     terms, output = _parse(text, [a.ndim for a in arrays])
     if dtype is None:
         within = result_type(*(type_of(a) for a in arrays)) if len(arrays) > 1 else arrays[0].dtype
@@ -84,7 +88,10 @@ def einsum(
         needed = set(output).union(*(other.labels for other in labelled[k + 1 :]))
         result = _product(result, factor, needed)
     array = transpose(result.array, tuple(result.labels.index(c) for c in output))
-    return stored("einsum", array, out)
+    is_view = len(arrays) == 1 and set(terms[0]) == set(output)  # whatever `order` says
+    if out is None and laid_out in ("C", "F") and not is_view:
+        return asarray(array, order=laid_out)
+    return stored("einsum", array, out, casting)
 
 
 @numpy_function
@@ -103,6 +110,16 @@ def einsum_path(
     shapes = [_like(x) if isinstance(x, ArrayOperators) else x for x in operands]
     found: tuple[list[Any], Any] = find(*shapes, optimize=optimize, einsum_call=einsum_call)
     return found
+
+
+def _require_path(text: str, arrays: Sequence[Any], path: Any) -> None:
+    """Require that an order of products, which is not followed here, is one of these operands.
+
+    Raises:
+        RuntimeError, TypeError: it is not.
+    """
+    find: Any = np.einsum_path
+    find(text, *map(_like, arrays), optimize=path)
 
 
 def _require_cast(arrays: Sequence[Any], dtype: np.dtype[Any], casting: Casting) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from functools import partial
+from operator import index
 from typing import Any
 
 import ml_dtypes
@@ -188,13 +189,15 @@ def where(
     Raises:
         ShapeDependentError: called with a traced condition only, without `size`.
         TypeError: `x` and `y` have no common dtype.
-        ValueError: the shapes do not broadcast.
+        ValueError: the shapes do not broadcast, or one of `x` and `y` is missing.
 
     >>> tnp.where([True, False], [1, 2], 0.5)
     array([1. , 0.5])
     """
     if x is None and y is None:
         return positions_where("where", as_array(condition), size, fill_value)
+    if x is None or y is None:
+        raise ValueError("where takes both or neither of x and y")
     if size is not None or fill_value is not None:
         raise ValueError("size and fill_value are for where(condition), with one argument")
     condition = as_array(condition)
@@ -296,7 +299,7 @@ def around(a: Any, decimals: int = 0, out: Any = None) -> Any:
     array([0.2, 1.8])
     """
     a = as_array(a)
-    return written("around", _rounded(a, decimals), out, True)
+    return written("around", _rounded(a, index(decimals)), out, True)
 
 
 round = round_ = around
@@ -417,9 +420,9 @@ def _without_infinities(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
         (equal(x, infinity), high),
         (equal(x, -infinity), low),
     ):
-        value = lifted(_in_dtype(value, x))
-        if np.ndim(value):  # it must not widen the result
-            value = broadcast_to(value, x.shape)
+        value = _in_dtype(value, x)
+        if np.ndim(value):
+            value = broadcast_to(lifted(value), x.shape)
         result = apply(choose, is_replaced, value, result)
     return result
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from tracegraph.errors import TracerIndexError
 from tracegraph.ir.op import get
 from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import moveaxis
-from tracegraph.numpy.creation import check_options, iota, placed
+from tracegraph.numpy.creation import check_options, copy, iota, order_of_new, placed
 from tracegraph.numpy.dispatch import as_array, copied, is_ours, lifted
 from tracegraph.numpy.eager_arrays import eager
 from tracegraph.numpy.elementwise import astype
@@ -42,7 +43,7 @@ def arange(
     Raises:
         TracerIndexError: a bound is traced.
         TypeError: there is no bound.
-        UnsupportedByTracerError: an option of NumPy that is not supported, as `order="F"`.
+        UnsupportedByTracerError: an option of NumPy that is not supported.
 
     >>> tnp.arange(1, 7, 2)
     array([1, 3, 5])
@@ -87,7 +88,7 @@ def linspace(
 
     Raises:
         AxisError: the axis is out of range.
-        ValueError: the shapes do not broadcast.
+        ValueError: the shapes do not broadcast, or `num` is negative.
 
     >>> tnp.linspace(0, 1, 3)
     array([0. , 0.5, 1. ])
@@ -96,6 +97,10 @@ def linspace(
         found, width = np.linspace(start, stop, num, endpoint, retstep=True, dtype=dtype, axis=axis)
         result = placed(copied(lifted(found)), device)
         return (result, width) if retstep else result
+    num = index(num)
+    if num < 0:
+        raise ValueError(f"Number of samples, {num}, must be non-negative.")
+    start, stop = (as_array(v) if isinstance(v, (list, tuple)) else v for v in (start, stop))
     intervals = num - 1 if endpoint else num
     inexact = result_type(type_of(start), type_of(stop), type_of(1.0))
     start, stop = as_array(start, inexact), as_array(stop, inexact)
@@ -124,6 +129,7 @@ def eye(
     M: int | None = None,  # noqa: N803
     k: int = 0,
     dtype: DTypeLike = float,
+    order: str = "C",
     *,
     device: str | None = None,
     **kwargs: Any,
@@ -135,7 +141,8 @@ def eye(
 
     Raises:
         TracerIndexError: an extent is traced.
-        UnsupportedByTracerError: an option of NumPy that is not supported, as `order="F"`.
+        ValueError: `order` is neither "C" nor "F".
+        UnsupportedByTracerError: an option of NumPy that is not supported.
 
     >>> tnp.eye(2, 3, k=1, dtype=int)
     array([[0, 1, 0],
@@ -145,8 +152,9 @@ def eye(
     rows, columns = extents_of((N, N if M is None else M))
     k = nearest_diagonal(k, rows, columns)
     if current_trace() is None:
-        return placed(np.eye(rows, columns, k, dtype), device)
-    return placed(astype(equal(diagonals(rows, columns), k), dtype), device)
+        return placed(np.eye(rows, columns, k, dtype, order), device)  # type: ignore[call-overload]
+    found = astype(equal(diagonals(rows, columns), k), dtype)
+    return placed(found if order_of_new(order) == "C" else copy(found, order), device)
 
 
 def diagonals(rows: int, columns: int) -> Any:
@@ -169,7 +177,7 @@ def identity(n: int, dtype: DTypeLike | None = None, **kwargs: Any) -> Any:
 
     Raises:
         TracerIndexError: an extent is traced.
-        UnsupportedByTracerError: an option of NumPy that is not supported, as `order="F"`.
+        UnsupportedByTracerError: an option of NumPy that is not supported.
 
     >>> tnp.identity(2)
     array([[1., 0.],

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph.errors import ShapeDependentError, UnsupportedByTracerError
-from tracegraph.ir.types import result_type, type_of
+from tracegraph.ir.types import broadcast_shapes, result_type, type_of
 from tracegraph.numpy.axes import transpose
 from tracegraph.numpy.dispatch import as_array, is_ours, is_python_number, numpy_function
 from tracegraph.numpy.generated import arange, linspace
@@ -31,13 +31,19 @@ def unravel_index(indices: Any, shape: Shape, order: str = "C") -> tuple[Any, ..
 
     Raises:
         TypeError: `indices` does not hold integers.
-        ValueError: a static position is out of range, or `order` is unknown.
+        ValueError: a static position is out of range, `order` is unknown, there are several indices
+            of an array of no axes, or the shape is too large.
 
     >>> tnp.unravel_index(np.array([1, 5]), (2, 3))
     (array([0, 1]), array([1, 2]))
     """
     extents = extents_of(shape)
+    require_size(extents)
     indices = _integers("unravel_index", indices)
+    if not extents and indices.ndim:
+        raise ValueError("multiple indices are not supported for 0d arrays")
+    if indices.size and 0 in extents:
+        raise ValueError(f"an array of shape {extents} has no elements to give indices of")
     rest = checked(indices, prod(extents), "raise", "indices")
     axes = _fastest_first(len(extents), order)
     found: dict[int, Any] = {}
@@ -64,13 +70,16 @@ def ravel_multi_index(
     Raises:
         TypeError: the coordinates are not integers.
         ValueError: there is not one array for each axis, a static coordinate is out of range, or
-            `mode` or `order` is unknown.
+            `mode` or `order` is unknown, or the shape is too large or has no elements.
 
     >>> tnp.ravel_multi_index(np.array([[0, 1], [1, 2]]), (2, 3))
     array([1, 5])
     """
     extents = extents_of(dims)
+    require_size(extents)
     coordinates = [_integers("ravel_multi_index", c) for c in multi_index]
+    if 0 in extents and 0 not in broadcast_shapes(*(c.shape for c in coordinates)):
+        raise ValueError(f"cannot unravel if shape has zero entries, got {extents}")
     modes = (mode,) * len(extents) if isinstance(mode, str) else tuple(mode)
     if not len(coordinates) == len(extents) == len(modes):
         raise ValueError(
@@ -82,6 +91,16 @@ def ravel_multi_index(
         along = checked(coordinates[axis], extents[axis], modes[axis], "coordinates array")
         result = along if result is None else add(multiply(result, extents[axis]), along)
     return result
+
+
+def require_size(extents: Sequence[int]) -> None:
+    """Require that the number of elements of an array fits 64 bits.
+
+    Raises:
+        ValueError: it does not.
+    """
+    if prod(n for n in extents if n) > np.iinfo(np.int64).max:
+        raise ValueError(f"an array of shape {tuple(extents)} is larger than the maximum possible")
 
 
 def _fastest_first(rank: int, order: str) -> list[int]:

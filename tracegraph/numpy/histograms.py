@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph.errors import UnsupportedByTracerError
+from tracegraph.arrays.eager import as_numpy
+from tracegraph.errors import ShapeDependentError
 from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import transpose
 from tracegraph.numpy.counting import bincount
@@ -17,10 +18,12 @@ from tracegraph.numpy.differences import diff
 from tracegraph.numpy.dispatch import as_array, is_ours, lifted, numpy_function, unchecked
 from tracegraph.numpy.elementwise import imag, real, where
 from tracegraph.numpy.generated import linspace
+from tracegraph.numpy.grids import require_size
 from tracegraph.numpy.joining import stack
 from tracegraph.numpy.reductions import max, min, sum
 from tracegraph.numpy.searching import count_before
 from tracegraph.numpy.shapes import reshape
+from tracegraph.numpy.statics import tracers_in
 from tracegraph.numpy.ufuncs import (
     add,
     divide,
@@ -46,7 +49,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Range = None, weights: An
     Dtype: that of floating-point elements, else float64; of given edges, theirs.
 
     Raises:
-        UnsupportedByTracerError: the number of bins is to be estimated.
+        ShapeDependentError: the number of bins is to be estimated from traced elements.
         ValueError: there is no bin, static edges fall, or a static range is empty or not finite.
         TypeError: `bins` is neither an integer nor an array.
 
@@ -69,7 +72,7 @@ def histogram(
     Dtype: int64, or that of the weights; float64 with `density`.
 
     Raises:
-        UnsupportedByTracerError, TypeError: as `histogram_bin_edges`.
+        ShapeDependentError, TypeError: as `histogram_bin_edges`.
         ValueError: as there, or the weights have another shape.
 
     >>> tnp.histogram([1.0, 2.0, 5.0], bins=2)
@@ -132,6 +135,7 @@ def histogramdd(
         inside = logical_and(inside, less_equal(at, count - 1))
         box = at if box is None else add(multiply(box, count), at)
     total = prod(counts)
+    require_size(counts)
     box = where(inside, box, total)
     found = bincount(box, weights, length=total)
     found = reshape(as_array(found, np.float64), tuple(counts))
@@ -198,9 +202,13 @@ def _columns(sample: Any) -> list[Any]:
 
 def _edges(a: Any, bins: Any, range: Range) -> Any:
     if isinstance(bins, str):
-        raise UnsupportedByTracerError(
-            f"numpy.histogram with bins={bins!r}", "give the number of bins, or their edges"
-        )
+        if isinstance(a, Tracer) or is_ours(range or ()):
+            raise ShapeDependentError(
+                a if isinstance(a, Tracer) else next(tracers_in(range)),
+                f"numpy.histogram with bins={bins!r}",
+                "numpy.histogram(x, bins=n)",
+            )
+        return np.histogram_bin_edges(as_numpy(a), bins, range)
     if is_ours((bins,)) and not _is_number(bins):
         edges = as_array(bins)
         if edges.ndim != 1:

@@ -68,11 +68,23 @@ def getitem(x: Any, index: Any, *, unique: bool = False) -> Any:
 def _gather(x: Any, selection: Selection, unique: bool) -> Any:
     """Elements of the sliced array, the batch axes in place, the new axes still missing."""
     require_in_range(selection.arrays, x.shape, "reads are clamped to it")
+    _require_elements(x, selection)
     attrs = _promise(x.shape, selection, unique)
     y = apply(get("gather"), x, *batched(x, selection), dims=selection.dims, **attrs)
     if not selection.gathers and isinstance(x, Tracer):
         views.attach(y, x)  # all are integers: basic indexing, which makes a view
     return numpy.transpose(y, _batch_into_place(selection))
+
+
+def _require_elements(x: Any, selection: Selection) -> None:
+    """Require that there is something to read at indices, as there are some.
+
+    Raises:
+        IndexError: an axis that they index has no elements.
+    """
+    for axis in selection.dims:
+        if x.shape[axis] == 0 and 0 not in selection.batch:
+            raise IndexError(f"an index is out of bounds for axis {axis} with size 0")
 
 
 def _with_batch(x: Any, selection: Selection) -> Any:
@@ -153,10 +165,14 @@ def updated(x: Any, index: Any, value: Any, how: str, *, unique: bool = False) -
     if how in ("divide", "power"):  # by a product, if an element is named twice
         factors = updated(numpy.ones_like(x), index, value, "multiply", unique=unique)
         return getattr(numpy, how)(x, factors)
+    is_sequence = isinstance(value, (list, tuple))
     value = cast_to(value, x)
     if how == "subtract":
         value, how = numpy.negative(value), "add"
     selection = parse(index, x.shape)
+    is_element = selection.copies and not selection.gathers and not selection.shape
+    if is_element and is_sequence and value.ndim:
+        raise ValueError("an element is set to a sequence; write x[i] = value, without brackets")
     value = fitted(value, selection.shape)
     if 0 in selection.batch and not selection.arrays:
         return copied(x)  # at a boolean without axes that is false

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import operator
-from typing import Any, Literal
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -15,10 +14,10 @@ from tracegraph.dtypes import bfloat16
 from tracegraph.ir.types import result_type as common_dtype
 from tracegraph.ir.types import type_of
 from tracegraph.numpy.dispatch import as_array, numpy_function
+from tracegraph.numpy.output import Casting
 from tracegraph.tracing.operators import ArrayOperators
 
 NDArray = np.ndarray[Any, Any]
-Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 
 
 @numpy_function
@@ -46,17 +45,15 @@ def size(a: Any, axis: int | tuple[int, ...] | None = None) -> int:
     """The number of elements, of all or along one or several axes.
 
     Raises:
-        IndexError: the axis is out of range.
+        AxisError: an axis is out of range.
+        ValueError: an axis is named twice.
 
     >>> tnp.size([[1, 2], [3, 4]], 0)
     2
     """
     a = as_array(a)
-    if axis is None:
-        return int(a.size)
-    if not isinstance(axis, tuple):
-        return int(a.shape[operator.index(axis)])
-    return math.prod(a.shape[k] for k in normalize_axis_tuple(axis, a.ndim))
+    axes = range(a.ndim) if axis is None else normalize_axis_tuple(axis, a.ndim)
+    return math.prod(a.shape[k] for k in axes)
 
 
 @numpy_function

@@ -26,6 +26,7 @@ from tracegraph.numpy.ufuncs import (
     logical_and,
     logical_not,
     logical_or,
+    maximum,
     minimum,
     remainder,
 )
@@ -87,14 +88,31 @@ def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
     return x, xp, concatenate([fp[-1:], fp, fp[:1]])
 
 
+_SEARCHED_IN_ORDER = 4
+"""Knots up to which NumPy compares with one after the other, which NaNs among them show."""
+
+
+def _last_knot_before(xp: Any, x: Any) -> Any:
+    """The number of the last knot that is not greater than x, at least 0."""
+    count = xp.shape[0]
+    if count > _SEARCHED_IN_ORDER:
+        return maximum(add(count_before(xp, x, "right"), -1), 0)
+    found: Any = 0
+    reached: Any = True
+    for k in range(1, count):
+        reached = logical_and(reached, greater_equal(x, xp[k]))
+        found = where(reached, k, found)
+    return found
+
+
 def _interpolated(x: Any, xp: Any, fp: Any, below: Any, above: Any) -> Any:
     count = xp.shape[0]
-    at = add(count_before(xp, x, "right"), -1)
-    here = where(less(at, 0), 0, at)
+    here = _last_knot_before(xp, x)
     there = minimum(add(here, 1), count - 1)
     x0, x1, y0, y1 = take(xp, here), take(xp, there), take(fp, here), take(fp, there)
-    is_last = equal(at, count - 1)
-    is_between = logical_and(greater_equal(at, 0), logical_not(is_last))
+    is_last = equal(here, count - 1)
+    is_below = less(x, xp[0])
+    is_between = logical_not(logical_or(is_below, is_last))
     slope = (y1 - y0) / where(equal(here, there), 1, x1 - x0)
     value = slope * where(is_between, x - x0, 0) + y0
     from_right = slope * where(is_between, x - x1, 0) + y1
@@ -102,6 +120,6 @@ def _interpolated(x: Any, xp: Any, fp: Any, below: Any, above: Any) -> Any:
     value = where(isnan(value), flat, value)
     at_knot = logical_and(equal(x, x0), logical_not(isfinite(value)))
     value = where(logical_or(at_knot, is_last), y0, value)
-    value = where(less(at, 0), below, value)
+    value = where(is_below, below, value)
     value = where(greater(x, xp[-1]), above, value)
-    return where(isnan(x), x, value)
+    return where(isnan(x), x, value) if count > 1 else value

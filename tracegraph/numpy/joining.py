@@ -14,8 +14,7 @@ from tracegraph.ir.op import get
 from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import moveaxis
 from tracegraph.numpy.dispatch import as_array, copied, lifted, numpy_function, unchecked
-from tracegraph.numpy.inquiry import Casting
-from tracegraph.numpy.output import stored
+from tracegraph.numpy.output import Casting, stored
 from tracegraph.numpy.shapes import (
     atleast_1d,
     atleast_2d,
@@ -98,7 +97,12 @@ def concatenate(
         return _joined("concatenate", flat, 0, out, dtype, casting)
     if any(a.ndim == 0 for a in parts):
         raise ValueError("zero-dimensional arrays cannot be concatenated; use stack")
-    axis = normalize_axis_index(axis, parts[0].ndim)
+    if any(a.ndim != parts[0].ndim for a in parts):
+        raise ValueError(
+            "concatenate: all the input arrays must have same number of dimensions, got "
+            + ", ".join(str(a.shape) for a in parts)
+        )
+    axis = normalize_axis_index(axis, parts[0].ndim if parts else 1)
     return _joined("concatenate", parts, axis, out, dtype, casting)
 
 

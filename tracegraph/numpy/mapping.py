@@ -72,7 +72,7 @@ def apply_over_axes(func: Function, a: Any, axes: int | Sequence[int]) -> Any:
     array([[10]])
     """
     a = as_array(a)
-    for given in (axes,) if isinstance(axes, int) else axes:
+    for given in np.atleast_1d(axes):
         axis = normalize_axis_index(given, a.ndim)
         found = as_array(func(a, axis))
         if found.ndim == a.ndim - 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -72,10 +72,15 @@ def pad(array: Any, pad_width: Static, mode: Any = "constant", **kwargs: Any) ->
     widths = _widths(pad_width, array.ndim)
     if callable(mode):
         return _written_by(mode, surrounded(array, widths), widths, kwargs)
+    found = _padded(array, widths, mode, kwargs)
+    return copied(lifted(found)) if found is array else found
+
+
+def _padded(array: Any, widths: Widths, mode: str, kwargs: Mapping[str, Any]) -> Any:
     option = _option(mode, kwargs)
     if mode == "constant":
         return _with_constants(array, widths, kwargs.get("constant_values", 0))
-    if mode == "empty" or not any(map(any, widths)):
+    if mode == "empty":
         return surrounded(array, widths)
     for axis, pair in enumerate(widths):
         if array.size == 0 and array.shape[axis] == 0 and any(pair):
@@ -92,8 +97,8 @@ def pad(array: Any, pad_width: Static, mode: Any = "constant", **kwargs: Any) ->
         return _reflected_oddly(array, widths, with_edge=mode == "symmetric")
     for axis, (low, high) in enumerate(widths):
         if low or high:
-            along: Any = np.arange(array.shape[axis])
-            positions = np.pad(along, (low, high), mode=mode)
+            along, checked = np.arange(array.shape[axis]), cast(Any, mode)
+            positions = np.pad(along, (low, high), mode=checked)
             array = array[(*(slice(None),) * axis, positions)]
     return array
 

@@ -13,7 +13,7 @@ from tracegraph.ir.op import get
 from tracegraph.numpy.dispatch import CAST, as_array, is_python_number, lifted, numpy_function
 from tracegraph.numpy.elementwise import where as choose
 from tracegraph.numpy.index_modes import limited, require_integers
-from tracegraph.numpy.output import require_not_written
+from tracegraph.numpy.output import Casting, mask_of, require_not_written
 from tracegraph.numpy.shapes import reshape
 from tracegraph.numpy.ufuncs import not_equal, remainder, subtract
 from tracegraph.tracing.conversions import called_function, written_array_advice
@@ -46,14 +46,19 @@ def check_local(name: str, target: Any) -> None:
     check_writable(target)
 
 
+_STRICT = ("no", "equiv", "safe")
+"""Rules for conversions that allow less than an assignment does."""
+
+
 @numpy_function
-def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+def copyto(dst: Any, src: Any, casting: Casting = "same_kind", where: Any = True) -> None:
     """Write `src`, where the mask is true, to `dst`, an array made in the traced function.
 
     Returns nothing; `src` is broadcast to the shape of `dst`, and cast to its dtype.
 
     Raises:
-        TypeError: the dtypes differ in kind, and `casting` is not "unsafe".
+        TypeError: the dtype of `src` does not convert to that of `dst` by the rule `casting`, or
+            the mask is an array of numbers.
         ValueError: `src` does not broadcast to the shape of `dst`.
         TracerWriteError: `dst` is an argument of the traced function.
         ImmutableArrayError: `dst` is an Array.
@@ -67,8 +72,14 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     array([2., 4.])
     """
     check_local("copyto", dst)
+    if casting in _STRICT and not is_python_number(src):
+        given = as_array(src).dtype
+        if not np.can_cast(given, dst.dtype, casting):
+            raise TypeError(
+                f"numpy.copyto cannot write {given} to an array of {dst.dtype} by {casting=}"
+            )
     source = as_array(src, dst.dtype) if casting == "unsafe" else src
-    dst.assign(source if where is True else choose(where, source, dst), "copyto")
+    dst.assign(source if where is True else choose(mask_of(where), source, dst), "copyto")
 
 
 @numpy_function

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import index
 from typing import Any
 
 import numpy as np
@@ -154,6 +153,7 @@ def polyder(p: Any, m: int = 1) -> Any:
     >>> tnp.polyder([1.0, 1.0, 1.0, 1.0])
     array([3., 2., 1.])
     """
+    m = int(m)
     if m < 0:
         raise ValueError("Order of derivative must be positive (see polyint)")
     p = as_array(p)
@@ -177,6 +177,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     >>> tnp.polyint([6.0, 4.0], k=3.0)
     array([3., 4., 3.])
     """
+    m = int(m)
     if m < 0:
         raise ValueError("Order of integral must be positive (see polyder)")
     constants = atleast_1d(np.zeros(m) if k is None else as_array(k))
@@ -290,7 +291,7 @@ def polyfit(
     >>> tnp.polyfit([0.0, 1.0, 2.0], [1.0, 3.0, 5.0], 1).round(6)
     array([2., 1.])
     """
-    order = index(deg) + 1
+    order = int(deg) + 1
     x, y = add(as_array(x), 0.0), add(as_array(y), 0.0)
     if deg < 0:
         raise ValueError("expected deg >= 0")

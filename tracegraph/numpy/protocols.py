@@ -13,8 +13,10 @@ import numpy as np
 from tracegraph import errors
 from tracegraph import numpy as functions
 from tracegraph.numpy import segments, ufunc_at, ufunc_methods
+from tracegraph.numpy.selected_ufunc_methods import method_of_selected
 from tracegraph.numpy.statics import require_static
 from tracegraph.tracing.function_table import SPECIAL
+from tracegraph.tracing.selected import Selected
 from tracegraph.tracing.tracer import Tracer
 
 _SHAPE_DEPENDENT = frozenset({"trim_zeros"})
@@ -59,7 +61,10 @@ def array_ufunc(
     if method == "at":
         return ufunc_at.at(ufunc, *inputs)
     if method in _METHODS:
-        return _applied(f"numpy.{name}", partial(_METHODS[method], ufunc), inputs, options)
+        own: Callable[..., Any] = partial(_METHODS[method], ufunc)
+        if Selected in map(type, (*inputs, *options.values())):
+            own = method_of_selected(ufunc, method, own)
+        return _applied(f"numpy.{name}", own, inputs, options)
     if function is None or method != "__call__":
         label = ufunc_label(ufunc)
         what = label if method == "__call__" else f"{label}.{method}"

@@ -28,12 +28,15 @@ def tile(A: Any, reps: Static) -> Any:  # noqa: N803  (NumPy's name)
 
     Raises:
         ValueError: a count is negative.
+        TypeError: a count is no integer.
 
     >>> tnp.tile([1, 2], 2)
     array([1, 2, 1, 2])
     """
     a = as_array(A)
-    counts = (int(reps),) if np.ndim(reps) == 0 else tuple(int(n) for n in reps)
+    counts = (index(reps),) if np.ndim(reps) == 0 else tuple(map(index, reps))
+    if min(counts, default=0) < 0:
+        raise ValueError(f"tile: counts must not be negative, got {reps}")
     rank = max(a.ndim, len(counts))
     counts = (1,) * (rank - len(counts)) + counts
     extents = (1,) * (rank - a.ndim) + a.shape

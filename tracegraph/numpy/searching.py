@@ -49,8 +49,9 @@ def searchsorted(a: Any, v: Any, side: Side = "left", sorter: Any = None) -> Any
     Dtype: int64.
 
     Raises:
-        ValueError: `a` has not one axis, or `side` is unknown.
-        TypeError: the sorter does not hold integers.
+        ValueError: `a` has not one axis, `side` is unknown, the sorter has another shape than `a`,
+            or a static element of it is out of range.
+        TypeError: the sorter is no vector of integers.
 
     >>> tnp.searchsorted([1, 3, 5], [0, 3, 9])
     array([0, 1, 3])
@@ -63,8 +64,23 @@ def searchsorted(a: Any, v: Any, side: Side = "left", sorter: Any = None) -> Any
     if a.ndim != 1:
         raise ValueError(f"searchsorted needs a vector to search in, got shape {a.shape}")
     if sorter is not None:
-        a = take(a, sorter)
+        a = take(a, _checked_sorter(sorter, a.shape))
     return count_before(lifted(a), lifted(v), side)
+
+
+def _checked_sorter(sorter: Any, shape: tuple[int, ...]) -> Any:
+    sorter = as_array(sorter)
+    if sorter.dtype.kind not in "iu":
+        raise TypeError(f"sorter must only contain integers, got {sorter.dtype}")
+    if sorter.ndim != 1:
+        raise TypeError(f"sorter must be a vector, got shape {sorter.shape}")
+    if sorter.shape != shape:
+        raise ValueError(f"sorter.size must equal a.size, got shapes {sorter.shape} and {shape}")
+    if not isinstance(sorter, Tracer):
+        known = np.asarray(sorter)
+        if known.size and not 0 <= known.min() <= known.max() < known.size:
+            raise ValueError(f"Sorter index out of range 0 to {known.size - 1}.")
+    return sorter
 
 
 def count_before(points: Any, x: Any, side: Side) -> Any:

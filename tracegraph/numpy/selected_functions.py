@@ -29,7 +29,7 @@ from tracegraph.tracing.selected_operations import (
 Function = Callable[..., Any]
 
 
-class _Call(NamedTuple):
+class Call(NamedTuple):
     """A call of a function, with its arguments by name."""
 
     name: str
@@ -60,7 +60,7 @@ def apply_to_selected(
     if rule is None:
         return function(*args, **kwargs)
     bound = inspect.signature(function).bind(*args, **kwargs)
-    return rule(_Call(name, function, dict(bound.arguments)))
+    return rule(Call(name, function, dict(bound.arguments)))
 
 
 def refusal_by_name(
@@ -68,7 +68,7 @@ def refusal_by_name(
 ) -> errors.BooleanMaskError:
     """The error of a function that needs the number of elements of an argument, with its name."""
     found = [x for x in _flat([*args, *kwargs.values()]) if isinstance(x, Selected)]
-    return _of_shape(found[0], name) if found else error
+    return refused_shape(found[0], name) if found else error
 
 
 def _flat(values: Sequence[Any]) -> list[Any]:
@@ -78,7 +78,7 @@ def _flat(values: Sequence[Any]) -> list[Any]:
     return found
 
 
-def _one_axis(x: Selected) -> Selected:
+def one_axis(x: Selected) -> Selected:
     """Selected elements whose mask has one axis, the count axis: places in row-major order."""
     if x.mask.ndim == 1:
         return x
@@ -88,8 +88,8 @@ def _one_axis(x: Selected) -> Selected:
     return Selected(region, functions.reshape(x.mask, (count,)), x.before, x.place, x.guarded)
 
 
-def _all_axes(region: Any, x: Selected, before: int | None = None) -> Selected:
-    """What a function gives for `_one_axis(x)`, at the places of the mask of `x`.
+def all_axes(region: Any, x: Selected, before: int | None = None) -> Selected:
+    """What a function gives for `one_axis(x)`, at the places of the mask of `x`.
 
     `before` is how many of its axes come before the count axis; unless given, as in `x`.
     """
@@ -98,13 +98,13 @@ def _all_axes(region: Any, x: Selected, before: int | None = None) -> Selected:
     return Selected(functions.reshape(region, shape), x.mask, before, x.place, guarded=True)
 
 
-def _filled(x: Selected, value: Any) -> Any:
+def filled(x: Selected, value: Any) -> Any:
     """The region with a value that does not count at places that are not selected."""
     return functions.where(x.condition, x.region, x.dtype.type(value))
 
 
-def _array_of(call: _Call) -> tuple[str, Selected]:
-    """The first parameter and its argument, which must be what has a mask.
+def array_of(call: Call, *others: str) -> tuple[str, Selected]:
+    """The first parameter and its argument, which must be what has a mask; so may the `others`.
 
     Raises:
         BooleanMaskError: it is another argument.
@@ -112,7 +112,10 @@ def _array_of(call: _Call) -> tuple[str, Selected]:
     parameter = next(iter(call.arguments))
     x = call.arguments[parameter]
     for name, value in call.arguments.items():
-        if isinstance(value, Selected) and name not in (parameter, "where", "weights"):
+        if isinstance(value, Selected) and name not in (
+            *(parameter, "where", "weights"),
+            *others,
+        ):
             value.refuse(f"argument {name} of numpy.{call.name}, {{read}},")
     if not isinstance(x, Selected):
         other = next(v for v in call.arguments.values() if isinstance(v, Selected))
@@ -120,36 +123,42 @@ def _array_of(call: _Call) -> tuple[str, Selected]:
     return parameter, x
 
 
-def _axes(axis: Any, x: Selected) -> tuple[int, ...]:
+def axes_of(axis: Any, x: Selected) -> tuple[int, ...]:
+    """The axes that an argument names, those of the mask being one; all of them for None."""
     if axis is None:
         return tuple(range(x.ndim))
     return tuple(normalize_axis_tuple(axis, x.ndim))
 
 
-def _reduction(call: _Call) -> Any:
-    """A reduction with `where=`."""
-    parameter, given = _array_of(call)
-    axes, x = _axes(call.arguments.get("axis"), given), _one_axis(given)
+def reduction(call: Call, neutral: Any = None) -> Any:
+    """A reduction with `where=`; over the selected elements, it begins with `neutral` if given."""
+    parameter, given = array_of(call)
+    axes, x = axes_of(call.arguments.get("axis"), given), one_axis(given)
     where = call.arguments.get("where", True)
     if isinstance(where, Selected):
         require_same_places(where, given)
-        where = _one_axis(where).region
+        where = one_axis(where).region
     elif where is not True:
         where = aligned(where, x)
     replaced: dict[str, Any] = {parameter: x.region, "axis": axes}
     if x.before in axes:
         where = x.condition if where is True else functions.logical_and(x.condition, where)
-        lacks_initial = call.arguments.get("initial") in (None, np._NoValue)
-        if call.name in _EXTREMA and lacks_initial:
-            replaced["initial"] = _EXTREMA[call.name].identity(x.dtype)
+        if neutral is not None:
+            replaced["initial"] = neutral
         return call.with_arguments(**replaced, where=where)
     replaced[parameter] = region_of(x, x)
     if where is not True:
         replaced["where"] = where
-    return _all_axes(call.with_arguments(**replaced), given, _kept_before(call, axes, x))
+    return all_axes(call.with_arguments(**replaced), given, axes_before(call, axes, x))
 
 
-def _kept_before(call: _Call, axes: tuple[int, ...], x: Selected) -> int:
+def _extreme(call: Call) -> Any:
+    _, x = array_of(call)
+    lacks_initial = call.arguments.get("initial") in (None, np._NoValue)
+    return reduction(call, _EXTREMA[call.name].identity(x.dtype) if lacks_initial else None)
+
+
+def axes_before(call: Call, axes: tuple[int, ...], x: Selected) -> int:
     """How many axes before the count axis are left by a reduction of others."""
     if call.arguments.get("keepdims") is True:
         return x.before
@@ -161,27 +170,27 @@ _EXTREMA = {
     **dict.fromkeys(("min", "nanmin"), combiners.MINIMUM),
 }
 _REDUCTIONS = (
-    *("sum", "prod", "max", "min", "any", "all", "mean", "var", "std"),
-    *("nansum", "nanprod", "nanmax", "nanmin", "nanmean", "nanvar", "nanstd"),
+    *("sum", "prod", "any", "all", "mean", "var", "std"),
+    *("nansum", "nanprod", "nanmean", "nanvar", "nanstd"),
 )
 
 
-def _count_nonzero(call: _Call) -> Any:
-    parameter, x = _array_of(call)
+def _count_nonzero(call: Call) -> Any:
+    parameter, x = array_of(call)
     options = {k: v for k, v in call.arguments.items() if k != parameter}
     return functions.sum(functions.not_equal(x, x.dtype.type(0)), **options)
 
 
-def _ptp(call: _Call) -> Any:
-    parameter, x = _array_of(call)
+def _ptp(call: Call) -> Any:
+    parameter, x = array_of(call)
     options = {k: v for k, v in call.arguments.items() if k not in (parameter, "out")}
     result = functions.subtract(functions.max(x, **options), functions.min(x, **options))
     out = call.arguments.get("out")
     return result if out is None else functions.positive(result, out=out)
 
 
-def _average(call: _Call) -> Any:
-    _, x = _array_of(call)
+def _average(call: Call) -> Any:
+    _, x = array_of(call)
     weights = call.arguments.get("weights")
     options = {k: v for k, v in call.arguments.items() if k in ("axis", "keepdims")}
     if call.arguments.get("returned"):
@@ -194,44 +203,44 @@ def _average(call: _Call) -> Any:
     return functions.divide(total, functions.sum(weights, **options))
 
 
-def _along(neutral: float | None) -> Callable[[_Call], Any]:
+def _along(neutral: float | None) -> Callable[[Call], Any]:
     """A function along an axis: the region's, or the count axis with a value that does not count.
 
     The result along the count axis belongs to the selected elements.
     """
 
-    def rule(call: _Call) -> Any:
-        parameter, given = _array_of(call)
-        x = _one_axis(given)
+    def rule(call: Call) -> Any:
+        parameter, given = array_of(call)
+        x = one_axis(given)
         signature = inspect.signature(call.function).parameters
         axis = call.arguments.get("axis", signature["axis"].default)
         if axis is None and x.ndim > 1:
             x.refuse(f"numpy.{call.name} of all of {{read}}", "give the axis")
-        (number,) = _axes(axis, x)
+        (number,) = axes_of(axis, x)
         if number != x.before:
             found = call.with_arguments(**{parameter: region_of(x, x), "axis": number})
         elif neutral is None:
-            raise _of_shape(x, call.name)
+            raise refused_shape(x, call.name)
         else:
-            filled = _filled(x, neutral)
-            found = call.with_arguments(**{parameter: filled, "axis": number})
-        return _all_axes(found, given)
+            found = call.with_arguments(**{parameter: filled(x, neutral), "axis": number})
+        return all_axes(found, given)
 
     return rule
 
 
-def _of_shape(x: Selected, name: str) -> errors.BooleanMaskError:
+def refused_shape(x: Selected, name: str) -> errors.BooleanMaskError:
+    """The error of a function that needs the number of elements."""
     return x.refusal(f"numpy.{name} of {{read}}", _ADVICE.get(name, ""), is_of_shape=True)
 
 
-def _position(call: _Call) -> Any:
+def _position(call: Call) -> Any:
     """`argmax`, `argmin`: the position among the selected elements."""
-    parameter, given = _array_of(call)
-    x = _one_axis(given)
+    parameter, given = array_of(call)
+    x = one_axis(given)
     axis = call.arguments.get("axis")
-    if axis is not None and _axes(axis, x) != (x.before,):
+    if axis is not None and axes_of(axis, x) != (x.before,):
         found = call.with_arguments(**{parameter: region_of(x, x)})
-        return _all_axes(found, given, _kept_before(call, _axes(axis, x), x))
+        return all_axes(found, given, axes_before(call, axes_of(axis, x), x))
     if axis is None and x.ndim > 1:
         x.refuse(f"numpy.{call.name} of all of {{read}}", "give the axis")
     extreme = functions.max if call.name == "argmax" else functions.min
@@ -249,16 +258,16 @@ def _position_of(best: Any, name: str) -> Any:
     return best if name == "argmax" else functions.logical_not(best)
 
 
-def _by_nans(call: _Call) -> Any:
+def _by_nans(call: Call) -> Any:
     """A median or quantile: that of all places, NaN at those that are not selected."""
-    parameter, given = _array_of(call)
-    axes, x = _axes(call.arguments.get("axis"), given), _one_axis(given)
+    parameter, given = array_of(call)
+    axes, x = axes_of(call.arguments.get("axis"), given), one_axis(given)
     if x.dtype.kind == "c" or call.arguments.get("weights") is not None:
-        raise _of_shape(x, call.name)
+        raise refused_shape(x, call.name)
     if x.before not in axes:
         found = call.with_arguments(**{parameter: region_of(x, x), "axis": axes})
-        return _all_axes(
-            found, given, _kept_before(call, axes, x) + np.ndim(call.arguments.get("q", 0))
+        return all_axes(
+            found, given, axes_before(call, axes, x) + np.ndim(call.arguments.get("q", 0))
         )
     own = x.region if x.dtype.kind in "fV" else functions.astype(x.region, np.float64)
     chosen = functions.where(x.condition, own, np.nan)
@@ -272,38 +281,38 @@ def _by_nans(call: _Call) -> Any:
     return functions.where(spoiled, result.dtype.type(np.nan), result)
 
 
-def _norm(call: _Call) -> Any:
-    parameter, given = _array_of(call)
-    x, order = _one_axis(given), call.arguments.get("ord")
+def _norm(call: Call) -> Any:
+    parameter, given = array_of(call)
+    x, order = one_axis(given), call.arguments.get("ord")
     axis = call.arguments.get("axis")
     if x.ndim > 1 and axis is None and order is None:  # that of all elements
         size = functions.absolute(x)
         return functions.sqrt(functions.sum(functions.square(size)))
-    axes = _axes(axis, x)
+    axes = axes_of(axis, x)
     if x.before not in axes:
         arguments = {parameter: region_of(x, x), "axis": axes if len(axes) > 1 else axes[0]}
-        return _all_axes(call.with_arguments(**arguments), given, _kept_before(call, axes, x))
+        return all_axes(call.with_arguments(**arguments), given, axes_before(call, axes, x))
     if len(axes) > 1 or not (order is None or order >= 0):
-        raise _of_shape(x, call.name)
-    return call.with_arguments(**{parameter: _filled(x, 0), "axis": axes[0]})
+        raise refused_shape(x, call.name)
+    return call.with_arguments(**{parameter: filled(x, 0), "axis": axes[0]})
 
 
-def _product(call: _Call) -> Any:
+def _product(call: Call) -> Any:
     """A product of arrays: over the selected elements, or of each of them with a matrix."""
     (first, a), (second, b) = list(call.arguments.items())[:2]
     if isinstance(a, Selected) and isinstance(b, Selected):
         require_same_mask(a, b)
         if not _is_over_count(a, b, call.name):
-            raise _of_shape(a, call.name)
-        a, b = _one_axis(a), _one_axis(b)
-        return call.with_arguments(**{first: _filled(a, 0), second: _filled(b, 0)})
+            raise refused_shape(a, call.name)
+        a, b = one_axis(a), one_axis(b)
+        return call.with_arguments(**{first: filled(a, 0), second: filled(b, 0)})
     given, parameter, other = (a, first, b) if isinstance(a, Selected) else (b, second, a)
     kept = given.after if parameter == first else given.before and not given.after
     if not kept or np.ndim(other) > 2 or call.name == "vdot":
-        raise _of_shape(given, call.name)
-    x = _one_axis(given)
-    region = call.with_arguments(**{parameter: _filled(x, 0)})
-    return _all_axes(region, given, x.before if parameter == first else region.ndim - 1)
+        raise refused_shape(given, call.name)
+    x = one_axis(given)
+    region = call.with_arguments(**{parameter: filled(x, 0)})
+    return all_axes(region, given, x.before if parameter == first else region.ndim - 1)
 
 
 def _is_over_count(a: Selected, b: Selected, name: str) -> bool:
@@ -314,10 +323,10 @@ def _is_over_count(a: Selected, b: Selected, name: str) -> bool:
     return a.after == 0 and b.after == (0 if last else 1)
 
 
-def _transposed(call: _Call) -> Any:
-    _, x = _array_of(call)
+def _transposed(call: Call) -> Any:
+    _, x = array_of(call)
     axes = call.arguments.get("axes")
-    order = tuple(reversed(range(x.ndim))) if axes is None else _axes(axes, x)
+    order = tuple(reversed(range(x.ndim))) if axes is None else axes_of(axes, x)
     count, places = x.mask.ndim, x.mask_axes
     own: list[int] = []
     for axis in order:
@@ -326,56 +335,71 @@ def _transposed(call: _Call) -> Any:
     return Selected(region, x.mask, order.index(x.before), x.place, x.guarded)
 
 
-def _flat_copy(call: _Call) -> Any:
+def _flat_copy(call: Call) -> Any:
     """`ravel`: of selected elements along one axis."""
-    _, x = _array_of(call)
+    _, x = array_of(call)
     if x.ndim > 1:
-        raise _of_shape(x, call.name)
+        raise refused_shape(x, call.name)
     return x.copy()
 
 
-def _reshaped(call: _Call) -> Any:
+def _reshaped(call: Call) -> Any:
     """`reshape` to one axis, or to one with axes of extent 1 beside it."""
-    _, x = _array_of(call)
+    _, x = array_of(call)
     shape = call.arguments.get("shape")
     wanted = (shape,) if isinstance(shape, int) else tuple(shape or ())
     if x.ndim > 1 or sorted(wanted) != [-1, *(1,) * (len(wanted) - 1)]:
-        raise _of_shape(x, call.name)
+        raise refused_shape(x, call.name)
     return x[tuple(slice(None) if n == -1 else None for n in wanted)]
 
 
-def _of_each(position: int) -> Callable[[_Call], Any]:
+def _of_each(position: int) -> Callable[[Call], Any]:
     """A function of each element of one argument, such as the x of `interp`."""
 
-    def rule(call: _Call) -> Any:
+    def rule(call: Call) -> Any:
         parameter, x = list(call.arguments.items())[position]
         others = [v for k, v in call.arguments.items() if k != parameter]
         if not isinstance(x, Selected) or any(isinstance(v, Selected) for v in others):
             given = next(v for v in (x, *others) if isinstance(v, Selected))
-            raise _of_shape(given, call.name)
+            raise refused_shape(given, call.name)
         return x.like(call.with_arguments(**{parameter: region_of(x, x)}))
 
     return rule
 
 
-def _alike(call: _Call) -> Any:
+def _repaired(call: Call) -> Any:
+    """`nan_to_num`: the numbers in place of others broadcast with the selected elements."""
+    parameter, x = array_of(call, "nan", "posinf", "neginf")
+    replaced = {
+        k: region_of(v, x)
+        for k, v in call.arguments.items()
+        if k in (parameter, "nan", "posinf", "neginf") and v is not None
+    }
+    result = x.like(call.with_arguments(**replaced, copy=True))
+    if call.arguments.get("copy", True):
+        return result
+    x.assign(result, "nan_to_num")
+    return x
+
+
+def _alike(call: Call) -> Any:
     """`zeros_like` and its relatives: as many new elements."""
-    parameter, x = _array_of(call)
+    parameter, x = array_of(call)
     if call.arguments.get("shape") is not None:
         return call.with_arguments(**{parameter: x.region})
     return x.like(call.with_arguments(**{parameter: x.region}))
 
 
-def _number_of_axes(call: _Call) -> int:
-    return _array_of(call)[1].ndim
+def _number_of_axes(call: Call) -> int:
+    return array_of(call)[1].ndim
 
 
-def _taken(call: _Call) -> Any:
+def _taken(call: Call) -> Any:
     (_, a), (_, indices) = list(call.arguments.items())[:2]
     axis = call.arguments.get("axis")
     if isinstance(a, Selected) or axis not in (None, 0):
         given = a if isinstance(a, Selected) else indices
-        raise _of_shape(given, call.name)
+        raise refused_shape(given, call.name)
     table = functions.ravel(a) if axis is None else a
     return FUNCTIONS["getitem"](table, indices)
 
@@ -399,8 +423,9 @@ _ADVICE = {
 }
 """What to write for functions that need the number of elements, if not the general advice."""
 
-_RULES: Mapping[str, Callable[[_Call], Any]] = {
-    **dict.fromkeys(_REDUCTIONS, _reduction),
+_RULES: Mapping[str, Callable[[Call], Any]] = {
+    **dict.fromkeys(_REDUCTIONS, reduction),
+    **dict.fromkeys(_EXTREMA, _extreme),
     "count_nonzero": _count_nonzero,
     "ptp": _ptp,
     "average": _average,
@@ -419,6 +444,7 @@ _RULES: Mapping[str, Callable[[_Call], Any]] = {
     **dict.fromkeys(("interp", "digitize", "isin"), _of_each(0)),
     **dict.fromkeys(("searchsorted", "polyval"), _of_each(1)),
     "take": _taken,
+    "nan_to_num": _repaired,
     **dict.fromkeys(("zeros_like", "ones_like", "full_like", "empty_like"), _alike),
     "ndim": _number_of_axes,
 }

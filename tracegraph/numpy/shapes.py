@@ -174,7 +174,7 @@ def expand_dims(a: Any, axis: Shape = 0) -> Any:
     array([[1, 2]])
     """
     a = as_array(a)
-    count = 1 if isinstance(axis, int) else len(axis)
+    count = len(axis) if isinstance(axis, (list, tuple)) else 1
     new = normalize_axis_tuple(axis, a.ndim + count)
     extents = iter(a.shape)
     return reshape(a, tuple(1 if k in new else next(extents) for k in range(a.ndim + count)))

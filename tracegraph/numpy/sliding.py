@@ -146,6 +146,8 @@ def _vectors(name: str, a: Any, v: Any) -> tuple[Any, Any]:
 
 def _correlated(name: str, a: Any, v: Any, mode: Any) -> Any:
     """Sums of products of `a` with `v`, which is not longer, at each of its positions."""
+    if not isinstance(mode, (str, int)):
+        raise TypeError(f"{name}: mode must be 'valid', 'same' or 'full', got {mode!r}")
     if mode not in _MODES:
         raise ValueError(f"{name}: mode must be 'valid', 'same' or 'full', got {mode!r}")
     n, m = a.shape[0], v.shape[0]

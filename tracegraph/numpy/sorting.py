@@ -160,6 +160,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     if any(array.shape != arrays[0].shape for array in arrays):
         raise ValueError("all keys need to be the same shape")
     if arrays[0].ndim == 0:
+        normalize_axis_index(axis, 1)
         return as_array(0, np.int64)
     axis = normalize_axis_index(axis, arrays[0].ndim)
     found = _applied(_ARGSORT, arrays[0], axis)

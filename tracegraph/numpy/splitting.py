@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from operator import index
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -21,14 +22,14 @@ def split(ary: Any, indices_or_sections: Shape, axis: int = 0) -> list[Any]:
     Dtype: that of `ary`.
 
     Raises:
-        ValueError: the axis does not divide equally.
-        AxisError: the axis is out of range.
+        ValueError: the axis does not divide equally, or the number of parts is not positive.
+        IndexError: the axis is out of range.
 
     >>> tnp.split(np.arange(4), 2)
     [array([0, 1]), array([2, 3])]
     """
     ary = as_array(ary)
-    if isinstance(indices_or_sections, int) and ary.shape[axis] % indices_or_sections:
+    if _is_number(indices_or_sections) and ary.shape[axis] % indices_or_sections:
         raise ValueError(
             f"array split does not result in an equal division: axis {axis} of shape {ary.shape} "
             f"by {indices_or_sections}; use array_split"
@@ -45,6 +46,7 @@ def array_split(ary: Any, indices_or_sections: Shape, axis: int = 0) -> list[Any
 
     Raises:
         AxisError: the axis is out of range.
+        ValueError: the number of parts is not positive.
 
     >>> tnp.array_split(np.arange(5), 2)
     [array([0, 1, 2]), array([3, 4])]
@@ -52,14 +54,30 @@ def array_split(ary: Any, indices_or_sections: Shape, axis: int = 0) -> list[Any
     ary = as_array(ary)
     axis = normalize_axis_index(axis, ary.ndim)
     extent = ary.shape[axis]
-    if isinstance(indices_or_sections, int):
-        each, more = divmod(extent, indices_or_sections)
-        sizes = [each + 1] * more + [each] * (indices_or_sections - more)
+    if _is_number(indices_or_sections):
+        count = int(indices_or_sections)  # a float is cut off, as in NumPy
+        if count <= 0:
+            raise ValueError(f"the number of parts must be larger than 0, got {count}")
+        each, more = divmod(extent, count)
+        sizes = [each + 1] * more + [each] * (count - more)
         cuts = [0, *np.cumsum(sizes).tolist()]
     else:
-        cuts = [0, *(int(n) for n in indices_or_sections), extent]
+        places: Any = indices_or_sections
+        cuts = [0, *map(index, places), extent]
     before = (slice(None),) * axis
     return [ary[(*before, slice(start, stop))] for start, stop in pairwise(cuts)]
+
+
+def _is_number(indices_or_sections: Any) -> TypeGuard[int]:
+    """Whether it is a number of parts, of Python's or NumPy's, not the indices of cuts."""
+    return np.ndim(indices_or_sections) == 0
+
+
+def _require_axes(name: str, ary: Any, count: int) -> None:
+    if np.ndim(ary) < count:
+        raise ValueError(
+            f"{name} only works on arrays of {count} or more dimensions, got shape {np.shape(ary)}"
+        )
 
 
 @numpy_function
@@ -70,11 +88,12 @@ def hsplit(ary: Any, indices_or_sections: Shape) -> list[Any]:
     Dtype: that of `ary`.
 
     Raises:
-        ValueError: the axis does not divide equally.
+        ValueError: the axis does not divide equally, or there are no axes.
 
     >>> tnp.hsplit(np.arange(4), [1, 3])
     [array([0]), array([1, 2]), array([3])]
     """
+    _require_axes("hsplit", ary, 1)
     return split(ary, indices_or_sections, 1 if np.ndim(ary) > 1 else 0)
 
 
@@ -86,11 +105,12 @@ def vsplit(ary: Any, indices_or_sections: Shape) -> list[Any]:
     Dtype: that of `ary`.
 
     Raises:
-        ValueError: the axis does not divide equally.
+        ValueError: the axis does not divide equally, or there are fewer than 2 axes.
 
     >>> tnp.vsplit(np.array([[1, 2], [3, 4]]), 2)
     [array([[1, 2]]), array([[3, 4]])]
     """
+    _require_axes("vsplit", ary, 2)
     return split(ary, indices_or_sections, 0)
 
 
@@ -102,11 +122,12 @@ def dsplit(ary: Any, indices_or_sections: Shape) -> list[Any]:
     Dtype: that of `ary`.
 
     Raises:
-        ValueError: the axis does not divide equally.
+        ValueError: the axis does not divide equally, or there are fewer than 3 axes.
 
     >>> tnp.dsplit(np.zeros((1, 1, 2)), 2)
     [array([[[0.]]]), array([[[0.]]])]
     """
+    _require_axes("dsplit", ary, 3)
     return split(ary, indices_or_sections, 2)
 
 

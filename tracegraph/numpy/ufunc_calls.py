@@ -17,7 +17,7 @@ from tracegraph.tracing.views import order_of
 
 Function = Callable[..., Any]
 
-Dtypes = Sequence[np.dtype[Any] | None]
+Dtypes = tuple[np.dtype[Any] | None, ...]
 
 
 def ufunc_function(ufunc: np.ufunc) -> Callable[[Function], Function]:
@@ -147,9 +147,11 @@ def _loop(
     Python number ends the process (NumPy 2.4).
     """
     tokens = promotion_tokens([type_of(x) for x in operands])
-    nothing = (None,) * ufunc.nout
-    fixed = {} if signature is None else {"signature": signature}
-    found = ufunc.resolve_dtypes((*tokens, *nothing), casting="unsafe", **fixed)
+    given = (*tokens, *(None,) * ufunc.nout)
+    if signature is None:
+        found = ufunc.resolve_dtypes(given, casting="unsafe")
+    else:
+        found = ufunc.resolve_dtypes(given, casting="unsafe", signature=signature)
     for token, dtype in zip(tokens, found, strict=False):
         if isinstance(token, type):  # of a Python number
             allowed = casting == "unsafe" or np.result_type(token(0), dtype) == dtype

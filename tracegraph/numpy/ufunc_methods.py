@@ -20,8 +20,8 @@ from tracegraph.ir.op import Combiner, get
 from tracegraph.numpy.dispatch import as_array, copied, lifted, unchecked
 from tracegraph.numpy.elementwise import where as choose
 from tracegraph.numpy.ordered_folds import accumulated_in_order, folded_in_order
-from tracegraph.numpy.output import Casting, stored, target_of
-from tracegraph.numpy.reductions import Axis, folded, folded_axes, kept, mask_of, masked
+from tracegraph.numpy.output import Casting, mask_of, stored, target_of
+from tracegraph.numpy.reductions import Axis, folded, folded_axes, kept, masked
 from tracegraph.tracing.selected import Selected
 
 COMBINERS = {c.name: c for c in vars(combiners).values() if isinstance(c, Combiner)}
@@ -38,23 +38,6 @@ _SCANS = {"add": "cumsum", "multiply": "cumprod"}
 
 OF_MAGNITUDES = {"gcd", "lcm", "hypot"}
 """Ufuncs that lose the sign of an operand also where the other is their identity."""
-
-
-def _reduced(
-    name: str,
-    array: Any,
-    axis: Axis,
-    dtype: DTypeLike | None,
-    out: Any,
-    keepdims: bool,
-    initial: Any,
-    where: Any,
-) -> Any:
-    """What the function of the same fold gives, `sum` for `add`, of selected elements."""
-    given = {"dtype": dtype, "out": out, "initial": initial, "where": where}
-    omitted = (None, True, np._NoValue)
-    options = {k: v for k, v in given.items() if not any(v is each for each in omitted)}
-    return getattr(functions, REDUCTIONS[name])(array, axis, keepdims=keepdims, **options)
 
 
 def reduce(
@@ -100,6 +83,23 @@ def reduce(
     else:
         result = _in_any_order(combiner, a, axes, keepdims, initial, where, alone)
     return stored(f"{name}.reduce", result, out, "unsafe")
+
+
+def _reduced(
+    name: str,
+    array: Any,
+    axis: Axis,
+    dtype: DTypeLike | None,
+    out: Any,
+    keepdims: bool,
+    initial: Any,
+    where: Any,
+) -> Any:
+    """What the function of the same fold gives, `sum` for `add`."""
+    given = {"dtype": dtype, "out": out, "initial": initial, "where": where}
+    omitted = (None, True, np._NoValue)
+    options = {k: v for k, v in given.items() if not any(v is each for each in omitted)}
+    return getattr(functions, REDUCTIONS[name])(array, axis, keepdims=keepdims, **options)
 
 
 def _in_order(
@@ -199,7 +199,7 @@ def outer(ufunc: np.ufunc, a: Any, b: Any, /, **options: Any) -> Any:
     if ufunc.signature is not None or ufunc.nin != 2:
         raise ValueError("outer product only supported for binary functions")
     a, b = as_array(a), as_array(b)
-    return function(functions.reshape(a, a.shape + (1,) * b.ndim), b, **options)
+    return function(a[(..., *(None,) * b.ndim)], b, **options)
 
 
 def combiner_of(ufunc: np.ufunc, method: str) -> Combiner | None:

@@ -11,7 +11,8 @@ arithmetic where they are used, without any. What moves are the *roots*, with wh
 - elementwise values and gathers that take no more memory than what they are read from, if they are
   expensive (a transcendental function), or stored in every step anyway, because a library or an
   inner loop reads them. `Motion.cheap` says that all others move as well, as on a host, where each
-  op is a call. It is the sum along a chain of ops that counts.
+  op is a call; and those that take more memory, if it is little. It is the sum along a chain of ops
+  that counts.
 
 What is no root stays in the loop, and is computed outside, too, where a root needs it.
 """
@@ -47,6 +48,10 @@ some 0.9 µs, and 30 ns less a step (H100)."""
 
 _SMALL_BYTES = 1 << 15
 """Where ops are calls, what takes no more than that moves, however little it is made of."""
+
+_EXPENSIVE_BYTES = 1 << 22
+"""The same for what is expensive: a transcendental function takes some 10 ns an element, a load of
+one that is in a cache 1 ns."""
 
 _STAYS = frozenset({"pure_callback"})
 """Ops that users see when they run."""
@@ -149,7 +154,8 @@ class Search:
         """Whether an elementwise value is loaded faster than it is computed."""
         fits = out.nbytes <= chain.nbytes
         if self.motion.cheap:
-            return fits or out.nbytes <= _SMALL_BYTES
+            most = _EXPENSIVE_BYTES if chain.cost >= _EXPENSIVE else _SMALL_BYTES
+            return fits or out.nbytes <= most
         if is_stored and fits:
             return True
         expensive = chain.cost >= _EXPENSIVE and out.nbytes <= 2 * chain.nbytes
@@ -225,12 +231,13 @@ def _stored(eqns: Iterable[Eqn], makers: Mapping[Atom, Eqn]) -> set[Atom]:
 
 def _chain(eqn: Eqn, chains: Mapping[Atom, _Chain]) -> _Chain:
     form = eqn.op.form
+    assert isinstance(form, (Elementwise, Indexed))
     if isinstance(form, Elementwise):
         cost = form.cost
-    elif form.view or not eqn.operands:
-        cost = 0
-    else:
+    elif isinstance(form, Indexed) and not form.view and eqn.operands:
         cost = _EXPENSIVE if form.run is not None else len(eqn.operands)
+    else:
+        cost = 0
     nbytes = 0
     for atom in dict.fromkeys(eqn.operands):
         if isinstance(atom, Value):
@@ -250,7 +257,7 @@ def _shrinks(eqn: Eqn) -> bool:
 def _work(eqn: Eqn) -> float:
     """The elements that an equation computes, each times its cost."""
     form = eqn.op.form
-    size = max(value.type.size for value in eqn.outputs)
+    size = max([value.type.size for value in eqn.outputs], default=0)
     if isinstance(form, Elementwise):
         return size * max(form.cost, 1)
     if isinstance(form, Indexed):

@@ -203,8 +203,8 @@ def f(
     first, second = split(key)
     with np.errstate(all="ignore"):
         upper, lower = _draw(first, above, extents), _draw(second, below, extents)
-        powers = _relative_powers(_side_by_side(upper, lower))
-        exponent = powers[..., 0] - powers[..., 1] + lower.log_small_mean - upper.log_small_mean
+        powers = _relative_powers(_together(upper, lower), 0)
+        exponent = powers[0] - powers[1] + lower.log_small_mean - upper.log_small_mean
         return cast(upper.over_mean / lower.over_mean * tnp.exp(exponent), target)
 
 
@@ -256,29 +256,29 @@ def beta(
     extents = shape_for(shape, a, b)
     first, second = split(key)
     with np.errstate(all="ignore"):
-        drawn = _side_by_side(_draw(first, a, extents), _draw(second, b, extents))
-        weights = _weights(drawn)
-        return cast(weights[..., 0] / tnp.sum(weights, axis=-1), target)
+        drawn = _together(_draw(first, a, extents), _draw(second, b, extents))
+        weights = _weights(drawn, 0)
+        return cast(weights[0] / (weights[0] + weights[1]), target)
 
 
-def _side_by_side(first: _Drawn, second: _Drawn) -> _Drawn:
-    """Both along a new last axis."""
-    return _Drawn(*(tnp.stack(pair, axis=-1) for pair in zip(first, second, strict=True)))
+def _together(first: _Drawn, second: _Drawn) -> _Drawn:
+    """Both along a new first axis."""
+    return _Drawn(*(tnp.stack(pair) for pair in zip(first, second, strict=True)))
 
 
-def _weights(drawn: _Drawn) -> Any:
-    """Gamma distributed numbers along the last axis, up to a common factor.
+def _weights(drawn: _Drawn, axis: int) -> Any:
+    """Gamma distributed numbers along an axis, up to a common factor.
 
     All parameters may be 0 or infinite: what is the limit of equal ones.
     """
     factor = drawn.factor
-    most = tnp.max(factor, axis=-1, keepdims=True)
+    most = tnp.max(factor, axis=axis, keepdims=True)
     factor = tnp.where(factor == most, drawn.a.dtype.type(1), factor / most)
-    return factor * tnp.exp(_relative_powers(drawn))
+    return factor * tnp.exp(_relative_powers(drawn, axis))
 
 
-def _relative_powers(drawn: _Drawn) -> Any:
-    """Powers along the last axis, less the largest one.
+def _relative_powers(drawn: _Drawn, axis: int) -> Any:
+    """Powers along an axis, less the largest one.
 
     They are made relative before they may leave the range: exponents over parameters are products
     with the least positive parameter over each, and the differences are divided by the least one.
@@ -287,7 +287,7 @@ def _relative_powers(drawn: _Drawn) -> Any:
     a, exponent = drawn.a, drawn.exponent
 
     def largest(x: Any) -> Any:
-        return tnp.max(x, axis=-1, keepdims=True)
+        return tnp.max(x, axis=axis, keepdims=True)
 
     least = -largest(tnp.where(a > 0, -a, -infinite))
     least = tnp.where(largest(a) == 0, zero, least)
@@ -328,5 +328,5 @@ def dirichlet(
         raise ValueError("alpha of dirichlet must have at least one axis")
     front = alpha.shape[:-1] if shape is None else shape_of(shape)
     with np.errstate(all="ignore"):
-        weights = _weights(_draw(key, alpha, (*front, alpha.shape[-1])))
+        weights = _weights(_draw(key, alpha, (*front, alpha.shape[-1])), -1)
         return cast(weights / tnp.sum(weights, axis=-1, keepdims=True), target)

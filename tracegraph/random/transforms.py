@@ -171,12 +171,13 @@ def pareto(key: Any, b: Any, shape: Shape | None = None, dtype: DTypeLike = np.f
     >>> tracegraph.random.pareto(tracegraph.random.key(0), 2.0, (2,), np.float32).round(3)
     array([4.371, 6.833], dtype=float32)
     """
-    target = floating(dtype)
+    target, known = floating(dtype), b
     (b,) = parameters(target, b)
     extents = shape_for(shape, b)
     with np.errstate(all="ignore"):
         exponent = exponential(key, extents, target) / b
-        exponent = tnp.where(b == 0, target.type(np.inf), exponent)
+        if not (is_known(known) and known != 0):
+            exponent = tnp.where(b == 0, target.type(np.inf), exponent)
         return within(tnp.exp(exponent), extents, "b")
 
 
@@ -203,7 +204,9 @@ def weibull_min(
     scale, concentration = parameters(target, scale, concentration)
     extents = shape_for(shape, scale, concentration)
     drawn = exponential(key, extents, target)
-    if is_known(known[0]) and is_known(known[1]) and known[0] < np.inf and known[1] >= 1:
+    limits = ml_dtypes.finfo(target)
+    least = (limits.nmant + 2) / (-limits.minexp - 1)  # powers leave the range below
+    if is_known(known[0]) and is_known(known[1]) and known[0] < np.inf and known[1] >= least:
         found = scale * tnp.power(drawn, target.type(1) / concentration)
     else:
         found = _weibull(drawn, scale, concentration)

@@ -32,18 +32,28 @@ def _of_hazard_excess(value: Any, x: Any, *, tangents: Any) -> Any:
     return (1 - own * hazard_excess(_F, own, x)) * tangents[0]
 
 
+# Inside of the interval: the density times the slope of its logarithm. Its two terms would cancel.
+
+
 @derivative_rule("gamma_density")
 def _of_gamma_density(value: Any, p: Any, c: Any, x: Any, *, tangents: Any) -> Any:
     own = with_derivative(value, "gamma_density", p, c, x)
-    slope = _times_lower(p, lambda p: gamma_density(_F, p, c, x)) - own
+    at_end = _times_lower(p, lambda p: gamma_density(_F, p, c, x)) - own
+    is_end = x == 0
+    inside = tnp.where(is_end, x.dtype.type(1), x)
+    slope = tnp.where(is_end, at_end, own * (p / inside - 1))
     return _total(tangents, (lambda: _F.xlogy(own, x), lambda: -own, lambda: slope))
 
 
 @derivative_rule("beta_density")
 def _of_beta_density(value: Any, p: Any, q: Any, c: Any, x: Any, *, tangents: Any) -> Any:
     own = with_derivative(value, "beta_density", p, q, c, x)
-    slope = _times_lower(p, lambda p: beta_density(_F, p, q, c, x))
-    slope = slope - _times_lower(q, lambda q: beta_density(_F, p, q, c, x))
+    at_end = _times_lower(p, lambda p: beta_density(_F, p, q, c, x))
+    at_end = at_end - _times_lower(q, lambda q: beta_density(_F, p, q, c, x))
+    is_end = (x == 0) | (x == 1)
+    inside = tnp.where(is_end, x.dtype.type(0.5), x)
+    relative = (p * (1 - inside) - q * inside) / (inside * (1 - inside))
+    slope = tnp.where(is_end, at_end, own * relative)
     coefficients = (
         lambda: _F.xlogy(own, x),
         lambda: _F.xlog1py(own, -x),

@@ -196,6 +196,10 @@ def _axes_of(entry: Any) -> int:
     return 1
 
 
+_MOST = 64
+"""NumPy's limit of axes, and of arrays of an index."""
+
+
 @dataclass(slots=True)
 class _Builder:
     """Collects ranges and arrays, entry by entry; `axis` is the next axis of the array."""
@@ -293,6 +297,8 @@ class _Builder:
             ) from None
         starts, steps, sizes = zip(*self.ranges, strict=True) if self.ranges else ((), (), ())
         layout = _place_batch(self.layout)
+        shape = _shape(layout, batch, sizes)
+        self._require_few(shape)
         return Selection(
             starts=starts,
             steps=steps,
@@ -304,8 +310,18 @@ class _Builder:
             copies=self.has_array
             or gathers
             or (bool(self.layout) and all(entry == _INTEGER for entry in self.layout)),
-            shape=_shape(layout, batch, sizes),
+            shape=shape,
         )
+
+    def _require_few(self, shape: Ints) -> None:
+        """Require no more index arrays and axes than NumPy has."""
+        arrays = len(self.arrays) + len(self.booleans)
+        if arrays >= _MOST:
+            raise IndexError(f"an index has fewer than {_MOST} arrays, got {arrays}")
+        if len(shape) > _MOST:
+            raise IndexError(
+                f"an indexed array has up to {_MOST} axes, this would have {len(shape)}"
+            )
 
 
 def _shape(layout: Ints, batch: Ints, sizes: Ints) -> Ints:

@@ -11,7 +11,7 @@ import numpy as np
 from tracegraph import errors
 from tracegraph.devices import canonical_device
 from tracegraph.ir.program import Atom
-from tracegraph.ir.types import ArrayType, result_type, type_of
+from tracegraph.ir.types import ArrayType, broadcast_shapes, result_type, type_of
 from tracegraph.tracing import views
 from tracegraph.tracing.conversions import conversion
 from tracegraph.tracing.function_table import FUNCTIONS
@@ -112,7 +112,7 @@ class Tracer(ArrayOperators):
             type_.dtype, self.dtype, "same_kind"
         ):
             raise errors.InPlaceCastError(name, type_, self)
-        if np.broadcast_shapes(self.shape, type_.shape) != self.shape:
+        if broadcast_shapes(self.shape, type_.shape) != self.shape:
             raise ValueError(
                 f"non-broadcastable output operand: a result of shape {type_.shape} does not fit "
                 f"in place into shape {self.shape}"

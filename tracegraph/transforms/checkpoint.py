@@ -25,6 +25,7 @@ from tracegraph.transforms.calls import require_function
 from tracegraph.transforms.functions import Arguments, Regions, run_region, without_effects
 from tracegraph.transforms.linearize import Linearizer, Results, Tangents
 from tracegraph.transforms.residuals import used_params
+from tracegraph.transforms.tidy import pruned
 from tracegraph.transforms.transpose import Cotangents, Transposer
 
 
@@ -120,9 +121,11 @@ def _spread(found: Sequence[Any], live: Sequence[bool]) -> list[Any]:
 
 
 def _used(trace: Trace, region: Region) -> tuple[Region, list[int]]:
-    """The region without effects and unused parameters, and the positions of those left."""
+    """The region without effects, dead code and unused parameters, and the positions of those left:
+    what only the function itself computes is not repeated, nor kept for it.
+    """
     places = [i for i, p in enumerate(region.params) if p.type != TOKEN]
-    pure = without_effects(trace, region)
+    pure = pruned(without_effects(trace, region))
     used = used_params(pure)
     kept = [n for n, p in enumerate(pure.params) if p in used]
     narrowed = replace(pure, params=tuple(pure.params[n] for n in kept))

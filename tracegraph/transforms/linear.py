@@ -16,13 +16,14 @@ from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.control_forms import is_loop
 from tracegraph.ir.derivative import Constant, Partials
 from tracegraph.ir.op import Call, Effect, Elementwise
-from tracegraph.ir.program import Atom, Eqn, Region
+from tracegraph.ir.program import Atom, Eqn, Region, walk
 from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.tracing.trace import Active, Trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.activity import Activity, is_inexact
 from tracegraph.transforms.calls import (
     LinearMap,
+    Traced,
     dense_inexact,
     require_function,
     staged,
@@ -79,21 +80,41 @@ def linear_transpose(fun: Function, *types: Any) -> Function:
 
             ct = tree.unflatten(got, leaves)
             cts = matched("linear_transpose", "cotangent", of, wanted, traced.types, ct)
+            _require_checks_alone(fun, traced)
+            others = [Tracer(trace, atom) for atom in traced.captures]
             if traced.effects:
-                raise errors.TransformError("linear_transpose", "the function must have no effects")
-            captures = [Tracer(trace, atom) for atom in traced.captures]
+                others.append(Tracer(trace, trace.token()))
+                cts.append(None)
             flags = [i < len(known) for i in range(len(traced.region.params))]
             try:
-                found = transpose_region(trace, traced.region, flags, captures, cts)
+                outs, found = _transposed_region(trace, traced.region, flags, others, cts)
             except errors.NonlinearError as error:
                 what = f"the arguments of {errors.function_text(fun)}"
                 raise errors.NonlinearError(error.op, error.source, what=what) from None
+            if traced.effects:
+                trace.last_token = outs[-1]
             return dense_inexact(trace, known, found)
 
         found = iter(staged("linear_transpose", given, record))
         return tree.unflatten(structure, list(found))
 
     return transposed
+
+
+def _require_checks_alone(fun: Function, traced: Traced) -> None:
+    """Check that a function that is to be transposed has no effects but checks, such as that of the
+    bound of a loop: it runs at zero.
+
+    Raises:
+        TransformError: it has others.
+    """
+    for eqn in walk(traced.region):
+        if isinstance(eqn.op.form, Effect) and eqn.op.name != "require":
+            raise errors.TransformError(
+                "linear_transpose",
+                f"{errors.function_text(fun)} must have no effects, as it runs at zero: it has "
+                f"{eqn.op.name}{'' if eqn.source is None else f', at {eqn.source}'}",
+            )
 
 
 def _require_inexact(fun: Function, types: Sequence[ArrayType], paths: Sequence[str]) -> None:
@@ -130,6 +151,17 @@ def transpose_region(
     Raises:
         NonlinearError: the region is not linear in them.
     """
+    return _transposed_region(trace, region, linear, others, cotangents)[1]
+
+
+def _transposed_region(
+    trace: Trace,
+    region: Region,
+    linear: Sequence[bool],
+    others: Sequence[Any],
+    cotangents: Sequence[Any],
+) -> tuple[list[Tracer], list[Any]]:
+    """The results of the region at zero, and what `transpose_region` returns."""
     inner, emit, rest = Trace(trace), Emit(trace), iter(others)
     args, tangents = list[Any](), list[Any]()
     for param, flag in zip(region.params, linear, strict=True):
@@ -137,14 +169,14 @@ def transpose_region(
         active = flag and is_inexact(param.type)
         tangents.append(inner.param(param.type.strong()) if active else None)
     at_zero = [x for x, flag in zip(args, linear, strict=True) if flag]
-    _, found = run_linear(trace, inner, at_zero, region, args, tangents)
+    outs, found = run_linear(trace, inner, at_zero, region, args, tangents)
     with Active(inner):
         closed = inner.close([t for t in found if t is not None])
     residuals = tuple(Tracer(trace, atom) for atom in inner.captures)
     inputs = tuple(t is not None for t in tangents)
     outputs = tuple(t is not None for t in found)
     back = LinearMap(closed, residuals, inputs, outputs).transpose(trace, cotangents)
-    return [ct for ct, flag in zip(back, linear, strict=True) if flag]
+    return outs, [ct for ct, flag in zip(back, linear, strict=True) if flag]
 
 
 def run_linear(

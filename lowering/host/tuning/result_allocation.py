@@ -21,6 +21,7 @@ from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode
 from lowering.plan.nodes import Graph, KernelNode, walk
 from lowering.plan.plan import Plan
+from tracegraph.ir.types import broadcast_shapes
 
 
 def allocating(
@@ -112,7 +113,7 @@ def _makes(instruction: Instruction) -> bool:
         return (value.shape, value.dtype) == (output.shape, output.dtype)
     if not (isinstance(function, np.ufunc) and output.shape):
         return False
-    shape = np.broadcast_shapes(*(operand.shape for operand in instruction.inputs))
+    shape = broadcast_shapes(*(operand.shape for operand in instruction.inputs))
     dtypes = [operand.dtype for operand in instruction.inputs]
     return shape == output.shape and yields(function, dtypes, output.dtype)
 

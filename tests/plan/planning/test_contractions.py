@@ -58,6 +58,17 @@ SHARED: dict[str, tuple[Any, tuple[tuple[int, ...], ...], tuple[int, ...]]] = {
     "lanes": (
         tracegraph.vmap(lambda x, y: x @ y, (0, None)), ((99, 60, 70), (70, 90)), (1, 5940, 90, 70)
     ),
+    "lanes of a batch": (
+        tracegraph.vmap(lambda x, y: x @ y, (0, None)),
+        ((30, 5, 4, 256), (5, 256, 90)),
+        (5, 120, 90, 256),
+    ),
+    "first axes of a batch": (
+        lambda x, y: x @ y, ((30, 5, 4, 256), (5, 256, 90)), (5, 120, 90, 256)
+    ),
+    "first axes of columns": (
+        lambda x, y: x @ y, ((5, 90, 256), (60, 5, 256, 4)), (5, 240, 90, 256)
+    ),
     "lanes of vectors": (
         tracegraph.vmap(lambda x, y: y @ x, (0, None)), ((999, 70), (90, 70)), (1, 999, 90, 70)
     ),

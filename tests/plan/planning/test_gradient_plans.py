@@ -121,8 +121,14 @@ def test_cotangents_of_slices_are_one_sum(
 
 
 def test_those_of_small_parts_of_an_array_are_added_in_place() -> None:
-    added = list(scatters(grad(lambda x: x[3] * x[70] * x[500]), VECTOR))
-    assert len(added) == 2, "the first is padded"
+    plan = plan_of(grad(lambda x: x[3] * x[70] * x[500]), VECTOR)
+    nests = [
+        n for node in walk(plan.graph) if isinstance(node, KernelNode) for n in node.kernel.nests
+    ]
+    whole, added = nests
+    assert whole.space == VECTOR.shape, "the first is padded"
+    assert added.space == (1,)
+    assert len(added.stores) == 2
 
 
 # stacks of loops

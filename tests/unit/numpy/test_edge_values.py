@@ -196,3 +196,37 @@ def test_round_of_a_number_is_an_integer(dtype: str) -> None:
         return round(x) + np.int8(1)  # weak stays weak
 
     assert np.asarray(tracegraph.jit(g, device="host")(3.7)).dtype == np.int8
+
+
+@pytest.mark.parametrize("index", [(True,) * 64, (False,) * 64])
+def test_an_index_has_fewer_than_64_arrays(index: Any) -> None:
+    with pytest.raises(IndexError):
+        np.ones(1)[index]
+    with pytest.raises(IndexError, match="fewer than 64 arrays"):
+        tracegraph.jit(lambda x: x[index], device="host")(np.ones(1))
+
+
+def test_many_axes_are_added_to_on_the_host() -> None:
+    x = np.arange(15).reshape(3, *[1] * 32, 5)
+    found = tracegraph.jit(lambda x: x + 1000, device="host")(x)
+    np.testing.assert_array_equal(np.asarray(found), x + 1000, strict=True)
+
+
+def test_an_element_is_no_sequence() -> None:
+    def call(x: Any) -> Any:
+        y = x.copy()
+        y[0] = [1.0]
+        return y
+
+    with pytest.raises(ValueError, match="sequence"):
+        call(np.zeros(2))
+    with pytest.raises(ValueError, match="sequence"):
+        tracegraph.jit(call, device="host")(np.zeros(2))
+
+
+def test_nothing_is_read_from_an_axis_without_elements() -> None:
+    read = tracegraph.jit(lambda x, i: x[i], device="host")
+    for i in (np.array(10), np.array([0, 1])):
+        with pytest.raises(IndexError, match="size 0"):
+            read(np.zeros(0), i)
+    assert np.asarray(read(np.zeros((0, 3)), np.zeros(0, int))).shape == (0, 3)

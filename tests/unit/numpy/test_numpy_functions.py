@@ -353,6 +353,7 @@ def test_every_function_stands_in_a_table() -> None:
     standard |= {"unique_all", "unique_counts", "unique_inverse", "unique_values"}
     sets = {"unique", "union1d", "intersect1d", "setdiff1d", "setxor1d"}  # test_distinct.py
     elsewhere = placing | mapping | dtypes | sets | standard  # the last have test_array_api.py
+    elsewhere |= {"asfortranarray"}  # which has test_function_arguments.py
     tables = [*TABLES, *local_cases.TABLES, *number_cases.TABLES, *binning_cases.TABLES]
     tables += [*linear_algebra_cases.TABLES, *sorting_expressions.TABLES]
     tested = functions_in(tables) | elsewhere | {"top_k"}  # which has test_sorting.py

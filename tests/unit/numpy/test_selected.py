@@ -75,8 +75,23 @@ ELEMENTS = [
     *("s + s.sum()", "s / np.linalg.norm(s)", "(s - s.mean()) / s.std()", "s * [2.0]"),
     *("np.exp(s)[s > 0].sum() + s", "np.float32(2) * s", "np.array(2.0) * s", "np.ones_like(s)"),
     *("np.zeros_like(s, dtype=int)", "np.full_like(s, 2)", "np.ldexp(s, 2)", "s.max() - s"),
-    "s - np.where(s > s.mean(), np.median(s), 0)",
+    *("np.nan_to_num(s / 0, nan=2.0, posinf=3)", "np.nan_to_num(np.log(s), nan=s, copy=False)"),
+    *("np.add.accumulate(s)", "np.maximum.accumulate(s)", "np.logaddexp.accumulate(s)"),
+    *("np.multiply.accumulate(s, dtype=np.float32)", "np.add.outer(s, [1.0, 2.0])[:, 1]"),
+    *("np.multiply.outer([1.0, 2.0], s)[1]", "s - np.where(s > s.mean(), np.median(s), 0)"),
 ]
+
+
+def test_nan_to_num_in_place() -> None:
+    def f(v: Any) -> Any:
+        m = ~(v <= -0.8)
+        s = v[m]
+        np.nan_to_num(s, copy=False, nan=7.0)
+        w = np.zeros_like(v)
+        w[m] = s
+        return w, v
+
+    agrees(f, np.where(ROW > 1, np.nan, ROW))
 
 
 @pytest.mark.parametrize("text", ELEMENTS)
@@ -91,6 +106,25 @@ def test_functions_of_elements(text: str) -> None:
     agrees(f, ROW)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("np.exp(s, out=s)", "np.add(s, 1, s)", "np.exp(s, where=s > 1, out=s)"),
+        *("np.clip(s, 0, 1, out=s)", "s.clip(0, 1, out=s)", "np.divmod(s, 2, s, s.copy())"),
+    ],
+)
+def test_functions_of_elements_write_to_them(text: str) -> None:
+    def f(v: Any) -> Any:
+        s = v[v > -0.8]
+        evaluated(text, s)
+        w = np.zeros_like(v)
+        w[v > -0.8] = s
+        return w, v
+
+    with np.errstate(all="ignore"):
+        agrees(f, ROW)
+
+
 REDUCTIONS = [
     *("s.sum()", "np.sum(s)", "s.mean()", "s.var()", "s.std(ddof=1)", "s.max()", "s.min()"),
     *("np.prod(s)", "np.any(s > 1)", "np.all(s > -5)", "(s > 0).any()", "np.ptp(s)"),
@@ -102,6 +136,15 @@ REDUCTIONS = [
     *("s[s > 0].sum()", "s[s > 0][s[s > 0] < 2].mean()", "np.sum(s, keepdims=True)"),
     *("np.sum(s, axis=0)", "np.sum(s, dtype=np.float32)", "np.max(s, initial=10.0)"),
     *("np.mean(s, where=s > 0)", "np.std(s) / np.mean(s)", "np.prod(s[:, None] * [1.0, 2.0], 0)"),
+    *(
+        "np.logaddexp.reduce(s)",
+        "np.hypot.reduce(s)",
+        "np.fmin.reduce(s)",
+        "np.add.reduce(s, None)",
+    ),
+    *("np.multiply.reduce(s, keepdims=True)", "np.maximum.reduce(s, initial=10.0)"),
+    *("np.subtract.reduce(s, initial=2.0)", "np.add.reduce(s, where=s > 0, dtype=np.float32)"),
+    *("np.maximum.reduce(s, where=s > 1, initial=-9)", "np.logical_xor.reduce(s > 1)"),
     *("np.min(s, axis=-1)", "s.sum(0)", "np.sum(s[:, None] * np.ones(2), axis=1).max()"),
 ]
 
@@ -125,6 +168,9 @@ OF_ROWS = [
     *("(s - s.mean(axis=0)).std(axis=0)", "(s / s.sum(axis=1, keepdims=True)).sum(axis=0)"),
     *("np.sum(s, axis=(0, 1))", "np.quantile(s, [0.2, 0.5], axis=0)", "s.T[0].sum()"),
     *("np.quantile(s, [0.2, 0.5], axis=1)[1].sum()", "np.sum(s, axis=0, keepdims=True)"),
+    *("np.add.reduce(s)", "np.maximum.reduce(s, axis=1).sum()", "np.add.reduce(s, axis=(0, 1))"),
+    *("np.subtract.reduce(s, axis=1).sum()", "np.add.accumulate(s, axis=1)[:, 2].sum()"),
+    *("np.subtract.accumulate(s, axis=1)[:, 2].sum()", "np.maximum.accumulate(s)[:, 2].sum()"),
     *("s[:, [0, 2]].sum(axis=0)", "s[s[:, 0] > 0.4].sum(axis=0)", "np.argsort(s, axis=1).sum(0)"),
 ]
 
@@ -184,6 +230,9 @@ def test_functions_are_named_that_need_the_number_of_elements() -> None:
         ("np.argsort(s)", r"numpy\.argsort of x\[x > 0\].*numpy\.argsort\(numpy\.where\(x > 0, x"),
         ("np.einsum('i,i', s, s)", r"numpy\.einsum of x\[x > 0\]"),
         ("s.reshape(2, 3)", r"numpy\.reshape of x\[x > 0\]"),
+        ("np.subtract.reduce(s)", r"numpy\.subtract\.reduce of x\[x > 0\].*give initial="),
+        ("np.hypot.accumulate(s)", r"numpy\.hypot\.accumulate of x\[x > 0\].*the first"),
+        ("np.add.reduceat(s, [0, 1])", r"numpy\.add\.reduceat of x\[x > 0\]"),
     ]:
         with pytest.raises(errors.BooleanMaskError, match=name):
             trace(lambda x, text=text: evaluated(text, x[x > 0]), ROW)

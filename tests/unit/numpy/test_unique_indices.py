@@ -86,10 +86,9 @@ def test_derivatives_keep_the_promise(method: str) -> None:
     check_gradient(lambda x: total(x, I, V), X)
     check_gradient(lambda v: total(X, I, v), V)
     check_second(lambda x: total(x, I, V), X)
-    if method in ("set", "add", "subtract", "min", "max"):  # of products, it is needed
-        for found, place in ((of_x, 0), (of_v, 2)):
-            plain = grad(lambda *a: np.sin(update(method, False)(*a)).sum(), place)(X, I, V)
-            np.testing.assert_allclose(found, plain, 1e-14)
+    for found, place in ((of_x, 0), (of_v, 2)):
+        plain = grad(lambda *a: np.sin(update(method, False)(*a)).sum(), place)(X, I, V)
+        np.testing.assert_allclose(found, plain, 1e-14)
     added = [n for name, n in distinct(grad(total, (0, 2)), X, I, V) if name == "scatter_add"]
     assert all(added)
 
@@ -102,15 +101,15 @@ def test_the_transpose_of_reads_needs_no_order() -> None:
     np.testing.assert_array_equal(grad(total)(X, I), grad(lambda x, i: np.sin(x[i]).sum())(X, I))
 
 
-def test_products_are_differentiated_if_indices_are_unique() -> None:
-    def total(x: Any, unique: bool) -> Any:
-        return x.at[tracegraph.asarray(I)].multiply(V, unique=unique).sum()
+def test_derivatives_of_products_need_no_order_if_indices_are_unique() -> None:
+    def total(v: Any, i: Any, unique: bool) -> Any:
+        return tracegraph.asarray(X).at[i].multiply(v, unique=unique).sum()
 
-    np.testing.assert_array_equal(
-        grad(lambda x: total(x, True))(X), ours(np.ones(8)).at[I].multiply(V)
-    )
-    with pytest.raises(errors.DerivativeError, match="unique=True"):
-        grad(lambda x: total(x, False))(X)
+    for unique in (True, False):
+        slope = grad(lambda v, i, unique=unique: total(v, i, unique))
+        np.testing.assert_array_equal(slope(V, I), X[I])
+        ops = {e.op.name for e in tracegraph.jit(slope).trace(V, I).optimized.body.eqns}
+        assert bool(ops & {"sort", "argsort"}) == (not unique), ops
 
 
 @pytest.mark.parametrize(

@@ -211,11 +211,13 @@ def test_small_things_do_not_become_large_ones() -> None:
         def step(i: Any, v: Any) -> Any:
             return np.exp(-((x[:, None] - y) ** 2)) @ v * 0.1
 
-        return tracegraph.fori_loop(0, 50, step, y)
+        return tracegraph.fori_loop(0, 32, step, y)
 
-    x = np.linspace(0.0, 1.0, 300)
+    few, many = np.linspace(0.0, 1.0, 300), np.linspace(0.0, 1.0, 800)
     for motion in MOTIONS.values():
-        assert "exp" in names_in_loops(moved(pairs, x, x, motion=motion))
+        assert "exp" in names_in_loops(moved(pairs, many, many, motion=motion))
+    assert "exp" in names_in_loops(moved(pairs, few, few, motion=CUDA.motion))
+    assert "exp" not in names_in_loops(moved(pairs, few, few))
 
 
 def test_cheap_arithmetic_moves_where_ops_are_calls() -> None:

@@ -271,10 +271,9 @@ def test_bits_of_arrays_of_the_package() -> None:
     assert x.view() is x
 
 
-@pytest.mark.parametrize("dtype", ["i4", "c16", "f2", "?", "u1"])
-def test_views_of_another_size_say_what_to_use(dtype: str) -> None:
+def test_views_as_floats_of_16_bits_say_what_to_use() -> None:
     with pytest.raises(
-        errors.UnsupportedByTracerError, match="takes integers and floats of one size"
+        errors.UnsupportedByTracerError, match="takes booleans, integers, floats of 32 or 64 bits"
     ) as caught:
-        trace(lambda x: x.view(dtype), np.arange(3.0))
+        trace(lambda x: x.view("f2"), np.arange(3.0))
     assert "test_views.py" in str(caught.value)

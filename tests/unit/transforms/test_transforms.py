@@ -437,15 +437,77 @@ def test_linear_functions_are_transposed() -> None:
         (lambda x: x * x, "multiply"),
         (lambda x: x % 2.0, "remainder"),
         (lambda x: np.floor(x), "floor"),
+        (lambda x: np.floor(x * 2), "floor"),
+        (lambda x: x + np.sign(x * 2), "sign"),
+        (lambda x: (x * 2).astype(int) * 1.0, "cast"),
+        (lambda x: x * (x * 2 > 0), "greater"),
+        (lambda x: stop_gradient(x * 2), "stop_gradient"),
+        (lambda x: x + x[np.argmax(x * 2)], "argmax"),
+        (lambda x: tracegraph.checkpoint(lambda x: stop_gradient(x * 2))(x), "stop_gradient"),
+        (
+            lambda x: tracegraph.fori_loop(0, 2, lambda i, c: stop_gradient(c * 2), x),
+            "stop_gradient",
+        ),
         (lambda x: tracegraph.fori_loop(0, 2, lambda i, c: c * x, x), "while_loop"),
     ],
-    ids=["sin", "product", "remainder", "floor", "loop"],
+    ids=[
+        "sin",
+        "product",
+        "remainder",
+        "floor",
+        "floor behind",
+        "sign behind",
+        "cast",
+        "mask",
+        "stopped",
+        "index",
+        "stopped in a checkpoint",
+        "stopped in a loop",
+        "loop",
+    ],
 )
 def test_functions_that_are_not_linear_are_not_transposed(function: Any, op: str) -> None:
     with pytest.raises(errors.NonlinearError) as caught:
         linear_transpose(function, X)(X)
     assert str(caught.value).startswith(f"linear_transpose: {op} is not linear")
     assert "test_transforms.py:" in str(caught.value)
+
+
+def test_linear_functions_with_rules_and_checkpoints_are_transposed() -> None:
+    doubled = tracegraph.custom_jvp(lambda x: 2 * x)
+    doubled.defjvp(lambda p, t: (doubled(*p), doubled(*t)))
+    pulled = tracegraph.custom_vjp(lambda x: 2 * x)
+    pulled.defvjp(lambda x: (2 * x, None), lambda _, ct: (2 * ct,))
+    for function in (
+        doubled,
+        pulled,
+        lambda x: doubled(doubled(x)) / 2,
+        tracegraph.checkpoint(lambda x: 2 * x + np.sin(A[0, 0])),
+        linearize(lambda x: x * x, np.ones(3))[1],
+    ):
+        np.testing.assert_array_equal(linear_transpose(function, X)(X)[0], 2 * X)
+
+
+def test_linear_functions_with_bounded_loops_are_transposed() -> None:
+    def function(x: Any) -> Any:
+        return tracegraph.while_loop(
+            lambda c: c[1] < 3, lambda c: (c[0] * 2, c[1] + 1), (x, 0), max_steps=bound
+        )[0]
+
+    bound = 5
+    for run in (lambda f: f, lambda f: tracegraph.jit(f, device="host")):
+        (found,) = run(lambda ct: linear_transpose(function, X)(ct))(X)
+        np.testing.assert_array_equal(np.asarray(found), 8 * X)
+    bound = 2
+    with pytest.raises(errors.StepLimitError):
+        linear_transpose(function, X)(X)
+
+    def loud(x: Any) -> Any:
+        tracegraph.debug.print("{}", x)
+        return 2 * x
+
+    with pytest.raises(errors.TransformError, match=r"loud \(.*must have no effects.*print"):
+        linear_transpose(loud, X)(X)
 
 
 def test_a_linearized_function_runs_once(capsys: pytest.CaptureFixture[str]) -> None:

@@ -45,7 +45,7 @@ def _reference(a: Any, b: Any, *, lower: bool, unit: bool = False) -> NDArray:
     count = prod(batch)
     if are_together(n, count):
         return _substitute(a, b, lower=lower, unit=unit)
-    x = np.empty_like(b, order="C")
+    x: NDArray = np.empty_like(b, order="C")
     if not x.size:
         return x
     # BLAS does not say what a zero on the diagonal gives

@@ -30,6 +30,15 @@ def by_scipy(name: str) -> Callable[..., Array]:
     return function
 
 
+def mended(found: Array, where: Array, values: Callable[..., Array], *operands: Array) -> Array:
+    """Values of SciPy's, but where they are wrong, of `values` for the operands there."""
+    if not where.any():
+        return found
+    found = np.array(found)
+    found[where] = values(*(np.broadcast_to(x, found.shape)[where] for x in operands))
+    return found
+
+
 def horner(coefficients: Any, x: Any) -> Any:
     """A polynomial, the constant coefficient first."""
     found: Any = coefficients[-1]

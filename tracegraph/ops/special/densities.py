@@ -1,7 +1,9 @@
 """Densities as functions of powers, whose derivatives have limits at the ends.
 
-gamma   x^p exp(-x - c)       slope  p D(p - 1) - D
-beta    x^p (1 - x)^q exp(-c)        p D(p - 1, q) - q D(p, q - 1)
+    gamma   x^p exp(-x - c)       slope  p D(p - 1) - D
+    beta    x^p (1 - x)^q exp(-c)        p D(p - 1, q) - q D(p, q - 1)
+
+`special/derivatives.py` has their rules.
 """
 
 from __future__ import annotations

@@ -23,14 +23,14 @@ erfc = special(
     "erfc",
     "1 - erf(x), precise where erf(x) is nearly 1.",
     "erfc({0})",
-    values.erfc,
+    by_scipy("erfc"),
     lambda f, o, x: -_SLOPE * f.exp(-x * x),
 )
 erfcx = special(
     "erfcx",
     "exp(x * x) * erfc(x).",
     "erfcx({0})",
-    values.erfcx,
+    by_scipy("erfcx"),
     lambda f, o, x: -2 * scaled_integral(f, o, x, 1),
 )
 erfinv = special(

@@ -12,7 +12,7 @@ from math import pi, sqrt
 
 import numpy as np
 
-from tracegraph.ops.special.by_scipy import Array, by_scipy, horner
+from tracegraph.ops.special.by_scipy import Array, by_scipy, horner, mended
 
 _gammainc, _gammaincc, _betainc = map(by_scipy, ("gammainc", "gammaincc", "betainc"))
 _erfc, _exp1 = by_scipy("erfc"), by_scipy("exp1")
@@ -131,13 +131,9 @@ def _incomplete_gamma(a: Array, x: Array, upper: bool) -> Array:
     ordinary = (a > 0) & (x > 0) & np.isfinite(a) & np.isfinite(x)
     found = np.where(ordinary & np.isnan(found), (a > x) == upper, found)
     if upper:  # where SciPy has 0 for numbers below the least normal one
-        least = ordinary & (a < 1e-100)
-        found = np.where(least & (x > 1e-3), a * _exp1(np.where(least, x, 1.0)), found)
+        found = mended(found, ordinary & (a < 1e-100) & (x > 1e-3), lambda a, x: a * _exp1(x), a, x)
     uniform = (a >= 200) & (np.abs(x - a) < 0.3 * a)
-    if not uniform.any():
-        return found
-    middle = _uniform(np.where(uniform, a, 200.0), np.where(uniform, x, 200.0), 2.0 * upper - 1)
-    return np.where(uniform, middle, found)
+    return mended(found, uniform, lambda a, x: _uniform(a, x, 2.0 * upper - 1), a, x)
 
 
 def gammainc(a: Array, x: Array) -> Array:
@@ -156,9 +152,7 @@ def betainc(a: Array, b: Array, x: Array) -> Array:
     found = _betainc(a, b, x)
     steep = np.isnan(found) & (a > 0) & (b > 0) & np.isfinite(a) & np.isfinite(b)
     steep &= (x > 0) & (x < 1)
-    if not steep.any():
-        return found
-    return np.where(steep, _steep(*(np.where(steep, y, 0.5) for y in (a, b, x))), found)
+    return mended(found, steep, _steep, a, b, x)
 
 
 def _steep(a: Array, b: Array, x: Array) -> Array:

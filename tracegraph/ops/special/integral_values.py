@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph.ops.special.by_scipy import Array, by_scipy
+from tracegraph.ops.special.by_scipy import Array, by_scipy, mended
 
 _expi = by_scipy("expi")
 
@@ -16,11 +16,11 @@ _TERMS = 40
 
 def expi(x: Array) -> Array:
     """The principal value of the integral of exp(t) / t up to x, by its expansion from 40."""
-    inside = (x >= _FIRST) & (x < _LAST)
-    if not inside.any():
-        return _expi(x)
-    middle = np.where(inside, x, _FIRST)
-    expansion: Any = 1.0
+    return mended(_expi(x), (x >= _FIRST) & (x < _LAST), _expansion, x)
+
+
+def _expansion(x: Array) -> Array:
+    found: Any = 1.0
     for k in range(_TERMS, 0, -1):
-        expansion = 1 + k / middle * expansion
-    return np.where(inside, np.exp(middle) / middle * expansion, _expi(x))
+        found = 1 + k / x * found
+    return np.asarray(np.exp(x) / x * found)
