@@ -98,7 +98,7 @@ def _padded(array: Any, widths: Widths, mode: str, kwargs: Mapping[str, Any]) ->
     for axis, (low, high) in enumerate(widths):
         if low or high:
             along: Any = np.arange(array.shape[axis])
-            positions = np.pad(along, (low, high), mode=mode)
+            positions = np.pad(along, (low, high), mode=mode)  # type: ignore[call-overload]
             array = array[(*(slice(None),) * axis, positions)]
     return array
 
