@@ -14,6 +14,7 @@ from tracegraph.ir.op import get
 from tracegraph.ir.types import type_of
 from tracegraph.numpy.dispatch import as_array
 from tracegraph.tracing.conversions import written_array_advice
+from tracegraph.tracing.selected import Selected
 from tracegraph.tracing.tracer import Tracer
 
 Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
@@ -85,7 +86,7 @@ def written(name: str, result: Any, out: Any, where: Any, casting: Casting = "sa
         return result
     if isinstance(target, Array):
         raise ImmutableArrayError(f"numpy.{name}(..., out=x)", "drop out=")
-    if not isinstance(target, Tracer):
+    if not isinstance(target, (Tracer, Selected)):
         raise UnsupportedByTracerError(
             f"out= of numpy.{name} with {type(target).__module__}.{type(target).__name__}",
             written_array_advice(target),

@@ -171,12 +171,13 @@ def pareto(key: Any, b: Any, shape: Shape | None = None, dtype: DTypeLike = np.f
     >>> tracegraph.random.pareto(tracegraph.random.key(0), 2.0, (2,), np.float32).round(3)
     array([4.371, 6.833], dtype=float32)
     """
-    target = floating(dtype)
+    target, known = floating(dtype), b
     (b,) = parameters(target, b)
     extents = shape_for(shape, b)
     with np.errstate(all="ignore"):
         exponent = exponential(key, extents, target) / b
-        exponent = tnp.where(b == 0, target.type(np.inf), exponent)
+        if not (is_known(known) and known != 0):
+            exponent = tnp.where(b == 0, target.type(np.inf), exponent)
         return within(tnp.exp(exponent), extents, "b")
 
 

@@ -67,11 +67,11 @@ def truncated_normal(
     target = floating(dtype)
     low, high = parameters(target, lower, upper)
     extents = shape_for(shape, low, high)
-    drawn = unit(key, extents, target)
     if is_known(lower) and is_known(upper):
-        found = _sample(low, high, drawn, _has_tails(lower, upper, target))
+        has_tails = _has_tails(lower, upper, target)
+        found = _sample(low, high, unit(key, extents, target), has_tails)
     else:
-        found = _between(low, high, drawn)
+        found = _between(low, high, unit(key, extents, target))
     return within(found, extents, "a bound")
 
 
@@ -87,10 +87,14 @@ def _sample(low: Any, high: Any, drawn: Any, has_tails: bool) -> Any:
     with np.errstate(all="ignore"):
         first, last = erf(low / root), erf(high / root)
         place = tnp.maximum(first, drawn * (last - first) + first)
-        found = root * erfinv(place)
         if has_tails:
             in_tail = tnp.absolute(place) > dtype.type(1 - erfc(_centre(dtype) / sqrt(2)))
+            found = root * erfinv(place)
             found = _with_tails(low, high, drawn, place > 0, in_tail, found)
+        else:
+            del drawn  # eagerly, its memory serves the next array
+            found = root * erfinv(place)
+        del place
         least = tnp.nextafter(low, dtype.type(np.inf))
         greatest = tnp.nextafter(high, dtype.type(-np.inf))
         alone = tnp.where(low <= high, low, dtype.type(np.nan))

@@ -86,18 +86,17 @@ def uniform(
     """
     target = floating(dtype)
     drawn = unit(key, shape_of(shape), target)
-    known = is_known(minval) and is_known(maxval)
-    if known and (minval, maxval) == (0, 1):
+    if is_known(minval) and is_known(maxval) and (minval, maxval) == (0, 1):
         return drawn
-    low, high = (lifted(as_array(bound, target)) for bound in (minval, maxval))
-    bounds = (minval, maxval) if known else (low, high)  # eagerly, arrays are known, too
-    plain = all(isinstance(b, (np.ndarray, np.generic, int, float)) for b in bounds) and _is_plain(
-        *(as_array(bound, target) for bound in bounds)
-    )
-    found = (_plain if plain else _safe)(drawn, low, high)
+    bounds = [as_array(bound, target) for bound in (minval, maxval)]
+    if all(isinstance(bound, (np.ndarray, np.generic)) for bound in bounds):
+        found = _of_known(drawn, *bounds)
+    else:
+        found = _of_traced(drawn, *map(lifted, bounds))
     if found.shape != drawn.shape:
-        raise ValueError(f"bounds of shapes {low.shape}, {high.shape} broadcast to {found.shape}, "
-                         f"beyond the shape {drawn.shape}")  # fmt: skip
+        shapes = ", ".join(str(bound.shape) for bound in bounds)
+        raise ValueError(f"bounds of shapes {shapes} broadcast to {found.shape}, beyond the shape "
+                         f"{drawn.shape}")  # fmt: skip
     return found
 
 
@@ -106,25 +105,33 @@ def is_known(bound: Any) -> bool:
     return isinstance(bound, (int, float, np.generic))
 
 
-def _is_plain(low: Any, high: Any) -> bool:
-    """Whether the greatest number that `_plain` gives is finite, and below `high`.
-
-    It grows with the number drawn.
-    """
-    greatest = 1 - ml_dtypes.finfo(low.dtype).eps
-    with np.errstate(all="ignore"):
-        top = greatest * (high - low) + low
-        return bool(np.all(np.isfinite(high - low) & (top < high)))
-
-
 def _plain(drawn: Any, low: Any, high: Any) -> Any:
     """Numbers from 0 to 1 as numbers from `low` to `high`, if no number leaves the range."""
     spread = apply(get("subtract"), high, low)
     return apply(get("add"), apply(get("multiply"), drawn, spread), low)
 
 
-def _safe(drawn: Any, low: Any, high: Any) -> Any:
-    """As `_plain`, for all bounds.
+def _of_known(drawn: Any, low: Any, high: Any) -> Any:
+    """As `_of_traced`, without what these bounds do not need: by the greatest number of each."""
+    greatest = 1 - ml_dtypes.finfo(low.dtype).eps
+    with np.errstate(all="ignore"):
+        high = np.where(high < low, low, high)
+        spread = high - low
+        if np.all(np.isfinite(spread)):
+            found, top = _plain(drawn, lifted(low), lifted(high)), greatest * spread + low
+        else:
+            scale = np.where(np.isfinite(spread), 1, 0.5).astype(low.dtype)
+            halves = low * scale, high * scale
+            found = apply(get("divide"), _plain(drawn, *map(lifted, halves)), lifted(scale))
+            top = (greatest * (halves[1] - halves[0]) + halves[0]) / scale
+        if np.all(top < high):
+            return found
+        below = np.maximum(np.nextafter(high, low), low)
+        return apply(get("minimum"), found, lifted(below))
+
+
+def _of_traced(drawn: Any, low: Any, high: Any) -> Any:
+    """Numbers from 0 to 1 as numbers from `low` on and below `high`.
 
     Bounds whose difference leaves the range of the dtype are halved, and the numbers doubled. A
     number that rounding has moved to `high` is moved back, with its derivatives.
@@ -148,19 +155,24 @@ def constant(x: Any) -> Any:
 
 def unit(key: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     """Numbers from 0 on and below 1: random mantissas of 1 … 2, less 1."""
-    return _unit_of(pairs(key, shape), dtype)
+    word, dropped = _word(dtype)
+    return _of_mantissas(apply(get("right_shift"), bits(key, shape, word), dropped), dtype)
 
 
-def _unit_of(pairs: Any, dtype: np.dtype[Any]) -> Any:
+def _word(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], Any]:
+    """The integers that numbers of a dtype are made of, and how many of their bits are not used."""
     mantissa = _mantissa(dtype)
     width = 8 if mantissa < 8 else 8 * dtype.itemsize
     word = np.dtype(f"u{width // 8}")
-    drawn = apply(get("right_shift"), _bits_of(pairs, word), word.type(width - mantissa))
+    return word, word.type(width - mantissa)
+
+
+def _of_mantissas(drawn: Any, dtype: np.dtype[Any]) -> Any:
     if dtype.itemsize == 2:
-        return apply(get("multiply"), cast(drawn, dtype), dtype.type(2.0**-mantissa))
-    one = np.ones((), dtype).view(word)[()]
-    between = apply(get("bits"), apply(get("bitwise_or"), drawn, one), dtype=dtype)
-    return apply(get("subtract"), between, dtype.type(1))
+        return apply(get("multiply"), cast(drawn, dtype), dtype.type(2.0 ** -_mantissa(dtype)))
+    one = np.ones((), dtype)
+    between = apply(get("bitwise_or"), drawn, one.view(drawn.dtype)[()])
+    return apply(get("subtract"), apply(get("bits"), between, dtype=dtype), one[()])
 
 
 def _mantissa(dtype: np.dtype[Any]) -> int:
@@ -258,24 +270,32 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Shape | None = None) -> Any:
     probability = lifted(as_array(p))
     dtype = floating(probability.dtype)
     extents = probability.shape if shape is None else shape_of(shape)
-    drawn = pairs(key, extents)
-    found = apply(get("less"), _unit_of(drawn, dtype), probability)
     rare = 2.0 ** -(_mantissa(dtype) // 2)
-    known = p if is_known(p) else probability
-    if not isinstance(known, (int, float, np.generic, np.ndarray)) or np.any(known < rare):
-        is_rare = apply(get("less"), probability, dtype.type(rare))
-        found = apply(get("where"), is_rare, _rarely(drawn, probability), found)
+    known: Any = p if is_known(p) else probability
+    if isinstance(known, (int, float, np.generic, np.ndarray)) and np.all(~np.less(known, rare)):
+        found = apply(get("less"), unit(key, extents, dtype), probability)
+    else:
+        found = _rare(pairs(key, extents), probability, dtype.type(rare))
     return within(found, extents, "p")
 
 
-def _rarely(drawn: Any, p: Any) -> Any:
+def _rare(drawn: Any, p: Any, rare: Any) -> Any:
+    """Booleans of numbers of 64 bits; below `rare` by more of their bits."""
+    word, dropped = _word(p.dtype)
+    shifted = apply(get("right_shift"), _bits_of(drawn, word), dropped)
+    number = _of_mantissas(shifted, p.dtype)
+    plain = apply(get("less"), number, p)
+    return apply(get("where"), apply(get("less"), p, rare), _rarely(drawn, number, p), plain)
+
+
+def _rarely(drawn: Any, number: Any, p: Any) -> Any:
     """Booleans that are true with small probabilities, which need more bits.
 
     The probability less the number drawn, in steps of that, is compared with a number from 0 on and
     below 1, of bits that the other one does not have.
     """
     dtype = p.dtype
-    number, steps = _unit_of(drawn, dtype), 2.0 ** _mantissa(dtype)
+    steps = 2.0 ** _mantissa(dtype)
     if dtype.itemsize == 8:
         more = cast(apply(get("bitwise_and"), drawn, np.uint64(0xFFF)), dtype)
         more = apply(get("multiply"), more, dtype.type(2.0**-12))

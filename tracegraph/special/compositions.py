@@ -155,11 +155,16 @@ def logsumexp(a: Any, axis: Axis = None, b: Any = None, keepdims: bool = False) 
     terms = tnp.exp(a - shift)
     terms = terms if b is None else b * terms
     largest = a == top
-    most = tnp.sum(tnp.where(largest, terms, zero), axis=axis, keepdims=True)
     rest = tnp.sum(tnp.where(largest, zero, terms), axis=axis, keepdims=True)
+    if b is None:  # the difference is rounded as the sum is
+        total = tnp.sum(terms, axis=axis, keepdims=True)
+        most = total - rest
+    else:
+        most = tnp.sum(tnp.where(largest, terms, zero), axis=axis, keepdims=True)
+        total = most + rest
     apart = (most != 0) & tnp.isfinite(most)
     ratio = tnp.where(apart, rest / tnp.where(apart, most, a.dtype.type(1)), zero)
-    found = tnp.log1p(ratio) + tnp.log(tnp.where(apart, most, most + rest)) + shift
+    found = tnp.log1p(ratio) + tnp.log(tnp.where(apart, most, total)) + shift
     axes = tuple([k - a.ndim for k in reduced_axes(a, axis)])
     found = with_derivative(found, "logsumexp", *operands, axes=axes)
     return found if keepdims else tnp.sum(found, axis=axis)

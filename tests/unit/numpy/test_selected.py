@@ -106,6 +106,25 @@ def test_functions_of_elements(text: str) -> None:
     agrees(f, ROW)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("np.exp(s, out=s)", "np.add(s, 1, s)", "np.exp(s, where=s > 1, out=s)"),
+        *("np.clip(s, 0, 1, out=s)", "s.clip(0, 1, out=s)", "np.divmod(s, 2, s, s.copy())"),
+    ],
+)
+def test_functions_of_elements_write_to_them(text: str) -> None:
+    def f(v: Any) -> Any:
+        s = v[v > -0.8]
+        evaluated(text, s)
+        w = np.zeros_like(v)
+        w[v > -0.8] = s
+        return w, v
+
+    with np.errstate(all="ignore"):
+        agrees(f, ROW)
+
+
 REDUCTIONS = [
     *("s.sum()", "np.sum(s)", "s.mean()", "s.var()", "s.std(ddof=1)", "s.max()", "s.min()"),
     *("np.prod(s)", "np.any(s > 1)", "np.all(s > -5)", "(s > 0).any()", "np.ptp(s)"),

@@ -1,7 +1,7 @@
 """Bessel functions at the ends of their ranges, else SciPy's.
 
 SciPy rounds the phase of those of the first and second kind: at a million they are 5e-11 off. From
-100 on they are Hankel's asymptotic expansion, with the sine and cosine of x itself.
+1000 on they are Hankel's asymptotic expansion, with the sine and cosine of x itself.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _j0, _j1, _y0, _y1 = map(by_scipy, ("j0", "j1", "y0", "y1"))
 _i0e, _i1e = map(by_scipy, ("i0e", "i1e"))
 
 
-_FAR = 100.0
-_TERMS = 12
+_FAR = 1000.0
+_TERMS = 8
 
 
 def _factors(order: int) -> list[float]:
