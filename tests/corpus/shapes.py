@@ -40,6 +40,38 @@ def pad_and_join(x, y):
     )
 
 
+@program(whole(4, 3), ulps=4)
+def pad_in_all_modes(x):
+    widths = ((2, 5), (0, 4))
+    return (
+        np.pad(x, widths, "linear_ramp", end_values=((1, 2), (3, -4))),
+        np.pad(x, widths, "mean", stat_length=2) + np.pad(x, widths, "minimum"),
+        np.pad(x, widths, "median") - np.pad(x * 2, widths, "maximum", stat_length=(1, 3)),
+        np.pad(x, widths, "reflect", reflect_type="odd"),
+        np.pad(x, widths, "symmetric", reflect_type="odd") * np.pad(x, widths, "wrap"),
+        np.pad(x, 1, constant_values=((1, 2), (x[0, 0], x[3, 2]))),
+    )
+
+
+@program(whole(4, 3), np.array(-2), np.array([3, 0, 3]))
+def insert_and_delete_where_numbers_say(x, k, several):
+    return (
+        np.insert(x, k, [7, 8, 9], axis=0),
+        np.insert(x, k, x[:, 1], axis=1) * 2,
+        np.insert(x, several, x[:3], axis=0),
+        np.insert(x, several, -1),
+        np.delete(x, k, axis=1),
+        np.delete(x, k),
+    )
+
+
+@program(whole(4, 3))
+def laid_out_by_columns(x):
+    columns = np.zeros_like(x, order="F")
+    columns[1] = x[2]
+    return columns.ravel("K"), np.copy(x + 1, order="F").ravel("K"), columns @ x.T
+
+
 @program(whole(2, 3))
 def tile_and_repeat(x):
     return (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 from operator import index
 from typing import Any
@@ -18,6 +17,7 @@ from tracegraph.numpy.dispatch import as_array, numpy_function
 from tracegraph.numpy.joining import stack
 from tracegraph.numpy.output import stored, written
 from tracegraph.numpy.shapes import broadcast_to, reshape, squeeze
+from tracegraph.numpy.statics import Static
 from tracegraph.numpy.ufunc_calls import ufunc_function
 from tracegraph.numpy.ufuncs import conjugate, multiply, negative, subtract
 
@@ -201,11 +201,8 @@ def outer(a: Any, b: Any, out: Any = None) -> Any:
     return written("outer", multiply(reshape(x, (-1, 1)), reshape(y, (1, -1))), out, True)
 
 
-Axes = int | Sequence[Any]
-
-
 @numpy_function
-def tensordot(a: Any, b: Any, axes: Axes = 2) -> Any:
+def tensordot(a: Any, b: Any, axes: Static = 2) -> Any:
     """Sums of products over axes of `a` paired with axes of `b`.
 
     An int n pairs the last n of `a` with the first n of `b`.

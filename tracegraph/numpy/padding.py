@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -97,8 +97,8 @@ def _padded(array: Any, widths: Widths, mode: str, kwargs: Mapping[str, Any]) ->
         return _reflected_oddly(array, widths, with_edge=mode == "symmetric")
     for axis, (low, high) in enumerate(widths):
         if low or high:
-            along, checked = np.arange(array.shape[axis]), cast(Any, mode)
-            positions = np.pad(along, (low, high), mode=checked)
+            along: Any = np.arange(array.shape[axis])
+            positions = np.pad(along, (low, high), mode=mode)  # type: ignore[call-overload]
             array = array[(*(slice(None),) * axis, positions)]
     return array
 

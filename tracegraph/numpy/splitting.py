@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from operator import index
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -12,6 +12,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from tracegraph.numpy.axes import moveaxis
 from tracegraph.numpy.dispatch import as_array, numpy_function
 from tracegraph.numpy.shapes import Shape
+from tracegraph.numpy.statics import Static
 
 
 @numpy_function
@@ -38,7 +39,7 @@ def split(ary: Any, indices_or_sections: Shape, axis: int = 0) -> list[Any]:
 
 
 @numpy_function
-def array_split(ary: Any, indices_or_sections: Shape, axis: int = 0) -> list[Any]:
+def array_split(ary: Any, indices_or_sections: Static, axis: int = 0) -> list[Any]:
     """Consecutive parts along an axis, nearly equal ones or cut at indices; views.
 
     Shape: that of `ary` but for the axis.
@@ -62,13 +63,12 @@ def array_split(ary: Any, indices_or_sections: Shape, axis: int = 0) -> list[Any
         sizes = [each + 1] * more + [each] * (count - more)
         cuts = [0, *np.cumsum(sizes).tolist()]
     else:
-        places: Any = indices_or_sections
-        cuts = [0, *map(index, places), extent]
+        cuts = [0, *map(index, indices_or_sections), extent]
     before = (slice(None),) * axis
     return [ary[(*before, slice(start, stop))] for start, stop in pairwise(cuts)]
 
 
-def _is_number(indices_or_sections: Any) -> TypeGuard[int]:
+def _is_number(indices_or_sections: Any) -> bool:
     """Whether it is a number of parts, of Python's or NumPy's, not the indices of cuts."""
     return np.ndim(indices_or_sections) == 0
 

@@ -82,3 +82,35 @@ def test_the_result_is_another_array(mode: Any) -> None:
 
     x = np.arange(3.0)
     np.testing.assert_array_equal(tracegraph.jit(function, device="host")(x), x)
+
+
+MODES = [
+    ("linear_ramp", {"end_values": (1, 2)}),
+    ("mean", {"stat_length": 2}),
+    ("median", {}),
+    ("maximum", {}),
+    ("minimum", {"stat_length": (1, 2)}),
+    ("reflect", {"reflect_type": "odd"}),
+    ("symmetric", {"reflect_type": "odd"}),
+    ("constant", {"constant_values": ((1, 2), (3, 4))}),
+]
+
+
+@pytest.mark.parametrize(("mode", "options"), MODES)
+def test_padding_is_batched_and_differentiated(mode: Any, options: dict[str, Any]) -> None:
+    def padded(a: Any) -> Any:
+        return np.pad(a, ((2, 6), (1, 3)), mode, **options)
+
+    x = np.random.default_rng(0).normal(size=(2, 4, 3))
+    batched = tracegraph.jit(tracegraph.vmap(padded), device="host")(x)
+    expected = np.stack([padded(a) for a in x])
+    np.testing.assert_allclose(np.asarray(batched), expected, rtol=1e-12)
+
+    weights = np.random.default_rng(1).normal(size=expected[0].shape)
+    slope = tracegraph.jit(tracegraph.grad(lambda a: (padded(a) * weights).sum()), device="host")
+    found, step = np.asarray(slope(x[0])), 1e-6
+    for place in np.ndindex(x[0].shape):
+        change = np.zeros_like(x[0])
+        change[place] = step
+        difference = ((padded(x[0] + change) - padded(x[0] - change)) * weights).sum()
+        np.testing.assert_allclose(found[place], difference / (2 * step), atol=1e-6)
