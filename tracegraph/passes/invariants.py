@@ -234,7 +234,7 @@ def _chain(eqn: Eqn, chains: Mapping[Atom, _Chain]) -> _Chain:
     assert isinstance(form, (Elementwise, Indexed))
     if isinstance(form, Elementwise):
         cost = form.cost
-    elif isinstance(form, Indexed) and not form.view and eqn.operands:
+    elif not form.view and eqn.operands:
         cost = _EXPENSIVE if form.run is not None else len(eqn.operands)
     else:
         cost = 0
