@@ -9,7 +9,7 @@ from tracegraph.numpy import shapes
 from tracegraph.numpy.dispatch import as_array, lifted, numpy_function
 from tracegraph.numpy.shapes import Shape
 from tracegraph.tracing.tracer import Tracer
-from tracegraph.tracing.views import BROADCAST_VIEW, View
+from tracegraph.tracing.views import BROADCAST_VIEW, View, mark_unordered
 
 
 @numpy_function
@@ -32,6 +32,8 @@ def broadcast_to(array: Any, shape: Shape, subok: bool = False) -> Any:
     if result is not array or not isinstance(array, Tracer):
         return result
     view = Tracer(array.owner, array.atom)
+    if array.axis_order is not None:
+        mark_unordered(view)
     view.alias = View(
         array, get("broadcast_to"), (), {"shape": array.shape}, array.atom, None, BROADCAST_VIEW
     )

@@ -218,15 +218,16 @@ def tensordot(a: Any, b: Any, axes: Static = 2) -> Any:
     array([17, 39])
     """
     x, y = unified(a, b)
-    if np.ndim(axes) == 0:
-        count = index(axes)
+    paired: Any = axes  # a number, of NumPy's too, or a pair
+    if np.ndim(paired) == 0:
+        count = index(paired)
         if count > min(x.ndim, y.ndim):
             raise np.exceptions.AxisError(
                 f"tensordot over {count} axes of arrays of shapes {x.shape} and {y.shape}"
             )
         pairs: tuple[Any, Any] = (tuple(range(x.ndim - count, x.ndim)), tuple(range(count)))
     else:
-        pairs = (axes[0], axes[1])
+        pairs = (paired[0], paired[1])
     of_x = normalize_axis_tuple(pairs[0], x.ndim)
     of_y = normalize_axis_tuple(pairs[1], y.ndim)
     if [x.shape[k] for k in of_x] != [y.shape[k] for k in of_y]:

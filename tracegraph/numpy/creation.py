@@ -16,6 +16,7 @@ from tracegraph.numpy.dispatch import as_array, copied, is_python_number, lifted
 from tracegraph.numpy.eager_arrays import eager
 from tracegraph.numpy.shapes import Shape, broadcast_to, extents_of, is_in_columns
 from tracegraph.numpy.statics import static_parameters
+from tracegraph.tracing.layouts import same_order, set_order
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.trace import bind, current_trace
 from tracegraph.tracing.tracer import Tracer
@@ -221,8 +222,11 @@ def full_like(
     extents = a.shape if shape is None else shape
     dtype = a.dtype if dtype is None else dtype
     check_options("full_like", kwargs)
-    laid_out = "F" if order_of(order, "K") == "F" else "C"
-    return _filled(extents, fill_value, dtype, laid_out, device)
+    wanted = order_of(order, "K")
+    result = _filled(extents, fill_value, dtype, "F" if wanted == "F" else "C", device)
+    if isinstance(result, Tracer) and shape is None and wanted in ("K", "A"):
+        set_order(result, same_order(a))
+    return result
 
 
 @static_parameters

@@ -22,7 +22,7 @@ from tracegraph.tracing.foreign import is_foreign
 from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.selected import Selected
-from tracegraph.tracing.trace import current_trace
+from tracegraph.tracing.trace import current_trace, innermost
 from tracegraph.tracing.tracer import Tracer
 
 P = ParamSpec("P")
@@ -62,8 +62,11 @@ def numpy_function(fun: Callable[P, R]) -> Callable[P, R]:
     def dispatching(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             if is_ours(args) or is_ours(kwargs.values()):
-                if Selected in map(type, args) or (
-                    kwargs and Selected in map(type, kwargs.values())
+                trace = innermost.trace
+                if (
+                    trace is not None
+                    and trace.uses.selects
+                    and (Selected in map(type, args) or Selected in map(type, kwargs.values()))
                 ):
                     return FUNCTIONS["apply_to_selected"](name, fun, args, kwargs)  # type: ignore[no-any-return]
                 return fun(*args, **kwargs)

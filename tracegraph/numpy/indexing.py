@@ -61,7 +61,7 @@ def getitem(x: Any, index: Any, *, unique: bool = False) -> Any:
     if y is x or y.shape != selection.shape:
         y = numpy.reshape(y, selection.shape)
     if isinstance(y, Tracer) and y is not x and selection.copies:
-        y.alias = None  # NumPy makes a copy, or a scalar
+        y.alias = y.axis_order = None  # NumPy makes a copy, or a scalar
     return y
 
 

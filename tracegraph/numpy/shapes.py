@@ -17,8 +17,9 @@ from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.ir.types import broadcast_shapes
 from tracegraph.numpy.dispatch import as_array, copied, numpy_function
+from tracegraph.tracing.layouts import reading_order
 from tracegraph.tracing.tracer import Tracer
-from tracegraph.tracing.views import is_column_major, is_row_major, memory_order, order_of
+from tracegraph.tracing.views import is_column_major, is_row_major, order_of
 
 _RESHAPE, _TRANSPOSE, _BROADCAST = map(get, ("reshape", "transpose", "broadcast_to"))
 
@@ -104,7 +105,7 @@ def ravel(a: Any, order: str = "C") -> Any:
     """
     order, a = order_of(order), as_array(a)
     if order == "K" and isinstance(a, Tracer):
-        a = apply(_TRANSPOSE, a, axes=memory_order(a))
+        a = apply(_TRANSPOSE, a, axes=reading_order(a))
     elif is_in_columns(a, order):
         a = _reversed(a)
     result = reshape(a, (a.size,))

@@ -34,6 +34,7 @@ from tracegraph.modes import is_deterministic
 from tracegraph.tracing import views
 from tracegraph.tracing.foreign import is_foreign
 from tracegraph.tracing.function_table import FUNCTIONS
+from tracegraph.tracing.layouts import result_order, set_order
 from tracegraph.tracing.selected import Selected
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.user_source import Source, calls_traced, user_source
@@ -60,6 +61,8 @@ class Uses:
     def __init__(self) -> None:
         self.selects = False
         """Whether it reads at a traced mask, so that operands may be selected elements."""
+        self.transposes = False
+        """Whether it has arrays that are not laid out by rows."""
 
 
 class Trace:
@@ -311,6 +314,8 @@ def bind(trace: Trace, op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) ->
     result = Tracer(trace, outputs[0])
     if op.is_view and isinstance(args[0], Tracer):
         return views.attach(result, args[0])
+    if trace.uses.transposes:
+        set_order(result, result_order(op, args, attrs, result.shape))
     return result
 
 

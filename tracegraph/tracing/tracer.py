@@ -69,7 +69,7 @@ class Tracer(ArrayOperators):
             function is called only when a message needs the text.
     """
 
-    __slots__ = ("__weakref__", "_atom", "alias", "origin", "owner")
+    __slots__ = ("__weakref__", "_atom", "alias", "axis_order", "origin", "owner")
 
     __array_priority__ = 1000.0  # for old-style array classes without __array_ufunc__
 
@@ -80,6 +80,7 @@ class Tracer(ArrayOperators):
         self._atom = atom
         self.origin = origin
         self.alias: views.View | None = None
+        self.axis_order: tuple[int, ...] | None = None  # None: strides fall; see `layouts`
 
     @property
     def atom(self) -> Atom:

@@ -33,6 +33,7 @@ class Recorder(Protocol):
 
     eqns: list[Eqn]
     device: str
+    uses: Any
     index_error: TracerIndexError | None
 
     def read(self, x: Any) -> Atom:
@@ -54,6 +55,7 @@ class AnyTracer(TracerLike, Protocol):
     """A tracer, as far as views know it."""
 
     alias: View | None
+    axis_order: tuple[int, ...] | None
     owner: Recorder
 
     @property
@@ -106,7 +108,7 @@ def strides_of(tracer: AnyTracer) -> Strides:
     """
     view = tracer.alias
     if view is None:
-        return row_major_strides(tracer.shape)
+        return _ordered_strides(tracer.shape, tracer.axis_order)
     if view.strides is None:
         unknown = [view]
         while (below := unknown[-1].base.alias) is not None and below.strides is None:
@@ -117,6 +119,14 @@ def strides_of(tracer: AnyTracer) -> Strides:
     return view.strides
 
 
+def _ordered_strides(shape: tuple[int, ...], order: tuple[int, ...] | None) -> Strides:
+    """The strides of packed elements, whose axes are in an order by falling strides."""
+    if order is None:
+        return row_major_strides(shape)
+    packed = row_major_strides([shape[axis] for axis in order])
+    return tuple(packed[order.index(axis)] for axis in range(len(shape)))
+
+
 def attach(result: _T, base: AnyTracer, strides: Strides | None = None) -> _T:
     """Mark the result of the last equation as a view of `base`, unless NumPy would have copied.
 
@@ -124,11 +134,16 @@ def attach(result: _T, base: AnyTracer, strides: Strides | None = None) -> _T:
     """
     eqn = result.owner.eqns[-1]
     view = View(base, eqn.op, eqn.operands[1:], eqn.attrs, base.atom, strides)
-    if base.alias is not None and eqn.op.name == "reshape":  # that of a view may be a copy
+    name = eqn.op.name
+    if base.axis_order is not None or (name == "transpose" and not _is_sorted(eqn.attrs["axes"])):
+        mark_unordered(result)
+    may_copy = base.alias is not None or base.axis_order is not None
+    if name == "reshape" and may_copy:
         view.strides = _reshaped(base.shape, strides_of(base), result.shape)
         if view.strides is None:
+            result.axis_order = None
             return result
-    if eqn.op.name == "broadcast_to":
+    if name == "broadcast_to":
         view.read_only = BROADCAST_VIEW
     result.alias = view
     return result
@@ -140,8 +155,20 @@ def attach_computed(
     """Mark `compute(base, dtype)` as a view, from which `compute` with its dtype gives the base."""
     strides = row_major_strides(result.shape) if result.shape != base.shape else strides_of(base)
     attrs = {"dtype": result.atom.type.dtype}
+    if base.axis_order is not None:
+        mark_unordered(result)
     result.alias = View(base, get("bits"), (), attrs, base.atom, strides, computed=compute)
     return result
+
+
+def mark_unordered(view: AnyTracer) -> None:
+    """Say that the strides of a view may not fall from axis to axis; `strides_of` has them."""
+    view.axis_order = ()
+    view.owner.uses.transposes = True
+
+
+def _is_sorted(axes: tuple[int, ...]) -> bool:
+    return axes == tuple(range(len(axes)))
 
 
 def current(tracer: AnyTracer) -> Atom:

@@ -1,0 +1,81 @@
+"""Layouts of results: NumPy lays out `x.T + 1` by columns, as its operand is.
+
+That decides what `ravel("K")` reads, and whether `reshape` and `ravel` are views of the result. A
+result that is not laid out by rows has its axes in the order of falling strides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from tracegraph.ir.op import Elementwise, Op, Reduction, Scan
+from tracegraph.tracing.tracer import Tracer
+from tracegraph.tracing.views import memory_order, strides_of
+
+Ints = tuple[int, ...]
+
+
+def result_order(op: Op, args: Sequence[Any], attrs: Mapping[str, Any], shape: Ints) -> Ints | None:
+    """The axes of an op's result by falling strides, as NumPy lays it out; None if by rows."""
+    if not any(type(x) is Tracer and x.axis_order is not None for x in args):
+        return None
+    if isinstance(op.form, (Elementwise, Scan)) or op.name in ("concatenate", "sort"):
+        laid_out = [found for x in args if (found := _layout(x)) is not None]
+        return _met(tuple(laid_out), len(shape)) if laid_out else None
+    if isinstance(op.form, Reduction) and isinstance(args[0], Tracer):
+        kept = [axis for axis in memory_order(args[0]) if axis not in attrs["axes"]]
+        left = sorted(kept)
+        return _unless_sorted(tuple(left.index(axis) for axis in kept))
+    return None
+
+
+def set_order(result: Tracer, order: Ints | None) -> None:
+    """Lay a new result out with its axes in an order by falling strides; None: by rows."""
+    result.axis_order = order
+    if order is not None:
+        result.owner.uses.transposes = True
+
+
+def same_order(x: Any) -> Ints | None:
+    """The order of a new array that is laid out as another, as by `zeros_like`."""
+    return _unless_sorted(memory_order(x)) if isinstance(x, Tracer) else None
+
+
+def reading_order(x: Tracer) -> Ints:
+    """The axes in the order in which `ravel("K")` reads elements; repeated ones as by rows."""
+    laid_out = _layout(x)
+    found = None if laid_out is None else _met((laid_out,), x.ndim)
+    return tuple(range(x.ndim)) if found is None else found
+
+
+def _unless_sorted(order: Ints) -> Ints | None:
+    return None if order == tuple(range(len(order))) else order
+
+
+def _layout(x: Any) -> tuple[Ints, Ints] | None:
+    """Extents, 1 or 2 for more, and strides of an operand that has axes."""
+    if isinstance(x, Tracer):
+        shape, strides = x.shape, strides_of(x)
+    elif isinstance(x, np.ndarray):
+        shape, strides = x.shape, x.strides
+    else:
+        return None
+    return (tuple([min(n, 2) or 2 for n in shape]), strides) if shape else None
+
+
+@lru_cache(maxsize=1024)
+def _met(operands: tuple[tuple[Ints, Ints], ...], rank: int) -> Ints | None:
+    """The order that NumPy's iterator gives a result of operands with these layouts."""
+    one = np.empty((), np.int8)  # never read
+    arrays: list[Any] = [as_strided(one, shape, strides) for shape, strides in operands]
+    flags: Any = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
+    result = np.nditer([*arrays, None], None, flags, order="K").operands[-1]
+    wide = [axis for axis in range(rank) if result.shape[axis] > 1]
+    by_strides = iter(sorted(wide, key=lambda axis: -result.strides[axis]))
+    order = tuple(next(by_strides) if axis in wide else axis for axis in range(rank))
+    return _unless_sorted(order)
