@@ -192,6 +192,7 @@ def outer(ufunc: np.ufunc, a: Any, b: Any, /, **options: Any) -> Any:
 
     Raises:
         UnsupportedByTracerError: there is no such function here.
+        ValueError: the ufunc has not two operands, or the result would have more than 64 axes.
     """
     function = getattr(functions, ufunc.__name__, None)
     if function is None:
@@ -199,6 +200,11 @@ def outer(ufunc: np.ufunc, a: Any, b: Any, /, **options: Any) -> Any:
     if ufunc.signature is not None or ufunc.nin != 2:
         raise ValueError("outer product only supported for binary functions")
     a, b = as_array(a), as_array(b)
+    if a.ndim + b.ndim > 64:
+        raise ValueError(
+            f"an array has up to 64 axes, and the result of {ufunc.__name__}.outer has "
+            f"{a.ndim + b.ndim}"
+        )
     return function(a[(..., *(None,) * b.ndim)], b, **options)
 
 

@@ -178,3 +178,11 @@ def test_at_drops_what_is_out_of_range() -> None:
 
     found = tracegraph.jit(call, device="host")(np.full(3, 8.0), np.array([0, 7, 0, -1, -9]))
     np.testing.assert_array_equal(found, [2, 8, 4])
+
+
+def test_an_outer_product_has_up_to_64_axes() -> None:
+    x = np.ones((1,) * 33)
+    with pytest.raises(ValueError, match="64"):
+        np.add.outer(x, x)
+    with pytest.raises(ValueError, match="64 axes"):
+        tracegraph.jit(lambda x: np.add.outer(x, x), device="host")(x)
