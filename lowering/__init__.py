@@ -13,9 +13,9 @@ from lowering.backends.registry import (
     trim,
 )
 from lowering.lower import lower
-from lowering.plan import views as _views  # noqa: F401 - printers
-from lowering.plan.explain import explain, memory, schedules
-from lowering.plan.graphviz import dot
+from lowering.plan.reports import views as _views  # noqa: F401 - printers
+from lowering.plan.reports.explain import explain, memory, schedules
+from lowering.plan.reports.graphviz import dot
 from tracegraph.user_source import add_own
 
 add_own(__file__)

@@ -30,20 +30,20 @@ from lowering.draft.stage import Block, blocks
 from lowering.fusion.dead_stores import drop_dead_stores
 from lowering.fusion.fuse import fuse
 from lowering.plan.plan import Plan
-from lowering.plan.target import Target
+from lowering.plan.target.overrides import declared
+from lowering.plan.target.target import Target
 from lowering.planning.assemble import assemble
 from lowering.planning.barriers import compute_before_barriers
-from lowering.planning.contractions import expand_contractions
-from lowering.planning.desugar import desugar
 from lowering.planning.effects import refuse_host_calls_in_bodies
 from lowering.planning.events import compute_in_sections, refuse_events_in_bodies
+from lowering.planning.expansion.contractions import expand_contractions
+from lowering.planning.expansion.desugar import desugar
+from lowering.planning.expansion.grouped_updates import group_updates
+from lowering.planning.expansion.unroll_short_loops import unroll
 from lowering.planning.factorizations import expand_factorizations
 from lowering.planning.fixed_updates import write_fixed_updates
-from lowering.planning.grouped_updates import group_updates
 from lowering.planning.region_builder import build
 from lowering.planning.rules import RULES
-from lowering.scheduling.complete_unrolling import unroll
-from lowering.scheduling.overrides import declared
 from lowering.scheduling.schedule import schedule
 from lowering.scheduling.unrolling import prepare_unrolling
 from tracegraph.ir.program import Program

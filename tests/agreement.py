@@ -14,8 +14,8 @@ import numpy as np
 import tracegraph
 from lowering.host.executable import HostExecutable
 from lowering.lower import lower
+from lowering.plan.target.overrides import override
 from lowering.planning.factorizations import FactorizationForm
-from lowering.scheduling.overrides import override
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import Op, Sample
 from tracegraph.ir.types import ArrayType, type_of

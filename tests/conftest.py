@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 from lowering.legalization.legalize import legalize
 from lowering.lower import lower
 from lowering.plan.plan import Plan
-from lowering.plan.races import races
+from lowering.plan.reports.races import races
 from tracegraph.testing import assert_no_races
 
 SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)

@@ -14,8 +14,8 @@ import pytest
 
 import tracegraph
 from lowering.cuda.graph.emit import EMITTERS
-from lowering.cuda.graph.library_calls import CAPTURED
-from lowering.host.control_flow import WRITERS
+from lowering.cuda.libraries.library_calls import CAPTURED
+from lowering.host.source.control_flow import WRITERS
 from lowering.planning.rules import RULES
 from tracegraph.ir import op as registry
 

@@ -15,7 +15,7 @@ from lowering.legalization.features import Features
 from lowering.legalization.legalize import legalize
 from lowering.lower import lower
 from lowering.plan.plan import Plan
-from lowering.scheduling.overrides import Choices
+from lowering.plan.target.overrides import Choices
 from tracegraph import tree
 from tracegraph.staging.stages import Lowered, Traced
 from tracegraph.testing.ways import CONDITIONAL, LOWERINGS, using

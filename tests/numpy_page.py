@@ -16,8 +16,8 @@ import numpy as np
 
 import tracegraph
 from tracegraph import errors
-from tracegraph.numpy import protocols
-from tracegraph.numpy.dispatch import SIZES
+from tracegraph.numpy.dispatching import protocols
+from tracegraph.numpy.dispatching.dispatch import SIZES
 
 PAGE = Path(__file__).parents[1] / "docs" / "numerics.md"
 

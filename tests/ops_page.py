@@ -24,7 +24,7 @@ from tracegraph.ir.derivative import (
     UserRule,
 )
 from tracegraph.ir.op import Call, Effect, Elementwise, Op, Reduction, Scan, all_ops
-from tracegraph.transforms.batch import _CONTROL
+from tracegraph.transforms.batching.batch import _CONTROL
 
 PAGE = Path(__file__).parents[1] / "docs" / "ops.md"
 LINE = 160

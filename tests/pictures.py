@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 import tracegraph
-from lowering.plan.buffer import Buffer
+from lowering.plan.calls.matrix_product import MatrixOperand, MatrixProduct
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.construct import Construct
-from lowering.plan.kernel import Accumulator, Kernel, MapNest, ReduceNest, SetCondition, Store
-from lowering.plan.matrix_product import MatrixOperand, MatrixProduct
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import Accumulator, Kernel, MapNest, ReduceNest, SetCondition, Store
 from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode
 from lowering.plan.persistent_kernel import PersistentKernelNode, Scope
 from lowering.plan.plan import Plan

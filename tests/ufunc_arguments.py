@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph.numpy import ufunc_methods
+from tracegraph.numpy.dispatching import ufunc_methods
 
 UFUNCS = sorted(ufunc_methods.COMBINERS)
 DTYPES = ["bool", "int8", "uint16", "int64", "float16", "float32", "float64", "complex64"]

@@ -40,26 +40,26 @@ from tracegraph.callbacks import host_call, pure_callback
 from tracegraph.capabilities import DeviceFeatures, features
 from tracegraph.control import cond, fori_loop, map, scan, switch, while_loop
 from tracegraph.custom import capture, elementwise, embed, kernel, reduction
+from tracegraph.errors.names_elsewhere import names_of as _names_of
 from tracegraph.inspection.show import show
 from tracegraph.ir import views as _views  # noqa: F401 - printers
 from tracegraph.ir.types import ArrayType
 from tracegraph.limits import time_limit
 from tracegraph.memory import memory_stats, reset
 from tracegraph.modes import check_indices, deterministic
-from tracegraph.names_elsewhere import names_of as _names_of
-from tracegraph.numpy import methods as _methods  # noqa: F401 - what operators call
+from tracegraph.numpy.dispatching import methods as _methods  # noqa: F401 - what operators call
 from tracegraph.numpy.windows import dynamic_slice, dynamic_update_slice
 from tracegraph.raw_memory import owned
 from tracegraph.staging.jit import jit, make_program
 from tracegraph.streams import Stream, stream
-from tracegraph.transforms.checkpoint import checkpoint
-from tracegraph.transforms.custom import custom_jvp, custom_vjp
-from tracegraph.transforms.forward import jvp, linearize, stop_gradient
-from tracegraph.transforms.implicit import custom_linear_solve, custom_root
-from tracegraph.transforms.jacobians import hessian, jacfwd, jacrev
-from tracegraph.transforms.linear import linear_transpose
-from tracegraph.transforms.reverse import grad, value_and_grad, vjp
-from tracegraph.transforms.vmap import vmap
+from tracegraph.transforms.batching.vmap import vmap
+from tracegraph.transforms.derivatives.checkpoint import checkpoint
+from tracegraph.transforms.derivatives.custom import custom_jvp, custom_vjp
+from tracegraph.transforms.derivatives.forward import jvp, linearize, stop_gradient
+from tracegraph.transforms.derivatives.implicit import custom_linear_solve, custom_root
+from tracegraph.transforms.derivatives.jacobians import hessian, jacfwd, jacrev
+from tracegraph.transforms.derivatives.linear import linear_transpose
+from tracegraph.transforms.derivatives.reverse import grad, value_and_grad, vjp
 from tracegraph.tree import register_dataclass
 from tracegraph.version import __version__
 

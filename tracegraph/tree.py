@@ -16,8 +16,8 @@ import numpy as np
 import optree
 
 from tracegraph import errors
+from tracegraph.errors.names_elsewhere import names_of as _names_of
 from tracegraph.errors.tracebacks import entry_point
-from tracegraph.names_elsewhere import names_of as _names_of
 
 NAMESPACE = "tracegraph"
 

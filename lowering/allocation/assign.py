@@ -15,9 +15,9 @@ from lowering.draft.arena_layout import ArenaLayout
 from lowering.draft.dependences import Accesses, Order, accesses_around, order
 from lowering.draft.draft import Draft
 from lowering.draft.stage import Block, LoopStage, Stage, blocks, control_reads
-from lowering.plan.buffer import Buffer
-from lowering.plan.hardware import ALIGNMENT
-from lowering.plan.rounding import round_up
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.rounding import round_up
+from lowering.plan.target.hardware import ALIGNMENT
 
 
 def assign_memory(draft: Draft) -> None:

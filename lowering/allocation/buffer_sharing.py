@@ -22,9 +22,9 @@ from lowering.draft.stage import (
     stage_writes,
     without_empty,
 )
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import MapNest, Nest, ReduceNest, RowNest, Store, space_index
-from lowering.plan.nest_analysis import as_rows, loads, nest_loads, nest_reads, nest_writes
+from lowering.plan.nests.analysis import as_rows, loads, nest_loads, nest_reads, nest_writes
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import MapNest, Nest, ReduceNest, RowNest, Store, space_index
 from tracegraph.ir.scalar import Expr
 from tracegraph.ir.scalar_values import Load
 

@@ -28,9 +28,9 @@ from lowering.draft.stage import (
     stage_writes,
     walk,
 )
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import MapNest
-from lowering.plan.nest_analysis import stored_buffers
+from lowering.plan.nests.analysis import stored_buffers
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import MapNest
 from lowering.plan.plan import Donation
 from tracegraph.ir.types import ArrayType
 

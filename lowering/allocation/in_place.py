@@ -5,8 +5,8 @@ from __future__ import annotations
 from lowering.allocation.buffer_sharing import BufferSharing
 from lowering.draft.context import Context
 from lowering.draft.stage import Block, KernelStage, Stage
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import MapNest, Nest, Store, is_at, space_index, without_ones
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import MapNest, Nest, Store, is_at, space_index, without_ones
 from tracegraph.ir.scalar_values import Load
 
 

@@ -6,7 +6,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from lowering.plan.plan import Plan
-from lowering.plan.target import (
+from lowering.plan.target.target import (
     ContractionPolicy,
     Costs,
     LapackPolicy,
@@ -185,7 +185,7 @@ class CudaBackend:
         """
         from lowering.codegen import translation_unit, unit_source
         from lowering.codegen.custom_kernels import custom_kernel_texts
-        from lowering.cuda.graph.compiled_plan import functions_of
+        from lowering.cuda.compilation.compiled_plan import functions_of
 
         unit = unit_source(plan)
         own = translation_unit(functions_of(plan, unit).values(), unit.definitions)
@@ -201,7 +201,7 @@ class CudaBackend:
         Raises:
             RuntimeError: the GPU cannot be used.
         """
-        from lowering.cuda.graph.device_report import device_features
+        from lowering.cuda.compilation.device_report import device_features
 
         return device_features(self._device())
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from lowering.algorithms import ALGORITHMS
 from lowering.host.executable import HostExecutable
 from lowering.host.owned_memory import host_memory
 from lowering.host.result_pool import RESULTS
 from lowering.plan.plan import Plan
-from lowering.plan.target import Costs, FusionPolicy, Target
-from tracegraph.algorithms import ALGORITHMS
+from lowering.plan.target.target import Costs, FusionPolicy, Target
+from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.ir.types import ArrayType
 from tracegraph.passes import Motion
 from tracegraph.staging.device_features import DeviceFeatures
-from tracegraph.weak_set import ConcurrentWeakSet
 
 TARGET = Target(
     Costs(

@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 
 from lowering.backends import Backend
 from lowering.plan.plan import Plan
-from lowering.plan.target import Target
+from lowering.plan.target.target import Target
 from tracegraph.staging.interfaces import DeviceStream
 
 ENTRY_POINTS = "tracegraph.backends"

@@ -2,7 +2,7 @@
 
 In comes a Plan. Out comes a `Unit`: source text that depends on the Plan only, so that compiled
 code can be cached by it, and for each kernel node its function, parameters, grid and block. Nothing
-here needs a GPU or a compiler. It may import `lowering.plan`, `lowering.plan.hardware`, the access
+here needs a GPU or a compiler. It may import `lowering.plan`, `lowering.plan.target.hardware`, the access
 analyses of `lowering.fusion`, and `tracegraph.ir`.
 
     translation_unit   Plan -> Unit: kernels, their parameters and their ranges of blocks

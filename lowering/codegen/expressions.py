@@ -13,7 +13,7 @@ import numpy as np
 from lowering.codegen.constants import constant, wide_constant
 from lowering.codegen.preamble import c_type, kind, value_type
 from lowering.codegen.source_writer import SourceWriter
-from lowering.plan.kernel import Store
+from lowering.plan.nests.kernel import Store
 from tracegraph.dtypes import is_half
 from tracegraph.ir.op import Combiner, Elementwise
 from tracegraph.ir.scalar import (

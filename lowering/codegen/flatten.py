@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from lowering.plan.kernel import Signal, Store
-from lowering.plan.strides import offset_in
+from lowering.plan.nests.kernel import Signal, Store
+from lowering.plan.nests.strides import offset_in
 from tracegraph.ir.scalar import Axis, Expr, floor_divide, modulo
 from tracegraph.ir.scalar_values import Load
 from tracegraph.ir.subexpressions import Substitution, subexpressions

@@ -34,15 +34,9 @@ from lowering.codegen.rows.cluster_geometry import (
     max_row_threads,
 )
 from lowering.codegen.rows.row_geometry import MIN_STEPS, row_geometry, steps_kept
-from lowering.fusion.access_patterns import loop_is_contiguous
-from lowering.plan.hardware import (
-    MAX_BLOCK_THREADS,
-    SHARED_BYTES,
-    VECTOR_BYTES,
-    WARP,
-    WORD_BYTES,
-)
-from lowering.plan.kernel import (
+from lowering.plan.nests.access_patterns import loop_is_contiguous
+from lowering.plan.nests.analysis import loads, nest_accumulators
+from lowering.plan.nests.kernel import (
     Accumulator,
     MapNest,
     PrintNest,
@@ -51,8 +45,14 @@ from lowering.plan.kernel import (
     ScatterNest,
     Store,
 )
-from lowering.plan.nest_analysis import loads, nest_accumulators
-from lowering.plan.rounding import ceil_div, power_of_two, round_up
+from lowering.plan.nests.rounding import ceil_div, power_of_two, round_up
+from lowering.plan.target.hardware import (
+    MAX_BLOCK_THREADS,
+    SHARED_BYTES,
+    VECTOR_BYTES,
+    WARP,
+    WORD_BYTES,
+)
 from tracegraph.dtypes import is_half
 from tracegraph.ir.combiners import ADD, MULTIPLY
 from tracegraph.ir.scalar_values import Load

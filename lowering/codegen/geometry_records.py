@@ -10,7 +10,7 @@ import numpy as np
 
 from lowering.codegen.maps.transpose_tiles import Transpose
 from lowering.codegen.offsets import offsets_of
-from lowering.plan.hardware import WARP
+from lowering.plan.target.hardware import WARP
 
 FULL_DEVICE = 512
 """Blocks that fill a large GPU: four for each multiprocessor of an H200, which has 132."""

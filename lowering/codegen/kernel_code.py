@@ -21,7 +21,7 @@ from lowering.codegen.parameters import (
 )
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
-from lowering.plan.buffer import Buffer, overlap
+from lowering.plan.nests.buffer import Buffer, overlap
 
 
 @dataclass(frozen=True, slots=True)

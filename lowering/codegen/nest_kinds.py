@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lowering.plan.kernel import (
+from lowering.plan.nests.analysis import as_rows
+from lowering.plan.nests.kernel import (
     MapNest,
     Nest,
     PrintNest,
@@ -11,7 +12,6 @@ from lowering.plan.kernel import (
     ScanNest,
     ScatterNest,
 )
-from lowering.plan.nest_analysis import as_rows
 
 CanonicalNest = MapNest | RowNest | ScanNest | ScatterNest | PrintNest
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
 
-from lowering.codegen.calls import call_parameters, write_call
 from lowering.codegen.constants import constant
+from lowering.codegen.effects.calls import call_parameters, write_call
+from lowering.codegen.effects.prints import print_site, write_print
+from lowering.codegen.effects.signals import signal_parameters
 from lowering.codegen.geometry_records import (
     LaunchGeometry,
     MapGeometry,
@@ -19,16 +21,14 @@ from lowering.codegen.maps.maps import write_map
 from lowering.codegen.maps.tiles import write_tiles
 from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.parameters import Parameter, PrintRing
-from lowering.codegen.prints import print_site, write_print
 from lowering.codegen.rows.reductions import write_reduction
 from lowering.codegen.rows.rows import write_rows
 from lowering.codegen.scans.scans import write_scan
 from lowering.codegen.scatters import write_scatter
-from lowering.codegen.signals import signal_parameters
 from lowering.codegen.source_writer import SourceWriter
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import CallNest, MapNest, PrintNest, RowNest, ScanNest, ScatterNest
-from lowering.plan.nest_analysis import nest_loads, nest_signals, stored_buffers
+from lowering.plan.nests.analysis import nest_loads, nest_signals, stored_buffers
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import CallNest, MapNest, PrintNest, RowNest, ScanNest, ScatterNest
 from tracegraph.ir.scalar import const
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import accumulate
 
-from lowering.plan.hardware import VECTOR_BYTES
-from lowering.plan.rounding import round_up
+from lowering.plan.nests.rounding import round_up
+from lowering.plan.target.hardware import VECTOR_BYTES
 
 
 def offsets_of(sizes: Iterable[int]) -> list[int]:

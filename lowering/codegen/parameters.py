@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lowering.codegen.print_records import Record
-from lowering.plan.buffer import Buffer
+from lowering.codegen.effects.print_records import Record
+from lowering.plan.nests.buffer import Buffer
 
 
 @dataclass(frozen=True, slots=True)

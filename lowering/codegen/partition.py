@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import chain
 
-from lowering.plan.rounding import ceil_div
+from lowering.plan.nests.rounding import ceil_div
 
 SMALL_UNIT = 3_000
 """Characters up to which a unit is not worth a thread of its own.

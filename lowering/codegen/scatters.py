@@ -24,7 +24,7 @@ from lowering.codegen.groups import write_groups
 from lowering.codegen.maps.maps import each_point
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
-from lowering.plan.kernel import ScatterNest, Store
+from lowering.plan.nests.kernel import ScatterNest, Store
 from tracegraph.ir.combiners import ADD
 from tracegraph.ir.scalar import const
 

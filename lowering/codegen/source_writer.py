@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 
 from lowering.codegen.parameters import Parameter
-from lowering.plan.buffer import Buffer
+from lowering.plan.nests.buffer import Buffer
 from tracegraph.ir.scalar import Expr
 
 

@@ -31,16 +31,16 @@ from lowering.codegen.rows.cluster_geometry import cluster_of, resident_blocks
 from lowering.codegen.rows.column_runs import coarsened
 from lowering.codegen.sorting.kernels import SortKernels
 from lowering.codegen.source_writer import SourceWriter
-from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import WhileNode
-from lowering.plan.hardware import ALIGNMENT
-from lowering.plan.kernel import CallNest, Kernel, Nest, ReduceNest, RowNest, ScanNest
-from lowering.plan.nest_analysis import nest_expressions
+from lowering.plan.nests.analysis import nest_expressions
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import CallNest, Kernel, Nest, ReduceNest, RowNest, ScanNest
+from lowering.plan.nests.rounding import round_up
 from lowering.plan.nodes import KernelNode, Node, launched, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
-from lowering.plan.rounding import round_up
 from lowering.plan.sort import SortNode
+from lowering.plan.target.hardware import ALIGNMENT
 from tracegraph.ir.op import CUSTOM_NAMESPACE, Combiner, Elementwise
 from tracegraph.ir.scalar_values import Apply
 

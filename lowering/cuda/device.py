@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
-from lowering.cuda.compile import cubin, custom_cubin, usable_processors
-from lowering.cuda.graph.feature_probes import supports
+from lowering.cuda.compilation.compile import cubin, custom_cubin, usable_processors
+from lowering.cuda.compilation.feature_probes import supports
 from lowering.cuda.interface import Driver
 from lowering.cuda.memory.arena import Arenas
 from lowering.cuda.memory.graph_memory import GraphMemoryPool

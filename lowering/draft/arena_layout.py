@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from lowering.draft.dependences import Order
 from lowering.draft.stage import Block
-from lowering.plan.buffer import Buffer
+from lowering.plan.nests.buffer import Buffer
 
 
 class ArenaLayout(NamedTuple):

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from lowering.draft.stage import NodeStage
-from lowering.plan.buffer import Buffer, Space
+from lowering.plan.nests.buffer import Buffer, Space
 from lowering.plan.nodes import MemcpyNode
-from lowering.plan.target import Costs, OperandForm, Target
+from lowering.plan.target.target import Costs, OperandForm, Target
 from tracegraph.ir.callbacks import HostFunction
 from tracegraph.ir.effects import Failure, PrintFormat
 from tracegraph.ir.program import Eqn

@@ -22,9 +22,7 @@ from lowering.draft.stage import (
     stage_reads,
     stage_writes,
 )
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import Nest, PrintNest, Publish, SetCondition
-from lowering.plan.nest_analysis import (
+from lowering.plan.nests.analysis import (
     NestAnalysis,
     analyze,
     is_ordered,
@@ -32,6 +30,8 @@ from lowering.plan.nest_analysis import (
     nest_signals,
     nest_writes,
 )
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import Nest, PrintNest, Publish, SetCondition
 
 Resource = Hashable
 """A buffer, ("condition", number), `EFFECTS`, `PROGRESS`, or the number of an arena segment."""

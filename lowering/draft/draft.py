@@ -9,7 +9,7 @@ from lowering.draft.arena_layout import ArenaLayout
 from lowering.draft.context import Context
 from lowering.draft.dependences import accesses_of
 from lowering.draft.stage import Block, NodeStage, Stage
-from lowering.plan.buffer import Buffer
+from lowering.plan.nests.buffer import Buffer
 from lowering.plan.plan import Donation
 from tracegraph.ir.program import Program
 

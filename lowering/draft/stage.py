@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeGuard
 
-from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Construct, Path
-from lowering.plan.kernel import Nest
-from lowering.plan.nest_analysis import nest_reads, nest_writes
-from lowering.plan.nest_rewriting import rename_in_nest
+from lowering.plan.nests.analysis import nest_reads, nest_writes
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import Nest
+from lowering.plan.nests.rewriting import rename_in_nest
 from lowering.plan.nodes import Node
 from lowering.plan.persistent_kernel import Scope
 from tracegraph.user_source import Source

@@ -17,8 +17,8 @@ from cuda.bindings import driver
 from cuda.core import Device, StreamOptions
 from cuda.core.graph import GraphDefinition
 
-from lowering.cuda.graph.capture_lock import CaptureLock
 from lowering.cuda.interface import GraphMemory, Launch, Library, NodesView, ThreadState
+from lowering.cuda.libraries.capture_lock import CaptureLock
 from lowering.driver.addresses import locate
 from lowering.driver.captured_kernels import (
     CapturedKernel,

@@ -14,7 +14,7 @@ from cuda.core import Buffer, Device, MemoryResource
 from lowering.driver.checks import check
 from lowering.driver.clean_up import freed
 from lowering.driver.foreign_captures import relaxed
-from lowering.plan.rounding import power_of_two
+from lowering.plan.nests.rounding import power_of_two
 
 _SMALLEST = 64
 """Bytes of the smallest piece of pinned memory."""

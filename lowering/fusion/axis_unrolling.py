@@ -21,10 +21,10 @@ from math import gcd, prod
 
 from lowering.draft.stage import KernelStage, Stage
 from lowering.fusion.pointwise import MAX_EXPRESSIONS
-from lowering.plan.hardware import WARP
-from lowering.plan.kernel import MapNest, Nest, Store
-from lowering.plan.nest_analysis import nest_expressions, nest_size
-from lowering.plan.nest_rewriting import map_stores
+from lowering.plan.nests.analysis import nest_expressions, nest_size
+from lowering.plan.nests.kernel import MapNest, Nest, Store
+from lowering.plan.nests.rewriting import map_stores
+from lowering.plan.target.hardware import WARP
 from tracegraph.ir.scalar import Axis, Compare, Const, Expr, Select, const
 from tracegraph.ir.subexpressions import substitution
 

@@ -14,9 +14,9 @@ from lowering.draft.stage import (
     walk,
     without_empty,
 )
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import MapNest, Nest, Pass, PrintNest, ReduceNest, RowNest, Store
-from lowering.plan.nest_analysis import nest_reads, nest_stores, nest_writes
+from lowering.plan.nests.analysis import nest_reads, nest_stores, nest_writes
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import MapNest, Nest, Pass, PrintNest, ReduceNest, RowNest, Store
 from tracegraph.ir.record import replace
 
 

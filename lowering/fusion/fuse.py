@@ -23,9 +23,10 @@ from lowering.fusion.dead_stores import without_dead
 from lowering.fusion.pointwise import MAX_EXPRESSIONS, FusionBuilder
 from lowering.fusion.read_directions import differ, split_folds
 from lowering.fusion.row_passes import fuse_rows, same_extents
-from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Path
-from lowering.plan.kernel import (
+from lowering.plan.nests.analysis import nest_conditions, nest_size, nest_writes
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import (
     MapNest,
     Nest,
     PrintNest,
@@ -35,8 +36,7 @@ from lowering.plan.kernel import (
     Store,
     exclusive,
 )
-from lowering.plan.nest_analysis import nest_conditions, nest_size, nest_writes
-from lowering.plan.target import FusionPolicy, Target
+from lowering.plan.target.target import FusionPolicy, Target
 from tracegraph.ir.record import replace
 from tracegraph.user_source import Source
 

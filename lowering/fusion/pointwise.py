@@ -14,8 +14,19 @@ from dataclasses import dataclass, field
 from math import prod
 
 from lowering.fusion.static_places import Indices, Places, has_element_of_its_own
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import (
+from lowering.plan.nests.analysis import (
+    NestAnalysis,
+    analyze,
+    nest_accumulated,
+    nest_conditions,
+    nest_expressions,
+    nest_loads,
+    nest_size,
+    nest_stores,
+    roots_of,
+)
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import (
     Accumulator,
     CallNest,
     MapNest,
@@ -27,18 +38,7 @@ from lowering.plan.kernel import (
     space_index,
     without_ones,
 )
-from lowering.plan.nest_analysis import (
-    NestAnalysis,
-    analyze,
-    nest_accumulated,
-    nest_conditions,
-    nest_expressions,
-    nest_loads,
-    nest_size,
-    nest_stores,
-    roots_of,
-)
-from lowering.plan.nest_rewriting import map_nest, map_stores
+from lowering.plan.nests.rewriting import map_nest, map_stores
 from tracegraph.ir.record import replace
 from tracegraph.ir.scalar import Axis, Expr, const
 from tracegraph.ir.scalar_values import Accumulated, Load

@@ -12,10 +12,18 @@ from __future__ import annotations
 from lowering.draft.context import Context
 from lowering.draft.stage import Block, KernelStage, Stage
 from lowering.fusion.row_profitability import adds_uncoalesced
-from lowering.plan.kernel import Accumulator, Nest, Pass, ReduceNest, RowNest, Store, space_index
-from lowering.plan.nest_analysis import nest_accumulated
-from lowering.plan.nest_rewriting import map_nest
-from lowering.plan.target import FusionPolicy
+from lowering.plan.nests.analysis import nest_accumulated
+from lowering.plan.nests.kernel import (
+    Accumulator,
+    Nest,
+    Pass,
+    ReduceNest,
+    RowNest,
+    Store,
+    space_index,
+)
+from lowering.plan.nests.rewriting import map_nest
+from lowering.plan.target.target import FusionPolicy
 from tracegraph.ir.record import replace
 from tracegraph.ir.scalar import Expr
 from tracegraph.ir.scalar_values import Accumulated, Load

@@ -12,9 +12,7 @@ from math import prod
 from types import MappingProxyType
 
 from lowering.fusion.row_profitability import adds_uncoalesced, occupies_device
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import MapNest, Nest, Pass, ReduceNest, RowNest, space_index
-from lowering.plan.nest_analysis import (
+from lowering.plan.nests.analysis import (
     as_rows,
     loads,
     nest_accumulated,
@@ -22,8 +20,10 @@ from lowering.plan.nest_analysis import (
     nest_stores,
     share_analysis,
 )
-from lowering.plan.nest_rewriting import map_nest
-from lowering.plan.target import FusionPolicy
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import MapNest, Nest, Pass, ReduceNest, RowNest, space_index
+from lowering.plan.nests.rewriting import map_nest
+from lowering.plan.target.target import FusionPolicy
 from tracegraph.ir.scalar import Axis, Expr
 from tracegraph.ir.scalar_values import Accumulated, Load
 from tracegraph.ir.subexpressions import subexpressions, substitution

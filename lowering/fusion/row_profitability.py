@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from math import prod
 
-from lowering.fusion.access_patterns import loop_is_contiguous, uncoalesced_accesses
-from lowering.plan.hardware import SECTOR_BYTES
-from lowering.plan.kernel import Nest, ReduceNest, RowNest
-from lowering.plan.nest_analysis import as_rows
-from lowering.plan.target import FusionPolicy
+from lowering.plan.nests.access_patterns import loop_is_contiguous, uncoalesced_accesses
+from lowering.plan.nests.analysis import as_rows
+from lowering.plan.nests.kernel import Nest, ReduceNest, RowNest
+from lowering.plan.target.hardware import SECTOR_BYTES
+from lowering.plan.target.target import FusionPolicy
 
 MANY_ROWS = 512
 """Rows that occupy a device with one block each: four for each of an H200's 132 multiprocessors."""

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from lowering.plan.hardware import ALIGNMENT
-from lowering.plan.rounding import round_up
+from lowering.plan.nests.rounding import round_up
+from lowering.plan.target.hardware import ALIGNMENT
 
 Array = np.ndarray[Any, Any]
 

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from lowering.host.arena import Array
-from lowering.host.plan_function import Body, Copied
 from lowering.host.result_pool import is_all_of_memory
+from lowering.host.source.plan_function import Body, Copied
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.nodes import walk
 from lowering.plan.plan import Plan
 from tracegraph import limits
+from tracegraph.concurrency.locks import holding
 from tracegraph.errors import ClosedError
-from tracegraph.locks import holding
-from tracegraph.staging.donated import Donated
+from tracegraph.staging.calls.donated import Donated
 from tracegraph.staging.interfaces import Executable
 
 Call = Callable[..., Sequence[Array]]

@@ -21,18 +21,18 @@ from lowering.host.arena import (
 from lowering.host.calls import Call, Running
 from lowering.host.node_owners import slots
 from lowering.host.passes import chosen_passes
-from lowering.host.plan_function import PlanWriter
-from lowering.plan.buffer import Buffer, overlap
-from lowering.plan.explain import bytes_held
+from lowering.host.source.plan_function import PlanWriter
+from lowering.plan.nests.buffer import Buffer, overlap
 from lowering.plan.owners import SlotReport
 from lowering.plan.plan import Plan
+from lowering.plan.reports.explain import bytes_held
+from tracegraph.concurrency.locks import held_if_free
 from tracegraph.errors import ClosedError, ExportError, NoGraphError
 from tracegraph.ir.types import ArrayType
-from tracegraph.locks import held_if_free
-from tracegraph.staging.donated import Donated
+from tracegraph.staging.calls.donated import Donated
+from tracegraph.staging.calls.last_call import Handling, LastRun
 from tracegraph.staging.exported import ExportedGraph
 from tracegraph.staging.graph_view import GraphView
-from tracegraph.staging.last_call import Handling, LastRun
 
 
 class HostExecutable:

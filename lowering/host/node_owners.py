@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lowering.plan.buffer import Buffer
+from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import Node, walk
 from lowering.plan.owners import NodeSlots, Slot, SlotReport
 from lowering.plan.plan import Plan

@@ -14,22 +14,22 @@ from functools import partial
 from typing import Any, Literal
 
 from lowering.host.arena import Workspace
-from lowering.host.array_names import Frame
-from lowering.host.call_emitter import NestWriter
-from lowering.host.evaluate import Evaluator, Layout, Rule, row_major
-from lowering.host.hazards import Overlaps, copy_overwritten
-from lowering.host.instructions import Instruction
-from lowering.host.nest_program import (
+from lowering.host.evaluation.evaluate import Evaluator, Layout, Rule, row_major
+from lowering.host.evaluation.hazards import Overlaps, copy_overwritten
+from lowering.host.evaluation.instructions import Instruction
+from lowering.host.evaluation.nest_program import (
     InPlace,
     NestGroup,
     NestProgram,
     never_in_place,
     place_temporaries,
 )
-from lowering.host.nests import evaluate
-from lowering.host.prints import print_evaluators
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import Kernel, PrintNest
+from lowering.host.evaluation.nests import evaluate
+from lowering.host.source.array_names import Frame
+from lowering.host.source.call_emitter import NestWriter
+from lowering.host.source.prints import print_evaluators
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import Kernel, PrintNest
 from lowering.plan.nodes import KernelNode, walk
 from lowering.plan.plan import Plan
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lowering.host.arena import Array
-from lowering.plan.kernel import Publish, Require
+from lowering.plan.nests.kernel import Publish, Require
 from lowering.plan.plan import Plan
 from tracegraph import progress
 from tracegraph.ir.effects import Failure

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import replace
 
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import Kernel, MapNest, Store, space_index
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import Kernel, MapNest, Store, space_index
 from lowering.plan.nodes import (
     Graph,
     KernelNode,

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from lowering.plan.buffer import Buffer
 from lowering.plan.custom_kernel import CustomKernelNode
-from lowering.plan.hardware import ALIGNMENT
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.rounding import round_up
 from lowering.plan.nodes import Graph, MemcpyNode, Node, body_graphs, walk
 from lowering.plan.plan import Plan
-from lowering.plan.rounding import round_up
+from lowering.plan.target.hardware import ALIGNMENT
 
 
 def bound_by_custom_kernels(plan: Plan) -> tuple[Buffer, ...]:

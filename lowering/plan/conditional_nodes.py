@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import ClassVar, Literal, Self
 
-from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Construct, Path
+from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import Graph, Names, Node
 from tracegraph.inspection.palette import Tone
 from tracegraph.ir.record import record, replace

@@ -7,11 +7,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from lowering.plan.buffer import Buffer
+from lowering.plan.calls.library_call import StridedArray
 from lowering.plan.construct import Path
-from lowering.plan.library_call import StridedArray
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.weight import Weight
 from lowering.plan.nodes import IfSkipped, Names, Node
-from lowering.plan.weight import Weight
 from tracegraph.ir.custom_kernels import CompiledKernel, CudaText
 from tracegraph.ir.kernel_calls import KernelCall, Scalar
 from tracegraph.ir.kernel_launches import KernelLaunch

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import ClassVar, Self
 
-from lowering.plan.buffer import Buffer
-from lowering.plan.library_call import StridedArray
+from lowering.plan.calls.library_call import StridedArray
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.weight import Weight
 from lowering.plan.nodes import Names, Node
-from lowering.plan.weight import Weight
 from tracegraph.inspection.palette import Tone
 from tracegraph.ir.custom_kernels import ForeignGraph
 from tracegraph.ir.kernel_calls import KernelCall

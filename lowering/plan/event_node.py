@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
-from lowering.plan.buffer import Buffer
-from lowering.plan.library_call import StridedArray
+from lowering.plan.calls.library_call import StridedArray
+from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import Names, Node
 from tracegraph.inspection.palette import Tone
 from tracegraph.ir.events import EventUse, TimeMark

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
 from functools import partial
 
-from lowering.plan.buffer import Buffer
+from lowering.plan.calls.library_call import StridedArray
 from lowering.plan.launch_nodes import (
     AllocationNode,
     FreeNode,
@@ -22,9 +22,9 @@ from lowering.plan.launch_nodes import (
     PointersNode,
     TableNode,
 )
-from lowering.plan.library_call import StridedArray
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.rounding import ceil_div
 from lowering.plan.nodes import Graph, LibraryNode, Node, body_graphs, launched, walk
-from lowering.plan.rounding import ceil_div
 from lowering.plan.serialization import serialized
 from tracegraph.user_source import Source
 

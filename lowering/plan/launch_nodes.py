@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
-from lowering.plan.buffer import Buffer
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.weight import Weight
 from lowering.plan.nodes import LibraryNode, Names, Node
-from lowering.plan.weight import Weight
 from tracegraph.inspection.palette import Tone
 from tracegraph.ir.record import record, replace
 from tracegraph.user_source import Source

@@ -22,14 +22,14 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from operator import is_
 from typing import ClassVar, Literal, Self
 
-from lowering.plan.buffer import Buffer
+from lowering.plan.calls.library_call import LibraryCall
 from lowering.plan.construct import Construct, Path
-from lowering.plan.kernel import Kernel
-from lowering.plan.kernel_text import kernel_text, nest_line
-from lowering.plan.library_call import LibraryCall
-from lowering.plan.nest_analysis import nest_reads, nest_writes
-from lowering.plan.nest_rewriting import rename_in_nest
-from lowering.plan.weight import Weight, weight_of
+from lowering.plan.nests.analysis import nest_reads, nest_writes
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import Kernel
+from lowering.plan.nests.kernel_text import kernel_text, nest_line
+from lowering.plan.nests.rewriting import rename_in_nest
+from lowering.plan.nests.weight import Weight, weight_of
 from tracegraph.inspection.drawable import Drawable
 from tracegraph.inspection.palette import Tone
 from tracegraph.ir.callbacks import HostCall

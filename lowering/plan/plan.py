@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from lowering.plan.buffer import Buffer
 from lowering.plan.fallback import Fallback
-from lowering.plan.hardware import ALIGNMENT
 from lowering.plan.launch_graph import inputs_by_value, launch_graph, moving_calls
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.rounding import round_up
 from lowering.plan.nodes import Graph, Node, walk
-from lowering.plan.rounding import round_up
+from lowering.plan.target.hardware import ALIGNMENT
 from tracegraph.inspection.drawable import Drawable
 from tracegraph.ir.callbacks import HostFunction
 from tracegraph.ir.effects import Failure, PrintFormat

@@ -17,12 +17,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from lowering.plan.buffer import Buffer
+from lowering.plan.calls.library_call import StridedArray
 from lowering.plan.construct import Path
-from lowering.plan.library_call import StridedArray
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.rounding import ceil_div
+from lowering.plan.nests.weight import Weight
 from lowering.plan.nodes import IfSkipped, Names, Node
-from lowering.plan.rounding import ceil_div
-from lowering.plan.weight import Weight
 from tracegraph.ir.op import Op
 from tracegraph.ir.record import record, replace
 from tracegraph.ir.types import ArrayType

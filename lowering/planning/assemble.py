@@ -22,8 +22,8 @@ from lowering.draft.stage import (
 )
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.graph_composition import chain, composed
-from lowering.plan.kernel import Kernel, Nest
-from lowering.plan.nest_analysis import nest_expressions
+from lowering.plan.nests.analysis import nest_expressions
+from lowering.plan.nests.kernel import Kernel, Nest
 from lowering.plan.nodes import Graph, KernelNode, Node
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan

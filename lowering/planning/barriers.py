@@ -7,8 +7,8 @@ or a view of one, that is used behind the barrier is read there.
 
 from __future__ import annotations
 
-from lowering.plan.kernel import space_index
-from lowering.plan.nest_analysis import loads
+from lowering.plan.nests.analysis import loads
+from lowering.plan.nests.kernel import space_index
 from lowering.planning.region_builder import RegionBuilder
 from tracegraph.ir.barriers import has_barriers, is_barrier, is_in_argument
 from tracegraph.ir.effects import TOKEN

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lowering.draft.stage import BranchStage, LoopStage
-from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Construct
+from lowering.plan.nests.buffer import Buffer
 from lowering.planning.region_builder import RegionBuilder
 from tracegraph.ir.control_forms import branch_parts, loop_parts
 from tracegraph.ir.program import Eqn, Region

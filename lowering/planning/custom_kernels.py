@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lowering.draft.stage import NodeStage
-from lowering.plan.buffer import Buffer
-from lowering.plan.captured_call import CapturedCall
+from lowering.plan.calls.captured_call import CapturedCall
+from lowering.plan.calls.library_call import StridedArray
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.embedded_graph import EmbeddedGraphNode
-from lowering.plan.kernel import space_index
-from lowering.plan.library_call import StridedArray
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import space_index
 from lowering.plan.nodes import LibraryNode
 from lowering.planning.library_operands import contiguous, operand, strided
 from lowering.planning.region_builder import RegionBuilder

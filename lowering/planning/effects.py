@@ -7,11 +7,18 @@ from functools import partial
 
 from lowering.draft.context import number
 from lowering.draft.stage import NodeStage
-from lowering.plan.kernel import CallNest, PrintedArray, PrintNest, Publish, Require, space_index
+from lowering.plan.nests.kernel import (
+    CallNest,
+    PrintedArray,
+    PrintNest,
+    Publish,
+    Require,
+    space_index,
+)
 from lowering.plan.nodes import HostNode
 from lowering.planning.barriers import keep
+from lowering.planning.expansion.top_level import in_bodies
 from lowering.planning.region_builder import RegionBuilder
-from lowering.planning.top_level import in_bodies
 from tracegraph.errors import HostCallInBodyError
 from tracegraph.ir.program import Atom, Eqn, Program
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import Accumulator, space_index
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import Accumulator, space_index
 from tracegraph.ir import scalar, scalar_values
 from tracegraph.ir.op import Elementwise, Indexed, Reduction
 from tracegraph.ir.program import Atom, Eqn, Literal, Value

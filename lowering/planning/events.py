@@ -5,9 +5,9 @@ from __future__ import annotations
 from lowering.draft.stage import NodeStage
 from lowering.plan.event_node import EventNode
 from lowering.planning.barriers import keep
+from lowering.planning.expansion.top_level import in_bodies
 from lowering.planning.library_operands import in_memory
 from lowering.planning.region_builder import RegionBuilder
-from lowering.planning.top_level import in_bodies
 from tracegraph.errors import EventInBodyError
 from tracegraph.ir.barriers import is_barrier
 from tracegraph.ir.effects import TOKEN

@@ -3,39 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
+from lowering.algorithms import ALGORITHMS, AT_ONCE, BY_LIBRARY, SMALL, Form, are_small, program_of
+from lowering.algorithms.lapack import UPDATED, getrf_batched, potrf_batched, trsm, trsm_batched
 from lowering.draft.stage import NodeStage
-from lowering.plan.factorization import Factorization
-from lowering.plan.kernel import MapNest, Store, space_index
-from lowering.plan.lapack import (
+from lowering.plan.calls.factorization import Factorization
+from lowering.plan.calls.lapack import (
     BatchedCholesky,
     BatchedLU,
     BatchedSolve,
     LapackRoutine,
     TriangularSolve,
 )
-from lowering.plan.library_call import StridedArray
+from lowering.plan.calls.library_call import StridedArray
+from lowering.plan.nests.kernel import MapNest, Store, space_index
 from lowering.plan.nodes import LibraryNode
-from lowering.plan.target import LapackPolicy, Target
+from lowering.plan.target.overrides import FactorizationForm
+from lowering.plan.target.target import LapackPolicy, Target
 from lowering.planning.library_operands import contiguous, in_memory, operand
 from lowering.planning.region_builder import RegionBuilder
-from tracegraph.algorithms import (
-    ALGORITHMS,
-    AT_ONCE,
-    BY_LIBRARY,
-    SMALL,
-    Form,
-    are_small,
-    program_of,
-)
-from tracegraph.algorithms.lapack import (
-    UPDATED,
-    getrf_batched,
-    potrf_batched,
-    trsm,
-    trsm_batched,
-)
 from tracegraph.ir.op import Op
 from tracegraph.ir.program import Eqn, Program, Region, walk
 from tracegraph.ir.record import replace
@@ -43,10 +29,6 @@ from tracegraph.ir.types import ArrayType
 from tracegraph.passes.dce import dce
 from tracegraph.passes.rewrite import Defs, Replacement, by_name, inlined, rewrite
 from tracegraph.user_source import Source
-
-FactorizationForm = Literal["library", "own", "small"]
-"""Factorizations by LAPACK's routines, where the backend has them, by algorithms of our own, or by
-kernels for small matrices, where these can."""
 
 
 def expand_factorizations(

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from lowering.draft.stage import NodeStage
-from lowering.plan.fourier import FourierTransform, Layout
-from lowering.plan.kernel import space_index
-from lowering.plan.library_call import StridedArray
+from lowering.plan.calls.fourier import FourierTransform, Layout
+from lowering.plan.calls.library_call import StridedArray
+from lowering.plan.nests.kernel import space_index
 from lowering.plan.nodes import LibraryNode
 from lowering.planning.library_operands import in_memory, staged
 from lowering.planning.region_builder import RegionBuilder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lowering.plan.target import Costs
+from lowering.plan.target.target import Costs
 from tracegraph.ir.types import ArrayType
 
 

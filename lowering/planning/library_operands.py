@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from lowering.plan.kernel import space_index
-from lowering.plan.library_call import StridedArray
-from lowering.plan.strides import offset_in
+from lowering.plan.calls.library_call import StridedArray
+from lowering.plan.nests.kernel import space_index
+from lowering.plan.nests.strides import offset_in
 from lowering.planning.region_builder import RegionBuilder
 from tracegraph.ir import scalar
 from tracegraph.ir.program import Atom

@@ -8,8 +8,8 @@ points of one space, it is one kernel, and no use needs to be followed.
 
 from __future__ import annotations
 
-from lowering.plan.target import Costs
-from lowering.planning.equation_costs import COMPUTED, is_free
+from lowering.plan.target.target import Costs
+from lowering.planning.expansion.equation_costs import COMPUTED, is_free
 from lowering.planning.use_analysis import MAX_DEPTH, Materialization, UseAnalysis
 from tracegraph.ir.op import Elementwise
 from tracegraph.ir.program import Atom, Region, Value

@@ -7,13 +7,13 @@ from math import prod
 import numpy as np
 
 from lowering.draft.stage import NodeStage
-from lowering.plan.library_call import StridedArray
-from lowering.plan.matrix_product import MatrixOperand, MatrixProduct
+from lowering.plan.calls.library_call import StridedArray
+from lowering.plan.calls.matrix_product import MatrixOperand, MatrixProduct
+from lowering.plan.nests.strides import common_stride
 from lowering.plan.nodes import LibraryNode
-from lowering.plan.strides import common_stride
+from lowering.planning.expansion.shared_factors import once, shared_axes, with_rows
 from lowering.planning.library_operands import in_memory, view
 from lowering.planning.region_builder import RegionBuilder
-from lowering.planning.shared_factors import once, shared_axes, with_rows
 from tracegraph.dtypes import bfloat16
 from tracegraph.ir.program import Atom, Eqn
 from tracegraph.ir.record import replace

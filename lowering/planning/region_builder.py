@@ -9,9 +9,10 @@ from operator import attrgetter
 from lowering.draft.context import Context
 from lowering.draft.draft import Draft
 from lowering.draft.stage import Block, KernelStage, Stage, stage_reads
-from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Path
-from lowering.plan.kernel import (
+from lowering.plan.nests.analysis import loads
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import (
     MapNest,
     Nest,
     ReduceNest,
@@ -22,10 +23,9 @@ from lowering.plan.kernel import (
     Store,
     space_index,
 )
-from lowering.plan.nest_analysis import loads
 from lowering.planning.elements import Binding, Captured, Elements
+from lowering.planning.expansion.scatter_order import in_any_order, writes_one_value
 from lowering.planning.materialize import choose_materialized, materialize_all
-from lowering.planning.scatter_order import in_any_order, writes_one_value
 from tracegraph.ir.op import (
     Combiner,
     Control,

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from lowering.algorithms import ALGORITHMS
+from lowering.algorithms.lapack import UPDATED
 from lowering.planning.control import branches, loop
 from lowering.planning.custom_kernels import custom_kernel, embedded_graph
 from lowering.planning.effects import (
@@ -23,8 +25,6 @@ from lowering.planning.fourier import fourier_transform
 from lowering.planning.matmul import matrix_product
 from lowering.planning.region_builder import RegionBuilder
 from lowering.planning.sorting import sort
-from tracegraph.algorithms import ALGORITHMS
-from tracegraph.algorithms.lapack import UPDATED
 from tracegraph.ir.program import Eqn
 
 RULES: dict[str, Callable[[RegionBuilder, Eqn], None]] = {

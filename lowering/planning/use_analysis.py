@@ -15,8 +15,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from lowering.plan.target import Costs
-from lowering.planning.equation_costs import COMPUTED, MAPPED, is_free, own_cost
+from lowering.plan.target.target import Costs
+from lowering.planning.expansion.equation_costs import COMPUTED, MAPPED, is_free, own_cost
 from lowering.planning.gather_costs import is_gathered_faster
 from tracegraph.ir.control_forms import is_loop, loop_parts
 from tracegraph.ir.op import (

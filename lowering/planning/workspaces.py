@@ -10,7 +10,7 @@ from collections.abc import Set
 from operator import is_
 from typing import TypeGuard
 
-from lowering.plan.matrix_product import MatrixProduct
+from lowering.plan.calls.matrix_product import MatrixProduct
 from lowering.plan.nodes import Graph, LibraryNode, Node, launched_by, with_rewritten_bodies
 from tracegraph.ir.record import replace
 

@@ -9,10 +9,10 @@ from operator import add
 from statistics import fmean
 
 from lowering.draft.stage import BranchStage, KernelStage, LoopStage, NodeStage, Stage
-from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Construct, Inlined, Part
-from lowering.plan.kernel import Predicate, SetCondition
-from lowering.plan.target import Costs
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import Predicate, SetCondition
+from lowering.plan.target.target import Costs
 from lowering.scheduling.cost_model import Leaf, skipped, work
 from lowering.scheduling.predication import flag_dtype, predicated_branch
 from lowering.scheduling.records import Estimate, Schedule

@@ -22,10 +22,10 @@ from math import lcm
 
 from lowering.allocation.in_place import copied_whole
 from lowering.draft.stage import KernelStage, NodeStage, Stage, stage_reads, stage_writes
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import MapNest, Nest, Predicate, Store, space_index
-from lowering.plan.nest_analysis import nest_reads, nest_stores, stored_buffers
-from lowering.plan.nest_rewriting import rename_in_nest
+from lowering.plan.nests.analysis import nest_reads, nest_stores, stored_buffers
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import MapNest, Nest, Predicate, Store, space_index
+from lowering.plan.nests.rewriting import rename_in_nest
 from tracegraph.ir.record import replace
 from tracegraph.ir.scalar_values import Load
 

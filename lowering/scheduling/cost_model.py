@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 
 from lowering.draft.stage import KernelStage, NodeStage, stage_reads, stage_writes
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import Nest, ReduceNest, RowNest, ScanNest
-from lowering.plan.target import Costs
-from lowering.plan.weight import Weight, weight_of
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import Nest, ReduceNest, RowNest, ScanNest
+from lowering.plan.nests.weight import Weight, weight_of
+from lowering.plan.target.target import Costs
 
 Leaf = KernelStage | NodeStage
 """A stage without bodies."""

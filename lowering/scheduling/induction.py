@@ -13,10 +13,10 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from lowering.draft.stage import KernelStage, Stage, stage_reads, stage_writes
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import MapNest, Nest, SetCondition
-from lowering.plan.nest_analysis import nest_reads, nest_stores
-from lowering.plan.nest_rewriting import map_nest
+from lowering.plan.nests.analysis import nest_reads, nest_stores
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import MapNest, Nest, SetCondition
+from lowering.plan.nests.rewriting import map_nest
 from tracegraph.ir.scalar import Const, const
 from tracegraph.ir.scalar_values import Apply, Load
 

@@ -16,11 +16,11 @@ from lowering.draft.stage import (
     Stage,
     stage_writes,
 )
-from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Construct
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.rounding import ceil_div
 from lowering.plan.persistent_kernel import Scope
-from lowering.plan.rounding import ceil_div
-from lowering.plan.target import Costs, PersistentCosts
+from lowering.plan.target.target import Costs, PersistentCosts
 from lowering.scheduling import one_kernel
 from lowering.scheduling.buffer_rotation import Rotation
 from lowering.scheduling.cost_model import Leaf, bound, skipped, work

@@ -7,7 +7,7 @@ condition before the loop stores a flag, which the kernel reads first.
 from __future__ import annotations
 
 from lowering.draft.stage import Block, BranchStage, KernelStage, LoopStage, NodeStage, walk
-from lowering.plan.kernel import CallNest
+from lowering.plan.nests.kernel import CallNest
 from tracegraph.ir.record import replace
 
 SCHEDULE = "one_kernel"

@@ -12,10 +12,18 @@ from operator import is_
 import numpy as np
 
 from lowering.draft.stage import Block, KernelStage, Stage
-from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Path
-from lowering.plan.kernel import MapNest, Nest, Predicate, ReduceNest, RowNest, SetCondition, Store
-from lowering.plan.nest_analysis import extend_analysis, nest_signals, nest_stores
+from lowering.plan.nests.analysis import extend_analysis, nest_signals, nest_stores
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import (
+    MapNest,
+    Nest,
+    Predicate,
+    ReduceNest,
+    RowNest,
+    SetCondition,
+    Store,
+)
 from tracegraph.dtypes import BOOL
 from tracegraph.ir.op import get
 from tracegraph.ir.record import record, replace

@@ -15,7 +15,7 @@ from typing import Generic, Protocol, TypeVar
 from lowering.draft.stage import Stage
 from lowering.plan.construct import Construct
 from lowering.plan.persistent_kernel import Scope
-from lowering.plan.target import Costs
+from lowering.plan.target.target import Costs
 
 
 class Subject(Protocol):

@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from lowering.allocation.in_place import plain_copy
 from lowering.draft.context import Context
 from lowering.draft.stage import Block, BranchStage, KernelStage, LoopStage, Stage
-from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Construct
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.target.overrides import Choices, declared
 from lowering.scheduling.branch_schedules import BRANCH_SCHEDULES, Branch
 from lowering.scheduling.loop_schedules import LOOP_SCHEDULES, Loop
-from lowering.scheduling.overrides import Choices, declared
 from lowering.scheduling.predication import (
     ConditionRewrites,
     rewritten_stage,

@@ -35,9 +35,9 @@ from lowering.draft.stage import (
     blocks,
     is_written_out,
 )
-from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Inlined, Part
-from lowering.plan.kernel import MapNest, Nest, Predicate, ReduceNest, RowNest, Store
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import MapNest, Nest, Predicate, ReduceNest, RowNest, Store
 from lowering.scheduling.buffer_rotation import Rotation, rotation_of
 from lowering.scheduling.induction import counters, counting
 from lowering.scheduling.predication import (

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from lowering.errors import ClosedGraphError, RefusedGraphError
 from lowering.testing.memory_recorder import MemoryRecorder
 from lowering.testing.recorded_objects import RecordedExecutable, RecordedGraph, RecordedNode
-from tracegraph.weak_set import ConcurrentWeakSet
+from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 
 
 @dataclass(eq=False, repr=False)

@@ -12,7 +12,7 @@ import numpy as np
 from lowering.cuda.interface import ForeignArray
 from lowering.testing.call_log import CallLog
 from lowering.testing.recorded_objects import RecordedHostMemory, RecordedMemory
-from tracegraph.weak_set import ConcurrentWeakSet
+from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 
 
 @dataclass(eq=False, repr=False)

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from lowering.cuda.graph.capture_lock import CaptureLock
 from lowering.cuda.interface import Event, Launch, ThreadState
+from lowering.cuda.libraries.capture_lock import CaptureLock
 from lowering.testing.capture_recorder import CaptureRecorder
 from lowering.testing.executable_recorder import ExecutableRecorder
 from lowering.testing.graph_recorder import GraphRecorder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import tracegraph
-from lowering.plan.rounding import ceil_div
+from lowering.plan.nests.rounding import ceil_div
 
 from .capture import warp_graph
 from .own import eager, jitted

@@ -16,8 +16,8 @@ import numpy as np
 
 import tracegraph
 from lowering.backends.cuda import TARGET
-from lowering.planning.contractions import ProductForm, is_thin
-from lowering.scheduling.overrides import override
+from lowering.plan.target.overrides import override
+from lowering.planning.expansion.contractions import ProductForm, is_thin
 from tracegraph.ir.types import ArrayType
 
 from .measure import medians

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 import tracegraph
+from lowering.algorithms import BY_LIBRARY, SMALL, are_small
 from lowering.backends.cuda import TARGET
+from lowering.plan.target.overrides import override
 from lowering.planning.factorizations import FactorizationForm, form_of
-from lowering.scheduling.overrides import override
-from tracegraph.algorithms import BY_LIBRARY, SMALL, are_small
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.ir.types import ArrayType

@@ -20,9 +20,9 @@ import numpy as np
 import tracegraph
 from lowering.backends.cuda import TARGET
 from lowering.cuda.calls.replicas import MOST
-from lowering.cuda.graph.recapture import KEPT
-from lowering.plan.target import OperandForm
-from lowering.scheduling.overrides import override
+from lowering.cuda.libraries.recapture import KEPT
+from lowering.plan.target.overrides import override
+from lowering.plan.target.target import OperandForm
 
 from .measure import medians
 

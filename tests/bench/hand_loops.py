@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from lowering.plan.rounding import ceil_div
+from lowering.plan.nests.rounding import ceil_div
 
 from . import counted_loop, heat, mandelbrot, nested_loop, reduction_loop, stacked_scan
 from .limits import Limit, stream_of_limits

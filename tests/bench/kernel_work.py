@@ -9,8 +9,17 @@ from typing import Any
 import numpy as np
 
 import tracegraph
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import Accumulator, Kernel, MapNest, Nest, Pass, RowNest, ScanNest, Store
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import (
+    Accumulator,
+    Kernel,
+    MapNest,
+    Nest,
+    Pass,
+    RowNest,
+    ScanNest,
+    Store,
+)
 from lowering.plan.nodes import Graph, KernelNode
 from lowering.plan.plan import Plan
 from tracegraph.ir.combiners import ADD, MAXIMUM

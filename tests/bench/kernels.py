@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from lowering.codegen import KernelCode, Workspace, unit_source
-from lowering.cuda.compile import cubin
+from lowering.cuda.compilation.compile import cubin
+from lowering.plan.nests.rounding import round_up
 from lowering.plan.nodes import KernelNode
-from lowering.plan.rounding import round_up
 from tracegraph.ir.types import ArrayType
 
 from .kernel_work import (

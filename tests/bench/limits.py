@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lowering.plan.rounding import ceil_div
+from lowering.plan.nests.rounding import ceil_div
 
 from .row import Inputs, Results
 

@@ -22,11 +22,11 @@ from lowering.backends.cuda import TARGET
 from lowering.codegen.preamble import preamble
 from lowering.cuda.device import OpenDevice, open_device
 from lowering.cuda.graph.copies import COPY_KERNEL, COPY_SOURCE, COPY_THREADS, copy_grid
-from lowering.cuda.graph.cublas import WORKSPACE_BYTES, Cublas
-from lowering.cuda.graph.pointer_arrays import ARRAYS_KERNEL, arrays_launch, arrays_source
 from lowering.cuda.interface import Gemm, Launch
+from lowering.cuda.libraries.cublas import WORKSPACE_BYTES, Cublas
+from lowering.cuda.libraries.pointer_arrays import ARRAYS_KERNEL, arrays_launch, arrays_source
+from lowering.plan.nests.rounding import ceil_div
 from lowering.plan.owners import SlotTable
-from lowering.plan.rounding import ceil_div
 from tracegraph.dtypes import bfloat16
 
 from .measure import medians

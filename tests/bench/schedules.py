@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import tracegraph
-from lowering.plan.explain import explain
+from lowering.plan.reports.explain import explain
 
 from .measure import medians
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import tracegraph
-from lowering.scheduling.overrides import SourceForm, override
+from lowering.plan.target.overrides import SourceForm, override
 
 from .lattice import DIRECTIONS, OPPOSITE, WEIGHTS
 from .measure import medians

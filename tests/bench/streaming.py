@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lowering.plan.rounding import ceil_div
+from lowering.plan.nests.rounding import ceil_div
 
 from .own import eager, jitted
 from .row import GIGABYTES, Row, traffic

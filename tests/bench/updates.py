@@ -17,8 +17,8 @@ import numpy as np
 
 import tracegraph
 from lowering.backends.cuda import TARGET
-from lowering.planning.grouped_updates import UpdateForm
-from lowering.scheduling.overrides import override
+from lowering.plan.target.overrides import override
+from lowering.planning.expansion.grouped_updates import UpdateForm
 
 from .measure import medians
 

@@ -10,8 +10,8 @@ import numpy as np
 from kernels import node
 from wide_integers import wide_integers
 
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import Nest
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import Nest
 from lowering.plan.nodes import KernelNode
 
 Arrays = Mapping[Buffer, Any]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lowering.cuda.compile import CACHE_VARIABLE
+from lowering.cuda.compilation.compile import CACHE_VARIABLE
 
 
 @pytest.fixture(scope="session", autouse=True)

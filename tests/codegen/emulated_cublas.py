@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lowering.cuda.graph.cublas import Cublas
+from lowering.cuda.libraries.cublas import Cublas
 from tracegraph.dtypes import bfloat16
 
 

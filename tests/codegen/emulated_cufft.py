@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from lowering.plan.fourier import FourierTransform
-from lowering.plan.library_call import StridedArray
+from lowering.plan.calls.fourier import FourierTransform
+from lowering.plan.calls.library_call import StridedArray
 
 Issue = Callable[[Callable[..., None]], None]
 

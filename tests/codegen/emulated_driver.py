@@ -21,9 +21,9 @@ from emulated_cufft import EmulatedCufft
 from emulator import ARGUMENT, FILL, MOST_BLOCKS, SHIM, for_host, host_library, kernel_wrapper
 
 import tracegraph
-from lowering.cuda.graph.cublas import Cublas
-from lowering.cuda.graph.cufft import Cufft
 from lowering.cuda.interface import Launch
+from lowering.cuda.libraries.cublas import Cublas
+from lowering.cuda.libraries.cufft import Cufft
 from lowering.testing.recorded_objects import RecordedExecutable, RecordedGraph, RecordedNode
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver

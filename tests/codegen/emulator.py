@@ -23,7 +23,7 @@ from host_functions import HOST_FUNCTIONS
 
 from lowering.codegen import ConditionHandle, KernelCode, Unit, Workspace
 from lowering.codegen.parameters import Channel, Number, StopFlag, TableEntry
-from lowering.plan.buffer import Buffer
+from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import KernelNode, Node
 
 COMPILER = shutil.which("g++")

@@ -8,8 +8,8 @@ import numpy as np
 from cases import Case, case, kernel_case, values
 from kernels import axes, buffer, call, load, node, store
 
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import (
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import (
     Accumulator,
     MapNest,
     ReduceNest,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from cuda.core import Program, ProgramOptions
 
-from lowering.cuda.compile import OPTIONS
+from lowering.cuda.compilation.compile import OPTIONS
 
 
 def assert_front_end_accepts(source: str, arch: str = "sm_90") -> None:

@@ -9,8 +9,8 @@ import numpy as np
 
 import tracegraph.ops  # noqa: F401 - registers the ops that `call` names
 from lowering.codegen import Unit
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import Kernel, Nest, Store
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import Kernel, Nest, Store
 from lowering.plan.nodes import Graph, KernelNode
 from lowering.plan.plan import Plan
 from tracegraph.ir.op import get

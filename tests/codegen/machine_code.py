@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cuda.pathfinder import find_nvidia_binary_utility
 
-from lowering.cuda.compile import cubin
+from lowering.cuda.compilation.compile import cubin
 
 INSTRUCTION = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;")
 LABEL = re.compile(r"^(\.L_x_\d+|\$\S+):", re.MULTILINE)

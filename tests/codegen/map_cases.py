@@ -6,7 +6,7 @@ import numpy as np
 from cases import Case, case, kernel_case, values
 from kernels import axes, buffer, call, load, node, store
 
-from lowering.plan.kernel import MapNest, SetCondition
+from lowering.plan.nests.kernel import MapNest, SetCondition
 from tracegraph.dtypes import SHORT_NAMES
 from tracegraph.ir.scalar import BOOL, both, clamp, compare, const, floor_divide, modulo, select
 from tracegraph.ir.scalar_values import as_index, as_value

@@ -21,10 +21,10 @@ from running import traced
 from lowering.codegen import Unit, unit_source
 from lowering.cuda.effects.channels import connect
 from lowering.cuda.streams.timeline import Timeline
-from lowering.plan.buffer import Buffer
+from lowering.plan.calls.library_call import StridedArray
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.custom_kernel import CustomKernelNode
-from lowering.plan.library_call import StridedArray
+from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import Graph, HostNode, KernelNode, LibraryNode, MemcpyNode, Node, walk
 from lowering.plan.owners import SlotTable
 from lowering.plan.persistent_kernel import PersistentKernelNode

@@ -9,8 +9,8 @@ from cases import CASES, Case, kernel_case, values
 from fold_cases import accumulated
 from kernels import axes, buffer, call, load, node, store
 
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import Accumulator, MapNest, Pass, RowNest, SetCondition
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import Accumulator, MapNest, Pass, RowNest, SetCondition
 from tracegraph.ir.combiners import ADD, MAXIMUM, MINIMUM
 from tracegraph.ir.scalar import Expr, const
 

@@ -15,11 +15,11 @@ from plan_emulator import EmulatedPlans
 
 import tracegraph
 from lowering.codegen import unit_source
-from lowering.codegen.call_records import ANSWERED, ASKED
+from lowering.codegen.effects.call_records import ANSWERED, ASKED
 from lowering.codegen.parameters import Answer, CallRing, CallSite
 from lowering.cuda.effects.call_ring import AnswerMemory
 from lowering.cuda.effects.call_ring import CallRing as Ring
-from lowering.plan.kernel import CallNest, PrintedArray
+from lowering.plan.nests.kernel import CallNest, PrintedArray
 from lowering.testing.recording_driver import RecordingDriver
 from tracegraph import ArrayType, debug, pure_callback, tree
 from tracegraph.ir.callbacks import HostFunction

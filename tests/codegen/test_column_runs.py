@@ -8,7 +8,7 @@ from kernels import axes, buffer, load, store
 
 from lowering.codegen.nest_kinds import canonical
 from lowering.codegen.rows.column_runs import coarsened
-from lowering.plan.kernel import Accumulator, ReduceNest, RowNest
+from lowering.plan.nests.kernel import Accumulator, ReduceNest, RowNest
 from tracegraph.ir.combiners import ADD, MINIMUM
 
 

@@ -9,14 +9,14 @@ import pytest
 from processes import end_of
 
 from lowering.codegen.preamble import preamble
-from lowering.cuda import cache_folder
-from lowering.cuda import compile as compiling
+from lowering.cuda.compilation import cache_folder
+from lowering.cuda.compilation import compile as compiling
 from lowering.cuda.graph.copies import COPY_SOURCE, PACK_AXES, PACK_SOURCE, pack_values
-from lowering.cuda.graph.pointer_arrays import arrays_source
 from lowering.cuda.graph.small_inputs import load_source, value_slots
 from lowering.cuda.interface import ForeignArray
-from lowering.plan.buffer import Buffer
+from lowering.cuda.libraries.pointer_arrays import arrays_source
 from lowering.plan.launch_graph import MOST_ARRAYS, fitting
+from lowering.plan.nests.buffer import Buffer
 from tracegraph.ir.types import ArrayType
 
 nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
@@ -69,7 +69,7 @@ def test_the_compiler_is_part_of_the_key(directory, monkeypatch):
 
 PROCESS = """
 import sys
-from lowering.cuda.compile import cubin
+from lowering.cuda.compilation.compile import cubin
 sys.stdin.readline()
 print(bytes(cubin({source!r}, "sm_90").code).hex())
 loaded = open("/proc/self/maps").read() if sys.platform == "linux" else ""

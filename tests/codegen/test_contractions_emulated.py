@@ -13,7 +13,7 @@ from forced import FORCED, scheduled
 from plan_emulator import EmulatedPlans
 from running import lowered
 
-from lowering.cuda.compile import cubin
+from lowering.cuda.compilation.compile import cubin
 from tracegraph import cond
 
 _KINDS = ("float16", "float32", "float64", "complex64", "int8", "bool")

@@ -15,7 +15,7 @@ from running import lowered
 from test_schedules_emulated import NODES
 
 from lowering.codegen import unit_source
-from lowering.cuda.compile import cubin
+from lowering.cuda.compilation.compile import cubin
 from tracegraph.testing import RandomProgram, programs
 
 SCHEDULED = ("captures_at_depth_three", "scan_of_scans", "switch_on_2")

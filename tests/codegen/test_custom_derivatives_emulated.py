@@ -13,7 +13,7 @@ from plan_emulator import EmulatedPlans
 
 import tracegraph
 from lowering.codegen.custom_kernels import custom_kernel_source
-from lowering.cuda.compile import cubin, custom_cubin
+from lowering.cuda.compilation.compile import cubin, custom_cubin
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nodes import walk
 

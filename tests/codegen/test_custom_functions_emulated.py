@@ -22,7 +22,7 @@ from plan_emulator import EmulatedPlans, common_unit
 from running import lowered
 
 import tracegraph
-from lowering.cuda.compile import cubin
+from lowering.cuda.compilation.compile import cubin
 from tracegraph import tree
 from tracegraph.testing.differences import tolerance_of
 

@@ -13,7 +13,7 @@ from custom_kernel_cases import Program, each_program, saxpy
 
 import tracegraph
 from lowering.codegen.custom_kernels import custom_kernel_source, declaration
-from lowering.cuda.compile import custom_cubin
+from lowering.cuda.compilation.compile import custom_cubin
 from lowering.cuda.device import OpenDevice
 from lowering.cuda.graph.custom_kernels import load_custom_kernels
 from lowering.plan.custom_kernel import CustomKernelNode

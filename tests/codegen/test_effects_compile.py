@@ -10,7 +10,7 @@ from running import lowered
 from test_effects_emulated import PROGRAMS
 
 import tracegraph
-from lowering.cuda.compile import cubin
+from lowering.cuda.compilation.compile import cubin
 
 
 def bounded(x: Any) -> Any:

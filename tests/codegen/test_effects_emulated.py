@@ -20,7 +20,14 @@ from lowering.codegen.parameters import FailureWord, PrintSite, StepCount, StopF
 from lowering.cuda.effects.mailbox import Mailbox
 from lowering.cuda.effects.print_ring import PrintRing
 from lowering.plan.conditional_nodes import WhileNode
-from lowering.plan.kernel import MapNest, PrintedArray, PrintNest, Publish, Require, SetCondition
+from lowering.plan.nests.kernel import (
+    MapNest,
+    PrintedArray,
+    PrintNest,
+    Publish,
+    Require,
+    SetCondition,
+)
 from lowering.plan.nodes import Graph
 from lowering.plan.plan import Plan
 from lowering.testing.recording_driver import RecordingDriver

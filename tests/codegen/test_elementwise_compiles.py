@@ -17,7 +17,7 @@ from front_end import assert_front_end_accepts
 from host_functions import HOST_FUNCTIONS
 
 from lowering.codegen.preamble import preamble
-from lowering.cuda.compile import cubin
+from lowering.cuda.compilation.compile import cubin
 from tracegraph.ir.op import Op, all_ops
 
 CASES = list(cases())

@@ -14,10 +14,10 @@ from front_end import assert_front_end_accepts
 from plan_emulator import EmulatedPlans
 from running import lowered
 
-from lowering.cuda.compile import cubin
+from lowering.algorithms import ALGORITHMS, BY_LIBRARY
+from lowering.cuda.compilation.compile import cubin
+from lowering.plan.target.overrides import override
 from lowering.planning.factorizations import FactorizationForm
-from lowering.scheduling.overrides import override
-from tracegraph.algorithms import ALGORITHMS, BY_LIBRARY
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import Op, Sample, get
 from tracegraph.ops.factorizations.matrices import positive_definite

@@ -16,8 +16,8 @@ from plan_emulator import EmulatedPlans
 from running import lowered
 
 import tracegraph
-from lowering.cuda.compile import cubin
-from lowering.plan.fourier import FourierTransform
+from lowering.cuda.compilation.compile import cubin
+from lowering.plan.calls.fourier import FourierTransform
 from tracegraph import tree
 
 GIVEN = {k: v for k, v in fourier_cases.ARGUMENTS.items() if np.size(v)}

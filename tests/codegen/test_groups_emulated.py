@@ -17,8 +17,8 @@ from test_kernels_emulated import assert_case, memory_of
 
 from lowering.codegen import Unit, unit_source
 from lowering.codegen import geometry_records as records
-from lowering.cuda.compile import cubin
-from lowering.plan.kernel import Accumulator, Pass, ReduceNest, RowNest, ScanNest
+from lowering.cuda.compilation.compile import cubin
+from lowering.plan.nests.kernel import Accumulator, Pass, ReduceNest, RowNest, ScanNest
 from tracegraph.ir.combiners import ADD, MAXIMUM
 from tracegraph.ir.scalar_values import Accumulated
 

@@ -22,8 +22,8 @@ from half_programs import (
 from kernels import axes, buffer, call, load, node, plan, store
 
 from lowering.codegen import unit_source
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import MapNest
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import MapNest
 from lowering.plan.nodes import KernelNode
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")

@@ -15,7 +15,7 @@ from emulator import COMPILER, BarrierError, Emulator, Memory
 from kernels import axes, buffer, load, node, plan, store
 
 from lowering.codegen import Unit, unit_source
-from lowering.plan.kernel import Accumulator, MapNest, Pass, RowNest
+from lowering.plan.nests.kernel import Accumulator, MapNest, Pass, RowNest
 from tracegraph.ir.combiners import MAXIMUM
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")

@@ -14,8 +14,8 @@ from row_cases import softmax
 
 import tracegraph
 from lowering.codegen import ConditionHandle, KernelCode, Workspace, unit_source
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import (
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import (
     MapNest,
     Nest,
     Pass,

@@ -13,7 +13,7 @@ from product_cases import DTYPES, PRODUCTS, chosen, halves, power
 
 import tracegraph
 from lowering.plan.nodes import LibraryNode, MemcpyNode, walk
-from lowering.scheduling.overrides import override
+from lowering.plan.target.overrides import override
 from lowering.testing.recording_backend import RecordingBackend
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")

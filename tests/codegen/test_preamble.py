@@ -8,7 +8,7 @@ import pytest
 
 import lowering
 from lowering.codegen.preamble import PARTS, preamble
-from lowering.cuda.compile import cubin
+from lowering.cuda.compilation.compile import cubin
 
 OPTIONAL = [name for name, marks in PARTS.items() if marks]
 NAME = re.compile(r"\b(?:tg|TG)_\w+")

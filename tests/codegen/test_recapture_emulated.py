@@ -16,8 +16,8 @@ from foreign_arrays import Foreign
 import lowering
 import tracegraph
 from lowering.cuda.calls import stream_graph
-from lowering.cuda.graph import recapture
-from lowering.scheduling.overrides import override
+from lowering.cuda.libraries import recapture
+from lowering.plan.target.overrides import override
 from lowering.testing.recording_backend import RecordingBackend
 from tracegraph import tree
 

@@ -5,8 +5,8 @@ import pytest
 pytest.importorskip("cuda.core")
 
 from lowering.codegen.preamble import preamble
-from lowering.cuda.compile import cubin
-from lowering.cuda.graph import device_report
+from lowering.cuda.compilation import device_report
+from lowering.cuda.compilation.compile import cubin
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_100"])

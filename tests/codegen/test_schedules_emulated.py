@@ -22,7 +22,7 @@ from running import assert_case_agrees, eager
 
 import tracegraph
 from lowering.codegen import unit_source
-from lowering.plan.kernel import (
+from lowering.plan.nests.kernel import (
     Accumulator,
     MapNest,
     Nest,

@@ -12,7 +12,7 @@ import pytest
 from emulator import ARGUMENT, COMPILER, FILL, SHIM, for_host, host_library, kernel_wrapper
 from front_end import assert_front_end_accepts
 
-from tracegraph.algorithms import small
+from lowering.algorithms import small
 from tracegraph.ir.custom_kernels import CudaText
 from tracegraph.ir.kernel_calls import KernelCall
 from tracegraph.ir.op import get

@@ -17,7 +17,7 @@ from running import lowered
 from sorting_cases import DTYPES, LENGTHS, in_order, order_of, values
 
 import tracegraph
-from lowering.cuda.compile import cubin
+from lowering.cuda.compilation.compile import cubin
 from lowering.legalization.features import Features
 from lowering.legalization.legalize import legalize
 from lowering.testing.recording_backend import RecordingBackend

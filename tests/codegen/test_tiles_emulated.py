@@ -15,9 +15,9 @@ from test_kernels_emulated import assert_case
 from lowering.codegen import Unit, geometry, unit_source
 from lowering.codegen.maps import transpose_tiles
 from lowering.codegen.maps.transpose_tiles import find_transpose
-from lowering.cuda.compile import cubin
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import MapNest
+from lowering.cuda.compilation.compile import cubin
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import MapNest
 from tracegraph.ir.scalar import both, const, select
 from tracegraph.ir.types import ArrayType
 

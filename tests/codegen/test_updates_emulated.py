@@ -15,8 +15,8 @@ from plan_emulator import EmulatedPlans
 from running import lowered
 
 import tracegraph
-from lowering.cuda.compile import cubin
-from lowering.scheduling.overrides import Choices, override
+from lowering.cuda.compilation.compile import cubin
+from lowering.plan.target.overrides import Choices, override
 from tracegraph import grad, vmap
 from tracegraph.dtypes import bfloat16
 

@@ -14,8 +14,8 @@ from test_kernels_emulated import assert_case
 
 from lowering.codegen import Unit, geometry, unit_source
 from lowering.codegen import geometry_records as records
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import MapNest
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import MapNest
 from tracegraph.ir.scalar import compare, floor_divide, modulo
 from tracegraph.ir.scalar_values import as_value
 

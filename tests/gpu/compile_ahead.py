@@ -23,7 +23,7 @@ import pytest
 
 import lowering
 import lowering.cuda.device
-from lowering.cuda.compile import cubin, custom_cubin
+from lowering.cuda.compilation.compile import cubin, custom_cubin
 from lowering.testing.recording_backend import RecordingBackend, RecordingDevice
 from lowering.testing.recording_driver import RecordingDriver
 

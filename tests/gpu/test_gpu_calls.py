@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tracegraph
-from lowering.scheduling import overrides as choices
+from lowering.plan.target import overrides as choices
 from tracegraph.errors import UpdateError
 
 

@@ -10,7 +10,7 @@ from contraction_cases import CASES, DTYPES, assert_contracts, power_iteration
 
 import tracegraph
 from lowering.plan.nodes import LibraryNode, walk
-from lowering.scheduling.overrides import override
+from lowering.plan.target.overrides import override
 from tracegraph.dtypes import bfloat16
 
 

@@ -5,7 +5,7 @@ import pytest
 from processes import end_of
 
 import tracegraph
-from lowering.scheduling import overrides as choices
+from lowering.plan.target import overrides as choices
 from tracegraph import cond, fori_loop, scan, switch, while_loop
 
 

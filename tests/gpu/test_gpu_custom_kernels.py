@@ -31,7 +31,7 @@ from custom_kernel_cases import (
 
 import tracegraph
 from lowering.legalization import features
-from lowering.scheduling.overrides import override
+from lowering.plan.target.overrides import override
 from tracegraph import errors, tree
 from tracegraph.testing import check_kernel
 

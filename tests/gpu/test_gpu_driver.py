@@ -171,8 +171,8 @@ def test_an_exception_while_capturing_leaves_no_capture_open(device, fill, raise
 
 
 def test_a_product_is_captured_behind_its_dependencies(device, fill):
-    from lowering.cuda.graph.cublas import Cublas
     from lowering.cuda.interface import Gemm
+    from lowering.cuda.libraries.cublas import Cublas
     from lowering.plan.owners import SlotTable
 
     driver, library, slots = device.driver, device.driver.library(Cublas), SlotTable()

@@ -17,11 +17,11 @@ from foreign_arrays import Foreign
 
 import tracegraph
 from lowering.cuda.device import open_device
-from lowering.cuda.graph.cufft import Cufft, CufftPlan
-from lowering.cuda.graph.recapture import KEPT
+from lowering.cuda.libraries.cufft import Cufft, CufftPlan
+from lowering.cuda.libraries.recapture import KEPT
 from lowering.legalization.features import override as features
 from lowering.plan.nodes import LibraryNode, walk
-from lowering.scheduling.overrides import override
+from lowering.plan.target.overrides import override
 from tracegraph import tree
 
 ARGUMENTS = fourier_cases.ARGUMENTS

@@ -11,7 +11,7 @@ from gradient_programs import PROGRAMS, X
 
 import tracegraph
 from lowering.plan.persistent_kernel import Scope
-from lowering.scheduling import overrides as choices
+from lowering.plan.target import overrides as choices
 from tracegraph import fori_loop, grad, hessian, jvp, scan, vmap, while_loop
 
 SCOPES = [Scope(1, 1), Scope(1, 256), Scope(8, 256, clustered=True), Scope(16, 128)]

@@ -18,7 +18,7 @@ from lowering.driver.graphs import node_kinds
 from lowering.legalization.features import override
 from lowering.plan.nodes import Graph
 from lowering.plan.plan import Plan
-from lowering.scheduling import overrides as choices
+from lowering.plan.target import overrides as choices
 
 pytestmark = pytest.mark.gpu
 

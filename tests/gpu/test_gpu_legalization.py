@@ -16,7 +16,7 @@ from lowering.cuda.device import open_device
 from lowering.legalization.features import Feature, Features, override
 from lowering.legalization.legalize import needed_features
 from lowering.plan import launch_graph
-from lowering.scheduling import overrides as choices
+from lowering.plan.target import overrides as choices
 
 MISSING: dict[str, dict[str, bool]] = {
     "no_body_updates": {"body_updates": False},

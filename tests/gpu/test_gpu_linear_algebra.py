@@ -11,10 +11,10 @@ import pytest
 from numpy_agreement import assert_close
 
 import tracegraph
-from lowering.plan.lapack import LapackRoutine
+from lowering.plan.calls.lapack import LapackRoutine
 from lowering.plan.nodes import LibraryNode, walk
+from lowering.plan.target.overrides import override
 from lowering.planning.factorizations import FactorizationForm
-from lowering.scheduling.overrides import override
 from tracegraph import linalg, tree
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get

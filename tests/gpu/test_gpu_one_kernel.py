@@ -11,7 +11,7 @@ import pytest
 
 import tracegraph
 from lowering.plan.persistent_kernel import Scope
-from lowering.scheduling import overrides as choices
+from lowering.plan.target import overrides as choices
 from tracegraph import cond, fori_loop, scan, switch, while_loop
 from tracegraph.errors import IndexRangeError, StepLimitError, TimeLimitError
 

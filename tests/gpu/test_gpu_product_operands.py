@@ -16,9 +16,9 @@ from product_cases import DTYPES, PRODUCTS, chosen, halves, power
 
 import tracegraph
 from lowering.legalization.features import override as features
-from lowering.plan.matrix_product import MatrixProduct
+from lowering.plan.calls.matrix_product import MatrixProduct
 from lowering.plan.nodes import LibraryNode, walk
-from lowering.scheduling.overrides import override
+from lowering.plan.target.overrides import override
 from tracegraph import linalg, tree
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tracegraph
-from lowering.scheduling import overrides as choices
+from lowering.plan.target import overrides as choices
 
 THREADS, CALLS = 16, 1000
 STEPS = 20_000

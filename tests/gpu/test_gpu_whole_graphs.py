@@ -10,7 +10,7 @@ import pytest
 
 import tracegraph
 from lowering.legalization.features import override
-from lowering.scheduling import overrides as choices
+from lowering.plan.target import overrides as choices
 from tracegraph.errors import FallbackWarning, InstantiationError, RawMemoryError
 from tracegraph.staging import fallbacks
 

@@ -13,11 +13,11 @@ import pytest
 from agreement import check, planned_for_cuda
 
 import tracegraph
+from lowering.algorithms import ALGORITHMS
 from lowering.lower import lower
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nodes import LibraryNode, walk
 from lowering.planning.factorizations import FactorizationForm
-from tracegraph.algorithms import ALGORITHMS
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import Op, Sample, get
 from tracegraph.ops.factorizations.matrices import mixed, positive_definite

@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from lowering.plan.buffer import Buffer
+from lowering.plan.calls.fourier import FourierTransform
+from lowering.plan.calls.library_call import StridedArray
+from lowering.plan.calls.matrix_product import MatrixOperand, MatrixProduct
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
-from lowering.plan.fourier import FourierTransform
-from lowering.plan.kernel import (
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import (
     CallNest,
     Kernel,
     MapNest,
@@ -19,8 +21,6 @@ from lowering.plan.kernel import (
     Store,
     space_index,
 )
-from lowering.plan.library_call import StridedArray
-from lowering.plan.matrix_product import MatrixOperand, MatrixProduct
 from lowering.plan.nodes import Graph, HostNode, KernelNode, LibraryNode, MemcpyNode
 from lowering.plan.plan import Plan
 from tracegraph.ir.callbacks import HostCall, HostFunction

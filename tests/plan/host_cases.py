@@ -7,13 +7,13 @@ import numpy as np
 import tracegraph
 import tracegraph.ops
 from lowering.backends.host import HostBackend
-from lowering.host import numpy_calls
 from lowering.host.arena import Workspace
+from lowering.host.evaluation import numpy_calls
 from lowering.host.passes import Passes
-from lowering.host.tuning.blocking import BlockedProgram
+from lowering.host.tuning.instructions.blocking import BlockedProgram
 from lowering.host.tuning.passes import PASSES
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import Kernel
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import Kernel
 from lowering.plan.nodes import Graph, KernelNode
 from lowering.plan.plan import Plan
 from tracegraph.ir.op import get

@@ -15,7 +15,7 @@ from printing import Step, nests
 from running import assert_case_agrees
 
 from lowering.legalization.features import Features
-from lowering.scheduling.overrides import Choices
+from lowering.plan.target.overrides import Choices
 from tracegraph import fori_loop, while_loop
 from tracegraph.errors import StepLimitError
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs

@@ -13,7 +13,7 @@ from running import jitted
 
 import tracegraph
 from lowering.plan.nodes import walk
-from lowering.scheduling.overrides import Choices
+from lowering.plan.target.overrides import Choices
 
 STEP = st.tuples(*[st.integers(0, n) for n in (10, 1, 1, 5, 5, 3)])
 """A rule, the array that it changes, the one that it reads, two rows and a column."""

@@ -11,7 +11,7 @@ import numpy as np
 from tracegraph.ir import interpret
 from tracegraph.ir.program import Program
 from tracegraph.ir.types import ArrayType
-from tracegraph.staging.donated import Donated
+from tracegraph.staging.calls.donated import Donated
 from tracegraph.staging.scratch import Scratch
 
 

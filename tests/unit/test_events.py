@@ -16,7 +16,7 @@ from lowering.lower import lower
 from lowering.plan.event_node import EventNode
 from lowering.plan.nodes import KernelNode
 from lowering.plan.plan import Plan
-from lowering.scheduling.overrides import override
+from lowering.plan.target.overrides import override
 from lowering.testing.call_log import InjectedError
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver

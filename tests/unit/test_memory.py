@@ -13,8 +13,8 @@ import pytest
 import tracegraph
 from lowering.host.executable import HostExecutable
 from tracegraph import errors, memory
+from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.staging import executable_cache
-from tracegraph.weak_set import ConcurrentWeakSet
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,8 @@ import pytest
 
 import tracegraph
 import tracegraph.numpy as tnp
-from tracegraph import names_elsewhere, tree
+from tracegraph import tree
+from tracegraph.errors import names_elsewhere
 
 MODULES = {"tracegraph": tracegraph, "tracegraph.tree": tree, "tracegraph.numpy": tnp}
 

@@ -19,7 +19,7 @@ from tracegraph.errors.tracebacks import entry_point, hide_frames
 from tracegraph.ir.custom_kernels import CapturedFunction, CustomKernel
 from tracegraph.ir.kernel_calls import KernelCall
 from tracegraph.ir.types import ArrayType, type_of
-from tracegraph.numpy.dispatch import as_array
+from tracegraph.numpy.dispatching.dispatch import as_array
 from tracegraph.ops.custom_kernels import custom_kernel
 
 

@@ -27,7 +27,7 @@ from tracegraph.ir.derivative import (
 )
 from tracegraph.ir.op import Elementwise, Op
 from tracegraph.ir.types import ArrayType, broadcast_shapes, type_of
-from tracegraph.numpy.dispatch import is_ours
+from tracegraph.numpy.dispatching.dispatch import is_ours
 from tracegraph.tracing.foreign import is_foreign
 
 NDArray = np.ndarray[Any, Any]

@@ -16,7 +16,7 @@ from tracegraph.ir.effects import require_allowed
 from tracegraph.ir.kernel_calls import KernelCall
 from tracegraph.ir.op import get
 from tracegraph.ir.types import ArrayType, row_major_strides, type_of
-from tracegraph.numpy.dispatch import as_array
+from tracegraph.numpy.dispatching.dispatch import as_array
 from tracegraph.ops.custom_kernels import custom_kernel
 from tracegraph.tracing.trace import current_trace
 from tracegraph.user_source import user_source

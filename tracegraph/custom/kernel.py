@@ -24,7 +24,7 @@ from tracegraph.errors.tracebacks import entry_point, hide_frames
 from tracegraph.ir.custom_kernels import CompiledKernel, CudaText, CustomKernel
 from tracegraph.ir.kernel_calls import SCALAR_DTYPES, KernelCall, Scalar
 from tracegraph.ir.types import ArrayType, type_of
-from tracegraph.numpy.dispatch import as_array
+from tracegraph.numpy.dispatching.dispatch import as_array
 from tracegraph.ops.custom_kernels import custom_kernel
 from tracegraph.tracing.tracer import Tracer
 

@@ -19,7 +19,7 @@ from tracegraph.errors.tracebacks import entry_point, hide_frames
 from tracegraph.ir.derivative import Jvp, NoDerivativeError, Reference, UserRule
 from tracegraph.ir.op import Combiner, Op, Reduction, Scan
 from tracegraph.ir.types import ArrayType, type_of
-from tracegraph.numpy.dispatch import as_array
+from tracegraph.numpy.dispatching.dispatch import as_array
 
 NDArray = np.ndarray[Any, Any]
 Axes = int | Sequence[int] | None

@@ -12,8 +12,8 @@ from functools import wraps
 from types import TracebackType
 from typing import ParamSpec, TypeVar
 
+from tracegraph.errors.names_elsewhere import keyword_advice
 from tracegraph.errors.programs import VerificationError
-from tracegraph.names_elsewhere import keyword_advice
 from tracegraph.user_source import Kind, Source, is_traced, kinds, user_source
 
 P = ParamSpec("P")

@@ -13,11 +13,11 @@ import tracegraph.numpy as tnp
 from tracegraph.arrays.eager import apply
 from tracegraph.control import cond
 from tracegraph.ir.op import get
-from tracegraph.numpy.attached import derivative_rule, with_derivative
-from tracegraph.numpy.determinants import inverse_of, small_pivots
-from tracegraph.numpy.matrices import with_batch
-from tracegraph.transforms.forward import jvp, stop_gradient
-from tracegraph.transforms.reverse import vjp
+from tracegraph.numpy.dispatching.attached import derivative_rule, with_derivative
+from tracegraph.numpy.linalg.determinants import inverse_of, small_pivots
+from tracegraph.numpy.linalg.matrices import with_batch
+from tracegraph.transforms.derivatives.forward import jvp, stop_gradient
+from tracegraph.transforms.derivatives.reverse import vjp
 
 _TRIANGULAR_SOLVE = get("triangular_solve")
 

@@ -7,9 +7,9 @@ from typing import Any
 import tracegraph.numpy as tnp
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
-from tracegraph.numpy.attached import derivative_rule, with_derivative
-from tracegraph.numpy.matrices import adjoint
-from tracegraph.transforms.forward import jvp
+from tracegraph.numpy.dispatching.attached import derivative_rule, with_derivative
+from tracegraph.numpy.linalg.matrices import adjoint
+from tracegraph.transforms.derivatives.forward import jvp
 
 _QR = get("qr")
 

@@ -10,8 +10,8 @@ import tracegraph.numpy as tnp
 from tracegraph.arrays.eager import apply
 from tracegraph.control import fori_loop
 from tracegraph.ir.op import get
-from tracegraph.numpy.matrices import square
-from tracegraph.numpy.systems import solve_factored
+from tracegraph.numpy.linalg.matrices import square
+from tracegraph.numpy.linalg.systems import solve_factored
 
 _COEFFICIENTS = (
     *(64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0),

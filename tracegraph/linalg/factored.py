@@ -10,7 +10,7 @@ import numpy as np
 import tracegraph.numpy as tnp
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
-from tracegraph.numpy.matrices import (
+from tracegraph.numpy.linalg.matrices import (
     adjoint,
     matrices,
     operands,

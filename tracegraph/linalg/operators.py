@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import tracegraph.numpy as tnp
-from tracegraph.numpy.dispatch import as_array
-from tracegraph.numpy.matrices import operands
-from tracegraph.transforms.implicit import custom_linear_solve
-from tracegraph.transforms.linear import linear_transpose
+from tracegraph.numpy.dispatching.dispatch import as_array
+from tracegraph.numpy.linalg.matrices import operands
+from tracegraph.transforms.derivatives.implicit import custom_linear_solve
+from tracegraph.transforms.derivatives.linear import linear_transpose
 
 Operator = Callable[[Any], Any]
 Method = Callable[[Operator, Any, Any, Operator, Any], tuple[Any, Any]]

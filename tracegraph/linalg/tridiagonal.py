@@ -9,7 +9,7 @@ import numpy as np
 import tracegraph.numpy as tnp
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
-from tracegraph.numpy.matrices import operands, require_success
+from tracegraph.numpy.linalg.matrices import operands, require_success
 
 
 def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any) -> Any:

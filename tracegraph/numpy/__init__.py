@@ -72,7 +72,7 @@ from numpy import (
 )
 
 from tracegraph.arrays.creation import from_dlpack
-from tracegraph.names_elsewhere import names_of as _names_of
+from tracegraph.errors.names_elsewhere import names_of as _names_of
 from tracegraph.numpy import even_functions as _even_functions  # noqa: F401  (they enter rules)
 from tracegraph.numpy import fft, lib, linalg
 from tracegraph.numpy import powers as _powers  # noqa: F401
@@ -142,6 +142,10 @@ from tracegraph.numpy.differences import (
     gradient,
     trapezoid,
     unwrap,
+)
+from tracegraph.numpy.dispatching.namespace_info import (
+    __array_api_version__,
+    __array_namespace_info__,
 )
 from tracegraph.numpy.editing import (
     block,
@@ -233,7 +237,6 @@ from tracegraph.numpy.medians import (
     median,
     nanmedian,
 )
-from tracegraph.numpy.namespace_info import __array_api_version__, __array_namespace_info__
 from tracegraph.numpy.nan_reductions import (
     nanargmax,
     nanargmin,

@@ -10,7 +10,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
-from tracegraph.numpy.dispatch import as_array, numpy_function
+from tracegraph.numpy.dispatching.dispatch import as_array, numpy_function
 from tracegraph.numpy.shapes import Shape
 
 _TRANSPOSE = get("transpose")

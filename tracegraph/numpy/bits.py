@@ -8,7 +8,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from tracegraph.numpy.axes import moveaxis
-from tracegraph.numpy.dispatch import as_array, numpy_function
+from tracegraph.numpy.dispatching.dispatch import as_array, numpy_function
 from tracegraph.numpy.joining import surrounded
 from tracegraph.numpy.reductions import sum
 from tracegraph.numpy.shapes import atleast_1d, reshape

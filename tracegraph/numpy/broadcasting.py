@@ -6,7 +6,7 @@ from typing import Any
 
 from tracegraph.ir.op import get
 from tracegraph.numpy import shapes
-from tracegraph.numpy.dispatch import as_array, lifted, numpy_function
+from tracegraph.numpy.dispatching.dispatch import as_array, lifted, numpy_function
 from tracegraph.numpy.shapes import Shape
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.tracing.views import BROADCAST_VIEW, View, mark_unordered

@@ -9,10 +9,16 @@ import numpy as np
 from tracegraph.arrays.creation import asarray
 from tracegraph.ir.types import broadcast_shapes, result_type, type_of
 from tracegraph.numpy.creation import zeros_like
-from tracegraph.numpy.dispatch import as_array, is_python_number, lifted, numpy_function, unchecked
+from tracegraph.numpy.dispatching.dispatch import (
+    as_array,
+    is_python_number,
+    lifted,
+    numpy_function,
+    unchecked,
+)
+from tracegraph.numpy.dispatching.output import stored
 from tracegraph.numpy.elementwise import where
 from tracegraph.numpy.index_modes import checked
-from tracegraph.numpy.output import stored
 from tracegraph.numpy.shapes import broadcast_to, reshape
 from tracegraph.numpy.ufuncs import less_equal, logical_not, logical_or, not_equal
 from tracegraph.tracing.operators import ArrayOperators

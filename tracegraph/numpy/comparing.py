@@ -8,7 +8,7 @@ import numpy as np
 
 from tracegraph.arrays.array import Array
 from tracegraph.ir.types import broadcast_shapes
-from tracegraph.numpy.dispatch import as_array, numpy_function
+from tracegraph.numpy.dispatching.dispatch import as_array, numpy_function
 from tracegraph.numpy.elementwise import isclose
 from tracegraph.numpy.reductions import all
 from tracegraph.numpy.ufuncs import equal, isnan, logical_and

@@ -13,12 +13,12 @@ from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.ir.types import broadcast_shapes, result_type, type_of
 from tracegraph.numpy.axes import moveaxis, transpose
-from tracegraph.numpy.dispatch import as_array, numpy_function
+from tracegraph.numpy.dispatching.dispatch import as_array, numpy_function
+from tracegraph.numpy.dispatching.output import stored, written
+from tracegraph.numpy.dispatching.statics import Static
+from tracegraph.numpy.dispatching.ufunc_calls import ufunc_function
 from tracegraph.numpy.joining import stack
-from tracegraph.numpy.output import stored, written
 from tracegraph.numpy.shapes import broadcast_to, reshape, squeeze
-from tracegraph.numpy.statics import Static
-from tracegraph.numpy.ufunc_calls import ufunc_function
 from tracegraph.numpy.ufuncs import conjugate, multiply, negative, subtract
 
 _MATMUL = get("matmul")

@@ -11,7 +11,7 @@ from tracegraph.arrays.eager import apply
 from tracegraph.errors import ShapeDependentError
 from tracegraph.ir.op import get
 from tracegraph.numpy.creation import full, ones_like
-from tracegraph.numpy.dispatch import as_array, lifted, sized_function
+from tracegraph.numpy.dispatching.dispatch import as_array, lifted, sized_function
 from tracegraph.tracing.tracer import Tracer
 
 

@@ -11,7 +11,7 @@ from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import transpose
 from tracegraph.numpy.contractions import matmul
 from tracegraph.numpy.creation import zeros
-from tracegraph.numpy.dispatch import as_array, is_ours, numpy_function
+from tracegraph.numpy.dispatching.dispatch import as_array, is_ours, numpy_function
 from tracegraph.numpy.elementwise import clip, complex_, imag, real, where
 from tracegraph.numpy.joining import concatenate
 from tracegraph.numpy.reductions import sum

@@ -12,10 +12,10 @@ from tracegraph.arrays.creation import asarray as placed_array
 from tracegraph.arrays.eager import apply
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
-from tracegraph.numpy.dispatch import as_array, copied, is_python_number, lifted
+from tracegraph.numpy.dispatching.dispatch import as_array, copied, is_python_number, lifted
+from tracegraph.numpy.dispatching.statics import static_parameters
 from tracegraph.numpy.eager_arrays import eager
 from tracegraph.numpy.shapes import Shape, broadcast_to, extents_of, is_in_columns
-from tracegraph.numpy.statics import static_parameters
 from tracegraph.tracing.layouts import same_order, set_order
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.trace import bind, current_trace

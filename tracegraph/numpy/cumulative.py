@@ -8,9 +8,9 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 from numpy.typing import DTypeLike
 
-from tracegraph.numpy.dispatch import as_array, numpy_function
+from tracegraph.numpy.dispatching.dispatch import as_array, numpy_function
+from tracegraph.numpy.dispatching.output import stored
 from tracegraph.numpy.joining import concatenate
-from tracegraph.numpy.output import stored
 from tracegraph.numpy.reductions import cumprod, cumsum
 from tracegraph.numpy.shapes import atleast_1d
 

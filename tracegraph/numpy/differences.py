@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from tracegraph.ir.types import result_type, type_of
-from tracegraph.numpy.dispatch import as_array, is_ours, numpy_function
+from tracegraph.numpy.dispatching.dispatch import as_array, is_ours, numpy_function
 from tracegraph.numpy.elementwise import where
 from tracegraph.numpy.joining import concatenate
 from tracegraph.numpy.reductions import cumsum, sum

@@ -14,13 +14,13 @@ from numpy.lib.array_utils import normalize_axis_index
 from tracegraph.arrays.eager import as_numpy
 from tracegraph.errors import ShapeDependentError
 from tracegraph.numpy.axes import moveaxis
-from tracegraph.numpy.dispatch import as_array, lifted, numpy_function
+from tracegraph.numpy.dispatching.dispatch import as_array, lifted, numpy_function
+from tracegraph.numpy.dispatching.statics import tracers_in
 from tracegraph.numpy.elementwise import clip, where
 from tracegraph.numpy.index_checks import require_in_range
 from tracegraph.numpy.joining import concatenate
 from tracegraph.numpy.shapes import broadcast_to, reshape
 from tracegraph.numpy.sorting import argsort
-from tracegraph.numpy.statics import tracers_in
 from tracegraph.numpy.ufuncs import add, greater_equal, less, multiply, subtract
 from tracegraph.tracing.tracer import Tracer
 

@@ -24,8 +24,8 @@ from tracegraph.ir.op import get
 from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import transpose
 from tracegraph.numpy.creation import asarray
-from tracegraph.numpy.dispatch import as_array, numpy_function, unchecked
-from tracegraph.numpy.output import Casting, stored
+from tracegraph.numpy.dispatching.dispatch import as_array, numpy_function, unchecked
+from tracegraph.numpy.dispatching.output import Casting, stored
 from tracegraph.numpy.selecting import writable_diagonal
 from tracegraph.numpy.shapes import reshape
 from tracegraph.numpy.ufuncs import multiply

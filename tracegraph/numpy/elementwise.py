@@ -17,8 +17,8 @@ from tracegraph.arrays.eager import apply
 from tracegraph.dtypes import bfloat16
 from tracegraph.ir.op import get
 from tracegraph.ir.types import type_of
-from tracegraph.numpy.attached import with_derivative
-from tracegraph.numpy.dispatch import (
+from tracegraph.numpy.dispatching.attached import with_derivative
+from tracegraph.numpy.dispatching.dispatch import (
     as_array,
     copied,
     is_python_number,
@@ -27,10 +27,10 @@ from tracegraph.numpy.dispatch import (
     sized_function,
     unchecked,
 )
+from tracegraph.numpy.dispatching.output import written
+from tracegraph.numpy.dispatching.ufunc_calls import called
 from tracegraph.numpy.finding import positions_where
-from tracegraph.numpy.output import written
 from tracegraph.numpy.shapes import broadcast_to
-from tracegraph.numpy.ufunc_calls import called
 from tracegraph.numpy.ufuncs import (
     absolute,
     arctan2,

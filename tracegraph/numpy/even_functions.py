@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
-from tracegraph.numpy.attached import derivative_rule, with_derivative
+from tracegraph.numpy.dispatching.attached import derivative_rule, with_derivative
 from tracegraph.numpy.elementwise import where
 from tracegraph.numpy.ufuncs import absolute, cos, divide, exp, less, negative, sign, sin
 

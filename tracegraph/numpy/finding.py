@@ -18,8 +18,8 @@ from tracegraph.arrays.eager import apply, as_numpy
 from tracegraph.errors import ShapeDependentError
 from tracegraph.ir.op import get
 from tracegraph.numpy.creation import full, iota
-from tracegraph.numpy.dispatch import CAST, as_array, lifted, sized_function
-from tracegraph.numpy.output import require_safe, stored
+from tracegraph.numpy.dispatching.dispatch import CAST, as_array, lifted, sized_function
+from tracegraph.numpy.dispatching.output import require_safe, stored
 from tracegraph.numpy.shapes import broadcast_to, reshape, with_axis
 from tracegraph.numpy.ufuncs import floor_divide, less, not_equal, remainder, subtract
 from tracegraph.tracing.tracer import Tracer

@@ -12,10 +12,10 @@ from tracegraph.ir.op import get
 from tracegraph.ir.types import broadcast_shapes
 from tracegraph.numpy.axes import swapaxes
 from tracegraph.numpy.creation import iota
-from tracegraph.numpy.dispatch import as_array, numpy_function
+from tracegraph.numpy.dispatching.dispatch import as_array, numpy_function
+from tracegraph.numpy.dispatching.statics import tracers_in
 from tracegraph.numpy.selecting import take
 from tracegraph.numpy.shapes import Shape, atleast_1d, reshape
-from tracegraph.numpy.statics import tracers_in
 from tracegraph.numpy.ufuncs import remainder, subtract
 
 _RESHAPE, _SLICE = map(get, ("reshape", "slice"))

@@ -15,11 +15,11 @@ from tracegraph.ir.op import get
 from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import moveaxis
 from tracegraph.numpy.creation import check_options, copy, iota, order_of_new, placed
-from tracegraph.numpy.dispatch import as_array, copied, is_ours, lifted
+from tracegraph.numpy.dispatching.dispatch import as_array, copied, is_ours, lifted
+from tracegraph.numpy.dispatching.statics import Static, static_parameters
 from tracegraph.numpy.eager_arrays import eager
 from tracegraph.numpy.elementwise import astype
 from tracegraph.numpy.shapes import extents_of, reshape
-from tracegraph.numpy.statics import Static, static_parameters
 from tracegraph.numpy.ufuncs import add, divide, equal, floor, less_equal, multiply, subtract
 from tracegraph.tracing.trace import current_trace
 from tracegraph.tracing.tracer import Tracer

@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike
 
 from tracegraph.ir.types import ArrayType, result_type, type_of
 from tracegraph.numpy.axes import moveaxis
-from tracegraph.numpy.dispatch import as_array, is_ours, lifted, numpy_function
+from tracegraph.numpy.dispatching.dispatch import as_array, is_ours, lifted, numpy_function
 from tracegraph.numpy.generated import linspace
 from tracegraph.numpy.shapes import broadcast_arrays, expand_dims, reshape
 from tracegraph.numpy.ufuncs import divide, log10, multiply, power, sign

@@ -11,7 +11,12 @@ import numpy as np
 from tracegraph.errors import ShapeDependentError, UnsupportedByTracerError
 from tracegraph.ir.types import broadcast_shapes, result_type, type_of
 from tracegraph.numpy.axes import transpose
-from tracegraph.numpy.dispatch import as_array, is_ours, is_python_number, numpy_function
+from tracegraph.numpy.dispatching.dispatch import (
+    as_array,
+    is_ours,
+    is_python_number,
+    numpy_function,
+)
 from tracegraph.numpy.generated import arange, linspace
 from tracegraph.numpy.index_modes import checked
 from tracegraph.numpy.joining import concatenate

@@ -15,7 +15,14 @@ from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import transpose
 from tracegraph.numpy.counting import bincount
 from tracegraph.numpy.differences import diff
-from tracegraph.numpy.dispatch import as_array, is_ours, lifted, numpy_function, unchecked
+from tracegraph.numpy.dispatching.dispatch import (
+    as_array,
+    is_ours,
+    lifted,
+    numpy_function,
+    unchecked,
+)
+from tracegraph.numpy.dispatching.statics import tracers_in
 from tracegraph.numpy.elementwise import imag, real, where
 from tracegraph.numpy.generated import linspace
 from tracegraph.numpy.grids import require_size
@@ -23,7 +30,6 @@ from tracegraph.numpy.joining import stack
 from tracegraph.numpy.reductions import max, min, sum
 from tracegraph.numpy.searching import count_before
 from tracegraph.numpy.shapes import reshape
-from tracegraph.numpy.statics import tracers_in
 from tracegraph.numpy.ufuncs import (
     add,
     divide,

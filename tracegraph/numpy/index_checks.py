@@ -15,7 +15,7 @@ from tracegraph.ir.op import get
 from tracegraph.modes import are_indices_checked
 from tracegraph.numpy import ufuncs
 from tracegraph.numpy.creation import full
-from tracegraph.numpy.dispatch import as_array, lifted
+from tracegraph.numpy.dispatching.dispatch import as_array, lifted
 from tracegraph.numpy.shapes import broadcast_to
 from tracegraph.tracing.trace import current_trace
 from tracegraph.tracing.tracer import Tracer

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph.numpy.dispatch import as_array
+from tracegraph.numpy.dispatching.dispatch import as_array
 from tracegraph.numpy.elementwise import clip
 from tracegraph.numpy.index_checks import require_in_range
 from tracegraph.numpy.ufuncs import remainder

@@ -16,7 +16,7 @@ from tracegraph.arrays.eager import apply
 from tracegraph.errors import UnrepresentableError, value_text
 from tracegraph.ir.op import get
 from tracegraph.numpy import masked_indexing
-from tracegraph.numpy.dispatch import as_array, copied, lifted
+from tracegraph.numpy.dispatching.dispatch import as_array, copied, lifted
 from tracegraph.numpy.index_checks import require_distinct, require_in_range
 from tracegraph.numpy.shapes import broadcast_to
 from tracegraph.tracing import views

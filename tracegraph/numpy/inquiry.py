@@ -13,8 +13,8 @@ from numpy.typing import DTypeLike
 from tracegraph.dtypes import bfloat16
 from tracegraph.ir.types import result_type as common_dtype
 from tracegraph.ir.types import type_of
-from tracegraph.numpy.dispatch import as_array, numpy_function
-from tracegraph.numpy.output import Casting
+from tracegraph.numpy.dispatching.dispatch import as_array, numpy_function
+from tracegraph.numpy.dispatching.output import Casting
 from tracegraph.tracing.operators import ArrayOperators
 
 NDArray = np.ndarray[Any, Any]

@@ -8,7 +8,7 @@ import numpy as np
 
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
-from tracegraph.numpy.dispatch import as_array, is_ours, numpy_function
+from tracegraph.numpy.dispatching.dispatch import as_array, is_ours, numpy_function
 from tracegraph.numpy.elementwise import imag, real, where
 from tracegraph.numpy.joining import concatenate
 from tracegraph.numpy.searching import count_before

@@ -13,8 +13,14 @@ from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import moveaxis
-from tracegraph.numpy.dispatch import as_array, copied, lifted, numpy_function, unchecked
-from tracegraph.numpy.output import Casting, stored
+from tracegraph.numpy.dispatching.dispatch import (
+    as_array,
+    copied,
+    lifted,
+    numpy_function,
+    unchecked,
+)
+from tracegraph.numpy.dispatching.output import Casting, stored
 from tracegraph.numpy.shapes import (
     atleast_1d,
     atleast_2d,

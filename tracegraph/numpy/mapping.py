@@ -17,7 +17,7 @@ from tracegraph.ir.op import Elementwise
 from tracegraph.ir.program import Atom
 from tracegraph.ir.types import ArrayType
 from tracegraph.numpy.axes import moveaxis, transpose
-from tracegraph.numpy.dispatch import as_array, is_ours, lifted, numpy_function
+from tracegraph.numpy.dispatching.dispatch import as_array, is_ours, lifted, numpy_function
 from tracegraph.numpy.shapes import broadcast_to, reshape
 from tracegraph.tracing.trace import Trace, current_trace
 from tracegraph.tracing.tracer import Tracer

@@ -14,7 +14,7 @@ import numpy as np
 
 from tracegraph import numpy
 from tracegraph.modes import check_indices
-from tracegraph.numpy.dispatch import copied, lifted
+from tracegraph.numpy.dispatching.dispatch import copied, lifted
 from tracegraph.numpy.shapes import broadcast_to
 from tracegraph.tracing.conversions import Place
 from tracegraph.tracing.function_table import FUNCTIONS

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracegraph.numpy.dispatch import as_array, numpy_function
-from tracegraph.numpy.docstrings import AVERAGED, reduction
+from tracegraph.numpy.dispatching.dispatch import as_array, numpy_function
+from tracegraph.numpy.dispatching.docstrings import AVERAGED, reduction
+from tracegraph.numpy.dispatching.output import stored
 from tracegraph.numpy.elementwise import where
 from tracegraph.numpy.joining import stack
 from tracegraph.numpy.nan_reductions import nanmean
-from tracegraph.numpy.output import stored
 from tracegraph.numpy.reductions import Axis, kept, reduced_axes
 from tracegraph.numpy.selecting import take_along_axis
 from tracegraph.numpy.sorted_rows import along_last, nan_where_last_is, numbers_in

@@ -10,9 +10,9 @@ from numpy.typing import DTypeLike
 
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
-from tracegraph.numpy.dispatch import as_array, numpy_function
-from tracegraph.numpy.docstrings import AVERAGED, SAME, SQUARED, SUMMED, reduction
-from tracegraph.numpy.output import stored, target_of
+from tracegraph.numpy.dispatching.dispatch import as_array, numpy_function
+from tracegraph.numpy.dispatching.docstrings import AVERAGED, SAME, SQUARED, SUMMED, reduction
+from tracegraph.numpy.dispatching.output import stored, target_of
 from tracegraph.numpy.reductions import (
     Axis,
     all,

@@ -8,7 +8,7 @@ import numpy as np
 
 from tracegraph import control
 from tracegraph import numpy as functions
-from tracegraph.numpy.dispatch import copied, lifted
+from tracegraph.numpy.dispatching.dispatch import copied, lifted
 from tracegraph.numpy.elementwise import where as choose
 
 

@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 
 from tracegraph.numpy.axes import moveaxis
-from tracegraph.numpy.dispatch import as_array, copied, lifted, numpy_function, unchecked
+from tracegraph.numpy.dispatching.dispatch import (
+    as_array,
+    copied,
+    lifted,
+    numpy_function,
+    unchecked,
+)
+from tracegraph.numpy.dispatching.statics import Static
 from tracegraph.numpy.elementwise import round as rounded
 from tracegraph.numpy.flips import flip
 from tracegraph.numpy.generated import linspace
@@ -18,7 +25,6 @@ from tracegraph.numpy.joining import concatenate, surrounded
 from tracegraph.numpy.medians import median
 from tracegraph.numpy.reductions import max, min
 from tracegraph.numpy.shapes import broadcast_to, reshape
-from tracegraph.numpy.statics import Static
 from tracegraph.numpy.statistics import mean
 from tracegraph.numpy.ufuncs import multiply, subtract
 

@@ -10,10 +10,16 @@ from numpy.lib.array_utils import normalize_axis_index
 from tracegraph.arrays.eager import apply
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
-from tracegraph.numpy.dispatch import CAST, as_array, is_python_number, lifted, numpy_function
+from tracegraph.numpy.dispatching.dispatch import (
+    CAST,
+    as_array,
+    is_python_number,
+    lifted,
+    numpy_function,
+)
+from tracegraph.numpy.dispatching.output import Casting, mask_of, require_not_written
 from tracegraph.numpy.elementwise import where as choose
 from tracegraph.numpy.index_modes import limited, require_integers
-from tracegraph.numpy.output import Casting, mask_of, require_not_written
 from tracegraph.numpy.shapes import reshape
 from tracegraph.numpy.ufuncs import not_equal, remainder, subtract
 from tracegraph.tracing.conversions import called_function, written_array_advice

@@ -10,15 +10,15 @@ from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.types import ArrayType, result_type, type_of
 from tracegraph.numpy.contractions import matmul
 from tracegraph.numpy.creation import zeros, zeros_like
-from tracegraph.numpy.dispatch import as_array, is_ours, numpy_function
+from tracegraph.numpy.dispatching.dispatch import as_array, is_ours, numpy_function
 from tracegraph.numpy.elementwise import astype
 from tracegraph.numpy.joining import concatenate
-from tracegraph.numpy.least_squares import lstsq
+from tracegraph.numpy.linalg.least_squares import lstsq
+from tracegraph.numpy.linalg.systems import inv
 from tracegraph.numpy.reductions import cumprod
 from tracegraph.numpy.reductions import sum as summed
 from tracegraph.numpy.shapes import atleast_1d, broadcast_to, reshape
 from tracegraph.numpy.sliding import convolve
-from tracegraph.numpy.systems import inv
 from tracegraph.numpy.ufuncs import add, divide, multiply, sqrt, subtract
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracegraph.numpy.attached import Applied, derivative_rule, with_derivative
+from tracegraph.numpy.dispatching.attached import Applied, derivative_rule, with_derivative
 from tracegraph.ops.arithmetic import power_by_base, power_of_log
 
 

@@ -12,10 +12,16 @@ from typing import Any
 import numpy as np
 
 from tracegraph.numpy.axes import moveaxis
-from tracegraph.numpy.dispatch import as_array, is_python_number, lifted, numpy_function, unchecked
+from tracegraph.numpy.dispatching.dispatch import (
+    as_array,
+    is_python_number,
+    lifted,
+    numpy_function,
+    unchecked,
+)
+from tracegraph.numpy.dispatching.output import written
 from tracegraph.numpy.elementwise import where
 from tracegraph.numpy.nan_reductions import nanmean
-from tracegraph.numpy.output import written
 from tracegraph.numpy.quantile_methods import METHODS, Method
 from tracegraph.numpy.reductions import Axis, cumsum, reduced_axes, sum
 from tracegraph.numpy.selecting import take_along_axis

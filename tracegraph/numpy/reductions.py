@@ -12,9 +12,16 @@ from numpy.typing import DTypeLike
 
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
-from tracegraph.numpy.dispatch import as_array, copied, is_ours, lifted, numpy_function, unchecked
-from tracegraph.numpy.docstrings import SAME, SUMMED, reduction
-from tracegraph.numpy.output import mask_of, stored, target_of
+from tracegraph.numpy.dispatching.dispatch import (
+    as_array,
+    copied,
+    is_ours,
+    lifted,
+    numpy_function,
+    unchecked,
+)
+from tracegraph.numpy.dispatching.docstrings import SAME, SUMMED, reduction
+from tracegraph.numpy.dispatching.output import mask_of, stored, target_of
 from tracegraph.numpy.shapes import broadcast_to, reshape
 from tracegraph.numpy.ufuncs import (
     absolute,

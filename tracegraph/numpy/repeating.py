@@ -12,9 +12,15 @@ from tracegraph.arrays.eager import apply
 from tracegraph.errors import ShapeDependentError
 from tracegraph.ir.op import get
 from tracegraph.numpy.creation import full, zeros_like
-from tracegraph.numpy.dispatch import as_array, copied, lifted, numpy_function, sized_function
+from tracegraph.numpy.dispatching.dispatch import (
+    as_array,
+    copied,
+    lifted,
+    numpy_function,
+    sized_function,
+)
+from tracegraph.numpy.dispatching.statics import Static
 from tracegraph.numpy.shapes import Shape, broadcast_to, expand_dims, extents_of, reshape, with_axis
-from tracegraph.numpy.statics import Static
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.tracer import Tracer
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.creation import zeros
-from tracegraph.numpy.dispatch import as_array, is_python_number, lifted, numpy_function
+from tracegraph.numpy.dispatching.dispatch import as_array, is_python_number, lifted, numpy_function
 from tracegraph.numpy.elementwise import imag, real, where
 from tracegraph.numpy.flips import flip
 from tracegraph.numpy.reductions import any, argmax

@@ -13,13 +13,18 @@ from numpy.lib.array_utils import normalize_axis_index
 from numpy.typing import DTypeLike
 
 from tracegraph import numpy as functions
-from tracegraph.numpy.dispatch import as_array, lifted
+from tracegraph.numpy.dispatching.dispatch import as_array, lifted
+from tracegraph.numpy.dispatching.output import stored
+from tracegraph.numpy.dispatching.ufunc_methods import (
+    OF_MAGNITUDES,
+    REDUCTIONS,
+    combiner_of,
+    in_fold_dtype,
+)
 from tracegraph.numpy.elementwise import where as choose
 from tracegraph.numpy.index_checks import require_in_range
 from tracegraph.numpy.ordered_folds import folded_in_order
-from tracegraph.numpy.output import stored
 from tracegraph.numpy.reductions import folded, masked
-from tracegraph.numpy.ufunc_methods import OF_MAGNITUDES, REDUCTIONS, combiner_of, in_fold_dtype
 from tracegraph.tracing.operators import ArrayOperators
 
 

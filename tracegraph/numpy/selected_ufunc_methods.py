@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph import numpy as functions
+from tracegraph.numpy.dispatching.ufunc_methods import OF_MAGNITUDES, combiner_of, in_fold_dtype
 from tracegraph.numpy.selected_functions import (
     Call,
     Function,
@@ -24,7 +25,6 @@ from tracegraph.numpy.selected_functions import (
     reduction,
     refused_shape,
 )
-from tracegraph.numpy.ufunc_methods import OF_MAGNITUDES, combiner_of, in_fold_dtype
 from tracegraph.tracing.selected import Selected
 from tracegraph.tracing.selected_operations import region_of
 

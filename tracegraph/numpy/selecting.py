@@ -11,12 +11,12 @@ from numpy.typing import DTypeLike
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.numpy.axes import moveaxis
-from tracegraph.numpy.dispatch import as_array, lifted, numpy_function
+from tracegraph.numpy.dispatching.dispatch import as_array, lifted, numpy_function
+from tracegraph.numpy.dispatching.output import require_safe, stored
 from tracegraph.numpy.elementwise import where
 from tracegraph.numpy.generated import diagonals, eye, nearest_diagonal, tri
 from tracegraph.numpy.index_modes import integer_indices, limited, require_integers
 from tracegraph.numpy.joining import surrounded
-from tracegraph.numpy.output import require_safe, stored
 from tracegraph.numpy.reductions import sum
 from tracegraph.numpy.shapes import reshape, with_axis
 from tracegraph.numpy.ufuncs import less

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracegraph.ir.types import result_type, type_of
-from tracegraph.numpy.dispatch import as_array, lifted, sized_function
+from tracegraph.numpy.dispatching.dispatch import as_array, lifted, sized_function
 from tracegraph.numpy.elementwise import where
 from tracegraph.numpy.finding import extract, flatnonzero
 from tracegraph.numpy.joining import concatenate

@@ -16,7 +16,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.ir.types import broadcast_shapes
-from tracegraph.numpy.dispatch import as_array, copied, numpy_function
+from tracegraph.numpy.dispatching.dispatch import as_array, copied, numpy_function
 from tracegraph.tracing.layouts import reading_order
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.tracing.views import is_column_major, is_row_major, order_of

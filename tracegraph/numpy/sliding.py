@@ -14,7 +14,7 @@ from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
 from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import moveaxis
-from tracegraph.numpy.dispatch import as_array, is_ours, lifted, numpy_function
+from tracegraph.numpy.dispatching.dispatch import as_array, is_ours, lifted, numpy_function
 from tracegraph.numpy.elementwise import where
 from tracegraph.numpy.generated import arange
 from tracegraph.numpy.joining import surrounded

@@ -11,7 +11,7 @@ import numpy as np
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.numpy.axes import moveaxis
-from tracegraph.numpy.dispatch import as_array, lifted, unchecked
+from tracegraph.numpy.dispatching.dispatch import as_array, lifted, unchecked
 from tracegraph.numpy.elementwise import where
 from tracegraph.numpy.reductions import sum
 from tracegraph.numpy.selecting import take, take_along_axis

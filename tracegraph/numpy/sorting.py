@@ -11,11 +11,16 @@ from numpy.lib.array_utils import normalize_axis_index
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.numpy.axes import swapaxes
-from tracegraph.numpy.dispatch import as_array, extended_function, lifted, numpy_function
+from tracegraph.numpy.dispatching.dispatch import (
+    as_array,
+    extended_function,
+    lifted,
+    numpy_function,
+)
+from tracegraph.numpy.dispatching.statics import static_parameters
 from tracegraph.numpy.flips import flip
 from tracegraph.numpy.selecting import take_along_axis
 from tracegraph.numpy.shapes import reshape, with_axis
-from tracegraph.numpy.statics import static_parameters
 from tracegraph.numpy.ufuncs import subtract
 from tracegraph.tracing.tracer import Tracer
 

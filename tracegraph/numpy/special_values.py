@@ -9,9 +9,9 @@ import numpy as np
 from tracegraph.arrays.eager import apply
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
-from tracegraph.numpy.dispatch import as_array, numpy_function
+from tracegraph.numpy.dispatching.dispatch import as_array, numpy_function
+from tracegraph.numpy.dispatching.output import written
 from tracegraph.numpy.elementwise import imag, real, where
-from tracegraph.numpy.output import written
 from tracegraph.numpy.reductions import all
 from tracegraph.numpy.ufuncs import (
     absolute,

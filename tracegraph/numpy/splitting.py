@@ -10,9 +10,9 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from tracegraph.numpy.axes import moveaxis
-from tracegraph.numpy.dispatch import as_array, numpy_function
+from tracegraph.numpy.dispatching.dispatch import as_array, numpy_function
+from tracegraph.numpy.dispatching.statics import Static
 from tracegraph.numpy.shapes import Shape
-from tracegraph.numpy.statics import Static
 
 
 @numpy_function

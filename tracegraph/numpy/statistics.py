@@ -10,12 +10,12 @@ from numpy.typing import DTypeLike
 
 from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import transpose
-from tracegraph.numpy.dispatch import as_array, copied, lifted, numpy_function
-from tracegraph.numpy.docstrings import AVERAGED, SQUARED, reduction
+from tracegraph.numpy.dispatching.dispatch import as_array, copied, lifted, numpy_function
+from tracegraph.numpy.dispatching.docstrings import AVERAGED, SQUARED, reduction
+from tracegraph.numpy.dispatching.output import stored
 from tracegraph.numpy.elementwise import real
 from tracegraph.numpy.elementwise import where as choose
-from tracegraph.numpy.norms import of_squares
-from tracegraph.numpy.output import stored
+from tracegraph.numpy.linalg.norms import of_squares
 from tracegraph.numpy.reductions import Axis, reduced_axes, sum
 from tracegraph.numpy.shapes import broadcast_to, reshape
 from tracegraph.numpy.ufuncs import conjugate, divide, maximum, multiply, sqrt, square, subtract

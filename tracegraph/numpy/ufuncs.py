@@ -17,9 +17,9 @@ from tracegraph.arrays.array import Array
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.ir.types import type_of
-from tracegraph.numpy.dispatch import as_array, is_ours, is_python_number
-from tracegraph.numpy.docstrings import ufunc_docstring
-from tracegraph.numpy.ufunc_calls import called, ufunc_function
+from tracegraph.numpy.dispatching.dispatch import as_array, is_ours, is_python_number
+from tracegraph.numpy.dispatching.docstrings import ufunc_docstring
+from tracegraph.numpy.dispatching.ufunc_calls import called, ufunc_function
 from tracegraph.tracing.tracer import Tracer
 
 Function = Callable[..., Any]

@@ -20,7 +20,7 @@ from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.numpy.axes import moveaxis
 from tracegraph.numpy.creation import full, zeros
-from tracegraph.numpy.dispatch import as_array, lifted, sized_function
+from tracegraph.numpy.dispatching.dispatch import as_array, lifted, sized_function
 from tracegraph.numpy.elementwise import where
 from tracegraph.numpy.finding import flatnonzero
 from tracegraph.numpy.joining import concatenate

@@ -11,7 +11,7 @@ import numpy as np
 from tracegraph.arrays.creation import asarray
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
-from tracegraph.numpy.dispatch import as_array, lifted
+from tracegraph.numpy.dispatching.dispatch import as_array, lifted
 from tracegraph.numpy.ufuncs import add
 from tracegraph.tracing.operators import ArrayOperators
 

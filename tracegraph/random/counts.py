@@ -22,7 +22,7 @@ import tracegraph.numpy as tnp
 from tracegraph.arrays.eager import apply
 from tracegraph.control import while_loop
 from tracegraph.ir.op import get
-from tracegraph.numpy.dispatch import lifted
+from tracegraph.numpy.dispatching.dispatch import lifted
 from tracegraph.random.keys import cast, fold_in, split
 from tracegraph.random.transforms import parameters, shape_for
 from tracegraph.random.uniform import Shape, floating, uniform, within

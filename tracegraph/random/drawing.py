@@ -10,7 +10,7 @@ import numpy as np
 import tracegraph.numpy as tnp
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
-from tracegraph.numpy.dispatch import as_array, lifted
+from tracegraph.numpy.dispatching.dispatch import as_array, lifted
 from tracegraph.random.keys import cast, shape_of, split
 from tracegraph.random.transforms import gumbel
 from tracegraph.random.uniform import Shape, bits, randint, uniform

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.numpy.creation import iota
-from tracegraph.numpy.dispatch import as_array, lifted
+from tracegraph.numpy.dispatching.dispatch import as_array, lifted
 from tracegraph.numpy.shapes import reshape
 
 _THREEFRY = get("threefry")

@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike
 import tracegraph.numpy as tnp
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
-from tracegraph.numpy.dispatch import as_array, lifted
+from tracegraph.numpy.dispatching.dispatch import as_array, lifted
 from tracegraph.random.keys import shape_of, split
 from tracegraph.random.uniform import Shape, floating, is_known, uniform, within
 from tracegraph.special import erfinv, logit

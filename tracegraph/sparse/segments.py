@@ -12,7 +12,7 @@ import tracegraph.numpy as tnp
 from tracegraph.arrays.eager import apply
 from tracegraph.errors import ShapeDependentError
 from tracegraph.ir.op import get
-from tracegraph.numpy.dispatch import as_array, lifted
+from tracegraph.numpy.dispatching.dispatch import as_array, lifted
 from tracegraph.tracing.tracer import Tracer
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import tracegraph.numpy as tnp
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
-from tracegraph.numpy.attached import with_derivative
-from tracegraph.numpy.dispatch import as_array
+from tracegraph.numpy.dispatching.attached import with_derivative
+from tracegraph.numpy.dispatching.dispatch import as_array
 from tracegraph.numpy.reductions import reduced_axes
 from tracegraph.special.functions import betaln, digamma, gamma, zeta
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import tracegraph.numpy as tnp
-from tracegraph.numpy.attached import Applied, derivative_rule, with_derivative
+from tracegraph.numpy.dispatching.attached import Applied, derivative_rule, with_derivative
 from tracegraph.ops.special.densities import beta_density, gamma_density
 from tracegraph.ops.special.repeated_integrals import hazard, hazard_excess, scaled_integral
 

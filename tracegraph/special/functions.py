@@ -11,7 +11,7 @@ from typing import Any
 
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
-from tracegraph.numpy.dispatch import as_array
+from tracegraph.numpy.dispatching.dispatch import as_array
 
 Function = Callable[..., Any]
 

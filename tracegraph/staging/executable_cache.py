@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Container, Hashable, Iterable, Mapping
 from typing import Any, Literal
 
-from tracegraph.staging.clock import clock
+from tracegraph.concurrency.weak_set import ConcurrentWeakSet
+from tracegraph.staging.calls.clock import clock
 from tracegraph.staging.stages import Compiled, Lowered
-from tracegraph.weak_set import ConcurrentWeakSet
 
 COUNTS = ("launches", "updates", "bytes_copied")
 

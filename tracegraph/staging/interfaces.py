@@ -12,11 +12,11 @@ from typing import Any, Protocol
 from tracegraph.errors import RawMemoryError
 from tracegraph.ir.program import Program
 from tracegraph.ir.types import ArrayType
+from tracegraph.staging.calls.donated import Donated
+from tracegraph.staging.calls.last_call import LastRun
 from tracegraph.staging.device_features import DeviceFeatures
-from tracegraph.staging.donated import Donated
 from tracegraph.staging.exported import ExportedGraph
 from tracegraph.staging.graph_view import GraphView
-from tracegraph.staging.last_call import LastRun
 from tracegraph.staging.scratch import Scratch
 
 
@@ -132,7 +132,7 @@ class Backend(Protocol):
 
     @property
     def target(self) -> Any:
-        """What planning needs to know of the device, a `lowering.plan.target.Target`."""
+        """What planning needs to know of the device, a `lowering.plan.target.target.Target`."""
 
     def compile(self, plan: Any) -> Executable:
         """Make everything that running the Plan needs."""

@@ -9,11 +9,11 @@ from typing import Any, ParamSpec, TypeVar, overload
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.program import Program
 from tracegraph.staging.builds import MOST_BUILDS
-from tracegraph.staging.call_tracing import trace_call
+from tracegraph.staging.calls.call_tracing import trace_call
+from tracegraph.staging.calls.signature import Signature
 from tracegraph.staging.compiler import default_device
 from tracegraph.staging.jitted import Jitted
 from tracegraph.staging.scratch import Scratch, checked
-from tracegraph.staging.signature import Signature
 from tracegraph.tracing.function_table import FUNCTIONS
 
 P = ParamSpec("P")

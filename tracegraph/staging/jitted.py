@@ -11,20 +11,26 @@ from dataclasses import dataclass
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from tracegraph import ops as _ops  # noqa: F401 - registers the op records
+from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.devices import canonical_device
 from tracegraph.errors.tracebacks import entry_point, hide_frames
 from tracegraph.modes import PLAIN, current_modes, process
 from tracegraph.staging.builds import BuildKey, Builds, Stats
+from tracegraph.staging.calls.fast_call import (
+    MISS,
+    MOST_NESTED,
+    FastCall,
+    make_fast_call,
+    no_fast_call,
+)
+from tracegraph.staging.calls.last_call import LastCall
+from tracegraph.staging.calls.signature import Call, DirectKey, Signature, direct_call
 from tracegraph.staging.compiler import default_device
 from tracegraph.staging.executable_cache import CachedExecutable
-from tracegraph.staging.fast_call import MISS, MOST_NESTED, FastCall, make_fast_call, no_fast_call
-from tracegraph.staging.last_call import LastCall
 from tracegraph.staging.programs import Programs
 from tracegraph.staging.scratch import Scratch
-from tracegraph.staging.signature import Call, DirectKey, Signature, direct_call
 from tracegraph.staging.stages import Compiled, Lowered, Traced
 from tracegraph.tracing.trace import innermost, outermost
-from tracegraph.weak_set import ConcurrentWeakSet
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")

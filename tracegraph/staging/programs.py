@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from tracegraph.ir.types import ArrayType
 from tracegraph.modes import PLAIN, Modes
-from tracegraph.staging.clock import clock
+from tracegraph.staging.calls.clock import clock
+from tracegraph.staging.calls.signature import CallKey, Signature
 from tracegraph.staging.executable_cache import CachedExecutable
-from tracegraph.staging.signature import CallKey, Signature
 
 _ZERO = datetime.now(UTC) - timedelta(seconds=clock())
 """When the clock of uses was zero."""

@@ -24,14 +24,14 @@ from tracegraph.ir.program import Program
 from tracegraph.ir.text import program_line
 from tracegraph.ir.types import ArrayType
 from tracegraph.staging import gc_pause
-from tracegraph.staging.donated import Donated
+from tracegraph.staging.calls.donated import Donated
+from tracegraph.staging.calls.results import Assemble, Results, assembler, results_of
+from tracegraph.staging.calls.signature import Call, CallKey, Signature
 from tracegraph.staging.exported import ExportedGraph
 from tracegraph.staging.fallbacks import warn_of_fallbacks
 from tracegraph.staging.graph_view import GraphView
 from tracegraph.staging.interfaces import Compiler, Executable
-from tracegraph.staging.results import Assemble, Results, assembler, results_of
 from tracegraph.staging.scratch import Scratch
-from tracegraph.staging.signature import Call, CallKey, Signature
 from tracegraph.tracing.selected import Selected
 from tracegraph.tracing.tracer import Tracer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lowering.plan.plan import Plan
-from lowering.plan.races import races
+from lowering.plan.reports.races import races
 from tracegraph.errors import value_text
 
 _SHOWN = 8

@@ -12,8 +12,8 @@ import tracegraph
 from tracegraph import tree
 from tracegraph.arrays.array import Array
 from tracegraph.ir.program import Program, walk
+from tracegraph.staging.calls.signature import describe
 from tracegraph.staging.jitted import BoundJitted, Jitted
-from tracegraph.staging.signature import describe
 from tracegraph.staging.stages import Lowered, Traced
 
 

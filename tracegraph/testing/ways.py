@@ -22,8 +22,8 @@ from lowering.legalization.legalize import legalize
 from lowering.lower import lower
 from lowering.plan.persistent_kernel import Scope
 from lowering.plan.plan import Plan
-from lowering.scheduling import overrides
-from lowering.scheduling.overrides import Choices
+from lowering.plan.target import overrides
+from lowering.plan.target.overrides import Choices
 from tracegraph.errors import value_text
 from tracegraph.ir import interpret
 from tracegraph.ir.program import Program

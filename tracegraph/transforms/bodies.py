@@ -11,9 +11,9 @@ from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.trace import Active, Trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.body_trace import BodyTrace
+from tracegraph.transforms.derivatives.linearize import Linearizer
+from tracegraph.transforms.derivatives.residuals import Cut, cut, repeated, used_params
 from tracegraph.transforms.emit import Emit
-from tracegraph.transforms.linearize import Linearizer
-from tracegraph.transforms.residuals import Cut, cut, repeated, used_params
 from tracegraph.transforms.tidy import tidied
 
 

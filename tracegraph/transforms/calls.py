@@ -23,14 +23,19 @@ from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.parameters import parameters_of
 from tracegraph.tracing.trace import Active, Trace, current_trace, trace_program
 from tracegraph.tracing.tracer import Tracer
-from tracegraph.transforms import branches as _branches  # noqa: F401 - enters its rules
-from tracegraph.transforms import loops as _loops  # noqa: F401 - enters its rules
-from tracegraph.transforms.activity import is_inexact
+from tracegraph.transforms.derivatives import branches as _branches  # noqa: F401 - enters its rules
+from tracegraph.transforms.derivatives import loops as _loops  # noqa: F401 - enters its rules
+from tracegraph.transforms.derivatives.activity import is_inexact
+from tracegraph.transforms.derivatives.linearize import (
+    Linearizer,
+    Tangents,
+    require_forward,
+    strong,
+)
+from tracegraph.transforms.derivatives.transpose import Transposer
 from tracegraph.transforms.emit import Emit, plain
 from tracegraph.transforms.evaluate import evaluate
-from tracegraph.transforms.linearize import Linearizer, Tangents, require_forward, strong
 from tracegraph.transforms.tidy import tidied, tidied_program
-from tracegraph.transforms.transpose import Transposer
 
 Function = Callable[..., Any]
 Leaves = Sequence[Any]

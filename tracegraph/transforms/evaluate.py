@@ -19,7 +19,7 @@ from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value
 from tracegraph.ir.record import replace
 from tracegraph.tracing.trace import current_trace
 from tracegraph.tracing.tracer import Tracer
-from tracegraph.transforms.linearize import Linearizer
+from tracegraph.transforms.derivatives.linearize import Linearizer
 
 
 def evaluate(program: Program, inputs: Sequence[Any]) -> list[Any]:

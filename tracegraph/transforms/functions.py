@@ -24,10 +24,10 @@ from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.tracing.parameters import parameters_of
 from tracegraph.tracing.trace import Trace, current_trace
 from tracegraph.tracing.tracer import Tracer
-from tracegraph.transforms.activity import is_inexact
 from tracegraph.transforms.bodies import region_of
+from tracegraph.transforms.derivatives.activity import is_inexact
+from tracegraph.transforms.derivatives.linearize import Linearizer
 from tracegraph.transforms.emit import Emit
-from tracegraph.transforms.linearize import Linearizer
 from tracegraph.transforms.tidy import pruned, tidied
 
 Function = Callable[..., Any]

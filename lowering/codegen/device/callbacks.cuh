@@ -1,5 +1,5 @@
 // Calls of the host: frames in the callback ring, and answers. The layouts are those of
-// lowering/codegen/call_records.py.
+// lowering/codegen/effects/call_records.py.
 
 struct tg_frame { tg_u64 site, bytes, marks, number; };
 struct tg_answer { tg_u64 asked, answered, failed, unused; };

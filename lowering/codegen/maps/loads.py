@@ -14,8 +14,8 @@ from lowering.codegen.expressions import compute
 from lowering.codegen.maps.vectors import address, load_text, pack
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
-from lowering.plan.buffer import Buffer
-from lowering.plan.hardware import VECTOR_BYTES, WORD_BYTES
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.target.hardware import VECTOR_BYTES, WORD_BYTES
 from tracegraph.ir.scalar import Axis
 from tracegraph.ir.scalar_values import Load
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
+from lowering.codegen.effects.signals import write_results, write_stop_check
 from lowering.codegen.expressions import (
     WIDE,
     compute,
@@ -27,11 +28,10 @@ from lowering.codegen.maps.vectors import (
     start_text,
     vectors_of,
 )
-from lowering.codegen.signals import write_results, write_stop_check
 from lowering.codegen.source_writer import SourceWriter
-from lowering.plan.buffer import Buffer
-from lowering.plan.hardware import WARP
-from lowering.plan.kernel import MapNest, Store
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import MapNest, Store
+from lowering.plan.target.hardware import WARP
 from tracegraph.ir.scalar import Axis
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from lowering.codegen.expressions import compute, value, write_store
 from lowering.codegen.maps.vectors import Neighbours, is_contiguous, pack, store_line
 from lowering.codegen.source_writer import SourceWriter
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import Store
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import Store
 
 
 def declare_results(writer: SourceWriter, stores: Iterable[Store], width: int) -> dict[Store, str]:

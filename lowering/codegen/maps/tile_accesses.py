@@ -19,10 +19,10 @@ from lowering.codegen.expressions import compute, index, index_type
 from lowering.codegen.geometry_records import TileGeometry
 from lowering.codegen.maps.transpose_tiles import Transpose, axes_of, begins_aligned, word_of
 from lowering.codegen.source_writer import SourceWriter
-from lowering.plan.buffer import Buffer
-from lowering.plan.hardware import WORD_BYTES
-from lowering.plan.kernel import Store
-from lowering.plan.rounding import ceil_div
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import Store
+from lowering.plan.nests.rounding import ceil_div
+from lowering.plan.target.hardware import WORD_BYTES
 from tracegraph.ir.scalar import affine
 from tracegraph.ir.scalar_values import Load
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lowering.codegen.effects.signals import write_results
 from lowering.codegen.expressions import compute, index_type, stored, value
 from lowering.codegen.flatten import Flattener
 from lowering.codegen.geometry_records import TileGeometry
@@ -28,9 +29,8 @@ from lowering.codegen.maps.tile_accesses import (
 from lowering.codegen.maps.transpose_tiles import axes_of
 from lowering.codegen.maps.vectors import load_text, pack, store_line
 from lowering.codegen.preamble import c_type
-from lowering.codegen.signals import write_results
 from lowering.codegen.source_writer import SourceWriter
-from lowering.plan.kernel import MapNest, Store
+from lowering.plan.nests.kernel import MapNest, Store
 from tracegraph.ir.scalar_values import Load
 
 

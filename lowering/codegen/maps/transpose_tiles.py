@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from math import prod
 
 from lowering.codegen.offsets import offsets_of
-from lowering.fusion.access_patterns import MIN_TILE_RUN
-from lowering.plan.hardware import SECTOR_BYTES, SHARED_BYTES, WORD_BYTES
-from lowering.plan.kernel import MapNest, Store
-from lowering.plan.nest_analysis import loads
-from lowering.plan.rounding import ceil_div
-from lowering.plan.strides import offset_in
+from lowering.plan.nests.access_patterns import MIN_TILE_RUN
+from lowering.plan.nests.analysis import loads
+from lowering.plan.nests.kernel import MapNest, Store
+from lowering.plan.nests.rounding import ceil_div
+from lowering.plan.nests.strides import offset_in
+from lowering.plan.target.hardware import SECTOR_BYTES, SHARED_BYTES, WORD_BYTES
 from tracegraph.ir.scalar import Axis, affine
 from tracegraph.ir.scalar_values import Load
 

@@ -15,8 +15,8 @@ from lowering.codegen.expressions import compute, expr_type, index, stored
 from lowering.codegen.flatten import POINT
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import Store
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import Store
 from tracegraph.ir.scalar import Axis, Const, Expr, FloorDiv, Mod, Sum
 from tracegraph.ir.scalar_values import Load
 from tracegraph.ir.subexpressions import subexpressions

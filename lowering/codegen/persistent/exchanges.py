@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.persistent.surroundings import Surroundings
-from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import WhileNode
-from lowering.plan.kernel import MapNest, RowNest, ScanNest, Store, space_index
-from lowering.plan.nest_analysis import nest_reads, nest_writes
+from lowering.plan.nests.analysis import nest_reads, nest_writes
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import MapNest, RowNest, ScanNest, Store, space_index
 from lowering.plan.nodes import KernelNode, Node, walk
 from tracegraph.ir.scalar_values import Load
 

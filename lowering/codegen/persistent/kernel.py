@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 
+from lowering.codegen.effects.signals import STOP_WATCH
 from lowering.codegen.kernel_code import (
     NAME,
     KernelCode,
@@ -27,13 +28,12 @@ from lowering.codegen.persistent.storage import (
     save_storage,
 )
 from lowering.codegen.persistent.surroundings import Surroundings
-from lowering.codegen.signals import STOP_WATCH
 from lowering.codegen.source_writer import SourceWriter
-from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import WhileNode
-from lowering.plan.hardware import ALIGNMENT, SHARED_BYTES
+from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import MemcpyNode
 from lowering.plan.persistent_kernel import PersistentKernelNode, Scope
+from lowering.plan.target.hardware import ALIGNMENT, SHARED_BYTES
 
 
 def persistent_text(

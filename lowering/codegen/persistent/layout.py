@@ -9,10 +9,10 @@ from lowering.codegen.geometry_records import LaunchGeometry, shared_bytes, work
 from lowering.codegen.nest_kinds import CanonicalNest, canonical
 from lowering.codegen.persistent.stage_geometry import stage_geometry
 from lowering.plan.conditional_nodes import ConditionalNode
-from lowering.plan.hardware import ALIGNMENT, VECTOR_BYTES, WORD_BYTES
+from lowering.plan.nests.rounding import round_up
 from lowering.plan.nodes import KernelNode, Node, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
-from lowering.plan.rounding import round_up
+from lowering.plan.target.hardware import ALIGNMENT, VECTOR_BYTES, WORD_BYTES
 
 WORDS = 3
 """Words of a condition: two that take turns in the steps of a loop, and one for its entry. Branches

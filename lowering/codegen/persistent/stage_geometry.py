@@ -19,9 +19,9 @@ from lowering.codegen.geometry_records import (
 )
 from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.rows.row_geometry import row_geometry
-from lowering.plan.kernel import MapNest, PrintNest, RowNest, ScanNest, ScatterNest
+from lowering.plan.nests.kernel import MapNest, PrintNest, RowNest, ScanNest, ScatterNest
+from lowering.plan.nests.rounding import ceil_div
 from lowering.plan.persistent_kernel import Scope
-from lowering.plan.rounding import ceil_div
 
 
 def stage_geometry(nest: CanonicalNest, scope: Scope) -> LaunchGeometry:

@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from lowering.codegen.effects.signals import word
 from lowering.codegen.geometry_records import LaunchGeometry, shared_bytes
 from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.nests import write_nest
 from lowering.codegen.persistent.exchanges import Exchange
 from lowering.codegen.persistent.layout import WORDS, Layout
 from lowering.codegen.persistent.storage import MAX_UNROLLED, copy_elements
-from lowering.codegen.signals import word
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.nodes import Graph, KernelNode, MemcpyNode, Node

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
-from lowering.plan.buffer import Buffer
-from lowering.plan.hardware import VECTOR_BYTES
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.rounding import round_up
 from lowering.plan.persistent_kernel import Scope
-from lowering.plan.rounding import round_up
+from lowering.plan.target.hardware import VECTOR_BYTES
 
 MAX_UNROLLED = 16
 """Points that one thread writes out, so that the arrays that they index become registers. Longer

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lowering.codegen.offsets import offsets_of
-from lowering.plan.kernel import Accumulator
+from lowering.plan.nests.kernel import Accumulator
 from tracegraph.dtypes import is_half
 from tracegraph.ir.scalar import INDEX
 

@@ -12,7 +12,7 @@ from lowering.codegen.expressions import combine, round_to
 from lowering.codegen.preamble import c_type
 from lowering.codegen.rows.accumulator_layout import component_dtypes
 from lowering.codegen.source_writer import SourceWriter
-from lowering.plan.kernel import Accumulator
+from lowering.plan.nests.kernel import Accumulator
 from tracegraph.ir.combiners import ADD, MULTIPLY
 from tracegraph.ir.op import Combiner
 from tracegraph.ir.scalar import INDEX, Expr, const

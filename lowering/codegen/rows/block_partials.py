@@ -15,7 +15,7 @@ from lowering.codegen.geometry_records import RowGeometry
 from lowering.codegen.rows.accumulator_layout import partial_bytes
 from lowering.codegen.rows.accumulators import Fold
 from lowering.codegen.source_writer import SourceWriter
-from lowering.plan.rounding import ceil_div
+from lowering.plan.nests.rounding import ceil_div
 
 POLLED_TOGETHER = 4
 """Partials that a lane loads before it checks the first, so that round trips to L2 overlap. Other

@@ -18,12 +18,12 @@ from lowering.codegen.maps.loads import Parts, load_parts
 from lowering.codegen.maps.vectors import load_text
 from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.source_writer import SourceWriter
-from lowering.fusion.access_patterns import loop_is_contiguous
-from lowering.plan.buffer import Buffer
-from lowering.plan.hardware import VECTOR_BYTES, WARP, WORD_BYTES
-from lowering.plan.kernel import Pass, RowNest
-from lowering.plan.nest_analysis import loads, nest_accumulated
-from lowering.plan.nest_rewriting import map_nest
+from lowering.plan.nests.access_patterns import loop_is_contiguous
+from lowering.plan.nests.analysis import loads, nest_accumulated
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import Pass, RowNest
+from lowering.plan.nests.rewriting import map_nest
+from lowering.plan.target.hardware import VECTOR_BYTES, WARP, WORD_BYTES
 from tracegraph.ir.scalar import Axis, Expr, Sum
 from tracegraph.ir.scalar_values import Accumulated, Load
 

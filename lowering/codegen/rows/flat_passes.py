@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lowering.codegen.expressions import stored
 from lowering.codegen.flatten import POINT, STEP, Flattener
 from lowering.codegen.rows.accumulators import Fold
-from lowering.plan.kernel import Pass, RowNest, Store
+from lowering.plan.nests.kernel import Pass, RowNest, Store
 from tracegraph.ir.scalar import Expr
 
 

@@ -13,7 +13,7 @@ from lowering.codegen.rows.accumulators import Fold
 from lowering.codegen.rows.clusters import cluster_barrier
 from lowering.codegen.rows.lanes import barrier
 from lowering.codegen.source_writer import SourceWriter
-from lowering.plan.hardware import WARP
+from lowering.plan.target.hardware import WARP
 
 
 def reduce_to_first_lane(

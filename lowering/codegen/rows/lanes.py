@@ -25,9 +25,9 @@ from lowering.codegen.rows.column_runs import Run, load_runs, load_runs_of_steps
 from lowering.codegen.rows.flat_passes import FlatPass
 from lowering.codegen.rows.vector_groups import loop_over_groups, vectors_of_pass
 from lowering.codegen.source_writer import SourceWriter
-from lowering.plan.buffer import Buffer
-from lowering.plan.hardware import WARP
-from lowering.plan.rounding import ceil_div, share_of
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.rounding import ceil_div, share_of
+from lowering.plan.target.hardware import WARP
 from tracegraph.ir.scalar import Axis
 
 SERIAL_LIMIT = 256

@@ -14,10 +14,10 @@ from lowering.codegen.flatten import POINT, STEP
 from lowering.codegen.geometry_records import RowGeometry
 from lowering.codegen.rows.flat_passes import FlatPass
 from lowering.codegen.source_writer import SourceWriter
-from lowering.plan.buffer import Buffer
-from lowering.plan.hardware import VECTOR_BYTES
-from lowering.plan.nest_analysis import loads
-from lowering.plan.rounding import ceil_div
+from lowering.plan.nests.analysis import loads
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.rounding import ceil_div
+from lowering.plan.target.hardware import VECTOR_BYTES
 from tracegraph.ir.scalar import affine
 
 DISTANCE_BYTES = 3 << 20

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from math import prod
 
+from lowering.codegen.effects.signals import write_results, write_stop_check
 from lowering.codegen.expressions import index_type
 from lowering.codegen.flatten import POINT, STEP, linear_axis
 from lowering.codegen.geometry_records import RowGeometry
@@ -23,9 +24,8 @@ from lowering.codegen.rows.flat_passes import FlatPass, flattener_of
 from lowering.codegen.rows.lane_reduction import reduce_to_first_lane
 from lowering.codegen.rows.lanes import declare_lane, declare_shared, write_loop
 from lowering.codegen.rows.vector_groups import usable
-from lowering.codegen.signals import write_results, write_stop_check
 from lowering.codegen.source_writer import SourceWriter
-from lowering.plan.kernel import RowNest
+from lowering.plan.nests.kernel import RowNest
 
 
 def write_reduction(

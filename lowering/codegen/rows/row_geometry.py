@@ -12,11 +12,11 @@ from lowering.codegen.rows.accumulator_layout import (
     component_dtypes_of,
     partial_offsets,
 )
-from lowering.fusion.access_patterns import loop_is_contiguous, row_accesses
-from lowering.plan.hardware import VECTOR_BYTES, WARP, WORD_BYTES
-from lowering.plan.kernel import RowNest
-from lowering.plan.nest_analysis import nest_accumulators
-from lowering.plan.rounding import ceil_div, power_of_two
+from lowering.plan.nests.access_patterns import loop_is_contiguous, row_accesses
+from lowering.plan.nests.analysis import nest_accumulators
+from lowering.plan.nests.kernel import RowNest
+from lowering.plan.nests.rounding import ceil_div, power_of_two
+from lowering.plan.target.hardware import VECTOR_BYTES, WARP, WORD_BYTES
 
 STEPS_PER_LANE = 16
 """Steps of a lane below which the loop of a row is not split further: partials cost more."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence, Set
 from math import prod
 
 from lowering.codegen import geometry_records as records
+from lowering.codegen.effects.signals import write_results, write_stop_check
 from lowering.codegen.expressions import compute, expr_type, hoist, index_type, stored
 from lowering.codegen.flatten import POINT, STEP, linear_axis
 from lowering.codegen.geometry_records import RowGeometry
@@ -36,13 +37,12 @@ from lowering.codegen.rows.vector_groups import (
     vectors_of_pass,
     write_groups,
 )
-from lowering.codegen.signals import write_results, write_stop_check
 from lowering.codegen.source_writer import SourceWriter
-from lowering.plan.buffer import Buffer
-from lowering.plan.hardware import REGISTERS, WORD_BYTES
-from lowering.plan.kernel import RowNest
-from lowering.plan.nest_analysis import nest_accumulators
-from lowering.plan.rounding import share_of
+from lowering.plan.nests.analysis import nest_accumulators
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import RowNest
+from lowering.plan.nests.rounding import share_of
+from lowering.plan.target.hardware import REGISTERS, WORD_BYTES
 from tracegraph.ir.scalar import Axis, Expr
 from tracegraph.ir.scalar_values import Accumulated, Apply, Load
 from tracegraph.ir.subexpressions import subexpressions

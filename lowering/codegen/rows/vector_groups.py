@@ -25,8 +25,8 @@ from lowering.codegen.maps.vectors import Neighbours, Vectors, compute_uniform, 
 from lowering.codegen.preamble import value_type
 from lowering.codegen.rows.flat_passes import FlatPass
 from lowering.codegen.source_writer import SourceWriter
-from lowering.plan.buffer import Buffer
-from lowering.plan.hardware import MAX_BLOCK_THREADS, WARP
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.target.hardware import MAX_BLOCK_THREADS, WARP
 from tracegraph.ir.scalar import Axis, Expr
 from tracegraph.ir.scalar_values import Load
 

@@ -14,10 +14,10 @@ from lowering.codegen.expressions import cast, combine, compute, value, write_st
 from lowering.codegen.maps.vectors import Vectors, compute_uniform, load_text, pack, store_line
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
-from lowering.plan.buffer import Buffer
-from lowering.plan.hardware import SECTOR_BYTES, VECTOR_BYTES, WARP
-from lowering.plan.kernel import Store
-from lowering.plan.nest_analysis import loads
+from lowering.plan.nests.analysis import loads
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import Store
+from lowering.plan.target.hardware import SECTOR_BYTES, VECTOR_BYTES, WARP
 from tracegraph.ir.op import Combiner
 from tracegraph.ir.scalar import Axis, Expr, const
 from tracegraph.ir.scalar_values import Load

@@ -42,8 +42,8 @@ from lowering.codegen.rows.lane_reduction import reduce_to_all_lanes, reduce_to_
 from lowering.codegen.rows.lanes import declare_shared, write_loop
 from lowering.codegen.scans.scan_tiles import ScanTile, fold_threads, load_items, store_items
 from lowering.codegen.source_writer import SourceWriter
-from lowering.plan.kernel import Accumulator, ScanNest, Store
-from lowering.plan.rounding import share_of
+from lowering.plan.nests.kernel import Accumulator, ScanNest, Store
+from lowering.plan.nests.rounding import share_of
 from tracegraph.ir.scalar import Axis, const
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from lowering.codegen.kernel_code import NAME, KernelCode, function
 from lowering.codegen.parameters import Number, Parameter, TableEntry
 from lowering.codegen.preamble import c_type
-from lowering.plan.buffer import Buffer
-from lowering.plan.rounding import ceil_div, round_up
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.rounding import ceil_div, round_up
 from lowering.plan.sort import BUCKETS, TILE_THREADS, SortNode
 
 _THREADS = 256

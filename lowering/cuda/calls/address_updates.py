@@ -13,9 +13,9 @@ from operator import ne
 from typing import Any
 
 from lowering.cuda.graph.emission import Users
-from lowering.cuda.graph.recapture import RecapturedCall
 from lowering.cuda.interface import CapturedKernelHandle, KernelNodeHandle
-from lowering.plan.buffer import Buffer
+from lowering.cuda.libraries.recapture import RecapturedCall
+from lowering.plan.nests.buffer import Buffer
 
 Update = Callable[[], None]
 """Gives one kernel node its present parameters, as `Driver.updater` makes it."""

@@ -24,7 +24,7 @@ from lowering.cuda.calls.arguments import (
 )
 from lowering.cuda.calls.child_graphs import FAILED_CAPTURE, child_obstacle
 from lowering.cuda.calls.export import Operand, lowered_flag, owning_graph, reports, wanted_inputs
-from lowering.cuda.graph.compiled_plan import CompiledPlan
+from lowering.cuda.compilation.compiled_plan import CompiledPlan
 from lowering.cuda.memory.pool import CudaBuffer
 from lowering.cuda.streams.stream_state import StreamState
 from tracegraph.errors import CapturingStreamError

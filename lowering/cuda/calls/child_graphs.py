@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lowering.cuda.graph.compiled_plan import CompiledPlan
+from lowering.cuda.compilation.compiled_plan import CompiledPlan
 from lowering.plan.conditional_nodes import ConditionalNode, WhileNode
 from lowering.plan.nodes import launched
 from tracegraph.user_source import lines_of

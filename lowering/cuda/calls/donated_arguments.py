@@ -15,7 +15,7 @@ import numpy as np
 from lowering.cuda.calls.arguments import Bound, Input, bind, host_array
 from lowering.cuda.memory.pool import CudaBuffer
 from lowering.cuda.streams.stream_state import StreamState
-from tracegraph.staging.donated import Donated
+from tracegraph.staging.calls.donated import Donated
 
 
 def writable(

@@ -15,24 +15,24 @@ from lowering.cuda.calls.captured_launch import add_to_capture
 from lowering.cuda.calls.export import export
 from lowering.cuda.calls.fast_call import Call, closed_call, default_stream_call, other_stream_call
 from lowering.cuda.calls.stream_graph import StreamGraph
+from lowering.cuda.compilation.compiled_plan import CompiledPlan
 from lowering.cuda.device import OpenDevice
-from lowering.cuda.graph.compiled_plan import CompiledPlan
 from lowering.cuda.memory.pool import CudaBuffer, interned
 from lowering.cuda.streams.stream_state import StreamState
 from lowering.errors import UnrepeatableCaptureError
 from lowering.legalization.features import override
-from lowering.plan.explain import bytes_held
 from lowering.plan.owners import SlotReport
 from lowering.plan.plan import Plan
+from lowering.plan.reports.explain import bytes_held
+from tracegraph.concurrency.locks import held, held_if_free
 from tracegraph.current_stream import Chosen, current_stream
 from tracegraph.errors import CapturingStreamError, ClosedError
 from tracegraph.ir.record import replace
-from tracegraph.locks import held, held_if_free
-from tracegraph.staging.clock import clock
-from tracegraph.staging.donated import Donated
+from tracegraph.staging.calls.clock import clock
+from tracegraph.staging.calls.donated import Donated
+from tracegraph.staging.calls.last_call import LastRun
 from tracegraph.staging.exported import ExportedGraph
 from tracegraph.staging.graph_view import GraphView
-from tracegraph.staging.last_call import LastRun
 
 _COUNTS = ("launches", "updates", "bytes_copied")
 

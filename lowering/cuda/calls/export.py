@@ -16,17 +16,17 @@ from lowering.cuda.calls.child_graphs import child_obstacle
 from lowering.cuda.calls.donated_arguments import writable
 from lowering.cuda.calls.exported_executable import GivenGraph
 from lowering.cuda.calls.exported_launch import ExportedOperands
-from lowering.cuda.graph.compiled_plan import CompiledPlan
+from lowering.cuda.compilation.compiled_plan import CompiledPlan
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.emit import emit
 from lowering.cuda.graph.placement import place
-from lowering.cuda.graph.pointer_arrays import alignments
 from lowering.cuda.interface import Allocation
+from lowering.cuda.libraries.pointer_arrays import alignments
 from lowering.cuda.memory.pool import CudaBuffer, interned
 from lowering.cuda.streams.exclusive_use import ExclusiveUse
 from lowering.cuda.streams.stream_state import StreamState
-from lowering.plan.buffer import Buffer
 from lowering.plan.launch_graph import recaptured_calls
+from lowering.plan.nests.buffer import Buffer
 from lowering.plan.owners import SlotTable
 from tracegraph.errors import ExportError
 from tracegraph.staging.exported import ExportedGraph

@@ -14,6 +14,7 @@ from lowering.cuda.device import OpenDevice
 from lowering.cuda.graph.node_names import NodeNames, described
 from lowering.cuda.streams.owned_stream import require_priority
 from lowering.errors import ClosedGraphError, RefusedGraphError
+from tracegraph.concurrency.locks import holding
 from tracegraph.current_stream import Chosen, chosen_stream, current_stream
 from tracegraph.errors import (
     CapturingStreamError,
@@ -22,7 +23,6 @@ from tracegraph.errors import (
     NodeError,
     NotInstantiatedError,
 )
-from tracegraph.locks import holding
 from tracegraph.staging.exported import ExportedGraph, ExportedNode, UpdateResult
 
 _T = TypeVar("_T")

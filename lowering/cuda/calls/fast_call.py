@@ -19,8 +19,8 @@ from lowering.cuda.memory.pool import CudaBuffer
 from tracegraph.current_stream import current_stream
 from tracegraph.errors import ClosedError
 from tracegraph.generated import define, each
-from tracegraph.staging.clock import clock
-from tracegraph.staging.donated import Donated
+from tracegraph.staging.calls.clock import clock
+from tracegraph.staging.calls.donated import Donated
 
 if TYPE_CHECKING:
     from lowering.cuda.calls.stream_graph import StreamGraph

@@ -21,7 +21,7 @@ from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.small_inputs import Values
 from lowering.errors import ClosedGraphError
 from tracegraph.errors import ClosedError, DeviceLostError
-from tracegraph.staging.clock import clock
+from tracegraph.staging.calls.clock import clock
 
 MOST = 4
 """With two results assigned to the names of two arguments, addresses come back after four calls."""

@@ -18,16 +18,16 @@ from lowering.cuda.calls.address_updates import AddressWords
 from lowering.cuda.calls.arguments import Bound, Input, bind
 from lowering.cuda.calls.donated_arguments import writable
 from lowering.cuda.calls.replicas import MOST, Replicas
+from lowering.cuda.compilation.compiled_plan import CompiledPlan
 from lowering.cuda.effects.channels import connect
-from lowering.cuda.graph.compiled_plan import CompiledPlan
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.emit import emit
 from lowering.cuda.graph.host_driven import drive, host_driven
 from lowering.cuda.graph.node_names import described
 from lowering.cuda.graph.placement import place
-from lowering.cuda.graph.pointer_arrays import alignments
 from lowering.cuda.graph.small_inputs import Values
 from lowering.cuda.interface import Allocation, Event, ThreadState
+from lowering.cuda.libraries.pointer_arrays import alignments
 from lowering.cuda.memory.cross_stream import FreeList
 from lowering.cuda.memory.pool import CudaBuffer, interned
 from lowering.cuda.streams.in_flight import InFlightLaunch
@@ -35,12 +35,12 @@ from lowering.cuda.streams.launch_end import LaunchEnd
 from lowering.cuda.streams.stream_state import StreamState
 from lowering.cuda.streams.timeline import Timeline
 from lowering.plan.owners import SlotReport, SlotTable
+from tracegraph.concurrency.locks import holding
 from tracegraph.errors import ClosedError, NoGraphError
-from tracegraph.locks import holding
-from tracegraph.staging.clock import clock
-from tracegraph.staging.donated import Donated
+from tracegraph.staging.calls.clock import clock
+from tracegraph.staging.calls.donated import Donated
+from tracegraph.staging.calls.last_call import Handling, LastRun
 from tracegraph.staging.graph_view import GraphNode, GraphView
-from tracegraph.staging.last_call import Handling, LastRun
 
 Results = list[CudaBuffer]
 

@@ -1,7 +1,7 @@
 """CallRing: a ring buffer in pinned memory, from kernels that call the host to a thread of ours.
 
 Each stream has its own, which the calls of all its programs share: their order is that of the
-stream. A kernel appends frames, in the layout of `lowering.codegen.call_records`, and waits for
+stream. A kernel appends frames, in the layout of `lowering.codegen.effects.call_records`, and waits for
 room: no call is lost, and one may be larger than the ring.
 """
 
@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from lowering.codegen.call_records import (
+from lowering.codegen.effects.call_records import (
     ANSWER_HEAD_BYTES,
     ANSWERED,
     FAILED,
@@ -27,10 +27,10 @@ from lowering.codegen.call_records import (
     answer_bytes,
     answer_offset,
 )
-from lowering.codegen.print_records import HEAD_BYTES, Record
+from lowering.codegen.effects.print_records import HEAD_BYTES, Record
 from lowering.cuda.effects.print_ring import CAPACITY, HEAD, LOST, RING_HEAD_BYTES, TAIL
 from lowering.cuda.interface import Driver, HostAllocation
-from lowering.plan.rounding import power_of_two, round_up
+from lowering.plan.nests.rounding import power_of_two, round_up
 from tracegraph.ir.callbacks import HostFunction
 
 SIZE_VARIABLE = "TRACEGRAPH_CALLBACK_BUFFER_BYTES"

@@ -1,7 +1,7 @@
 """PrintRing: a ring buffer in pinned memory, from printing kernels to the host.
 
 All programs of a device share it, so that prints appear in the order in which they were made. A
-kernel appends a record, in the layout of `lowering.codegen.print_records`, and moves the head; the
+kernel appends a record, in the layout of `lowering.codegen.effects.print_records`, and moves the head; the
 host prints the records from the tail on, and moves the tail. Records that do not fit are dropped
 and counted.
 """
@@ -18,9 +18,9 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from lowering.codegen.print_records import Record
+from lowering.codegen.effects.print_records import Record
 from lowering.cuda.interface import Driver, HostAllocation
-from lowering.plan.rounding import power_of_two
+from lowering.plan.nests.rounding import power_of_two
 from tracegraph.ir.effects import PrintFormat
 
 SIZE_VARIABLE = "TRACEGRAPH_PRINT_BUFFER_BYTES"

@@ -7,7 +7,7 @@ the same parameter update as every other kernel.
 from __future__ import annotations
 
 from lowering.cuda.interface import ForeignArray
-from lowering.plan.rounding import ceil_div
+from lowering.plan.nests.rounding import ceil_div
 
 COPY_KERNEL = "tracegraph_copy"
 COPY_THREADS = 256

@@ -8,11 +8,11 @@ from math import prod
 from typing import Any
 
 from lowering.codegen.custom_kernels import custom_kernel_source, declaration
+from lowering.cuda.compilation.modules import Module
 from lowering.cuda.device import OpenDevice
-from lowering.cuda.graph.modules import Module
 from lowering.cuda.interface import Driver, Launch, has_clusters
-from lowering.plan.buffer import Buffer
 from lowering.plan.custom_kernel import CustomKernelNode
+from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import walk
 from lowering.plan.plan import Plan
 from tracegraph.errors import KernelCompileError, KernelLaunchError

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from lowering.cuda.graph.capture import LEGAL_IN_BODIES
 from lowering.cuda.graph.emission import Before, Emission
-from lowering.cuda.graph.foreign_calls import naming
+from lowering.cuda.libraries.capture import LEGAL_IN_BODIES
+from lowering.cuda.libraries.foreign_calls import naming
 from lowering.plan.embedded_graph import EmbeddedGraphNode
 from tracegraph.ir.custom_kernels import ForeignMemory
 

@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 from lowering.codegen import ConditionHandle, Parameter, TableEntry, Workspace
 from lowering.codegen.parameters import CallSite, Channel, Number, PrintSite
-from lowering.cuda.graph.capture import lines
+from lowering.cuda.compilation.plan_code import PlanCode
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.node_owners import NodeOwners
 from lowering.cuda.graph.placement import Placement
-from lowering.cuda.graph.plan_code import PlanCode
-from lowering.cuda.graph.recapture import RecapturedCall
 from lowering.cuda.graph.small_inputs import ValueSlot
 from lowering.cuda.interface import Driver, KernelNodeHandle, Launch, Timer
-from lowering.plan.buffer import Buffer
+from lowering.cuda.libraries.capture import lines
+from lowering.cuda.libraries.recapture import RecapturedCall
+from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import Node
 from lowering.plan.owners import NodeSlots
 from tracegraph.ir.events import Section

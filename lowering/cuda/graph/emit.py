@@ -18,13 +18,12 @@ from typing import Any
 
 from lowering.codegen import KernelCode
 from lowering.codegen.parameters import Channel
-from lowering.cuda.graph.capture import capture
+from lowering.cuda.compilation.plan_code import PlanCode
 from lowering.cuda.graph.copies import COPY_KERNEL, COPY_SOURCE, COPY_THREADS, copy_grid
 from lowering.cuda.graph.custom_kernels import custom_launch
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.embedding import add_embedded
 from lowering.cuda.graph.emission import Before, Cell, Emission, Timers, Users
-from lowering.cuda.graph.foreign_calls import naming
 from lowering.cuda.graph.launch_nodes import (
     add_allocation,
     add_free,
@@ -32,17 +31,17 @@ from lowering.cuda.graph.launch_nodes import (
     add_pointers,
     add_table,
 )
-from lowering.cuda.graph.library_calls import outside
 from lowering.cuda.graph.node_owners import NodeOwners
 from lowering.cuda.graph.placement import Placement
-from lowering.cuda.graph.plan_code import PlanCode
-from lowering.cuda.graph.pointer_arrays import pointers
 from lowering.cuda.graph.pointer_table import entries
-from lowering.cuda.graph.recapture import RecapturedCall
 from lowering.cuda.graph.small_inputs import ValueSlot
 from lowering.cuda.interface import KernelNodeHandle, Launch, has_clusters
-from lowering.plan.buffer import Buffer
-from lowering.plan.captured_call import CapturedCall
+from lowering.cuda.libraries.capture import capture
+from lowering.cuda.libraries.foreign_calls import naming
+from lowering.cuda.libraries.library_calls import outside
+from lowering.cuda.libraries.pointer_arrays import pointers
+from lowering.cuda.libraries.recapture import RecapturedCall
+from lowering.plan.calls.captured_call import CapturedCall
 from lowering.plan.conditional_nodes import ConditionalNode, IfElseNode, SwitchNode, WhileNode
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.embedded_graph import EmbeddedGraphNode
@@ -55,6 +54,8 @@ from lowering.plan.launch_nodes import (
     PointersNode,
     TableNode,
 )
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.rounding import ceil_div
 from lowering.plan.nodes import (
     Graph,
     HostNode,
@@ -64,7 +65,6 @@ from lowering.plan.nodes import (
     Node,
 )
 from lowering.plan.persistent_kernel import PersistentKernelNode
-from lowering.plan.rounding import ceil_div
 from lowering.plan.sort import SortNode
 from tracegraph.ir.events import EventUse
 from tracegraph.ops.callbacks import CCall

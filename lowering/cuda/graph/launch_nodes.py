@@ -6,15 +6,15 @@ from typing import Any
 
 from lowering.cuda.graph.emission import Before, Cell, Emission
 from lowering.cuda.graph.node_owners import freeing
-from lowering.cuda.graph.pointer_arrays import (
+from lowering.cuda.graph.pointer_table import TABLE_KERNEL, part_words
+from lowering.cuda.graph.small_inputs import LOAD_KERNEL, parameter_count
+from lowering.cuda.interface import Launch
+from lowering.cuda.libraries.pointer_arrays import (
     ARRAYS_KERNEL,
     arrays_launch,
     part_arrays,
     pointer_arrays,
 )
-from lowering.cuda.graph.pointer_table import TABLE_KERNEL, part_words
-from lowering.cuda.graph.small_inputs import LOAD_KERNEL, parameter_count
-from lowering.cuda.interface import Launch
 from lowering.plan.launch_nodes import (
     AllocationNode,
     FreeNode,

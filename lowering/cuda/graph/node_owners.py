@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lowering.codegen import Parameter
 from lowering.codegen.parameters import CallSite, StepCount
-from lowering.cuda.graph.modules import Module
+from lowering.cuda.compilation.modules import Module
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.embedded_graph import EmbeddedGraphNode
 from lowering.plan.event_node import EventNode

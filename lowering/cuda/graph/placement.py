@@ -11,27 +11,27 @@ import numpy as np
 from lowering.codegen import Unit
 from lowering.cuda.device import OpenDevice
 from lowering.cuda.graph.definition import Definition
-from lowering.cuda.graph.library_calls import (
+from lowering.cuda.graph.node_owners import allocation
+from lowering.cuda.graph.pointer_table import table_bytes
+from lowering.cuda.graph.small_inputs import ValueSlot, slots_bytes
+from lowering.cuda.interface import Allocation, Event, GraphMemory
+from lowering.cuda.libraries.library_calls import (
     PreparedCalls,
     captured,
     outside,
     workspace_offsets,
 )
-from lowering.cuda.graph.node_owners import allocation
-from lowering.cuda.graph.pointer_arrays import pointers_bytes
-from lowering.cuda.graph.pointer_table import table_bytes
-from lowering.cuda.graph.recapture import placeholder_bytes
-from lowering.cuda.graph.small_inputs import ValueSlot, slots_bytes
-from lowering.cuda.interface import Allocation, Event, GraphMemory
+from lowering.cuda.libraries.pointer_arrays import pointers_bytes
+from lowering.cuda.libraries.recapture import placeholder_bytes
 from lowering.cuda.memory.pool import PooledMemory
 from lowering.cuda.streams.stream_state import StreamState
-from lowering.plan.buffer import Buffer
-from lowering.plan.hardware import ALIGNMENT
 from lowering.plan.launch_graph import moving_buffers, moving_calls, recaptured_calls
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.rounding import round_up
 from lowering.plan.nodes import LibraryNode, Node
 from lowering.plan.owners import SlotTable
 from lowering.plan.plan import Plan
-from lowering.plan.rounding import round_up
+from lowering.plan.target.hardware import ALIGNMENT
 
 
 @dataclass(frozen=True, slots=True, eq=False)

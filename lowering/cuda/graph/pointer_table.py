@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lowering.plan.buffer import Buffer
 from lowering.plan.launch_graph import WORD, table_parts
+from lowering.plan.nests.buffer import Buffer
 
 TABLE_KERNEL = "tracegraph_table"
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lowering.cuda.interface import Words
-from lowering.plan.buffer import Buffer
 from lowering.plan.launch_graph import WORD
-from lowering.plan.rounding import ceil_div
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.rounding import ceil_div
 
 LOAD_KERNEL = "tracegraph_load"
 

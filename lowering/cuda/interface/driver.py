@@ -8,7 +8,6 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from lowering.cuda.graph.capture_lock import CaptureLock
 from lowering.cuda.interface.graph_nodes import (
     CapturedKernelHandle,
     GraphMemory,
@@ -19,6 +18,7 @@ from lowering.cuda.interface.graph_nodes import (
 from lowering.cuda.interface.handles import Allocation, Event, ForeignArray, HostAllocation, Timer
 from lowering.cuda.interface.launch import Launch
 from lowering.cuda.interface.libraries import Library
+from lowering.cuda.libraries.capture_lock import CaptureLock
 from lowering.plan.conditional_nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from lowering.cuda.interface import Allocation, Driver
 from lowering.cuda.memory.heap import Heap
 from lowering.cuda.memory.pool import size_class
-from tracegraph.weak_set import ConcurrentWeakSet
+from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 
 
 class Arenas:

@@ -15,8 +15,8 @@ from functools import partial
 
 from lowering.cuda.memory.heap import Heap
 from lowering.cuda.streams.timeline import Timeline
-from lowering.plan.rounding import round_up
-from tracegraph.weak_set import ConcurrentWeakSet
+from lowering.plan.nests.rounding import round_up
+from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 
 GRANULE = 32 << 20
 """Bytes; the driver takes memory from the device in multiples of it."""

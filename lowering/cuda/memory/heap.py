@@ -10,9 +10,9 @@ from typing import Any, Protocol, TypeVar
 from lowering.cuda.interface import LOOKED_AT, Allocation, Driver, Event
 from lowering.cuda.memory.accounting import Holdings, Purpose
 from lowering.cuda.streams.timeline import Timeline
+from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.errors import OutOfMemoryError
 from tracegraph.staging import executable_cache
-from tracegraph.weak_set import ConcurrentWeakSet
 
 _T = TypeVar("_T")
 

@@ -18,7 +18,7 @@ from lowering.cuda.memory.cross_stream import CrossStreamUse, FreeList
 from lowering.cuda.memory.heap import Heap
 from lowering.cuda.streams.in_flight import InFlightLaunch
 from lowering.cuda.streams.timeline import Timeline
-from lowering.plan.rounding import power_of_two, round_up
+from lowering.plan.nests.rounding import power_of_two, round_up
 from tracegraph.ir.types import ArrayType
 
 KEPT_SHARE = 1 / 4

@@ -10,7 +10,7 @@ from lowering.cuda.effects.callbacks import require_not_awaited
 from lowering.cuda.interface import Event
 from lowering.cuda.streams.in_flight import InFlightLaunch
 from lowering.cuda.streams.timeline import Timeline
-from tracegraph.locks import holding
+from tracegraph.concurrency.locks import holding
 
 
 class ExclusiveUse:

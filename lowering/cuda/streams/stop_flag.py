@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeVar
 
 from lowering.cuda.interface import Allocation, Driver, Event
 from lowering.cuda.streams.in_flight import InFlightLaunch
-from tracegraph.weak_set import ConcurrentWeakSet
+from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 
 
 class Launches(Protocol):

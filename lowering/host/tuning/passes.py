@@ -4,31 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lowering.host.hazards import Overlaps
-from lowering.host.instructions import Instruction
-from lowering.host.nest_program import NestProgram
+from lowering.host.evaluation.hazards import Overlaps
+from lowering.host.evaluation.instructions import Instruction
+from lowering.host.evaluation.nest_program import NestProgram
 from lowering.host.passes import InstructionPass, Pass
-from lowering.host.tuning.array_expressions import TunedFrame
-from lowering.host.tuning.blocking import block
-from lowering.host.tuning.branch_free_selection import select_bitwise
-from lowering.host.tuning.call_forms import TunedWriter
-from lowering.host.tuning.clipping import clipped
-from lowering.host.tuning.contiguous_ranges import compute_dead_elements
-from lowering.host.tuning.index_splitting import split_groups
-from lowering.host.tuning.index_wrapping import wrapped_index
-from lowering.host.tuning.layout_propagation import propagate_layouts
-from lowering.host.tuning.loop_fission import split_maps
-from lowering.host.tuning.loop_interchange import interchange
-from lowering.host.tuning.remainders import remainder
-from lowering.host.tuning.result_allocation import allocating
-from lowering.host.tuning.reversed_views import normalize_strides
-from lowering.host.tuning.row_gathers import gathered_rows
-from lowering.host.tuning.shared_evaluation import share_evaluations
-from lowering.host.tuning.short_rows import columnwise, copy_short_folds
-from lowering.host.tuning.store_forwarding import compute_in_place, forward_stores, reuses_input
-from lowering.host.tuning.temporary_layouts import OperandLayout
-from lowering.host.tuning.transposed_stores import read_stored_copies
-from lowering.host.tuning.wrapped_loads import joined_pieces
+from lowering.host.tuning.calls.array_expressions import TunedFrame
+from lowering.host.tuning.calls.call_forms import TunedWriter
+from lowering.host.tuning.calls.result_allocation import allocating
+from lowering.host.tuning.expressions.clipping import clipped
+from lowering.host.tuning.expressions.index_wrapping import wrapped_index
+from lowering.host.tuning.expressions.remainders import remainder
+from lowering.host.tuning.expressions.row_gathers import gathered_rows
+from lowering.host.tuning.expressions.wrapped_loads import joined_pieces
+from lowering.host.tuning.groups.index_splitting import split_groups
+from lowering.host.tuning.groups.loop_fission import split_maps
+from lowering.host.tuning.groups.loop_interchange import interchange
+from lowering.host.tuning.groups.shared_evaluation import share_evaluations
+from lowering.host.tuning.instructions.blocking import block
+from lowering.host.tuning.instructions.branch_free_selection import select_bitwise
+from lowering.host.tuning.instructions.contiguous_ranges import compute_dead_elements
+from lowering.host.tuning.instructions.layout_propagation import propagate_layouts
+from lowering.host.tuning.instructions.reversed_views import normalize_strides
+from lowering.host.tuning.instructions.short_rows import columnwise, copy_short_folds
+from lowering.host.tuning.instructions.store_forwarding import (
+    compute_in_place,
+    forward_stores,
+    reuses_input,
+)
+from lowering.host.tuning.instructions.temporary_layouts import OperandLayout
+from lowering.host.tuning.instructions.transposed_stores import read_stored_copies
 
 
 def _on_instructions(

@@ -9,7 +9,7 @@ import pytest
 from forced import on_host, unscheduled
 
 import tracegraph
-from lowering.scheduling.overrides import Choices
+from lowering.plan.target.overrides import Choices
 from tracegraph import fori_loop, scan
 
 A = np.arange(64.0) % 7

@@ -12,12 +12,12 @@ import tracegraph
 from lowering import explain
 from lowering.host.executable import HostExecutable
 from lowering.legalization.pointer_table import bound_in_bodies, with_pointer_table
-from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import WhileNode
-from lowering.plan.nest_analysis import nest_writes
+from lowering.plan.nests.analysis import nest_writes
+from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import LibraryNode, MemcpyNode, walk
 from lowering.plan.plan import Donation, Plan
-from lowering.scheduling.overrides import override
+from lowering.plan.target.overrides import override
 from tracegraph import ArrayType, tree
 
 VECTOR = ArrayType("float64", (8,))

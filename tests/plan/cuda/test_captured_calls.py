@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import tracegraph
-from lowering.cuda.graph.foreign_calls import CapturedArray, CaptureStream, ForeignStream
-from lowering.plan.explain import explain
+from lowering.cuda.libraries.foreign_calls import CapturedArray, CaptureStream, ForeignStream
 from lowering.plan.nodes import LibraryNode, walk
 from lowering.plan.plan import Plan
-from lowering.scheduling.overrides import override
+from lowering.plan.reports.explain import explain
+from lowering.plan.target.overrides import override
 from lowering.testing.call_log import InjectedError
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver

@@ -27,10 +27,10 @@ import tracegraph
 from lowering.cuda.interface import Launch
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.custom_kernel import CustomKernelNode
-from lowering.plan.explain import explain
 from lowering.plan.nodes import walk
 from lowering.plan.plan import Plan
-from lowering.scheduling.overrides import override
+from lowering.plan.reports.explain import explain
+from lowering.plan.target.overrides import override
 from lowering.testing.call_log import InjectedError
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver

@@ -10,13 +10,13 @@ import pytest
 from hand_made_plans import VECTOR, diamond, products, small_input
 
 from lowering.codegen import unit_source
-from lowering.cuda.graph.capture_lock import CaptureLock
+from lowering.cuda.compilation.modules import load_modules
+from lowering.cuda.compilation.plan_code import PlanCode
 from lowering.cuda.graph.definition import Definition, State
 from lowering.cuda.graph.emit import emit
-from lowering.cuda.graph.modules import load_modules
 from lowering.cuda.graph.placement import place, upload
-from lowering.cuda.graph.plan_code import PlanCode
 from lowering.cuda.interface import Launch
+from lowering.cuda.libraries.capture_lock import CaptureLock
 from lowering.errors import (
     BuildStateError,
     ClosedGraphError,

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 import tracegraph
-from lowering.cuda.graph.device_report import device_features
+from lowering.cuda.compilation.device_report import device_features
 from lowering.legalization.features import override
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver

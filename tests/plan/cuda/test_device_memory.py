@@ -9,16 +9,16 @@ from hand_made_plans import VECTOR, arguments_of, diamond, nested_loops, product
 
 import lowering
 import tracegraph
-from lowering.cuda.graph.cublas import WORKSPACE_BYTES
+from lowering.cuda.libraries.cublas import WORKSPACE_BYTES
 from lowering.cuda.memory.heap import Heap
 from lowering.cuda.memory.pool import KEPT_SHARE, Pool, size_class
 from lowering.cuda.streams.timeline import Timeline
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver
 from tracegraph import memory
+from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.errors import ClosedError, OutOfMemoryError, TimeLimitError
 from tracegraph.staging import executable_cache, memory_budget
-from tracegraph.weak_set import ConcurrentWeakSet
 
 MIB = 1 << 20
 STOP_FLAG_BYTES = 4

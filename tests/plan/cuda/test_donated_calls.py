@@ -11,7 +11,7 @@ import lowering
 import tracegraph
 from lowering.cuda.memory.pool import size_class
 from lowering.cuda.streams.timeline import MOST_QUEUED
-from lowering.scheduling import overrides as choices
+from lowering.plan.target import overrides as choices
 from lowering.testing.call_log import InjectedError
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver

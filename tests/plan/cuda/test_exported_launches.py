@@ -16,7 +16,7 @@ import tracegraph
 from lowering.cuda.memory.pool import CudaBuffer
 from lowering.cuda.streams.exclusive_use import ExclusiveUse
 from lowering.cuda.streams.launch_end import LaunchEnd
-from lowering.plan.buffer import Buffer
+from lowering.plan.nests.buffer import Buffer
 from lowering.testing.call_log import InjectedError
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver

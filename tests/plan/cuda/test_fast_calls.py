@@ -26,7 +26,7 @@ import tracegraph
 from lowering.cuda.calls import fast_call
 from lowering.cuda.calls.address_updates import AddressWords
 from lowering.cuda.calls.stream_graph import StreamGraph
-from lowering.plan.buffer import Buffer
+from lowering.plan.nests.buffer import Buffer
 from lowering.testing.recorded_objects import RecordedNode
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver

@@ -22,7 +22,7 @@ from lowering.testing.call_log import InjectedError
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver
 from tracegraph.errors import CapturingStreamError, ClosedError, OutOfMemoryError
-from tracegraph.staging.donated import Donated
+from tracegraph.staging.calls.donated import Donated
 
 STREAM = 77
 FOREIGN = 1 << 40

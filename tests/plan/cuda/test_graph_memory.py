@@ -16,7 +16,7 @@ from hand_made_plans import (
 import lowering
 import tracegraph
 from lowering.backends.host import HostBackend
-from lowering.cuda.graph.cublas import WORKSPACE_BYTES, Cublas
+from lowering.cuda.libraries.cublas import WORKSPACE_BYTES, Cublas
 from lowering.cuda.memory.graph_memory import GRANULE
 from lowering.cuda.streams.owned_stream import OwnedStream
 from lowering.host import arena
@@ -24,9 +24,9 @@ from lowering.legalization.features import Features
 from lowering.legalization.legalize import legalize, needed_features
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver
+from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.errors import OutOfMemoryError
 from tracegraph.staging import executable_cache
-from tracegraph.weak_set import ConcurrentWeakSet
 
 
 def per_launch(plan):

@@ -14,8 +14,8 @@ from interrupts import InterruptError, interrupted
 from lowering.backends.host import HostBackend
 from lowering.testing.recording_backend import RecordingBackend
 from tracegraph import Array, jit
+from tracegraph.concurrency.locks import held, held_if_free
 from tracegraph.ir.types import ArrayType
-from tracegraph.locks import held, held_if_free
 
 INTERRUPTS = 300
 

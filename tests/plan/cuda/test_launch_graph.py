@@ -15,13 +15,13 @@ from launched_programs import LONG, MATRIX, PROGRAMS, power, product_in_a_loop
 
 import tracegraph
 from lowering.legalization.features import Feature
-from lowering.plan.explain import explain
-from lowering.plan.graphviz import dot
 from lowering.plan.launch_nodes import AllocationNode, FreeNode, LoadNode, TableNode
 from lowering.plan.nodes import Graph, body_graphs, launched
 from lowering.plan.plan import Plan
+from lowering.plan.reports.explain import explain
+from lowering.plan.reports.graphviz import dot
 from lowering.plan.serialization import serialized
-from lowering.scheduling import overrides as choices
+from lowering.plan.target import overrides as choices
 from lowering.testing.recorded_objects import RecordedGraph, RecordedNode
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver

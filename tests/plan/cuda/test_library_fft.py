@@ -8,11 +8,11 @@ import pytest
 from hand_made_plans import transforms
 
 import tracegraph
-from lowering.cuda.graph.cufft import Cufft, CufftPlan, layout_of, transform
+from lowering.cuda.libraries.cufft import Cufft, CufftPlan, layout_of, transform
 from lowering.host.executable import HostExecutable
-from lowering.plan.buffer import Buffer
-from lowering.plan.fourier import FourierTransform, Layout
-from lowering.plan.library_call import StridedArray
+from lowering.plan.calls.fourier import FourierTransform, Layout
+from lowering.plan.calls.library_call import StridedArray
+from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import LibraryNode, walk
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver

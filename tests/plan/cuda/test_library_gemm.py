@@ -7,9 +7,9 @@ import pytest
 
 import lowering.planning.matmul
 import tracegraph
-from lowering.cuda.graph.cublas import gemm_of
-from lowering.plan.buffer import Buffer
-from lowering.plan.matrix_product import MatrixOperand, MatrixProduct
+from lowering.cuda.libraries.cublas import gemm_of
+from lowering.plan.calls.matrix_product import MatrixOperand, MatrixProduct
+from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import KernelNode, LibraryNode
 from tracegraph.dtypes import bfloat16
 from tracegraph.ir.types import ArrayType

@@ -10,18 +10,18 @@ import pytest
 from agreement import check
 
 import tracegraph
-from lowering.cuda.graph.cublas import Cublas
-from lowering.cuda.graph.cusolver import LOWER, PREFIXES, Cusolver, PreparedRoutine
-from lowering.cuda.graph.library_calls import CAPTURED
-from lowering.cuda.graph.pointer_arrays import pointers, pointers_bytes
+from lowering.algorithms import ALGORITHMS, lapack
+from lowering.cuda.libraries.cublas import Cublas
+from lowering.cuda.libraries.cusolver import LOWER, PREFIXES, Cusolver, PreparedRoutine
+from lowering.cuda.libraries.library_calls import CAPTURED
+from lowering.cuda.libraries.pointer_arrays import pointers, pointers_bytes
 from lowering.host.executable import HostExecutable
 from lowering.lower import lower
-from lowering.plan.lapack import LapackRoutine
+from lowering.plan.calls.lapack import LapackRoutine
 from lowering.plan.nodes import LibraryNode, walk
-from lowering.scheduling.overrides import override
+from lowering.plan.target.overrides import override
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver
-from tracegraph.algorithms import ALGORITHMS, lapack
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import Sample, get
 from tracegraph.ops.factorizations.matrices import mixed, positive_definite, well_conditioned

@@ -18,9 +18,9 @@ from hand_made_plans import (
 )
 
 import tracegraph
-from lowering.cuda.graph.cublas import Cublas
+from lowering.cuda.libraries.cublas import Cublas
 from lowering.cuda.streams.shutdown import shut_down
-from lowering.plan.buffer import Buffer
+from lowering.plan.nests.buffer import Buffer
 from lowering.plan.owners import Slot
 from lowering.testing.call_log import InjectedError
 from lowering.testing.recording_backend import RecordingBackend

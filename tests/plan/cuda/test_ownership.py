@@ -8,9 +8,9 @@ from hand_made_plans import ALL
 from running import lowered
 
 from lowering.errors import FrozenSlotsError, UnownedAddressError
-from lowering.plan.hardware import ALIGNMENT
+from lowering.plan.nests.rounding import round_up
 from lowering.plan.owners import NodeSlots, Slot, SlotTable, size_of
-from lowering.plan.rounding import round_up
+from lowering.plan.target.hardware import ALIGNMENT
 from lowering.testing.recording_backend import RecordingBackend
 from tracegraph.errors import ExportError
 

@@ -11,19 +11,19 @@ from foreign_arrays import Foreign
 import lowering
 import tracegraph
 from lowering.cuda.calls.executable import CudaExecutable
-from lowering.cuda.graph.pointer_arrays import (
+from lowering.cuda.libraries.pointer_arrays import (
     ARRAYS_KERNEL,
     pointer_arrays,
     pointers,
     pointers_bytes,
 )
-from lowering.plan.buffer import Buffer
-from lowering.plan.explain import explain
+from lowering.plan.calls.matrix_product import MatrixOperand, MatrixProduct
 from lowering.plan.launch_graph import MOST_ARRAYS, moving_calls, pointer_parts
-from lowering.plan.matrix_product import MatrixOperand, MatrixProduct
+from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import LibraryNode, walk
 from lowering.plan.plan import Plan
-from lowering.scheduling.overrides import override
+from lowering.plan.reports.explain import explain
+from lowering.plan.target.overrides import override
 from lowering.testing.recorded_objects import RecordedNode
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver

@@ -19,13 +19,13 @@ import lowering
 import tracegraph
 from lowering.cuda.calls import stream_graph
 from lowering.cuda.calls.executable import CudaExecutable
-from lowering.cuda.graph import recapture
 from lowering.cuda.graph.copies import COPY_KERNEL
+from lowering.cuda.libraries import recapture
 from lowering.errors import NestedCaptureError, UnrepeatableCaptureError
 from lowering.legalization.features import override as declare
-from lowering.plan.explain import explain
 from lowering.plan.plan import Plan
-from lowering.scheduling.overrides import override
+from lowering.plan.reports.explain import explain
+from lowering.plan.target.overrides import override
 from lowering.testing.call_log import InjectedError
 from lowering.testing.recorded_objects import RecordedNode
 from lowering.testing.recording_backend import RecordingBackend

@@ -17,8 +17,8 @@ from hand_made_plans import (
     small_input,
 )
 
-from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import WhileNode
+from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import Graph
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver

@@ -12,7 +12,7 @@ import pytest
 from hand_made_plans import VECTOR, callbacks, diamond, effects, nested_loops
 from running import lowered
 
-from lowering.codegen.call_records import ANSWERED, ASKED, FAILED, FIRST, LAST
+from lowering.codegen.effects.call_records import ANSWERED, ASKED, FAILED, FIRST, LAST
 from lowering.cuda.effects.print_ring import HEAD
 from lowering.cuda.streams import shutdown
 from lowering.testing.recording_backend import RecordingBackend

@@ -12,7 +12,7 @@ from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.launch_graph import moving_calls, pointer_parts
 from lowering.plan.nodes import KernelNode, LibraryNode, MemcpyNode
 from lowering.plan.serialization import serialized
-from lowering.scheduling import overrides as choices
+from lowering.plan.target import overrides as choices
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver
 

@@ -15,8 +15,8 @@ from lowering.cuda.memory.cross_stream import CrossStreamUse
 from lowering.cuda.memory.pool import CudaBuffer
 from lowering.cuda.streams.exclusive_use import ExclusiveUse
 from lowering.cuda.streams.stream_table import StreamTable
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import Kernel, PrintedArray, PrintNest
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import Kernel, PrintedArray, PrintNest
 from lowering.plan.nodes import KernelNode
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver
@@ -24,7 +24,7 @@ from tracegraph.current_stream import current_stream
 from tracegraph.errors import CapturingStreamError, StoppedError, TimeLimitError
 from tracegraph.ir.effects import PrintFormat
 from tracegraph.ir.scalar import const
-from tracegraph.staging.donated import Donated
+from tracegraph.staging.calls.donated import Donated
 
 
 def copy_plan():

@@ -9,14 +9,14 @@ import pytest
 import lowering
 import tracegraph
 from lowering.legalization.features import override
-from lowering.scheduling import overrides as choices
+from lowering.plan.target import overrides as choices
 from lowering.testing.call_log import InjectedError
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver
 from tracegraph import ArrayType
+from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.errors import ClosedError, OutOfMemoryError, UnsupportedArgumentError
 from tracegraph.staging import executable_cache
-from tracegraph.weak_set import ConcurrentWeakSet
 
 VECTOR = ArrayType("float64", (300,))
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from host_cases import block_length, ones, programs_of
 
-from lowering.host.tuning.blocking import GATHERED_BYTES, HUGE_BYTES, STRIP, WIDE_STRIP
+from lowering.host.tuning.instructions.blocking import GATHERED_BYTES, HUGE_BYTES, STRIP, WIDE_STRIP
 
 
 def centred(x):

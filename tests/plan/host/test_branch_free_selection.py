@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from ml_dtypes import bfloat16
 
-from lowering.host.tuning.branch_free_selection import BITWISE_SIZE, where
+from lowering.host.tuning.instructions.branch_free_selection import BITWISE_SIZE, where
 
 SIZE = 2 * BITWISE_SIZE
 RNG = np.random.default_rng(0)

@@ -9,7 +9,7 @@ import pytest
 from host_cases import evaluated
 
 import tracegraph
-from lowering.host.tuning.clipping import CLIP, LEAST_ELEMENTS
+from lowering.host.tuning.expressions.clipping import CLIP, LEAST_ELEMENTS
 
 SIGNED = [-0.0, 0.0, np.nan, np.inf, -np.inf, -0.0, 0.0, 1.5, -1.5]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from host_cases import assert_same, random, steps_of
 
-from lowering.host.tuning.memory_orders import memory_order
+from lowering.host.tuning.instructions.memory_orders import memory_order
 
 
 def takes(made, size):

@@ -9,7 +9,7 @@ import pytest
 from host_cases import TUNED
 
 import tracegraph
-from lowering.host.tuning.index_wrapping import (
+from lowering.host.tuning.expressions.index_wrapping import (
     Wrapping,
     range_of,
     within,
@@ -17,7 +17,7 @@ from lowering.host.tuning.index_wrapping import (
     wrap_into,
     wrapping_of,
 )
-from lowering.plan.buffer import Buffer
+from lowering.plan.nests.buffer import Buffer
 from tracegraph.ir.scalar import Axis, both, clamp, select
 from tracegraph.ir.scalar_values import Load
 from tracegraph.ir.types import ArrayType

@@ -16,18 +16,18 @@ from host_cases import (
 )
 
 import tracegraph
-from lowering.host import numpy_calls
-from lowering.host.instructions import (
+from lowering.host.evaluation import numpy_calls
+from lowering.host.evaluation.instructions import (
     Instruction,
     Method,
     ReversedTemporary,
     Temporary,
     View,
 )
-from lowering.host.tuning.layout_propagation import propagate_layouts
-from lowering.host.tuning.memory_orders import memory_order
-from lowering.host.tuning.transposed_stores import read_stored_copies
-from lowering.plan.buffer import Buffer
+from lowering.host.tuning.instructions.layout_propagation import propagate_layouts
+from lowering.host.tuning.instructions.memory_orders import memory_order
+from lowering.host.tuning.instructions.transposed_stores import read_stored_copies
+from lowering.plan.nests.buffer import Buffer
 from tracegraph.ir.types import ArrayType
 
 

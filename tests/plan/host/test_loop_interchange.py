@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tracegraph
-from lowering.host.python_source import Source
+from lowering.host.source.python_source import Source
 
 PICKED = np.random.default_rng(0).permutation(240).reshape(6, 40)
 

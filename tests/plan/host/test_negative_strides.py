@@ -7,8 +7,8 @@ import pytest
 from host_cases import assert_same, copies_of, disjoint, ones, random, steps_of
 
 import tracegraph
-from lowering.host import numpy_calls
-from lowering.host.instructions import (
+from lowering.host.evaluation import numpy_calls
+from lowering.host.evaluation.instructions import (
     DynamicView,
     Instruction,
     Method,
@@ -16,10 +16,10 @@ from lowering.host.instructions import (
     Temporary,
     View,
 )
-from lowering.host.tuning.memory_orders import negative_dims
-from lowering.host.tuning.reversed_chains import count_reversals
-from lowering.host.tuning.reversed_views import copy_reversed
-from lowering.plan.buffer import Buffer
+from lowering.host.tuning.instructions.memory_orders import negative_dims
+from lowering.host.tuning.instructions.reversed_chains import count_reversals
+from lowering.host.tuning.instructions.reversed_views import copy_reversed
+from lowering.plan.nests.buffer import Buffer
 from tracegraph.ir.types import ArrayType
 
 

@@ -9,9 +9,10 @@ from host_cases import F64, TUNED, ap, axes, buffer, run
 
 import tracegraph
 import tracegraph.ops
-from lowering.host.instructions import DynamicView, Temporary
-from lowering.host.tuning.blocking import BLOCK_BYTES
-from lowering.plan.kernel import (
+from lowering.host.evaluation.instructions import DynamicView, Temporary
+from lowering.host.tuning.instructions.blocking import BLOCK_BYTES
+from lowering.plan.calls.matrix_product import MatrixOperand, MatrixProduct
+from lowering.plan.nests.kernel import (
     Accumulator,
     MapNest,
     ReduceNest,
@@ -19,7 +20,6 @@ from lowering.plan.kernel import (
     ScatterNest,
     Store,
 )
-from lowering.plan.matrix_product import MatrixOperand, MatrixProduct
 from lowering.plan.nodes import LibraryNode, MemcpyNode
 from tracegraph.ir.combiners import ADD, MAXIMUM, MULTIPLY
 from tracegraph.ir.scalar import clamp, const, select

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tracegraph
-from lowering.host.tuning import short_rows
+from lowering.host.tuning.instructions import short_rows
 
 FLOATS = np.array([0.0, -0.0, 1.5, -np.inf, np.inf, np.nan, -7.0, 1e4] * 5)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lowering.host.arena import aligned_bytes
-from lowering.host.tuning.page_aliasing import COPIED, NEAR, PAGE, is_aliased
+from lowering.host.tuning.calls.page_aliasing import COPIED, NEAR, PAGE, is_aliased
 
 COUNT = COPIED.start // 4
 

@@ -13,18 +13,18 @@ from running import eager, lowered, poisoned
 
 import tracegraph
 from lowering.host import passes
-from lowering.host.call_emitter import NestWriter
 from lowering.host.executable import HostExecutable
 from lowering.host.passes import VARIABLE, Passes, chosen_passes
-from lowering.host.tuning import (
-    access_orders,
+from lowering.host.source.call_emitter import NestWriter
+from lowering.host.tuning import passes as tuning
+from lowering.host.tuning.expressions import remainders
+from lowering.host.tuning.groups import access_orders
+from lowering.host.tuning.instructions import (
     layout_propagation,
-    remainders,
     reversed_chains,
     reversed_views,
     short_rows,
 )
-from lowering.host.tuning import passes as tuning
 from tracegraph import tree
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
 

@@ -12,9 +12,9 @@ from host_cases import F64, ap, axes, buffer, run
 
 import tracegraph
 from lowering.host.executable import HostExecutable
-from lowering.host.python_source import LONG, Source
-from lowering.host.tuning.blocking import BLOCK_BYTES
-from lowering.plan.kernel import MapNest, Store
+from lowering.host.source.python_source import LONG, Source
+from lowering.host.tuning.instructions.blocking import BLOCK_BYTES
+from lowering.plan.nests.kernel import MapNest, Store
 from tracegraph.ir.scalar import const, select
 from tracegraph.ir.scalar_values import Load, as_index
 

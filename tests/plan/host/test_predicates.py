@@ -7,10 +7,10 @@ import pytest
 from host_cases import F64, ap, axes, buffer, run
 
 import tracegraph
-from lowering.host.python_source import DEEPEST, Source
-from lowering.plan.kernel import Kernel, MapNest, Predicate, Store
+from lowering.host.source.python_source import DEEPEST, Source
+from lowering.plan.nests.kernel import Kernel, MapNest, Predicate, Store
 from lowering.plan.nodes import KernelNode
-from lowering.scheduling import overrides as choices
+from lowering.plan.target import overrides as choices
 from tracegraph.ir.scalar import const, select
 from tracegraph.ir.scalar_values import Load
 

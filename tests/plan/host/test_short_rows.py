@@ -7,8 +7,8 @@ import pytest
 from host_cases import block_length, programs_of, steps_of
 
 import tracegraph
-from lowering.host import numpy_calls
-from lowering.host.instructions import Temporary
+from lowering.host.evaluation import numpy_calls
+from lowering.host.evaluation.instructions import Temporary
 
 
 def names_of(function, *arguments):

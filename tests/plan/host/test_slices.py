@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lowering.host.instructions import View
-from lowering.host.tuning.slices import slices_of
-from lowering.plan.buffer import Buffer
+from lowering.host.evaluation.instructions import View
+from lowering.host.tuning.expressions.slices import slices_of
+from lowering.plan.nests.buffer import Buffer
 from tracegraph.ir.types import ArrayType
 
 X = np.arange(60, dtype=np.float32).reshape(3, 1, 4, 5)

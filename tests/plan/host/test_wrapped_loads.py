@@ -6,16 +6,12 @@ import numpy as np
 from host_cases import evaluated, ones, steps_of
 
 import tracegraph
-from lowering.host import numpy_calls
-from lowering.host.instructions import (
-    Instruction,
-    Temporary,
-    View,
-)
-from lowering.host.tuning.contiguous_ranges import as_contiguous_ranges
-from lowering.host.tuning.memory_orders import memory_order
-from lowering.host.tuning.wrapped_loads import PieceCopy
-from lowering.plan.buffer import Buffer
+from lowering.host.evaluation import numpy_calls
+from lowering.host.evaluation.instructions import Instruction, Temporary, View
+from lowering.host.tuning.expressions.wrapped_loads import PieceCopy
+from lowering.host.tuning.instructions.contiguous_ranges import as_contiguous_ranges
+from lowering.host.tuning.instructions.memory_orders import memory_order
+from lowering.plan.nests.buffer import Buffer
 from tracegraph.ir.types import ArrayType
 
 

@@ -12,7 +12,7 @@ import lowering
 import tracegraph
 from lowering.legalization.features import Feature, Features, override
 from lowering.legalization.legalize import legalize
-from lowering.scheduling import overrides as choices
+from lowering.plan.target import overrides as choices
 from lowering.testing.recording_backend import RecordingBackend
 from tracegraph.errors import FallbackWarning
 from tracegraph.staging import fallbacks

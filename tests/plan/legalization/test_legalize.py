@@ -19,11 +19,11 @@ from lowering.host.executable import HostExecutable
 from lowering.legalization.features import Features, declared, override, probed
 from lowering.legalization.legalize import legalize, needed_features
 from lowering.legalization.pointer_table import bound_in_bodies, with_pointer_table
-from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import WhileNode
-from lowering.plan.explain import explain
+from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import Graph, KernelNode, MemcpyNode, walk
 from lowering.plan.plan import Plan
+from lowering.plan.reports.explain import explain
 from tracegraph import tree
 from tracegraph.ir.types import ArrayType
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs

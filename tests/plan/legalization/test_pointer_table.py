@@ -6,7 +6,7 @@ import pytest
 import tracegraph
 from lowering.cuda.graph import pointer_table as table
 from lowering.plan import launch_graph
-from lowering.scheduling import overrides as choices
+from lowering.plan.target import overrides as choices
 from lowering.testing.recording_backend import RecordingBackend
 
 N = 1000

@@ -9,8 +9,8 @@ import numpy as np
 import tracegraph
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.construct import Construct
-from lowering.plan.explain import explain
 from lowering.plan.nodes import Graph
+from lowering.plan.reports.explain import explain
 from tracegraph import ArrayType
 
 VECTOR = ArrayType("float64", (8,))

@@ -10,11 +10,11 @@ import pytest
 from extension import MATRIX, PROGRAMS, blanked_in_a_loop, extended, in_a_branch, in_a_loop, once
 
 import tracegraph
-from lowering.cuda.graph.library_calls import CAPTURED
-from lowering.plan.explain import explain
-from lowering.plan.graphviz import dot
+from lowering.cuda.libraries.library_calls import CAPTURED
 from lowering.plan.nodes import LibraryNode, walk
 from lowering.plan.plan import Plan
+from lowering.plan.reports.explain import explain
+from lowering.plan.reports.graphviz import dot
 from lowering.planning.rules import RULES
 from lowering.testing.recording_backend import RecordingBackend
 

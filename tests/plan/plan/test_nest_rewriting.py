@@ -7,10 +7,10 @@ from corpus import CASES
 
 import tracegraph
 from lowering.lower import lower
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import Nest, Predicate
-from lowering.plan.nest_analysis import analyze
-from lowering.plan.nest_rewriting import rename_in_nest
+from lowering.plan.nests.analysis import analyze
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import Nest, Predicate
+from lowering.plan.nests.rewriting import rename_in_nest
 from lowering.plan.nodes import KernelNode, walk
 from lowering.scheduling.predication import predicated
 from tracegraph import ArrayType

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 import tracegraph.ops  # noqa: F401  (registers them)
-from lowering.plan.buffer import Buffer
+from lowering.plan.calls.matrix_product import MatrixOperand, MatrixProduct
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
-from lowering.plan.kernel import (
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import (
     Accumulator,
     Kernel,
     MapNest,
@@ -17,11 +18,10 @@ from lowering.plan.kernel import (
     SetCondition,
     Store,
 )
-from lowering.plan.kernel_text import MAX_NESTING, expr_text, kernel_text
-from lowering.plan.matrix_product import MatrixOperand, MatrixProduct
+from lowering.plan.nests.kernel_text import MAX_NESTING, expr_text, kernel_text
 from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode
 from lowering.plan.plan import Plan
-from lowering.plan.text import plan_text
+from lowering.plan.reports.text import plan_text
 from tracegraph.ir.combiners import ADD, MAXIMUM
 from tracegraph.ir.op import get
 from tracegraph.ir.scalar import Axis, both, clamp, const, select

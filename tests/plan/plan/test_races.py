@@ -15,13 +15,13 @@ from running import traced
 
 import tracegraph
 from lowering.lower import lower
-from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import IfElseNode, WhileNode
 from lowering.plan.event_node import EventNode
-from lowering.plan.kernel import Kernel, MapNest, Predicate, PrintedArray, PrintNest, Require
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import Kernel, MapNest, Predicate, PrintedArray, PrintNest, Require
 from lowering.plan.nodes import Graph, HostNode, KernelNode
 from lowering.plan.plan import Plan
-from lowering.plan.races import races
+from lowering.plan.reports.races import races
 from tracegraph.ir.callbacks import HostCall
 from tracegraph.ir.events import EventUse
 from tracegraph.ir.scalar_values import Load

@@ -11,7 +11,7 @@ from running import by
 
 import tracegraph
 from lowering.plan.conditional_nodes import WhileNode
-from lowering.plan.kernel import MapNest
+from lowering.plan.nests.kernel import MapNest
 from lowering.plan.nodes import KernelNode, walk
 from tracegraph import grad
 

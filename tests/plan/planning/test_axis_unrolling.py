@@ -10,10 +10,10 @@ import pytest
 from running import by
 
 import tracegraph
-from lowering.plan.kernel import MapNest
-from lowering.plan.nest_analysis import nest_expressions, nest_loads
+from lowering.plan.nests.analysis import nest_expressions, nest_loads
+from lowering.plan.nests.kernel import MapNest
 from lowering.plan.nodes import KernelNode, walk
-from lowering.scheduling.overrides import override
+from lowering.plan.target.overrides import override
 from tracegraph.ir.scalar import Select
 
 Function = Callable[..., Any]

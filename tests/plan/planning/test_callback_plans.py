@@ -8,7 +8,7 @@ import pytest
 from running import lowered
 
 import tracegraph
-from lowering.plan.kernel import CallNest, PrintNest
+from lowering.plan.nests.kernel import CallNest, PrintNest
 from lowering.plan.nodes import HostNode, KernelNode, walk
 from tracegraph import ArrayType, debug, fori_loop, host_call, pure_callback
 from tracegraph.errors import UnschedulableError

@@ -13,11 +13,11 @@ from forced import FORCED, on_host
 import tracegraph
 from lowering.backends.cuda import TARGET
 from lowering.plan.conditional_nodes import WhileNode
-from lowering.plan.kernel import MapNest, ReduceNest
+from lowering.plan.nests.kernel import MapNest, ReduceNest
 from lowering.plan.nodes import KernelNode, LibraryNode, walk
 from lowering.plan.plan import Plan
-from lowering.planning.contractions import is_thin
-from lowering.scheduling.overrides import Choices, override
+from lowering.plan.target.overrides import Choices, override
+from lowering.planning.expansion.contractions import is_thin
 from tracegraph.ir.types import ArrayType
 
 F64 = "float64"

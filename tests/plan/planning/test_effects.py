@@ -6,7 +6,14 @@ import numpy as np
 
 import tracegraph
 from lowering.plan.conditional_nodes import WhileNode
-from lowering.plan.kernel import MapNest, PrintNest, Publish, ReduceNest, Require, SetCondition
+from lowering.plan.nests.kernel import (
+    MapNest,
+    PrintNest,
+    Publish,
+    ReduceNest,
+    Require,
+    SetCondition,
+)
 from lowering.plan.nodes import Graph, KernelNode, walk
 from lowering.plan.plan import Plan
 from tracegraph import ArrayType, debug

@@ -13,12 +13,12 @@ from lowering.backends import cuda, host
 from lowering.host.executable import HostExecutable
 from lowering.legalization.features import Features
 from lowering.legalization.legalize import legalize, needed_features
-from lowering.plan.explain import explain
-from lowering.plan.fourier import FourierTransform
+from lowering.plan.calls.fourier import FourierTransform
 from lowering.plan.launch_graph import moving_buffers, recaptured_calls
 from lowering.plan.nodes import LibraryNode, MemcpyNode, walk
 from lowering.plan.plan import Plan
-from lowering.scheduling.overrides import override
+from lowering.plan.reports.explain import explain
+from lowering.plan.target.overrides import override
 from tracegraph import ArrayType
 
 POLICY = cuda.TARGET.operands

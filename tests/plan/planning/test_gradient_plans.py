@@ -13,7 +13,7 @@ from running import lowered
 
 import tracegraph
 from lowering.plan.conditional_nodes import WhileNode
-from lowering.plan.kernel import MapNest, ScatterNest
+from lowering.plan.nests.kernel import MapNest, ScatterNest
 from lowering.plan.nodes import KernelNode, launched, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from tracegraph import ArrayType, grad

@@ -12,11 +12,11 @@ import pytest
 import tracegraph
 from lowering.codegen.geometry import scatter_geometry
 from lowering.plan.conditional_nodes import WhileNode
-from lowering.plan.kernel import ScatterNest
+from lowering.plan.nests.kernel import ScatterNest
 from lowering.plan.nodes import KernelNode, Node, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.sort import SortNode
-from lowering.scheduling.overrides import override
+from lowering.plan.target.overrides import override
 from tracegraph import ArrayType
 from tracegraph.dtypes import bfloat16
 

@@ -11,15 +11,15 @@ import pytest
 import tracegraph
 from lowering.backends import cuda, host
 from lowering.fusion.pointwise import MAX_EXPRESSIONS
+from lowering.plan.calls.matrix_product import MatrixProduct
 from lowering.plan.conditional_nodes import WhileNode
-from lowering.plan.kernel import MapNest, ReduceNest, RowNest, ScatterNest
-from lowering.plan.matrix_product import MatrixProduct
-from lowering.plan.nest_analysis import nest_reads, nest_size, nest_writes
+from lowering.plan.nests.analysis import nest_reads, nest_size, nest_writes
+from lowering.plan.nests.kernel import MapNest, ReduceNest, RowNest, ScatterNest
 from lowering.plan.nodes import KernelNode, LibraryNode, walk
 from lowering.plan.plan import Plan
+from lowering.plan.target.overrides import override
 from lowering.planning import materialize
 from lowering.planning.materialize import choose_materialized
-from lowering.scheduling.overrides import override
 from tracegraph import ArrayType
 
 CUDA, HOST = cuda.TARGET.costs, host.TARGET.costs

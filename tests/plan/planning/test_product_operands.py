@@ -9,11 +9,11 @@ import pytest
 
 import tracegraph
 from lowering.backends import cuda, host
-from lowering.plan.explain import explain
-from lowering.plan.matrix_product import MatrixProduct
+from lowering.plan.calls.matrix_product import MatrixProduct
 from lowering.plan.nodes import LibraryNode, MemcpyNode, walk
 from lowering.plan.plan import Plan
-from lowering.scheduling.overrides import override
+from lowering.plan.reports.explain import explain
+from lowering.plan.target.overrides import override
 from tracegraph import ArrayType
 from tracegraph.dtypes import bfloat16
 

@@ -10,9 +10,9 @@ import pytest
 from forced import on_host
 
 import tracegraph
-from lowering.plan.kernel import ReduceNest
+from lowering.plan.nests.kernel import ReduceNest
 from lowering.plan.nodes import KernelNode, walk
-from lowering.scheduling.overrides import Choices
+from lowering.plan.target.overrides import Choices
 from tracegraph.ir.types import ArrayType
 
 PROGRAMS: dict[str, Callable[[Any, Any, Any], Any]] = {

@@ -7,7 +7,7 @@ import pytest
 
 import tracegraph
 from lowering.codegen.geometry import MAX_FOLDED, MAX_SWAPS, scatter_geometry
-from lowering.plan.kernel import ScatterNest
+from lowering.plan.nests.kernel import ScatterNest
 from lowering.plan.nodes import KernelNode, walk
 from tracegraph import ArrayType
 from tracegraph.dtypes import bfloat16

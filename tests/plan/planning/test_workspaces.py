@@ -12,8 +12,8 @@ import pytest
 import tracegraph
 from lowering.plan.nodes import LibraryNode, launched
 from lowering.plan.plan import Plan
+from lowering.plan.target.overrides import override
 from lowering.planning.workspaces import FILLING_RESULTS, MOST_WORKSPACES
-from lowering.scheduling.overrides import override
 from lowering.testing.recording_backend import RecordingBackend
 from tracegraph import ArrayType
 

@@ -13,12 +13,12 @@ import tracegraph
 from lowering.allocation.in_place import is_own_point
 from lowering.legalization.features import Features
 from lowering.plan.conditional_nodes import WhileNode
-from lowering.plan.explain import explain
-from lowering.plan.kernel import MapNest
-from lowering.plan.nest_analysis import nest_reads, nest_writes
+from lowering.plan.nests.analysis import nest_reads, nest_writes
+from lowering.plan.nests.kernel import MapNest
 from lowering.plan.nodes import Graph, KernelNode, LibraryNode, walk
 from lowering.plan.plan import Plan
-from lowering.scheduling.overrides import Choices
+from lowering.plan.reports.explain import explain
+from lowering.plan.target.overrides import Choices
 from tracegraph import ArrayType, cond, fori_loop, tree, while_loop
 from tracegraph.ir.scalar import const
 from tracegraph.ir.scalar_values import Apply, Load

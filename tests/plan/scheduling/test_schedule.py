@@ -16,14 +16,14 @@ from lowering.legalization.features import Features
 from lowering.legalization.legalize import legalize, needed_features
 from lowering.lower import lower
 from lowering.plan.conditional_nodes import WhileNode
-from lowering.plan.explain import explain
-from lowering.plan.kernel import SetCondition
-from lowering.plan.nest_analysis import nest_signals
+from lowering.plan.nests.analysis import nest_signals
+from lowering.plan.nests.kernel import SetCondition
 from lowering.plan.nodes import KernelNode, LibraryNode, walk
 from lowering.plan.plan import Plan
-from lowering.scheduling import overrides as choices
+from lowering.plan.reports.explain import explain
+from lowering.plan.target import overrides as choices
+from lowering.plan.target.overrides import Choices
 from lowering.scheduling.loop_schedules import MOST_NODES
-from lowering.scheduling.overrides import Choices
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver
 from tracegraph import ArrayType, cond, errors, fori_loop, scan, switch, while_loop

@@ -9,7 +9,7 @@ import pytest
 
 import tracegraph
 from tracegraph import errors
-from tracegraph.numpy.protocols import _INSTEAD
+from tracegraph.numpy.dispatching.protocols import _INSTEAD
 
 X = np.arange(15.0).reshape(3, 5)
 

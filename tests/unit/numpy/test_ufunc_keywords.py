@@ -11,7 +11,7 @@ import pytest
 
 import tracegraph
 from tracegraph import tree
-from tracegraph.numpy.ufunc_methods import COMBINERS
+from tracegraph.numpy.dispatching.ufunc_methods import COMBINERS
 
 X = np.arange(12.0).reshape(3, 4) - 4
 I = np.arange(1, 13, dtype=np.int8).reshape(3, 4)

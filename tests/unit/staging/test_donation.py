@@ -12,7 +12,7 @@ import pytest
 import tracegraph
 from lowering.host.result_pool import LEAST_BYTES
 from tracegraph import Array, errors
-from tracegraph.staging.fast_call import MOST_LEAVES
+from tracegraph.staging.calls.fast_call import MOST_LEAVES
 
 
 def step(x: Any) -> Any:

@@ -11,7 +11,7 @@ import pytest
 
 import tracegraph
 from tracegraph import errors
-from tracegraph.staging.fast_call import MOST_LEAVES
+from tracegraph.staging.calls.fast_call import MOST_LEAVES
 
 
 def scaled(x, a):

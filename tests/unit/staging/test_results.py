@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tracegraph import Array, ArrayType, tree
-from tracegraph.staging.results import MOST_RESULTS, assembler, results_of
+from tracegraph.staging.calls.results import MOST_RESULTS, assembler, results_of
 
 TYPES = [ArrayType("float64", (i + 1,), weak=i % 2 == 1) for i in range(MOST_RESULTS + 3)]
 

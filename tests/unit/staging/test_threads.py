@@ -7,8 +7,8 @@ import threading
 import numpy as np
 
 import tracegraph
+from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.ir.scalar import Axis
-from tracegraph.weak_set import ConcurrentWeakSet
 
 THREADS, CALLS = 16, 1000
 

@@ -14,7 +14,7 @@ import tracegraph
 from tracegraph import errors, fori_loop, grad, jit, scan, vjp, vmap, while_loop
 from tracegraph.ir.program import Eqn, walk
 from tracegraph.ir.verify import verify
-from tracegraph.transforms import segments
+from tracegraph.transforms.derivatives import segments
 
 each_loop = pytest.mark.parametrize("loop", LOOPS, ids=lambda f: f.__name__[3:])
 

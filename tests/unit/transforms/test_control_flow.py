@@ -25,7 +25,7 @@ from tracegraph import (
     while_loop,
 )
 from tracegraph.ir.program import Program, walk
-from tracegraph.transforms import segments
+from tracegraph.transforms.derivatives import segments
 
 each_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tracegraph.numpy.creation import placed
-from tracegraph.numpy.dispatch import as_array, copied, is_ours, lifted, numpy_function
+from tracegraph.numpy.dispatching.dispatch import as_array, copied, is_ours, lifted, numpy_function
+from tracegraph.numpy.dispatching.statics import static_parameters
 from tracegraph.numpy.elementwise import astype
 from tracegraph.numpy.flips import roll
-from tracegraph.numpy.statics import static_parameters
 from tracegraph.numpy.ufuncs import multiply, true_divide
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracegraph.numpy.dispatch import numpy_function
+from tracegraph.numpy.dispatching.dispatch import numpy_function
+from tracegraph.numpy.dispatching.output import stored
 from tracegraph.numpy.fft.plans import (
     complex_to_complex,
     complex_to_real,
@@ -14,7 +15,6 @@ from tracegraph.numpy.fft.plans import (
     step,
     swapped,
 )
-from tracegraph.numpy.output import stored
 from tracegraph.numpy.ufuncs import conjugate
 
 

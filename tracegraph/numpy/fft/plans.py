@@ -15,7 +15,7 @@ from tracegraph.arrays.eager import apply
 from tracegraph.dtypes import bfloat16, is_half
 from tracegraph.ir.op import get
 from tracegraph.ir.types import ArrayType, result_type
-from tracegraph.numpy.dispatch import as_array
+from tracegraph.numpy.dispatching.dispatch import as_array
 from tracegraph.numpy.ufuncs import multiply
 from tracegraph.ops.fourier import MOST_AXES
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tracegraph.numpy.dispatch import as_array, numpy_function
+from tracegraph.numpy.dispatching.dispatch import as_array, numpy_function
+from tracegraph.numpy.dispatching.output import stored
 from tracegraph.numpy.fft.plans import (
     Step,
     complex_to_complex,
@@ -15,7 +16,6 @@ from tracegraph.numpy.fft.plans import (
     real_to_complex,
     step,
 )
-from tracegraph.numpy.output import stored
 
 _Ints = Sequence[int] | None
 _LAST_TWO = (-2, -1)

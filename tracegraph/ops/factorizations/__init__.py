@@ -2,7 +2,7 @@
 
 Each matrix is factored by itself: one that has no factorization gives NaN and leaves the others as
 they are. The host runs LAPACK, through NumPy or SciPy. A backend without a library call
-runs the op's program in `tracegraph.algorithms` instead.
+runs the op's program in `lowering.algorithms` instead.
 
     cholesky, lu, qr, eigh, svd, pinv   one op each
     triangular_solve                    what makes solutions of the first three

@@ -1,0 +1,97 @@
+"""Algorithms of ops that are written in tracegraph itself.
+
+A backend that has no library call for an op runs its program from here. Such a program is planned
+as any other: its loops run in every body, many matrices at once, in one kernel if scheduling finds
+that faster.
+
+    cholesky, triangular_solve, lu   by blocks: products do most of the work of large matrices
+    pivots                           the order of rows after the swaps of lu
+    qr                               Householder reflections, column by column
+    tridiagonal                      elimination of one row after the other
+    eigh, svd                        Jacobi rotations, many at a time; pinv by svd
+    jacobi, parts                    what those two share; what all do
+    lapack, by_library               LAPACK's routines as ops; the same algorithms made of them
+    small                            kernels for many small matrices
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Literal
+
+from lowering.algorithms import by_library, small
+from lowering.algorithms.cholesky import cholesky
+from lowering.algorithms.eigh import eigh
+from lowering.algorithms.lu import lu
+from lowering.algorithms.pivots import order_of_rows
+from lowering.algorithms.qr import qr
+from lowering.algorithms.small import are_small as are_small
+from lowering.algorithms.svd import pinv, svd
+from lowering.algorithms.triangular_solve import triangular_solve
+from lowering.algorithms.tridiagonal import tridiagonal_solve
+from tracegraph.ir.program import Program
+from tracegraph.ir.types import ArrayType
+from tracegraph.passes import optimize
+from tracegraph.tracing.trace import trace_program
+
+ALGORITHMS: Mapping[str, Callable[..., Any]] = {
+    "cholesky": cholesky,
+    "eigh": eigh,
+    "lu": lu,
+    "order_of_rows": order_of_rows,
+    "pinv": pinv,
+    "qr": qr,
+    "svd": svd,
+    "triangular_solve": triangular_solve,
+    "tridiagonal_solve": tridiagonal_solve,
+}
+"""By name of an op: a function of its operands and attributes that returns its results."""
+
+BY_LIBRARY: Mapping[str, Callable[..., Any]] = {
+    "cholesky": by_library.cholesky,
+    "lu": by_library.lu,
+    "qr": by_library.qr,
+    "triangular_solve": by_library.triangular_solve,
+}
+"""The same for backends with LAPACK's routines, for operands with elements: matrix by matrix."""
+
+AT_ONCE: Mapping[str, Callable[..., Any]] = {
+    "cholesky": by_library.cholesky_at_once,
+    "lu": by_library.lu_at_once,
+    "triangular_solve": by_library.triangular_solve_at_once,
+}
+"""Those by routines for a batch of many square matrices."""
+
+SMALL: Mapping[str, Callable[..., Any]] = {
+    "cholesky": small.cholesky,
+    "eigh": small.eigh,
+    "lu": small.lu,
+    "pinv": small.pinv,
+    "svd": small.svd,
+    "triangular_solve": small.triangular_solve,
+}
+"""Those with kernels for 2 to 32 rows and columns, for backends that run CUDA C++: of square
+matrices, in `svd` and `pinv` of a triangular factor."""
+
+Form = Literal["own", "library", "at once", "small"]
+_FORMS = {"own": ALGORITHMS, "library": BY_LIBRARY, "at once": AT_ONCE, "small": SMALL}
+
+
+@lru_cache(maxsize=256)
+def program_of(
+    name: str,
+    types: tuple[ArrayType, ...],
+    attrs: tuple[tuple[str, Any], ...],
+    form: Form = "own",
+) -> Program:
+    """The program of an op for operands of these types."""
+    algorithm = _FORMS[form][name]
+
+    def run(*operands: Any) -> tuple[Any, ...]:
+        found = algorithm(*operands, **dict(attrs))
+        return found if isinstance(found, tuple) else (found,)
+
+    program = optimize(trace_program(run, types, name))
+    assert not program.constants, f"the algorithm of {name} uses an array that it makes itself"
+    return program

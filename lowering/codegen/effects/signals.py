@@ -1,0 +1,85 @@
+"""The text of signals: conditions for the graph, step counts and failures for the host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Set
+
+from lowering.codegen.expressions import cast, compute, stored, value, write_store
+from lowering.codegen.parameters import (
+    ConditionHandle,
+    FailureWord,
+    Parameter,
+    StepCount,
+    StopFlag,
+)
+from lowering.codegen.source_writer import SourceWriter
+from lowering.plan.nests.kernel import Publish, Require, SetCondition, Signal, Store
+
+STOPPED = "stopped"
+
+STOP_WATCH = "stop_watch"
+"""The stop flag in a persistent kernel, whose steps are too short for a load each."""
+
+
+def word(condition: int) -> str:
+    """The pointer to a condition whose node is a stage of the kernel."""
+    return f"word{condition}"
+
+
+def signal_parameters(
+    signals: Iterable[Signal], loops: Set[int], words: Set[int] = frozenset()
+) -> Iterator[Parameter]:
+    """The parameters of signals. `loops` are the conditions of while nodes; those in `words` have
+    their nodes in the kernel.
+    """
+    for signal in signals:
+        match signal:
+            case SetCondition(condition=condition):
+                if condition not in words:
+                    yield ConditionHandle(condition)
+                if condition in loops:
+                    yield StopFlag()
+            case Publish(monitor=monitor):
+                yield StepCount(monitor)
+            case Require():
+                yield FailureWord()
+
+
+def write_stop_check(writer: SourceWriter, signals: Iterable[Signal]) -> None:
+    """Load the stop flag if a signal needs it: first, to overlap the load with other work."""
+    conditions = [s.condition for s in signals if isinstance(s, SetCondition)]
+    if any(c in writer.loops and c not in writer.words for c in conditions):
+        writer.line(f"const tg_u32 {STOPPED} = *{writer.names[StopFlag()]};")
+
+
+def write_results(writer: SourceWriter, stores: Iterable[Store], signals: Iterable[Signal]) -> None:
+    """Write flat stores and signals. Everything is computed before the first of them."""
+    stores, signals = tuple(stores), tuple(signals)
+    compute(writer, [*stored(stores), *(signal.value for signal in signals)])
+    for store in stores:
+        write_store(writer, store, value(writer, store.value))
+    for signal in signals:
+        _write_signal(writer, signal)
+
+
+def _write_signal(writer: SourceWriter, signal: Signal) -> None:
+    text = value(writer, signal.value)
+    match signal:
+        case SetCondition(condition=condition):
+            number = cast("tg_u32", text)
+            if condition in writer.words:
+                if condition in writer.loops:
+                    number = (
+                        f"{STOP_WATCH}.look({writer.names[StopFlag()]}, tg_clock()) ? 0u : {number}"
+                    )
+                writer.line(f"*{word(condition)} = {number};")
+                return
+            if condition in writer.loops:
+                number = f"{STOPPED} ? 0u : {number}"
+            handle = writer.names[ConditionHandle(condition)]
+            writer.line(f"cudaGraphSetConditional({handle}, {number});")
+        case Publish(monitor=monitor):
+            writer.line(f"*{writer.names[StepCount(monitor)]} = {cast('tg_i64', text)};")
+        case Require(failure=failure):
+            failures = writer.names[FailureWord()]
+            writer.line(f"if (!({text}) && *{failures} == 0) *{failures} = {failure + 1};")

@@ -1,0 +1,161 @@
+"""Compilation: kernel source to cubin, by NVRTC behind a disk cache. No GPU is needed.
+
+The key of an entry is made of the source, the options and the compiler. An entry is the SHA-256 of
+the cubin, then the cubin: one that is truncated or damaged is recognised and compiled again. Making
+the key does not load the compiler, which would take longer than all else for a cached kernel.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from lowering.cuda.compilation.cache_folder import make_private
+
+CACHE_VARIABLE = "TRACEGRAPH_CACHE_DIR"
+CACHE_BYTES = 1 << 30
+OPTIONS: dict[str, Any] = {"std": "c++17", "fma": False, "minimal": True}
+"""`minimal` leaves out declarations of textures and of the CUDA runtime, which takes 4 ms less."""
+
+_PACKAGES = ("cuda-core", "cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")
+_TOOLKIT_VARIABLES = ("CUDA_HOME", "CUDA_PATH")
+_DIGEST_BYTES = hashlib.sha256().digest_size
+
+
+_CUSTOM_OPTIONS: dict[str, Any] = {"std": "c++17"}
+"""Options of users' own units: nvcc's, which contracts multiplications and additions."""
+
+
+def cubin(source: str, arch: str) -> Any:
+    """Compile CUDA C++ for `arch` (such as ``"sm_90"``), or take the result from the cache.
+
+    Multiplications and additions are not contracted: NumPy rounds both.
+
+    Returns:
+        A `cuda.core.ObjectCode` holding the cubin.
+
+    Raises:
+        RuntimeError: the source does not compile; the compiler's log is in the message.
+    """
+    return _from_cache(source, arch, OPTIONS)
+
+
+def custom_cubin(source: str, arch: str, name: str, include_paths: Sequence[str] = ()) -> Any:
+    """The same for a unit that a user wrote, which the compiler's log calls `name`.
+
+    With `include_paths` nothing is kept: headers may change.
+    """
+    options = {**_CUSTOM_OPTIONS, "name": name}
+    if include_paths:
+        return _compiled(source, arch, {**options, "include_path": list(include_paths)})
+    return _from_cache(source, arch, options)
+
+
+def _from_cache(source: str, arch: str, options: Mapping[str, Any]) -> Any:
+    from cuda.core import ObjectCode
+
+    key = _key(source, arch, options)
+    store = program_cache()
+    code = _kept(store, key) if store is not None else None
+    if code is not None:
+        return ObjectCode.from_cubin(code)
+    compiled = _compiled(source, arch, options)
+    if store is not None:
+        _keep(store, key, bytes(compiled.code))
+    return compiled
+
+
+def _compiled(source: str, arch: str, options: Mapping[str, Any]) -> Any:
+    from cuda.core import Program, ProgramOptions
+
+    program = Program(source, "c++", options=ProgramOptions(arch=arch, **options))
+    try:
+        return program.compile("cubin")
+    except Exception as error:
+        raise RuntimeError(f"the kernels do not compile for {arch}: {error}") from error
+    finally:
+        program.close()
+        del program  # in a cycle with the error's traceback, its finalizer fails
+
+
+def usable_processors() -> int:
+    """The processors that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _key(source: str, arch: str, options: Mapping[str, Any]) -> bytes:
+    parts = (arch, repr(sorted(options.items())), *compiler_identity(), source)
+    return hashlib.sha256("\0".join(parts).encode()).digest()
+
+
+@cache
+def compiler_identity() -> tuple[str, ...]:
+    """What identifies an NVRTC: packages with their versions, and toolkit directories."""
+    found = []
+    for package in _PACKAGES:
+        try:
+            found.append(f"{package} {metadata.version(package)}")
+        except metadata.PackageNotFoundError:
+            continue
+    toolkits = (os.environ.get(variable) for variable in _TOOLKIT_VARIABLES)
+    return (*found, *(str(Path(toolkit).resolve()) for toolkit in toolkits if toolkit))
+
+
+def cache_directory() -> Path:
+    """Where compiled kernels are kept: TRACEGRAPH_CACHE_DIR, or the user's cache directory."""
+    chosen = os.environ.get(CACHE_VARIABLE)
+    if chosen:
+        return Path(chosen)
+    if sys.platform == "win32":
+        root = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+    else:
+        root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(root) / "tracegraph" / "kernels"
+
+
+def program_cache() -> Any:
+    """The cache, or None, with a warning, where none can be made, or others could write to it."""
+    try:
+        return _opened(cache_directory())
+    except (OSError, RuntimeError) as error:  # of a user without a home, as in some containers
+        warnings.warn(
+            f"compiled kernels are not kept: {error}; set {CACHE_VARIABLE} to a directory that "
+            "you, and nobody else, can write to",
+            stacklevel=3,
+        )
+        return None
+
+
+@cache
+def _opened(directory: Path) -> Any:
+    from cuda.core.utils import FileStreamProgramCache
+
+    return FileStreamProgramCache(make_private(directory), max_size_bytes=CACHE_BYTES)
+
+
+def _kept(store: Any, key: bytes) -> bytes | None:
+    """The code under a key; None if there is none, or it is damaged or unreadable."""
+    try:
+        entry = store.get(key)
+    except OSError:
+        return None
+    if entry is None:
+        return None
+    digest, code = entry[:_DIGEST_BYTES], entry[_DIGEST_BYTES:]
+    return code if hashlib.sha256(code).digest() == digest else None
+
+
+def _keep(store: Any, key: bytes, code: bytes) -> None:
+    try:
+        store[key] = hashlib.sha256(code).digest() + code
+    except OSError as error:
+        warnings.warn(f"a compiled kernel was not kept: {error}", stacklevel=3)

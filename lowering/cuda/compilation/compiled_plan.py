@@ -1,0 +1,108 @@
+"""CompiledPlan: what the graphs of a Plan for all streams share: code, constants, features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lowering.codegen import Unit, unit_source
+from lowering.cuda.compilation.modules import load_modules
+from lowering.cuda.compilation.plan_code import PlanCode
+from lowering.cuda.device import OpenDevice
+from lowering.cuda.effects.callbacks import require_not_awaited
+from lowering.cuda.graph.custom_kernels import load_custom_kernels
+from lowering.cuda.graph.emit import EMITTERS
+from lowering.cuda.graph.host_driven import STORED_CONDITIONS
+from lowering.cuda.graph.placement import Constants, upload
+from lowering.cuda.graph.pointer_table import TABLE_KERNEL, table_source
+from lowering.cuda.graph.small_inputs import LOAD_KERNEL, ValueSlot, load_source, value_slots
+from lowering.cuda.libraries.library_calls import prepare, workspace_bytes
+from lowering.cuda.libraries.pointer_arrays import ARRAYS_KERNEL, arrays_source, part_arrays
+from lowering.cuda.memory.pool import interned, size_class
+from lowering.legalization.features import Features, probed
+from lowering.legalization.legalize import legalize, needed_features
+from lowering.plan.conditional_nodes import WhileNode
+from lowering.plan.launch_graph import moving_calls
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nodes import launched
+from lowering.plan.persistent_kernel import PersistentKernelNode
+from lowering.plan.plan import Plan
+from tracegraph.ir.record import replace
+from tracegraph.ir.types import ArrayType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledPlan:
+    """A Plan with its code and constants on a device.
+
+    `values` are the slots of inputs that may be passed by value.
+    """
+
+    code: PlanCode
+    device: OpenDevice
+    features: Features
+    values: Mapping[Buffer, ValueSlot]
+    constants: Constants
+
+    @classmethod
+    def compile(cls, plan: Plan, device: OpenDevice) -> CompiledPlan:
+        """Find what the device can do, compile all kernels, upload constants, plan library calls.
+
+        Raises:
+            RuntimeError: the kernels do not compile.
+            KernelCompileError: one that a user wrote does not.
+            OutOfMemoryError: the device has not enough memory.
+            CallbackDeadlockError: a kernel waits for the callback that this thread runs.
+        """
+        require_not_awaited("to load code may wait for what runs")
+        features = probed(needed_features(plan), device.supports)
+        plan = legalize(plan, features)
+        unit = unit_source(plan)
+        head = "" if features.conditional_nodes else STORED_CONDITIONS
+        modules = load_modules(functions_of(plan, unit), device, unit.definitions, head)
+        custom, calls = load_custom_kernels(plan, device), prepare(plan, device)
+        plan = replace(plan, as_graph=True, library_bytes=workspace_bytes(calls))
+        code = PlanCode(plan, unit, modules, custom, calls, features.programmatic_edges)
+        return cls(code, device, features, value_slots(plan.by_value), upload(plan, device))
+
+    @property
+    def plan(self) -> Plan:
+        """The Plan, legalized for the device's features."""
+        return self.code.plan
+
+    @property
+    def loops(self) -> bool:
+        """Whether a launch may run for any time: it has loops that the host does not drive."""
+        nodes = tuple(launched(self.plan.graph))
+        return self.while_nodes or any(isinstance(n, PersistentKernelNode) for n in nodes)
+
+    @property
+    def while_nodes(self) -> bool:
+        """Whether its graphs have WHILE nodes."""
+        return self.features.conditional_nodes and any(
+            isinstance(node, WhileNode) for node in launched(self.plan.graph)
+        )
+
+    @property
+    def fresh(self) -> list[Buffer]:
+        """The outputs in new memory at each call."""
+        return [buffer for buffer in self.plan.outputs if buffer.space == "output"]
+
+    @property
+    def results(self) -> list[tuple[ArrayType, int]]:
+        """The types of those, and the size classes of their memory."""
+        return [(interned(b.type.strong()), size_class(b.type.nbytes)) for b in self.fresh]
+
+
+def functions_of(plan: Plan, unit: Unit) -> dict[str, str]:
+    """All CUDA C++ functions that a Plan needs, by name."""
+    functions = dict(unit.functions)
+    if plan.by_value:
+        functions[LOAD_KERNEL] = load_source(list(value_slots(plan.by_value).values()))
+    if plan.indirect:
+        functions[TABLE_KERNEL] = table_source(plan.indirect)
+    if moving := moving_calls(plan.graph):
+        functions[ARRAYS_KERNEL] = arrays_source(part_arrays(moving))
+    for node in launched(plan.graph):
+        functions |= EMITTERS[type(node)].functions
+    return functions

@@ -1,0 +1,161 @@
+"""Library calls: what a `LibraryNode` runs, as data.
+
+On the host a call is a function of NumPy arrays, which the call itself names. On CUDA it is
+captured into the graph, by the entry for its class in `lowering.cuda.libraries.library_calls`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import Any, ClassVar, Self
+
+from lowering.plan.nests.buffer import Buffer
+from tracegraph.ir.record import record, replace
+from tracegraph.ir.types import row_major_strides
+
+
+@record
+class StridedArray:
+    """An array inside a buffer: offset and strides in elements."""
+
+    buffer: Buffer
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @classmethod
+    def whole(cls, buffer: Buffer) -> StridedArray:
+        """All of a buffer."""
+        shape = buffer.type.shape
+        return cls(buffer, 0, shape, row_major_strides(shape))
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of its elements."""
+        return prod(self.shape) * self.buffer.type.dtype.itemsize
+
+    def with_buffers(self, names: Mapping[Buffer, Buffer]) -> StridedArray:
+        """The array in another buffer, if its own has a new one."""
+        return replace(self, buffer=names.get(self.buffer, self.buffer))
+
+    def address(self, base: Callable[[Buffer], int]) -> int:
+        """The address of its first element, given those of buffers."""
+        return base(self.buffer) + self.offset * self.buffer.type.dtype.itemsize
+
+    def __str__(self) -> str:
+        start = f"+{self.offset}" if self.offset else ""
+        return f"{self.buffer}{start}:{','.join(map(str, self.strides))}"
+
+
+class LibraryCall:
+    """Base of library calls: frozen records, compared by identity.
+
+    A call reads `inputs`, writes all of `outputs`, and has no other visible effect. Capture fixes
+    the addresses of all arrays but `batches`, so the rule that plans it takes operands from
+    `lowering.planning.library_operands`, which copies arguments into scratch if necessary. Or it is
+    `recaptured`.
+    """
+
+    __slots__ = ()
+
+    noun: ClassVar[str]
+    """Names the class in sentences: ``"a product"``."""
+
+    skippable: ClassVar[bool] = True
+    """Whether a loop that it is in may be unrolled: a step past the end then runs it all the same,
+    and its results are not used."""
+
+    alignment: ClassVar[int] = 1
+    """Bytes: the addresses of arrays are multiples of that, as far as they may move. The library
+    chooses a kernel before it can see them."""
+
+    @property
+    def inputs(self) -> tuple[StridedArray, ...]:
+        """The arrays that it reads."""
+        raise NotImplementedError
+
+    @property
+    def outputs(self) -> tuple[StridedArray, ...]:
+        """The arrays that it writes; one that it also reads is an input, too."""
+        raise NotImplementedError
+
+    @property
+    def operands(self) -> tuple[StridedArray, ...]:
+        """All arrays, as arguments of `run_host`."""
+        return *self.inputs, *self.outputs
+
+    @property
+    def reads(self) -> frozenset[Buffer]:
+        """The buffers that the inputs are in."""
+        return frozenset([array.buffer for array in self.inputs])
+
+    @property
+    def writes(self) -> frozenset[Buffer]:
+        """The buffers that the outputs are in."""
+        return frozenset([array.buffer for array in self.outputs])
+
+    @property
+    def batches(self) -> tuple[StridedArray, ...]:
+        """Matrices, or batches of them, whose addresses the library reads from memory when it runs:
+        from pointer arrays. These may be arguments and results, which move from launch to launch.
+        """
+        return ()
+
+    @property
+    def recaptured(self) -> bool:
+        """Whether it is captured again, aside, for other addresses: its nodes are given the
+        parameters of those. So its arrays may be arguments and results. Only at the top of a graph.
+        """
+        return False
+
+    @property
+    def movable_arrays(self) -> tuple[StridedArray, ...]:
+        """The arrays that may be arguments and results."""
+        return self.operands if self.recaptured else self.batches
+
+    @property
+    def fixed_buffers(self) -> frozenset[Buffer]:
+        """The buffers of all other arrays, whose addresses are stored in captured nodes."""
+        movable = self.movable_arrays
+        return frozenset([array.buffer for array in self.operands if array not in movable])
+
+    @property
+    def owners(self) -> Mapping[str, Any]:
+        """What the nodes of its capture need besides its arrays, by names for reports."""
+        return {}
+
+    @property
+    def operations(self) -> int:
+        """How many floating-point operations it makes, for estimates of time."""
+        return 0
+
+    @property
+    def name(self) -> str:
+        """Its name in reports of what nodes keep alive."""
+        raise NotImplementedError
+
+    @property
+    def title(self) -> str:
+        """What it does, in a few words."""
+        return self.name
+
+    @property
+    def text(self) -> str:
+        """What a printed Plan says of it."""
+        inputs, outputs = (", ".join(map(str, each)) for each in (self.inputs, self.outputs))
+        return f"{self.name}: {outputs} = {inputs}"
+
+    @property
+    def purpose(self) -> str:
+        """How it gets its arrays, if that deserves a word: see `Node.purpose`."""
+        return ""
+
+    @property
+    def run_host(self) -> Callable[..., object]:
+        """A function of the operands as NumPy arrays, which writes the outputs."""
+        raise NotImplementedError
+
+    def with_buffers(self, names: Mapping[Buffer, Buffer]) -> Self:
+        """A new call with buffers replaced."""
+        raise NotImplementedError

@@ -1,0 +1,125 @@
+"""Matrix products (GEMM) as library calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from lowering.plan.calls.library_call import LibraryCall, StridedArray
+from lowering.plan.nests.buffer import Buffer
+from tracegraph.ir.record import record, replace
+
+
+@record
+class MatrixOperand:
+    """A matrix, or a batch of them, inside a buffer: strides and offset in elements."""
+
+    buffer: Buffer
+    offset: int
+    batch_stride: int
+    row_stride: int
+    column_stride: int
+
+    def array(self, batch: int, rows: int, columns: int) -> StridedArray:
+        """The operand as an array, without the batch axis if there is one product."""
+        shape, strides = (rows, columns), (self.row_stride, self.column_stride)
+        if batch == 1:
+            return StridedArray(self.buffer, self.offset, shape, strides)
+        return StridedArray(
+            self.buffer, self.offset, (batch, *shape), (self.batch_stride, *strides)
+        )
+
+    def with_buffers(self, names: Mapping[Buffer, Buffer]) -> MatrixOperand:
+        """The operand in another buffer, if its own has a new one."""
+        return replace(self, buffer=names.get(self.buffer, self.buffer))
+
+    def __str__(self) -> str:
+        strides = (self.batch_stride, self.row_stride, self.column_stride)
+        start = f"+{self.offset}" if self.offset else ""
+        return f"{self.buffer}{start}:{','.join(map(str, strides))}"
+
+
+@record
+class MatrixProduct(LibraryCall):
+    """target[b] = left[b] @ right[b]: `batch` products of (m, k) by (k, n).
+
+    If it finds its matrices `by_pointer`, they may be arguments and results, which move.
+    """
+
+    noun: ClassVar[str] = "a product"
+    alignment: ClassVar[int] = 16  # of what its kernels may load at once
+
+    batch: int
+    m: int
+    n: int
+    k: int
+    left: MatrixOperand
+    right: MatrixOperand
+    target: MatrixOperand
+    by_pointer: bool = False
+
+    @property
+    def inputs(self) -> tuple[StridedArray, ...]:
+        return (
+            self.left.array(self.batch, self.m, self.k),
+            self.right.array(self.batch, self.k, self.n),
+        )
+
+    @property
+    def outputs(self) -> tuple[StridedArray, ...]:
+        return (self.target.array(self.batch, self.m, self.n),)
+
+    @property
+    def reads(self) -> frozenset[Buffer]:
+        return frozenset((self.left.buffer, self.right.buffer))
+
+    @property
+    def writes(self) -> frozenset[Buffer]:
+        return frozenset((self.target.buffer,))
+
+    @property
+    def batches(self) -> tuple[StridedArray, ...]:
+        return self.operands if self.by_pointer else ()
+
+    @property
+    def fixed_buffers(self) -> frozenset[Buffer]:
+        return frozenset() if self.by_pointer else self.reads | self.writes
+
+    @property
+    def operations(self) -> int:
+        return 2 * self.batch * self.m * self.n * self.k
+
+    @property
+    def name(self) -> str:
+        batch = f"{self.batch} x " if self.batch > 1 else ""
+        return f"product {batch}{self.m}x{self.k}x{self.n}"
+
+    @property
+    def title(self) -> str:
+        return f"matmul {self.batch} x ({self.m}, {self.k}) @ ({self.k}, {self.n})"
+
+    @property
+    def text(self) -> str:
+        sizes = f"batch={self.batch}, m={self.m}, n={self.n}, k={self.k}"
+        moves = any(buffer.space in ("input", "output") for buffer in self.reads | self.writes)
+        how = ", by pointer" if self.by_pointer and moves else ""
+        return f"matmul {self.target} = {self.left} @ {self.right}  ({sizes}{how})"
+
+    @property
+    def run_host(self) -> Callable[..., object]:
+        dtype = self.target.buffer.type.dtype
+        return _half_product if dtype.itemsize == 2 and dtype.kind in "fV" else np.matmul
+
+    def with_buffers(self, names: Mapping[Buffer, Buffer]) -> Self:
+        operands = (each.with_buffers(names) for each in (self.left, self.right, self.target))
+        left, right, target = operands
+        return replace(self, left=left, right=right, target=target)
+
+
+def _half_product(
+    left: np.ndarray[Any, Any], right: np.ndarray[Any, Any], out: np.ndarray[Any, Any]
+) -> None:
+    """16-bit floats are multiplied and summed in float32 and rounded once."""
+    out[...] = np.matmul(left.astype(np.float32), right.astype(np.float32)).astype(out.dtype)

@@ -1,0 +1,117 @@
+"""A Plan as a diagram: a box for each node as it is launched, bodies and stages inside.
+
+What a box says comes from the node protocol, so every kind of node has a picture. The nodes are
+those of the launch graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lowering.plan.construct import Construct, Inlined
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nodes import Graph, Node
+from lowering.plan.plan import Plan
+from lowering.plan.reports.explain import becomes, schedule_text
+from lowering.plan.reports.text import plan_line
+from tracegraph.inspection.diagram import Box, Diagram, Edge, Facts, Region
+from tracegraph.inspection.source_text import source_text
+from tracegraph.user_source import lines_of
+
+
+def plan_diagram(plan: Plan) -> Diagram:
+    """The picture of a Plan. The names of kernels are without that of the Plan in front."""
+    _, _, summary = plan_line(plan).partition(": ")
+    return Diagram(f"plan {plan.name}", summary, _Drawing(plan).region("", plan.launch_graph))
+
+
+def node_diagram(node: Node) -> Diagram:
+    """The picture of a node, bodies included."""
+    return Diagram(node.title, lines_of(node.sources), Region("", (_Drawing().box(node),), ()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawing:
+    """Draws the nodes of a Plan, or of none."""
+
+    plan: Plan | None = None
+
+    def region(self, label: str, graph: Graph) -> Region:
+        """A graph or a body."""
+        boxes = tuple([self.box(node) for node in graph.nodes])
+        return Region(label, boxes, tuple([Edge(i, j) for i, j in sorted(graph.edges)]))
+
+    def box(self, node: Node) -> Box:
+        """A node, bodies included."""
+        title = node.title
+        if self.plan is not None:
+            title = title.replace(f"{self.plan.name}_", "", 1)
+        _, _, caption = node.noun.partition(" ")
+        lines = [*_schedules(node), *node.contents]
+        lines += [self.becomes(node)] if self.becomes(node) else []
+        lines += [lines_of(node.sources)] if node.sources else []
+        bodies = zip(node.body_labels, node.bodies, strict=True)
+        return Box(
+            title,
+            tuple(lines),
+            "" if caption in title else caption,
+            node.tone,
+            "\n".join((title, *lines[:-1], source_text(node.sources))) if node.sources else title,
+            regions=tuple([self.region(name, body) for name, body in bodies]),
+            facts=lambda: self.facts(node),
+        )
+
+    def becomes(self, node: Node) -> str:
+        """The nodes of the CUDA graph that a node becomes, if those are several."""
+        return "" if self.plan is None else becomes(self.plan, node)
+
+    def facts(self, node: Node) -> Facts:
+        """What a side panel says of a node."""
+        whys = [known.why for known, _ in _constructs(node)]
+        points, nbytes, operations = node.weight
+        said = {
+            "node": node.title,
+            "line": source_text(node.sources),
+            "schedule": "\n".join(_schedules(node)),
+            "why": "\n".join(filter(None, dict.fromkeys([*whys, node.purpose]))),
+            "nodes of the CUDA graph": self.becomes(node),
+            "reads": _listed(node.reads),
+            "writes": _listed(node.writes),
+            "bytes read and written": f"{nbytes:,}" if nbytes else "",
+            "points": f"{points:,}" if points else "",
+            "floating-point operations": f"{operations:,}" if operations else "",
+            "text": node.text,
+        }
+        return {name: text for name, text in said.items() if text}
+
+
+def _schedules(node: Node) -> Sequence[str]:
+    """The loops and branches that a node runs or has work of: ``"scan: WHILE node, 100 steps"``."""
+    return [_said(known, schedule) for known, schedule in _constructs(node)]
+
+
+def _constructs(node: Node) -> Sequence[tuple[Construct, str]]:
+    """The same, with their schedules; those of a kernel are in its stages."""
+    stages = [stage for body in node.bodies for stage in body.nodes] if node.is_kernel else []
+    known = [(each.construct, each.kind) for each in (node, *stages) if each.construct is not None]
+    return [
+        *[(construct, schedule_text(construct, kind)) for construct, kind in known],
+        *[(each.construct, each.construct.schedule.replace("_", " ")) for each in _inlined(node)],
+    ]
+
+
+def _said(known: Construct, schedule: str) -> str:
+    steps = "" if known.steps is None else f", {known.steps} steps"
+    bound = "" if known.max_steps is None else f", at most {known.max_steps} steps"
+    return f"{known.name}: {schedule}{steps}{bound}"
+
+
+def _inlined(node: Node) -> Sequence[Inlined]:
+    """The loops and branches without a node of their own that this one has work of."""
+    return list(dict.fromkeys([part.inlined for path in node.within for part in path]))
+
+
+def _listed(buffers: frozenset[Buffer]) -> str:
+    ordered = sorted(buffers, key=lambda buffer: (buffer.space, buffer.number))
+    return "\n".join([f"{buffer}: {buffer.type}" for buffer in ordered])

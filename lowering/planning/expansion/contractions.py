@@ -1,0 +1,144 @@
+"""Contraction lowering: matrix products that are no library calls become sums of products.
+
+    matmul x y   ──▶   sum (multiply x y) over k        one reduction nest, the product in registers
+
+The operands broadcast as views: an element of `x` is read at (m, k) and one of `y` at (k, n), in
+place, whatever their strides. What computes an operand and what uses the result can be fused with
+the sum, and nothing keeps its loop or branch from being predicated or unrolled.
+
+A library call is a launch that is not fused with anything, and may cost copies of operands. Its
+kernels keep tiles of both operands in registers, and so read each element few times. A nest reads
+both factors of each product from a cache. It is faster where a product has no reuse (dot products,
+a matrix and a vector) or little work; see `ContractionPolicy`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from lowering.plan.target.overrides import ProductForm
+from lowering.plan.target.target import ContractionPolicy
+from lowering.planning.expansion.shared_factors import shared_batch
+from lowering.planning.matmul import FEW_ROWS, library_takes
+from tracegraph.dtypes import is_half
+from tracegraph.ir.program import Atom, Eqn, Program, Value, application, walk
+from tracegraph.ir.types import ArrayType
+from tracegraph.passes.rewrite import Defs, Replacement, by_name, rewrite
+
+
+def expand_contractions(
+    program: Program, policy: ContractionPolicy, forced: ProductForm | None = None
+) -> Program:
+    """The program with sums of products for all `matmul` that are not to be library calls.
+
+    The policy decides, unless a form is `forced`.
+    """
+    if not any(eqn.op.name == "matmul" for eqn in walk(program.body)):
+        return program
+
+    def expand(eqn: Eqn, defs: Defs) -> Replacement | None:
+        left, right = (atom.type for atom in eqn.operands)
+        if forced == "nests" or not library_takes(left, right):
+            return _sum_of_products(eqn)
+        if left.ndim == 2:
+            thin = forced is None and is_thin(left, right, policy)
+            return _sum_of_products(eqn) if thin else None
+        (of_left, _), (of_right, order) = (shared_batch(x, defs) for x in eqn.operands)
+        if of_left > of_right and right.shape[-1] <= FEW_ROWS:
+            flipped = _transposed(right), _transposed(left)
+            if forced is not None or not is_thin(*flipped, policy, of_left):
+                return _flipped(eqn, defs)
+        long = [axis for axis in order if left.shape[axis] != 1]
+        moved = of_right > 1 and long != sorted(long)
+        if moved and left.shape[-2] > FEW_ROWS:
+            moved, of_right = False, 1  # to make rows of them would copy many
+        if forced is None and is_thin(left, right, policy, of_right):
+            return _sum_of_products(eqn)
+        return _with_batch_in_order(eqn, order) if moved else None
+
+    return rewrite(program, lambda: by_name({"matmul": expand}))
+
+
+def is_thin(left: ArrayType, right: ArrayType, policy: ContractionPolicy, shared: int = 1) -> bool:
+    """Whether (batch…, m, k) by (batch…, k, n) is faster as a reduction nest.
+
+    So many products of the batch are `shared`: they have the same right factor, and are one product
+    of as many rows as they have together.
+    """
+    (*batch, m, k), n = left.shape, right.shape[-1]
+    m *= shared
+    products = m * n * k
+    if products <= policy.reuse * (m * k + k * n + m * n):
+        return True
+    is_small = k <= policy.small_extent or products <= policy.small_products
+    return is_small and prod(batch) // shared * products <= policy.most_products
+
+
+def _transposed(x: ArrayType) -> ArrayType:
+    return x.with_shape((*x.shape[:-2], x.shape[-1], x.shape[-2]))
+
+
+def _flipped(eqn: Eqn, defs: Defs) -> Replacement:
+    """(yᵀ xᵀ)ᵀ: so is the right factor what the left one was."""
+    left, right = eqn.operands
+    _, order = shared_batch(left, defs)
+    rank = len(order)
+    return _of_transposes(eqn, (right, left), (*order, rank + 1, rank))
+
+
+def _with_batch_in_order(eqn: Eqn, order: tuple[int, ...]) -> Replacement:
+    """The products that share their right factor next to each other in the batch."""
+    rank = len(order)
+    return _of_transposes(eqn, eqn.operands, (*order, rank, rank + 1))
+
+
+def _of_transposes(eqn: Eqn, factors: Sequence[Atom], axes: tuple[int, ...]) -> Replacement:
+    """The product of transposed factors, transposed back."""
+    back = tuple([axes.index(axis) for axis in range(len(axes))])
+
+    def transposed(x: Atom, axes: tuple[int, ...]) -> Eqn:
+        return application("transpose", (x,), {"axes": axes}, eqn.source)
+
+    first, second = (transposed(x, axes) for x in factors)
+    product = application("matmul", (*first.outputs, *second.outputs), {}, eqn.source)
+    found = transposed(product.outputs[0], back)
+    return Replacement(found.outputs, (first, second, product, found))
+
+
+def _sum_of_products(eqn: Eqn) -> Replacement:
+    """The sums over k of x[…, m, 1, k] * y[…, 1, n, k]; for bools, any of conjunctions.
+
+    float16 and bfloat16 are multiplied and summed in float32 and rounded once, as in libraries.
+    """
+    left, right = eqn.operands
+    (out,) = eqn.outputs
+    *batch, m, k = left.type.shape
+    n, dtype = right.type.shape[-1], out.type.dtype
+    rank = len(batch)
+    eqns: list[Eqn] = []
+
+    def emit(name: str, *operands: Atom, **attrs: Any) -> Value:
+        eqns.append(application(name, operands, attrs, eqn.source))
+        return eqns[-1].outputs[0]
+
+    def cast(x: Value, dtype: np.dtype[Any]) -> Value:
+        return x if x.type.dtype == dtype else emit("cast", x, dtype=dtype)
+
+    wide = np.dtype(np.float32) if is_half(dtype) else dtype
+    multiply, fold = ("logical_and", "any") if wide.kind == "b" else ("multiply", "sum")
+
+    # axes of one element would keep the sum from being fused with what has no such axes
+    rows, columns = ((extent,) if extent != 1 else () for extent in (m, n))
+    ones = (1,) * len(columns)
+    turned = emit("transpose", right, axes=(*range(rank), rank + 1, rank))
+    x = cast(emit("reshape", left, shape=(*batch, *rows, *ones, k)), wide)
+    y = cast(emit("reshape", turned, shape=(*batch, *(1 for _ in rows), *columns, k)), wide)
+    result = emit(multiply, x, y)
+    if k != 1:  # else an outer product: nothing to fold
+        result = emit(fold, result, axes=(len(result.type.shape) - 1,))
+    result = emit("reshape", cast(result, dtype), shape=out.type.shape)
+    return Replacement((result,), tuple(eqns))

@@ -1,0 +1,94 @@
+"""NumPy's protocols for Arrays: NumPy itself on the host, our functions for Arrays on a device.
+
+And for Arrays of bfloat16, which NumPy's functions do not know as a floating-point dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tracegraph import errors, tree
+from tracegraph.arrays.array import Array
+from tracegraph.arrays.eager import any_of_bfloat16, any_on_device, as_numpy
+from tracegraph.numpy.dispatching import protocols, ufunc_at
+from tracegraph.numpy.dispatching.output import require_not_written
+from tracegraph.tracing.tracer import Tracer
+
+
+def _as_array(x: Any) -> Any:
+    """Results of NumPy as Arrays, if they can be: `numpy.shape` gives plain ints, for instance."""
+    return Array(np.asarray(x)) if isinstance(x, (np.ndarray, np.generic)) else x
+
+
+def array_ufunc(
+    ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """NumPy's ufunc dispatch for Arrays.
+
+    Raises:
+        ImmutableArrayError: `out` is an Array, or what `at` writes to, which does not ask NumPy's
+            arrays whether they are read-only.
+        TypeError: a device has no such function.
+    """
+    out = kwargs.get("out", ())
+    if any(isinstance(x, Tracer) for x in (*inputs, *out)):
+        return NotImplemented  # the tracer records it
+    if any(isinstance(x, Array) for x in out):
+        raise errors.ImmutableArrayError(f"numpy.{ufunc.__name__}(..., out=x)", "drop out=")
+    if method == "at" and isinstance(inputs[0], Array):
+        raise _immutable_at(ufunc)
+    if any_on_device(inputs) or (any_of_bfloat16(inputs) and not out):
+        with _naming(protocols.ufunc_label(ufunc)):
+            return protocols.array_ufunc(ufunc, method, inputs, kwargs)
+    if method == "__call__" and not kwargs and protocols.is_ours(ufunc):
+        return tree.map(_as_array, protocols.array_ufunc(ufunc, method, inputs, kwargs))
+    results = getattr(ufunc, method)(*map(as_numpy, inputs), **kwargs)
+    return results if out else tree.map(_as_array, results)
+
+
+def array_function(
+    function: Callable[..., Any],
+    types: Iterable[type],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> Any:
+    """NumPy's function dispatch for Arrays.
+
+    Raises:
+        ImmutableArrayError: the function writes to an Array.
+        TypeError: an Array is on a device, for which there is no such function.
+    """
+    if any(issubclass(t, Tracer) for t in types):
+        return NotImplemented
+    require_not_written(function.__name__, args, kwargs)
+    leaves = tree.leaves((args, dict(kwargs)))
+    if any_on_device(leaves) or (any_of_bfloat16(leaves) and protocols.has(function)):
+        with _naming(f"numpy.{function.__name__}"):
+            return protocols.array_function(function, args, kwargs)
+    host_args, host_kwargs = tree.map(as_numpy, (args, dict(kwargs)))
+    return tree.map(_as_array, function(*host_args, **host_kwargs))
+
+
+def _immutable_at(ufunc: np.ufunc) -> errors.ImmutableArrayError:
+    update = ufunc_at.UPDATES.get(ufunc.__name__)
+    arguments = "x, index, value" if ufunc.nin == 2 else "x, index"
+    given = "set(...)" if update is None else f"{update}(value)"
+    return errors.ImmutableArrayError(
+        f"numpy.{ufunc.__name__}.at({arguments})", f"write `x = x.at[index].{given}`"
+    )
+
+
+@contextmanager
+def _naming(function: str) -> Iterator[None]:
+    """Replace the error for tracers: an Array, unlike a tracer, can be copied to the host."""
+    try:
+        yield
+    except errors.UnsupportedByTracerError:
+        raise TypeError(
+            f"{function}, used like this, is not available for Arrays on a device or of "
+            "bfloat16; apply it to numpy.asarray(x)"
+        ) from None

@@ -1,0 +1,40 @@
+"""Tracing of a call: a function of arrays becomes a program, for the types of the arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tracegraph import ops as _ops  # noqa: F401 - registers the op records
+from tracegraph import tree
+from tracegraph.staging.calls.random_draws import warned_of_draws
+from tracegraph.staging.calls.signature import CallKey, Signature
+from tracegraph.staging.compiler import compiler
+from tracegraph.staging.scratch import Scratch
+from tracegraph.staging.stages import Traced, flat_results
+from tracegraph.tracing.trace import trace_program
+
+
+def trace_call(
+    fun: Callable[..., Any],
+    signature: Signature,
+    key: CallKey,
+    device: str,
+    scratch: Scratch = "kept",
+) -> Traced:
+    """Trace `fun` for the types of a call."""
+    out_structure: list[tree.Structure] = []
+
+    def flat(*leaves: Any) -> list[Any]:
+        args, kwargs = signature.rebuild(key, leaves)
+        results, structure = flat_results(signature.function, fun(*args, **kwargs))
+        out_structure.append(structure)
+        return results
+
+    def path(number: int) -> str:
+        return signature.paths(key.structure)[number]
+
+    name = getattr(fun, "__name__", type(fun).__name__)
+    with warned_of_draws(fun):
+        program = trace_program(flat, signature.types(key), name, path, device)
+    return Traced(program, key, out_structure[0], signature, device, scratch, compiler)

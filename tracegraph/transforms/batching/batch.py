@@ -1,0 +1,138 @@
+"""Batching: the equations of a region for many lanes at once.
+
+Batched values have the lanes along axis 0. An equation without batched operands is recorded as it
+is, once for all lanes. For others, the form of the op implies the rule, or its record has one;
+loops, branches and effects have theirs here. Each lane computes what it would by itself, bit for
+bit, but for the order in which sums and products are rounded.
+
+Under a mask of live lanes, batched floats are marked (`ops/live_lanes.py`): those that come in, and
+those that meet floats that lanes share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from tracegraph import errors
+from tracegraph.ir.op import Call, Elementwise, Reduction, Scan
+from tracegraph.ir.program import NO_HINTS, Atom, Eqn, Literal, Region, Value
+from tracegraph.ir.record import replace
+from tracegraph.ir.types import ArrayType
+from tracegraph.ops.batching import aligned
+from tracegraph.transforms.batching.branches import batch_branches
+from tracegraph.transforms.batching.callbacks import batch_callback
+from tracegraph.transforms.batching.calls import batch_call
+from tracegraph.transforms.batching.effects import batch_effect, is_effect
+from tracegraph.transforms.batching.kernels import batch_custom_kernel
+from tracegraph.transforms.batching.lanes import INEXACT, Batch, ControlRule, Lanes
+from tracegraph.transforms.batching.loops import batch_scan, batch_while
+
+_CONTROL: Mapping[str, ControlRule] = {
+    "cond": batch_branches,
+    "switch": batch_branches,
+    "while_loop": batch_while,
+    "scan": batch_scan,
+    "custom_kernel": batch_custom_kernel,
+    "pure_callback": batch_callback,
+}
+
+
+def batch_region(
+    lanes: Lanes, region: Region, operands: Sequence[Batch], guarded: Collection[Eqn] = ()
+) -> list[Batch]:
+    """Record a region for all lanes; its results.
+
+    Scatters among `guarded` leave the arrays of lanes that are not live as they are.
+    """
+    trace, around = lanes.trace, lanes.trace.source
+    env: dict[Value, Batch] = dict(zip(region.params, operands, strict=True))
+    marks = _Marks(lanes)
+    if any(is_inexact(atom.type) for atom in region.results):
+        marks.values.update(region.params)
+
+    def read(atom: Atom) -> Batch:
+        return Batch(atom, False) if isinstance(atom, Literal) else env[atom]
+
+    def read_marked(atom: Atom) -> Batch:
+        return marks.of(read(atom)) if atom in marks.values else read(atom)
+
+    try:
+        for eqn in region.eqns:
+            trace.source = eqn.source
+            given = [read_marked(atom) for atom in eqn.operands]
+            meets_shared = not eqn.regions and _meets_shared(given)
+            if meets_shared:
+                given = [marks.of(x) for x in given]
+            if eqn in guarded:  # it keeps lanes that are not live as they are: those are used
+                given[0] = read(eqn.operands[0])
+                marks.values.update(eqn.outputs)
+                outputs = _batch_eqn(replace(lanes, writing=lanes.mask), eqn, given)
+            else:
+                outputs = _batch_eqn(lanes, eqn, given)
+                if meets_shared:
+                    outputs = [marks.of(x) for x in outputs]
+            env.update(zip(eqn.outputs, outputs, strict=True))
+    finally:
+        trace.source = around
+    return [read(atom) for atom in region.results]
+
+
+class _Marks:
+    """Marks of live lanes. Where one of `values` is used, it is marked."""
+
+    def __init__(self, lanes: Lanes) -> None:
+        self.values: set[Atom] = set()
+        self._lanes = lanes
+        self._known: dict[Atom, Batch] = {}
+
+    def of(self, x: Batch) -> Batch:
+        """The value, marked if it is batched."""
+        if not x.is_batched:
+            return x
+        if x.atom not in self._known:
+            marked = Batch(self._lanes.marked(x.atom), True)
+            self._known[x.atom] = self._known[marked.atom] = marked
+        return self._known[x.atom]
+
+
+def _batch_eqn(lanes: Lanes, eqn: Eqn, given: Sequence[Batch]) -> Sequence[Batch]:
+    op, attrs = eqn.op, eqn.attrs
+    if is_effect(eqn):
+        return [Batch(batch_effect(lanes, eqn, given), False)]
+    if op.name in _CONTROL:
+        return _CONTROL[op.name](batch_region, lanes, eqn, given)
+    if isinstance(op.form, Call):
+        return batch_call(batch_region, lanes, eqn, given)
+    atoms, batched = [x.atom for x in given], [x.is_batched for x in given]
+    if not any(batched) and lanes.writing is None:
+        found = lanes.trace.record(op, atoms, attrs, eqn.regions, eqn.hints)
+        return [Batch(each.atom, False) for each in found]
+    match op.form:
+        case Elementwise():
+            rank = eqn.outputs[0].type.ndim
+            pairs = zip(atoms, batched, strict=True)
+            atoms = [aligned(lanes, x, rank) if flag else x for x, flag in pairs]
+        case Reduction():
+            attrs = {**attrs, "axes": tuple([axis + 1 for axis in attrs["axes"]])}
+        case Scan():
+            attrs = {**attrs, "axis": attrs["axis"] + 1}
+        case _:
+            if op.batch is None:
+                raise errors.BatchRuleError(op.name, eqn.source)
+            lanes = replace(lanes, hints=eqn.hints)
+            made = op.batch(lanes, atoms, batched, **attrs)
+            return [Batch(x, True) for x in (made if isinstance(made, tuple) else (made,))]
+    (result,) = lanes.trace.record(op, atoms, attrs, (), NO_HINTS)
+    return [Batch(result.atom, True)]
+
+
+def _meets_shared(operands: Sequence[Batch]) -> bool:
+    """Whether lanes meet floats that they share, whose derivative is a sum over lanes."""
+    return any(x.is_batched for x in operands) and any(
+        not x.is_batched and isinstance(x.atom, Value) and is_inexact(x.atom.type) for x in operands
+    )
+
+
+def is_inexact(type_: ArrayType) -> bool:
+    """Whether values of the type have derivatives."""
+    return type_.dtype.kind in INEXACT
