@@ -18,8 +18,9 @@ from lowering.plan.construct import Construct
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import Accumulator, Kernel, MapNest, ReduceNest, SetCondition, Store
 from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode
-from lowering.plan.persistent_kernel import PersistentKernelNode, Scope
+from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
+from lowering.plan.target.scope import Scope
 from tracegraph.inspection.svg import svg
 from tracegraph.ir.combiners import ADD
 from tracegraph.ir.op import get

@@ -2,8 +2,7 @@
 
 In comes a Plan. Out comes a `Unit`: source text that depends on the Plan only, so that compiled
 code can be cached by it, and for each kernel node its function, parameters, grid and block. Nothing
-here needs a GPU or a compiler. It may import `lowering.plan`, `lowering.plan.target.hardware`, the access
-analyses of `lowering.fusion`, and `tracegraph.ir`.
+here needs a GPU or a compiler. It may import `lowering.plan` and `tracegraph.ir`.
 
     translation_unit   Plan -> Unit: kernels, their parameters and their ranges of blocks
     kernel_code        how a kernel is launched, and the declarations of its parameters

@@ -18,7 +18,7 @@ from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import Nest
 from lowering.plan.nests.rewriting import rename_in_nest
 from lowering.plan.nodes import Node
-from lowering.plan.persistent_kernel import Scope
+from lowering.plan.target.scope import Scope
 from tracegraph.user_source import Source
 
 _NO_BUFFERS: frozenset[Buffer] = frozenset()

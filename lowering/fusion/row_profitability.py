@@ -12,17 +12,12 @@ from math import prod
 from lowering.plan.nests.access_patterns import loop_is_contiguous, uncoalesced_accesses
 from lowering.plan.nests.analysis import as_rows
 from lowering.plan.nests.kernel import Nest, ReduceNest, RowNest
+from lowering.plan.nests.row_blocks import row_blocks
 from lowering.plan.target.hardware import SECTOR_BYTES
 from lowering.plan.target.target import FusionPolicy
 
 MANY_ROWS = 512
 """Rows that occupy a device with one block each: four for each of an H200's 132 multiprocessors."""
-
-MAX_CLUSTER_BLOCKS = 8
-"""Blocks that may share a row: the largest cluster that every device with clusters can run."""
-
-MIN_ROW_SHARE = 4096
-"""Elements of a row for each of the blocks that share it: 16 for each of 256 threads."""
 
 MAX_KEPT_ROW = 1 << 17
 """Elements of a row that the registers of a cluster hold, of any dtype, so that it is read once: 64
@@ -97,12 +92,3 @@ def occupies_device(rows: RowNest) -> bool:
     if steps > MAX_KEPT_ROW:
         return outputs >= MANY_ROWS
     return outputs * row_blocks(steps) >= MIN_CLUSTER_BLOCKS
-
-
-def row_blocks(steps: int) -> int:
-    """The most blocks that share a row of this many elements.
-
-    >>> [row_blocks(steps) for steps in (4096, 10_000, 1_000_000)]
-    [1, 2, 8]
-    """
-    return min(max(steps // MIN_ROW_SHARE, 1), MAX_CLUSTER_BLOCKS)

@@ -7,33 +7,14 @@ are no nodes of the CUDA graph: `launched` does not visit them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from lowering.plan.construct import Path
 from lowering.plan.nodes import Graph, Node
+from lowering.plan.target.scope import Scope
 from tracegraph.inspection.palette import Tone
 from tracegraph.ir.record import record, replace
 from tracegraph.user_source import Source
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """The threads that run a persistent kernel, and synchronise between its stages.
-
-    With `clustered`, its blocks are one cluster, on devices that have clusters. A device with fewer
-    multiprocessors than blocks runs fewer blocks.
-    """
-
-    blocks: int
-    threads: int
-    clustered: bool = False
-
-    def __str__(self) -> str:
-        if self.blocks == 1:
-            return "1 thread" if self.threads == 1 else f"{self.threads} threads"
-        what = "a cluster of " if self.clustered else ""
-        return f"{what}{self.blocks} blocks of {self.threads} threads"
 
 
 @record

@@ -19,7 +19,7 @@ from lowering.draft.stage import (
 from lowering.plan.construct import Construct
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.rounding import ceil_div
-from lowering.plan.persistent_kernel import Scope
+from lowering.plan.target.scope import Scope
 from lowering.plan.target.target import Costs, PersistentCosts
 from lowering.scheduling import one_kernel
 from lowering.scheduling.buffer_rotation import Rotation

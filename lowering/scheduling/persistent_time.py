@@ -21,8 +21,8 @@ from lowering.plan.nests.analysis import nest_expressions, nest_loads
 from lowering.plan.nests.kernel import Nest, PrintNest, ScatterNest
 from lowering.plan.nests.rounding import ceil_div, power_of_two
 from lowering.plan.nests.weight import traffic, weight_of
-from lowering.plan.persistent_kernel import Scope
 from lowering.plan.target.hardware import MAX_BLOCK_THREADS, WARP
+from lowering.plan.target.scope import Scope
 from lowering.plan.target.target import PersistentCosts
 from lowering.scheduling.cost_model import folds
 from tracegraph.ir.op import Elementwise

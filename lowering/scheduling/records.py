@@ -14,7 +14,7 @@ from typing import Generic, Protocol, TypeVar
 
 from lowering.draft.stage import Stage
 from lowering.plan.construct import Construct
-from lowering.plan.persistent_kernel import Scope
+from lowering.plan.target.scope import Scope
 from lowering.plan.target.target import Costs
 
 

@@ -10,8 +10,8 @@ from checkpoint_programs import LENGTH, LOOPS, of_while_loop
 from gradient_programs import PROGRAMS, X
 
 import tracegraph
-from lowering.plan.persistent_kernel import Scope
 from lowering.plan.target import overrides as choices
+from lowering.plan.target.scope import Scope
 from tracegraph import fori_loop, grad, hessian, jvp, scan, vmap, while_loop
 
 SCOPES = [Scope(1, 1), Scope(1, 256), Scope(8, 256, clustered=True), Scope(16, 128)]

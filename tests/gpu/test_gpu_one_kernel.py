@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tracegraph
-from lowering.plan.persistent_kernel import Scope
 from lowering.plan.target import overrides as choices
+from lowering.plan.target.scope import Scope
 from tracegraph import cond, fori_loop, scan, switch, while_loop
 from tracegraph.errors import IndexRangeError, StepLimitError, TimeLimitError
 

@@ -20,10 +20,10 @@ from lowering.legalization import features
 from lowering.legalization.features import Features
 from lowering.legalization.legalize import legalize
 from lowering.lower import lower
-from lowering.plan.persistent_kernel import Scope
 from lowering.plan.plan import Plan
 from lowering.plan.target import overrides
 from lowering.plan.target.overrides import Choices
+from lowering.plan.target.scope import Scope
 from tracegraph.errors import value_text
 from tracegraph.ir import interpret
 from tracegraph.ir.program import Program

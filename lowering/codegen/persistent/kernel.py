@@ -32,8 +32,9 @@ from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import MemcpyNode
-from lowering.plan.persistent_kernel import PersistentKernelNode, Scope
+from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.target.hardware import ALIGNMENT, SHARED_BYTES
+from lowering.plan.target.scope import Scope
 
 
 def persistent_text(

@@ -21,7 +21,7 @@ from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.rows.row_geometry import row_geometry
 from lowering.plan.nests.kernel import MapNest, PrintNest, RowNest, ScanNest, ScatterNest
 from lowering.plan.nests.rounding import ceil_div
-from lowering.plan.persistent_kernel import Scope
+from lowering.plan.target.scope import Scope
 
 
 def stage_geometry(nest: CanonicalNest, scope: Scope) -> LaunchGeometry:

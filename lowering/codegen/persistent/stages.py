@@ -21,7 +21,7 @@ from lowering.codegen.persistent.storage import MAX_UNROLLED, copy_elements
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.nodes import Graph, KernelNode, MemcpyNode, Node
-from lowering.plan.persistent_kernel import Scope
+from lowering.plan.target.scope import Scope
 
 
 @dataclass

@@ -13,8 +13,8 @@ from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.rounding import round_up
-from lowering.plan.persistent_kernel import Scope
 from lowering.plan.target.hardware import VECTOR_BYTES
+from lowering.plan.target.scope import Scope
 
 MAX_UNROLLED = 16
 """Points that one thread writes out, so that the arrays that they index become registers. Longer

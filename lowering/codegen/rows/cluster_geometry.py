@@ -15,10 +15,10 @@ from math import prod
 from lowering.codegen.geometry_records import FULL_DEVICE
 from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.rows.row_geometry import row_width, steps_kept, steps_of_lane, widest
-from lowering.fusion.row_profitability import MAX_CLUSTER_BLOCKS, row_blocks
 from lowering.plan.nests.access_patterns import loop_is_contiguous
 from lowering.plan.nests.kernel import RowNest
 from lowering.plan.nests.rounding import ceil_div, power_of_two, round_up, share_of
+from lowering.plan.nests.row_blocks import MAX_CLUSTER_BLOCKS, row_blocks
 from lowering.plan.target.hardware import (
     MAX_BLOCK_THREADS,
     MAX_REGISTERS,

@@ -1,8 +1,8 @@
 """CallRing: a ring buffer in pinned memory, from kernels that call the host to a thread of ours.
 
 Each stream has its own, which the calls of all its programs share: their order is that of the
-stream. A kernel appends frames, in the layout of `lowering.codegen.effects.call_records`, and waits for
-room: no call is lost, and one may be larger than the ring.
+stream. A kernel appends frames, in the layout of `lowering.codegen.effects.call_records`, and waits
+for room: no call is lost, and one may be larger than the ring.
 """
 
 from __future__ import annotations

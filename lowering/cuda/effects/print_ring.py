@@ -1,9 +1,9 @@
 """PrintRing: a ring buffer in pinned memory, from printing kernels to the host.
 
 All programs of a device share it, so that prints appear in the order in which they were made. A
-kernel appends a record, in the layout of `lowering.codegen.effects.print_records`, and moves the head; the
-host prints the records from the tail on, and moves the tail. Records that do not fit are dropped
-and counted.
+kernel appends a record, in the layout of `lowering.codegen.effects.print_records`, and moves the
+head; the host prints the records from the tail on, and moves the tail. Records that do not fit are
+dropped and counted.
 """
 
 from __future__ import annotations

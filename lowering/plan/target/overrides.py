@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
-from lowering.plan.persistent_kernel import Scope
+from lowering.plan.target.scope import Scope
 from lowering.plan.target.target import OperandForm
 from tracegraph.control.schedules import BranchSchedule, LoopSchedule
 
@@ -25,7 +25,7 @@ ProductForm = Literal["library", "nests"]
 """Matrix products as library calls, where the library has them, or all as reduction nests."""
 
 FactorizationForm = Literal["library", "own", "small"]
-"""Factorizations by LAPACK's routines, by algorithms of our own, or by kernels for small matrices."""
+"""Factorizations by LAPACK's routines, by own algorithms, or by kernels for small matrices."""
 
 UpdateForm = Literal["sorted", "sequential"]
 """Updates that need an order: sorted by element, or one after the other."""

@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from lowering.plan.calls.matrix_product import FEW_ROWS, library_takes
 from lowering.plan.target.overrides import ProductForm
 from lowering.plan.target.target import ContractionPolicy
 from lowering.planning.expansion.shared_factors import shared_batch
-from lowering.planning.matmul import FEW_ROWS, library_takes
 from tracegraph.dtypes import is_half
 from tracegraph.ir.program import Atom, Eqn, Program, Value, application, walk
 from tracegraph.ir.types import ArrayType

@@ -5,7 +5,7 @@ products are none.
 import numpy as np
 import pytest
 
-import lowering.planning.matmul
+import lowering.plan.calls.matrix_product
 import tracegraph
 from lowering.cuda.libraries.cublas import gemm_of
 from lowering.plan.calls.matrix_product import MatrixOperand, MatrixProduct
@@ -113,7 +113,7 @@ def test_reductions_give_the_products_of_the_library(monkeypatch, shapes, dtype)
     rng = np.random.default_rng(1)
     x, y = (rng.uniform(0.5, 1, shape).astype(dtype) for shape in shapes)
     by_library = np.asarray(tracegraph.jit(matmul, device="host")(x, y))
-    monkeypatch.setattr(lowering.planning.matmul, "LIBRARY_MAX", 8)
+    monkeypatch.setattr(lowering.plan.calls.matrix_product, "LIBRARY_MAX", 8)
     assert LibraryNode not in nodes(x, y)
     product = np.asarray(tracegraph.jit(matmul, device="host")(x, y))
     assert product.dtype == by_library.dtype
@@ -122,7 +122,7 @@ def test_reductions_give_the_products_of_the_library(monkeypatch, shapes, dtype)
 
 
 def test_rows_too_far_apart_for_the_library_are_copied(monkeypatch):
-    monkeypatch.setattr(lowering.planning.matmul, "LIBRARY_MAX", 8)
+    monkeypatch.setattr(lowering.plan.calls.matrix_product, "LIBRARY_MAX", 8)
     x, y = np.arange(27.0).reshape(3, 9), np.arange(8.0).reshape(4, 2)
 
     def of_part(x, y):

@@ -11,10 +11,11 @@ import tracegraph
 from lowering.codegen import unit_source
 from lowering.host.executable import HostExecutable
 from lowering.plan.nodes import launched
-from lowering.plan.persistent_kernel import PersistentKernelNode, Scope
+from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from lowering.plan.reports.explain import explain
 from lowering.plan.target import overrides as choices
+from lowering.plan.target.scope import Scope
 from tracegraph import ArrayType, cond, debug, fori_loop, while_loop
 from tracegraph.errors import UnschedulableError
 from tracegraph.ir.record import replace

@@ -1,0 +1,24 @@
+"""The threads of a persistent kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The threads that run a persistent kernel, and synchronise between its stages.
+
+    With `clustered`, its blocks are one cluster, on devices that have clusters. A device with fewer
+    multiprocessors than blocks runs fewer blocks.
+    """
+
+    blocks: int
+    threads: int
+    clustered: bool = False
+
+    def __str__(self) -> str:
+        if self.blocks == 1:
+            return "1 thread" if self.threads == 1 else f"{self.threads} threads"
+        what = "a cluster of " if self.clustered else ""
+        return f"{what}{self.blocks} blocks of {self.threads} threads"
