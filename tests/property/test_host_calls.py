@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from host_call_programs import COMPILER, Overwritten
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from running import traced
 
@@ -84,7 +84,6 @@ def as_eagerly(function: Callable[..., Any], memory: Overwritten) -> list[Array]
         return results(function(*memory.arrays))
 
 
-@settings(max_examples=settings().max_examples * 2)
 @given(program=overwritten())
 def test_each_step_reads_what_the_memory_has_then(program: Program) -> None:
     function, memory = program.function, program.memory

@@ -64,7 +64,7 @@ def assert_same(found: Any, expected: Any) -> None:
         np.testing.assert_array_equal(got, wanted)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(steps=st.lists(STEP, min_size=2, max_size=14))
 def test_writes_are_those_of_the_eager_run(steps: list[tuple[int, ...]]) -> None:
     program = writes(steps)
