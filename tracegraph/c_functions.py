@@ -1,7 +1,7 @@
 """C functions that a thread of the driver can call, and what they are called with.
 
-ctypes tells of a function pointer what keeps it alive, and which types are declared: from these a
-function of Python's, or of another C type, is told apart.
+A function pointer of ctypes has what keeps it alive, and the types that were declared. These show
+whether it is a function of Python's, or of another C type.
 """
 
 from __future__ import annotations

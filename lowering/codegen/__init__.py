@@ -15,7 +15,7 @@ here needs a GPU or a compiler. It may import `lowering.plan` and `tracegraph.ir
     maps, rows, scans  one folder for each large family of nests
     sorting            the kernels of a sort
     scatters, groups   updates: in any order or in turn; those of an element by one thread
-    prints, signals    print records, conditions and counters
+    effects            prints, calls, conditions and counters
     parameters         what a kernel is launched with
     device             the CUDA C++ that units begin with; preamble joins the files that one uses
 """

@@ -3,12 +3,13 @@
 A Plan comes in; `calls.executable.CudaExecutable` goes out. All of it speaks to the GPU through
 `interface.Driver`, which `lowering.driver` implements and a recording driver replaces in tests. It
 may import planning's results (`lowering.plan`), `codegen`, `legalization` and `tracegraph`, but no
-CUDA package: only `compile` and `graph.cublas` load those, inside functions.
+CUDA package: only `compilation` and `libraries` load those, inside functions.
 
     interface/ what the backend asks of a driver
-    compile    kernel source to cubin: NVRTC behind a disk cache
     device     what all executables on one GPU share
-    graph/     Plan to graph: nodes, edges, addresses, owners; captured library calls
+    compilation/ kernel source to cubin, and what all graphs of a Plan share
+    graph/     Plan to graph: nodes, edges, addresses, owners
+    libraries/ calls of cuBLAS, cuFFT, cuSOLVER and of users, captured
     calls/     binding arguments, updating addresses, launching
     streams/   per-stream state; waiting for launches, stopping loops, shutdown
     memory/    the heap, pools, arenas, and frees that wait for other streams

@@ -4,18 +4,14 @@ Each region becomes a block of stages: loop nests for materialized values, libra
 conditionals with a block for each body. The edges of the Plan are those of the draft's dependences.
 May import `draft/`, `plan/` and the program (`tracegraph/ir`).
 
-    desugar             Program -> Program: the few control forms that a graph has
-    contractions        Program -> Program: thin matrix products as sums of products
-    grouped_updates     Program -> Program: updates that need an order, sorted by element
-    scatter_order       which updates need one
+    expansion/          Program -> Program, before regions become blocks
     materialize         which values get memory, and which are inlined
     use_analysis        the kernels that would evaluate each value
-    equation_costs, gather_costs    the scalar work of an equation; when to store before a gather
+    gather_costs        when to store before a gather
     region_builder      Region -> Block
     elements            one element of a value, as a scalar expression
     control, effects    branches and loops; prints, checks and progress
     barriers, events    what is before a C function or an event is computed before it
-    top_level           ops that bodies must not have
     rules               by name, what plans an op that is not made of scalar expressions
     matmul, fourier     matrix products and Fourier transforms as library calls
     library_operands    arrays as libraries take them

@@ -124,7 +124,7 @@ class EmulatedPlans:
     ) -> Any:
         """The results of a program; with `order`, nodes and blocks run in a random order.
 
-        `place` is told the addresses that the arguments are copied to.
+        `place` gets the addresses that the arguments are copied to.
         """
         plan = self._plans[name]
         memory = PlanMemory.of(plan)

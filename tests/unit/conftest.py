@@ -11,7 +11,7 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> FakeCompiler:
     """Programs are interpreted, on the host by default, or on a device such as "fake:0"."""
     fake = FakeCompiler()
     replaced = {"compiler": lambda: fake, "default_device": lambda: "host"}
-    staging = ("staging.compiler", "staging.call_tracing", "staging.jitted")
+    staging = ("staging.compiler", "staging.calls.call_tracing", "staging.jitted")
     for name in (*staging, "memory", "streams"):
         module = importlib.import_module(f"tracegraph.{name}")
         for function in replaced.keys() & vars(module).keys():

@@ -109,7 +109,7 @@ ABOVE_LOWERING = {"testing"}
 """Parts of tracegraph that may import lowering. Nothing imports them."""
 
 PLAN = frozenset({"plan", "plan.nests", "plan.calls", "plan.target"})
-"""The Plan: nests and calls know no node, and what planning is told knows neither."""
+"""The Plan: nests and calls know no node, and what planning is given knows neither."""
 
 LOWERING: Table = {
     "errors": frozenset(),

@@ -174,7 +174,7 @@ class _Outside:
         results: Sequence[Atom],
         origin: Eqn,
     ) -> Sequence[Atom]:
-        """Append a cond or switch that computes equations in one branch of so many; its results.
+        """Append a cond or switch that computes equations in one of several branches; its results.
 
         The other branches yield what is not read.
         """

@@ -1,1 +1,8 @@
-"""Effects."""
+"""Code of effects: what a kernel reports to the host.
+
+Hosts read these records in `lowering.cuda.effects`.
+
+calls, call_records      calls of Python, and the layout of the frames that they append
+prints, print_records    prints, likewise
+signals                  conditions, checks and counters of progress
+"""

@@ -1,1 +1,14 @@
-"""Nests."""
+"""Nests: what a kernel computes, as loops over scalar expressions. No node, no device.
+
+No file here knows a node, a device, or a program.
+
+kernel             the nests, and what they store, fold and signal
+buffer             memory that a Plan names
+analysis           expressions, reads and writes of a nest, computed once
+rewriting          nests with expressions substituted and buffers renamed
+access_patterns    which accesses are contiguous
+row_blocks         how many blocks share a row
+weight             what estimates of time are made from
+strides, rounding  arithmetic of layouts and sizes
+kernel_text        nests for people
+"""

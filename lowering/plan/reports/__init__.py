@@ -1,1 +1,9 @@
-"""Reports."""
+"""Reports: Plans for people, and a check of them. Nothing in `lowering.plan` imports these.
+
+Plans and nodes find their printers in a table.
+
+text, diagram, graphviz    a Plan as text, picture and DOT
+explain                    what was planned, and why
+views                      the table by which plans and nodes print and draw themselves
+races                      what no edge orders, though it shares memory
+"""

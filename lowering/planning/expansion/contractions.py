@@ -66,8 +66,8 @@ def expand_contractions(
 def is_thin(left: ArrayType, right: ArrayType, policy: ContractionPolicy, shared: int = 1) -> bool:
     """Whether (batch…, m, k) by (batch…, k, n) is faster as a reduction nest.
 
-    So many products of the batch are `shared`: they have the same right factor, and are one product
-    of as many rows as they have together.
+    `shared` is the number of products of the batch that have the same right factor, and are one
+    product of as many rows as they have together.
     """
     (*batch, m, k), n = left.shape, right.shape[-1]
     m *= shared

@@ -31,7 +31,7 @@ SlogdetResult: Any = type(np.linalg.slogdet(np.eye(1)))
 """NumPy's class, which it does not export."""
 
 _BY_MINORS = 3
-"""Up to so many rows, cofactors are sums of a few products."""
+"""Up to this number of rows, cofactors are sums of a few products."""
 
 
 @numpy_function

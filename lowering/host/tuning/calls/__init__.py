@@ -1,1 +1,1 @@
-"""Calls."""
+"""Passes on single calls: their forms, and where their results are."""

@@ -1,1 +1,1 @@
-"""Expressions."""
+"""Passes on expressions: indices, clips and remainders that NumPy computes in fewer calls."""

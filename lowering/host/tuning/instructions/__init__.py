@@ -1,1 +1,1 @@
-"""Instructions."""
+"""Passes on programs of instructions: layouts, blocks and stores of temporaries."""
