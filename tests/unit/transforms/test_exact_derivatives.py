@@ -61,24 +61,22 @@ def test_derivatives_at_borders(case: Known) -> None:
 
 @pytest.mark.parametrize("case", MATRICES, **named)
 def test_derivatives_of_matrices_are_those_of_polynomials(case: Matrices) -> None:
-    for a in case.points:
-        flat = a.ravel()
-        function, smooth = (
-            lambda x, f=f, shape=a.shape: f(x.reshape(shape)) for f in (case.function, case.smooth)
-        )
-        exact = smooth
-        for order, last in enumerate((grad, jacfwd, jacfwd), 1):
-            exact = last(exact)
-            wanted = np.asarray(exact(flat))
+    (shape,) = {a.shape for a in case.points}
+    function, exact = (lambda x, f=f: f(x.reshape(shape)) for f in (case.function, case.smooth))
+    for order, last in enumerate((grad, jacfwd, jacfwd), 1):
+        exact = last(exact)
+        runs = []
+        for chain in CHAINS[order]:
+            found = function
+            for transform in chain:
+                found = transform(found)
+            runs += [found, jit(found, device="host")] if order < 3 else [found]
+        for a in case.points:
+            wanted = np.asarray(exact(a.ravel()))
             allowed = case.tolerances[order - 1] * max(1.0, np.abs(wanted).max())
-            for chain in CHAINS[order]:
-                found = function
-                for transform in chain:
-                    found = transform(found)
-                for run in (found, jit(found, device="host")) if order < 3 else (found,):
-                    np.testing.assert_allclose(
-                        np.asarray(run(flat)), wanted, 0, allowed, err_msg=str(a)
-                    )
+            for run in runs:
+                given = np.asarray(run(a.ravel()))
+                np.testing.assert_allclose(given, wanted, 0, allowed, err_msg=str(a))
 
 
 def test_one_singular_matrix_of_a_batch_leaves_the_others() -> None:
