@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from math import prod
 from typing import Any, Literal
@@ -324,9 +324,11 @@ class CudaDevice:
         made = instantiated(graph.handle, stream, use_node_priority)
         return CudaExecutableGraph(made, None)
 
-    def view(self, graph: GraphDefinition) -> NodesView:
+    def view(
+        self, graph: GraphDefinition, bodies: Mapping[Hashable, Sequence[GraphDefinition]]
+    ) -> NodesView:
         """As cuda.core and the driver have it."""
-        return view(graph)
+        return view(graph, bodies)
 
     def set_enabled(self, executable: CudaExecutableGraph, node: Any, enabled: bool) -> None:
         """By the driver's call."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from cuda.bindings import driver
@@ -17,17 +17,22 @@ _PROGRAMMATIC = driver.CUgraphDependencyType.CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMAT
 _PRIORITY = driver.CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_PRIORITY
 
 
-def view(graph: GraphDefinition) -> NodesView:
+Bodies = Mapping[Hashable, Sequence[GraphDefinition]]
+"""The bodies of each conditional node, by its address."""
+
+
+def view(graph: GraphDefinition, bodies: Bodies) -> NodesView:
     """The nodes and edges of a graph, and of the bodies in it."""
     nodes: list[NodeView] = []
     edges: dict[tuple[int, int], bool] = {}
-    _enter(graph, None, 0, nodes, edges)
+    _enter(graph, bodies, None, 0, nodes, edges)
     programmatic = frozenset(edge for edge, kind in edges.items() if kind)
     return NodesView(tuple(nodes), frozenset(edges), programmatic)
 
 
 def _enter(
     graph: GraphDefinition,
+    bodies: Bodies,
     parent: int | None,
     branch: int,
     nodes: list[NodeView],
@@ -40,8 +45,8 @@ def _enter(
         position = positions[key] = len(nodes)
         kind = str(node.type.name).removeprefix(_PREFIX).lower()
         nodes.append(NodeView(node, key, kind, _details(node), parent, branch))
-        for number, body in enumerate(getattr(node, "branches", ())):
-            _enter(body, position, number, nodes, edges)
+        for number, body in enumerate(bodies.get(key, ())):
+            _enter(body, bodies, position, number, nodes, edges)
     for before, behind, programmatic in _edges(graph.handle):
         edges[positions[before], positions[behind]] = programmatic
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lowering.cuda.interface import GraphMemory, Launch, NodesView, NodeView
@@ -184,10 +184,12 @@ class GraphRecorder(MemoryRecorder):
         """The nodes themselves."""
         return list(graph.nodes)
 
-    def view(self, graph: RecordedGraph) -> NodesView:
+    def view(
+        self, graph: RecordedGraph, bodies: Mapping[Hashable, Sequence[RecordedGraph]]
+    ) -> NodesView:
         """The nodes in the order they were added in, and their edges."""
         nodes: list[NodeView] = []
-        self._enter(graph, None, 0, nodes)
+        self._enter(graph, bodies, None, 0, nodes)
         positions = {view.node: position for position, view in enumerate(nodes)}
         edges: dict[tuple[int, int], bool] = {}
         for view in nodes:
@@ -197,7 +199,12 @@ class GraphRecorder(MemoryRecorder):
         return NodesView(tuple(nodes), frozenset(edges), programmatic)
 
     def _enter(
-        self, graph: RecordedGraph, parent: int | None, branch: int, nodes: list[NodeView]
+        self,
+        graph: RecordedGraph,
+        bodies: Mapping[Hashable, Sequence[RecordedGraph]],
+        parent: int | None,
+        branch: int,
+        nodes: list[NodeView],
     ) -> None:
         for node in graph.nodes:
             position, details = len(nodes), {}
@@ -210,8 +217,8 @@ class GraphRecorder(MemoryRecorder):
                 }
             kind = KINDS.get(node.kind, node.kind)
             nodes.append(NodeView(node, node, kind, details, parent, branch))
-            for number, body in enumerate(node.bodies):
-                self._enter(body, position, number, nodes)
+            for number, body in enumerate(bodies.get(node, ())):
+                self._enter(body, bodies, position, number, nodes)
 
     def set_priority(self, node: RecordedNode, priority: int) -> None:
         """Logged."""

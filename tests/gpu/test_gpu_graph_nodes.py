@@ -46,11 +46,13 @@ def test_every_node_has_a_name_and_cuda_cores_node(function, programmatic_edges)
         int(node.handle) for node in exported.definition.nodes()
     }
     assert all(node.name for node in nodes)
+    assert (len(top) < len(nodes)) == (function is looped)
     kernels = [node for node in nodes if node.kind == "kernel"]
     assert all(type(node.node).__name__ == "KernelNode" for node in kernels)
     assert all(node.details["grid"] == node.node.grid for node in kernels)
     if not programmatic_edges:
-        view = exported.given.device.driver.view(exported.definition)
+        given = exported.given
+        view = given.device.driver.view(exported.definition, given.bodies)
         at_top = {edge for edge in view.edges if nodes[edge[0]].parent is None}
         assert {
             (int(before.handle), int(behind.handle))

@@ -62,7 +62,7 @@ def export(compiled: CompiledPlan, stream: StreamState, arguments: Sequence[Any]
     for argument in arguments:
         if isinstance(argument, CudaBuffer):
             argument.check()
-    name, names = compiled.plan.name, definition.names
+    name, names, bodies = compiled.plan.name, definition.names, definition.bodies
     report, graph = definition.slots.report(name), definition.give_away()
     launched = ExportedOperands(
         read,
@@ -73,7 +73,8 @@ def export(compiled: CompiledPlan, stream: StreamState, arguments: Sequence[Any]
         [compiled.device.looping] if compiled.while_nodes else [],
     )
     alone = child_obstacle(compiled)
-    given = GivenGraph(graph, compiled.device, name, names, definition.single, launched, alone)
+    single, device = definition.single, compiled.device
+    given = GivenGraph(graph, device, name, names, bodies, single, launched, alone)
     return ExportedGraph(graph, results, report, given)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 from weakref import WeakSet
 
@@ -43,19 +43,20 @@ class GivenGraph:
         device: OpenDevice,
         name: str,
         names: NodeNames,
+        bodies: Mapping[Hashable, Sequence[Any]],
         single: bool,
         operands: ExportedOperands,
         no_child: str | None,
     ) -> None:
         self.graph, self.device, self.name = graph, device, name
-        self.names, self.single = names, single
+        self.names, self.bodies, self.single = names, bodies, single
         self.operands, self.no_child = operands, no_child
         self._executables: WeakSet[ExportedExecutable] = WeakSet()
 
     def nodes(self) -> list[ExportedNode]:
         """As `ExportedGraph.nodes`."""
         self.device.driver.activate()
-        found = self.device.driver.view(self.graph)
+        found = self.device.driver.view(self.graph, self.bodies)
         programmatic = {end for edge in found.programmatic for end in edge}
         return [
             ExportedNode(

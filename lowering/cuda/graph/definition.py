@@ -14,7 +14,7 @@ Every other order raises.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -64,6 +64,8 @@ class Definition:
         self._kernels: dict[KernelNodeHandle | CapturedKernelHandle, NodeSlots] = {}
         self.names = NodeNames(driver)
         """What its nodes are to the user."""
+        self.bodies: dict[Hashable, tuple[Any, ...]] = {}
+        """The bodies of its conditional nodes, by their keys."""
         self._executables: WeakSet[Any] = WeakSet()
         self._hosts = False  # whether it calls functions of the host
         self.single = False
@@ -266,6 +268,7 @@ class Definition:
             self.slots.attach(node)
             added = self.driver.add_conditional(graph, dependencies, kind, condition, branches)
             self.names.enter(added[0], node)
+        self.bodies[self.driver.node_key(added[0])] = added[1]
         self.single = True
         self.kinds.append("conditional")
         return added
@@ -379,7 +382,7 @@ class Definition:
         """
         if self._state not in ("frozen", "instantiated"):
             raise UnfinishedError(self.name, self._state)
-        return self.driver.view(self._graph.definition)
+        return self.driver.view(self._graph.definition, self.bodies)
 
     def give_away(self) -> Any:
         """The graph, which others instantiate and launch; it keeps the slots alive by itself.
@@ -433,5 +436,6 @@ class Definition:
         self._graph, self._state = None, state
         self._kernels.clear()
         self._executables.clear()
+        self.bodies = {}  # who was given the graph keeps the former
         self.slots = SlotTable()
         self.slots.freeze()

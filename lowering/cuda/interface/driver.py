@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal, Protocol
 
@@ -330,8 +330,10 @@ class Driver(Protocol):
             ValueError: the stream belongs to another device.
         """
 
-    def view(self, graph: Any) -> NodesView:
-        """The nodes and edges of a complete graph, and of the bodies in it."""
+    def view(self, graph: Any, bodies: Mapping[Hashable, Sequence[Any]]) -> NodesView:
+        """The nodes and edges of a complete graph, and of the `bodies` in it, by the key of their
+        conditional node: before CUDA 13.2, a driver does not say which they are.
+        """
 
     def set_enabled(self, executable: Any, node: Any, enabled: bool) -> None:
         """Let launches of an executable run a node of the graph it was made of, or leave it out."""

@@ -226,10 +226,10 @@ def test_a_stream_for_the_upload_is_checked():
 @pytest.mark.parametrize("make", [diamond, nested_loops, products])
 def test_all_edges_are_plain_on_request(make):
     given, executable, backend = exported(make, programmatic_edges=False)
-    plain = backend.device.driver.view(given.definition)
+    plain = backend.device.driver.view(given.definition, given.given.bodies)
     assert not plain.programmatic
     usual = executable.export_graph(arguments_of(executable.plan, backend))
-    found = backend.device.driver.view(usual.definition)
+    found = backend.device.driver.view(usual.definition, usual.given.bodies)
     assert found.edges == plain.edges
     assert bool(found.programmatic) == (make is diamond)
     executable(arguments_of(executable.plan, backend))
@@ -271,7 +271,7 @@ def test_it_is_that_of_the_current_stream(backend):
     asked = []
     view = backend.device.driver.view
     for driver in backend.device.driver.streams:
-        driver.view = lambda graph: asked.append(graph) or view(graph)
+        driver.view = lambda graph, bodies: asked.append(graph) or view(graph, bodies)
     assert len(compiled.graph.nodes) == 1
     with tracegraph.stream(8):
         assert len(compiled.graph.nodes) == 1
