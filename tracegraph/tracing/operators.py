@@ -334,3 +334,38 @@ _power = _binary("raised")
 
 _OPERANDS = (ArrayOperators, bool, int, float, complex)
 """Classes of operands that are taken as they are."""
+
+
+def in_place(name: str, function: str | None = None) -> Callable[[InPlaceOperators, Any], Any]:
+    """The method of an operator such as `+=`, which computes by a function of another name or of
+    its own.
+    """
+    function = function or name
+
+    def method(self: InPlaceOperators, other: Any) -> Any:
+        return self._replaced(FUNCTIONS[function](self, other), name, other)
+
+    return method
+
+
+class InPlaceOperators:
+    """Operators that write to their left operand, as a class that has this base says."""
+
+    __slots__ = ()
+
+    def _replaced(self, result: Any, name: str, other: Any) -> Any:
+        """What the operand is once the function `name` has given a result of it and the other."""
+        raise NotImplementedError
+
+    __iadd__ = in_place("add")
+    __isub__ = in_place("subtract")
+    __imul__ = in_place("multiply")
+    __itruediv__ = in_place("divide")
+    __ifloordiv__ = in_place("floor_divide")
+    __imod__ = in_place("remainder")
+    __ipow__ = in_place("power", "raised")
+    __iand__ = in_place("bitwise_and")
+    __ior__ = in_place("bitwise_or")
+    __ixor__ = in_place("bitwise_xor")
+    __ilshift__ = in_place("left_shift")
+    __irshift__ = in_place("right_shift")

@@ -21,20 +21,10 @@ from tracegraph import errors
 from tracegraph.ir.types import ArrayType, result_type
 from tracegraph.tracing.conversions import MaskedRead, Place
 from tracegraph.tracing.function_table import FUNCTIONS
-from tracegraph.tracing.operators import ArrayOperators
+from tracegraph.tracing.operators import ArrayOperators, InPlaceOperators
 from tracegraph.tracing.tracer import Tracer
 
 _COUNT = "write numpy.count_nonzero({mask}) for the number of elements"
-
-
-def _in_place(name: str, function: str | None = None) -> Callable[[Selected, Any], Selected]:
-    function = function or name
-
-    def method(self: Selected, other: Any) -> Selected:
-        self.assign(FUNCTIONS[function](self, other), name)
-        return self
-
-    return method
 
 
 def _refused(operation: str, instead: str = "") -> Callable[..., NoReturn]:
@@ -44,7 +34,7 @@ def _refused(operation: str, instead: str = "") -> Callable[..., NoReturn]:
     return method
 
 
-class Selected(ArrayOperators):
+class Selected(ArrayOperators, InPlaceOperators):
     """The elements of a traced array at which a traced mask is true, as NumPy's copy of them.
 
     Args:
@@ -228,15 +218,6 @@ class Selected(ArrayOperators):
             raise AttributeError(message, name=name, obj=self)
         raise AttributeError(name)
 
-    __iadd__ = _in_place("add")
-    __isub__ = _in_place("subtract")
-    __imul__ = _in_place("multiply")
-    __itruediv__ = _in_place("divide")
-    __ifloordiv__ = _in_place("floor_divide")
-    __imod__ = _in_place("remainder")
-    __ipow__ = _in_place("power", "raised")
-    __iand__ = _in_place("bitwise_and")
-    __ior__ = _in_place("bitwise_or")
-    __ixor__ = _in_place("bitwise_xor")
-    __ilshift__ = _in_place("left_shift")
-    __irshift__ = _in_place("right_shift")
+    def _replaced(self, result: Any, name: str, other: Any) -> Selected:
+        self.assign(result, name)
+        return self

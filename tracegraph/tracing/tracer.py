@@ -15,29 +15,10 @@ from tracegraph.ir.types import ArrayType, broadcast_shapes, result_type, type_o
 from tracegraph.tracing import views
 from tracegraph.tracing.conversions import conversion
 from tracegraph.tracing.function_table import FUNCTIONS
-from tracegraph.tracing.operators import ArrayOperators
+from tracegraph.tracing.operators import ArrayOperators, InPlaceOperators, in_place
 from tracegraph.tracing.truth import truth_conversion
 
 MisuseError = type[errors.TracerMisuseError]
-
-
-def _in_place(name: str, function: str | None = None) -> Callable[[Tracer, Any], Any]:
-    """`x += y` writes to `x`. A 0-d `x` is a scalar, as NumPy's sums are, and is rebound."""
-    function = function or name
-
-    def method(self: Tracer, other: Any) -> Any:
-        result = FUNCTIONS[function](self, other)
-        if self.ndim == 0:
-            return result
-        if name == "matmul" and result.shape != self.shape:
-            raise ValueError(
-                f"x @= y of shapes {self.shape} and {np.shape(other)} gives {result.shape}, "
-                "which must be the shape of x; write x = x @ y"
-            )
-        self.assign(result, name)
-        return self
-
-    return method
 
 
 def _misuse(error: MisuseError, operation: str | None = None) -> Callable[..., NoReturn]:
@@ -56,7 +37,7 @@ def _converted(error: MisuseError) -> Callable[..., NoReturn]:
     return method
 
 
-class Tracer(ArrayOperators):
+class Tracer(ArrayOperators, InPlaceOperators):
     """Stands for an array while a function is traced.
 
     It behaves as an ndarray does where the elements need not be known: operators, methods,
@@ -249,19 +230,19 @@ class Tracer(ArrayOperators):
     def __setitem__(self, index: Any, value: Any) -> None:
         FUNCTIONS["setitem"](self, index, value)
 
-    __iadd__ = _in_place("add")
-    __isub__ = _in_place("subtract")
-    __imul__ = _in_place("multiply")
-    __itruediv__ = _in_place("divide")
-    __ifloordiv__ = _in_place("floor_divide")
-    __imod__ = _in_place("remainder")
-    __ipow__ = _in_place("power", "raised")
-    __imatmul__ = _in_place("matmul")
-    __iand__ = _in_place("bitwise_and")
-    __ior__ = _in_place("bitwise_or")
-    __ixor__ = _in_place("bitwise_xor")
-    __ilshift__ = _in_place("left_shift")
-    __irshift__ = _in_place("right_shift")
+    __imatmul__ = in_place("matmul")
+
+    def _replaced(self, result: Any, name: str, other: Any) -> Any:
+        """`x += y` writes to `x`. A 0-d `x` is a scalar, as NumPy's sums are, and is rebound."""
+        if self.ndim == 0:
+            return result
+        if name == "matmul" and result.shape != self.shape:
+            raise ValueError(
+                f"x @= y of shapes {self.shape} and {np.shape(other)} gives {result.shape}, "
+                "which must be the shape of x; write x = x @ y"
+            )
+        self.assign(result, name)
+        return self
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return FUNCTIONS["ufunc_of_tracers"](ufunc, method, inputs, kwargs)

@@ -31,20 +31,24 @@ from tracegraph.transforms.calls import (
 )
 from tracegraph.transforms.derivatives.activity import is_inexact
 from tracegraph.transforms.derivatives.forward import require_inexact
-from tracegraph.transforms.derivatives.reverse import positions, require_result
+from tracegraph.transforms.derivatives.reverse import (
+    OTHER_KEYWORDS,
+    positions,
+    require_result,
+)
 from tracegraph.transforms.emit import Emit, plain
 
 Function = Callable[..., Any]
+
+_refuses_other_keywords = errors.refuses(
+    **OTHER_KEYWORDS, allow_int="integers have no derivative: leave them out of argnums"
+)
 Columns = Callable[[Trace, Sequence[Any], Sequence[Any]], Sequence[Any]]
 
 _INT64 = np.dtype(np.int64)
 
 
-@errors.refuses(
-    argnum="it is called argnums",
-    argnames="name arguments by their positions: argnums=0, or several, argnums=(0, 2)",
-    allow_int="integers have no derivative: leave them out of argnums",
-)
+@_refuses_other_keywords
 def jacfwd(
     fun: Function,
     argnums: int | Sequence[int] = 0,
@@ -80,11 +84,7 @@ def jacfwd(
     return _jacobian("jacfwd", fun, argnums, has_aux, holomorphic, _by_columns)
 
 
-@errors.refuses(
-    argnum="it is called argnums",
-    argnames="name arguments by their positions: argnums=0, or several, argnums=(0, 2)",
-    allow_int="integers have no derivative: leave them out of argnums",
-)
+@_refuses_other_keywords
 def jacrev(
     fun: Function,
     argnums: int | Sequence[int] = 0,
@@ -110,11 +110,7 @@ def jacrev(
     return _jacobian("jacrev", fun, argnums, has_aux, holomorphic, _by_rows)
 
 
-@errors.refuses(
-    argnum="it is called argnums",
-    argnames="name arguments by their positions: argnums=0, or several, argnums=(0, 2)",
-    allow_int="integers have no derivative: leave them out of argnums",
-)
+@_refuses_other_keywords
 def hessian(
     fun: Function,
     argnums: int | Sequence[int] = 0,

@@ -28,6 +28,17 @@ from tracegraph.transforms.derivatives.reverse_loops import require_bounds
 
 Function = Callable[..., Any]
 
+_BY_POSITIONS = "name arguments by their positions: argnums=0, or several, argnums=(0, 2)"
+
+OTHER_KEYWORDS = {"argnum": "it is called argnums", "argnames": _BY_POSITIONS}
+"""Keywords of other libraries, and what to write in place of them, where there is `argnums`."""
+
+_refuses_other_keywords = errors.refuses(
+    **OTHER_KEYWORDS,
+    wrt=_BY_POSITIONS,
+    reduce_axes="there are no named axes here: sum the gradient over the lanes of vmap",
+)
+
 
 @entry_point
 @errors.refuses(
@@ -67,12 +78,7 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     return (*results, aux) if has_aux else results
 
 
-@errors.refuses(
-    argnum="it is called argnums",
-    argnames="name arguments by their positions: argnums=0, or several, argnums=(0, 2)",
-    wrt="name arguments by their positions: argnums=0, or several, argnums=(0, 2)",
-    reduce_axes="there are no named axes here: sum the gradient over the lanes of vmap",
-)
+@_refuses_other_keywords
 def grad(
     fun: Function,
     argnums: int | Sequence[int] = 0,
@@ -117,12 +123,7 @@ def grad(
     return gradient
 
 
-@errors.refuses(
-    argnum="it is called argnums",
-    argnames="name arguments by their positions: argnums=0, or several, argnums=(0, 2)",
-    wrt="name arguments by their positions: argnums=0, or several, argnums=(0, 2)",
-    reduce_axes="there are no named axes here: sum the gradient over the lanes of vmap",
-)
+@_refuses_other_keywords
 def value_and_grad(
     fun: Function,
     argnums: int | Sequence[int] = 0,
