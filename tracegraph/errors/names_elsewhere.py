@@ -1,6 +1,6 @@
 """Names that other libraries have for what is here under another name: what an error says.
 
-Who comes from JAX types `lax.fori_loop`, `init_val=` or `donate_argnames=`.
+Users of JAX type `lax.fori_loop`, `init_val=` or `donate_argnames=`.
 """
 
 from __future__ import annotations
