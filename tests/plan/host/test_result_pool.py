@@ -10,13 +10,13 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from running import lowered
 
 import tracegraph
 from lowering.host import result_pool as pool
 from lowering.host.arena import POISON
 from lowering.host.executable import HostExecutable
 from lowering.host.result_pool import LEAST_BYTES, MOST_BYTES, RESULTS, Pool
+from tests.helpers.running import lowered
 from tracegraph import ArrayType
 
 LARGE = LEAST_BYTES // 4

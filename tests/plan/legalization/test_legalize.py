@@ -8,10 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from corpus import CASES
-from forced import BRANCHING
 from hypothesis import given
-from running import assert_case_agrees, lowered
 
 import tracegraph
 from lowering.codegen import TableEntry, unit_source
@@ -24,6 +21,9 @@ from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import Graph, KernelNode, MemcpyNode, walk
 from lowering.plan.plan import Plan
 from lowering.plan.reports.explain import explain
+from tests.corpus import CASES
+from tests.helpers.forced import BRANCHING
+from tests.helpers.running import assert_case_agrees, lowered
 from tracegraph import tree
 from tracegraph.ir.types import ArrayType
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs

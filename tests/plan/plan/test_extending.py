@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from extension import MATRIX, PROGRAMS, blanked_in_a_loop, extended, in_a_branch, in_a_loop, once
 
 import tracegraph
 from lowering.cuda.libraries.library_calls import CAPTURED
@@ -17,6 +16,15 @@ from lowering.plan.reports.explain import explain
 from lowering.plan.reports.graphviz import dot
 from lowering.planning.rules import RULES
 from lowering.testing.recording_backend import RecordingBackend
+from tests.programs.extension import (
+    MATRIX,
+    PROGRAMS,
+    blanked_in_a_loop,
+    extended,
+    in_a_branch,
+    in_a_loop,
+    once,
+)
 
 
 @pytest.fixture

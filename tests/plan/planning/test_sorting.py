@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from running import lowered
 
 import tracegraph
 import tracegraph.numpy as tnp
@@ -14,6 +13,7 @@ from lowering.codegen import unit_source
 from lowering.plan.nodes import KernelNode, walk
 from lowering.plan.plan import Plan
 from lowering.plan.sort import LONGEST_ROW, SortNode, SortShape
+from tests.helpers.running import lowered
 from tracegraph import errors
 from tracegraph.ir.types import ArrayType
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from forced import on_host, planned_once, scheduled
 from numpy.testing import assert_array_equal
 
 import tracegraph
@@ -19,6 +18,7 @@ from lowering.plan.nodes import Graph, KernelNode, LibraryNode, walk
 from lowering.plan.plan import Plan
 from lowering.plan.reports.explain import explain
 from lowering.plan.target.overrides import Choices
+from tests.helpers.forced import on_host, planned_once, scheduled
 from tracegraph import ArrayType, cond, fori_loop, tree, while_loop
 from tracegraph.ir.scalar import const
 from tracegraph.ir.scalar_values import Apply, Load

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import selecting_cases
-from numpy_agreement import assert_close
-from numpy_arguments import ARGUMENTS
 
 import tracegraph
 import tracegraph.numpy as tnp
+from tests.cases import selecting as selecting_cases
+from tests.helpers.numpy_agreement import assert_close
+from tests.helpers.numpy_arguments import ARGUMENTS
 from tracegraph import errors, tree
 
 
