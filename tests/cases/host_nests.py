@@ -16,6 +16,7 @@ from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import Kernel
 from lowering.plan.nodes import Graph, KernelNode
 from lowering.plan.plan import Plan
+from tests.helpers.compiled import host_plan_of
 from tracegraph.ir.op import get
 from tracegraph.ir.scalar import Axis
 from tracegraph.ir.scalar_values import apply
@@ -61,13 +62,9 @@ def ones(*shape):
     return np.broadcast_to(np.float32(1), shape)
 
 
-def plan_of(function, *arguments):
-    return tracegraph.jit(function, device="host").lower(*arguments).plan
-
-
 def evaluated(function, *arguments):
     """The programs of all nests before passes rewrite their instructions."""
-    plan = plan_of(function, *arguments)
+    plan = host_plan_of(function, *arguments)
     return [
         program
         for node in plan.graph.nodes
@@ -77,7 +74,7 @@ def evaluated(function, *arguments):
 
 def programs_of(function, *arguments):
     """The programs of all nests as they run."""
-    programs = TUNED.programs(plan_of(function, *arguments), disjoint, Workspace())
+    programs = TUNED.programs(host_plan_of(function, *arguments), disjoint, Workspace())
     return [program for each in programs.values() for program in each]
 
 

@@ -8,11 +8,8 @@ import pytest
 
 import tracegraph
 from lowering.plan.target import overrides as choices
+from tests.helpers.compiled import on_device
 from tracegraph.errors import UpdateError
-
-
-def on_device(x):
-    return tracegraph.asarray(x, device="cuda")
 
 
 class View:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tracegraph
+from tests.helpers.compiled import on_device
 from tracegraph.errors import DonatedArrayError, StoppedError, TimeLimitError
 
 MIB = 1 << 20
@@ -18,10 +19,6 @@ def held():
     """Bytes of arrays, those included that were freed since the last reset."""
     stats = tracegraph.memory_stats("cuda")
     return stats["arrays"] + stats["cached"]
-
-
-def on_device(x):
-    return tracegraph.asarray(x, device="cuda")
 
 
 def donating(function, positions=0):

@@ -9,6 +9,7 @@ import pytest
 
 import tracegraph
 from tests.fakes.foreign_graphs import WAIT_SECONDS, comes
+from tests.helpers.compiled import compiled_for, on_device
 from tests.helpers.processes import end_of
 from tracegraph import cond, fori_loop, while_loop
 from tracegraph.errors import ExportError
@@ -23,14 +24,6 @@ def stream():
     device = Device(0)
     device.set_current()
     return device.create_stream()
-
-
-def compiled_for(function, *arguments, **options):
-    return tracegraph.jit(function, device="cuda", **options).lower(*arguments).compile()
-
-
-def on_device(array):
-    return tracegraph.asarray(array, device="cuda")
 
 
 def launched(executable, stream):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tracegraph
+from tests.helpers.compiled import compiled_for, on_device
 from tracegraph import fori_loop, while_loop
 from tracegraph.errors import StoppedError, TimeLimitError
 
@@ -13,14 +14,6 @@ pytestmark = pytest.mark.gpu
 
 N = 200_000
 STEPS = 3_000
-
-
-def compiled_for(function, *arguments):
-    return tracegraph.jit(function, device="cuda").lower(*arguments).compile()
-
-
-def on_device(array):
-    return tracegraph.asarray(array, device="cuda")
 
 
 def slow(x):

@@ -12,13 +12,10 @@ import pytest
 
 import tracegraph
 from tests.fakes.foreign_graphs import checked, comes
+from tests.helpers.compiled import on_device
 from tracegraph.errors import CapturingStreamError
 
 N = 50_000
-
-
-def on_device(array):
-    return tracegraph.asarray(array, device="cuda")
 
 
 @pytest.fixture(autouse=True)

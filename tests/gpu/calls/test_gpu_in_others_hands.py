@@ -9,13 +9,10 @@ import pytest
 
 import tracegraph
 from tests.fakes.foreign_graphs import checked, comes
+from tests.helpers.compiled import on_device
 
 N = 50_000
 X = np.linspace(1, 100, N)
-
-
-def on_device(array):
-    return tracegraph.asarray(array, device="cuda")
 
 
 def affine(x):

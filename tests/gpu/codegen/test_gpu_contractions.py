@@ -11,11 +11,8 @@ import tracegraph
 from lowering.plan.nodes import LibraryNode, walk
 from lowering.plan.target.overrides import override
 from tests.cases.contractions import CASES, DTYPES, assert_contracts, power_iteration
+from tests.helpers.compiled import on_gpu
 from tracegraph.dtypes import bfloat16
-
-
-def on_gpu(function: Any, *given: Any) -> Any:
-    return tracegraph.jit(function, device="cuda")(*given)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

@@ -5,11 +5,8 @@ import pytest
 
 import tracegraph
 from lowering.fusion import row_profitability
+from tests.helpers.compiled import on_device
 from tests.programs.half import ARITHMETIC, FUNCTIONS, HALVES, assert_arithmetic, assert_function
-
-
-def on_device(x):
-    return tracegraph.asarray(x, device="cuda")
 
 
 class View:

@@ -8,11 +8,7 @@ import numpy as np
 import pytest
 
 import tracegraph
-from tracegraph import tree
-
-
-def on_gpu(function: Any, *arguments: Any) -> Any:
-    return tree.map(np.asarray, tracegraph.jit(function, device="cuda")(*arguments))
+from tests.helpers.compiled import on_gpu
 
 
 @pytest.mark.parametrize("n", [12, 80])

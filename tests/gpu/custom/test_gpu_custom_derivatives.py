@@ -9,18 +9,15 @@ import pytest
 
 import tracegraph
 from tests.cases.custom_derivatives import POINT, Case, each_case, each_place, scalar
+from tests.helpers.compiled import gpu_jit
 from tracegraph.testing import check_kernel
-
-
-def on_device(f: Any) -> Any:
-    return tracegraph.jit(f, device="cuda")
 
 
 @each_case
 @each_place
 def test_values_and_gradients(case: Case, place: Any) -> None:
     f, plain = scalar(place(case.function)), scalar(place(case.plain))
-    value, gradient = on_device(tracegraph.value_and_grad(f))(POINT)
+    value, gradient = gpu_jit(tracegraph.value_and_grad(f))(POINT)
     np.testing.assert_allclose(np.asarray(value), plain(POINT), rtol=1e-12)
     np.testing.assert_allclose(np.asarray(gradient), tracegraph.grad(plain)(POINT), rtol=1e-11)
 
@@ -30,14 +27,14 @@ def test_values_and_gradients(case: Case, place: Any) -> None:
 def test_tangents(case: Case, place: Any) -> None:
     f, plain = scalar(place(case.function)), scalar(place(case.plain))
     t = np.cos(POINT)
-    value, along = on_device(lambda x, t: tracegraph.jvp(f, (x,), (t,)))(POINT, t)
+    value, along = gpu_jit(lambda x, t: tracegraph.jvp(f, (x,), (t,)))(POINT, t)
     np.testing.assert_allclose(np.asarray(value), plain(POINT), rtol=1e-12)
     np.testing.assert_allclose(np.asarray(along), tracegraph.grad(plain)(POINT) @ t, rtol=1e-11)
 
 
 @each_case
 def test_second_derivatives(case: Case) -> None:
-    found = on_device(tracegraph.hessian(scalar(case.function)))(POINT)
+    found = gpu_jit(tracegraph.hessian(scalar(case.function)))(POINT)
     expected = tracegraph.hessian(scalar(case.plain))(POINT)
     np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-9, atol=1e-11)
 
@@ -46,7 +43,7 @@ def test_second_derivatives(case: Case) -> None:
 def test_lanes(case: Case) -> None:
     points = np.stack([POINT, POINT[::-1], 0.5 * POINT + 0.03])
     gradient = tracegraph.grad(scalar(case.plain))
-    found = on_device(tracegraph.vmap(tracegraph.grad(scalar(case.function))))(points)
+    found = gpu_jit(tracegraph.vmap(tracegraph.grad(scalar(case.function))))(points)
     expected = np.stack([gradient(x) for x in points])
     np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-11)
 

@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 
 import tracegraph
+from tests.helpers.compiled import on_device
 from tracegraph import errors
 
 N = 10_000
 X = np.arange(float(N))
-
-
-def on_device(array):
-    return tracegraph.asarray(array, device="cuda")
 
 
 def memory(count):

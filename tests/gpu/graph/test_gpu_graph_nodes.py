@@ -4,19 +4,12 @@ import numpy as np
 import pytest
 
 import tracegraph
+from tests.helpers.compiled import compiled_for, on_device
 from tracegraph import cond, while_loop
 
 pytestmark = pytest.mark.gpu
 
 N = 10_000
-
-
-def on_device(array):
-    return tracegraph.asarray(array, device="cuda")
-
-
-def compiled_for(function, *arguments):
-    return tracegraph.jit(function, device="cuda").lower(*arguments).compile()
 
 
 def two_results(x):

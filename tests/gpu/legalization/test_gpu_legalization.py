@@ -15,6 +15,7 @@ from lowering.legalization.legalize import needed_features
 from lowering.plan import launch_graph
 from lowering.plan.target import overrides as choices
 from tests.corpus import CASES
+from tests.helpers.compiled import on_gpu
 from tests.helpers.forced import BRANCHING
 from tests.helpers.running import assert_case_agrees
 
@@ -31,15 +32,11 @@ def conditional_nodes_only() -> Iterator[None]:
         yield
 
 
-def on_device(function: Any, *arguments: Any) -> Any:
-    return tracegraph.jit(function, device="cuda")(*arguments)
-
-
 @pytest.mark.parametrize("step", MISSING)
 @pytest.mark.parametrize("name", BRANCHING)
 def test_results_do_not_depend_on_features(name: str, step: str) -> None:
     with override(**MISSING[step]):
-        assert_case_agrees(CASES[name], on_device)
+        assert_case_agrees(CASES[name], on_gpu)
 
 
 def everything(x: Any, n: Any) -> Any:

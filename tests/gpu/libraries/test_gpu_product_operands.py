@@ -19,6 +19,7 @@ from lowering.plan.nodes import LibraryNode, walk
 from lowering.plan.target.overrides import override
 from tests.cases.kernels.products import DTYPES, PRODUCTS, chosen, halves, power
 from tests.fakes.foreign_arrays import Foreign
+from tests.helpers.compiled import gpu_jit
 from tracegraph import linalg, tree
 
 
@@ -30,10 +31,6 @@ def in_place():
 
 def on_device(*arrays: Any) -> list[Any]:
     return [tracegraph.asarray(array, device="cuda") for array in arrays]
-
-
-def jitted(function: Any, **options: Any) -> Any:
-    return tracegraph.jit(function, device="cuda", **options)
 
 
 def assert_calls(f: Any, function: Any, left: Any, right: Any, dtype: Any, *more: Any) -> None:
@@ -54,7 +51,7 @@ def assert_calls(f: Any, function: Any, left: Any, right: Any, dtype: Any, *more
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_arguments_and_results_are_in_place(name: str, dtype: Any) -> None:
     function, left, right = PRODUCTS[name]
-    assert_calls(jitted(function), function, left, right, dtype)
+    assert_calls(gpu_jit(function), function, left, right, dtype)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -66,7 +63,7 @@ def test_larger_and_odd_extents(shape: tuple[int, int, int], dtype: Any) -> None
         (lambda x, y: x.T @ y, (k, m), (k, n)),
         (lambda x, y: x @ y.T, (m, k), (n, k)),
     ):
-        assert_calls(jitted(function), function, left, right, dtype)
+        assert_calls(gpu_jit(function), function, left, right, dtype)
 
 
 @pytest.mark.parametrize("operands", ["in_place", "staged"])
@@ -83,7 +80,7 @@ def test_independent_products_run_side_by_side(operands: Any, dtype: Any) -> Non
         return *products(a, b), tracegraph.fori_loop(0, 5, step, a @ b)
 
     with override(products="library", operands=operands, loops="conditional"):
-        f = jitted(program)
+        f = gpu_jit(program)
         for seed in range(50):
             left, right = (
                 np.random.default_rng(seed).integers(-2, 3, s).astype(dtype)
@@ -100,13 +97,13 @@ def test_independent_products_run_side_by_side(operands: Any, dtype: Any) -> Non
 
 
 def test_a_large_batch() -> None:
-    assert_calls(jitted(np.matmul), np.matmul, (1000, 16, 16), (1000, 16, 16), np.float32)
+    assert_calls(gpu_jit(np.matmul), np.matmul, (1000, 16, 16), (1000, 16, 16), np.float32)
 
 
 @pytest.mark.parametrize("way", ["conditional", "unrolled"])
 def test_loops_read_arguments_of_the_call(way: Any) -> None:
     with override(products="library", operands="in_place", loops=way):
-        f = jitted(power)
+        f = gpu_jit(power)
         for n in (3, 0, 2, 4):
             a, x = halves(n, float, 64, 64), halves(n + 10, float, 64, 64)
             found = np.asarray(f(*on_device(a, x), n))
@@ -120,7 +117,7 @@ def test_loops_where_a_feature_is_missing(missing: Any) -> None:
         override(products="library", operands="in_place", loops="conditional"),
         features(**{missing: False}),
     ):
-        f = jitted(power)
+        f = gpu_jit(power)
         for n in (3, 1):
             a, x = halves(n, float, 64, 64), halves(n + 10, float, 64, 64)
             found = np.asarray(f(*on_device(a, x), n))
@@ -130,7 +127,7 @@ def test_loops_where_a_feature_is_missing(missing: Any) -> None:
 
 def test_branches_read_arguments_of_the_call() -> None:
     with override(products="library", operands="in_place", branches="conditional"):
-        f = jitted(chosen)
+        f = gpu_jit(chosen)
         for p in (True, False, True):
             a, x = halves(p, float, 64, 64), halves(p + 10, float, 64, 64)
             expected = a @ x if p else x @ a.T
@@ -141,7 +138,7 @@ def test_branches_read_arguments_of_the_call() -> None:
 @pytest.mark.parametrize("loops", ["conditional", "unrolled"])
 def test_a_loop_works_in_the_memory_of_a_donated_argument(loops: Any) -> None:
     with override(products="library", operands="in_place", loops=loops):
-        f = jitted(power, donate_argnums=1)
+        f = gpu_jit(power, donate_argnums=1)
         a, x = halves(0, float, 64, 64), halves(1, float, 64, 64)
         (there, state) = on_device(a, x)
         for _ in range(3):
@@ -152,7 +149,7 @@ def test_a_loop_works_in_the_memory_of_a_donated_argument(loops: Any) -> None:
 
 
 def test_an_argument_is_overwritten_behind_the_product_that_reads_it() -> None:
-    f = jitted(lambda a, x: a @ x + x, donate_argnums=1)
+    f = gpu_jit(lambda a, x: a @ x + x, donate_argnums=1)
     a, x = halves(0, float, 256, 256), halves(1, float, 256, 256)
     for _ in range(20):
         there, state = on_device(a, x)
@@ -160,7 +157,7 @@ def test_an_argument_is_overwritten_behind_the_product_that_reads_it() -> None:
 
 
 def test_streams_have_pointer_arrays_of_their_own() -> None:
-    f = jitted(lambda x, y: x @ y)
+    f = gpu_jit(lambda x, y: x @ y)
     streams = [None, *(tracegraph.Stream("cuda") for _ in range(3))]
     pairs = [
         (halves(i, np.float32, 256, 256), halves(i + 9, np.float32, 256, 256)) for i in range(8)
@@ -178,7 +175,7 @@ def test_streams_have_pointer_arrays_of_their_own() -> None:
 
 
 def test_threads_that_call_with_other_arrays() -> None:
-    f = jitted(lambda x, y: x @ y)
+    f = gpu_jit(lambda x, y: x @ y)
     pairs = [(halves(i, float, 128, 128), halves(i + 9, float, 128, 128)) for i in range(4)]
     there = [on_device(*pair) for pair in pairs]
     f(*there[0])
@@ -207,7 +204,7 @@ def test_exported_graphs_multiply_what_is_at_their_addresses(function: Any) -> N
     stream = device.create_stream()
     x, y = halves(0, float, 64, 64), halves(1, float, 64, 64)
     there = on_device(x, y)
-    compiled = jitted(function).lower(*there).compile()
+    compiled = gpu_jit(function).lower(*there).compile()
     exported = compiled.export_graph(*there)
     executable = exported.definition.instantiate()
     for _ in range(2):
@@ -218,7 +215,7 @@ def test_exported_graphs_multiply_what_is_at_their_addresses(function: Any) -> N
 
 
 def test_arrays_of_others_are_read_in_place_if_aligned_and_copied_else() -> None:
-    f = jitted(lambda x, y: x @ y)
+    f = gpu_jit(lambda x, y: x @ y)
     base = halves(0, np.float32, 64 * 64 + 64)
     y = halves(1, np.float32, 64, 64)
     (owner, there) = on_device(base, y)
@@ -232,7 +229,7 @@ def test_arrays_of_others_are_read_in_place_if_aligned_and_copied_else() -> None
 
 
 def test_memory_of_the_user_is_copied_if_it_is_not_aligned() -> None:
-    f = jitted(lambda x, y: x @ y)
+    f = gpu_jit(lambda x, y: x @ y)
     base, y = halves(0, np.float32, 64 * 64 + 64), halves(1, np.float32, 64, 64)
     (owner, there) = on_device(base, y)
     start = owner.__cuda_array_interface__["data"][0]
@@ -245,7 +242,7 @@ def test_memory_of_the_user_is_copied_if_it_is_not_aligned() -> None:
 
 
 def test_small_matrices_travel_by_value() -> None:
-    f = jitted(lambda x, y: x @ y)
+    f = gpu_jit(lambda x, y: x @ y)
     y = halves(1, float, 4, 64)
     (there,) = on_device(y)
     for seed in range(3):
@@ -261,20 +258,20 @@ def test_products_beside_scratch(scratch: Any) -> None:
         return x @ y @ (x + y), (x * 2) @ y
 
     shape = (64, 64)
-    assert_calls(jitted(function, scratch=scratch), function, shape, shape, float)
+    assert_calls(gpu_jit(function, scratch=scratch), function, shape, shape, float)
 
 
 def test_many_products_in_one_graph() -> None:
     def function(x: Any, y: Any) -> Any:
         return tuple(x[8 * i : 8 * i + 8].T @ y for i in range(70))
 
-    assert_calls(jitted(function), function, (560, 8), (8, 8), float)
+    assert_calls(gpu_jit(function), function, (560, 8), (8, 8), float)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_systems_of_a_batch_are_solved_in_place(dtype: str) -> None:
     with override(factorizations="library"):
-        f = jitted(lambda a, b: linalg.solve_triangular(a, b, lower=True))
+        f = gpu_jit(lambda a, b: linalg.solve_triangular(a, b, lower=True))
         for seed in range(3):
             rng = np.random.default_rng(seed)
             a = np.tril(rng.uniform(0.1, 0.5, (40, 16, 16))) + 2 * np.eye(16)
@@ -288,7 +285,7 @@ def test_systems_of_a_batch_are_solved_in_place(dtype: str) -> None:
 @pytest.mark.parametrize("function", [np.linalg.cholesky, np.linalg.inv])
 def test_batches_are_factored_in_donated_arguments(function: Any) -> None:
     with override(factorizations="library"):
-        f = jitted(function, donate_argnums=0)
+        f = gpu_jit(function, donate_argnums=0)
         for seed in range(3):
             x = np.random.default_rng(seed).uniform(-1, 1, (40, 16, 16))
             a = x @ x.mT + 16 * np.eye(16)
@@ -302,7 +299,7 @@ def test_what_the_policy_chooses_gives_the_same() -> None:
     there = on_device(x, y)
     for form in ("staged", "in_place", None):
         with override(products="library", operands=form):
-            f = jitted(lambda x, y: x @ y)
+            f = gpu_jit(lambda x, y: x @ y)
             calls = [n.call for n in walk(f.lower(*there).plan.graph) if isinstance(n, LibraryNode)]
             assert all(isinstance(call, MatrixProduct) for call in calls)
             np.testing.assert_array_equal(np.asarray(f(*there)), x @ y)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tracegraph
+from tests.helpers.compiled import on_device
 from tracegraph import fori_loop, memory
 from tracegraph.errors import OutOfMemoryError
 
@@ -22,10 +23,6 @@ def heap():
     from lowering.cuda.device import open_device
 
     return open_device(0).heap
-
-
-def on_device(array):
-    return tracegraph.asarray(array, device="cuda")
 
 
 def per_launch(function, **options):

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import tracegraph
+from tests.helpers.compiled import gpu_jit
 from tracegraph import numpy as tnp
 
 SIZE = 2**31 + 3
@@ -27,14 +28,10 @@ def room():
     tracegraph.reset()
 
 
-def jit(function, **options):
-    return tracegraph.jit(function, device="cuda", **options)
-
-
 def counted(shape):
     """The position of each element modulo the period, as int8."""
     size = int(np.prod(shape))
-    return jit(lambda: (tnp.arange(size) % PERIOD).astype(np.int8).reshape(shape))()
+    return gpu_jit(lambda: (tnp.arange(size) % PERIOD).astype(np.int8).reshape(shape))()
 
 
 def assert_everywhere(array, expected):
@@ -49,17 +46,17 @@ def assert_everywhere(array, expected):
 
 
 def test_a_map():
-    y = jit(lambda x: x * 2 + 1)(counted(SIZE))
+    y = gpu_jit(lambda x: x * 2 + 1)(counted(SIZE))
     assert_everywhere(y, lambda i: i % PERIOD * 2 + 1)
 
 
 def test_a_map_over_donated_memory():
-    y = jit(lambda x: x + 1, donate_argnums=0)(counted(SIZE))
+    y = gpu_jit(lambda x: x + 1, donate_argnums=0)(counted(SIZE))
     assert_everywhere(y, lambda i: i % PERIOD + 1)
 
 
 def test_reductions():
-    total, largest = jit(
+    total, largest = gpu_jit(
         lambda x, k: (np.sum(x), np.argmax(np.where(tnp.arange(SIZE) == k, 125, x)))
     )(counted(SIZE), np.int64(SIZE - 2))
     whole, rest = divmod(SIZE, PERIOD)
@@ -69,7 +66,7 @@ def test_reductions():
 
 def test_reductions_along_axes():
     rows, columns = SHAPE
-    of_rows, of_columns = jit(lambda x: (np.max(x, axis=1), np.sum(x, axis=0)))(counted(SHAPE))
+    of_rows, of_columns = gpu_jit(lambda x: (np.max(x, axis=1), np.sum(x, axis=0)))(counted(SHAPE))
     np.testing.assert_array_equal(np.asarray(of_rows), PERIOD - 1)
     last = (np.arange(rows) * columns + columns - 1) % PERIOD
     assert int(of_columns[columns - 1]) == last.sum()
@@ -77,18 +74,18 @@ def test_reductions_along_axes():
 
 def test_a_transposition():
     rows, columns = SHAPE
-    y = jit(lambda x: (x.T + 1).reshape(-1))(counted(SHAPE))
+    y = gpu_jit(lambda x: (x.T + 1).reshape(-1))(counted(SHAPE))
     assert_everywhere(y, lambda i: (i % rows * columns + i // rows) % PERIOD + 1)
 
 
 def test_a_running_sum():
-    y = jit(lambda x: np.cumsum(x, dtype=np.int8))(jit(lambda: tnp.ones(SIZE, np.int8))())
+    y = gpu_jit(lambda x: np.cumsum(x, dtype=np.int8))(gpu_jit(lambda: tnp.ones(SIZE, np.int8))())
     assert_everywhere(y, lambda i: (i + 1 + 128) % 256 - 128)
 
 
 def test_elements_at_computed_positions():
     positions = np.array([0, 2**31 - 1, 2**31, SIZE - 1, -1, -SIZE])
-    found = jit(lambda x, i: x[i])(counted(SIZE), positions)
+    found = gpu_jit(lambda x, i: x[i])(counted(SIZE), positions)
     np.testing.assert_array_equal(np.asarray(found), positions % SIZE % PERIOD)
 
 
@@ -99,7 +96,7 @@ def test_elements_written_at_computed_positions():
         return y
 
     positions, values = np.array([1, 2**31, SIZE - 1]), np.array([-1, -2, -3], np.int8)
-    y = jit(write)(counted(SIZE), positions, values)
+    y = gpu_jit(write)(counted(SIZE), positions, values)
 
     def expected(i):
         chosen = [i == position for position in positions]
@@ -109,6 +106,6 @@ def test_elements_written_at_computed_positions():
 
 
 def test_a_matrix_product():
-    ones = jit(lambda: tnp.ones(SIZE, ml_dtypes.bfloat16))()
-    product = jit(lambda x: x @ x)(ones)
+    ones = gpu_jit(lambda: tnp.ones(SIZE, ml_dtypes.bfloat16))()
+    product = gpu_jit(lambda x: x @ x)(ones)
     assert float(np.asarray(product)) == 2**31

@@ -22,15 +22,12 @@ from lowering.plan.nodes import LibraryNode, walk
 from lowering.plan.target.overrides import override
 from tests.cases import fourier as fourier_cases
 from tests.fakes.foreign_arrays import Foreign
+from tests.helpers.compiled import on_gpu
 from tracegraph import tree
 
 ARGUMENTS = fourier_cases.ARGUMENTS
 DTYPES = ["float32", "float64"]
 LENGTHS = [1, 2, 3, 7, 64, 97, 1000, 1 << 20]
-
-
-def on_gpu(function: Any, *arguments: Any) -> Any:
-    return tree.map(np.asarray, tracegraph.jit(function, device="cuda")(*arguments))
 
 
 def assert_close(found: Any, wanted: Any, units: float = 16) -> None:

@@ -14,6 +14,7 @@ from lowering.plan.nodes import LibraryNode, walk
 from lowering.plan.target.overrides import override
 from lowering.planning.factorizations import FactorizationForm
 from tests.cases import linear_algebra as linear_algebra_cases
+from tests.helpers.compiled import on_gpu
 from tests.helpers.numpy_agreement import assert_close
 from tracegraph import linalg, tree
 from tracegraph.arrays.eager import apply
@@ -39,10 +40,6 @@ def is_legal(expression: str) -> bool:
 
 
 LEGAL = [each for each in linear_algebra_cases.TABLES if is_legal(each)]
-
-
-def on_gpu(function: Any, *arguments: Any) -> Any:
-    return tree.map(np.asarray, tracegraph.jit(function, device="cuda")(*arguments))
 
 
 @pytest.mark.parametrize("form", FORMS)

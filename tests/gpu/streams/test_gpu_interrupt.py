@@ -8,12 +8,9 @@ import numpy as np
 import pytest
 
 import tracegraph
+from tests.helpers.compiled import on_device
 from tracegraph import cond, fori_loop, while_loop
 from tracegraph.errors import StepLimitError, StoppedError, TimeLimitError
-
-
-def on_device(x):
-    return tracegraph.asarray(x, device="cuda")
 
 
 @tracegraph.jit(device="cuda")

@@ -12,6 +12,7 @@ import pytest
 
 import tracegraph
 from lowering.plan.target import overrides as choices
+from tests.helpers.compiled import on_device
 
 THREADS, CALLS = 16, 1000
 STEPS = 20_000
@@ -30,10 +31,6 @@ def produce():
 @pytest.fixture
 def double():
     return tracegraph.jit(lambda x: x * 2, device="cuda")
-
-
-def on_device(x):
-    return tracegraph.asarray(x, device="cuda")
 
 
 def zeros():

@@ -12,14 +12,11 @@ import tracegraph
 from tests.cases.vmap import VMAP_CASES
 from tests.helpers.agreement import ANY_ZERO, ANY_ZERO_ON_GPU
 from tests.helpers.batching import PLAIN, assert_same, check_batched_on, lanes_of, looped
+from tests.helpers.compiled import on_gpu
 from tests.helpers.running import eager
 from tracegraph import Array, cond, debug, errors, tree, vmap, while_loop
 from tracegraph.ir.op import Op
 from tracegraph.testing import RandomProgram, programs
-
-
-def on_device(function: Any, *arguments: Any) -> Any:
-    return tree.map(np.asarray, tracegraph.jit(function, device="cuda")(*arguments))
 
 
 @pytest.mark.parametrize("op", PLAIN, ids=lambda op: op.name)
@@ -30,7 +27,7 @@ def test_lanes_of_an_op_are_those_of_the_reference(op: Op) -> None:
 @pytest.mark.parametrize("name", VMAP_CASES)
 def test_lanes_are_those_of_the_python_loop(name: str) -> None:
     case = VMAP_CASES[name]
-    found = on_device(vmap(case.function, case.axes), *case.arguments)
+    found = on_gpu(vmap(case.function, case.axes), *case.arguments)
     with np.errstate(all="ignore"):
         assert_same(found, looped(case.function, *case.arguments, axes=case.axes))
 
@@ -42,7 +39,7 @@ def test_no_lanes(name: str) -> None:
         x if axis is None else tree.map(lambda leaf: leaf[:0], x)
         for x, axis in zip(case.arguments, case.axes, strict=True)
     ]
-    for leaf in tree.leaves(on_device(vmap(case.function, case.axes), *none)):
+    for leaf in tree.leaves(on_gpu(vmap(case.function, case.axes), *none)):
         assert leaf.shape[0] == 0
 
 
@@ -50,7 +47,7 @@ def test_no_lanes(name: str) -> None:
 @given(program=programs())
 def test_lanes_of_random_programs(program: RandomProgram) -> None:
     given_ = [lanes_of(x) for x in program.arguments]
-    found = on_device(vmap(program.function), *given_)
+    found = on_gpu(vmap(program.function), *given_)
     assert_same(found, looped(lambda *args: eager(program.function, *args), *given_))
 
 
@@ -61,7 +58,7 @@ def test_lanes_of_lanes_of_random_programs(program: RandomProgram) -> None:
     twice = [np.stack([x, x[::-1]]) for x in given_]
     alone = looped(lambda *args: eager(program.function, *args), *given_)
     both = tree.map(lambda leaf: np.stack([leaf, leaf[::-1]]), alone)
-    assert_same(on_device(vmap(vmap(program.function)), *twice), both)
+    assert_same(on_gpu(vmap(vmap(program.function)), *twice), both)
 
 
 def test_ten_thousand_lanes_stop_one_by_one() -> None:
@@ -73,7 +70,7 @@ def test_ten_thousand_lanes_stop_one_by_one() -> None:
         return while_loop(lambda carry: carry[0] > 1, step, (n, 0))[1]
 
     numbers = np.arange(1, 10_001)
-    found = on_device(vmap(collatz), numbers)
+    found = on_gpu(vmap(collatz), numbers)
     np.testing.assert_array_equal(found[:100], [collatz(n) for n in numbers[:100]])
     np.testing.assert_array_equal(found, tracegraph.jit(vmap(collatz), device="host")(numbers))
 
@@ -88,7 +85,7 @@ def test_many_lanes_write_to_rows_of_their_own() -> None:
         return while_loop(lambda carry: carry[0] < n, step, (0, x))[1]
 
     x, n = np.zeros((5000, 50)), np.arange(5000) % 60
-    np.testing.assert_array_equal(on_device(vmap(fill), x, n), looped(fill, x, n))
+    np.testing.assert_array_equal(on_gpu(vmap(fill), x, n), looped(fill, x, n))
 
 
 def test_prints_of_live_lanes_in_order(capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,7 +96,7 @@ def test_prints_of_live_lanes_in_order(capsys: pytest.CaptureFixture[str]) -> No
 
         return cond(n > 1, lambda: while_loop(lambda i: i < n, step, 0), lambda: n)
 
-    np.testing.assert_array_equal(on_device(vmap(count), np.array([2, 1, 3])), [2, 1, 3])
+    np.testing.assert_array_equal(on_gpu(vmap(count), np.array([2, 1, 3])), [2, 1, 3])
     lines = ["0 of 2", "0 of 3", "1 of 2", "1 of 3", "2 of 3"]
     assert capsys.readouterr().out.splitlines() == lines
 

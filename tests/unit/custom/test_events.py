@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,20 +14,15 @@ import tracegraph
 from lowering.lower import lower
 from lowering.plan.event_node import EventNode
 from lowering.plan.nodes import KernelNode
-from lowering.plan.plan import Plan
 from lowering.plan.target.overrides import override
 from lowering.testing.call_log import InjectedError
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver
+from tests.helpers.compiled import plan_of
 from tracegraph import debug, errors, event
 
 X = np.arange(1000.0)
 ONE, TWO = 0x5000, 0x6000
-
-
-def plan_of(f: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
-    plan: Plan = tracegraph.jit(f, device="cuda", **options).lower(*arguments).plan
-    return plan
 
 
 def between(x: Any) -> Any:

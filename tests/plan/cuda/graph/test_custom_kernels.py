@@ -34,15 +34,11 @@ from tests.cases.custom_kernels import (
     updated,
     updated_in_a_loop,
 )
+from tests.helpers.compiled import plan_of
 from tracegraph import errors
 
 V = np.linspace(0, 2, N, dtype=np.float32)
 X = np.arange(float(N))
-
-
-def plan_of(f: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
-    plan: Plan = tracegraph.jit(f, device="cuda", **options).lower(*arguments).plan
-    return plan
 
 
 def own(plan: Plan) -> list[CustomKernelNode]:
@@ -160,7 +156,7 @@ def test_the_source_has_each_kernel_once() -> None:
         X
     )
     assert lowered.source.count("y[threadIdx.x] = helper(x[threadIdx.x]);") == 1
-    assert "// kernel incremented (custom_kernel_cases.py:" in lowered.source
+    assert "// kernel incremented (custom_kernels.py:" in lowered.source
 
 
 def test_nodes_of_one_unit_share_a_module() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from lowering.testing.recorded_objects import RecordedGraph, RecordedNode
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver
 from tests.fakes.foreign_arrays import Foreign
+from tests.helpers.compiled import plan_of
 from tracegraph import ArrayType, errors
 
 V = ArrayType("float64", (1000,))
@@ -39,11 +39,6 @@ def embedded(x: Any, **options: Any) -> Any:
 
 def effect(x: Any) -> None:
     tracegraph.embed(GRAPH, reads=x, at=Foreign(READS))
-
-
-def plan_of(f: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
-    plan: Plan = tracegraph.jit(f, device="cuda", **options).lower(*arguments).plan
-    return plan
 
 
 def emitted(plan: Plan, driver: RecordingDriver | None = None) -> RecordedGraph:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from lowering.plan.target.overrides import override
 from lowering.testing.call_log import InjectedError
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver
+from tests.helpers.compiled import plan_of
 from tracegraph import errors
 
 X = np.arange(12.0).reshape(3, 4)
@@ -66,11 +67,6 @@ def foreign(driver: RunningDriver) -> Foreign:
 
 def captured(foreign: Foreign, **options: Any) -> Any:
     return tracegraph.capture(foreign.call, out=lambda x: x, **options)
-
-
-def plan_of(f: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
-    plan: Plan = tracegraph.jit(f, device="cuda", **options).lower(*arguments).plan
-    return plan
 
 
 def calls_in(plan: Plan) -> list[LibraryNode]:

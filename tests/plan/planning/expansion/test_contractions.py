@@ -17,6 +17,7 @@ from lowering.plan.plan import Plan
 from lowering.plan.target.overrides import Choices, override
 from lowering.planning.expansion.contractions import is_thin
 from tests.cases.contractions import CASES, DTYPES, assert_contracts, operands, power_iteration
+from tests.helpers.compiled import plan_of
 from tests.helpers.forced import FORCED, on_host
 from tracegraph.ir.types import ArrayType
 
@@ -80,11 +81,6 @@ SHARED: dict[str, tuple[Any, tuple[tuple[int, ...], ...], tuple[int, ...]]] = {
     ),
 }  # fmt: skip
 """By name: a function of two arrays, their shapes, and the batch, m, n and k of its one product."""
-
-
-def plan_of(function: Any, *types: ArrayType, device: str = "cuda") -> Plan:
-    plan: Plan = tracegraph.jit(function, device=device).lower(*types).plan
-    return plan
 
 
 def kinds(plan: Plan) -> Counter[str]:

@@ -9,15 +9,12 @@ import numpy as np
 import pytest
 
 import tracegraph
+from tests.helpers.compiled import host_jit
 from tracegraph import errors
 from tracegraph import numpy as tnp
 
 X = np.arange(12.0).reshape(3, 4)
 N = 1
-
-
-def jit(function: Callable[..., Any]) -> Any:
-    return tracegraph.jit(function, device="host")
 
 
 CASES: list[tuple[Callable[[Any, Any], Any], str]] = [
@@ -64,7 +61,7 @@ CASES: list[tuple[Callable[[Any, Any], Any], str]] = [
 @pytest.mark.parametrize(("function", "named"), CASES, ids=[named for _, named in CASES])
 def test_the_argument_is_named(function: Callable[[Any, Any], Any], named: str) -> None:
     with pytest.raises(errors.StaticArgumentError) as caught:
-        jit(function)(X, N)
+        host_jit(function)(X, N)
     message = str(caught.value)
     assert message.startswith(f"argument {named} must be known while the function is traced")
     assert "(argument n)" in message
@@ -97,15 +94,15 @@ def test_as_a_static_argument_it_gives_what_it_gives_eagerly(
 )
 def test_bounds_of_slices(function: Callable[[Any, Any], Any], bound: str) -> None:
     with pytest.raises(errors.TracerSliceError, match=r"numpy\.arange\(size\)") as caught:
-        jit(function)(X, N)
+        host_jit(function)(X, N)
     assert str(caught.value).startswith(f"the {bound} of a slice must be known")
 
 
 def test_other_errors_stay() -> None:
     with pytest.raises(np.exceptions.AxisError):
-        jit(lambda x, n: np.sum(x, axis=2) + n)(X, N)
+        host_jit(lambda x, n: np.sum(x, axis=2) + n)(X, N)
     with pytest.raises(errors.TracerBoolError):
-        jit(lambda x, n: np.sum(x, axis=1 if n > 0 else 0))(X, N)
+        host_jit(lambda x, n: np.sum(x, axis=1 if n > 0 else 0))(X, N)
 
 
 @pytest.mark.parametrize("shift", [0, 1, -1, 5, 2**40 + 1, -(2**62)])
@@ -117,7 +114,7 @@ def test_roll_by_a_traced_shift(shift: int, axis: Any, shape: tuple[int, ...]) -
     def rolled(x: Any, shift: Any) -> Any:
         return np.roll(x, shift, axis)
 
-    np.testing.assert_array_equal(jit(rolled)(x, shift), rolled(x, shift))
+    np.testing.assert_array_equal(host_jit(rolled)(x, shift), rolled(x, shift))
 
 
 @pytest.mark.parametrize("dtype", "bhilBHIL")
@@ -128,7 +125,7 @@ def test_roll_by_shifts_of_any_integer_dtype(dtype: str) -> None:
     def rolled(x: Any, s: Any) -> Any:
         return np.roll(x, s, (0, 1)), np.roll(x, [s[0], s[1]], (0, 1)), np.roll(x, s[1], 1)
 
-    for got, wanted in zip(jit(rolled)(x, shifts), rolled(x, shifts), strict=True):
+    for got, wanted in zip(host_jit(rolled)(x, shifts), rolled(x, shifts), strict=True):
         np.testing.assert_array_equal(got, wanted)
 
 
@@ -139,7 +136,7 @@ def test_roll_of_several_shifts_along_one_axis_or_none() -> None:
         return np.roll(x, s, 1), np.roll(x, s), np.roll(x, (s[0], 2))
 
     shifts = np.array([1, 2])
-    for got, wanted in zip(jit(rolled)(x, shifts), rolled(x, shifts), strict=True):
+    for got, wanted in zip(host_jit(rolled)(x, shifts), rolled(x, shifts), strict=True):
         np.testing.assert_array_equal(got, wanted)
     with pytest.raises(ValueError, match="broadcast"):
-        jit(lambda x, s: np.roll(x, s, (0, 1, 0)))(x, shifts)
+        host_jit(lambda x, s: np.roll(x, s, (0, 1, 0)))(x, shifts)

@@ -10,16 +10,12 @@ import pytest
 import tracegraph
 import tracegraph.numpy as tnp
 from tests.cases import fourier as fourier_cases
+from tests.helpers.compiled import on_host
 from tests.helpers.numpy_agreement import assert_jitted_equals_numpy
 from tracegraph import errors
 from tracegraph.dtypes import bfloat16
 
 ARGUMENTS = fourier_cases.ARGUMENTS
-
-
-def jitted(function: Any, *arguments: Any) -> Any:
-    found = tracegraph.jit(function, device="host")(*arguments)
-    return tracegraph.tree.map(np.asarray, found)
 
 
 @pytest.mark.parametrize("expression", [*fourier_cases.TABLES, *fourier_cases.REFUSED])
@@ -43,7 +39,7 @@ def test_bfloat16_is_transformed_in_float32(norm: str) -> None:
     x = np.array([1, -2, 3, 0.5, 0, 4], bfloat16)
     for function in (np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft, np.fft.irfftn):
         expected = function(x.astype(np.float32), norm=norm)
-        found = jitted(lambda x, function=function: function(x, norm=norm), x)
+        found = on_host(lambda x, function=function: function(x, norm=norm), x)
         is_real = expected.dtype.kind == "f"
         assert found.dtype == (bfloat16 if is_real else np.complex64)
         np.testing.assert_allclose(
@@ -53,7 +49,7 @@ def test_bfloat16_is_transformed_in_float32(norm: str) -> None:
 
 def test_a_traced_length_names_the_argument() -> None:
     with pytest.raises(errors.StaticArgumentError, match=r"n of numpy\.fft\.rfft"):
-        jitted(lambda x, n: np.fft.rfft(x, n), np.ones(4), 3)
+        on_host(lambda x, n: np.fft.rfft(x, n), np.ones(4), 3)
 
 
 def test_results_are_written_to_out() -> None:
@@ -62,11 +58,11 @@ def test_results_are_written_to_out() -> None:
         found = np.fft.fft(x, out=y)
         return y, found is y
 
-    found, is_out = jitted(function, ARGUMENTS["x"])
+    found, is_out = on_host(function, ARGUMENTS["x"])
     np.testing.assert_allclose(found, np.fft.fft(ARGUMENTS["x"]))
     assert is_out
     with pytest.raises(errors.UnsupportedByTracerError, match=r"out= of numpy\.fft\.fft"):
-        jitted(lambda x: np.fft.fft(x, out=np.zeros(4, complex)), np.ones(4))
+        on_host(lambda x: np.fft.fft(x, out=np.zeros(4, complex)), np.ones(4))
 
 
 def test_frequencies_are_made_on_a_device() -> None:
@@ -76,7 +72,7 @@ def test_frequencies_are_made_on_a_device() -> None:
     np.testing.assert_array_equal(tnp.fft.rfftfreq(7), np.fft.rfftfreq(7))
     single = tnp.fft.rfftfreq(7, dtype=np.float32)
     np.testing.assert_array_equal(single, np.fft.rfftfreq(7).astype(np.float32), strict=True)
-    traced = jitted(lambda d: tnp.fft.fftfreq(6, d, dtype=np.float32), 0.5)
+    traced = on_host(lambda d: tnp.fft.fftfreq(6, d, dtype=np.float32), 0.5)
     np.testing.assert_array_equal(traced, np.fft.fftfreq(6, 0.5).astype(np.float32), strict=True)
 
 
@@ -84,9 +80,9 @@ def test_large_prime_lengths_and_powers_of_two() -> None:
     rng = np.random.default_rng(3)
     for n in (97, 1000, 1009, 1 << 12):
         x = rng.normal(size=n)
-        np.testing.assert_allclose(jitted(np.fft.fft, x), np.fft.fft(x), atol=1e-11)
+        np.testing.assert_allclose(on_host(np.fft.fft, x), np.fft.fft(x), atol=1e-11)
         np.testing.assert_allclose(
-            jitted(np.fft.irfft, np.fft.rfft(x)), np.fft.irfft(np.fft.rfft(x))
+            on_host(np.fft.irfft, np.fft.rfft(x)), np.fft.irfft(np.fft.rfft(x))
         )
 
 
@@ -114,9 +110,9 @@ def test_gradients_are_transposes(name: str, n: int) -> None:
 
     matrix = matrix_of(lambda v: function(v, **options), m, np.float64)
     expected = matrix.T @ np.concatenate([weights, 3 * weights])
-    np.testing.assert_allclose(jitted(tracegraph.grad(weighed), x), expected, atol=1e-13)
+    np.testing.assert_allclose(on_host(tracegraph.grad(weighed), x), expected, atol=1e-13)
     tangent = rng.normal(size=m)
-    _, moved = jitted(
+    _, moved = on_host(
         lambda x, t: tracegraph.jvp(lambda v: function(v, **options), (x,), (t,)), x, tangent
     )
     np.testing.assert_allclose(moved, function(tangent, **options), atol=1e-14)
@@ -129,9 +125,9 @@ def test_gradients_over_several_axes_and_of_complex_numbers() -> None:
         y = np.fft.irfftn(np.fft.fftn(re + 1j * im, (4, 5), (0, 1)), axes=(1, 0))
         return np.sum(np.sin(y))
 
-    value = jitted(energy, c.real, c.imag)
+    value = on_host(energy, c.real, c.imag)
     np.testing.assert_allclose(value, energy(c.real, c.imag))
-    of_real, of_imag = jitted(tracegraph.grad(energy, argnums=(0, 1)), c.real, c.imag)
+    of_real, of_imag = on_host(tracegraph.grad(energy, argnums=(0, 1)), c.real, c.imag)
     rng = np.random.default_rng(0)
     u, v = rng.normal(size=(2, *c.shape))
     step = 1e-6
@@ -143,8 +139,8 @@ def test_gradients_over_several_axes_and_of_complex_numbers() -> None:
 
 def test_lanes_loops_and_branches() -> None:
     x = np.random.default_rng(0).normal(size=(4, 6))
-    np.testing.assert_allclose(jitted(tracegraph.vmap(np.fft.rfft), x), np.fft.rfft(x))
-    columns = jitted(tracegraph.vmap(np.fft.fft, in_axes=1, out_axes=1), x)
+    np.testing.assert_allclose(on_host(tracegraph.vmap(np.fft.rfft), x), np.fft.rfft(x))
+    columns = on_host(tracegraph.vmap(np.fft.fft, in_axes=1, out_axes=1), x)
     np.testing.assert_allclose(columns, np.fft.fft(x, axis=0), atol=1e-14)
 
     def damped(x: Any, steps: Any) -> Any:
@@ -160,7 +156,7 @@ def test_lanes_loops_and_branches() -> None:
         for _ in range(steps):
             expected = np.fft.irfft(np.fft.rfft(expected) / (1 + np.fft.rfftfreq(6) ** 2), 6)
         expected = np.fft.fft2(expected) if steps > 2 else np.fft.ifft2(expected)
-        np.testing.assert_allclose(jitted(damped, x, steps), expected, atol=1e-14)
+        np.testing.assert_allclose(on_host(damped, x, steps), expected, atol=1e-14)
 
 
 def test_every_function_stands_in_a_table() -> None:

@@ -13,6 +13,7 @@ import tracegraph
 import tracegraph.numpy as tnp
 from tests.fakes.fake_device import FakeCompiler
 from tests.helpers.batching import assert_same
+from tests.helpers.compiled import host_jit
 from tracegraph import Array, cond, fori_loop, vmap, while_loop
 from tracegraph.ir.program import walk
 from tracegraph.ir.verify import verify
@@ -27,13 +28,9 @@ class State:
     mass: Any
 
 
-def jit(function: Any) -> Any:
-    return tracegraph.jit(function, device="host")
-
-
 def ops_of(function: Any, *args: Any) -> list[str]:
     """The ops of a program, of all regions, after verification and optimization."""
-    program = jit(function).trace(*args).optimized
+    program = host_jit(function).trace(*args).optimized
     return [eqn.op.name for eqn in walk(verify(program).body)]
 
 
@@ -44,7 +41,7 @@ def test_axes_may_be_any(axis: int, place: int) -> None:
     found = vmap(lambda x: x * x, axis, place)(x)
     lanes = np.moveaxis(x, axis, 0)
     assert_same(found, np.moveaxis(lanes * lanes, 0, place))
-    np.testing.assert_array_equal(jit(vmap(lambda x: x * x, axis, place))(x), found)
+    np.testing.assert_array_equal(host_jit(vmap(lambda x: x * x, axis, place))(x), found)
 
 
 def test_axes_are_a_prefix_of_the_arguments() -> None:
@@ -83,14 +80,16 @@ def test_numbers_that_lanes_share_stay_numbers() -> None:
 
     found = vmap(power, (0, None, None))(np.arange(3.0), 2, "power")
     assert_same(found, np.arange(3.0) ** 4 + 1)
-    program = jit(lambda x: vmap(power, (0, None, None))(x, 2, "power")).trace(X[:, 0]).optimized
+    program = (
+        host_jit(lambda x: vmap(power, (0, None, None))(x, 2, "power")).trace(X[:, 0]).optimized
+    )
     (loop,) = [e for e in walk(program.body) if e.op.name == "while_loop"]
     assert loop.attrs["trip_count"] == 2
 
 
 def test_arrays_that_lanes_share_are_traced() -> None:
     table = np.array([5, 7, 9])
-    for run in (vmap, lambda *args: jit(vmap(*args))):
+    for run in (vmap, lambda *args: host_jit(vmap(*args))):
         found = run(lambda i, table: table[i], (0, None))(np.array([2, 0, 0]), table)
         np.testing.assert_array_equal(found, [9, 5, 5])
 
@@ -161,7 +160,7 @@ def test_functions_of_all_kinds_are_mapped() -> None:
 
     assert_same(vmap(Scale(3.0))(X), X * 3)
     assert_same(vmap(partial(np.subtract, 1.0))(X), 1 - X)
-    np.testing.assert_array_equal(jit(vmap(Scale(3.0)))(X), X * 3)
+    np.testing.assert_array_equal(host_jit(vmap(Scale(3.0)))(X), X * 3)
     assert_same(apply(2 * np.eye(2), X), 2 * X)
 
 
@@ -172,14 +171,14 @@ def test_a_function_keeps_its_name() -> None:
 
     assert vmap(velocity).__name__ == "velocity"
     assert vmap(velocity).__doc__ == "Of a particle."
-    assert vmap(jit(velocity)).__wrapped__.__wrapped__ is velocity
-    assert jit(vmap(velocity)).trace(X).program.name == "velocity"
+    assert vmap(host_jit(velocity)).__wrapped__.__wrapped__ is velocity
+    assert host_jit(vmap(velocity)).trace(X).program.name == "velocity"
 
 
 def test_jitted_functions_become_part_of_the_lanes() -> None:
-    inner = jit(lambda x: x * 2)
+    inner = host_jit(lambda x: x * 2)
     assert_same(vmap(inner)(X), X * 2)
-    assert_same(np.asarray(jit(vmap(inner))(X)), X * 2)
+    assert_same(np.asarray(host_jit(vmap(inner))(X)), X * 2)
     assert inner.stats()["builds"] == 0
 
 
@@ -189,7 +188,7 @@ def test_values_around_are_shared_by_all_lanes() -> None:
         return vmap(lambda x: cond(x[0] > 1, lambda: x + shared, lambda: x - table))(x)
 
     table = np.array([1.0, 2.0])
-    found = jit(outer)(X, X)
+    found = host_jit(outer)(X, X)
     np.testing.assert_array_equal(found, np.where(X[:, :1] > 1, X + X.sum(), X - table))
 
 
@@ -197,7 +196,7 @@ def test_what_all_lanes_share_is_computed_once() -> None:
     def lane(x: Any, y: Any) -> Any:
         return x + np.sin(y).sum()
 
-    program = jit(vmap(lane, (0, None))).trace(X, np.ones(100)).optimized
+    program = host_jit(vmap(lane, (0, None))).trace(X, np.ones(100)).optimized
     (sine,) = [e for e in program.body.eqns if e.op.name == "sin"]
     assert sine.outputs[0].type.shape == (100,)
 
@@ -206,7 +205,7 @@ def test_a_shared_counter_stays_a_number() -> None:
     def steps(x: Any) -> Any:
         return while_loop(lambda c: c[0] < 5, lambda c: (c[0] + 1, c[1] * 2), (0, x))
 
-    program = jit(vmap(steps)).trace(X).optimized
+    program = host_jit(vmap(steps)).trace(X).optimized
     (loop,) = [e for e in program.body.eqns if e.op.name == "while_loop"]
     assert [a.type.shape for a in loop.operands] == [(), (3, 2)]
     assert "any" not in ops_of(vmap(steps), X)
@@ -222,7 +221,7 @@ def test_rows_that_are_written_are_not_chosen_as_a_whole() -> None:
         return while_loop(lambda carry: carry[0] < n, step, (0, x))[1]
 
     x = np.zeros((3, 100))
-    program = jit(vmap(fill)).trace(x, np.array([4, 0, 100])).optimized
+    program = host_jit(vmap(fill)).trace(x, np.array([4, 0, 100])).optimized
     chosen = [e for e in walk(program.body) if e.op.name == "where"]
     assert chosen
     assert max(e.outputs[0].type.size for e in chosen) == 3
@@ -248,7 +247,7 @@ def test_lines_are_those_of_the_function() -> None:
         return while_loop(lambda y: y[0] < 3, lambda y: y * 2, y)
 
     first = lane.__code__.co_firstlineno
-    program = jit(vmap(lane)).trace(X).program
+    program = host_jit(vmap(lane)).trace(X).program
     lines = {e.source.line - first for e in walk(program.body) if e.source}
     assert lines == {1, 2}
 
@@ -280,7 +279,7 @@ MATRIX = np.arange(12.0).reshape(3, 4)
 def test_products_with_a_shared_matrix_are_one_product(
     axes: Any, arguments: Any, shapes: Any
 ) -> None:
-    program = jit(vmap(np.matmul, axes)).trace(*arguments).optimized
+    program = host_jit(vmap(np.matmul, axes)).trace(*arguments).optimized
     (product,) = [e for e in program.body.eqns if e.op.name == "matmul"]
     assert [a.type.shape for a in product.operands] == shapes
     np.testing.assert_array_equal(
@@ -297,7 +296,7 @@ def test_lanes_need_no_order_among_their_writes() -> None:
         return tnp.asarray(x).at[i].add(1.0)
 
     def distinct(i: Any) -> list[int]:
-        program = jit(vmap(add)).trace(np.zeros((3, 4)), i).optimized
+        program = host_jit(vmap(add)).trace(np.zeros((3, 4)), i).optimized
         return [e.attrs["distinct"] for e in program.body.eqns if e.op.name == "scatter_add"]
 
     assert distinct(np.zeros(3, int)) == [1]

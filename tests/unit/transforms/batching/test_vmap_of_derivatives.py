@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tracegraph
 from tests.cases.derivatives import SMOOTH, cases
+from tests.helpers.compiled import host_jit
 from tracegraph import cond, fori_loop, grad, hessian, jvp, scan, switch, vjp, vmap, while_loop
 from tracegraph.ir.op import Op
 
@@ -75,14 +75,10 @@ def by_lane(function: Callable[..., Any], *arguments: Any) -> Any:
     return np.stack([function(*lane) for lane in zip(*arguments, strict=True)])
 
 
-def jit(function: Any) -> Any:
-    return tracegraph.jit(function, device="host")
-
-
 @each_program
 def test_vmap_of_a_gradient(program: Any) -> None:
     wanted = by_lane(grad(program), LANES)
-    for run in (vmap(grad(program)), jit(vmap(grad(program)))):
+    for run in (vmap(grad(program)), host_jit(vmap(grad(program)))):
         np.testing.assert_allclose(run(LANES), wanted, rtol=1e-12, atol=1e-12)
 
 
@@ -90,7 +86,7 @@ def test_vmap_of_a_gradient(program: Any) -> None:
 def test_gradient_of_vmap(program: Any) -> None:
     wanted = by_lane(grad(program), LANES)
     total = lambda x: vmap(program)(x).sum()  # noqa: E731
-    for run in (grad(total), jit(grad(total))):
+    for run in (grad(total), host_jit(grad(total))):
         np.testing.assert_allclose(run(LANES), wanted, rtol=1e-12, atol=1e-12)
 
 
@@ -204,7 +200,7 @@ def test_no_nan_of_a_lane_that_runs_for_nothing(function: Any) -> None:
     def total(x: Any, w: Any) -> Any:
         return vmap(function, (0, None))(x, w).sum()
 
-    of_x, of_w = jit(grad(total, argnums=(0, 1)))(x, w)
+    of_x, of_w = host_jit(grad(total, argnums=(0, 1)))(x, w)
     alone = [grad(function, argnums=(0, 1))(lane, w) for lane in x]
     np.testing.assert_allclose(of_x, [each[0] for each in alone], rtol=1e-12)
     np.testing.assert_allclose(of_w, sum(each[1] for each in alone), rtol=1e-12)

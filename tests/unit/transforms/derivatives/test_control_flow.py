@@ -329,4 +329,4 @@ def test_the_pullback_of_a_loop_may_be_called_again() -> None:
 def test_lines_of_derived_equations_are_the_users() -> None:
     for eqn in walk(traced(grad(rnn), X).body):
         assert eqn.source is not None
-        assert eqn.source.file.endswith("gradient_programs.py")
+        assert eqn.source.file.endswith("programs/gradients.py")
