@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import tracegraph
+from tests.helpers.devices import jitted_for
 
 FOLDER = Path(__file__).parent
 
@@ -51,6 +52,9 @@ def compiled_ahead(request):
     ]
     for process in processes:
         process.wait()
+
+
+device = jitted_for("cuda")
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from lowering.driver import checks, foreign_captures, handles, user_objects
 from lowering.driver.checks import SUCCESS, CudaMemoryError
 from lowering.driver.handles import CudaExecutableGraph
 from lowering.driver.user_objects import UserObjects
+from tests.helpers.threads import in_threads
 
 FAILURE = user_objects.driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY
 
@@ -330,7 +331,7 @@ def test_a_thread_releases_the_owners_of_graphs_that_were_given_away(driver, tie
 
 def test_sixteen_threads_tie_give_away_and_look(driver, tie, watchers):
     """All owners go, none before its graph, and one thread at a time looks."""
-    objects, looking, most, failures = UserObjects(), [0], [0], []
+    objects, looking, most = UserObjects(), [0], [0]
     release = objects.release
 
     def counted(*arguments):
@@ -343,37 +344,27 @@ def test_sixteen_threads_tie_give_away_and_look(driver, tie, watchers):
             release(*arguments)
 
     objects.release = counted
-    references, start = [], threading.Barrier(16)
+    references = []
 
     def work(number):
-        try:
-            start.wait(10)
-            for step in range(60):
-                name = (number, step)
-                graph, owner = tie(objects, name)
-                references.append(owner)
-                if step % 3:
-                    driver.copy(name, ("copy", name))
-                    del graph
-                    assert owner() is not None, "its copy lives"
-                    driver.destroy_graph(("copy", name))
-                else:
-                    del graph
-                objects.release(3)
-        except BaseException as failure:
-            failures.append(failure)
+        for step in range(60):
+            name = (number, step)
+            graph, owner = tie(objects, name)
+            references.append(owner)
+            if step % 3:
+                driver.copy(name, ("copy", name))
+                del graph
+                assert owner() is not None, "its copy lives"
+                driver.destroy_graph(("copy", name))
+            else:
+                del graph
+            objects.release(3)
 
-    threads = [threading.Thread(target=work, args=[number]) for number in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive()
+    in_threads(16, work)
     for watcher in watchers:
         watcher.join(10)
         assert not watcher.is_alive()
     objects.release()
-    assert not failures
     assert len(references) == 16 * 60
     assert not any(map(alive, references[:16]))
     assert not any(reference() for reference in references)
