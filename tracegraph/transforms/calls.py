@@ -166,7 +166,7 @@ def linearized(
     return outs, LinearMap(region, residuals, tuple(active), tuple(t is not None for t in found))
 
 
-def staged(
+def recorded_values(
     name: str, leaves: Leaves, function: Callable[[Trace, Leaves], Sequence[Any]]
 ) -> list[Any]:
     """The values of what `function(trace, leaves)` records: traced ones, or arrays of now."""

@@ -22,7 +22,7 @@ STOP_WATCH = "stop_watch"
 
 
 def word(condition: int) -> str:
-    """The pointer to a condition whose node is a stage of the kernel."""
+    """The pointer to a condition whose node is a phase of the kernel."""
     return f"word{condition}"
 
 

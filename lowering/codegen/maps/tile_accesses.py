@@ -27,8 +27,8 @@ from tracegraph.ir.scalar import affine
 from tracegraph.ir.scalar_values import Load
 
 WORDS_IN_FLIGHT = 16
-"""Words that a thread loads before it stages the first, or stores in one iteration: a register for
-each, beside what a thread of eight resident blocks computes with."""
+"""Words that a thread loads before it writes the first to shared memory, or stores in one
+iteration: a register for each, beside what a thread of eight resident blocks computes with."""
 
 MISALIGNED_IN_FLIGHT = 36
 """The same for loads of misaligned runs: all words of a tile, see BYTES_IN_FLIGHT."""
@@ -44,7 +44,7 @@ class Tile:
 
     @property
     def transpose(self) -> Transpose:
-        """The transpose that is staged."""
+        """The transpose that the tile makes."""
         return self.geometry.transpose
 
     @property
@@ -190,7 +190,7 @@ class Words:
 
     @property
     def batch(self) -> int:
-        """Rounds whose words a thread loads before it stages the first."""
+        """Rounds whose words a thread loads before it writes the first to shared memory."""
         most = WORDS_IN_FLIGHT if self.misalignment is None else MISALIGNED_IN_FLIGHT
         return _divisor(self.rounds, most // self.words_per_round)
 

@@ -17,7 +17,7 @@ from lowering.codegen.nests import buffers_of, nest_parameters
 from lowering.codegen.parameters import StopFlag
 from lowering.codegen.persistent.exchanges import Exchange, exchanges_of
 from lowering.codegen.persistent.layout import Layout
-from lowering.codegen.persistent.stages import StageWriter, declare_words
+from lowering.codegen.persistent.phases import PhaseWriter, declare_words
 from lowering.codegen.persistent.storage import (
     Storage,
     bring_home,
@@ -89,7 +89,7 @@ def _write_body(
     storage: Storage,
     exchanges: Mapping[WhileNode, tuple[Exchange, ...]],
 ) -> None:
-    """Write the stages, between loading what the kernel keeps and saving it."""
+    """Write the phases, between loading what the kernel keeps and saving it."""
     scope = node.scope
     words = f"shared + {layout.words}"
     if scope.blocks > 1:
@@ -101,12 +101,12 @@ def _write_body(
     moved = [each.old for found in exchanges.values() for each in found]
     moved = [buffer for buffer in moved if buffer not in storage.placed]
     declare_homes(writer, moved)
-    stages = StageWriter(writer, scope, layout, exchanges)
+    phases = PhaseWriter(writer, scope, layout, exchanges)
     if storage.loaded:
-        stages.barrier()
-    stages.graph(node.graph)
+        phases.barrier()
+    phases.graph(node.graph)
     if storage.loaded:
-        stages.barrier()
+        phases.barrier()
         save_storage(writer, storage, scope)
     bring_home(writer, moved, scope)
 
@@ -126,7 +126,7 @@ def _exchanges(
 
 
 def _accessed(layout: Layout) -> tuple[list[Buffer], list[Buffer]]:
-    """The buffers that the stages read, and those that they write, in order of first use."""
+    """The buffers that the phases read, and those that they write, in order of first use."""
     read, written = (dict.fromkeys(found) for found in buffers_of(layout.geometries))
     for node in layout.inside:
         if isinstance(node, WhileNode) and node.entry is not None:

@@ -228,7 +228,7 @@ class CudaExecutable:
         counts = Counter(self._past)
         for graph in list(self._graphs.values()):
             counts.update(_counts(graph))
-        counts["bytes_copied"] += counts["launches"] * self.plan.staged_bytes
+        counts["bytes_copied"] += counts["launches"] * self.plan.copied_bytes
         return {name: counts[name] for name in _COUNTS}
 
     def timings(self) -> Mapping[str, float]:
@@ -241,12 +241,12 @@ class CudaExecutable:
         if self.closed:
             return LastRun()
         numbers = {buffer: number for number, buffer in enumerate(self.plan.inputs)}
-        staged = {numbers[buffer] for buffer in self.plan.staged if buffer in numbers}
+        copied = {numbers[buffer] for buffer in self.plan.copied if buffer in numbers}
         graphs = list(self._graphs.values())
         graph = max(graphs, key=lambda graph: graph.used)
         if graph.used < since:
             graph = self._default_graph
-        found = graph.last_run(since, staged)
+        found = graph.last_run(since, copied)
         return replace(found, captured=True) if self._captured >= since else found
 
     def memory(self) -> Mapping[str, int]:

@@ -1,4 +1,4 @@
-"""A Plan as a diagram: a box for each node as it is launched, bodies and stages inside.
+"""A Plan as a diagram: a box for each node as it is launched, bodies and phases inside.
 
 What a box says comes from the node protocol, so every kind of node has a picture. The nodes are
 those of the launch graph.
@@ -92,9 +92,9 @@ def _schedules(node: Node) -> Sequence[str]:
 
 
 def _constructs(node: Node) -> Sequence[tuple[Construct, str]]:
-    """The same, with their schedules; those of a kernel are in its stages."""
-    stages = [stage for body in node.bodies for stage in body.nodes] if node.is_kernel else []
-    known = [(each.construct, each.kind) for each in (node, *stages) if each.construct is not None]
+    """The same, with their schedules; those of a kernel are in its phases."""
+    phases = [phase for body in node.bodies for phase in body.nodes] if node.is_kernel else []
+    known = [(each.construct, each.kind) for each in (node, *phases) if each.construct is not None]
     return [
         *[(construct, schedule_text(construct, kind)) for construct, kind in known],
         *[(each.construct, each.construct.schedule.replace("_", " ")) for each in _inlined(node)],

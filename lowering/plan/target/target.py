@@ -125,9 +125,9 @@ class PersistentCosts:
     """Costs of what runs inside of a persistent kernel, in µs.
 
     Args:
-        step: a step of a loop, besides its stages.
-        stage: a stage of one block, its barrier included.
-        fold: what a reduction adds to a stage.
+        step: a step of a loop, besides its phases.
+        phase: a phase of one block, its barrier included.
+        fold: what a reduction adds to a phase.
         thread_operation: an operation of one thread, which waits for the one before.
         operations: a million operations of one multiprocessor. An operation is a unit of
             `Elementwise.cost`.
@@ -141,7 +141,7 @@ class PersistentCosts:
     """
 
     step: float
-    stage: float
+    phase: float
     fold: float
     thread_operation: float
     operations: float
@@ -197,7 +197,7 @@ class LapackPolicy:
         return m == n and low <= n <= high
 
 
-OperandForm = Literal["staged", "in_place"]
+OperandForm = Literal["copied", "in_place"]
 """Arrays of products and Fourier transforms that move from call to call: copied to scratch and
 back, or in place."""
 

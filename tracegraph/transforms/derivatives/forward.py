@@ -16,8 +16,8 @@ from tracegraph.transforms.calls import (
     LinearMap,
     dense_inexact,
     linearized,
+    recorded_values,
     split_aux,
-    staged,
 )
 from tracegraph.transforms.derivatives import user_rules as _user_rules  # noqa: F401 - enters its rule
 from tracegraph.transforms.derivatives.activity import is_inexact
@@ -103,7 +103,7 @@ def jvp(
         return [*outs, *dense_inexact(trace, traced.types[:count], found)]
 
     leaves = [*call.leaves, *(known[i] for i in places)]
-    values = staged("jvp", leaves, record)
+    values = recorded_values("jvp", leaves, record)
     out, aux, total = parts
     dense = iter(values[total:])
     tangent = [next(dense) if is_inexact(type_of(v)) else None for v in values[: out.num_leaves]]
@@ -174,7 +174,7 @@ def linearized_call(
         parts[:] = [out, aux, len(outs), linear]
         return [*outs, *linear.residuals]
 
-    values = staged(transform, call.leaves, record)
+    values = recorded_values(transform, call.leaves, record)
     out, aux, total, linear = parts
     linear = linear.with_residuals(values[total:])
     rest = tree.unflatten(aux, values[out.num_leaves : total])

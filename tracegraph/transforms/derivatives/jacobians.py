@@ -25,9 +25,9 @@ from tracegraph.transforms.calls import (
     Call,
     Traced,
     linearized,
+    recorded_values,
     require_function,
     split_aux,
-    staged,
 )
 from tracegraph.transforms.derivatives.activity import is_inexact
 from tracegraph.transforms.derivatives.forward import require_inexact
@@ -161,7 +161,7 @@ def _jacobian(
             outs, blocks = record(trace, traced, leaves, call, len(types))
             return [*outs[len(types) :], *(block for row in blocks for block in row)]
 
-        values = staged(transform, call.leaves, recorded)
+        values = recorded_values(transform, call.leaves, recorded)
         out, aux = structures
         blocks, rows = iter(values[aux.num_leaves :]), []
         for _ in range(out.num_leaves):

@@ -24,8 +24,8 @@ from tracegraph.transforms.calls import (
     LinearMap,
     Traced,
     dense_inexact,
+    recorded_values,
     require_function,
-    staged,
     trace_function,
 )
 from tracegraph.transforms.derivatives.activity import Activity, is_inexact
@@ -95,7 +95,7 @@ def linear_transpose(fun: Function, *types: Any) -> Function:
                 trace.last_token = outs[-1]
             return dense_inexact(trace, known, found)
 
-        found = iter(staged("linear_transpose", given, record))
+        found = iter(recorded_values("linear_transpose", given, record))
         return tree.unflatten(structure, list(found))
 
     return transposed

@@ -17,9 +17,9 @@ from tracegraph.transforms.calls import (
     Traced,
     dense_inexact,
     linearized,
+    recorded_values,
     require_function,
     split_aux,
-    staged,
 )
 from tracegraph.transforms.derivatives.activity import is_inexact
 from tracegraph.transforms.derivatives.forward import linearized_call, require_inexact
@@ -207,7 +207,7 @@ def _differentiated(
             found = linear.transpose(trace, [one])[: call.count]
             return [*outs, *dense_inexact(trace, call.types[: call.count], found)]
 
-        values = staged(transform, call.leaves, record)
+        values = recorded_values(transform, call.leaves, record)
         structure = results[0]
         dense = iter(values[structure.num_leaves :])
         leaves = [next(dense) if is_inexact(t) else None for t in call.types[: call.count]]
