@@ -9,7 +9,7 @@ independent work. Branches of one conditional exclude each other, and always may
 
 from __future__ import annotations
 
-from lowering.allocation.free_list import FreeList
+from lowering.allocation.free_ranges import FreeRanges
 from lowering.allocation.liveness import Life, Lifetimes
 from lowering.draft.arena_layout import ArenaLayout
 from lowering.draft.dependences import Accesses, Order, accesses_around, order
@@ -94,7 +94,7 @@ class _LivenessAnalysis:
         offsets: dict[Buffer, int] = {}
         places: dict[Life, tuple[int, int]] = {}  # offset and size
         total = unshared = 0
-        lives, lifetimes, free_list = self.lives, Lifetimes(self.orders), FreeList()
+        lives, lifetimes, free_list = self.lives, Lifetimes(self.orders), FreeRanges()
         for buffer in sorted(lives, key=lambda b: (lives[b].start, -b.type.nbytes, b.number)):
             life = lives[buffer]
             for dead in lifetimes.begin(life):

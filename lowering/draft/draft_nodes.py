@@ -56,14 +56,14 @@ class DraftBranch:
     time: float = 0
 
 
-Copy = list["DraftNode | None"]
+BodyCopy = list["DraftNode | None"]
 """A copy of a body: a copy of each of its nodes, or None for a node that has nothing to do."""
 
 
 class WrittenOut(NamedTuple):
     """Copies of a body that run one after the other, and the nodes that follow the last one."""
 
-    copies: list[Copy]
+    copies: list[BodyCopy]
     closing: list[DraftNode]
 
     @property

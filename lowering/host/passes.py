@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Literal
 
 from lowering.host.arena import Workspace
-from lowering.host.evaluation.evaluate import Evaluator, Layout, Rule, row_major
+from lowering.host.evaluation.evaluate import Evaluator, LayoutRule, Rule, row_major
 from lowering.host.evaluation.hazards import Overlaps, copy_overwritten
 from lowering.host.evaluation.instructions import Instruction
 from lowering.host.evaluation.nest_program import (
@@ -54,7 +54,7 @@ class TuningPass:
     |---|---|
     | groups | `GroupPass`: rewrites, splits, or joins groups of nests |
     | expressions | `Rule`: a cheaper form of one expression |
-    | layout | makes the `Layout` of an evaluator: the memory order of temporaries |
+    | layout | makes the `LayoutRule` of an evaluator: the memory order of temporaries |
     | instructions | `InstructionPass`: rewrites the program of a group |
     | in place | `InPlace`: whether a temporary may take the memory of an input |
     | names | a subclass of `Frame`: how views and numbers are written |
@@ -77,7 +77,7 @@ class Passes:
             by_kind.setdefault(tuning_pass.kind, []).append(tuning_pass.function)
         self._groups: Sequence[GroupPass] = by_kind.get("groups", ())
         self._rules: Sequence[Rule] = by_kind.get("expressions", ())
-        self._layout: Callable[[Evaluator], Layout] = by_kind.get("layout", [row_major])[-1]
+        self._layout: Callable[[Evaluator], LayoutRule] = by_kind.get("layout", [row_major])[-1]
         self._instructions: Sequence[InstructionPass] = by_kind.get("instructions", ())
         self._in_place: InPlace = by_kind.get("in place", [never_in_place])[-1]
         self._results: Sequence[ResultPass] = by_kind.get("results", ())

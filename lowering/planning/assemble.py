@@ -12,7 +12,7 @@ from lowering.draft.dependences import edges
 from lowering.draft.draft import Draft
 from lowering.draft.draft_nodes import (
     Block,
-    Copy,
+    BodyCopy,
     DraftBranch,
     DraftKernel,
     DraftLoop,
@@ -101,7 +101,9 @@ class _Assembler:
         graphs = [self.copy(copy, names, order) for copy in copies]
         return chain([*graphs, *[self.part(each, names[-1]) for each in closing]])
 
-    def copy(self, copy: Copy, names: Sequence[str], order: frozenset[tuple[int, int]]) -> Graph:
+    def copy(
+        self, copy: BodyCopy, names: Sequence[str], order: frozenset[tuple[int, int]]
+    ) -> Graph:
         """The graph of one copy of a body, whose nodes have an order."""
         kept = [(node, name) for node, name in zip(copy, names, strict=False) if node]
         if len(kept) == len(copy):  # most

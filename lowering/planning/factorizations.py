@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lowering.algorithms import ALGORITHMS, AT_ONCE, BY_LIBRARY, SMALL, Form, are_small, program_of
+from lowering.algorithms import (
+    ALGORITHMS,
+    AT_ONCE,
+    BY_LIBRARY,
+    SMALL,
+    AlgorithmChoice,
+    are_small,
+    program_of,
+)
 from lowering.algorithms.lapack import UPDATED, getrf_batched, potrf_batched, trsm, trsm_batched
 from lowering.draft.draft_nodes import FinishedNode
 from lowering.plan.calls.factorization import Factorization
@@ -63,7 +71,7 @@ def form_of(
     *,
     in_body: bool = False,
     forced: FactorizationForm | None = None,
-) -> Form:
+) -> AlgorithmChoice:
     """The form of an op on operands of these types, at the top of a program or in a body: the
     policy's, or the forced one if it can.
     """

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from lowering.draft.draft_nodes import FinishedNode
-from lowering.plan.calls.fourier import FourierTransform, Layout
+from lowering.plan.calls.fourier import FourierTransform, TransformLayout
 from lowering.plan.calls.library_call import StridedArray
 from lowering.plan.nests.kernel import space_index
 from lowering.plan.nodes import LibraryNode
@@ -52,7 +52,7 @@ def _is_recaptured(builder: RegionBuilder, source: StridedArray, target: Strided
 def _accepted(array: StridedArray, rank: int) -> StridedArray | None:
     """The array, if the library takes its strides, and it starts where complex numbers may."""
     is_aligned = array.buffer.type.dtype.kind == "c" or array.offset % 2 == 0
-    return array if is_aligned and Layout.of(array, rank) is not None else None
+    return array if is_aligned and TransformLayout.of(array, rank) is not None else None
 
 
 def _own_spectrum(builder: RegionBuilder, x: Atom, size: int) -> StridedArray:

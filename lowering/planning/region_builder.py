@@ -23,7 +23,7 @@ from lowering.plan.nests.kernel import (
     Store,
     space_index,
 )
-from lowering.planning.elements import Binding, Captured, Elements
+from lowering.planning.elements import Binding, CapturedValue, Elements
 from lowering.planning.expansion.scatter_order import in_any_order, writes_one_value
 from lowering.planning.materialize import choose_materialized, materialize_all
 from tracegraph.ir.op import (
@@ -123,7 +123,7 @@ class RegionBuilder:
         Its first parameters are bound to `own`; the others are captured values of this region.
         """
         captures = zip(region.params[len(own) :], captured, strict=True)
-        bind = {**own, **{param: Captured(self.elements, atom) for param, atom in captures}}
+        bind = {**own, **{param: CapturedValue(self.elements, atom) for param, atom in captures}}
         return RegionBuilder(self.context, region, bind, sinks, self.runs * steps)
 
     # -- nests -------------------------------------------------------------------------------------

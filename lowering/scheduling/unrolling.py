@@ -26,7 +26,7 @@ from lowering.draft.context import Context
 from lowering.draft.draft import Draft
 from lowering.draft.draft_nodes import (
     Block,
-    Copy,
+    BodyCopy,
     DraftKernel,
     DraftLoop,
     DraftNode,
@@ -192,7 +192,7 @@ def predicated_copies(
     rotation = copies.rotation
     order = rotation.order
     renamed = [rotation.copy(rotation.body, n) for n in range(min(order, len(flags)))]
-    written: list[Copy] = []
+    written: list[BodyCopy] = []
     for step, flag in enumerate(flags):
         rotated = const((step + 1) % order, POSITION)
         note = None if position is None else Store(position, (), rotated)
@@ -237,7 +237,7 @@ def _in_turn(copies: Copies, last: Sequence[DraftNode | None], part: Part | None
     return WrittenOut([*copied, rotation.copy(last, before)], closing)
 
 
-def _silent(nodes: Sequence[DraftNode | None], condition: int) -> Copy:
+def _silent(nodes: Sequence[DraftNode | None], condition: int) -> BodyCopy:
     """The nodes, which leave the condition as it is."""
     rewrites = ConditionRewrites(dropped=frozenset((condition,)))
     return [node and rewritten_node(node, rewrites) for node in nodes]
@@ -249,7 +249,7 @@ def _checked(
     flag: Buffer,
     note: Store | None,
     before: Buffer | None,
-) -> Copy:
+) -> BodyCopy:
     """A copy of a body that stores `flag` where it sets the condition, and makes the store `note`.
 
     Unless it is the first one, it runs if the flag `before` is set, and else clears its own.

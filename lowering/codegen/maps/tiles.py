@@ -16,7 +16,7 @@ from lowering.codegen.maps.tile_accesses import (
     Misalignment,
     Points,
     Tile,
-    Words,
+    TileWords,
     declare_misalignment,
     declare_words,
     each_point,
@@ -64,9 +64,9 @@ class SharedTile:
     """
 
     loads: tuple[Load, ...]
-    loaded: Words
+    loaded: TileWords
     stores: tuple[Store, ...]
-    stored: Words
+    stored: TileWords
     sector_alignment: Misalignment | None
 
     @property
@@ -208,7 +208,7 @@ def _write_shared_words(
         writer.line(f"*reinterpret_cast<{pack(load, width)}*>({place}) = {name}[part];")
 
 
-def _load_word(writer: SourceWriter, words: Words, load: Load, target: str) -> None:
+def _load_word(writer: SourceWriter, words: TileWords, load: Load, target: str) -> None:
     if words.width > 1:
         compute(writer, load.indices)
         text = load_text(writer, load, words.width, word_test(writer, words, load))

@@ -20,7 +20,7 @@ use that alone."""
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class PersistentLayout:
     """The phases of a kernel, and where what they share is.
 
     `nests` has the canonical nests of each kernel node; `slots` the number of each condition.
@@ -39,7 +39,7 @@ class Layout:
     kept: int
 
     @classmethod
-    def of(cls, node: PersistentKernelNode) -> Layout:
+    def of(cls, node: PersistentKernelNode) -> PersistentLayout:
         """The layout of a persistent kernel."""
         scope, inside = node.scope, tuple(walk(node.graph))
         nests = {

@@ -16,7 +16,7 @@ from lowering.codegen.geometry_records import LaunchGeometry, shared_bytes
 from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.nests import write_nest
 from lowering.codegen.persistent.exchanges import Exchange
-from lowering.codegen.persistent.layout import WORDS, Layout
+from lowering.codegen.persistent.layout import WORDS, PersistentLayout
 from lowering.codegen.persistent.storage import MAX_UNROLLED, copy_elements
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
@@ -33,7 +33,7 @@ class PhaseWriter:
 
     writer: SourceWriter
     scope: Scope
-    layout: Layout
+    layout: PersistentLayout
     exchanges: Mapping[WhileNode, tuple[Exchange, ...]]
     _waiting: set[Node] = field(default_factory=set)
     """The nodes that no barrier separates from what is written next."""

@@ -72,7 +72,7 @@ class Costs:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class KernelLimits:
     """What one kernel may have.
 
     Args:
@@ -263,7 +263,7 @@ class Target:
     """
 
     costs: Costs
-    limits: Limits = field(default_factory=Limits)
+    limits: KernelLimits = field(default_factory=KernelLimits)
     fusion: FusionPolicy = field(default_factory=FusionPolicy)
     contractions: ContractionPolicy = field(default_factory=ContractionPolicy)
     persistent: PersistentCosts | None = None

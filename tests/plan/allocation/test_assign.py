@@ -12,7 +12,7 @@ import pytest
 from corpus import CASES
 
 import tracegraph
-from lowering.allocation.free_list import FreeList
+from lowering.allocation.free_ranges import FreeRanges
 from lowering.allocation.liveness import Life, Lifetimes
 from lowering.draft.dependences import Order, precedes
 from lowering.draft.draft_nodes import Block, DraftKernel
@@ -107,7 +107,7 @@ def test_dead_buffers_are_found_among_stages_with_random_dependences(seed: int) 
 
 def test_the_lowest_free_range_that_is_large_enough_is_allocated() -> None:
     choose = random.Random(0)
-    free_list, taken = FreeList(), dict[int, int]()
+    free_list, taken = FreeRanges(), dict[int, int]()
     for _ in range(2000):
         if taken and choose.random() < 0.45:
             start = choose.choice(list(taken))

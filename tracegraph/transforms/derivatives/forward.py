@@ -12,8 +12,8 @@ from tracegraph.ir.op import get
 from tracegraph.ir.types import type_of
 from tracegraph.tracing.trace import Trace
 from tracegraph.transforms.calls import (
-    Call,
     LinearMap,
+    TransformCall,
     dense_inexact,
     linearized,
     recorded_values,
@@ -79,7 +79,7 @@ def jvp(
                 f"{errors.value_text(given)}; write (x,) for one",
             )
     primals, tangents = tuple(primals), tuple(tangents)
-    call = Call("jvp", fun, primals, {}, range(len(primals)))
+    call = TransformCall("jvp", fun, primals, {}, range(len(primals)))
     structure = tree.structure(primals)
 
     def of() -> str:
@@ -151,7 +151,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     >>> derivative(1.0)
     np.float64(6.0)
     """
-    call = Call("linearize", fun, primals, {}, range(len(primals)))
+    call = TransformCall("linearize", fun, primals, {}, range(len(primals)))
     out, values, linear, aux = linearized_call("linearize", fun, call, has_aux)
     derivative = LinearFunction(LinearForm(call, linear, out, values), linear.residuals)
     results = tree.unflatten(out, values), derivative
@@ -159,7 +159,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
 
 def linearized_call(
-    transform: str, fun: Callable[..., Any], call: Call, has_aux: bool
+    transform: str, fun: Callable[..., Any], call: TransformCall, has_aux: bool
 ) -> tuple[tree.Structure, list[Any], LinearMap, Any]:
     """The structure and leaves of a call's result, the linear map of its tangents, and aux."""
     parts: list[Any] = []
@@ -181,7 +181,9 @@ def linearized_call(
     return out, values[: out.num_leaves], linear, rest
 
 
-def require_inexact(transform: str, call: Call, allow_int: bool, holomorphic: bool) -> None:
+def require_inexact(
+    transform: str, call: TransformCall, allow_int: bool, holomorphic: bool
+) -> None:
     """Check the dtypes of the arguments that are differentiated.
 
     Raises:

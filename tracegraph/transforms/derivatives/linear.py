@@ -22,7 +22,7 @@ from tracegraph.tracing.trace import Active, Trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.calls import (
     LinearMap,
-    Traced,
+    TracedFunction,
     dense_inexact,
     recorded_values,
     require_function,
@@ -101,7 +101,7 @@ def linear_transpose(fun: Function, *types: Any) -> Function:
     return transposed
 
 
-def _require_checks_alone(fun: Function, traced: Traced) -> None:
+def _require_checks_alone(fun: Function, traced: TracedFunction) -> None:
     """Check that a function that is to be transposed has no effects but checks, such as that of the
     bound of a loop: it runs at zero.
 
