@@ -21,7 +21,7 @@ here needs a GPU or a compiler. It may import `lowering.plan` and `tracegraph.ir
 """
 
 from lowering.codegen.kernel_code import KernelCode
-from lowering.codegen.parameters import ConditionHandle, Parameter, TableEntry, Workspace
+from lowering.codegen.parameters import ConditionHandle, Parameter, TableEntry, WorkspaceAddress
 from lowering.codegen.partition import partition
 from lowering.codegen.translation_unit import Unit, translation_unit, unit_source
 
@@ -31,7 +31,7 @@ __all__ = [
     "Parameter",
     "TableEntry",
     "Unit",
-    "Workspace",
+    "WorkspaceAddress",
     "partition",
     "translation_unit",
     "unit_source",

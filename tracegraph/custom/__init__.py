@@ -12,16 +12,16 @@
 May import `control`, `numpy`, `arrays`, `tracing`, `ops`, `ir`, and what is below them.
 """
 
-from tracegraph.custom.capture import CapturedCall, capture
+from tracegraph.custom.capture import CapturingFunction, capture
 from tracegraph.custom.elementwise import ElementwiseFunction, elementwise
 from tracegraph.custom.embed import embed
-from tracegraph.custom.kernel import Kernel, kernel
+from tracegraph.custom.kernel import DeclaredKernel, kernel
 from tracegraph.custom.reduction import ReductionFunction, reduction
 
 __all__ = [
-    "CapturedCall",
+    "CapturingFunction",
+    "DeclaredKernel",
     "ElementwiseFunction",
-    "Kernel",
     "ReductionFunction",
     "capture",
     "elementwise",
