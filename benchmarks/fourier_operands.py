@@ -27,7 +27,7 @@ from lowering.plan.target.target import OperandForm
 
 SECONDS = 0.3
 SIDES = (32, 64, 128, 192, 256, 384, 512, 1024, 2048, 4096)
-FORMS: tuple[OperandForm, ...] = ("staged", "in_place")
+FORMS: tuple[OperandForm, ...] = ("copied", "in_place")
 ARGUMENTS = (1, MOST + 2, KEPT + 4)
 """Arguments that take turns."""
 
@@ -51,7 +51,7 @@ def main(words: Sequence[str]) -> None:
     policy = TARGET.operands
     assert policy is not None
     for rank in map(int, words or ("2", "1")):
-        print(f"rank {rank}, µs: side, KiB, then staged and in place: ", end="")
+        print(f"rank {rank}, µs: side, KiB, then copied and in place: ", end="")
         print("one argument, in turn, new addresses; chosen", flush=True)
         for side in SIDES:
             pairs = []
@@ -59,9 +59,9 @@ def main(words: Sequence[str]) -> None:
                 calls = [_call(side, rank, form, count) for form in FORMS]
                 pairs.append(medians(calls, tracegraph.Array.synchronize, SECONDS))
             nbytes = 16 * side * side
-            staged, in_place = pairs[1]
-            chosen = "in place" if nbytes >= policy.transformed else "staged"
-            slower = "  <- slower" if (chosen == "in place") != (in_place <= staged) else ""
+            copied, in_place = pairs[1]
+            chosen = "in place" if nbytes >= policy.transformed else "copied"
+            slower = "  <- slower" if (chosen == "in place") != (in_place <= copied) else ""
             figures = "   ".join(f"{one:8.1f} {other:8.1f}" for one, other in pairs)
             print(f"{side:6} {nbytes >> 10:8}   {figures}  {chosen}{slower}", flush=True)
 

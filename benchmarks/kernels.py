@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness.limits import COPY_BYTES, copies
-from lowering.codegen import KernelCode, Workspace, unit_source
+from lowering.codegen import KernelCode, WorkspaceAddress, unit_source
 from lowering.cuda.compilation.compile import cubin
 from lowering.plan.nests.rounding import round_up
 from lowering.plan.nodes import KernelNode
@@ -160,7 +160,7 @@ def _measure(
         assert isinstance(node, KernelNode)
         code = unit.kernels[node]
         arguments = [
-            np.uint64(allocate(p.nbytes, 0) if isinstance(p, Workspace) else places[p])  # type: ignore[index]
+            np.uint64(allocate(p.nbytes, 0) if isinstance(p, WorkspaceAddress) else places[p])  # type: ignore[index]
             for p in code.parameters
         ]
         config = LaunchConfig(grid=code.grid, block=code.block, shmem_size=code.shared_bytes)

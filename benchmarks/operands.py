@@ -106,7 +106,7 @@ class Operands:
         """The product alone."""
         return self._captured(graph, before, self.gemm)
 
-    def staged(self, graph: Any, before: list[Any]) -> list[Any]:
+    def copied(self, graph: Any, before: list[Any]) -> list[Any]:
         """Copies of the operands, the product of these, and a copy of its result."""
         left, right, target, *copies = (block.pointer for block in self.memory)
         ready = [
@@ -204,8 +204,8 @@ def _best(rows: Sequence[tuple[float, float, float]]) -> float:
 
     def loss(most: float) -> float:
         return sum(
-            log((by_pointer if reuse <= most else staged) / min(staged, by_pointer))
-            for reuse, staged, by_pointer in rows
+            log((by_pointer if reuse <= most else copied) / min(copied, by_pointer))
+            for reuse, copied, by_pointer in rows
         )
 
     return min((0.0, *(reuse for reuse, *_ in rows), inf), key=loss)
@@ -218,26 +218,26 @@ def main(words: Sequence[str]) -> None:
     device.driver.activate()
     workspace = device.driver.allocate(WORKSPACE_BYTES)
     for name in words or DTYPES:
-        print(f"{name}, µs: m, n, k, fixed, staged, by pointer, slower, reuse, chosen", flush=True)
+        print(f"{name}, µs: m, n, k, fixed, copied, by pointer, slower, reuse, chosen", flush=True)
         rows = []
         for shape, trans in _shapes():
             operands = Operands.of(device, DTYPES[name], shape, trans)
             operands.warm_up(workspace)
             runs = int(max(1, min(RUNS, MOST_OPERATIONS / operands.operations)))
-            issues = (operands.fixed, operands.staged, operands.by_pointer)
+            issues = (operands.fixed, operands.copied, operands.by_pointer)
             calls = [_launch(operands, issue, runs) for issue in issues]
             times = medians(calls, lambda _: device.driver.synchronize(), SECONDS)
-            fixed, staged, by_pointer = (time / runs for time in times)
+            fixed, copied, by_pointer = (time / runs for time in times)
             reuse = operands.operations / sum(operands.sizes)
             prefers = policy.prefers(operands.gemm.dtype, 1, *shape, 1)
             if not policy.splits(operands.gemm.dtype, 1, *shape):
-                rows.append((reuse, staged, by_pointer))
-            mark = "  <- slower" if prefers != (by_pointer <= staged) else ""
+                rows.append((reuse, copied, by_pointer))
+            mark = "  <- slower" if prefers != (by_pointer <= copied) else ""
             figures = (
-                f"{fixed:10.1f} {staged:10.1f} {by_pointer:10.1f} {by_pointer / fixed - 1:7.0%}"
+                f"{fixed:10.1f} {copied:10.1f} {by_pointer:10.1f} {by_pointer / fixed - 1:7.0%}"
             )
             sizes = "".join(f"{extent:6}" for extent in shape)
-            chosen = "by pointer" if prefers else "staged"
+            chosen = "by pointer" if prefers else "copied"
             print(f"{sizes} {trans} {figures} {reuse:7.0f}  {chosen}{mark}", flush=True)
         print(f"{name}: reuse of {_best(rows):.0f} loses least", flush=True)
 

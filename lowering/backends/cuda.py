@@ -51,7 +51,7 @@ TARGET = Target(
     ),
     persistent=PersistentCosts(
         step=0.13,
-        stage=0.1,
+        phase=0.1,
         fold=0.2,
         thread_operation=0.0023,
         operations=60,

@@ -25,7 +25,7 @@ from benchmarks.harness.row import GIGABYTES, MICROSECONDS, Draw
 from benchmarks.programs import control_programs
 from benchmarks.rows import ROWS
 from benchmarks.rows.hand_loops import HAND_LOOPS
-from lowering.codegen import Workspace, unit_source
+from lowering.codegen import WorkspaceAddress, unit_source
 
 
 def run(root, *arguments):
@@ -254,7 +254,7 @@ def test_planned_kernels_take_memory_that_is_known(make, dtype):
     unit = unit_source(work.plan)
     for node in work.plan.graph.nodes:
         for parameter in unit.kernels[node].parameters:
-            assert isinstance(parameter, Workspace) or parameter in known
+            assert isinstance(parameter, WorkspaceAddress) or parameter in known
     assert work.buffers[-1].space == "output"
     assert work.nbytes >= 64 * 96 * np.dtype(dtype).itemsize
 

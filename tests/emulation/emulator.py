@@ -20,8 +20,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lowering.codegen import ConditionHandle, KernelCode, Unit, Workspace
-from lowering.codegen.parameters import Channel, Number, StopFlag, TableEntry
+from lowering.codegen import ConditionHandle, KernelCode, Unit, WorkspaceAddress
+from lowering.codegen.parameters import Channel, Number, StopFlagAddress, TableEntry
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import KernelNode, Node
 from tests.emulation.host_functions import HOST_FUNCTIONS
@@ -439,14 +439,14 @@ class Emulator:
         match parameter:
             case ConditionHandle(condition=condition):
                 return condition
-            case Workspace(nbytes=nbytes):
+            case WorkspaceAddress(nbytes=nbytes):
                 if node not in self._workspaces:
                     self._workspaces[node] = np.zeros(nbytes + MARGIN, np.uint8)
                     self._workspaces[node][nbytes:] = FILL
                 return int(self._workspaces[node].ctypes.data)
             case Number(value=value):
                 return value
-            case StopFlag():
+            case StopFlagAddress():
                 return int(self.stop.ctypes.data)
             case TableEntry(buffer=buffer):
                 entry = np.full(1, memory.address(buffer), np.uint64)

@@ -24,5 +24,5 @@ def test_each_form_of_a_transform_is_timed(
     monkeypatch.setattr(fourier_operands, "SECONDS", 1e-3)
     fourier_operands.main(["2", "1"])
     lines = capsys.readouterr().out.splitlines()
-    rows = [line for line in lines if re.match(r" +8 +1 ( +[\d.]+ +[\d.]+){3}  staged", line)]
+    rows = [line for line in lines if re.match(r" +8 +1 ( +[\d.]+ +[\d.]+){3}  copied", line)]
     assert len(rows) == 2

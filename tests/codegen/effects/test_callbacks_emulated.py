@@ -13,9 +13,9 @@ import pytest
 import tracegraph
 from lowering.codegen import unit_source
 from lowering.codegen.effects.call_records import ANSWERED, ASKED
-from lowering.codegen.parameters import Answer, CallRing, CallSite
+from lowering.codegen.parameters import Answer, CallRingAddress, CallSiteNumber
 from lowering.cuda.effects.call_ring import AnswerMemory
-from lowering.cuda.effects.call_ring import CallRing as Ring
+from lowering.cuda.effects.call_ring import CallRingAddress as Ring
 from lowering.plan.nests.kernel import CallNest, PrintedArray
 from lowering.testing.recording_driver import RecordingDriver
 from tests.cases.kernels.by_hand import buffer, load, node, plan
@@ -155,13 +155,13 @@ class Asking:
         driver = RecordingDriver()
         self.ring = Ring.allocate(driver)
         parameters = self.emulator.code(self.node).parameters
-        (site,) = [p for p in parameters if isinstance(p, CallSite)]
+        (site,) = [p for p in parameters if isinstance(p, CallSiteNumber)]
         (answer,) = [p for p in parameters if isinstance(p, Answer)]
         self.answer = AnswerMemory(driver, answer.record)
         function = HostFunction("f", lambda x: (x,))
         self.site = self.ring.add_site(function, site.record, self.answer)
         self.emulator.channels = {
-            CallRing(): self.ring.memory.pointer,
+            CallRingAddress(): self.ring.memory.pointer,
             site: self.site.number,
             answer: self.answer.memory.pointer,
         }

@@ -13,7 +13,7 @@ import pytest
 
 import tracegraph
 from lowering.codegen import unit_source
-from lowering.codegen.parameters import FailureWord, PrintSite, StepCount, StopFlag
+from lowering.codegen.parameters import FailureWord, PrintSiteNumber, StepCount, StopFlagAddress
 from lowering.cuda.effects.mailbox import Mailbox
 from lowering.cuda.effects.print_ring import PrintRing
 from lowering.plan.conditional_nodes import WhileNode
@@ -171,8 +171,8 @@ def test_only_kernels_that_decide_about_loops_read_the_stop_flag() -> None:
             *((), (), (), {}, 0, 6),
         )
     )
-    assert StopFlag() not in unit.kernels[branch].parameters
-    assert StopFlag() in unit.kernels[again].parameters
+    assert StopFlagAddress() not in unit.kernels[branch].parameters
+    assert StopFlagAddress() in unit.kernels[again].parameters
     assert unit.source.count("= *stop0;") == 1
 
 
@@ -185,7 +185,7 @@ def test_what_does_not_fit_the_ring_is_lost_counted_and_reported_once(
     show = node("show", PrintNest((), 0, (PrintedArray((7,), element),)))
     emulator = Emulator(unit_source(plan(show)), tmp_path)
     ring, site = PrintRing.allocate(RecordingDriver()), emulator.code(show).parameters[-1]
-    assert isinstance(site, PrintSite)
+    assert isinstance(site, PrintSiteNumber)
     known = ring.add_site(PrintFormat("{}", 1, (), None), site.record)
     emulator.channels = {emulator.code(show).parameters[-2]: ring.memory.pointer, site: 1}
     assert known.number == 1

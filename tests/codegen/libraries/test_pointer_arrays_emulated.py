@@ -37,7 +37,7 @@ def test_each_call_multiplies_what_is_at_its_addresses(
 ) -> None:
     function, left, right = PRODUCTS[name]
     plan = planned(function, halves(0, dtype, *left), halves(1, dtype, *right))
-    assert plan.staged == ()
+    assert plan.copied == ()
     assert not any(isinstance(node, MemcpyNode) for node in plan.graph.nodes)
     executable = backend.compile(plan)
     kept = []
@@ -61,7 +61,7 @@ def test_products_in_loops_read_the_arguments_of_the_call(
 ) -> None:
     types = [halves(0, float, 64, 64)] * 2
     plan = planned(power, *types, 3, donate=donate, loops="conditional")
-    assert plan.staged == ()
+    assert plan.copied == ()
     executable = backend.compile(plan)
     for n in (3, 0, 2):
         a, x = halves(n, float, 64, 64), halves(n + 10, float, 64, 64)
@@ -73,7 +73,7 @@ def test_products_in_loops_read_the_arguments_of_the_call(
 def test_products_in_branches(backend: RecordingBackend) -> None:
     types = [halves(0, float, 64, 64)] * 2
     plan = planned(chosen, True, *types, branches="conditional")
-    assert plan.staged == ()
+    assert plan.copied == ()
     executable = backend.compile(plan)
     for p in (True, False, True):
         a, x = halves(p, float, 64, 64), halves(p + 10, float, 64, 64)

@@ -64,7 +64,7 @@ def test_each_call_transforms_what_is_at_its_addresses(
 ) -> None:
     function, kept = FUNCTIONS[name], []
     plan = planned(function, numbers(8, 8), numbers(8, 8), donate=donate)
-    assert plan.staged == ()
+    assert plan.copied == ()
     executable = backend.compile(plan)
     assert executable.plan.fallbacks == ()
     for seed in range(4):

@@ -1,4 +1,4 @@
-"""Maps that are staged in shared memory give what NumPy gives."""
+"""Maps that go through shared memory give what NumPy gives."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_larger_and_odd_extents(shape: tuple[int, int, int], dtype: Any) -> None
         assert_calls(gpu_jit(function), function, left, right, dtype)
 
 
-@pytest.mark.parametrize("operands", ["in_place", "staged"])
+@pytest.mark.parametrize("operands", ["in_place", "copied"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_independent_products_run_side_by_side(operands: Any, dtype: Any) -> None:
     # few results of long sums, which the library splits: their parts are in its workspaces
@@ -290,11 +290,11 @@ def test_batches_are_factored_in_donated_arguments(function: Any) -> None:
 def test_what_the_policy_chooses_gives_the_same() -> None:
     x, y = halves(0, np.float32, 512, 512), halves(1, np.float32, 512, 512)
     there = on_device(x, y)
-    for form in ("staged", "in_place", None):
+    for form in ("copied", "in_place", None):
         with override(products="library", operands=form):
             f = gpu_jit(lambda x, y: x @ y)
             calls = [n.call for n in walk(f.lower(*there).plan.graph) if isinstance(n, LibraryNode)]
             assert all(isinstance(call, MatrixProduct) for call in calls)
             np.testing.assert_array_equal(np.asarray(f(*there)), x @ y)
-            copied = 2 * x.nbytes if form == "staged" else 0
+            copied = 2 * x.nbytes if form == "copied" else 0
             assert f.stats()["bytes_copied"] == copied

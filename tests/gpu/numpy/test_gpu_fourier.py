@@ -279,7 +279,7 @@ def assert_moves(function: Any, *arrays: Any, units: float = 64, **options: Any)
     f = tracegraph.jit(function, device="cuda", **options)
     plan = f.lower(*arrays).compile().plan
     assert any(getattr(node, "call", None) and node.call.recaptured for node in plan.graph.nodes)
-    assert (plan.staged, plan.fallbacks) == ((), ())
+    assert (plan.copied, plan.fallbacks) == ((), ())
     kept: list[Any] = []
     for turn in range(4):
         given = [array * (turn + 1) for array in arrays]
@@ -329,7 +329,7 @@ def test_large_transforms_are_in_place_by_themselves() -> None:
     z = points(1024, 1024, dtype="float32", parts=2)
     assert_moves(np.fft.fft2, z)
     small = tracegraph.jit(np.fft.fft2, device="cuda").lower(z[:16, :16].copy())
-    assert small.plan.staged
+    assert small.plan.copied
 
 
 def test_several_transforms_of_one_program(in_place: None) -> None:

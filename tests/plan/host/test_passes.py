@@ -93,7 +93,7 @@ def test_another_value_is_refused_at_the_first_use(monkeypatch):
     np.testing.assert_array_equal(np.asarray(f(np.ones(3))), 2 * np.ones(3))
 
 
-def test_passes_join_their_stages():
+def test_passes_join_in_by_kind():
     assert Passes().writer is NestWriter
     monitored = []
 
@@ -101,7 +101,7 @@ def test_passes_join_their_stages():
         monitored.append(len(program.instructions))
         return program
 
-    watching = tuning.Pass("watch", "counts instructions", "instructions", watch)
+    watching = tuning.TuningPass("watch", "counts instructions", "instructions", watch)
     plan = tracegraph.jit(lambda x: x * 2 + 1, device="host").lower(np.ones(3)).plan
     for node in plan.graph.nodes:
         for program in Passes([watching]).evaluated(node.kernel, plan, lambda a, b: a is b):

@@ -15,7 +15,7 @@ import tracegraph
 from lowering.host import result_pool as pool
 from lowering.host.arena import POISON
 from lowering.host.executable import HostExecutable
-from lowering.host.result_pool import LEAST_BYTES, MOST_BYTES, RESULTS, Pool
+from lowering.host.result_pool import LEAST_BYTES, MOST_BYTES, RESULTS, ResultPool
 from tests.helpers.compiled import host_jit
 from tests.helpers.running import lowered
 from tracegraph import ArrayType
@@ -101,14 +101,14 @@ def test_results_are_row_major_aligned_and_read_only() -> None:
 
 
 def test_a_result_begins_at_another_place_in_its_page_than_the_last() -> None:
-    empty = Pool().maker(ArrayType("float32", (LARGE,)))
+    empty = ResultPool().maker(ArrayType("float32", (LARGE,)))
     arrays = [empty() for _ in range(6)]
     places = [address(array) % pool.PAGE for array in arrays]
     assert places == [*pool.PLACES, *pool.PLACES]
 
 
 def test_whoever_holds_many_results_gets_new_memory_without_a_search() -> None:
-    own = Pool()
+    own = ResultPool()
     empty = own.maker(ArrayType("uint8", (1000,)))
     held = [empty() for _ in range(100)]
     transient = {address(empty()) for _ in range(100)}
@@ -119,7 +119,7 @@ def test_whoever_holds_many_results_gets_new_memory_without_a_search() -> None:
 
 def test_so_much_is_kept_of_each_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "MOST_BYTES", 3000)
-    own = Pool()
+    own = ResultPool()
     empty = own.maker(ArrayType("uint8", (1000,)))
     arrays = [empty() for _ in range(5)]
     del arrays
@@ -128,7 +128,7 @@ def test_so_much_is_kept_of_each_size(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_new_memory_is_allocated_when_not_too_much_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "MOST_BYTES", 3000)
-    own = Pool()
+    own = ResultPool()
     arrays = [own.maker(ArrayType("uint8", (size,)))() for size in (1000, 1001, 1002)]
     del arrays
     assert own.free_bytes == 3003
@@ -139,7 +139,7 @@ def test_new_memory_is_allocated_when_not_too_much_is_kept(monkeypatch: pytest.M
 
 
 def test_what_is_kept_makes_room_where_memory_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = Pool()
+    own = ResultPool()
     kept = own.maker(ArrayType("uint8", (1000,)))()
     del kept
 

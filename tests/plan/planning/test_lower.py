@@ -500,9 +500,9 @@ def power(a, x, n):
     return tracegraph.fori_loop(0, n, lambda _, v: a @ v, x)
 
 
-def test_an_argument_of_a_product_inside_a_loop_is_staged_once_outside():
+def test_an_argument_of_a_product_inside_a_loop_is_copied_once_outside():
     square = ArrayType(F64, (64, 64))
-    with override(operands="staged"):
+    with override(operands="copied"):
         plan = plan_of(power, square, square, ArrayType(np.int64), device="cuda")
     assert next(type(n).__name__ for n in plan.graph.nodes) == "MemcpyNode"
     (loop,) = [n for n in plan.graph.nodes if isinstance(n, WhileNode)]

@@ -84,7 +84,7 @@ def test_an_argument_that_is_used_behind_a_wait_is_copied_behind_it() -> None:
         event.wait(ONE)
         return before, x @ x
 
-    with override(operands="staged"):
+    with override(operands="copied"):
         nodes = plan_of(f, np.ones((512, 512)), np.ones((256, 256))).graph.nodes
     order = [node.kind for node in nodes]
     at = order.index("event")

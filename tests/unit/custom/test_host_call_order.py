@@ -168,13 +168,13 @@ def test_an_argument_that_is_copied_is_copied_again_behind_a_call() -> None:
         memory.call()
         return first, np.fft.rfft(x)
 
-    for chosen in ("staged-operands", "in-place-operands"):
+    for chosen in ("copied-operands", "in-place-operands"):
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("TRACEGRAPH_SCHEDULES", chosen)
             plan = tracegraph.jit(f, device="cuda").lower(TYPE).plan
         copies = [node.kind for node in plan.graph.nodes if node.kind in ("copy", "host")]
-        staged = chosen == "staged-operands"
-        assert copies == (["copy", "host", "copy"] if staged else ["host"])
+        copied = chosen == "copied-operands"
+        assert copies == (["copy", "host", "copy"] if copied else ["host"])
         x = memory.array
         x[:], memory.given.calls = 0, 0
         first, second = HostExecutable(plan, order=Random(3))([x])

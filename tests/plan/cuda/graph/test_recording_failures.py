@@ -5,7 +5,7 @@ import gc
 import pytest
 
 from lowering.cuda.memory.heap import Heap
-from lowering.cuda.memory.pool import Pool
+from lowering.cuda.memory.pool import DevicePool
 from lowering.cuda.streams.timeline import Timeline
 from lowering.plan.owners import SlotTable
 from lowering.testing.call_log import InjectedError
@@ -87,7 +87,7 @@ def test_a_call_that_fails_anywhere_is_made_good_by_the_next():
 
 def test_memory_comes_back_to_the_pool_and_is_freed_when_there_is_no_more():
     driver = RecordingDriver()
-    pool = Pool(Heap(Timeline(driver)))
+    pool = DevicePool(Heap(Timeline(driver)))
     pooled = pool.take(1000)
     assert pool.free_bytes == 0
     address = pooled.pointer

@@ -9,7 +9,7 @@ import pytest
 import tracegraph
 from lowering.cuda.libraries.cufft import Cufft, CufftPlan, layout_of, transform
 from lowering.host.executable import HostExecutable
-from lowering.plan.calls.fourier import FourierTransform, Layout
+from lowering.plan.calls.fourier import FourierTransform, TransformLayout
 from lowering.plan.calls.library_call import StridedArray
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import LibraryNode, walk
@@ -151,7 +151,7 @@ def test_a_plan_reads_and_writes_what_the_call_says(name, shape, rank, attrs, or
 )
 def test_what_cufft_cannot_describe_is_copied(shape, strides, rank):
     array = StridedArray(Buffer("scratch", 0, ArrayType("complex128", (99,))), 40, shape, strides)
-    assert Layout.of(array, rank) is None
+    assert TransformLayout.of(array, rank) is None
     with pytest.raises(ValueError, match=r"scratch\[0\].*copy the operand"):
         layout_of(array, rank)
 

@@ -123,7 +123,7 @@ def test_the_run_before_a_capture_points_to_spare_memory(backend: RecordingBacke
 
 def test_loops_wait_for_what_writes_the_arrays_of_their_bodies(backend: RecordingBackend) -> None:
     plan = planned(power, SQUARE, SQUARE, ArrayType("int64", ()))
-    assert plan.staged == ()
+    assert plan.copied == ()
     executable = backend.compile(plan)
     (graph,) = backend.device.driver.graphs
     (root,) = roots(backend)
@@ -142,7 +142,7 @@ def test_without_updates_in_bodies_nothing_else_is_needed() -> None:
     executable = backend.compile(plan)
     assert len(roots(backend)) == 1
     assert executable.plan.indirect == ()
-    assert executable.plan.staged == ()
+    assert executable.plan.copied == ()
     assert executable.plan.fallbacks == ()
 
 

@@ -497,17 +497,17 @@ def test_a_user_is_warned_of_copies(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_updates_can_be_declared_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRACEGRAPH_FEATURES", "no-library-updates")
     call = Called(planned(np.fft.fft2, LARGE))
-    assert call.executable.plan.staged_bytes == 2 * LARGE.nbytes
+    assert call.executable.plan.copied_bytes == 2 * LARGE.nbytes
     assert call.driver.count("begin_capture") == 1
     monkeypatch.delenv("TRACEGRAPH_FEATURES")
-    assert Called(planned(np.fft.fft2, LARGE)).executable.plan.staged == ()
+    assert Called(planned(np.fft.fft2, LARGE)).executable.plan.copied == ()
 
 
 def test_a_call_that_would_be_other_kernels_raises_and_the_next_is_right() -> None:
     driver = Differing()
     driver.first = 2
     call = Called(planned(np.fft.fft2, LARGE), driver)
-    assert call.executable.plan.staged == ()
+    assert call.executable.plan.copied == ()
     with pytest.raises(UpdateError, match=r"other kernels.*no-library-updates"):
         call(call.buffer())
     driver.first = 9

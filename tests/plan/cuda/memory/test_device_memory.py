@@ -10,7 +10,7 @@ import lowering
 import tracegraph
 from lowering.cuda.libraries.cublas import WORKSPACE_BYTES
 from lowering.cuda.memory.heap import Heap
-from lowering.cuda.memory.pool import KEPT_SHARE, Pool, size_class
+from lowering.cuda.memory.pool import KEPT_SHARE, DevicePool, size_class
 from lowering.cuda.streams.timeline import Timeline
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver
@@ -121,7 +121,7 @@ def test_what_must_keep_its_value_is_never_shared():
 
 
 def test_no_more_than_a_share_of_the_device_is_kept():
-    pool = Pool(Heap(Timeline(RecordingDriver(memory=64 * MIB))))
+    pool = DevicePool(Heap(Timeline(RecordingDriver(memory=64 * MIB))))
     temporaries = [pool.take(MIB) for _ in range(40)]
     del temporaries
     assert pool.free_bytes == 64 * MIB * KEPT_SHARE

@@ -11,7 +11,7 @@ import pytest
 
 import tracegraph
 from lowering.host.executable import HostExecutable
-from lowering.host.source.python_source import LONG, Source
+from lowering.host.source.python_source import LONG, PythonSource
 from lowering.host.tuning.instructions.blocking import BLOCK_BYTES
 from lowering.plan.nests.kernel import MapNest, Store
 from tests.cases.host_nests import F64, ap, axes, buffer, run
@@ -25,9 +25,11 @@ def text_of(monkeypatch):
 
     def text(function, *arguments):
         texts = []
-        write = Source.text
+        write = PythonSource.text
         with monkeypatch.context() as patch:
-            patch.setattr(Source, "text", lambda *given: texts.append(write(*given)) or texts[-1])
+            patch.setattr(
+                PythonSource, "text", lambda *given: texts.append(write(*given)) or texts[-1]
+            )
             compiled = tracegraph.jit(function, device="host").lower(*arguments).compile()
         for _ in range(2):
             found, wanted = compiled(*arguments), function(*arguments)
@@ -273,7 +275,7 @@ def test_no_object_takes_a_name_of_the_function_itself():
     def run() -> None:
         raise NotImplementedError
 
-    source = Source()
+    source = PythonSource()
     assert source.name(run) not in ("run", "arguments", "check_time")
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tracegraph
-from lowering.host.source.python_source import DEEPEST, Source
+from lowering.host.source.python_source import DEEPEST, PythonSource
 from lowering.plan.nests.kernel import Kernel, MapNest, Predicate, Store
 from lowering.plan.nodes import KernelNode
 from lowering.plan.target import overrides as choices
@@ -82,8 +82,10 @@ def test_a_window_that_is_run_as_a_range_has_the_predicates_of_its_nest(go):
 
 def test_nests_of_a_kernel_with_equal_predicates_stand_in_one_block(monkeypatch):
     texts = []
-    write = Source.text
-    monkeypatch.setattr(Source, "text", lambda *given: texts.append(write(*given)) or texts[-1])
+    write = PythonSource.text
+    monkeypatch.setattr(
+        PythonSource, "text", lambda *given: texts.append(write(*given)) or texts[-1]
+    )
     flag = buffer("input", 1, dtype=BOOL)
     outs = [buffer("output", n, 8) for n in range(3)]
     values = [ap(op, AT) for op in ("sin", "cos", "exp")]

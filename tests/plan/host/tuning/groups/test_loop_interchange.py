@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tracegraph
-from lowering.host.source.python_source import Source
+from lowering.host.source.python_source import PythonSource
 
 PICKED = np.random.default_rng(0).permutation(240).reshape(6, 40)
 
@@ -26,8 +26,10 @@ def ones(*shape):
 )
 def test_arguments_and_results_are_taken_as_they_are(function, arguments, monkeypatch):
     texts = []
-    write = Source.text
-    monkeypatch.setattr(Source, "text", lambda *given: texts.append(write(*given)) or texts[-1])
+    write = PythonSource.text
+    monkeypatch.setattr(
+        PythonSource, "text", lambda *given: texts.append(write(*given)) or texts[-1]
+    )
     found = tracegraph.jit(function, device="host")(*arguments)
     np.testing.assert_allclose(np.asarray(found), function(*arguments), rtol=1e-6)
     assert not any(view in texts[0] for view in (".T", ".transpose", ".reshape", "ndarray("))

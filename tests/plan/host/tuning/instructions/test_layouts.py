@@ -9,9 +9,9 @@ import tracegraph
 from lowering.host.evaluation import numpy_calls
 from lowering.host.evaluation.instructions import (
     Instruction,
-    Method,
     ReversedTemporary,
     Temporary,
+    UfuncMethod,
     View,
 )
 from lowering.host.tuning.instructions.layout_propagation import propagate_layouts
@@ -107,7 +107,7 @@ def test_a_fold_reads_a_stored_copy_with_longer_inner_loops():
     x = np.random.default_rng(0).random((300, 7))
     copy, fold = steps_of(function, x)[-2:]
     assert copy.function is numpy_calls.store
-    assert isinstance(fold.function, Method)
+    assert isinstance(fold.function, UfuncMethod)
     assert fold.inputs == (copy.output,)
     for found, expected in zip(
         tracegraph.jit(function, device="host")(x), function(x), strict=True

@@ -10,9 +10,9 @@ from lowering.host.evaluation import numpy_calls
 from lowering.host.evaluation.instructions import (
     DynamicView,
     Instruction,
-    Method,
     ReversedTemporary,
     Temporary,
+    UfuncMethod,
     View,
 )
 from lowering.host.tuning.instructions.memory_orders import negative_dims
@@ -41,7 +41,7 @@ def test_calls_vectorised_for_positive_strides_only_read_a_copy():
 )
 def test_folds_read_positive_strides(fold, strides):
     x = np.random.default_rng(0).random((30, 20), np.float32)
-    (made,) = [made for made in steps_of(fold, x) if isinstance(made.function, Method)]
+    (made,) = [made for made in steps_of(fold, x) if isinstance(made.function, UfuncMethod)]
     (value,) = made.inputs
     assert set(value.strides) == strides
     np.testing.assert_allclose(tracegraph.jit(fold, device="host")(x), fold(x), rtol=1e-6)

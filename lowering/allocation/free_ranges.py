@@ -9,14 +9,14 @@ from __future__ import annotations
 from heapq import heappop, heappush
 
 
-class FreeList:
+class FreeRanges:
     """The free bytes of an arena that grows as needed. Adjacent free ranges are merged.
 
-    >>> free_list = FreeList()
-    >>> [free_list.allocate(512), free_list.allocate(256)]
+    >>> free = FreeRanges()
+    >>> [free.allocate(512), free.allocate(256)]
     [0, 512]
-    >>> free_list.free(0, 512)
-    >>> [free_list.allocate(1024), free_list.allocate(256)]
+    >>> free.free(0, 512)
+    >>> [free.allocate(1024), free.allocate(256)]
     [768, 0]
     """
 

@@ -1,4 +1,4 @@
-"""Staging: scratch in place of inputs and outputs whose addresses a node cannot be given.
+"""Copies to scratch: scratch in place of inputs and outputs whose addresses a node cannot be given.
 
 On drivers whose updates do not reach nodes in bodies, our kernels there read addresses from the
 pointer table. A user's kernel takes pointers: it gets scratch. So does a library's call that cannot
@@ -27,7 +27,7 @@ def bound_by_custom_kernels(plan: Plan) -> tuple[Buffer, ...]:
     return tuple(b for b in dict.fromkeys((*plan.inputs, *plan.outputs)) if b in found)
 
 
-def with_staging(plan: Plan, buffers: Iterable[Buffer]) -> Plan:
+def with_scratch_copies(plan: Plan, buffers: Iterable[Buffer]) -> Plan:
     """The Plan with scratch in place of these inputs and outputs, and copies."""
     first = 1 + max([b.number for b in plan.offsets if b.space == "scratch"], default=-1)
     offsets, size = dict(plan.offsets), plan.arena_bytes
@@ -42,43 +42,45 @@ def with_staging(plan: Plan, buffers: Iterable[Buffer]) -> Plan:
         graph=graph,
         offsets=offsets,
         arena_bytes=round_up(size, ALIGNMENT),
-        staged=(*plan.staged, *copied),
+        copied=(*plan.copied, *copied),
     )
 
 
-def _with_copies(plan: Plan, scratch: Mapping[Buffer, Buffer]) -> tuple[Graph, tuple[Buffer, ...]]:
+def _with_copies(plan: Plan, names: Mapping[Buffer, Buffer]) -> tuple[Graph, tuple[Buffer, ...]]:
     """The graph on scratch, with the copies; and the inputs and outputs that these copy."""
-    work = [_renamed(node, scratch) for node in plan.graph.nodes]
+    work = [_renamed(node, names) for node in plan.graph.nodes]
     accessed, written = list(map(_accessed, work)), set().union(*map(_written, work))
-    inputs = [(b, scratch[b]) for b in plan.inputs if b in scratch]
-    outputs = [(b, scratch[b]) for b in dict.fromkeys(plan.outputs) if b in scratch]
-    nodes: list[Node] = [MemcpyNode(staged, buffer, staging=True) for buffer, staged in inputs]
+    inputs = [(b, names[b]) for b in plan.inputs if b in names]
+    outputs = [(b, names[b]) for b in dict.fromkeys(plan.outputs) if b in names]
+    nodes: list[Node] = [
+        MemcpyNode(scratch, buffer, is_scratch_copy=True) for buffer, scratch in inputs
+    ]
     copied = [buffer for buffer, _ in inputs]
-    last_copy = {staged: position for position, (_, staged) in enumerate(inputs)}
+    last_copy = {scratch: position for position, (_, scratch) in enumerate(inputs)}
     edges: set[tuple[int, int]] = set()
     place: list[int] = []  # of each node of the work
     barriers: list[int] = []
     for node, used in zip(work, accessed, strict=True):
         place.append(len(nodes))
-        edges |= {(last_copy[staged], len(nodes)) for staged in used if staged in last_copy}
+        edges |= {(last_copy[scratch], len(nodes)) for scratch in used if scratch in last_copy}
         if node.is_barrier:
             edges |= {(copy, len(nodes)) for copy in last_copy.values()}
             barriers.append(len(nodes))
         nodes.append(node)
         if node.is_rewriting:
             rest = set().union(*accessed[len(place) :])
-            for buffer, staged in inputs:
-                if staged in rest and staged not in written:
+            for buffer, scratch in inputs:
+                if scratch in rest and scratch not in written:
                     edges.add((place[-1], len(nodes)))
-                    last_copy[staged] = len(nodes)
-                    nodes.append(MemcpyNode(staged, buffer, staging=True))
+                    last_copy[scratch] = len(nodes)
+                    nodes.append(MemcpyNode(scratch, buffer, is_scratch_copy=True))
                     copied.append(buffer)
     edges |= {(place[i], place[j]) for i, j in plan.graph.edges}
-    for buffer, staged in outputs:
-        if staged in written:
-            users = [at for at, used in zip(place, accessed, strict=True) if staged in used]
+    for buffer, scratch in outputs:
+        if scratch in written:
+            users = [at for at, used in zip(place, accessed, strict=True) if scratch in used]
             edges |= {(before, len(nodes)) for before in (*users, *barriers)}
-            nodes.append(MemcpyNode(buffer, staged, staging=True))
+            nodes.append(MemcpyNode(buffer, scratch, is_scratch_copy=True))
             copied.append(buffer)
     return Graph(tuple(nodes), frozenset(edges)), tuple(copied)
 

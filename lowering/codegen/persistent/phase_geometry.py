@@ -1,4 +1,4 @@
-"""Stage geometry: how the threads of a persistent kernel share the work of each nest.
+"""Phase geometry: how the threads of a persistent kernel share the work of each nest.
 
 The index of a block is virtual: the blocks of the kernel run those of a nest in turn. So a nest has
 the geometry that it would have in a kernel of its own, but for what needs blocks of a kind.
@@ -24,7 +24,7 @@ from lowering.plan.nests.rounding import ceil_div
 from lowering.plan.target.scope import Scope
 
 
-def stage_geometry(nest: CanonicalNest, scope: Scope) -> LaunchGeometry:
+def phase_geometry(nest: CanonicalNest, scope: Scope) -> LaunchGeometry:
     """The geometry of one nest, in virtual blocks of the threads of `scope`."""
     threads = scope.threads
     match nest:

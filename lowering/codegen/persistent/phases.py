@@ -1,6 +1,6 @@
-"""Stages: the nodes of a persistent kernel as statements, with barriers where they are needed.
+"""Phases: the nodes of a persistent kernel as statements, with barriers where they are needed.
 
-A stage that depends on others waits for a barrier behind them. Each step of a loop ends with a
+A phase that depends on others waits for a barrier behind them. Each step of a loop ends with a
 barrier, behind which all threads read the condition. It has two words, which take turns: the next
 step may write one while slow threads still read the other.
 """
@@ -16,7 +16,7 @@ from lowering.codegen.geometry_records import LaunchGeometry, shared_bytes
 from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.nests import write_nest
 from lowering.codegen.persistent.exchanges import Exchange
-from lowering.codegen.persistent.layout import WORDS, Layout
+from lowering.codegen.persistent.layout import WORDS, PersistentLayout
 from lowering.codegen.persistent.storage import MAX_UNROLLED, copy_elements
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
@@ -25,7 +25,7 @@ from lowering.plan.target.scope import Scope
 
 
 @dataclass
-class StageWriter:
+class PhaseWriter:
     """Writes the nodes of the graphs of one kernel.
 
     `exchanges` has the carries of each loop that exchange their buffers: nothing copies them.
@@ -33,12 +33,12 @@ class StageWriter:
 
     writer: SourceWriter
     scope: Scope
-    layout: Layout
+    layout: PersistentLayout
     exchanges: Mapping[WhileNode, tuple[Exchange, ...]]
     _waiting: set[Node] = field(default_factory=set)
     """The nodes that no barrier separates from what is written next."""
     _shares: bool = False
-    """Whether they use the shared memory of stages."""
+    """Whether they use the shared memory of phases."""
     _blocks: int = 0
     """Their virtual blocks."""
     _nests: dict[KernelNode, list[CanonicalNest]] = field(init=False)
@@ -157,14 +157,14 @@ class StageWriter:
 _BLOCK_BARRIER = "__syncthreads();"
 _WORD = "volatile tg_u32"
 
-_WRITERS: dict[type[Node], Callable[[StageWriter, Any], None]] = {
-    KernelNode: StageWriter.write_kernel,
-    MemcpyNode: StageWriter.write_copy,
-    IfElseNode: StageWriter.write_if_else,
-    SwitchNode: StageWriter.write_switch,
-    WhileNode: StageWriter.write_while,
+_WRITERS: dict[type[Node], Callable[[PhaseWriter, Any], None]] = {
+    KernelNode: PhaseWriter.write_kernel,
+    MemcpyNode: PhaseWriter.write_copy,
+    IfElseNode: PhaseWriter.write_if_else,
+    SwitchNode: PhaseWriter.write_switch,
+    WhileNode: PhaseWriter.write_while,
 }
-"""What writes each class of nodes that may be a stage."""
+"""What writes each class of nodes that may be a phase."""
 
 
 def declare_words(
