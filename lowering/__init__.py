@@ -13,7 +13,7 @@ from lowering.backends.registry import (
     trim,
 )
 from lowering.lower import lower
-from lowering.plan.reports import views as _views  # noqa: F401 - printers
+from lowering.plan.reports import display as _views  # noqa: F401 - printers
 from lowering.plan.reports.explain import explain, memory, schedules
 from lowering.plan.reports.graphviz import dot
 from tracegraph.user_source import add_own

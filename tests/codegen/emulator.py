@@ -22,7 +22,7 @@ import numpy as np
 from host_functions import HOST_FUNCTIONS
 
 from lowering.codegen import ConditionHandle, KernelCode, Unit, WorkspaceAddress
-from lowering.codegen.parameters import Channel, Number, StopFlagAddress, TableEntry
+from lowering.codegen.kernel_parameters import Channel, Number, StopFlagAddress, TableEntry
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import KernelNode, Node
 

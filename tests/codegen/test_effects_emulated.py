@@ -16,7 +16,12 @@ from plan_emulator import EmulatedPlans
 
 import tracegraph
 from lowering.codegen import unit_source
-from lowering.codegen.parameters import FailureWord, PrintSiteNumber, StepCount, StopFlagAddress
+from lowering.codegen.kernel_parameters import (
+    FailureWord,
+    PrintSiteNumber,
+    StepCount,
+    StopFlagAddress,
+)
 from lowering.cuda.effects.mailbox import Mailbox
 from lowering.cuda.effects.print_ring import PrintRing
 from lowering.plan.conditional_nodes import WhileNode

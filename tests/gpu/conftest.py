@@ -40,7 +40,7 @@ def compiled_ahead(request):
     """Most of what the folder compiles, by several processes, where one process runs most of it."""
     if missing() or len(request.session.items) < MANY or "PYTEST_XDIST_WORKER" in os.environ:
         return
-    from lowering.cuda.device import open_device
+    from lowering.cuda.open_devices import open_device
 
     parts, device = min(os.cpu_count() or 1, 16), open_device(0)
     command = [sys.executable, "-O", str(FOLDER / "compile_ahead.py"), device.driver.arch]

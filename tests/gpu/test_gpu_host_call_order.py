@@ -11,7 +11,7 @@ from forced import FORCED
 from host_call_programs import COMPILER, PROGRAMS, Memory, N
 
 import tracegraph
-from lowering.cuda.device import open_device
+from lowering.cuda.open_devices import open_device
 from lowering.legalization.features import override
 from tracegraph import tree
 from tracegraph.errors import FallbackWarning

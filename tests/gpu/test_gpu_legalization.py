@@ -12,7 +12,7 @@ from forced import BRANCHING
 from running import assert_case_agrees
 
 import tracegraph
-from lowering.cuda.device import open_device
+from lowering.cuda.open_devices import open_device
 from lowering.legalization.features import Feature, Features, override
 from lowering.legalization.legalize import needed_features
 from lowering.plan import launch_graph

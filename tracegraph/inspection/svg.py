@@ -35,7 +35,7 @@ def svg(diagram: Diagram) -> str:
     """The picture of a diagram.
 
     >>> from tracegraph.inspection.diagram import Box, Region
-    >>> picture = svg(Diagram("one", "1 box", Region("", (Box("sin"),), ())))
+    >>> picture = svg(Diagram("one", "1 box", DiagramRegion("", (Box("sin"),), ())))
     >>> picture.partition("<title>")[2].partition("</title>")[0]
     'one: 1 box'
     """

@@ -8,21 +8,21 @@ numbers, on every device, in loops and in traced functions. New keys are made by
 >>> uniform(first, (2,)).shape
 (2,)
 
-    keys         key, split, fold_in
-    uniform      bits; uniform numbers, integers, booleans
-    transforms   distributions that are functions of uniform numbers
-    truncated    normal numbers between two bounds
-    drawing      permutations; elements of an array
-    gamma        distributions by rejection
-    counts       Poisson, binomial and geometric numbers
-    vectors      normal vectors of a covariance, points of a ball, orthogonal matrices
+    keys                  key, split, fold_in
+    uniform               bits; uniform numbers, integers, booleans
+    transformed_uniforms  distributions that are functions of uniform numbers
+    truncated             normal numbers between two bounds
+    drawing               permutations; elements of an array
+    gamma                 distributions by rejection
+    counts                Poisson, binomial and geometric numbers
+    vectors               normal vectors of a covariance, points of a ball, orthogonal matrices
 """
 
 from tracegraph.random.counts import binomial, geometric, poisson
 from tracegraph.random.drawing import choice, permutation
 from tracegraph.random.gamma import beta, chisquare, dirichlet, f, gamma, loggamma, t
 from tracegraph.random.keys import PRNGKey, fold_in, key, split
-from tracegraph.random.transforms import (
+from tracegraph.random.transformed_uniforms import (
     categorical,
     cauchy,
     exponential,
