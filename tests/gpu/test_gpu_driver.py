@@ -301,13 +301,13 @@ def test_an_executable_is_not_updated_by_a_node_of_another_graph(device, fill, l
 
 
 def test_an_executable_is_not_updated_by_a_graph_that_is_closed(device, fill):
-    from lowering.errors import NotInstantiatedError
+    from lowering.errors import NoExecutableError
 
     driver, memory = device.driver, device.driver.allocate(64)
     definition, (kernel,) = defined(driver, fill, memory.pointer, [5])
     executable = definition.instantiate()
     definition.close()
-    with pytest.raises(NotInstantiatedError, match="it is closed"):
+    with pytest.raises(NoExecutableError, match="it is closed"):
         definition.updater(executable, kernel)
     driver.launcher(executable)()
     np.testing.assert_array_equal(read(device, memory.pointer), 5)
