@@ -6,7 +6,7 @@ materialized unless repeating is cheaper than memory, by the target's costs.
 
 The limits bound the size of kernels, recursion and the time of planning. Their effect is measured
 as a whole: with fusion, random programs run at least 0.96 times as fast as with a kernel for each
-equation, and 1.24 to 1.30 times in the median (`tests.bench.grouping`, H200).
+equation, and 1.24 to 1.30 times in the median (`benchmarks.grouping`, H200).
 """
 
 from __future__ import annotations

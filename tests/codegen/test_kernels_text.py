@@ -8,9 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fold_cases import reduction
-from kernels import axes, buffer, call, load, node, plan, store
-from row_cases import softmax
 
 import tracegraph
 from lowering.codegen import ConditionHandle, KernelCode, WorkspaceAddress, unit_source
@@ -28,6 +25,9 @@ from lowering.plan.nests.kernel import (
     space_index,
 )
 from lowering.plan.nodes import KernelNode
+from tests.cases.kernels.by_hand import axes, buffer, call, load, node, plan, store
+from tests.cases.kernels.folds import reduction
+from tests.cases.kernels.rows import softmax
 from tracegraph.ir.combiners import ADD
 from tracegraph.ir.scalar import const
 from tracegraph.ir.scalar_values import AsIndex, Load

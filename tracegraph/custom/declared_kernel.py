@@ -28,6 +28,8 @@ from tracegraph.numpy.dispatching.dispatch import as_array
 from tracegraph.ops.custom_kernels import custom_kernel
 from tracegraph.tracing.tracer import Tracer
 
+__all__ = ["DeclaredKernel", "kernel"]
+
 Types = Callable[..., Any]
 
 _PLAIN = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

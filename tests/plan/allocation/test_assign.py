@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from corpus import CASES
 
 import tracegraph
 from lowering.allocation.free_ranges import FreeRanges
@@ -17,6 +16,7 @@ from lowering.allocation.liveness import Life, Lifetimes
 from lowering.draft.dependences import Order, precedes
 from lowering.draft.draft_nodes import Block, DraftKernel
 from lowering.plan.plan import Plan
+from tests.corpus import CASES
 from tracegraph import ArrayType, cond, fori_loop, switch
 
 VECTOR = ArrayType("float32", (64,))

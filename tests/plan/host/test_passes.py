@@ -6,10 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from agreement import assert_agrees
-from corpus import CASES
 from hypothesis import given, settings
-from running import eager, lowered, poisoned
 
 import tracegraph
 from lowering.host import passes
@@ -25,6 +22,9 @@ from lowering.host.tuning.instructions import (
     reversed_views,
     short_rows,
 )
+from tests.corpus import CASES
+from tests.helpers.agreement import assert_agrees
+from tests.helpers.running import eager, lowered, poisoned
 from tracegraph import tree
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
 

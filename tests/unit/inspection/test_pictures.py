@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from pictures import GOLDEN, PICTURES, launched_plan, picture, plan, program
 
 from lowering.plan.nodes import Graph, Node
+from tests.pages.pictures import GOLDEN, PICTURES, launched_plan, picture, plan, program
 from tracegraph.inspection.diagram import Box, Diagram, DiagramRegion, Edge
 from tracegraph.inspection.palette import DARK, LIGHT, Theme, Tone
 from tracegraph.inspection.svg import svg
@@ -23,7 +23,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 @pytest.mark.parametrize("name", PICTURES)
 def test_pictures_are_those_kept(name: str) -> None:
     wanted = (GOLDEN / name).read_text("utf-8")
-    assert picture(name) == wanted, "to keep the new ones: PYTHONPATH=. python tests/pictures.py"
+    assert picture(name) == wanted, "to keep the new ones: python -m tests.pages.pictures"
 
 
 def test_every_file_kept_is_a_picture() -> None:

@@ -14,9 +14,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from pictures import plan, program
 
 import tracegraph as tg
+from tests.pages.pictures import plan, program
 from tracegraph import errors
 from tracegraph.inspection.diagram import Box, Diagram, DiagramRegion, Edge
 from tracegraph.inspection.page import page
