@@ -42,7 +42,7 @@ from tracegraph.control import cond, fori_loop, map, scan, switch, while_loop
 from tracegraph.custom import capture, elementwise, embed, kernel, reduction
 from tracegraph.errors.names_elsewhere import names_of as _names_of
 from tracegraph.inspection.show import show
-from tracegraph.ir import views as _views  # noqa: F401 - printers
+from tracegraph.ir import display as _views  # noqa: F401 - printers
 from tracegraph.ir.types import ArrayType
 from tracegraph.limits import time_limit
 from tracegraph.memory import memory_stats, reset

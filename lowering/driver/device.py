@@ -26,13 +26,13 @@ from lowering.driver.captured_kernels import (
     captured_kernels,
     recaptured_parameters,
 )
-from lowering.driver.checks import check, scarce
 from lowering.driver.core_buffers import retained
+from lowering.driver.error_checks import check, scarce
 from lowering.driver.executables import updater
 from lowering.driver.foreign_captures import relax, relaxed, takes_nodes
 from lowering.driver.graph_nodes import (
+    DriverKernelNode,
     GraphMemoryNode,
-    KernelNode,
     allow_shared_memory,
     child_node,
     conditional_node,
@@ -46,7 +46,7 @@ from lowering.driver.graph_nodes import (
 from lowering.driver.graph_views import is_enabled, priority, set_enabled, set_priority, view
 from lowering.driver.graphs import captured, is_capturing, node_kinds, nodes
 from lowering.driver.handles import CudaExecutableGraph, CudaModule, CudaTimer, PinnedAllocation
-from lowering.driver.memory import PinnedMemory
+from lowering.driver.memory_resources import PinnedMemory
 from lowering.driver.thread import Thread
 from lowering.driver.user_objects import TiedGraph, UserObjects
 from lowering.driver.whole_graphs import instantiated, update_whole
@@ -197,7 +197,7 @@ class CudaDevice:
         launch: Launch,
         values: Sequence[int],
         pdl: Sequence[Any] = (),
-    ) -> KernelNode:
+    ) -> DriverKernelNode:
         """Add a kernel node."""
         context, device = self._context, self._handle
         return kernel_node(graph, dependencies, launch, values, pdl, context=context, device=device)
@@ -374,7 +374,7 @@ class CudaDevice:
         return nodes(graph.handle)
 
     def updater(
-        self, executable: CudaExecutableGraph, kernel: KernelNode | CapturedKernel
+        self, executable: CudaExecutableGraph, kernel: DriverKernelNode | CapturedKernel
     ) -> Callable[[], None]:
         """By the driver's call."""
         return updater(executable, kernel)

@@ -17,9 +17,9 @@ from lowering.host.arena import (
     aligned_bytes,
     returnable_bytes,
 )
-from lowering.host.calls import Call, Running
 from lowering.host.code import Memory, chosen_code
 from lowering.host.node_owners import slots
+from lowering.host.serialised_calls import PlanCall, Running
 from lowering.plan.nests.buffer import Buffer, overlap
 from lowering.plan.owners import SlotReport
 from lowering.plan.plan import Plan
@@ -64,7 +64,7 @@ class HostExecutable:
         self._copied, self._section_times = code.copied, code.section_times
         another = partial(HostExecutable, plan)
         self._running = Running(plan, code.body, quiet, code.copied, self._give_back, another)
-        self.launch: Call = self._running.quickest()
+        self.launch: PlanCall = self._running.quickest()
         """A call without checks: of ndarrays with the right dtypes and shapes, numbers for
         scalars."""
 

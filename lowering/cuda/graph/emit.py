@@ -17,13 +17,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lowering.codegen import KernelCode
-from lowering.codegen.parameters import Channel
+from lowering.codegen.kernel_parameters import Channel
 from lowering.cuda.compilation.plan_code import PlanCode
 from lowering.cuda.graph.copies import COPY_KERNEL, COPY_SOURCE, COPY_THREADS, copy_grid
-from lowering.cuda.graph.custom_kernels import custom_launch
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.embedding import add_embedded
 from lowering.cuda.graph.emission import Before, Cell, Emission, Timers, Users
+from lowering.cuda.graph.handwritten_kernels import custom_launch
 from lowering.cuda.graph.launch_nodes import (
     add_allocation,
     add_free,
@@ -308,7 +308,7 @@ def _add_conditional(
 
 
 @dataclass(frozen=True, slots=True)
-class Emitter:
+class EmissionRule:
     """How a class of nodes is emitted.
 
     Args:
@@ -323,23 +323,23 @@ class Emitter:
     is_kernel: bool = False
 
 
-EMITTERS: dict[type[Node], Emitter] = {
-    KernelNode: Emitter(_add_kernel, is_kernel=True),
-    PersistentKernelNode: Emitter(_add_kernel, is_kernel=True),
-    MemcpyNode: Emitter(_add_copy, {COPY_KERNEL: COPY_SOURCE}, is_kernel=True),
-    SortNode: Emitter(_add_sort, is_kernel=True),
+EMITTERS: dict[type[Node], EmissionRule] = {
+    KernelNode: EmissionRule(_add_kernel, is_kernel=True),
+    PersistentKernelNode: EmissionRule(_add_kernel, is_kernel=True),
+    MemcpyNode: EmissionRule(_add_copy, {COPY_KERNEL: COPY_SOURCE}, is_kernel=True),
+    SortNode: EmissionRule(_add_sort, is_kernel=True),
     # a programmatic edge from it begins when its blocks have ended, unless it triggers it before
-    CustomKernelNode: Emitter(_add_custom_kernel, is_kernel=True),
-    LibraryNode: Emitter(_add_library),
-    HostNode: Emitter(_add_host),
-    EventNode: Emitter(_add_event),
-    EmbeddedGraphNode: Emitter(add_embedded),
-    IfElseNode: Emitter(_add_conditional),
-    SwitchNode: Emitter(_add_conditional),
-    WhileNode: Emitter(_add_conditional),
-    LoadNode: Emitter(add_load, is_kernel=True),
-    TableNode: Emitter(add_table, is_kernel=True),
-    PointersNode: Emitter(add_pointers, is_kernel=True),
-    AllocationNode: Emitter(add_allocation),
-    FreeNode: Emitter(add_free),
+    CustomKernelNode: EmissionRule(_add_custom_kernel, is_kernel=True),
+    LibraryNode: EmissionRule(_add_library),
+    HostNode: EmissionRule(_add_host),
+    EventNode: EmissionRule(_add_event),
+    EmbeddedGraphNode: EmissionRule(add_embedded),
+    IfElseNode: EmissionRule(_add_conditional),
+    SwitchNode: EmissionRule(_add_conditional),
+    WhileNode: EmissionRule(_add_conditional),
+    LoadNode: EmissionRule(add_load, is_kernel=True),
+    TableNode: EmissionRule(add_table, is_kernel=True),
+    PointersNode: EmissionRule(add_pointers, is_kernel=True),
+    AllocationNode: EmissionRule(add_allocation),
+    FreeNode: EmissionRule(add_free),
 }
