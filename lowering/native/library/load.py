@@ -71,6 +71,38 @@ def definitions(names: Iterable[str]) -> Definitions:
     return Definitions(text, frozenset(declared))
 
 
+def joined(text: str, names: Iterable[str]) -> str:
+    """A module's text with the definitions of the library's functions that it calls.
+
+    Args:
+        text: IR that may declare these functions and intrinsics, one a line.
+        names: the functions.
+
+    Raises:
+        KeyError: the library has no function of a name.
+
+    >>> "declare" in joined("declare double @tgo_add_f64_f64__f64(double, double)",
+    ...                     ["tgo_add_f64_f64__f64"])
+    False
+    """
+    needed = definitions(names)
+    lines = text.split("\n")
+    declared = {_symbol(line) for line in lines if line.startswith("declare ")}
+    kept = [
+        line
+        for line in lines
+        if not line.startswith("declare ")
+        or not has(_symbol(line))
+        or _symbol(line).startswith("llvm.")
+    ]
+    more = sorted(line for line in needed.declarations if _symbol(line) not in declared)
+    return "\n".join((*kept, *more, needed.text, ""))
+
+
+def _symbol(line: str) -> str:
+    return _SYMBOL.findall(line)[0]
+
+
 @cache
 def _blocks() -> Mapping[str, str]:
     """Every constant, declaration and definition by its name."""
