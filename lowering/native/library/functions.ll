@@ -1,3 +1,33 @@
+@_Z10normcdfinvd:
+define internal double @_Z10normcdfinvd(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = fcmp ugt double %0, 5.000000e-01
+  %3 = fsub double 1.000000e+00, %0
+  %.in = select i1 %2, double %3, double %0
+  %4 = fmul double %.in, 2.000000e+00
+  %5 = call double @_Z7erfcinvd(double %4)
+  %6 = fmul double %5, 0x3FF6A09E667F3BCD
+  %7 = fmul double %5, 0xBC9BDD3413B26456
+  %8 = fadd double %6, %7
+  %9 = fcmp ult double %0, 0.000000e+00
+  %10 = fcmp ugt double %0, 1.000000e+00
+  %or.cond = or i1 %9, %10
+  br i1 %or.cond, label %17, label %11
+
+11:
+  %12 = fcmp oeq double %0, 5.000000e-01
+  br i1 %12, label %17, label %13
+
+13:
+  %14 = fcmp olt double %0, 5.000000e-01
+  %15 = fneg double %8
+  %16 = select i1 %14, double %15, double %8
+  br label %17
+
+17:
+  %18 = phi double [ 0x7FF8000000000000, %1 ], [ %16, %13 ], [ 0.000000e+00, %11 ]
+  ret double %18
+}
+
 @_Z10tg_arccosh10tg_complexIdE:
 define internal { double, double } @_Z10tg_arccosh10tg_complexIdE(double %0, double %1) nounwind alwaysinline {
 _Z9tg_finite10tg_complexIdE.exit:
@@ -446,61 +476,6 @@ define internal float @_Z10tg_far_sinf(float %0) nounwind alwaysinline {
   %3 = call double @_Z3sind(double %2)
   %4 = fptrunc double %3 to float
   ret float %4
-}
-
-@_Z11tg_log_ndtrIfET_S0_:
-define internal float @_Z11tg_log_ndtrIfET_S0_(float %0) nounwind alwaysinline {
-  %2 = fcmp olt float %0, -1.000000e+00
-  br i1 %2, label %3, label %18
-
-3:
-  %4 = fmul float %0, 0xBFE6A09E60000000
-  %5 = fpext float %4 to double
-  %6 = fmul double %5, %5
-  %7 = call double @_Z3expd(double %6)
-  %8 = call double @erfc(double %5)
-  %9 = fmul double %7, %8
-  %10 = fptrunc double %9 to float
-  %11 = fmul float %10, 5.000000e-01
-  %12 = fpext float %11 to double
-  %13 = call double @_Z3logd(double %12)
-  %14 = fptrunc double %13 to float
-  %15 = fmul float %0, 5.000000e-01
-  %16 = fmul float %15, %0
-  %17 = fsub float %14, %16
-  br label %40
-
-18:
-  %19 = fcmp olt float %0, 0.000000e+00
-  br i1 %19, label %20, label %29
-
-20:
-  %21 = fpext float %0 to double
-  %22 = fmul double %21, 0xBFE6A09E667F3BCD
-  %23 = call double @erfc(double %22)
-  %24 = fmul double %23, 5.000000e-01
-  %25 = fptrunc double %24 to float
-  %26 = fpext float %25 to double
-  %27 = call double @_Z3logd(double %26)
-  %28 = fptrunc double %27 to float
-  br label %40
-
-29:
-  %30 = fneg float %0
-  %31 = fpext float %30 to double
-  %32 = fmul double %31, 0xBFE6A09E667F3BCD
-  %33 = call double @erfc(double %32)
-  %34 = fmul double %33, 5.000000e-01
-  %35 = fptrunc double %34 to float
-  %36 = fneg float %35
-  %37 = fpext float %36 to double
-  %38 = call double @_Z5log1pd(double %37)
-  %39 = fptrunc double %38 to float
-  br label %40
-
-40:
-  %.0 = phi float [ %17, %3 ], [ %28, %20 ], [ %39, %29 ]
-  ret float %.0
 }
 
 @_Z11tg_threefryjjy:
@@ -2823,6 +2798,161 @@ define internal double @_Z12tgm_far_fmoddd(double %0, double %1) nounwind norecu
   ret double %.0
 }
 
+@_Z13cyl_bessel_i0d:
+define internal double @_Z13cyl_bessel_i0d(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = call double @llvm.fabs.f64(double %0)
+  %3 = fcmp olt double %2, 8.000000e+00
+  %4 = fcmp olt double %2, 8.000000e+02
+  %.18 = select i1 %4, double %2, double 8.000000e+02
+  %5 = fdiv double 1.600000e+01, %.18
+  %6 = fadd double %5, -1.000000e+00
+  %7 = select i1 %3, double 1.000000e+00, double %6
+  %8 = call double @llvm.fma.f64(double %7, double 0xBDD36E52C10032D7, double 0xBDB52109C25BD9EC)
+  %9 = call double @llvm.fma.f64(double %8, double %7, double 0x3E01CE14787C5BDE)
+  %10 = call double @llvm.fma.f64(double %9, double %7, double 0x3DE42A55974D41B8)
+  %11 = call double @llvm.fma.f64(double %10, double %7, double 0xBE1E8FD992032BED)
+  %12 = call double @llvm.fma.f64(double %11, double %7, double 0xBE031C908A5DD531)
+  %13 = call double @llvm.fma.f64(double %12, double %7, double 0x3E30AB5EF575D285)
+  %14 = call double @llvm.fma.f64(double %13, double %7, double 0x3E19BBBFE31D81E9)
+  %15 = call double @llvm.fma.f64(double %14, double %7, double 0xBE3A9411C5B0AD08)
+  %16 = call double @llvm.fma.f64(double %15, double %7, double 0xBE2DF1549CDDFAF8)
+  %17 = call double @llvm.fma.f64(double %16, double %7, double 0x3E4047454FFCB608)
+  %18 = call double @llvm.fma.f64(double %17, double %7, double 0x3E40317D4C7B215A)
+  %19 = call double @llvm.fma.f64(double %18, double %7, double 0xBE377CC956FAAA2F)
+  %20 = call double @llvm.fma.f64(double %19, double %7, double 0xBE4CC90F59EC1228)
+  %21 = call double @llvm.fma.f64(double %20, double %7, double 0xBE3CE768F00B5374)
+  %22 = call double @llvm.fma.f64(double %21, double %7, double 0x3E403896EFB09A41)
+  %23 = call double @llvm.fma.f64(double %22, double %7, double 0x3E57224B1828E507)
+  %24 = call double @llvm.fma.f64(double %23, double %7, double 0x3E651CED7B713ADC)
+  %25 = call double @llvm.fma.f64(double %24, double %7, double 0x3E77D0F75812D9BC)
+  %26 = call double @llvm.fma.f64(double %25, double %7, double 0x3E93F49A6BCFC2D9)
+  %27 = call double @llvm.fma.f64(double %26, double %7, double 0x3EB8E513A1D5E52B)
+  %28 = call double @llvm.fma.f64(double %27, double %7, double 0x3EE75E5EE71EDD14)
+  %29 = call double @llvm.fma.f64(double %28, double %7, double 0x3F21DAA72B5E650C)
+  %30 = call double @llvm.fma.f64(double %29, double %7, double 0x3F6B87969BB93B75)
+  %31 = call double @llvm.fma.f64(double %30, double %7, double 0x3FD9BD428AD249A5)
+  %32 = fcmp uno double %0, 0.000000e+00
+  br i1 %32, label %59, label %_Z12tgm_modifiedddd.exit
+
+_Z12tgm_modifiedddd.exit:
+  %. = select i1 %3, double %2, double 8.000000e+00
+  %33 = fmul double %., 2.500000e-01
+  %34 = fmul double %33, %.
+  %35 = call double @llvm.fma.f64(double %34, double 0x3A720D247D00EEEB, double 0x3AE31D00BAD6BA1A)
+  %36 = call double @llvm.fma.f64(double %35, double %34, double 0x3B646A4446D3E276)
+  %37 = call double @llvm.fma.f64(double %36, double %34, double 0x3BDE56F7FFB05C87)
+  %38 = call double @llvm.fma.f64(double %37, double %34, double 0x3C541B6C17A09391)
+  %39 = call double @llvm.fma.f64(double %38, double %34, double 0x3CC69C76363AC35F)
+  %40 = call double @llvm.fma.f64(double %39, double %34, double 0x3D35601C7E411B36)
+  %41 = call double @llvm.fma.f64(double %40, double %34, double 0x3DA0B312EE43B7C5)
+  %42 = call double @llvm.fma.f64(double %41, double %34, double 0x3E0522A444603FE2)
+  %43 = call double @llvm.fma.f64(double %42, double %34, double 0x3E6522A43F155552)
+  %44 = call double @llvm.fma.f64(double %43, double %34, double 0x3EC02E85C08D260A)
+  %45 = call double @llvm.fma.f64(double %44, double %34, double 0x3F123456789A8318)
+  %46 = call double @llvm.fma.f64(double %45, double %34, double 0x3F5C71C71C71CBE1)
+  %47 = call double @llvm.fma.f64(double %46, double %34, double 0x3F9C71C71C71C6DF)
+  %48 = call double @llvm.fma.f64(double %47, double %34, double 0x3FD0000000000002)
+  %49 = call double @llvm.fma.f64(double %48, double %34, double 1.000000e+00)
+  %50 = call double @llvm.fma.f64(double %49, double %34, double 1.000000e+00)
+  %.. = select i1 %3, double %2, double %.18
+  %51 = fmul double %.., 5.000000e-01
+  %52 = call double @_Z3expd(double %51)
+  %53 = fcmp olt double %.., 8.000000e+00
+  %54 = call double @llvm.sqrt.f64(double %..)
+  %55 = fdiv double %31, %54
+  %56 = fmul double %52, %55
+  %57 = fmul double %56, %52
+  %58 = select i1 %53, double %50, double %57
+  br label %59
+
+59:
+  %60 = phi double [ %58, %_Z12tgm_modifiedddd.exit ], [ %0, %1 ]
+  ret double %60
+}
+
+@_Z13cyl_bessel_i1d:
+define internal double @_Z13cyl_bessel_i1d(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = call double @llvm.fabs.f64(double %0)
+  %3 = fcmp olt double %2, 8.000000e+00
+  %. = select i1 %3, double %2, double 8.000000e+00
+  %4 = fcmp olt double %2, 8.000000e+02
+  %.22 = select i1 %4, double %2, double 8.000000e+02
+  %5 = fmul double %., 2.500000e-01
+  %6 = fmul double %5, %.
+  %7 = call double @llvm.fma.f64(double %6, double 0x3A208FBC76DD1DF0, double 0x3A938DBEEF3FF4F1)
+  %8 = call double @llvm.fma.f64(double %7, double %6, double 0x3B15AC53DA80DC82)
+  %9 = call double @llvm.fma.f64(double %8, double %6, double 0x3B9159F90570389A)
+  %10 = call double @llvm.fma.f64(double %9, double %6, double 0x3C08BE972F0E252E)
+  %11 = call double @llvm.fma.f64(double %10, double %6, double 0x3C7E260ACD0C17E6)
+  %12 = call double @llvm.fma.f64(double %11, double %6, double 0x3CEF176CF1F1237F)
+  %13 = call double @llvm.fma.f64(double %12, double %6, double 0x3D5AB81E74959342)
+  %14 = call double @llvm.fma.f64(double %13, double %6, double 0x3DC2C9758FDA3036)
+  %15 = call double @llvm.fma.f64(double %14, double %6, double 0x3E2522A43F427F3B)
+  %16 = call double @llvm.fma.f64(double %15, double %6, double 0x3E827E4FB77A30BB)
+  %17 = call double @llvm.fma.f64(double %16, double %6, double 0x3ED845C8A0CE3807)
+  %18 = call double @llvm.fma.f64(double %17, double %6, double 0x3F26C16C16C16D20)
+  %19 = call double @llvm.fma.f64(double %18, double %6, double 0x3F6C71C71C71C70F)
+  %20 = call double @llvm.fma.f64(double %19, double %6, double 0x3FA5555555555556)
+  %21 = call double @llvm.fma.f64(double %20, double %6, double 2.500000e-01)
+  %22 = call double @llvm.fma.f64(double %21, double %6, double 5.000000e-01)
+  %23 = fmul double %., %22
+  %24 = select i1 %3, double %2, double %.22
+  %25 = fmul double %24, 5.000000e-01
+  %26 = call double @_Z3expd(double %25)
+  %27 = fcmp olt double %24, 8.000000e+00
+  br i1 %27, label %_Z12tgm_modifiedddd.exit, label %28
+
+28:
+  %29 = fdiv double 1.600000e+01, %.22
+  %30 = fadd double %29, -1.000000e+00
+  %31 = select i1 %3, double 1.000000e+00, double %30
+  %32 = call double @llvm.fma.f64(double %31, double 0x3DD432B0A4121172, double 0x3DB33E83E12CA3B4)
+  %33 = call double @llvm.fma.f64(double %32, double %31, double 0xBE02839623E2341C)
+  %34 = call double @llvm.fma.f64(double %33, double %31, double 0xBDE272AE05110368)
+  %35 = call double @llvm.fma.f64(double %34, double %31, double 0x3E1FCE6B32270B52)
+  %36 = call double @llvm.fma.f64(double %35, double %31, double 0x3E01AEE882806184)
+  %37 = call double @llvm.fma.f64(double %36, double %31, double 0xBE3162964D5F91DB)
+  %38 = call double @llvm.fma.f64(double %37, double %31, double 0xBE1858C7591014BD)
+  %39 = call double @llvm.fma.f64(double %38, double %31, double 0x3E3BDC8DAED57DB9)
+  %40 = call double @llvm.fma.f64(double %39, double %31, double 0x3E2D4345A69BFC30)
+  %41 = call double @llvm.fma.f64(double %40, double %31, double 0xBE41465CE7D29637)
+  %42 = call double @llvm.fma.f64(double %41, double %31, double 0xBE40630CDDD4E099)
+  %43 = call double @llvm.fma.f64(double %42, double %31, double 0x3E39F203CF2783B7)
+  %44 = call double @llvm.fma.f64(double %43, double %31, double 0x3E4E20E7D69649CA)
+  %45 = call double @llvm.fma.f64(double %44, double %31, double 0x3E3CD81846FB3FF1)
+  %46 = call double @llvm.fma.f64(double %45, double %31, double 0xBE421895BB7BA33F)
+  %47 = call double @llvm.fma.f64(double %46, double %31, double 0xBE59180F82A1D429)
+  %48 = call double @llvm.fma.f64(double %47, double %31, double 0xBE6727A73A8063A8)
+  %49 = call double @llvm.fma.f64(double %48, double %31, double 0xBE7AD8DB6E1FECBB)
+  %50 = call double @llvm.fma.f64(double %49, double %31, double 0xBE976137E6905189)
+  %51 = call double @llvm.fma.f64(double %50, double %31, double 0xBEBEC8E101744487)
+  %52 = call double @llvm.fma.f64(double %51, double %31, double 0xBEEF89C23066D278)
+  %53 = call double @llvm.fma.f64(double %52, double %31, double 0xBF2CBC54DF1ECE76)
+  %54 = call double @llvm.fma.f64(double %53, double %31, double 0xBF83F796198EE628)
+  %55 = call double @llvm.fma.f64(double %54, double %31, double 0x3FD8EBE783A84030)
+  %56 = call double @llvm.sqrt.f64(double %24)
+  %57 = fdiv double %55, %56
+  %58 = fmul double %26, %57
+  %59 = fmul double %58, %26
+  br label %_Z12tgm_modifiedddd.exit
+
+_Z12tgm_modifiedddd.exit:
+  %60 = phi double [ %59, %28 ], [ %23, %1 ]
+  %61 = fcmp uno double %0, 0.000000e+00
+  br i1 %61, label %67, label %62
+
+62:
+  %63 = bitcast double %0 to i64
+  %64 = icmp slt i64 %63, 0
+  %65 = fneg double %60
+  %66 = select i1 %64, double %65, double %60
+  br label %67
+
+67:
+  %68 = phi double [ %66, %62 ], [ %0, %_Z12tgm_modifiedddd.exit ]
+  ret double %68
+}
+
 @_Z13tg_gamma_termdd:
 define internal double @_Z13tg_gamma_termdd(double %0, double %1) nounwind {
   %3 = fcmp olt double %0, 1.000000e+01
@@ -2836,7 +2966,7 @@ define internal double @_Z13tg_gamma_termdd(double %0, double %1) nounwind {
   %8 = call double @_Z3expd(double %7)
   %9 = fmul double %6, %8
   %10 = fadd double %0, 1.000000e+00
-  %11 = call double @tgamma(double %10)
+  %11 = call double @_Z6tgammad(double %10)
   %12 = fdiv double %9, %11
   br label %68
 
@@ -3503,7 +3633,7 @@ _Z13tg_log1p_lessd.exit38:
   %88 = fmul double %5, 5.000000e-01
   %89 = call double @llvm.sqrt.f64(double %88)
   %90 = fmul double %89, %87
-  %91 = call double @erfc(double %90)
+  %91 = call double @_Z4erfcd(double %90)
   %92 = fmul double %91, 5.000000e-01
   %93 = fmul double %5, %67
   %94 = call double @_Z3expd(double %93)
@@ -3849,7 +3979,7 @@ _Z9tg_hornerIdLi15EET_RAT0__KdS0_.exit:
   %60 = fmul double %0, 5.000000e-01
   %61 = call double @llvm.sqrt.f64(double %60)
   %62 = fmul double %59, %61
-  %63 = call double @erfc(double %62)
+  %63 = call double @_Z4erfcd(double %62)
   %64 = fmul double %63, 5.000000e-01
   %65 = fmul double %58, %2
   %66 = fadd double %64, %65
@@ -4344,7 +4474,7 @@ _Z11tg_stirlingIdET_S0_.exit42:
   br i1 %74, label %_Z10tg_gammalnIdET_S0_.exit, label %75
 
 75:
-  %76 = call double @lgamma(double %5)
+  %76 = call double @_Z6lgammad(double %5)
   br label %_Z10tg_gammalnIdET_S0_.exit
 
 _Z10tg_gammalnIdET_S0_.exit:
@@ -4410,19 +4540,19 @@ _Z11tg_stirlingIdET_S0_.exit48:
   br i1 %115, label %_Z10tg_gammalnIdET_S0_.exit49, label %116
 
 116:
-  %117 = call double @lgamma(double %5)
+  %117 = call double @_Z6lgammad(double %5)
   br label %_Z10tg_gammalnIdET_S0_.exit49
 
 _Z10tg_gammalnIdET_S0_.exit49:
   %118 = phi double [ %117, %116 ], [ %5, %113 ]
-  %119 = call double @lgamma(double %7)
+  %119 = call double @_Z6lgammad(double %7)
   %120 = fadd double %118, %119
   %121 = call double @llvm.fabs.f64(double %8)
   %122 = fcmp oeq double %121, 0x7FF0000000000000
   br i1 %122, label %_Z10tg_gammalnIdET_S0_.exit51, label %123
 
 123:
-  %124 = call double @lgamma(double %8)
+  %124 = call double @_Z6lgammad(double %8)
   br label %_Z10tg_gammalnIdET_S0_.exit51
 
 _Z10tg_gammalnIdET_S0_.exit51:
@@ -4563,7 +4693,7 @@ _Z11tg_stirlingIfET_S0_.exit42:
 
 84:
   %85 = fpext float %5 to double
-  %86 = call double @lgamma(double %85)
+  %86 = call double @_Z6lgammad(double %85)
   %87 = fptrunc double %86 to float
   br label %_Z10tg_gammalnIfET_S0_.exit
 
@@ -4637,14 +4767,14 @@ _Z11tg_stirlingIfET_S0_.exit48:
 
 133:
   %134 = fpext float %5 to double
-  %135 = call double @lgamma(double %134)
+  %135 = call double @_Z6lgammad(double %134)
   %136 = fptrunc double %135 to float
   br label %_Z10tg_gammalnIfET_S0_.exit49
 
 _Z10tg_gammalnIfET_S0_.exit49:
   %137 = phi float [ %136, %133 ], [ %5, %130 ]
   %138 = fpext float %7 to double
-  %139 = call double @lgamma(double %138)
+  %139 = call double @_Z6lgammad(double %138)
   %140 = fptrunc double %139 to float
   %141 = fadd float %137, %140
   %142 = call float @llvm.fabs.f32(float %8)
@@ -4653,7 +4783,7 @@ _Z10tg_gammalnIfET_S0_.exit49:
 
 144:
   %145 = fpext float %8 to double
-  %146 = call double @lgamma(double %145)
+  %146 = call double @_Z6lgammad(double %145)
   %147 = fptrunc double %146 to float
   br label %_Z10tg_gammalnIfET_S0_.exit51
 
@@ -5137,6 +5267,842 @@ _Z9tg_numberd.exit:
   ret { double, double } %.fca.1.insert
 }
 
+@_Z2j0d:
+define internal double @_Z2j0d(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = alloca { double, double, i64 }, align 8
+  %3 = call double @llvm.fabs.f64(double %0)
+  %4 = fcmp olt double %3, 5.000000e+00
+  %. = select i1 %4, double %3, double 5.000000e+00
+  %5 = select i1 %4, double 5.000000e+00, double %3
+  %6 = fcmp olt double %5, 0x5F30000000000000
+  %7 = fmul double %5, %5
+  %8 = fdiv double 5.000000e+01, %7
+  %9 = fadd double %8, -1.000000e+00
+  %10 = select i1 %6, double %9, double -1.000000e+00
+  %11 = fcmp ugt double %5, 0x41D0000000000000
+  br i1 %11, label %29, label %12
+
+12:
+  %13 = call double @llvm.fma.f64(double %5, double 0x3FE45F306DC9C883, double 0x4338000000000000)
+  %14 = fadd double %13, 0xC338000000000000
+  %15 = fneg double %14
+  %16 = call double @llvm.fma.f64(double %15, double 0x3FF921FB54442D18, double %5)
+  %17 = fmul double %14, 0xBC91A62633145C07
+  %18 = call double @llvm.fma.f64(double %14, double 0x3C91A62633145C07, double %17)
+  %19 = fadd double %16, %17
+  %20 = fsub double %19, %16
+  %21 = fsub double %19, %20
+  %22 = fsub double %16, %21
+  %23 = fsub double %17, %20
+  %24 = fadd double %22, %23
+  %25 = fsub double %24, %18
+  %26 = call double @llvm.fma.f64(double %15, double 0xB91F1976B7ED8FBC, double %25)
+  store double %19, ptr %2, align 8
+  %27 = getelementptr inbounds i8, ptr %2, i64 8
+  store double %26, ptr %27, align 8
+  %28 = getelementptr inbounds i8, ptr %2, i64 16
+  store double %13, ptr %28, align 8
+  br label %_Z12tgm_angle_ofd.exit.i
+
+29:
+  call void @_Z13tgm_far_angled(ptr dead_on_unwind nonnull writable sret({ double, double, i64 }) align 8 %2, double %5)
+  br label %_Z12tgm_angle_ofd.exit.i
+
+_Z12tgm_angle_ofd.exit.i:
+  %.sroa.023.0.copyload = load double, ptr %2, align 8
+  %.sroa.424.0..sroa_idx = getelementptr inbounds i8, ptr %2, i64 8
+  %.sroa.424.0.copyload = load double, ptr %.sroa.424.0..sroa_idx, align 8
+  %.sroa.525.0..sroa_idx = getelementptr inbounds i8, ptr %2, i64 16
+  %30 = fmul double %.sroa.023.0.copyload, %.sroa.023.0.copyload
+  %31 = fmul double %.sroa.023.0.copyload, %30
+  %32 = call double @llvm.fma.f64(double %30, double 0xBD6AB16F5CAA198A, double 0x3DE61217D9252C03)
+  %33 = call double @llvm.fma.f64(double %32, double %30, double 0xBE5AE645410E937B)
+  %34 = call double @llvm.fma.f64(double %33, double %30, double 0x3EC71DE3A545F836)
+  %35 = call double @llvm.fma.f64(double %34, double %30, double 0xBF2A01A01A01992F)
+  %36 = call double @llvm.fma.f64(double %35, double %30, double 0x3F81111111111110)
+  %37 = call double @llvm.fma.f64(double %36, double %30, double 0xBFC5555555555555)
+  %38 = fmul double %30, -5.000000e-01
+  %39 = call double @llvm.fma.f64(double %38, double %.sroa.424.0.copyload, double %.sroa.424.0.copyload)
+  %40 = call double @llvm.fma.f64(double %31, double %37, double %39)
+  %41 = fadd double %38, 1.000000e+00
+  %42 = fsub double 1.000000e+00, %41
+  %43 = fadd double %42, %38
+  %44 = fmul double %30, %30
+  %45 = call double @llvm.fma.f64(double %30, double 0xBDA907CD8FF5EDE7, double 0x3E21EEB67D026EC6)
+  %46 = call double @llvm.fma.f64(double %45, double %30, double 0xBE927E4FA16CC2D1)
+  %47 = call double @llvm.fma.f64(double %46, double %30, double 0x3EFA01A019F4DDFD)
+  %48 = call double @llvm.fma.f64(double %47, double %30, double 0xBF56C16C16C16963)
+  %49 = call double @llvm.fma.f64(double %48, double %30, double 0x3FA5555555555555)
+  %50 = fneg double %.sroa.023.0.copyload
+  %51 = fmul double %.sroa.424.0.copyload, %50
+  %52 = call double @llvm.fma.f64(double %44, double %49, double %51)
+  %53 = fadd double %43, %52
+  %54 = load i64, ptr %.sroa.525.0..sroa_idx, align 8
+  %55 = and i64 %54, 1
+  %.not.i = icmp eq i64 %55, 0
+  %56 = and i64 %54, 2
+  %.not34.i = icmp eq i64 %56, 0
+  %..i = select i1 %.not.i, double %.sroa.023.0.copyload, double %41
+  %.sroa.8.0.copyload.i.sroa.speculated = select i1 %.not.i, double %40, double %53
+  %57 = fneg double %40
+  %.sroa.017.0.i = select i1 %.not.i, double %41, double %50
+  %.sroa.9.0.i = select i1 %.not.i, double %53, double %57
+  %58 = fneg double %..i
+  %59 = fneg double %.sroa.8.0.copyload.i.sroa.speculated
+  %.sroa.010.0.i = select i1 %.not34.i, double %..i, double %58
+  %.sroa.512.0.i = select i1 %.not34.i, double %.sroa.8.0.copyload.i.sroa.speculated, double %59
+  %60 = fneg double %.sroa.017.0.i
+  %61 = fneg double %.sroa.9.0.i
+  %.sroa.5.0.i = select i1 %.not34.i, double %.sroa.9.0.i, double %61
+  %.sroa.04.0.i = select i1 %.not34.i, double %.sroa.017.0.i, double %60
+  br i1 %4, label %62, label %88
+
+62:
+  %63 = fmul double %., %.
+  %64 = fmul double %63, 8.000000e-02
+  %65 = fadd double %64, -1.000000e+00
+  %66 = fadd double %., 0xC0033D152E971B40
+  %67 = fadd double %66, 0x3CA0F539D7DA258E
+  %68 = fadd double %., 0x40033D152E971B40
+  %69 = fmul double %67, %68
+  %70 = fadd double %., 0xC016148F5B2C2E45
+  %71 = fadd double %70, 0xBC975054CD60A517
+  %72 = fadd double %., 0x4016148F5B2C2E45
+  %73 = fmul double %71, %72
+  %74 = fmul double %69, %73
+  %75 = call double @llvm.fma.f64(double %65, double 0x3C5A5B09BD608C0B, double 0xBCB96589DFFE5553)
+  %76 = call double @llvm.fma.f64(double %75, double %65, double 0x3D1505B3954B6A9F)
+  %77 = call double @llvm.fma.f64(double %76, double %65, double 0xBD6D91D10EEF5F10)
+  %78 = call double @llvm.fma.f64(double %77, double %65, double 0x3DC1648C63A4A995)
+  %79 = call double @llvm.fma.f64(double %78, double %65, double 0xBE10CDEC1EB1267B)
+  %80 = call double @llvm.fma.f64(double %79, double %65, double 0x3E5A13BED409F140)
+  %81 = call double @llvm.fma.f64(double %80, double %65, double 0xBE9F9558F6ABE2A0)
+  %82 = call double @llvm.fma.f64(double %81, double %65, double 0x3EDCC073A3FDFF36)
+  %83 = call double @llvm.fma.f64(double %82, double %65, double 0xBF12AB4BA4DD3FF3)
+  %84 = call double @llvm.fma.f64(double %83, double %65, double 0x3F3FF5F552D941D5)
+  %85 = call double @llvm.fma.f64(double %84, double %65, double 0xBF5F799F81A24DF2)
+  %86 = call double @llvm.fma.f64(double %85, double %65, double 0x3F6A1C5E862F307C)
+  %87 = fmul double %74, %86
+  br label %150
+
+88:
+  %89 = call double @llvm.fma.f64(double %10, double 0x3DB2621C22351185, double 0xBDBFF274A3AC71D6)
+  %90 = call double @llvm.fma.f64(double %89, double %10, double 0xBDB9C11DA6CE834C)
+  %91 = call double @llvm.fma.f64(double %90, double %10, double 0x3DC395E0B7758C5F)
+  %92 = call double @llvm.fma.f64(double %91, double %10, double 0x3DD84DA88F03C29C)
+  %93 = call double @llvm.fma.f64(double %92, double %10, double 0xBDE7C2714D45B3FE)
+  %94 = call double @llvm.fma.f64(double %93, double %10, double 0x3DED8F2CBBE74E3E)
+  %95 = call double @llvm.fma.f64(double %94, double %10, double 0xBE02AC0549A835CB)
+  %96 = call double @llvm.fma.f64(double %95, double %10, double 0x3E1A63647940F929)
+  %97 = call double @llvm.fma.f64(double %96, double %10, double 0xBE32831A70D980B9)
+  %98 = call double @llvm.fma.f64(double %97, double %10, double 0x3E4C8CF78F3FCB99)
+  %99 = call double @llvm.fma.f64(double %98, double %10, double 0xBE68E8730A24E57F)
+  %100 = call double @llvm.fma.f64(double %99, double %10, double 0x3E8953CA6B5B8B67)
+  %101 = call double @llvm.fma.f64(double %100, double %10, double 0xBEAF930624D94B99)
+  %102 = call double @llvm.fma.f64(double %101, double %10, double 0x3EDA2B325E1655D1)
+  %103 = call double @llvm.fma.f64(double %102, double %10, double 0xBF109DD70550EB68)
+  %104 = call double @llvm.fma.f64(double %103, double %10, double 0x3F55883682266F5F)
+  %105 = call double @llvm.fma.f64(double %104, double %10, double 0xBFBFA53AF1A412DC)
+  %106 = call double @llvm.fma.f64(double %10, double 0xBD8191F94EC7A106, double 0x3D8F6F3EE17140DB)
+  %107 = call double @llvm.fma.f64(double %106, double %10, double 0x3D85361597B38FB9)
+  %108 = call double @llvm.fma.f64(double %107, double %10, double 0xBD8F823831A239B1)
+  %109 = call double @llvm.fma.f64(double %108, double %10, double 0xBDAA2813179A6CB8)
+  %110 = call double @llvm.fma.f64(double %109, double %10, double 0x3DBB020C47C66866)
+  %111 = call double @llvm.fma.f64(double %110, double %10, double 0xBDC455E2CBCAACF6)
+  %112 = call double @llvm.fma.f64(double %111, double %10, double 0x3DDACAB820A0BE99)
+  %113 = call double @llvm.fma.f64(double %112, double %10, double 0xBDF38A2B6C8AAC82)
+  %114 = call double @llvm.fma.f64(double %113, double %10, double 0x3E0D6A95E101F7E4)
+  %115 = call double @llvm.fma.f64(double %114, double %10, double 0xBE28A8F05C3B9374)
+  %116 = call double @llvm.fma.f64(double %115, double %10, double 0x3E47BF612EE692D9)
+  %117 = call double @llvm.fma.f64(double %116, double %10, double 0xBE6B4EBBE5D3F37C)
+  %118 = call double @llvm.fma.f64(double %117, double %10, double 0x3E93F88F18A3C35C)
+  %119 = call double @llvm.fma.f64(double %118, double %10, double 0xBEC4A2BB23B27AAD)
+  %120 = call double @llvm.fma.f64(double %119, double %10, double 0x3F024E857DFF6934)
+  %121 = call double @llvm.fma.f64(double %120, double %10, double 0xBF55BFE8E4499177)
+  %122 = call double @llvm.fma.f64(double %121, double %10, double 0x3FEFF4D0E58750E7)
+  %123 = call double @llvm.sqrt.f64(double %5)
+  %124 = fdiv double 0x3FE20DD750429B6D, %123
+  %125 = fsub double %.sroa.010.0.i, %.sroa.04.0.i
+  %126 = fsub double %125, %.sroa.010.0.i
+  %127 = fsub double %125, %126
+  %128 = fsub double %.sroa.010.0.i, %127
+  %129 = fneg double %.sroa.04.0.i
+  %130 = fsub double %129, %126
+  %131 = fadd double %128, %130
+  %132 = fsub double %.sroa.512.0.i, %.sroa.5.0.i
+  %133 = fadd double %131, %132
+  %134 = fadd double %125, %133
+  %135 = fadd double %.sroa.04.0.i, %.sroa.010.0.i
+  %136 = fsub double %135, %.sroa.04.0.i
+  %137 = fsub double %135, %136
+  %138 = fsub double %.sroa.04.0.i, %137
+  %139 = fsub double %.sroa.010.0.i, %136
+  %140 = fadd double %138, %139
+  %141 = fadd double %.sroa.5.0.i, %.sroa.512.0.i
+  %142 = fadd double %140, %141
+  %143 = fadd double %135, %142
+  %144 = fmul double %122, %143
+  %145 = fdiv double 1.000000e+00, %5
+  %146 = fmul double %145, %105
+  %147 = fmul double %146, %134
+  %148 = fsub double %144, %147
+  %149 = fmul double %124, %148
+  br label %150
+
+150:
+  %151 = phi double [ %87, %62 ], [ %149, %88 ]
+  %152 = fcmp uno double %0, 0.000000e+00
+  %153 = fcmp oeq double %3, 0x7FF0000000000000
+  %.22 = select i1 %153, double 0.000000e+00, double %151
+  %154 = select i1 %152, double %0, double %.22
+  ret double %154
+}
+
+@_Z2j1d:
+define internal double @_Z2j1d(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = alloca { double, double, i64 }, align 8
+  %3 = call double @llvm.fabs.f64(double %0)
+  %4 = fcmp olt double %3, 5.000000e+00
+  %. = select i1 %4, double %3, double 5.000000e+00
+  %5 = select i1 %4, double 5.000000e+00, double %3
+  %6 = fcmp olt double %5, 0x5F30000000000000
+  %7 = fmul double %5, %5
+  %8 = fdiv double 5.000000e+01, %7
+  %9 = fadd double %8, -1.000000e+00
+  %10 = select i1 %6, double %9, double -1.000000e+00
+  %11 = fcmp ugt double %5, 0x41D0000000000000
+  br i1 %11, label %29, label %12
+
+12:
+  %13 = call double @llvm.fma.f64(double %5, double 0x3FE45F306DC9C883, double 0x4338000000000000)
+  %14 = fadd double %13, 0xC338000000000000
+  %15 = fneg double %14
+  %16 = call double @llvm.fma.f64(double %15, double 0x3FF921FB54442D18, double %5)
+  %17 = fmul double %14, 0xBC91A62633145C07
+  %18 = call double @llvm.fma.f64(double %14, double 0x3C91A62633145C07, double %17)
+  %19 = fadd double %16, %17
+  %20 = fsub double %19, %16
+  %21 = fsub double %19, %20
+  %22 = fsub double %16, %21
+  %23 = fsub double %17, %20
+  %24 = fadd double %22, %23
+  %25 = fsub double %24, %18
+  %26 = call double @llvm.fma.f64(double %15, double 0xB91F1976B7ED8FBC, double %25)
+  store double %19, ptr %2, align 8
+  %27 = getelementptr inbounds i8, ptr %2, i64 8
+  store double %26, ptr %27, align 8
+  %28 = getelementptr inbounds i8, ptr %2, i64 16
+  store double %13, ptr %28, align 8
+  br label %_Z12tgm_angle_ofd.exit.i
+
+29:
+  call void @_Z13tgm_far_angled(ptr dead_on_unwind nonnull writable sret({ double, double, i64 }) align 8 %2, double %5)
+  br label %_Z12tgm_angle_ofd.exit.i
+
+_Z12tgm_angle_ofd.exit.i:
+  %.sroa.025.0.copyload = load double, ptr %2, align 8
+  %.sroa.426.0..sroa_idx = getelementptr inbounds i8, ptr %2, i64 8
+  %.sroa.426.0.copyload = load double, ptr %.sroa.426.0..sroa_idx, align 8
+  %.sroa.527.0..sroa_idx = getelementptr inbounds i8, ptr %2, i64 16
+  %30 = fmul double %.sroa.025.0.copyload, %.sroa.025.0.copyload
+  %31 = fmul double %.sroa.025.0.copyload, %30
+  %32 = call double @llvm.fma.f64(double %30, double 0xBD6AB16F5CAA198A, double 0x3DE61217D9252C03)
+  %33 = call double @llvm.fma.f64(double %32, double %30, double 0xBE5AE645410E937B)
+  %34 = call double @llvm.fma.f64(double %33, double %30, double 0x3EC71DE3A545F836)
+  %35 = call double @llvm.fma.f64(double %34, double %30, double 0xBF2A01A01A01992F)
+  %36 = call double @llvm.fma.f64(double %35, double %30, double 0x3F81111111111110)
+  %37 = call double @llvm.fma.f64(double %36, double %30, double 0xBFC5555555555555)
+  %38 = fmul double %30, -5.000000e-01
+  %39 = call double @llvm.fma.f64(double %38, double %.sroa.426.0.copyload, double %.sroa.426.0.copyload)
+  %40 = call double @llvm.fma.f64(double %31, double %37, double %39)
+  %41 = fadd double %38, 1.000000e+00
+  %42 = fsub double 1.000000e+00, %41
+  %43 = fadd double %42, %38
+  %44 = fmul double %30, %30
+  %45 = call double @llvm.fma.f64(double %30, double 0xBDA907CD8FF5EDE7, double 0x3E21EEB67D026EC6)
+  %46 = call double @llvm.fma.f64(double %45, double %30, double 0xBE927E4FA16CC2D1)
+  %47 = call double @llvm.fma.f64(double %46, double %30, double 0x3EFA01A019F4DDFD)
+  %48 = call double @llvm.fma.f64(double %47, double %30, double 0xBF56C16C16C16963)
+  %49 = call double @llvm.fma.f64(double %48, double %30, double 0x3FA5555555555555)
+  %50 = fneg double %.sroa.025.0.copyload
+  %51 = fmul double %.sroa.426.0.copyload, %50
+  %52 = call double @llvm.fma.f64(double %44, double %49, double %51)
+  %53 = fadd double %43, %52
+  %54 = load i64, ptr %.sroa.527.0..sroa_idx, align 8
+  %55 = and i64 %54, 1
+  %.not.i = icmp eq i64 %55, 0
+  %56 = and i64 %54, 2
+  %.not34.i = icmp eq i64 %56, 0
+  %..i = select i1 %.not.i, double %.sroa.025.0.copyload, double %41
+  %.sroa.8.0.copyload.i.sroa.speculated = select i1 %.not.i, double %40, double %53
+  %57 = fneg double %40
+  %.sroa.017.0.i = select i1 %.not.i, double %41, double %50
+  %.sroa.9.0.i = select i1 %.not.i, double %53, double %57
+  %58 = fneg double %..i
+  %59 = fneg double %.sroa.8.0.copyload.i.sroa.speculated
+  %.sroa.010.0.i = select i1 %.not34.i, double %..i, double %58
+  %.sroa.512.0.i = select i1 %.not34.i, double %.sroa.8.0.copyload.i.sroa.speculated, double %59
+  %60 = fneg double %.sroa.017.0.i
+  %61 = fneg double %.sroa.9.0.i
+  %.sroa.5.0.i = select i1 %.not34.i, double %.sroa.9.0.i, double %61
+  %.sroa.04.0.i = select i1 %.not34.i, double %.sroa.017.0.i, double %60
+  br i1 %4, label %62, label %89
+
+62:
+  %63 = fmul double %., %.
+  %64 = fmul double %63, 8.000000e-02
+  %65 = fadd double %64, -1.000000e+00
+  %66 = fadd double %., 0xC00EA75575AF6F09
+  %67 = fadd double %66, 0x3CA60155A9D1B256
+  %68 = fadd double %., 0x400EA75575AF6F09
+  %69 = fmul double %67, %68
+  %70 = fmul double %69, %.
+  %71 = fadd double %., 0xC01C0FF5F3B47250
+  %72 = fadd double %71, 0x3C9B226D9D243827
+  %73 = fadd double %., 0x401C0FF5F3B47250
+  %74 = fmul double %72, %73
+  %75 = fmul double %70, %74
+  %76 = call double @llvm.fma.f64(double %65, double 0x3C0BB355F5502DC4, double 0xBC6C8A99C0F50A57)
+  %77 = call double @llvm.fma.f64(double %76, double %65, double 0x3CC96219AB47BE76)
+  %78 = call double @llvm.fma.f64(double %77, double %65, double 0xBD2348108F60815F)
+  %79 = call double @llvm.fma.f64(double %78, double %65, double 0x3D78A6DEAC026F06)
+  %80 = call double @llvm.fma.f64(double %79, double %65, double 0xBDCA1301D05B0B6B)
+  %81 = call double @llvm.fma.f64(double %80, double %65, double 0x3E1656BE7F8E203C)
+  %82 = call double @llvm.fma.f64(double %81, double %65, double 0xBE5E2F3904D6B97D)
+  %83 = call double @llvm.fma.f64(double %82, double %65, double 0x3E9F0B5F2CBDB8D4)
+  %84 = call double @llvm.fma.f64(double %83, double %65, double 0xBED7223792A41C1F)
+  %85 = call double @llvm.fma.f64(double %84, double %65, double 0x3F072EEE8D97B79B)
+  %86 = call double @llvm.fma.f64(double %85, double %65, double 0xBF2B6FD6DA03642B)
+  %87 = call double @llvm.fma.f64(double %86, double %65, double 0x3F3C55F67750A6B9)
+  %88 = fmul double %75, %87
+  br label %151
+
+89:
+  %90 = call double @llvm.fma.f64(double %10, double 0xBDB3737B1BBDD352, double 0x3DC0ED93AA0A815B)
+  %91 = call double @llvm.fma.f64(double %90, double %10, double 0x3DBB0CA36A6402F6)
+  %92 = call double @llvm.fma.f64(double %91, double %10, double 0xBDC48C676F53601C)
+  %93 = call double @llvm.fma.f64(double %92, double %10, double 0xBDD9E31DEC958C3F)
+  %94 = call double @llvm.fma.f64(double %93, double %10, double 0x3DE96465411B5F72)
+  %95 = call double @llvm.fma.f64(double %94, double %10, double 0xBDF00099278F7A2B)
+  %96 = call double @llvm.fma.f64(double %95, double %10, double 0x3E0447B8AAA5FA10)
+  %97 = call double @llvm.fma.f64(double %96, double %10, double 0xBE1CBAF55C3CF2B8)
+  %98 = call double @llvm.fma.f64(double %97, double %10, double 0x3E344523020F6DBA)
+  %99 = call double @llvm.fma.f64(double %98, double %10, double 0xBE4F7CCB0935B941)
+  %100 = call double @llvm.fma.f64(double %99, double %10, double 0x3E6BB91A757C7096)
+  %101 = call double @llvm.fma.f64(double %100, double %10, double 0xBE8C8B33DDD16686)
+  %102 = call double @llvm.fma.f64(double %101, double %10, double 0x3EB21E12E7B3DAB9)
+  %103 = call double @llvm.fma.f64(double %102, double %10, double 0xBEDEE9665DE5F480)
+  %104 = call double @llvm.fma.f64(double %103, double %10, double 0x3F14B4523F61BD3D)
+  %105 = call double @llvm.fma.f64(double %104, double %10, double 0xBF5E8DBF08D12AD3)
+  %106 = call double @llvm.fma.f64(double %105, double %10, double 0x3FD7E0025755B910)
+  %107 = call double @llvm.fma.f64(double %10, double 0x3D829FDD8202E299, double 0xBD90B05CED4CB3AC)
+  %108 = call double @llvm.fma.f64(double %107, double %10, double 0xBD8642C411EE6224)
+  %109 = call double @llvm.fma.f64(double %108, double %10, double 0x3D907D26298DAD29)
+  %110 = call double @llvm.fma.f64(double %109, double %10, double 0x3DABF3FA1E950B98)
+  %111 = call double @llvm.fma.f64(double %110, double %10, double 0xBDBCF85D490F0980)
+  %112 = call double @llvm.fma.f64(double %111, double %10, double 0x3DC611E4C68A422C)
+  %113 = call double @llvm.fma.f64(double %112, double %10, double 0xBDDD2FC86839F900)
+  %114 = call double @llvm.fma.f64(double %113, double %10, double 0x3DF55D31FF1624FE)
+  %115 = call double @llvm.fma.f64(double %114, double %10, double 0xBE102F6FD547CD27)
+  %116 = call double @llvm.fma.f64(double %115, double %10, double 0x3E2B5C5F9E7C6202)
+  %117 = call double @llvm.fma.f64(double %116, double %10, double 0xBE4AA278E04A0674)
+  %118 = call double @llvm.fma.f64(double %117, double %10, double 0x3E6F180083E9C182)
+  %119 = call double @llvm.fma.f64(double %118, double %10, double 0xBE9743C73143E7CC)
+  %120 = call double @llvm.fma.f64(double %119, double %10, double 0x3EC8FC8A4581C581)
+  %121 = call double @llvm.fma.f64(double %120, double %10, double 0xBF0800DD410D36E6)
+  %122 = call double @llvm.fma.f64(double %121, double %10, double 0x3F625CB0665DE3BE)
+  %123 = call double @llvm.fma.f64(double %122, double %10, double 0x3FF00961EAAC1AA9)
+  %124 = call double @llvm.sqrt.f64(double %5)
+  %125 = fdiv double 0x3FE20DD750429B6D, %124
+  %126 = fsub double %.sroa.010.0.i, %.sroa.04.0.i
+  %127 = fsub double %126, %.sroa.010.0.i
+  %128 = fsub double %126, %127
+  %129 = fsub double %.sroa.010.0.i, %128
+  %130 = fneg double %.sroa.04.0.i
+  %131 = fsub double %130, %127
+  %132 = fadd double %129, %131
+  %133 = fsub double %.sroa.512.0.i, %.sroa.5.0.i
+  %134 = fadd double %132, %133
+  %135 = fadd double %126, %134
+  %136 = fadd double %.sroa.04.0.i, %.sroa.010.0.i
+  %137 = fsub double %136, %.sroa.04.0.i
+  %138 = fsub double %136, %137
+  %139 = fsub double %.sroa.04.0.i, %138
+  %140 = fsub double %.sroa.010.0.i, %137
+  %141 = fadd double %139, %140
+  %142 = fadd double %.sroa.5.0.i, %.sroa.512.0.i
+  %143 = fadd double %141, %142
+  %144 = fadd double %136, %143
+  %145 = fmul double %123, %135
+  %146 = fdiv double 1.000000e+00, %5
+  %147 = fmul double %146, %106
+  %148 = fmul double %147, %144
+  %149 = fadd double %145, %148
+  %150 = fmul double %125, %149
+  br label %151
+
+151:
+  %152 = phi double [ %88, %62 ], [ %150, %89 ]
+  %153 = fcmp uno double %0, 0.000000e+00
+  br i1 %153, label %163, label %154
+
+154:
+  %155 = fcmp oeq double %3, 0x7FF0000000000000
+  br i1 %155, label %156, label %158
+
+156:
+  %157 = call double @llvm.copysign.f64(double 0.000000e+00, double %0)
+  br label %163
+
+158:
+  %159 = bitcast double %0 to i64
+  %160 = icmp slt i64 %159, 0
+  %161 = fneg double %152
+  %162 = select i1 %160, double %161, double %152
+  br label %163
+
+163:
+  %164 = phi double [ %0, %151 ], [ %157, %156 ], [ %162, %158 ]
+  ret double %164
+}
+
+@_Z2y0d:
+define internal double @_Z2y0d(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = alloca { double, double, i64 }, align 8
+  %3 = fcmp uge double %0, 5.000000e+00
+  %. = select i1 %3, double 5.000000e+00, double %0
+  %4 = select i1 %3, double %0, double 5.000000e+00
+  %5 = fmul double %., %.
+  %6 = fmul double %5, 8.000000e-02
+  %7 = fadd double %6, -1.000000e+00
+  %8 = fcmp olt double %4, 0x5F30000000000000
+  %9 = fmul double %4, %4
+  %10 = fdiv double 5.000000e+01, %9
+  %11 = fadd double %10, -1.000000e+00
+  %12 = select i1 %8, double %11, double -1.000000e+00
+  %13 = call double @llvm.fabs.f64(double %0)
+  %14 = fcmp ugt double %13, 0x41D0000000000000
+  %15 = and i1 %3, %14
+  br i1 %15, label %33, label %16
+
+16:
+  %17 = call double @llvm.fma.f64(double %4, double 0x3FE45F306DC9C883, double 0x4338000000000000)
+  %18 = fadd double %17, 0xC338000000000000
+  %19 = fneg double %18
+  %20 = call double @llvm.fma.f64(double %19, double 0x3FF921FB54442D18, double %4)
+  %21 = fmul double %18, 0xBC91A62633145C07
+  %22 = call double @llvm.fma.f64(double %18, double 0x3C91A62633145C07, double %21)
+  %23 = fadd double %20, %21
+  %24 = fsub double %23, %20
+  %25 = fsub double %23, %24
+  %26 = fsub double %20, %25
+  %27 = fsub double %21, %24
+  %28 = fadd double %26, %27
+  %29 = fsub double %28, %22
+  %30 = call double @llvm.fma.f64(double %19, double 0xB91F1976B7ED8FBC, double %29)
+  store double %23, ptr %2, align 8
+  %31 = getelementptr inbounds i8, ptr %2, i64 8
+  store double %30, ptr %31, align 8
+  %32 = getelementptr inbounds i8, ptr %2, i64 16
+  store double %17, ptr %32, align 8
+  br label %_Z12tgm_angle_ofd.exit.i
+
+33:
+  call void @_Z13tgm_far_angled(ptr dead_on_unwind nonnull writable sret({ double, double, i64 }) align 8 %2, double %4)
+  br label %_Z12tgm_angle_ofd.exit.i
+
+_Z12tgm_angle_ofd.exit.i:
+  %.sroa.029.0.copyload = load double, ptr %2, align 8
+  %.sroa.430.0..sroa_idx = getelementptr inbounds i8, ptr %2, i64 8
+  %.sroa.430.0.copyload = load double, ptr %.sroa.430.0..sroa_idx, align 8
+  %.sroa.531.0..sroa_idx = getelementptr inbounds i8, ptr %2, i64 16
+  %34 = fmul double %.sroa.029.0.copyload, %.sroa.029.0.copyload
+  %35 = fmul double %.sroa.029.0.copyload, %34
+  %36 = call double @llvm.fma.f64(double %34, double 0xBD6AB16F5CAA198A, double 0x3DE61217D9252C03)
+  %37 = call double @llvm.fma.f64(double %36, double %34, double 0xBE5AE645410E937B)
+  %38 = call double @llvm.fma.f64(double %37, double %34, double 0x3EC71DE3A545F836)
+  %39 = call double @llvm.fma.f64(double %38, double %34, double 0xBF2A01A01A01992F)
+  %40 = call double @llvm.fma.f64(double %39, double %34, double 0x3F81111111111110)
+  %41 = call double @llvm.fma.f64(double %40, double %34, double 0xBFC5555555555555)
+  %42 = fmul double %34, -5.000000e-01
+  %43 = call double @llvm.fma.f64(double %42, double %.sroa.430.0.copyload, double %.sroa.430.0.copyload)
+  %44 = call double @llvm.fma.f64(double %35, double %41, double %43)
+  %45 = fadd double %42, 1.000000e+00
+  %46 = fsub double 1.000000e+00, %45
+  %47 = fadd double %46, %42
+  %48 = fmul double %34, %34
+  %49 = call double @llvm.fma.f64(double %34, double 0xBDA907CD8FF5EDE7, double 0x3E21EEB67D026EC6)
+  %50 = call double @llvm.fma.f64(double %49, double %34, double 0xBE927E4FA16CC2D1)
+  %51 = call double @llvm.fma.f64(double %50, double %34, double 0x3EFA01A019F4DDFD)
+  %52 = call double @llvm.fma.f64(double %51, double %34, double 0xBF56C16C16C16963)
+  %53 = call double @llvm.fma.f64(double %52, double %34, double 0x3FA5555555555555)
+  %54 = fneg double %.sroa.029.0.copyload
+  %55 = fmul double %.sroa.430.0.copyload, %54
+  %56 = call double @llvm.fma.f64(double %48, double %53, double %55)
+  %57 = fadd double %47, %56
+  %58 = load i64, ptr %.sroa.531.0..sroa_idx, align 8
+  %59 = and i64 %58, 1
+  %.not.i = icmp eq i64 %59, 0
+  %60 = and i64 %58, 2
+  %.not34.i = icmp eq i64 %60, 0
+  %..i = select i1 %.not.i, double %.sroa.029.0.copyload, double %45
+  %.sroa.8.0.copyload.i.sroa.speculated = select i1 %.not.i, double %44, double %57
+  %61 = fneg double %44
+  %.sroa.017.0.i = select i1 %.not.i, double %45, double %54
+  %.sroa.9.0.i = select i1 %.not.i, double %57, double %61
+  %62 = fneg double %..i
+  %63 = fneg double %.sroa.8.0.copyload.i.sroa.speculated
+  %.sroa.010.0.i = select i1 %.not34.i, double %..i, double %62
+  %.sroa.512.0.i = select i1 %.not34.i, double %.sroa.8.0.copyload.i.sroa.speculated, double %63
+  %64 = fneg double %.sroa.017.0.i
+  %65 = fneg double %.sroa.9.0.i
+  %.sroa.5.0.i = select i1 %.not34.i, double %.sroa.9.0.i, double %65
+  %.sroa.04.0.i = select i1 %.not34.i, double %.sroa.017.0.i, double %64
+  %66 = call double @llvm.fma.f64(double %7, double 0x3D406AE24E5E72FC, double 0xBD9A9B9F9880C2FF)
+  %67 = call double @llvm.fma.f64(double %66, double %7, double 0x3DF23CF653ED486A)
+  %68 = call double @llvm.fma.f64(double %67, double %7, double 0xBE44E026D20601C1)
+  %69 = call double @llvm.fma.f64(double %68, double %7, double 0x3E938E97D030CBC8)
+  %70 = call double @llvm.fma.f64(double %69, double %7, double 0xBEDD4CA0D2405A34)
+  %71 = call double @llvm.fma.f64(double %70, double %7, double 0x3F21084623B52889)
+  %72 = call double @llvm.fma.f64(double %71, double %7, double 0xBF5D898823C280F9)
+  %73 = call double @llvm.fma.f64(double %72, double %7, double 0x3F920EFFFECDB200)
+  %74 = call double @llvm.fma.f64(double %73, double %7, double 0xBFBC8C5DCEC55175)
+  %75 = call double @llvm.fma.f64(double %74, double %7, double 0x3FD8DD73E3860A7F)
+  %76 = call double @llvm.fma.f64(double %75, double %7, double 0xBFDE1DEC550E2063)
+  %77 = call double @llvm.fma.f64(double %76, double %7, double 0xBFDBB0A20BC8FA17)
+  %78 = call double @llvm.fma.f64(double %77, double %7, double 0x3FDEF5591B23ADDC)
+  %79 = call double @_Z3logd(double %.)
+  %80 = fmul double %79, 0x3FE45F306DC9C883
+  %81 = fadd double %., 0xC0033D152E971B40
+  %82 = fadd double %81, 0x3CA0F539D7DA258E
+  %83 = fadd double %., 0x40033D152E971B40
+  %84 = fmul double %82, %83
+  %85 = fadd double %., 0xC016148F5B2C2E45
+  %86 = fadd double %85, 0xBC975054CD60A517
+  %87 = fadd double %., 0x4016148F5B2C2E45
+  %88 = fmul double %86, %87
+  %89 = fmul double %84, %88
+  %90 = call double @llvm.fma.f64(double %7, double 0x3C5A5B09BD608C0B, double 0xBCB96589DFFE5553)
+  %91 = call double @llvm.fma.f64(double %90, double %7, double 0x3D1505B3954B6A9F)
+  %92 = call double @llvm.fma.f64(double %91, double %7, double 0xBD6D91D10EEF5F10)
+  %93 = call double @llvm.fma.f64(double %92, double %7, double 0x3DC1648C63A4A995)
+  %94 = call double @llvm.fma.f64(double %93, double %7, double 0xBE10CDEC1EB1267B)
+  %95 = call double @llvm.fma.f64(double %94, double %7, double 0x3E5A13BED409F140)
+  %96 = call double @llvm.fma.f64(double %95, double %7, double 0xBE9F9558F6ABE2A0)
+  %97 = call double @llvm.fma.f64(double %96, double %7, double 0x3EDCC073A3FDFF36)
+  %98 = call double @llvm.fma.f64(double %97, double %7, double 0xBF12AB4BA4DD3FF3)
+  %99 = call double @llvm.fma.f64(double %98, double %7, double 0x3F3FF5F552D941D5)
+  %100 = call double @llvm.fma.f64(double %99, double %7, double 0xBF5F799F81A24DF2)
+  %101 = call double @llvm.fma.f64(double %100, double %7, double 0x3F6A1C5E862F307C)
+  %102 = fmul double %89, %101
+  %103 = call double @llvm.fma.f64(double %80, double %102, double %78)
+  br i1 %3, label %104, label %166
+
+104:
+  %105 = call double @llvm.fma.f64(double %12, double 0x3DB2621C22351185, double 0xBDBFF274A3AC71D6)
+  %106 = call double @llvm.fma.f64(double %105, double %12, double 0xBDB9C11DA6CE834C)
+  %107 = call double @llvm.fma.f64(double %106, double %12, double 0x3DC395E0B7758C5F)
+  %108 = call double @llvm.fma.f64(double %107, double %12, double 0x3DD84DA88F03C29C)
+  %109 = call double @llvm.fma.f64(double %108, double %12, double 0xBDE7C2714D45B3FE)
+  %110 = call double @llvm.fma.f64(double %109, double %12, double 0x3DED8F2CBBE74E3E)
+  %111 = call double @llvm.fma.f64(double %110, double %12, double 0xBE02AC0549A835CB)
+  %112 = call double @llvm.fma.f64(double %111, double %12, double 0x3E1A63647940F929)
+  %113 = call double @llvm.fma.f64(double %112, double %12, double 0xBE32831A70D980B9)
+  %114 = call double @llvm.fma.f64(double %113, double %12, double 0x3E4C8CF78F3FCB99)
+  %115 = call double @llvm.fma.f64(double %114, double %12, double 0xBE68E8730A24E57F)
+  %116 = call double @llvm.fma.f64(double %115, double %12, double 0x3E8953CA6B5B8B67)
+  %117 = call double @llvm.fma.f64(double %116, double %12, double 0xBEAF930624D94B99)
+  %118 = call double @llvm.fma.f64(double %117, double %12, double 0x3EDA2B325E1655D1)
+  %119 = call double @llvm.fma.f64(double %118, double %12, double 0xBF109DD70550EB68)
+  %120 = call double @llvm.fma.f64(double %119, double %12, double 0x3F55883682266F5F)
+  %121 = call double @llvm.fma.f64(double %120, double %12, double 0xBFBFA53AF1A412DC)
+  %122 = call double @llvm.fma.f64(double %12, double 0xBD8191F94EC7A106, double 0x3D8F6F3EE17140DB)
+  %123 = call double @llvm.fma.f64(double %122, double %12, double 0x3D85361597B38FB9)
+  %124 = call double @llvm.fma.f64(double %123, double %12, double 0xBD8F823831A239B1)
+  %125 = call double @llvm.fma.f64(double %124, double %12, double 0xBDAA2813179A6CB8)
+  %126 = call double @llvm.fma.f64(double %125, double %12, double 0x3DBB020C47C66866)
+  %127 = call double @llvm.fma.f64(double %126, double %12, double 0xBDC455E2CBCAACF6)
+  %128 = call double @llvm.fma.f64(double %127, double %12, double 0x3DDACAB820A0BE99)
+  %129 = call double @llvm.fma.f64(double %128, double %12, double 0xBDF38A2B6C8AAC82)
+  %130 = call double @llvm.fma.f64(double %129, double %12, double 0x3E0D6A95E101F7E4)
+  %131 = call double @llvm.fma.f64(double %130, double %12, double 0xBE28A8F05C3B9374)
+  %132 = call double @llvm.fma.f64(double %131, double %12, double 0x3E47BF612EE692D9)
+  %133 = call double @llvm.fma.f64(double %132, double %12, double 0xBE6B4EBBE5D3F37C)
+  %134 = call double @llvm.fma.f64(double %133, double %12, double 0x3E93F88F18A3C35C)
+  %135 = call double @llvm.fma.f64(double %134, double %12, double 0xBEC4A2BB23B27AAD)
+  %136 = call double @llvm.fma.f64(double %135, double %12, double 0x3F024E857DFF6934)
+  %137 = call double @llvm.fma.f64(double %136, double %12, double 0xBF55BFE8E4499177)
+  %138 = call double @llvm.fma.f64(double %137, double %12, double 0x3FEFF4D0E58750E7)
+  %139 = call double @llvm.sqrt.f64(double %4)
+  %140 = fdiv double 0x3FE20DD750429B6D, %139
+  %141 = fsub double %.sroa.010.0.i, %.sroa.04.0.i
+  %142 = fsub double %141, %.sroa.010.0.i
+  %143 = fsub double %141, %142
+  %144 = fsub double %.sroa.010.0.i, %143
+  %145 = fneg double %.sroa.04.0.i
+  %146 = fsub double %145, %142
+  %147 = fadd double %144, %146
+  %148 = fsub double %.sroa.512.0.i, %.sroa.5.0.i
+  %149 = fadd double %147, %148
+  %150 = fadd double %141, %149
+  %151 = fadd double %.sroa.04.0.i, %.sroa.010.0.i
+  %152 = fsub double %151, %.sroa.04.0.i
+  %153 = fsub double %151, %152
+  %154 = fsub double %.sroa.04.0.i, %153
+  %155 = fsub double %.sroa.010.0.i, %152
+  %156 = fadd double %154, %155
+  %157 = fadd double %.sroa.5.0.i, %.sroa.512.0.i
+  %158 = fadd double %156, %157
+  %159 = fadd double %151, %158
+  %160 = fmul double %138, %150
+  %161 = fdiv double 1.000000e+00, %4
+  %162 = fmul double %161, %121
+  %163 = fmul double %162, %159
+  %164 = fadd double %160, %163
+  %165 = fmul double %140, %164
+  br label %166
+
+166:
+  %167 = phi double [ %165, %104 ], [ %103, %_Z12tgm_angle_ofd.exit.i ]
+  %168 = fcmp uno double %0, 0.000000e+00
+  br i1 %168, label %175, label %169
+
+169:
+  %170 = fcmp olt double %0, 0.000000e+00
+  br i1 %170, label %175, label %171
+
+171:
+  %172 = fcmp oeq double %0, 0.000000e+00
+  %173 = fcmp oeq double %0, 0x7FF0000000000000
+  %.28 = select i1 %173, double 0.000000e+00, double %167
+  %174 = select i1 %172, double 0xFFF0000000000000, double %.28
+  br label %175
+
+175:
+  %176 = phi double [ %0, %166 ], [ %174, %171 ], [ 0x7FF8000000000000, %169 ]
+  ret double %176
+}
+
+@_Z2y1d:
+define internal double @_Z2y1d(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = alloca { double, double, i64 }, align 8
+  %3 = fcmp uge double %0, 5.000000e+00
+  %. = select i1 %3, double 5.000000e+00, double %0
+  %4 = select i1 %3, double %0, double 5.000000e+00
+  %5 = fmul double %., %.
+  %6 = fmul double %5, 8.000000e-02
+  %7 = fadd double %6, -1.000000e+00
+  %8 = fcmp olt double %4, 0x5F30000000000000
+  %9 = fmul double %4, %4
+  %10 = fdiv double 5.000000e+01, %9
+  %11 = fadd double %10, -1.000000e+00
+  %12 = select i1 %8, double %11, double -1.000000e+00
+  %13 = call double @llvm.fabs.f64(double %0)
+  %14 = fcmp ugt double %13, 0x41D0000000000000
+  %15 = and i1 %3, %14
+  br i1 %15, label %33, label %16
+
+16:
+  %17 = call double @llvm.fma.f64(double %4, double 0x3FE45F306DC9C883, double 0x4338000000000000)
+  %18 = fadd double %17, 0xC338000000000000
+  %19 = fneg double %18
+  %20 = call double @llvm.fma.f64(double %19, double 0x3FF921FB54442D18, double %4)
+  %21 = fmul double %18, 0xBC91A62633145C07
+  %22 = call double @llvm.fma.f64(double %18, double 0x3C91A62633145C07, double %21)
+  %23 = fadd double %20, %21
+  %24 = fsub double %23, %20
+  %25 = fsub double %23, %24
+  %26 = fsub double %20, %25
+  %27 = fsub double %21, %24
+  %28 = fadd double %26, %27
+  %29 = fsub double %28, %22
+  %30 = call double @llvm.fma.f64(double %19, double 0xB91F1976B7ED8FBC, double %29)
+  store double %23, ptr %2, align 8
+  %31 = getelementptr inbounds i8, ptr %2, i64 8
+  store double %30, ptr %31, align 8
+  %32 = getelementptr inbounds i8, ptr %2, i64 16
+  store double %17, ptr %32, align 8
+  br label %_Z12tgm_angle_ofd.exit.i
+
+33:
+  call void @_Z13tgm_far_angled(ptr dead_on_unwind nonnull writable sret({ double, double, i64 }) align 8 %2, double %4)
+  br label %_Z12tgm_angle_ofd.exit.i
+
+_Z12tgm_angle_ofd.exit.i:
+  %.sroa.031.0.copyload = load double, ptr %2, align 8
+  %.sroa.432.0..sroa_idx = getelementptr inbounds i8, ptr %2, i64 8
+  %.sroa.432.0.copyload = load double, ptr %.sroa.432.0..sroa_idx, align 8
+  %.sroa.533.0..sroa_idx = getelementptr inbounds i8, ptr %2, i64 16
+  %34 = fmul double %.sroa.031.0.copyload, %.sroa.031.0.copyload
+  %35 = fmul double %.sroa.031.0.copyload, %34
+  %36 = call double @llvm.fma.f64(double %34, double 0xBD6AB16F5CAA198A, double 0x3DE61217D9252C03)
+  %37 = call double @llvm.fma.f64(double %36, double %34, double 0xBE5AE645410E937B)
+  %38 = call double @llvm.fma.f64(double %37, double %34, double 0x3EC71DE3A545F836)
+  %39 = call double @llvm.fma.f64(double %38, double %34, double 0xBF2A01A01A01992F)
+  %40 = call double @llvm.fma.f64(double %39, double %34, double 0x3F81111111111110)
+  %41 = call double @llvm.fma.f64(double %40, double %34, double 0xBFC5555555555555)
+  %42 = fmul double %34, -5.000000e-01
+  %43 = call double @llvm.fma.f64(double %42, double %.sroa.432.0.copyload, double %.sroa.432.0.copyload)
+  %44 = call double @llvm.fma.f64(double %35, double %41, double %43)
+  %45 = fadd double %42, 1.000000e+00
+  %46 = fsub double 1.000000e+00, %45
+  %47 = fadd double %46, %42
+  %48 = fmul double %34, %34
+  %49 = call double @llvm.fma.f64(double %34, double 0xBDA907CD8FF5EDE7, double 0x3E21EEB67D026EC6)
+  %50 = call double @llvm.fma.f64(double %49, double %34, double 0xBE927E4FA16CC2D1)
+  %51 = call double @llvm.fma.f64(double %50, double %34, double 0x3EFA01A019F4DDFD)
+  %52 = call double @llvm.fma.f64(double %51, double %34, double 0xBF56C16C16C16963)
+  %53 = call double @llvm.fma.f64(double %52, double %34, double 0x3FA5555555555555)
+  %54 = fneg double %.sroa.031.0.copyload
+  %55 = fmul double %.sroa.432.0.copyload, %54
+  %56 = call double @llvm.fma.f64(double %48, double %53, double %55)
+  %57 = fadd double %47, %56
+  %58 = load i64, ptr %.sroa.533.0..sroa_idx, align 8
+  %59 = and i64 %58, 1
+  %.not.i = icmp eq i64 %59, 0
+  %60 = and i64 %58, 2
+  %.not34.i = icmp eq i64 %60, 0
+  %..i = select i1 %.not.i, double %.sroa.031.0.copyload, double %45
+  %.sroa.8.0.copyload.i.sroa.speculated = select i1 %.not.i, double %44, double %57
+  %61 = fneg double %44
+  %.sroa.017.0.i = select i1 %.not.i, double %45, double %54
+  %.sroa.9.0.i = select i1 %.not.i, double %57, double %61
+  %62 = fneg double %..i
+  %63 = fneg double %.sroa.8.0.copyload.i.sroa.speculated
+  %.sroa.010.0.i = select i1 %.not34.i, double %..i, double %62
+  %.sroa.512.0.i = select i1 %.not34.i, double %.sroa.8.0.copyload.i.sroa.speculated, double %63
+  %64 = fneg double %.sroa.017.0.i
+  %65 = fneg double %.sroa.9.0.i
+  %.sroa.5.0.i = select i1 %.not34.i, double %.sroa.9.0.i, double %65
+  %.sroa.04.0.i = select i1 %.not34.i, double %.sroa.017.0.i, double %64
+  %66 = call double @llvm.fma.f64(double %7, double 0x3CF343D6300A8432, double 0xBD50DF75ED5109EF)
+  %67 = call double @llvm.fma.f64(double %66, double %7, double 0x3DA92D2ECC4F2B6F)
+  %68 = call double @llvm.fma.f64(double %67, double %7, double 0xBDFF9EB1C7CDCC71)
+  %69 = call double @llvm.fma.f64(double %68, double %7, double 0x3E506A94D23EB79D)
+  %70 = call double @llvm.fma.f64(double %69, double %7, double 0xBE9B9B6ABBA6CB87)
+  %71 = call double @llvm.fma.f64(double %70, double %7, double 0x3EE2508BE43F04C1)
+  %72 = call double @llvm.fma.f64(double %71, double %7, double 0xBF22893671E1F7A1)
+  %73 = call double @llvm.fma.f64(double %72, double %7, double 0x3F5B5777B8435CCB)
+  %74 = call double @llvm.fma.f64(double %73, double %7, double 0xBF8B82FCF4B7E778)
+  %75 = call double @llvm.fma.f64(double %74, double %7, double 0x3FB0FC1D2BAD4F78)
+  %76 = call double @llvm.fma.f64(double %75, double %7, double 0xBFC4E11F71D95A0F)
+  %77 = call double @llvm.fma.f64(double %76, double %7, double 0x3FB75172069E41BB)
+  %78 = call double @llvm.fma.f64(double %77, double %7, double 0x3FC1E34EDA905916)
+  %79 = fmul double %., %78
+  %80 = call double @_Z3logd(double %.)
+  %81 = fadd double %., 0xC00EA75575AF6F09
+  %82 = fadd double %81, 0x3CA60155A9D1B256
+  %83 = fadd double %., 0x400EA75575AF6F09
+  %84 = fmul double %82, %83
+  %85 = fmul double %84, %.
+  %86 = fadd double %., 0xC01C0FF5F3B47250
+  %87 = fadd double %86, 0x3C9B226D9D243827
+  %88 = fadd double %., 0x401C0FF5F3B47250
+  %89 = fmul double %87, %88
+  %90 = fmul double %85, %89
+  %91 = call double @llvm.fma.f64(double %7, double 0x3C0BB355F5502DC4, double 0xBC6C8A99C0F50A57)
+  %92 = call double @llvm.fma.f64(double %91, double %7, double 0x3CC96219AB47BE76)
+  %93 = call double @llvm.fma.f64(double %92, double %7, double 0xBD2348108F60815F)
+  %94 = call double @llvm.fma.f64(double %93, double %7, double 0x3D78A6DEAC026F06)
+  %95 = call double @llvm.fma.f64(double %94, double %7, double 0xBDCA1301D05B0B6B)
+  %96 = call double @llvm.fma.f64(double %95, double %7, double 0x3E1656BE7F8E203C)
+  %97 = call double @llvm.fma.f64(double %96, double %7, double 0xBE5E2F3904D6B97D)
+  %98 = call double @llvm.fma.f64(double %97, double %7, double 0x3E9F0B5F2CBDB8D4)
+  %99 = call double @llvm.fma.f64(double %98, double %7, double 0xBED7223792A41C1F)
+  %100 = call double @llvm.fma.f64(double %99, double %7, double 0x3F072EEE8D97B79B)
+  %101 = call double @llvm.fma.f64(double %100, double %7, double 0xBF2B6FD6DA03642B)
+  %102 = call double @llvm.fma.f64(double %101, double %7, double 0x3F3C55F67750A6B9)
+  %103 = fmul double %90, %102
+  %104 = fdiv double -1.000000e+00, %.
+  %105 = call double @llvm.fma.f64(double %80, double %103, double %104)
+  %106 = call double @llvm.fma.f64(double %105, double 0x3FE45F306DC9C883, double %79)
+  br i1 %3, label %107, label %169
+
+107:
+  %108 = call double @llvm.fma.f64(double %12, double 0x3D829FDD8202E299, double 0xBD90B05CED4CB3AC)
+  %109 = call double @llvm.fma.f64(double %108, double %12, double 0xBD8642C411EE6224)
+  %110 = call double @llvm.fma.f64(double %109, double %12, double 0x3D907D26298DAD29)
+  %111 = call double @llvm.fma.f64(double %110, double %12, double 0x3DABF3FA1E950B98)
+  %112 = call double @llvm.fma.f64(double %111, double %12, double 0xBDBCF85D490F0980)
+  %113 = call double @llvm.fma.f64(double %112, double %12, double 0x3DC611E4C68A422C)
+  %114 = call double @llvm.fma.f64(double %113, double %12, double 0xBDDD2FC86839F900)
+  %115 = call double @llvm.fma.f64(double %114, double %12, double 0x3DF55D31FF1624FE)
+  %116 = call double @llvm.fma.f64(double %115, double %12, double 0xBE102F6FD547CD27)
+  %117 = call double @llvm.fma.f64(double %116, double %12, double 0x3E2B5C5F9E7C6202)
+  %118 = call double @llvm.fma.f64(double %117, double %12, double 0xBE4AA278E04A0674)
+  %119 = call double @llvm.fma.f64(double %118, double %12, double 0x3E6F180083E9C182)
+  %120 = call double @llvm.fma.f64(double %119, double %12, double 0xBE9743C73143E7CC)
+  %121 = call double @llvm.fma.f64(double %120, double %12, double 0x3EC8FC8A4581C581)
+  %122 = call double @llvm.fma.f64(double %121, double %12, double 0xBF0800DD410D36E6)
+  %123 = call double @llvm.fma.f64(double %122, double %12, double 0x3F625CB0665DE3BE)
+  %124 = call double @llvm.fma.f64(double %123, double %12, double 0x3FF00961EAAC1AA9)
+  %125 = call double @llvm.fma.f64(double %12, double 0xBDB3737B1BBDD352, double 0x3DC0ED93AA0A815B)
+  %126 = call double @llvm.fma.f64(double %125, double %12, double 0x3DBB0CA36A6402F6)
+  %127 = call double @llvm.fma.f64(double %126, double %12, double 0xBDC48C676F53601C)
+  %128 = call double @llvm.fma.f64(double %127, double %12, double 0xBDD9E31DEC958C3F)
+  %129 = call double @llvm.fma.f64(double %128, double %12, double 0x3DE96465411B5F72)
+  %130 = call double @llvm.fma.f64(double %129, double %12, double 0xBDF00099278F7A2B)
+  %131 = call double @llvm.fma.f64(double %130, double %12, double 0x3E0447B8AAA5FA10)
+  %132 = call double @llvm.fma.f64(double %131, double %12, double 0xBE1CBAF55C3CF2B8)
+  %133 = call double @llvm.fma.f64(double %132, double %12, double 0x3E344523020F6DBA)
+  %134 = call double @llvm.fma.f64(double %133, double %12, double 0xBE4F7CCB0935B941)
+  %135 = call double @llvm.fma.f64(double %134, double %12, double 0x3E6BB91A757C7096)
+  %136 = call double @llvm.fma.f64(double %135, double %12, double 0xBE8C8B33DDD16686)
+  %137 = call double @llvm.fma.f64(double %136, double %12, double 0x3EB21E12E7B3DAB9)
+  %138 = call double @llvm.fma.f64(double %137, double %12, double 0xBEDEE9665DE5F480)
+  %139 = call double @llvm.fma.f64(double %138, double %12, double 0x3F14B4523F61BD3D)
+  %140 = call double @llvm.fma.f64(double %139, double %12, double 0xBF5E8DBF08D12AD3)
+  %141 = call double @llvm.fma.f64(double %140, double %12, double 0x3FD7E0025755B910)
+  %142 = call double @llvm.sqrt.f64(double %4)
+  %143 = fdiv double 0x3FE20DD750429B6D, %142
+  %144 = fsub double %.sroa.010.0.i, %.sroa.04.0.i
+  %145 = fsub double %144, %.sroa.010.0.i
+  %146 = fsub double %144, %145
+  %147 = fsub double %.sroa.010.0.i, %146
+  %148 = fneg double %.sroa.04.0.i
+  %149 = fsub double %148, %145
+  %150 = fadd double %147, %149
+  %151 = fsub double %.sroa.512.0.i, %.sroa.5.0.i
+  %152 = fadd double %150, %151
+  %153 = fadd double %144, %152
+  %154 = fadd double %.sroa.04.0.i, %.sroa.010.0.i
+  %155 = fsub double %154, %.sroa.04.0.i
+  %156 = fsub double %154, %155
+  %157 = fsub double %.sroa.04.0.i, %156
+  %158 = fsub double %.sroa.010.0.i, %155
+  %159 = fadd double %157, %158
+  %160 = fadd double %.sroa.5.0.i, %.sroa.512.0.i
+  %161 = fadd double %159, %160
+  %162 = fadd double %154, %161
+  %163 = fdiv double 1.000000e+00, %4
+  %164 = fmul double %163, %141
+  %165 = fmul double %164, %153
+  %166 = fmul double %124, %162
+  %167 = fsub double %165, %166
+  %168 = fmul double %143, %167
+  br label %169
+
+169:
+  %170 = phi double [ %168, %107 ], [ %106, %_Z12tgm_angle_ofd.exit.i ]
+  %171 = fcmp uno double %0, 0.000000e+00
+  br i1 %171, label %178, label %172
+
+172:
+  %173 = fcmp olt double %0, 0.000000e+00
+  br i1 %173, label %178, label %174
+
+174:
+  %175 = fcmp oeq double %0, 0.000000e+00
+  %176 = fcmp oeq double %0, 0x7FF0000000000000
+  %.30 = select i1 %176, double 0.000000e+00, double %170
+  %177 = select i1 %175, double 0xFFF0000000000000, double %.30
+  br label %178
+
+178:
+  %179 = phi double [ %0, %169 ], [ %177, %174 ], [ 0x7FF8000000000000, %172 ]
+  ret double %179
+}
+
 @_Z3cosd:
 define internal double @_Z3cosd(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = alloca { double, double, i64 }, align 8
@@ -5226,6 +6192,161 @@ _Z10tgm_sin_of9tgm_angley.exit:
   %61 = xor i64 %60, %57
   %62 = bitcast i64 %61 to double
   ret double %62
+}
+
+@_Z3erfd:
+define internal double @_Z3erfd(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = call double @llvm.fabs.f64(double %0)
+  %3 = fcmp olt double %2, 1.000000e+00
+  br i1 %3, label %4, label %21
+
+4:
+  %5 = fmul double %0, %0
+  %6 = call double @llvm.fma.f64(double %5, double 0xBD929B9F1B3DF556, double 0x3DD7F072188E194D)
+  %7 = call double @llvm.fma.f64(double %6, double %5, double 0xBE14E607B41A6416)
+  %8 = call double @llvm.fma.f64(double %7, double %5, double 0x3E4FC4356498C2D9)
+  %9 = call double @llvm.fma.f64(double %8, double %5, double 0xBE85F6D925A0BC7A)
+  %10 = call double @llvm.fma.f64(double %9, double %5, double 0x3EBB9E6509B9867D)
+  %11 = call double @llvm.fma.f64(double %10, double %5, double 0xBEEF4D2561AEAFD4)
+  %12 = call double @llvm.fma.f64(double %11, double %5, double 0x3F1F9A326C233146)
+  %13 = call double @llvm.fma.f64(double %12, double %5, double 0xBF4C02DB3FEEB579)
+  %14 = call double @llvm.fma.f64(double %13, double %5, double 0x3F7565BCD0E6502D)
+  %15 = call double @llvm.fma.f64(double %14, double %5, double 0xBF9B82CE312889BA)
+  %16 = call double @llvm.fma.f64(double %15, double %5, double 0x3FBCE2F21A042BDE)
+  %17 = call double @llvm.fma.f64(double %16, double %5, double 0xBFD812746B0379E7)
+  %18 = call double @llvm.fma.f64(double %5, double %17, double 0x3C71AE3A914FED80)
+  %19 = fmul double %18, %0
+  %20 = call double @llvm.fma.f64(double %0, double 0x3FF20DD750429B6D, double %19)
+  br label %128
+
+21:
+  %22 = fcmp olt double %2, 0x43B0000000000000
+  %..i.i = select i1 %22, double %2, double 0x43B0000000000000
+  %23 = fmul double %..i.i, 2.000000e+00
+  %24 = fadd double %23, 1.000000e+00
+  %25 = fdiv double 1.000000e+00, %24
+  %26 = fadd double %..i.i, 4.000000e+00
+  %27 = fdiv double 8.000000e+00, %26
+  %28 = fsub double 1.000000e+00, %27
+  %29 = call double @llvm.fma.f64(double %28, double 0xBDF2FEB115E10FF8, double 0x3E0FF247156A53A2)
+  %30 = call double @llvm.fma.f64(double %29, double %28, double 0x3E2BC41DEF3D5CC5)
+  %31 = call double @llvm.fma.f64(double %30, double %28, double 0xBE4A7F4A11380E73)
+  %32 = call double @llvm.fma.f64(double %31, double %28, double 0xBE564110B1736FB3)
+  %33 = call double @llvm.fma.f64(double %32, double %28, double 0x3E7C8A212189B424)
+  %34 = call double @llvm.fma.f64(double %33, double %28, double 0x3E74DCD6B6D85452)
+  %35 = call double @llvm.fma.f64(double %34, double %28, double 0xBEAB8CE493292DA5)
+  %36 = call double @llvm.fma.f64(double %35, double %28, double 0x3E9393F4D359A7FD)
+  %37 = call double @llvm.fma.f64(double %36, double %28, double 0x3ED7EF644C7815AA)
+  %38 = call double @llvm.fma.f64(double %37, double %28, double 0xBEE7884D2487D5EF)
+  %39 = call double @llvm.fma.f64(double %38, double %28, double 0xBEF99537515467BE)
+  %40 = call double @llvm.fma.f64(double %39, double %28, double 0x3F23BE0432BFA860)
+  %41 = call double @llvm.fma.f64(double %40, double %28, double 0xBF2A1DF5E81F57B4)
+  %42 = call double @llvm.fma.f64(double %41, double %28, double 0xBF48D4A9A6465372)
+  %43 = call double @llvm.fma.f64(double %42, double %28, double 0x3F749C672E199469)
+  %44 = call double @llvm.fma.f64(double %43, double %28, double 0xBF909623884747DB)
+  %45 = call double @llvm.fma.f64(double %44, double %28, double 0x3FA3079EDF5181DF)
+  %46 = call double @llvm.fma.f64(double %45, double %28, double 0xBFB0FB06DFE4C6C0)
+  %47 = call double @llvm.fma.f64(double %46, double %28, double 0x3FB7FEE004E1EEFE)
+  %48 = call double @llvm.fma.f64(double %47, double %28, double 0xBFB9DDB23C3E8F13)
+  %49 = call double @llvm.fma.f64(double %48, double %28, double 0x3FB16ECEFCFA4D10)
+  %50 = call double @llvm.fma.f64(double %49, double %28, double 0x3F8F7F5DF66FD797)
+  %51 = call double @llvm.fma.f64(double %50, double %28, double 0xBFC1DF1AD154A286)
+  %52 = fmul double %28, %51
+  %53 = fadd double %52, 0x3FF3BA5916E9FD7F
+  %54 = fmul double %25, %53
+  %55 = fneg double %54
+  %56 = call double @llvm.fma.f64(double %55, double %24, double %53)
+  %57 = fadd double %24, -1.000000e+00
+  %58 = fsub double %57, %24
+  %59 = fadd double %58, 1.000000e+00
+  %60 = fsub double %23, %57
+  %61 = fadd double %59, %60
+  %62 = fsub double 0x3FF3BA5916E9FD7F, %53
+  %63 = fadd double %62, %52
+  %64 = call double @llvm.fma.f64(double %55, double %61, double %63)
+  %65 = fadd double %56, %64
+  %66 = fmul double %65, %25
+  %67 = fadd double %54, %66
+  %68 = fmul double %0, %0
+  %69 = fcmp olt double %68, 7.600000e+02
+  %.neg = fneg double %68
+  %70 = select i1 %69, double %.neg, double -7.600000e+02
+  %71 = call double @llvm.fma.f64(double %70, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %72 = fadd double %71, 0xC338000000000000
+  %73 = fneg double %72
+  %74 = call double @llvm.fma.f64(double %73, double 0x3FE62E42FEFA3800, double %70)
+  %75 = fneg double %68
+  %76 = call double @llvm.fma.f64(double %0, double %0, double %75)
+  %.neg15 = fneg double %76
+  %77 = select i1 %69, double %.neg15, double -0.000000e+00
+  %78 = call double @llvm.fma.f64(double %73, double 0x3D2EF35793C76730, double %77)
+  %79 = fadd double %74, %78
+  %80 = fadd double %79, 1.000000e+00
+  %81 = fsub double 1.000000e+00, %80
+  %82 = fadd double %81, %79
+  %83 = fmul double %79, %79
+  %84 = call double @llvm.fma.f64(double %79, double 0x3E21F72FCA58CC92, double 0x3E5AF4DDDDCF06D6)
+  %85 = call double @llvm.fma.f64(double %84, double %79, double 0x3E927E4DB679BEC4)
+  %86 = call double @llvm.fma.f64(double %85, double %79, double 0x3EC71DE02372BDD3)
+  %87 = call double @llvm.fma.f64(double %86, double %79, double 0x3EFA01A01A6D7883)
+  %88 = call double @llvm.fma.f64(double %87, double %79, double 0x3F2A01A01ABE63B3)
+  %89 = call double @llvm.fma.f64(double %88, double %79, double 0x3F56C16C16C162D6)
+  %90 = call double @llvm.fma.f64(double %89, double %79, double 0x3F811111111100DF)
+  %91 = call double @llvm.fma.f64(double %90, double %79, double 0x3FA5555555555556)
+  %92 = call double @llvm.fma.f64(double %91, double %79, double 0x3FC5555555555557)
+  %93 = call double @llvm.fma.f64(double %92, double %79, double 5.000000e-01)
+  %94 = fsub double %74, %79
+  %95 = fadd double %94, %78
+  %96 = call double @llvm.fma.f64(double %79, double %95, double %95)
+  %97 = call double @llvm.fma.f64(double %83, double %93, double %96)
+  %98 = fadd double %82, %97
+  %99 = fadd double %80, %98
+  %100 = fmul double %67, %99
+  %101 = fneg double %100
+  %102 = call double @llvm.fma.f64(double %67, double %99, double %101)
+  %103 = fsub double %80, %99
+  %104 = fadd double %103, %98
+  %105 = fsub double %54, %67
+  %106 = fadd double %105, %66
+  %107 = fmul double %106, %99
+  %108 = call double @llvm.fma.f64(double %67, double %104, double %107)
+  %109 = fadd double %102, %108
+  %110 = fadd double %100, %109
+  %111 = fsub double %100, %110
+  %112 = fadd double %111, %109
+  %113 = fadd double %110, %112
+  %114 = bitcast double %71 to i64
+  %115 = add i64 %114, -4843621399236966400
+  %116 = lshr i64 %115, 1
+  %117 = shl i64 %116, 52
+  %118 = add i64 %117, -4503599627370496
+  %119 = bitcast i64 %118 to double
+  %120 = fmul double %113, %119
+  %121 = xor i64 %116, -1
+  %122 = add i64 %115, %121
+  %123 = shl i64 %122, 52
+  %124 = bitcast i64 %123 to double
+  %125 = fmul double %120, %124
+  %126 = fsub double 1.000000e+00, %125
+  %127 = call double @llvm.copysign.f64(double %126, double %0)
+  br label %128
+
+128:
+  %129 = phi double [ %20, %4 ], [ %127, %21 ]
+  %or.cond = fcmp ueq double %0, 0.000000e+00
+  br i1 %or.cond, label %134, label %130
+
+130:
+  %131 = fcmp ogt double %2, 6.000000e+00
+  br i1 %131, label %132, label %134
+
+132:
+  %133 = call double @llvm.copysign.f64(double 1.000000e+00, double %0)
+  br label %134
+
+134:
+  %135 = phi double [ %0, %128 ], [ %133, %132 ], [ %129, %130 ]
+  ret double %135
 }
 
 @_Z3expd:
@@ -6082,6 +7203,152 @@ _Z21tgm_half_exponentialsd.exit:
   %65 = phi double [ %63, %4 ], [ 0x7FF0000000000000, %_Z21tgm_half_exponentialsd.exit ]
   %66 = fcmp uno double %0, 0.000000e+00
   %. = select i1 %66, double %0, double %65
+  ret double %.
+}
+
+@_Z4erfcd:
+define internal double @_Z4erfcd(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = call double @llvm.fabs.f64(double %0)
+  %3 = fcmp olt double %2, 5.000000e-01
+  br i1 %3, label %4, label %22
+
+4:
+  %5 = fmul double %0, %0
+  %6 = call double @llvm.fma.f64(double %5, double 0xBD929B9F1B3DF556, double 0x3DD7F072188E194D)
+  %7 = call double @llvm.fma.f64(double %6, double %5, double 0xBE14E607B41A6416)
+  %8 = call double @llvm.fma.f64(double %7, double %5, double 0x3E4FC4356498C2D9)
+  %9 = call double @llvm.fma.f64(double %8, double %5, double 0xBE85F6D925A0BC7A)
+  %10 = call double @llvm.fma.f64(double %9, double %5, double 0x3EBB9E6509B9867D)
+  %11 = call double @llvm.fma.f64(double %10, double %5, double 0xBEEF4D2561AEAFD4)
+  %12 = call double @llvm.fma.f64(double %11, double %5, double 0x3F1F9A326C233146)
+  %13 = call double @llvm.fma.f64(double %12, double %5, double 0xBF4C02DB3FEEB579)
+  %14 = call double @llvm.fma.f64(double %13, double %5, double 0x3F7565BCD0E6502D)
+  %15 = call double @llvm.fma.f64(double %14, double %5, double 0xBF9B82CE312889BA)
+  %16 = call double @llvm.fma.f64(double %15, double %5, double 0x3FBCE2F21A042BDE)
+  %17 = call double @llvm.fma.f64(double %16, double %5, double 0xBFD812746B0379E7)
+  %18 = call double @llvm.fma.f64(double %5, double %17, double 0x3C71AE3A914FED80)
+  %19 = fmul double %18, %0
+  %20 = call double @llvm.fma.f64(double %0, double 0x3FF20DD750429B6D, double %19)
+  %21 = fsub double 1.000000e+00, %20
+  br label %130
+
+22:
+  %23 = fcmp olt double %2, 0x43B0000000000000
+  %..i.i = select i1 %23, double %2, double 0x43B0000000000000
+  %24 = fmul double %..i.i, 2.000000e+00
+  %25 = fadd double %24, 1.000000e+00
+  %26 = fdiv double 1.000000e+00, %25
+  %27 = fadd double %..i.i, 4.000000e+00
+  %28 = fdiv double 8.000000e+00, %27
+  %29 = fsub double 1.000000e+00, %28
+  %30 = call double @llvm.fma.f64(double %29, double 0xBDF2FEB115E10FF8, double 0x3E0FF247156A53A2)
+  %31 = call double @llvm.fma.f64(double %30, double %29, double 0x3E2BC41DEF3D5CC5)
+  %32 = call double @llvm.fma.f64(double %31, double %29, double 0xBE4A7F4A11380E73)
+  %33 = call double @llvm.fma.f64(double %32, double %29, double 0xBE564110B1736FB3)
+  %34 = call double @llvm.fma.f64(double %33, double %29, double 0x3E7C8A212189B424)
+  %35 = call double @llvm.fma.f64(double %34, double %29, double 0x3E74DCD6B6D85452)
+  %36 = call double @llvm.fma.f64(double %35, double %29, double 0xBEAB8CE493292DA5)
+  %37 = call double @llvm.fma.f64(double %36, double %29, double 0x3E9393F4D359A7FD)
+  %38 = call double @llvm.fma.f64(double %37, double %29, double 0x3ED7EF644C7815AA)
+  %39 = call double @llvm.fma.f64(double %38, double %29, double 0xBEE7884D2487D5EF)
+  %40 = call double @llvm.fma.f64(double %39, double %29, double 0xBEF99537515467BE)
+  %41 = call double @llvm.fma.f64(double %40, double %29, double 0x3F23BE0432BFA860)
+  %42 = call double @llvm.fma.f64(double %41, double %29, double 0xBF2A1DF5E81F57B4)
+  %43 = call double @llvm.fma.f64(double %42, double %29, double 0xBF48D4A9A6465372)
+  %44 = call double @llvm.fma.f64(double %43, double %29, double 0x3F749C672E199469)
+  %45 = call double @llvm.fma.f64(double %44, double %29, double 0xBF909623884747DB)
+  %46 = call double @llvm.fma.f64(double %45, double %29, double 0x3FA3079EDF5181DF)
+  %47 = call double @llvm.fma.f64(double %46, double %29, double 0xBFB0FB06DFE4C6C0)
+  %48 = call double @llvm.fma.f64(double %47, double %29, double 0x3FB7FEE004E1EEFE)
+  %49 = call double @llvm.fma.f64(double %48, double %29, double 0xBFB9DDB23C3E8F13)
+  %50 = call double @llvm.fma.f64(double %49, double %29, double 0x3FB16ECEFCFA4D10)
+  %51 = call double @llvm.fma.f64(double %50, double %29, double 0x3F8F7F5DF66FD797)
+  %52 = call double @llvm.fma.f64(double %51, double %29, double 0xBFC1DF1AD154A286)
+  %53 = fmul double %29, %52
+  %54 = fadd double %53, 0x3FF3BA5916E9FD7F
+  %55 = fmul double %26, %54
+  %56 = fneg double %55
+  %57 = call double @llvm.fma.f64(double %56, double %25, double %54)
+  %58 = fadd double %25, -1.000000e+00
+  %59 = fsub double %58, %25
+  %60 = fadd double %59, 1.000000e+00
+  %61 = fsub double %24, %58
+  %62 = fadd double %60, %61
+  %63 = fsub double 0x3FF3BA5916E9FD7F, %54
+  %64 = fadd double %63, %53
+  %65 = call double @llvm.fma.f64(double %56, double %62, double %64)
+  %66 = fadd double %57, %65
+  %67 = fmul double %66, %26
+  %68 = fadd double %55, %67
+  %69 = fmul double %0, %0
+  %70 = fcmp olt double %69, 7.600000e+02
+  %.neg = fneg double %69
+  %71 = select i1 %70, double %.neg, double -7.600000e+02
+  %72 = call double @llvm.fma.f64(double %71, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %73 = fadd double %72, 0xC338000000000000
+  %74 = fneg double %73
+  %75 = call double @llvm.fma.f64(double %74, double 0x3FE62E42FEFA3800, double %71)
+  %76 = fneg double %69
+  %77 = call double @llvm.fma.f64(double %0, double %0, double %76)
+  %.neg14 = fneg double %77
+  %78 = select i1 %70, double %.neg14, double -0.000000e+00
+  %79 = call double @llvm.fma.f64(double %74, double 0x3D2EF35793C76730, double %78)
+  %80 = fadd double %75, %79
+  %81 = fadd double %80, 1.000000e+00
+  %82 = fsub double 1.000000e+00, %81
+  %83 = fadd double %82, %80
+  %84 = fmul double %80, %80
+  %85 = call double @llvm.fma.f64(double %80, double 0x3E21F72FCA58CC92, double 0x3E5AF4DDDDCF06D6)
+  %86 = call double @llvm.fma.f64(double %85, double %80, double 0x3E927E4DB679BEC4)
+  %87 = call double @llvm.fma.f64(double %86, double %80, double 0x3EC71DE02372BDD3)
+  %88 = call double @llvm.fma.f64(double %87, double %80, double 0x3EFA01A01A6D7883)
+  %89 = call double @llvm.fma.f64(double %88, double %80, double 0x3F2A01A01ABE63B3)
+  %90 = call double @llvm.fma.f64(double %89, double %80, double 0x3F56C16C16C162D6)
+  %91 = call double @llvm.fma.f64(double %90, double %80, double 0x3F811111111100DF)
+  %92 = call double @llvm.fma.f64(double %91, double %80, double 0x3FA5555555555556)
+  %93 = call double @llvm.fma.f64(double %92, double %80, double 0x3FC5555555555557)
+  %94 = call double @llvm.fma.f64(double %93, double %80, double 5.000000e-01)
+  %95 = fsub double %75, %80
+  %96 = fadd double %95, %79
+  %97 = call double @llvm.fma.f64(double %80, double %96, double %96)
+  %98 = call double @llvm.fma.f64(double %84, double %94, double %97)
+  %99 = fadd double %83, %98
+  %100 = fadd double %81, %99
+  %101 = fmul double %68, %100
+  %102 = fneg double %101
+  %103 = call double @llvm.fma.f64(double %68, double %100, double %102)
+  %104 = fsub double %81, %100
+  %105 = fadd double %104, %99
+  %106 = fsub double %55, %68
+  %107 = fadd double %106, %67
+  %108 = fmul double %107, %100
+  %109 = call double @llvm.fma.f64(double %68, double %105, double %108)
+  %110 = fadd double %103, %109
+  %111 = fadd double %101, %110
+  %112 = fsub double %101, %111
+  %113 = fadd double %112, %110
+  %114 = fadd double %111, %113
+  %115 = bitcast double %72 to i64
+  %116 = add i64 %115, -4843621399236966400
+  %117 = lshr i64 %116, 1
+  %118 = shl i64 %117, 52
+  %119 = add i64 %118, -4503599627370496
+  %120 = bitcast i64 %119 to double
+  %121 = fmul double %114, %120
+  %122 = xor i64 %117, -1
+  %123 = add i64 %116, %122
+  %124 = shl i64 %123, 52
+  %125 = bitcast i64 %124 to double
+  %126 = fmul double %121, %125
+  %127 = fcmp olt double %0, 0.000000e+00
+  %128 = fsub double 2.000000e+00, %126
+  %129 = select i1 %127, double %128, double %126
+  br label %130
+
+130:
+  %131 = phi double [ %21, %4 ], [ %129, %22 ]
+  %132 = fcmp uno double %0, 0.000000e+00
+  %. = select i1 %132, double %0, double %131
   ret double %.
 }
 
@@ -7001,6 +8268,125 @@ _Z14tgm_log1p_pairdd.exit:
   ret double %93
 }
 
+@_Z5erfcxd:
+define internal double @_Z5erfcxd(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = call double @llvm.fabs.f64(double %0)
+  %3 = fcmp olt double %2, 0x43B0000000000000
+  %..i = select i1 %3, double %2, double 0x43B0000000000000
+  %4 = fadd double %..i, 4.000000e+00
+  %5 = fdiv double 8.000000e+00, %4
+  %6 = fsub double 1.000000e+00, %5
+  %7 = call double @llvm.fma.f64(double %6, double 0xBDF2FEB115E10FF8, double 0x3E0FF247156A53A2)
+  %8 = call double @llvm.fma.f64(double %7, double %6, double 0x3E2BC41DEF3D5CC5)
+  %9 = call double @llvm.fma.f64(double %8, double %6, double 0xBE4A7F4A11380E73)
+  %10 = call double @llvm.fma.f64(double %9, double %6, double 0xBE564110B1736FB3)
+  %11 = call double @llvm.fma.f64(double %10, double %6, double 0x3E7C8A212189B424)
+  %12 = call double @llvm.fma.f64(double %11, double %6, double 0x3E74DCD6B6D85452)
+  %13 = call double @llvm.fma.f64(double %12, double %6, double 0xBEAB8CE493292DA5)
+  %14 = call double @llvm.fma.f64(double %13, double %6, double 0x3E9393F4D359A7FD)
+  %15 = call double @llvm.fma.f64(double %14, double %6, double 0x3ED7EF644C7815AA)
+  %16 = call double @llvm.fma.f64(double %15, double %6, double 0xBEE7884D2487D5EF)
+  %17 = call double @llvm.fma.f64(double %16, double %6, double 0xBEF99537515467BE)
+  %18 = call double @llvm.fma.f64(double %17, double %6, double 0x3F23BE0432BFA860)
+  %19 = call double @llvm.fma.f64(double %18, double %6, double 0xBF2A1DF5E81F57B4)
+  %20 = call double @llvm.fma.f64(double %19, double %6, double 0xBF48D4A9A6465372)
+  %21 = call double @llvm.fma.f64(double %20, double %6, double 0x3F749C672E199469)
+  %22 = call double @llvm.fma.f64(double %21, double %6, double 0xBF909623884747DB)
+  %23 = call double @llvm.fma.f64(double %22, double %6, double 0x3FA3079EDF5181DF)
+  %24 = call double @llvm.fma.f64(double %23, double %6, double 0xBFB0FB06DFE4C6C0)
+  %25 = call double @llvm.fma.f64(double %24, double %6, double 0x3FB7FEE004E1EEFE)
+  %26 = call double @llvm.fma.f64(double %25, double %6, double 0xBFB9DDB23C3E8F13)
+  %27 = call double @llvm.fma.f64(double %26, double %6, double 0x3FB16ECEFCFA4D10)
+  %28 = call double @llvm.fma.f64(double %27, double %6, double 0x3F8F7F5DF66FD797)
+  %29 = call double @llvm.fma.f64(double %28, double %6, double 0xBFC1DF1AD154A286)
+  %30 = fmul double %6, %29
+  %31 = fadd double %30, 0x3FF3BA5916E9FD7F
+  %32 = fsub double 0x3FF3BA5916E9FD7F, %31
+  %33 = fadd double %32, %30
+  %34 = fmul double %..i, 2.000000e+00
+  %35 = fadd double %34, 1.000000e+00
+  %36 = fadd double %35, -1.000000e+00
+  %37 = fsub double %36, %35
+  %38 = fadd double %37, 1.000000e+00
+  %39 = fsub double %34, %36
+  %40 = fadd double %38, %39
+  %41 = fdiv double 1.000000e+00, %35
+  %42 = fmul double %41, %31
+  %43 = fneg double %42
+  %44 = call double @llvm.fma.f64(double %43, double %35, double %31)
+  %45 = call double @llvm.fma.f64(double %43, double %40, double %33)
+  %46 = fadd double %44, %45
+  %47 = fmul double %46, %41
+  %48 = fadd double %42, %47
+  %49 = fsub double %42, %48
+  %50 = fadd double %49, %47
+  %51 = fmul double %0, %0
+  %52 = fneg double %51
+  %53 = call double @llvm.fma.f64(double %0, double %0, double %52)
+  %54 = fcmp olt double %2, 0x4360000000000000
+  %55 = select i1 %54, double 1.000000e+00, double %2
+  %56 = fadd double %48, %50
+  %57 = fdiv double 0x3FE20DD750429B6D, %55
+  %58 = select i1 %54, double %56, double %57
+  %59 = fcmp olt double %0, 0.000000e+00
+  br i1 %59, label %60, label %103
+
+60:
+  %61 = fcmp olt double %51, 8.000000e+02
+  %. = select i1 %61, double %53, double 0.000000e+00
+  %62 = fcmp ogt double %51, 7.100000e+02
+  %..i.i = select i1 %62, double 7.100000e+02, double %51
+  %63 = call double @llvm.fma.f64(double %..i.i, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %64 = fadd double %63, 0xC338000000000000
+  %65 = fneg double %64
+  %66 = call double @llvm.fma.f64(double %65, double 0x3FE62E42FEFA3800, double %..i.i)
+  %67 = call double @llvm.fma.f64(double %65, double 0x3D2EF35793C76730, double %.)
+  %68 = fadd double %66, %67
+  %69 = fsub double %66, %68
+  %70 = fadd double %69, %67
+  %71 = fmul double %68, %68
+  %72 = call double @llvm.fma.f64(double %68, double 0x3E21F72FCA58CC92, double 0x3E5AF4DDDDCF06D6)
+  %73 = call double @llvm.fma.f64(double %72, double %68, double 0x3E927E4DB679BEC4)
+  %74 = call double @llvm.fma.f64(double %73, double %68, double 0x3EC71DE02372BDD3)
+  %75 = call double @llvm.fma.f64(double %74, double %68, double 0x3EFA01A01A6D7883)
+  %76 = call double @llvm.fma.f64(double %75, double %68, double 0x3F2A01A01ABE63B3)
+  %77 = call double @llvm.fma.f64(double %76, double %68, double 0x3F56C16C16C162D6)
+  %78 = call double @llvm.fma.f64(double %77, double %68, double 0x3F811111111100DF)
+  %79 = call double @llvm.fma.f64(double %78, double %68, double 0x3FA5555555555556)
+  %80 = call double @llvm.fma.f64(double %79, double %68, double 0x3FC5555555555557)
+  %81 = call double @llvm.fma.f64(double %80, double %68, double 5.000000e-01)
+  %82 = call double @llvm.fma.f64(double %68, double %70, double %70)
+  %83 = call double @llvm.fma.f64(double %71, double %81, double %82)
+  %84 = bitcast double %63 to i64
+  %85 = fadd double %68, 1.000000e+00
+  %86 = fsub double 1.000000e+00, %85
+  %87 = fadd double %86, %68
+  %88 = fadd double %87, %83
+  %89 = fadd double %85, %88
+  %90 = add i64 %84, -4843621399236966400
+  %91 = lshr i64 %90, 1
+  %92 = shl i64 %91, 52
+  %93 = add i64 %92, -4503599627370496
+  %94 = bitcast i64 %93 to double
+  %95 = fmul double %89, %94
+  %96 = xor i64 %91, -1
+  %97 = add i64 %90, %96
+  %98 = shl i64 %97, 52
+  %99 = bitcast i64 %98 to double
+  %100 = fmul double %95, %99
+  %101 = fmul double %100, 2.000000e+00
+  %102 = fsub double %101, %58
+  br label %103
+
+103:
+  %104 = phi double [ %102, %60 ], [ %58, %1 ]
+  %105 = fcmp uno double %0, 0.000000e+00
+  %106 = fcmp olt double %0, -2.700000e+01
+  %.17 = select i1 %106, double 0x7FF0000000000000, double %104
+  %107 = select i1 %105, double %0, double %.17
+  ret double %107
+}
+
 @_Z5expm1d:
 define internal double @_Z5expm1d(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = fcmp olt double %0, -5.000000e+01
@@ -7263,6 +8649,1078 @@ _Z14tgm_log1p_pairdd.exit:
   ret double %73
 }
 
+@_Z6erfinvd:
+define internal double @_Z6erfinvd(double %0) nounwind norecurse willreturn memory(none) {
+  %2 = call double @llvm.fabs.f64(double %0)
+  %3 = fsub double 1.000000e+00, %2
+  %4 = fadd double %2, 1.000000e+00
+  %5 = fmul double %3, %4
+  %6 = call double @_Z3logd(double %5)
+  %7 = fcmp ogt double %6, -6.250000e+00
+  br i1 %7, label %8, label %37
+
+8:
+  %9 = fcmp ogt double %6, -6.250000e+00
+  %10 = fsub double -3.125000e+00, %6
+  %11 = select i1 %9, double %10, double 3.125000e+00
+  %12 = call double @llvm.fma.f64(double %11, double 0xBB7B2643E45E1856, double 0x3BAE2AA7DDD776B6)
+  %13 = call double @llvm.fma.f64(double %12, double %11, double 0x3BD79A647E43B44E)
+  %14 = call double @llvm.fma.f64(double %13, double %11, double 0xBC19A137911C05CF)
+  %15 = call double @llvm.fma.f64(double %14, double %11, double 0x3C2669B9213D3CDF)
+  %16 = call double @llvm.fma.f64(double %15, double %11, double 0x3C71E1F9EE618B29)
+  %17 = call double @llvm.fma.f64(double %16, double %11, double 0xBCA19AC650194DCA)
+  %18 = call double @llvm.fma.f64(double %17, double %11, double 0xBC86B6B0FC6A580F)
+  %19 = call double @llvm.fma.f64(double %18, double %11, double 0x3CFD5E95ECC5F898)
+  %20 = call double @llvm.fma.f64(double %19, double %11, double 0xBD26877E8AE70F27)
+  %21 = call double @llvm.fma.f64(double %20, double %11, double 0xBD36B86F85109F07)
+  %22 = call double @llvm.fma.f64(double %21, double %11, double 0x3D87236B79E1D57E)
+  %23 = call double @llvm.fma.f64(double %22, double %11, double 0xBDAC8A6AFA1550F4)
+  %24 = call double @llvm.fma.f64(double %23, double %11, double 0xBDCDC3F457145CD3)
+  %25 = call double @llvm.fma.f64(double %24, double %11, double 0x3E120F544D62FFF1)
+  %26 = call double @llvm.fma.f64(double %25, double %11, double 0xBE31A9EB00326B9B)
+  %27 = call double @llvm.fma.f64(double %26, double %11, double 0xBE5F36CEED4416AE)
+  %28 = call double @llvm.fma.f64(double %27, double %11, double 0x3E9C6B4F8868F532)
+  %29 = call double @llvm.fma.f64(double %28, double %11, double 0xBEB6E8A53C7AC2FF)
+  %30 = call double @llvm.fma.f64(double %29, double %11, double 0xBEED1D1F7C9FFA6D)
+  %31 = call double @llvm.fma.f64(double %30, double %11, double 0x3F2879C2A20AEB2E)
+  %32 = call double @llvm.fma.f64(double %31, double %11, double 0xBF484576948359DD)
+  %33 = call double @llvm.fma.f64(double %32, double %11, double 0xBF78B6C33114EA2F)
+  %34 = call double @llvm.fma.f64(double %33, double %11, double 0x3FCEBD80D9B13DFA)
+  %35 = call double @llvm.fma.f64(double %34, double %11, double 0x3FFA755E7C99AE86)
+  %36 = fmul double %35, %2
+  br label %_Z15tgm_far_erfcinvdd.exit
+
+37:
+  %38 = fneg double %6
+  %39 = fcmp ogt double %38, 6.000000e+00
+  %..i = select i1 %39, double %38, double 6.000000e+00
+  %40 = call double @llvm.sqrt.f64(double %..i)
+  %41 = fdiv double 1.000000e+00, %40
+  %42 = fadd double %41, 0xBFCBFD10025997B8
+  %43 = fcmp olt double %3, 1.000000e-02
+  %44 = select i1 %43, double %3, double 1.000000e-02
+  %45 = call double @_Z3logd(double %44)
+  %46 = call double @llvm.fma.f64(double %42, double 0xC08CD46C848841A4, double 0x4075420919A854B3)
+  %47 = call double @llvm.fma.f64(double %46, double %42, double 0xC0199A7EE73D65A4)
+  %48 = call double @llvm.fma.f64(double %47, double %42, double 0xC0133EA1AEB02976)
+  %49 = call double @llvm.fma.f64(double %48, double %42, double 0xC01072B60A508A3B)
+  %50 = call double @llvm.fma.f64(double %49, double %42, double 0x3FFA78124E8D9D48)
+  %51 = call double @llvm.fma.f64(double %50, double %42, double 0xBFF0E223D03D0DE5)
+  %52 = call double @llvm.fma.f64(double %51, double %42, double 0x3FE587C9AEAA2314)
+  %53 = call double @llvm.fma.f64(double %52, double %42, double 0x3F973DDD0F12064F)
+  %54 = call double @llvm.fma.f64(double %53, double %42, double 0xBFC9CA11CEB19596)
+  %55 = call double @llvm.fma.f64(double %54, double %42, double 0x3FEEEB4261BFB9E4)
+  %56 = fmul double %40, %55
+  br label %57
+
+57:
+  %.019.i = phi i32 [ 0, %37 ], [ %118, %59 ]
+  %.0.i = phi double [ %56, %37 ], [ %117, %59 ]
+  %58 = icmp ult i32 %.019.i, 2
+  br i1 %58, label %59, label %_Z15tgm_far_erfcinvdd.exit
+
+59:
+  %60 = fcmp olt double %.0.i, 0x43B0000000000000
+  %..i.i = select i1 %60, double %.0.i, double 0x43B0000000000000
+  %61 = fadd double %..i.i, 4.000000e+00
+  %62 = fdiv double 8.000000e+00, %61
+  %63 = fsub double 1.000000e+00, %62
+  %64 = call double @llvm.fma.f64(double %63, double 0xBDF2FEB115E10FF8, double 0x3E0FF247156A53A2)
+  %65 = call double @llvm.fma.f64(double %64, double %63, double 0x3E2BC41DEF3D5CC5)
+  %66 = call double @llvm.fma.f64(double %65, double %63, double 0xBE4A7F4A11380E73)
+  %67 = call double @llvm.fma.f64(double %66, double %63, double 0xBE564110B1736FB3)
+  %68 = call double @llvm.fma.f64(double %67, double %63, double 0x3E7C8A212189B424)
+  %69 = call double @llvm.fma.f64(double %68, double %63, double 0x3E74DCD6B6D85452)
+  %70 = call double @llvm.fma.f64(double %69, double %63, double 0xBEAB8CE493292DA5)
+  %71 = call double @llvm.fma.f64(double %70, double %63, double 0x3E9393F4D359A7FD)
+  %72 = call double @llvm.fma.f64(double %71, double %63, double 0x3ED7EF644C7815AA)
+  %73 = call double @llvm.fma.f64(double %72, double %63, double 0xBEE7884D2487D5EF)
+  %74 = call double @llvm.fma.f64(double %73, double %63, double 0xBEF99537515467BE)
+  %75 = call double @llvm.fma.f64(double %74, double %63, double 0x3F23BE0432BFA860)
+  %76 = call double @llvm.fma.f64(double %75, double %63, double 0xBF2A1DF5E81F57B4)
+  %77 = call double @llvm.fma.f64(double %76, double %63, double 0xBF48D4A9A6465372)
+  %78 = call double @llvm.fma.f64(double %77, double %63, double 0x3F749C672E199469)
+  %79 = call double @llvm.fma.f64(double %78, double %63, double 0xBF909623884747DB)
+  %80 = call double @llvm.fma.f64(double %79, double %63, double 0x3FA3079EDF5181DF)
+  %81 = call double @llvm.fma.f64(double %80, double %63, double 0xBFB0FB06DFE4C6C0)
+  %82 = call double @llvm.fma.f64(double %81, double %63, double 0x3FB7FEE004E1EEFE)
+  %83 = call double @llvm.fma.f64(double %82, double %63, double 0xBFB9DDB23C3E8F13)
+  %84 = call double @llvm.fma.f64(double %83, double %63, double 0x3FB16ECEFCFA4D10)
+  %85 = call double @llvm.fma.f64(double %84, double %63, double 0x3F8F7F5DF66FD797)
+  %86 = call double @llvm.fma.f64(double %85, double %63, double 0xBFC1DF1AD154A286)
+  %87 = fmul double %63, %86
+  %88 = fadd double %87, 0x3FF3BA5916E9FD7F
+  %89 = fsub double 0x3FF3BA5916E9FD7F, %88
+  %90 = fadd double %89, %87
+  %91 = fmul double %..i.i, 2.000000e+00
+  %92 = fadd double %91, 1.000000e+00
+  %93 = fadd double %92, -1.000000e+00
+  %94 = fsub double %93, %92
+  %95 = fadd double %94, 1.000000e+00
+  %96 = fsub double %91, %93
+  %97 = fadd double %95, %96
+  %98 = fdiv double 1.000000e+00, %92
+  %99 = fmul double %98, %88
+  %100 = fneg double %99
+  %101 = call double @llvm.fma.f64(double %100, double %92, double %88)
+  %102 = call double @llvm.fma.f64(double %100, double %97, double %90)
+  %103 = fadd double %101, %102
+  %104 = fmul double %103, %98
+  %105 = fadd double %99, %104
+  %106 = fsub double %99, %105
+  %107 = fadd double %106, %104
+  %108 = fneg double %.0.i
+  %109 = fmul double %.0.i, %108
+  %110 = call double @llvm.fma.f64(double %.0.i, double %.0.i, double %109)
+  %111 = fadd double %105, %107
+  %112 = fsub double %109, %45
+  %113 = fsub double %112, %110
+  %114 = call double @_Z3logd(double %111)
+  %115 = fadd double %113, %114
+  %116 = fmul double %115, %111
+  %117 = call double @llvm.fma.f64(double %116, double 0x3FEC5BF891B4EF6B, double %.0.i)
+  %118 = add nuw nsw i32 %.019.i, 1
+  br label %57
+
+_Z15tgm_far_erfcinvdd.exit:
+  %119 = phi double [ %36, %8 ], [ %.0.i, %57 ]
+  %120 = fcmp oeq double %2, 1.000000e+00
+  %. = select i1 %120, double 0x7FF0000000000000, double %119
+  %121 = fcmp ogt double %2, 1.000000e+00
+  br i1 %121, label %126, label %122
+
+122:
+  %123 = fcmp uno double %0, 0.000000e+00
+  br i1 %123, label %126, label %124
+
+124:
+  %125 = call double @llvm.copysign.f64(double %., double %0)
+  br label %126
+
+126:
+  %127 = phi double [ 0x7FF8000000000000, %_Z15tgm_far_erfcinvdd.exit ], [ %125, %124 ], [ %0, %122 ]
+  ret double %127
+}
+
+@_Z6lgammad:
+define internal double @_Z6lgammad(double %0) nounwind norecurse willreturn memory(none) {
+  %.sroa.0 = alloca double, align 8
+  %.sroa.079 = alloca double, align 8
+  %2 = call double @llvm.fabs.f64(double %0)
+  %3 = fcmp olt double %2, 0x3C30000000000000
+  %. = select i1 %3, double 1.000000e+00, double %2
+  %4 = fcmp olt double %., 5.000000e-01
+  br i1 %4, label %13, label %5
+
+5:
+  %6 = fcmp olt double %., 1.500000e+00
+  br i1 %6, label %7, label %9
+
+7:
+  %8 = fadd double %., -1.000000e+00
+  br label %13
+
+9:
+  %10 = fcmp olt double %., 2.500000e+00
+  %11 = fadd double %., -2.000000e+00
+  %12 = select i1 %10, double %11, double 0.000000e+00
+  br label %13
+
+13:
+  %14 = phi double [ %., %1 ], [ %8, %7 ], [ %12, %9 ]
+  %15 = fadd double %14, 1.000000e+00
+  %16 = fcmp olt double %15, 0x10000000000000
+  %17 = fmul double %15, 0x4350000000000000
+  %18 = select i1 %16, double 0x4330000000000436, double 0x4330000000000400
+  %19 = select i1 %16, double %17, double %15
+  %20 = bitcast double %19 to i64
+  %21 = add i64 %20, 7141747209585715
+  %22 = lshr i64 %21, 52
+  %23 = or disjoint i64 %22, 4841369599423283200
+  %24 = bitcast i64 %23 to double
+  %25 = fsub double %24, %18
+  %26 = fcmp oeq double %25, 0.000000e+00
+  br i1 %26, label %_Z14tgm_log1p_pairdd.exit.i, label %27
+
+27:
+  %28 = add i64 %20, -4604544271217802189
+  %29 = and i64 %28, -4503599627370496
+  %30 = sub i64 %20, %29
+  %31 = bitcast i64 %30 to double
+  %32 = fadd double %31, -1.000000e+00
+  %33 = fadd double %25, 0x4338000000000000
+  %34 = bitcast double %33 to i64
+  %35 = fadd double %15, -1.000000e+00
+  %36 = fsub double %35, %15
+  %37 = fadd double %36, 1.000000e+00
+  %38 = fsub double %14, %35
+  %39 = fadd double %37, %38
+  %40 = shl i64 %34, 52
+  %41 = sub i64 4607182418800017408, %40
+  %42 = bitcast i64 %41 to double
+  %43 = fmul double %39, %42
+  br label %_Z14tgm_log1p_pairdd.exit.i
+
+_Z14tgm_log1p_pairdd.exit.i:
+  %..i.i = phi double [ %32, %27 ], [ %14, %13 ]
+  %44 = phi double [ %43, %27 ], [ 0.000000e+00, %13 ]
+  %..i = select i1 %4, double %., double 1.000000e+00
+  %45 = bitcast double %..i to i64
+  %46 = add nsw i64 %45, -4604544271217802189
+  %47 = add nuw i64 %45, 7141747209585715
+  %48 = lshr i64 %47, 52
+  %49 = or disjoint i64 %48, 4841369599423283200
+  %50 = bitcast i64 %49 to double
+  %51 = fadd double %50, 0xC330000000000400
+  %52 = and i64 %46, -4503599627370496
+  %53 = sub i64 %45, %52
+  %54 = bitcast i64 %53 to double
+  %55 = fadd double %54, -1.000000e+00
+  %56 = fadd double %55, 2.000000e+00
+  %57 = fadd double %56, -2.000000e+00
+  %58 = fsub double %57, %56
+  %59 = fadd double %58, 2.000000e+00
+  %60 = fsub double %55, %57
+  %61 = fadd double %59, %60
+  %62 = fdiv double 1.000000e+00, %56
+  %63 = fmul double %62, %55
+  %64 = fneg double %63
+  %65 = call double @llvm.fma.f64(double %64, double %56, double %55)
+  %66 = call double @llvm.fma.f64(double %64, double %61, double 0.000000e+00)
+  %67 = fadd double %65, %66
+  %68 = fmul double %67, %62
+  %69 = fadd double %63, %68
+  %70 = fsub double %63, %69
+  %71 = fadd double %70, %68
+  %72 = fmul double %69, %69
+  %73 = fneg double %72
+  %74 = call double @llvm.fma.f64(double %69, double %69, double %73)
+  %75 = fmul double %71, %69
+  %76 = call double @llvm.fma.f64(double %69, double %71, double %75)
+  %77 = fadd double %74, %76
+  %78 = fadd double %72, %77
+  %79 = fsub double %72, %78
+  %80 = fadd double %79, %77
+  %81 = call double @llvm.fma.f64(double %78, double 0x3FBE03A7ACF07F85, double 0x3FBDF7BA1F4809C3)
+  %82 = call double @llvm.fma.f64(double %81, double %78, double 0x3FC1118CD67251C5)
+  %83 = call double @llvm.fma.f64(double %82, double %78, double 0x3FC3B1395B82701E)
+  %84 = call double @llvm.fma.f64(double %83, double %78, double 0x3FC745D177AD436A)
+  %85 = call double @llvm.fma.f64(double %84, double %78, double 0x3FCC71C71C6EA5AC)
+  %86 = call double @llvm.fma.f64(double %85, double %78, double 0x3FD2492492492522)
+  %87 = call double @llvm.fma.f64(double %86, double %78, double 4.000000e-01)
+  %88 = fmul double %78, %87
+  %89 = fadd double %88, 0x3FE5555555555555
+  %90 = fsub double 0x3FE5555555555555, %89
+  %91 = fadd double %90, %88
+  %92 = fadd double %91, 0x3C85555555555555
+  %93 = fmul double %69, %78
+  %94 = fneg double %93
+  %95 = call double @llvm.fma.f64(double %69, double %78, double %94)
+  %96 = fmul double %71, %78
+  %97 = call double @llvm.fma.f64(double %69, double %80, double %96)
+  %98 = fadd double %95, %97
+  %99 = fadd double %93, %98
+  %100 = fsub double %93, %99
+  %101 = fadd double %100, %98
+  %102 = fmul double %99, %89
+  %103 = fneg double %102
+  %104 = call double @llvm.fma.f64(double %99, double %89, double %103)
+  %105 = fmul double %101, %89
+  %106 = call double @llvm.fma.f64(double %99, double %92, double %105)
+  %107 = fadd double %104, %106
+  %108 = fadd double %102, %107
+  %109 = fsub double %102, %108
+  %110 = fadd double %109, %107
+  %111 = fmul double %69, 2.000000e+00
+  %112 = fmul double %71, 2.000000e+00
+  %113 = fadd double %111, %108
+  %114 = fsub double %113, %111
+  %115 = fsub double %113, %114
+  %116 = fsub double %111, %115
+  %117 = fsub double %108, %114
+  %118 = fadd double %116, %117
+  %119 = fadd double %112, %110
+  %120 = fadd double %118, %119
+  %121 = fadd double %113, %120
+  %122 = fsub double %113, %121
+  %123 = fadd double %122, %120
+  %124 = fmul double %51, 0x3FE62E42FEFA3800
+  %125 = fadd double %124, %121
+  %126 = fsub double %125, %124
+  %127 = fsub double %125, %126
+  %128 = fsub double %124, %127
+  %129 = fsub double %121, %126
+  %130 = fadd double %128, %129
+  %131 = fadd double %123, 0.000000e+00
+  %132 = fadd double %130, %131
+  %133 = fadd double %125, %132
+  %134 = fsub double %125, %133
+  %135 = fadd double %134, %132
+  %136 = fmul double %51, 0x3D2EF35793C76730
+  %137 = fadd double %133, %136
+  %138 = fsub double %137, %133
+  %139 = fsub double %138, %137
+  %140 = fadd double %133, %139
+  %141 = fsub double %136, %138
+  %142 = fadd double %140, %141
+  %143 = fadd double %142, %135
+  %144 = fadd double %137, %143
+  %145 = fsub double %137, %144
+  %146 = fadd double %145, %143
+  %147 = fcmp olt double %., 1.500000e+00
+  br i1 %147, label %148, label %184
+
+148:
+  %149 = fmul double %25, 0x3FE62E42FEFA3800
+  %150 = fadd double %149, %..i.i
+  %151 = fmul double %..i.i, 5.000000e-01
+  %152 = fmul double %151, %..i.i
+  %153 = fsub double %150, %152
+  %154 = fsub double %150, %153
+  %155 = fsub double %154, %152
+  %156 = fsub double %149, %150
+  %157 = fadd double %156, %..i.i
+  %158 = fadd double %..i.i, 2.000000e+00
+  %159 = fdiv double 1.000000e+00, %158
+  %160 = fmul double %..i.i, %159
+  %161 = fmul double %160, %160
+  %162 = call double @llvm.fma.f64(double %161, double 0x3FC2B5F68A50D903, double 0x3FC39FDCCEB4BB45)
+  %163 = call double @llvm.fma.f64(double %162, double %161, double 0x3FC7462B91B8DF65)
+  %164 = call double @llvm.fma.f64(double %163, double %161, double 0x3FCC71C62D5E53E0)
+  %165 = call double @llvm.fma.f64(double %164, double %161, double 0x3FD2492492DFD86C)
+  %166 = call double @llvm.fma.f64(double %165, double %161, double 0x3FD9999999995273)
+  %167 = call double @llvm.fma.f64(double %166, double %161, double 0x3FE5555555555558)
+  %168 = call double @llvm.fma.f64(double %161, double %167, double %152)
+  %169 = fmul double %25, 0x3D2EF35793C76730
+  %170 = call double @llvm.fma.f64(double %160, double %168, double %169)
+  %171 = fneg double %152
+  %172 = call double @llvm.fma.f64(double %151, double %..i.i, double %171)
+  %173 = fsub double %170, %172
+  %174 = fadd double %..i.i, 1.000000e+00
+  %175 = fdiv double %44, %174
+  %176 = fadd double %173, %175
+  %177 = fadd double %157, %176
+  %178 = fadd double %155, %177
+  %179 = fadd double %153, %178
+  %180 = fsub double %153, %179
+  %181 = fadd double %180, %178
+  %182 = fneg double %179
+  %183 = fneg double %181
+  br label %184
+
+184:
+  %.sroa.021.0.i = phi double [ %182, %148 ], [ 0.000000e+00, %_Z14tgm_log1p_pairdd.exit.i ]
+  %.sroa.522.0.i = phi double [ %183, %148 ], [ 0.000000e+00, %_Z14tgm_log1p_pairdd.exit.i ]
+  %185 = fneg double %144
+  %186 = fsub double %.sroa.021.0.i, %144
+  %187 = fadd double %186, %144
+  %188 = fsub double %186, %187
+  %189 = fsub double %185, %188
+  %190 = fsub double %.sroa.021.0.i, %187
+  %191 = fadd double %189, %190
+  %192 = fsub double %.sroa.522.0.i, %146
+  %193 = fadd double %191, %192
+  %194 = fadd double %186, %193
+  %195 = fsub double %186, %194
+  %196 = fadd double %195, %193
+  %197 = call double @llvm.fma.f64(double %14, double 0x3E711FA5E7C86F7B, double 0xBE82009C1A550D0D)
+  %198 = call double @llvm.fma.f64(double %197, double %14, double 0x3E8B40ADB09A1E12)
+  %199 = call double @llvm.fma.f64(double %198, double %14, double 0xBE9CE17528BCF460)
+  %200 = call double @llvm.fma.f64(double %199, double %14, double 0x3EB012012BE3900A)
+  %201 = call double @llvm.fma.f64(double %200, double %14, double 0xBEC1276EBD557FB0)
+  %202 = call double @llvm.fma.f64(double %201, double %14, double 0x3ED258F3057730FA)
+  %203 = call double @llvm.fma.f64(double %202, double %14, double 0xBEE3CB3BE36AD88B)
+  %204 = call double @llvm.fma.f64(double %203, double %14, double 0x3EF580E0AFA55850)
+  %205 = call double @llvm.fma.f64(double %204, double %14, double 0xBF078DE9AB752B81)
+  %206 = call double @llvm.fma.f64(double %205, double %14, double 0x3F1A127AFEE53E7D)
+  %207 = call double @llvm.fma.f64(double %206, double %14, double 0xBF2D3FD4B679C1C4)
+  %208 = call double @llvm.fma.f64(double %207, double %14, double 0x3F40B36AF8779CA0)
+  %209 = call double @llvm.fma.f64(double %208, double %14, double 0xBF538AC5C2D48207)
+  %210 = call double @llvm.fma.f64(double %209, double %14, double 0x3F67ADD6EADB5317)
+  %211 = call double @llvm.fma.f64(double %210, double %14, double 0xBF7E404FC218DBAE)
+  %212 = call double @llvm.fma.f64(double %211, double %14, double 0x3F951322AC7D848A)
+  %213 = call double @llvm.fma.f64(double %212, double %14, double 0xBFB13E001A55760A)
+  %214 = call double @llvm.fma.f64(double %213, double %14, double 0x3FD4A34CC4A60FA6)
+  %215 = call double @llvm.fma.f64(double %214, double %14, double 0x3FDB0EE6072093CE)
+  %216 = fmul double %215, %14
+  %217 = fadd double %194, %216
+  %218 = fsub double %217, %194
+  %219 = fsub double %217, %218
+  %220 = fsub double %194, %219
+  %221 = fsub double %216, %218
+  %222 = fadd double %220, %221
+  %223 = fadd double %222, %196
+  %224 = fadd double %217, %223
+  %225 = fsub double %217, %224
+  %226 = fadd double %225, %223
+  %227 = fcmp olt double %., 8.000000e+00
+  br i1 %227, label %228, label %235
+
+228:
+  %229 = fadd double %., 8.000000e+00
+  %230 = fadd double %229, -8.000000e+00
+  %231 = fsub double %230, %229
+  %232 = fadd double %231, 8.000000e+00
+  %233 = fsub double %., %230
+  %234 = fadd double %232, %233
+  br label %_Z13tgm_lgamma_ofd.exit
+
+235:
+  %236 = fcmp olt double %., 0x7E70000000000000
+  %.45.i = select i1 %236, double %., double 1.000000e+300
+  br label %_Z13tgm_lgamma_ofd.exit
+
+_Z13tgm_lgamma_ofd.exit:
+  %.47.i = phi ptr [ %.sroa.079, %228 ], [ %.sroa.0, %235 ]
+  %.46.i = phi double [ %., %228 ], [ 1.000000e+00, %235 ]
+  %.sroa.06.0.i = phi double [ %229, %228 ], [ %.45.i, %235 ]
+  %.sroa.3.0.i = phi double [ %234, %228 ], [ 0.000000e+00, %235 ]
+  %237 = fdiv double 1.000000e+00, %.sroa.06.0.i
+  %238 = fmul double %237, %237
+  %239 = call double @llvm.fma.f64(double %238, double 0xBFF6476701181F3A, double 0x3FC6FE96381E0680)
+  %240 = call double @llvm.fma.f64(double %239, double %238, double 0xBF9E4286CB0F5398)
+  %241 = call double @llvm.fma.f64(double %240, double %238, double 0x3F7A41A41A41A41A)
+  %242 = call double @llvm.fma.f64(double %241, double %238, double 0xBF5F6AB0D9993C7D)
+  %243 = call double @llvm.fma.f64(double %242, double %238, double 0x3F4B951E2B18FF23)
+  %244 = call double @llvm.fma.f64(double %243, double %238, double 0xBF43813813813814)
+  %245 = call double @llvm.fma.f64(double %244, double %238, double 0x3F4A01A01A01A01A)
+  %246 = call double @llvm.fma.f64(double %245, double %238, double 0xBF66C16C16C16C17)
+  %247 = call double @llvm.fma.f64(double %246, double %238, double 0x3FB5555555555555)
+  %248 = fmul double %237, %247
+  %249 = fcmp olt double %.sroa.06.0.i, 0x10000000000000
+  %250 = fmul double %.sroa.06.0.i, 0x4350000000000000
+  %251 = select i1 %249, double 0x4330000000000436, double 0x4330000000000400
+  %252 = select i1 %249, double %250, double %.sroa.06.0.i
+  %253 = bitcast double %252 to i64
+  %254 = add nsw i64 %253, -4604544271217802189
+  %255 = add nuw i64 %253, 7141747209585715
+  %256 = lshr i64 %255, 52
+  %257 = or disjoint i64 %256, 4841369599423283200
+  %258 = bitcast i64 %257 to double
+  %259 = fsub double %258, %251
+  %260 = and i64 %254, -4503599627370496
+  %261 = sub i64 %253, %260
+  %262 = bitcast i64 %261 to double
+  %263 = fadd double %262, -1.000000e+00
+  %264 = fadd double %263, 2.000000e+00
+  %265 = fadd double %264, -2.000000e+00
+  %266 = fsub double %265, %264
+  %267 = fadd double %266, 2.000000e+00
+  %268 = fsub double %263, %265
+  %269 = fadd double %267, %268
+  %270 = fdiv double 1.000000e+00, %264
+  %271 = fmul double %270, %263
+  %272 = fneg double %271
+  %273 = call double @llvm.fma.f64(double %272, double %264, double %263)
+  %274 = call double @llvm.fma.f64(double %272, double %269, double 0.000000e+00)
+  %275 = fadd double %273, %274
+  %276 = fmul double %275, %270
+  %277 = fadd double %271, %276
+  %278 = fsub double %271, %277
+  %279 = fadd double %278, %276
+  %280 = fmul double %277, %277
+  %281 = fneg double %280
+  %282 = call double @llvm.fma.f64(double %277, double %277, double %281)
+  %283 = fmul double %279, %277
+  %284 = call double @llvm.fma.f64(double %277, double %279, double %283)
+  %285 = fadd double %282, %284
+  %286 = fadd double %280, %285
+  %287 = fsub double %280, %286
+  %288 = fadd double %287, %285
+  %289 = call double @llvm.fma.f64(double %286, double 0x3FBE03A7ACF07F85, double 0x3FBDF7BA1F4809C3)
+  %290 = call double @llvm.fma.f64(double %289, double %286, double 0x3FC1118CD67251C5)
+  %291 = call double @llvm.fma.f64(double %290, double %286, double 0x3FC3B1395B82701E)
+  %292 = call double @llvm.fma.f64(double %291, double %286, double 0x3FC745D177AD436A)
+  %293 = call double @llvm.fma.f64(double %292, double %286, double 0x3FCC71C71C6EA5AC)
+  %294 = call double @llvm.fma.f64(double %293, double %286, double 0x3FD2492492492522)
+  %295 = call double @llvm.fma.f64(double %294, double %286, double 4.000000e-01)
+  %296 = fmul double %286, %295
+  %297 = fadd double %296, 0x3FE5555555555555
+  %298 = fsub double 0x3FE5555555555555, %297
+  %299 = fadd double %298, %296
+  %300 = fadd double %299, 0x3C85555555555555
+  %301 = fmul double %277, %286
+  %302 = fneg double %301
+  %303 = call double @llvm.fma.f64(double %277, double %286, double %302)
+  %304 = fmul double %279, %286
+  %305 = call double @llvm.fma.f64(double %277, double %288, double %304)
+  %306 = fadd double %303, %305
+  %307 = fadd double %301, %306
+  %308 = fsub double %301, %307
+  %309 = fadd double %308, %306
+  %310 = fmul double %307, %297
+  %311 = fneg double %310
+  %312 = call double @llvm.fma.f64(double %307, double %297, double %311)
+  %313 = fmul double %309, %297
+  %314 = call double @llvm.fma.f64(double %307, double %300, double %313)
+  %315 = fadd double %312, %314
+  %316 = fadd double %310, %315
+  %317 = fsub double %310, %316
+  %318 = fadd double %317, %315
+  %319 = fmul double %277, 2.000000e+00
+  %320 = fmul double %279, 2.000000e+00
+  %321 = fadd double %319, %316
+  %322 = fsub double %321, %319
+  %323 = fsub double %321, %322
+  %324 = fsub double %319, %323
+  %325 = fsub double %316, %322
+  %326 = fadd double %324, %325
+  %327 = fadd double %320, %318
+  %328 = fadd double %326, %327
+  %329 = fadd double %321, %328
+  %330 = fsub double %321, %329
+  %331 = fadd double %330, %328
+  %332 = fmul double %259, 0x3FE62E42FEFA3800
+  %333 = fadd double %332, %329
+  %334 = fsub double %333, %332
+  %335 = fsub double %333, %334
+  %336 = fsub double %332, %335
+  %337 = fsub double %329, %334
+  %338 = fadd double %336, %337
+  %339 = fadd double %331, 0.000000e+00
+  %340 = fadd double %338, %339
+  %341 = fadd double %333, %340
+  %342 = fsub double %333, %341
+  %343 = fadd double %342, %340
+  %344 = fmul double %259, 0x3D2EF35793C76730
+  %345 = fadd double %341, %344
+  %346 = fsub double %345, %341
+  %347 = fsub double %346, %345
+  %348 = fadd double %341, %347
+  %349 = fsub double %344, %346
+  %350 = fadd double %348, %349
+  %351 = fadd double %350, %343
+  %352 = fadd double %345, %351
+  %353 = fsub double %345, %352
+  %354 = fadd double %353, %351
+  %355 = call double @llvm.fma.f64(double %.sroa.3.0.i, double %237, double %354)
+  %356 = fadd double %.sroa.06.0.i, -5.000000e-01
+  %357 = fsub double %356, %.sroa.06.0.i
+  %358 = fsub double %357, %356
+  %359 = fadd double %.sroa.06.0.i, %358
+  %360 = fsub double -5.000000e-01, %357
+  %361 = fadd double %359, %360
+  %362 = fadd double %361, %.sroa.3.0.i
+  %363 = fadd double %356, %362
+  %364 = fsub double %356, %363
+  %365 = fadd double %364, %362
+  %366 = fmul double %352, %363
+  %367 = fneg double %366
+  %368 = call double @llvm.fma.f64(double %352, double %363, double %367)
+  %369 = fmul double %355, %363
+  %370 = call double @llvm.fma.f64(double %352, double %365, double %369)
+  %371 = fadd double %368, %370
+  %372 = fadd double %366, %371
+  %373 = fsub double %366, %372
+  %374 = fadd double %373, %371
+  %375 = fneg double %.sroa.06.0.i
+  %376 = fsub double %372, %.sroa.06.0.i
+  %377 = fsub double %376, %372
+  %378 = fsub double %376, %377
+  %379 = fsub double %372, %378
+  %380 = fsub double %375, %377
+  %381 = fadd double %379, %380
+  %382 = fsub double %374, %.sroa.3.0.i
+  %383 = fadd double %381, %382
+  %384 = fadd double %376, %383
+  %385 = fsub double %376, %384
+  %386 = fadd double %385, %383
+  %387 = fadd double %248, 0x3FED67F1C864BEB5
+  %388 = fadd double %387, 0xBFED67F1C864BEB5
+  %389 = fsub double %388, %387
+  %390 = fadd double %389, 0x3FED67F1C864BEB5
+  %391 = fsub double %248, %388
+  %392 = fadd double %390, %391
+  %393 = fadd double %392, 0xBC865B5A1B7FF5DF
+  %394 = fadd double %387, %393
+  %395 = fsub double %387, %394
+  %396 = fadd double %395, %393
+  %397 = fadd double %384, %394
+  %398 = fsub double %397, %384
+  %399 = fsub double %397, %398
+  %400 = fsub double %384, %399
+  %401 = fsub double %394, %398
+  %402 = fadd double %400, %401
+  %403 = fadd double %386, %396
+  %404 = fadd double %402, %403
+  %405 = fadd double %397, %404
+  %406 = fsub double %397, %405
+  %407 = fadd double %406, %404
+  store double %405, ptr %.sroa.0, align 8
+  %408 = fadd double %.46.i, 1.000000e+00
+  %409 = fadd double %408, -1.000000e+00
+  %410 = fsub double %409, %408
+  %411 = fadd double %410, 1.000000e+00
+  %412 = fsub double %.46.i, %409
+  %413 = fadd double %411, %412
+  %414 = fmul double %.46.i, %408
+  %415 = fneg double %414
+  %416 = call double @llvm.fma.f64(double %.46.i, double %408, double %415)
+  %417 = fmul double %408, 0.000000e+00
+  %418 = call double @llvm.fma.f64(double %.46.i, double %413, double %417)
+  %419 = fadd double %416, %418
+  %420 = fadd double %414, %419
+  %421 = fsub double %414, %420
+  %422 = fadd double %421, %419
+  %423 = fadd double %.46.i, 2.000000e+00
+  %424 = fadd double %423, -2.000000e+00
+  %425 = fsub double %424, %423
+  %426 = fadd double %425, 2.000000e+00
+  %427 = fsub double %.46.i, %424
+  %428 = fadd double %426, %427
+  %429 = fmul double %420, %423
+  %430 = fneg double %429
+  %431 = call double @llvm.fma.f64(double %420, double %423, double %430)
+  %432 = fmul double %422, %423
+  %433 = call double @llvm.fma.f64(double %420, double %428, double %432)
+  %434 = fadd double %431, %433
+  %435 = fadd double %429, %434
+  %436 = fsub double %429, %435
+  %437 = fadd double %436, %434
+  %438 = fadd double %.46.i, 3.000000e+00
+  %439 = fadd double %438, -3.000000e+00
+  %440 = fsub double %439, %438
+  %441 = fadd double %440, 3.000000e+00
+  %442 = fsub double %.46.i, %439
+  %443 = fadd double %441, %442
+  %444 = fmul double %435, %438
+  %445 = fneg double %444
+  %446 = call double @llvm.fma.f64(double %435, double %438, double %445)
+  %447 = fmul double %437, %438
+  %448 = call double @llvm.fma.f64(double %435, double %443, double %447)
+  %449 = fadd double %446, %448
+  %450 = fadd double %444, %449
+  %451 = fsub double %444, %450
+  %452 = fadd double %451, %449
+  %453 = fadd double %.46.i, 4.000000e+00
+  %454 = fadd double %453, -4.000000e+00
+  %455 = fsub double %454, %453
+  %456 = fadd double %455, 4.000000e+00
+  %457 = fsub double %.46.i, %454
+  %458 = fadd double %456, %457
+  %459 = fmul double %450, %453
+  %460 = fneg double %459
+  %461 = call double @llvm.fma.f64(double %450, double %453, double %460)
+  %462 = fmul double %452, %453
+  %463 = call double @llvm.fma.f64(double %450, double %458, double %462)
+  %464 = fadd double %461, %463
+  %465 = fadd double %459, %464
+  %466 = fsub double %459, %465
+  %467 = fadd double %466, %464
+  %468 = fadd double %.46.i, 5.000000e+00
+  %469 = fadd double %468, -5.000000e+00
+  %470 = fsub double %469, %468
+  %471 = fadd double %470, 5.000000e+00
+  %472 = fsub double %.46.i, %469
+  %473 = fadd double %471, %472
+  %474 = fmul double %465, %468
+  %475 = fneg double %474
+  %476 = call double @llvm.fma.f64(double %465, double %468, double %475)
+  %477 = fmul double %467, %468
+  %478 = call double @llvm.fma.f64(double %465, double %473, double %477)
+  %479 = fadd double %476, %478
+  %480 = fadd double %474, %479
+  %481 = fsub double %474, %480
+  %482 = fadd double %481, %479
+  %483 = fadd double %.46.i, 6.000000e+00
+  %484 = fadd double %483, -6.000000e+00
+  %485 = fsub double %484, %483
+  %486 = fadd double %485, 6.000000e+00
+  %487 = fsub double %.46.i, %484
+  %488 = fadd double %486, %487
+  %489 = fmul double %480, %483
+  %490 = fneg double %489
+  %491 = call double @llvm.fma.f64(double %480, double %483, double %490)
+  %492 = fmul double %482, %483
+  %493 = call double @llvm.fma.f64(double %480, double %488, double %492)
+  %494 = fadd double %491, %493
+  %495 = fadd double %489, %494
+  %496 = fsub double %489, %495
+  %497 = fadd double %496, %494
+  %498 = fadd double %.46.i, 7.000000e+00
+  %499 = fadd double %498, -7.000000e+00
+  %500 = fsub double %499, %498
+  %501 = fadd double %500, 7.000000e+00
+  %502 = fsub double %.46.i, %499
+  %503 = fadd double %501, %502
+  %504 = fmul double %495, %498
+  %505 = fneg double %504
+  %506 = call double @llvm.fma.f64(double %495, double %498, double %505)
+  %507 = fmul double %497, %498
+  %508 = call double @llvm.fma.f64(double %495, double %503, double %507)
+  %509 = fadd double %506, %508
+  %510 = fadd double %504, %509
+  %511 = fsub double %504, %510
+  %512 = fadd double %511, %509
+  %513 = fcmp olt double %510, 0x10000000000000
+  %514 = fmul double %510, 0x4350000000000000
+  %515 = select i1 %513, double 0x4330000000000436, double 0x4330000000000400
+  %516 = select i1 %513, double %514, double %510
+  %517 = bitcast double %516 to i64
+  %518 = add i64 %517, -4604544271217802189
+  %519 = add i64 %517, 7141747209585715
+  %520 = lshr i64 %519, 52
+  %521 = or disjoint i64 %520, 4841369599423283200
+  %522 = bitcast i64 %521 to double
+  %523 = fsub double %522, %515
+  %524 = and i64 %518, -4503599627370496
+  %525 = sub i64 %517, %524
+  %526 = bitcast i64 %525 to double
+  %527 = fadd double %526, -1.000000e+00
+  %528 = fadd double %527, 2.000000e+00
+  %529 = fadd double %528, -2.000000e+00
+  %530 = fsub double %529, %528
+  %531 = fadd double %530, 2.000000e+00
+  %532 = fsub double %527, %529
+  %533 = fadd double %531, %532
+  %534 = fdiv double 1.000000e+00, %528
+  %535 = fmul double %534, %527
+  %536 = fneg double %535
+  %537 = call double @llvm.fma.f64(double %536, double %528, double %527)
+  %538 = call double @llvm.fma.f64(double %536, double %533, double 0.000000e+00)
+  %539 = fadd double %537, %538
+  %540 = fmul double %539, %534
+  %541 = fadd double %535, %540
+  %542 = fsub double %535, %541
+  %543 = fadd double %542, %540
+  %544 = fmul double %541, %541
+  %545 = fneg double %544
+  %546 = call double @llvm.fma.f64(double %541, double %541, double %545)
+  %547 = fmul double %543, %541
+  %548 = call double @llvm.fma.f64(double %541, double %543, double %547)
+  %549 = fadd double %546, %548
+  %550 = fadd double %544, %549
+  %551 = fsub double %544, %550
+  %552 = fadd double %551, %549
+  %553 = call double @llvm.fma.f64(double %550, double 0x3FBE03A7ACF07F85, double 0x3FBDF7BA1F4809C3)
+  %554 = call double @llvm.fma.f64(double %553, double %550, double 0x3FC1118CD67251C5)
+  %555 = call double @llvm.fma.f64(double %554, double %550, double 0x3FC3B1395B82701E)
+  %556 = call double @llvm.fma.f64(double %555, double %550, double 0x3FC745D177AD436A)
+  %557 = call double @llvm.fma.f64(double %556, double %550, double 0x3FCC71C71C6EA5AC)
+  %558 = call double @llvm.fma.f64(double %557, double %550, double 0x3FD2492492492522)
+  %559 = call double @llvm.fma.f64(double %558, double %550, double 4.000000e-01)
+  %560 = fmul double %550, %559
+  %561 = fadd double %560, 0x3FE5555555555555
+  %562 = fsub double 0x3FE5555555555555, %561
+  %563 = fadd double %562, %560
+  %564 = fadd double %563, 0x3C85555555555555
+  %565 = fmul double %541, %550
+  %566 = fneg double %565
+  %567 = call double @llvm.fma.f64(double %541, double %550, double %566)
+  %568 = fmul double %543, %550
+  %569 = call double @llvm.fma.f64(double %541, double %552, double %568)
+  %570 = fadd double %567, %569
+  %571 = fadd double %565, %570
+  %572 = fsub double %565, %571
+  %573 = fadd double %572, %570
+  %574 = fmul double %571, %561
+  %575 = fneg double %574
+  %576 = call double @llvm.fma.f64(double %571, double %561, double %575)
+  %577 = fmul double %573, %561
+  %578 = call double @llvm.fma.f64(double %571, double %564, double %577)
+  %579 = fadd double %576, %578
+  %580 = fadd double %574, %579
+  %581 = fsub double %574, %580
+  %582 = fadd double %581, %579
+  %583 = fmul double %541, 2.000000e+00
+  %584 = fmul double %543, 2.000000e+00
+  %585 = fadd double %583, %580
+  %586 = fsub double %585, %583
+  %587 = fsub double %585, %586
+  %588 = fsub double %583, %587
+  %589 = fsub double %580, %586
+  %590 = fadd double %588, %589
+  %591 = fadd double %584, %582
+  %592 = fadd double %590, %591
+  %593 = fadd double %585, %592
+  %594 = fsub double %585, %593
+  %595 = fadd double %594, %592
+  %596 = fmul double %523, 0x3FE62E42FEFA3800
+  %597 = fadd double %596, %593
+  %598 = fsub double %597, %596
+  %599 = fsub double %597, %598
+  %600 = fsub double %596, %599
+  %601 = fsub double %593, %598
+  %602 = fadd double %600, %601
+  %603 = fadd double %595, 0.000000e+00
+  %604 = fadd double %602, %603
+  %605 = fadd double %597, %604
+  %606 = fsub double %597, %605
+  %607 = fadd double %606, %604
+  %608 = fmul double %523, 0x3D2EF35793C76730
+  %609 = fadd double %605, %608
+  %610 = fsub double %609, %605
+  %611 = fsub double %610, %609
+  %612 = fadd double %605, %611
+  %613 = fsub double %608, %610
+  %614 = fadd double %612, %613
+  %615 = fadd double %614, %607
+  %616 = fadd double %609, %615
+  %617 = fsub double %609, %616
+  %618 = fadd double %617, %615
+  %.sroa.0.0..sroa.0.0..sroa.0.0..sroa.01.0.copyload.i = load double, ptr %.sroa.0, align 8
+  %619 = fneg double %616
+  %620 = fdiv double %512, %510
+  %621 = fadd double %618, %620
+  %622 = fsub double %.sroa.0.0..sroa.0.0..sroa.0.0..sroa.01.0.copyload.i, %616
+  %623 = fsub double %622, %.sroa.0.0..sroa.0.0..sroa.0.0..sroa.01.0.copyload.i
+  %624 = fsub double %622, %623
+  %625 = fsub double %.sroa.0.0..sroa.0.0..sroa.0.0..sroa.01.0.copyload.i, %624
+  %626 = fsub double %619, %623
+  %627 = fadd double %625, %626
+  %628 = fsub double %407, %621
+  %629 = fadd double %627, %628
+  %630 = fadd double %622, %629
+  %631 = fsub double %622, %630
+  %632 = fadd double %631, %629
+  store double %630, ptr %.sroa.079, align 8
+  %633 = fcmp olt double %., 2.500000e+00
+  %.sroa.043.0.copyload.i.sroa.speculate.load.false = load double, ptr %.47.i, align 8
+  %.sroa.043.0.copyload.i.sroa.speculated = select i1 %633, double %224, double %.sroa.043.0.copyload.i.sroa.speculate.load.false
+  %.sroa.244.0.copyload.i.sroa.speculate.load.false = select i1 %227, double %632, double %407
+  %.sroa.244.0.copyload.i.sroa.speculated = select i1 %633, double %226, double %.sroa.244.0.copyload.i.sroa.speculate.load.false
+  %634 = fcmp olt double %2, 0x4330000000000000
+  %635 = select i1 %634, double %2, double 5.000000e-01
+  %636 = fmul double %635, 2.000000e+00
+  %637 = call double @llvm.rint.f64(double %636)
+  %638 = fsub double %636, %637
+  %639 = fmul double %638, 5.000000e-01
+  %640 = fmul double %639, 0x400921FB54442D18
+  %641 = fneg double %640
+  %642 = call double @llvm.fma.f64(double %639, double 0x400921FB54442D18, double %641)
+  %643 = call double @llvm.fma.f64(double %639, double 0x3CA1A62633145C07, double %642)
+  %644 = fadd double %640, %643
+  %645 = fsub double %640, %644
+  %646 = fadd double %645, %643
+  %.fca.0.insert.i5.i.i = insertvalue { double, double } poison, double %644, 0
+  %647 = fmul double %637, 5.000000e-01
+  %648 = call double @llvm.rint.f64(double %647)
+  %649 = fcmp une double %647, %648
+  %650 = fmul double %644, %644
+  %651 = fmul double %644, %650
+  %652 = call double @llvm.fma.f64(double %650, double 0xBD6AB16F5CAA198A, double 0x3DE61217D9252C03)
+  %653 = call double @llvm.fma.f64(double %652, double %650, double 0xBE5AE645410E937B)
+  %654 = call double @llvm.fma.f64(double %653, double %650, double 0x3EC71DE3A545F836)
+  %655 = call double @llvm.fma.f64(double %654, double %650, double 0xBF2A01A01A01992F)
+  %656 = call double @llvm.fma.f64(double %655, double %650, double 0x3F81111111111110)
+  %657 = call double @llvm.fma.f64(double %656, double %650, double 0xBFC5555555555555)
+  %658 = fmul double %650, -5.000000e-01
+  %659 = call double @llvm.fma.f64(double %658, double %646, double %646)
+  %660 = call double @llvm.fma.f64(double %651, double %657, double %659)
+  %.fca.1.insert.i.i45 = insertvalue { double, double } %.fca.0.insert.i5.i.i, double %660, 1
+  %661 = fadd double %658, 1.000000e+00
+  %662 = fsub double 1.000000e+00, %661
+  %663 = fadd double %662, %658
+  %.fca.0.insert.i.i27.i = insertvalue { double, double } poison, double %661, 0
+  %664 = fmul double %650, %650
+  %665 = call double @llvm.fma.f64(double %650, double 0xBDA907CD8FF5EDE7, double 0x3E21EEB67D026EC6)
+  %666 = call double @llvm.fma.f64(double %665, double %650, double 0xBE927E4FA16CC2D1)
+  %667 = call double @llvm.fma.f64(double %666, double %650, double 0x3EFA01A019F4DDFD)
+  %668 = call double @llvm.fma.f64(double %667, double %650, double 0xBF56C16C16C16963)
+  %669 = call double @llvm.fma.f64(double %668, double %650, double 0x3FA5555555555555)
+  %670 = fneg double %644
+  %671 = fmul double %646, %670
+  %672 = call double @llvm.fma.f64(double %664, double %669, double %671)
+  %673 = fadd double %663, %672
+  %.fca.1.insert.i29.i = insertvalue { double, double } %.fca.0.insert.i.i27.i, double %673, 1
+  %..i46 = select i1 %649, { double, double } %.fca.1.insert.i29.i, { double, double } %.fca.1.insert.i.i45
+  %.sroa.speculated.i = extractvalue { double, double } %..i46, 0
+  %.sroa.4.0.copyload.i.sroa.speculated = select i1 %649, double %673, double %660
+  %674 = fadd double %.sroa.speculated.i, %.sroa.4.0.copyload.i.sroa.speculated
+  %675 = fsub double %.sroa.speculated.i, %674
+  %676 = fadd double %675, %.sroa.4.0.copyload.i.sroa.speculated
+  %677 = fcmp olt double %674, 0.000000e+00
+  %678 = fneg double %674
+  %679 = fneg double %676
+  %.pn78 = select i1 %677, double %678, double %674
+  %.pn = select i1 %677, double %679, double %676
+  %680 = fmul double %.pn78, %635
+  %681 = fneg double %680
+  %682 = call double @llvm.fma.f64(double %.pn78, double %635, double %681)
+  %683 = call double @llvm.fma.f64(double %.pn, double %635, double %682)
+  %684 = fadd double %680, %683
+  %685 = fsub double %680, %684
+  %686 = fadd double %685, %683
+  %687 = fcmp olt double %684, 0x10000000000000
+  %688 = fmul double %684, 0x4350000000000000
+  %689 = select i1 %687, double 0x4330000000000436, double 0x4330000000000400
+  %690 = select i1 %687, double %688, double %684
+  %691 = bitcast double %690 to i64
+  %692 = add i64 %691, -4604544271217802189
+  %693 = add i64 %691, 7141747209585715
+  %694 = lshr i64 %693, 52
+  %695 = or disjoint i64 %694, 4841369599423283200
+  %696 = bitcast i64 %695 to double
+  %697 = fsub double %696, %689
+  %698 = and i64 %692, -4503599627370496
+  %699 = sub i64 %691, %698
+  %700 = bitcast i64 %699 to double
+  %701 = fadd double %700, -1.000000e+00
+  %702 = fadd double %701, 2.000000e+00
+  %703 = fadd double %702, -2.000000e+00
+  %704 = fsub double %703, %702
+  %705 = fadd double %704, 2.000000e+00
+  %706 = fsub double %701, %703
+  %707 = fadd double %705, %706
+  %708 = fdiv double 1.000000e+00, %702
+  %709 = fmul double %708, %701
+  %710 = fneg double %709
+  %711 = call double @llvm.fma.f64(double %710, double %702, double %701)
+  %712 = call double @llvm.fma.f64(double %710, double %707, double 0.000000e+00)
+  %713 = fadd double %711, %712
+  %714 = fmul double %713, %708
+  %715 = fadd double %709, %714
+  %716 = fsub double %709, %715
+  %717 = fadd double %716, %714
+  %718 = fmul double %715, %715
+  %719 = fneg double %718
+  %720 = call double @llvm.fma.f64(double %715, double %715, double %719)
+  %721 = fmul double %717, %715
+  %722 = call double @llvm.fma.f64(double %715, double %717, double %721)
+  %723 = fadd double %720, %722
+  %724 = fadd double %718, %723
+  %725 = fsub double %718, %724
+  %726 = fadd double %725, %723
+  %727 = call double @llvm.fma.f64(double %724, double 0x3FBE03A7ACF07F85, double 0x3FBDF7BA1F4809C3)
+  %728 = call double @llvm.fma.f64(double %727, double %724, double 0x3FC1118CD67251C5)
+  %729 = call double @llvm.fma.f64(double %728, double %724, double 0x3FC3B1395B82701E)
+  %730 = call double @llvm.fma.f64(double %729, double %724, double 0x3FC745D177AD436A)
+  %731 = call double @llvm.fma.f64(double %730, double %724, double 0x3FCC71C71C6EA5AC)
+  %732 = call double @llvm.fma.f64(double %731, double %724, double 0x3FD2492492492522)
+  %733 = call double @llvm.fma.f64(double %732, double %724, double 4.000000e-01)
+  %734 = fmul double %724, %733
+  %735 = fadd double %734, 0x3FE5555555555555
+  %736 = fsub double 0x3FE5555555555555, %735
+  %737 = fadd double %736, %734
+  %738 = fadd double %737, 0x3C85555555555555
+  %739 = fmul double %715, %724
+  %740 = fneg double %739
+  %741 = call double @llvm.fma.f64(double %715, double %724, double %740)
+  %742 = fmul double %717, %724
+  %743 = call double @llvm.fma.f64(double %715, double %726, double %742)
+  %744 = fadd double %741, %743
+  %745 = fadd double %739, %744
+  %746 = fsub double %739, %745
+  %747 = fadd double %746, %744
+  %748 = fmul double %745, %735
+  %749 = fneg double %748
+  %750 = call double @llvm.fma.f64(double %745, double %735, double %749)
+  %751 = fmul double %747, %735
+  %752 = call double @llvm.fma.f64(double %745, double %738, double %751)
+  %753 = fadd double %750, %752
+  %754 = fadd double %748, %753
+  %755 = fsub double %748, %754
+  %756 = fadd double %755, %753
+  %757 = fmul double %715, 2.000000e+00
+  %758 = fmul double %717, 2.000000e+00
+  %759 = fadd double %757, %754
+  %760 = fsub double %759, %757
+  %761 = fsub double %759, %760
+  %762 = fsub double %757, %761
+  %763 = fsub double %754, %760
+  %764 = fadd double %762, %763
+  %765 = fadd double %758, %756
+  %766 = fadd double %764, %765
+  %767 = fadd double %759, %766
+  %768 = fsub double %759, %767
+  %769 = fadd double %768, %766
+  %770 = fmul double %697, 0x3FE62E42FEFA3800
+  %771 = fadd double %770, %767
+  %772 = fsub double %771, %770
+  %773 = fsub double %771, %772
+  %774 = fsub double %770, %773
+  %775 = fsub double %767, %772
+  %776 = fadd double %774, %775
+  %777 = fadd double %769, 0.000000e+00
+  %778 = fadd double %776, %777
+  %779 = fadd double %771, %778
+  %780 = fsub double %771, %779
+  %781 = fadd double %780, %778
+  %782 = fmul double %697, 0x3D2EF35793C76730
+  %783 = fadd double %779, %782
+  %784 = fsub double %783, %779
+  %785 = fsub double %784, %783
+  %786 = fadd double %779, %785
+  %787 = fsub double %782, %784
+  %788 = fadd double %786, %787
+  %789 = fadd double %788, %781
+  %790 = fadd double %783, %789
+  %791 = fsub double %783, %790
+  %792 = fadd double %791, %789
+  %793 = fsub double 0x3FF250D048E7A1BD, %790
+  %794 = fsub double 0x3FF250D048E7A1BD, %793
+  %795 = fsub double %794, %790
+  %796 = fsub double 0x3C67ABF2AD8D5088, %792
+  %797 = fdiv double %686, %684
+  %798 = fsub double %796, %797
+  %799 = fadd double %795, %798
+  %800 = fadd double %793, %799
+  %801 = fsub double %793, %800
+  %802 = fadd double %801, %799
+  %803 = fneg double %.sroa.043.0.copyload.i.sroa.speculated
+  %804 = fsub double %800, %.sroa.043.0.copyload.i.sroa.speculated
+  %805 = fsub double %804, %800
+  %806 = fsub double %805, %804
+  %807 = fadd double %800, %806
+  %808 = fsub double %803, %805
+  %809 = fadd double %807, %808
+  %810 = fsub double %802, %.sroa.244.0.copyload.i.sroa.speculated
+  %811 = fadd double %809, %810
+  %812 = fadd double %804, %811
+  %813 = fsub double %804, %812
+  %814 = fadd double %813, %811
+  %815 = fcmp ogt double %0, 0.000000e+00
+  %816 = fadd double %.sroa.043.0.copyload.i.sroa.speculated, %.sroa.244.0.copyload.i.sroa.speculated
+  %817 = fadd double %812, %814
+  %818 = select i1 %815, double %816, double %817
+  br i1 %3, label %819, label %822
+
+819:
+  %820 = call double @_Z3logd(double %2)
+  %821 = fneg double %820
+  br label %822
+
+822:
+  %823 = phi double [ %821, %819 ], [ %818, %_Z13tgm_lgamma_ofd.exit ]
+  %824 = fcmp ogt double %0, 0x7E70000000000000
+  br i1 %824, label %825, label %829
+
+825:
+  %826 = call double @_Z3logd(double %0)
+  %827 = fadd double %826, -1.000000e+00
+  %828 = fmul double %827, %0
+  br label %829
+
+829:
+  %830 = phi double [ %828, %825 ], [ %823, %822 ]
+  %831 = fcmp oeq double %0, 0.000000e+00
+  br i1 %831, label %840, label %832
+
+832:
+  %833 = fcmp olt double %0, 0.000000e+00
+  br i1 %833, label %834, label %838
+
+834:
+  %835 = call double @llvm.floor.f64(double %0)
+  %836 = fcmp oeq double %835, %0
+  %837 = fcmp oeq double %2, 0x7FF0000000000000
+  %or.cond = or i1 %836, %837
+  br i1 %or.cond, label %840, label %839
+
+838:
+  %.old = fcmp oeq double %2, 0x7FF0000000000000
+  br i1 %.old, label %840, label %839
+
+839:
+  br label %840
+
+840:
+  %841 = phi double [ %830, %839 ], [ 0x7FF0000000000000, %838 ], [ 0x7FF0000000000000, %834 ], [ 0x7FF0000000000000, %829 ]
+  %842 = fcmp uno double %0, 0.000000e+00
+  %.41 = select i1 %842, double %0, double %841
+  ret double %.41
+}
+
 @_Z6tg_log10tg_complexIdE:
 define internal { double, double } @_Z6tg_log10tg_complexIdE(double %0, double %1) nounwind alwaysinline {
   %3 = call double @_Z5hypotdd(double %0, double %1)
@@ -7375,6 +9833,786 @@ _Z7tg_sinh10tg_complexIdE.exit:
   %.fca.0.insert.i15 = insertvalue { double, double } poison, double %.sroa.7.0, 0
   %.fca.1.insert = insertvalue { double, double } %.fca.0.insert.i15, double %.sroa.3.0, 1
   ret { double, double } %.fca.1.insert
+}
+
+@_Z6tgammad:
+define internal double @_Z6tgammad(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = call double @llvm.fabs.f64(double %0)
+  %3 = fcmp olt double %2, 0x3C30000000000000
+  %. = select i1 %3, double 1.000000e+00, double %2
+  %4 = fcmp olt double %., 8.000000e+00
+  %5 = fcmp olt double %., 2.000000e+02
+  %..i = select i1 %5, double %., double 2.000000e+02
+  br i1 %4, label %6, label %13
+
+6:
+  %7 = fadd double %..i, 8.000000e+00
+  %8 = fadd double %7, -8.000000e+00
+  %9 = fsub double %8, %7
+  %10 = fadd double %9, 8.000000e+00
+  %11 = fsub double %..i, %8
+  %12 = fadd double %10, %11
+  br label %13
+
+13:
+  %...i = phi double [ %..i, %6 ], [ 1.000000e+00, %1 ]
+  %.sroa.011.0.i = phi double [ %7, %6 ], [ %..i, %1 ]
+  %.sroa.512.0.i = phi double [ %12, %6 ], [ 0.000000e+00, %1 ]
+  %14 = fdiv double 1.000000e+00, %.sroa.011.0.i
+  %15 = fmul double %14, %14
+  %16 = call double @llvm.fma.f64(double %15, double 0xBFF6476701181F3A, double 0x3FC6FE96381E0680)
+  %17 = call double @llvm.fma.f64(double %16, double %15, double 0xBF9E4286CB0F5398)
+  %18 = call double @llvm.fma.f64(double %17, double %15, double 0x3F7A41A41A41A41A)
+  %19 = call double @llvm.fma.f64(double %18, double %15, double 0xBF5F6AB0D9993C7D)
+  %20 = call double @llvm.fma.f64(double %19, double %15, double 0x3F4B951E2B18FF23)
+  %21 = call double @llvm.fma.f64(double %20, double %15, double 0xBF43813813813814)
+  %22 = call double @llvm.fma.f64(double %21, double %15, double 0x3F4A01A01A01A01A)
+  %23 = call double @llvm.fma.f64(double %22, double %15, double 0xBF66C16C16C16C17)
+  %24 = call double @llvm.fma.f64(double %23, double %15, double 0x3FB5555555555555)
+  %25 = fmul double %14, %24
+  %26 = fcmp olt double %.sroa.011.0.i, 0x10000000000000
+  %27 = fmul double %.sroa.011.0.i, 0x4350000000000000
+  %28 = select i1 %26, double 0x4330000000000436, double 0x4330000000000400
+  %29 = select i1 %26, double %27, double %.sroa.011.0.i
+  %30 = bitcast double %29 to i64
+  %31 = add i64 %30, -4604544271217802189
+  %32 = add i64 %30, 7141747209585715
+  %33 = lshr i64 %32, 52
+  %34 = or disjoint i64 %33, 4841369599423283200
+  %35 = bitcast i64 %34 to double
+  %36 = fsub double %35, %28
+  %37 = and i64 %31, -4503599627370496
+  %38 = sub i64 %30, %37
+  %39 = bitcast i64 %38 to double
+  %40 = fadd double %39, -1.000000e+00
+  %41 = fadd double %40, 2.000000e+00
+  %42 = fadd double %41, -2.000000e+00
+  %43 = fsub double %42, %41
+  %44 = fadd double %43, 2.000000e+00
+  %45 = fsub double %40, %42
+  %46 = fadd double %44, %45
+  %47 = fdiv double 1.000000e+00, %41
+  %48 = fmul double %47, %40
+  %49 = fneg double %48
+  %50 = call double @llvm.fma.f64(double %49, double %41, double %40)
+  %51 = call double @llvm.fma.f64(double %49, double %46, double 0.000000e+00)
+  %52 = fadd double %50, %51
+  %53 = fmul double %52, %47
+  %54 = fadd double %48, %53
+  %55 = fsub double %48, %54
+  %56 = fadd double %55, %53
+  %57 = fmul double %54, %54
+  %58 = fneg double %57
+  %59 = call double @llvm.fma.f64(double %54, double %54, double %58)
+  %60 = fmul double %56, %54
+  %61 = call double @llvm.fma.f64(double %54, double %56, double %60)
+  %62 = fadd double %59, %61
+  %63 = fadd double %57, %62
+  %64 = fsub double %57, %63
+  %65 = fadd double %64, %62
+  %66 = call double @llvm.fma.f64(double %63, double 0x3FBE03A7ACF07F85, double 0x3FBDF7BA1F4809C3)
+  %67 = call double @llvm.fma.f64(double %66, double %63, double 0x3FC1118CD67251C5)
+  %68 = call double @llvm.fma.f64(double %67, double %63, double 0x3FC3B1395B82701E)
+  %69 = call double @llvm.fma.f64(double %68, double %63, double 0x3FC745D177AD436A)
+  %70 = call double @llvm.fma.f64(double %69, double %63, double 0x3FCC71C71C6EA5AC)
+  %71 = call double @llvm.fma.f64(double %70, double %63, double 0x3FD2492492492522)
+  %72 = call double @llvm.fma.f64(double %71, double %63, double 4.000000e-01)
+  %73 = fmul double %63, %72
+  %74 = fadd double %73, 0x3FE5555555555555
+  %75 = fsub double 0x3FE5555555555555, %74
+  %76 = fadd double %75, %73
+  %77 = fadd double %76, 0x3C85555555555555
+  %78 = fmul double %54, %63
+  %79 = fneg double %78
+  %80 = call double @llvm.fma.f64(double %54, double %63, double %79)
+  %81 = fmul double %56, %63
+  %82 = call double @llvm.fma.f64(double %54, double %65, double %81)
+  %83 = fadd double %80, %82
+  %84 = fadd double %78, %83
+  %85 = fsub double %78, %84
+  %86 = fadd double %85, %83
+  %87 = fmul double %84, %74
+  %88 = fneg double %87
+  %89 = call double @llvm.fma.f64(double %84, double %74, double %88)
+  %90 = fmul double %86, %74
+  %91 = call double @llvm.fma.f64(double %84, double %77, double %90)
+  %92 = fadd double %89, %91
+  %93 = fadd double %87, %92
+  %94 = fsub double %87, %93
+  %95 = fadd double %94, %92
+  %96 = fmul double %54, 2.000000e+00
+  %97 = fmul double %56, 2.000000e+00
+  %98 = fadd double %96, %93
+  %99 = fsub double %98, %96
+  %100 = fsub double %98, %99
+  %101 = fsub double %96, %100
+  %102 = fsub double %93, %99
+  %103 = fadd double %101, %102
+  %104 = fadd double %97, %95
+  %105 = fadd double %103, %104
+  %106 = fadd double %98, %105
+  %107 = fsub double %98, %106
+  %108 = fadd double %107, %105
+  %109 = fmul double %36, 0x3FE62E42FEFA3800
+  %110 = fadd double %109, %106
+  %111 = fsub double %110, %109
+  %112 = fsub double %110, %111
+  %113 = fsub double %109, %112
+  %114 = fsub double %106, %111
+  %115 = fadd double %113, %114
+  %116 = fadd double %108, 0.000000e+00
+  %117 = fadd double %115, %116
+  %118 = fadd double %110, %117
+  %119 = fsub double %110, %118
+  %120 = fadd double %119, %117
+  %121 = fmul double %36, 0x3D2EF35793C76730
+  %122 = fadd double %118, %121
+  %123 = fsub double %122, %118
+  %124 = fsub double %123, %122
+  %125 = fadd double %118, %124
+  %126 = fsub double %121, %123
+  %127 = fadd double %125, %126
+  %128 = fadd double %127, %120
+  %129 = fadd double %122, %128
+  %130 = fsub double %122, %129
+  %131 = fadd double %130, %128
+  %132 = call double @llvm.fma.f64(double %.sroa.512.0.i, double %14, double %131)
+  %133 = fadd double %.sroa.011.0.i, -5.000000e-01
+  %134 = fsub double %133, %.sroa.011.0.i
+  %135 = fsub double %134, %133
+  %136 = fadd double %.sroa.011.0.i, %135
+  %137 = fsub double -5.000000e-01, %134
+  %138 = fadd double %136, %137
+  %139 = fadd double %138, %.sroa.512.0.i
+  %140 = fadd double %133, %139
+  %141 = fsub double %133, %140
+  %142 = fadd double %141, %139
+  %143 = fmul double %129, %140
+  %144 = fneg double %143
+  %145 = call double @llvm.fma.f64(double %129, double %140, double %144)
+  %146 = fmul double %132, %140
+  %147 = call double @llvm.fma.f64(double %129, double %142, double %146)
+  %148 = fadd double %145, %147
+  %149 = fadd double %143, %148
+  %150 = fsub double %143, %149
+  %151 = fadd double %150, %148
+  %152 = fneg double %.sroa.011.0.i
+  %153 = fsub double %149, %.sroa.011.0.i
+  %154 = fsub double %153, %149
+  %155 = fsub double %153, %154
+  %156 = fsub double %149, %155
+  %157 = fsub double %152, %154
+  %158 = fadd double %156, %157
+  %159 = fsub double %151, %.sroa.512.0.i
+  %160 = fadd double %158, %159
+  %161 = fadd double %153, %160
+  %162 = fsub double %153, %161
+  %163 = fadd double %162, %160
+  %164 = fadd double %25, 0x3FED67F1C864BEB5
+  %165 = fadd double %164, 0xBFED67F1C864BEB5
+  %166 = fsub double %165, %164
+  %167 = fadd double %166, 0x3FED67F1C864BEB5
+  %168 = fsub double %25, %165
+  %169 = fadd double %167, %168
+  %170 = fadd double %169, 0xBC865B5A1B7FF5DF
+  %171 = fadd double %164, %170
+  %172 = fsub double %164, %171
+  %173 = fadd double %172, %170
+  %174 = fadd double %161, %171
+  %175 = fsub double %174, %161
+  %176 = fsub double %174, %175
+  %177 = fsub double %161, %176
+  %178 = fsub double %171, %175
+  %179 = fadd double %177, %178
+  %180 = fadd double %163, %173
+  %181 = fadd double %179, %180
+  %182 = fadd double %174, %181
+  %183 = fsub double %174, %182
+  %184 = fadd double %183, %181
+  %185 = call double @llvm.fma.f64(double %182, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %186 = fadd double %185, 0xC338000000000000
+  %187 = fneg double %186
+  %188 = call double @llvm.fma.f64(double %187, double 0x3FE62E42FEFA3800, double %182)
+  %189 = call double @llvm.fma.f64(double %187, double 0x3D2EF35793C76730, double %184)
+  %190 = fadd double %188, %189
+  %191 = fsub double %188, %190
+  %192 = fadd double %191, %189
+  %193 = fmul double %190, %190
+  %194 = call double @llvm.fma.f64(double %190, double 0x3E21F72FCA58CC92, double 0x3E5AF4DDDDCF06D6)
+  %195 = call double @llvm.fma.f64(double %194, double %190, double 0x3E927E4DB679BEC4)
+  %196 = call double @llvm.fma.f64(double %195, double %190, double 0x3EC71DE02372BDD3)
+  %197 = call double @llvm.fma.f64(double %196, double %190, double 0x3EFA01A01A6D7883)
+  %198 = call double @llvm.fma.f64(double %197, double %190, double 0x3F2A01A01ABE63B3)
+  %199 = call double @llvm.fma.f64(double %198, double %190, double 0x3F56C16C16C162D6)
+  %200 = call double @llvm.fma.f64(double %199, double %190, double 0x3F811111111100DF)
+  %201 = call double @llvm.fma.f64(double %200, double %190, double 0x3FA5555555555556)
+  %202 = call double @llvm.fma.f64(double %201, double %190, double 0x3FC5555555555557)
+  %203 = call double @llvm.fma.f64(double %202, double %190, double 5.000000e-01)
+  %204 = call double @llvm.fma.f64(double %190, double %192, double %192)
+  %205 = call double @llvm.fma.f64(double %193, double %203, double %204)
+  %206 = bitcast double %185 to i64
+  %207 = fadd double %190, 1.000000e+00
+  %208 = fsub double 1.000000e+00, %207
+  %209 = fadd double %208, %190
+  %210 = fadd double %209, %205
+  %211 = fadd double %207, %210
+  %212 = fsub double %207, %211
+  %213 = fadd double %212, %210
+  br i1 %4, label %214, label %_Z12tgm_gamma_ofd.exit
+
+214:
+  %215 = fadd double %...i, 1.000000e+00
+  %216 = fmul double %...i, %215
+  %217 = fneg double %216
+  %218 = call double @llvm.fma.f64(double %...i, double %215, double %217)
+  %219 = fadd double %215, -1.000000e+00
+  %220 = fsub double %219, %215
+  %221 = fadd double %220, 1.000000e+00
+  %222 = fsub double %...i, %219
+  %223 = fadd double %221, %222
+  %224 = fmul double %215, 0.000000e+00
+  %225 = call double @llvm.fma.f64(double %...i, double %223, double %224)
+  %226 = fadd double %218, %225
+  %227 = fadd double %216, %226
+  %228 = fadd double %...i, 2.000000e+00
+  %229 = fmul double %227, %228
+  %230 = fneg double %229
+  %231 = call double @llvm.fma.f64(double %227, double %228, double %230)
+  %232 = fadd double %228, -2.000000e+00
+  %233 = fsub double %232, %228
+  %234 = fadd double %233, 2.000000e+00
+  %235 = fsub double %...i, %232
+  %236 = fadd double %234, %235
+  %237 = fsub double %216, %227
+  %238 = fadd double %237, %226
+  %239 = fmul double %238, %228
+  %240 = call double @llvm.fma.f64(double %227, double %236, double %239)
+  %241 = fadd double %231, %240
+  %242 = fadd double %229, %241
+  %243 = fadd double %...i, 3.000000e+00
+  %244 = fmul double %242, %243
+  %245 = fneg double %244
+  %246 = call double @llvm.fma.f64(double %242, double %243, double %245)
+  %247 = fadd double %243, -3.000000e+00
+  %248 = fsub double %247, %243
+  %249 = fadd double %248, 3.000000e+00
+  %250 = fsub double %...i, %247
+  %251 = fadd double %249, %250
+  %252 = fsub double %229, %242
+  %253 = fadd double %252, %241
+  %254 = fmul double %253, %243
+  %255 = call double @llvm.fma.f64(double %242, double %251, double %254)
+  %256 = fadd double %246, %255
+  %257 = fadd double %244, %256
+  %258 = fadd double %...i, 4.000000e+00
+  %259 = fmul double %257, %258
+  %260 = fneg double %259
+  %261 = call double @llvm.fma.f64(double %257, double %258, double %260)
+  %262 = fadd double %258, -4.000000e+00
+  %263 = fsub double %262, %258
+  %264 = fadd double %263, 4.000000e+00
+  %265 = fsub double %...i, %262
+  %266 = fadd double %264, %265
+  %267 = fsub double %244, %257
+  %268 = fadd double %267, %256
+  %269 = fmul double %268, %258
+  %270 = call double @llvm.fma.f64(double %257, double %266, double %269)
+  %271 = fadd double %261, %270
+  %272 = fadd double %259, %271
+  %273 = fadd double %...i, 5.000000e+00
+  %274 = fmul double %272, %273
+  %275 = fneg double %274
+  %276 = call double @llvm.fma.f64(double %272, double %273, double %275)
+  %277 = fadd double %273, -5.000000e+00
+  %278 = fsub double %277, %273
+  %279 = fadd double %278, 5.000000e+00
+  %280 = fsub double %...i, %277
+  %281 = fadd double %279, %280
+  %282 = fsub double %259, %272
+  %283 = fadd double %282, %271
+  %284 = fmul double %283, %273
+  %285 = call double @llvm.fma.f64(double %272, double %281, double %284)
+  %286 = fadd double %276, %285
+  %287 = fadd double %274, %286
+  %288 = fadd double %...i, 6.000000e+00
+  %289 = fmul double %287, %288
+  %290 = fneg double %289
+  %291 = call double @llvm.fma.f64(double %287, double %288, double %290)
+  %292 = fadd double %288, -6.000000e+00
+  %293 = fsub double %292, %288
+  %294 = fadd double %293, 6.000000e+00
+  %295 = fsub double %...i, %292
+  %296 = fadd double %294, %295
+  %297 = fsub double %274, %287
+  %298 = fadd double %297, %286
+  %299 = fmul double %298, %288
+  %300 = call double @llvm.fma.f64(double %287, double %296, double %299)
+  %301 = fadd double %291, %300
+  %302 = fadd double %289, %301
+  %303 = fadd double %...i, 7.000000e+00
+  %304 = fmul double %302, %303
+  %305 = fneg double %304
+  %306 = call double @llvm.fma.f64(double %302, double %303, double %305)
+  %307 = fadd double %303, -7.000000e+00
+  %308 = fsub double %307, %303
+  %309 = fadd double %308, 7.000000e+00
+  %310 = fsub double %...i, %307
+  %311 = fadd double %309, %310
+  %312 = fsub double %289, %302
+  %313 = fadd double %312, %301
+  %314 = fmul double %313, %303
+  %315 = call double @llvm.fma.f64(double %302, double %311, double %314)
+  %316 = fadd double %306, %315
+  %317 = fadd double %304, %316
+  %318 = fsub double %304, %317
+  %319 = fadd double %318, %316
+  %320 = fdiv double 1.000000e+00, %317
+  %321 = fmul double %320, %211
+  %322 = fneg double %321
+  %323 = call double @llvm.fma.f64(double %322, double %317, double %211)
+  %324 = call double @llvm.fma.f64(double %322, double %319, double %213)
+  %325 = fadd double %323, %324
+  %326 = fmul double %325, %320
+  %327 = fadd double %321, %326
+  %328 = fsub double %321, %327
+  %329 = fadd double %328, %326
+  br label %_Z12tgm_gamma_ofd.exit
+
+_Z12tgm_gamma_ofd.exit:
+  %.sroa.6.0 = phi double [ %329, %214 ], [ %213, %13 ]
+  %.sroa.0.0 = phi double [ %327, %214 ], [ %211, %13 ]
+  %330 = fadd double %.sroa.0.0, %.sroa.6.0
+  %331 = add i64 %206, -4843621399236966400
+  %332 = lshr i64 %331, 1
+  %333 = shl i64 %332, 52
+  %334 = add i64 %333, -4503599627370496
+  %335 = bitcast i64 %334 to double
+  %336 = fmul double %330, %335
+  %337 = xor i64 %332, -1
+  %338 = add i64 %331, %337
+  %339 = shl i64 %338, 52
+  %340 = bitcast i64 %339 to double
+  %341 = fmul double %336, %340
+  %342 = fcmp olt double %2, 2.000000e+02
+  %343 = select i1 %342, double %2, double 1.995000e+02
+  %344 = fmul double %343, 2.000000e+00
+  %345 = call double @llvm.rint.f64(double %344)
+  %346 = fsub double %344, %345
+  %347 = fmul double %346, 5.000000e-01
+  %348 = fmul double %347, 0x400921FB54442D18
+  %349 = fneg double %348
+  %350 = call double @llvm.fma.f64(double %347, double 0x400921FB54442D18, double %349)
+  %351 = call double @llvm.fma.f64(double %347, double 0x3CA1A62633145C07, double %350)
+  %352 = fadd double %348, %351
+  %353 = fsub double %348, %352
+  %354 = fadd double %353, %351
+  %.fca.0.insert.i5.i.i = insertvalue { double, double } poison, double %352, 0
+  %355 = fmul double %345, 5.000000e-01
+  %356 = call double @llvm.rint.f64(double %355)
+  %357 = fcmp une double %355, %356
+  %358 = fmul double %352, %352
+  %359 = fmul double %352, %358
+  %360 = call double @llvm.fma.f64(double %358, double 0xBD6AB16F5CAA198A, double 0x3DE61217D9252C03)
+  %361 = call double @llvm.fma.f64(double %360, double %358, double 0xBE5AE645410E937B)
+  %362 = call double @llvm.fma.f64(double %361, double %358, double 0x3EC71DE3A545F836)
+  %363 = call double @llvm.fma.f64(double %362, double %358, double 0xBF2A01A01A01992F)
+  %364 = call double @llvm.fma.f64(double %363, double %358, double 0x3F81111111111110)
+  %365 = call double @llvm.fma.f64(double %364, double %358, double 0xBFC5555555555555)
+  %366 = fmul double %358, -5.000000e-01
+  %367 = call double @llvm.fma.f64(double %366, double %354, double %354)
+  %368 = call double @llvm.fma.f64(double %359, double %365, double %367)
+  %.fca.1.insert.i.i47 = insertvalue { double, double } %.fca.0.insert.i5.i.i, double %368, 1
+  %369 = fadd double %366, 1.000000e+00
+  %370 = fsub double 1.000000e+00, %369
+  %371 = fadd double %370, %366
+  %.fca.0.insert.i.i27.i = insertvalue { double, double } poison, double %369, 0
+  %372 = fmul double %358, %358
+  %373 = call double @llvm.fma.f64(double %358, double 0xBDA907CD8FF5EDE7, double 0x3E21EEB67D026EC6)
+  %374 = call double @llvm.fma.f64(double %373, double %358, double 0xBE927E4FA16CC2D1)
+  %375 = call double @llvm.fma.f64(double %374, double %358, double 0x3EFA01A019F4DDFD)
+  %376 = call double @llvm.fma.f64(double %375, double %358, double 0xBF56C16C16C16963)
+  %377 = call double @llvm.fma.f64(double %376, double %358, double 0x3FA5555555555555)
+  %378 = fneg double %352
+  %379 = fmul double %354, %378
+  %380 = call double @llvm.fma.f64(double %372, double %377, double %379)
+  %381 = fadd double %371, %380
+  %.fca.1.insert.i29.i = insertvalue { double, double } %.fca.0.insert.i.i27.i, double %381, 1
+  %..i48 = select i1 %357, { double, double } %.fca.1.insert.i29.i, { double, double } %.fca.1.insert.i.i47
+  %.sroa.speculated.i = extractvalue { double, double } %..i48, 0
+  %.sroa.4.0.copyload.i.sroa.speculated = select i1 %357, double %381, double %368
+  %382 = fadd double %.sroa.speculated.i, %.sroa.4.0.copyload.i.sroa.speculated
+  %383 = fsub double %.sroa.speculated.i, %382
+  %384 = fadd double %383, %.sroa.4.0.copyload.i.sroa.speculated
+  %385 = fcmp olt double %382, 0.000000e+00
+  %386 = fneg double %382
+  %387 = fneg double %384
+  %.pn70 = select i1 %385, double %386, double %382
+  %.pn = select i1 %385, double %387, double %384
+  %388 = fmul double %.pn70, %343
+  %389 = fneg double %388
+  %390 = call double @llvm.fma.f64(double %.pn70, double %343, double %389)
+  %391 = call double @llvm.fma.f64(double %.pn, double %343, double %390)
+  %392 = fadd double %388, %391
+  %393 = fsub double %388, %392
+  %394 = fadd double %393, %391
+  %395 = fmul double %392, %.sroa.0.0
+  %396 = fneg double %395
+  %397 = call double @llvm.fma.f64(double %392, double %.sroa.0.0, double %396)
+  %398 = fmul double %394, %.sroa.0.0
+  %399 = call double @llvm.fma.f64(double %392, double %.sroa.6.0, double %398)
+  %400 = fadd double %397, %399
+  %401 = fadd double %395, %400
+  %402 = fsub double %395, %401
+  %403 = fadd double %402, %400
+  %404 = fdiv double 1.000000e+00, %401
+  %405 = fmul double %404, 0x400921FB54442D18
+  %406 = fneg double %405
+  %407 = call double @llvm.fma.f64(double %406, double %401, double 0x400921FB54442D18)
+  %408 = call double @llvm.fma.f64(double %406, double %403, double 0x3CA1A62633145C07)
+  %409 = fadd double %407, %408
+  %410 = fmul double %409, %404
+  %411 = fadd double %405, %410
+  %412 = fsub double %405, %411
+  %413 = fadd double %412, %410
+  %414 = fadd double %411, %413
+  %415 = sub i64 4843621399236970496, %206
+  %416 = lshr i64 %415, 1
+  %417 = shl i64 %416, 52
+  %418 = add i64 %417, -4503599627370496
+  %419 = bitcast i64 %418 to double
+  %420 = fmul double %414, %419
+  %421 = xor i64 %416, -1
+  %422 = add i64 %415, %421
+  %423 = shl i64 %422, 52
+  %424 = bitcast i64 %423 to double
+  %425 = fmul double %420, %424
+  %426 = call double @llvm.floor.f64(double %2)
+  %427 = fmul double %426, 5.000000e-01
+  %428 = call double @llvm.floor.f64(double %427)
+  %429 = fcmp oeq double %427, %428
+  %430 = fcmp ogt double %0, 0.000000e+00
+  %431 = fneg double %425
+  %432 = select i1 %429, double %431, double %425
+  %433 = select i1 %430, double %341, double %432
+  %434 = fcmp olt double %0, 0.000000e+00
+  %435 = call double @llvm.floor.f64(double %0)
+  %436 = fcmp oeq double %435, %0
+  %or.cond = and i1 %434, %436
+  %437 = select i1 %or.cond, double 0x7FF8000000000000, double %433
+  %438 = fcmp olt double %0, -1.900000e+02
+  %439 = call double @llvm.floor.f64(double %0)
+  %440 = fcmp une double %439, %0
+  %or.cond73 = and i1 %438, %440
+  br i1 %or.cond73, label %441, label %444
+
+441:
+  %442 = select i1 %429, double -1.000000e+00, double 1.000000e+00
+  %443 = call double @llvm.copysign.f64(double 0.000000e+00, double %442)
+  br label %444
+
+444:
+  %445 = phi double [ %443, %441 ], [ %437, %_Z12tgm_gamma_ofd.exit ]
+  %446 = fdiv double 1.000000e+00, %0
+  %447 = select i1 %3, double %446, double %445
+  %448 = fcmp ogt double %0, 1.720000e+02
+  %449 = select i1 %448, double 0x7FF0000000000000, double %447
+  %450 = fcmp uno double %0, 0.000000e+00
+  %451 = select i1 %450, double %0, double %449
+  ret double %451
+}
+
+@_Z7erfcinvd:
+define internal double @_Z7erfcinvd(double %0) nounwind norecurse willreturn memory(none) {
+  %2 = fcmp ogt double %0, 1.000000e+00
+  %3 = fsub double 2.000000e+00, %0
+  %4 = select i1 %2, double %3, double %0
+  %5 = fsub double 2.000000e+00, %4
+  %6 = fmul double %4, %5
+  %7 = call double @_Z3logd(double %6)
+  %8 = fcmp ogt double %7, -6.250000e+00
+  br i1 %8, label %9, label %39
+
+9:
+  %10 = fsub double 1.000000e+00, %4
+  %11 = fcmp ogt double %7, -6.250000e+00
+  %12 = fsub double -3.125000e+00, %7
+  %13 = select i1 %11, double %12, double 3.125000e+00
+  %14 = call double @llvm.fma.f64(double %13, double 0xBB7B2643E45E1856, double 0x3BAE2AA7DDD776B6)
+  %15 = call double @llvm.fma.f64(double %14, double %13, double 0x3BD79A647E43B44E)
+  %16 = call double @llvm.fma.f64(double %15, double %13, double 0xBC19A137911C05CF)
+  %17 = call double @llvm.fma.f64(double %16, double %13, double 0x3C2669B9213D3CDF)
+  %18 = call double @llvm.fma.f64(double %17, double %13, double 0x3C71E1F9EE618B29)
+  %19 = call double @llvm.fma.f64(double %18, double %13, double 0xBCA19AC650194DCA)
+  %20 = call double @llvm.fma.f64(double %19, double %13, double 0xBC86B6B0FC6A580F)
+  %21 = call double @llvm.fma.f64(double %20, double %13, double 0x3CFD5E95ECC5F898)
+  %22 = call double @llvm.fma.f64(double %21, double %13, double 0xBD26877E8AE70F27)
+  %23 = call double @llvm.fma.f64(double %22, double %13, double 0xBD36B86F85109F07)
+  %24 = call double @llvm.fma.f64(double %23, double %13, double 0x3D87236B79E1D57E)
+  %25 = call double @llvm.fma.f64(double %24, double %13, double 0xBDAC8A6AFA1550F4)
+  %26 = call double @llvm.fma.f64(double %25, double %13, double 0xBDCDC3F457145CD3)
+  %27 = call double @llvm.fma.f64(double %26, double %13, double 0x3E120F544D62FFF1)
+  %28 = call double @llvm.fma.f64(double %27, double %13, double 0xBE31A9EB00326B9B)
+  %29 = call double @llvm.fma.f64(double %28, double %13, double 0xBE5F36CEED4416AE)
+  %30 = call double @llvm.fma.f64(double %29, double %13, double 0x3E9C6B4F8868F532)
+  %31 = call double @llvm.fma.f64(double %30, double %13, double 0xBEB6E8A53C7AC2FF)
+  %32 = call double @llvm.fma.f64(double %31, double %13, double 0xBEED1D1F7C9FFA6D)
+  %33 = call double @llvm.fma.f64(double %32, double %13, double 0x3F2879C2A20AEB2E)
+  %34 = call double @llvm.fma.f64(double %33, double %13, double 0xBF484576948359DD)
+  %35 = call double @llvm.fma.f64(double %34, double %13, double 0xBF78B6C33114EA2F)
+  %36 = call double @llvm.fma.f64(double %35, double %13, double 0x3FCEBD80D9B13DFA)
+  %37 = call double @llvm.fma.f64(double %36, double %13, double 0x3FFA755E7C99AE86)
+  %38 = fmul double %37, %10
+  br label %_Z15tgm_far_erfcinvdd.exit
+
+39:
+  %40 = fneg double %7
+  %41 = fcmp ogt double %40, 6.000000e+00
+  %..i = select i1 %41, double %40, double 6.000000e+00
+  %42 = call double @llvm.sqrt.f64(double %..i)
+  %43 = fdiv double 1.000000e+00, %42
+  %44 = fadd double %43, 0xBFCBFD10025997B8
+  %45 = fcmp olt double %4, 1.000000e-02
+  %46 = select i1 %45, double %4, double 1.000000e-02
+  %47 = call double @_Z3logd(double %46)
+  %48 = call double @llvm.fma.f64(double %44, double 0xC08CD46C848841A4, double 0x4075420919A854B3)
+  %49 = call double @llvm.fma.f64(double %48, double %44, double 0xC0199A7EE73D65A4)
+  %50 = call double @llvm.fma.f64(double %49, double %44, double 0xC0133EA1AEB02976)
+  %51 = call double @llvm.fma.f64(double %50, double %44, double 0xC01072B60A508A3B)
+  %52 = call double @llvm.fma.f64(double %51, double %44, double 0x3FFA78124E8D9D48)
+  %53 = call double @llvm.fma.f64(double %52, double %44, double 0xBFF0E223D03D0DE5)
+  %54 = call double @llvm.fma.f64(double %53, double %44, double 0x3FE587C9AEAA2314)
+  %55 = call double @llvm.fma.f64(double %54, double %44, double 0x3F973DDD0F12064F)
+  %56 = call double @llvm.fma.f64(double %55, double %44, double 0xBFC9CA11CEB19596)
+  %57 = call double @llvm.fma.f64(double %56, double %44, double 0x3FEEEB4261BFB9E4)
+  %58 = fmul double %42, %57
+  br label %59
+
+59:
+  %.019.i = phi i32 [ 0, %39 ], [ %120, %61 ]
+  %.0.i = phi double [ %58, %39 ], [ %119, %61 ]
+  %60 = icmp ult i32 %.019.i, 2
+  br i1 %60, label %61, label %_Z15tgm_far_erfcinvdd.exit
+
+61:
+  %62 = fcmp olt double %.0.i, 0x43B0000000000000
+  %..i.i = select i1 %62, double %.0.i, double 0x43B0000000000000
+  %63 = fadd double %..i.i, 4.000000e+00
+  %64 = fdiv double 8.000000e+00, %63
+  %65 = fsub double 1.000000e+00, %64
+  %66 = call double @llvm.fma.f64(double %65, double 0xBDF2FEB115E10FF8, double 0x3E0FF247156A53A2)
+  %67 = call double @llvm.fma.f64(double %66, double %65, double 0x3E2BC41DEF3D5CC5)
+  %68 = call double @llvm.fma.f64(double %67, double %65, double 0xBE4A7F4A11380E73)
+  %69 = call double @llvm.fma.f64(double %68, double %65, double 0xBE564110B1736FB3)
+  %70 = call double @llvm.fma.f64(double %69, double %65, double 0x3E7C8A212189B424)
+  %71 = call double @llvm.fma.f64(double %70, double %65, double 0x3E74DCD6B6D85452)
+  %72 = call double @llvm.fma.f64(double %71, double %65, double 0xBEAB8CE493292DA5)
+  %73 = call double @llvm.fma.f64(double %72, double %65, double 0x3E9393F4D359A7FD)
+  %74 = call double @llvm.fma.f64(double %73, double %65, double 0x3ED7EF644C7815AA)
+  %75 = call double @llvm.fma.f64(double %74, double %65, double 0xBEE7884D2487D5EF)
+  %76 = call double @llvm.fma.f64(double %75, double %65, double 0xBEF99537515467BE)
+  %77 = call double @llvm.fma.f64(double %76, double %65, double 0x3F23BE0432BFA860)
+  %78 = call double @llvm.fma.f64(double %77, double %65, double 0xBF2A1DF5E81F57B4)
+  %79 = call double @llvm.fma.f64(double %78, double %65, double 0xBF48D4A9A6465372)
+  %80 = call double @llvm.fma.f64(double %79, double %65, double 0x3F749C672E199469)
+  %81 = call double @llvm.fma.f64(double %80, double %65, double 0xBF909623884747DB)
+  %82 = call double @llvm.fma.f64(double %81, double %65, double 0x3FA3079EDF5181DF)
+  %83 = call double @llvm.fma.f64(double %82, double %65, double 0xBFB0FB06DFE4C6C0)
+  %84 = call double @llvm.fma.f64(double %83, double %65, double 0x3FB7FEE004E1EEFE)
+  %85 = call double @llvm.fma.f64(double %84, double %65, double 0xBFB9DDB23C3E8F13)
+  %86 = call double @llvm.fma.f64(double %85, double %65, double 0x3FB16ECEFCFA4D10)
+  %87 = call double @llvm.fma.f64(double %86, double %65, double 0x3F8F7F5DF66FD797)
+  %88 = call double @llvm.fma.f64(double %87, double %65, double 0xBFC1DF1AD154A286)
+  %89 = fmul double %65, %88
+  %90 = fadd double %89, 0x3FF3BA5916E9FD7F
+  %91 = fsub double 0x3FF3BA5916E9FD7F, %90
+  %92 = fadd double %91, %89
+  %93 = fmul double %..i.i, 2.000000e+00
+  %94 = fadd double %93, 1.000000e+00
+  %95 = fadd double %94, -1.000000e+00
+  %96 = fsub double %95, %94
+  %97 = fadd double %96, 1.000000e+00
+  %98 = fsub double %93, %95
+  %99 = fadd double %97, %98
+  %100 = fdiv double 1.000000e+00, %94
+  %101 = fmul double %100, %90
+  %102 = fneg double %101
+  %103 = call double @llvm.fma.f64(double %102, double %94, double %90)
+  %104 = call double @llvm.fma.f64(double %102, double %99, double %92)
+  %105 = fadd double %103, %104
+  %106 = fmul double %105, %100
+  %107 = fadd double %101, %106
+  %108 = fsub double %101, %107
+  %109 = fadd double %108, %106
+  %110 = fneg double %.0.i
+  %111 = fmul double %.0.i, %110
+  %112 = call double @llvm.fma.f64(double %.0.i, double %.0.i, double %111)
+  %113 = fadd double %107, %109
+  %114 = fsub double %111, %47
+  %115 = fsub double %114, %112
+  %116 = call double @_Z3logd(double %113)
+  %117 = fadd double %115, %116
+  %118 = fmul double %117, %113
+  %119 = call double @llvm.fma.f64(double %118, double 0x3FEC5BF891B4EF6B, double %.0.i)
+  %120 = add nuw nsw i32 %.019.i, 1
+  br label %59
+
+_Z15tgm_far_erfcinvdd.exit:
+  %121 = phi double [ %38, %9 ], [ %.0.i, %59 ]
+  %122 = fcmp oeq double %4, 0.000000e+00
+  %. = select i1 %122, double 0x7FF0000000000000, double %121
+  %123 = fcmp ult double %0, 0.000000e+00
+  %124 = fcmp ugt double %0, 2.000000e+00
+  %or.cond = or i1 %123, %124
+  %125 = fneg double %.
+  %126 = select i1 %2, double %125, double %.
+  %127 = select i1 %or.cond, double 0x7FF8000000000000, double %126
+  ret double %127
+}
+
+@_Z7normcdfd:
+define internal double @_Z7normcdfd(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = call double @llvm.fabs.f64(double %0)
+  %3 = fmul double %0, 0x3FE6A09E667F3BCD
+  %4 = fmul double %3, %3
+  %5 = call double @llvm.fma.f64(double %4, double 0xBD929B9F1B3DF556, double 0x3DD7F072188E194D)
+  %6 = call double @llvm.fma.f64(double %5, double %4, double 0xBE14E607B41A6416)
+  %7 = call double @llvm.fma.f64(double %6, double %4, double 0x3E4FC4356498C2D9)
+  %8 = call double @llvm.fma.f64(double %7, double %4, double 0xBE85F6D925A0BC7A)
+  %9 = call double @llvm.fma.f64(double %8, double %4, double 0x3EBB9E6509B9867D)
+  %10 = call double @llvm.fma.f64(double %9, double %4, double 0xBEEF4D2561AEAFD4)
+  %11 = call double @llvm.fma.f64(double %10, double %4, double 0x3F1F9A326C233146)
+  %12 = call double @llvm.fma.f64(double %11, double %4, double 0xBF4C02DB3FEEB579)
+  %13 = call double @llvm.fma.f64(double %12, double %4, double 0x3F7565BCD0E6502D)
+  %14 = call double @llvm.fma.f64(double %13, double %4, double 0xBF9B82CE312889BA)
+  %15 = call double @llvm.fma.f64(double %14, double %4, double 0x3FBCE2F21A042BDE)
+  %16 = call double @llvm.fma.f64(double %15, double %4, double 0xBFD812746B0379E7)
+  %17 = call double @llvm.fma.f64(double %4, double %16, double 0x3C71AE3A914FED80)
+  %18 = fmul double %17, %3
+  %19 = call double @llvm.fma.f64(double %3, double 0x3FF20DD750429B6D, double %18)
+  %20 = call double @llvm.fma.f64(double %19, double 5.000000e-01, double 5.000000e-01)
+  %21 = fcmp olt double %2, 0x3FE6666666666666
+  br i1 %21, label %132, label %22
+
+22:
+  %23 = fmul double %2, 0x3FE6A09E667F3BCD
+  %24 = fcmp olt double %23, 0x43B0000000000000
+  %..i.i = select i1 %24, double %23, double 0x43B0000000000000
+  %25 = fmul double %..i.i, 2.000000e+00
+  %26 = fadd double %25, 1.000000e+00
+  %27 = fdiv double 1.000000e+00, %26
+  %28 = fadd double %..i.i, 4.000000e+00
+  %29 = fdiv double 8.000000e+00, %28
+  %30 = fsub double 1.000000e+00, %29
+  %31 = call double @llvm.fma.f64(double %30, double 0xBDF2FEB115E10FF8, double 0x3E0FF247156A53A2)
+  %32 = call double @llvm.fma.f64(double %31, double %30, double 0x3E2BC41DEF3D5CC5)
+  %33 = call double @llvm.fma.f64(double %32, double %30, double 0xBE4A7F4A11380E73)
+  %34 = call double @llvm.fma.f64(double %33, double %30, double 0xBE564110B1736FB3)
+  %35 = call double @llvm.fma.f64(double %34, double %30, double 0x3E7C8A212189B424)
+  %36 = call double @llvm.fma.f64(double %35, double %30, double 0x3E74DCD6B6D85452)
+  %37 = call double @llvm.fma.f64(double %36, double %30, double 0xBEAB8CE493292DA5)
+  %38 = call double @llvm.fma.f64(double %37, double %30, double 0x3E9393F4D359A7FD)
+  %39 = call double @llvm.fma.f64(double %38, double %30, double 0x3ED7EF644C7815AA)
+  %40 = call double @llvm.fma.f64(double %39, double %30, double 0xBEE7884D2487D5EF)
+  %41 = call double @llvm.fma.f64(double %40, double %30, double 0xBEF99537515467BE)
+  %42 = call double @llvm.fma.f64(double %41, double %30, double 0x3F23BE0432BFA860)
+  %43 = call double @llvm.fma.f64(double %42, double %30, double 0xBF2A1DF5E81F57B4)
+  %44 = call double @llvm.fma.f64(double %43, double %30, double 0xBF48D4A9A6465372)
+  %45 = call double @llvm.fma.f64(double %44, double %30, double 0x3F749C672E199469)
+  %46 = call double @llvm.fma.f64(double %45, double %30, double 0xBF909623884747DB)
+  %47 = call double @llvm.fma.f64(double %46, double %30, double 0x3FA3079EDF5181DF)
+  %48 = call double @llvm.fma.f64(double %47, double %30, double 0xBFB0FB06DFE4C6C0)
+  %49 = call double @llvm.fma.f64(double %48, double %30, double 0x3FB7FEE004E1EEFE)
+  %50 = call double @llvm.fma.f64(double %49, double %30, double 0xBFB9DDB23C3E8F13)
+  %51 = call double @llvm.fma.f64(double %50, double %30, double 0x3FB16ECEFCFA4D10)
+  %52 = call double @llvm.fma.f64(double %51, double %30, double 0x3F8F7F5DF66FD797)
+  %53 = call double @llvm.fma.f64(double %52, double %30, double 0xBFC1DF1AD154A286)
+  %54 = fmul double %30, %53
+  %55 = fadd double %54, 0x3FF3BA5916E9FD7F
+  %56 = fmul double %27, %55
+  %57 = fneg double %56
+  %58 = call double @llvm.fma.f64(double %57, double %26, double %55)
+  %59 = fadd double %26, -1.000000e+00
+  %60 = fsub double %59, %26
+  %61 = fadd double %60, 1.000000e+00
+  %62 = fsub double %25, %59
+  %63 = fadd double %61, %62
+  %64 = fsub double 0x3FF3BA5916E9FD7F, %55
+  %65 = fadd double %64, %54
+  %66 = call double @llvm.fma.f64(double %57, double %63, double %65)
+  %67 = fadd double %58, %66
+  %68 = fmul double %67, %27
+  %69 = fadd double %56, %68
+  %70 = fmul double %0, %0
+  %71 = fmul double %70, 5.000000e-01
+  %72 = fcmp olt double %71, 7.600000e+02
+  %.neg = fneg double %71
+  %73 = select i1 %72, double %.neg, double -7.600000e+02
+  %74 = call double @llvm.fma.f64(double %73, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %75 = fadd double %74, 0xC338000000000000
+  %76 = fneg double %75
+  %77 = call double @llvm.fma.f64(double %76, double 0x3FE62E42FEFA3800, double %73)
+  %78 = fneg double %70
+  %79 = call double @llvm.fma.f64(double %0, double %0, double %78)
+  %.neg16 = fmul double %79, -5.000000e-01
+  %80 = select i1 %72, double %.neg16, double -0.000000e+00
+  %81 = call double @llvm.fma.f64(double %76, double 0x3D2EF35793C76730, double %80)
+  %82 = fadd double %77, %81
+  %83 = fadd double %82, 1.000000e+00
+  %84 = fsub double 1.000000e+00, %83
+  %85 = fadd double %84, %82
+  %86 = fmul double %82, %82
+  %87 = call double @llvm.fma.f64(double %82, double 0x3E21F72FCA58CC92, double 0x3E5AF4DDDDCF06D6)
+  %88 = call double @llvm.fma.f64(double %87, double %82, double 0x3E927E4DB679BEC4)
+  %89 = call double @llvm.fma.f64(double %88, double %82, double 0x3EC71DE02372BDD3)
+  %90 = call double @llvm.fma.f64(double %89, double %82, double 0x3EFA01A01A6D7883)
+  %91 = call double @llvm.fma.f64(double %90, double %82, double 0x3F2A01A01ABE63B3)
+  %92 = call double @llvm.fma.f64(double %91, double %82, double 0x3F56C16C16C162D6)
+  %93 = call double @llvm.fma.f64(double %92, double %82, double 0x3F811111111100DF)
+  %94 = call double @llvm.fma.f64(double %93, double %82, double 0x3FA5555555555556)
+  %95 = call double @llvm.fma.f64(double %94, double %82, double 0x3FC5555555555557)
+  %96 = call double @llvm.fma.f64(double %95, double %82, double 5.000000e-01)
+  %97 = fsub double %77, %82
+  %98 = fadd double %97, %81
+  %99 = call double @llvm.fma.f64(double %82, double %98, double %98)
+  %100 = call double @llvm.fma.f64(double %86, double %96, double %99)
+  %101 = fadd double %85, %100
+  %102 = fadd double %83, %101
+  %103 = fmul double %69, %102
+  %104 = fneg double %103
+  %105 = call double @llvm.fma.f64(double %69, double %102, double %104)
+  %106 = fsub double %83, %102
+  %107 = fadd double %106, %101
+  %108 = fsub double %56, %69
+  %109 = fadd double %108, %68
+  %110 = fmul double %109, %102
+  %111 = call double @llvm.fma.f64(double %69, double %107, double %110)
+  %112 = fadd double %105, %111
+  %113 = fadd double %103, %112
+  %114 = fsub double %103, %113
+  %115 = fadd double %114, %112
+  %116 = fadd double %113, %115
+  %117 = bitcast double %74 to i64
+  %118 = add i64 %117, -4843621399236966401
+  %119 = lshr i64 %118, 1
+  %120 = shl i64 %119, 52
+  %121 = add i64 %120, -4503599627370496
+  %122 = bitcast i64 %121 to double
+  %123 = fmul double %116, %122
+  %124 = xor i64 %119, -1
+  %125 = add i64 %118, %124
+  %126 = shl i64 %125, 52
+  %127 = bitcast i64 %126 to double
+  %128 = fmul double %123, %127
+  %129 = fcmp olt double %0, 0.000000e+00
+  %130 = fsub double 1.000000e+00, %128
+  %131 = select i1 %129, double %128, double %130
+  br label %132
+
+132:
+  %133 = phi double [ %131, %22 ], [ %20, %1 ]
+  %134 = fcmp uno double %0, 0.000000e+00
+  %. = select i1 %134, double %0, double %133
+  ret double %.
 }
 
 @_Z7tg_cosh10tg_complexIdE:
@@ -8907,21 +12145,6 @@ define internal { double, double } @_ZdvIdE10tg_complexIT_ES2_S2_(double %0, dou
 @__const._Z14tg_log_of_nextd.terms:
 @__const._Z14tg_log_of_nextd.terms = internal unnamed_addr constant [30 x double] [double 0.000000e+00, double 0x3FDB0EE6072093CE, double 0x3FD4A34CC4A60FA6, double 0xBFB13E001A557607, double 0x3F951322AC7D8483, double 0xBF7E404FC218F5F2, double 0x3F67ADD6EADB6C30, double 0xBF538AC5C2BF8E08, double 0x3F40B36AF86396E9, double 0xBF2D3FD4C76D2FC7, double 0x3F1A127B0F17D65A, double 0xBF078DE5BD7C81EF, double 0x3EF580DCEE66EB03, double 0xBEE3CBC963CE2242, double 0x3ED2597A39F34AAB, double 0xBEC11B2EB7679541, double 0x3EB0064CDEB22F0F, double 0xBE9E2600D93CFD2F, double 0x3E8C76BBB3F07A4E, double 0xBE7AF5A6CBBF8A98, double 0x3E699B93C2070B10, double 0xBE5862C734DF3EAC, double 0x3E47469DACCFADCD, double 0xBE36434A8447AEAD, double 0x3E2555A877FFD2C3, double 0xBE147B1679258D0E, double 0x3E03B15D2B2FC10B, double 0xBDF2F69A9FABE3E0, double 0x3DE24932A337434D, double 0xBDD1A7C26EC2523D], align 16
 
-@erf:
-declare double @erf(double)
-
-@erfc:
-declare double @erfc(double)
-
-@j0:
-declare double @j0(double)
-
-@j1:
-declare double @j1(double)
-
-@lgamma:
-declare double @lgamma(double)
-
 @llvm.abs.i16:
 declare i16 @llvm.abs.i16(i16, i1)
 
@@ -9095,9 +12318,6 @@ declare i64 @llvm.umin.i64(i64, i64)
 
 @llvm.umin.i8:
 declare i8 @llvm.umin.i8(i8, i8)
-
-@tgamma:
-declare double @tgamma(double)
 
 @tgo_absolute_bf16__bf16:
 define internal zeroext i16 @tgo_absolute_bf16__bf16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
@@ -16468,12 +19688,12 @@ define internal zeroext i1 @tgo_equal_u8_u8__bool(i8 zeroext %0, i8 zeroext %1) 
 }
 
 @tgo_erf_bf16__bf16:
-define internal zeroext i16 @tgo_erf_bf16__bf16(i16 zeroext %0) nounwind willreturn memory(none) alwaysinline {
+define internal zeroext i16 @tgo_erf_bf16__bf16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
   %5 = fpext float %4 to double
-  %6 = call double @erf(double %5)
+  %6 = call double @_Z3erfd(double %5)
   %7 = fptrunc double %6 to float
   %8 = bitcast float %7 to i32
   %9 = fcmp uno float %7, 0.000000e+00
@@ -16501,10 +19721,10 @@ _Z7tg_castI11tg_bfloat16fET_T0_.exit:
 }
 
 @tgo_erf_f16__f16:
-define internal zeroext i16 @tgo_erf_f16__f16(i16 zeroext %0) nounwind willreturn memory(none) alwaysinline {
+define internal zeroext i16 @tgo_erf_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
   %3 = fpext half %2 to double
-  %4 = call double @erf(double %3)
+  %4 = call double @_Z3erfd(double %3)
   %5 = fptrunc double %4 to float
   %6 = fptrunc float %5 to half
   %7 = bitcast half %6 to i16
@@ -16512,26 +19732,26 @@ define internal zeroext i16 @tgo_erf_f16__f16(i16 zeroext %0) nounwind willretur
 }
 
 @tgo_erf_f32__f32:
-define internal float @tgo_erf_f32__f32(float %0) nounwind willreturn memory(none) alwaysinline {
+define internal float @tgo_erf_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = fpext float %0 to double
-  %3 = call double @erf(double %2)
+  %3 = call double @_Z3erfd(double %2)
   %4 = fptrunc double %3 to float
   ret float %4
 }
 
 @tgo_erf_f64__f64:
-define internal double @tgo_erf_f64__f64(double %0) nounwind willreturn memory(none) alwaysinline {
-  %2 = call double @erf(double %0)
+define internal double @tgo_erf_f64__f64(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = call double @_Z3erfd(double %0)
   ret double %2
 }
 
 @tgo_erfc_bf16__bf16:
-define internal zeroext i16 @tgo_erfc_bf16__bf16(i16 zeroext %0) nounwind willreturn memory(none) alwaysinline {
+define internal zeroext i16 @tgo_erfc_bf16__bf16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
   %5 = fpext float %4 to double
-  %6 = call double @erfc(double %5)
+  %6 = call double @_Z4erfcd(double %5)
   %7 = fptrunc double %6 to float
   %8 = bitcast float %7 to i32
   %9 = fcmp uno float %7, 0.000000e+00
@@ -16559,10 +19779,10 @@ _Z7tg_castI11tg_bfloat16fET_T0_.exit:
 }
 
 @tgo_erfc_f16__f16:
-define internal zeroext i16 @tgo_erfc_f16__f16(i16 zeroext %0) nounwind willreturn memory(none) alwaysinline {
+define internal zeroext i16 @tgo_erfc_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
   %3 = fpext half %2 to double
-  %4 = call double @erfc(double %3)
+  %4 = call double @_Z4erfcd(double %3)
   %5 = fptrunc double %4 to float
   %6 = fptrunc float %5 to half
   %7 = bitcast half %6 to i16
@@ -16570,16 +19790,16 @@ define internal zeroext i16 @tgo_erfc_f16__f16(i16 zeroext %0) nounwind willretu
 }
 
 @tgo_erfc_f32__f32:
-define internal float @tgo_erfc_f32__f32(float %0) nounwind willreturn memory(none) alwaysinline {
+define internal float @tgo_erfc_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = fpext float %0 to double
-  %3 = call double @erfc(double %2)
+  %3 = call double @_Z4erfcd(double %2)
   %4 = fptrunc double %3 to float
   ret float %4
 }
 
 @tgo_erfc_f64__f64:
-define internal double @tgo_erfc_f64__f64(double %0) nounwind willreturn memory(none) alwaysinline {
-  %2 = call double @erfc(double %0)
+define internal double @tgo_erfc_f64__f64(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = call double @_Z4erfcd(double %0)
   ret double %2
 }
 
@@ -16588,110 +19808,115 @@ define internal zeroext i16 @tgo_erfcinv_bf16__bf16(i16 zeroext %0) nounwind nor
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = fcmp uno float %4, 0.000000e+00
-  br i1 %5, label %6, label %9
+  %5 = fpext float %4 to double
+  %6 = call double @_Z7erfcinvd(double %5)
+  %7 = fptrunc double %6 to float
+  %8 = bitcast float %7 to i32
+  %9 = fcmp uno float %7, 0.000000e+00
+  br i1 %9, label %10, label %15
 
-6:
-  %7 = and i16 %0, -32768
-  %8 = or disjoint i16 %7, 32704
+10:
+  %11 = lshr i32 %8, 16
+  %12 = trunc nuw i32 %11 to i16
+  %13 = and i16 %12, -32768
+  %14 = or disjoint i16 %13, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-9:
-  %10 = or disjoint i32 %3, 32767
-  %11 = and i32 %2, 1
-  %12 = add nuw nsw i32 %10, %11
-  %13 = lshr i32 %12, 16
-  %14 = trunc nuw i32 %13 to i16
+15:
+  %16 = add i32 %8, 32767
+  %17 = lshr i32 %8, 16
+  %18 = and i32 %17, 1
+  %19 = add i32 %16, %18
+  %20 = lshr i32 %19, 16
+  %21 = trunc nuw i32 %20 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %8, %6 ], [ %14, %9 ]
+  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
   ret i16 %.0.i.i
 }
 
 @tgo_erfcinv_f16__f16:
 define internal zeroext i16 @tgo_erfcinv_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  ret i16 %0
+  %2 = bitcast i16 %0 to half
+  %3 = fpext half %2 to double
+  %4 = call double @_Z7erfcinvd(double %3)
+  %5 = fptrunc double %4 to float
+  %6 = fptrunc float %5 to half
+  %7 = bitcast half %6 to i16
+  ret i16 %7
 }
 
 @tgo_erfcinv_f32__f32:
 define internal float @tgo_erfcinv_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  ret float %0
+  %2 = fpext float %0 to double
+  %3 = call double @_Z7erfcinvd(double %2)
+  %4 = fptrunc double %3 to float
+  ret float %4
 }
 
 @tgo_erfcinv_f64__f64:
 define internal double @tgo_erfcinv_f64__f64(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  ret double %0
+  %2 = call double @_Z7erfcinvd(double %0)
+  ret double %2
 }
 
 @tgo_erfcx_bf16__bf16:
-define internal zeroext i16 @tgo_erfcx_bf16__bf16(i16 zeroext %0) nounwind willreturn memory(none) alwaysinline {
+define internal zeroext i16 @tgo_erfcx_bf16__bf16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
   %5 = fpext float %4 to double
-  %6 = fmul double %5, %5
-  %7 = call double @_Z3expd(double %6)
-  %8 = call double @erfc(double %5)
-  %9 = fmul double %7, %8
-  %10 = fptrunc double %9 to float
-  %11 = bitcast float %10 to i32
-  %12 = fcmp uno float %10, 0.000000e+00
-  br i1 %12, label %13, label %18
+  %6 = call double @_Z5erfcxd(double %5)
+  %7 = fptrunc double %6 to float
+  %8 = bitcast float %7 to i32
+  %9 = fcmp uno float %7, 0.000000e+00
+  br i1 %9, label %10, label %15
 
-13:
-  %14 = lshr i32 %11, 16
-  %15 = trunc nuw i32 %14 to i16
-  %16 = and i16 %15, -32768
-  %17 = or disjoint i16 %16, 32704
+10:
+  %11 = lshr i32 %8, 16
+  %12 = trunc nuw i32 %11 to i16
+  %13 = and i16 %12, -32768
+  %14 = or disjoint i16 %13, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-18:
-  %19 = add i32 %11, 32767
-  %20 = lshr i32 %11, 16
-  %21 = and i32 %20, 1
-  %22 = add i32 %19, %21
-  %23 = lshr i32 %22, 16
-  %24 = trunc nuw i32 %23 to i16
+15:
+  %16 = add i32 %8, 32767
+  %17 = lshr i32 %8, 16
+  %18 = and i32 %17, 1
+  %19 = add i32 %16, %18
+  %20 = lshr i32 %19, 16
+  %21 = trunc nuw i32 %20 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %17, %13 ], [ %24, %18 ]
+  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
   ret i16 %.0.i.i
 }
 
 @tgo_erfcx_f16__f16:
-define internal zeroext i16 @tgo_erfcx_f16__f16(i16 zeroext %0) nounwind willreturn memory(none) alwaysinline {
+define internal zeroext i16 @tgo_erfcx_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
   %3 = fpext half %2 to double
-  %4 = fmul double %3, %3
-  %5 = call double @_Z3expd(double %4)
-  %6 = call double @erfc(double %3)
-  %7 = fmul double %5, %6
-  %8 = fptrunc double %7 to float
-  %9 = fptrunc float %8 to half
-  %10 = bitcast half %9 to i16
-  ret i16 %10
+  %4 = call double @_Z5erfcxd(double %3)
+  %5 = fptrunc double %4 to float
+  %6 = fptrunc float %5 to half
+  %7 = bitcast half %6 to i16
+  ret i16 %7
 }
 
 @tgo_erfcx_f32__f32:
-define internal float @tgo_erfcx_f32__f32(float %0) nounwind willreturn memory(none) alwaysinline {
+define internal float @tgo_erfcx_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = fpext float %0 to double
-  %3 = fmul double %2, %2
-  %4 = call double @_Z3expd(double %3)
-  %5 = call double @erfc(double %2)
-  %6 = fmul double %4, %5
-  %7 = fptrunc double %6 to float
-  ret float %7
+  %3 = call double @_Z5erfcxd(double %2)
+  %4 = fptrunc double %3 to float
+  ret float %4
 }
 
 @tgo_erfcx_f64__f64:
-define internal double @tgo_erfcx_f64__f64(double %0) nounwind willreturn memory(none) alwaysinline {
-  %2 = fmul double %0, %0
-  %3 = call double @_Z3expd(double %2)
-  %4 = call double @erfc(double %0)
-  %5 = fmul double %3, %4
-  ret double %5
+define internal double @tgo_erfcx_f64__f64(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = call double @_Z5erfcxd(double %0)
+  ret double %2
 }
 
 @tgo_erfinv_bf16__bf16:
@@ -16699,40 +19924,57 @@ define internal zeroext i16 @tgo_erfinv_bf16__bf16(i16 zeroext %0) nounwind nore
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = fcmp uno float %4, 0.000000e+00
-  br i1 %5, label %6, label %9
+  %5 = fpext float %4 to double
+  %6 = call double @_Z6erfinvd(double %5)
+  %7 = fptrunc double %6 to float
+  %8 = bitcast float %7 to i32
+  %9 = fcmp uno float %7, 0.000000e+00
+  br i1 %9, label %10, label %15
 
-6:
-  %7 = and i16 %0, -32768
-  %8 = or disjoint i16 %7, 32704
+10:
+  %11 = lshr i32 %8, 16
+  %12 = trunc nuw i32 %11 to i16
+  %13 = and i16 %12, -32768
+  %14 = or disjoint i16 %13, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-9:
-  %10 = or disjoint i32 %3, 32767
-  %11 = and i32 %2, 1
-  %12 = add nuw nsw i32 %10, %11
-  %13 = lshr i32 %12, 16
-  %14 = trunc nuw i32 %13 to i16
+15:
+  %16 = add i32 %8, 32767
+  %17 = lshr i32 %8, 16
+  %18 = and i32 %17, 1
+  %19 = add i32 %16, %18
+  %20 = lshr i32 %19, 16
+  %21 = trunc nuw i32 %20 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %8, %6 ], [ %14, %9 ]
+  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
   ret i16 %.0.i.i
 }
 
 @tgo_erfinv_f16__f16:
 define internal zeroext i16 @tgo_erfinv_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  ret i16 %0
+  %2 = bitcast i16 %0 to half
+  %3 = fpext half %2 to double
+  %4 = call double @_Z6erfinvd(double %3)
+  %5 = fptrunc double %4 to float
+  %6 = fptrunc float %5 to half
+  %7 = bitcast half %6 to i16
+  ret i16 %7
 }
 
 @tgo_erfinv_f32__f32:
 define internal float @tgo_erfinv_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  ret float %0
+  %2 = fpext float %0 to double
+  %3 = call double @_Z6erfinvd(double %2)
+  %4 = fptrunc double %3 to float
+  ret float %4
 }
 
 @tgo_erfinv_f64__f64:
 define internal double @tgo_erfinv_f64__f64(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  ret double %0
+  %2 = call double @_Z6erfinvd(double %0)
+  ret double %2
 }
 
 @tgo_exp1_bf16__bf16:
@@ -19085,12 +22327,12 @@ define internal zeroext i8 @tgo_forbid_derivative_u8__u8(i8 zeroext %0) nounwind
 }
 
 @tgo_gamma_bf16__bf16:
-define internal zeroext i16 @tgo_gamma_bf16__bf16(i16 zeroext %0) nounwind willreturn memory(none) alwaysinline {
+define internal zeroext i16 @tgo_gamma_bf16__bf16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
   %5 = fpext float %4 to double
-  %6 = call double @tgamma(double %5)
+  %6 = call double @_Z6tgammad(double %5)
   %7 = fptrunc double %6 to float
   %8 = bitcast float %7 to i32
   %9 = fcmp uno float %7, 0.000000e+00
@@ -19118,10 +22360,10 @@ _Z7tg_castI11tg_bfloat16fET_T0_.exit:
 }
 
 @tgo_gamma_f16__f16:
-define internal zeroext i16 @tgo_gamma_f16__f16(i16 zeroext %0) nounwind willreturn memory(none) alwaysinline {
+define internal zeroext i16 @tgo_gamma_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
   %3 = fpext half %2 to double
-  %4 = call double @tgamma(double %3)
+  %4 = call double @_Z6tgammad(double %3)
   %5 = fptrunc double %4 to float
   %6 = fptrunc float %5 to half
   %7 = bitcast half %6 to i16
@@ -19129,16 +22371,16 @@ define internal zeroext i16 @tgo_gamma_f16__f16(i16 zeroext %0) nounwind willret
 }
 
 @tgo_gamma_f32__f32:
-define internal float @tgo_gamma_f32__f32(float %0) nounwind willreturn memory(none) alwaysinline {
+define internal float @tgo_gamma_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = fpext float %0 to double
-  %3 = call double @tgamma(double %2)
+  %3 = call double @_Z6tgammad(double %2)
   %4 = fptrunc double %3 to float
   ret float %4
 }
 
 @tgo_gamma_f64__f64:
-define internal double @tgo_gamma_f64__f64(double %0) nounwind willreturn memory(none) alwaysinline {
-  %2 = call double @tgamma(double %0)
+define internal double @tgo_gamma_f64__f64(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = call double @_Z6tgammad(double %0)
   ret double %2
 }
 
@@ -19521,7 +22763,7 @@ define internal double @tgo_gammaincc_f64_f64__f64(double %0, double %1) nounwin
 }
 
 @tgo_gammaln_bf16__bf16:
-define internal zeroext i16 @tgo_gammaln_bf16__bf16(i16 zeroext %0) nounwind alwaysinline {
+define internal zeroext i16 @tgo_gammaln_bf16__bf16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
@@ -19531,7 +22773,7 @@ define internal zeroext i16 @tgo_gammaln_bf16__bf16(i16 zeroext %0) nounwind alw
 
 7:
   %8 = fpext float %4 to double
-  %9 = call double @lgamma(double %8)
+  %9 = call double @_Z6lgammad(double %8)
   %10 = fptrunc double %9 to float
   br label %_Z10tg_gammalnIfET_S0_.exit
 
@@ -19563,7 +22805,7 @@ _Z7tg_castI11tg_bfloat16fET_T0_.exit:
 }
 
 @tgo_gammaln_f16__f16:
-define internal zeroext i16 @tgo_gammaln_f16__f16(i16 zeroext %0) nounwind alwaysinline {
+define internal zeroext i16 @tgo_gammaln_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
   %3 = call half @llvm.fabs.f16(half %2)
   %4 = fcmp oeq half %3, 0xH7C00
@@ -19571,7 +22813,7 @@ define internal zeroext i16 @tgo_gammaln_f16__f16(i16 zeroext %0) nounwind alway
 
 5:
   %6 = fpext half %2 to double
-  %7 = call double @lgamma(double %6)
+  %7 = call double @_Z6lgammad(double %6)
   %8 = fptrunc double %7 to float
   %9 = fptrunc float %8 to half
   %10 = bitcast half %9 to i16
@@ -19583,14 +22825,14 @@ _Z10tg_gammalnIfET_S0_.exit:
 }
 
 @tgo_gammaln_f32__f32:
-define internal float @tgo_gammaln_f32__f32(float %0) nounwind alwaysinline {
+define internal float @tgo_gammaln_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = call float @llvm.fabs.f32(float %0)
   %3 = fcmp oeq float %2, 0x7FF0000000000000
   br i1 %3, label %_Z10tg_gammalnIfET_S0_.exit, label %4
 
 4:
   %5 = fpext float %0 to double
-  %6 = call double @lgamma(double %5)
+  %6 = call double @_Z6lgammad(double %5)
   %7 = fptrunc double %6 to float
   br label %_Z10tg_gammalnIfET_S0_.exit
 
@@ -19600,13 +22842,13 @@ _Z10tg_gammalnIfET_S0_.exit:
 }
 
 @tgo_gammaln_f64__f64:
-define internal double @tgo_gammaln_f64__f64(double %0) nounwind alwaysinline {
+define internal double @tgo_gammaln_f64__f64(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = call double @llvm.fabs.f64(double %0)
   %3 = fcmp oeq double %2, 0x7FF0000000000000
   br i1 %3, label %_Z10tg_gammalnIdET_S0_.exit, label %4
 
 4:
-  %5 = call double @lgamma(double %0)
+  %5 = call double @_Z6lgammad(double %0)
   br label %_Z10tg_gammalnIdET_S0_.exit
 
 _Z10tg_gammalnIdET_S0_.exit:
@@ -20376,40 +23618,57 @@ define internal zeroext i16 @tgo_i0_bf16__bf16(i16 zeroext %0) nounwind norecurs
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = fcmp uno float %4, 0.000000e+00
-  br i1 %5, label %6, label %9
+  %5 = fpext float %4 to double
+  %6 = call double @_Z13cyl_bessel_i0d(double %5)
+  %7 = fptrunc double %6 to float
+  %8 = bitcast float %7 to i32
+  %9 = fcmp uno float %7, 0.000000e+00
+  br i1 %9, label %10, label %15
 
-6:
-  %7 = and i16 %0, -32768
-  %8 = or disjoint i16 %7, 32704
+10:
+  %11 = lshr i32 %8, 16
+  %12 = trunc nuw i32 %11 to i16
+  %13 = and i16 %12, -32768
+  %14 = or disjoint i16 %13, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-9:
-  %10 = or disjoint i32 %3, 32767
-  %11 = and i32 %2, 1
-  %12 = add nuw nsw i32 %10, %11
-  %13 = lshr i32 %12, 16
-  %14 = trunc nuw i32 %13 to i16
+15:
+  %16 = add i32 %8, 32767
+  %17 = lshr i32 %8, 16
+  %18 = and i32 %17, 1
+  %19 = add i32 %16, %18
+  %20 = lshr i32 %19, 16
+  %21 = trunc nuw i32 %20 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %8, %6 ], [ %14, %9 ]
+  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
   ret i16 %.0.i.i
 }
 
 @tgo_i0_f16__f16:
 define internal zeroext i16 @tgo_i0_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  ret i16 %0
+  %2 = bitcast i16 %0 to half
+  %3 = fpext half %2 to double
+  %4 = call double @_Z13cyl_bessel_i0d(double %3)
+  %5 = fptrunc double %4 to float
+  %6 = fptrunc float %5 to half
+  %7 = bitcast half %6 to i16
+  ret i16 %7
 }
 
 @tgo_i0_f32__f32:
 define internal float @tgo_i0_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  ret float %0
+  %2 = fpext float %0 to double
+  %3 = call double @_Z13cyl_bessel_i0d(double %2)
+  %4 = fptrunc double %3 to float
+  ret float %4
 }
 
 @tgo_i0_f64__f64:
 define internal double @tgo_i0_f64__f64(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  ret double %0
+  %2 = call double @_Z13cyl_bessel_i0d(double %0)
+  ret double %2
 }
 
 @tgo_i0e_bf16__bf16:
@@ -20730,40 +23989,57 @@ define internal zeroext i16 @tgo_i1_bf16__bf16(i16 zeroext %0) nounwind norecurs
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = fcmp uno float %4, 0.000000e+00
-  br i1 %5, label %6, label %9
+  %5 = fpext float %4 to double
+  %6 = call double @_Z13cyl_bessel_i1d(double %5)
+  %7 = fptrunc double %6 to float
+  %8 = bitcast float %7 to i32
+  %9 = fcmp uno float %7, 0.000000e+00
+  br i1 %9, label %10, label %15
 
-6:
-  %7 = and i16 %0, -32768
-  %8 = or disjoint i16 %7, 32704
+10:
+  %11 = lshr i32 %8, 16
+  %12 = trunc nuw i32 %11 to i16
+  %13 = and i16 %12, -32768
+  %14 = or disjoint i16 %13, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-9:
-  %10 = or disjoint i32 %3, 32767
-  %11 = and i32 %2, 1
-  %12 = add nuw nsw i32 %10, %11
-  %13 = lshr i32 %12, 16
-  %14 = trunc nuw i32 %13 to i16
+15:
+  %16 = add i32 %8, 32767
+  %17 = lshr i32 %8, 16
+  %18 = and i32 %17, 1
+  %19 = add i32 %16, %18
+  %20 = lshr i32 %19, 16
+  %21 = trunc nuw i32 %20 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %8, %6 ], [ %14, %9 ]
+  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
   ret i16 %.0.i.i
 }
 
 @tgo_i1_f16__f16:
 define internal zeroext i16 @tgo_i1_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  ret i16 %0
+  %2 = bitcast i16 %0 to half
+  %3 = fpext half %2 to double
+  %4 = call double @_Z13cyl_bessel_i1d(double %3)
+  %5 = fptrunc double %4 to float
+  %6 = fptrunc float %5 to half
+  %7 = bitcast half %6 to i16
+  ret i16 %7
 }
 
 @tgo_i1_f32__f32:
 define internal float @tgo_i1_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  ret float %0
+  %2 = fpext float %0 to double
+  %3 = call double @_Z13cyl_bessel_i1d(double %2)
+  %4 = fptrunc double %3 to float
+  ret float %4
 }
 
 @tgo_i1_f64__f64:
 define internal double @tgo_i1_f64__f64(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  ret double %0
+  %2 = call double @_Z13cyl_bessel_i1d(double %0)
+  ret double %2
 }
 
 @tgo_i1e_bf16__bf16:
@@ -21570,12 +24846,12 @@ define internal zeroext i1 @tgo_isnan_u8__bool(i8 zeroext %0) nounwind norecurse
 }
 
 @tgo_j0_bf16__bf16:
-define internal zeroext i16 @tgo_j0_bf16__bf16(i16 zeroext %0) nounwind alwaysinline {
+define internal zeroext i16 @tgo_j0_bf16__bf16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
   %5 = fpext float %4 to double
-  %6 = call double @j0(double %5)
+  %6 = call double @_Z2j0d(double %5)
   %7 = fptrunc double %6 to float
   %8 = bitcast float %7 to i32
   %9 = fcmp uno float %7, 0.000000e+00
@@ -21603,10 +24879,10 @@ _Z7tg_castI11tg_bfloat16fET_T0_.exit:
 }
 
 @tgo_j0_f16__f16:
-define internal zeroext i16 @tgo_j0_f16__f16(i16 zeroext %0) nounwind alwaysinline {
+define internal zeroext i16 @tgo_j0_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
   %3 = fpext half %2 to double
-  %4 = call double @j0(double %3)
+  %4 = call double @_Z2j0d(double %3)
   %5 = fptrunc double %4 to float
   %6 = fptrunc float %5 to half
   %7 = bitcast half %6 to i16
@@ -21614,26 +24890,26 @@ define internal zeroext i16 @tgo_j0_f16__f16(i16 zeroext %0) nounwind alwaysinli
 }
 
 @tgo_j0_f32__f32:
-define internal float @tgo_j0_f32__f32(float %0) nounwind alwaysinline {
+define internal float @tgo_j0_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = fpext float %0 to double
-  %3 = call double @j0(double %2)
+  %3 = call double @_Z2j0d(double %2)
   %4 = fptrunc double %3 to float
   ret float %4
 }
 
 @tgo_j0_f64__f64:
-define internal double @tgo_j0_f64__f64(double %0) nounwind alwaysinline {
-  %2 = call double @j0(double %0)
+define internal double @tgo_j0_f64__f64(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = call double @_Z2j0d(double %0)
   ret double %2
 }
 
 @tgo_j1_bf16__bf16:
-define internal zeroext i16 @tgo_j1_bf16__bf16(i16 zeroext %0) nounwind alwaysinline {
+define internal zeroext i16 @tgo_j1_bf16__bf16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
   %5 = fpext float %4 to double
-  %6 = call double @j1(double %5)
+  %6 = call double @_Z2j1d(double %5)
   %7 = fptrunc double %6 to float
   %8 = bitcast float %7 to i32
   %9 = fcmp uno float %7, 0.000000e+00
@@ -21661,10 +24937,10 @@ _Z7tg_castI11tg_bfloat16fET_T0_.exit:
 }
 
 @tgo_j1_f16__f16:
-define internal zeroext i16 @tgo_j1_f16__f16(i16 zeroext %0) nounwind alwaysinline {
+define internal zeroext i16 @tgo_j1_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
   %3 = fpext half %2 to double
-  %4 = call double @j1(double %3)
+  %4 = call double @_Z2j1d(double %3)
   %5 = fptrunc double %4 to float
   %6 = fptrunc float %5 to half
   %7 = bitcast half %6 to i16
@@ -21672,16 +24948,16 @@ define internal zeroext i16 @tgo_j1_f16__f16(i16 zeroext %0) nounwind alwaysinli
 }
 
 @tgo_j1_f32__f32:
-define internal float @tgo_j1_f32__f32(float %0) nounwind alwaysinline {
+define internal float @tgo_j1_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = fpext float %0 to double
-  %3 = call double @j1(double %2)
+  %3 = call double @_Z2j1d(double %2)
   %4 = fptrunc double %3 to float
   ret float %4
 }
 
 @tgo_j1_f64__f64:
-define internal double @tgo_j1_f64__f64(double %0) nounwind alwaysinline {
-  %2 = call double @j1(double %0)
+define internal double @tgo_j1_f64__f64(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = call double @_Z2j1d(double %0)
   ret double %2
 }
 
@@ -23575,90 +26851,211 @@ define internal double @tgo_log_f64__f64(double %0) nounwind norecurse willretur
 }
 
 @tgo_log_ndtr_bf16__bf16:
-define internal zeroext i16 @tgo_log_ndtr_bf16__bf16(i16 zeroext %0) nounwind alwaysinline {
+define internal zeroext i16 @tgo_log_ndtr_bf16__bf16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = call float @_Z11tg_log_ndtrIfET_S0_(float %4)
-  %6 = bitcast float %5 to i32
-  %7 = fcmp uno float %5, 0.000000e+00
-  br i1 %7, label %8, label %13
+  %5 = fcmp olt float %4, -1.000000e+00
+  br i1 %5, label %6, label %18
 
-8:
-  %9 = lshr i32 %6, 16
-  %10 = trunc nuw i32 %9 to i16
-  %11 = and i16 %10, -32768
-  %12 = or disjoint i16 %11, 32704
+6:
+  %7 = fmul float %4, 0xBFE6A09E60000000
+  %8 = fpext float %7 to double
+  %9 = call double @_Z5erfcxd(double %8)
+  %10 = fptrunc double %9 to float
+  %11 = fmul float %10, 5.000000e-01
+  %12 = fpext float %11 to double
+  %13 = call double @_Z3logd(double %12)
+  %14 = fptrunc double %13 to float
+  %15 = fmul float %4, 5.000000e-01
+  %16 = fmul float %15, %4
+  %17 = fsub float %14, %16
+  br label %_Z11tg_log_ndtrIfET_S0_.exit
+
+18:
+  %19 = fcmp olt float %4, 0.000000e+00
+  br i1 %19, label %20, label %27
+
+20:
+  %21 = fpext float %4 to double
+  %22 = call double @_Z7normcdfd(double %21)
+  %23 = fptrunc double %22 to float
+  %24 = fpext float %23 to double
+  %25 = call double @_Z3logd(double %24)
+  %26 = fptrunc double %25 to float
+  br label %_Z11tg_log_ndtrIfET_S0_.exit
+
+27:
+  %28 = fneg float %4
+  %29 = fpext float %28 to double
+  %30 = call double @_Z7normcdfd(double %29)
+  %31 = fptrunc double %30 to float
+  %32 = fneg float %31
+  %33 = fpext float %32 to double
+  %34 = call double @_Z5log1pd(double %33)
+  %35 = fptrunc double %34 to float
+  br label %_Z11tg_log_ndtrIfET_S0_.exit
+
+_Z11tg_log_ndtrIfET_S0_.exit:
+  %.0.i = phi float [ %17, %6 ], [ %26, %20 ], [ %35, %27 ]
+  %36 = bitcast float %.0.i to i32
+  %37 = fcmp uno float %.0.i, 0.000000e+00
+  br i1 %37, label %38, label %43
+
+38:
+  %39 = lshr i32 %36, 16
+  %40 = trunc nuw i32 %39 to i16
+  %41 = and i16 %40, -32768
+  %42 = or disjoint i16 %41, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-13:
-  %14 = add i32 %6, 32767
-  %15 = lshr i32 %6, 16
-  %16 = and i32 %15, 1
-  %17 = add i32 %14, %16
-  %18 = lshr i32 %17, 16
-  %19 = trunc nuw i32 %18 to i16
+43:
+  %44 = add i32 %36, 32767
+  %45 = lshr i32 %36, 16
+  %46 = and i32 %45, 1
+  %47 = add i32 %44, %46
+  %48 = lshr i32 %47, 16
+  %49 = trunc nuw i32 %48 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %12, %8 ], [ %19, %13 ]
+  %.0.i.i = phi i16 [ %42, %38 ], [ %49, %43 ]
   ret i16 %.0.i.i
 }
 
 @tgo_log_ndtr_f16__f16:
-define internal zeroext i16 @tgo_log_ndtr_f16__f16(i16 zeroext %0) nounwind alwaysinline {
+define internal zeroext i16 @tgo_log_ndtr_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
   %3 = fpext half %2 to float
-  %4 = call float @_Z11tg_log_ndtrIfET_S0_(float %3)
-  %5 = fptrunc float %4 to half
-  %6 = bitcast half %5 to i16
-  ret i16 %6
+  %4 = fcmp olt half %2, 0xHBC00
+  br i1 %4, label %5, label %17
+
+5:
+  %6 = fmul float %3, 0xBFE6A09E60000000
+  %7 = fpext float %6 to double
+  %8 = call double @_Z5erfcxd(double %7)
+  %9 = fptrunc double %8 to float
+  %10 = fmul float %9, 5.000000e-01
+  %11 = fpext float %10 to double
+  %12 = call double @_Z3logd(double %11)
+  %13 = fptrunc double %12 to float
+  %14 = fmul float %3, 5.000000e-01
+  %15 = fmul float %14, %3
+  %16 = fsub float %13, %15
+  br label %_Z11tg_log_ndtrIfET_S0_.exit
+
+17:
+  %18 = fcmp olt half %2, 0xH0000
+  br i1 %18, label %19, label %26
+
+19:
+  %20 = fpext half %2 to double
+  %21 = call double @_Z7normcdfd(double %20)
+  %22 = fptrunc double %21 to float
+  %23 = fpext float %22 to double
+  %24 = call double @_Z3logd(double %23)
+  %25 = fptrunc double %24 to float
+  br label %_Z11tg_log_ndtrIfET_S0_.exit
+
+26:
+  %27 = fneg float %3
+  %28 = fpext float %27 to double
+  %29 = call double @_Z7normcdfd(double %28)
+  %30 = fptrunc double %29 to float
+  %31 = fneg float %30
+  %32 = fpext float %31 to double
+  %33 = call double @_Z5log1pd(double %32)
+  %34 = fptrunc double %33 to float
+  br label %_Z11tg_log_ndtrIfET_S0_.exit
+
+_Z11tg_log_ndtrIfET_S0_.exit:
+  %.0.i = phi float [ %16, %5 ], [ %25, %19 ], [ %34, %26 ]
+  %35 = fptrunc float %.0.i to half
+  %36 = bitcast half %35 to i16
+  ret i16 %36
 }
 
 @tgo_log_ndtr_f32__f32:
-define internal float @tgo_log_ndtr_f32__f32(float %0) nounwind alwaysinline {
-  %2 = call float @_Z11tg_log_ndtrIfET_S0_(float %0)
-  ret float %2
+define internal float @tgo_log_ndtr_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = fcmp olt float %0, -1.000000e+00
+  br i1 %2, label %3, label %15
+
+3:
+  %4 = fmul float %0, 0xBFE6A09E60000000
+  %5 = fpext float %4 to double
+  %6 = call double @_Z5erfcxd(double %5)
+  %7 = fptrunc double %6 to float
+  %8 = fmul float %7, 5.000000e-01
+  %9 = fpext float %8 to double
+  %10 = call double @_Z3logd(double %9)
+  %11 = fptrunc double %10 to float
+  %12 = fmul float %0, 5.000000e-01
+  %13 = fmul float %12, %0
+  %14 = fsub float %11, %13
+  br label %_Z11tg_log_ndtrIfET_S0_.exit
+
+15:
+  %16 = fcmp olt float %0, 0.000000e+00
+  br i1 %16, label %17, label %24
+
+17:
+  %18 = fpext float %0 to double
+  %19 = call double @_Z7normcdfd(double %18)
+  %20 = fptrunc double %19 to float
+  %21 = fpext float %20 to double
+  %22 = call double @_Z3logd(double %21)
+  %23 = fptrunc double %22 to float
+  br label %_Z11tg_log_ndtrIfET_S0_.exit
+
+24:
+  %25 = fneg float %0
+  %26 = fpext float %25 to double
+  %27 = call double @_Z7normcdfd(double %26)
+  %28 = fptrunc double %27 to float
+  %29 = fneg float %28
+  %30 = fpext float %29 to double
+  %31 = call double @_Z5log1pd(double %30)
+  %32 = fptrunc double %31 to float
+  br label %_Z11tg_log_ndtrIfET_S0_.exit
+
+_Z11tg_log_ndtrIfET_S0_.exit:
+  %.0.i = phi float [ %14, %3 ], [ %23, %17 ], [ %32, %24 ]
+  ret float %.0.i
 }
 
 @tgo_log_ndtr_f64__f64:
-define internal double @tgo_log_ndtr_f64__f64(double %0) nounwind willreturn memory(none) alwaysinline {
+define internal double @tgo_log_ndtr_f64__f64(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = fcmp olt double %0, -1.000000e+00
-  br i1 %2, label %3, label %14
+  br i1 %2, label %3, label %11
 
 3:
   %4 = fmul double %0, 0xBFE6A09E667F3BCD
-  %5 = fmul double %4, %4
-  %6 = call double @_Z3expd(double %5)
-  %7 = call double @erfc(double %4)
-  %8 = fmul double %6, %7
-  %9 = fmul double %8, 5.000000e-01
-  %10 = call double @_Z3logd(double %9)
-  %11 = fmul double %0, 5.000000e-01
-  %12 = fmul double %11, %0
-  %13 = fsub double %10, %12
+  %5 = call double @_Z5erfcxd(double %4)
+  %6 = fmul double %5, 5.000000e-01
+  %7 = call double @_Z3logd(double %6)
+  %8 = fmul double %0, 5.000000e-01
+  %9 = fmul double %8, %0
+  %10 = fsub double %7, %9
   br label %_Z11tg_log_ndtrIdET_S0_.exit
 
-14:
-  %15 = fcmp olt double %0, 0.000000e+00
-  br i1 %15, label %16, label %21
+11:
+  %12 = fcmp olt double %0, 0.000000e+00
+  br i1 %12, label %13, label %16
+
+13:
+  %14 = call double @_Z7normcdfd(double %0)
+  %15 = call double @_Z3logd(double %14)
+  br label %_Z11tg_log_ndtrIdET_S0_.exit
 
 16:
-  %17 = fmul double %0, 0xBFE6A09E667F3BCD
-  %18 = call double @erfc(double %17)
-  %19 = fmul double %18, 5.000000e-01
-  %20 = call double @_Z3logd(double %19)
-  br label %_Z11tg_log_ndtrIdET_S0_.exit
-
-21:
-  %22 = fmul double %0, 0x3FE6A09E667F3BCD
-  %23 = call double @erfc(double %22)
-  %24 = fmul double %23, -5.000000e-01
-  %25 = call double @_Z5log1pd(double %24)
+  %17 = fneg double %0
+  %18 = call double @_Z7normcdfd(double %17)
+  %19 = fneg double %18
+  %20 = call double @_Z5log1pd(double %19)
   br label %_Z11tg_log_ndtrIdET_S0_.exit
 
 _Z11tg_log_ndtrIdET_S0_.exit:
-  %.0.i = phi double [ %13, %3 ], [ %20, %16 ], [ %25, %21 ]
+  %.0.i = phi double [ %10, %3 ], [ %15, %13 ], [ %20, %16 ]
   ret double %.0.i
 }
 
@@ -25651,69 +29048,61 @@ define internal zeroext i8 @tgo_multiply_u8_u8__u8(i8 zeroext %0, i8 zeroext %1)
 }
 
 @tgo_ndtr_bf16__bf16:
-define internal zeroext i16 @tgo_ndtr_bf16__bf16(i16 zeroext %0) nounwind willreturn memory(none) alwaysinline {
+define internal zeroext i16 @tgo_ndtr_bf16__bf16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
   %5 = fpext float %4 to double
-  %6 = fmul double %5, 0xBFE6A09E667F3BCD
-  %7 = call double @erfc(double %6)
-  %8 = fmul double %7, 5.000000e-01
-  %9 = fptrunc double %8 to float
-  %10 = bitcast float %9 to i32
-  %11 = fcmp uno float %9, 0.000000e+00
-  br i1 %11, label %12, label %17
+  %6 = call double @_Z7normcdfd(double %5)
+  %7 = fptrunc double %6 to float
+  %8 = bitcast float %7 to i32
+  %9 = fcmp uno float %7, 0.000000e+00
+  br i1 %9, label %10, label %15
 
-12:
-  %13 = lshr i32 %10, 16
-  %14 = trunc nuw i32 %13 to i16
-  %15 = and i16 %14, -32768
-  %16 = or disjoint i16 %15, 32704
+10:
+  %11 = lshr i32 %8, 16
+  %12 = trunc nuw i32 %11 to i16
+  %13 = and i16 %12, -32768
+  %14 = or disjoint i16 %13, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-17:
-  %18 = add i32 %10, 32767
-  %19 = lshr i32 %10, 16
-  %20 = and i32 %19, 1
-  %21 = add i32 %18, %20
-  %22 = lshr i32 %21, 16
-  %23 = trunc nuw i32 %22 to i16
+15:
+  %16 = add i32 %8, 32767
+  %17 = lshr i32 %8, 16
+  %18 = and i32 %17, 1
+  %19 = add i32 %16, %18
+  %20 = lshr i32 %19, 16
+  %21 = trunc nuw i32 %20 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %16, %12 ], [ %23, %17 ]
+  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
   ret i16 %.0.i.i
 }
 
 @tgo_ndtr_f16__f16:
-define internal zeroext i16 @tgo_ndtr_f16__f16(i16 zeroext %0) nounwind willreturn memory(none) alwaysinline {
+define internal zeroext i16 @tgo_ndtr_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
   %3 = fpext half %2 to double
-  %4 = fmul double %3, 0xBFE6A09E667F3BCD
-  %5 = call double @erfc(double %4)
-  %6 = fmul double %5, 5.000000e-01
-  %7 = fptrunc double %6 to float
-  %8 = fptrunc float %7 to half
-  %9 = bitcast half %8 to i16
-  ret i16 %9
+  %4 = call double @_Z7normcdfd(double %3)
+  %5 = fptrunc double %4 to float
+  %6 = fptrunc float %5 to half
+  %7 = bitcast half %6 to i16
+  ret i16 %7
 }
 
 @tgo_ndtr_f32__f32:
-define internal float @tgo_ndtr_f32__f32(float %0) nounwind willreturn memory(none) alwaysinline {
+define internal float @tgo_ndtr_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = fpext float %0 to double
-  %3 = fmul double %2, 0xBFE6A09E667F3BCD
-  %4 = call double @erfc(double %3)
-  %5 = fmul double %4, 5.000000e-01
-  %6 = fptrunc double %5 to float
-  ret float %6
+  %3 = call double @_Z7normcdfd(double %2)
+  %4 = fptrunc double %3 to float
+  ret float %4
 }
 
 @tgo_ndtr_f64__f64:
-define internal double @tgo_ndtr_f64__f64(double %0) nounwind willreturn memory(none) alwaysinline {
-  %2 = fmul double %0, 0xBFE6A09E667F3BCD
-  %3 = call double @erfc(double %2)
-  %4 = fmul double %3, 5.000000e-01
-  ret double %4
+define internal double @tgo_ndtr_f64__f64(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = call double @_Z7normcdfd(double %0)
+  ret double %2
 }
 
 @tgo_ndtri_bf16__bf16:
@@ -25721,40 +29110,57 @@ define internal zeroext i16 @tgo_ndtri_bf16__bf16(i16 zeroext %0) nounwind norec
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = fcmp uno float %4, 0.000000e+00
-  br i1 %5, label %6, label %9
+  %5 = fpext float %4 to double
+  %6 = call double @_Z10normcdfinvd(double %5)
+  %7 = fptrunc double %6 to float
+  %8 = bitcast float %7 to i32
+  %9 = fcmp uno float %7, 0.000000e+00
+  br i1 %9, label %10, label %15
 
-6:
-  %7 = and i16 %0, -32768
-  %8 = or disjoint i16 %7, 32704
+10:
+  %11 = lshr i32 %8, 16
+  %12 = trunc nuw i32 %11 to i16
+  %13 = and i16 %12, -32768
+  %14 = or disjoint i16 %13, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-9:
-  %10 = or disjoint i32 %3, 32767
-  %11 = and i32 %2, 1
-  %12 = add nuw nsw i32 %10, %11
-  %13 = lshr i32 %12, 16
-  %14 = trunc nuw i32 %13 to i16
+15:
+  %16 = add i32 %8, 32767
+  %17 = lshr i32 %8, 16
+  %18 = and i32 %17, 1
+  %19 = add i32 %16, %18
+  %20 = lshr i32 %19, 16
+  %21 = trunc nuw i32 %20 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %8, %6 ], [ %14, %9 ]
+  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
   ret i16 %.0.i.i
 }
 
 @tgo_ndtri_f16__f16:
 define internal zeroext i16 @tgo_ndtri_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  ret i16 %0
+  %2 = bitcast i16 %0 to half
+  %3 = fpext half %2 to double
+  %4 = call double @_Z10normcdfinvd(double %3)
+  %5 = fptrunc double %4 to float
+  %6 = fptrunc float %5 to half
+  %7 = bitcast half %6 to i16
+  ret i16 %7
 }
 
 @tgo_ndtri_f32__f32:
 define internal float @tgo_ndtri_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  ret float %0
+  %2 = fpext float %0 to double
+  %3 = call double @_Z10normcdfinvd(double %2)
+  %4 = fptrunc double %3 to float
+  ret float %4
 }
 
 @tgo_ndtri_f64__f64:
 define internal double @tgo_ndtri_f64__f64(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  ret double %0
+  %2 = call double @_Z10normcdfinvd(double %0)
+  ret double %2
 }
 
 @tgo_negative_bf16__bf16:
@@ -30199,12 +33605,12 @@ _Z8tg_xlogyIdET_S0_S0_.exit:
 }
 
 @tgo_y0_bf16__bf16:
-define internal zeroext i16 @tgo_y0_bf16__bf16(i16 zeroext %0) nounwind alwaysinline {
+define internal zeroext i16 @tgo_y0_bf16__bf16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
   %5 = fpext float %4 to double
-  %6 = call double @y0(double %5)
+  %6 = call double @_Z2y0d(double %5)
   %7 = fptrunc double %6 to float
   %8 = bitcast float %7 to i32
   %9 = fcmp uno float %7, 0.000000e+00
@@ -30232,10 +33638,10 @@ _Z7tg_castI11tg_bfloat16fET_T0_.exit:
 }
 
 @tgo_y0_f16__f16:
-define internal zeroext i16 @tgo_y0_f16__f16(i16 zeroext %0) nounwind alwaysinline {
+define internal zeroext i16 @tgo_y0_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
   %3 = fpext half %2 to double
-  %4 = call double @y0(double %3)
+  %4 = call double @_Z2y0d(double %3)
   %5 = fptrunc double %4 to float
   %6 = fptrunc float %5 to half
   %7 = bitcast half %6 to i16
@@ -30243,26 +33649,26 @@ define internal zeroext i16 @tgo_y0_f16__f16(i16 zeroext %0) nounwind alwaysinli
 }
 
 @tgo_y0_f32__f32:
-define internal float @tgo_y0_f32__f32(float %0) nounwind alwaysinline {
+define internal float @tgo_y0_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = fpext float %0 to double
-  %3 = call double @y0(double %2)
+  %3 = call double @_Z2y0d(double %2)
   %4 = fptrunc double %3 to float
   ret float %4
 }
 
 @tgo_y0_f64__f64:
-define internal double @tgo_y0_f64__f64(double %0) nounwind alwaysinline {
-  %2 = call double @y0(double %0)
+define internal double @tgo_y0_f64__f64(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = call double @_Z2y0d(double %0)
   ret double %2
 }
 
 @tgo_y1_bf16__bf16:
-define internal zeroext i16 @tgo_y1_bf16__bf16(i16 zeroext %0) nounwind alwaysinline {
+define internal zeroext i16 @tgo_y1_bf16__bf16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
   %5 = fpext float %4 to double
-  %6 = call double @y1(double %5)
+  %6 = call double @_Z2y1d(double %5)
   %7 = fptrunc double %6 to float
   %8 = bitcast float %7 to i32
   %9 = fcmp uno float %7, 0.000000e+00
@@ -30290,10 +33696,10 @@ _Z7tg_castI11tg_bfloat16fET_T0_.exit:
 }
 
 @tgo_y1_f16__f16:
-define internal zeroext i16 @tgo_y1_f16__f16(i16 zeroext %0) nounwind alwaysinline {
+define internal zeroext i16 @tgo_y1_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
   %3 = fpext half %2 to double
-  %4 = call double @y1(double %3)
+  %4 = call double @_Z2y1d(double %3)
   %5 = fptrunc double %4 to float
   %6 = fptrunc float %5 to half
   %7 = bitcast half %6 to i16
@@ -30301,16 +33707,16 @@ define internal zeroext i16 @tgo_y1_f16__f16(i16 zeroext %0) nounwind alwaysinli
 }
 
 @tgo_y1_f32__f32:
-define internal float @tgo_y1_f32__f32(float %0) nounwind alwaysinline {
+define internal float @tgo_y1_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = fpext float %0 to double
-  %3 = call double @y1(double %2)
+  %3 = call double @_Z2y1d(double %2)
   %4 = fptrunc double %3 to float
   ret float %4
 }
 
 @tgo_y1_f64__f64:
-define internal double @tgo_y1_f64__f64(double %0) nounwind alwaysinline {
-  %2 = call double @y1(double %0)
+define internal double @tgo_y1_f64__f64(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = call double @_Z2y1d(double %0)
   ret double %2
 }
 
@@ -30371,9 +33777,3 @@ define internal double @tgo_zeta_f64_f64__f64(double %0, double %1) nounwind alw
   %3 = call double @_Z7tg_zetaIdET_S0_S0_(double %0, double %1)
   ret double %3
 }
-
-@y0:
-declare double @y0(double)
-
-@y1:
-declare double @y1(double)

@@ -27,7 +27,9 @@ MATHEMATICS = (
     "exponentials.h",
     "logarithms.h",
     "trigonometry.h",
-    "special.h",
+    "error_functions.h",
+    "gamma.h",
+    "bessel.h",
     "shim.h",
 )
 """The folder's own C++ in its order. The device texts follow."""
