@@ -9,6 +9,7 @@
     points, lanes, folds, nests   loops over points, sums in lanes, folds, and each kind of nest
     products, blas       matrix products by BLAS
     graphs, signals      nodes, branches and loops of a Plan as blocks of one function
+    library              the scalar ops as LLVM IR
     supported, host_calls         what native code does not have, run by the interpreter
     table, module        the addresses that the code is called with, and its whole text
 
