@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
-from lowering.native.library.load import bitcode
-from lowering.native.library.symbols import Function
+from lowering.native.library.load import joined
 
 Level = Literal["full"]
 """How much a module is optimised."""
-
-LOOPS = "llvm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,37 +45,26 @@ def _target_machine() -> Any:
     )
 
 
-def compile(text: str, functions: Iterable[Function], level: Level = "full") -> bytes:
-    """The object file of a module's text, with the library functions that it calls.
+def compile(text: str, names: Iterable[str], level: Level = "full") -> bytes:
+    """The object file of a module's text, with the functions of the library that it calls, by `names`.
 
     Raises:
         RuntimeError: LLVM does not accept the text.
     """
     machine = _target_machine()
-    return bytes(machine.emit_object(_optimised(text, functions, machine)))
+    return bytes(machine.emit_object(_optimised(text, names, machine)))
 
 
-def assembly(text: str, functions: Iterable[Function]) -> str:
+def assembly(text: str, names: Iterable[str]) -> str:
     """The assembly of a module's text, for inspection."""
     machine = _target_machine()
-    return str(machine.emit_assembly(_optimised(text, functions, machine)))
+    return str(machine.emit_assembly(_optimised(text, names, machine)))
 
 
-def _optimised(text: str, functions: Iterable[Function], machine: Any) -> Any:
+def _optimised(text: str, names: Iterable[str], machine: Any) -> Any:
     llvm = _llvm()
-    module = llvm.parse_assembly(text)
+    module = llvm.parse_assembly(joined(text, names))
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
-    own = {each.name for each in module.functions if not each.is_declaration}
-    for each in bitcode(functions):
-        part = llvm.parse_bitcode(each)
-        part.triple, part.data_layout = module.triple, module.data_layout
-        for thing in (*part.functions, *part.global_variables):
-            if not thing.is_declaration and not thing.name.startswith(("tgo_", "llvm.")):
-                thing.linkage = "internal"
-        module.link_in(part)
-    for each in module.functions:
-        if not each.is_declaration and each.name not in own:
-            each.linkage = "internal"
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = options.loop_interleaving = options.loop_unrolling = True
     options.slp_vectorization = False  # takes long, and gave slower code

@@ -54,7 +54,7 @@ class _Runner:
     ) -> None:
         self.copied = Copied()
         self._plan, self._calls = plan, calls
-        self._loaded = load(compile(module.text, module.functions.values()), ENTRY)
+        self._loaded = load(compile(module.text, module.functions), ENTRY)
         self._entry = _Entry(self._loaded.address)
         self._arena = memory.arena
         self._arena_address = memory.arena.ctypes.data

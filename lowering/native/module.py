@@ -8,13 +8,11 @@ The result is 0, or 1 if a call of the host failed: the run then ended there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
 from lowering.native.graphs import STOPPED, GraphWriter
 from lowering.native.host_calls import Sites
-from lowering.native.library.symbols import Function
 from lowering.native.table import Table
 from lowering.plan.plan import Plan
 
@@ -27,7 +25,7 @@ class Module:
     """The text of a module, the library functions that it calls, its table and its sites."""
 
     text: str
-    functions: Mapping[str, Function]
+    functions: frozenset[str]
     table: Table
     sites: Sites
 
@@ -52,4 +50,6 @@ def module_of(plan: Plan, order: Random | None = None) -> Module:
         *writer.metadata,
         "",
     ]
-    return Module("\n".join(lines), graphs.operations.functions, graphs.table, graphs.sites)
+    return Module(
+        "\n".join(lines), frozenset(graphs.operations.functions), graphs.table, graphs.sites
+    )

@@ -57,7 +57,7 @@ class Operations:
 
     def __init__(self, writer: Writer) -> None:
         self.writer = writer
-        self.functions: dict[str, Function] = {}
+        self.functions: set[str] = set()
         self._memory: dict[tuple[str, int], str] = {}
 
     def apply(
@@ -106,7 +106,7 @@ class Operations:
 
     def call(self, function: Function, args: Sequence[Parts]) -> Parts:
         """The value of a library function."""
-        self.functions[function.name] = function
+        self.functions.add(function.name)
         self.writer.declare(function.declaration)
         passed: list[str] = []
         if by_address(function.result):

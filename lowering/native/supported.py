@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from lowering.native.library.symbols import combiner, elementwise
+from lowering.native.library.load import has
+from lowering.native.library.symbols import Function, combiner, elementwise
 from lowering.native.nests import NEST_WRITERS
 from lowering.native.operations import direct_instruction, fold_dtype
 from lowering.plan.nests.analysis import nest_accumulators, nest_expressions
@@ -30,13 +31,18 @@ def missing(nest: Nest) -> str:
     for expr in nest_expressions(nest):
         if isinstance(expr, Apply):
             dtypes = [arg.dtype for arg in expr.args]
-            if elementwise(expr.op, dict(expr.attrs), dtypes, expr.dtype) is None:
+            if not _is_there(elementwise(expr.op, expr.attrs, dtypes, expr.dtype)):
                 return f"op {expr.op.name}"
     for how, dtype in _folds(nest):
         wide = fold_dtype(dtype)
-        if direct_instruction(how, wide) is None and combiner(how, wide) is None:
+        if direct_instruction(how, wide) is None and not _is_there(combiner(how, wide)):
             return f"fold {how.name}"
     return ""
+
+
+def _is_there(function: Function | None) -> bool:
+    """Whether the library has a function; it lacks some values of attributes."""
+    return function is not None and has(function.name)
 
 
 def _folds(nest: Nest) -> list[tuple[Combiner, np.dtype[Any]]]:
