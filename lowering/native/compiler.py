@@ -46,7 +46,7 @@ def _target_machine() -> Any:
 
 
 def compile(text: str, names: Iterable[str], level: Level = "full") -> bytes:
-    """The object file of a module's text, with the functions of the library that it calls, by `names`.
+    """The object file of a module, with the functions of the library that it calls, by `names`.
 
     Raises:
         RuntimeError: LLVM does not accept the text.
