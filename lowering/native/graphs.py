@@ -14,7 +14,7 @@ from lowering.native.points import NestWriter
 from lowering.native.products import ProductWriter, has_routines
 from lowering.native.signals import Signals
 from lowering.native.supported import missing
-from lowering.native.table import TRAMPOLINE, Table
+from lowering.native.table import DATA_OFFSET, TRAMPOLINE, Table
 from lowering.native.types import memory_parts
 from lowering.native.writer import Writer
 from lowering.plan.calls.matrix_product import MatrixProduct
@@ -61,7 +61,11 @@ class GraphWriter:
         """Take the address of a buffer from the table."""
         place = self.table.place(buffer)
         entry = self.writer.in_frame(f"getelementptr inbounds ptr, ptr %table, i64 {place}")
-        self.addresses[buffer] = self.writer.in_frame(f"load ptr, ptr {entry}")
+        found = self.writer.in_frame(f"load ptr, ptr {entry}")
+        if buffer.space in ("input", "output"):  # an array object
+            data = f"getelementptr inbounds i8, ptr {found}, i64 {DATA_OFFSET}"
+            found = self.writer.in_frame(f"load ptr, ptr {self.writer.in_frame(data)}")
+        self.addresses[buffer] = found
 
     def write(self, graph: Graph) -> None:
         """Write the nodes of a graph."""
