@@ -20,7 +20,8 @@ from lowering.native.writer import Writer
 from lowering.plan.calls.matrix_product import MatrixProduct
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.event_node import EventNode
-from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.analysis import nest_reads, nest_writes
+from lowering.plan.nests.buffer import Buffer, overlap
 from lowering.plan.nests.kernel import Nest, Predicate, PrintNest
 from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode, Node, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
@@ -108,7 +109,13 @@ class GraphWriter:
                 self._signals.set_condition(condition, value)
             return
         run = Expressions(self.writer, self.operations, self.addresses)
-        write_nest(NestWriter(self.writer, self.operations, run, self._signals), nest)
+        parts = (self.writer, self.operations, run, self._signals)
+        write_nest(NestWriter(nest, *parts, self._overwrites(nest)), nest)
+
+    def _overwrites(self, nest: Nest) -> bool:
+        """Whether a nest may write where it reads."""
+        offsets, written = self.plan.offsets, nest_writes(nest)
+        return any(overlap(one, other, offsets) for one in nest_reads(nest) for other in written)
 
     def copy(self, node: MemcpyNode) -> None:
         """Write a copy of bytes."""

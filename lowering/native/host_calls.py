@@ -143,9 +143,7 @@ class HostCalls:
                 case NodeCall(node=EventNode(use=TimeMark() as use)):
                     self._functions.append(partial(self.section_times.mark, use))
                 case NodeCall(node=node):
-                    self._functions.append(
-                        self._of_node(node, passes, programs[number], known)
-                    )
+                    self._functions.append(self._of_node(node, passes, programs[number], known))
                 case Failure(failure=failure):
                     self._functions.append(partial(self._fail, failure))
                 case Progress(monitor=monitor, count=count):
