@@ -28,6 +28,8 @@ from tracegraph.transforms.derivatives.transpose import Cotangents, Transposer
 from tracegraph.transforms.functions import Arguments, Regions, run_region, without_effects
 from tracegraph.transforms.tidy import pruned
 
+__all__ = ["checkpoint"]
+
 
 @errors.refuses(
     policy="a checkpoint keeps its arguments alone: put one around each part to be repeated",

@@ -25,6 +25,8 @@ from tracegraph.transforms.derivatives.linear_functions import LinearForm, Linea
 from tracegraph.transforms.derivatives.tangents import matched
 from tracegraph.transforms.emit import plain
 
+__all__ = ["jvp", "linearize", "stop_gradient"]
+
 
 @entry_point
 def stop_gradient(x: Any) -> Any:

@@ -31,6 +31,8 @@ from tracegraph.transforms.derivatives.transpose import Cotangents, Transposer
 from tracegraph.transforms.emit import Emit
 from tracegraph.transforms.functions import Regions, limited, without_effects
 
+__all__ = ["custom_linear_solve", "custom_root"]
+
 Function = Callable[..., Any]
 
 

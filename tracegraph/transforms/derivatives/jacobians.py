@@ -38,6 +38,8 @@ from tracegraph.transforms.derivatives.reverse import (
 )
 from tracegraph.transforms.emit import Emit, plain
 
+__all__ = ["hessian", "jacfwd", "jacrev"]
+
 Function = Callable[..., Any]
 
 _refuses_other_keywords = errors.refuses(

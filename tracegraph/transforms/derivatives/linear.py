@@ -33,6 +33,8 @@ from tracegraph.transforms.derivatives.linearize import Linearizer, Tangents
 from tracegraph.transforms.derivatives.tangents import matched
 from tracegraph.transforms.emit import Emit
 
+__all__ = ["linear_transpose"]
+
 Function = Callable[..., Any]
 
 

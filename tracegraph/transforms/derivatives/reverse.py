@@ -26,6 +26,8 @@ from tracegraph.transforms.derivatives.forward import linearized_call, require_i
 from tracegraph.transforms.derivatives.linear_functions import LinearForm, Pullback
 from tracegraph.transforms.derivatives.reverse_loops import require_bounds
 
+__all__ = ["grad", "value_and_grad", "vjp"]
+
 Function = Callable[..., Any]
 
 _BY_POSITIONS = "name arguments by their positions: argnums=0, or several, argnums=(0, 2)"
