@@ -24,7 +24,7 @@ from lowering.codegen.kernel_code import KernelCode as KernelCode
 from lowering.codegen.parameters import ConditionHandle as ConditionHandle
 from lowering.codegen.parameters import Parameter as Parameter
 from lowering.codegen.parameters import TableEntry as TableEntry
-from lowering.codegen.parameters import Workspace as Workspace
+from lowering.codegen.parameters import WorkspaceAddress as WorkspaceAddress
 from lowering.codegen.partition import partition as partition
 from lowering.codegen.translation_unit import Unit as Unit
 from lowering.codegen.translation_unit import translation_unit as translation_unit

@@ -4,7 +4,7 @@
     Node  := KernelNode | MemcpyNode | LibraryNode | HostNode
            | SortNode                                 several kernels; sort
            | IfElseNode | SwitchNode | WhileNode      each with body Graphs; conditional_nodes
-           | PersistentKernelNode                     a kernel whose stages are a Graph
+           | PersistentKernelNode                     a kernel whose phases are a Graph
            | CustomKernelNode                         a kernel that was written by hand
            | EmbeddedGraphNode                        a graph that somebody else built
            | EventNode                                a record of an event, or a wait for it
@@ -250,8 +250,7 @@ class KernelNode(Node):
 class MemcpyNode(Node):
     """Copies all bytes of `source_buffer` to `target`, both of one size. On CUDA, a kernel does.
 
-    A copy is `staging` if it is there for nodes that take fixed addresses, and one end is an
-    argument or a result.
+    A scratch copy is there for nodes that take fixed addresses: one end is an argument or a result.
     """
 
     kind: ClassVar[str] = "copy"
@@ -261,7 +260,7 @@ class MemcpyNode(Node):
     target: Buffer
     source_buffer: Buffer
     sources: tuple[Source, ...] = ()
-    staging: bool = False
+    is_scratch_copy: bool = False
 
     @property
     def noun(self) -> str:
@@ -289,7 +288,7 @@ class MemcpyNode(Node):
 
     @property
     def purpose(self) -> str:
-        if not self.staging:
+        if not self.is_scratch_copy:
             return ""
         into = self.target.space == "scratch"
         moved, way = (self.source_buffer, "to") if into else (self.target, "from")
@@ -424,13 +423,13 @@ def walk(graph: Graph) -> Iterator[Node]:
 
 
 def launched(graph: Graph) -> Iterator[Node]:
-    """Every node of a graph and of the bodies inside, but for the stages of kernels."""
+    """Every node of a graph and of the bodies inside, without the phases of kernels."""
     for node in graph.nodes:
         yield from launched_by(node)
 
 
 def launched_by(node: Node) -> Iterator[Node]:
-    """A node, and every node of the bodies inside, but for the stages of kernels."""
+    """A node, and every node of the bodies inside, without the phases of kernels."""
     yield node
     for body in body_graphs(node):
         yield from launched(body)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from lowering.draft.stage import Stage
+from lowering.draft.draft_nodes import DraftNode
 from lowering.plan.construct import Construct
 from lowering.plan.target.scope import Scope
 from lowering.plan.target.target import Costs
@@ -60,13 +60,13 @@ class Schedule(Generic[S]):
         obstacle: why it is impossible, None if it is not; given how many steps an iteration is to
             make, if that is pinned.
         estimate: its cost, given the same.
-        apply: the stages that replace the loop or branch; the construct says how it now runs.
+        apply: the nodes that replace the loop or branch; the construct says how it now runs.
     """
 
     name: str
     obstacle: Callable[[S, int | None], str | None]
     estimate: Callable[[S, int | None], Estimate]
-    apply: Callable[[S, Estimate, Construct], list[Stage]]
+    apply: Callable[[S, Estimate, Construct], list[DraftNode]]
 
 
 @dataclass(frozen=True, slots=True)

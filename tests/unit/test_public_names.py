@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from processes import end_of
 
 import tracegraph
+from tests.helpers.processes import end_of
 
 
 def test_dir_shows_the_public_names_only() -> None:

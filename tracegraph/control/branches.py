@@ -10,7 +10,7 @@ import numpy as np
 from tracegraph import errors, tree
 from tracegraph.control.ownership import call_owned, owned
 from tracegraph.control.regions import (
-    Traced,
+    TracedRegion,
     Tree,
     Types,
     cast_results,
@@ -171,7 +171,7 @@ def _record(
     atoms = [trace.read(leaf) for leaf in operands.leaves]
     types = [atom.type for atom in atoms]
 
-    def traced(function: Function) -> Traced:
+    def traced(function: Function) -> TracedRegion:
         def call(leaves: Sequence[Any]) -> Any:
             return function(*tree.unflatten(operands.structure, owned(leaves)))
 
@@ -198,7 +198,9 @@ def _record(
     return tree.unflatten(structure, outputs[:count])
 
 
-def _joined(construct: str, named: Mapping[str, Function], branches: Sequence[Traced]) -> Types:
+def _joined(
+    construct: str, named: Mapping[str, Function], branches: Sequence[TracedRegion]
+) -> Types:
     """The common types of the branches' results."""
     structures = [branch.structure for branch in branches]
     if any(structure != structures[0] for structure in structures):

@@ -23,7 +23,13 @@ from lowering.codegen.effects.print_records import HEAD_BYTES, Record
 from lowering.codegen.expressions import compute, index_type, value
 from lowering.codegen.flatten import POINT, Flattener, linear_axis
 from lowering.codegen.geometry_records import PrintGeometry
-from lowering.codegen.parameters import Answer, CallRing, CallSite, Parameter, StopFlag
+from lowering.codegen.parameters import (
+    Answer,
+    CallRingAddress,
+    CallSiteNumber,
+    Parameter,
+    StopFlagAddress,
+)
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.kernel import CallNest, PrintedArray
@@ -32,9 +38,9 @@ from tracegraph.ir.types import ArrayType
 
 def call_parameters(nest: CallNest) -> Iterator[Parameter]:
     """The parameters of a call besides buffers."""
-    yield CallRing()
+    yield CallRingAddress()
     yield _site(nest)
-    yield StopFlag()
+    yield StopFlagAddress()
     if nest.results:
         yield _answer(nest)
 
@@ -58,10 +64,10 @@ def write_call(writer: SourceWriter, nest: CallNest, geometry: PrintGeometry) ->
         _write_answer(writer, nest, geometry.threads)
 
 
-def _site(nest: CallNest) -> CallSite:
+def _site(nest: CallNest) -> CallSiteNumber:
     """The parameter that identifies the call, with the layout of its arguments."""
     types = (ArrayType(a.value.dtype, a.shape) for a in nest.arguments)
-    return CallSite(nest.site, Record.of(types))
+    return CallSiteNumber(nest.site, Record.of(types))
 
 
 def _answer(nest: CallNest) -> Answer:
@@ -100,7 +106,7 @@ def _frame(
     writer: SourceWriter, nest: CallNest, nbytes: str, marks: str, number: str
 ) -> Iterator[None]:
     """Write a frame around what writes its arguments, behind `start` in the ring."""
-    ring, stop = writer.names[CallRing()], writer.names[StopFlag()]
+    ring, stop = writer.names[CallRingAddress()], writer.names[StopFlagAddress()]
     writer.line(f"const tg_u64 content = {nbytes};")
     writer.line(f"sent = tg_reserve({ring}, content, {stop}, place, thread);")
     with writer.block("if (sent)"):
@@ -137,7 +143,7 @@ def _call(argument: str) -> str:
 
 def _write_answer(writer: SourceWriter, nest: CallNest, threads: int) -> None:
     """Write the wait for the answer, and the stores of its results: zeros if there is none."""
-    answer, stop = writer.names[_answer(nest)], writer.names[StopFlag()]
+    answer, stop = writer.names[_answer(nest)], writer.names[StopFlagAddress()]
     record = _answer(nest).record
     writer.line(f"const bool answered = sent && tg_await({answer}, number, {stop}, place, thread);")
     writer.line(f"const unsigned char* const results = (const unsigned char*){answer};")

@@ -11,17 +11,17 @@ from lowering.codegen.effects.print_records import Record
 from lowering.codegen.expressions import compute, index_type, value
 from lowering.codegen.flatten import POINT, Flattener, linear_axis
 from lowering.codegen.geometry_records import PrintGeometry
-from lowering.codegen.parameters import PrintRing, PrintSite
+from lowering.codegen.parameters import PrintRingAddress, PrintSiteNumber
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.kernel import PrintedArray, PrintNest
 from tracegraph.ir.types import ArrayType
 
 
-def print_site(nest: PrintNest) -> PrintSite:
+def print_site(nest: PrintNest) -> PrintSiteNumber:
     """The parameter that identifies the print, with the layout of its records."""
     types = (ArrayType(a.value.dtype, a.shape) for a in nest.arguments)
-    return PrintSite(nest.site, Record.of(types))
+    return PrintSiteNumber(nest.site, Record.of(types))
 
 
 def write_print(writer: SourceWriter, nest: PrintNest, geometry: PrintGeometry) -> None:
@@ -30,7 +30,7 @@ def write_print(writer: SourceWriter, nest: PrintNest, geometry: PrintGeometry) 
     A record that does not fit is counted and dropped.
     """
     site = print_site(nest)
-    record, ring = site.record, writer.names[PrintRing()]
+    record, ring = site.record, writer.names[PrintRingAddress()]
     writer.line("tg_u64* const place = reinterpret_cast<tg_u64*>(shared);")
     with writer.block("if (thread == 0)"):
         writer.line(f"place[0] = {ring}->head;")

@@ -32,7 +32,7 @@ HEAD, TAIL, LOST, CAPACITY = range(4)
 RING_HEAD_BYTES = 32
 
 
-class Site:
+class PrintSite:
     """A print of a program: its format, and the layout of its records."""
 
     __slots__ = ("__weakref__", "format", "number", "record")
@@ -52,7 +52,7 @@ class PrintRing:
         self._bytes = memory.bytes[RING_HEAD_BYTES:]
         self._words[:] = 0
         self._words[CAPACITY] = self._bytes.size
-        self._sites: WeakValueDictionary[int, Site] = WeakValueDictionary()
+        self._sites: WeakValueDictionary[int, PrintSite] = WeakValueDictionary()
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._texts: deque[str] = deque()
@@ -67,10 +67,10 @@ class PrintRing:
         """
         return cls(driver.allocate_host(ring_bytes()))
 
-    def add_site(self, format_: PrintFormat, record: Record) -> Site:
+    def add_site(self, format_: PrintFormat, record: Record) -> PrintSite:
         """A new site. What it printed is lost once the site is collected."""
         with self._lock:
-            site = Site(next(self._numbers), format_, record)
+            site = PrintSite(next(self._numbers), format_, record)
             self._sites[site.number] = site
         return site
 

@@ -37,7 +37,7 @@ VARIABLE = "TRACEGRAPH_SCHEDULES"
 _WORDS = (
     "conditional-branches, predicated-branches, conditional-loops, unrolled-loops[=STEPS], "
     "one-kernel-loops, library-products, nest-products, library-factorizations, "
-    "own-factorizations, small-factorizations, staged-operands, in-place-operands, sorted-updates, "
+    "own-factorizations, small-factorizations, copied-operands, in-place-operands, sorted-updates, "
     "sequential-updates, "
     "selected-sources"
 )
@@ -140,8 +140,8 @@ def _with(choices: Choices, word: str) -> Choices:
             return replace(choices, factorizations="own")
         case "small-factorizations":
             return replace(choices, factorizations="small")
-        case "staged-operands":
-            return replace(choices, operands="staged")
+        case "copied-operands":
+            return replace(choices, operands="copied")
         case "in-place-operands":
             return replace(choices, operands="in_place")
         case "sorted-updates":
