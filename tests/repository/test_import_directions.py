@@ -130,6 +130,7 @@ LOWERING: Table = {
     "fusion": {"draft", *PLAN},
     "legalization": PLAN,
     "codegen": PLAN,
+    "native.library": {"codegen"},
     "cuda": {"plan.reports", "legalization", "codegen", "errors", *PLAN},
     "driver": {"cuda", "errors", *PLAN},
     "host": {"plan.reports", *PLAN},
