@@ -69,7 +69,7 @@ _RULES: dict[str, Rule] = {}
 
 _FURTHER = (
     *("tracegraph.numpy.even_functions", "tracegraph.numpy.powers"),
-    *("tracegraph.special.derivatives", "tracegraph.linalg.cofactors"),
+    *("tracegraph.special.higher_derivatives", "tracegraph.linalg.cofactors"),
     "tracegraph.linalg.complete_factors",
 )
 """Modules that enter rules for derivatives of derivatives; imported when a rule is missing."""
