@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from typing import ClassVar, Self
+from collections.abc import Callable
+from typing import ClassVar
 
 from lowering.plan.calls.library_call import StridedArray
-from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.buffer_fields import Reads, Writes
 from lowering.plan.nests.weight import Weight
-from lowering.plan.nodes import Names, Node
+from lowering.plan.nodes import Node
 from tracegraph.inspection.palette import Tone
 from tracegraph.ir.custom_kernels import ForeignGraph
 from tracegraph.ir.kernel_calls import KernelCall
-from tracegraph.ir.record import record, replace
+from tracegraph.ir.record import record
 from tracegraph.user_source import Source
 
 
@@ -27,19 +27,13 @@ class EmbeddedGraphNode(Node):
 
     kind: ClassVar[str] = "graph"
     tone: ClassVar[Tone] = "captured"
+    noun: ClassVar[str] = "an embedded graph"
+    exclusive: ClassVar[str] = "memory of embedded graphs"  # which two of them may have in common
 
     call: KernelCall
-    arguments: tuple[StridedArray, ...]
-    results: tuple[StridedArray, ...]
+    arguments: Reads[tuple[StridedArray, ...]]
+    results: Writes[tuple[StridedArray, ...]]
     sources: tuple[Source, ...] = ()
-
-    @property
-    def noun(self) -> str:
-        return "an embedded graph"
-
-    @property
-    def exclusive(self) -> Hashable:
-        return "memory of embedded graphs"  # which two of them may have in common
 
     @property
     def graph_nodes(self) -> tuple[str, ...]:
@@ -60,14 +54,6 @@ class EmbeddedGraphNode(Node):
     def operands(self) -> tuple[StridedArray, ...]:
         """The arrays, as `run_host` takes them."""
         return *self.arguments, *self.results
-
-    @property
-    def reads(self) -> frozenset[Buffer]:
-        return frozenset([array.buffer for array in self.arguments])
-
-    @property
-    def writes(self) -> frozenset[Buffer]:
-        return frozenset([array.buffer for array in self.results])
 
     @property
     def is_ordered(self) -> bool:
@@ -96,10 +82,3 @@ class EmbeddedGraphNode(Node):
         if not self.results:
             return self.call.kernel.reference
         return self.call.writer(len(self.arguments))
-
-    def with_buffers(self, names: Names) -> Self:
-        arguments, results = (
-            tuple([array.with_buffers(names) for array in arrays])
-            for arrays in (self.arguments, self.results)
-        )
-        return replace(self, arguments=arguments, results=results)
