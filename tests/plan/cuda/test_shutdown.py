@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hand_made_plans import VECTOR, effects, nested_loops
 
-from lowering.cuda.effects.print_ring import HEAD
+from lowering.cuda.effects.ring import HEAD
 from lowering.cuda.streams import shutdown
 from lowering.testing.recorded_objects import RecordedEvent
 from lowering.testing.recording_backend import RecordingBackend
