@@ -100,14 +100,12 @@ class CustomKernelNode(Node):
 
     @property
     def operands(self) -> tuple[StridedArray, ...]:
-        """The arguments and the outputs as arrays, as `run_host` takes them."""
         inputs = zip(self.arguments, self.types, strict=True)
         arrays = [StridedArray(b, 0, t.shape, row_major_strides(t.shape)) for b, t in inputs]
         return *arrays, *map(StridedArray.whole, self.outputs)
 
     @property
     def run_host(self) -> Callable[..., None]:
-        """A function of these as NumPy arrays, which writes the outputs: by the reference."""
         return self.call.writer(len(self.arguments))
 
 

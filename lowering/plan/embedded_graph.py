@@ -9,6 +9,7 @@ from lowering.plan.calls.library_call import StridedArray
 from lowering.plan.nests.buffer_fields import Reads, Writes
 from lowering.plan.nests.weight import Weight
 from lowering.plan.nodes import Node
+from lowering.plan.owners import Slot
 from tracegraph.inspection.palette import Tone
 from tracegraph.ir.custom_kernels import ForeignGraph
 from tracegraph.ir.kernel_calls import KernelCall
@@ -51,9 +52,10 @@ class EmbeddedGraphNode(Node):
         return code
 
     @property
-    def operands(self) -> tuple[StridedArray, ...]:
-        """The arrays, as `run_host` takes them."""
-        return *self.arguments, *self.results
+    def keeps(self) -> tuple[Slot, ...]:
+        ends = (("input", self.graph.inputs), ("output", self.graph.outputs))
+        memory = [f"its {what} {i} {m.type}" for what, each in ends for i, m in enumerate(each)]
+        return tuple([Slot(what, 0) for what in ("graph", *memory)])
 
     @property
     def is_ordered(self) -> bool:
@@ -78,7 +80,6 @@ class EmbeddedGraphNode(Node):
 
     @property
     def run_host(self) -> Callable[..., None]:
-        """A function of the operands as NumPy arrays, which writes the results: by `host`."""
         if not self.results:
             return self.call.kernel.reference
         return self.call.writer(len(self.arguments))

@@ -8,6 +8,7 @@ from lowering.plan.calls.library_call import StridedArray
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.buffer_fields import Reads
 from lowering.plan.nodes import Node
+from lowering.plan.owners import Slot
 from tracegraph.inspection.palette import Tone
 from tracegraph.ir.events import EventUse, TimeMark
 from tracegraph.ir.record import record
@@ -27,6 +28,7 @@ class EventNode(Node):
     is_ordered: ClassVar[bool] = True
     is_barrier: ClassVar[bool] = True
     fixed_buffers: ClassVar[frozenset[Buffer]] = frozenset()
+    keeps: ClassVar[tuple[Slot, ...]] = (Slot("event", 0),)
 
     use: EventUse | TimeMark
     values: Reads[tuple[StridedArray, ...]] = ()

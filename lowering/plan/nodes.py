@@ -2,17 +2,15 @@
 
     Graph := Node* + edges
     Node  := KernelNode | MemcpyNode | LibraryNode | HostNode
-           | SortNode                                 several kernels; sort
            | IfElseNode | SwitchNode | WhileNode      each with body Graphs; conditional_nodes
            | PersistentKernelNode                     a kernel whose stages are a Graph
-           | CustomKernelNode                         a kernel that was written by hand
-           | EmbeddedGraphNode                        a graph that somebody else built
-           | EventNode                                a record of an event, or a wait for it
            | LoadNode | TableNode | PointersNode      in launch graphs only, for arguments
            | AllocationNode | FreeNode                and scratch; launch_nodes
+           | …                                        others have a file each beside this one
 
-The order of nodes in a graph is a topological order. Only the two executors, which run a Plan on
-the host and emit it as a CUDA graph, distinguish all classes of nodes. Passes that rewrite kernels
+The order of nodes in a graph is a topological order. What executes a Plan, on
+the host and as a CUDA graph, asks them for their arrays, their `run_host` and what they keep alive,
+and distinguishes classes of control flow only. Passes that rewrite kernels
 or schedule loops look for these and leave other nodes as they are.
 """
 
@@ -24,7 +22,7 @@ from itertools import islice
 from operator import is_
 from typing import ClassVar, Literal, Self, get_args
 
-from lowering.plan.calls.library_call import LibraryCall
+from lowering.plan.calls.library_call import LibraryCall, StridedArray
 from lowering.plan.construct import Construct, Path
 from lowering.plan.nests.analysis import nest_reads, nest_writes
 from lowering.plan.nests.buffer import Buffer
@@ -35,11 +33,13 @@ from lowering.plan.nests.buffer_fields import (
     Reads,
     Writes,
     field_types,
+    items_of,
 )
 from lowering.plan.nests.kernel import Kernel
 from lowering.plan.nests.kernel_text import kernel_text, nest_line
 from lowering.plan.nests.rewriting import rename_in_nest
 from lowering.plan.nests.weight import Weight, weight_of
+from lowering.plan.owners import Slot
 from tracegraph.inspection.drawable import Drawable
 from tracegraph.inspection.palette import Tone
 from tracegraph.ir.callbacks import HostCall
@@ -62,7 +62,7 @@ class Node(Drawable, HoldsBuffers):
 
     All answers are about the node without its bodies, which `walk` visits. What it reads and
     writes, and what its bodies are, the types of its fields say. A new kind of node is a
-    subclass that overrides what differs, and an entry in the table of each executor.
+    subclass that overrides what differs, and its kernels or its emission.
     """
 
     __slots__ = ()
@@ -75,6 +75,9 @@ class Node(Drawable, HoldsBuffers):
 
     is_barrier: ClassVar[bool] = False
     """Whether what is before it in the graph is done when it runs, and what follows waits."""
+
+    may_be_stage: ClassVar[bool] = False
+    """Whether it may be a part of a loop in one kernel; others keep their loops out of kernels."""
 
     tone: ClassVar[Tone] = "plain"
     """The colours of its box in pictures; `noun`, `title` and `contents` are the words."""
@@ -121,6 +124,24 @@ class Node(Drawable, HoldsBuffers):
     def fixed_buffers(self) -> frozenset[Buffer]:
         """Those whose addresses it stores, or that had better not move from launch to launch."""
         return self.accessed_buffers
+
+    @property
+    def operands(self) -> tuple[StridedArray, ...]:
+        """The arrays that it reads, and then those that it writes: the arguments of `run_host`."""
+        items = (*items_of(self, "reads"), *items_of(self, "writes"))
+        return tuple([StridedArray.whole(i) if type(i) is Buffer else i for i in items])
+
+    @property
+    def run_host(self) -> Callable[..., object]:
+        """A function of the operands as NumPy arrays, which writes its results. Control flow, and
+        what has no arrays, has an entry in the table of the host instead.
+        """
+        raise NotImplementedError(f"the host cannot run {self.noun}: give it a run_host")
+
+    @property
+    def keeps(self) -> tuple[Slot, ...]:
+        """What a graph keeps alive for it, besides memory and the code of kernels."""
+        return ()
 
     @property
     def is_ordered(self) -> bool:
@@ -258,6 +279,7 @@ class MemcpyNode(Node):
     tone: ClassVar[Tone] = "move"
     graph_nodes: ClassVar[tuple[str, ...]] = ("kernel",)
     noun: ClassVar[str] = "a copy"
+    may_be_stage: ClassVar[bool] = True
     name: ClassVar[str] = "copy"
 
     target: Writes[Buffer]
@@ -326,6 +348,18 @@ class LibraryNode(Node):
         return self.call.fixed_buffers
 
     @property
+    def operands(self) -> tuple[StridedArray, ...]:
+        return self.call.operands
+
+    @property
+    def run_host(self) -> Callable[..., object]:
+        return self.call.run_host
+
+    @property
+    def keeps(self) -> tuple[Slot, ...]:
+        return Slot("library handle", 0), *[Slot(name, 0) for name in self.call.owners]
+
+    @property
     def weight(self) -> Weight:
         nbytes = sum([array.buffer.type.nbytes for array in self.call.operands])
         return Weight(0, nbytes, self.call.operations)
@@ -371,6 +405,12 @@ class HostNode(Node):
     @property
     def title(self) -> str:
         return f"host {self.call.name}"
+
+    @property
+    def keeps(self) -> tuple[Slot, ...]:
+        function = Slot(f"function {self.call.name}", 0)
+        data = self.call.data
+        return (function,) if data is None else (function, Slot("user data", len(data)))
 
 
 @record

@@ -174,10 +174,9 @@ class SortNode(Node):
 
     @property
     def run_host(self) -> Callable[..., object]:
-        """A function of the target and the keys as NumPy arrays."""
         reference = self.op.reference
 
-        def run(target: np.ndarray[Any, Any], keys: np.ndarray[Any, Any]) -> None:
+        def run(keys: np.ndarray[Any, Any], target: np.ndarray[Any, Any], *_: Any) -> None:
             target[...] = reference(keys)
 
         return run

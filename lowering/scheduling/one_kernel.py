@@ -16,7 +16,7 @@ SCHEDULE = "one_kernel"
 def obstacle(body: Block) -> str | None:
     """Why a loop cannot be one kernel; None if it can."""
     for stage in walk(body):
-        if isinstance(stage, NodeStage) and stage.node.kind != "copy":
+        if isinstance(stage, NodeStage) and not stage.node.may_be_stage:
             return f"{stage.node.noun} inside"
         if isinstance(stage, KernelStage) and any(isinstance(n, CallNest) for n in stage.nests):
             return "a callback inside, which the host takes between kernels"
