@@ -21,19 +21,12 @@ here needs a GPU or a compiler. It may import `lowering.plan` and `tracegraph.ir
     device             the CUDA C++ that units begin with; preamble joins the files that one uses
 """
 
-from lowering.codegen.kernel_code import KernelCode
-from lowering.codegen.parameters import ConditionHandle, Parameter, TableEntry, Workspace
-from lowering.codegen.partition import partition
-from lowering.codegen.translation_unit import Unit, translation_unit, unit_source
-
-__all__ = [
-    "ConditionHandle",
-    "KernelCode",
-    "Parameter",
-    "TableEntry",
-    "Unit",
-    "Workspace",
-    "partition",
-    "translation_unit",
-    "unit_source",
-]
+from lowering.codegen.kernel_code import KernelCode as KernelCode
+from lowering.codegen.parameters import ConditionHandle as ConditionHandle
+from lowering.codegen.parameters import Parameter as Parameter
+from lowering.codegen.parameters import TableEntry as TableEntry
+from lowering.codegen.parameters import WorkspaceAddress as WorkspaceAddress
+from lowering.codegen.partition import partition as partition
+from lowering.codegen.translation_unit import Unit as Unit
+from lowering.codegen.translation_unit import translation_unit as translation_unit
+from lowering.codegen.translation_unit import unit_source as unit_source

@@ -20,7 +20,7 @@ from lowering.codegen.geometry_records import (
 from lowering.codegen.maps.maps import write_map
 from lowering.codegen.maps.tiles import write_tiles
 from lowering.codegen.nest_kinds import CanonicalNest
-from lowering.codegen.parameters import Parameter, PrintRing
+from lowering.codegen.parameters import Parameter, PrintRingAddress
 from lowering.codegen.rows.reductions import write_reduction
 from lowering.codegen.rows.rows import write_rows
 from lowering.codegen.scans.scans import write_scan
@@ -77,7 +77,7 @@ def nest_parameters(
     if isinstance(nest, CallNest):
         yield from call_parameters(nest)
     elif isinstance(nest, PrintNest):
-        yield PrintRing()
+        yield PrintRingAddress()
         yield print_site(nest)
 
 

@@ -27,11 +27,11 @@ class NodeCode:
     Args:
         kernels: the text of each kernel of a node, called `NAME`, and how it is launched: one after
             the other. Given the buffers whose addresses are read from the pointer table.
-        stage: writes the statements of a node that `may_be_stage` of a persistent kernel.
+        phase: writes the statements of a node that `may_be_phase` of a persistent kernel.
     """
 
     kernels: Callable[[Any, Set[Buffer]], Iterable[tuple[str, KernelCode]]] | None = None
-    stage: Callable[[SourceWriter, Scope, Any], None] | None = None
+    phase: Callable[[SourceWriter, Scope, Any], None] | None = None
 
 
 def _write_copy(writer: SourceWriter, scope: Scope, node: MemcpyNode) -> None:
@@ -46,5 +46,5 @@ def _write_copy(writer: SourceWriter, scope: Scope, node: MemcpyNode) -> None:
 
 NODE_CODE: dict[type[Node], NodeCode] = {
     SortNode: NodeCode(kernels=SortKernels),
-    MemcpyNode: NodeCode(stage=_write_copy),
+    MemcpyNode: NodeCode(phase=_write_copy),
 }

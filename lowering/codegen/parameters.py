@@ -16,7 +16,7 @@ class ConditionHandle:
 
 
 @dataclass(frozen=True, slots=True)
-class StopFlag:
+class StopFlagAddress:
     """The address of a 32-bit word in device memory. While it is not zero, loops end."""
 
 
@@ -33,12 +33,12 @@ class StepCount:
 
 
 @dataclass(frozen=True, slots=True)
-class PrintRing:
+class PrintRingAddress:
     """The address of the device's print ring, a `tg_ring` in mapped host memory."""
 
 
 @dataclass(frozen=True, slots=True)
-class PrintSite:
+class PrintSiteNumber:
     """The number under which the print ring registered print `site` of the Plan."""
 
     site: int
@@ -46,12 +46,12 @@ class PrintSite:
 
 
 @dataclass(frozen=True, slots=True)
-class CallRing:
+class CallRingAddress:
     """The address of the stream's callback ring, a `tg_ring` in mapped host memory."""
 
 
 @dataclass(frozen=True, slots=True)
-class CallSite:
+class CallSiteNumber:
     """The number under which the callback ring registered callback `site` of the Plan.
 
     `record` is the layout of its arguments.
@@ -73,7 +73,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Workspace:
+class WorkspaceAddress:
     """The address of memory that the node owns, 256-byte aligned.
 
     It is zero before the first launch, and keeps its content between launches.
@@ -99,8 +99,17 @@ class Number:
     value: int
 
 
-Channel = StopFlag | FailureWord | StepCount | PrintRing | PrintSite | CallRing | CallSite | Answer
+Channel = (
+    StopFlagAddress
+    | FailureWord
+    | StepCount
+    | PrintRingAddress
+    | PrintSiteNumber
+    | CallRingAddress
+    | CallSiteNumber
+    | Answer
+)
 """Parameters through which a running kernel communicates with the host."""
 
-Parameter = Buffer | TableEntry | ConditionHandle | Channel | Workspace | Number
+Parameter = Buffer | TableEntry | ConditionHandle | Channel | WorkspaceAddress | Number
 """What a kernel is launched with. A buffer is passed as its address."""

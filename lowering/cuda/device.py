@@ -16,7 +16,7 @@ from lowering.cuda.interface import Driver
 from lowering.cuda.memory.arena import Arenas
 from lowering.cuda.memory.graph_memory import GraphMemoryPool
 from lowering.cuda.memory.heap import Heap
-from lowering.cuda.memory.pool import Pool
+from lowering.cuda.memory.pool import DevicePool
 from lowering.cuda.streams.exclusive_use import ExclusiveUse
 from lowering.cuda.streams.shutdown import shut_down
 from lowering.cuda.streams.stream_state import StreamState
@@ -40,7 +40,7 @@ class OpenDevice:
         self.timeline = Timeline(driver)
         self.heap = Heap(self.timeline)
         self.graph_memory = GraphMemoryPool(self.heap)
-        self.pool = Pool(self.heap)
+        self.pool = DevicePool(self.heap)
         self.default_stream = StreamState(
             driver, self.heap, self.timeline, self.pool, Arenas(self.heap, driver)
         )

@@ -24,7 +24,5 @@ calls of the driver.
     clean_up          results of calls that free something, and warnings
 """
 
-from lowering.driver.checks import CudaError
-from lowering.driver.cuda_driver import CudaDriver
-
-__all__ = ["CudaDriver", "CudaError"]
+from lowering.driver.checks import CudaError as CudaError
+from lowering.driver.cuda_driver import CudaDriver as CudaDriver

@@ -125,8 +125,8 @@ class CudaDriver(CudaDevice):
         )
 
     def copy_to_device(self, pointer: int, source: np.ndarray[Any, Any]) -> bool:
-        """Copy a host array. The driver stages pageable memory before the call returns, and reads
-        pinned memory later.
+        """Copy a host array. The driver copies pageable memory aside before the call returns, and
+        reads pinned memory later.
         """
         address = source.ctypes.data
         check(

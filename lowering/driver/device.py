@@ -31,8 +31,8 @@ from lowering.driver.core_buffers import retained
 from lowering.driver.executables import updater
 from lowering.driver.foreign_captures import relax, relaxed, takes_nodes
 from lowering.driver.graph_nodes import (
+    DriverKernelNode,
     GraphMemoryNode,
-    KernelNode,
     allow_shared_memory,
     child_node,
     conditional_node,
@@ -197,7 +197,7 @@ class CudaDevice:
         launch: Launch,
         values: Sequence[int],
         pdl: Sequence[Any] = (),
-    ) -> KernelNode:
+    ) -> DriverKernelNode:
         """Add a kernel node."""
         context, device = self._context, self._handle
         return kernel_node(graph, dependencies, launch, values, pdl, context=context, device=device)
@@ -374,7 +374,7 @@ class CudaDevice:
         return nodes(graph.handle)
 
     def updater(
-        self, executable: CudaExecutableGraph, kernel: KernelNode | CapturedKernel
+        self, executable: CudaExecutableGraph, kernel: DriverKernelNode | CapturedKernel
     ) -> Callable[[], None]:
         """By the driver's call."""
         return updater(executable, kernel)

@@ -7,7 +7,7 @@ with each value in a temporary of its own. `tuning` only makes the calls cheaper
 tracegraph's IR and staging.
 
     executable, calls                  the executable; serialised calls of its function
-    passes                             the stages, and the passes in effect
+    passes                             the steps, and the passes in effect
     evaluation/                        nests as NumPy calls
     source/                            the plan as the text of a function
     reports                            signals

@@ -22,7 +22,7 @@ from tracegraph.errors import ClosedError
 from tracegraph.staging.calls.donated import Donated
 from tracegraph.staging.interfaces import Executable
 
-Call = Callable[..., Sequence[Array]]
+PlanCall = Callable[..., Sequence[Array]]
 """Takes the arguments, and what is donated if anything; returns the results."""
 
 
@@ -57,14 +57,14 @@ class Running:
         self._checks = bool(plan.failures)
         self._caller: int | None = None  # the thread of a call that calls users' functions
 
-    def quickest(self) -> Call:
+    def quickest(self) -> PlanCall:
         """`run`, or for most functions a closure that takes 0.2 µs less."""
         special = (
             self._written or self._limited or self._calls_users or self._checks or self._give_back
         )
         return self.run if special else self._plain()
 
-    def _plain(self) -> Call:
+    def _plain(self) -> PlanCall:
         held, run = self._holding, self._quiet.run
 
         def launch(arguments: Sequence[Any], donated: Donated | None = None) -> Sequence[Array]:

@@ -18,7 +18,7 @@ from lowering.host.arena import (
     aligned_bytes,
     returnable_bytes,
 )
-from lowering.host.calls import Call, Running
+from lowering.host.calls import PlanCall, Running
 from lowering.host.node_owners import slots
 from lowering.host.passes import chosen_passes
 from lowering.host.source.plan_function import PlanWriter
@@ -68,7 +68,7 @@ class HostExecutable:
         self._copied, self._section_times = writer.copied, writer.section_times
         body, another = writer.function(memory if poison else None), partial(HostExecutable, plan)
         self._running = Running(plan, body, quiet, writer.copied, self._give_back, another)
-        self.launch: Call = self._running.quickest()
+        self.launch: PlanCall = self._running.quickest()
         """A call without checks: of ndarrays with the right dtypes and shapes, numbers for
         scalars."""
 

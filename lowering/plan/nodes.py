@@ -3,7 +3,7 @@
     Graph := Node* + edges
     Node  := KernelNode | MemcpyNode | LibraryNode | HostNode
            | IfElseNode | SwitchNode | WhileNode      each with body Graphs; conditional_nodes
-           | PersistentKernelNode                     a kernel whose stages are a Graph
+           | PersistentKernelNode                     a kernel whose phases are a Graph
            | LoadNode | TableNode | PointersNode      in launch graphs only, for arguments
            | AllocationNode | FreeNode                and scratch; launch_nodes
            | …                                        others have a file each beside this one
@@ -76,7 +76,7 @@ class Node(Drawable, HoldsBuffers):
     is_barrier: ClassVar[bool] = False
     """Whether what is before it in the graph is done when it runs, and what follows waits."""
 
-    may_be_stage: ClassVar[bool] = False
+    may_be_phase: ClassVar[bool] = False
     """Whether it may be a part of a loop in one kernel; others keep their loops out of kernels."""
 
     tone: ClassVar[Tone] = "plain"
@@ -271,21 +271,20 @@ class KernelNode(Node):
 class MemcpyNode(Node):
     """Copies all bytes of `source_buffer` to `target`, both of one size. On CUDA, a kernel does.
 
-    A copy is `staging` if it is there for nodes that take fixed addresses, and one end is an
-    argument or a result.
+    A scratch copy is there for nodes that take fixed addresses: one end is an argument or a result.
     """
 
     kind: ClassVar[str] = "copy"
     tone: ClassVar[Tone] = "move"
     graph_nodes: ClassVar[tuple[str, ...]] = ("kernel",)
     noun: ClassVar[str] = "a copy"
-    may_be_stage: ClassVar[bool] = True
+    may_be_phase: ClassVar[bool] = True
     name: ClassVar[str] = "copy"
 
     target: Writes[Buffer]
     source_buffer: Reads[Buffer]
     sources: tuple[Source, ...] = ()
-    staging: bool = False
+    is_scratch_copy: bool = False
 
     @property
     def weight(self) -> Weight:
@@ -297,7 +296,7 @@ class MemcpyNode(Node):
 
     @property
     def purpose(self) -> str:
-        if not self.staging:
+        if not self.is_scratch_copy:
             return ""
         into = self.target.space == "scratch"
         moved, way = (self.source_buffer, "to") if into else (self.target, "from")
@@ -430,13 +429,13 @@ def walk(graph: Graph) -> Iterator[Node]:
 
 
 def launched(graph: Graph) -> Iterator[Node]:
-    """Every node of a graph and of the bodies inside, but for the stages of kernels."""
+    """Every node of a graph and of the bodies inside, without the phases of kernels."""
     for node in graph.nodes:
         yield from launched_by(node)
 
 
 def launched_by(node: Node) -> Iterator[Node]:
-    """A node, and every node of the bodies inside, but for the stages of kernels."""
+    """A node, and every node of the bodies inside, without the phases of kernels."""
     yield node
     for body in body_graphs(node):
         yield from launched(body)

@@ -1,6 +1,6 @@
 """Persistent kernels: one launch that runs a whole graph, its loops and branches included.
 
-Nodes inside are stages of the kernel, with barriers between those that depend on each other. They
+Nodes inside are phases of the kernel, with barriers between those that depend on each other. They
 are no nodes of the CUDA graph: `launched` does not visit them.
 """
 

@@ -9,5 +9,5 @@ possible is applied to the block, in place; the user can pin one. May import `dr
     complete_unrolling                     short loops written out in the Program
     unrolling, buffer_rotation, induction  copies of a body; multi-buffering; induction variables
     predication                            kernels that read a flag instead of a conditional node
-    cost_model, overrides                  estimates of stages; schedules that tests force
+    cost_model, overrides                  estimates of nodes; schedules that tests force
 """

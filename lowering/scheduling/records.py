@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from lowering.draft.stage import Stage
+from lowering.draft.draft_nodes import DraftNode
 from lowering.plan.construct import Construct
 from lowering.plan.target.scope import Scope
 from lowering.plan.target.target import Costs
@@ -60,7 +60,7 @@ class Schedule(Generic[S]):
         obstacle: why it is impossible, None if it is not; given how many steps an iteration is to
             make, if that is pinned.
         estimate: its cost, given the same.
-        apply: the stages that replace the loop or branch; the construct says how it now runs.
+        apply: the nodes that replace the loop or branch; the construct says how it now runs.
         about: completes "a program runs …", where `tracegraph.testing` tries the schedule.
         tried_steps: how many steps an iteration makes then, if that can be chosen.
     """
@@ -68,7 +68,7 @@ class Schedule(Generic[S]):
     name: str
     obstacle: Callable[[S, int | None], str | None]
     estimate: Callable[[S, int | None], Estimate]
-    apply: Callable[[S, Estimate, Construct], list[Stage]]
+    apply: Callable[[S, Estimate, Construct], list[DraftNode]]
     about: str = ""
     tried_steps: int | None = None
 

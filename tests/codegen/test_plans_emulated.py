@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import assert_agrees, check
-from emulator import COMPILER
-from plan_emulator import EmulatedPlans
 
 import tracegraph as tg
+from tests.emulation.emulator import COMPILER
+from tests.emulation.plan_emulator import EmulatedPlans
+from tests.helpers.agreement import assert_agrees, check
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import Control, Elementwise, Op, Reduction, Sample, Scan, all_ops
 

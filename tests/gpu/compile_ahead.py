@@ -126,8 +126,8 @@ def main(arch: str, compilers: int, part: int, parts: int) -> None:
     )
     device = CompilingDevice(arch, compilers)
     lowering.cuda.device.open_device = lambda ordinal: device
-    files = [str(FOLDER / f"test_gpu_{name}.py") for name in FILES]
-    files += [str(FOLDER / "test_corpus_on_device.py"), str(FOLDER / "test_ops.py")]
+    names = [*(f"test_gpu_{name}.py" for name in FILES), "test_corpus_on_device.py", "test_ops.py"]
+    files = [str(path) for path in FOLDER.rglob("test_*.py") if path.name in names]
     options = [
         "-k",
         "not interrupt and not limit",

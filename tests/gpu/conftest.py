@@ -18,6 +18,9 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX leaves me
 MANY = 500
 """Tests of a session for which starting other processes is worth it."""
 
+COMPILES_AHEAD = "TRACEGRAPH_TESTS_COMPILE_AHEAD"
+"""The variable that tells these processes not to start others."""
+
 
 @cache
 def missing():
@@ -38,7 +41,8 @@ if "PYTEST_XDIST_WORKER" in os.environ and missing():
 @pytest.fixture(scope="session", autouse=True)
 def compiled_ahead(request):
     """Most of what the folder compiles, by several processes, where one process runs most of it."""
-    if missing() or len(request.session.items) < MANY or "PYTEST_XDIST_WORKER" in os.environ:
+    one_of_several = {"PYTEST_XDIST_WORKER", COMPILES_AHEAD} & os.environ.keys()
+    if missing() or len(request.session.items) < MANY or one_of_several:
         return
     from lowering.cuda.device import open_device
 
@@ -46,7 +50,11 @@ def compiled_ahead(request):
     command = [sys.executable, "-O", str(FOLDER / "compile_ahead.py"), device.driver.arch]
     command += [str(device.compilers)]
     processes = [
-        subprocess.Popen([*command, str(part), str(parts)], stdout=subprocess.DEVNULL)
+        subprocess.Popen(
+            [*command, str(part), str(parts)],
+            stdout=subprocess.DEVNULL,
+            env=os.environ | {COMPILES_AHEAD: "1"},
+        )
         for part in range(parts)
     ]
     for process in processes:

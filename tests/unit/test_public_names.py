@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from processes import end_of
-
 import tracegraph
+from tests.helpers.processes import end_of
 
 
 def test_dir_shows_the_public_names_only() -> None:

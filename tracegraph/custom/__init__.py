@@ -12,20 +12,11 @@
 May import `control`, `numpy`, `arrays`, `tracing`, `ops`, `ir`, and what is below them.
 """
 
-from tracegraph.custom.capture import CapturedCall, capture
-from tracegraph.custom.elementwise import ElementwiseFunction, elementwise
-from tracegraph.custom.embed import embed
-from tracegraph.custom.kernel import Kernel, kernel
-from tracegraph.custom.reduction import ReductionFunction, reduction
+from tracegraph.custom.capture import *
+from tracegraph.custom.elementwise import *
+from tracegraph.custom.embed import *
+from tracegraph.custom.kernel import *
+from tracegraph.custom.reduction import *
+from tracegraph.public_names import set_all as _set_all
 
-__all__ = [
-    "CapturedCall",
-    "ElementwiseFunction",
-    "Kernel",
-    "ReductionFunction",
-    "capture",
-    "elementwise",
-    "embed",
-    "kernel",
-    "reduction",
-]
+_set_all(__name__)

@@ -30,6 +30,8 @@ from tracegraph.ir.types import ArrayType, broadcast_shapes, type_of
 from tracegraph.numpy.dispatching.dispatch import is_ours
 from tracegraph.tracing.foreign import is_foreign
 
+__all__ = ["ElementwiseFunction", "elementwise"]
+
 NDArray = np.ndarray[Any, Any]
 
 

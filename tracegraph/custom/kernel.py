@@ -28,12 +28,14 @@ from tracegraph.numpy.dispatching.dispatch import as_array
 from tracegraph.ops.custom_kernels import custom_kernel
 from tracegraph.tracing.tracer import Tracer
 
+__all__ = ["DeclaredKernel", "kernel"]
+
 Types = Callable[..., Any]
 
 _PLAIN = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-class Kernel:
+class DeclaredKernel:
     """A kernel that `tracegraph.kernel` declared: called, it computes; traced, it is a node.
 
     `reference` is the NumPy function that it decorates.
@@ -121,7 +123,7 @@ def kernel(
     include_paths: Iterable[str | os.PathLike[str]] = (),
     batching: Batching | None = None,
     derivative: Derivative | None = None,
-) -> Callable[[Callable[..., Any]], Kernel]:
+) -> Callable[[Callable[..., Any]], DeclaredKernel]:
     """Declare a CUDA kernel, by a decorator of its NumPy reference.
 
     Called with arrays in host memory it is the reference. In a traced function it is a kernel node
@@ -186,14 +188,14 @@ def kernel(
     array([0., 2., 4.])
     """
 
-    def decorate(reference: Callable[..., Any]) -> Kernel:
+    def decorate(reference: Callable[..., Any]) -> DeclaredKernel:
         declared = _Declaration(reference)
         chosen = entry if entry is not None else declared.name
         folders = tuple([os.fspath(path) for path in include_paths])
         code = declared.code(compiled, source, chosen, folders)
         dtypes = declared.scalars(scalars or {})
         operands = [name for name in declared.parameters if name not in dtypes]
-        return Kernel(
+        return DeclaredKernel(
             CustomKernel(
                 name=declared.name,
                 where=declared.where,

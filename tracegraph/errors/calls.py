@@ -5,6 +5,12 @@ from __future__ import annotations
 from tracegraph.errors.wording import user_line
 from tracegraph.user_source import Source
 
+__all__ = [
+    "ArgumentTypesError", "DonatedArrayError", "EndlessTreeError", "ImmutableArrayError",
+    "IntegerRangeError", "RawMemoryError", "UnhashableStaticError", "UnsupportedArgumentError",
+    "UnsupportedResultError",
+]  # fmt: skip
+
 
 class UnhashableStaticError(TypeError):
     """A static argument or field cannot be part of a cache key."""

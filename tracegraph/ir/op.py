@@ -142,7 +142,7 @@ class Effect:
     """An op that does something besides computing: (token, *values) -> token, treated by name."""
 
 
-Form = Elementwise | Indexed | Reduction | Scan | Scatter | Opaque | Control | Call | Effect
+OpForm = Elementwise | Indexed | Reduction | Scan | Scatter | Opaque | Control | Call | Effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class Op:
     doc: str
     type_rule: Callable[..., Any]
     reference: Callable[..., Any]
-    form: Form
+    form: OpForm
     samples: Callable[[], Sequence[Sample]]
     promote: Callable[..., Sequence[np.dtype[Any]]] | None = None
     derivative: Derivative | None = None

@@ -12,6 +12,8 @@ import tracegraph.numpy as tnp
 from tracegraph.control import while_loop
 from tracegraph.linalg.operators import Operator, dot, info, most_iterations, norm, solution
 
+__all__ = ["bicgstab", "cg"]
+
 
 def cg(
     A: Any,  # noqa: N803  (SciPy's names)

@@ -12,6 +12,8 @@ from tracegraph.control import fori_loop, while_loop
 from tracegraph.ir.op import get
 from tracegraph.linalg.operators import Operator, info, most_iterations, norm, solution
 
+__all__ = ["gmres"]
+
 
 def gmres(
     A: Any,  # noqa: N803  (SciPy's names)

@@ -12,13 +12,13 @@ from tracegraph.transforms.derivatives.implicit import custom_linear_solve
 from tracegraph.transforms.derivatives.linear import linear_transpose
 
 Operator = Callable[[Any], Any]
-Method = Callable[[Operator, Any, Any, Operator, Any], tuple[Any, Any]]
+SolverMethod = Callable[[Operator, Any, Any, Operator, Any], tuple[Any, Any]]
 """Of an operator, b, the first guess, a preconditioner and the norm to reach: x and info."""
 
 
 def solution(
     name: str,
-    method: Method,
+    method: SolverMethod,
     operator: Any,
     b: Any,
     x0: Any,

@@ -39,800 +39,88 @@ array([4, 5])
 
 from typing import TYPE_CHECKING
 
-from ml_dtypes import bfloat16
-from numpy import (
-    bool_ as bool,
-)
-from numpy import (
-    complex64,
-    complex128,
-    e,
-    euler_gamma,
-    float16,
-    float32,
-    float64,
-    index_exp,
-    inf,
-    int8,
-    int16,
-    int32,
-    int64,
-    isdtype,
-    issubdtype,
-    mgrid,
-    nan,
-    newaxis,
-    ogrid,
-    pi,
-    s_,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
+from ml_dtypes import bfloat16 as bfloat16
+from numpy import bool as bool
+from numpy import complex64 as complex64
+from numpy import complex128 as complex128
+from numpy import e as e
+from numpy import euler_gamma as euler_gamma
+from numpy import float16 as float16
+from numpy import float32 as float32
+from numpy import float64 as float64
+from numpy import index_exp as index_exp
+from numpy import inf as inf
+from numpy import int8 as int8
+from numpy import int16 as int16
+from numpy import int32 as int32
+from numpy import int64 as int64
+from numpy import isdtype as isdtype
+from numpy import issubdtype as issubdtype
+from numpy import mgrid as mgrid
+from numpy import nan as nan
+from numpy import newaxis as newaxis
+from numpy import ogrid as ogrid
+from numpy import pi as pi
+from numpy import s_ as s_
+from numpy import uint8 as uint8
+from numpy import uint16 as uint16
+from numpy import uint32 as uint32
+from numpy import uint64 as uint64
 
-from tracegraph.arrays.creation import from_dlpack
+from tracegraph.arrays.creation import from_dlpack as from_dlpack
 from tracegraph.errors.names_elsewhere import names_of as _names_of
 from tracegraph.numpy import even_functions as _even_functions  # noqa: F401  (they enter rules)
-from tracegraph.numpy import fft, lib, linalg
+from tracegraph.numpy import fft as fft
+from tracegraph.numpy import lib as lib
+from tracegraph.numpy import linalg as linalg
 from tracegraph.numpy import powers as _powers  # noqa: F401
-from tracegraph.numpy.axes import (
-    matrix_transpose,
-    moveaxis,
-    permute_dims,
-    rollaxis,
-    swapaxes,
-    transpose,
-)
-from tracegraph.numpy.bits import (
-    packbits,
-    unpackbits,
-)
-from tracegraph.numpy.broadcasting import broadcast_to
-from tracegraph.numpy.choosing import (
-    choose,
-    piecewise,
-    select,
-)
-from tracegraph.numpy.comparing import (
-    allclose,
-    array_equal,
-    array_equiv,
-)
-from tracegraph.numpy.contractions import (
-    cross,
-    dot,
-    inner,
-    kron,
-    matmul,
-    matvec,
-    outer,
-    tensordot,
-    vdot,
-    vecdot,
-    vecmat,
-)
-from tracegraph.numpy.counting import (
-    bincount,
-)
-from tracegraph.numpy.covariance import (
-    corrcoef,
-    cov,
-)
-from tracegraph.numpy.creation import (
-    array,
-    asanyarray,
-    asarray,
-    ascontiguousarray,
-    asfortranarray,
-    copy,
-    empty,
-    empty_like,
-    full,
-    full_like,
-    ones,
-    ones_like,
-    zeros,
-    zeros_like,
-)
-from tracegraph.numpy.cumulative import cumulative_prod, cumulative_sum
-from tracegraph.numpy.differences import (
-    diff,
-    ediff1d,
-    gradient,
-    trapezoid,
-    unwrap,
-)
-from tracegraph.numpy.dispatching.namespace_info import (
-    __array_api_version__,
-    __array_namespace_info__,
-)
-from tracegraph.numpy.editing import (
-    block,
-    delete,
-    insert,
-)
-from tracegraph.numpy.einsum import (
-    einsum,
-    einsum_path,
-)
-from tracegraph.numpy.elementwise import (
-    angle,
-    around,
-    astype,
-    clip,
-    complex_,
-    erf,
-    fix,
-    imag,
-    isclose,
-    nan_to_num,
-    real,
-    round,
-    round_,
-    sinc,
-    where,
-)
-from tracegraph.numpy.finding import (
-    argwhere,
-    compress,
-    extract,
-    flatnonzero,
-    nonzero,
-)
-from tracegraph.numpy.flips import flip, fliplr, flipud, roll, rot90
-from tracegraph.numpy.generated import arange, eye, identity, linspace, tri
-from tracegraph.numpy.geometric import (
-    geomspace,
-    logspace,
-)
-from tracegraph.numpy.grids import (
-    c_,
-    ix_,
-    r_,
-    ravel_multi_index,
-    unravel_index,
-)
-from tracegraph.numpy.histograms import (
-    histogram,
-    histogram2d,
-    histogram_bin_edges,
-    histogramdd,
-)
-from tracegraph.numpy.inquiry import (
-    can_cast,
-    common_type,
-    diag_indices_from,
-    finfo,
-    iinfo,
-    iscomplexobj,
-    isrealobj,
-    ndim,
-    result_type,
-    shape,
-    size,
-    tril_indices_from,
-    triu_indices_from,
-)
-from tracegraph.numpy.interpolation import (
-    interp,
-)
-from tracegraph.numpy.joining import (
-    append,
-    column_stack,
-    concat,
-    concatenate,
-    dstack,
-    hstack,
-    meshgrid,
-    stack,
-    vstack,
-)
-from tracegraph.numpy.mapping import (
-    apply_along_axis,
-    apply_over_axes,
-    vectorize,
-)
-from tracegraph.numpy.medians import (
-    median,
-    nanmedian,
-)
-from tracegraph.numpy.nan_reductions import (
-    nanargmax,
-    nanargmin,
-    nancumprod,
-    nancumsum,
-    nanmax,
-    nanmean,
-    nanmin,
-    nanprod,
-    nanstd,
-    nansum,
-    nanvar,
-)
-from tracegraph.numpy.padding import (
-    pad,
-)
-from tracegraph.numpy.placing import (
-    copyto,
-    fill_diagonal,
-    place,
-    put,
-    put_along_axis,
-    putmask,
-)
-from tracegraph.numpy.polynomials import (
-    poly,
-    polyadd,
-    polyder,
-    polydiv,
-    polyfit,
-    polyint,
-    polymul,
-    polysub,
-    polyval,
-    vander,
-)
-from tracegraph.numpy.quantiles import (
-    nanpercentile,
-    nanquantile,
-    percentile,
-    quantile,
-)
-from tracegraph.numpy.reductions import (
-    all,
-    amax,
-    amin,
-    any,
-    argmax,
-    argmin,
-    count_nonzero,
-    cumprod,
-    cumsum,
-    max,
-    min,
-    prod,
-    ptp,
-    sum,
-)
-from tracegraph.numpy.repeating import (
-    repeat,
-    resize,
-    tile,
-)
-from tracegraph.numpy.searching import (
-    digitize,
-    isin,
-    searchsorted,
-)
-from tracegraph.numpy.selecting import (
-    diag,
-    diagflat,
-    diagonal,
-    take,
-    take_along_axis,
-    trace,
-    tril,
-    triu,
-)
-from tracegraph.numpy.sets import (
-    intersect1d,
-    setdiff1d,
-    setxor1d,
-    union1d,
-)
-from tracegraph.numpy.shapes import (
-    atleast_1d,
-    atleast_2d,
-    atleast_3d,
-    broadcast_arrays,
-    expand_dims,
-    ravel,
-    reshape,
-    squeeze,
-)
-from tracegraph.numpy.sliding import (
-    convolve,
-    correlate,
-)
-from tracegraph.numpy.sorting import (
-    argpartition,
-    argsort,
-    lexsort,
-    partition,
-    sort,
-    sort_complex,
-    top_k,
-)
-from tracegraph.numpy.special_values import (
-    i0,
-    iscomplex,
-    isneginf,
-    isposinf,
-    isreal,
-    real_if_close,
-)
-from tracegraph.numpy.splitting import array_split, dsplit, hsplit, split, unstack, vsplit
-from tracegraph.numpy.statistics import (
-    average,
-    mean,
-    std,
-    var,
-)
-from tracegraph.numpy.ufuncs import (
-    abs,
-    absolute,
-    acos,
-    acosh,
-    add,
-    arccos,
-    arccosh,
-    arcsin,
-    arcsinh,
-    arctan,
-    arctan2,
-    arctanh,
-    asin,
-    asinh,
-    atan,
-    atan2,
-    atanh,
-    bitwise_and,
-    bitwise_count,
-    bitwise_invert,
-    bitwise_left_shift,
-    bitwise_not,
-    bitwise_or,
-    bitwise_right_shift,
-    bitwise_xor,
-    cbrt,
-    ceil,
-    conj,
-    conjugate,
-    copysign,
-    cos,
-    cosh,
-    deg2rad,
-    degrees,
-    divide,
-    divmod,
-    equal,
-    exp,
-    exp2,
-    expm1,
-    fabs,
-    float_power,
-    floor,
-    floor_divide,
-    fmax,
-    fmin,
-    fmod,
-    frexp,
-    gcd,
-    greater,
-    greater_equal,
-    heaviside,
-    hypot,
-    invert,
-    isfinite,
-    isinf,
-    isnan,
-    lcm,
-    ldexp,
-    left_shift,
-    less,
-    less_equal,
-    log,
-    log1p,
-    log2,
-    log10,
-    logaddexp,
-    logaddexp2,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
-    maximum,
-    minimum,
-    mod,
-    modf,
-    multiply,
-    negative,
-    nextafter,
-    not_equal,
-    positive,
-    pow,
-    power,
-    rad2deg,
-    radians,
-    reciprocal,
-    remainder,
-    right_shift,
-    rint,
-    sign,
-    signbit,
-    sin,
-    sinh,
-    spacing,
-    sqrt,
-    square,
-    subtract,
-    tan,
-    tanh,
-    true_divide,
-    trunc,
-)
-from tracegraph.numpy.unique import (
-    unique,
-    unique_all,
-    unique_counts,
-    unique_inverse,
-    unique_values,
-)
+from tracegraph.numpy.axes import *
+from tracegraph.numpy.bits import *
+from tracegraph.numpy.broadcasting import *
+from tracegraph.numpy.choosing import *
+from tracegraph.numpy.comparing import *
+from tracegraph.numpy.contractions import *
+from tracegraph.numpy.counting import *
+from tracegraph.numpy.covariance import *
+from tracegraph.numpy.creation import *
+from tracegraph.numpy.cumulative import *
+from tracegraph.numpy.differences import *
+from tracegraph.numpy.dispatching.namespace_info import *
+from tracegraph.numpy.editing import *
+from tracegraph.numpy.einsum import *
+from tracegraph.numpy.elementwise import *
+from tracegraph.numpy.finding import *
+from tracegraph.numpy.flips import *
+from tracegraph.numpy.generated import *
+from tracegraph.numpy.geometric import *
+from tracegraph.numpy.grids import *
+from tracegraph.numpy.histograms import *
+from tracegraph.numpy.inquiry import *
+from tracegraph.numpy.interpolation import *
+from tracegraph.numpy.joining import *
+from tracegraph.numpy.mapping import *
+from tracegraph.numpy.medians import *
+from tracegraph.numpy.nan_reductions import *
+from tracegraph.numpy.padding import *
+from tracegraph.numpy.placing import *
+from tracegraph.numpy.polynomials import *
+from tracegraph.numpy.quantiles import *
+from tracegraph.numpy.reductions import *
+from tracegraph.numpy.repeating import *
+from tracegraph.numpy.searching import *
+from tracegraph.numpy.selecting import *
+from tracegraph.numpy.sets import *
+from tracegraph.numpy.shapes import *
+from tracegraph.numpy.sliding import *
+from tracegraph.numpy.sorting import *
+from tracegraph.numpy.special_values import *
+from tracegraph.numpy.splitting import *
+from tracegraph.numpy.statistics import *
+from tracegraph.numpy.ufuncs import *
+from tracegraph.numpy.unique import *
+from tracegraph.public_names import set_all as _set_all
 
-__all__ = [
-    "__array_api_version__",
-    "__array_namespace_info__",
-    "abs",
-    "absolute",
-    "acos",
-    "acosh",
-    "add",
-    "all",
-    "allclose",
-    "amax",
-    "amin",
-    "angle",
-    "any",
-    "append",
-    "apply_along_axis",
-    "apply_over_axes",
-    "arange",
-    "arccos",
-    "arccosh",
-    "arcsin",
-    "arcsinh",
-    "arctan",
-    "arctan2",
-    "arctanh",
-    "argmax",
-    "argmin",
-    "argpartition",
-    "argsort",
-    "argwhere",
-    "around",
-    "array",
-    "array_equal",
-    "array_equiv",
-    "array_split",
-    "asanyarray",
-    "asarray",
-    "ascontiguousarray",
-    "asfortranarray",
-    "asin",
-    "asinh",
-    "astype",
-    "atan",
-    "atan2",
-    "atanh",
-    "atleast_1d",
-    "atleast_2d",
-    "atleast_3d",
-    "average",
-    "bfloat16",
-    "bincount",
-    "bitwise_and",
-    "bitwise_count",
-    "bitwise_invert",
-    "bitwise_left_shift",
-    "bitwise_not",
-    "bitwise_or",
-    "bitwise_right_shift",
-    "bitwise_xor",
-    "block",
-    "bool",
-    "broadcast_arrays",
-    "broadcast_to",
-    "c_",
-    "can_cast",
-    "cbrt",
-    "ceil",
-    "choose",
-    "clip",
-    "column_stack",
-    "common_type",
-    "complex64",
-    "complex128",
-    "complex_",
-    "compress",
-    "concat",
-    "concatenate",
-    "conj",
-    "conjugate",
-    "convolve",
-    "copy",
-    "copysign",
-    "copyto",
-    "corrcoef",
-    "correlate",
-    "cos",
-    "cosh",
-    "count_nonzero",
-    "cov",
-    "cross",
-    "cumprod",
-    "cumsum",
-    "cumulative_prod",
-    "cumulative_sum",
-    "deg2rad",
-    "degrees",
-    "delete",
-    "diag",
-    "diag_indices_from",
-    "diagflat",
-    "diagonal",
-    "diff",
-    "digitize",
-    "divide",
-    "divmod",
-    "dot",
-    "dsplit",
-    "dstack",
-    "e",
-    "ediff1d",
-    "einsum",
-    "einsum_path",
-    "empty",
-    "empty_like",
-    "equal",
-    "erf",
-    "euler_gamma",
-    "exp",
-    "exp2",
-    "expand_dims",
-    "expm1",
-    "extract",
-    "eye",
-    "fabs",
-    "fft",
-    "fill_diagonal",
-    "finfo",
-    "fix",
-    "flatnonzero",
-    "flip",
-    "fliplr",
-    "flipud",
-    "float16",
-    "float32",
-    "float64",
-    "float_power",
-    "floor",
-    "floor_divide",
-    "fmax",
-    "fmin",
-    "fmod",
-    "frexp",
-    "from_dlpack",
-    "full",
-    "full_like",
-    "gcd",
-    "geomspace",
-    "gradient",
-    "greater",
-    "greater_equal",
-    "heaviside",
-    "histogram",
-    "histogram2d",
-    "histogram_bin_edges",
-    "histogramdd",
-    "hsplit",
-    "hstack",
-    "hypot",
-    "i0",
-    "identity",
-    "iinfo",
-    "imag",
-    "index_exp",
-    "inf",
-    "inner",
-    "insert",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "interp",
-    "intersect1d",
-    "invert",
-    "isclose",
-    "iscomplex",
-    "iscomplexobj",
-    "isdtype",
-    "isfinite",
-    "isin",
-    "isinf",
-    "isnan",
-    "isneginf",
-    "isposinf",
-    "isreal",
-    "isrealobj",
-    "issubdtype",
-    "ix_",
-    "kron",
-    "lcm",
-    "ldexp",
-    "left_shift",
-    "less",
-    "less_equal",
-    "lexsort",
-    "lib",
-    "linalg",
-    "linspace",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "logaddexp",
-    "logaddexp2",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "logspace",
-    "matmul",
-    "matrix_transpose",
-    "matvec",
-    "max",
-    "maximum",
-    "mean",
-    "median",
-    "meshgrid",
-    "mgrid",
-    "min",
-    "minimum",
-    "mod",
-    "modf",
-    "moveaxis",
-    "multiply",
-    "nan",
-    "nan_to_num",
-    "nanargmax",
-    "nanargmin",
-    "nancumprod",
-    "nancumsum",
-    "nanmax",
-    "nanmean",
-    "nanmedian",
-    "nanmin",
-    "nanpercentile",
-    "nanprod",
-    "nanquantile",
-    "nanstd",
-    "nansum",
-    "nanvar",
-    "ndim",
-    "negative",
-    "newaxis",
-    "nextafter",
-    "nonzero",
-    "not_equal",
-    "ogrid",
-    "ones",
-    "ones_like",
-    "outer",
-    "packbits",
-    "pad",
-    "partition",
-    "percentile",
-    "permute_dims",
-    "pi",
-    "piecewise",
-    "place",
-    "poly",
-    "polyadd",
-    "polyder",
-    "polydiv",
-    "polyfit",
-    "polyint",
-    "polymul",
-    "polysub",
-    "polyval",
-    "positive",
-    "pow",
-    "power",
-    "prod",
-    "ptp",
-    "put",
-    "put_along_axis",
-    "putmask",
-    "quantile",
-    "r_",
-    "rad2deg",
-    "radians",
-    "ravel",
-    "ravel_multi_index",
-    "real",
-    "real_if_close",
-    "reciprocal",
-    "remainder",
-    "repeat",
-    "reshape",
-    "resize",
-    "result_type",
-    "right_shift",
-    "rint",
-    "roll",
-    "rollaxis",
-    "rot90",
-    "round",
-    "round_",
-    "s_",
-    "searchsorted",
-    "select",
-    "setdiff1d",
-    "setxor1d",
-    "shape",
-    "sign",
-    "signbit",
-    "sin",
-    "sinc",
-    "sinh",
-    "size",
-    "sort",
-    "sort_complex",
-    "spacing",
-    "split",
-    "sqrt",
-    "square",
-    "squeeze",
-    "stack",
-    "std",
-    "subtract",
-    "sum",
-    "swapaxes",
-    "take",
-    "take_along_axis",
-    "tan",
-    "tanh",
-    "tensordot",
-    "tile",
-    "top_k",
-    "trace",
-    "transpose",
-    "trapezoid",
-    "tri",
-    "tril",
-    "tril_indices_from",
-    "triu",
-    "triu_indices_from",
-    "true_divide",
-    "trunc",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "union1d",
-    "unique",
-    "unique_all",
-    "unique_counts",
-    "unique_inverse",
-    "unique_values",
-    "unpackbits",
-    "unravel_index",
-    "unstack",
-    "unwrap",
-    "vander",
-    "var",
-    "vdot",
-    "vecdot",
-    "vecmat",
-    "vectorize",
-    "vsplit",
-    "vstack",
-    "where",
-    "zeros",
-    "zeros_like",
-]
-
+_set_all(__name__, "__array_api_version__", "__array_namespace_info__", "fft", "lib", "linalg")
 
 if not TYPE_CHECKING:  # a type checker would find any name in a module that has this
     __getattr__ = _names_of(__name__)

@@ -22,7 +22,7 @@ from tracegraph.numpy.dispatching.dispatch import (
 from tracegraph.numpy.dispatching.output import written
 from tracegraph.numpy.elementwise import where
 from tracegraph.numpy.nan_reductions import nanmean
-from tracegraph.numpy.quantile_methods import METHODS, Method
+from tracegraph.numpy.quantile_methods import METHODS, QuantileMethod
 from tracegraph.numpy.reductions import Axis, cumsum, reduced_axes, sum
 from tracegraph.numpy.selecting import take_along_axis
 from tracegraph.numpy.shapes import broadcast_to, reshape
@@ -50,6 +50,8 @@ from tracegraph.numpy.ufuncs import (
     subtract,
 )
 from tracegraph.tracing.tracer import Tracer
+
+__all__ = ["nanpercentile", "nanquantile", "percentile", "quantile"]
 
 
 def _quantiles(
@@ -107,7 +109,7 @@ def _check_range(name: str, q: Any) -> None:
 
 
 def _of_rows(
-    rows: Any, q: Any, method: Method, is_linear: bool, weak: bool, skip_nans: bool
+    rows: Any, q: Any, method: QuantileMethod, is_linear: bool, weak: bool, skip_nans: bool
 ) -> Any:
     """Quantiles of sorted rows: the axes of `q`, then those of the rows."""
     space = rows.shape[:-1]

@@ -27,6 +27,8 @@ from tracegraph.random.keys import cast, fold_in, split
 from tracegraph.random.transforms import parameters, shape_for
 from tracegraph.random.uniform import Shape, floating, uniform, within
 
+__all__ = ["binomial", "geometric", "poisson"]
+
 _WIDE = np.dtype(np.float64)
 _FEW = 10
 """Means below are drawn by inversion; the rejection needs means from here on."""

@@ -15,6 +15,8 @@ from tracegraph.random.keys import cast, shape_of, split
 from tracegraph.random.transforms import gumbel
 from tracegraph.random.uniform import Shape, bits, randint, uniform
 
+__all__ = ["choice", "permutation"]
+
 _WORD = np.dtype(np.uint32)
 
 

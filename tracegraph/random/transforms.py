@@ -21,6 +21,11 @@ from tracegraph.random.keys import shape_of, split
 from tracegraph.random.uniform import Shape, floating, is_known, uniform, within
 from tracegraph.special import erfinv, logit
 
+__all__ = [
+    "categorical", "cauchy", "exponential", "gumbel", "laplace", "logistic", "normal", "pareto",
+    "rayleigh", "weibull_min",
+]  # fmt: skip
+
 
 def parameters(dtype: np.dtype[Any], *values: Any) -> list[Any]:
     """Parameters of a distribution, in the dtype of its result."""

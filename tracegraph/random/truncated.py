@@ -25,6 +25,8 @@ from tracegraph.random.uniform import Shape, constant, floating, is_known, unit,
 from tracegraph.special import erf, erfcx, erfinv, ndtr
 from tracegraph.transforms.derivatives.custom import custom_jvp
 
+__all__ = ["truncated_normal"]
+
 _REFERENCE = 1.0
 """Probabilities in tails are quotients by that above this number, or above a greater bound."""
 

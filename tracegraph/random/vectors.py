@@ -16,6 +16,8 @@ from tracegraph.random.uniform import Shape, floating, rademacher
 from tracegraph.special import logsumexp
 from tracegraph.tracing.tracer import Tracer
 
+__all__ = ["ball", "generalized_normal", "multivariate_normal", "orthogonal"]
+
 METHODS = ("cholesky", "eigh", "svd")
 
 

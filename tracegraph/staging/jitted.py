@@ -24,7 +24,7 @@ from tracegraph.staging.calls.fast_call import (
     no_fast_call,
 )
 from tracegraph.staging.calls.last_call import LastCall
-from tracegraph.staging.calls.signature import Call, DirectKey, Signature, direct_call
+from tracegraph.staging.calls.signature import DirectKey, FlatCall, Signature, direct_call
 from tracegraph.staging.compiler import default_device
 from tracegraph.staging.executable_cache import CachedExecutable
 from tracegraph.staging.programs import Programs
@@ -350,7 +350,7 @@ class BoundJitted(Generic[P, R_co]):
         return self.function.stats()
 
 
-def _device_of(call: Call) -> str:
+def _device_of(call: FlatCall) -> str:
     """Where the first device Array of a call is, or else the default."""
     for leaf in call.leaves:
         device: str | None = getattr(leaf, "device", None)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from tracegraph.testing.values import Drawn, Env, Known, Scope, bounded
+from tracegraph.testing.values import Drawn, Env, Known, StepScope, bounded
 
 Link = Callable[[Any], Any]
 """A function of an array with axes, which keeps its shape and dtype."""
@@ -32,7 +32,7 @@ LINKS: Mapping[str, Link] = {
 """What a chain is made of."""
 
 
-def beside(scope: Scope, other: Callable[[Scope], Drawn]) -> Drawn:
+def beside(scope: StepScope, other: Callable[[StepScope], Drawn]) -> Drawn:
     """A step, with a chain around it: some links before the step, some behind, none in it."""
     i = scope.pick(lambda known: len(known.shape) > 0)
     if i is None:

@@ -13,13 +13,13 @@ from tracegraph.testing.values import (
     Drawn,
     Env,
     Known,
-    Scope,
+    StepScope,
     bounded,
     broadcast,
     small,
 )
 
-Maker = Callable[[Scope], Drawn]
+Maker = Callable[[StepScope], Drawn]
 
 
 _BINARY = (
@@ -37,7 +37,7 @@ def _one(function: Callable[[Env], Any], result: Known, text: str) -> Drawn:
     return Drawn(lambda env: (bounded(function(env)),), (result,), text)
 
 
-def unary(scope: Scope) -> Drawn:
+def unary(scope: StepScope) -> Drawn:
     """A function of one value."""
     i = scope.any()
     choices = [np.negative, np.absolute, np.sign, np.square, np.invert]
@@ -47,7 +47,7 @@ def unary(scope: Scope) -> Drawn:
     return _one(lambda env: function(env[i]), scope.known[i], f"{function.__name__} v{i}")
 
 
-def binary(scope: Scope) -> Drawn:
+def binary(scope: StepScope) -> Drawn:
     """A function of two values that broadcast."""
     i = scope.any()
     j = scope.pick(lambda k: broadcast(scope.known[i].shape, k.shape) is not None)
@@ -66,13 +66,13 @@ def binary(scope: Scope) -> Drawn:
     return _one(compute, result, f"{function.__name__} v{i} v{j}")
 
 
-def with_scalar(scope: Scope) -> Drawn:
+def with_scalar(scope: StepScope) -> Drawn:
     """Arithmetic with Python scalars."""
     i, number = scope.any(), scope.draw(st.integers(1, 5))
     return _one(lambda env: env[i] * number + 1, scope.known[i], f"v{i} * {number} + 1")
 
 
-def where(scope: Scope) -> Drawn:
+def where(scope: StepScope) -> Drawn:
     """A choice by sign."""
     i = scope.any()
     j = scope.pick(lambda k: k.shape == scope.known[i].shape)
@@ -83,14 +83,14 @@ def where(scope: Scope) -> Drawn:
     return _one(lambda env: np.where(env[i] > 0, env[j], env[i]), result, text)
 
 
-def cast(scope: Scope) -> Drawn:
+def cast(scope: StepScope) -> Drawn:
     """Another dtype; of absolute values, since unsigned dtypes have no others."""
     i, dtype = scope.any(), scope.draw(st.sampled_from(DTYPES))
     result = Known(scope.known[i].shape, dtype)
     return _one(lambda env: np.absolute(env[i]).astype(dtype), result, f"|v{i}| as {dtype}")
 
 
-def reduction(scope: Scope) -> Drawn:
+def reduction(scope: StepScope) -> Drawn:
     """A fold over some axes, in the dtype of its operand."""
     i = scope.pick(lambda k: len(k.shape) > 0)
     if i is None:
@@ -112,7 +112,7 @@ def reduction(scope: Scope) -> Drawn:
     return _one(compute, Known(shape, known.dtype), text)
 
 
-def running_sum(scope: Scope) -> Drawn:
+def running_sum(scope: StepScope) -> Drawn:
     """A cumsum along one axis, in the dtype of its operand."""
     i = scope.pick(lambda k: len(k.shape) > 0)
     if i is None:
@@ -126,7 +126,7 @@ def running_sum(scope: Scope) -> Drawn:
     return _one(compute, known, f"cumsum v{i} axis={axis}")
 
 
-def rearrangement(scope: Scope) -> Drawn:
+def rearrangement(scope: StepScope) -> Drawn:
     """The same elements at other places."""
     i = scope.pick(lambda k: len(k.shape) > 0)
     if i is None:
@@ -156,7 +156,7 @@ def rearrangement(scope: Scope) -> Drawn:
     return _one(lambda env: functions[choice](env[i]), result, f"{choice} v{i} axis={axis}")
 
 
-def join(scope: Scope) -> Drawn:
+def join(scope: StepScope) -> Drawn:
     """Two values of one shape, stacked."""
     i = scope.any()
     j = scope.pick(lambda k: k.shape == scope.known[i].shape)
@@ -168,7 +168,7 @@ def join(scope: Scope) -> Drawn:
     return _one(lambda env: np.stack([env[i], env[j]]), Known(shape, dtype), f"stack v{i} v{j}")
 
 
-def product(scope: Scope) -> Drawn:
+def product(scope: StepScope) -> Drawn:
     """A matrix product, if there are two values that have one."""
     i = scope.pick(lambda k: len(k.shape) > 0)
     if i is None:
@@ -194,7 +194,7 @@ def product(scope: Scope) -> Drawn:
     return _one(lambda env: env[i] @ env[j] + 0, result, f"v{i} @ v{j}")
 
 
-def _positions(scope: Scope, extent: int) -> tuple[Callable[[Env], Any], tuple[int, ...], str]:
+def _positions(scope: StepScope, extent: int) -> tuple[Callable[[Env], Any], tuple[int, ...], str]:
     """Indices in -extent..extent-1: known ones, or an array's values brought into that range."""
     j = scope.pick(lambda k: 0 < int(np.prod(k.shape)) <= 6)
     if j is None or scope.draw(st.booleans()):
@@ -209,7 +209,7 @@ def _positions(scope: Scope, extent: int) -> tuple[Callable[[Env], Any], tuple[i
     return compute, scope.known[j].shape, f"v{j} in range"
 
 
-def gather(scope: Scope) -> Drawn:
+def gather(scope: StepScope) -> Drawn:
     """Rows by number."""
     i = scope.pick(lambda k: len(k.shape) > 0 and k.shape[0] > 0)
     if i is None:
@@ -222,7 +222,7 @@ def gather(scope: Scope) -> Drawn:
     return _one(lambda env: env[i][positions(env)], Known(shape, known.dtype), f"v{i}[{text}]")
 
 
-def update(scope: Scope) -> Drawn:
+def update(scope: StepScope) -> Drawn:
     """A copy that is written to, by rows that may repeat, or by a slice read from itself."""
     i = scope.pick(lambda k: len(k.shape) > 0 and k.shape[0] > 0)
     if i is None:

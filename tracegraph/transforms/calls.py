@@ -42,7 +42,7 @@ Leaves = Sequence[Any]
 
 
 @record
-class Traced:
+class TracedFunction:
     """A traced function: its region, and the outer atoms bound to its trailing parameters.
 
     With `effects`, the last parameter and the last result are tokens.
@@ -83,7 +83,7 @@ def trace_function(
     types: Sequence[ArrayType],
     trace: Trace,
     paths: Sequence[str],
-) -> Traced:
+) -> TracedFunction:
     """Trace `call(leaves)`, which calls the user's `function`, as an optimized region in a trace.
 
     `paths` name the parameters.
@@ -99,7 +99,7 @@ def trace_function(
         params_, results = (*region.params, inner.first_token), region.results
         region = Region(params_, region.eqns, (*results, inner.last_token.atom))
     region = tidied(region)
-    return Traced(region, tuple(inner.captures), result, effects)
+    return TracedFunction(region, tuple(inner.captures), result, effects)
 
 
 @record
@@ -149,7 +149,7 @@ def _spread(values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
 
 
 def linearized(
-    trace: Trace, traced: Traced, leaves: Leaves, active: Sequence[bool], count: int
+    trace: Trace, traced: TracedFunction, leaves: Leaves, active: Sequence[bool], count: int
 ) -> tuple[list[Tracer], LinearMap]:
     """Record the function; its result's leaves, and the linear map of the tangents of the first
     `count` of these.
@@ -166,7 +166,7 @@ def linearized(
     return outs, LinearMap(region, residuals, tuple(active), tuple(t is not None for t in found))
 
 
-def staged(
+def recorded_values(
     name: str, leaves: Leaves, function: Callable[[Trace, Leaves], Sequence[Any]]
 ) -> list[Any]:
     """The values of what `function(trace, leaves)` records: traced ones, or arrays of now."""
@@ -197,7 +197,7 @@ def require_function(transform: str, fun: Any) -> None:
         )
 
 
-class Call:
+class TransformCall:
     """The arguments of a call. `leaves` are traced: those of the arguments `argnums`, `count` of
     them, then other traced values and arrays on a device. Anything else is passed on as it is.
 
@@ -255,7 +255,7 @@ class Call:
             start = end
         return found
 
-    def trace(self, transform: str, trace: Trace, call: Callable[[Leaves], Any]) -> Traced:
+    def trace(self, transform: str, trace: Trace, call: Callable[[Leaves], Any]) -> TracedFunction:
         """Trace `call(leaves)`, which runs this call, in a trace."""
         paths = [f"argument {path}" for path in self.paths]
         paths += ["an argument"] * len(self.arrays)

@@ -15,7 +15,7 @@ import numpy as np
 
 from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
-from tracegraph.control.regions import Traced, trace_tree, unify_captures, with_token
+from tracegraph.control.regions import TracedRegion, trace_tree, unify_captures, with_token
 from tracegraph.ir.effects import TOKEN
 from tracegraph.ir.op import get
 from tracegraph.ir.program import Region
@@ -34,7 +34,7 @@ Function = Callable[..., Any]
 Leaves = Sequence[Any]
 
 
-class Arguments:
+class BoundArguments:
     """Arguments of a call, all by position, defaults among them: so rules take them. `leaves` are
     the arrays and inexact numbers among them; anything else is passed on as it is.
 
@@ -225,7 +225,7 @@ class Regions:
         self.name = name
         self.trace = trace
         self.arguments = arguments
-        self.traced: list[tuple[Traced, int | None]] = []
+        self.traced: list[tuple[TracedRegion, int | None]] = []
 
     def add(
         self,
@@ -235,7 +235,7 @@ class Regions:
         results: int | None = None,
         *,
         pure: bool = False,
-    ) -> Traced:
+    ) -> TracedRegion:
         """Trace a region. Its token follows the arguments, and comes back after `results`.
 
         Raises:

@@ -23,7 +23,13 @@ from lowering.codegen.effects.call_records import (
 from lowering.codegen.effects.print_records import HEAD_BYTES, Record
 from lowering.codegen.expressions import index_type
 from lowering.codegen.geometry_records import PrintGeometry
-from lowering.codegen.parameters import Answer, CallRing, CallSite, Parameter, StopFlag
+from lowering.codegen.parameters import (
+    Answer,
+    CallRingAddress,
+    CallSiteNumber,
+    Parameter,
+    StopFlagAddress,
+)
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.kernel import CallNest, PrintedArray
@@ -31,9 +37,9 @@ from lowering.plan.nests.kernel import CallNest, PrintedArray
 
 def call_parameters(nest: CallNest) -> Iterator[Parameter]:
     """The parameters of a call besides buffers."""
-    yield CallRing()
+    yield CallRingAddress()
     yield _site(nest)
-    yield StopFlag()
+    yield StopFlagAddress()
     if nest.results:
         yield _answer(nest)
 
@@ -57,9 +63,9 @@ def write_call(writer: SourceWriter, nest: CallNest, geometry: PrintGeometry) ->
         _write_answer(writer, nest, geometry.threads)
 
 
-def _site(nest: CallNest) -> CallSite:
+def _site(nest: CallNest) -> CallSiteNumber:
     """The parameter that identifies the call, with the layout of its arguments."""
-    return CallSite(nest.site, record_of(nest.arguments))
+    return CallSiteNumber(nest.site, record_of(nest.arguments))
 
 
 def _answer(nest: CallNest) -> Answer:
@@ -98,7 +104,7 @@ def _frame(
     writer: SourceWriter, nest: CallNest, nbytes: str, marks: str, number: str
 ) -> Iterator[None]:
     """Write a frame around what writes its arguments, behind `start` in the ring."""
-    ring, stop = writer.names[CallRing()], writer.names[StopFlag()]
+    ring, stop = writer.names[CallRingAddress()], writer.names[StopFlagAddress()]
     writer.line(f"const tg_u64 content = {nbytes};")
     writer.line(f"sent = tg_reserve({ring}, content, {stop}, place, thread);")
     with writer.block("if (sent)"):
@@ -126,7 +132,7 @@ def _write_elements(
 
 def _write_answer(writer: SourceWriter, nest: CallNest, threads: int) -> None:
     """Write the wait for the answer, and the stores of its results: zeros if there is none."""
-    answer, stop = writer.names[_answer(nest)], writer.names[StopFlag()]
+    answer, stop = writer.names[_answer(nest)], writer.names[StopFlagAddress()]
     record = _answer(nest).record
     writer.line(f"const bool answered = sent && tg_await({answer}, number, {stop}, place, thread);")
     writer.line(f"const unsigned char* const results = (const unsigned char*){answer};")

@@ -9,14 +9,14 @@ from math import prod
 
 from lowering.codegen.effects.arguments import record_of, write_elements
 from lowering.codegen.geometry_records import PrintGeometry
-from lowering.codegen.parameters import PrintRing, PrintSite
+from lowering.codegen.parameters import PrintRingAddress, PrintSiteNumber
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.kernel import PrintNest
 
 
-def print_site(nest: PrintNest) -> PrintSite:
+def print_site(nest: PrintNest) -> PrintSiteNumber:
     """The parameter that identifies the print, with the layout of its records."""
-    return PrintSite(nest.site, record_of(nest.arguments))
+    return PrintSiteNumber(nest.site, record_of(nest.arguments))
 
 
 def write_print(writer: SourceWriter, nest: PrintNest, geometry: PrintGeometry) -> None:
@@ -25,7 +25,7 @@ def write_print(writer: SourceWriter, nest: PrintNest, geometry: PrintGeometry) 
     A record that does not fit is counted and dropped.
     """
     site = print_site(nest)
-    record, ring = site.record, writer.names[PrintRing()]
+    record, ring = site.record, writer.names[PrintRingAddress()]
     writer.line("tg_u64* const place = reinterpret_cast<tg_u64*>(shared);")
     with writer.block("if (thread == 0)"):
         writer.line(f"place[0] = {ring}->head;")

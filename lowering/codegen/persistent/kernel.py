@@ -14,10 +14,10 @@ from lowering.codegen.kernel_code import (
     named,
 )
 from lowering.codegen.nests import buffers_of, nest_parameters
-from lowering.codegen.parameters import StopFlag
+from lowering.codegen.parameters import StopFlagAddress
 from lowering.codegen.persistent.exchanges import Exchange, exchanges_of
-from lowering.codegen.persistent.layout import Layout
-from lowering.codegen.persistent.stages import StageWriter, declare_words
+from lowering.codegen.persistent.layout import PersistentLayout
+from lowering.codegen.persistent.phases import PhaseWriter, declare_words
 from lowering.codegen.persistent.storage import (
     Storage,
     bring_home,
@@ -49,7 +49,7 @@ def persistent_text(
     `offsets` places scratch buffers. `loops` are the conditions of all while nodes of the Plan. The
     addresses of `indirect` buffers are read from the pointer table.
     """
-    scope, layout = node.scope, Layout.of(node)
+    scope, layout = node.scope, PersistentLayout.of(node)
     read, written = _accessed(layout)
     buffers = tuple(dict.fromkeys([*read, *written]))
     inside = set(layout.inside)
@@ -71,7 +71,7 @@ def persistent_text(
         writer, passed, written, offsets, indirect, layout.workspace
     )
     declare_shared_memory(writer, storage.end)
-    if StopFlag() in others:
+    if StopFlagAddress() in others:
         writer.line(f"tg_stop_watch {STOP_WATCH} = {{tg_clock(), 0}};")
     exchanges = _exchanges(layout, scope, surroundings, storage)
     _write_body(writer, node, layout, storage, exchanges)
@@ -85,11 +85,11 @@ def persistent_text(
 def _write_body(
     writer: SourceWriter,
     node: PersistentKernelNode,
-    layout: Layout,
+    layout: PersistentLayout,
     storage: Storage,
     exchanges: Mapping[WhileNode, tuple[Exchange, ...]],
 ) -> None:
-    """Write the stages, between loading what the kernel keeps and saving it."""
+    """Write the phases, between loading what the kernel keeps and saving it."""
     scope = node.scope
     words = f"shared + {layout.words}"
     if scope.blocks > 1:
@@ -101,18 +101,18 @@ def _write_body(
     moved = [each.old for found in exchanges.values() for each in found]
     moved = [buffer for buffer in moved if buffer not in storage.placed]
     declare_homes(writer, moved)
-    stages = StageWriter(writer, scope, layout, exchanges)
+    phases = PhaseWriter(writer, scope, layout, exchanges)
     if storage.loaded:
-        stages.barrier()
-    stages.graph(node.graph)
+        phases.barrier()
+    phases.graph(node.graph)
     if storage.loaded:
-        stages.barrier()
+        phases.barrier()
         save_storage(writer, storage, scope)
     bring_home(writer, moved, scope)
 
 
 def _exchanges(
-    layout: Layout, scope: Scope, surroundings: Surroundings, storage: Storage
+    layout: PersistentLayout, scope: Scope, surroundings: Surroundings, storage: Storage
 ) -> dict[WhileNode, tuple[Exchange, ...]]:
     """The carries of each loop that exchange their buffers."""
     if scope.threads == 1:
@@ -125,8 +125,8 @@ def _exchanges(
     }
 
 
-def _accessed(layout: Layout) -> tuple[list[Buffer], list[Buffer]]:
-    """The buffers that the stages read, and those that they write, in order of first use."""
+def _accessed(layout: PersistentLayout) -> tuple[list[Buffer], list[Buffer]]:
+    """The buffers that the phases read, and those that they write, in order of first use."""
     read, written = (dict.fromkeys(found) for found in buffers_of(layout.geometries))
     for node in layout.inside:
         if isinstance(node, WhileNode) and node.entry is not None:

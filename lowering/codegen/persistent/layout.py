@@ -1,4 +1,4 @@
-"""Layout of a persistent kernel: its stages, and where what they share is."""
+"""Layout of a persistent kernel: its phases, and where what they share is."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lowering.codegen.geometry_records import LaunchGeometry, shared_bytes, workspace_bytes
 from lowering.codegen.nest_kinds import CanonicalNest, canonical
-from lowering.codegen.persistent.stage_geometry import stage_geometry
+from lowering.codegen.persistent.phase_geometry import phase_geometry
 from lowering.plan.conditional_nodes import ConditionalNode
 from lowering.plan.nests.rounding import round_up
 from lowering.plan.nodes import KernelNode, Node, walk
@@ -20,11 +20,11 @@ use that alone."""
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """The stages of a kernel, and where what they share is.
+class PersistentLayout:
+    """The phases of a kernel, and where what they share is.
 
     `nests` has the canonical nests of each kernel node; `slots` the number of each condition.
-    Shared memory has that of stages first, then the words of conditions of one block at `words`,
+    Shared memory has that of phases first, then the words of conditions of one block at `words`,
     and from `kept` on what a block keeps. The workspace of several blocks begins with the count of
     arrivals and the words; `workspaces` has the places of nests that need some.
     """
@@ -39,7 +39,7 @@ class Layout:
     kept: int
 
     @classmethod
-    def of(cls, node: PersistentKernelNode) -> Layout:
+    def of(cls, node: PersistentKernelNode) -> PersistentLayout:
         """The layout of a persistent kernel."""
         scope, inside = node.scope, tuple(walk(node.graph))
         nests = {
@@ -49,7 +49,7 @@ class Layout:
         }
         conditions = [each.condition for each in inside if isinstance(each, ConditionalNode)]
         slots = {condition: number for number, condition in enumerate(dict.fromkeys(conditions))}
-        geometries = {nest: stage_geometry(nest, scope) for own in nests.values() for nest in own}
+        geometries = {nest: phase_geometry(nest, scope) for own in nests.values() for nest in own}
         workspaces: dict[CanonicalNest, str] = {}
         workspace = ALIGNMENT + round_up(words_bytes(slots), ALIGNMENT) if scope.blocks > 1 else 0
         for nest, geometry in geometries.items():

@@ -18,9 +18,9 @@ from lowering.codegen.expressions import (
     write_store,
 )
 from lowering.codegen.geometry_records import RowGeometry
-from lowering.codegen.maps.loads import Parts
+from lowering.codegen.maps.loads import UnrolledParts
 from lowering.codegen.maps.vectors import Vectors, declare_aligned
-from lowering.codegen.rows.accumulators import Fold
+from lowering.codegen.rows.accumulators import NumberedAccumulator
 from lowering.codegen.rows.column_runs import Run, load_runs, load_runs_of_steps, longest, runs_of
 from lowering.codegen.rows.flat_passes import FlatPass
 from lowering.codegen.rows.vector_groups import loop_over_groups, vectors_of_pass
@@ -161,7 +161,9 @@ def _write_runs(
     """Write a loop over GROUPS_IN_FLIGHT steps at a time, from `base` on."""
     count, lanes = GROUPS_IN_FLIGHT, geometry.lanes
     head = f"for (; base + {(count - 1) * lanes} < {end}; base += {count * lanes})"
-    parts = Parts(writer, count, (f"const auto step = base + part * {lanes};",), step, "step")
+    parts = UnrolledParts(
+        writer, count, (f"const auto step = base + part * {lanes};",), step, "step"
+    )
     with writer.block(head):
         load_runs_of_steps(parts, runs, aligned)
         with parts.each():
@@ -187,7 +189,9 @@ def write_step(writer: SourceWriter, flat: FlatPass, name: str) -> None:
         write_store(writer, store, value(writer, store.value))
 
 
-def declare_shared(writer: SourceWriter, folds: Sequence[Fold], geometry: RowGeometry) -> None:
+def declare_shared(
+    writer: SourceWriter, folds: Sequence[NumberedAccumulator], geometry: RowGeometry
+) -> None:
     """Declare an array in shared memory for each component of the folds, if they need one."""
     if not geometry.shared_slots:
         return

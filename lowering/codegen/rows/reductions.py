@@ -12,7 +12,7 @@ from lowering.codegen.expressions import index_type
 from lowering.codegen.flatten import POINT, STEP, linear_axis
 from lowering.codegen.geometry_records import RowGeometry
 from lowering.codegen.rows.accumulator_layout import TICKET_SHARED_BYTES, partial_offsets
-from lowering.codegen.rows.accumulators import Fold, folds_of
+from lowering.codegen.rows.accumulators import NumberedAccumulator, folds_of
 from lowering.codegen.rows.block_partials import (
     broadcast_ticket,
     declare_partials,
@@ -62,7 +62,11 @@ def write_reduction(
 
 
 def _reduce_splits(
-    writer: SourceWriter, nest: RowNest, folds: list[Fold], geometry: RowGeometry, workspace: str
+    writer: SourceWriter,
+    nest: RowNest,
+    folds: list[NumberedAccumulator],
+    geometry: RowGeometry,
+    workspace: str,
 ) -> None:
     """Let the block of a tile that began last fold the partials of all, in their order."""
     points = prod(nest.space)

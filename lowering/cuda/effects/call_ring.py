@@ -74,7 +74,7 @@ class CallSite:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Call:
+class ArrivedCall:
     """A call that has arrived: the number of it at its site, and the arguments.
 
     `end` is where it ends, in bytes since the start of the ring.
@@ -118,11 +118,11 @@ class CallRing(Ring[CallSite]):
         """Where the device counts them."""
         return self.memory.pointer + self._words.itemsize * ENDED
 
-    def take(self) -> list[Call]:
+    def take(self) -> list[ArrivedCall]:
         """The calls that have arrived, in order; their place in the ring is free then."""
         return list(self._take())
 
-    def _take(self) -> Iterator[Call]:
+    def _take(self) -> Iterator[ArrivedCall]:
         head, tail = self.head, self.tail
         while tail < head:
             site_number, nbytes, marks, number = (
@@ -139,4 +139,4 @@ class CallRing(Ring[CallSite]):
                 self._parts.clear()
                 site = self._sites.get(site_number)
                 if site is not None:
-                    yield Call(site, number, site.record.arrays(raw), tail)
+                    yield ArrivedCall(site, number, site.record.arrays(raw), tail)

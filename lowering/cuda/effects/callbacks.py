@@ -24,7 +24,7 @@ from contextlib import ExitStack, nullcontext
 from contextvars import Context
 from typing import Any
 
-from lowering.cuda.effects.call_ring import WORD_NUMBERS, Call, CallRing, CallSite
+from lowering.cuda.effects.call_ring import WORD_NUMBERS, ArrivedCall, CallRing, CallSite
 from lowering.cuda.interface import Driver
 from tracegraph import limits
 from tracegraph.current_stream import chosen_stream, on_stream
@@ -45,7 +45,7 @@ HELD_UP_SECONDS = 0.2
 
 class _Current(threading.local):
     callbacks: Callbacks | None = None
-    answering: Call | None = None
+    answering: ArrivedCall | None = None
 
 
 _current = _Current()
@@ -63,12 +63,12 @@ class Callbacks:
         self._pauses = False
         self._behind_since = (0, 0.0)  # bytes that have been taken, and when that was seen
         self._ready = threading.Event()
-        self._queue: deque[Call] = deque()
+        self._queue: deque[ArrivedCall] = deque()
         self._made = 0  # bytes of the ring whose calls have been made
         self._errors: deque[tuple[CallSite, BaseException]] = deque()
         # sites that have failed: their calls up to this position are not made, None: all
         self._failed: dict[CallSite, int | None] = {}
-        self._running: tuple[Call, float] | None = None
+        self._running: tuple[ArrivedCall, float] | None = None
         self._thread: threading.Thread | None = None
         # made before there are launches, which a driver call might wait for
         self._stream: Any = driver.create_stream()
@@ -284,11 +284,11 @@ class Callbacks:
             self._changed.notify_all()
         return any_call
 
-    def _take(self) -> list[Call]:
+    def _take(self) -> list[ArrivedCall]:
         with self._changed:
             return self.ring.take() if self._is_mine() else []
 
-    def _make(self, call: Call) -> None:
+    def _make(self, call: ArrivedCall) -> None:
         """Make one call, and answer it if a kernel waits.
 
         After an error none of its site is made, until launches in flight have ended.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lowering.cuda.effects.call_ring import CallSite
 from lowering.cuda.effects.mailbox import Mailbox
-from lowering.cuda.effects.print_ring import Site
+from lowering.cuda.effects.print_ring import PrintSite
 from lowering.plan.plan import Plan
 from tracegraph.progress import Monitor
 
@@ -19,7 +19,7 @@ class Effects:
         self,
         plan: Plan,
         mailbox: Mailbox,
-        sites: tuple[Site, ...],
+        sites: tuple[PrintSite, ...],
         calls: tuple[CallSite, ...] = (),
     ) -> None:
         self.name = plan.name

@@ -21,7 +21,7 @@ from lowering.cuda.interface import HostAllocation
 from tracegraph.ir.effects import PrintFormat
 
 
-class Site:
+class PrintSite:
     """A print of a program: its format, and the layout of its records."""
 
     __slots__ = ("__weakref__", "format", "number", "record")
@@ -32,7 +32,7 @@ class Site:
         self.record = record
 
 
-class PrintRing(Ring[Site]):
+class PrintRing(Ring[PrintSite]):
     """The ring, and the sites that print into it."""
 
     size_variable: ClassVar[str] = "TRACEGRAPH_PRINT_BUFFER_BYTES"
@@ -44,10 +44,10 @@ class PrintRing(Ring[Site]):
         self._texts: deque[str] = deque()
         self._known_losses = 0
 
-    def add_site(self, format_: PrintFormat, record: Record) -> Site:
+    def add_site(self, format_: PrintFormat, record: Record) -> PrintSite:
         """A new site. What it printed is lost once the site is collected."""
         with self._lock:
-            site = Site(next(self._numbers), format_, record)
+            site = PrintSite(next(self._numbers), format_, record)
             self._sites[site.number] = site
         return site
 

@@ -291,7 +291,7 @@ def _add_conditional(
 
 
 @dataclass(frozen=True, slots=True)
-class Emitter:
+class EmissionRule:
     """How a class of nodes is emitted.
 
     Args:
@@ -306,28 +306,28 @@ class Emitter:
     is_kernel: bool = False
 
 
-EMITTERS: dict[type[Node], Emitter] = {
-    MemcpyNode: Emitter(_add_copy, {COPY_KERNEL: COPY_SOURCE}, is_kernel=True),
+EMITTERS: dict[type[Node], EmissionRule] = {
+    MemcpyNode: EmissionRule(_add_copy, {COPY_KERNEL: COPY_SOURCE}, is_kernel=True),
     # a programmatic edge from it begins when its blocks have ended, unless it triggers it before
-    CustomKernelNode: Emitter(_add_custom_kernel, is_kernel=True),
-    LibraryNode: Emitter(_add_library),
-    HostNode: Emitter(_add_host),
-    EventNode: Emitter(_add_event),
-    EmbeddedGraphNode: Emitter(add_embedded),
-    IfElseNode: Emitter(_add_conditional),
-    SwitchNode: Emitter(_add_conditional),
-    WhileNode: Emitter(_add_conditional),
-    LoadNode: Emitter(add_load, is_kernel=True),
-    TableNode: Emitter(add_table, is_kernel=True),
-    PointersNode: Emitter(add_pointers, is_kernel=True),
-    AllocationNode: Emitter(add_allocation),
-    FreeNode: Emitter(add_free),
+    CustomKernelNode: EmissionRule(_add_custom_kernel, is_kernel=True),
+    LibraryNode: EmissionRule(_add_library),
+    HostNode: EmissionRule(_add_host),
+    EventNode: EmissionRule(_add_event),
+    EmbeddedGraphNode: EmissionRule(add_embedded),
+    IfElseNode: EmissionRule(_add_conditional),
+    SwitchNode: EmissionRule(_add_conditional),
+    WhileNode: EmissionRule(_add_conditional),
+    LoadNode: EmissionRule(add_load, is_kernel=True),
+    TableNode: EmissionRule(add_table, is_kernel=True),
+    PointersNode: EmissionRule(add_pointers, is_kernel=True),
+    AllocationNode: EmissionRule(add_allocation),
+    FreeNode: EmissionRule(add_free),
 }
 """How classes of nodes are emitted that are no kernels of the Plan's own code."""
 
-_OWN_KERNELS = Emitter(_add_kernels, is_kernel=True)
+_OWN_KERNELS = EmissionRule(_add_kernels, is_kernel=True)
 
 
-def emitter_of(node: Node) -> Emitter:
+def emitter_of(node: Node) -> EmissionRule:
     """How a node is emitted."""
     return EMITTERS.get(type(node), _OWN_KERNELS)

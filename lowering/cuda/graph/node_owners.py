@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lowering.codegen import Parameter
-from lowering.codegen.parameters import CallSite, StepCount
+from lowering.codegen.parameters import CallSiteNumber, StepCount
 from lowering.cuda.compilation.modules import Module
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nodes import Node
@@ -61,7 +61,7 @@ class NodeOwners:
         """
         names: list[str] = []
         for parameter in parameters:
-            if isinstance(parameter, CallSite):
+            if isinstance(parameter, CallSiteNumber):
                 names.append(f"callback {self.plan.callbacks[parameter.site]}")
             elif isinstance(parameter, StepCount):
                 callback = self.plan.monitors[parameter.monitor].callback

@@ -38,8 +38,9 @@ MOST_QUEUED = 16
 """Launches behind a loop, after which the next one waits: a full queue would block signals, too.
 Driver 580 was seen to block at the 28th graph behind one that runs."""
 
-STAGED_BYTES = 64 << 10
-"""Up to this size the driver takes over pageable memory at once; above, it waits for the stream."""
+DRIVER_COPIED_BYTES = 64 << 10
+"""Up to this size the driver copies pageable memory aside at once; above it, it waits for the
+stream."""
 
 
 class Timeline:
@@ -285,7 +286,7 @@ class Timeline:
         Raises:
             TimeLimitError: as `settle`, where the copy has to wait.
         """
-        if source.nbytes > STAGED_BYTES and self.in_flight:
+        if source.nbytes > DRIVER_COPIED_BYTES and self.in_flight:
             self.settle()
         if self.driver.copy_to_device(pointer, source):
             self.settle()

@@ -122,7 +122,7 @@ class GraphWriter:
         self._frame.leave_loop()
 
     def write_persistent(self, node: PersistentKernelNode) -> None:
-        """Write the stages of a kernel."""
+        """Write the phases of a kernel."""
         self.write(node.graph)
 
     def call(self, function: Callable[..., object], *views: View) -> None:

@@ -27,7 +27,7 @@ _TAKEN = frozenset({"run", "arguments", "check_time", "step"})
 _LITERALS = (bool, int, tuple, type(None))
 
 
-class Source:
+class PythonSource:
     """Lines, indented as blocks are opened, and names of objects."""
 
     def __init__(self) -> None:

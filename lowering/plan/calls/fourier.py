@@ -18,7 +18,7 @@ from tracegraph.ir.record import record
 
 
 @record
-class Layout:
+class TransformLayout:
     """Where the elements of a batch of transforms are, counted in elements.
 
     Element (i, j, k) of transform b is `b * distance + ((i * e₁ + j) * e₂ + k) * stride`, where
@@ -30,7 +30,7 @@ class Layout:
     distance: int
 
     @classmethod
-    def of(cls, array: StridedArray, rank: int) -> Layout | None:
+    def of(cls, array: StridedArray, rank: int) -> TransformLayout | None:
         """The layout of transforms over the last `rank` axes of an array, if it has one."""
         first = len(array.shape) - rank
         distance = common_stride(array.shape[:first], array.strides[:first])

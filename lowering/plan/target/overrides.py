@@ -45,7 +45,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "library-factorizations": ("factorizations", "library"),
     "own-factorizations": ("factorizations", "own"),
     "small-factorizations": ("factorizations", "small"),
-    "staged-operands": ("operands", "staged"),
+    "copied-operands": ("operands", "copied"),
     "in-place-operands": ("operands", "in_place"),
     "sorted-updates": ("updates", "sorted"),
     "sequential-updates": ("updates", "sequential"),

@@ -20,16 +20,13 @@ from lowering.plan.plan import Plan
 from lowering.plan.target.overrides import override
 from lowering.planning import materialize
 from lowering.planning.materialize import choose_materialized
+from tests.helpers.compiled import host_plan_of, plan_of
 from tracegraph import ArrayType
 
 CUDA, HOST = cuda.TARGET.costs, host.TARGET.costs
 F32 = np.float32
 F64 = np.float64
 INDEX = np.array([7, 0, 3, 3, 1, 6, 2, 5])
-
-
-def plan_of(function, *arguments, device="host") -> Plan:
-    return tracegraph.jit(function, device=device).lower(*arguments).plan
 
 
 def kinds(plan: Plan) -> Counter[str]:
@@ -49,7 +46,7 @@ def test_an_elementwise_chain_with_views_is_one_kernel_and_no_scratch():
         z = np.sin(x.T.reshape(6, 2)[::-1] + y)
         return np.exp(z) * z
 
-    plan = plan_of(chain, ArrayType(F64, (3, 4)), ArrayType(F64, (2,)))
+    plan = host_plan_of(chain, ArrayType(F64, (3, 4)), ArrayType(F64, (2,)))
     assert kinds(plan) == {"KernelNode": 1}
     assert plan.arena_bytes == 0
 
@@ -63,9 +60,9 @@ def test_a_map_of_one_space_is_one_kernel_however_its_values_are_shared(rounds, 
         return x, y, x < y
 
     arguments = (vector(), vector(), ArrayType(F64, ()))
-    together = plan_of(step, *arguments)
+    together = host_plan_of(step, *arguments)
     monkeypatch.setattr(materialize, "MAX_SINGLE_KERNEL", 0)
-    step_by_step = plan_of(step, *arguments)
+    step_by_step = host_plan_of(step, *arguments)
     kernels = [[n.kernel.nests for n in p.graph.nodes] for p in (together, step_by_step)]
     sizes = [[list(map(nest_size, nests)) for nests in each] for each in kernels]
     assert sizes[0] == sizes[1]
@@ -198,7 +195,7 @@ def _with_other_parameters(x, p):
 @pytest.mark.parametrize("function", [_apart, _many_results, _turned, _with_other_parameters])
 def test_what_would_not_be_one_kernel_repeats_no_work(function, monkeypatch):
     def costs():
-        plan = plan_of(function, vector(), vector(70_000))
+        plan = host_plan_of(function, vector(), vector(70_000))
         nests = [nest for node in plan.graph.nodes for nest in node.kernel.nests]
         return len(plan.graph.nodes), sum(map(nest_size, nests)), plan.arena_bytes
 
@@ -217,7 +214,7 @@ def test_views_of_views_are_no_deeper_than_what_is_computed():
 
     region = tracegraph.jit(deep).trace(ArrayType(F64, (8, 12))).optimized.body
     assert not choose_materialized(region, 1, CUDA).is_single_kernel
-    plan_of(deep, ArrayType(F64, (8, 12)))
+    host_plan_of(deep, ArrayType(F64, (8, 12)))
 
 
 def test_results_that_are_stored_at_once_know_all_lines():
@@ -230,7 +227,7 @@ def test_results_that_are_stored_at_once_know_all_lines():
             y + x,
         )
 
-    (node,) = plan_of(step, vector()).graph.nodes
+    (node,) = host_plan_of(step, vector()).graph.nodes
     first = step.__code__.co_firstlineno
     assert [source.line - first for source in node.sources] == [3, 5, 6]
 
@@ -247,19 +244,19 @@ def test_nodes_know_the_lines_of_all_they_compute():
         moved = np.roll(x, 1) * x
         return moved, np.sum(x)
 
-    (node,) = plan_of(step, vector()).graph.nodes
+    (node,) = host_plan_of(step, vector()).graph.nodes
     first = node.sources[0].line
     assert [source.line - first for source in node.sources] == [0, 2, 3]
     found = {
         source.line - two.__code__.co_firstlineno
-        for n in plan_of(two, vector()).graph.nodes
+        for n in host_plan_of(two, vector()).graph.nodes
         for source in n.sources
     }
     assert found == {1, 2}
 
 
 def test_a_reduction_takes_its_producers_and_its_epilogue():
-    plan = plan_of(lambda x: np.sqrt(np.sum((x * 2.0) ** 2, axis=1)) + 1.0, ArrayType(F64, (5, 7)))
+    plan = host_plan_of(lambda x: np.sqrt(((x * 2.0) ** 2).sum(1)) + 1.0, ArrayType(F64, (5, 7)))
     (node,) = plan.graph.nodes
     assert isinstance(node, KernelNode)
     (nest,) = node.kernel.nests
@@ -269,7 +266,7 @@ def test_a_reduction_takes_its_producers_and_its_epilogue():
 
 
 def test_sibling_reductions_over_the_same_axes_share_one_pass():
-    plan = plan_of(lambda x: (np.sum(x), np.max(x)), vector())
+    plan = host_plan_of(lambda x: (np.sum(x), np.max(x)), vector())
     (node,) = plan.graph.nodes
     (nest,) = node.kernel.nests
     assert len(nest.accumulators) == 2
@@ -280,7 +277,7 @@ def test_an_expensive_value_that_two_index_maps_use_is_stored_once():
         s = np.sin(x) * np.cos(x)
         return s + s[::-1]
 
-    plan = plan_of(both, vector())
+    plan = host_plan_of(both, vector())
     assert kinds(plan) == {"KernelNode": 2}
     assert plan.arena_bytes == 256
 
@@ -289,7 +286,7 @@ def test_the_condition_is_set_by_the_kernel_that_computes_it():
     def halve(x):
         return tracegraph.while_loop(lambda v: np.sum(v * v) > 1.0, lambda v: v * 0.5, x)
 
-    plan = plan_of(halve, vector())
+    plan = host_plan_of(halve, vector())
     (loop,) = [n for n in plan.graph.nodes if isinstance(n, WhileNode)]
     for graph in (plan.graph, loop.body):
         setters = [
@@ -307,7 +304,7 @@ def test_a_pointwise_carry_is_updated_in_place():
     def count(x):
         return tracegraph.while_loop(lambda s: s[1] < 9, lambda s: (s[0] * 2.0, s[1] + 1), (x, 0))
 
-    plan = plan_of(count, vector())
+    plan = host_plan_of(count, vector())
     (loop,) = [n for n in plan.graph.nodes if isinstance(n, WhileNode)]
     assert len(loop.body.nodes) == 1
     stored = {s.buffer for nest in loop.body.nodes[0].kernel.nests for s in nest.stores}
@@ -321,7 +318,7 @@ def test_swapped_carries_need_no_further_memory():
             lambda s: s[2] < 9, lambda s: (s[1], s[0], s[2] + 1), (x, y, 0)
         )
 
-    plan = plan_of(swap, vector(), vector())
+    plan = host_plan_of(swap, vector(), vector())
     assert plan.arena_bytes == 3 * 256
     (loop,) = [n for n in plan.graph.nodes if isinstance(n, WhileNode)]
     assert len(loop.body.nodes) == 1
@@ -331,13 +328,15 @@ def test_a_carry_that_is_read_at_other_points_moves_at_the_end_of_the_body():
     def smooth(x):
         return tracegraph.fori_loop(0, 9, lambda _, v: np.roll(v, 1) + np.roll(v, -1), x)
 
-    plan = plan_of(smooth, vector())
+    plan = host_plan_of(smooth, vector())
     (loop,) = [n for n in plan.graph.nodes if isinstance(n, WhileNode)]
     assert len(loop.body.nodes) == 2
 
 
 def test_scan_writes_slices_in_place():
-    plan = plan_of(lambda xs: tracegraph.scan(lambda c, x: (c + x, c * x), 0.0, xs), vector(1024))
+    plan = host_plan_of(
+        lambda xs: tracegraph.scan(lambda c, x: (c + x, c * x), 0.0, xs), vector(1024)
+    )
     (loop,) = [n for n in plan.graph.nodes if isinstance(n, WhileNode)]
     nests = [nest for node in loop.body.nodes for nest in node.kernel.nests]
     scatters = [nest for nest in nests if isinstance(nest, ScatterNest)]
@@ -347,7 +346,9 @@ def test_scan_writes_slices_in_place():
 
 def test_the_trip_count_does_not_show_in_the_plan():
     def repeat(trips):
-        return plan_of(lambda x: tracegraph.fori_loop(0, trips, lambda i, v: v + i, x), vector())
+        return host_plan_of(
+            lambda x: tracegraph.fori_loop(0, trips, lambda i, v: v + i, x), vector()
+        )
 
     few, many = repeat(10), repeat(10_000_000)
     assert kinds(few) == kinds(many)
@@ -366,7 +367,7 @@ def test_branches_share_scratch():
 
         return tracegraph.cond(x[0] > 0, heavy(np.sin), heavy(np.tanh), x)
 
-    plan = plan_of(branch, vector(1024))
+    plan = host_plan_of(branch, vector(1024))
     assert plan.arena_bytes == 8192  # one temporary for either branch
 
 
@@ -375,7 +376,7 @@ def test_branches_store_results_where_the_call_returns_them():
         y = tracegraph.cond(p, lambda x: np.sin(x), lambda x: x[::-1], x)
         return y, tracegraph.switch(n, [np.cos, lambda y: -y, lambda y: y + 1.0], y)
 
-    plan = plan_of(branch, ArrayType(np.bool_), ArrayType(np.int64), vector(1024))
+    plan = host_plan_of(branch, ArrayType(np.bool_), ArrayType(np.int64), vector(1024))
     assert kinds(plan) == {"KernelNode": 6, "IfElseNode": 1, "SwitchNode": 1}
     assert plan.arena_bytes == 0
 
@@ -390,7 +391,7 @@ def test_branches_store_results_where_the_call_returns_them():
 )
 def test_loops_and_products_in_a_branch_work_at_fixed_addresses(inside):
     matrix = ArrayType(F64, (64, 64))
-    plan = plan_of(lambda x: tracegraph.cond(x[0, 0] > 0, inside, np.sin, x), matrix)
+    plan = host_plan_of(lambda x: tracegraph.cond(x[0, 0] > 0, inside, np.sin, x), matrix)
     *_, copy = plan.graph.nodes
     assert isinstance(copy, KernelNode)
     assert nest_writes(copy.kernel.nests[0]) == {plan.outputs[0]}
@@ -402,7 +403,7 @@ def test_a_value_returned_twice_is_stored_once_and_copied_once():
         y = np.sin(x) * np.cos(x)
         return y, y, y + y[::-1]
 
-    plan = plan_of(twice, vector())
+    plan = host_plan_of(twice, vector())
     assert plan.arena_bytes == 0
     stored = [
         w for node in plan.graph.nodes for nest in node.kernel.nests for w in nest_writes(nest)
@@ -420,7 +421,7 @@ def test_a_copy_of_what_a_row_stores_is_not_read_back():
     x = np.array([[7]], np.int8)
     found = tracegraph.jit(function, device="host")(x)
     assert [np.asarray(each).item() for each in found] == [-7, -7, 49]
-    ((rows,),) = [node.kernel.nests for node in plan_of(function, x).graph.nodes]
+    ((rows,),) = [node.kernel.nests for node in host_plan_of(function, x).graph.nodes]
     assert nest_writes(rows).isdisjoint(nest_reads(rows))
 
 
@@ -430,14 +431,14 @@ def test_merging_stops_at_a_kernel_of_many_expressions():
             x, y = x * y, np.maximum(x, y)
         return x, y
 
-    plan = plan_of(chain, vector(), vector())
+    plan = host_plan_of(chain, vector(), vector())
     sizes = [nest_size(nest) for node in plan.graph.nodes for nest in node.kernel.nests]
     assert max(sizes) <= MAX_EXPRESSIONS
     assert min(sizes[:-1]) > MAX_EXPRESSIONS - 4, "what an equation adds"
 
 
 def test_merging_stops_at_a_kernel_whose_buffers_are_all_that_its_parameters_can_hold():
-    plan = plan_of(lambda *xs: [x + 1 for x in xs], *[vector(3)] * 2100)
+    plan = host_plan_of(lambda *xs: [x + 1 for x in xs], *[vector(3)] * 2100)
     kernels = [node.kernel for node in plan.graph.nodes]
     touched = [{b for n in k.nests for b in (*nest_reads(n), *nest_writes(n))} for k in kernels]
     assert len(kernels) == 2
@@ -445,7 +446,7 @@ def test_merging_stops_at_a_kernel_whose_buffers_are_all_that_its_parameters_can
 
 
 def test_thousands_of_arrays_are_joined_by_several_kernels():
-    plan = plan_of(lambda *xs: np.concatenate(xs), *[vector(3)] * 4200)
+    plan = host_plan_of(lambda *xs: np.concatenate(xs), *[vector(3)] * 4200)
     kernels = [node.kernel for node in plan.graph.nodes]
     read = [{b for nest in kernel.nests for b in nest_reads(nest)} for kernel in kernels]
     assert len(set().union(*read) & {*plan.inputs}) == 4200
@@ -459,7 +460,7 @@ def test_lifetimes_that_do_not_meet_share_memory():
             x = s + s[::-1]
         return x
 
-    plan = plan_of(chain, vector(1024))
+    plan = host_plan_of(chain, vector(1024))
     assert len(plan.offsets) > 4
     assert plan.arena_bytes == 2 * 8192
 
@@ -469,7 +470,7 @@ def test_independent_work_is_not_ordered():
         return x @ x, y @ y
 
     square = ArrayType(F64, (64, 64))
-    plan = plan_of(two, square, square)
+    plan = host_plan_of(two, square, square)
     products = [k for k, n in enumerate(plan.graph.nodes) if isinstance(n, LibraryNode)]
     reach = {p: {p} for p in products}
     for i, j in sorted(plan.graph.edges):
@@ -499,9 +500,9 @@ def power(a, x, n):
     return tracegraph.fori_loop(0, n, lambda _, v: a @ v, x)
 
 
-def test_an_argument_of_a_product_inside_a_loop_is_staged_once_outside():
+def test_an_argument_of_a_product_inside_a_loop_is_copied_once_outside():
     square = ArrayType(F64, (64, 64))
-    with override(operands="staged"):
+    with override(operands="copied"):
         plan = plan_of(power, square, square, ArrayType(np.int64), device="cuda")
     assert next(type(n).__name__ for n in plan.graph.nodes) == "MemcpyNode"
     (loop,) = [n for n in plan.graph.nodes if isinstance(n, WhileNode)]
@@ -509,24 +510,24 @@ def test_an_argument_of_a_product_inside_a_loop_is_staged_once_outside():
 
 
 def test_a_product_on_the_host_reads_its_arguments_in_place():
-    plan = plan_of(lambda a, x: a.T @ x, ArrayType(F64, (6, 4)), ArrayType(F64, (6, 3)))
+    plan = host_plan_of(lambda a, x: a.T @ x, ArrayType(F64, (6, 4)), ArrayType(F64, (6, 3)))
     (node,) = [n for n in plan.graph.nodes if isinstance(n, LibraryNode)]
     assert [array.buffer for array in node.call.inputs] == list(plan.inputs)
 
 
 def test_small_independent_results_are_one_node():
-    plan = plan_of(lambda x, y: (x + 1.0, y * 2.0, np.sum(y)), vector(16), vector(32))
+    plan = host_plan_of(lambda x, y: (x + 1.0, y * 2.0, np.sum(y)), vector(16), vector(32))
     assert kinds(plan) == {"KernelNode": 1}
 
 
 def test_integer_products_are_kernels():
     square = ArrayType(np.int32, (4, 4))
-    plan = plan_of(lambda x, y: x @ y, square, square)
+    plan = host_plan_of(lambda x, y: x @ y, square, square)
     assert kinds(plan) == {"KernelNode": 1}
 
 
 def test_empty_arrays_need_no_nodes():
-    plan = plan_of(lambda x: np.sin(x) * 2.0, ArrayType(F64, (0, 3)))
+    plan = host_plan_of(lambda x: np.sin(x) * 2.0, ArrayType(F64, (0, 3)))
     assert not plan.graph.nodes
 
 
@@ -537,7 +538,7 @@ def test_a_scatter_into_a_dying_array_copies_nothing():
         y[np.array([1, 3])] += 2.0
         return y
 
-    plan = plan_of(update, vector())
+    plan = host_plan_of(update, vector())
     nests = [n for node in plan.graph.nodes for n in node.kernel.nests]
     assert [n.space for n in nests if isinstance(n, MapNest)].count((8,)) == 1
     assert plan.arena_bytes == 256  # the two updates of +=
@@ -549,7 +550,7 @@ def softmax(x):
 
 
 def test_softmax_is_three_passes_over_rows_of_one_kernel():
-    plan = plan_of(softmax, ArrayType(F64, (1024, 64)))
+    plan = host_plan_of(softmax, ArrayType(F64, (1024, 64)))
     (node,) = plan.graph.nodes
     (nest,) = node.kernel.nests
     assert isinstance(nest, RowNest)
@@ -603,7 +604,7 @@ def test_a_norm_is_one_kernel_whether_its_statistics_keep_their_axes(norm, shape
         return y * weight + bias, *statistics
 
     along = ArrayType(F64, shape[-1:])
-    plan = plan_of(affine, ArrayType(F64, shape), along, along)
+    plan = host_plan_of(affine, ArrayType(F64, shape), along, along)
     ((nest,),) = [node.kernel.nests for node in plan.graph.nodes]
     assert isinstance(nest, RowNest)
     assert plan.arena_bytes == 0
@@ -618,7 +619,7 @@ def test_what_reads_no_rows_joins_them_whether_it_keeps_their_axes():
         y = x / total * gain
         return y - np.max(y, axis=1, keepdims=True) * gain
 
-    plan = plan_of(gated, ArrayType(F64, (600, 64)), ArrayType(F64, (600, 1)))
+    plan = host_plan_of(gated, ArrayType(F64, (600, 64)), ArrayType(F64, (600, 1)))
     assert kinds(plan) == {"KernelNode": 1}
     assert plan.arena_bytes == 0
 
@@ -628,12 +629,12 @@ def test_rows_that_are_read_backwards_are_not_joined():
         mean = np.mean(x, axis=1, keepdims=True)
         return x - mean, np.sin(mean[::-1])
 
-    assert kinds(plan_of(backwards, ArrayType(F64, (8, 3)))) == {"KernelNode": 2}
+    assert kinds(host_plan_of(backwards, ArrayType(F64, (8, 3)))) == {"KernelNode": 2}
 
 
 @pytest.mark.parametrize("axis", [0, 1, (0, 1)])
 def test_a_fold_whose_epilogue_keeps_its_axes_is_still_shared_by_blocks(axis):
-    plan = plan_of(
+    plan = host_plan_of(
         lambda x: np.sqrt(np.mean(np.square(x), axis=axis, keepdims=True)),
         ArrayType(F64, (5918, 167)),
     )
@@ -644,7 +645,7 @@ def test_a_fold_whose_epilogue_keeps_its_axes_is_still_shared_by_blocks(axis):
 
 
 def test_few_long_rows_are_not_left_to_one_block_each():
-    plan = plan_of(softmax, ArrayType(F64, (2, 1 << 20)))
+    plan = host_plan_of(softmax, ArrayType(F64, (2, 1 << 20)))
     nests = [nest for node in plan.graph.nodes for nest in node.kernel.nests]
     assert all(len(nest.passes) == 1 for nest in nests if isinstance(nest, RowNest))
 
@@ -663,7 +664,7 @@ def test_rows_do_not_store_much_across_memory(dtype, shape, nodes):
         y = np.tanh(x)
         return y, np.max(y, axis=1), np.sin(y).T
 
-    assert kinds(plan_of(function, ArrayType(dtype, shape))) == {"KernelNode": nodes}
+    assert kinds(host_plan_of(function, ArrayType(dtype, shape))) == {"KernelNode": nodes}
 
 
 def test_an_update_that_reads_across_memory_is_not_made_by_rows():
@@ -672,7 +673,7 @@ def test_an_update_that_reads_across_memory_is_not_made_by_rows():
         return z, np.sum(z, axis=1)
 
     types = ArrayType(F32, (2000, 1500)), ArrayType(F32, (1500, 2000))
-    assert kinds(plan_of(function, *types)) == {"KernelNode": 2}
+    assert kinds(host_plan_of(function, *types)) == {"KernelNode": 2}
 
 
 @pytest.mark.parametrize(("size", "nodes"), [(1024, 1), (8192, 1), (8193, 2), (16_000, 2)])
@@ -680,7 +681,7 @@ def test_one_block_makes_as_many_passes_as_take_less_than_kernels(size, nodes):
     def function(x):
         return x - np.mean(x)
 
-    assert kinds(plan_of(function, ArrayType(F32, (size,)))) == {"KernelNode": nodes}
+    assert kinds(host_plan_of(function, ArrayType(F32, (size,)))) == {"KernelNode": nodes}
 
 
 @pytest.mark.parametrize(
@@ -699,7 +700,7 @@ def test_rows_and_columns_are_one_kernel_where_its_blocks_fill_a_device(shape, a
         powers = np.exp(x - np.max(x, axis=axis, keepdims=True))
         return powers / np.sum(powers, axis=axis, keepdims=True)
 
-    assert kinds(plan_of(standardised, ArrayType(F64, shape)))["KernelNode"] == nodes
+    assert kinds(host_plan_of(standardised, ArrayType(F64, shape)))["KernelNode"] == nodes
 
 
 def test_columns_can_be_rows():
@@ -707,7 +708,7 @@ def test_columns_can_be_rows():
         centred = x - np.mean(x, axis=0)
         return centred / np.sqrt(np.mean(centred * centred, axis=0))
 
-    plan = plan_of(standardise, ArrayType(F64, (64, 1024)))
+    plan = host_plan_of(standardise, ArrayType(F64, (64, 1024)))
     assert kinds(plan) == {"KernelNode": 1}
 
 
@@ -715,7 +716,7 @@ def test_an_update_and_the_norm_of_its_result_are_one_pass_in_place():
     def damp(x):
         return tracegraph.while_loop(lambda v: np.sum(v * v) > 1.0, lambda v: v * 0.9, x)
 
-    plan = plan_of(damp, vector(1 << 20))
+    plan = host_plan_of(damp, vector(1 << 20))
     (loop,) = [n for n in plan.graph.nodes if isinstance(n, WhileNode)]
     (node,) = loop.body.nodes
     (nest,) = node.kernel.nests
@@ -737,7 +738,7 @@ def test_a_step_of_conjugate_gradients_is_a_product_and_one_kernel():
         start = (np.zeros_like(b), b, b, np.sum(b * b))
         return tracegraph.while_loop(lambda s: s[3] > 1e-9, step, start)[0]
 
-    plan = plan_of(solve, ArrayType(F64, (64, 64)), vector(64))
+    plan = host_plan_of(solve, ArrayType(F64, (64, 64)), vector(64))
     (loop,) = [n for n in plan.graph.nodes if isinstance(n, WhileNode)]
     assert [type(n) for n in loop.body.nodes] == [LibraryNode, KernelNode]
 
@@ -746,7 +747,7 @@ def test_stacks_of_a_scan_have_no_value_before_it():
     def run(xs):
         return tracegraph.scan(lambda c, x: (c + x, c * x), 0.0, xs)[1]
 
-    plan = plan_of(run, ArrayType(F64, (40,)))
+    plan = host_plan_of(run, ArrayType(F64, (40,)))
     (loop,) = [node for node in plan.graph.nodes if node.kind == "while"]
     stack = next(b for b in plan.offsets if b.type.shape == (40,))
     position = plan.graph.nodes.index(loop)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from forced import FORCED, on_host, scheduled
 
 import tracegraph
 from lowering.backends.cuda import TARGET as CUDA
@@ -27,6 +26,7 @@ from lowering.scheduling.branch_schedules import BRANCH_SCHEDULES
 from lowering.scheduling.loop_schedules import LOOP_SCHEDULES, MOST_NODES
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver
+from tests.helpers.forced import FORCED, on_host, scheduled
 from tracegraph import ArrayType, cond, errors, fori_loop, scan, switch, while_loop
 
 VECTOR = ArrayType("float64", (8,))

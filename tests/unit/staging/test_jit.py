@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_device import FakeBuffer, FakeCompiler
 
+from tests.fakes.fake_device import FakeBuffer, FakeCompiler
 from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from processes import end_of
 
 import lowering
 import tracegraph as tg
+from tests.helpers.processes import end_of
 from tracegraph import errors
 
 F5 = tg.ArrayType("float64", (5,))

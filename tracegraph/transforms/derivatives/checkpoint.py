@@ -25,7 +25,7 @@ from tracegraph.transforms.derivatives.activity import Activity
 from tracegraph.transforms.derivatives.linearize import Linearizer, Results, Tangents
 from tracegraph.transforms.derivatives.residuals import used_params
 from tracegraph.transforms.derivatives.transpose import Cotangents, Transposer
-from tracegraph.transforms.functions import Arguments, Regions, run_region, without_effects
+from tracegraph.transforms.functions import BoundArguments, Regions, run_region, without_effects
 from tracegraph.transforms.tidy import pruned
 
 
@@ -57,7 +57,7 @@ def checkpoint(fun: Callable[..., Any]) -> Callable[..., Any]:
         trace = current_trace()
         if trace is None:
             return fun(*args, **kwargs)
-        arguments = Arguments(fun, args, kwargs)
+        arguments = BoundArguments(fun, args, kwargs)
         regions = Regions("checkpoint", trace, len(arguments.leaves))
 
         def call(leaves: Sequence[Any]) -> Any:

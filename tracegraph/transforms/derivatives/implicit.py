@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from tracegraph import errors, tree
-from tracegraph.control.regions import Traced, Tree, flatten_checked, join, trace_tree
+from tracegraph.control.regions import TracedRegion, Tree, flatten_checked, join, trace_tree
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.op import get
 from tracegraph.ir.program import Eqn, Region
@@ -231,7 +231,7 @@ def _pair(function: Function, returned: Any, has_aux: bool) -> tuple[Any, Any]:
 
 
 def _require_like(
-    construct: str, role: str, function: Function, given: Tree, traced: Traced, like: str
+    construct: str, role: str, function: Function, given: Tree, traced: TracedRegion, like: str
 ) -> None:
     """Check that a function returned a tree like the unknown: `solve` with aux behind it.
 

@@ -1,0 +1,209 @@
+"""Prints, checks, counts and the stop flag, as generated CUDA C++ that runs on the CPU."""
+
+from __future__ import annotations
+
+from contextlib import redirect_stdout
+from io import StringIO
+from random import Random
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tracegraph
+from lowering.codegen import unit_source
+from lowering.codegen.parameters import FailureWord, PrintSiteNumber, StepCount, StopFlagAddress
+from lowering.cuda.effects.mailbox import Mailbox
+from lowering.cuda.effects.print_ring import PrintRing
+from lowering.plan.conditional_nodes import WhileNode
+from lowering.plan.nests.kernel import (
+    MapNest,
+    PrintedArray,
+    PrintNest,
+    Publish,
+    Require,
+    SetCondition,
+)
+from lowering.plan.nodes import Graph
+from lowering.plan.plan import Plan
+from lowering.testing.recording_driver import RecordingDriver
+from tests.cases.kernels.by_hand import buffer, load, node, plan
+from tests.emulation.emulator import COMPILER, Emulator, Memory
+from tests.emulation.plan_emulator import EmulatedPlans
+from tracegraph import debug
+from tracegraph.ir.effects import PrintFormat
+from tracegraph.ir.scalar import Axis
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
+
+DTYPES = [
+    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float16", "float32", "float64", "complex64", "complex128"),
+    ml_dtypes.bfloat16,
+]
+
+
+def show_all(*arrays: Any) -> Any:
+    for array in arrays:
+        debug.print("{} {} {x}", array, array[2], x=array[::-1])
+    return arrays[0]
+
+
+def show_views(x: Any) -> Any:
+    debug.print("{} and {}", x.T * 2, x[:, 1:])
+    debug.print("no arguments")
+    debug.print("{}", x[:0])
+    return x
+
+
+def show_nested(x: Any) -> Any:
+    def row(i: Any, total: Any) -> Any:
+        def inner(j: Any, total: Any) -> Any:
+            debug.print("{} {} {total}", i, j, total=total)
+            return total + x[j]
+
+        total = tracegraph.fori_loop(0, i, inner, total)
+        return tracegraph.cond(
+            i % 2 == 0,
+            lambda: (debug.print("even {}", total), total)[1],
+            lambda: (debug.print("odd"), total * 2)[1],
+        )
+
+    result = tracegraph.fori_loop(0, 4, row, 0.0)
+    debug.print("done {}", result)
+    return result
+
+
+def show_often(x: Any) -> Any:
+    def step(i: Any, x: Any) -> Any:
+        debug.print("{} {}", i, x)
+        return x + 1
+
+    return tracegraph.fori_loop(0, 60, step, x)
+
+
+PROGRAMS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "dtypes": (show_all, tuple(np.array([1, 0, 3], dtype) for dtype in DTYPES)),
+    "views": (show_views, (np.arange(12.0).reshape(3, 4),)),
+    "nested": (show_nested, (np.arange(4.0),)),
+    "often": (show_often, (np.arange(100.0),)),  # passes the end of the ring many times
+}
+
+
+@pytest.fixture(scope="module")
+def plans(tmp_path_factory: pytest.TempPathFactory) -> EmulatedPlans:
+    return EmulatedPlans(PROGRAMS, tmp_path_factory.mktemp("effects"))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("order", [None, Random(0), Random(1)])
+def test_prints_are_those_of_the_eager_run(
+    name: str, order: Random | None, plans: EmulatedPlans, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRACEGRAPH_PRINT_BUFFER_BYTES", "4000")
+    function, arguments = PROGRAMS[name]
+    with redirect_stdout(StringIO()) as wanted:
+        expected = function(*arguments)
+    with redirect_stdout(StringIO()) as printed:
+        result = plans.run(name, *arguments, order=order)
+    assert printed.getvalue() == wanted.getvalue()
+    np.testing.assert_array_equal(result, expected)
+
+
+class Signals:
+    """One kernel with signals, run by the emulator with a mailbox."""
+
+    def __init__(self, folder: Any, *signals: Any, loop: int | None = None) -> None:
+        self.flag, self.number = buffer("bool"), buffer("int32")
+        values = {Require: load(self.flag), SetCondition: load(self.flag)}
+        nest = MapNest(
+            (), (), tuple(kind(i, values.get(kind, load(self.number))) for kind, i in signals)
+        )
+        self.node = node("step", nest)
+        loops = () if loop is None else (WhileNode(loop, Graph((), frozenset())),)
+        graph = Graph((self.node, *loops), frozenset())
+        self.emulator = Emulator(unit_source(Plan("test", graph, (), (), (), {}, 0, 64)), folder)
+        self.mailbox = Mailbox(RecordingDriver(), 2)
+        self.emulator.channels = {
+            FailureWord(): self.mailbox.failure_address,
+            StepCount(0): self.mailbox.count_address(0),
+            StepCount(1): self.mailbox.count_address(1),
+        }
+
+    def run(self, flag: bool, number: int = 0) -> None:
+        memory = Memory()
+        memory.put(self.flag, flag)
+        memory.put(self.number, number)
+        self.emulator.run(self.node, memory)
+
+
+def test_the_first_failure_is_kept_until_it_is_taken(tmp_path: Any) -> None:
+    kernel = Signals(tmp_path, (Require, 4), (Require, 2))
+    kernel.run(True)
+    assert kernel.mailbox.take_failure() is None
+    kernel.run(False)
+    kernel.run(True)
+    assert kernel.mailbox.take_failure() == 4
+    assert kernel.mailbox.take_failure() is None
+
+
+def test_counts_are_published_each_in_its_word(tmp_path: Any) -> None:
+    kernel = Signals(tmp_path, (Publish, 1))
+    kernel.run(True, 7)
+    assert (kernel.mailbox.count(0), kernel.mailbox.count(1)) == (0, 7)
+    kernel.mailbox.reset_counts()
+    assert kernel.mailbox.count(1) == 0
+
+
+def test_the_stop_flag_ends_loops_and_nothing_else(tmp_path: Any) -> None:
+    kernel = Signals(tmp_path, (SetCondition, 3), (SetCondition, 5), loop=3)
+    kernel.run(True)
+    assert [kernel.emulator.conditions[i] for i in (3, 5)] == [1, 1]
+    kernel.emulator.stop[0] = 1
+    kernel.run(True)
+    assert [kernel.emulator.conditions[i] for i in (3, 5)] == [0, 1]
+
+
+def test_only_kernels_that_decide_about_loops_read_the_stop_flag() -> None:
+    flag = load(buffer("bool"))
+    branch = node("branch", MapNest((), (), (SetCondition(5, flag),)))
+    again = node("again", MapNest((), (), (SetCondition(3, flag),)))
+    unit = unit_source(
+        Plan(
+            "test",
+            Graph((branch, again, WhileNode(3, Graph((), frozenset()))), frozenset()),
+            *((), (), (), {}, 0, 6),
+        )
+    )
+    assert StopFlagAddress() not in unit.kernels[branch].parameters
+    assert StopFlagAddress() in unit.kernels[again].parameters
+    assert unit.source.count("= *stop0;") == 1
+
+
+def test_what_does_not_fit_the_ring_is_lost_counted_and_reported_once(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TRACEGRAPH_PRINT_BUFFER_BYTES", "256")
+    x = buffer("float64", 7)
+    element = load(x, Axis.make(0, 7))
+    show = node("show", PrintNest((), 0, (PrintedArray((7,), element),)))
+    emulator = Emulator(unit_source(plan(show)), tmp_path)
+    ring, site = PrintRing.allocate(RecordingDriver()), emulator.code(show).parameters[-1]
+    assert isinstance(site, PrintSiteNumber)
+    known = ring.add_site(PrintFormat("{}", 1, (), None), site.record)
+    emulator.channels = {emulator.code(show).parameters[-2]: ring.memory.pointer, site: 1}
+    assert known.number == 1
+    memory = Memory()
+    for value in range(5):
+        memory.put(x, np.full(7, float(value)))
+        emulator.run(show, memory)
+    ring.show()
+    lines = "".join(f"{np.full(7, float(value))}\n" for value in range(3))
+    assert capsys.readouterr().out == lines
+    with pytest.warns(RuntimeWarning, match="2 prints were lost"):
+        ring.warn_of_losses()
+    ring.warn_of_losses()
+    emulator.run(show, memory)
+    ring.show()
+    assert capsys.readouterr().out == f"{np.full(7, 4.0)}\n"
