@@ -12,7 +12,7 @@ from typing import Any
 
 from lowering.codegen.kernel_code import KernelCode
 from lowering.codegen.persistent.storage import copy_elements
-from lowering.codegen.sorting.kernels import SortKernels
+from lowering.codegen.sorting.sort_kernels import SortKernels
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import MemcpyNode, Node

@@ -25,7 +25,7 @@ from lowering.codegen.kernel_code import (
 from lowering.codegen.nest_kinds import CanonicalNest, canonical
 from lowering.codegen.nests import buffers_of, nest_parameters, write_nest
 from lowering.codegen.node_code import NODE_CODE
-from lowering.codegen.persistent.kernel import persistent_text
+from lowering.codegen.persistent.persistent_kernel import persistent_text
 from lowering.codegen.persistent.surroundings import Surroundings
 from lowering.codegen.preamble import preamble
 from lowering.codegen.rows.cluster_geometry import cluster_of, resident_blocks

@@ -16,7 +16,7 @@ from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.nests import write_nest
 from lowering.codegen.node_code import NODE_CODE
 from lowering.codegen.persistent.exchanges import Exchange
-from lowering.codegen.persistent.layout import WORDS, PersistentLayout
+from lowering.codegen.persistent.persistent_layout import WORDS, PersistentLayout
 from lowering.codegen.persistent.storage import MAX_UNROLLED
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode

@@ -9,7 +9,7 @@ from math import prod
 
 from lowering.codegen.effects.arguments import record_of, write_elements
 from lowering.codegen.geometry_records import PrintGeometry
-from lowering.codegen.parameters import PrintRingAddress, PrintSiteNumber
+from lowering.codegen.kernel_parameters import PrintRingAddress, PrintSiteNumber
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.kernel import PrintNest
 

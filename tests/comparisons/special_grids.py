@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 import scipy.special
 
+from tests.helpers.devices import Device
 from tracegraph import special
 
 GRID = np.array([
@@ -130,3 +132,43 @@ WITH_ZEROS = {"digamma", "expi", "j0", "j1", "y0", "y1", "logit", "ndtri", "erfc
 
 BESSEL = {"j0", "j1", "y0", "y1"}
 """Functions for which CUDA states an absolute error of 5e-12, beyond 8."""
+
+
+# on a device
+
+DTYPES = {"float32": np.float32, "float64": np.float64}
+PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "betainc": (special.betainc, large_parameters()[0]),
+    **{
+        f"{name} of {dtype}": (function, operands(name, DTYPES[dtype]))
+        for name, function in FUNCTIONS.items()
+        for dtype in DTYPES
+    },
+    **{
+        f"{name} of {dtype}": (getattr(special, name), (numbers(name, DTYPES[dtype]),))
+        for name in ORDINARY
+        for dtype in DTYPES
+    },
+}
+
+
+def run(device: Device, name: str) -> Any:
+    return device.run(name, *PROGRAMS[name][1])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_values_on_the_grid_are_scipys(name: str, dtype: str, device: Device) -> None:
+    assert_is_scipys(name, run(device, f"{name} of {dtype}"), DTYPES[dtype])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ORDINARY)
+def test_values_at_ends_are_those_of_the_host(name: str, dtype: str, device: Device) -> None:
+    if name in device.inexact and dtype == "float64":
+        pytest.skip("the functions that stand in for CUDA's have 12 digits")
+    assert_is_hosts(name, run(device, f"{name} of {dtype}"), DTYPES[dtype])
+
+
+def test_the_incomplete_beta_function_of_large_parameters(device: Device) -> None:
+    assert_is_hosts_betainc(run(device, "betainc"))

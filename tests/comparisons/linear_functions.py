@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import numpy as np
+import pytest
 
 import tracegraph
+from tests.helpers.devices import Device
 from tracegraph import (
     cond,
     custom_jvp,
@@ -15,6 +18,7 @@ from tracegraph import (
     jvp,
     linearize,
     scan,
+    tree,
     vjp,
     vmap,
     while_loop,
@@ -101,3 +105,15 @@ LINEAR_PROGRAMS = (
     shared_by_branches,
     powers_of_indices,
 )
+PROGRAMS = {program.__name__: (program, (X,)) for program in LINEAR_PROGRAMS}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_give_what_they_give_eagerly(name: str, device: Device) -> None:
+    program, arguments = PROGRAMS[name]
+    found = tree.leaves(device.run(name, *arguments, order=Random(name)))
+    for one, other in zip(found, tree.leaves(program(*arguments)), strict=True):
+        exact = np.asarray(other)
+        assert one.dtype == exact.dtype
+        tolerance = 1e-5 if exact.dtype == np.float32 else 1e-10
+        np.testing.assert_allclose(one, exact, tolerance, tolerance)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import numpy as np
+import pytest
 
+from tests.helpers.compiled import on_host
+from tests.helpers.devices import Device
 from tracegraph import grad, jacfwd, jacrev, sparse, special
 
 Program = Callable[[Any], Any]
@@ -48,7 +52,7 @@ def _powers(x: Any) -> Any:
     return (x ** (x - 1)).sum()
 
 
-PROGRAMS: dict[str, tuple[Program, Any]] = {
+_DERIVATIVES: dict[str, tuple[Program, Any]] = {
     "gradient of det": (grad(_det), _OF_RANK_3),
     "second derivative of det": (jacfwd(grad(_det)), _OF_RANK_3),
     "gradient of a norm": (grad(lambda x: np.linalg.norm(x, axis=1).sum()), np.diag([0.0, 3.0])),
@@ -63,3 +67,13 @@ PROGRAMS: dict[str, tuple[Program, Any]] = {
     "second derivatives of special functions": (jacfwd(grad(_special)), np.array([0.0, 0.5, 2.5])),
     "second derivatives of powers": (jacfwd(grad(_powers)), np.array([0.5, 1.0, 3.0])),
 }
+PROGRAMS = {name: (function, (x,)) for name, (function, x) in _DERIVATIVES.items()}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_derivatives_are_those_of_the_host(name: str, device: Device) -> None:
+    function, arguments = PROGRAMS[name]
+    expected = on_host(function, *arguments)
+    assert np.isfinite(expected).all()
+    found = device.run(name, *arguments, order=Random(name))
+    np.testing.assert_allclose(np.asarray(found), expected, 1e-5, 1e-6)

@@ -6,13 +6,15 @@ Samples of ops have finite complex numbers, for C libraries other than glibc dif
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 
 import tracegraph.ops  # noqa: F401  (registers them)
 from tests.helpers.agreement import ANY_ZERO, check
+from tests.helpers.devices import Device
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import Elementwise, Op, Sample, all_ops
 from tracegraph.ops.tricky import grid, tricky
@@ -70,6 +72,7 @@ def _cases() -> Iterator[Case]:
 
 
 CASES = {case.name: case for case in _cases()}
+PROGRAMS = {name: (case.apply, case.operands) for name, case in CASES.items()}
 
 
 def assert_numpys(case: Case, run: Callable[..., Any]) -> None:
@@ -86,3 +89,9 @@ def assert_numpys(case: Case, run: Callable[..., Any]) -> None:
         zero &= ~(any_nan & (wanted.dtype.kind == "c"))
         different = zero & (np.signbit(part(wanted)) != np.signbit(part(found)))
         assert not different.any(), f"zeros differ in sign at {np.argwhere(different)[:5].tolist()}"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_special_values_are_those_of_numpy(name: str, device: Device) -> None:
+    with np.errstate(all="ignore"):
+        assert_numpys(CASES[name], partial(device.run, name))

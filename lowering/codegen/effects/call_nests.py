@@ -23,7 +23,7 @@ from lowering.codegen.effects.call_records import (
 from lowering.codegen.effects.print_records import HEAD_BYTES, Record
 from lowering.codegen.expressions import index_type
 from lowering.codegen.geometry_records import PrintGeometry
-from lowering.codegen.parameters import (
+from lowering.codegen.kernel_parameters import (
     Answer,
     CallRingAddress,
     CallSiteNumber,
