@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 
 import lowering
-import lowering.cuda.device
+import lowering.cuda.open_devices
 from lowering.cuda.compilation.compile import cubin, custom_cubin
 from lowering.testing.recording_backend import RecordingBackend, RecordingDevice
 from lowering.testing.recording_driver import RecordingDriver
@@ -125,7 +125,7 @@ def main(arch: str, compilers: int, part: int, parts: int) -> None:
         "ahead", phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate], database=None
     )
     device = CompilingDevice(arch, compilers)
-    lowering.cuda.device.open_device = lambda ordinal: device
+    lowering.cuda.open_devices.open_device = lambda ordinal: device
     names = [*(f"test_gpu_{name}.py" for name in FILES), "test_corpus_on_device.py", "test_ops.py"]
     files = [str(path) for path in FOLDER.rglob("test_*.py") if path.name in names]
     options = [

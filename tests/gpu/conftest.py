@@ -45,7 +45,7 @@ def compiled_ahead(request):
     one_of_several = {"PYTEST_XDIST_WORKER", COMPILES_AHEAD} & os.environ.keys()
     if missing() or len(request.session.items) < MANY or one_of_several:
         return
-    from lowering.cuda.device import open_device
+    from lowering.cuda.open_devices import open_device
 
     parts, device = min(os.cpu_count() or 1, 16), open_device(0)
     command = [sys.executable, "-O", str(FOLDER / "compile_ahead.py"), device.driver.arch]

@@ -21,7 +21,7 @@ Imports = Mapping[str, Set[str]]
 
 EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("tracegraph.staging.compiler", "lowering"): "the plug: tracegraph knows its compiler there",
-    ("lowering.cuda.device", "lowering.driver"): "the plug: the driver is opened there",
+    ("lowering.cuda.open_devices", "lowering.driver"): "the plug: the driver is opened there",
     ("lowering.host.passes", "lowering.host.tuning.passes"): "the plug: tuning may be left out",
 }
 """Imports against the direction of the tables, each with the reason for it."""
@@ -30,7 +30,7 @@ LARGEST_CIRCLE = 2
 """Files that may import one another: the plug of the host's passes, and what is plugged in."""
 
 GROUND = {
-    *("user_source", "dtypes", "devices", "generated", "version", "concurrency"),
+    *("user_source", "dtypes", "devices", "generated_functions", "version", "concurrency"),
     *("modes", "current_stream"),
 }
 """Parts of tracegraph that import no other."""
@@ -130,6 +130,7 @@ LOWERING: Table = {
     "fusion": {"draft", *PLAN},
     "legalization": PLAN,
     "codegen": PLAN,
+    "native.library": {"codegen"},
     "cuda": {"plan.reports", "legalization", "codegen", "errors", *PLAN},
     "driver": {"cuda", "errors", *PLAN},
     "host": {"plan.reports", *PLAN},

@@ -4,26 +4,28 @@ A message says what was got, what is required, what to change, and the user's li
 and texts come in from the caller: nothing here looks into programs. All classes are imported
 from here, and name this module. May import `dtypes` and `user_source`.
 
-    calls, control, tracers, prints    misuse by the user
-    custom_kernels                     of users' own kernels
-    callbacks                          functions of the host that programs call
-    batching, transforms               of vmap; of derivatives
-    inspection                         what `show` cannot draw
-    keywords                           parameters that other libraries have
-    running, programs                  programs that had to end; programs that are not well formed
-    wording, pickling                  how values and places are named; errors of other processes
-    tracebacks                         which frames users see
+    jitted_calls, control, tracers, prints  misuse by the user
+    custom_kernels                          of users' own kernels
+    callbacks                               functions of the host that programs call
+    batching, transforms                    of vmap; of derivatives
+    inspection                              what `show` cannot draw
+    keywords                                parameters that other libraries have
+    running, programs                       programs that had to end; programs that are not well
+                                            formed
+    wording, pickling                       how values and places are named; errors of other
+                                            processes
+    tracebacks                              which frames users see
 """
 
 import copyreg
 
 from tracegraph.errors.batching import *
 from tracegraph.errors.callbacks import *
-from tracegraph.errors.calls import *
 from tracegraph.errors.control import *
 from tracegraph.errors.custom_kernels import *
 from tracegraph.errors.events import *
 from tracegraph.errors.inspection import *
+from tracegraph.errors.jitted_calls import *
 from tracegraph.errors.keywords import *
 from tracegraph.errors.pickling import by_content as _by_content
 from tracegraph.errors.prints import *

@@ -8,14 +8,14 @@ numbers, on every device, in loops and in traced functions. New keys are made by
 >>> uniform(first, (2,)).shape
 (2,)
 
-    keys         key, split, fold_in
-    uniform      bits; uniform numbers, integers, booleans
-    transforms   distributions that are functions of uniform numbers
-    truncated    normal numbers between two bounds
-    drawing      permutations; elements of an array
-    gamma        distributions by rejection
-    counts       Poisson, binomial and geometric numbers
-    vectors      normal vectors of a covariance, points of a ball, orthogonal matrices
+    keys                  key, split, fold_in
+    uniform               bits; uniform numbers, integers, booleans
+    transformed_uniforms  distributions that are functions of uniform numbers
+    truncated             normal numbers between two bounds
+    drawing               permutations; elements of an array
+    gamma                 distributions by rejection
+    counts                Poisson, binomial and geometric numbers
+    vectors               normal vectors of a covariance, points of a ball, orthogonal matrices
 """
 
 from tracegraph.public_names import set_all as _set_all
@@ -23,7 +23,7 @@ from tracegraph.random.counts import *
 from tracegraph.random.drawing import *
 from tracegraph.random.gamma import *
 from tracegraph.random.keys import *
-from tracegraph.random.transforms import *
+from tracegraph.random.transformed_uniforms import *
 from tracegraph.random.truncated import *
 from tracegraph.random.uniform import *
 from tracegraph.random.vectors import *

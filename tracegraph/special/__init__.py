@@ -7,13 +7,12 @@ but where its values are wrong. All have derivatives.
 >>> float(tracegraph.jit(lambda x: erf(x) + erfc(x), device="host")(np.float64(0.3)))
 1.0
 
-    functions      functions of elements
-    compositions   polygamma, beta; logsumexp, softmax
-    derivatives    rules for those beyond the first
+    functions           functions of elements
+    compositions        polygamma, beta; logsumexp, softmax
+    higher_derivatives  rules for those beyond the first
 """
 
 from tracegraph.public_names import set_all as _set_all
-from tracegraph.special import derivatives as _derivatives  # noqa: F401  (enters its rules)
 from tracegraph.special.compositions import *
 from tracegraph.special.functions import *
 from tracegraph.tracing.function_table import SPECIAL as _SPECIAL

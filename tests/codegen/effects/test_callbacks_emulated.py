@@ -13,9 +13,8 @@ import pytest
 import tracegraph
 from lowering.codegen import unit_source
 from lowering.codegen.effects.call_records import ANSWERED, ASKED
-from lowering.codegen.parameters import Answer, CallRingAddress, CallSiteNumber
-from lowering.cuda.effects.call_ring import AnswerMemory
-from lowering.cuda.effects.call_ring import CallRingAddress as Ring
+from lowering.codegen.kernel_parameters import Answer, CallRingAddress, CallSiteNumber
+from lowering.cuda.effects.call_ring import AnswerMemory, CallRing
 from lowering.plan.nests.kernel import CallNest, PrintedArray
 from lowering.testing.recording_driver import RecordingDriver
 from tests.cases.kernels.by_hand import buffer, load, node, plan
@@ -153,7 +152,7 @@ class Asking:
         self.node = node("ask", CallNest((), 0, (sent,), results=(self.y,)))
         self.emulator = Emulator(unit_source(plan(self.node)), folder)
         driver = RecordingDriver()
-        self.ring = Ring.allocate(driver)
+        self.ring = CallRing.allocate(driver)
         parameters = self.emulator.code(self.node).parameters
         (site,) = [p for p in parameters if isinstance(p, CallSiteNumber)]
         (answer,) = [p for p in parameters if isinstance(p, Answer)]

@@ -13,7 +13,12 @@ import pytest
 
 import tracegraph
 from lowering.codegen import unit_source
-from lowering.codegen.parameters import FailureWord, PrintSiteNumber, StepCount, StopFlagAddress
+from lowering.codegen.kernel_parameters import (
+    FailureWord,
+    PrintSiteNumber,
+    StepCount,
+    StopFlagAddress,
+)
 from lowering.cuda.effects.mailbox import Mailbox
 from lowering.cuda.effects.print_ring import PrintRing
 from lowering.plan.conditional_nodes import WhileNode

@@ -244,7 +244,7 @@ def test_an_argument_that_is_dropped_after_the_call_was_read_first():
 
 
 def test_memory_does_not_grow_over_calls():
-    from lowering.cuda.device import open_device
+    from lowering.cuda.open_devices import open_device
 
     f = tracegraph.jit(lambda x, s: x * s, device="cuda")
     x = np.ones(100_000)

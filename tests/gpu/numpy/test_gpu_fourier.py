@@ -14,9 +14,9 @@ import pytest
 from cuda import core as cuda_core
 
 import tracegraph
-from lowering.cuda.device import open_device
 from lowering.cuda.libraries.cufft import Cufft, CufftPlan
 from lowering.cuda.libraries.recapture import KEPT
+from lowering.cuda.open_devices import open_device
 from lowering.legalization.features import override as features
 from lowering.plan.nodes import LibraryNode, walk
 from lowering.plan.target.overrides import override

@@ -11,8 +11,8 @@ import pytest
 
 pytest.importorskip("cuda.bindings")
 
-from lowering.driver import checks, foreign_captures, handles, user_objects
-from lowering.driver.checks import SUCCESS, CudaMemoryError
+from lowering.driver import error_checks, foreign_captures, handles, user_objects
+from lowering.driver.error_checks import SUCCESS, CudaMemoryError
 from lowering.driver.handles import CudaExecutableGraph
 from lowering.driver.user_objects import UserObjects
 from tests.helpers.threads import in_threads
@@ -197,7 +197,7 @@ def test_a_graph_is_tied_again_when_instantiating_fails(driver, tie):
 
 
 def test_what_cannot_be_tied_again_keeps_its_owners(driver, tie, monkeypatch):
-    monkeypatch.setattr(checks, "message_of", str)
+    monkeypatch.setattr(error_checks, "message_of", str)
     graph, owner = tie(UserObjects(), "graph")
     with pytest.raises(CudaMemoryError), graph.untied():
         driver.fails = "retain"
@@ -429,7 +429,7 @@ def test_windows_is_told_why_there_is_no_cuda_backend(monkeypatch):
 @pytest.mark.parametrize("call", ["create", "retain"])
 def test_a_failure_leaves_no_user_object_and_no_owner(driver, tie, call, monkeypatch):
     objects = UserObjects()
-    monkeypatch.setattr(checks, "message_of", str)  # the driver's own would be asked
+    monkeypatch.setattr(error_checks, "message_of", str)  # the driver's own would be asked
     driver.fails, owner = call, Owner()
     left = weakref.ref(owner)
     with pytest.raises(CudaMemoryError, match="failed with CUDA_ERROR_OUT_OF_MEMORY"):

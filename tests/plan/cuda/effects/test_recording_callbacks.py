@@ -423,7 +423,7 @@ def test_each_stream_has_its_own_ring_and_thread():
 
 
 def test_the_thread_ends_when_there_is_nothing_to_do(monkeypatch):
-    from lowering.cuda.effects import callbacks as module
+    from lowering.cuda.effects import callback_thread as module
 
     monkeypatch.setattr(module, "IDLE_SECONDS", 0.0)
     bench = Bench()
@@ -623,7 +623,7 @@ def test_launches_that_end_at_once_leave_neither_a_pause_nor_the_next_without_a_
 
 
 def test_a_thread_that_is_held_up_is_replaced(monkeypatch):
-    from lowering.cuda.effects import callbacks as module
+    from lowering.cuda.effects import callback_thread as module
 
     held, sleep = threading.Event(), time.sleep
 

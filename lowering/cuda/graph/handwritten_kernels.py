@@ -9,8 +9,8 @@ from typing import Any
 
 from lowering.codegen.custom_kernels import custom_kernel_source, declaration
 from lowering.cuda.compilation.modules import Module
-from lowering.cuda.device import OpenDevice
 from lowering.cuda.interface import Driver, Launch, has_clusters
+from lowering.cuda.open_devices import OpenDevice
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import walk

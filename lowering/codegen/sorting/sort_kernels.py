@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from lowering.codegen.kernel_code import NAME, KernelCode, function
-from lowering.codegen.parameters import Number, Parameter, TableEntry
+from lowering.codegen.kernel_parameters import Number, Parameter, TableEntry
 from lowering.codegen.preamble import c_type
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.rounding import ceil_div, round_up

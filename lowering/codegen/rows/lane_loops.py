@@ -19,7 +19,7 @@ from lowering.codegen.expressions import (
 )
 from lowering.codegen.geometry_records import RowGeometry
 from lowering.codegen.maps.loads import UnrolledParts
-from lowering.codegen.maps.vectors import Vectors, declare_aligned
+from lowering.codegen.maps.vector_accesses import Vectors, declare_aligned
 from lowering.codegen.rows.accumulators import NumberedAccumulator
 from lowering.codegen.rows.column_runs import Run, load_runs, load_runs_of_steps, longest, runs_of
 from lowering.codegen.rows.flat_passes import FlatPass

@@ -26,8 +26,8 @@ from tracegraph.tracing.trace import Trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.bodies import region_of
 from tracegraph.transforms.derivatives.reverse_loops import NUMBER
-from tracegraph.transforms.emit import Emit
-from tracegraph.transforms.functions import run_region
+from tracegraph.transforms.functions_with_rules import run_region
+from tracegraph.transforms.trace_emitter import Emit
 
 Body = Callable[[Trace, list[Tracer]], Sequence[Any]]
 

@@ -11,7 +11,7 @@ from lowering.codegen.effects.print_records import Record
 from lowering.codegen.expressions import compute, index_type, value
 from lowering.codegen.flatten import POINT, Flattener, linear_axis
 from lowering.codegen.geometry_records import PrintGeometry
-from lowering.codegen.parameters import PrintRingAddress, PrintSiteNumber
+from lowering.codegen.kernel_parameters import PrintRingAddress, PrintSiteNumber
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.kernel import PrintedArray, PrintNest

@@ -13,10 +13,10 @@ from lowering.codegen.kernel_code import (
     function,
     named,
 )
+from lowering.codegen.kernel_parameters import StopFlagAddress
 from lowering.codegen.nests import buffers_of, nest_parameters
-from lowering.codegen.parameters import StopFlagAddress
 from lowering.codegen.persistent.exchanges import Exchange, exchanges_of
-from lowering.codegen.persistent.layout import PersistentLayout
+from lowering.codegen.persistent.persistent_layout import PersistentLayout
 from lowering.codegen.persistent.phases import PhaseWriter, declare_words
 from lowering.codegen.persistent.storage import (
     Storage,

@@ -15,19 +15,19 @@ from lowering.codegen.effects.signals import write_results, write_stop_check
 from lowering.codegen.expressions import compute, expr_type, hoist, index_type, stored
 from lowering.codegen.flatten import POINT, STEP, linear_axis
 from lowering.codegen.geometry_records import RowGeometry
-from lowering.codegen.maps.vectors import declare_aligned, pack_of
+from lowering.codegen.maps.vector_accesses import declare_aligned, pack_of
 from lowering.codegen.rows.accumulators import folds_of
 from lowering.codegen.rows.cluster_geometry import max_kept_steps
 from lowering.codegen.rows.clusters import ARRIVE, WAIT, cluster_barrier, cluster_variants
 from lowering.codegen.rows.flat_passes import FlatPass, flattener_of
-from lowering.codegen.rows.lane_reduction import reduce_to_all_lanes
-from lowering.codegen.rows.lanes import (
+from lowering.codegen.rows.lane_loops import (
     barrier,
     declare_lane,
     declare_shared,
     write_loop,
     write_step,
 )
+from lowering.codegen.rows.lane_reduction import reduce_to_all_lanes
 from lowering.codegen.rows.prefetch import prefetch_rows
 from lowering.codegen.rows.row_geometry import STEPS_KEPT
 from lowering.codegen.rows.vector_groups import (

@@ -11,8 +11,8 @@ from typing import Any
 from cuda.bindings import driver
 from cuda.core import Buffer, Device, MemoryResource
 
-from lowering.driver.checks import check
 from lowering.driver.clean_up import freed
+from lowering.driver.error_checks import check
 from lowering.driver.foreign_captures import relaxed
 from lowering.plan.nests.rounding import power_of_two
 

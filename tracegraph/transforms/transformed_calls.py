@@ -33,9 +33,9 @@ from tracegraph.transforms.derivatives.linearize import (
     strong,
 )
 from tracegraph.transforms.derivatives.transpose import Transposer
-from tracegraph.transforms.emit import Emit, plain
 from tracegraph.transforms.evaluate import evaluate
 from tracegraph.transforms.tidy import tidied, tidied_program
+from tracegraph.transforms.trace_emitter import Emit, plain
 
 Function = Callable[..., Any]
 Leaves = Sequence[Any]

@@ -21,8 +21,8 @@ from lowering.codegen.rows.block_partials import (
     take_ticket,
 )
 from lowering.codegen.rows.flat_passes import FlatPass, flattener_of
+from lowering.codegen.rows.lane_loops import declare_lane, declare_shared, write_loop
 from lowering.codegen.rows.lane_reduction import reduce_to_first_lane
-from lowering.codegen.rows.lanes import declare_lane, declare_shared, write_loop
 from lowering.codegen.rows.vector_groups import usable
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.kernel import RowNest

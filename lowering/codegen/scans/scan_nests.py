@@ -26,7 +26,7 @@ from lowering.codegen.expressions import (
 from lowering.codegen.flatten import POINT, STEP, Flattener, linear_axis
 from lowering.codegen.geometry_records import MapGeometry, RowGeometry, ScanGeometry
 from lowering.codegen.maps.maps import each_point
-from lowering.codegen.maps.vectors import declare_aligned, vectors_of
+from lowering.codegen.maps.vector_accesses import declare_aligned, vectors_of
 from lowering.codegen.preamble import c_type
 from lowering.codegen.rows.accumulator_layout import partial_offsets
 from lowering.codegen.rows.accumulators import folds_of
@@ -38,8 +38,8 @@ from lowering.codegen.rows.block_partials import (
     take_ticket,
 )
 from lowering.codegen.rows.flat_passes import FlatPass
+from lowering.codegen.rows.lane_loops import declare_shared, write_loop
 from lowering.codegen.rows.lane_reduction import reduce_to_all_lanes, reduce_to_first_lane
-from lowering.codegen.rows.lanes import declare_shared, write_loop
 from lowering.codegen.scans.scan_tiles import ScanTile, fold_threads, load_items, store_items
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.kernel import Accumulator, ScanNest, Store

@@ -23,7 +23,7 @@ from lowering.codegen.effects.print_records import HEAD_BYTES, Record
 from lowering.codegen.expressions import compute, index_type, value
 from lowering.codegen.flatten import POINT, Flattener, linear_axis
 from lowering.codegen.geometry_records import PrintGeometry
-from lowering.codegen.parameters import (
+from lowering.codegen.kernel_parameters import (
     Answer,
     CallRingAddress,
     CallSiteNumber,

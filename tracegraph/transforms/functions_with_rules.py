@@ -27,8 +27,8 @@ from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.bodies import region_of
 from tracegraph.transforms.derivatives.activity import is_inexact
 from tracegraph.transforms.derivatives.linearize import Linearizer
-from tracegraph.transforms.emit import Emit
 from tracegraph.transforms.tidy import pruned, tidied
+from tracegraph.transforms.trace_emitter import Emit
 
 Function = Callable[..., Any]
 Leaves = Sequence[Any]
