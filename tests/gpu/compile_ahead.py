@@ -1,9 +1,9 @@
 """Compiles what this folder runs into the cache of kernels: most of a run is NVRTC's time.
 
-Usage: python -O compile_ahead.py ARCH COMPILERS PROCESSES. First each process runs a part of the
+Usage: python -O compile_ahead.py ARCH COMPILERS PROCESSES MARKERS. First each process runs a part of the
 tests against the recording driver, and writes down the units that a device with this architecture
 would be given. Then all processes compile these units, each one once, the longest first. COMPILERS
-is how many units at a time the device of the real run compiles, into which programs are divided.
+is how many units at a time the device of the real run compiles, into which programs are divided, and MARKERS what it runs.
 
 Nothing is launched, so results are wrong: `-O` leaves assertions out, and comparisons of NumPy and
 of `tracegraph.testing` are replaced.
@@ -154,7 +154,7 @@ def out_of_time(*_: Any) -> None:
     raise OutOfTimeError
 
 
-def note(folder: Path, arch: str, compilers: int, part: int, parts: int) -> None:
+def note(folder: Path, arch: str, compilers: int, part: int, parts: int, markers: str) -> None:
     """Run one part; whether its tests pass does not matter."""
     faulthandler.dump_traceback_later(SECONDS_IN_ALL, exit=True)
     warnings.simplefilter("ignore")
@@ -169,19 +169,28 @@ def note(folder: Path, arch: str, compilers: int, part: int, parts: int) -> None
         for path in FOLDER.rglob("test_*.py")
         if path.stem.removeprefix("test_gpu_") not in LEFT_OUT
     ]
-    options = ["-k", "not interrupt and not limit", "-q", "-q", "--no-header", "--tb=no"]
+    options = [
+        "-m",
+        markers,
+        "-k",
+        "not interrupt and not limit",
+        "-q",
+        "-q",
+        "--no-header",
+        "--tb=no",
+    ]
     options += ["--assert=plain", "-p", "no:cacheprovider", "-p", "no:warnings"]
     options += ["-p", "no:faulthandler"]  # it takes the time limit away at the first failure
     pytest.main([*options, *files], plugins=[Ahead(folder, arch, compilers, part, parts)])
 
 
-def main(arch: str, compilers: int, processes: int) -> None:
+def main(arch: str, compilers: int, processes: int, markers: str) -> None:
     """Write all units down, and compile them."""
     spawning = multiprocessing.get_context("spawn")
     with TemporaryDirectory() as directory:
         folder = Path(directory)
         noting = [
-            spawning.Process(target=note, args=(folder, arch, compilers, part, processes))
+            spawning.Process(target=note, args=(folder, arch, compilers, part, processes, markers))
             for part in range(processes)
         ]
         for process in noting:
@@ -196,4 +205,4 @@ def main(arch: str, compilers: int, processes: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], *map(int, sys.argv[2:]))
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])

@@ -48,6 +48,7 @@ def compiled_ahead(request):
 
     device, processes = open_device(0), min(os.cpu_count() or 1, 16)
     given = [device.driver.arch, str(device.compilers), str(processes)]
+    given.append(request.config.option.markexpr)
     subprocess.run(
         [sys.executable, "-O", str(FOLDER / "compile_ahead.py"), *given],
         stdout=subprocess.DEVNULL,
