@@ -1,9 +1,10 @@
 """Compiles what this folder runs into the cache of kernels: most of a run is NVRTC's time.
 
-Usage: python -O compile_ahead.py ARCH COMPILERS PROCESSES MARKERS. First each process runs a part of the
-tests against the recording driver, and writes down the units that a device with this architecture
-would be given. Then all processes compile these units, each one once, the longest first. COMPILERS
-is how many units at a time the device of the real run compiles, into which programs are divided, and MARKERS what it runs.
+Usage: python -O compile_ahead.py ARCH COMPILERS PROCESSES MARKERS. First each process runs a part
+of the tests against the recording driver, and writes down the units that a device with this
+architecture would be given. Then all processes compile these units, each one once, the longest
+first. The real run selects tests by MARKERS, and compiles COMPILERS units at a time, into which
+programs are divided.
 
 Nothing is launched, so results are wrong: `-O` leaves assertions out, and comparisons of NumPy and
 of `tracegraph.testing` are replaced.
