@@ -21,11 +21,11 @@ import numpy as np
 from benchmarks.harness.measure import medians
 from lowering.backends.cuda import TARGET
 from lowering.codegen.preamble import preamble
-from lowering.cuda.device import OpenDevice, open_device
 from lowering.cuda.graph.copies import COPY_KERNEL, COPY_SOURCE, COPY_THREADS, copy_grid
 from lowering.cuda.interface import Gemm, Launch
 from lowering.cuda.libraries.cublas import WORKSPACE_BYTES, Cublas
 from lowering.cuda.libraries.pointer_arrays import ARRAYS_KERNEL, arrays_launch, arrays_source
+from lowering.cuda.open_devices import OpenDevice, open_device
 from lowering.plan.nests.rounding import ceil_div
 from lowering.plan.owners import SlotTable
 from tracegraph.dtypes import bfloat16

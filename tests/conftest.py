@@ -19,6 +19,8 @@ from lowering.plan.plan import Plan
 from lowering.plan.reports.races import races
 from tracegraph.testing import assert_no_races
 
+pytest.register_assert_rewrite("tests.cases", "tests.comparisons", "tests.helpers")
+
 SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)
 
 settings.register_profile(

@@ -20,8 +20,8 @@ from tracegraph.staging.device_features import DeviceFeatures
 
 if TYPE_CHECKING:
     from lowering.cuda.calls.executable import CudaExecutable
-    from lowering.cuda.device import OpenDevice
     from lowering.cuda.memory.owned_buffer import OwnedBuffer
+    from lowering.cuda.open_devices import OpenDevice
     from lowering.cuda.streams.owned_stream import OwnedStream
 
 TARGET = Target(
@@ -162,7 +162,7 @@ class CudaBackend:
         self._opened: OpenDevice | None = None
 
     def _device(self) -> OpenDevice:
-        from lowering.cuda.device import open_device  # here, for planning needs none of it
+        from lowering.cuda.open_devices import open_device  # here, for planning needs none of it
 
         self._opened = open_device(self._ordinal)
         return self._opened

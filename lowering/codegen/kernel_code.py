@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass
 
-from lowering.codegen.parameters import (
+from lowering.codegen.kernel_parameters import (
     Answer,
     CallRingAddress,
     CallSiteNumber,

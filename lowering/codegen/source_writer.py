@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 
-from lowering.codegen.parameters import Parameter
+from lowering.codegen.kernel_parameters import Parameter
 from lowering.plan.nests.buffer import Buffer
 from tracegraph.ir.scalar import Expr
 

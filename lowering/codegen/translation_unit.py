@@ -24,12 +24,12 @@ from lowering.codegen.kernel_code import (
 )
 from lowering.codegen.nest_kinds import CanonicalNest, canonical
 from lowering.codegen.nests import buffers_of, nest_parameters, write_nest
-from lowering.codegen.persistent.kernel import persistent_text
+from lowering.codegen.persistent.persistent_kernel import persistent_text
 from lowering.codegen.persistent.surroundings import Surroundings
 from lowering.codegen.preamble import preamble
 from lowering.codegen.rows.cluster_geometry import cluster_of, resident_blocks
 from lowering.codegen.rows.column_runs import coarsened
-from lowering.codegen.sorting.kernels import SortKernels
+from lowering.codegen.sorting.sort_kernels import SortKernels
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.nests.analysis import nest_expressions

@@ -13,8 +13,8 @@ from cuda.core import launch as launch_now
 from cuda.core.graph import GraphDefinition
 
 from lowering.cuda.interface import Event, ForeignArray, Launch
-from lowering.driver.checks import by_core, check, scarce
 from lowering.driver.device import CudaDevice
+from lowering.driver.error_checks import by_core, check, scarce
 from lowering.driver.executables import launcher
 from lowering.driver.foreign_arrays import foreign_array
 from lowering.driver.foreign_captures import add_to_capture
@@ -25,7 +25,7 @@ from lowering.driver.handles import (
     DeviceAllocation,
     PinnedAllocation,
 )
-from lowering.driver.memory import PoolMemory
+from lowering.driver.memory_resources import PoolMemory
 
 
 class CudaDriver(CudaDevice):

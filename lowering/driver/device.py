@@ -26,8 +26,8 @@ from lowering.driver.captured_kernels import (
     captured_kernels,
     recaptured_parameters,
 )
-from lowering.driver.checks import check, scarce
 from lowering.driver.core_buffers import retained
+from lowering.driver.error_checks import check, scarce
 from lowering.driver.executables import updater
 from lowering.driver.foreign_captures import relax, relaxed, takes_nodes
 from lowering.driver.graph_nodes import (
@@ -46,7 +46,7 @@ from lowering.driver.graph_nodes import (
 from lowering.driver.graph_views import is_enabled, priority, set_enabled, set_priority, view
 from lowering.driver.graphs import captured, is_capturing, node_kinds, nodes
 from lowering.driver.handles import CudaExecutableGraph, CudaModule, CudaTimer, PinnedAllocation
-from lowering.driver.memory import PinnedMemory
+from lowering.driver.memory_resources import PinnedMemory
 from lowering.driver.thread import Thread
 from lowering.driver.user_objects import TiedGraph, UserObjects
 from lowering.driver.whole_graphs import instantiated, update_whole

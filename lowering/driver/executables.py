@@ -8,7 +8,7 @@ from typing import Any
 from cuda.bindings import driver
 
 from lowering.driver.captured_kernels import CapturedKernel
-from lowering.driver.checks import SUCCESS, check
+from lowering.driver.error_checks import SUCCESS, check
 from lowering.driver.graph_nodes import DriverKernelNode
 from lowering.driver.handles import CudaExecutableGraph
 

@@ -13,7 +13,7 @@ from cuda.bindings import driver
 from cuda.core.graph import GraphDefinition
 
 from lowering.cuda.interface import Launch, SharedWords
-from lowering.driver.checks import check
+from lowering.driver.error_checks import check
 from lowering.plan.conditional_nodes import ConditionalKind
 
 _SHARED_BYTES = 48 * 1024

@@ -18,9 +18,9 @@ from lowering.host.arena import (
     aligned_bytes,
     returnable_bytes,
 )
-from lowering.host.calls import PlanCall, Running
 from lowering.host.node_owners import slots
 from lowering.host.passes import chosen_passes
+from lowering.host.serialised_calls import PlanCall, Running
 from lowering.host.source.plan_function import PlanWriter
 from lowering.plan.nests.buffer import Buffer, overlap
 from lowering.plan.owners import SlotReport

@@ -27,7 +27,7 @@ from lowering.host.evaluation.nest_program import (
 from lowering.host.evaluation.nests import evaluate
 from lowering.host.source.array_names import Frame
 from lowering.host.source.call_emitter import NestWriter
-from lowering.host.source.prints import print_evaluators
+from lowering.host.source.print_nests import print_evaluators
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import Kernel, PrintNest
 from lowering.plan.nodes import KernelNode, walk

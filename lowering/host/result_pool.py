@@ -64,7 +64,7 @@ _IDLE = _references([(Memory(0, np.uint8), 0)])
 class ResultPool:
     """Blocks by size, used or free.
 
-    >>> pool = Pool()
+    >>> pool = ResultPool()
     >>> empty = pool.maker(ArrayType("float32", (1000,)))
     >>> x = empty()
     >>> x.shape, pool.free_bytes

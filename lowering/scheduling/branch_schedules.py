@@ -15,7 +15,7 @@ from lowering.plan.nests.kernel import Predicate, SetCondition
 from lowering.plan.target.target import Costs
 from lowering.scheduling.cost_model import Leaf, skipped, work
 from lowering.scheduling.predication import flag_dtype, predicated_branch
-from lowering.scheduling.records import Estimate, Schedule
+from lowering.scheduling.schedule_records import Estimate, Schedule
 from tracegraph.ir.types import ArrayType, scalar_type
 
 

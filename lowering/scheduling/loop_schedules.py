@@ -25,7 +25,7 @@ from lowering.scheduling import one_kernel
 from lowering.scheduling.buffer_rotation import Rotation
 from lowering.scheduling.cost_model import Leaf, bound, skipped, work
 from lowering.scheduling.persistent_time import fastest
-from lowering.scheduling.records import Estimate, Schedule
+from lowering.scheduling.schedule_records import Estimate, Schedule
 from lowering.scheduling.unrolling import Copies, copies_of, rotation_in
 from tracegraph.dtypes import BOOL
 from tracegraph.ir.record import replace

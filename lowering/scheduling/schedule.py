@@ -24,7 +24,7 @@ from lowering.scheduling.predication import (
     rewritten_node,
     set_conditions,
 )
-from lowering.scheduling.records import Asked, Estimate, S, Schedule
+from lowering.scheduling.schedule_records import Asked, Estimate, S, Schedule
 from lowering.scheduling.unrolling import write_out_steps
 from tracegraph.errors import UnschedulableError
 from tracegraph.ir.record import replace

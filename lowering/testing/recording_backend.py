@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from lowering.backends.cuda import CudaBackend
-from lowering.cuda.device import OpenDevice
+from lowering.cuda.open_devices import OpenDevice
 from lowering.legalization.features import Feature
 from lowering.testing.recording_driver import RecordingDriver
 

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from lowering.codegen import ConditionHandle, KernelCode, Unit, WorkspaceAddress
-from lowering.codegen.parameters import Channel, Number, StopFlagAddress, TableEntry
+from lowering.codegen.kernel_parameters import Channel, Number, StopFlagAddress, TableEntry
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import KernelNode, Node
 from tests.emulation.host_functions import HOST_FUNCTIONS

@@ -93,6 +93,9 @@ class EmulatedPlans:
     arguments are donated.
     """
 
+    inexact = ("erfinv", "erfcinv", "ndtri")
+    """Functions for which a host compiler has none, but those of `host_functions.py`."""
+
     def __init__(
         self,
         programs: Mapping[str, tuple[Any, Sequence[Any]]],

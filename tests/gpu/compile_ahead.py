@@ -31,7 +31,7 @@ import numpy as np
 import pytest
 
 import lowering
-import lowering.cuda.device
+import lowering.cuda.open_devices
 import tracegraph.testing.agreement
 from lowering.cuda.compilation.compile import cubin, custom_cubin
 from lowering.testing.recording_backend import RecordingBackend, RecordingDevice
@@ -164,7 +164,7 @@ def note(folder: Path, arch: str, compilers: int, part: int, parts: int, markers
         setattr(np.testing, f"assert_{name}", lambda *args, **options: None)
     tracegraph.testing.agreement.differences = lambda *args, **options: []  # type: ignore
     device = NotingDevice(folder, arch, compilers)
-    lowering.cuda.device.open_device = lambda ordinal: device
+    lowering.cuda.open_devices.open_device = lambda ordinal: device
     files = [
         str(path)
         for path in FOLDER.rglob("test_*.py")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import tracegraph
+from tests.helpers.devices import jitted_for
 
 FOLDER = Path(__file__).parent
 
@@ -44,7 +45,7 @@ def compiled_ahead(request):
     one_of_several = {"PYTEST_XDIST_WORKER", COMPILES_AHEAD} & os.environ.keys()
     if missing() or len(request.session.items) < MANY or one_of_several:
         return
-    from lowering.cuda.device import open_device
+    from lowering.cuda.open_devices import open_device
 
     device, processes = open_device(0), min(os.cpu_count() or 1, 16)
     given = [device.driver.arch, str(device.compilers), str(processes)]
@@ -55,6 +56,9 @@ def compiled_ahead(request):
         env=os.environ | {COMPILES_AHEAD: "1"},
         check=False,
     )
+
+
+device = jitted_for("cuda")
 
 
 @pytest.fixture

@@ -72,6 +72,23 @@ def plan(nodes, edges, inputs, outputs, scratch=(), constants=(), conditions=0, 
     )
 
 
+def copy_plan():
+    """One kernel, and no scratch memory, which is shared."""
+    x, y = Buffer("input", 0, VECTOR), Buffer("output", 0, VECTOR)
+    return plan([copy_kernel(y, x)], set(), [x], [y], name="copy")
+
+
+def in_place_plan():
+    """One kernel, over its argument."""
+    x = Buffer("input", 0, VECTOR)
+    return plan([copy_kernel(x, x)], set(), [x], [x], name="in_place")
+
+
+def memory_for(made, backend):
+    """Memory of a recorded device for each argument of a Plan."""
+    return [backend.device.pool.buffer(buffer.type.strong()) for buffer in made.inputs]
+
+
 def diamond():
     """input -> a -> (b, c) -> output, where the last kernel waits for b and c."""
     x, y = Buffer("input", 0, VECTOR), Buffer("output", 0, VECTOR)

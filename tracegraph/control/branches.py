@@ -32,6 +32,8 @@ from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.ops import control as ops
 from tracegraph.tracing.trace import Trace, bind, cast
 
+__all__ = ["cond", "switch"]
+
 Function = Callable[..., Any]
 
 

@@ -44,6 +44,8 @@ from tracegraph.ops import control as ops
 from tracegraph.tracing.trace import Trace, bind, cast
 from tracegraph.tracing.tracer import Tracer
 
+__all__ = ["fori_loop", "while_loop"]
+
 Function = Callable[..., Any]
 Leaves = Sequence[Any]
 

@@ -22,6 +22,8 @@ from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.numpy.dispatching.dispatch import as_array
 from tracegraph.ops.custom_kernels import custom_kernel
 
+__all__ = ["capture"]
+
 
 class CapturingFunction:
     """A function that `tracegraph.capture` made, of arrays.

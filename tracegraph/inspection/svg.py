@@ -34,8 +34,8 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 def svg(diagram: Diagram) -> str:
     """The picture of a diagram.
 
-    >>> from tracegraph.inspection.diagram import Box, Region
-    >>> picture = svg(Diagram("one", "1 box", Region("", (Box("sin"),), ())))
+    >>> from tracegraph.inspection.diagram import Box, DiagramRegion
+    >>> picture = svg(Diagram("one", "1 box", DiagramRegion("", (Box("sin"),), ())))
     >>> picture.partition("<title>")[2].partition("</title>")[0]
     'one: 1 box'
     """

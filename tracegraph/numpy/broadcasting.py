@@ -11,6 +11,8 @@ from tracegraph.numpy.shapes import Shape
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.tracing.views import BROADCAST_VIEW, TracerView, mark_unordered
 
+__all__ = ["broadcast_to"]
+
 
 @numpy_function
 def broadcast_to(array: Any, shape: Shape, subok: bool = False) -> Any:

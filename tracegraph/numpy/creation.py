@@ -22,6 +22,11 @@ from tracegraph.tracing.trace import bind, current_trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.tracing.views import is_row_major, memory_order, order_of
 
+__all__ = [
+    "array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "copy", "empty",
+    "empty_like", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like",
+]  # fmt: skip
+
 _TRANSPOSE = get("transpose")
 
 

@@ -14,6 +14,8 @@ from tracegraph.numpy.joining import concatenate
 from tracegraph.numpy.reductions import cumprod, cumsum
 from tracegraph.numpy.shapes import atleast_1d
 
+__all__ = ["cumulative_prod", "cumulative_sum"]
+
 
 @numpy_function
 def cumulative_sum(

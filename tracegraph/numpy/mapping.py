@@ -22,6 +22,8 @@ from tracegraph.numpy.shapes import broadcast_to, reshape
 from tracegraph.tracing.trace import Trace, current_trace
 from tracegraph.tracing.tracer import Tracer
 
+__all__ = ["apply_along_axis", "apply_over_axes", "vectorize"]
+
 Function = Callable[..., Any]
 
 

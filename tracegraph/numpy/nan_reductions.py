@@ -29,6 +29,11 @@ from tracegraph.numpy.statistics import as_norm, mean, var
 from tracegraph.numpy.ufuncs import isnan, less_equal, logical_and, logical_not, sqrt
 from tracegraph.tracing.tracer import Tracer
 
+__all__ = [
+    "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod",
+    "nanstd", "nansum", "nanvar",
+]  # fmt: skip
+
 
 def _without_nans(a: Any, other: float) -> Any:
     a = as_array(a)

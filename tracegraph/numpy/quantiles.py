@@ -51,6 +51,8 @@ from tracegraph.numpy.ufuncs import (
 )
 from tracegraph.tracing.tracer import Tracer
 
+__all__ = ["nanpercentile", "nanquantile", "percentile", "quantile"]
+
 
 def _quantiles(
     name: str,

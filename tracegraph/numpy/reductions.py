@@ -37,6 +37,11 @@ from tracegraph.numpy.ufuncs import (
     subtract,
 )
 
+__all__ = [
+    "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "cumprod", "cumsum", "max",
+    "min", "prod", "ptp", "sum",
+]  # fmt: skip
+
 Axis = int | Sequence[int] | None
 
 

@@ -10,7 +10,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
-from tracegraph import ops as _ops  # noqa: F401 - registers the op records
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.devices import canonical_device
 from tracegraph.errors.tracebacks import entry_point, hide_frames
@@ -25,9 +24,9 @@ from tracegraph.staging.calls.fast_call import (
 )
 from tracegraph.staging.calls.last_call import LastCall
 from tracegraph.staging.calls.signature import DirectKey, FlatCall, Signature, direct_call
+from tracegraph.staging.compiled_programs import Programs
 from tracegraph.staging.compiler import default_device
 from tracegraph.staging.executable_cache import CachedExecutable
-from tracegraph.staging.programs import Programs
 from tracegraph.staging.scratch import Scratch
 from tracegraph.staging.stages import Compiled, Lowered, Traced
 from tracegraph.tracing.trace import innermost, outermost

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import tracegraph
 from tracegraph import debug
-from tracegraph.testing.chains import beside
+from tracegraph.testing.operation_chains import beside
+from tracegraph.testing.random_steps import SIMPLE, Maker
 from tracegraph.testing.special import special
-from tracegraph.testing.steps import SIMPLE, Maker
 from tracegraph.testing.values import Drawn, Env, Known, Step, StepScope, bounded, conform
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from tracegraph.testing.steps import unary
+from tracegraph.testing.random_steps import unary
 from tracegraph.testing.values import Drawn, Env, Known, StepScope, bounded, small
 
 CONSTANTS: tuple[Any, ...] = (np.nan, np.inf, -np.inf, -0.0, 1j, complex(np.nan, -np.inf))

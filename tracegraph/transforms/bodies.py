@@ -13,8 +13,8 @@ from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.body_trace import BodyTrace
 from tracegraph.transforms.derivatives.linearize import Linearizer
 from tracegraph.transforms.derivatives.residuals import Cut, cut, repeated, used_params
-from tracegraph.transforms.emit import Emit
 from tracegraph.transforms.tidy import tidied
+from tracegraph.transforms.trace_emitter import Emit
 
 
 def region_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Set
 
 from lowering.codegen.expressions import cast, compute, stored, value, write_store
-from lowering.codegen.parameters import (
+from lowering.codegen.kernel_parameters import (
     ConditionHandle,
     FailureWord,
     Parameter,

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from lowering.codegen.expressions import compute
-from lowering.codegen.maps.vectors import address, load_text, pack
+from lowering.codegen.maps.vector_accesses import address, load_text, pack
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.buffer import Buffer

@@ -16,7 +16,7 @@ from lowering.codegen.flatten import POINT, Flattener, linear_axis
 from lowering.codegen.geometry_records import MapGeometry
 from lowering.codegen.maps.loads import UnrolledParts
 from lowering.codegen.maps.stores import declare_results, store_results, write_item
-from lowering.codegen.maps.vectors import (
+from lowering.codegen.maps.vector_accesses import (
     Neighbours,
     Vectors,
     alignment_test,

@@ -27,7 +27,7 @@ from lowering.codegen.maps.tile_accesses import (
     word_widths,
 )
 from lowering.codegen.maps.transpose_tiles import axes_of
-from lowering.codegen.maps.vectors import load_text, pack, store_line
+from lowering.codegen.maps.vector_accesses import load_text, pack, store_line
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.kernel import MapNest, Store

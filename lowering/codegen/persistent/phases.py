@@ -16,7 +16,7 @@ from lowering.codegen.geometry_records import LaunchGeometry, shared_bytes
 from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.nests import write_nest
 from lowering.codegen.persistent.exchanges import Exchange
-from lowering.codegen.persistent.layout import WORDS, PersistentLayout
+from lowering.codegen.persistent.persistent_layout import WORDS, PersistentLayout
 from lowering.codegen.persistent.storage import MAX_UNROLLED, copy_elements
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode

@@ -15,7 +15,7 @@ from math import prod
 from lowering.codegen import geometry_records as records
 from lowering.codegen.expressions import compute
 from lowering.codegen.maps.loads import UnrolledParts, load_parts
-from lowering.codegen.maps.vectors import load_text
+from lowering.codegen.maps.vector_accesses import load_text
 from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.access_patterns import loop_is_contiguous

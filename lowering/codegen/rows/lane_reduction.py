@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from lowering.codegen.geometry_records import RowGeometry
 from lowering.codegen.rows.accumulators import NumberedAccumulator
 from lowering.codegen.rows.clusters import cluster_barrier
-from lowering.codegen.rows.lanes import barrier
+from lowering.codegen.rows.lane_loops import barrier
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.target.hardware import WARP
 

@@ -21,7 +21,13 @@ from lowering.codegen.flatten import STEP
 from lowering.codegen.geometry_records import RowGeometry
 from lowering.codegen.maps.loads import UnrolledParts, load_parts
 from lowering.codegen.maps.stores import declare_results, store_results, write_item
-from lowering.codegen.maps.vectors import Neighbours, Vectors, compute_uniform, pack_of, vectors_of
+from lowering.codegen.maps.vector_accesses import (
+    Neighbours,
+    Vectors,
+    compute_uniform,
+    pack_of,
+    vectors_of,
+)
 from lowering.codegen.preamble import value_type
 from lowering.codegen.rows.flat_passes import FlatPass
 from lowering.codegen.source_writer import SourceWriter

@@ -21,8 +21,8 @@ from lowering.cuda.calls.fast_call import (
 )
 from lowering.cuda.calls.stream_graph import StreamGraph
 from lowering.cuda.compilation.compiled_plan import CompiledPlan
-from lowering.cuda.device import OpenDevice
 from lowering.cuda.memory.pool import CudaBuffer, interned
+from lowering.cuda.open_devices import OpenDevice
 from lowering.cuda.streams.stream_state import StreamState
 from lowering.errors import UnrepeatableCaptureError
 from lowering.legalization.features import override

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lowering.codegen.parameters import Channel, StopFlagAddress
+from lowering.codegen.kernel_parameters import Channel, StopFlagAddress
 from lowering.cuda.calls.arguments import Bound, Input, bind
 from lowering.cuda.calls.child_graphs import child_obstacle
 from lowering.cuda.calls.donated_arguments import writable

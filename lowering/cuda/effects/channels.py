@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lowering.codegen import Unit
-from lowering.codegen.parameters import (
+from lowering.codegen.kernel_parameters import (
     Answer,
     CallRingAddress,
     CallSiteNumber,
@@ -17,7 +17,7 @@ from lowering.codegen.parameters import (
     StopFlagAddress,
 )
 from lowering.cuda.effects import call_ring
-from lowering.cuda.effects.effects import Effects
+from lowering.cuda.effects.launch_effects import Effects
 from lowering.cuda.effects.mailbox import Mailbox
 from lowering.cuda.effects.print_ring import PrintSite
 from lowering.cuda.interface import Allocation, HostAllocation

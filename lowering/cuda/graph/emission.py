@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from lowering.codegen import ConditionHandle, Parameter, TableEntry, WorkspaceAddress
-from lowering.codegen.parameters import CallSiteNumber, Channel, Number, PrintSiteNumber
+from lowering.codegen.kernel_parameters import CallSiteNumber, Channel, Number, PrintSiteNumber
 from lowering.cuda.compilation.plan_code import PlanCode
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.node_owners import NodeOwners

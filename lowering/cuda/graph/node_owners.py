@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lowering.codegen import Parameter
-from lowering.codegen.parameters import CallSiteNumber, StepCount
+from lowering.codegen.kernel_parameters import CallSiteNumber, StepCount
 from lowering.cuda.compilation.modules import Module
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.embedded_graph import EmbeddedGraphNode

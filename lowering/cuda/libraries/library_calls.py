@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from lowering.cuda.device import OpenDevice
 from lowering.cuda.interface import Driver, Library, PreparedLibrary
 from lowering.cuda.libraries.capture import lines
 from lowering.cuda.libraries.cublas import (
@@ -21,6 +20,7 @@ from lowering.cuda.libraries.cublas import (
 from lowering.cuda.libraries.cufft import Cufft, transform
 from lowering.cuda.libraries.cusolver import Cusolver, factored_batch, factorization
 from lowering.cuda.libraries.foreign_calls import ForeignStream, foreign
+from lowering.cuda.open_devices import OpenDevice
 from lowering.plan.calls.captured_call import CapturedCall
 from lowering.plan.calls.fourier import FourierTransform
 from lowering.plan.calls.lapack import (

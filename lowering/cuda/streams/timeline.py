@@ -17,8 +17,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from lowering.cuda.effects.callbacks import Callbacks, in_callback, require_not_awaited
-from lowering.cuda.effects.effects import Effects
+from lowering.cuda.effects.callback_thread import Callbacks, in_callback, require_not_awaited
+from lowering.cuda.effects.launch_effects import Effects
 from lowering.cuda.effects.print_ring import PrintRing
 from lowering.cuda.effects.progress import Watcher
 from lowering.cuda.interface import Allocation, Driver, Event

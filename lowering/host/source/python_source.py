@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from tracegraph.generated import define
+from tracegraph.generated_functions import define
 
 DEEPEST = 8
 """Most nested blocks of one function; CPython allows twenty loops."""

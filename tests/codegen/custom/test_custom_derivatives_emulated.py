@@ -14,10 +14,7 @@ from lowering.cuda.compilation.compile import cubin, custom_cubin
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nodes import walk
 from tests.cases.custom_derivatives import CASES, PLACES, POINT, Case, each_case, scalar
-from tests.emulation.emulator import COMPILER
-from tests.emulation.plan_emulator import EmulatedPlans
-
-needs_a_compiler = pytest.mark.skipif(COMPILER is None, reason="needs g++")
+from tests.helpers.devices import Device
 
 
 def derived(f: Any) -> Any:
@@ -30,22 +27,18 @@ def derived(f: Any) -> Any:
     return function
 
 
-@pytest.fixture(scope="module")
-def plans(tmp_path_factory: pytest.TempPathFactory) -> EmulatedPlans:
-    programs = {
-        f"{case} {name}": (derived(scalar(place(case.function))), (POINT,))
-        for case in CASES
-        for name, place in PLACES.items()
-    }
-    return EmulatedPlans(programs, tmp_path_factory.mktemp("derived"))
+PROGRAMS = {
+    f"{case} {name}": (derived(scalar(place(case.function))), (POINT,))
+    for case in CASES
+    for name, place in PLACES.items()
+}
 
 
-@needs_a_compiler
 @each_case
 @pytest.mark.parametrize("place", PLACES)
-def test_values_gradients_and_tangents(case: Case, place: str, plans: EmulatedPlans) -> None:
+def test_values_gradients_and_tangents(case: Case, place: str, device: Device) -> None:
     expected = derived(scalar(PLACES[place](case.plain)))(POINT)
-    found = plans.run(f"{case} {place}", np.copy(POINT), order=Random(0))
+    found = device.run(f"{case} {place}", np.copy(POINT), order=Random(0))
     for ours, theirs in zip(found, expected, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-11)
 

@@ -20,34 +20,27 @@ from tests.cases.custom_functions import (
     operands,
     surrounded,
 )
-from tests.emulation.emulator import COMPILER
-from tests.emulation.plan_emulator import EmulatedPlans, common_unit
+from tests.emulation.plan_emulator import common_unit
+from tests.helpers.devices import Device
 from tests.helpers.running import lowered
 from tracegraph import tree
 from tracegraph.testing.differences import tolerance_of
 
-FOLDING = {f"fold {n}": (folded(f), (distinct(d),)) for n, (f, d) in enumerate(FOLDS)}
 PROGRAMS = {f"{n}": (surrounded(f), operands(dtypes)) for n, (f, dtypes) in enumerate(CASES)}
+PROGRAMS |= {f"fold {n}": (folded(f), (distinct(d),)) for n, (f, d) in enumerate(FOLDS)}
 
 
 def test_they_compile_in_one_unit() -> None:
-    programs = (*PROGRAMS.values(), *FOLDING.values())
-    plans = [lowered(f, *xs, device="cuda").plan for f, xs in programs]
+    plans = [lowered(f, *xs, device="cuda").plan for f, xs in PROGRAMS.values()]
     unit = common_unit(plans)
     assert cubin(unit.source, "sm_90").code
 
 
-@pytest.fixture(scope="module")
-def plans(tmp_path_factory: pytest.TempPathFactory) -> EmulatedPlans:
-    return EmulatedPlans({**PROGRAMS, **FOLDING}, tmp_path_factory.mktemp("custom_functions"))
-
-
-@pytest.mark.skipif(COMPILER is None, reason="needs g++")
 @each_case
-def test_values(function: Any, dtypes: Any, plans: EmulatedPlans) -> None:
+def test_values(function: Any, dtypes: Any, device: Device) -> None:
     number = CASES.index((function, dtypes))
     program, xs = PROGRAMS[str(number)]
-    found = tree.leaves(plans.run(str(number), *xs))
+    found = tree.leaves(device.run(str(number), *xs))
     expected = tree.leaves(tracegraph.jit(program, device="host")(*xs))
     for a, b in zip(map(np.asarray, expected), found, strict=True):
         if a.dtype.kind in "biu":
@@ -57,12 +50,11 @@ def test_values(function: Any, dtypes: Any, plans: EmulatedPlans) -> None:
             np.testing.assert_allclose(b.astype("c16"), a.astype("c16"), rtol=rtol)
 
 
-@pytest.mark.skipif(COMPILER is None, reason="needs g++")
 @each_fold
-def test_folds(fold: Any, dtype: Any, plans: EmulatedPlans) -> None:
+def test_folds(fold: Any, dtype: Any, device: Device) -> None:
     name = f"fold {FOLDS.index((fold, dtype))}"
-    program, xs = FOLDING[name]
-    found = tree.leaves(plans.run(name, *xs))
+    program, xs = PROGRAMS[name]
+    found = tree.leaves(device.run(name, *xs))
     for a, b in zip(tree.leaves(program(*xs)), found, strict=True):
         np.testing.assert_array_equal(b, a)
 

@@ -13,8 +13,8 @@ import pytest
 import tracegraph
 from lowering.codegen.custom_kernels import custom_kernel_source, declaration
 from lowering.cuda.compilation.compile import custom_cubin
-from lowering.cuda.device import OpenDevice
-from lowering.cuda.graph.custom_kernels import load_custom_kernels
+from lowering.cuda.graph.handwritten_kernels import load_custom_kernels
+from lowering.cuda.open_devices import OpenDevice
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nodes import walk
 from lowering.testing.recording_backend import RecordingDevice

@@ -9,11 +9,8 @@ import pytest
 
 import tracegraph
 from tests.cases.random_limits import EXACT, ROUNDED
-from tests.emulation.emulator import COMPILER
-from tests.emulation.plan_emulator import EmulatedPlans
+from tests.helpers.devices import Device
 from tracegraph import random, special
-
-pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
 
 KEY = random.key(1701)
 X = np.linspace(0.05, 0.95, 12).reshape(3, 4)
@@ -68,23 +65,22 @@ FUNCTIONS = {name: getattr(special, name) for name in sorted(set(special.__all__
 }
 
 
-@pytest.fixture(scope="module")
-def plans(tmp_path_factory: pytest.TempPathFactory) -> EmulatedPlans:
-    programs = {name: (f, (KEY,)) for name, f in {**BITS, **NUMBERS}.items()}
-    programs |= {name: (f, (X,)) for name, f in FUNCTIONS.items()}
-    return EmulatedPlans(programs, tmp_path_factory.mktemp("random"))
+PROGRAMS = {
+    **{name: (f, (KEY,)) for name, f in {**BITS, **NUMBERS}.items()},
+    **{name: (f, (X,)) for name, f in FUNCTIONS.items()},
+}
 
 
 @pytest.mark.parametrize("name", BITS)
-def test_bits_are_those_of_the_host(name: str, plans: EmulatedPlans) -> None:
-    found, wanted = np.asarray(plans.run(name, KEY)), np.asarray(BITS[name](KEY))
+def test_bits_are_those_of_the_host(name: str, device: Device) -> None:
+    found, wanted = np.asarray(device.run(name, KEY)), np.asarray(BITS[name](KEY))
     assert found.dtype == wanted.dtype
     np.testing.assert_array_equal(found, wanted)
 
 
 @pytest.mark.parametrize("name", NUMBERS)
-def test_numbers_are_those_of_the_host_but_for_rounding(name: str, plans: EmulatedPlans) -> None:
-    found, wanted = np.asarray(plans.run(name, KEY)), np.asarray(NUMBERS[name](KEY))
+def test_numbers_are_those_of_the_host_but_for_rounding(name: str, device: Device) -> None:
+    found, wanted = np.asarray(device.run(name, KEY)), np.asarray(NUMBERS[name](KEY))
     tolerance = 1e-5 if wanted.dtype.itemsize == 4 or wanted.dtype == np.complex64 else 1e-12
     if wanted.dtype == np.float16:
         tolerance = 4e-3
@@ -92,5 +88,5 @@ def test_numbers_are_those_of_the_host_but_for_rounding(name: str, plans: Emulat
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_special_functions_are_those_of_the_host(name: str, plans: EmulatedPlans) -> None:
-    np.testing.assert_allclose(np.asarray(plans.run(name, X)), FUNCTIONS[name](X), 1e-13, 1e-14)
+def test_special_functions_are_those_of_the_host(name: str, device: Device) -> None:
+    np.testing.assert_allclose(np.asarray(device.run(name, X)), FUNCTIONS[name](X), 1e-13, 1e-14)

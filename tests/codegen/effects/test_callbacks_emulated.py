@@ -13,14 +13,13 @@ import pytest
 import tracegraph
 from lowering.codegen import unit_source
 from lowering.codegen.effects.call_records import ANSWERED, ASKED
-from lowering.codegen.parameters import Answer, CallRingAddress, CallSiteNumber
-from lowering.cuda.effects.call_ring import AnswerMemory
-from lowering.cuda.effects.call_ring import CallRingAddress as Ring
+from lowering.codegen.kernel_parameters import Answer, CallRingAddress, CallSiteNumber
+from lowering.cuda.effects.call_ring import AnswerMemory, CallRing
 from lowering.plan.nests.kernel import CallNest, PrintedArray
 from lowering.testing.recording_driver import RecordingDriver
 from tests.cases.kernels.by_hand import buffer, load, node, plan
 from tests.emulation.emulator import COMPILER, Emulator, Memory
-from tests.emulation.plan_emulator import EmulatedPlans
+from tests.helpers.devices import Device
 from tracegraph import ArrayType, debug, pure_callback, tree
 from tracegraph.ir.callbacks import HostFunction
 from tracegraph.ir.scalar import Axis
@@ -125,15 +124,10 @@ PROGRAMS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def plans(tmp_path_factory: pytest.TempPathFactory) -> EmulatedPlans:
-    return EmulatedPlans(PROGRAMS, tmp_path_factory.mktemp("callbacks"))
-
-
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("order", [None, Random(0), Random(1)])
 def test_calls_and_answers_are_those_of_the_eager_run(
-    name: str, order: Random | None, plans: EmulatedPlans, monkeypatch: pytest.MonkeyPatch
+    name: str, order: Random | None, device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRACEGRAPH_CALLBACK_BUFFER_BYTES", "1")  # the least that there may be
     function, arguments = PROGRAMS[name]
@@ -141,7 +135,7 @@ def test_calls_and_answers_are_those_of_the_eager_run(
     expected = function(*arguments)
     wanted = [*CALLS]
     CALLS.clear()
-    result = plans.run(name, *arguments, order=order)
+    result = device.run(name, *arguments, order=order)
     assert tree.structure(CALLS) == tree.structure(wanted)
     for got, known in zip(tree.leaves(CALLS), tree.leaves(wanted), strict=True):
         assert got.dtype == known.dtype
@@ -158,7 +152,7 @@ class Asking:
         self.node = node("ask", CallNest((), 0, (sent,), results=(self.y,)))
         self.emulator = Emulator(unit_source(plan(self.node)), folder)
         driver = RecordingDriver()
-        self.ring = Ring.allocate(driver)
+        self.ring = CallRing.allocate(driver)
         parameters = self.emulator.code(self.node).parameters
         (site,) = [p for p in parameters if isinstance(p, CallSiteNumber)]
         (answer,) = [p for p in parameters if isinstance(p, Answer)]

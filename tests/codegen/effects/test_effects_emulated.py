@@ -13,7 +13,12 @@ import pytest
 
 import tracegraph
 from lowering.codegen import unit_source
-from lowering.codegen.parameters import FailureWord, PrintSiteNumber, StepCount, StopFlagAddress
+from lowering.codegen.kernel_parameters import (
+    FailureWord,
+    PrintSiteNumber,
+    StepCount,
+    StopFlagAddress,
+)
 from lowering.cuda.effects.mailbox import Mailbox
 from lowering.cuda.effects.print_ring import PrintRing
 from lowering.plan.conditional_nodes import WhileNode
@@ -30,7 +35,7 @@ from lowering.plan.plan import Plan
 from lowering.testing.recording_driver import RecordingDriver
 from tests.cases.kernels.by_hand import buffer, load, node, plan
 from tests.emulation.emulator import COMPILER, Emulator, Memory
-from tests.emulation.plan_emulator import EmulatedPlans
+from tests.helpers.devices import Device
 from tracegraph import debug
 from tracegraph.ir.effects import PrintFormat
 from tracegraph.ir.scalar import Axis
@@ -91,22 +96,17 @@ PROGRAMS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def plans(tmp_path_factory: pytest.TempPathFactory) -> EmulatedPlans:
-    return EmulatedPlans(PROGRAMS, tmp_path_factory.mktemp("effects"))
-
-
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("order", [None, Random(0), Random(1)])
 def test_prints_are_those_of_the_eager_run(
-    name: str, order: Random | None, plans: EmulatedPlans, monkeypatch: pytest.MonkeyPatch
+    name: str, order: Random | None, device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRACEGRAPH_PRINT_BUFFER_BYTES", "4000")
     function, arguments = PROGRAMS[name]
     with redirect_stdout(StringIO()) as wanted:
         expected = function(*arguments)
     with redirect_stdout(StringIO()) as printed:
-        result = plans.run(name, *arguments, order=order)
+        result = device.run(name, *arguments, order=order)
     assert printed.getvalue() == wanted.getvalue()
     np.testing.assert_array_equal(result, expected)
 

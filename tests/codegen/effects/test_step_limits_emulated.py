@@ -10,12 +10,9 @@ import numpy as np
 import pytest
 
 import tracegraph
-from tests.emulation.emulator import COMPILER
-from tests.emulation.plan_emulator import EmulatedPlans
+from tests.helpers.devices import Device
 from tracegraph import cond, fori_loop, scan, switch, while_loop
 from tracegraph.errors import StepLimitError
-
-pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
 
 
 def stuck(x: Any) -> Any:
@@ -28,7 +25,7 @@ def until_small(body: Any) -> Any:
     return lambda x: while_loop(lambda c: c > 1, body, x)
 
 
-PROGRAMS = {
+LOOPS = {
     "body": until_small(stuck),
     "cond": until_small(lambda c: cond(c > 1.5, stuck, lambda v: v - 1, c)),
     "switch": until_small(lambda c: switch((c > 1.5) * 1, [lambda v: v - 1, stuck], c)),
@@ -40,26 +37,21 @@ PROGRAMS = {
     "twice": until_small(lambda c: stuck(c) + stuck(c * 0)),
     "limit": lambda x: while_loop(lambda c: c > 1, stuck, x, max_steps=50),
 }
+PROGRAMS = {name: (function, (np.float64(2),)) for name, function in LOOPS.items()}
 
 
-@pytest.fixture(scope="module")
-def plans(tmp_path_factory: pytest.TempPathFactory) -> EmulatedPlans:
-    programs = {name: (function, (np.float64(2),)) for name, function in PROGRAMS.items()}
-    return EmulatedPlans(programs, tmp_path_factory.mktemp("limits"))
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_outer_loops_end_and_the_inner_one_is_blamed(name: str, plans: EmulatedPlans) -> None:
+@pytest.mark.parametrize("name", LOOPS)
+def test_outer_loops_end_and_the_inner_one_is_blamed(name: str, device: Device) -> None:
     with pytest.raises(StepLimitError, match="max_steps=5"):
-        PROGRAMS[name](2.0)
+        LOOPS[name](2.0)
     with pytest.raises(StepLimitError, match="max_steps=5"):
-        plans.run(name, np.float64(2))
-    assert float(plans.run(name, np.float64(0.5))) == 0.5
+        device.run(name, np.float64(2))
+    assert float(device.run(name, np.float64(0.5))) == 0.5
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", LOOPS)
 def test_the_host_does_the_same(name: str) -> None:
-    jitted = tracegraph.jit(PROGRAMS[name], device="host")
+    jitted = tracegraph.jit(LOOPS[name], device="host")
     with pytest.raises(StepLimitError, match="max_steps=5"):
         jitted(2.0)
     assert float(jitted(0.5)) == 0.5

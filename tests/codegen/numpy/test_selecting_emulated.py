@@ -11,12 +11,9 @@ import pytest
 
 import tracegraph
 import tracegraph.numpy as tnp
-from tests.emulation.emulator import COMPILER
-from tests.emulation.plan_emulator import EmulatedPlans
 from tests.helpers.agreement import assert_agrees
+from tests.helpers.devices import Device
 from tracegraph import tree
-
-pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.integers(-3, 4, (9, 70)).astype(np.float32)
@@ -64,16 +61,10 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def plans(tmp_path_factory: pytest.TempPathFactory) -> EmulatedPlans:
-    """All of them in one unit."""
-    return EmulatedPlans(PROGRAMS, tmp_path_factory.mktemp("plans"))
-
-
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_kernels_give_what_the_host_gives(name: str, plans: EmulatedPlans) -> None:
+def test_kernels_give_what_the_host_gives(name: str, device: Device) -> None:
     function, arguments = PROGRAMS[name]
     expected = tree.map(np.asarray, tracegraph.jit(function, device="host")(*arguments))
     for order in (None, Random(1), Random(2)):
-        for got, wanted in zip(plans.run(name, *arguments, order=order), expected, strict=True):
+        for got, wanted in zip(device.run(name, *arguments, order=order), expected, strict=True):
             assert_agrees(got, wanted, 2)

@@ -31,6 +31,7 @@ from tests.cases.kernels.by_hand import axes, buffer, load, node, plan, store
 from tests.corpus import CASES
 from tests.emulation.emulator import COMPILER, Emulator, Memory
 from tests.emulation.plan_emulator import EmulatedPlans
+from tests.helpers.devices import Device
 from tests.helpers.forced import BRANCHING, FORCED, scheduled
 from tests.helpers.running import assert_case_agrees, eager
 from tests.programs.printing import nests, outcome
@@ -47,19 +48,13 @@ BATCH = 10
 
 WAYS = ("both", "one_kernel", "cluster", "grid")
 """Schedules as estimated are those of `test_corpus_emulated`."""
-
-
-@pytest.fixture(scope="module", params=WAYS)
-def plans(request: Any, tmp_path_factory: pytest.TempPathFactory) -> EmulatedPlans:
-    named = {name: (CASES[name].function, CASES[name].arguments) for name in BRANCHING}
-    planned = partial(scheduled, chosen=FORCED[request.param])
-    return EmulatedPlans(named, tmp_path_factory.mktemp(request.param), planned)
+PROGRAMS = {name: (CASES[name].function, CASES[name].arguments) for name in BRANCHING}
 
 
 @pytest.mark.parametrize("name", BRANCHING)
-def test_corpus_programs_give_what_numpy_gives(name: str, plans: EmulatedPlans) -> None:
+def test_corpus_programs_give_what_numpy_gives(name: str, device: Device) -> None:
     def run(function: Any, *arguments: Any) -> Any:
-        return plans.run(name, *arguments, order=Random(name))
+        return device.run(name, *arguments, order=Random(name))
 
     assert_case_agrees(CASES[name], run)
 

@@ -1,7 +1,6 @@
 """One graph for any call: addresses move, scalars change, memory is neither lost nor shared."""
 
 import gc
-import threading
 
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ import pytest
 import tracegraph
 from lowering.plan.target import overrides as choices
 from tests.helpers.compiled import on_device
+from tests.helpers.threads import in_threads
 from tracegraph.errors import UpdateError
 
 
@@ -244,7 +244,7 @@ def test_an_argument_that_is_dropped_after_the_call_was_read_first():
 
 
 def test_memory_does_not_grow_over_calls():
-    from lowering.cuda.device import open_device
+    from lowering.cuda.open_devices import open_device
 
     f = tracegraph.jit(lambda x, s: x * s, device="cuda")
     x = np.ones(100_000)
@@ -262,21 +262,14 @@ def test_memory_does_not_grow_over_calls():
 def test_threads_get_their_own_results():
     f = tracegraph.jit(lambda x, s: x * s + 1, device="cuda")
     f(np.ones(1000), 0.0)
-    wrong = []
 
     def work(number):
         for i in range(50):
             s = float(100 * number + i)
             got = np.asarray(f(np.full(1000, 2.0), s))
-            if not (got == 2 * s + 1).all():
-                wrong.append((s, got[0]))
+            assert (got == 2 * s + 1).all(), (s, got[0])
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+    in_threads(4, work)
     assert f.stats()["builds"] == 1
 
 

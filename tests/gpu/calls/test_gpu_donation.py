@@ -1,12 +1,11 @@
 """Donated arguments on a device: updated in place, within loops too, and never under a reader."""
 
-import threading
-
 import numpy as np
 import pytest
 
 import tracegraph
 from tests.helpers.compiled import on_device
+from tests.helpers.threads import in_threads
 from tracegraph.errors import DonatedArrayError, StoppedError, TimeLimitError
 
 MIB = 1 << 20
@@ -127,11 +126,7 @@ def test_threads_with_a_state_each():
                 x = f(x)
             results[number] = np.asarray(x)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(8, work)
     assert all(np.allclose(results[number], 2.0) for number in range(8))
 
 

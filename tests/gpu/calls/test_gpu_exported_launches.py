@@ -1,12 +1,11 @@
 """Launches of exported graphs on a device, in the order of calls and reads, on streams of all."""
 
-import threading
-
 import numpy as np
 import pytest
 
 import tracegraph
 from tests.helpers.compiled import compiled_for, on_device
+from tests.helpers.threads import in_threads
 from tracegraph import fori_loop, while_loop
 from tracegraph.errors import StoppedError, TimeLimitError
 
@@ -123,24 +122,15 @@ def test_loops_in_flight_are_stopped():
 
 def test_threads_launch_on_streams_of_their_own():
     x = on_device(np.ones(N))
-    failures = []
 
     def work(number):
-        try:
-            stream = tracegraph.Stream("cuda")
-            exported, executable = exported_of(lambda x: x * number, x)
-            for _ in range(200):
-                executable.launch(stream)
-                assert float(np.asarray(exported.results[0])) == number
-        except BaseException as failure:
-            failures.append(failure)
+        stream = tracegraph.Stream("cuda")
+        exported, executable = exported_of(lambda x: x * number, x)
+        for _ in range(200):
+            executable.launch(stream)
+            assert float(np.asarray(exported.results[0])) == number
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    in_threads(4, work)
 
 
 def test_streams_of_cupy_and_its_arrays():

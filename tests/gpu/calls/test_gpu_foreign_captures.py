@@ -141,13 +141,13 @@ def test_what_is_captured_owns_all_that_it_points_to():
 
 
 def allocation():
-    from lowering.cuda.device import open_device
+    from lowering.cuda.open_devices import open_device
 
     return open_device(0).driver.allocate(1 << 20)
 
 
 def pinned():
-    from lowering.cuda.device import open_device
+    from lowering.cuda.open_devices import open_device
 
     return open_device(0).driver.allocate_host(1 << 20)
 

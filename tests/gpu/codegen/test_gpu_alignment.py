@@ -29,7 +29,7 @@ class Kernels:
     """The kernels of a unit on the device, called as the emulator's are."""
 
     def __init__(self, unit):
-        from lowering.cuda.device import open_device
+        from lowering.cuda.open_devices import open_device
 
         device = open_device(0)
         device.driver.activate()

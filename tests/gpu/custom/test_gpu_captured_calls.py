@@ -19,7 +19,7 @@ class Doubled:
     def __init__(self) -> None:
         from cuda.core import Program, ProgramOptions
 
-        from lowering.cuda.device import open_device
+        from lowering.cuda.open_devices import open_device
 
         text = """extern "C" __global__ void doubled(const double* x, double* y) {
           y[blockIdx.x * blockDim.x + threadIdx.x] = 2 * x[blockIdx.x * blockDim.x + threadIdx.x];

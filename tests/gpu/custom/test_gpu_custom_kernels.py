@@ -258,7 +258,7 @@ def compiled_object() -> Any:
     text = """extern "C" __global__ void scaled(const float* x, float a, float* y) {
       y[threadIdx.x] = a * x[threadIdx.x];
     }"""
-    from lowering.cuda.device import open_device
+    from lowering.cuda.open_devices import open_device
 
     options = ProgramOptions(arch=open_device(0).driver.arch, std="c++17")
     return Program(text, "c++", options=options).compile("cubin").get_kernel("scaled")

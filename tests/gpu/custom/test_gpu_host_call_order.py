@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tracegraph
-from lowering.cuda.device import open_device
+from lowering.cuda.open_devices import open_device
 from lowering.legalization.features import override
 from tests.helpers.forced import FORCED
 from tests.helpers.parameters import in_turn

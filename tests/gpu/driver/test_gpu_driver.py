@@ -12,7 +12,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def device():
-    from lowering.cuda.device import open_device
+    from lowering.cuda.open_devices import open_device
 
     opened = open_device(0)
     opened.driver.activate()
@@ -122,7 +122,7 @@ def test_a_graph_holds_the_owners_of_its_nodes_wherever_it_goes(device, fill):
     """As the driver copies it, for somebody who has the handle alone."""
     from cuda.bindings import driver as cuda  # noqa: TID251 - as other code would
 
-    from lowering.driver.checks import check
+    from lowering.driver.error_checks import check
 
     driver = device.driver
     tied, pointer, held = graphs_of_a_fill(driver, fill, 7)
@@ -203,7 +203,7 @@ def test_a_product_is_captured_behind_its_dependencies(device, fill):
 def test_errors_name_the_function_and_the_code(device):
     from cuda.bindings import driver  # noqa: TID251 - asks, and changes nothing
 
-    from lowering.driver.checks import CudaError, check
+    from lowering.driver.error_checks import CudaError, check
 
     told = r"cuDeviceGet failed with CUDA_ERROR_INVALID_DEVICE: \w+"
     with pytest.raises(CudaError, match=told):
@@ -217,7 +217,7 @@ def test_more_memory_than_there_is_raises_memory_error(device):
 
 
 def test_a_device_that_does_not_exist_is_named():
-    from lowering.cuda.device import open_device
+    from lowering.cuda.open_devices import open_device
 
     with pytest.raises(RuntimeError, match="cuda:99"):
         open_device(99)
@@ -301,13 +301,13 @@ def test_an_executable_is_not_updated_by_a_node_of_another_graph(device, fill, l
 
 
 def test_an_executable_is_not_updated_by_a_graph_that_is_closed(device, fill):
-    from lowering.errors import NotInstantiatedError
+    from lowering.errors import NoExecutableError
 
     driver, memory = device.driver, device.driver.allocate(64)
     definition, (kernel,) = defined(driver, fill, memory.pointer, [5])
     executable = definition.instantiate()
     definition.close()
-    with pytest.raises(NotInstantiatedError, match="it is closed"):
+    with pytest.raises(NoExecutableError, match="it is closed"):
         definition.updater(executable, kernel)
     driver.launcher(executable)()
     np.testing.assert_array_equal(read(device, memory.pointer), 5)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import tracegraph
 from tests.helpers.processes import end_of
 from tests.helpers.running import eager
+from tests.helpers.threads import in_threads
 from tests.programs.printing import nests, outcome
 from tracegraph import ArrayType, cond, debug, fori_loop, pure_callback, scan, tree, while_loop
 from tracegraph.errors import (
@@ -303,7 +304,7 @@ def test_who_waits_for_the_device_in_the_driver_does_not_keep_answers_away(free)
 
 
 def test_sixteen_threads():
-    seen, failed = [], []
+    seen = []
     f = tracegraph.jit(
         lambda x: (debug.callback(seen.append, x), pure_callback(lambda x: x + 1, F64, x))[1],
         device="cuda",
@@ -312,20 +313,12 @@ def test_sixteen_threads():
     seen.clear()
 
     def work(number):
-        try:
-            for turn in range(20):
-                x = number * 20.0 + turn
-                assert float(f(x)) == x + 1
-                assert x in seen
-        except BaseException as error:
-            failed.append(error)
+        for turn in range(20):
+            x = number * 20.0 + turn
+            assert float(f(x)) == x + 1
+            assert x in seen
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    assert not failed
+    in_threads(16, work)
     assert sorted(seen) == list(range(320))
 
 

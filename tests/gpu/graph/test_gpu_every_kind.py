@@ -37,7 +37,7 @@ class Doubles:
     def __init__(self) -> None:
         from cuda.core import Program, ProgramOptions
 
-        from lowering.cuda.device import open_device
+        from lowering.cuda.open_devices import open_device
 
         text = 'extern "C" __global__ void doubled(double* y) { y[threadIdx.x] *= 2; }'
         options = ProgramOptions(arch=open_device(0).driver.arch)

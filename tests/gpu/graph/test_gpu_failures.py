@@ -159,7 +159,7 @@ def failing(monkeypatch):
 
 def held():
     """What is held of the device: bytes by purpose, owners tied to graphs, executables."""
-    from lowering.cuda.device import open_device
+    from lowering.cuda.open_devices import open_device
 
     gc.collect()
     device = open_device(0)
@@ -172,7 +172,7 @@ def held():
 def is_capturing():
     from cuda.bindings import driver  # noqa: TID251 - asks, and changes nothing
 
-    from lowering.cuda.device import open_device
+    from lowering.cuda.open_devices import open_device
 
     found, status = driver.cuStreamIsCapturing(open_device(0).driver._capture_stream.handle)
     assert found == driver.CUresult.CUDA_SUCCESS

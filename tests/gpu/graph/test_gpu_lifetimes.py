@@ -205,7 +205,7 @@ def test_an_executable_that_refers_to_itself_is_collected(cycle):
 
 def owners_of_graphs():
     """How many slot tables graphs keep alive."""
-    from lowering.cuda.device import open_device
+    from lowering.cuda.open_devices import open_device
 
     return len(open_device(0).driver._user_objects._owners)
 

@@ -84,7 +84,7 @@ def test_a_graph_is_uploaded_for_each_stream():
 
 def filled(values):
     """Device memory with these values: its owner, which frees it, and an Array of it."""
-    from lowering.cuda.device import open_device
+    from lowering.cuda.open_devices import open_device
 
     driver = open_device(0).driver
     driver.activate()

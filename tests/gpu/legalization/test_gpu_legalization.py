@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tracegraph
-from lowering.cuda.device import open_device
+from lowering.cuda.open_devices import open_device
 from lowering.legalization.features import Feature, Features, override
 from lowering.legalization.legalize import needed_features
 from lowering.plan import launch_graph

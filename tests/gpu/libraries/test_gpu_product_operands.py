@@ -5,7 +5,6 @@ Sums are exact, so that results are NumPy's bit by bit.
 
 from __future__ import annotations
 
-import threading
 from contextlib import nullcontext
 from typing import Any
 
@@ -20,6 +19,7 @@ from lowering.plan.target.overrides import override
 from tests.cases.kernels.products import DTYPES, PRODUCTS, chosen, halves, power
 from tests.fakes.foreign_arrays import Foreign
 from tests.helpers.compiled import gpu_jit
+from tests.helpers.threads import in_threads
 from tracegraph import linalg, tree
 
 
@@ -179,20 +179,13 @@ def test_threads_that_call_with_other_arrays() -> None:
     pairs = [(halves(i, float, 128, 128), halves(i + 9, float, 128, 128)) for i in range(4)]
     there = [on_device(*pair) for pair in pairs]
     f(*there[0])
-    wrong: list[int] = []
 
     def call(number: int) -> None:
         x, y = pairs[number]
         for _ in range(100):
-            if not np.array_equal(np.asarray(f(*there[number])), x @ y):
-                wrong.append(number)
+            np.testing.assert_array_equal(np.asarray(f(*there[number])), x @ y)
 
-    threads = [threading.Thread(target=call, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+    in_threads(4, call)
 
 
 @pytest.mark.parametrize("function", [lambda x, y: x @ y, lambda x, y: power(x, y, 3)])

@@ -20,7 +20,7 @@ def stats():
 
 
 def heap():
-    from lowering.cuda.device import open_device
+    from lowering.cuda.open_devices import open_device
 
     return open_device(0).heap
 

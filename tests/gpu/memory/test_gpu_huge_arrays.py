@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import tracegraph
-from lowering.cuda.device import open_device
+from lowering.cuda.open_devices import open_device
 from tests.helpers.compiled import gpu_jit
 from tracegraph import numpy as tnp
 

@@ -123,7 +123,7 @@ def fill(hoard, nbytes):
 
 def array_of(nbytes):
     """An Array on the device that nothing was written to."""
-    from lowering.cuda.device import open_device
+    from lowering.cuda.open_devices import open_device
 
     type_ = tracegraph.ArrayType("uint8", (nbytes,))
     return tracegraph.Array(open_device(0).pool.buffer(type_))

@@ -14,15 +14,16 @@ import pytest
 from cuda import core as cuda_core
 
 import tracegraph
-from lowering.cuda.device import open_device
 from lowering.cuda.libraries.cufft import Cufft, CufftPlan
 from lowering.cuda.libraries.recapture import KEPT
+from lowering.cuda.open_devices import open_device
 from lowering.legalization.features import override as features
 from lowering.plan.nodes import LibraryNode, walk
 from lowering.plan.target.overrides import override
 from tests.cases import fourier as fourier_cases
 from tests.fakes.foreign_arrays import Foreign
 from tests.helpers.compiled import on_gpu
+from tests.helpers.threads import in_threads
 from tracegraph import tree
 
 ARGUMENTS = fourier_cases.ARGUMENTS
@@ -420,25 +421,16 @@ def test_threads_capture_one_after_the_other(in_place: None) -> None:
     f = tracegraph.jit(np.fft.fft2, device="cuda")
     x = points(128, 128, parts=2)
     f(x)
-    failed: list[Any] = []
 
     def work(number: int) -> None:
-        try:
-            with tracegraph.stream(tracegraph.Stream()):
-                kept = []
-                for k in range(30):
-                    (there,) = on_device(x + number + k)
-                    kept += [there, f(there)]
-                    assert_close(np.asarray(kept[-1]), np.fft.fft2(x + number + k), 64)
-        except BaseException as error:
-            failed.append(error)
+        with tracegraph.stream(tracegraph.Stream()):
+            kept = []
+            for k in range(30):
+                (there,) = on_device(x + number + k)
+                kept += [there, f(there)]
+                assert_close(np.asarray(kept[-1]), np.fft.fft2(x + number + k), 64)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failed == []
+    in_threads(4, work)
 
 
 def test_exported_graphs_have_addresses_of_their_own(in_place: None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 import tracegraph
 from lowering.plan.target import overrides as choices
 from lowering.plan.target.scope import Scope
+from tests.helpers.threads import in_threads
 from tracegraph import cond, fori_loop, scan, switch, while_loop
 from tracegraph.errors import IndexRangeError, StepLimitError, TimeLimitError
 
@@ -133,23 +133,14 @@ def test_threads_that_call_it_do_not_disturb_each_other() -> None:
     x = np.arange(64.0)
     run = jitted(diffusion, SCOPES[2], x, 3)
     wanted = [np.asarray(leaf) for leaf in tracegraph.tree.leaves(run(x, 3))]
-    failures: list[Exception] = []
 
-    def call() -> None:
-        try:
-            for _ in range(50):
-                found = tracegraph.tree.leaves(run(x, 3))
-                for new, old in zip(found, wanted, strict=True):
-                    np.testing.assert_array_equal(np.asarray(new), old)
-        except Exception as error:
-            failures.append(error)
+    def call(_: int) -> None:
+        for _ in range(50):
+            found = tracegraph.tree.leaves(run(x, 3))
+            for new, old in zip(found, wanted, strict=True):
+                np.testing.assert_array_equal(np.asarray(new), old)
 
-    threads = [threading.Thread(target=call) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    in_threads(4, call)
 
 
 @pytest.mark.parametrize("scope", [SCOPES[0], SCOPES[2], SCOPES[4], SCOPES[5]], ids=str)

@@ -8,25 +8,11 @@ import numpy as np
 import pytest
 
 import tracegraph
+from tests.comparisons.sparse import (  # noqa: F401 - run here
+    PROGRAMS,
+    test_products_and_folds_are_those_of_the_host,
+)
 from tracegraph.sparse import CSR, segment_max, segment_min, segment_prod, segment_sum
-
-
-@pytest.mark.parametrize("dtype", [np.int64, np.float32, np.float64])
-def test_products_are_those_of_the_dense_matrix(dtype: Any) -> None:
-    rng = np.random.default_rng(4)
-    d = np.where(rng.random((300, 200)) < 0.05, rng.integers(-9, 10, (300, 200)), 0).astype(dtype)
-    x, y = (
-        rng.integers(-9, 10, (200, 4)).astype(dtype),
-        rng.integers(-9, 10, (3, 300)).astype(dtype),
-    )
-
-    @tracegraph.jit(device="cuda")
-    def products(a: CSR, x: Any, y: Any) -> Any:
-        return a.todense(), a @ x, a @ x[:, 0], y @ a, a.T @ y[0]
-
-    wanted = d, d @ x, d @ x[:, 0], y @ d, d.T @ y[0]
-    for found, exact in zip(products(CSR.from_dense(d), x, y), wanted, strict=True):
-        np.testing.assert_array_equal(np.asarray(found), exact)
 
 
 def test_a_traced_dense_matrix_becomes_sparse() -> None:

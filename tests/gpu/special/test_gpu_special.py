@@ -8,16 +8,12 @@ import numpy as np
 import pytest
 
 import tracegraph
-from tests.cases.special_grids import (
-    FUNCTIONS,
-    ORDINARY,
-    assert_is_hosts,
-    assert_is_hosts_betainc,
-    assert_is_scipys,
-    large_parameters,
-    numbers,
+from tests.comparisons.special_grids import (  # noqa: F401 - run here
+    PROGRAMS,
+    test_the_incomplete_beta_function_of_large_parameters,
+    test_values_at_ends_are_those_of_the_host,
+    test_values_on_the_grid_are_scipys,
 )
-from tests.cases.special_grids import operands as grid
 from tracegraph import special
 
 RANGES = [
@@ -69,20 +65,6 @@ def test_values_are_those_of_the_host(name: str, low: float, high: float, dtype:
     assert (apart <= bound)[finite].all(), x[finite][np.argmax((apart / bound)[finite])]
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_values_on_the_grid_are_scipys(name: str, dtype: Any) -> None:
-    found = tracegraph.jit(FUNCTIONS[name], device="cuda")(*grid(name, dtype))
-    assert_is_scipys(name, found, dtype)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("name", ORDINARY)
-def test_values_at_ends_are_those_of_the_host(name: str, dtype: Any) -> None:
-    found = tracegraph.jit(getattr(special, name), device="cuda")(numbers(name, dtype))
-    assert_is_hosts(name, found, dtype)
-
-
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_polygamma(n: int) -> None:
     x = np.random.default_rng(6).uniform(-6, 30, 5000)
@@ -118,11 +100,6 @@ def test_the_incomplete_beta_function() -> None:
     x = rng.uniform(0, 0.95, a.size)
     found = np.asarray(tracegraph.jit(special.betainc, device="cuda")(a, b, x))
     np.testing.assert_allclose(found, special.betainc(a, b, x), 1e-11, 1e-40)
-
-
-def test_the_incomplete_beta_function_of_large_parameters() -> None:
-    found = tracegraph.jit(special.betainc, device="cuda")(*large_parameters()[0])
-    assert_is_hosts_betainc(found)
 
 
 def test_zeta_and_elliptic_integrals() -> None:

@@ -5,7 +5,6 @@ Producers run for long, so that work which does not wait for them reads old data
 
 import contextlib
 import gc
-import threading
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ import pytest
 import tracegraph
 from lowering.plan.target import overrides as choices
 from tests.helpers.compiled import on_device
+from tests.helpers.threads import in_threads
 
 THREADS, CALLS = 16, 1000
 STEPS = 20_000
@@ -231,7 +231,6 @@ def test_the_legacy_stream_and_refused_ones(double):
 def test_threads_on_streams():
     shared = tracegraph.jit(lambda x, y: tracegraph.numpy.sum(x) + y, device="cuda")
     streams = [None, *(tracegraph.Stream() for _ in range(3))]
-    failures = []
 
     def work(number):
         own = tracegraph.jit(lambda x: x + number, device="cuda")
@@ -244,22 +243,14 @@ def test_threads_on_streams():
                 np.testing.assert_array_equal(np.asarray(y), expected)
 
     def run(number):
-        try:
-            stream = streams[number % 4]
-            if stream is None:
+        stream = streams[number % 4]
+        if stream is None:
+            work(number)
+        else:
+            with tracegraph.stream(stream):
                 work(number)
-            else:
-                with tracegraph.stream(stream):
-                    work(number)
-        except BaseException as failure:
-            failures.append(failure)
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures, failures[0]
+    in_threads(THREADS, run)
     assert shared.stats()["builds"] == 1
 
 

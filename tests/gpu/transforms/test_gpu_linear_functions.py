@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import pytest
 
 import tracegraph
-from tests.programs.linear_functions import LINEAR_PROGRAMS, X, unbounded
-
-
-@pytest.mark.parametrize("program", LINEAR_PROGRAMS, ids=lambda f: f.__name__)
-def test_programs_give_what_they_give_eagerly(program: Any) -> None:
-    wanted, run = tracegraph.tree.leaves(program(X)), tracegraph.jit(program, device="cuda")
-    for _ in range(2):
-        for one, other in zip(tracegraph.tree.leaves(run(X)), wanted, strict=True):
-            found, exact = np.asarray(one), np.asarray(other)
-            assert found.dtype == exact.dtype
-            tolerance = 1e-5 if exact.dtype == np.float32 else 1e-10
-            np.testing.assert_allclose(found, exact, tolerance, tolerance)
+from tests.comparisons.linear_functions import (  # noqa: F401 - run here
+    PROGRAMS,
+    X,
+    test_programs_give_what_they_give_eagerly,
+    unbounded,
+)
 
 
 def test_linear_functions_stay_on_the_device() -> None:

@@ -321,12 +321,12 @@ def test_check_kernel_finds_what_differs() -> None:
 
 
 def test_check_kernel_says_that_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    from lowering.cuda import device
+    from lowering.cuda import open_devices
 
     def missing(ordinal: int) -> None:
         raise RuntimeError(f"cuda:{ordinal} cannot be used: no driver")
 
-    monkeypatch.setattr(device, "open_device", missing)
+    monkeypatch.setattr(open_devices, "open_device", missing)
     with pytest.raises(RuntimeError, match="cuda:0 cannot be used") as caught:
         check_kernel(saxpy, 2.0, X, X)
     assert "check_kernel runs <kernel saxpy" in str(caught.value.__notes__)

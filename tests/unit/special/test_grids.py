@@ -11,7 +11,7 @@ import pytest
 import scipy.special
 
 import tracegraph
-from tests.cases.special_grids import ENDS, FUNCTIONS, ORDINARY, assert_is_scipys, operands
+from tests.comparisons.special_grids import ENDS, FUNCTIONS, ORDINARY, assert_is_scipys, operands
 from tracegraph import special
 
 each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -17,6 +17,8 @@ from tracegraph.numpy.fft.plans import (
     step,
 )
 
+__all__ = ["fft2", "fftn", "ifft2", "ifftn", "irfft2", "irfftn", "rfft2", "rfftn"]
+
 _Ints = Sequence[int] | None
 _LAST_TWO = (-2, -1)
 

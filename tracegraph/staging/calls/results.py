@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from tracegraph import tree
 from tracegraph.arrays.array import PLACED_SCOPE, Array, Placement, placement
-from tracegraph.generated import define, each
+from tracegraph.generated_functions import define, each
 from tracegraph.ir.types import ArrayType
 
 Assemble = Callable[[Sequence[Any]], Any]

@@ -28,7 +28,9 @@ from tracegraph.tracing.trace import current_trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.derivatives import custom_rules as _custom_rules  # noqa: F401 - enters its rules
 from tracegraph.transforms.derivatives.activity import is_inexact
-from tracegraph.transforms.functions import BoundArguments, Regions, fitted, in_dtypes
+from tracegraph.transforms.functions_with_rules import BoundArguments, Regions, fitted, in_dtypes
+
+__all__ = ["custom_jvp", "custom_vjp"]
 
 Function = Callable[..., Any]
 

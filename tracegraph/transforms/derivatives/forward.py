@@ -11,7 +11,12 @@ from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.op import get
 from tracegraph.ir.types import type_of
 from tracegraph.tracing.trace import Trace
-from tracegraph.transforms.calls import (
+from tracegraph.transforms.derivatives import user_rules as _user_rules  # noqa: F401 - enters its rule
+from tracegraph.transforms.derivatives.activity import is_inexact
+from tracegraph.transforms.derivatives.linear_functions import LinearForm, LinearFunction
+from tracegraph.transforms.derivatives.tangents import matched
+from tracegraph.transforms.trace_emitter import plain
+from tracegraph.transforms.transformed_calls import (
     LinearMap,
     TransformCall,
     dense_inexact,
@@ -19,11 +24,8 @@ from tracegraph.transforms.calls import (
     recorded_values,
     split_aux,
 )
-from tracegraph.transforms.derivatives import user_rules as _user_rules  # noqa: F401 - enters its rule
-from tracegraph.transforms.derivatives.activity import is_inexact
-from tracegraph.transforms.derivatives.linear_functions import LinearForm, LinearFunction
-from tracegraph.transforms.derivatives.tangents import matched
-from tracegraph.transforms.emit import plain
+
+__all__ = ["jvp", "linearize", "stop_gradient"]
 
 
 @entry_point

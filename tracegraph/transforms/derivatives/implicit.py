@@ -28,8 +28,10 @@ from tracegraph.transforms.derivatives.linear import linear_transpose, transpose
 from tracegraph.transforms.derivatives.linearize import Linearizer, Results, Tangents
 from tracegraph.transforms.derivatives.reverse import vjp
 from tracegraph.transforms.derivatives.transpose import Cotangents, Transposer
-from tracegraph.transforms.emit import Emit
-from tracegraph.transforms.functions import Regions, limited, without_effects
+from tracegraph.transforms.functions_with_rules import Regions, limited, without_effects
+from tracegraph.transforms.trace_emitter import Emit
+
+__all__ = ["custom_linear_solve", "custom_root"]
 
 Function = Callable[..., Any]
 

@@ -21,14 +21,6 @@ from tracegraph.transforms.batching.batch import batch_region
 from tracegraph.transforms.batching.flags import BatchedFlags
 from tracegraph.transforms.batching.lanes import Batch, Lanes
 from tracegraph.transforms.bodies import dense, region_of
-from tracegraph.transforms.calls import (
-    TracedFunction,
-    TransformCall,
-    linearized,
-    recorded_values,
-    require_function,
-    split_aux,
-)
 from tracegraph.transforms.derivatives.activity import is_inexact
 from tracegraph.transforms.derivatives.forward import require_inexact
 from tracegraph.transforms.derivatives.reverse import (
@@ -36,7 +28,17 @@ from tracegraph.transforms.derivatives.reverse import (
     positions,
     require_result,
 )
-from tracegraph.transforms.emit import Emit, plain
+from tracegraph.transforms.trace_emitter import Emit, plain
+from tracegraph.transforms.transformed_calls import (
+    TracedFunction,
+    TransformCall,
+    linearized,
+    recorded_values,
+    require_function,
+    split_aux,
+)
+
+__all__ = ["hessian", "jacfwd", "jacrev"]
 
 Function = Callable[..., Any]
 

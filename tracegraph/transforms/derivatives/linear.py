@@ -20,7 +20,11 @@ from tracegraph.ir.program import Atom, Eqn, Region, walk
 from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.tracing.trace import Active, Trace
 from tracegraph.tracing.tracer import Tracer
-from tracegraph.transforms.calls import (
+from tracegraph.transforms.derivatives.activity import Activity, is_inexact
+from tracegraph.transforms.derivatives.linearize import Linearizer, Tangents
+from tracegraph.transforms.derivatives.tangents import matched
+from tracegraph.transforms.trace_emitter import Emit
+from tracegraph.transforms.transformed_calls import (
     LinearMap,
     TracedFunction,
     dense_inexact,
@@ -28,10 +32,8 @@ from tracegraph.transforms.calls import (
     require_function,
     trace_function,
 )
-from tracegraph.transforms.derivatives.activity import Activity, is_inexact
-from tracegraph.transforms.derivatives.linearize import Linearizer, Tangents
-from tracegraph.transforms.derivatives.tangents import matched
-from tracegraph.transforms.emit import Emit
+
+__all__ = ["linear_transpose"]
 
 Function = Callable[..., Any]
 

@@ -17,10 +17,15 @@ from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.program import Literal, Region, Value
 from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.tracing.trace import Trace
-from tracegraph.transforms.calls import LinearMap, TransformCall, dense_inexact, recorded_values
 from tracegraph.transforms.derivatives.activity import is_inexact
 from tracegraph.transforms.derivatives.tangents import matched
-from tracegraph.transforms.emit import Emit, plain
+from tracegraph.transforms.trace_emitter import Emit, plain
+from tracegraph.transforms.transformed_calls import (
+    LinearMap,
+    TransformCall,
+    dense_inexact,
+    recorded_values,
+)
 
 
 class LinearForm:

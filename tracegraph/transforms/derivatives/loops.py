@@ -34,9 +34,9 @@ from tracegraph.transforms.derivatives.linearize import (
     relevant_atoms,
 )
 from tracegraph.transforms.derivatives.reverse_loops import NUMBER, counted_loop, unbounded
-from tracegraph.transforms.derivatives.segments import needs_segments, segmented
-from tracegraph.transforms.emit import Emit, plain
-from tracegraph.transforms.functions import run_region, without_effects
+from tracegraph.transforms.derivatives.two_level_checkpoints import needs_segments, segmented
+from tracegraph.transforms.functions_with_rules import run_region, without_effects
+from tracegraph.transforms.trace_emitter import Emit, plain
 
 
 @dataclass(frozen=True, slots=True)

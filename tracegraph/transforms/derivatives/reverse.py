@@ -12,7 +12,11 @@ from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.parameters import parameters_of
 from tracegraph.tracing.trace import Trace
-from tracegraph.transforms.calls import (
+from tracegraph.transforms.derivatives.activity import is_inexact
+from tracegraph.transforms.derivatives.forward import linearized_call, require_inexact
+from tracegraph.transforms.derivatives.linear_functions import LinearForm, Pullback
+from tracegraph.transforms.derivatives.reverse_loops import require_bounds
+from tracegraph.transforms.transformed_calls import (
     TracedFunction,
     TransformCall,
     dense_inexact,
@@ -21,10 +25,8 @@ from tracegraph.transforms.calls import (
     require_function,
     split_aux,
 )
-from tracegraph.transforms.derivatives.activity import is_inexact
-from tracegraph.transforms.derivatives.forward import linearized_call, require_inexact
-from tracegraph.transforms.derivatives.linear_functions import LinearForm, Pullback
-from tracegraph.transforms.derivatives.reverse_loops import require_bounds
+
+__all__ = ["grad", "value_and_grad", "vjp"]
 
 Function = Callable[..., Any]
 

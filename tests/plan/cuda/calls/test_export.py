@@ -19,6 +19,7 @@ from tests.programs.hand_made_plans import (
     VECTOR,
     diamond,
     effects,
+    memory_for,
     nested_loops,
     products,
     small_input,
@@ -29,15 +30,11 @@ from tracegraph.errors import ClosedError, ExportError, StoppedError
 SILENT = (diamond, small_input, nested_loops, products)
 
 
-def arguments_of(made, backend):
-    return [backend.device.pool.buffer(buffer.type.strong()) for buffer in made.inputs]
-
-
 def exported(make):
     backend = RecordingBackend()
     made = make()
     executable = backend.compile(made)
-    arguments = arguments_of(made, backend)
+    arguments = memory_for(made, backend)
     return executable, executable.export_graph(arguments), arguments, backend
 
 
@@ -63,7 +60,7 @@ def test_every_node_of_a_program_points_to_what_the_graph_owns(case):
     """An address that no slot covers raises."""
     backend = RecordingBackend()
     executable = backend.compile(lowered(case.function, *case.arguments, device="cuda").plan)
-    for arguments in (arguments_of(executable.plan, backend), tree.leaves(case.arguments)):
+    for arguments in (memory_for(executable.plan, backend), tree.leaves(case.arguments)):
         given = executable.export_graph(arguments)
         types = [buffer.type.strong() for buffer in executable.plan.outputs]
         assert [result.type for result in given.results] == types
@@ -205,7 +202,7 @@ def test_what_the_host_has_to_hear_of_is_not_exported():
     made = effects()
     executable = backend.compile(made)
     with pytest.raises(ExportError, match="prints, checks, calls back or shows progress"):
-        executable.export_graph(arguments_of(made, backend))
+        executable.export_graph(memory_for(made, backend))
 
 
 def test_what_the_host_drives_is_not_exported():
@@ -213,7 +210,7 @@ def test_what_the_host_drives_is_not_exported():
     made = nested_loops()
     executable = backend.compile(made)
     with pytest.raises(ExportError, match="the host drives its loops"):
-        executable.export_graph(arguments_of(made, backend))
+        executable.export_graph(memory_for(made, backend))
 
 
 def test_a_closed_executable_exports_nothing():

@@ -2,7 +2,6 @@
 
 import gc
 import random
-import threading
 import weakref
 from contextlib import suppress
 
@@ -19,19 +18,19 @@ from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver
 from tests.fakes.foreign_arrays import Owner
 from tests.fakes.stream_order import LAG, LateDriver, unordered
-from tests.programs.hand_made_plans import VECTOR, copy_kernel, diamond, nested_loops, plan
+from tests.helpers.threads import in_threads
+from tests.programs.hand_made_plans import (
+    VECTOR,
+    copy_kernel,
+    copy_plan,
+    diamond,
+    in_place_plan,
+    memory_for,
+    nested_loops,
+    plan,
+)
 from tracegraph import ArrayType
 from tracegraph.errors import CapturingStreamError, ClosedError, StoppedError, TimeLimitError
-
-
-def copy_plan():
-    x, y = Buffer("input", 0, VECTOR), Buffer("output", 0, VECTOR)
-    return plan([copy_kernel(y, x)], set(), [x], [y], name="copy")
-
-
-def in_place_plan():
-    x = Buffer("input", 0, VECTOR)
-    return plan([copy_kernel(x, x)], set(), [x], [x], name="in_place")
 
 
 def looping_plan():
@@ -44,16 +43,12 @@ def looping_plan():
     return function.lower(VECTOR).plan
 
 
-def arguments_of(made, backend):
-    return [backend.device.pool.buffer(buffer.type.strong()) for buffer in made.inputs]
-
-
 def exported(make, backend, arguments=None):
     made = make()
     executable = backend.compile(made)
     if isinstance(backend.device.driver, LateDriver):
         backend.device.driver.executables.append(executable)
-    given = executable.export_graph(arguments or arguments_of(made, backend))
+    given = executable.export_graph(arguments or memory_for(made, backend))
     if isinstance(backend.device.driver, LateDriver):
         backend.device.driver.exported.append(given)
     return given, executable
@@ -76,7 +71,7 @@ def called_elsewhere(backend):
     made = nested_loops()
     executable = backend.compile(made)
     backend.device.driver.executables.append(executable)
-    arguments = arguments_of(made, backend)
+    arguments = memory_for(made, backend)
 
     def call():
         with tracegraph.stream(77):
@@ -103,7 +98,7 @@ def test_a_call_with_loops_is_waited_for_by_an_exported_one():
     backend = RecordingBackend(LateDriver())
     given, executable = exported(nested_loops, backend)
     mine = given.instantiate()
-    arguments = arguments_of(executable.plan, backend)
+    arguments = memory_for(executable.plan, backend)
     with tracegraph.stream(8):
         executable(arguments)
     start = len(backend.device.driver.calls)
@@ -276,21 +271,12 @@ def test_threads_launch_on_streams_of_their_own():
     backend = RecordingBackend(LateDriver())
     given, executable = exported(diamond, backend)
     mine = [given.instantiate() for _ in range(3)]
-    failures = []
 
     def work(number):
-        try:
-            for call in range(200):
-                mine[(number + call) % 3].launch([None, 8, 9][number % 3])
-        except BaseException as failure:
-            failures.append(failure)
+        for call in range(200):
+            mine[(number + call) % 3].launch([None, 8, 9][number % 3])
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    in_threads(6, work)
     assert backend.device.driver.count("launch") == 1200
     assert unordered(backend.device.driver) is None
     assert not executable.closed
@@ -418,7 +404,7 @@ def test_an_argument_that_was_stopped_is_refused():
 def test_an_update_takes_over_what_is_ordered():
     backend = RecordingBackend()
     one, executable = exported(copy_plan, backend)
-    other = executable.export_graph(arguments_of(executable.plan, backend))
+    other = executable.export_graph(memory_for(executable.plan, backend))
     mine = one.instantiate()
     assert mine.update(other)
     mine.launch(77)
@@ -429,7 +415,7 @@ def test_an_update_takes_over_what_is_ordered():
 def test_an_executable_that_is_passed_takes_over_what_is_ordered():
     backend = RecordingBackend()
     one, executable = exported(copy_plan, backend)
-    other = executable.export_graph(arguments_of(executable.plan, backend))
+    other = executable.export_graph(memory_for(executable.plan, backend))
     mine = one.instantiate()
     assert one.update(other, mine)
     mine.launch(77)
@@ -463,7 +449,7 @@ def test_flags_of_graphs_that_are_not_in_flight_are_not_raised():
     driver = backend.device.driver
     given, executable = exported(nested_loops, backend)
     driver.busy = True
-    results = executable(arguments_of(executable.plan, backend))
+    results = executable(memory_for(executable.plan, backend))
     with pytest.raises(TimeLimitError), tracegraph.time_limit(0):
         results[0].to_host()
     raised = [c.detail[0] for c in driver.calls if c.operation == "raise_flag"]
@@ -507,7 +493,7 @@ def test_in_a_capture_it_becomes_a_child_graph():
     assert node.bodies == (given.definition,)
     assert driver.count("launch") == launches
     assert driver.relaxed == [0]
-    other = executable.export_graph(arguments_of(executable.plan, backend))
+    other = executable.export_graph(memory_for(executable.plan, backend))
     assert mine.update(other)
     mine.launch(8)
     assert driver.captures[8].nodes[-1].bodies == (other.definition,)
@@ -577,7 +563,7 @@ def test_a_launch_that_fails_anywhere_leaves_later_ones_in_order():
             given, executable = exported(make, backend)
             mine, driver = given.instantiate(), backend.device.driver
             with tracegraph.stream(9):
-                executable(arguments_of(executable.plan, backend))
+                executable(memory_for(executable.plan, backend))
             driver.fail_at = len(driver.calls) + number
             with suppress(InjectedError):
                 mine.launch(77)

@@ -1,7 +1,6 @@
 """Each stream that calls an executable has a graph of its own, as long as the stream is there."""
 
 import gc
-import threading
 import weakref
 
 import numpy as np
@@ -15,6 +14,7 @@ from lowering.cuda.streams.stream_table import MOST_FOREIGN
 from lowering.testing.call_log import InjectedError
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver
+from tests.helpers.threads import in_threads
 from tests.programs.hand_made_plans import (
     ALL,
     VECTOR,
@@ -393,17 +393,7 @@ def test_a_stream_is_left_after_its_executables_were_closed(backend, device):
 def test_threads_that_call_first_on_a_stream_make_one_graph(backend, driver):
     executable = backend.compile(small_input())
     arguments = arguments_of(executable)
-    together = threading.Barrier(8)
-
-    def work():
-        together.wait()
-        run(executable, 8, arguments)
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(8, lambda _: run(executable, 8, arguments))
     assert driver.count("instantiate") == 2
     assert executable.stats()["launches"] == 8
 

@@ -16,6 +16,7 @@ from lowering.cuda.streams import shutdown
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver
 from tests.helpers.running import lowered
+from tests.helpers.threads import in_threads
 from tests.programs.hand_made_plans import VECTOR, callbacks, diamond, effects, nested_loops
 from tracegraph import debug, fori_loop, limits
 from tracegraph.errors import (
@@ -376,25 +377,17 @@ def test_calls_of_many_threads_are_all_made(monkeypatch):
     monkeypatch.setenv("TRACEGRAPH_CALLBACK_BUFFER_BYTES", str(4 << 20))
     made = []
     bench = Bench(lambda x: made.append(x[0]) or ())
-    lock, failed = threading.Lock(), []
+    lock = threading.Lock()
 
     def work(number):
-        try:
-            for turn in range(10):
-                with lock:
-                    result = bench.launch()
-                    bench.tell(number * 10 + turn)
-                result.synchronize()
-                assert number * 10 + turn in made
-        except BaseException as error:
-            failed.append(error)
+        for turn in range(10):
+            with lock:
+                result = bench.launch()
+                bench.tell(number * 10 + turn)
+            result.synchronize()
+            assert number * 10 + turn in made
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(SECONDS)
-    assert not failed
+    in_threads(16, work)
     assert sorted(made) == list(range(160))
 
 
@@ -430,7 +423,7 @@ def test_each_stream_has_its_own_ring_and_thread():
 
 
 def test_the_thread_ends_when_there_is_nothing_to_do(monkeypatch):
-    from lowering.cuda.effects import callbacks as module
+    from lowering.cuda.effects import callback_thread as module
 
     monkeypatch.setattr(module, "IDLE_SECONDS", 0.0)
     bench = Bench()
@@ -630,7 +623,7 @@ def test_launches_that_end_at_once_leave_neither_a_pause_nor_the_next_without_a_
 
 
 def test_a_thread_that_is_held_up_is_replaced(monkeypatch):
-    from lowering.cuda.effects import callbacks as module
+    from lowering.cuda.effects import callback_thread as module
 
     held, sleep = threading.Event(), time.sleep
 

@@ -24,7 +24,7 @@ from lowering.errors import (
     FrozenSlotsError,
     InstantiatedTwiceError,
     NestedCaptureError,
-    NotInstantiatedError,
+    NoExecutableError,
     NotOpenError,
     UnfinishedError,
     UnownedAddressError,
@@ -196,7 +196,7 @@ TURNS = {
 OUT_OF_TURN = {
     **dict.fromkeys(ADDING, (NotOpenError, "it is {}")),
     **dict.fromkeys(["instantiate", "give_away"], (UnfinishedError, "it is {}")),
-    "updater": (NotInstantiatedError, "it is {}"),
+    "updater": (NoExecutableError, "it is {}"),
     "building": (EmittedTwiceError, "is emitted already"),
     ("instantiate", "instantiated"): (InstantiatedTwiceError, "is instantiated already"),
 }
@@ -438,7 +438,7 @@ def test_a_graph_is_not_updated_by_one_that_is_closed(driver):
     definition, kernel = built(driver)
     executable = definition.instantiate()
     definition.close()
-    with pytest.raises(NotInstantiatedError, match=r"step has no executable .* it is closed"):
+    with pytest.raises(NoExecutableError, match=r"step has no executable .* it is closed"):
         definition.updater(executable, kernel)
     driver.launcher(executable)()
 

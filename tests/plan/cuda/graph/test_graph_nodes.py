@@ -9,7 +9,7 @@ import tracegraph
 from lowering.legalization.features import override
 from lowering.testing.recording_backend import RecordingBackend
 from tests.fakes.foreign_arrays import Foreign
-from tests.programs.hand_made_plans import ALL, diamond, nested_loops, products
+from tests.programs.hand_made_plans import ALL, diamond, memory_for, nested_loops, products
 from tracegraph import ArrayType
 from tracegraph.errors import (
     CapturingStreamError,
@@ -29,15 +29,11 @@ def embedded():
     return tracegraph.jit(f, device="cuda").lower(VECTOR).plan
 
 
-def arguments_of(made, backend):
-    return [backend.device.pool.buffer(buffer.type.strong()) for buffer in made.inputs]
-
-
 def exported(make, backend=None, **options):
     backend = backend or RecordingBackend()
     made = make()
     executable = backend.compile(made)
-    return executable.export_graph(arguments_of(made, backend), **options), executable, backend
+    return executable.export_graph(memory_for(made, backend), **options), executable, backend
 
 
 # Nodes of exported graphs
@@ -122,7 +118,7 @@ def test_a_node_at_a_programmatic_edge_is_not_left_out():
 
 def test_nodes_of_other_graphs_are_refused():
     given, made, backend = exported(diamond, programmatic_edges=False)
-    other = made.export_graph(arguments_of(made.plan, backend), programmatic_edges=False)
+    other = made.export_graph(memory_for(made.plan, backend), programmatic_edges=False)
     executable = given.instantiate()
     with pytest.raises(NodeError, match="is none of the executable of 'diamond'"):
         executable.disable(other.nodes[0])
@@ -228,11 +224,11 @@ def test_all_edges_are_plain_on_request(make):
     given, executable, backend = exported(make, programmatic_edges=False)
     plain = backend.device.driver.view(given.definition, given.given.bodies)
     assert not plain.programmatic
-    usual = executable.export_graph(arguments_of(executable.plan, backend))
+    usual = executable.export_graph(memory_for(executable.plan, backend))
     found = backend.device.driver.view(usual.definition, usual.given.bodies)
     assert found.edges == plain.edges
     assert bool(found.programmatic) == (make is diamond)
-    executable(arguments_of(executable.plan, backend))
+    executable(memory_for(executable.plan, backend))
     assert executable.view().programmatic == found.programmatic
 
 

@@ -10,7 +10,6 @@ import pytest
 import tracegraph
 from lowering.cuda.libraries.cublas import Cublas
 from lowering.cuda.streams.shutdown import shut_down
-from lowering.plan.nests.buffer import Buffer
 from lowering.plan.owners import Slot
 from lowering.testing.call_log import InjectedError
 from lowering.testing.recording_backend import RecordingBackend
@@ -18,11 +17,10 @@ from lowering.testing.recording_driver import RecordingDriver
 from tests.programs.hand_made_plans import (
     ALL,
     VECTOR,
-    copy_kernel,
     diamond,
     effects,
+    in_place_plan,
     nested_loops,
-    plan,
     products,
 )
 from tracegraph import ArrayType, cond
@@ -302,19 +300,13 @@ def test_an_array_of_another_library_is_let_go_by_the_wait_for_a_result(look):
     assert held() is None
 
 
-def in_place():
-    """One kernel, over its argument."""
-    x = Buffer("input", 0, VECTOR)
-    return plan([copy_kernel(x, x)], set(), [x], [x], name="in_place")
-
-
 class Strided(Foreign):
     """One that has to be packed."""
 
     __cuda_array_interface__: ClassVar = {**Foreign.__cuda_array_interface__, "strides": (16,)}
 
 
-@pytest.mark.parametrize(("make", "kind"), [(diamond, Strided), (in_place, Foreign)])
+@pytest.mark.parametrize(("make", "kind"), [(diamond, Strided), (in_place_plan, Foreign)])
 def test_what_a_call_has_begun_to_copy_is_held_until_it_is_copied(make, kind, monkeypatch):
     executable, driver, _ = build(make())
     array = kind()

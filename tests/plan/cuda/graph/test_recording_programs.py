@@ -5,7 +5,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-import lowering
 import tracegraph
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.launch_graph import moving_calls, pointer_parts
@@ -87,14 +86,6 @@ def test_a_program_without_small_inputs_has_no_load_node():
     driver = RecordingDriver()
     RecordingBackend(driver).compile(plan)
     assert_mirrors(driver.graphs[0], plan.graph)
-
-
-@pytest.fixture
-def backend(monkeypatch):
-    """That of the device "cuda:0"."""
-    recording = RecordingBackend()
-    monkeypatch.setattr(lowering, "backend", lambda _: recording)
-    return recording
 
 
 def array(backend, *shape):

@@ -15,6 +15,7 @@ from tests.programs.hand_made_plans import (
     ALL,
     VECTOR,
     diamond,
+    memory_for,
     nested_loops,
     products,
     products_per_launch,
@@ -40,15 +41,11 @@ class Refusing(RecordingDriver):
         raise RefusedGraphError("this device does not support what the node does", node)
 
 
-def arguments_of(made, backend):
-    return [backend.device.pool.buffer(buffer.type.strong()) for buffer in made.inputs]
-
-
 def exported(make, backend=None):
     backend = backend or RecordingBackend()
     made = make()
     compiled = backend.compile(made)
-    return compiled.export_graph(arguments_of(made, backend)), compiled, backend
+    return compiled.export_graph(memory_for(made, backend)), compiled, backend
 
 
 def values(executable):
@@ -58,7 +55,7 @@ def values(executable):
 @pytest.mark.parametrize("make", [diamond, nested_loops, products], ids=lambda m: m.__name__)
 def test_an_update_takes_over_addresses_and_owners(make):
     one, compiled, backend = exported(make)
-    other = compiled.export_graph(arguments_of(compiled.plan, backend))
+    other = compiled.export_graph(memory_for(compiled.plan, backend))
     executable = one.instantiate()
     before = [weakref.ref(result) for result in one.results]
     result = one.update(other)
@@ -109,7 +106,7 @@ def test_all_open_executables_are_updated_and_the_first_refusal_counts():
     one, compiled, backend = exported(diamond)
     first, second, third = (one.instantiate() for _ in range(3))
     third.close()
-    other = compiled.export_graph(arguments_of(compiled.plan, backend))
+    other = compiled.export_graph(memory_for(compiled.plan, backend))
     assert one.update(other).ok
     assert backend.device.driver.count("update_whole") == 2
     assert not first.closed
@@ -121,7 +118,7 @@ def test_all_open_executables_are_updated_and_the_first_refusal_counts():
 def test_an_executable_of_other_code_is_updated_too():
     one, compiled, backend = exported(diamond)
     foreign = backend.device.driver.instantiate(one.definition)
-    other = compiled.export_graph(arguments_of(compiled.plan, backend))
+    other = compiled.export_graph(memory_for(compiled.plan, backend))
     assert one.update(other, foreign).ok
     assert foreign.graph is other.definition
 
@@ -209,7 +206,7 @@ def test_misuse():
 
 def test_an_update_that_fails_leaves_the_executable_as_it_was():
     one, compiled, backend = exported(diamond)
-    other = compiled.export_graph(arguments_of(compiled.plan, backend))
+    other = compiled.export_graph(memory_for(compiled.plan, backend))
     executable = one.instantiate()
     driver = backend.device.driver
     (made,) = [e for e in driver.live_executables if e.graph is one.definition]

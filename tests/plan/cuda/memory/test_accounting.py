@@ -3,6 +3,7 @@
 import threading
 
 from lowering.cuda.memory.accounting import Holdings
+from tests.helpers.threads import in_threads
 
 
 class Memory:
@@ -33,15 +34,11 @@ def test_bytes_are_counted_as_long_as_their_memory_lives():
 def test_threads_may_take_and_free_at_once():
     holdings = Holdings()
 
-    def work():
+    def work(_):
         for _ in range(2000):
             entered(holdings, "arrays", 5)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(4, work)
     assert holdings.held["arrays"] == 0
 
 

@@ -2,7 +2,6 @@
 
 import gc
 import random
-import threading
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -19,24 +18,22 @@ from lowering.plan.nodes import KernelNode
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver
 from tests.fakes.stream_order import LateDriver, unordered
-from tests.programs.hand_made_plans import LINE, VECTOR, copy_kernel, diamond, effects, plan
+from tests.helpers.threads import in_threads
+from tests.programs.hand_made_plans import (
+    LINE,
+    VECTOR,
+    copy_kernel,
+    copy_plan,
+    diamond,
+    effects,
+    in_place_plan,
+    plan,
+)
 from tracegraph.current_stream import current_stream
 from tracegraph.errors import CapturingStreamError, StoppedError, TimeLimitError
 from tracegraph.ir.effects import PrintFormat
 from tracegraph.ir.scalar import const
 from tracegraph.staging.calls.donated import Donated
-
-
-def copy_plan():
-    """One kernel, and no scratch memory, which is shared."""
-    x, y = Buffer("input", 0, VECTOR), Buffer("output", 0, VECTOR)
-    return plan([copy_kernel(y, x)], set(), [x], [y], name="copy")
-
-
-def in_place_plan():
-    """One kernel, over its argument."""
-    x = Buffer("input", 0, VECTOR)
-    return plan([copy_kernel(x, x)], set(), [x], [x], name="in_place")
 
 
 def printing_plan():
@@ -146,24 +143,15 @@ def test_each_precaution_is_needed(owner, name, monkeypatch):
 
 def test_threads_on_streams():
     bench = Streams(LateDriver())
-    failures = []
 
     def work(number):
-        try:
-            x = bench.array() if number % 3 == 0 else None
-            for call in range(1000):
-                if x is None:
-                    x = bench.array()
-                x = bench.run(bench.executables[call % 4], [x], [None, 8, 9][number % 3])
-        except BaseException as failure:
-            failures.append(failure)
+        x = bench.array() if number % 3 == 0 else None
+        for call in range(1000):
+            if x is None:
+                x = bench.array()
+            x = bench.run(bench.executables[call % 4], [x], [None, 8, 9][number % 3])
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    in_threads(16, work)
     assert sum(e.stats()["launches"] for e in bench.executables) == 16_000
     assert unordered(bench.driver) is None
 

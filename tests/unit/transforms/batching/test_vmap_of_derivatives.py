@@ -10,31 +10,11 @@ import pytest
 
 from tests.cases.derivatives import SMOOTH, cases
 from tests.helpers.compiled import host_jit
+from tests.programs.gradients import W, bounded, counted, in_place, nested, rnn
 from tracegraph import cond, fori_loop, grad, hessian, jvp, scan, switch, vjp, vmap, while_loop
 from tracegraph.ir.op import Op
 
 X = np.array([0.6, -0.4, 1.2])
-W = np.array([[0.5, -0.2, 0.1], [0.3, 0.4, -0.6], [-0.1, 0.7, 0.2]])
-
-
-def rnn(x: Any) -> Any:
-    def step(c: Any, t: Any) -> Any:
-        return np.tanh(W @ c + t), (c * t).sum()
-
-    last, ys = scan(step, x, np.linspace(0, 1, 5))
-    return last.sum() + (ys**2).sum()
-
-
-def counted(x: Any) -> Any:
-    return fori_loop(0, 7, lambda i, c: np.sin(c) * x + i * 0.1, x).sum()
-
-
-def written(x: Any) -> Any:
-    def body(i: Any, c: Any) -> Any:
-        c[i] = c[i - 1] * x[i] + c[i]
-        return c
-
-    return (fori_loop(1, 3, body, x) ** 2).sum()
 
 
 def written_until_it_ends(x: Any) -> Any:
@@ -46,26 +26,13 @@ def written_until_it_ends(x: Any) -> Any:
     return (while_loop(lambda c: c[0] * x[0] < 2, body, (0, x), max_steps=9)[1] ** 2).sum()
 
 
-def grown(x: Any) -> Any:
-    return while_loop(
-        lambda c: (c**2).sum() < 50, lambda c: c * 1.3 + np.sin(c * x), x, max_steps=40
-    ).sum()
-
-
 def chosen(x: Any) -> Any:
     number = (x[0] > 0).astype(int) + (x[1] > 0)
     branches = [lambda x: x, lambda x: W @ np.tanh(W @ x), lambda x: np.cumsum(x**2) ** 2]
     return switch(number, branches, x).sum()
 
 
-def nested(x: Any) -> Any:
-    def inner(c: Any) -> Any:
-        return fori_loop(0, 2, lambda j, d: d * x + np.sin(d), c)
-
-    return fori_loop(0, 3, lambda i, c: cond(c.sum() > 0, inner, lambda c: c - x, c), x).sum()
-
-
-PROGRAMS = [rnn, counted, written, written_until_it_ends, grown, chosen, nested]
+PROGRAMS = [rnn, counted, in_place, written_until_it_ends, bounded, chosen, nested]
 
 LANES = np.stack([X, X[::-1] * 0.9, X * 1.1])
 each_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)

@@ -14,7 +14,7 @@ from tests.programs.gradients import X
 from tracegraph import errors, fori_loop, grad, jit, scan, vjp, vmap, while_loop
 from tracegraph.ir.program import Eqn, walk
 from tracegraph.ir.verify import verify
-from tracegraph.transforms.derivatives import segments
+from tracegraph.transforms.derivatives import two_level_checkpoints
 
 each_loop = pytest.mark.parametrize("loop", LOOPS, ids=lambda f: f.__name__[3:])
 
@@ -76,7 +76,7 @@ def test_a_segment_stacks_its_own_steps_alone(loop: Any) -> None:
 @each_loop
 def test_a_loop_beyond_the_budget_is_cut(loop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = grad(loop(None))(X)
-    monkeypatch.setattr(segments, "BUDGET", LENGTH * X.nbytes - 1)
+    monkeypatch.setattr(two_level_checkpoints, "BUDGET", LENGTH * X.nbytes - 1)
     np.testing.assert_allclose(grad(loop(None))(X), expected, 1e-12, 1e-12)
     assert kept_bytes(loop(None)) == 10 * X.nbytes
     assert kept_bytes(loop(LENGTH)) >= LENGTH * X.nbytes  # as asked for

@@ -25,7 +25,7 @@ from tracegraph import (
     while_loop,
 )
 from tracegraph.ir.program import Program, walk
-from tracegraph.transforms.derivatives import segments
+from tracegraph.transforms.derivatives import two_level_checkpoints
 
 each_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 
@@ -144,7 +144,7 @@ def test_long_scans_are_cut_into_segments(
         return sum(v.type.nbytes for v in first.outputs[first.attrs["carry"] :])
 
     expected, whole = grad(function)(X), stacked_bytes()
-    monkeypatch.setattr(segments, "BUDGET", 100)
+    monkeypatch.setattr(two_level_checkpoints, "BUDGET", 100)
     np.testing.assert_allclose(check_gradient(function, X), expected, 1e-12, 1e-12)
     check_second(function, X)
     assert stacked_bytes() < whole
@@ -160,7 +160,7 @@ def test_prints_of_a_long_scan_happen_once(
 
         return fori_loop(0, 17, body, x).sum()
 
-    monkeypatch.setattr(segments, "BUDGET", 100)
+    monkeypatch.setattr(two_level_checkpoints, "BUDGET", 100)
     grad(function)(X)
     assert capsys.readouterr().out.split() == [str(i) for i in range(17)]
 

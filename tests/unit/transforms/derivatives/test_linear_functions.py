@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.programs.linear_functions import LINEAR_PROGRAMS
-from tests.programs.linear_functions import X as POINTS
+from tests.comparisons.linear_functions import LINEAR_PROGRAMS
+from tests.comparisons.linear_functions import X as POINTS
 from tracegraph import (
     cond,
     custom_jvp,
