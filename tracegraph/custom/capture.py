@@ -22,7 +22,7 @@ from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.numpy.dispatching.dispatch import as_array
 from tracegraph.ops.custom_kernels import custom_kernel
 
-__all__ = ["CapturingFunction", "capture"]
+__all__ = ["capture"]
 
 
 class CapturingFunction:

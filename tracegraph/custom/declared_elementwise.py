@@ -30,7 +30,7 @@ from tracegraph.ir.types import ArrayType, broadcast_shapes, type_of
 from tracegraph.numpy.dispatching.dispatch import is_ours
 from tracegraph.tracing.foreign import is_foreign
 
-__all__ = ["ElementwiseFunction", "elementwise"]
+__all__ = ["elementwise"]
 
 NDArray = np.ndarray[Any, Any]
 

@@ -28,7 +28,7 @@ from tracegraph.numpy.dispatching.dispatch import as_array
 from tracegraph.ops.custom_kernels import custom_kernel
 from tracegraph.tracing.tracer import Tracer
 
-__all__ = ["DeclaredKernel", "kernel"]
+__all__ = ["kernel"]
 
 Types = Callable[..., Any]
 

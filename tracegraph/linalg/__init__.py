@@ -17,8 +17,6 @@ array([1., 2.])
     complete_factors     that of R beside a square Q
 """
 
-from tracegraph.linalg import cofactors as _cofactors  # noqa: F401  (they enter their rules)
-from tracegraph.linalg import complete_factors as _complete_factors  # noqa: F401
 from tracegraph.linalg.conjugate_gradients import *
 from tracegraph.linalg.exponential import *
 from tracegraph.linalg.factored import *

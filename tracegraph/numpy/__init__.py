@@ -69,11 +69,9 @@ from numpy import uint64 as uint64
 
 from tracegraph.arrays.creation import from_dlpack as from_dlpack
 from tracegraph.errors.names_elsewhere import names_of as _names_of
-from tracegraph.numpy import even_functions as _even_functions  # noqa: F401  (they enter rules)
 from tracegraph.numpy import fft as fft
 from tracegraph.numpy import lib as lib
 from tracegraph.numpy import linalg as linalg
-from tracegraph.numpy import powers as _powers  # noqa: F401
 from tracegraph.numpy.axes import *
 from tracegraph.numpy.bits import *
 from tracegraph.numpy.broadcasting import *

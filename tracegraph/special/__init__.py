@@ -13,7 +13,6 @@ but where its values are wrong. All have derivatives.
 """
 
 from tracegraph.public_names import set_all as _set_all
-from tracegraph.special import higher_derivatives as _derivatives  # noqa: F401  (enters its rules)
 from tracegraph.special.compositions import *
 from tracegraph.special.functions import *
 from tracegraph.tracing.function_table import SPECIAL as _SPECIAL

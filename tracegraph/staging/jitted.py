@@ -10,7 +10,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
-from tracegraph import ops as _ops  # noqa: F401 - registers the op records
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.devices import canonical_device
 from tracegraph.errors.tracebacks import entry_point, hide_frames

@@ -14,3 +14,15 @@ around it. May import `control/` and what that imports, and `passes/`, but neith
     evaluate              runs a program equation by equation, without compiling it
     tidy                  passes on what transforms read and record
 """
+
+from tracegraph.public_names import set_all as _set_all
+from tracegraph.transforms.batching.vmap import *
+from tracegraph.transforms.derivatives.checkpoint import *
+from tracegraph.transforms.derivatives.custom import *
+from tracegraph.transforms.derivatives.forward import *
+from tracegraph.transforms.derivatives.implicit import *
+from tracegraph.transforms.derivatives.jacobians import *
+from tracegraph.transforms.derivatives.linear import *
+from tracegraph.transforms.derivatives.reverse import *
+
+_set_all(__name__)

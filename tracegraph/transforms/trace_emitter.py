@@ -6,7 +6,6 @@ from collections.abc import Callable
 from types import MethodType
 from typing import Any
 
-import tracegraph.ops  # noqa: F401  (registers the ops that become methods)
 from tracegraph.ir.op import Op, all_ops, get
 from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.trace import Trace, bind

@@ -33,6 +33,8 @@ from tracegraph.transforms.functions_with_rules import (
 from tracegraph.transforms.tidy import pruned
 from tracegraph.transforms.transformed_calls import require_function
 
+__all__ = ["checkpoint"]
+
 
 @errors.refuses(
     policy="a checkpoint keeps its arguments alone: put one around each part to be repeated",

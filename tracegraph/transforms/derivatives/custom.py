@@ -30,6 +30,8 @@ from tracegraph.transforms.derivatives import custom_rules as _custom_rules  # n
 from tracegraph.transforms.derivatives.activity import is_inexact
 from tracegraph.transforms.functions_with_rules import BoundArguments, Regions, fitted, in_dtypes
 
+__all__ = ["custom_jvp", "custom_vjp"]
+
 Function = Callable[..., Any]
 
 

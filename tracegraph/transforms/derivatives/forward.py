@@ -25,6 +25,8 @@ from tracegraph.transforms.transformed_calls import (
     split_aux,
 )
 
+__all__ = ["jvp", "linearize", "stop_gradient"]
+
 
 @entry_point
 def stop_gradient(x: Any) -> Any:

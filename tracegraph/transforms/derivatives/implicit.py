@@ -31,6 +31,8 @@ from tracegraph.transforms.derivatives.transpose import Cotangents, Transposer
 from tracegraph.transforms.functions_with_rules import Regions, limited, without_effects
 from tracegraph.transforms.trace_emitter import Emit
 
+__all__ = ["custom_linear_solve", "custom_root"]
+
 Function = Callable[..., Any]
 
 

@@ -38,6 +38,8 @@ from tracegraph.transforms.transformed_calls import (
     split_aux,
 )
 
+__all__ = ["hessian", "jacfwd", "jacrev"]
+
 Function = Callable[..., Any]
 
 _refuses_other_keywords = errors.refuses(

@@ -33,6 +33,8 @@ from tracegraph.transforms.transformed_calls import (
     trace_function,
 )
 
+__all__ = ["linear_transpose"]
+
 Function = Callable[..., Any]
 
 

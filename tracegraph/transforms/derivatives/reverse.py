@@ -26,6 +26,8 @@ from tracegraph.transforms.transformed_calls import (
     split_aux,
 )
 
+__all__ = ["grad", "value_and_grad", "vjp"]
+
 Function = Callable[..., Any]
 
 _BY_POSITIONS = "name arguments by their positions: argnums=0, or several, argnums=(0, 2)"
