@@ -68,7 +68,8 @@ TG_INLINE tgm_pair tgm_log1p_pair(double x, double rest) {
   const double low = sum.low + rest;
   const bool near = m.exponent == 0;  // x itself is the fraction
   const tgm_u64 exponent = tgm_bits(m.exponent + tgm_magic) - tgm_bits(tgm_magic);
-  const double error = near ? rest : low * tgm_double((1023 - exponent) << 52);
+  const double scale = m.exponent < 1000 ? tgm_double((1023 - exponent) << 52) : 0;
+  const double error = near ? rest : low * scale;
   const double f = near ? x : m.fraction;
   const double q = 1 / (2 + f), s = f * q, square = s * s, half = 0.5 * f * f;
   const double tail = fma(s, fma(square, tgm_log_tail(square), half), m.exponent * tgm_log2_low);
