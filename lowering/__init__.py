@@ -3,38 +3,22 @@
 Internal to tracegraph, which imports it when a function is first compiled.
 """
 
-from lowering.backends.registry import (
-    backend,
-    create_stream,
-    default_device,
-    reset,
-    source,
-    synchronize,
-    trim,
-)
-from lowering.lower import lower
-from lowering.plan.reports import views as _views  # noqa: F401 - printers
-from lowering.plan.reports.explain import explain, memory, schedules
-from lowering.plan.reports.graphviz import dot
+from lowering.backends.registry import backend as backend
+from lowering.backends.registry import create_stream as create_stream
+from lowering.backends.registry import default_device as default_device
+from lowering.backends.registry import reset as reset
+from lowering.backends.registry import source as source
+from lowering.backends.registry import synchronize as synchronize
+from lowering.backends.registry import trim as trim
+from lowering.lower import lower as lower
+from lowering.plan.reports import display as _views  # noqa: F401 - printers
+from lowering.plan.reports.explain import explain as explain
+from lowering.plan.reports.explain import memory as memory
+from lowering.plan.reports.explain import schedules as schedules
+from lowering.plan.reports.graphviz import dot as dot
 from tracegraph.user_source import add_own
 
 add_own(__file__)
 
 # tracegraph compares it with its own version, to know this package from another of the name.
 TRACEGRAPH_VERSION = "0.1.0"
-
-__all__ = [
-    "TRACEGRAPH_VERSION",
-    "backend",
-    "create_stream",
-    "default_device",
-    "dot",
-    "explain",
-    "lower",
-    "memory",
-    "reset",
-    "schedules",
-    "source",
-    "synchronize",
-    "trim",
-]

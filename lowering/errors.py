@@ -70,7 +70,7 @@ class InstantiatedTwiceError(BuildStateError):
         )
 
 
-class NotInstantiatedError(BuildStateError):
+class NoExecutableError(BuildStateError):
     """An executable was to be updated by a definition that has none, or none any more."""
 
     def __init__(self, name: str, state: str) -> None:

@@ -9,7 +9,7 @@
             ── write_fixed_updates, desugar ─▶ Program      few forms
             ── build ─▶ Draft                               nests of stored values, in blocks
             ── schedule, drop_copies, fuse, place_carries   on each block, from the inside out
-            ── donate, stage_inputs, drop_dead_stores, prepare_unrolling, assign_memory
+            ── donate, copy_inputs, drop_dead_stores, prepare_unrolling, assign_memory
             ── assemble ─▶ Plan                             nodes and edges
 
 What a device costs and can do is in its `Target`: no pass names a device.
@@ -25,8 +25,8 @@ from lowering.allocation.donation import donate
 from lowering.allocation.in_place import drop_copies, place_carries
 from lowering.backends.registry import target_of
 from lowering.draft.context import Context
-from lowering.draft.draft import Draft, stage_inputs
-from lowering.draft.stage import Block, blocks
+from lowering.draft.draft import Draft, copy_inputs
+from lowering.draft.draft_nodes import Block, blocks
 from lowering.fusion.dead_stores import drop_dead_stores
 from lowering.fusion.fuse import fuse
 from lowering.plan.plan import Plan
@@ -62,7 +62,7 @@ BLOCK_PASSES: tuple[Callable[[Block, Context], None], ...] = (
 
 DRAFT_PASSES: tuple[Callable[[Draft], None], ...] = (
     donate,
-    stage_inputs,
+    copy_inputs,
     drop_dead_stores,
     prepare_unrolling,
     assign_memory,
@@ -131,8 +131,8 @@ def _with_invariants_outside(program: Program, target: Target) -> Program:
 
 def _finish(block: Block, context: Context) -> None:
     """Apply the block passes to a block, after the blocks inside it."""
-    for stage in block.stages:
-        for inner in blocks(stage):
+    for node in block.nodes:
+        for inner in blocks(node):
             _finish(inner, context)
     for block_pass in BLOCK_PASSES:
         block_pass(block, context)

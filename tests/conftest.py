@@ -19,6 +19,8 @@ from lowering.plan.plan import Plan
 from lowering.plan.reports.races import races
 from tracegraph.testing import assert_no_races
 
+pytest.register_assert_rewrite("tests.cases", "tests.comparisons", "tests.helpers")
+
 SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)
 
 settings.register_profile(
@@ -53,7 +55,7 @@ check_plans_of(legalize)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Soak tests run only where the marker expression names them: ``-m soak``."""
+    """Soak tests run only where the marker expression names them: ``-m "gpu or soak"``."""
     if "soak" in config.option.markexpr:
         return
     soak = [item for item in items if item.get_closest_marker("soak")]

@@ -31,105 +31,76 @@ Below them are single files without imports of the package (`dtypes`, `user_sour
 `event` and `debug` are features of one file each, `c_functions` is what `callbacks` checks.
 """
 
+from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
+from typing import Any as _Any
 
-from tracegraph import debug, errors, event, linalg, memory, numpy, random, sparse, special, tree
-from tracegraph.arrays.array import Array
-from tracegraph.arrays.creation import asarray, from_dlpack
-from tracegraph.callbacks import host_call, pure_callback
-from tracegraph.capabilities import DeviceFeatures, features
-from tracegraph.control import cond, fori_loop, map, scan, switch, while_loop
-from tracegraph.custom import capture, elementwise, embed, kernel, reduction
-from tracegraph.errors.names_elsewhere import names_of as _names_of
-from tracegraph.inspection.show import show
-from tracegraph.ir import views as _views  # noqa: F401 - printers
-from tracegraph.ir.types import ArrayType
-from tracegraph.limits import time_limit
-from tracegraph.memory import memory_stats, reset
-from tracegraph.modes import check_indices, deterministic
-from tracegraph.numpy.dispatching import methods as _methods  # noqa: F401 - what operators call
-from tracegraph.numpy.windows import dynamic_slice, dynamic_update_slice
-from tracegraph.raw_memory import owned
-from tracegraph.staging.jit import jit, make_program
-from tracegraph.streams import Stream, stream
-from tracegraph.transforms.batching.vmap import vmap
-from tracegraph.transforms.derivatives.checkpoint import checkpoint
-from tracegraph.transforms.derivatives.custom import custom_jvp, custom_vjp
-from tracegraph.transforms.derivatives.forward import jvp, linearize, stop_gradient
-from tracegraph.transforms.derivatives.implicit import custom_linear_solve, custom_root
-from tracegraph.transforms.derivatives.jacobians import hessian, jacfwd, jacrev
-from tracegraph.transforms.derivatives.linear import linear_transpose
-from tracegraph.transforms.derivatives.reverse import grad, value_and_grad, vjp
-from tracegraph.tree import register_dataclass
-from tracegraph.version import __version__
+from tracegraph import errors as errors
+from tracegraph import memory as memory
+from tracegraph import tree as tree
+from tracegraph.arrays.array import Array as Array
+from tracegraph.arrays.creation import *
+from tracegraph.capabilities import *
+from tracegraph.errors.names_elsewhere import missing_name as _missing_name
+from tracegraph.ir import display as _views  # noqa: F401 - printers
+from tracegraph.ir.types import ArrayType as ArrayType
+from tracegraph.limits import time_limit as time_limit
+from tracegraph.memory import memory_stats as memory_stats
+from tracegraph.memory import reset as reset
+from tracegraph.modes import *
+from tracegraph.public_names import set_all as _set_all
+from tracegraph.raw_memory import *
+from tracegraph.staging.jit import *
+from tracegraph.streams import *
+from tracegraph.tree import register_dataclass as register_dataclass
+from tracegraph.version import __version__ as __version__
 
-__all__ = [
-    "Array",
-    "ArrayType",
-    "DeviceFeatures",
-    "Stream",
-    "__version__",
-    "asarray",
-    "capture",
-    "check_indices",
-    "checkpoint",
-    "cond",
-    "custom_jvp",
-    "custom_linear_solve",
-    "custom_root",
-    "custom_vjp",
-    "debug",
-    "deterministic",
-    "dynamic_slice",
-    "dynamic_update_slice",
-    "elementwise",
-    "embed",
-    "errors",
-    "event",
-    "features",
-    "fori_loop",
-    "from_dlpack",
-    "grad",
-    "hessian",
-    "host_call",
-    "jacfwd",
-    "jacrev",
-    "jit",
-    "jvp",
-    "kernel",
-    "linalg",
-    "linear_transpose",
-    "linearize",
-    "make_program",
-    "map",
-    "memory",
-    "memory_stats",
-    "numpy",
-    "owned",
-    "pure_callback",
-    "random",
-    "reduction",
-    "register_dataclass",
-    "reset",
-    "scan",
-    "show",
-    "sparse",
-    "special",
-    "stop_gradient",
-    "stream",
-    "switch",
-    "time_limit",
-    "tree",
-    "value_and_grad",
-    "vjp",
-    "vmap",
-    "while_loop",
-]
+if TYPE_CHECKING:
+    from tracegraph import debug as debug
+    from tracegraph import event as event
+    from tracegraph import linalg as linalg
+    from tracegraph import numpy as numpy
+    from tracegraph import random as random
+    from tracegraph import sparse as sparse
+    from tracegraph import special as special
+    from tracegraph.callbacks import *
+    from tracegraph.control import *
+    from tracegraph.custom import *
+    from tracegraph.inspection.show import *
+    from tracegraph.numpy.windows import *
+    from tracegraph.transforms import *
 
+_MODULES = ("debug", "event", "linalg", "numpy", "random", "sparse", "special")
+_FUNCTIONS = {
+    "callbacks": ("host_call", "pure_callback"),
+    "control": ("cond", "fori_loop", "map", "scan", "switch", "while_loop"),
+    "custom": ("capture", "elementwise", "embed", "kernel", "reduction"),
+    "inspection.show": ("show",),
+    "numpy.windows": ("dynamic_slice", "dynamic_update_slice"),
+    "transforms": (
+        *("checkpoint", "custom_jvp", "custom_linear_solve", "custom_root", "custom_vjp", "grad"),
+        *("hessian", "jacfwd", "jacrev", "jvp", "linear_transpose", "linearize"),
+        *("stop_gradient", "value_and_grad", "vjp", "vmap"),
+    ),
+}
+"""Modules of public functions. These and `_MODULES` are imported when they are first used."""
 
-if not TYPE_CHECKING:  # a type checker would find any name in a module that has this
-    __getattr__ = _names_of(__name__)
+_MODULE_OF = {name: module for module, names in _FUNCTIONS.items() for name in names}
+
+_all = _set_all(__name__, "__version__", "errors", "memory", "tree", *_MODULES, *_MODULE_OF)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)  # not the packages that it is made of
+    return _all  # not the packages that it is made of
+
+
+if not TYPE_CHECKING:  # a type checker would find any name in a module that has this
+
+    def __getattr__(name: str) -> _Any:
+        if name in _MODULES:
+            return _import_module(f"{__name__}.{name}")
+        if name not in _MODULE_OF:
+            raise _missing_name(__name__, name)
+        module = _import_module(f"{__name__}.{_MODULE_OF[name]}")
+        found = globals()[name] = getattr(module, name)
+        return found

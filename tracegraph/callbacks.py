@@ -18,6 +18,8 @@ from tracegraph.ops import callbacks as ops
 from tracegraph.staging.compiler import compiler
 from tracegraph.user_source import user_source
 
+__all__ = ["host_call", "pure_callback"]
+
 
 @entry_point
 def callback(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None:

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple
 
+__all__ = ["check_indices", "deterministic"]
+
 
 class Modes(NamedTuple):
     """What the blocks around a call ask for. Programs of other modes are traced apart."""

@@ -10,6 +10,8 @@ from tracegraph.current_stream import Chosen, chosen_stream, on_stream
 from tracegraph.devices import canonical_device
 from tracegraph.staging.compiler import compiler, default_device
 
+__all__ = ["Stream", "stream"]
+
 
 class Stream:
     """A queue of work on a device; work in different streams may run at the same time.

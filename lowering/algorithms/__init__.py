@@ -74,7 +74,7 @@ SMALL: Mapping[str, Callable[..., Any]] = {
 """Those with kernels for 2 to 32 rows and columns, for backends that run CUDA C++: of square
 matrices, in `svd` and `pinv` of a triangular factor."""
 
-Form = Literal["own", "library", "at once", "small"]
+AlgorithmChoice = Literal["own", "library", "at once", "small"]
 _FORMS = {"own": ALGORITHMS, "library": BY_LIBRARY, "at once": AT_ONCE, "small": SMALL}
 
 
@@ -83,7 +83,7 @@ def program_of(
     name: str,
     types: tuple[ArrayType, ...],
     attrs: tuple[tuple[str, Any], ...],
-    form: Form = "own",
+    form: AlgorithmChoice = "own",
 ) -> Program:
     """The program of an op for operands of these types."""
     algorithm = _FORMS[form][name]

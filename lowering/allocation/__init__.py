@@ -9,5 +9,5 @@ import `draft/` and `plan/`.
     buffer_sharing     when one buffer may take the memory of another; sets of those that do
     liveness           lifetimes, and which buffers are dead when another one becomes live
     assign             offsets in the arena, first fit
-    free_list          free ranges of the arena
+    free_ranges        free ranges of the arena
 """

@@ -9,12 +9,12 @@ independent work. Branches of one conditional exclude each other, and always may
 
 from __future__ import annotations
 
-from lowering.allocation.free_list import FreeList
+from lowering.allocation.free_ranges import FreeRanges
 from lowering.allocation.liveness import Life, Lifetimes
 from lowering.draft.arena_layout import ArenaLayout
 from lowering.draft.dependences import Accesses, Order, accesses_around, order
 from lowering.draft.draft import Draft
-from lowering.draft.stage import Block, LoopStage, Stage, blocks, control_reads
+from lowering.draft.draft_nodes import Block, DraftLoop, DraftNode, blocks, control_reads
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.rounding import round_up
 from lowering.plan.target.hardware import ALIGNMENT
@@ -26,10 +26,10 @@ def assign_memory(draft: Draft) -> None:
 
 
 class _LivenessAnalysis:
-    """The dependences of each block's stages, and the life of each scratch buffer."""
+    """The dependences of each block's nodes, and the life of each scratch buffer."""
 
     def __init__(self, root: Block) -> None:
-        self.spans: dict[Stage, tuple[int, int]] = {}  # first and last moment, bodies included
+        self.spans: dict[DraftNode, tuple[int, int]] = {}  # first and last moment, bodies included
         self.orders: dict[Block, Order] = {}
         self.lives: dict[Buffer, Life] = {}
         self._number(root, 0)
@@ -39,14 +39,14 @@ class _LivenessAnalysis:
         """Number the moments of a block in order of execution; the moment after it."""
         accesses = []
         now = start
-        for stage in block.stages:
+        for node in block.nodes:
             first = now
             inside: list[Accesses] = []
-            for inner in blocks(stage):
+            for inner in blocks(node):
                 now = self._number(inner, now + 1)
                 inside += self.orders[inner].accesses
-            accesses.append(accesses_around(stage, inside))
-            self.spans[stage] = (first, now)
+            accesses.append(accesses_around(node, inside))
+            self.spans[node] = (first, now)
             now += 1
         self.orders[block] = order(accesses)
         return now
@@ -54,13 +54,13 @@ class _LivenessAnalysis:
     def _collect(self, block: Block, path: tuple[tuple[Block, int], ...]) -> None:
         accesses = self.orders[block].accesses
         for buffer in block.resident:
-            start, end = self.spans[block.stages[0]][0], self.spans[block.stages[-1]][1]
-            self.lives[buffer] = Life(start, end, path, block, list(range(len(block.stages))))
-        for position, stage in enumerate(block.stages):
+            start, end = self.spans[block.nodes[0]][0], self.spans[block.nodes[-1]][1]
+            self.lives[buffer] = Life(start, end, path, block, list(range(len(block.nodes))))
+        for position, node in enumerate(block.nodes):
             here = (*path, (block, position))
-            for buffer in control_reads(stage):
+            for buffer in control_reads(node):
                 self._access(buffer, here)
-            if inside := blocks(stage):
+            if inside := blocks(node):
                 for inner in inside:
                     self._collect(inner, here)
                 continue
@@ -74,10 +74,10 @@ class _LivenessAnalysis:
         while buffer not in path[depth][0].owned:
             depth += 1
         for block, place in path[depth:]:  # to the outermost loop that uses but does not own it
-            stage = block.stages[place]
-            if isinstance(stage, LoopStage):
+            node = block.nodes[place]
+            if isinstance(node, DraftLoop):
                 break
-        start, end = self.spans[stage]
+        start, end = self.spans[node]
         owner, position = path[depth]
         if buffer in owner.resident:
             return
@@ -86,15 +86,15 @@ class _LivenessAnalysis:
             self.lives[buffer] = Life(start, end, path[:depth], owner, [position])
             return
         life.start, life.end = min(life.start, start), max(life.end, end)
-        if life.stages[-1] != position:
-            life.stages.append(position)
+        if life.nodes[-1] != position:
+            life.nodes.append(position)
 
     def first_fit(self) -> ArenaLayout:
         """Place buffers in the order in which they become live, large ones first."""
         offsets: dict[Buffer, int] = {}
         places: dict[Life, tuple[int, int]] = {}  # offset and size
         total = unshared = 0
-        lives, lifetimes, free_list = self.lives, Lifetimes(self.orders), FreeList()
+        lives, lifetimes, free_list = self.lives, Lifetimes(self.orders), FreeRanges()
         for buffer in sorted(lives, key=lambda b: (lives[b].start, -b.type.nbytes, b.number)):
             life = lives[buffer]
             for dead in lifetimes.begin(life):

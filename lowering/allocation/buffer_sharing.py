@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from lowering.draft.stage import (
+from lowering.draft.draft_nodes import (
     Block,
-    BranchStage,
-    KernelStage,
-    LoopStage,
-    NodeStage,
-    Stage,
+    DraftBranch,
+    DraftKernel,
+    DraftLoop,
+    DraftNode,
+    FinishedNode,
     blocks,
-    rename_in_stage,
-    stage_reads,
-    stage_writes,
+    node_reads,
+    node_writes,
+    rename_in_node,
     without_empty,
 )
 from lowering.plan.nests.analysis import as_rows, loads, nest_loads, nest_reads, nest_writes
@@ -32,7 +32,7 @@ from tracegraph.ir.scalar_values import Load
 class BufferSharing:
     """Sets of buffers of one block that share memory, and when each set is accessed.
 
-    A union-find structure: the buffers of a set are replaced by its representative. Stages are
+    A union-find structure: the buffers of a set are replaced by its representative. Nodes are
     rewritten where a test needs it, and all others by `apply`.
     """
 
@@ -44,10 +44,10 @@ class BufferSharing:
         self.last_write: dict[Buffer, int] = {}
         self.last_read: dict[Buffer, int] = {}
         self.fixed: set[Buffer] = set()  # those whose address had better not change
-        self.accessed: list[frozenset[Buffer]] = []  # by each stage as it is now
-        self.rewritten: set[int] = set()  # positions of stages
-        for position, stage in enumerate(block.stages):
-            reads, writes = stage_reads(stage), stage_writes(stage)
+        self.accessed: list[frozenset[Buffer]] = []  # by each node as it is now
+        self.rewritten: set[int] = set()  # positions of nodes
+        for position, node in enumerate(block.nodes):
+            reads, writes = node_reads(node), node_writes(node)
             for buffer in reads:
                 self.last_read[buffer] = position
             for buffer in writes:
@@ -55,8 +55,8 @@ class BufferSharing:
                 self.last_write[buffer] = position
             accessed = reads | writes
             self.accessed.append(accessed)
-            if not isinstance(stage, KernelStage):
-                self.fixed |= accessed if isinstance(stage, LoopStage) else _fixed(stage)
+            if not isinstance(node, DraftKernel):
+                self.fixed |= accessed if isinstance(node, DraftLoop) else _fixed(node)
 
     def resolve(self, buffer: Buffer) -> Buffer:
         """The representative of a buffer's set."""
@@ -82,12 +82,12 @@ class BufferSharing:
             self.fixed.add(target)
 
     def clear(self, position: int) -> None:
-        """Empty a stage that would only write what its target holds."""
-        self.block.stages[position] = KernelStage([])
+        """Empty a node that would only write what its target holds."""
+        self.block.nodes[position] = DraftKernel([])
         self.accessed[position] = frozenset()
 
     def apply(self) -> None:
-        """Rewrite all stages, and remove stores of an element to itself."""
+        """Rewrite all nodes, and remove stores of an element to itself."""
         replaced = self.parents.keys()
         if not replaced:
             return
@@ -95,27 +95,27 @@ class BufferSharing:
             if not replaced.isdisjoint(accessed):
                 self._rewrite(position)
         self.block.owned -= replaced
-        _drop_self_copies([self.block.stages[position] for position in self.rewritten])
-        self.block.stages = without_empty(self.block.stages)
+        _drop_self_copies([self.block.nodes[position] for position in self.rewritten])
+        self.block.nodes = without_empty(self.block.nodes)
 
-    def _rewrite(self, position: int) -> Stage:
-        stage, accessed = self.block.stages[position], self.accessed[position]
+    def _rewrite(self, position: int) -> DraftNode:
+        node, accessed = self.block.nodes[position], self.accessed[position]
         if not self.parents.keys().isdisjoint(accessed):
             names = {buffer: self.resolve(buffer) for buffer in accessed if buffer in self.parents}
-            rename_in_stage(stage, names)
+            rename_in_node(node, names)
             self.accessed[position] = (accessed - names.keys()).union(names.values())
             self.rewritten.add(position)
-        return stage
+        return node
 
-    def _rewritten_for(self, position: int, representatives: Iterable[Buffer]) -> Stage:
-        """A stage, rewritten if it accesses other members of these sets.
+    def _rewritten_for(self, position: int, representatives: Iterable[Buffer]) -> DraftNode:
+        """A node, rewritten if it accesses other members of these sets.
 
-        Rewriting all stages after each `replace` would take quadratic time.
+        Rewriting all nodes after each `replace` would take quadratic time.
         """
         for buffer in representatives:
             if not self.accessed[position].isdisjoint(self.members.get(buffer, ())):
                 return self._rewrite(position)
-        return self.block.stages[position]
+        return self.block.nodes[position]
 
     def stay_equal(self, new: Buffer, old: Buffer, copy: int) -> bool:
         """Whether only the copy ever writes `new`, and nothing writes `old` from there on."""
@@ -133,20 +133,20 @@ class BufferSharing:
         return reads_in_place(self._rewritten_for(first, (new, old)), new, old)
 
 
-def _fixed(stage: Stage) -> frozenset[Buffer]:
+def _fixed(node: DraftNode) -> frozenset[Buffer]:
     """The buffers of library calls and loops, whose addresses had better not change.
 
     The address of a call's result changes with each call, and is written into every kernel that
     accesses it. For the one kernel of a branch that stores the result, that is cheaper than a copy.
     """
-    match stage:
-        case KernelStage():
+    match node:
+        case DraftKernel():
             return frozenset()
-        case NodeStage(node=node):
-            return node.fixed_buffers
-        case BranchStage(branches=branches):
-            return frozenset().union(*(_fixed(s) for branch in branches for s in branch.stages))
-    return stage_reads(stage) | stage_writes(stage)
+        case FinishedNode(plan_node=plan_node):
+            return plan_node.fixed_buffers
+        case DraftBranch(branches=branches):
+            return frozenset().union(*(_fixed(s) for branch in branches for s in branch.nodes))
+    return node_reads(node) | node_writes(node)
 
 
 def _merge(
@@ -157,20 +157,20 @@ def _merge(
         moments[target] = choose(moments.get(target, moment), moment)
 
 
-def reads_in_place(stage: Stage, new: Buffer, old: Buffer) -> bool:
-    """Whether a stage that writes `new` reads of `old` no element that it may have replaced."""
-    match stage:
-        case KernelStage(nests=nests):
+def reads_in_place(node: DraftNode, new: Buffer, old: Buffer) -> bool:
+    """Whether a node that writes `new` reads of `old` no element that it may have replaced."""
+    match node:
+        case DraftKernel(nests=nests):
             return all(
                 _replaces_pointwise(nest, new, old) for nest in nests if old in nest_reads(nest)
             )
-        case BranchStage(branches=branches):
+        case DraftBranch(branches=branches):
             return all(_branch_shares(branch, new, old) for branch in branches)
-    return old not in stage_reads(stage)
+    return old not in node_reads(node)
 
 
 def _branch_shares(branch: Block, new: Buffer, old: Buffer) -> bool:
-    reads = any(old in stage_reads(s) for s in branch.stages)
+    reads = any(old in node_reads(s) for s in branch.nodes)
     return not reads or BufferSharing(branch).can_share(new, old)
 
 
@@ -228,14 +228,14 @@ def _at_one_point(
     ) and all(store.indices == point for store in stores if store.buffer is new)
 
 
-def _drop_self_copies(stages: Iterable[Stage]) -> None:
-    """Remove stores of an element to itself, and stages that are empty then in bodies."""
-    for stage in stages:
-        if isinstance(stage, KernelStage):
-            stage.nests = [n for n in map(_without_self_copies, stage.nests) if n is not None]
-        for inner in blocks(stage):
-            _drop_self_copies(inner.stages)
-            inner.stages = without_empty(inner.stages)
+def _drop_self_copies(nodes: Iterable[DraftNode]) -> None:
+    """Remove stores of an element to itself, and nodes that are empty then in bodies."""
+    for node in nodes:
+        if isinstance(node, DraftKernel):
+            node.nests = [n for n in map(_without_self_copies, node.nests) if n is not None]
+        for inner in blocks(node):
+            _drop_self_copies(inner.nodes)
+            inner.nodes = without_empty(inner.nodes)
 
 
 def _without_self_copies(nest: Nest) -> Nest | None:

@@ -20,12 +20,12 @@ from itertools import islice
 from lowering.allocation.buffer_sharing import BufferSharing, reads_in_place
 from lowering.allocation.in_place import copied_whole
 from lowering.draft.draft import Draft
-from lowering.draft.stage import (
+from lowering.draft.draft_nodes import (
     Block,
-    KernelStage,
-    NodeStage,
-    Stage,
-    stage_writes,
+    DraftKernel,
+    DraftNode,
+    FinishedNode,
+    node_writes,
     walk,
 )
 from lowering.plan.nests.analysis import stored_buffers
@@ -88,9 +88,9 @@ class _Placement:
         self.sharing = BufferSharing(block)
         self.writes: dict[Buffer, list[int]] = {}
         self.copied_from: dict[Buffer, Buffer] = {}  # what a buffer starts as a copy of
-        for position, stage in enumerate(block.stages):
-            copies = dict(_copies(stage))
-            for buffer in stage_writes(stage):
+        for position, node in enumerate(block.nodes):
+            copies = dict(_copies(node))
+            for buffer in node_writes(node):
                 writes = self.writes.setdefault(buffer, [])
                 if not writes and buffer in copies:
                     self.copied_from[buffer] = copies[buffer]
@@ -144,7 +144,7 @@ class _Placement:
         return unwritten and self._may_follow(output, scratch, first)
 
     def _input(self, number: int, new: Buffer, later: Sequence[int] = ()) -> Buffer | None:
-        """A free input that `new` may overwrite, and what the stages `later` write there.
+        """A free input that `new` may overwrite, and what the nodes `later` write there.
 
         The input that it starts as a copy of is tried first, then the one of the same number.
         """
@@ -161,17 +161,17 @@ class _Placement:
         return None
 
     def _may_follow(self, new: Buffer, old: Buffer, first: int) -> bool:
-        """Whether `new` may overwrite `old` if it is first stored by this stage."""
+        """Whether `new` may overwrite `old` if it is first stored by this node."""
         last = self.sharing.last_read.get(old, -1)
         if last != first:
             return last < first
-        # the stage is not rewritten: neither buffer shares memory yet
-        return reads_in_place(self.block.stages[first], new, old)
+        # the node is not rewritten: neither buffer shares memory yet
+        return reads_in_place(self.block.nodes[first], new, old)
 
 
-def _copies(stage: Stage) -> Iterator[tuple[Buffer, Buffer]]:
-    """(target, source) where all that a stage stores to a buffer is an elementwise copy."""
-    nests = stage.nests if isinstance(stage, KernelStage) else ()
+def _copies(node: DraftNode) -> Iterator[tuple[Buffer, Buffer]]:
+    """(target, source) where all that a node stores to a buffer is an elementwise copy."""
+    nests = node.nests if isinstance(node, DraftKernel) else ()
     stores = Counter(buffer for nest in nests for buffer in stored_buffers(nest))
     for nest in nests:
         if not isinstance(nest, MapNest) or nest.predicates:
@@ -184,5 +184,5 @@ def _copies(stage: Stage) -> Iterator[tuple[Buffer, Buffer]]:
 
 def _fixed_buffers(block: Block) -> set[Buffer]:
     """The buffers of nodes that store their addresses, as library calls do; bodies included."""
-    nodes = [stage.node for stage in walk(block) if isinstance(stage, NodeStage)]
-    return set().union(*(node.fixed_buffers for node in nodes))
+    plan_nodes = [node.plan_node for node in walk(block) if isinstance(node, FinishedNode)]
+    return set().union(*(plan_node.fixed_buffers for plan_node in plan_nodes))

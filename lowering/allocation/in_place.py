@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lowering.allocation.buffer_sharing import BufferSharing
 from lowering.draft.context import Context
-from lowering.draft.stage import Block, KernelStage, Stage
+from lowering.draft.draft_nodes import Block, DraftKernel, DraftNode
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import MapNest, Nest, Store, is_at, space_index, without_ones
 from tracegraph.ir.scalar_values import Load
@@ -34,7 +34,7 @@ def place_carries(body: Block, context: Context) -> None:
         by_shape.setdefault(carry.type.shape, []).append(store)
     nests: list[Nest] = [MapNest(shape, tuple(stores)) for shape, stores in by_shape.items()]
     if any(all(nest.space) for nest in nests):
-        body.stages.append(KernelStage([n for n in nests if all(n.space)]))
+        body.nodes.append(DraftKernel([n for n in nests if all(n.space)]))
 
 
 def drop_copies(block: Block, context: Context) -> None:
@@ -44,7 +44,7 @@ def drop_copies(block: Block, context: Context) -> None:
     their buffers. An update of a carry that nothing reads any more is made in the carry itself;
     later, fusion would have brought the copy before readers of the old value.
     """
-    copies = [(k, pair) for k, stage in enumerate(block.stages) if (pair := plain_copy(stage))]
+    copies = [(k, pair) for k, node in enumerate(block.nodes) if (pair := plain_copy(node))]
     if not copies:
         return
     kept = set(block.sinks)
@@ -71,11 +71,11 @@ def drop_copies(block: Block, context: Context) -> None:
     sharing.apply()
 
 
-def plain_copy(stage: Stage) -> tuple[Buffer, Buffer] | None:
-    """(target, source) if the stage is one plain copy of a buffer."""
-    if not isinstance(stage, KernelStage) or len(stage.nests) != 1:
+def plain_copy(node: DraftNode) -> tuple[Buffer, Buffer] | None:
+    """(target, source) if the node is one plain copy of a buffer."""
+    if not isinstance(node, DraftKernel) or len(node.nests) != 1:
         return None
-    (nest,) = stage.nests
+    (nest,) = node.nests
     if not isinstance(nest, MapNest) or len(nest.stores) != 1 or nest.signals or nest.predicates:
         return None
     (store,) = nest.stores

@@ -1,9 +1,9 @@
 """Liveness of buffers: which ones are known to be dead when another one becomes live.
 
-A buffer is known to be dead if dependences order all stages that access it before the first stage
+A buffer is known to be dead if dependences order all nodes that access it before the first node
 of the new one. Testing every pair of buffers would take quadratic time. So each buffer whose last
-access has passed is filed, in every block around it, under one of its stages that was not yet known
-to be over, and tested again only once that stage is.
+access has passed is filed, in every block around it, under one of its nodes that was not yet known
+to be over, and tested again only once that node is.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from lowering.draft.dependences import DEPENDENCE_WINDOW, Order, precedes
-from lowering.draft.stage import Block, Stage
+from lowering.draft.draft_nodes import Block, DraftNode
 
 _WINDOW = (1 << DEPENDENCE_WINDOW + 1) - 1
 
 
 @dataclass(slots=True, eq=False)
 class Life:
-    """The moments of a buffer's first and last access, and the owner's stages that access it."""
+    """The moments of a buffer's first and last access, and the owner's nodes that access it."""
 
     start: int
     end: int
     path: tuple[tuple[Block, int], ...]  # blocks around the owner, and where in each
     owner: Block
-    stages: list[int] = field(default_factory=list)  # ascending, each once
+    nodes: list[int] = field(default_factory=list)  # ascending, each once
     dead: bool = False
 
     def levels(self) -> Iterator[tuple[Block, Sequence[int]]]:
-        """For each block from the root to the owner, the positions of stages that access it."""
+        """For each block from the root to the owner, the positions of nodes that access it."""
         for block, position in self.path:
             yield block, (position,)
-        yield self.owner, self.stages
+        yield self.owner, self.nodes
 
 
 class Lifetimes:
@@ -46,27 +46,27 @@ class Lifetimes:
         self._begun = 0
         self._live: list[tuple[int, int, Life]] = []  # a heap by end
         self._expired: dict[Block, _Expired] = {}
-        self._branches: dict[Stage, Block] = {}  # the block in each stage that was begun in last
+        self._branches: dict[DraftNode, Block] = {}  # the block in each node that was begun in last
 
     def begin(self, new: Life) -> list[Life]:
         """The lives that are known to be dead when a new one begins, and were not before."""
         live = self._live
         while live and live[0][0] < new.start:
             life = heappop(live)[2]
-            for block, stages in life.levels():
+            for block, nodes in life.levels():
                 if block not in self._expired:
                     self._expired[block] = _Expired(self._orders[block].ancestors)
-                self._expired[block].add(life, stages)
+                self._expired[block].add(life, nodes)
         dead: list[Life] = []
-        around: Stage | None = None
-        for block, stages in new.levels():
+        around: DraftNode | None = None
+        for block, nodes in new.levels():
             if around is not None:
                 last, self._branches[around] = self._branches.get(around, block), block
                 if last is not block and last in self._expired:  # branches of one conditional
                     dead += self._expired.pop(last).take_all()
             if block in self._expired:
-                dead += self._expired[block].take_dead(stages[0])
-            around = block.stages[stages[0]]
+                dead += self._expired[block].take_dead(nodes[0])
+            around = block.nodes[nodes[0]]
         self._begun += 1
         heappush(live, (new.end, self._begun, new))
         return dead
@@ -80,31 +80,31 @@ class _Expired:
     def __init__(self, ancestors: Sequence[int]) -> None:
         self._ancestors = ancestors
         self._lives: list[tuple[Life, Sequence[int]]] = []
-        self._waiting: dict[int, list[tuple[Life, Sequence[int]]]] = {}  # by stage
-        self._waiting_mask = 0  # bit d: some life waits for stage `now` - d
+        self._waiting: dict[int, list[tuple[Life, Sequence[int]]]] = {}  # by node
+        self._waiting_mask = 0  # bit d: some life waits for node `now` - d
         self._now = 0
 
-    def add(self, life: Life, stages: Sequence[int]) -> None:
-        """Add a life that these stages access."""
-        self._lives.append((life, stages))
-        self._advance_to(stages[-1])
-        self._wait(stages[-1], (life, stages))
+    def add(self, life: Life, nodes: Sequence[int]) -> None:
+        """Add a life that these nodes access."""
+        self._lives.append((life, nodes))
+        self._advance_to(nodes[-1])
+        self._wait(nodes[-1], (life, nodes))
 
-    def take_dead(self, stage: int) -> Iterator[Life]:
-        """The lives known to be dead when a stage starts; calls come in ascending order."""
-        self._advance_to(stage)
+    def take_dead(self, node: int) -> Iterator[Life]:
+        """The lives known to be dead when a node starts; calls come in ascending order."""
+        self._advance_to(node)
         known = self._ancestors
-        ready = self._waiting_mask & known[stage] << 1
+        ready = self._waiting_mask & known[node] << 1
         while ready:
             first = ready & -ready
             ready ^= first
             self._waiting_mask ^= first
-            for entry in self._waiting.pop(stage + 1 - first.bit_length()):
-                life, stages = entry
+            for entry in self._waiting.pop(node + 1 - first.bit_length()):
+                life, nodes = entry
                 if life.dead:
                     continue
-                for position in reversed(stages):
-                    if not precedes(known, position, stage):
+                for position in reversed(nodes):
+                    if not precedes(known, position, node):
                         self._wait(position, entry)
                         break
                 else:
@@ -124,7 +124,7 @@ class _Expired:
             self._now = position
 
     def _wait(self, position: int, entry: tuple[Life, Sequence[int]]) -> None:
-        """File a life under a stage, unless that is outside the window of dependences."""
+        """File a life under a node, unless that is outside the window of dependences."""
         if self._now - position <= DEPENDENCE_WINDOW:
             self._waiting_mask |= 1 << (self._now - position)
             self._waiting.setdefault(position, []).append(entry)

@@ -9,7 +9,6 @@ of lowering, but imports the executors only when a device is used.
     host      NumPy calls on the CPU
 """
 
-from tracegraph.arrays.device_buffer import DeviceBuffer
-from tracegraph.staging.interfaces import Backend, Executable
-
-__all__ = ["Backend", "DeviceBuffer", "Executable"]
+from tracegraph.arrays.device_buffer import DeviceBuffer as DeviceBuffer
+from tracegraph.staging.interfaces import Backend as Backend
+from tracegraph.staging.interfaces import Executable as Executable

@@ -20,8 +20,8 @@ from tracegraph.staging.device_features import DeviceFeatures
 
 if TYPE_CHECKING:
     from lowering.cuda.calls.executable import CudaExecutable
-    from lowering.cuda.device import OpenDevice
     from lowering.cuda.memory.owned_buffer import OwnedBuffer
+    from lowering.cuda.open_devices import OpenDevice
     from lowering.cuda.streams.owned_stream import OwnedStream
 
 TARGET = Target(
@@ -51,7 +51,7 @@ TARGET = Target(
     ),
     persistent=PersistentCosts(
         step=0.13,
-        stage=0.1,
+        phase=0.1,
         fold=0.2,
         thread_operation=0.0023,
         operations=60,
@@ -125,7 +125,7 @@ TARGET = Target(
   costs 3 and reads both factors of each product from a cache. On an H100, library and nest in
   float32 (float64): a matrix of 1024² and a vector 5.3, 3.9 (13, 4.3); 48³ 7.4, 3.8 (4.9, 4.1); 96³
   8.6, 8.9 (5.2, 8.4); 4096 x 8 x 64 5.0, 4.7 (5.5, 5.3); 4096 x 16 x 64 5.1, 6.8 (5.7, 9.3).
-  `tests.bench.contractions` times both forms.
+  `benchmarks.contractions` times both forms.
 - On an H100, a Cholesky factorization of our own and of cuSOLVER in float32: 16 rows 39, 23; 64
   rows 106, 46; 1024 rows 7000, 750; 8 and 16 matrices of 64 rows 353, 266 and 342, 517, one after
   the other. LU: 16 rows 41, 47; 48 rows 113, 99; 1024 rows 13,100, 2180. Calls with 10,000 matrices
@@ -133,20 +133,20 @@ TARGET = Target(
   rows 122, 93; 64 rows 276, 193; 1024 rows 17,700, 4280; 4 and 8 matrices of 64 rows 689, 724 and
   685, 1482. A triangular system: 48 rows 65, 29; 1024 rows 869, 358; 2 and 4 matrices of 256 rows
   208, 179 and 214, 145, the latter at once. In loops, operands are copied for a library, so that
-  the smallest matrices stay kernels of our own. `tests.bench.factorizations` times all forms.
+  the smallest matrices stay kernels of our own. `benchmarks.factorizations` times all forms.
 - On an H100, products at fixed addresses, with copies of all three matrices, by pointer: float32
   512³ 13, 17, 16; 1024³ 55, 63, 56; 4096³ 2660, 2810, 2660; 64 x 64 x 2048 10, 14, 40; on an H200,
   256 x 64 x 512 7, 11, 13; 256 x 1024 x 1024 20, 24, 166. float64 512³
   9, 14, 12; 1024³ 41, 60, 45; 2048³ 302, 373, 392. float16 1024³ 6, 11, 7; 4096³ 206, 282, 210.
   complex64 1024³ 166, 185, 167. The kernel that writes pointers takes 1.4 of that, once for all
   steps of a loop. Limits of products in loops are estimated.
-  `tests.bench.operands` times both forms.
+  `benchmarks.operands` times both forms.
 - Fourier transforms in two dimensions of complex64, on copies and in place, with the same argument,
   with arguments in turn, and with addresses that are new in each call: 512² 22, 18; 25, 26; 26,
   106. 1024² 33, 23; 39, 32; 37, 109. 2048² 95, 62; 100, 72; 101, 146. New addresses take 80 more.
-  `tests.bench.fourier_operands` times both forms.
+  `benchmarks.fourier_operands` times both forms.
 - From how many updates sorting pays is estimated: an update in order takes 0.06, a sort of 8192
-  keys some 20. `tests.bench.updates` times both forms.
+  keys some 20. `benchmarks.updates` times both forms.
 - A million random accesses of 4 to 32 bytes: 9.5 in arrays of 1 to 16 MB, 27 of 64 to 256 MB.
 """
 
@@ -162,7 +162,7 @@ class CudaBackend:
         self._opened: OpenDevice | None = None
 
     def _device(self) -> OpenDevice:
-        from lowering.cuda.device import open_device  # here, for planning needs none of it
+        from lowering.cuda.open_devices import open_device  # here, for planning needs none of it
 
         self._opened = open_device(self._ordinal)
         return self._opened

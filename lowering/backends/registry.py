@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from importlib.metadata import entry_points
 
 from lowering.backends import Backend
 from lowering.plan.plan import Plan
@@ -42,6 +41,8 @@ def _make(device: str) -> Backend:
         from lowering.backends.cuda import CudaBackend
 
         return CudaBackend(int(number or 0))
+    from importlib.metadata import entry_points  # importing it takes 13 ms
+
     found = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
     if name not in found:
         known = ", ".join(repr(n) for n in ("host", "cuda", *found))

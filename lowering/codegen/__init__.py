@@ -7,6 +7,7 @@ here needs a GPU or a compiler. It may import `lowering.plan` and `tracegraph.ir
     translation_unit   Plan -> Unit: kernels, their parameters and their ranges of blocks
     kernel_code        how a kernel is launched, and the declarations of its parameters
     nests              nests of any kind, for one block
+    node_code          kernels, and parts of persistent kernels, of other nodes
     persistent         one folder for kernels that run whole graphs, loops included
     geometry           nest -> launch geometry; geometry_records holds the records
     source_writer      C++ statements in nested blocks
@@ -16,23 +17,16 @@ here needs a GPU or a compiler. It may import `lowering.plan` and `tracegraph.ir
     sorting            the kernels of a sort
     scatters, groups   updates: in any order or in turn; those of an element by one thread
     effects            prints, calls, conditions and counters
-    parameters         what a kernel is launched with
+    kernel_parameters  what a kernel is launched with
     device             the CUDA C++ that units begin with; preamble joins the files that one uses
 """
 
-from lowering.codegen.kernel_code import KernelCode
-from lowering.codegen.parameters import ConditionHandle, Parameter, TableEntry, Workspace
-from lowering.codegen.partition import partition
-from lowering.codegen.translation_unit import Unit, translation_unit, unit_source
-
-__all__ = [
-    "ConditionHandle",
-    "KernelCode",
-    "Parameter",
-    "TableEntry",
-    "Unit",
-    "Workspace",
-    "partition",
-    "translation_unit",
-    "unit_source",
-]
+from lowering.codegen.kernel_code import KernelCode as KernelCode
+from lowering.codegen.kernel_parameters import ConditionHandle as ConditionHandle
+from lowering.codegen.kernel_parameters import Parameter as Parameter
+from lowering.codegen.kernel_parameters import TableEntry as TableEntry
+from lowering.codegen.kernel_parameters import WorkspaceAddress as WorkspaceAddress
+from lowering.codegen.partition import partition as partition
+from lowering.codegen.translation_unit import Unit as Unit
+from lowering.codegen.translation_unit import translation_unit as translation_unit
+from lowering.codegen.translation_unit import unit_source as unit_source

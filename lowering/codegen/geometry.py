@@ -156,7 +156,7 @@ def map_geometry(nest: MapNest, threads: int) -> MapGeometry:
 
 
 def tile_geometry(nest: MapNest, found: Transpose, threads: int) -> TileGeometry:
-    """Geometry of a map that is staged in shared memory: one tile for each block."""
+    """Geometry of a map that goes through shared memory: one tile for each block."""
     transposed = found.stored, found.loaded
     tiles = prod(found.tiles(axis, nest.space) for axis in transposed)
     others = prod(extent for axis, extent in enumerate(nest.space) if axis not in transposed)

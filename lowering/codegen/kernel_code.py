@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass
 
-from lowering.codegen.parameters import (
+from lowering.codegen.kernel_parameters import (
     Answer,
-    CallRing,
-    CallSite,
+    CallRingAddress,
+    CallSiteNumber,
     ConditionHandle,
     FailureWord,
     Parameter,
-    PrintRing,
-    PrintSite,
+    PrintRingAddress,
+    PrintSiteNumber,
     StepCount,
-    StopFlag,
+    StopFlagAddress,
     TableEntry,
-    Workspace,
+    WorkspaceAddress,
 )
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
@@ -41,7 +41,7 @@ class KernelCode:
     @property
     def workspace_bytes(self) -> int:
         """Bytes of workspace that the node needs, 0 if none."""
-        return sum(p.nbytes for p in self.parameters if isinstance(p, Workspace))
+        return sum(p.nbytes for p in self.parameters if isinstance(p, WorkspaceAddress))
 
 
 NAME = "KERNEL_NAME"
@@ -50,13 +50,13 @@ NAME = "KERNEL_NAME"
 
 _SPELLING: Mapping[type, tuple[str, str]] = {
     ConditionHandle: ("tg_u64", "condition"),
-    StopFlag: ("const volatile tg_u32*", "stop"),
+    StopFlagAddress: ("const volatile tg_u32*", "stop"),
     FailureWord: ("volatile tg_u64*", "failure"),
     StepCount: ("volatile tg_i64*", "steps"),
-    PrintRing: ("volatile tg_ring*", "ring"),
-    PrintSite: ("tg_u64", "site"),
-    CallRing: ("volatile tg_ring*", "calls"),
-    CallSite: ("tg_u64", "callback"),
+    PrintRingAddress: ("volatile tg_ring*", "ring"),
+    PrintSiteNumber: ("tg_u64", "site"),
+    CallRingAddress: ("volatile tg_ring*", "calls"),
+    CallSiteNumber: ("tg_u64", "callback"),
     Answer: ("volatile tg_answer*", "answer"),
 }
 """The C++ type of each kind of parameter, and the prefix of its names."""
@@ -101,7 +101,7 @@ def declare_parameters(
         parameters.append(parameter)
     if workspace:
         declared.append("unsigned char* workspace")
-        parameters.append(Workspace(workspace))
+        parameters.append(WorkspaceAddress(workspace))
     return ", ".join(declared), tuple(parameters)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Set
 
 from lowering.codegen.constants import constant
-from lowering.codegen.effects.calls import call_parameters, write_call
-from lowering.codegen.effects.prints import print_site, write_print
+from lowering.codegen.effects.call_nests import call_parameters, write_call
+from lowering.codegen.effects.print_nests import print_site, write_print
 from lowering.codegen.effects.signals import signal_parameters
 from lowering.codegen.geometry_records import (
     LaunchGeometry,
@@ -17,13 +17,13 @@ from lowering.codegen.geometry_records import (
     ScatterGeometry,
     TileGeometry,
 )
+from lowering.codegen.kernel_parameters import Parameter, PrintRingAddress
 from lowering.codegen.maps.maps import write_map
 from lowering.codegen.maps.tiles import write_tiles
 from lowering.codegen.nest_kinds import CanonicalNest
-from lowering.codegen.parameters import Parameter, PrintRing
-from lowering.codegen.rows.reductions import write_reduction
-from lowering.codegen.rows.rows import write_rows
-from lowering.codegen.scans.scans import write_scan
+from lowering.codegen.rows.register_caching import write_rows
+from lowering.codegen.rows.split_reductions import write_reduction
+from lowering.codegen.scans.scan_nests import write_scan
 from lowering.codegen.scatters import write_scatter
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.analysis import nest_loads, nest_signals, stored_buffers
@@ -77,7 +77,7 @@ def nest_parameters(
     if isinstance(nest, CallNest):
         yield from call_parameters(nest)
     elif isinstance(nest, PrintNest):
-        yield PrintRing()
+        yield PrintRingAddress()
         yield print_site(nest)
 
 

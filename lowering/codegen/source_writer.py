@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 
-from lowering.codegen.parameters import Parameter
+from lowering.codegen.kernel_parameters import Parameter
 from lowering.plan.nests.buffer import Buffer
 from tracegraph.ir.scalar import Expr
 
@@ -26,7 +26,7 @@ class SourceWriter:
         self.pointers = pointers
         self.names = names  # of parameters that are not buffers
         self.loops = loops  # the conditions of while nodes
-        self.words = words  # the conditions whose nodes are stages of the kernel
+        self.words = words  # the conditions whose nodes are phases of the kernel
         self._lines: list[str] = []
         self._depth = 1
         self._scopes: list[dict[Expr, str]] = [{}]

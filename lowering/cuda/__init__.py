@@ -5,13 +5,13 @@ A Plan comes in; `calls.executable.CudaExecutable` goes out. All of it speaks to
 may import planning's results (`lowering.plan`), `codegen`, `legalization` and `tracegraph`, but no
 CUDA package: only `compilation` and `libraries` load those, inside functions.
 
-    interface/ what the backend asks of a driver
-    device     what all executables on one GPU share
-    compilation/ kernel source to cubin, and what all graphs of a Plan share
-    graph/     Plan to graph: nodes, edges, addresses, owners
-    libraries/ calls of cuBLAS, cuFFT, cuSOLVER and of users, captured
-    calls/     binding arguments, updating addresses, launching
-    streams/   per-stream state; waiting for launches, stopping loops, shutdown
-    memory/    the heap, pools, arenas, and frees that wait for other streams
-    effects/   prints, failed checks and progress on their way to the host
+    interface/    what the backend asks of a driver
+    open_devices  what all executables on one GPU share
+    compilation/  kernel source to cubin, and what all graphs of a Plan share
+    graph/        Plan to graph: nodes, edges, addresses, owners
+    libraries/    calls of cuBLAS, cuFFT, cuSOLVER and of users, captured
+    calls/        binding arguments, updating addresses, launching
+    streams/      per-stream state; waiting for launches, stopping loops, shutdown
+    memory/       the heap, pools, arenas, and frees that wait for other streams
+    effects/      prints, failed checks and progress on their way to the host
 """

@@ -5,7 +5,7 @@ it into a Plan. May import `plan/` and the program (`tracegraph/ir`).
 
     draft           the whole, with the buffers at its border
     context         what is numbered across it
-    stage           nodes under construction, in blocks: one block for each region
-    dependences     dependences of stages, and hazards of shared memory
+    draft_nodes     nodes under construction, in blocks: one block for each region
+    dependences     dependences of nodes, and hazards of shared memory
     arena_layout    offsets of scratch buffers
 """

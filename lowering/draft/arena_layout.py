@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lowering.draft.dependences import Order
-from lowering.draft.stage import Block
+from lowering.draft.draft_nodes import Block
 from lowering.plan.nests.buffer import Buffer
 
 
 class ArenaLayout(NamedTuple):
     """The byte offset of every scratch buffer, in an arena of `nbytes`.
 
-    `orders` has the dependences of each block's stages before buffers shared bytes. If some are
+    `orders` has the dependences of each block's nodes before buffers shared bytes. If some are
     `shared`, the graph needs further edges.
     """
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from lowering.draft.stage import NodeStage
+from lowering.draft.draft_nodes import FinishedNode
 from lowering.plan.nests.buffer import Buffer, Space
 from lowering.plan.nodes import MemcpyNode
 from lowering.plan.target.target import Costs, OperandForm, Target
@@ -21,15 +21,14 @@ _T = TypeVar("_T")
 
 @dataclass(slots=True)
 class Context:
-    """Counters of buffers and conditions, registries of effects, and staged inputs.
+    """Counters of buffers and conditions, registries of effects, and inputs copied to scratch.
 
     `rules` has the planning rules by the name of the op: functions of the `RegionBuilder` and the
     equation. Without `fusion`, each equation that computes anything has a kernel of its own.
     `sources` is the most operands of an op that selects elements by position, as of `concatenate`.
-    `barriers` counts those behind which inputs are read again; `staged` has the copies of inputs
-    by the input and the number of barriers before.
-    `operands` is the form in which all products and Fourier transforms get theirs, None for what
-    the policy says.
+    `barriers` counts those behind which inputs are read again; `scratch_copies` has the copies of
+    inputs by the input and the number of barriers before. `operands` is the form in which all
+    products and Fourier transforms get theirs, None for what the policy says.
     """
 
     target: Target
@@ -44,7 +43,7 @@ class Context:
     prints: list[PrintFormat] = field(default_factory=list)
     callbacks: list[HostFunction] = field(default_factory=list)
     barriers: int = 0
-    staged: dict[tuple[Buffer, int], Buffer] = field(default_factory=dict)
+    scratch_copies: dict[tuple[Buffer, int], Buffer] = field(default_factory=dict)
 
     @property
     def costs(self) -> Costs:
@@ -66,24 +65,24 @@ class Context:
         """Whether each call may bind another address, which library calls are not given."""
         return buffer.space in ("input", "output") and not self.costs.updates_libraries
 
-    def stage_input(self, buffer: Buffer) -> Buffer:
+    def scratch_copy_of(self, buffer: Buffer) -> Buffer:
         """The scratch copy of an input, at the same address for all calls. Behind a barrier it is
         another one.
         """
         key = buffer, self.barriers
-        if key not in self.staged:
-            self.staged[key] = self.buffer("scratch", buffer.type)
-        return self.staged[key]
+        if key not in self.scratch_copies:
+            self.scratch_copies[key] = self.buffer("scratch", buffer.type)
+        return self.scratch_copies[key]
 
     def pass_barrier(self) -> None:
         """Behind this, others may have written to inputs."""
         self.barriers += 1
 
-    def staging(self) -> list[NodeStage]:
-        """The copies of all staged inputs."""
+    def copies(self) -> list[FinishedNode]:
+        """The nodes that copy inputs to scratch."""
         return [
-            NodeStage(MemcpyNode(copy, source, staging=True))
-            for (source, _), copy in self.staged.items()
+            FinishedNode(MemcpyNode(copy, source, is_scratch_copy=True))
+            for (source, _), copy in self.scratch_copies.items()
         ]
 
 

@@ -1,9 +1,9 @@
-"""Dependence analysis: true dependences of stages, and the hazards that reuse of memory creates.
+"""Dependence analysis: true dependences of nodes, and the hazards that reuse of memory creates.
 
-Two stages conflict if one writes memory, or sets a condition, that the other accesses. Prints,
+Two nodes conflict if one writes memory, or sets a condition, that the other accesses. Prints,
 callbacks, checks and progress conflict too: the host sees them in the order of the program. A
 barrier conflicts with everything. Edges
-are a transitive reduction: a stage has an edge from each earlier stage that it conflicts with,
+are a transitive reduction: a node has an edge from each earlier node that it conflicts with,
 unless other edges imply it.
 """
 
@@ -12,15 +12,15 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from lowering.draft.stage import (
-    BranchStage,
-    KernelStage,
-    LoopStage,
-    NodeStage,
-    Stage,
+from lowering.draft.draft_nodes import (
+    DraftBranch,
+    DraftKernel,
+    DraftLoop,
+    DraftNode,
+    FinishedNode,
     blocks,
-    stage_reads,
-    stage_writes,
+    node_reads,
+    node_writes,
 )
 from lowering.plan.nests.analysis import (
     NestAnalysis,
@@ -40,13 +40,13 @@ EFFECTS: Resource = "effects"
 """Written by every print, callback and check, read by what reports progress."""
 
 BARRIER: Resource = "barrier"
-"""Written by events and calls of C functions, which conflict with all other stages."""
+"""Written by events and calls of C functions, which conflict with all other nodes."""
 
 PROGRESS: Resource = "progress"
 """Written by what reports progress, read by every loop: an outer step ends after inner loops."""
 
 DEPENDENCE_WINDOW = 4096
-"""Stages over which transitive dependences are recorded: bit masks over whole graphs would take
+"""Nodes over which transitive dependences are recorded: bit masks over whole graphs would take
 quadratic memory. Beyond it an edge may be redundant, or memory may stay unshared."""
 
 _WINDOW_MASK = (1 << DEPENDENCE_WINDOW) - 1
@@ -55,7 +55,7 @@ _NOTHING: frozenset[Resource] = frozenset()
 
 
 class AccessSets(NamedTuple):
-    """What a stage reads and writes."""
+    """What a node reads and writes."""
 
     reads: frozenset[Resource]
     writes: frozenset[Resource]
@@ -65,33 +65,33 @@ Accesses = AccessSets | NestAnalysis
 """A nest that accesses nothing but buffers has its analysis, which has the same two sets."""
 
 
-def accesses_of(stage: Stage) -> Accesses:
-    """The resources that a stage reads and writes, bodies included."""
-    return accesses_around(stage, [accesses_of(s) for b in blocks(stage) for s in b.stages])
+def accesses_of(node: DraftNode) -> Accesses:
+    """The resources that a node reads and writes, bodies included."""
+    return accesses_around(node, [accesses_of(s) for b in blocks(node) for s in b.nodes])
 
 
-def accesses_around(stage: Stage, inside: Sequence[Accesses]) -> Accesses:
-    """The same, given the accesses of the stages of its bodies.
+def accesses_around(node: DraftNode, inside: Sequence[Accesses]) -> Accesses:
+    """The same, given the accesses of the nodes of its bodies.
 
-    Copies of a body also access what is resident there, though no stage of the body may say so.
+    Copies of a body also access what is resident there, though no node of the body may say so.
     """
     own = _NOTHING
-    match stage:
-        case KernelStage(nests=[nest]):
+    match node:
+        case DraftKernel(nests=[nest]):
             return nest_accesses(nest)
-        case KernelStage(nests=nests):
+        case DraftKernel(nests=nests):
             inside = [nest_accesses(nest) for nest in nests]
-        case NodeStage(node=node):
-            ordered = frozenset({EFFECTS}) if node.is_ordered else _NOTHING
-            ordered |= frozenset({BARRIER}) if node.is_barrier else _NOTHING
-            return AccessSets(stage_reads(stage), ordered | stage_writes(stage))
-        case BranchStage(condition=c):
+        case FinishedNode(plan_node=plan_node):
+            ordered = frozenset({EFFECTS}) if plan_node.is_ordered else _NOTHING
+            ordered |= frozenset({BARRIER}) if plan_node.is_barrier else _NOTHING
+            return AccessSets(node_reads(node), ordered | node_writes(node))
+        case DraftBranch(condition=c):
             own = frozenset({("condition", c)})
-        case LoopStage(condition=c, entry=None):
+        case DraftLoop(condition=c, entry=None):
             own = frozenset({("condition", c), PROGRESS})
-        case LoopStage(entry=entry):
+        case DraftLoop(entry=entry):
             own = frozenset({entry, PROGRESS})
-    resident = [block.resident for block in blocks(stage)]
+    resident = [block.resident for block in blocks(node)]
     reads, writes = [each.reads for each in inside], [each.writes for each in inside]
     return AccessSets(own.union(*reads), _NOTHING.union(*writes, *resident))
 
@@ -113,20 +113,20 @@ def nest_accesses(nest: Nest) -> Accesses:
 
 
 class Order(NamedTuple):
-    """The accesses and dependences of the stages of one block, before any bytes are shared."""
+    """The accesses and dependences of the nodes of one block, before any bytes are shared."""
 
     accesses: list[Accesses]
     edges: frozenset[tuple[int, int]]
-    ancestors: list[int]  # of each stage, those it depends on, as a bit mask for `precedes`
+    ancestors: list[int]  # of each node, those it depends on, as a bit mask for `precedes`
 
 
 def order(accesses: list[Accesses]) -> Order:
-    """The order of the stages of one block, from their accesses."""
+    """The order of the nodes of one block, from their accesses."""
     return Order(accesses, *_order(accesses))
 
 
 def edges(known: Order, offsets: Mapping[Buffer, int]) -> frozenset[tuple[int, int]]:
-    """The edges (i, j), i < j, among the stages of one block.
+    """The edges (i, j), i < j, among the nodes of one block.
 
     `offsets` places buffers in the arena, where some may share bytes.
     """
@@ -138,7 +138,7 @@ def edges(known: Order, offsets: Mapping[Buffer, int]) -> frozenset[tuple[int, i
 
 
 def precedes(ancestors: Sequence[int], earlier: int, later: int) -> bool:
-    """Whether dependences are known to order one stage before another."""
+    """Whether dependences are known to order one node before another."""
     return earlier < later and bool(ancestors[later] >> (later - 1 - earlier) & 1)
 
 
@@ -147,7 +147,7 @@ def _order(accesses: Sequence[Accesses]) -> tuple[frozenset[tuple[int, int]], li
         return frozenset(), [0] * len(accesses)
     writer: dict[Resource, int] = {}  # the last one
     readers: dict[Resource, list[int]] = {}  # since then
-    before: list[int] = []  # bit d of the j-th: it depends on stage j - 1 - d
+    before: list[int] = []  # bit d of the j-th: it depends on node j - 1 - d
     found: set[tuple[int, int]] = set()
     barrier = -1  # the last one
     for j, accessed in enumerate(accesses):

@@ -12,7 +12,7 @@ calls of the driver.
     captured_kernels  captures that are kernels alone, repeated for their parameters
     whole_graphs      instantiation and updates, whose refusals name the node
     executables       updates of kernel nodes, and launches
-    memory            pools, and pinned memory
+    memory_resources  pools, and pinned memory
     addresses         where memory is
     foreign_arrays    device memory of other libraries
     core_buffers      allocations of cuda.core's Buffers, which somebody may close
@@ -20,11 +20,9 @@ calls of the driver.
     user_objects      owners that live as long as a graph, wherever it goes
     handles           memory, code, events, executables
     thread            the device made current in each thread
-    checks            results of driver calls, and errors
+    error_checks      results of driver calls, and errors
     clean_up          results of calls that free something, and warnings
 """
 
-from lowering.driver.checks import CudaError
-from lowering.driver.cuda_driver import CudaDriver
-
-__all__ = ["CudaDriver", "CudaError"]
+from lowering.driver.cuda_driver import CudaDriver as CudaDriver
+from lowering.driver.error_checks import CudaError as CudaError

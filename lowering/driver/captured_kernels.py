@@ -10,7 +10,7 @@ from typing import Any
 from cuda.bindings import driver
 from cuda.core.graph import GraphDefinition
 
-from lowering.driver.checks import check
+from lowering.driver.error_checks import check
 from lowering.driver.foreign_captures import relaxed
 from lowering.driver.graphs import capture_nodes, node_kind
 from lowering.errors import UnrepeatableCaptureError

@@ -10,7 +10,7 @@ import sys
 import warnings
 from typing import Any
 
-from lowering.driver.checks import LOST, SUCCESS, message_of
+from lowering.driver.error_checks import LOST, SUCCESS, message_of
 from tracegraph.errors import CleanUpWarning
 
 _GONE = LOST | {

@@ -8,13 +8,13 @@ from typing import Any
 from cuda.bindings import driver
 
 from lowering.driver.captured_kernels import CapturedKernel
-from lowering.driver.checks import SUCCESS, check
-from lowering.driver.graph_nodes import KernelNode
+from lowering.driver.error_checks import SUCCESS, check
+from lowering.driver.graph_nodes import DriverKernelNode
 from lowering.driver.handles import CudaExecutableGraph
 
 
 def updater(
-    executable: CudaExecutableGraph, kernel: KernelNode | CapturedKernel
+    executable: CudaExecutableGraph, kernel: DriverKernelNode | CapturedKernel
 ) -> Callable[[], None]:
     """The driver's call with its arguments, for nodes in bodies too; it keeps their values."""
     update = driver.cuGraphExecKernelNodeSetParams

@@ -6,7 +6,7 @@ from typing import Any
 
 from cuda.bindings import driver
 
-from lowering.driver.checks import SUCCESS, check
+from lowering.driver.error_checks import SUCCESS, check
 from lowering.driver.graph_nodes import child_node
 
 _RELAXED = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED

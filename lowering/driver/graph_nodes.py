@@ -13,7 +13,7 @@ from cuda.bindings import driver
 from cuda.core.graph import GraphDefinition
 
 from lowering.cuda.interface import Launch, SharedWords
-from lowering.driver.checks import check
+from lowering.driver.error_checks import check
 from lowering.plan.conditional_nodes import ConditionalKind
 
 _SHARED_BYTES = 48 * 1024
@@ -21,7 +21,7 @@ _SHARED_BYTES = 48 * 1024
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class KernelNode:
+class DriverKernelNode:
     """A kernel node with a cached parameter struct.
 
     An update reads the parameters at `addresses`: in `values`, or in shared words.
@@ -57,7 +57,7 @@ def kernel_node(
     *,
     context: Any,
     device: Any,
-) -> KernelNode:
+) -> DriverKernelNode:
     """Add a node that launches a kernel.
 
     By the driver's call: cuda.core would tie the arguments of each node to the graph by a user
@@ -83,7 +83,7 @@ def kernel_node(
     if launch.cluster is not None:
         _require_clusters(node, launch.cluster)
     _depend(graph, node, pdl, pdl=True)
-    return KernelNode(node, cells, addresses, params)
+    return DriverKernelNode(node, cells, addresses, params)
 
 
 def memory_node(graph: Any, nbytes: int, ordinal: int) -> GraphMemoryNode:

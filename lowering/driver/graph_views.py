@@ -9,7 +9,7 @@ from cuda.bindings import driver
 from cuda.core.graph import GraphDefinition
 
 from lowering.cuda.interface import NodesView, NodeView
-from lowering.driver.checks import check
+from lowering.driver.error_checks import check
 from lowering.driver.graphs import nodes as nodes_of
 
 _PREFIX = "CU_GRAPH_NODE_TYPE_"

@@ -8,8 +8,8 @@ from typing import Any
 from cuda.bindings import driver
 from cuda.core.graph import GraphDefinition
 
-from lowering.driver.checks import check
 from lowering.driver.clean_up import freed
+from lowering.driver.error_checks import check
 from lowering.errors import NestedCaptureError
 
 _THREAD_LOCAL = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from cuda.bindings import driver
 
-from lowering.driver.checks import NOT_READY, check
 from lowering.driver.clean_up import freed
+from lowering.driver.error_checks import NOT_READY, check
 from lowering.driver.foreign_captures import relaxed
 from lowering.driver.user_objects import TiedGraph
 from lowering.errors import ClosedGraphError

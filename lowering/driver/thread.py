@@ -7,7 +7,7 @@ from typing import Any
 
 from cuda.bindings import driver
 
-from lowering.driver.checks import check
+from lowering.driver.error_checks import check
 
 
 class Thread(threading.local):

@@ -26,8 +26,8 @@ from cuda.bindings import driver
 from cuda.core.graph import GraphDefinition
 
 from lowering.cuda.interface import LOOKED_AT
-from lowering.driver.checks import check
 from lowering.driver.clean_up import freed
+from lowering.driver.error_checks import check
 from lowering.driver.foreign_captures import relaxed
 
 _NO_SYNC = driver.CUuserObject_flags.CU_USER_OBJECT_NO_DESTRUCTOR_SYNC

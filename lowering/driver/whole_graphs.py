@@ -9,7 +9,7 @@ from typing import Any
 
 from cuda.bindings import driver
 
-from lowering.driver.checks import CudaError, CudaMemoryError, check
+from lowering.driver.error_checks import CudaError, CudaMemoryError, check
 from lowering.errors import RefusedGraphError
 
 _SINCE = 12000

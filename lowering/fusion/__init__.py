@@ -1,6 +1,6 @@
 """Fusion: nests become one kernel where that saves memory traffic or a node.
 
-The finished block of a region comes in, and its stages are fused in place. A value is forwarded in
+The finished block of a region comes in, and its nodes are fused in place. A value is forwarded in
 a register, and is not computed again. May import `draft/` and `plan/`, whose target says when
 fusion pays.
 

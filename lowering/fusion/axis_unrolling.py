@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import gcd, prod
 
-from lowering.draft.stage import KernelStage, Stage
+from lowering.draft.draft_nodes import DraftKernel, DraftNode
 from lowering.fusion.pointwise import MAX_EXPRESSIONS
 from lowering.plan.nests.analysis import nest_expressions, nest_size
 from lowering.plan.nests.kernel import MapNest, Nest, Store
@@ -32,19 +32,19 @@ LEAST_SELECTIONS = 3
 """Selections by the position along an axis from which it is unrolled: those of four sources."""
 
 
-def unroll_axes(stages: Sequence[Stage], most_positions: int) -> list[Stage] | None:
-    """The stages with axes of maps unrolled that have few positions; None if there are none."""
+def unroll_axes(nodes: Sequence[DraftNode], most_positions: int) -> list[DraftNode] | None:
+    """The nodes with axes of maps unrolled that have few positions; None if there are none."""
     found = False
-    result: list[Stage] = []
-    for stage in stages:
-        if isinstance(stage, KernelStage):
-            unrolled = [_unrolled(nest, most_positions) for nest in stage.nests]
+    result: list[DraftNode] = []
+    for node in nodes:
+        if isinstance(node, DraftKernel):
+            unrolled = [_unrolled(nest, most_positions) for nest in node.nests]
             if any(unrolled):
                 found = True
-                nests = [new or old for new, old in zip(unrolled, stage.nests, strict=True)]
-                result.append(KernelStage(nests, stage.sources, stage.within))
+                nests = [new or old for new, old in zip(unrolled, node.nests, strict=True)]
+                result.append(DraftKernel(nests, node.sources, node.within))
                 continue
-        result.append(stage)
+        result.append(node)
     return result if found else None
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from lowering.draft.draft import Draft
-from lowering.draft.stage import (
+from lowering.draft.draft_nodes import (
     Block,
-    KernelStage,
+    DraftKernel,
     blocks,
     control_reads,
-    stage_reads,
+    node_reads,
     walk,
     without_empty,
 )
@@ -24,18 +24,18 @@ def drop_dead_stores(draft: Draft) -> None:
     """Drop stores to scratch that is never read, then stores that only they read, and so on."""
     block = draft.block
     readers: dict[Buffer, int] = {}
-    writers: dict[Buffer, list[KernelStage]] = {}
-    for stage in walk(block):
-        if isinstance(stage, KernelStage):
-            for nest in stage.nests:
+    writers: dict[Buffer, list[DraftKernel]] = {}
+    for node in walk(block):
+        if isinstance(node, DraftKernel):
+            for nest in node.nests:
                 _count(readers, nest_reads(nest))
                 for buffer in nest_writes(nest):
-                    writers.setdefault(buffer, []).append(stage)
+                    writers.setdefault(buffer, []).append(node)
         else:
-            reads = control_reads(stage) if blocks(stage) else stage_reads(stage)
+            reads = control_reads(node) if blocks(node) else node_reads(node)
             _count(readers, reads)
     dead = [b for b in writers if b.space == "scratch" and b not in readers]
-    pending = [stage for buffer in dead for stage in writers[buffer]]
+    pending = [node for buffer in dead for node in writers[buffer]]
     while pending:
         for buffer in _prune_kernel(pending.pop(), readers):
             readers[buffer] -= 1
@@ -49,7 +49,7 @@ def _count(readers: dict[Buffer, int], reads: Collection[Buffer]) -> None:
         readers[buffer] = readers.get(buffer, 0) + 1
 
 
-def _prune_kernel(stage: KernelStage, readers: Mapping[Buffer, int]) -> list[Buffer]:
+def _prune_kernel(node: DraftKernel, readers: Mapping[Buffer, int]) -> list[Buffer]:
     """Drop the kernel's dead stores; the buffers that it reads no more, once for each nest."""
     unread: list[Buffer] = []
     kept: list[Nest] = []
@@ -57,20 +57,20 @@ def _prune_kernel(stage: KernelStage, readers: Mapping[Buffer, int]) -> list[Buf
     def live(store: Store) -> bool:
         return store.buffer.space != "scratch" or readers.get(store.buffer, 0) > 0
 
-    for nest in stage.nests:
+    for nest in node.nests:
         pruned = without_dead(nest, live)
         if pruned is not None:
             kept.append(pruned)
         if pruned is not nest:
             unread.extend(nest_reads(nest) - (nest_reads(pruned) if pruned else frozenset()))
-    stage.nests = kept
+    node.nests = kept
     return unread
 
 
 def _drop_empty(block: Block) -> None:
-    block.stages = without_empty(block.stages)
-    for stage in block.stages:
-        for inner in blocks(stage):
+    block.nodes = without_empty(block.nodes)
+    for node in block.nodes:
+        for inner in blocks(node):
             _drop_empty(inner)
 
 

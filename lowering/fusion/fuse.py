@@ -17,7 +17,7 @@ from math import prod
 
 from lowering.draft.context import Context
 from lowering.draft.dependences import BARRIER, Accesses, Resource, accesses_of, nest_accesses
-from lowering.draft.stage import Block, KernelStage, Stage
+from lowering.draft.draft_nodes import Block, DraftKernel, DraftNode
 from lowering.fusion.axis_unrolling import LEAST_SELECTIONS, unroll_axes
 from lowering.fusion.dead_stores import without_dead
 from lowering.fusion.pointwise import MAX_EXPRESSIONS, FusionBuilder
@@ -41,7 +41,7 @@ from tracegraph.ir.record import replace
 from tracegraph.user_source import Source
 
 WINDOW = 12
-"""Latest stages that a nest may join: keeps the time of fusion linear."""
+"""Latest nodes that a nest may join: keeps the time of fusion linear."""
 
 MAX_NESTS = 8
 """Nests of one kernel: bounds its code, and the pairs of nests that are tested."""
@@ -71,75 +71,75 @@ def fuse(block: Block, context: Context) -> None:
     """
     if not context.fusion:
         return
-    block.stages = split_folds(block.stages, block, context)
-    if len(block.stages) > 1:  # of one kernel, `drop_dead_stores` drops what is never read
-        stages, block.stages = block.stages, []
-        block.stages = _fused(stages, block, context.target)
+    block.nodes = split_folds(block.nodes, block, context)
+    if len(block.nodes) > 1:  # of one kernel, `drop_dead_stores` drops what is never read
+        nodes, block.nodes = block.nodes, []
+        block.nodes = _fused(nodes, block, context.target)
     if context.sources > LEAST_SELECTIONS and context.target.fusion.unrolled_positions:
         _unroll_axes(block, context.target)
 
 
 def _unroll_axes(block: Block, target: Target) -> None:
     """Unroll short axes of selections, unless that makes more kernels."""
-    unrolled = unroll_axes(block.stages, target.fusion.unrolled_positions)
+    unrolled = unroll_axes(block.nodes, target.fusion.unrolled_positions)
     if unrolled is not None:
         fused = _fused(unrolled, block, target)
-        if len(fused) <= len(block.stages):
-            block.stages = fused
+        if len(fused) <= len(block.nodes):
+            block.nodes = fused
 
 
-def _fused(stages: list[Stage], block: Block, target: Target) -> list[Stage]:
-    """The stages of a block with nests fused; the list of stages is emptied."""
+def _fused(nodes: list[DraftNode], block: Block, target: Target) -> list[DraftNode]:
+    """The nodes of a block with nests fused; the list of nodes is emptied."""
     fused = _FusedBlock(target, frozenset(block.sinks))
-    waiting = stages[::-1]
-    stages.clear()  # fused stages are released: fewer objects for garbage collections to visit
+    waiting = nodes[::-1]
+    nodes.clear()  # fused nodes are released: fewer objects for garbage collections to visit
     while waiting:
-        stage = waiting.pop()
-        if isinstance(stage, KernelStage):
-            for nest in stage.nests:
-                fused.add(nest, stage)
+        node = waiting.pop()
+        if isinstance(node, DraftKernel):
+            for nest in node.nests:
+                fused.add(nest, node)
         else:
-            fused.append(stage, accesses_of(stage))
+            fused.append(node, accesses_of(node))
     needed = fused.loaded | fused.kept
 
     def live(store: Store) -> bool:
         return store.buffer in needed or store.buffer not in block.owned
 
-    return [_finished(stage, live) for stage in fused.stages]
+    return [_finished(node, live) for node in fused.nodes]
 
 
-def _finished(stage: Stage | _Kernel, live: Callable[[Store], bool]) -> Stage:
-    """The stage without stores of values that were only forwarded.
+def _finished(node: DraftNode | _Kernel, live: Callable[[Store], bool]) -> DraftNode:
+    """The node without stores of values that were only forwarded.
 
     They are dropped here, before any kernel is analysed as a whole, which spares
     `drop_dead_stores` most of its work.
     """
-    if not isinstance(stage, _Kernel):
-        return stage
-    nests = [without_dead(builder.build(), live) for builder in stage.nests]
+    if not isinstance(node, _Kernel):
+        return node
+    nests = [without_dead(builder.build(), live) for builder in node.nests]
     kept = [nest for nest in nests if nest is not None]
-    return KernelStage(kept, tuple(stage.sources), tuple(stage.within))
+    return DraftKernel(kept, tuple(node.sources), tuple(node.within))
 
 
 class _FusedBlock:
-    """The stages of a block that are fused so far, and the last accesses of each resource."""
+    """The nodes of a block that are fused so far, and the last accesses of each resource."""
 
     def __init__(self, target: Target, kept: frozenset[Buffer]) -> None:
         self.target = target
         self.kept = kept
-        self.stages: list[Stage | _Kernel] = []
-        self.written: dict[Resource, int] = {}  # position of the last stage that writes it
+        self.nodes: list[DraftNode | _Kernel] = []
+        self.written: dict[Resource, int] = {}  # position of the last node that writes it
         self.read: dict[Resource, int] = {}  # of the last one that reads it
         self.loaded: set[Resource] = set()  # what is read and not forwarded
         self.barrier = 0  # no nest joins a kernel before it
 
-    def append(self, stage: Stage | _Kernel, accesses: Accesses) -> None:
-        """Append a stage of its own."""
-        self.stages.append(stage)
+    def append(self, node: DraftNode | _Kernel, accesses: Accesses) -> None:
+        """Append a node of its own."""
+        self.nodes.append(node)
         self.loaded |= accesses.reads
         if BARRIER in accesses.writes:
-            self.barrier = len(self.stages)
-        self._record(len(self.stages) - 1, accesses)
+            self.barrier = len(self.nodes)
+        self._record(len(self.nodes) - 1, accesses)
 
     def _record(self, position: int, accesses: Accesses) -> None:
         read, written = self.read, self.written
@@ -150,7 +150,7 @@ class _FusedBlock:
             if written.get(resource, -1) < position:
                 written[resource] = position
 
-    def add(self, nest: Nest, stage: KernelStage) -> None:
+    def add(self, nest: Nest, node: DraftKernel) -> None:
         """Add a nest to the first kernel that it may join, or as a kernel of its own."""
         accesses = nest_accesses(nest)
         reads, writes = accesses.reads, accesses.writes
@@ -162,12 +162,12 @@ class _FusedBlock:
             conflict = earliest
             earliest += 1
         most = self.target.limits.kernel_buffers
-        others = max(producer, len(self.stages) - WINDOW, self.barrier)
+        others = max(producer, len(self.nodes) - WINDOW, self.barrier)
         first = max(others, earliest)
         if type(nest) is MapNest and 0 <= conflict == first - 1 and others <= conflict:
             first = conflict
-        for position in range(first, len(self.stages)):
-            kernel = self.stages[position]
+        for position in range(first, len(self.nodes)):
+            kernel = self.nodes[position]
             if type(kernel) is not _Kernel or kernel.buffers + buffers > most:
                 continue
             if position == conflict:
@@ -180,21 +180,21 @@ class _FusedBlock:
                 stored, left = joined.stores, joined.unforwarded
                 forwarded = stored.keys() - writes - left
                 self.loaded.update([resource for resource in reads if resource not in forwarded])
-                kernel.sources.update(dict.fromkeys(stage.sources))
-                if stage.within:
-                    kernel.within.update(dict.fromkeys(stage.within))
+                kernel.sources.update(dict.fromkeys(node.sources))
+                if node.within:
+                    kernel.within.update(dict.fromkeys(node.within))
                 kernel.buffers += buffers
                 self._record(position, accesses)
                 return
-        within = dict.fromkeys(stage.within)
-        own = _Kernel([FusionBuilder(nest)], buffers, dict.fromkeys(stage.sources), within)
+        within = dict.fromkeys(node.within)
+        own = _Kernel([FusionBuilder(nest)], buffers, dict.fromkeys(node.sources), within)
         self.append(own, accesses)
 
     def _excludes_conflicts(self, position: int, nest: Nest, writes: frozenset[Resource]) -> bool:
         """Whether predicates exclude each conflict of a nest's writes with a kernel's nests."""
         if position < 0 or not nest.predicates:
             return False
-        kernel = self.stages[position]
+        kernel = self.nodes[position]
         if type(kernel) is not _Kernel:
             return False
         for builder in kernel.nests:

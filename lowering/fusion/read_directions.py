@@ -10,7 +10,7 @@ takes 1.36 ms, two take 0.81 (H100).
 from __future__ import annotations
 
 from lowering.draft.context import Context
-from lowering.draft.stage import Block, KernelStage, Stage
+from lowering.draft.draft_nodes import Block, DraftKernel, DraftNode
 from lowering.fusion.row_profitability import adds_uncoalesced
 from lowering.plan.nests.analysis import nest_accumulated
 from lowering.plan.nests.kernel import (
@@ -40,17 +40,17 @@ def differ(first: Nest, second: Nest, policy: FusionPolicy) -> bool:
     return adds_uncoalesced(together, first, second, policy)
 
 
-def split_folds(stages: list[Stage], block: Block, context: Context) -> list[Stage]:
-    """The stages of a block, folds of one nest that read in different directions being apart."""
-    found: list[Stage] = []
-    for stage in stages:
-        if isinstance(stage, KernelStage) and len(stage.nests) == 1:
-            (nest,) = stage.nests
+def split_folds(nodes: list[DraftNode], block: Block, context: Context) -> list[DraftNode]:
+    """The nodes of a block, folds of one nest that read in different directions being apart."""
+    found: list[DraftNode] = []
+    for node in nodes:
+        if isinstance(node, DraftKernel) and len(node.nests) == 1:
+            (nest,) = node.nests
             if isinstance(nest, ReduceNest) and len(nest.accumulators) > 1:
                 *before, last = _split(nest, block, context)
-                found += [KernelStage([each], stage.sources, stage.within) for each in before]
-                stage = stage if last is nest else KernelStage([last], stage.sources, stage.within)
-        found.append(stage)
+                found += [DraftKernel([each], node.sources, node.within) for each in before]
+                node = node if last is nest else DraftKernel([last], node.sources, node.within)
+        found.append(node)
     return found
 
 

@@ -6,10 +6,10 @@ with each value in a temporary of its own. `tuning` only makes the calls cheaper
 `passes.py` alone; `TRACEGRAPH_HOST=plain` leaves it out. May import `lowering.plan`,
 tracegraph's IR and staging.
 
-    executable, calls                  the executable; serialised calls of its function
-    passes                             the stages, and the passes in effect
-    evaluation/                        nests as NumPy calls
-    source/                            the plan as the text of a function
-    reports                            signals
-    arena, result_pool, node_owners    memory, and who owns it
+    executable, serialised_calls     the executable; serialised calls of its function
+    passes                           the steps, and the passes in effect
+    evaluation/                      nests as NumPy calls
+    source/                          the plan as the text of a function
+    reports                          signals
+    arena, result_pool, node_owners  memory, and who owns it
 """

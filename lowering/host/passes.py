@@ -1,20 +1,20 @@
-"""The stages between a kernel and its lines of Python, and the tuning passes that join them.
+"""The steps from a kernel to its lines of Python, and the tuning passes that join in.
 
-Each stage has a plain default. `TRACEGRAPH_HOST=plain` leaves all stages at that, so that a plan
+Each step has a plain default. `TRACEGRAPH_HOST=plain` keeps all defaults, so that a plan
 is run in the simplest way there is: for debugging, and as the reference for tuning. Otherwise the
 passes of `lowering.host.tuning` join in, which only make NumPy calls cheaper.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
 from lowering.host.arena import Workspace
-from lowering.host.evaluation.evaluate import Evaluator, Layout, Rule, row_major
+from lowering.host.choice import chosen_kind
+from lowering.host.evaluation.evaluate import Evaluator, LayoutRule, Rule, row_major
 from lowering.host.evaluation.hazards import Overlaps, copy_overwritten
 from lowering.host.evaluation.instructions import Instruction
 from lowering.host.evaluation.nest_program import (
@@ -27,17 +27,15 @@ from lowering.host.evaluation.nest_program import (
 from lowering.host.evaluation.nests import evaluate
 from lowering.host.source.array_names import Frame
 from lowering.host.source.call_emitter import NestWriter
-from lowering.host.source.prints import print_evaluators
+from lowering.host.source.print_nests import print_evaluators
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import Kernel, PrintNest
 from lowering.plan.nodes import KernelNode, walk
 from lowering.plan.plan import Plan
 
-VARIABLE = "TRACEGRAPH_HOST"
-
 Programs = Mapping[KernelNode, Sequence[NestProgram]]
 
-Stage = Literal[
+PassKind = Literal[
     "groups", "expressions", "layout", "instructions", "in place", "names", "calls", "results"
 ]
 
@@ -47,14 +45,14 @@ ResultPass = Callable[[Plan, Programs], Mapping[Instruction, Buffer]]
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
-    """A tuning pass: its name, what it does, and the function that a stage calls.
+class TuningPass:
+    """A tuning pass: its name, what it does, and the function that is called.
 
-    | stage | the function |
+    | kind | the function |
     |---|---|
     | groups | `GroupPass`: rewrites, splits, or joins groups of nests |
     | expressions | `Rule`: a cheaper form of one expression |
-    | layout | makes the `Layout` of an evaluator: the memory order of temporaries |
+    | layout | makes the `LayoutRule` of an evaluator: the memory order of temporaries |
     | instructions | `InstructionPass`: rewrites the program of a group |
     | in place | `InPlace`: whether a temporary may take the memory of an input |
     | names | a subclass of `Frame`: how views and numbers are written |
@@ -64,25 +62,25 @@ class Pass:
 
     name: str
     effect: str
-    stage: Stage
+    kind: PassKind
     function: Callable[..., Any]
 
 
 class Passes:
-    """The stages with these passes; where a stage takes one function, the last counts."""
+    """The steps with these passes; of passes of a kind that takes one function, the last counts."""
 
-    def __init__(self, passes: Iterable[Pass] = ()) -> None:
-        stages: dict[str, list[Any]] = {}
-        for each in passes:
-            stages.setdefault(each.stage, []).append(each.function)
-        self._groups: Sequence[GroupPass] = stages.get("groups", ())
-        self._rules: Sequence[Rule] = stages.get("expressions", ())
-        self._layout: Callable[[Evaluator], Layout] = stages.get("layout", [row_major])[-1]
-        self._instructions: Sequence[InstructionPass] = stages.get("instructions", ())
-        self._in_place: InPlace = stages.get("in place", [never_in_place])[-1]
-        self._results: Sequence[ResultPass] = stages.get("results", ())
-        self.frame: type[Frame] = stages.get("names", [Frame])[-1]
-        self.writer: type[NestWriter] = stages.get("calls", [NestWriter])[-1]
+    def __init__(self, passes: Iterable[TuningPass] = ()) -> None:
+        by_kind: dict[str, list[Any]] = {}
+        for tuning_pass in passes:
+            by_kind.setdefault(tuning_pass.kind, []).append(tuning_pass.function)
+        self._groups: Sequence[GroupPass] = by_kind.get("groups", ())
+        self._rules: Sequence[Rule] = by_kind.get("expressions", ())
+        self._layout: Callable[[Evaluator], LayoutRule] = by_kind.get("layout", [row_major])[-1]
+        self._instructions: Sequence[InstructionPass] = by_kind.get("instructions", ())
+        self._in_place: InPlace = by_kind.get("in place", [never_in_place])[-1]
+        self._results: Sequence[ResultPass] = by_kind.get("results", ())
+        self.frame: type[Frame] = by_kind.get("names", [Frame])[-1]
+        self.writer: type[NestWriter] = by_kind.get("calls", [NestWriter])[-1]
         self.evaluator = partial(Evaluator, rules=self._rules, layout=self._layout)
 
     def programs(self, plan: Plan, overlaps: Overlaps, workspace: Workspace) -> Programs:
@@ -133,19 +131,13 @@ class Passes:
 
 
 def chosen_passes() -> Passes:
-    """The passes that TRACEGRAPH_HOST asks for: none if it is `plain`, all if it is not set.
+    """The passes that TRACEGRAPH_HOST asks for: all if it is not set, else none.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: it has an unknown value.
     """
-    value = os.environ.get(VARIABLE, "")
-    if value == "plain":
+    if chosen_kind() != "tuned":
         return Passes()
-    if value:
-        raise ValueError(
-            f"{VARIABLE} is {value!r}; it takes 'plain', which runs plans without tuning, "
-            "or nothing: unset it"
-        )
     # the one import of tuning: `plain` must not even load it, and tuning imports this package
     from lowering.host.tuning.passes import PASSES
 

@@ -61,10 +61,10 @@ _IDLE = _references([(Memory(0, np.uint8), 0)])
 """The references to a free block; versions of Python differ."""
 
 
-class Pool:
+class ResultPool:
     """Blocks by size, used or free.
 
-    >>> pool = Pool()
+    >>> pool = ResultPool()
     >>> empty = pool.maker(ArrayType("float32", (1000,)))
     >>> x = empty()
     >>> x.shape, pool.free_bytes
@@ -131,5 +131,5 @@ def is_all_of_memory(array: Array) -> bool:
     return type(array.base) is Memory
 
 
-RESULTS = Pool()
+RESULTS = ResultPool()
 """The pool of all functions."""

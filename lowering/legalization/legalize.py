@@ -3,11 +3,11 @@
 Each rewrite serves a situation in which a supported driver (CUDA 13) needs it:
 
 no body updates        inputs and outputs are read through a pointer table in bodies, and those of
-                       users' kernels are staged in scratch. CUDA's documentation does not say
+                       users' kernels are copied to scratch. CUDA's documentation does not say
                        whether an exec parameter update reaches nodes in a body; a probe decides
 no memory nodes        scratch is kept between launches. Devices without memory pools, such as some
                        virtual GPUs, refuse allocation nodes
-no library updates     arguments and results of Fourier transforms are staged in scratch. A call is
+no library updates     arguments and results of Fourier transforms are copied to scratch. A call is
                        checked when it is captured: at other addresses it must be the same kernels,
                        in a chain. cuFFT's documentation does not promise it
 no programmatic edges  the same nodes, with plain edges: before compute capability 9.0
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from lowering.legalization.features import Feature, Features
 from lowering.legalization.pointer_table import bound_in_bodies, with_pointer_table
-from lowering.legalization.staging import bound_by_custom_kernels, with_staging
+from lowering.legalization.scratch_copies import bound_by_custom_kernels, with_scratch_copies
 from lowering.plan.conditional_nodes import ConditionalNode
 from lowering.plan.fallback import Fallback
 from lowering.plan.launch_graph import moving_buffers, recaptured_calls
@@ -54,10 +54,10 @@ def legalize(plan: Plan, features: Features) -> Plan:
         plan = _kept(plan, "no memory nodes here")
     if not features.body_updates and bound_in_bodies(plan):
         why = "no updates in bodies here"
-        staged = bound_by_custom_kernels(plan)
-        if staged:
-            plan = with_staging(plan, staged)
-            plan = _noted(plan, f"each launch copies {plan.staged_bytes:,} B for {{}}", why)
+        bound = bound_by_custom_kernels(plan)
+        if bound:
+            plan = with_scratch_copies(plan, bound)
+            plan = _noted(plan, f"each launch copies {plan.copied_bytes:,} B for {{}}", why)
         elif not plan.indirect:
             plan = _noted(plan, "kernels of {} read addresses from a table", why)
         plan = _explained(with_pointer_table(plan), f"pointer table: {why}")
@@ -77,7 +77,7 @@ def _without_recaptures(plan: Plan) -> Plan:
         )
     if not calls:
         return plan
-    return replace(with_staging(plan, moving), fallbacks=(*plan.fallbacks, *found))
+    return replace(with_scratch_copies(plan, moving), fallbacks=(*plan.fallbacks, *found))
 
 
 def _kept(plan: Plan, why: str) -> Plan:

@@ -49,7 +49,7 @@ class Plan(Drawable):
     With `per_launch`, each launch allocates the arena and frees it at its end. If that was asked
     for and is not done, `kept_because` says why.
 
-    `staged` are the inputs and outputs that each launch copies, as they move and nodes that access
+    `copied` are the inputs and outputs that each launch copies, as they move and nodes that access
     them take fixed addresses. `fallbacks` are what legalization has replaced.
 
     `graph` is the work. A Plan that is launched `as_graph`, a CUDA graph, has nodes for arguments
@@ -74,7 +74,7 @@ class Plan(Drawable):
     indirect: tuple[Buffer, ...] = ()
     per_launch: bool = False
     kept_because: str = ""
-    staged: tuple[Buffer, ...] = ()
+    copied: tuple[Buffer, ...] = ()
     fallbacks: tuple[Fallback, ...] = ()
     as_graph: bool = False
     library_bytes: int = 0
@@ -119,9 +119,9 @@ class Plan(Drawable):
         return {i: b.number for i, b in enumerate(self.outputs) if b.space == "input"}
 
     @property
-    def staged_bytes(self) -> int:
+    def copied_bytes(self) -> int:
         """The bytes that each launch copies for that."""
-        return sum(buffer.type.nbytes for buffer in self.staged)
+        return sum(buffer.type.nbytes for buffer in self.copied)
 
     @property
     def in_types(self) -> tuple[ArrayType, ...]:
@@ -135,5 +135,5 @@ class Plan(Drawable):
 
     @property
     def node_counts(self) -> Counter[str]:
-        """How many nodes of each kind each launch has, those of bodies and stages included."""
+        """How many nodes of each kind each launch has, those of bodies and phases included."""
         return Counter(type(node).__name__ for node in walk(self.launch_graph))

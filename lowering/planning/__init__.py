@@ -1,6 +1,6 @@
 """Planning: a Program becomes a draft of its Plan, and the finished draft becomes the Plan.
 
-Each region becomes a block of stages: loop nests for materialized values, library calls, and
+Each region becomes a block of nodes: loop nests for materialized values, library calls, and
 conditionals with a block for each body. The edges of the Plan are those of the draft's dependences.
 May import `draft/`, `plan/` and the program (`tracegraph/ir`).
 

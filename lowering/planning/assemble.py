@@ -1,4 +1,4 @@
-"""Assembly: a finished draft becomes a Plan, and its stages become nodes in order of execution."""
+"""Assembly: a finished draft becomes a Plan, with its nodes in order of execution."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from itertools import count
 from lowering.draft.arena_layout import ArenaLayout
 from lowering.draft.dependences import edges
 from lowering.draft.draft import Draft
-from lowering.draft.stage import (
+from lowering.draft.draft_nodes import (
     Block,
-    BranchStage,
-    Copy,
-    KernelStage,
-    LoopStage,
-    NodeStage,
-    Stage,
+    BodyCopy,
+    DraftBranch,
+    DraftKernel,
+    DraftLoop,
+    DraftNode,
+    FinishedNode,
     is_written_out,
 )
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
@@ -53,7 +53,7 @@ def assemble(draft: Draft, *, per_launch: bool) -> Plan:
         callbacks=tuple(context.callbacks),
         donations=draft.donations,
         per_launch=per_launch,
-        staged=tuple([source for source, _ in context.staged]),
+        copied=tuple([source for source, _ in context.scratch_copies]),
         as_graph=context.target.graphs,
     )
 
@@ -75,62 +75,64 @@ class _Assembler:
 
     def graph(self, block: Block) -> Graph:
         order = self.edges(block)
-        if any(map(is_written_out, block.stages)):
-            return composed([self.part(stage, None) for stage in block.stages], order)
-        return Graph(tuple([self.node(stage, None) for stage in block.stages]), order)
+        if any(map(is_written_out, block.nodes)):
+            return composed([self.part(node, None) for node in block.nodes], order)
+        return Graph(tuple([self.node(node, None) for node in block.nodes]), order)
 
     def edges(self, block: Block) -> frozenset[tuple[int, int]]:
         order = self.memory.orders[block]
         return edges(order, self.memory.offsets) if self.memory.shared else order.edges
 
-    def part(self, stage: Stage, name: str | None) -> Graph:
-        """The graph of a stage: one node, or those of all steps of a loop."""
-        if is_written_out(stage):
-            return self.body(stage)
-        return Graph((self.node(stage, name),), frozenset())
+    def part(self, node: DraftNode, name: str | None) -> Graph:
+        """The Plan's nodes for a node: one, or those of all steps of a loop."""
+        if is_written_out(node):
+            return self.body(node)
+        return Graph((self.node(node, name),), frozenset())
 
-    def body(self, stage: LoopStage) -> Graph:
+    def body(self, node: DraftLoop) -> Graph:
         """The graph of a loop's body, as many times as it is copied."""
-        body = stage.body
-        if stage.unrolled is None:
+        body = node.body
+        if node.unrolled is None:
             return self.graph(body)
-        copies, closing = stage.unrolled.written_out()
+        copies, closing = node.unrolled.written_out()
         size = len(copies[0]) if copies else 0
         order = frozenset([edge for edge in self.edges(body) if edge[1] < size])
-        names = list(map(self.name_of, body.stages))  # all copies of a kernel have one name
+        names = list(map(self.name_of, body.nodes))  # all copies of a kernel have one name
         graphs = [self.copy(copy, names, order) for copy in copies]
         return chain([*graphs, *[self.part(each, names[-1]) for each in closing]])
 
-    def copy(self, copy: Copy, names: Sequence[str], order: frozenset[tuple[int, int]]) -> Graph:
-        """The graph of one copy of a body, whose stages have an order."""
-        kept = [(stage, name) for stage, name in zip(copy, names, strict=False) if stage]
+    def copy(
+        self, copy: BodyCopy, names: Sequence[str], order: frozenset[tuple[int, int]]
+    ) -> Graph:
+        """The graph of one copy of a body, whose nodes have an order."""
+        kept = [(node, name) for node, name in zip(copy, names, strict=False) if node]
         if len(kept) == len(copy):  # most
-            return Graph(tuple([self.node(stage, name) for stage, name in kept]), order)
+            return Graph(tuple([self.node(node, name) for node, name in kept]), order)
         parts = [self.part(s, n) if s else _EMPTY for s, n in zip(copy, names, strict=False)]
         return composed(parts, order)
 
-    def node(self, stage: Stage, name: str | None) -> Node:
-        match stage:
-            case KernelStage(nests=nests, sources=sources):
-                return KernelNode(self.kernel(tuple(nests), name), sources, stage.within)
-            case NodeStage(node=node):
-                return node if name is None else replace(node)  # a copy is a node of its own
-            case BranchStage(condition=condition, branches=branches, sources=sources):
+    def node(self, node: DraftNode, name: str | None) -> Node:
+        match node:
+            case DraftKernel(nests=nests, sources=sources):
+                return KernelNode(self.kernel(tuple(nests), name), sources, node.within)
+            case FinishedNode(plan_node=plan_node):
+                return plan_node if name is None else replace(plan_node)  # each copy is a new node
+            case DraftBranch(condition=condition, branches=branches, sources=sources):
                 graphs = tuple(map(self.graph, branches))
-                if stage.boolean:
+                if node.boolean:
                     then, otherwise = graphs
-                    known = (sources, stage.construct, stage.within)
+                    known = (sources, node.construct, node.within)
                     return IfElseNode(condition, then, otherwise, *known)
-                return SwitchNode(condition, graphs, sources, stage.construct, stage.within)
-            case LoopStage(condition=condition, sources=sources):
-                inner = self.body(stage)
-                within, construct = stage.within, stage.construct
-                loop = WhileNode(condition, inner, sources, construct, within, stage.entry)
-                if stage.scope is None:
+                return SwitchNode(condition, graphs, sources, node.construct, node.within)
+            case DraftLoop(condition=condition, sources=sources):
+                inner = self.body(node)
+                within, construct = node.within, node.construct
+                loop = WhileNode(condition, inner, sources, construct, within, node.entry)
+                if node.scope is None:
                     return loop
                 own_name = "_".join((self.name, f"k{next(self.numbers)}", construct.name))
                 only = Graph((loop,), frozenset())
-                return PersistentKernelNode(own_name, only, stage.scope, sources, within)
+                return PersistentKernelNode(own_name, only, node.scope, sources, within)
 
     def kernel(self, nests: tuple[Nest, ...], name: str | None) -> Kernel:
         """The kernel of these nests. Copies of a body share it if their nests are the same."""
@@ -140,9 +142,9 @@ class _Assembler:
             self.kernels[nests] = Kernel(name, nests)
         return self.kernels[nests]
 
-    def name_of(self, stage: Stage) -> str:
-        """The name of all copies of a stage."""
-        return self.new_name(stage.nests) if isinstance(stage, KernelStage) else ""
+    def name_of(self, node: DraftNode) -> str:
+        """The name of all copies of a node."""
+        return self.new_name(node.nests) if isinstance(node, DraftKernel) else ""
 
     def new_name(self, nests: Sequence[Nest]) -> str:
         """The program's name, the kernel's number, and the first ops that it applies."""

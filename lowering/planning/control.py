@@ -1,10 +1,10 @@
-"""Control flow: each branch or loop becomes a stage with a block for each region."""
+"""Control flow: each branch or loop becomes a node with a block for each region."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lowering.draft.stage import BranchStage, LoopStage
+from lowering.draft.draft_nodes import DraftBranch, DraftLoop
 from lowering.plan.construct import Construct
 from lowering.plan.nests.buffer import Buffer
 from lowering.planning.region_builder import RegionBuilder
@@ -25,7 +25,7 @@ def branches(builder: RegionBuilder, eqn: Eqn) -> None:
         blocks.append(builder.inside(region, {}, parts.captures, sinks).build())
     boolean = eqn.op.name == "cond"
     construct = Construct(eqn.op.name, pinned=eqn.hints.schedule)
-    builder.add(BranchStage(condition, blocks, boolean, construct, builder.sources, builder.within))
+    builder.add(DraftBranch(condition, blocks, boolean, construct, builder.sources, builder.within))
     builder.bindings.update(zip(eqn.outputs, results, strict=True))
 
 
@@ -56,7 +56,7 @@ def loop(builder: RegionBuilder, eqn: Eqn) -> None:
     body.carries = dict(zip(news, carries, strict=True))
     inner.sources, inner.within = builder.sources, builder.within
     inner.set_condition(parts.body.results[-1], condition)
-    builder.add(LoopStage(condition, body, construct, builder.sources, builder.within))
+    builder.add(DraftLoop(condition, body, construct, builder.sources, builder.within))
     builder.bindings.update(zip(eqn.outputs, carries, strict=True))
 
 

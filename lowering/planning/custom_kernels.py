@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lowering.draft.stage import NodeStage
+from lowering.draft.draft_nodes import FinishedNode
 from lowering.plan.calls.captured_call import CapturedCall
 from lowering.plan.calls.library_call import StridedArray
 from lowering.plan.custom_kernel import CustomKernelNode
@@ -35,10 +35,10 @@ def custom_kernel(builder: RegionBuilder, eqn: Eqn) -> None:
     if isinstance(call.kernel.code, CapturedFunction):
         arrays = tuple([operand(builder, atom, contiguous) for atom in eqn.operands])
         captured = CapturedCall(call, arrays, tuple(map(StridedArray.whole, outputs)))
-        builder.add(NodeStage(LibraryNode(captured, builder.sources)))
+        builder.add(FinishedNode(LibraryNode(captured, builder.sources)))
         return
     if isinstance(call.kernel.code, ForeignGraph):
-        builder.add(NodeStage(_embedded(builder, call, eqn.operands, outputs)))
+        builder.add(FinishedNode(_embedded(builder, call, eqn.operands, outputs)))
         return
     replaced = {operand: outputs[out] for out, operand in call.kernel.aliases.items()}
     buffers = {
@@ -52,14 +52,14 @@ def custom_kernel(builder: RegionBuilder, eqn: Eqn) -> None:
     node = CustomKernelNode(
         call, launch, types, arguments, outputs, builder.sources, builder.within
     )
-    builder.add(NodeStage(node))
+    builder.add(FinishedNode(node))
 
 
 def embedded_graph(builder: RegionBuilder, eqn: Eqn) -> None:
     """Emit the node of a graph that is run for its effect. The new token has no elements."""
     (token,) = eqn.outputs
     builder.bindings[token] = eqn
-    builder.add(NodeStage(_embedded(builder, eqn.attrs["call"], eqn.operands[1:], ())))
+    builder.add(FinishedNode(_embedded(builder, eqn.attrs["call"], eqn.operands[1:], ())))
 
 
 def _embedded(

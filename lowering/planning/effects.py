@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from lowering.draft.context import number
-from lowering.draft.stage import NodeStage
+from lowering.draft.draft_nodes import FinishedNode
 from lowering.plan.nests.kernel import (
     CallNest,
     PrintedArray,
@@ -51,7 +51,7 @@ def host_call(builder: RegionBuilder, eqn: Eqn) -> None:
     """Add the node of a C function, behind the values that the equation takes."""
     for atom in _values(builder, eqn):
         keep(builder, atom)
-    builder.add(NodeStage(HostNode(eqn.attrs["call"], builder.sources)))
+    builder.add(FinishedNode(HostNode(eqn.attrs["call"], builder.sources)))
     builder.context.pass_barrier()
 
 

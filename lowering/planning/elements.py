@@ -20,14 +20,14 @@ from tracegraph.ir.types import ArrayType
 
 
 @record
-class Captured:
+class CapturedValue:
     """A region parameter that stands for a value of the enclosing region."""
 
     elements: Elements
     atom: Atom
 
 
-Binding = Buffer | Captured | Eqn
+Binding = Buffer | CapturedValue | Eqn
 """Where a value comes from: memory, the enclosing region, or its equation, inlined."""
 
 
@@ -72,7 +72,7 @@ class Elements:
         binding = self.bindings[atom]
         if isinstance(binding, Buffer):
             return Load.make(binding, index, guard)
-        if isinstance(binding, Captured):
+        if isinstance(binding, CapturedValue):
             return binding.elements.element(binding.atom, index, guard)
         return self._inlined(atom, binding, index, guard)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lowering.draft.stage import NodeStage
+from lowering.draft.draft_nodes import FinishedNode
 from lowering.plan.event_node import EventNode
 from lowering.planning.barriers import keep
 from lowering.planning.expansion.top_level import in_bodies
@@ -23,11 +23,11 @@ def use_event(builder: RegionBuilder, eqn: Eqn) -> None:
     if is_barrier(eqn):
         for atom in atoms:
             keep(builder, atom)
-        builder.add(NodeStage(EventNode(event, (), builder.sources)))
+        builder.add(FinishedNode(EventNode(event, (), builder.sources)))
         builder.context.pass_barrier()
     else:
         values = tuple([in_memory(builder, atom, lambda array: array) for atom in atoms])
-        builder.add(NodeStage(EventNode(event, values, builder.sources)))
+        builder.add(FinishedNode(EventNode(event, values, builder.sources)))
 
 
 def compute_in_sections(program: Program) -> Program:

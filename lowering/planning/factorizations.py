@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lowering.algorithms import ALGORITHMS, AT_ONCE, BY_LIBRARY, SMALL, Form, are_small, program_of
+from lowering.algorithms import (
+    ALGORITHMS,
+    AT_ONCE,
+    BY_LIBRARY,
+    SMALL,
+    AlgorithmChoice,
+    are_small,
+    program_of,
+)
 from lowering.algorithms.lapack import UPDATED, getrf_batched, potrf_batched, trsm, trsm_batched
-from lowering.draft.stage import NodeStage
+from lowering.draft.draft_nodes import FinishedNode
 from lowering.plan.calls.factorization import Factorization
 from lowering.plan.calls.lapack import (
     BatchedCholesky,
@@ -63,7 +71,7 @@ def form_of(
     *,
     in_body: bool = False,
     forced: FactorizationForm | None = None,
-) -> Form:
+) -> AlgorithmChoice:
     """The form of an op on operands of these types, at the top of a program or in a body: the
     policy's, or the forced one if it can.
     """
@@ -104,7 +112,7 @@ def lapack_routine(builder: RegionBuilder, eqn: Eqn) -> None:
     read = tuple([take(builder, atom, contiguous) for atom in eqn.operands[count:]])
     whole = tuple(map(StridedArray.whole, buffers))
     call = made(eqn.op, eqn.attrs, whole[:count], read, whole[count:])
-    builder.add(NodeStage(LibraryNode(call, builder.sources)))
+    builder.add(FinishedNode(LibraryNode(call, builder.sources)))
 
 
 def _at(region: Region, source: Source | None) -> Region:
@@ -124,4 +132,4 @@ def factorization(builder: RegionBuilder, eqn: Eqn) -> None:
     matrices = tuple([operand(builder, atom, contiguous) for atom in eqn.operands])
     results = tuple(map(StridedArray.whole, buffers))
     call = Factorization(eqn.op, eqn.attrs, matrices, results)
-    builder.add(NodeStage(LibraryNode(call, builder.sources)))
+    builder.add(FinishedNode(LibraryNode(call, builder.sources)))

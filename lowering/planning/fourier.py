@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from lowering.draft.stage import NodeStage
-from lowering.plan.calls.fourier import FourierTransform, Layout
+from lowering.draft.draft_nodes import FinishedNode
+from lowering.plan.calls.fourier import FourierTransform, TransformLayout
 from lowering.plan.calls.library_call import StridedArray
 from lowering.plan.nests.kernel import space_index
 from lowering.plan.nodes import LibraryNode
-from lowering.planning.library_operands import in_memory, staged
+from lowering.planning.library_operands import in_memory, in_scratch
 from lowering.planning.region_builder import RegionBuilder
 from tracegraph.ir import scalar, scalar_values
 from tracegraph.ir.op import get
@@ -35,15 +35,15 @@ def fourier_transform(builder: RegionBuilder, eqn: Eqn) -> None:
     result = StridedArray.whole(target)
     recaptured = _is_recaptured(builder, source, result)
     if not recaptured:
-        source = staged(builder, source)
+        source = in_scratch(builder, source)
     call = FourierTransform(eqn.op, eqn.attrs, source, result, overwrites, recaptured)
-    builder.add(NodeStage(LibraryNode(call, builder.sources)))
+    builder.add(FinishedNode(LibraryNode(call, builder.sources)))
 
 
 def _is_recaptured(builder: RegionBuilder, source: StridedArray, target: StridedArray) -> bool:
     """Whether the call is captured again at new addresses: it can, and copies take longer."""
     policy, forced = builder.context.target.operands, builder.context.operands
-    if policy is None or not builder.is_top or forced == "staged":
+    if policy is None or not builder.is_top or forced == "copied":
         return False
     nbytes = source.buffer.type.nbytes + target.buffer.type.nbytes
     return forced == "in_place" or nbytes >= policy.transformed
@@ -52,7 +52,7 @@ def _is_recaptured(builder: RegionBuilder, source: StridedArray, target: Strided
 def _accepted(array: StridedArray, rank: int) -> StridedArray | None:
     """The array, if the library takes its strides, and it starts where complex numbers may."""
     is_aligned = array.buffer.type.dtype.kind == "c" or array.offset % 2 == 0
-    return array if is_aligned and Layout.of(array, rank) is not None else None
+    return array if is_aligned and TransformLayout.of(array, rank) is not None else None
 
 
 def _own_spectrum(builder: RegionBuilder, x: Atom, size: int) -> StridedArray:

@@ -42,17 +42,17 @@ def operand(builder: RegionBuilder, atom: Atom, accept: Accept[_T]) -> _T:
     """
     array, found = _placed(builder, atom, accept)
     if builder.context.is_movable(array.buffer):
-        still = accept(staged(builder, array))
+        still = accept(in_scratch(builder, array))
         assert still is not None
         return still
     return found
 
 
-def staged(builder: RegionBuilder, array: StridedArray) -> StridedArray:
+def in_scratch(builder: RegionBuilder, array: StridedArray) -> StridedArray:
     """An array in the scratch copy of its buffer, if that is an argument that moves."""
     if not builder.context.is_movable(array.buffer):
         return array
-    return replace(array, buffer=builder.context.stage_input(array.buffer))
+    return replace(array, buffer=builder.context.scratch_copy_of(array.buffer))
 
 
 def in_memory(builder: RegionBuilder, atom: Atom, accept: Accept[_T]) -> _T:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from lowering.draft.stage import NodeStage
+from lowering.draft.draft_nodes import FinishedNode
 from lowering.plan.calls.library_call import StridedArray
 from lowering.plan.calls.matrix_product import (
     FEW_ROWS,
@@ -42,8 +42,8 @@ def matrix_product(builder: RegionBuilder, eqn: Eqn) -> None:
     if not context.costs.updates_libraries and _is_by_pointer(call, builder):
         call = replace(call, by_pointer=True)
     elif moving:
-        call = call.with_buffers({buffer: context.stage_input(buffer) for buffer in moving})
-    builder.add(NodeStage(LibraryNode(call, builder.sources)))
+        call = call.with_buffers({buffer: context.scratch_copy_of(buffer) for buffer in moving})
+    builder.add(FinishedNode(LibraryNode(call, builder.sources)))
 
 
 def _with_rows(array: StridedArray | None, axes: int) -> MatrixOperand | None:
@@ -70,7 +70,7 @@ def _axes_of_rows(builder: RegionBuilder, left: Atom, right: Atom) -> int:
 def _is_by_pointer(call: MatrixProduct, builder: RegionBuilder) -> bool:
     """Whether the library is to find the matrices by pointer: it can, and copies take longer."""
     policy, forced = builder.context.target.operands, builder.context.operands
-    if forced == "staged" or policy is None or call.batch > policy.most_matrices:
+    if forced == "copied" or policy is None or call.batch > policy.most_matrices:
         return False
     if not all(_is_aligned(o, call.batch) for o in (call.left, call.right, call.target)):
         return False

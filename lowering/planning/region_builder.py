@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from lowering.draft.context import Context
 from lowering.draft.draft import Draft
-from lowering.draft.stage import Block, KernelStage, Stage, stage_reads
+from lowering.draft.draft_nodes import Block, DraftKernel, DraftNode, node_reads
 from lowering.plan.construct import Path
 from lowering.plan.nests.analysis import loads
 from lowering.plan.nests.buffer import Buffer
@@ -23,7 +23,7 @@ from lowering.plan.nests.kernel import (
     Store,
     space_index,
 )
-from lowering.planning.elements import Binding, Captured, Elements
+from lowering.planning.elements import Binding, CapturedValue, Elements
 from lowering.planning.expansion.scatter_order import in_any_order, writes_one_value
 from lowering.planning.materialize import choose_materialized, materialize_all
 from tracegraph.ir.op import (
@@ -78,7 +78,7 @@ class RegionBuilder:
         self.is_single_kernel = materialization.is_single_kernel
         self.elements = Elements(bind, materialization.fused_reductions)
         self.bindings = self.elements.bindings
-        self.sources: tuple[Source, ...] = ()  # the user's lines that the next stages come from
+        self.sources: tuple[Source, ...] = ()  # the user's lines that the next nodes come from
         self.within: tuple[Path, ...] = ()  # the unrolled loops of these lines
         self.in_sinks = _stored_in_sinks(region, sinks, self.materialized)
 
@@ -100,7 +100,7 @@ class RegionBuilder:
         return self.block
 
     def _set_origin(self, eqns: Sequence[Eqn]) -> None:
-        """Set the lines, and the unrolled loops, that the next stages come from."""
+        """Set the lines, and the unrolled loops, that the next nodes come from."""
         if len(eqns) == 1:  # most
             source = eqns[0].source
             self.sources = () if source is None else (source,)
@@ -123,7 +123,7 @@ class RegionBuilder:
         Its first parameters are bound to `own`; the others are captured values of this region.
         """
         captures = zip(region.params[len(own) :], captured, strict=True)
-        bind = {**own, **{param: Captured(self.elements, atom) for param, atom in captures}}
+        bind = {**own, **{param: CapturedValue(self.elements, atom) for param, atom in captures}}
         return RegionBuilder(self.context, region, bind, sinks, self.runs * steps)
 
     # -- nests -------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ class RegionBuilder:
     def emit(self, nest: Nest) -> None:
         """Append a kernel of one nest, unless it has no points."""
         if all(nest.space):
-            self.block.stages.append(KernelStage([nest], self.sources, self.within))
+            self.block.nodes.append(DraftKernel([nest], self.sources, self.within))
 
     def set_condition(self, atom: Atom, condition: int) -> None:
         """Emit the nest that sets a condition to a scalar."""
@@ -225,15 +225,15 @@ class RegionBuilder:
         index = space_index(updates.type.shape)
         value = updates[index]
         buffer = self.scratch(out.type)
-        start = len(self.block.stages)
+        start = len(self.block.nodes)
         self.store_value(eqn.operands[0], buffer)
-        copying = self.block.stages[start:]
-        copied = set().union(*map(stage_reads, copying))
+        copying = self.block.nodes[start:]
+        copied = set().union(*map(node_reads, copying))
         if not copied.isdisjoint(load.buffer for load in loads([value])):
             # updates computed from the old array are stored first, so that it may be overwritten
-            del self.block.stages[start:]
+            del self.block.nodes[start:]
             value = Load.make(self.materialize(updates.type, value, index), index)
-            self.block.stages.extend(copying)
+            self.block.nodes.extend(copying)
         target, guard = form.target(index, operands, out.type, **eqn.attrs)
         repeats = form.repeats(eqn.attrs, tuple(a.type for a in eqn.operands))
         if writes_one_value(form.combiner, value):
@@ -266,9 +266,9 @@ class RegionBuilder:
         self.emit(MapNest(type_.shape, (Store(buffer, index, value),)))
         return buffer
 
-    def add(self, stage: Stage) -> None:
-        """Append a finished stage."""
-        self.block.stages.append(stage)
+    def add(self, node: DraftNode) -> None:
+        """Append a finished node."""
+        self.block.nodes.append(node)
 
 
 def build(program: Program, context: Context, donated: Sequence[int]) -> Draft:

@@ -1,6 +1,6 @@
 """Planning rules, by the name of the op: how ops are planned that are not scalar expressions.
 
-A rule adds stages to the builder of a region, and binds the results of its equation.
+A rule adds nodes to the builder of a region, and binds the results of its equation.
 """
 
 from __future__ import annotations

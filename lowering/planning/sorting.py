@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lowering.draft.stage import NodeStage
+from lowering.draft.draft_nodes import FinishedNode
 from lowering.plan.sort import LONGEST_ROW, SortNode, SortShape
 from lowering.planning.library_operands import contiguous, in_memory
 from lowering.planning.region_builder import RegionBuilder
@@ -28,4 +28,4 @@ def sort(builder: RegionBuilder, eqn: Eqn) -> None:
     types = shape.scratch(eqn.op.name == "argsort") if builder.context.target.sort_scratch else ()
     scratch = tuple(map(builder.scratch, types))
     node = SortNode(eqn.op, array, target, scratch, builder.sources, builder.within)
-    builder.add(NodeStage(node))
+    builder.add(FinishedNode(node))

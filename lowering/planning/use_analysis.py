@@ -1,12 +1,12 @@
 """Use analysis: each use of a value is followed to the kernel that will evaluate the value.
 
-A `Site` is one such evaluation: the root, whose kernel evaluates the value, and the index map. With
-one site, inlining costs nothing. With several, it repeats work, and the value is materialized
-unless repeating is cheaper than memory, by the target's costs.
+An `EvaluationSite` is one such evaluation: the root, whose kernel evaluates the value, and the
+index map. With one site, inlining costs nothing. With several, it repeats work, and the value is
+materialized unless repeating is cheaper than memory, by the target's costs.
 
 The limits bound the size of kernels, recursion and the time of planning. Their effect is measured
 as a whole: with fusion, random programs run at least 0.96 times as fast as with a kernel for each
-equation, and 1.24 to 1.30 times in the median (`tests.bench.grouping`, H200).
+equation, and 1.24 to 1.30 times in the median (`benchmarks.grouping`, H200).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from tracegraph.ir.op import (
     Control,
     Effect,
     Elementwise,
-    Form,
     Indexed,
     Opaque,
+    OpForm,
     Reduction,
     Scan,
     Scatter,
@@ -53,7 +53,7 @@ MAX_SITES = 8
 """Sites of a value that are followed: bounds the time of the analysis."""
 
 
-class Site(NamedTuple):
+class EvaluationSite(NamedTuple):
     """One evaluation of a value: the root whose kernel evaluates it, the index map, the points."""
 
     root: Hashable
@@ -87,7 +87,7 @@ class UseAnalysis:
         self.costs = costs
         self.producer = {v: eqn for eqn in region.eqns for v in eqn.outputs}
         # dicts as ordered sets: Plans must not depend on addresses
-        self.sites: dict[Atom, dict[Site, None]] = {v: {} for v in self.producer}
+        self.sites: dict[Atom, dict[EvaluationSite, None]] = {v: {} for v in self.producer}
         self.loops: dict[Hashable, tuple[int, ...]] = {}  # by root: extents of its reductions
         self.cost: dict[Atom, int] = {}  # of an element, with all that is inlined into it
         self.result = Materialization()
@@ -101,7 +101,7 @@ class UseAnalysis:
                 self._require_operands(eqn)
         for k, atom in enumerate(self.region.results):
             if k < self.sinks:
-                self._use(atom, Site(("result", k), None, atom.type.size))
+                self._use(atom, EvaluationSite(("result", k), None, atom.type.size))
             else:
                 self._require(atom)
         for eqn in reversed(self.region.eqns):
@@ -205,34 +205,36 @@ class UseAnalysis:
 
     # -- uses, from the last equation to the first ------------------------------------------------
 
-    def _use(self, atom: Atom, site: Site) -> None:
+    def _use(self, atom: Atom, site: EvaluationSite) -> None:
         known = self.sites.get(atom)
         if known is not None:
             known[site] = None
 
-    def _visit(self, eqn: Eqn, form: Form) -> None:
+    def _visit(self, eqn: Eqn, form: OpForm) -> None:
         match form:
             case Reduction():
                 self._visit_reduction(eqn)
             case Scan():
                 (out,) = eqn.outputs
-                self._use(eqn.operands[0], Site(out, "scan", out.type.size))
+                self._use(eqn.operands[0], EvaluationSite(out, "scan", out.type.size))
             case Scatter():
                 (out,) = eqn.outputs
                 base, *others = eqn.operands
-                self._use(base, Site((out, "base"), None, out.type.size))
+                self._use(base, EvaluationSite((out, "base"), None, out.type.size))
                 for atom in others:
                     size = eqn.operands[1].type.size
-                    self._use(atom, Site((out, "updates"), _scalar_or(atom, "updates"), size))
+                    self._use(
+                        atom, EvaluationSite((out, "updates"), _scalar_or(atom, "updates"), size)
+                    )
             case Effect():
                 # a print has no accumulators: its reductions are materialized
                 prints = eqn.op.name in ("debug_print", "debug_callback")
                 index_map = "print" if prints else None
                 for k, atom in enumerate(eqn.operands):
-                    self._use(atom, Site((eqn, k), index_map, atom.type.size))
+                    self._use(atom, EvaluationSite((eqn, k), index_map, atom.type.size))
             case Control() if is_loop(eqn):
                 for k, atom in enumerate(loop_parts(eqn).init):
-                    self._use(atom, Site((eqn, k), None, atom.type.size))
+                    self._use(atom, EvaluationSite((eqn, k), None, atom.type.size))
 
     def _visit_mapped(self, eqn: Eqn, form: Elementwise | Indexed) -> None:
         (out,) = eqn.outputs
@@ -243,7 +245,7 @@ class UseAnalysis:
         materialized = self.result.materialized
         if out in materialized or self._must_materialize(eqn, out, sites):
             materialized.add(out)
-            sites = [Site(out, None, out.type.size)]
+            sites = [EvaluationSite(out, None, out.type.size)]
         pointwise = isinstance(form, Elementwise)
         for k, atom in enumerate(eqn.operands):
             known = self.sites.get(atom)
@@ -259,7 +261,7 @@ class UseAnalysis:
                 for site in sites:
                     known[_mapped(site, atom, (eqn, k), run)] = None
 
-    def _must_materialize(self, eqn: Eqn, out: Value, sites: Sequence[Site]) -> bool:
+    def _must_materialize(self, eqn: Eqn, out: Value, sites: Sequence[EvaluationSite]) -> bool:
         if is_free(eqn):
             return False
         if self._is_gathered_faster(out, sites):
@@ -275,7 +277,7 @@ class UseAnalysis:
             return False
         return bool(sites) and sites[0].points >= EXPANSION * out.type.size
 
-    def _is_gathered_faster(self, out: Value, sites: Sequence[Site]) -> bool:
+    def _is_gathered_faster(self, out: Value, sites: Sequence[EvaluationSite]) -> bool:
         """Whether gathers of a value are faster if it is materialized."""
         if not self.cost[out]:
             return False
@@ -320,10 +322,10 @@ class UseAnalysis:
             self.result.materialized.add(out)
             self.loops[out] = loop
         index_map = ("loop", axes, source.type.shape)
-        self._use(source, Site(root, index_map, source.type.size))
+        self._use(source, EvaluationSite(root, index_map, source.type.size))
 
 
-def _is_also_folded(sites: Sequence[Site]) -> bool:
+def _is_also_folded(sites: Sequence[EvaluationSite]) -> bool:
     """Whether the value is a result whose other uses are folds: one pass stores and folds it."""
     results = [s for s in sites if s.index_map is None and isinstance(s.root, tuple)]
     folds = [s for s in sites if isinstance(s.index_map, tuple) and s.index_map[0] == "loop"]
@@ -352,8 +354,8 @@ def _scalar_or(atom: Atom, index_map: Hashable) -> Hashable:
     return "scalar" if atom.type.size == 1 else index_map
 
 
-def _mapped(site: Site, atom: Atom, through: Hashable, run: int | None) -> Site:
+def _mapped(site: EvaluationSite, atom: Atom, through: Hashable, run: int | None) -> EvaluationSite:
     """The site of an operand, given the site of a value that is computed from it."""
     if run is None or (site.run is not None and site.run < run):
         run = site.run
-    return Site(site.root, _scalar_or(atom, (site.index_map, through)), site.points, run)
+    return EvaluationSite(site.root, _scalar_or(atom, (site.index_map, through)), site.points, run)

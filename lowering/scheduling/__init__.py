@@ -4,10 +4,10 @@ Schedules are records: a name, an obstacle, a cost, and how to apply it. The che
 possible is applied to the block, in place; the user can pin one. May import `draft/`, `plan/`,
 `planning/` and `allocation/` (what may share memory).
 
-    schedule, records                      the choice; what a schedule is
+    schedule, schedule_records             the choice; what a schedule is
     loop_schedules, branch_schedules       the records of each construct
-    complete_unrolling                     short loops written out in the Program
     unrolling, buffer_rotation, induction  copies of a body; multi-buffering; induction variables
+    one_kernel, persistent_time            a loop in one kernel; how long its phases take
     predication                            kernels that read a flag instead of a conditional node
-    cost_model, overrides                  estimates of stages; schedules that tests force
+    cost_model                             estimates of nodes
 """

@@ -8,14 +8,14 @@ from itertools import accumulate
 from operator import add
 from statistics import fmean
 
-from lowering.draft.stage import BranchStage, KernelStage, LoopStage, NodeStage, Stage
+from lowering.draft.draft_nodes import DraftBranch, DraftKernel, DraftLoop, DraftNode, FinishedNode
 from lowering.plan.construct import Construct, Inlined, Part
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import Predicate, SetCondition
 from lowering.plan.target.target import Costs
 from lowering.scheduling.cost_model import Leaf, skipped, work
 from lowering.scheduling.predication import flag_dtype, predicated_branch
-from lowering.scheduling.records import Estimate, Schedule
+from lowering.scheduling.schedule_records import Estimate, Schedule
 from tracegraph.ir.types import ArrayType, scalar_type
 
 
@@ -27,7 +27,7 @@ class Branch:
     place of the signal.
     """
 
-    stage: BranchStage
+    node: DraftBranch
     signal: SetCondition
     costs: Costs
     new_flag: Callable[[ArrayType], Buffer]
@@ -56,29 +56,29 @@ def _time_of_node(branch: Branch, _: int | None) -> Estimate:
         for taken in _leaves(branch)
     ]
     inside = [
-        sum(stage.time for stage in block.stages if isinstance(stage, LoopStage | BranchStage))
-        for block in branch.stage.branches
+        sum(node.time for node in block.nodes if isinstance(node, DraftLoop | DraftBranch))
+        for block in branch.node.branches
     ]
     return Estimate(fmean(times) + fmean(inside))
 
 
-def _as_node(branch: Branch, _: Estimate, construct: Construct) -> list[Stage]:
-    branch.stage.construct = construct
-    return [branch.stage]
+def _as_node(branch: Branch, _: Estimate, construct: Construct) -> list[DraftNode]:
+    branch.node.construct = construct
+    return [branch.node]
 
 
 # -- predicated kernels
 
 
 def _predication_obstacle(branch: Branch, _: int | None) -> str | None:
-    inner = [stage for block in branch.stage.branches for stage in block.stages]
-    if any(isinstance(stage, LoopStage) for stage in inner):
+    inner = [node for block in branch.node.branches for node in block.nodes]
+    if any(isinstance(node, DraftLoop) for node in inner):
         return "a loop inside"
-    if any(isinstance(stage, BranchStage) for stage in inner):
+    if any(isinstance(node, DraftBranch) for node in inner):
         return "a branch inside stays a node"
-    for stage in inner:
-        if isinstance(stage, NodeStage) and stage.node.if_skipped != "idle":
-            return f"{stage.node.noun} inside"
+    for node in inner:
+        if isinstance(node, FinishedNode) and node.plan_node.if_skipped != "idle":
+            return f"{node.plan_node.noun} inside"
     return None
 
 
@@ -113,34 +113,40 @@ def _of_others(
     return map(combine, before, reversed(after))
 
 
-def _as_predicated(branch: Branch, _: Estimate, construct: Construct) -> list[Stage]:
+def _as_predicated(branch: Branch, _: Estimate, construct: Construct) -> list[DraftNode]:
     """The kernels of all branches, the longest branch first.
 
     They exclude each other, so that any order is right. Kernels at the end of shorter branches can
     then join those at the end of the longest one.
     """
-    stage = branch.stage
-    if not any(block.stages for block in stage.branches):
+    node = branch.node
+    if not any(block.nodes for block in node.branches):
         return []
-    flag = branch.new_flag(scalar_type(flag_dtype(branch.signal, stage.boolean)))
-    inlined = Inlined(construct, len(stage.branches), False, stage.sources)
-    values: Sequence[bool | int] = (True, False) if stage.boolean else range(len(stage.branches))
-    around = stage.within[0] if stage.within else ()
+    flag = branch.new_flag(scalar_type(flag_dtype(branch.signal, node.boolean)))
+    inlined = Inlined(construct, len(node.branches), False, node.sources)
+    values: Sequence[bool | int] = (True, False) if node.boolean else range(len(node.branches))
+    around = node.within[0] if node.within else ()
     parts = [
         predicated_branch(block, Predicate(flag, value), (*around, Part(inlined, number)))
-        for number, (block, value) in enumerate(zip(stage.branches, values, strict=True))
+        for number, (block, value) in enumerate(zip(node.branches, values, strict=True))
     ]
     return [each for part in sorted(parts, key=len, reverse=True) for each in part]
 
 
 def _leaves(branch: Branch) -> list[list[Leaf]]:
     return [
-        [stage for stage in block.stages if isinstance(stage, KernelStage | NodeStage)]
-        for block in branch.stage.branches
+        [node for node in block.nodes if isinstance(node, DraftKernel | FinishedNode)]
+        for block in branch.node.branches
     ]
 
 
 BRANCH_SCHEDULES: tuple[Schedule[Branch], ...] = (
     Schedule("conditional", _no_obstacle, _time_of_node, _as_node),
-    Schedule("predicated", _predication_obstacle, _time_of_predicated, _as_predicated),
+    Schedule(
+        "predicated",
+        _predication_obstacle,
+        _time_of_predicated,
+        _as_predicated,
+        "with the kernels of all branches launched, and those not taken returning at once",
+    ),
 )

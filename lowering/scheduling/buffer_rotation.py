@@ -21,7 +21,7 @@ from functools import cached_property
 from math import lcm
 
 from lowering.allocation.in_place import copied_whole
-from lowering.draft.stage import KernelStage, NodeStage, Stage, stage_reads, stage_writes
+from lowering.draft.draft_nodes import DraftKernel, DraftNode, FinishedNode, node_reads, node_writes
 from lowering.plan.nests.analysis import nest_reads, nest_stores, stored_buffers
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import MapNest, Nest, Predicate, Store, space_index
@@ -35,14 +35,14 @@ class Rotation:
     """A body without moves, and the cycles of its buffers.
 
     What one copy has in a buffer, the next has in `following[buffer]`. The `carries` are the
-    buffers that are read outside of the body. Moves that are left have the lines of the stage
+    buffers that are read outside of the body. Moves that are left have the lines of the node
     `moving`.
     """
 
-    body: Sequence[Stage]
+    body: Sequence[DraftNode]
     following: Mapping[Buffer, Buffer]
     carries: tuple[Buffer, ...] = ()
-    moving: KernelStage | None = None
+    moving: DraftKernel | None = None
 
     @cached_property
     def order(self) -> int:
@@ -63,10 +63,10 @@ class Rotation:
                     names[buffer] = other
         return names
 
-    def copy(self, stages: Iterable[Stage | None], steps: int) -> list[Stage | None]:
-        """New stages: those given, as they are after a number of steps."""
+    def copy(self, nodes: Iterable[DraftNode | None], steps: int) -> list[DraftNode | None]:
+        """New nodes: those given, as they are after a number of steps."""
         names, known = self._renaming(steps % self.order)
-        return [stage and _renamed(stage, names, known) for stage in stages]
+        return [node and _renamed(node, names, known) for node in nodes]
 
     def _renaming(self, place: int) -> tuple[dict[Buffer, Buffer], dict[Nest, Nest]]:
         """The names at a place of the cycles, and the nests that have been renamed for it."""
@@ -92,31 +92,31 @@ class Rotation:
                 by_shape.setdefault(carry.type.shape, []).append(store)
         return [MapNest(s, tuple(stores), (), predicates) for s, stores in by_shape.items()]
 
-    def closing(self, nests: list[Nest]) -> list[Stage]:
-        """The stage of these moves, if there are any."""
+    def closing(self, nests: list[Nest]) -> list[DraftNode]:
+        """The node of these moves, if there are any."""
         if not nests:
             return []
         assert self.moving is not None
-        return [KernelStage(nests, self.moving.sources, self.moving.within)]
+        return [DraftKernel(nests, self.moving.sources, self.moving.within)]
 
 
-def rotation_of(stages: Sequence[Stage], local: Collection[Buffer], skipping: bool) -> Rotation:
+def rotation_of(nodes: Sequence[DraftNode], local: Collection[Buffer], skipping: bool) -> Rotation:
     """How the carries of a body of kernels and library calls rotate.
 
     Args:
-        stages: the body, without loops and branches.
+        nodes: the body, without loops and branches.
         local: the scratch that only the body accesses.
         skipping: whether copies may be skipped. A library call runs all the same, and must not
             write to a buffer that holds a carry then.
 
     Buffers of library calls rotate only in scratch: others have new addresses in each call.
     """
-    moves = _moves(stages, local)
+    moves = _moves(nodes, local)
     if not moves:
-        return Rotation(stages, {})
-    calls = [stage for stage in stages if isinstance(stage, NodeStage)]
-    written_by_calls = {b for stage in calls for b in stage_writes(stage)}
-    used_by_calls = {b for stage in calls for b in stage_reads(stage)} | written_by_calls
+        return Rotation(nodes, {})
+    calls = [node for node in nodes if isinstance(node, FinishedNode)]
+    written_by_calls = {b for node in calls for b in node_writes(node)}
+    used_by_calls = {b for node in calls for b in node_reads(node)} | written_by_calls
     following: dict[Buffer, Buffer] = {}
     sources = {target: source for target, (source, _) in moves.items()}
     for cycle in _cycles(_closed(sources)):
@@ -127,36 +127,36 @@ def rotation_of(stages: Sequence[Stage], local: Collection[Buffer], skipping: bo
             following.update(zip(cycle, (*cycle[1:], cycle[0]), strict=True))
     carries = tuple(buffer for buffer in following if buffer in moves)
     dropped = {moves[carry][1] for carry in carries}
-    moving = [s for s in stages if isinstance(s, KernelStage) and _has_store(s, dropped)]
-    return Rotation(_without(stages, dropped), following, carries, moving[-1] if moving else None)
+    moving = [s for s in nodes if isinstance(s, DraftKernel) and _has_store(s, dropped)]
+    return Rotation(_without(nodes, dropped), following, carries, moving[-1] if moving else None)
 
 
 def _moves(
-    stages: Sequence[Stage], local: Collection[Buffer]
+    nodes: Sequence[DraftNode], local: Collection[Buffer]
 ) -> dict[Buffer, tuple[Buffer, Store]]:
     """The buffers whose only write in a body is a move, after their last read.
 
     Each with the source of the move, and its store. The source is another such buffer, or a local
     one that is complete before the move; no two buffers have the same source.
     """
-    copies = [list(_copies(stage)) for stage in stages]
+    copies = [list(_copies(node)) for node in nodes]
     if not any(copies):
         return {}
     stores: Counter[Buffer] = Counter()
     last_write: dict[Buffer, int] = {}
     last_read: dict[Buffer, int] = {}
-    for position, stage in enumerate(stages):
-        writes = _writes(stage)
+    for position, node in enumerate(nodes):
+        writes = _writes(node)
         stores.update(writes)
         last_write.update(dict.fromkeys(writes, position))
-        last_read.update(dict.fromkeys(stage_reads(stage), position))
+        last_read.update(dict.fromkeys(node_reads(node), position))
 
     found: dict[Buffer, tuple[Buffer, Store]] = {}
     complete: set[Buffer] = set()  # sources whose last write precedes the move
-    for position, stage in enumerate(stages):
+    for position, node in enumerate(nodes):
         for nest, store, source in copies[position]:
             target = store.buffer
-            beside = any(target in nest_reads(n) for n in _nests(stage) if n is not nest)
+            beside = any(target in nest_reads(n) for n in _nests(node) if n is not nest)
             if stores[target] == 1 and last_read.get(target, -1) <= position and not beside:
                 found[target] = (source, store)
                 if source in local and last_write.get(source, position) < position:
@@ -174,9 +174,9 @@ def _moves(
         found = kept
 
 
-def _copies(stage: Stage) -> Iterator[tuple[MapNest, Store, Buffer]]:
-    """The stores of a stage that copy a whole buffer to another one, and from which."""
-    for nest in _nests(stage):
+def _copies(node: DraftNode) -> Iterator[tuple[MapNest, Store, Buffer]]:
+    """The stores of a node that copy a whole buffer to another one, and from which."""
+    for nest in _nests(node):
         if not isinstance(nest, MapNest) or nest.predicates:
             continue
         for store in nest.stores:
@@ -186,15 +186,15 @@ def _copies(stage: Stage) -> Iterator[tuple[MapNest, Store, Buffer]]:
             yield nest, store, source
 
 
-def _nests(stage: Stage) -> Sequence[Nest]:
-    return stage.nests if isinstance(stage, KernelStage) else ()
+def _nests(node: DraftNode) -> Sequence[Nest]:
+    return node.nests if isinstance(node, DraftKernel) else ()
 
 
-def _writes(stage: Stage) -> list[Buffer]:
-    """The buffers that a stage writes, once for each store."""
-    if not isinstance(stage, KernelStage):
-        return list(stage_writes(stage))
-    return [buffer for nest in stage.nests for buffer in stored_buffers(nest)]
+def _writes(node: DraftNode) -> list[Buffer]:
+    """The buffers that a node writes, once for each store."""
+    if not isinstance(node, DraftKernel):
+        return list(node_writes(node))
+    return [buffer for nest in node.nests for buffer in stored_buffers(nest)]
 
 
 def _cycles(following: Mapping[Buffer, Buffer]) -> list[list[Buffer]]:
@@ -227,18 +227,18 @@ def _closed(sources: Mapping[Buffer, Buffer]) -> dict[Buffer, Buffer]:
     return following
 
 
-def _has_store(stage: KernelStage, stores: Set[Store]) -> bool:
-    return any(store in stores for nest in stage.nests for store in nest_stores(nest))
+def _has_store(node: DraftKernel, stores: Set[Store]) -> bool:
+    return any(store in stores for nest in node.nests for store in nest_stores(nest))
 
 
-def _without(stages: Sequence[Stage], stores: Set[Store]) -> list[Stage]:
-    """The stages without some stores, and without nests and stages that are empty then."""
-    kept: list[Stage] = []
-    for stage in stages:
-        if not isinstance(stage, KernelStage) or not _has_store(stage, stores):
-            kept.append(stage)
-        elif nests := [n for n in (_stripped(nest, stores) for nest in stage.nests) if n]:
-            kept.append(KernelStage(nests, stage.sources, stage.within))
+def _without(nodes: Sequence[DraftNode], stores: Set[Store]) -> list[DraftNode]:
+    """The nodes without some stores, and without nests and nodes that are empty then."""
+    kept: list[DraftNode] = []
+    for node in nodes:
+        if not isinstance(node, DraftKernel) or not _has_store(node, stores):
+            kept.append(node)
+        elif nests := [n for n in (_stripped(nest, stores) for nest in node.nests) if n]:
+            kept.append(DraftKernel(nests, node.sources, node.within))
     return kept
 
 
@@ -251,14 +251,14 @@ def _stripped(nest: Nest, stores: Set[Store]) -> Nest | None:
     return replace(nest, stores=left) if left or nest.signals else None
 
 
-def _renamed(stage: Stage, names: Mapping[Buffer, Buffer], known: dict[Nest, Nest]) -> Stage:
-    """A new stage with buffers replaced. What nests become is looked up in `known`, or added."""
-    if isinstance(stage, NodeStage):
-        return NodeStage(stage.node.with_buffers(names))
-    assert isinstance(stage, KernelStage)
+def _renamed(node: DraftNode, names: Mapping[Buffer, Buffer], known: dict[Nest, Nest]) -> DraftNode:
+    """A new node with buffers replaced. What nests become is looked up in `known`, or added."""
+    if isinstance(node, FinishedNode):
+        return FinishedNode(node.plan_node.with_buffers(names))
+    assert isinstance(node, DraftKernel)
     if not names:
-        return KernelStage(list(stage.nests), stage.sources, stage.within)
-    for nest in stage.nests:
+        return DraftKernel(list(node.nests), node.sources, node.within)
+    for nest in node.nests:
         if nest not in known:
             known[nest] = rename_in_nest(nest, names)
-    return KernelStage([known[nest] for nest in stage.nests], stage.sources, stage.within)
+    return DraftKernel([known[nest] for nest in node.nests], node.sources, node.within)

@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from lowering.draft.stage import KernelStage, Stage, stage_reads, stage_writes
+from lowering.draft.draft_nodes import DraftKernel, DraftNode, node_reads, node_writes
 from lowering.plan.nests.analysis import nest_reads, nest_stores
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import MapNest, Nest, SetCondition
@@ -21,40 +21,40 @@ from tracegraph.ir.scalar import Const, const
 from tracegraph.ir.scalar_values import Apply, Load
 
 
-def counters(stages: Sequence[Stage], condition: int) -> frozenset[Stage]:
+def counters(nodes: Sequence[DraftNode], condition: int) -> frozenset[DraftNode]:
     """The kernels of a body that count its steps, and may set its condition, and nothing else."""
-    possible = [stage for stage in stages if _may_count(stage)]
+    possible = [node for node in nodes if _may_count(node)]
     if not possible:
         return frozenset()
-    users = Counter(b for stage in stages for b in stage_reads(stage) | stage_writes(stage))
+    users = Counter(b for node in nodes for b in node_reads(node) | node_writes(node))
 
-    def counts(stage: KernelStage) -> bool:
-        return all(_increment(nest, condition, users) is not None for nest in stage.nests)
+    def counts(node: DraftKernel) -> bool:
+        return all(_increment(nest, condition, users) is not None for nest in node.nests)
 
     return frozenset(filter(counts, possible))
 
 
-def _may_count(stage: Stage) -> TypeGuard[KernelStage]:
-    return type(stage) is KernelStage and all(
-        type(nest) is MapNest and not nest.space for nest in stage.nests
+def _may_count(node: DraftNode) -> TypeGuard[DraftKernel]:
+    return type(node) is DraftKernel and all(
+        type(nest) is MapNest and not nest.space for nest in node.nests
     )
 
 
-def counting(stages: Sequence[Stage], counters: Set[Stage], steps: int) -> list[Stage]:
+def counting(nodes: Sequence[DraftNode], counters: Set[DraftNode], steps: int) -> list[DraftNode]:
     """The body, whose counters count a number of steps at once."""
 
-    def multiplied(stage: Stage) -> Stage:
-        if stage not in counters:
-            return stage
-        assert isinstance(stage, KernelStage)
-        nests = [_multiplied(nest, steps) for nest in stage.nests]
-        return KernelStage(nests, stage.sources, stage.within)
+    def multiplied(node: DraftNode) -> DraftNode:
+        if node not in counters:
+            return node
+        assert isinstance(node, DraftKernel)
+        nests = [_multiplied(nest, steps) for nest in node.nests]
+        return DraftKernel(nests, node.sources, node.within)
 
-    return list(map(multiplied, stages))
+    return list(map(multiplied, nodes))
 
 
 def _increment(nest: Nest, condition: int, users: Counter[Buffer]) -> Apply | None:
-    """The new count, if the nest only counts: a count of no other stage's, plus a constant.
+    """The new count, if the nest only counts: a count of no other node's, plus a constant.
 
     The condition is computed from the new count, not from the old one.
     """

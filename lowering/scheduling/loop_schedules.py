@@ -8,13 +8,13 @@ from functools import cached_property
 from math import inf
 from typing import NamedTuple
 
-from lowering.draft.stage import (
-    BranchStage,
-    KernelStage,
-    LoopStage,
-    NodeStage,
-    Stage,
-    stage_writes,
+from lowering.draft.draft_nodes import (
+    DraftBranch,
+    DraftKernel,
+    DraftLoop,
+    DraftNode,
+    FinishedNode,
+    node_writes,
 )
 from lowering.plan.construct import Construct
 from lowering.plan.nests.buffer import Buffer
@@ -25,7 +25,7 @@ from lowering.scheduling import one_kernel
 from lowering.scheduling.buffer_rotation import Rotation
 from lowering.scheduling.cost_model import Leaf, bound, skipped, work
 from lowering.scheduling.persistent_time import fastest
-from lowering.scheduling.records import Estimate, Schedule
+from lowering.scheduling.schedule_records import Estimate, Schedule
 from lowering.scheduling.unrolling import Copies, copies_of, rotation_in
 from tracegraph.dtypes import BOOL
 from tracegraph.ir.record import replace
@@ -46,7 +46,7 @@ class Loop:
     the block. `scope` is what a kernel is to have, if that is set for all.
     """
 
-    stage: LoopStage
+    node: DraftLoop
     costs: Costs
     moving: frozenset[Buffer]
     new_flag: Callable[[ArrayType], Buffer]
@@ -58,12 +58,12 @@ class Loop:
     @property
     def construct(self) -> Construct:
         """What the user called."""
-        return self.stage.construct
+        return self.node.construct
 
     @property
-    def body(self) -> Sequence[Stage]:
-        """The stages of the body."""
-        return self.stage.body.stages
+    def body(self) -> Sequence[DraftNode]:
+        """The nodes of the body."""
+        return self.node.body.nodes
 
     @property
     def no_gain(self) -> str | None:
@@ -77,9 +77,9 @@ class Loop:
     @cached_property
     def calls_leave(self) -> bool:
         """Whether something outside of the body reads what its library calls write."""
-        owned = self.stage.body.owned
-        calls = [stage for stage in self.body if isinstance(stage, NodeStage)]
-        return any(not owned.issuperset(stage_writes(stage)) for stage in calls)
+        owned = self.node.body.owned
+        calls = [node for node in self.body if isinstance(node, FinishedNode)]
+        return any(not owned.issuperset(node_writes(node)) for node in calls)
 
     def copies(self, count: int, skipping: bool) -> Copies:
         """Copies of the body in a row, some of which may be skipped.
@@ -87,11 +87,11 @@ class Loop:
         They are the same object for counts after which the carries are in the same buffers.
         """
         if skipping not in self._rotations:
-            self._rotations[skipping] = rotation_in(self.stage, skipping)
+            self._rotations[skipping] = rotation_in(self.node, skipping)
         rotation = self._rotations[skipping]
         key = (count % rotation.order, skipping)
         if key not in self._copies:
-            self._copies[key] = copies_of(rotation, self.stage.condition, skipping, key[0])
+            self._copies[key] = copies_of(rotation, self.node.condition, skipping, key[0])
         return self._copies[key]
 
 
@@ -104,27 +104,27 @@ def _no_obstacle(loop: Loop, _: int | None) -> None:
 
 def _time_of_node(loop: Loop, _: int | None) -> Estimate:
     costs = loop.costs
-    inside = sum(stage.time for stage in loop.body if isinstance(stage, LoopStage | BranchStage))
+    inside = sum(node.time for node in loop.body if isinstance(node, DraftLoop | DraftBranch))
     step = costs.loop_iteration + _Weights(loop)[tuple(loop.body)].run + inside
     return Estimate(costs.branch + loop.construct.expected_steps * step)
 
 
-def _as_node(loop: Loop, _: Estimate, construct: Construct) -> list[Stage]:
-    loop.stage.construct = construct
-    return [loop.stage]
+def _as_node(loop: Loop, _: Estimate, construct: Construct) -> list[DraftNode]:
+    loop.node.construct = construct
+    return [loop.node]
 
 
 # -- unrolled
 
 
 def _unrolling_obstacle(loop: Loop, factor: int | None) -> str | None:
-    if any(isinstance(stage, LoopStage) for stage in loop.body):
+    if any(isinstance(node, DraftLoop) for node in loop.body):
         return "a loop inside"
-    if any(isinstance(stage, BranchStage) for stage in loop.body):
+    if any(isinstance(node, DraftBranch) for node in loop.body):
         return "a branch inside stays a node"
-    for stage in loop.body:
-        if isinstance(stage, NodeStage) and stage.node.if_skipped == "stays":
-            return f"{stage.node.noun} inside"
+    for node in loop.body:
+        if isinstance(node, FinishedNode) and node.plan_node.if_skipped == "stays":
+            return f"{node.plan_node.noun} inside"
     if loop.calls_leave:
         if factor is None and not list(_factors(loop)):
             return PRODUCT_LEAVES
@@ -166,27 +166,27 @@ def _factors(loop: Loop) -> Iterator[int]:
 
 
 class _Weight(NamedTuple):
-    """The time of some stages when they run and when they are skipped, in µs; how many of them have
+    """The time of some nodes when they run and when they are skipped, in µs; how many of them have
     addresses that move, and how many there are.
     """
 
     run: float
     skipped: float
     moving: int
-    stages: int
+    nodes: int
 
 
-class _Weights(dict[tuple[Stage, ...], _Weight]):
-    """By stages; each tuple is weighed once, for most copies share what they are made of."""
+class _Weights(dict[tuple[DraftNode, ...], _Weight]):
+    """By nodes; each tuple is weighed once, for most copies share what they are made of."""
 
     def __init__(self, loop: Loop) -> None:
         super().__init__()
         self._loop = loop
 
-    def __missing__(self, stages: tuple[Stage, ...]) -> _Weight:
+    def __missing__(self, nodes: tuple[DraftNode, ...]) -> _Weight:
         costs = self._loop.costs
-        leaves: list[Leaf] = [s for s in stages if isinstance(s, KernelStage | NodeStage)]
-        found = self[stages] = _Weight(
+        leaves: list[Leaf] = [s for s in nodes if isinstance(s, DraftKernel | FinishedNode)]
+        found = self[nodes] = _Weight(
             costs.kernel * len(leaves) + work(costs, leaves),
             (costs.kernel + costs.check) * len(leaves) + skipped(costs, leaves),
             bound(leaves, self._loop.moving),
@@ -211,41 +211,54 @@ def _time(loop: Loop, weigh: _Weights, factor: int) -> float:
         return steps * body.run + once.run + updates
     trips = ceil_div(steps, factor) if known else steps / factor
     past_end = trips * factor - steps if known else (factor - 1) / 2
-    checked = costs.check * body.stages if skipping else 0.0
+    checked = costs.check * body.nodes if skipping else 0.0
     trip = costs.loop_iteration + once.run + idle.skipped
     run = steps * (body.run + checked) + past_end * body.skipped
     return costs.branch + trips * trip + run + updates
 
 
-def _as_unrolled(loop: Loop, _: Estimate, construct: Construct) -> list[Stage]:
-    loop.stage.construct = construct  # the copies are made with the nodes
-    return [loop.stage]
+def _as_unrolled(loop: Loop, _: Estimate, construct: Construct) -> list[DraftNode]:
+    loop.node.construct = construct  # the copies are made with the nodes
+    return [loop.node]
 
 
 # -- one kernel
 
 
 def _one_kernel_obstacle(loop: Loop, _: int | None) -> str | None:
-    return one_kernel.obstacle(loop.stage.body)
+    return one_kernel.obstacle(loop.node.body)
 
 
 def _time_in_one_kernel(loop: Loop, _: int | None) -> Estimate:
     if loop.persistent is None or loop.scope is not None:
         return Estimate(inf, scope=loop.scope or Scope(1, 1))
-    step, scope = fastest(loop.stage.body, loop.persistent)
+    step, scope = fastest(loop.node.body, loop.persistent)
     return Estimate(loop.costs.kernel + loop.construct.expected_steps * step, scope=scope)
 
 
-def _as_one_kernel(loop: Loop, estimate: Estimate, construct: Construct) -> list[Stage]:
-    stage = loop.stage
-    one_kernel.absorb(stage.body)
-    stage.construct, stage.scope = construct, estimate.scope
-    stage.entry = loop.new_flag(scalar_type(BOOL))
-    return [stage]
+def _as_one_kernel(loop: Loop, estimate: Estimate, construct: Construct) -> list[DraftNode]:
+    node = loop.node
+    one_kernel.absorb(node.body)
+    node.construct, node.scope = construct, estimate.scope
+    node.entry = loop.new_flag(scalar_type(BOOL))
+    return [node]
 
 
 LOOP_SCHEDULES: tuple[Schedule[Loop], ...] = (
     Schedule("conditional", _no_obstacle, _time_of_node, _as_node),
-    Schedule("unrolled", _unrolling_obstacle, _time_of_unrolled, _as_unrolled),
-    Schedule(one_kernel.SCHEDULE, _one_kernel_obstacle, _time_in_one_kernel, _as_one_kernel),
+    Schedule(
+        "unrolled",
+        _unrolling_obstacle,
+        _time_of_unrolled,
+        _as_unrolled,
+        "with loops that make 3 steps an iteration",
+        tried_steps=3,
+    ),
+    Schedule(
+        one_kernel.SCHEDULE,
+        _one_kernel_obstacle,
+        _time_in_one_kernel,
+        _as_one_kernel,
+        "with each loop in one kernel",
+    ),
 )

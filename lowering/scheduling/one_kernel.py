@@ -1,12 +1,19 @@
 """A loop in one kernel: its steps, and the loops and branches inside, run without a launch each.
 
-The threads of the kernel synchronise between stages that depend on each other. What sets the
+The threads of the kernel synchronise between nodes that depend on each other. What sets the
 condition before the loop stores a flag, which the kernel reads first.
 """
 
 from __future__ import annotations
 
-from lowering.draft.stage import Block, BranchStage, KernelStage, LoopStage, NodeStage, walk
+from lowering.draft.draft_nodes import (
+    Block,
+    DraftBranch,
+    DraftKernel,
+    DraftLoop,
+    FinishedNode,
+    walk,
+)
 from lowering.plan.nests.kernel import CallNest
 from tracegraph.ir.record import replace
 
@@ -15,20 +22,20 @@ SCHEDULE = "one_kernel"
 
 def obstacle(body: Block) -> str | None:
     """Why a loop cannot be one kernel; None if it can."""
-    for stage in walk(body):
-        if isinstance(stage, NodeStage) and stage.node.kind != "copy":
-            return f"{stage.node.noun} inside"
-        if isinstance(stage, KernelStage) and any(isinstance(n, CallNest) for n in stage.nests):
+    for node in walk(body):
+        if isinstance(node, FinishedNode) and not node.plan_node.may_be_phase:
+            return f"{node.plan_node.noun} inside"
+        if isinstance(node, DraftKernel) and any(isinstance(n, CallNest) for n in node.nests):
             return "a callback inside, which the host takes between kernels"
     return None
 
 
 def absorb(body: Block) -> None:
     """Let the loops and branches of a body run inside of the kernel that it becomes."""
-    for stage in walk(body):
-        if isinstance(stage, LoopStage | BranchStage):
-            stage.construct = replace(
-                stage.construct, schedule=SCHEDULE, why="inside of a kernel", copies=1
+    for node in walk(body):
+        if isinstance(node, DraftLoop | DraftBranch):
+            node.construct = replace(
+                node.construct, schedule=SCHEDULE, why="inside of a kernel", copies=1
             )
-        if isinstance(stage, LoopStage):
-            stage.scope = None
+        if isinstance(node, DraftLoop):
+            node.scope = None

@@ -1,4 +1,4 @@
-"""Estimates of the time that stages take inside of a persistent kernel, by its scope."""
+"""Estimates of the time that nodes take inside of a persistent kernel, by its scope."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from math import inf
 from statistics import fmean
 
 from lowering.allocation.in_place import plain_copy
-from lowering.draft.stage import (
+from lowering.draft.draft_nodes import (
     Block,
-    BranchStage,
-    KernelStage,
-    LoopStage,
-    NodeStage,
-    Stage,
+    DraftBranch,
+    DraftKernel,
+    DraftLoop,
+    DraftNode,
+    FinishedNode,
     walk,
 )
 from lowering.plan.nests.analysis import nest_expressions, nest_loads
@@ -51,8 +51,8 @@ class _Work:
 
 def fastest(body: Block, costs: PersistentCosts) -> tuple[float, Scope]:
     """The time of a step of a loop in the scope that takes the least, and that scope."""
-    kernels = [stage for stage in walk(body) if isinstance(stage, KernelStage)]
-    works = {nest: _work(nest, costs) for stage in kernels for nest in stage.nests}
+    kernels = [node for node in walk(body) if isinstance(node, DraftKernel)]
+    works = {nest: _work(nest, costs) for node in kernels for nest in node.nests}
     options = _scopes([work.points for work in works.values()], costs)
     timed = [(_Estimate(costs, scope, works).body(body), scope) for scope in options]
     return min(timed, key=lambda each: each[0])
@@ -78,25 +78,25 @@ class _Estimate:
 
     def body(self, block: Block) -> float:
         """One step of a loop with this body."""
-        return self.costs.step + self.stages(block.stages)
+        return self.costs.step + self.nodes(block.nodes)
 
-    def stages(self, stages: Sequence[Stage]) -> float:
-        """Stages that run one after the other."""
-        return sum(map(self.stage, stages))
+    def nodes(self, nodes: Sequence[DraftNode]) -> float:
+        """Nodes that run one after the other."""
+        return sum(map(self.node, nodes))
 
-    def stage(self, stage: Stage) -> float:
-        """One stage, with the barrier behind it."""
-        match stage:
-            case LoopStage(body=body, construct=construct):
+    def node(self, node: DraftNode) -> float:
+        """One node, with the barrier behind it."""
+        match node:
+            case DraftLoop(body=body, construct=construct):
                 return construct.expected_steps * self.body(body)
-            case BranchStage(branches=branches):
-                return self.costs.stage + fmean(self.stages(b.stages) for b in branches)
-            case NodeStage():
-                return inf if stage.node.kind != "copy" else self._barrier()
-            case KernelStage(nests=nests):
+            case DraftBranch(branches=branches):
+                return self.costs.phase + fmean(self.nodes(b.nodes) for b in branches)
+            case FinishedNode():
+                return inf if node.plan_node.kind != "copy" else self._barrier()
+            case DraftKernel(nests=nests):
                 if any(isinstance(nest, PrintNest) for nest in nests):
                     return inf  # the host reads prints while the device is between kernels
-                if plain_copy(stage) is not None and self.scope.threads > 1:
+                if plain_copy(node) is not None and self.scope.threads > 1:
                     return 0.0  # the buffers are exchanged
                 works = [self.works[nest] for nest in nests]
                 combined = max([work.folds for work in works], default=0)
@@ -107,7 +107,7 @@ class _Estimate:
         if self.scope.threads == 1:
             return 0.0
         if self.scope.blocks == 1:
-            return self.costs.stage
+            return self.costs.phase
         return self.costs.cluster_barrier if self.scope.clustered else self.costs.grid_barrier
 
     def _nest(self, work: _Work) -> float:

@@ -11,7 +11,7 @@ from operator import is_
 
 import numpy as np
 
-from lowering.draft.stage import Block, KernelStage, Stage
+from lowering.draft.draft_nodes import Block, DraftKernel, DraftNode
 from lowering.plan.construct import Path
 from lowering.plan.nests.analysis import extend_analysis, nest_signals, nest_stores
 from lowering.plan.nests.buffer import Buffer
@@ -43,27 +43,27 @@ class ConditionRewrites:
     dropped: frozenset[int] = frozenset()
 
 
-def set_conditions(stages: Iterable[Stage]) -> dict[int, SetCondition]:
+def set_conditions(nodes: Iterable[DraftNode]) -> dict[int, SetCondition]:
     """The first signal that sets each condition, among kernels outside of bodies."""
     found: dict[int, SetCondition] = {}
-    for stage in stages:
-        if isinstance(stage, KernelStage):
-            for nest in stage.nests:
+    for node in nodes:
+        if isinstance(node, DraftKernel):
+            for nest in node.nests:
                 for signal in nest_signals(nest):
                     if isinstance(signal, SetCondition):
                         found.setdefault(signal.condition, signal)
     return found
 
 
-def rewritten_stage(stage: Stage, rewrites: ConditionRewrites) -> Stage | None:
-    """The stage with its conditions stored or dropped; None if it has nothing left to do."""
-    if not isinstance(stage, KernelStage):
-        return stage
-    nests = [rewritten_nest(nest, rewrites) for nest in stage.nests]
-    if all(map(is_, nests, stage.nests)):  # most are
-        return stage
+def rewritten_node(node: DraftNode, rewrites: ConditionRewrites) -> DraftNode | None:
+    """The node with its conditions stored or dropped; None if it has nothing left to do."""
+    if not isinstance(node, DraftKernel):
+        return node
+    nests = [rewritten_nest(nest, rewrites) for nest in node.nests]
+    if all(map(is_, nests, node.nests)):  # most are
+        return node
     left = [nest for nest in nests if nest is not None]
-    return KernelStage(left, stage.sources, stage.within) if left else None
+    return DraftKernel(left, node.sources, node.within) if left else None
 
 
 def rewritten_nest(nest: Nest, rewrites: ConditionRewrites) -> Nest | None:
@@ -110,13 +110,13 @@ def predicated(nest: Nest, predicate: Predicate) -> Nest:
     return extend_analysis(new, nest, predicate.flag)
 
 
-def predicated_branch(block: Block, predicate: Predicate, path: Path) -> list[Stage]:
-    """The kernels of a branch, which is on a path, as stages of the block around it."""
-    return [_predicated_stage(stage, predicate, path) for stage in block.stages]
+def predicated_branch(block: Block, predicate: Predicate, path: Path) -> list[DraftNode]:
+    """The kernels of a branch, which is on a path, as nodes of the block around it."""
+    return [_predicated_node(node, predicate, path) for node in block.nodes]
 
 
-def _predicated_stage(stage: Stage, predicate: Predicate, path: Path) -> KernelStage:
-    assert isinstance(stage, KernelStage)
-    nests = [predicated(nest, predicate) for nest in stage.nests]
-    within = tuple([(*path, *inner) for inner in stage.within or ((),)])
-    return KernelStage(nests, stage.sources, within)
+def _predicated_node(node: DraftNode, predicate: Predicate, path: Path) -> DraftKernel:
+    assert isinstance(node, DraftKernel)
+    nests = [predicated(nest, predicate) for nest in node.nests]
+    within = tuple([(*path, *inner) for inner in node.within or ((),)])
+    return DraftKernel(nests, node.sources, within)

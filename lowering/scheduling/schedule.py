@@ -1,7 +1,7 @@
 """Scheduling: how each loop and branch of a block runs.
 
 A block arrives with the bodies inside it finished, so that their kernels can be counted. A loop or
-branch that is faster without a node gives its stages to the block around it, before that is fused:
+branch that is faster without a node gives its nodes to the block around it, before that is fused:
 they fuse as if they had been written there. The results are the same, bit for bit.
 
 The ways to run them are the records of `LOOP_SCHEDULES` and `BRANCH_SCHEDULES`.
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from lowering.allocation.in_place import plain_copy
 from lowering.draft.context import Context
-from lowering.draft.stage import Block, BranchStage, KernelStage, LoopStage, Stage
+from lowering.draft.draft_nodes import Block, DraftBranch, DraftKernel, DraftLoop, DraftNode
 from lowering.plan.construct import Construct
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.target.overrides import Choices, declared
@@ -21,10 +21,10 @@ from lowering.scheduling.branch_schedules import BRANCH_SCHEDULES, Branch
 from lowering.scheduling.loop_schedules import LOOP_SCHEDULES, Loop
 from lowering.scheduling.predication import (
     ConditionRewrites,
-    rewritten_stage,
+    rewritten_node,
     set_conditions,
 )
-from lowering.scheduling.records import Asked, Estimate, S, Schedule
+from lowering.scheduling.schedule_records import Asked, Estimate, S, Schedule
 from lowering.scheduling.unrolling import write_out_steps
 from tracegraph.errors import UnschedulableError
 from tracegraph.ir.record import replace
@@ -41,7 +41,7 @@ def schedule(block: Block, context: Context) -> None:
         UnschedulableError: the user pinned one that is not possible.
         ValueError: the environment variable of `overrides` has a word that means nothing.
     """
-    if any(isinstance(stage, LoopStage | BranchStage) for stage in block.stages):
+    if any(isinstance(node, DraftLoop | DraftBranch) for node in block.nodes):
         _Scheduling(block, context, declared()).run()
 
 
@@ -52,65 +52,65 @@ class _Scheduling:
         self._block = block
         self._context = context
         self._choices = choices
-        self._signals = set_conditions(block.stages)
+        self._signals = set_conditions(block.nodes)
         self._moving = _moving(block)
         self._flags: dict[int, Buffer] = {}
         self._dropped: set[int] = set()
 
     def run(self) -> None:
-        stages = [new for stage in self._block.stages for new in self._scheduled(stage)]
+        nodes = [new for node in self._block.nodes for new in self._scheduled(node)]
         if self._dropped:
             rewrites = ConditionRewrites(self._flags, frozenset(self._dropped))
-            rewritten = [rewritten_stage(stage, rewrites) for stage in stages]
-            stages = [stage for stage in rewritten if stage is not None]
-        self._block.stages = stages
+            rewritten = [rewritten_node(node, rewrites) for node in nodes]
+            nodes = [node for node in rewritten if node is not None]
+        self._block.nodes = nodes
 
-    def _scheduled(self, stage: Stage) -> list[Stage]:
-        if isinstance(stage, LoopStage):
-            return self._loop(stage)
-        return self._branch(stage) if isinstance(stage, BranchStage) else [stage]
+    def _scheduled(self, node: DraftNode) -> list[DraftNode]:
+        if isinstance(node, DraftLoop):
+            return self._loop(node)
+        return self._branch(node) if isinstance(node, DraftBranch) else [node]
 
-    def _loop(self, stage: LoopStage) -> list[Stage]:
-        asked = self._asked(stage.construct, self._choices.loops, self._choices.unroll)
+    def _loop(self, node: DraftLoop) -> list[DraftNode]:
+        asked = self._asked(node.construct, self._choices.loops, self._choices.unroll)
         if asked is None:
-            return [stage]
-        write_out_steps(stage.body)
+            return [node]
+        write_out_steps(node.body)
         target, scope = self._context.target, self._choices.scope
-        loop = Loop(stage, target.costs, self._moving, self._new_flag, target.persistent, scope)
-        chosen, estimate, construct = _choose(loop, LOOP_SCHEDULES, asked, stage, LEAST_GAIN)
-        stage.time = estimate.time
-        stages = chosen.apply(loop, estimate, construct)
-        if construct.copies == 0 or stage.entry is not None:
-            self._dropped.add(stage.condition)
-        if stage.entry is not None:
-            self._flags[stage.condition] = stage.entry
-        return stages
+        loop = Loop(node, target.costs, self._moving, self._new_flag, target.persistent, scope)
+        chosen, estimate, construct = _choose(loop, LOOP_SCHEDULES, asked, node, LEAST_GAIN)
+        node.time = estimate.time
+        nodes = chosen.apply(loop, estimate, construct)
+        if construct.copies == 0 or node.entry is not None:
+            self._dropped.add(node.condition)
+        if node.entry is not None:
+            self._flags[node.condition] = node.entry
+        return nodes
 
     def _new_flag(self, type_: ArrayType) -> Buffer:
         flag = self._context.buffer("scratch", type_)
         self._block.owned.add(flag)
         return flag
 
-    def _branch(self, stage: BranchStage) -> list[Stage]:
-        asked = self._asked(stage.construct, self._choices.branches, None)
+    def _branch(self, node: DraftBranch) -> list[DraftNode]:
+        asked = self._asked(node.construct, self._choices.branches, None)
         if asked is None:
-            return [stage]
+            return [node]
 
         def new_flag(type_: ArrayType) -> Buffer:
-            flag = self._flags[stage.condition] = self._new_flag(type_)
+            flag = self._flags[node.condition] = self._new_flag(type_)
             return flag
 
-        for block in stage.branches:
+        for block in node.branches:
             write_out_steps(block)
-        branch = Branch(stage, self._signals[stage.condition], self._context.costs, new_flag)
-        chosen, estimate, construct = _choose(branch, BRANCH_SCHEDULES, asked, stage, 0.0)
-        stage.time = estimate.time
-        stages = chosen.apply(branch, estimate, construct)
-        if stage not in stages:
-            for block in stage.branches:
+        branch = Branch(node, self._signals[node.condition], self._context.costs, new_flag)
+        chosen, estimate, construct = _choose(branch, BRANCH_SCHEDULES, asked, node, 0.0)
+        node.time = estimate.time
+        nodes = chosen.apply(branch, estimate, construct)
+        if node not in nodes:
+            for block in node.branches:
                 self._block.owned |= block.owned
-            self._dropped.add(stage.condition)
-        return stages
+            self._dropped.add(node.condition)
+        return nodes
 
     def _asked(self, construct: Construct, chosen: str | None, unroll: int | None) -> Asked | None:
         """What is pinned, or else set for all; None if neither is and nodes are free."""
@@ -125,7 +125,7 @@ def _choose(
     subject: S,
     schedules: Sequence[Schedule[S]],
     asked: Asked,
-    stage: LoopStage | BranchStage,
+    node: DraftLoop | DraftBranch,
     least_gain: float,
 ) -> tuple[Schedule[S], Estimate, Construct]:
     """The schedule that is asked for, or the one that takes the least time; and what to say of it.
@@ -134,14 +134,14 @@ def _choose(
     of its time.
     """
     default, *others = schedules
-    construct = stage.construct
+    construct = node.construct
     if asked.schedule is not None:
         chosen = next(each for each in schedules if each.name == asked.schedule)
         obstacle = chosen.obstacle(subject, asked.unroll)
         if obstacle is None:
             return _explained(chosen, chosen.estimate(subject, asked.unroll), construct, asked.why)
         if asked.binding:
-            source = stage.sources[0] if stage.sources else None
+            source = node.sources[0] if node.sources else None
             raise UnschedulableError(construct.name, asked.schedule, obstacle, source)
         return _explained(default, Estimate(0.0), construct, obstacle)
     known = default.estimate(subject, None)
@@ -168,8 +168,8 @@ def _explained(
 def _moving(block: Block) -> frozenset[Buffer]:
     """The buffers that become a result of the call, if they are only copied to it."""
     found = set()
-    for stage in block.stages:
-        if isinstance(stage, KernelStage) and (pair := plain_copy(stage)) is not None:
+    for node in block.nodes:
+        if isinstance(node, DraftKernel) and (pair := plain_copy(node)) is not None:
             new, old = pair
             if new.space == "output":
                 found.add(old)

@@ -24,13 +24,13 @@ import numpy as np
 
 from lowering.draft.context import Context
 from lowering.draft.draft import Draft
-from lowering.draft.stage import (
+from lowering.draft.draft_nodes import (
     Block,
-    Copy,
-    KernelStage,
-    LoopStage,
-    NodeStage,
-    Stage,
+    BodyCopy,
+    DraftKernel,
+    DraftLoop,
+    DraftNode,
+    FinishedNode,
     WrittenOut,
     blocks,
     is_written_out,
@@ -44,7 +44,7 @@ from lowering.scheduling.predication import (
     ConditionRewrites,
     predicated,
     rewritten_nest,
-    rewritten_stage,
+    rewritten_node,
 )
 from tracegraph.dtypes import BOOL
 from tracegraph.ir.record import replace
@@ -59,43 +59,43 @@ POSITION = np.dtype(np.int32)
 class Copies:
     """Copies of a body in a row.
 
-    If `skipping`, each copy is the whole body of `rotation`. Else each has the stages of `each`,
+    If `skipping`, each copy is the whole body of `rotation`. Else each has the nodes of `each`,
     and the last one counts for all in its `counters`.
     """
 
     rotation: Rotation
     condition: int
     skipping: bool
-    each: tuple[Stage, ...]
-    counters: frozenset[Stage]
+    each: tuple[DraftNode, ...]
+    counters: frozenset[DraftNode]
     count: int = 1
 
     @cached_property
-    def once(self) -> tuple[Stage, ...]:
-        """The stages that all copies have together."""
+    def once(self) -> tuple[DraftNode, ...]:
+        """The nodes that all copies have together."""
         rotation = self.rotation
         closing = rotation.closing(rotation.moves(self.count))
-        return (*[stage for stage in rotation.body if stage in self.counters], *closing)
+        return (*[node for node in rotation.body if node in self.counters], *closing)
 
     @cached_property
-    def idle(self) -> tuple[Stage, ...]:
-        """The stages that have something to do only where copies are skipped."""
+    def idle(self) -> tuple[DraftNode, ...]:
+        """The nodes that have something to do only where copies are skipped."""
         rotation = self.rotation
         some = self.skipping and rotation.carries and self.count % rotation.order == 0
         return tuple(rotation.closing(rotation.moves(1))) if some else ()
 
 
-def rotation_in(stage: LoopStage, skipping: bool) -> Rotation:
+def rotation_in(node: DraftLoop, skipping: bool) -> Rotation:
     """How the carries of a loop rotate; `skipping` matters only to bodies with library calls."""
-    body = stage.body
-    has_calls = any(isinstance(inner, NodeStage) for inner in body.stages)
-    return rotation_of(body.stages, body.owned, skipping and has_calls)
+    body = node.body
+    has_calls = any(isinstance(inner, FinishedNode) for inner in body.nodes)
+    return rotation_of(body.nodes, body.owned, skipping and has_calls)
 
 
 def copies_of(rotation: Rotation, condition: int, skipping: bool, count: int) -> Copies:
     """Copies of a loop's body, which may be skipped or not."""
     counting = frozenset() if skipping else counters(rotation.body, condition)
-    each = tuple([stage for stage in rotation.body if stage not in counting])
+    each = tuple([node for node in rotation.body if node not in counting])
     return Copies(rotation, condition, skipping, each, counting, count)
 
 
@@ -128,22 +128,22 @@ def prepare_unrolling(draft: Draft) -> None:
 
 
 def _prepare(block: Block, context: Context) -> None:
-    for stage in block.stages:
-        for inner in blocks(stage):
+    for node in block.nodes:
+        for inner in blocks(node):
             _prepare(inner, context)
-        if isinstance(stage, LoopStage) and stage.construct.copies != 1:
-            stage.unrolled = _reserved(stage, context)
+        if isinstance(node, DraftLoop) and node.construct.copies != 1:
+            node.unrolled = _reserved(node, context)
 
 
-def _reserved(stage: LoopStage, context: Context) -> UnrolledBody:
+def _reserved(node: DraftLoop, context: Context) -> UnrolledBody:
     """The unrolled body. Its rotating buffers and its flags get memory that nothing else shares.
 
-    The body loses its moves. One stage at its end stands for all of them where accesses matter.
+    The body loses its moves. One node at its end stands for all of them where accesses matter.
     """
-    body, count, steps = stage.body, stage.construct.copies, stage.construct.steps
+    body, count, steps = node.body, node.construct.copies, node.construct.steps
     skipping = count > 0 and (steps is None or steps % count != 0)
-    rotation = rotation_in(stage, skipping)
-    copies = copies_of(rotation, stage.condition, skipping, count or steps or 0)
+    rotation = rotation_in(node, skipping)
+    copies = copies_of(rotation, node.condition, skipping, count or steps or 0)
     flags: list[Buffer] = []
     position = None
     if skipping:
@@ -153,30 +153,30 @@ def _reserved(stage: LoopStage, context: Context) -> UnrolledBody:
     added = {*flags, *([] if position is None else [position])}
     body.resident = added | (body.owned & rotation.following.keys())
     body.owned |= added
-    body.stages = [*rotation.body, *rotation.closing(rotation.moves(1))]
-    return UnrolledBody(copies, tuple(flags), position, None if count else part_of(stage))
+    body.nodes = [*rotation.body, *rotation.closing(rotation.moves(1))]
+    return UnrolledBody(copies, tuple(flags), position, None if count else part_of(node))
 
 
 def write_out_steps(block: Block) -> None:
     """Replace each loop that is to have no node by all of its steps."""
-    if not any(is_written_out(stage) for stage in block.stages):
+    if not any(is_written_out(node) for node in block.nodes):
         return
-    stages: list[Stage] = []
-    for stage in block.stages:
-        if is_written_out(stage):
-            count = stage.construct.steps
+    nodes: list[DraftNode] = []
+    for node in block.nodes:
+        if is_written_out(node):
+            count = node.construct.steps
             assert count is not None
-            copies = copies_of(rotation_in(stage, False), stage.condition, False, count)
-            stages += map(_again, all_steps(copies, part_of(stage)).stages)
-            block.owned |= stage.body.owned
+            copies = copies_of(rotation_in(node, False), node.condition, False, count)
+            nodes += map(_again, all_steps(copies, part_of(node)).nodes)
+            block.owned |= node.body.owned
         else:
-            stages.append(stage)
-    block.stages = stages
+            nodes.append(node)
+    block.nodes = nodes
 
 
-def part_of(stage: LoopStage) -> Part:
+def part_of(node: DraftLoop) -> Part:
     """What the steps of a loop without a node are a part of."""
-    return Part(Inlined(stage.construct, 1, True, stage.sources), 0)
+    return Part(Inlined(node.construct, 1, True, node.sources), 0)
 
 
 # -- copies
@@ -192,7 +192,7 @@ def predicated_copies(
     rotation = copies.rotation
     order = rotation.order
     renamed = [rotation.copy(rotation.body, n) for n in range(min(order, len(flags)))]
-    written: list[Copy] = []
+    written: list[BodyCopy] = []
     for step, flag in enumerate(flags):
         rotated = const((step + 1) % order, POSITION)
         note = None if position is None else Store(position, (), rotated)
@@ -219,37 +219,37 @@ def all_steps(copies: Copies, part: Part) -> WrittenOut:
     return _in_turn(copies, _silent(last, copies.condition), part)
 
 
-def _in_turn(copies: Copies, last: Sequence[Stage | None], part: Part | None) -> WrittenOut:
+def _in_turn(copies: Copies, last: Sequence[DraftNode | None], part: Part | None) -> WrittenOut:
     """The copies before the last, the last one, and the moves that are left.
 
     Copies that are at the same place of all cycles are the same object.
     """
     rotation, before = copies.rotation, copies.count - 1
-    counting = [None if stage in copies.counters else stage for stage in rotation.body]
+    counting = [None if node in copies.counters else node for node in rotation.body]
     silent = _silent(counting, copies.condition)
     closing = rotation.closing(rotation.moves(copies.count))
     if part is not None:
-        silent = [stage and _within(stage, part) for stage in silent]
-        last = [stage and _within(stage, part) for stage in last]
-        closing = [_within(stage, part) for stage in closing]
+        silent = [node and _within(node, part) for node in silent]
+        last = [node and _within(node, part) for node in last]
+        closing = [_within(node, part) for node in closing]
     written = [rotation.copy(silent, n) for n in range(min(before, rotation.order))]
     copied = [written[n % rotation.order] for n in range(before)]
     return WrittenOut([*copied, rotation.copy(last, before)], closing)
 
 
-def _silent(stages: Sequence[Stage | None], condition: int) -> Copy:
-    """The stages, which leave the condition as it is."""
+def _silent(nodes: Sequence[DraftNode | None], condition: int) -> BodyCopy:
+    """The nodes, which leave the condition as it is."""
     rewrites = ConditionRewrites(dropped=frozenset((condition,)))
-    return [stage and rewritten_stage(stage, rewrites) for stage in stages]
+    return [node and rewritten_node(node, rewrites) for node in nodes]
 
 
 def _checked(
-    stages: Sequence[Stage | None],
+    nodes: Sequence[DraftNode | None],
     condition: int,
     flag: Buffer,
     note: Store | None,
     before: Buffer | None,
-) -> Copy:
+) -> BodyCopy:
     """A copy of a body that stores `flag` where it sets the condition, and makes the store `note`.
 
     Unless it is the first one, it runs if the flag `before` is set, and else clears its own.
@@ -257,13 +257,13 @@ def _checked(
     rewrites = ConditionRewrites({condition: flag})
     goes_on = None if before is None else Predicate(before, True)
 
-    def checked(stage: Stage | None) -> Stage:
-        if not isinstance(stage, KernelStage):
-            assert isinstance(stage, NodeStage)
-            return NodeStage(replace(stage.node))
+    def checked(node: DraftNode | None) -> DraftNode:
+        if not isinstance(node, DraftKernel):
+            assert isinstance(node, FinishedNode)
+            return FinishedNode(replace(node.plan_node))
         nests: list[Nest] = []
         stored = False
-        for nest in stage.nests:
+        for nest in node.nests:
             rewritten = rewritten_nest(nest, rewrites)
             assert rewritten is not None  # nothing is dropped
             if rewritten is not nest:
@@ -275,25 +275,25 @@ def _checked(
         if stored and before is not None:
             cleared = Store(flag, (), const(False, flag.type.dtype))
             nests.append(MapNest((), (cleared,), (), (Predicate(before, False),)))
-        return KernelStage(nests, stage.sources, stage.within)
+        return DraftKernel(nests, node.sources, node.within)
 
-    return list(map(checked, stages))
-
-
-def _again(stage: Stage) -> Stage:
-    """A new stage that does the same: each of a block is one of its own."""
-    if isinstance(stage, NodeStage):
-        return NodeStage(replace(stage.node))
-    assert isinstance(stage, KernelStage)
-    return KernelStage(stage.nests, stage.sources, stage.within)
+    return list(map(checked, nodes))
 
 
-def _within(stage: Stage, part: Part) -> Stage:
-    """The stage, as a part of a loop that has no node."""
-    if isinstance(stage, NodeStage):
-        node = stage.node
-        within = tuple([(part, *path) for path in node.within or ((),)])
-        return NodeStage(replace(node, within=within))
-    assert isinstance(stage, KernelStage)
-    within = tuple([(part, *path) for path in stage.within or ((),)])
-    return KernelStage(stage.nests, stage.sources, within)
+def _again(node: DraftNode) -> DraftNode:
+    """A new node that does the same: no node is in a block twice."""
+    if isinstance(node, FinishedNode):
+        return FinishedNode(replace(node.plan_node))
+    assert isinstance(node, DraftKernel)
+    return DraftKernel(node.nests, node.sources, node.within)
+
+
+def _within(node: DraftNode, part: Part) -> DraftNode:
+    """The node, as a part of a loop that is no node of the Plan."""
+    if isinstance(node, FinishedNode):
+        plan_node = node.plan_node
+        within = tuple([(part, *path) for path in plan_node.within or ((),)])
+        return FinishedNode(replace(plan_node, within=within))
+    assert isinstance(node, DraftKernel)
+    within = tuple([(part, *path) for path in node.within or ((),)])
+    return DraftKernel(node.nests, node.sources, within)

@@ -12,7 +12,7 @@ class InjectedError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class DriverCall:
     """One call of the driver: the operation, what it was about, and on which stream it was."""
 
     operation: str
@@ -33,13 +33,13 @@ class CallLog:
 
     fail_at: int | None = None
     stream: int = field(default=1, init=False)
-    calls: list[Call] = field(default_factory=list, init=False)
+    calls: list[DriverCall] = field(default_factory=list, init=False)
     _logging: threading.RLock = field(default_factory=threading.RLock, init=False)
 
     def _log(self, operation: str, *detail: Any) -> int:
         """Enter a call; its position."""
         with self._logging:
-            call = Call(operation, detail, self.stream)
+            call = DriverCall(operation, detail, self.stream)
             self.calls.append(call)
             if len(self.calls) == self.fail_at:
                 raise InjectedError(f"call {self.fail_at} fails as asked: {call}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from lowering.cuda.interface import Library
 from lowering.errors import NestedCaptureError, UnrepeatableCaptureError
-from lowering.testing.call_log import Call, CallLog
+from lowering.testing.call_log import CallLog, DriverCall
 from lowering.testing.recorded_objects import RecordedGraph, RecordedLibrary, RecordedNode
 
 
@@ -22,7 +22,9 @@ class CaptureRecorder(CallLog):
 
     library_kinds: Sequence[str] = ("kernel",)
     open_captures: int = field(default=0, init=False)
-    _captured: list[list[Call]] = field(default_factory=list, init=False)  # on whichever stream
+    _captured: list[list[DriverCall]] = field(
+        default_factory=list, init=False
+    )  # on whichever stream
     _libraries: dict[Callable[[int], Library], RecordedLibrary] = field(
         default_factory=dict, init=False
     )
@@ -63,20 +65,20 @@ class CaptureRecorder(CallLog):
             raise UnrepeatableCaptureError("at other addresses it is other kernels")
         return [call.detail for call in found]
 
-    def _kernels(self, issue: Callable[[], None]) -> list[Call]:
+    def _kernels(self, issue: Callable[[], None]) -> list[DriverCall]:
         """The calls that are issued, each captured as one kernel."""
         found = self._issued(issue)
         if set(self.library_kinds) != {"kernel"}:
             raise UnrepeatableCaptureError(f"it is {', '.join(self.library_kinds)} nodes")
         return found
 
-    def _issued(self, issue: Callable[[], None]) -> list[Call]:
+    def _issued(self, issue: Callable[[], None]) -> list[DriverCall]:
         """The calls of a library that a capture has."""
         if self.open_captures:
             raise NestedCaptureError
         self._log("begin_capture")
         self.open_captures += 1
-        captured: list[Call] = []
+        captured: list[DriverCall] = []
         self._captured.append(captured)
         try:
             issue()
@@ -96,8 +98,4 @@ class CaptureRecorder(CallLog):
         """Captured, or logged as a warm-up."""
         self._log(operation, *detail)
         if self._captured and operation != "use_workspace":
-            self._captured[-1].append(Call(operation, detail))
-
-    def synchronize_capture_stream(self) -> None:
-        """Logged."""
-        self._log("synchronize_capture_stream")
+            self._captured[-1].append(DriverCall(operation, detail))

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from lowering.backends.cuda import CudaBackend
-from lowering.cuda.device import OpenDevice
+from lowering.cuda.open_devices import OpenDevice
 from lowering.legalization.features import Feature
 from lowering.testing.recording_driver import RecordingDriver
 
@@ -47,7 +47,9 @@ class RecordingBackend(CudaBackend):
         self, driver: RecordingDriver | None = None, lacks: Collection[Feature] = ()
     ) -> None:
         super().__init__()
-        self.device = self._opened = RecordingDevice(driver or RecordingDriver(), lacks)
+        if driver is None:
+            driver = RecordingDriver()  # type: ignore[abstract] # what it lacks is derived
+        self.device = self._opened = RecordingDevice(driver, lacks)
 
     def _device(self) -> OpenDevice:
         return self.device

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import fold_cases  # noqa: F401 - adds its cases
-import map_cases  # noqa: F401 - adds its cases
 import pytest
-import row_cases  # noqa: F401 - adds its cases
-from cases import CASES
-from kernels import plan
 
 from lowering.codegen import unit_source
+from tests.cases.kernels import folds as fold_cases  # noqa: F401 - adds its cases
+from tests.cases.kernels import maps as map_cases  # noqa: F401 - adds its cases
+from tests.cases.kernels import rows as row_cases  # noqa: F401 - adds its cases
+from tests.cases.kernels.by_hand import plan
+from tests.cases.kernels.case import CASES
 
 core = pytest.importorskip("cuda.core")
 

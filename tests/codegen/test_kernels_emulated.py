@@ -5,17 +5,17 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-import fold_cases  # adds its cases
-import map_cases  # noqa: F401 - adds its cases
 import numpy as np
 import pytest
-import row_cases  # noqa: F401 - adds its cases
-from cases import CASES, Case
-from emulator import COMPILER, BarrierError, Emulator, Memory
-from kernels import axes, buffer, load, node, plan, store
 
 from lowering.codegen import Unit, unit_source
 from lowering.plan.nests.kernel import Accumulator, MapNest, Pass, RowNest
+from tests.cases.kernels import folds as fold_cases  # adds its cases
+from tests.cases.kernels import maps as map_cases  # noqa: F401 - adds its cases
+from tests.cases.kernels import rows as row_cases  # noqa: F401 - adds its cases
+from tests.cases.kernels.by_hand import axes, buffer, load, node, plan, store
+from tests.cases.kernels.case import CASES, Case
+from tests.emulation.emulator import COMPILER, BarrierError, Emulator, Memory
 from tracegraph.ir.combiners import MAXIMUM
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")

@@ -8,12 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fold_cases import reduction
-from kernels import axes, buffer, call, load, node, plan, store
-from row_cases import softmax
 
 import tracegraph
-from lowering.codegen import ConditionHandle, KernelCode, Workspace, unit_source
+from lowering.codegen import ConditionHandle, KernelCode, WorkspaceAddress, unit_source
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import (
     MapNest,
@@ -28,6 +25,9 @@ from lowering.plan.nests.kernel import (
     space_index,
 )
 from lowering.plan.nodes import KernelNode
+from tests.cases.kernels.by_hand import axes, buffer, call, load, node, plan, store
+from tests.cases.kernels.folds import reduction
+from tests.cases.kernels.rows import softmax
 from tracegraph.ir.combiners import ADD
 from tracegraph.ir.scalar import const
 from tracegraph.ir.scalar_values import AsIndex, Load
@@ -258,7 +258,7 @@ def test_workspace_is_asked_for_where_blocks_share_a_loop() -> None:
     code = unit_source(plan(total)).kernels[total]
     splits = code.grid[0]
     assert splits > 1
-    assert isinstance(code.parameters[-1], Workspace)
+    assert isinstance(code.parameters[-1], WorkspaceAddress)
     assert code.workspace_bytes >= 4 + 8 * splits
     small = node("small", reduction(buffer("float64", 100), out, (), ADD))
     assert unit_source(plan(small)).kernels[small].workspace_bytes == 0

@@ -12,14 +12,14 @@ import re
 from pathlib import Path
 
 import pytest
-from corpus import CASES
-from front_end import assert_front_end_accepts
-from machine_code import instructions, lost_spills, sections
-from plan_emulator import common_unit
-from running import lowered
 
 from lowering.codegen.preamble import preamble
 from lowering.cuda.graph.copies import COPY_SOURCE
+from tests.corpus import CASES
+from tests.emulation.front_end import assert_front_end_accepts
+from tests.emulation.machine_code import instructions, lost_spills, sections
+from tests.emulation.plan_emulator import common_unit
+from tests.helpers.running import lowered
 
 WAIT = "ACQBULK"
 MEMORY = re.compile(r"\b(LD|LDG|LDGSTS|ST|STG|ATOM|ATOMG|RED|REDG|UBLKCP|CCTL)\b")

@@ -8,15 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import assert_agrees, check
-from emulator import COMPILER
-from plan_emulator import EmulatedPlans
 
 import tracegraph as tg
+from tests.helpers.agreement import assert_agrees, check
+from tests.helpers.devices import Device
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import Control, Elementwise, Op, Reduction, Sample, Scan, all_ops
-
-pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
 
 RANDOM = np.random.default_rng(0)
 FOLD_ULPS = 16
@@ -26,6 +23,17 @@ SAMPLES: dict[str, tuple[Op, Sample]] = {
     for op in all_ops()
     if not isinstance(op.form, (Elementwise, Control))
     for number, sample in enumerate(op.samples())
+}
+
+
+def arrays(sample: Sample) -> list[Any]:
+    """The operands, none of them of a weak type."""
+    return list(map(np.asarray, sample.operands))
+
+
+OPS = {
+    name: (lambda *x, op=op, attrs=sample.attrs: apply(op, *x, **attrs), arrays(sample))
+    for name, (op, sample) in SAMPLES.items()
 }
 
 
@@ -74,7 +82,7 @@ def many_reductions_and_a_scan(x: Any, y: Any) -> Any:
     return [*(np.argmax(x * k, axis=1) for k in range(100)), np.cumsum(y)]
 
 
-PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+WHOLE: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "softmax": (softmax, (RANDOM.normal(size=(9, 40)), RANDOM.normal(size=(40, 5)))),
     "newton": (newton, (RANDOM.uniform(1, 9, 700),)),
     "nested_loops": (nested_loops, (RANDOM.normal(size=6), np.int64(5))),
@@ -88,39 +96,25 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         (RANDOM.normal(size=(50, 77)), RANDOM.normal(size=1500)),
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def plans(tmp_path_factory: pytest.TempPathFactory) -> EmulatedPlans:
-    """All of them in one unit."""
-    ops = {
-        name: (lambda *x, op=op, attrs=sample.attrs: apply(op, *x, **attrs), arrays(sample))
-        for name, (op, sample) in SAMPLES.items()
-    }
-    return EmulatedPlans({**ops, **PROGRAMS}, tmp_path_factory.mktemp("plans"))
-
-
-def arrays(sample: Sample) -> list[Any]:
-    """The operands, none of them of a weak type."""
-    return list(map(np.asarray, sample.operands))
+PROGRAMS = {**OPS, **WHOLE}
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_op_gives_what_its_reference_gives(name: str, plans: EmulatedPlans) -> None:
+def test_op_gives_what_its_reference_gives(name: str, device: Device) -> None:
     op, sample = SAMPLES[name]
     with np.errstate(all="ignore"):
         if isinstance(op.form, (Reduction, Scan)):  # folded in another order, rounded elsewhere
             expected = op.reference(*sample.operands, **sample.attrs)
-            assert_agrees(plans.run(name, *arrays(sample)), expected, FOLD_ULPS)
+            assert_agrees(device.run(name, *arrays(sample)), expected, FOLD_ULPS)
         else:
-            check(op, sample, lambda op, operands, attrs: plans.run(name, *arrays(sample)))
+            check(op, sample, lambda op, operands, attrs: device.run(name, *arrays(sample)))
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_program_gives_what_it_gives_eagerly(name: str, plans: EmulatedPlans) -> None:
-    function, arguments = PROGRAMS[name]
+@pytest.mark.parametrize("name", WHOLE)
+def test_program_gives_what_it_gives_eagerly(name: str, device: Device) -> None:
+    function, arguments = WHOLE[name]
     expected = function(*arguments)
     for seed in range(2):
-        found = plans.run(name, *arguments, order=Random(seed))
+        found = device.run(name, *arguments, order=Random(seed))
         for got, wanted in zip(found, expected, strict=True):
             np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-12)

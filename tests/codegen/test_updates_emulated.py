@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emulator import COMPILER
-from forced import scheduled
-from plan_emulator import EmulatedPlans
-from running import lowered
 
 import tracegraph
 from lowering.cuda.compilation.compile import cubin
 from lowering.plan.target.overrides import Choices, override
+from tests.emulation.emulator import COMPILER
+from tests.emulation.plan_emulator import EmulatedPlans
+from tests.helpers.forced import scheduled
+from tests.helpers.running import lowered
 from tracegraph import grad, vmap
 from tracegraph.dtypes import bfloat16
 

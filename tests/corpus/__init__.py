@@ -3,7 +3,7 @@
 They are written with plain NumPy and tracegraph's control flow. Each module adds its own.
 """
 
-from corpus import (
+from tests.corpus import (
     applications,
     beside,
     casts,
@@ -21,7 +21,7 @@ from corpus import (
     structures,
     triangular,
 )
-from corpus.case import CASES, Case
+from tests.corpus.case import CASES, Case
 
 __all__ = [
     "CASES",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from corpus.case import program, whole
+from tests.corpus.case import program, whole
 from tracegraph import cond, fori_loop, scan, switch, while_loop
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from corpus.case import program
+from tests.corpus.case import program
 from tracegraph.dtypes import SHORT_NAMES
 
 SOURCES = {

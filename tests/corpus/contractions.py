@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from corpus.case import normal, positive, program, whole
+from tests.corpus.case import normal, positive, program, whole
 
 for _dtype in ("f4", "f8", "c8", "c16", "i4", "i8", "u1", "bool", "f2"):
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import tracegraph
-from corpus.case import program, whole
+from tests.corpus.case import program, whole
 
 
 @program(whole(6, 4), np.array([0, -1, 3, 3]), np.array([[1, 2], [-2, 0]]))

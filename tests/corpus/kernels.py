@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from corpus.case import program, whole
+from tests.corpus.case import program, whole
 
 
 @program(whole(7, 6))

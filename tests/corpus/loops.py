@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from corpus.case import positive, program, whole
+from tests.corpus.case import positive, program, whole
 from tracegraph import cond, fori_loop, map, scan, switch, while_loop
 
 for _trips in (0, 1, 5):

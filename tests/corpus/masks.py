@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 import tracegraph
-from corpus.case import positive, program, whole
+from tests.corpus.case import positive, program, whole
 
 
 @program(whole(5, 6))

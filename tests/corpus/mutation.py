@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import tracegraph
-from corpus.case import program, whole
+from tests.corpus.case import program, whole
 
 
 @program(whole(6), whole(3, seed=1))

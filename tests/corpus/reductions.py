@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from corpus.case import normal, positive, program, whole
+from tests.corpus.case import normal, positive, program, whole
 
 
 @program(whole(3, 4, 5))

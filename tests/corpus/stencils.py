@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from corpus.case import normal, positive, program
+from tests.corpus.case import normal, positive, program
 
 
 @program(normal(7, 7), normal(7, 7, seed=1), ulps=1024)

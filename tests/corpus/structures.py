@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corpus.case import program, whole
+from tests.corpus.case import program, whole
 from tracegraph import while_loop
 
 TABLE = np.arange(12.0).reshape(3, 4)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from corpus.case import normal, positive, program
+from tests.corpus.case import normal, positive, program
 
 DOMINANT = positive(5, 5) @ positive(5, 5).T + 5 * np.eye(5)
 """A symmetric matrix that is positive definite."""

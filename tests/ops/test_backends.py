@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from agreement import check_on
 
 import tracegraph.ops  # noqa: F401  (registers them)
+from tests.helpers.agreement import check_on
 from tracegraph.ir.op import Call, Control, Effect, Op, all_ops
 
 PLAIN = [op for op in all_ops() if not isinstance(op.form, (Call, Control, Effect))]

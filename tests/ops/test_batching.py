@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from agreement import ANY_ZERO, BY_MATRIX, check
-from batching import (
+
+import tracegraph
+from tests.helpers.agreement import ANY_ZERO, BY_MATRIX, check
+from tests.helpers.batching import (
     PLAIN,
     applied,
     assert_same,
@@ -14,8 +16,6 @@ from batching import (
     lane_by_lane,
     looped_op,
 )
-
-import tracegraph
 from tracegraph import errors
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import Elementwise, Indexed, Op, Reduction, Scan

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from agreement import check
 
 import tracegraph.ops  # noqa: F401  (registers them)
+from tests.helpers.agreement import check
 from tracegraph.dtypes import SHORT_NAMES, bfloat16
 from tracegraph.ir.op import Call, Control, Effect, Op, Sample, all_ops
 from tracegraph.ir.types import type_of

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from derivative_cases import SMOOTH, Case, cases, difference
 
 import tracegraph
+from tests.cases.derivatives import SMOOTH, Case, cases, difference
 from tracegraph.dtypes import bfloat16
 from tracegraph.ir.derivative import Linear
 from tracegraph.ir.op import Op, all_ops

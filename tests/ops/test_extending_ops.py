@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import check, check_on
 
 import tracegraph
 import tracegraph.numpy as tnp
 from lowering.plan.nodes import KernelNode
+from tests.helpers.agreement import check, check_on
 from tracegraph.arrays.eager import apply
 from tracegraph.ir import op as registry
 from tracegraph.ir.op import Op

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from printing import Step, nests, outcome
-from running import RUNS, WAYS, eager
 
+from tests.helpers.running import RUNS, WAYS, eager
+from tests.programs.printing import Step, nests, outcome
 from tracegraph import debug
 
 

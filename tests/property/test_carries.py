@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from forced import FORCED, on_host
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tracegraph
+from tests.helpers.forced import FORCED, on_host
 from tracegraph import cond, fori_loop
 
 STEP = st.tuples(st.integers(0, 8), st.integers(0, 2), st.integers(0, 2), st.integers(0, 4))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from printing import Step, nests, outcome
-from running import RUNS, donated, eager
 
+from tests.helpers.running import RUNS, donated, eager
+from tests.programs.printing import Step, nests, outcome
 from tracegraph.errors import StepLimitError
 from tracegraph.testing import assert_traced_equals_eager
 from tracegraph.testing.ways import LOWERINGS, WAYS

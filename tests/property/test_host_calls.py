@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from host_call_programs import COMPILER, Overwritten
 from hypothesis import given
 from hypothesis import strategies as st
-from running import traced
 
 import tracegraph
 from lowering.host.executable import HostExecutable
 from lowering.lower import lower
+from tests.helpers.running import traced
+from tests.programs.host_calls import COMPILER, Overwritten
 from tracegraph.testing.blocks import draw_block
 from tracegraph.testing.values import Known, arrays
 from tracegraph.testing.ways import CONDITIONAL, LOWERINGS, using

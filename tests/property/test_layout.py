@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tracegraph.inspection.arrangement import arrange
-from tracegraph.inspection.diagram import Box, Diagram, Edge, Region
+from tracegraph.inspection.diagram import Box, Diagram, DiagramRegion, Edge
 from tracegraph.inspection.layers import REACH, Link, Size
 from tracegraph.inspection.layout import PlacedBox, PlacedRegion, laid_out
 from tracegraph.inspection.svg import svg
@@ -28,7 +28,7 @@ def edges_of(draw: st.DrawFn, count: int) -> list[tuple[int, int, int]]:
 
 
 @st.composite
-def regions(draw: st.DrawFn, depth: int = 2) -> Region:
+def regions(draw: st.DrawFn, depth: int = 2) -> DiagramRegion:
     """Regions of boxes, some with regions inside."""
     count = draw(st.integers(0, 6))
     boxes = []
@@ -41,7 +41,7 @@ def regions(draw: st.DrawFn, depth: int = 2) -> Region:
             Box(draw(TITLES), tuple(lines), caption, regions=tuple(inner), near_use=near_use)
         )
     edges = draw(edges_of(count))
-    return Region(draw(TITLES), tuple(boxes), tuple([Edge(*edge) for edge in edges]))
+    return DiagramRegion(draw(TITLES), tuple(boxes), tuple([Edge(*edge) for edge in edges]))
 
 
 def all_regions(placed: PlacedRegion) -> Iterator[PlacedRegion]:
@@ -71,7 +71,7 @@ def is_inside(inner: PlacedBox | PlacedRegion, outer: PlacedBox | PlacedRegion) 
 
 @given(regions())
 @settings(deadline=None, max_examples=60)
-def test_boxes_and_regions_keep_apart_and_inside(region: Region) -> None:
+def test_boxes_and_regions_keep_apart_and_inside(region: DiagramRegion) -> None:
     for placed in all_regions(laid_out(region)):
         for number, box in enumerate(placed.boxes):
             assert is_inside(box, placed)
@@ -83,7 +83,7 @@ def test_boxes_and_regions_keep_apart_and_inside(region: Region) -> None:
 
 @given(regions())
 @settings(deadline=None, max_examples=60)
-def test_wires_lead_down_from_box_to_box_inside_of_their_region(region: Region) -> None:
+def test_wires_lead_down_from_box_to_box_inside_of_their_region(region: DiagramRegion) -> None:
     for placed in all_regions(laid_out(region)):
         assert [wire.edge for wire in placed.wires] == list(placed.region.edges)
         for wire in placed.wires:
@@ -128,7 +128,7 @@ def test_routes_pass_between_boxes(case: tuple[int, list], data: st.DataObject) 
 
 @given(regions())
 @settings(deadline=None, max_examples=60)
-def test_the_picture_is_xml_with_a_group_for_each_box(region: Region) -> None:
+def test_the_picture_is_xml_with_a_group_for_each_box(region: DiagramRegion) -> None:
     diagram = Diagram("any", "thing", region)
     found = ElementTree.fromstring(svg(diagram).encode())
     paths = [group.get("data-box") for group in found.iter() if group.get("data-box")]
@@ -137,8 +137,8 @@ def test_the_picture_is_xml_with_a_group_for_each_box(region: Region) -> None:
 
 @given(regions(), st.integers(1, 3))
 @settings(deadline=None, max_examples=40)
-def test_a_depth_leaves_out_what_is_further_inside(region: Region, depth: int) -> None:
-    def depth_of(region: Region) -> int:
+def test_a_depth_leaves_out_what_is_further_inside(region: DiagramRegion, depth: int) -> None:
+    def depth_of(region: DiagramRegion) -> int:
         inner = [depth_of(inside) for box in region.boxes for inside in box.regions]
         return 1 + max(inner, default=0)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from printing import printed
-from running import RUNS, WAYS, eager
 
+from tests.helpers.running import RUNS, WAYS, eager
+from tests.programs.printing import printed
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
 
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from corpus import CASES
-from forced import BRANCHING, FORCED, on_host
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from printing import Step, nests
-from running import assert_case_agrees
 
 from lowering.legalization.features import Features
 from lowering.plan.target.overrides import Choices
+from tests.corpus import CASES
+from tests.helpers.forced import BRANCHING, FORCED, on_host
+from tests.helpers.running import assert_case_agrees
+from tests.programs.printing import Step, nests
 from tracegraph import fori_loop, while_loop
 from tracegraph.errors import StepLimitError
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs

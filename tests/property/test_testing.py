@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import Phase, find, given, settings
-from running import eager
 
+from tests.helpers.running import eager
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
 from tracegraph.testing.ways import WAYS
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from batching import assert_same, lanes_of, looped
 from hypothesis import given
 from hypothesis import strategies as st
-from printing import printed
-from running import WAYS, eager
 
 import tracegraph
+from tests.helpers.batching import assert_same, lanes_of, looped
+from tests.helpers.running import WAYS, eager
+from tests.programs.printing import printed
 from tracegraph import tree, vmap
 from tracegraph.ir import interpret
 from tracegraph.ir.verify import verify

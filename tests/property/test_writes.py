@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from forced import on_host
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from running import jitted
 
 import tracegraph
 from lowering.plan.nodes import walk
 from lowering.plan.target.overrides import Choices
+from tests.helpers.forced import on_host
+from tests.helpers.running import jitted
 
 STEP = st.tuples(*[st.integers(0, n) for n in (10, 1, 1, 5, 5, 3)])
 """A rule, the array that it changes, the one that it reads, two rows and a column."""

@@ -3,7 +3,8 @@ from __future__ import annotations
 import importlib
 
 import pytest
-from fake_device import FakeCompiler
+
+from tests.fakes.fake_device import FakeCompiler
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from corpus import CASES
-from traced import trace
 
 import tracegraph
 import tracegraph.numpy as tnp
+from tests.corpus import CASES
+from tests.helpers.traced import trace
 from tracegraph import errors, tree
 
 X = np.arange(12.0).reshape(3, 4)

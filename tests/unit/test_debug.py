@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_device import FakeCompiler
-from programs import apply, region, value
-from traced import trace
 
 import tracegraph
+from tests.fakes.fake_device import FakeCompiler
+from tests.helpers.traced import trace
+from tests.programs.by_hand import apply, region, value
 from tracegraph import Array, control, debug, errors, tree
 from tracegraph.ir import interpret
 from tracegraph.ir.effects import TOKEN, Failure, PrintFormat

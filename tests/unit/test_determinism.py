@@ -6,9 +6,9 @@ import asyncio
 
 import numpy as np
 import pytest
-from traced import trace
 
 import tracegraph
+from tests.helpers.traced import trace
 from tracegraph.modes import is_deterministic
 from tracegraph.passes import optimize
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from traced import trace
 
 import tracegraph
+from tests.helpers.traced import trace
 from tracegraph import control, errors, limits
 from tracegraph.ir import interpret
 

@@ -12,6 +12,7 @@ import pytest
 
 import tracegraph
 from lowering.host.executable import HostExecutable
+from tests.helpers.threads import in_threads
 from tracegraph import errors, memory
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.staging import executable_cache
@@ -167,23 +168,13 @@ def test_a_call_in_whose_middle_a_reset_comes_leaves_nothing_of_before(
 def test_threads_get_their_results_while_executables_come_and_go() -> None:
     functions = [with_scratch(name) for name in "fgh"]
     wanted = [float(f(1.0)) for f in functions]
-    wrong: list[Any] = []
     memory.set_budget(200_000)
 
     def work(number: int) -> None:
-        try:
-            for i in range(30):
-                k = (i * (number + 1)) % len(functions)
-                if float(functions[k](1.0)) != wanted[k]:
-                    wrong.append(k)
-                if i % 10 == number:
-                    tracegraph.reset()
-        except Exception as error:
-            wrong.append(error)
+        for i in range(30):
+            k = (i * (number + 1)) % len(functions)
+            assert float(functions[k](1.0)) == wanted[k]
+            if i % 10 == number:
+                tracegraph.reset()
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    in_threads(3, work)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from programs import apply, literal, out, program, value
-from traced import trace
 
+from tests.helpers.traced import trace
+from tests.programs.by_hand import apply, literal, out, program, value
 from tracegraph import control, progress, tree
 from tracegraph.ir import interpret
 from tracegraph.ir.verify import verify

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from processes import end_of
+import pytest
 
 import tracegraph
+from tests.helpers.processes import end_of
 
 
 def test_dir_shows_the_public_names_only() -> None:
@@ -21,3 +22,42 @@ def test_importing_the_package_loads_no_optional_dependency() -> None:
     optional = ("tqdm", "cuda", "nvmath", "scipy")
     code = f"import sys, tracegraph; print([m for m in {optional} if m in sys.modules])"
     assert end_of(code) == (0, "[]\n", "")
+
+
+def test_importing_the_package_loads_what_tracing_needs_when_it_is_needed() -> None:
+    late = ("numpy", "ops", "control", "transforms", "random", "linalg", "special", "custom")
+    code = f"import sys, tracegraph; print([m for m in {late} if 'tracegraph.' + m in sys.modules])"
+    assert end_of(code) == (0, "[]\n", "")
+
+
+SECOND_DERIVATIVES = {
+    "np.linalg.det": "np.diag([2.0, 3.0])",
+    "lambda x: np.sum(np.i0(x))": "np.ones(2)",
+    "lambda x: np.sum(x**x)": "np.ones(2)",
+    "lambda x: np.sum(np.linalg.qr(x, mode='complete')[1])": "np.ones((3, 1))",
+    "lambda x: np.sum(scipy.special.gammainc(2.0, x))": "np.ones(2)",
+}
+
+
+@pytest.mark.parametrize("function", SECOND_DERIVATIVES)
+def test_a_second_derivative_finds_its_rule_in_a_new_process(function: str) -> None:
+    code = (
+        "import numpy as np, scipy.special, tracegraph\n"
+        f"hessian = tracegraph.jit(tracegraph.hessian({function}), device='host')\n"
+        f"print(np.isfinite(hessian({SECOND_DERIVATIVES[function]})).all())"
+    )
+    assert end_of(code) == (0, "True\n", "")
+
+
+def test_an_operator_of_arrays_finds_its_function_in_a_new_process() -> None:
+    code = "import tracegraph; print(tracegraph.asarray([1, 2]) + 1)"
+    assert end_of(code) == (0, "[2 3]\n", "")
+
+
+def test_star_imports_give_the_public_names() -> None:
+    code = "from tracegraph import *; print(grad.__module__, numpy.__name__, 'ir' in globals())"
+    assert end_of(code) == (
+        0,
+        "tracegraph.transforms.derivatives.reverse tracegraph.numpy False\n",
+        "",
+    )

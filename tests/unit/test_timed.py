@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,14 +11,10 @@ import tracegraph
 from lowering.plan.event_node import EventNode
 from lowering.plan.plan import Plan
 from lowering.testing.recording_backend import RecordingBackend
+from tests.helpers.compiled import plan_of
 from tracegraph import debug, errors
 
 X = np.arange(1000.0)
-
-
-def plan_of(f: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
-    plan: Plan = tracegraph.jit(f, device="cuda", **options).lower(*arguments).plan
-    return plan
 
 
 def sections(x: Any) -> Any:

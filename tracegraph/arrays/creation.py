@@ -15,6 +15,8 @@ from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.tracer import Tracer
 
+__all__ = ["asarray", "from_dlpack"]
+
 
 @entry_point
 def asarray(

@@ -13,8 +13,9 @@ May import `ir/`, `ops/`, `tracing/` and `arrays/`, but neither `numpy/` nor `st
     slices                 slices along the leading axis
 """
 
-from tracegraph.control.branches import cond, switch
-from tracegraph.control.loops import fori_loop, while_loop
-from tracegraph.control.scans import map, scan
+from tracegraph.control.branches import *
+from tracegraph.control.loops import *
+from tracegraph.control.scans import *
+from tracegraph.public_names import set_all as _set_all
 
-__all__ = ["cond", "fori_loop", "map", "scan", "switch", "while_loop"]
+_set_all(__name__)

@@ -10,7 +10,7 @@ import numpy as np
 from tracegraph import errors, tree
 from tracegraph.control.ownership import call_owned, owned
 from tracegraph.control.regions import (
-    Traced,
+    TracedRegion,
     Tree,
     Types,
     cast_results,
@@ -31,6 +31,8 @@ from tracegraph.ir.program import Atom, Hints, Literal
 from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.ops import control as ops
 from tracegraph.tracing.trace import Trace, bind, cast
+
+__all__ = ["cond", "switch"]
 
 Function = Callable[..., Any]
 
@@ -169,7 +171,7 @@ def _record(
     atoms = [trace.read(leaf) for leaf in operands.leaves]
     types = [atom.type for atom in atoms]
 
-    def traced(function: Function) -> Traced:
+    def traced(function: Function) -> TracedRegion:
         def call(leaves: Sequence[Any]) -> Any:
             return function(*tree.unflatten(operands.structure, owned(leaves)))
 
@@ -196,7 +198,9 @@ def _record(
     return tree.unflatten(structure, outputs[:count])
 
 
-def _joined(construct: str, named: Mapping[str, Function], branches: Sequence[Traced]) -> Types:
+def _joined(
+    construct: str, named: Mapping[str, Function], branches: Sequence[TracedRegion]
+) -> Types:
     """The common types of the branches' results."""
     structures = [branch.structure for branch in branches]
     if any(structure != structures[0] for structure in structures):

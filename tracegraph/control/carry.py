@@ -10,7 +10,7 @@ import numpy as np
 from tracegraph import errors, tree
 from tracegraph.arrays.eager import apply
 from tracegraph.control.ownership import owned
-from tracegraph.control.regions import Traced, Tree, Types, flatten_checked, join
+from tracegraph.control.regions import TracedRegion, Tree, Types, flatten_checked, join
 from tracegraph.control.widening import meeting
 from tracegraph.ir.op import get
 from tracegraph.ir.program import Region
@@ -72,7 +72,7 @@ def converted(carry: Tree, types: Types) -> Tree:
     return Tree(tuple(leaves), types, carry.structure)
 
 
-def settled(carry: Tree, trace_body: Callable[[Trace], tuple[Traced, Types]]) -> Tree:
+def settled(carry: Tree, trace_body: Callable[[Trace], tuple[TracedRegion, Types]]) -> Tree:
     """The last carry of an eager loop, in the types that it would have if traced.
 
     A loop may end before weak types have settled; its body is traced to find the types.
@@ -135,11 +135,11 @@ def require_whole(
 
 def traced_until_stable(
     construct: str,
-    trace_body: Callable[[Types], Traced],
+    trace_body: Callable[[Types], TracedRegion],
     function: Function,
     carry: Tree,
     name: str,
-) -> tuple[Traced, Types]:
+) -> tuple[TracedRegion, Types]:
     """The fixed point of the carry's types: the body traced with types that it returns, and these.
 
     Where the body returns another type for a weak leaf, the leaf takes that type, and the body is

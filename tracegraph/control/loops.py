@@ -21,7 +21,7 @@ from tracegraph.control.carry import (
 )
 from tracegraph.control.ownership import owned, read_only
 from tracegraph.control.regions import (
-    Traced,
+    TracedRegion,
     Tree,
     Types,
     cast_results,
@@ -43,6 +43,8 @@ from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.ops import control as ops
 from tracegraph.tracing.trace import Trace, bind, cast
 from tracegraph.tracing.tracer import Tracer
+
+__all__ = ["fori_loop", "while_loop"]
 
 Function = Callable[..., Any]
 Leaves = Sequence[Any]
@@ -255,7 +257,7 @@ class _Loop:
         """The last carry, in the types that it would have if traced."""
         return settled(state, lambda trace: replace(self, carry=state, steps=Steps()).traced(trace))
 
-    def traced(self, trace: Trace) -> tuple[Traced, Types]:
+    def traced(self, trace: Trace) -> tuple[TracedRegion, Types]:
         """The body, traced with carry types that it returns, and these types.
 
         The traced body returns a pair: the carry, and the next counters.
@@ -263,7 +265,7 @@ class _Loop:
         kinds = tuple([type_ for _, type_ in self.counters])
         split = len(self.carry.leaves)
 
-        def step(types: Types) -> Traced:
+        def step(types: Types) -> TracedRegion:
             def call(leaves: Leaves) -> Any:
                 after = self.body(owned(leaves[:split]), leaves[split:])
                 flatten_checked(after, self.construct, self.name, self.function)

@@ -38,7 +38,7 @@ class Tree:
 
 
 @record
-class Traced:
+class TracedRegion:
     """A traced function: its region, the outer atoms that it captured, its result's structure.
 
     If it has effects, `tokens` are the token that it takes and the one that it returns. They are
@@ -124,7 +124,7 @@ def trace_tree(
     parent: Trace,
     construct: str,
     function: Callable[..., Any],
-) -> Traced:
+) -> TracedRegion:
     """Trace `call(tracers)`, which returns a pytree, as a region inside `parent`.
 
     `function` is the user's function that it calls.
@@ -136,10 +136,10 @@ def trace_tree(
         return returned[0].leaves
 
     region, captures, tokens = trace_region(flat, types, parent)
-    return Traced(region, captures, returned[0].structure, tokens)
+    return TracedRegion(region, captures, returned[0].structure, tokens)
 
 
-def with_token(traced: Traced, parameter: int, result: int) -> Traced:
+def with_token(traced: TracedRegion, parameter: int, result: int) -> TracedRegion:
     """The same with the token as a parameter and a result of the region, at these positions.
 
     A region without effects returns the token that it takes.
@@ -153,11 +153,11 @@ def with_token(traced: Traced, parameter: int, result: int) -> Traced:
     return replace(traced, region=region, tokens=None)
 
 
-def unify_captures(traced: Sequence[Traced]) -> tuple[tuple[Region, ...], tuple[Atom, ...]]:
+def unify_captures(traced: Sequence[TracedRegion]) -> tuple[tuple[Region, ...], tuple[Atom, ...]]:
     """The regions with the same trailing parameters, and the outer atoms these stand for."""
     captures = tuple(dict.fromkeys([atom for t in traced for atom in t.captures]))
 
-    def widened(t: Traced) -> Region:
+    def widened(t: TracedRegion) -> Region:
         if t.captures == captures:
             return t.region
         own = len(t.region.params) - len(t.captures)

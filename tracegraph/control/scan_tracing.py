@@ -15,7 +15,7 @@ from tracegraph.control import slices
 from tracegraph.control.carry import traced_until_stable
 from tracegraph.control.ownership import own, owned
 from tracegraph.control.regions import (
-    Traced,
+    TracedRegion,
     Tree,
     Types,
     cast_results,
@@ -159,7 +159,7 @@ def _traced(
     xs: Tree,
     counters: Types,
     size: int,
-) -> tuple[Traced, Types]:
+) -> tuple[TracedRegion, Types]:
     """`call` traced with carry types that it returns, and these types.
 
     The region returns a triple: the carry, the counters increased by `size`, and a y.
@@ -168,7 +168,7 @@ def _traced(
     count = split + len(counters)
     parts = tuple(t.with_shape(t.shape[1:]) for t in xs.types)
 
-    def step(types: Types) -> Traced:
+    def step(types: Types) -> TracedRegion:
         def flat(leaves: Sequence[Any]) -> Any:
             x = tree.unflatten(xs.structure, leaves[count:])
             after, y = call(tree.unflatten(carry.structure, owned(leaves[:split])), x)

@@ -29,6 +29,8 @@ from tracegraph.ir.types import type_of
 from tracegraph.tracing.trace import Trace
 from tracegraph.tracing.tracer import Tracer
 
+__all__ = ["map", "scan"]
+
 Function = Callable[..., Any]
 
 

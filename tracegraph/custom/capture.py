@@ -22,8 +22,10 @@ from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.numpy.dispatching.dispatch import as_array
 from tracegraph.ops.custom_kernels import custom_kernel
 
+__all__ = ["capture"]
 
-class CapturedCall:
+
+class CapturingFunction:
     """A function that `tracegraph.capture` made, of arrays.
 
     `reference` is the NumPy function that runs on the host, or None.
@@ -103,7 +105,7 @@ def capture(
     host: Any = None,
     batching: Any = None,
     derivative: Any = None,
-) -> CapturedCall:
+) -> CapturingFunction:
     """A function of arrays whose work another library does: cuFFT, CuPy, PyTorch, your own.
 
     In a traced function its kernels and copies become nodes of the graph, at its place, in loops
@@ -145,4 +147,4 @@ def capture(
         raise errors.CustomKernelError(
             "capture", 'derivative="reference" differentiates a NumPy function: give it as host='
         )
-    return CapturedCall(call, out, host, checked_batching(batching, error), rule)
+    return CapturingFunction(call, out, host, checked_batching(batching, error), rule)

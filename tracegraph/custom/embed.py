@@ -21,6 +21,8 @@ from tracegraph.ops.custom_kernels import custom_kernel
 from tracegraph.tracing.trace import current_trace
 from tracegraph.user_source import user_source
 
+__all__ = ["embed"]
+
 
 @entry_point
 def embed(

@@ -21,6 +21,8 @@ from tracegraph.ir.op import Combiner, Op, Reduction, Scan
 from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.numpy.dispatching.dispatch import as_array
 
+__all__ = ["reduction"]
+
 NDArray = np.ndarray[Any, Any]
 Axes = int | Sequence[int] | None
 

@@ -8,6 +8,8 @@ from typing import Any
 from tracegraph.errors.wording import TypeLike, function_text, user_line
 from tracegraph.user_source import Source
 
+__all__ = ["BatchRuleError", "LaneCountError", "OutAxesError", "VmapAxesError", "VmapError"]
+
 
 class VmapError(ValueError):
     """vmap cannot use what it was given, or what the function returned."""

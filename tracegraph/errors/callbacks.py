@@ -5,6 +5,11 @@ from __future__ import annotations
 from tracegraph.errors.wording import TypeLike, user_line
 from tracegraph.user_source import Source
 
+__all__ = [
+    "CallbackBatchError", "CallbackDeadlockError", "CallbackResultError", "CallbackStructureError",
+    "CallbackTimeoutError", "CallbackTypesError", "HostCallError", "HostCallInBodyError",
+]  # fmt: skip
+
 
 class CallbackTypesError(TypeError):
     """`pure_callback` got result types that are none, or an unknown way of calling for lanes."""

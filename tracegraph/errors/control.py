@@ -22,6 +22,14 @@ from tracegraph.errors.wording import (
 )
 from tracegraph.user_source import Source
 
+__all__ = [
+    "BoundRangeError", "CheckpointsError", "ConditionError", "ControlFlowError",
+    "EffectInConditionError", "EndlessTraceError", "IntegerError", "LeafMismatchError",
+    "LeafTypeError", "NoBranchesError", "NotCallableError", "ParametersError", "PredicateError",
+    "ProgressError", "ScanBodyError", "ScanLengthError", "ScheduleError", "StaticLengthError",
+    "StepLimitOptionError", "StructureError", "UnschedulableError", "no_slices_text",
+]  # fmt: skip
+
 
 class ControlFlowError(TypeError):
     """A control-flow construct cannot use what it was given, or what a function gave it."""
@@ -113,7 +121,7 @@ class LeafTypeError(ControlFlowError):
 class PredicateError(ControlFlowError):
     """The predicate of a branch is not a scalar number."""
 
-    def __init__(self, construct: str, value: object, type_: TypeLike | None) -> None:
+    def __init__(self, construct: str, value: Any, type_: TypeLike | None) -> None:
         got = value_text(value) if type_ is None else f"an array of type {type_}"
         if type_ is not None:
             advice = "reduce it with numpy.any or numpy.all, or index one element"

@@ -10,6 +10,11 @@ from collections.abc import Sequence
 from tracegraph.errors.wording import user_line
 from tracegraph.user_source import Source
 
+__all__ = [
+    "CapturedCallError", "CustomKernelError", "KernelCompileError", "KernelLaunchError",
+    "KernelResultError",
+]  # fmt: skip
+
 
 class CustomKernelError(TypeError):
     """A kernel or function of the user's is declared, or called, in a way that cannot work."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from tracegraph.errors.wording import user_line
 from tracegraph.user_source import Source
 
+__all__ = ["EventError", "EventInBodyError"]
+
 
 class EventError(TypeError):
     """`event.record` or `event.wait` got no event, or something that is no array."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+__all__ = ["NotDrawableError", "ShowOptionError"]
+
 
 class NotDrawableError(TypeError):
     """`show` was given something that it does not draw."""

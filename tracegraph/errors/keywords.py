@@ -8,6 +8,8 @@ from typing import Any, TypeVar, cast
 
 from tracegraph.errors.wording import user_line
 
+__all__ = ["KeywordError", "refuses"]
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from tracegraph.errors.wording import user_line
 
+__all__ = ["PrintArgumentError", "PrintFormatError"]
+
 
 class PrintArgumentError(TypeError):
     """An argument of `debug.print` is not an array or a number."""

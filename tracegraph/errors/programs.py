@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from tracegraph.user_source import Source
 
+__all__ = ["ResultTypeError", "VerificationError"]
+
 
 class VerificationError(Exception):
     """A program is not well formed: a defect of a pass or of an op, not of the traced function."""

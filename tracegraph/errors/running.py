@@ -7,6 +7,14 @@ from typing import Any
 
 from tracegraph.errors.wording import function_text, user_line, value_text
 
+__all__ = [
+    "CapturingStreamError", "CleanUpWarning", "ClosedError", "DeviceLostError", "ExportError",
+    "FallbackWarning", "FrozenRandomWarning", "IndexRangeError", "InstantiationError",
+    "NoGraphError", "NodeError", "NotInstantiatedError", "OutOfMemoryError", "RepeatedIndexError",
+    "RetraceWarning", "StepLimitError", "StoppedError", "TimeLimitError", "UpdateError",
+    "index_range_text", "iteration_limit_text", "repeated_index_text", "step_limit_text",
+]  # fmt: skip
+
 
 class StepLimitError(RuntimeError):
     """A loop had not ended after the `max_steps` that it was given."""

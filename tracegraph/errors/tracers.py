@@ -6,6 +6,15 @@ from typing import ClassVar, Self
 
 from tracegraph.errors.wording import TracerLike, TypeLike, described, user_line
 
+__all__ = [
+    "BooleanMaskError", "EscapedTracerError", "InPlaceCastError", "ShapeDependentError",
+    "StaticArgumentError", "TracerArrayError", "TracerBoolError", "TracerComplexError",
+    "TracerFloatError", "TracerFormatError", "TracerHashError", "TracerIndexError",
+    "TracerIntegerError", "TracerItemError", "TracerIterationError", "TracerMisuseError",
+    "TracerSliceError", "TracerWriteError", "UnrepresentableError", "UnsupportedAttributeError",
+    "UnsupportedByTracerError",
+]  # fmt: skip
+
 
 class TracerMisuseError(TypeError):
     """A traced value was used where elements are needed: these exist only when the graph runs."""

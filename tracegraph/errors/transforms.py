@@ -7,6 +7,12 @@ from collections.abc import Callable, Sequence
 from tracegraph.errors.wording import TypeLike, function_text, user_line
 from tracegraph.user_source import Source
 
+__all__ = [
+    "ArgumentNumberError", "CustomRuleError", "DerivativeError", "DifferentiatedTypeError",
+    "NonlinearError", "ReverseLoopError", "ScalarResultError", "TangentMismatchError",
+    "TransformError",
+]  # fmt: skip
+
 
 def _line(source: Source | None) -> str:
     """The line of an equation; where there is none, the user's line now."""

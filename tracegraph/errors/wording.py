@@ -14,6 +14,8 @@ from optree import PyTreeSpec
 from tracegraph.dtypes import type_text
 from tracegraph.user_source import user_source
 
+__all__ = ["function_text", "structure_text", "value_text"]
+
 
 class TypeLike(Protocol):
     """An `ArrayType`, as far as messages need it."""

@@ -38,7 +38,7 @@ class Box:
     tone: Tone = "plain"
     tooltip: str = ""
     values: tuple[str, ...] = ()
-    regions: tuple[Region, ...] = ()
+    regions: tuple[DiagramRegion, ...] = ()
     near_use: bool = False
     facts: Callable[[], Facts] = no_facts
 
@@ -53,7 +53,7 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class DiagramRegion:
     """Boxes in a topological order, and edges between them."""
 
     label: str
@@ -67,7 +67,7 @@ class Diagram:
 
     title: str
     summary: str
-    region: Region
+    region: DiagramRegion
 
     @property
     def size(self) -> int:
@@ -79,14 +79,14 @@ class Diagram:
         return self if depth is None else replace(self, region=_cut(self.region, depth))
 
 
-def _boxes(region: Region) -> Iterator[Box]:
+def _boxes(region: DiagramRegion) -> Iterator[Box]:
     for box in region.boxes:
         yield box
         for inner in box.regions:
             yield from _boxes(inner)
 
 
-def _cut(region: Region, depth: int) -> Region:
+def _cut(region: DiagramRegion, depth: int) -> DiagramRegion:
     return replace(region, boxes=tuple([_cut_box(box, depth - 1) for box in region.boxes]))
 
 

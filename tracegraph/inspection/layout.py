@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from unicodedata import east_asian_width
 
 from tracegraph.inspection.arrangement import Point, arrange
-from tracegraph.inspection.diagram import Box, Edge, Region
+from tracegraph.inspection.diagram import Box, DiagramRegion, Edge
 from tracegraph.inspection.layers import Link, Size
 
 TITLE_SIZE, LINE_SIZE, CAPTION_SIZE = 13.0, 11.0, 9.5
@@ -52,7 +52,7 @@ class Wire:
 class PlacedRegion:
     """A region with its corner in the box around it, its size, and what is inside."""
 
-    region: Region
+    region: DiagramRegion
     x: float
     y: float
     width: float
@@ -61,7 +61,7 @@ class PlacedRegion:
     wires: tuple[Wire, ...]
 
 
-def laid_out(region: Region) -> PlacedRegion:
+def laid_out(region: DiagramRegion) -> PlacedRegion:
     """A region and all that is inside, with places and sizes."""
     return _region(region)
 
@@ -90,7 +90,7 @@ class _Sized:
     size: Size
 
 
-def _region(region: Region, least: float = 0.0) -> PlacedRegion:
+def _region(region: DiagramRegion, least: float = 0.0) -> PlacedRegion:
     """A region at the origin, at least as wide as that, with what is inside in its middle."""
     sized = [_sized(box) for box in region.boxes]
     links = [Link(edge.source, edge.target, edge.port) for edge in region.edges]

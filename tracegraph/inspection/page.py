@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any
 
-from tracegraph.inspection.diagram import Box, Diagram, Region
+from tracegraph.inspection.diagram import Box, Diagram, DiagramRegion
 from tracegraph.inspection.palette import DARK, LIGHT, Theme
 from tracegraph.inspection.svg import quoted, svg
 
@@ -76,7 +76,7 @@ def _part(name: str) -> str:
     return files("tracegraph.inspection").joinpath(name).read_text("utf-8").rstrip()
 
 
-def _facts(region: Region, path: str) -> Iterator[tuple[str, Any]]:
+def _facts(region: DiagramRegion, path: str) -> Iterator[tuple[str, Any]]:
     """What the panel says of each box, by its path in the picture."""
     for number, box in enumerate(region.boxes):
         yield f"{path}{number}", _said(box)

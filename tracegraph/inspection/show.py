@@ -14,6 +14,8 @@ from tracegraph.errors.tracebacks import entry_point
 from tracegraph.inspection.diagram import Diagram
 from tracegraph.inspection.drawable import Drawable
 
+__all__ = ["show"]
+
 
 @entry_point
 def show(

@@ -13,7 +13,7 @@ from html import escape
 from itertools import pairwise
 
 from tracegraph.inspection.arrangement import Point
-from tracegraph.inspection.diagram import Diagram, Region
+from tracegraph.inspection.diagram import Diagram, DiagramRegion
 from tracegraph.inspection.layout import (
     CAPTION_SIZE,
     LINE_SIZE,
@@ -34,8 +34,8 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 def svg(diagram: Diagram) -> str:
     """The picture of a diagram.
 
-    >>> from tracegraph.inspection.diagram import Box, Region
-    >>> picture = svg(Diagram("one", "1 box", Region("", (Box("sin"),), ())))
+    >>> from tracegraph.inspection.diagram import Box, DiagramRegion
+    >>> picture = svg(Diagram("one", "1 box", DiagramRegion("", (Box("sin"),), ())))
     >>> picture.partition("<title>")[2].partition("</title>")[0]
     'one: 1 box'
     """
@@ -70,7 +70,7 @@ def _inside(placed: PlacedRegion, path: str) -> Iterator[str]:
         yield from _box(box, f"{path}{number}")
 
 
-def _wire(wire: Wire, region: Region, path: str) -> str:
+def _wire(wire: Wire, region: DiagramRegion, path: str) -> str:
     edge = wire.edge
     source, target = region.boxes[edge.source], region.boxes[edge.target]
     value = source.values[edge.port] if edge.port < len(source.values) else ""
@@ -140,7 +140,7 @@ def _number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
-def _styles(region: Region) -> str:
+def _styles(region: DiagramRegion) -> str:
     """The styles of the tones in use, in light and dark.
 
     Notebooks that have themes of their own say which one it is; elsewhere the system does.
@@ -185,6 +185,6 @@ def _theme(theme: Theme, tones: list[Tone], before: str) -> str:
     return "\n".join(rules)
 
 
-def _tones(region: Region) -> set[Tone]:
+def _tones(region: DiagramRegion) -> set[Tone]:
     found = {box.tone for box in region.boxes}
     return found.union(*[_tones(inner) for box in region.boxes for inner in box.regions])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tracegraph.inspection.diagram import Box, Diagram, Edge, Facts, Region
+from tracegraph.inspection.diagram import Box, Diagram, DiagramRegion, Edge, Facts
 from tracegraph.inspection.palette import Tone
 from tracegraph.inspection.source_text import source_text
 from tracegraph.ir import program as ir
@@ -49,7 +49,7 @@ def program_diagram(program: ir.Program) -> Diagram:
 
 def _region(
     label: str, region: ir.Region, names: Names, constants: frozenset[ir.Value] = frozenset()
-) -> Region:
+) -> DiagramRegion:
     boxes = [_parameter(value, names, value in constants) for value in region.params]
     origins = {value: (number, 0) for number, value in enumerate(region.params)}
     edges: dict[Edge, None] = {}
@@ -66,7 +66,7 @@ def _region(
         boxes.append(_operation(eqn, names))
     connect(region.results)
     boxes.append(_results(region, names))
-    return Region(label, tuple(boxes), tuple(edges))
+    return DiagramRegion(label, tuple(boxes), tuple(edges))
 
 
 def _parameter(value: ir.Value, names: Names, is_constant: bool) -> Box:

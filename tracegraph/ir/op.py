@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
@@ -142,7 +143,7 @@ class Effect:
     """An op that does something besides computing: (token, *values) -> token, treated by name."""
 
 
-Form = Elementwise | Indexed | Reduction | Scan | Scatter | Opaque | Control | Call | Effect
+OpForm = Elementwise | Indexed | Reduction | Scan | Scatter | Opaque | Control | Call | Effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +176,7 @@ class Op:
     doc: str
     type_rule: Callable[..., Any]
     reference: Callable[..., Any]
-    form: Form
+    form: OpForm
     samples: Callable[[], Sequence[Sample]]
     promote: Callable[..., Sequence[np.dtype[Any]]] | None = None
     derivative: Derivative | None = None
@@ -241,6 +242,9 @@ def _application(
 
 _REGISTRY: dict[str, Op] = {}
 
+_RECORDS = "tracegraph.ops"
+"""The package that registers the ops; imported when one is first asked for."""
+
 
 def register(op: Op) -> Op:
     """Add an op to the registry and return it.
@@ -255,10 +259,17 @@ def register(op: Op) -> Op:
 
 
 def get(name: str) -> Op:
-    """The op of a name."""
+    """The op of a name.
+
+    Raises:
+        KeyError: there is none.
+    """
+    if name not in _REGISTRY:
+        import_module(_RECORDS)
     return _REGISTRY[name]
 
 
 def all_ops() -> Iterator[Op]:
     """Every registered op, in order of registration."""
+    import_module(_RECORDS)
     return iter(tuple(_REGISTRY.values()))

@@ -7,41 +7,21 @@ have derivatives. Iterations never enter a derivative: that of a solution solves
 >>> solve_triangular(np.array([[2.0, 0.0], [1.0, 1.0]]), np.array([2.0, 3.0]), lower=True)
 array([1., 2.])
 
-    factored              solve_triangular; Cholesky and LU factors, and solutions by them
-    tridiagonal           tridiagonal_solve
-    exponential           expm
-    conjugate_gradients   cg and bicgstab, and
-    minimal_residuals     gmres: A may be a function
-    operators             what these share
-    cofactors             derivatives of determinants from the second on
-    complete_factors      that of R beside a square Q
+    factored             solve_triangular; Cholesky and LU factors, and solutions by them
+    tridiagonal          tridiagonal_solve
+    exponential          expm
+    conjugate_gradients  cg and bicgstab, and
+    minimal_residuals    gmres: A may be a function
+    krylov_operators     what these share
+    cofactors            derivatives of determinants from the second on
+    complete_factors     that of R beside a square Q
 """
 
-from tracegraph.linalg import cofactors as _cofactors  # noqa: F401  (they enter their rules)
-from tracegraph.linalg import complete_factors as _complete_factors  # noqa: F401
-from tracegraph.linalg.conjugate_gradients import bicgstab, cg
-from tracegraph.linalg.exponential import expm
-from tracegraph.linalg.factored import (
-    cho_factor,
-    cho_solve,
-    lu,
-    lu_factor,
-    lu_solve,
-    solve_triangular,
-)
-from tracegraph.linalg.minimal_residuals import gmres
-from tracegraph.linalg.tridiagonal import tridiagonal_solve
+from tracegraph.linalg.conjugate_gradients import *
+from tracegraph.linalg.exponential import *
+from tracegraph.linalg.factored import *
+from tracegraph.linalg.minimal_residuals import *
+from tracegraph.linalg.tridiagonal import *
+from tracegraph.public_names import set_all as _set_all
 
-__all__ = [
-    "bicgstab",
-    "cg",
-    "cho_factor",
-    "cho_solve",
-    "expm",
-    "gmres",
-    "lu",
-    "lu_factor",
-    "lu_solve",
-    "solve_triangular",
-    "tridiagonal_solve",
-]
+_set_all(__name__)

@@ -10,7 +10,9 @@ from typing import Any
 
 import tracegraph.numpy as tnp
 from tracegraph.control import while_loop
-from tracegraph.linalg.operators import Operator, dot, info, most_iterations, norm, solution
+from tracegraph.linalg.krylov_operators import Operator, dot, info, most_iterations, norm, solution
+
+__all__ = ["bicgstab", "cg"]
 
 
 def cg(

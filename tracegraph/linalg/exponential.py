@@ -13,6 +13,8 @@ from tracegraph.ir.op import get
 from tracegraph.numpy.linalg.matrices import square
 from tracegraph.numpy.linalg.systems import solve_factored
 
+__all__ = ["expm"]
+
 _COEFFICIENTS = (
     *(64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0),
     *(129060195264000.0, 10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0),

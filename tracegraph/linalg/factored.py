@@ -20,6 +20,8 @@ from tracegraph.numpy.linalg.matrices import (
     with_batch,
 )
 
+__all__ = ["cho_factor", "cho_solve", "lu", "lu_factor", "lu_solve", "solve_triangular"]
+
 _CHOLESKY, _LU, _TRIANGULAR_SOLVE = map(get, ("cholesky", "lu", "triangular_solve"))
 
 _TRANSPOSES = {0: 0, "N": 0, 1: 1, "T": 1, 2: 2, "C": 2}

@@ -10,7 +10,9 @@ import tracegraph.numpy as tnp
 from tracegraph.arrays.eager import apply
 from tracegraph.control import fori_loop, while_loop
 from tracegraph.ir.op import get
-from tracegraph.linalg.operators import Operator, info, most_iterations, norm, solution
+from tracegraph.linalg.krylov_operators import Operator, info, most_iterations, norm, solution
+
+__all__ = ["gmres"]
 
 
 def gmres(

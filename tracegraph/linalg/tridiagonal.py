@@ -11,6 +11,8 @@ from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.numpy.linalg.matrices import operands, require_success
 
+__all__ = ["tridiagonal_solve"]
+
 
 def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any) -> Any:
     """The x of A x = b, where A is tridiagonal.

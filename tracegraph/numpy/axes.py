@@ -13,6 +13,8 @@ from tracegraph.ir.op import get
 from tracegraph.numpy.dispatching.dispatch import as_array, numpy_function
 from tracegraph.numpy.shapes import Shape
 
+__all__ = ["matrix_transpose", "moveaxis", "permute_dims", "rollaxis", "swapaxes", "transpose"]
+
 _TRANSPOSE = get("transpose")
 
 

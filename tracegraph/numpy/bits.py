@@ -14,6 +14,8 @@ from tracegraph.numpy.reductions import sum
 from tracegraph.numpy.shapes import atleast_1d, reshape
 from tracegraph.numpy.ufuncs import bitwise_and, multiply, not_equal, right_shift
 
+__all__ = ["packbits", "unpackbits"]
+
 
 @numpy_function
 def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Any:

@@ -9,7 +9,9 @@ from tracegraph.numpy import shapes
 from tracegraph.numpy.dispatching.dispatch import as_array, lifted, numpy_function
 from tracegraph.numpy.shapes import Shape
 from tracegraph.tracing.tracer import Tracer
-from tracegraph.tracing.views import BROADCAST_VIEW, View, mark_unordered
+from tracegraph.tracing.views import BROADCAST_VIEW, TracerView, mark_unordered
+
+__all__ = ["broadcast_to"]
 
 
 @numpy_function
@@ -34,7 +36,7 @@ def broadcast_to(array: Any, shape: Shape, subok: bool = False) -> Any:
     view = Tracer(array.owner, array.atom)
     if array.axis_order is not None:
         mark_unordered(view)
-    view.alias = View(
+    view.alias = TracerView(
         array, get("broadcast_to"), (), {"shape": array.shape}, array.atom, None, BROADCAST_VIEW
     )
     return view

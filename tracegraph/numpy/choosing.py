@@ -24,6 +24,8 @@ from tracegraph.numpy.ufuncs import less_equal, logical_not, logical_or, not_equ
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.tracer import Tracer
 
+__all__ = ["choose", "piecewise", "select"]
+
 
 @numpy_function
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:

@@ -13,6 +13,8 @@ from tracegraph.numpy.elementwise import isclose
 from tracegraph.numpy.reductions import all
 from tracegraph.numpy.ufuncs import equal, isnan, logical_and
 
+__all__ = ["allclose", "array_equal", "array_equiv"]
+
 
 @numpy_function
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:

@@ -21,6 +21,11 @@ from tracegraph.numpy.joining import stack
 from tracegraph.numpy.shapes import broadcast_to, reshape, squeeze
 from tracegraph.numpy.ufuncs import conjugate, multiply, negative, subtract
 
+__all__ = [
+    "cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "vdot", "vecdot",
+    "vecmat",
+]  # fmt: skip
+
 _MATMUL = get("matmul")
 
 

@@ -14,6 +14,8 @@ from tracegraph.numpy.creation import full, ones_like
 from tracegraph.numpy.dispatching.dispatch import as_array, lifted, sized_function
 from tracegraph.tracing.tracer import Tracer
 
+__all__ = ["bincount"]
+
 
 @sized_function
 def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:

@@ -20,6 +20,8 @@ from tracegraph.numpy.shapes import reshape, squeeze
 from tracegraph.numpy.statistics import average
 from tracegraph.numpy.ufuncs import conjugate, divide, less_equal, multiply, sqrt, subtract
 
+__all__ = ["corrcoef", "cov"]
+
 
 @numpy_function
 def cov(

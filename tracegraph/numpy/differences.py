@@ -28,6 +28,8 @@ from tracegraph.numpy.ufuncs import (
     subtract,
 )
 
+__all__ = ["diff", "ediff1d", "gradient", "trapezoid", "unwrap"]
+
 
 @numpy_function
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:

@@ -24,6 +24,8 @@ from tracegraph.numpy.sorting import argsort
 from tracegraph.numpy.ufuncs import add, greater_equal, less, multiply, subtract
 from tracegraph.tracing.tracer import Tracer
 
+__all__ = ["block", "delete", "insert"]
+
 
 @numpy_function
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:

@@ -32,6 +32,8 @@ from tracegraph.numpy.ufuncs import multiply
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.views import order_of
 
+__all__ = ["einsum", "einsum_path"]
+
 
 @dataclass(frozen=True, slots=True)
 class _Labelled:

@@ -56,6 +56,11 @@ from tracegraph.tracing import views
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.tracer import Tracer
 
+__all__ = [
+    "angle", "around", "astype", "clip", "complex_", "erf", "fix", "imag", "isclose", "nan_to_num",
+    "real", "round", "round_", "sinc", "where",
+]  # fmt: skip
+
 _ERF, _COMPLEX = get("erf"), get("complex")
 
 

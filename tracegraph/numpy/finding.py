@@ -24,6 +24,8 @@ from tracegraph.numpy.shapes import broadcast_to, reshape, with_axis
 from tracegraph.numpy.ufuncs import floor_divide, less, not_equal, remainder, subtract
 from tracegraph.tracing.tracer import Tracer
 
+__all__ = ["argwhere", "compress", "extract", "flatnonzero", "nonzero"]
+
 _WHERE, _COUNT, _SUM, _SCATTER, _CONCATENATE = map(
     get, ("where", "cumsum", "sum", "scatter_add", "concatenate")
 )

@@ -18,6 +18,8 @@ from tracegraph.numpy.selecting import take
 from tracegraph.numpy.shapes import Shape, atleast_1d, reshape
 from tracegraph.numpy.ufuncs import remainder, subtract
 
+__all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]
+
 _RESHAPE, _SLICE = map(get, ("reshape", "slice"))
 
 

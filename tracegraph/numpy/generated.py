@@ -24,6 +24,8 @@ from tracegraph.numpy.ufuncs import add, divide, equal, floor, less_equal, multi
 from tracegraph.tracing.trace import current_trace
 from tracegraph.tracing.tracer import Tracer
 
+__all__ = ["arange", "eye", "identity", "linspace", "tri"]
+
 
 @static_parameters
 def arange(

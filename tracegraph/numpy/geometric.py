@@ -14,6 +14,8 @@ from tracegraph.numpy.generated import linspace
 from tracegraph.numpy.shapes import broadcast_arrays, expand_dims, reshape
 from tracegraph.numpy.ufuncs import divide, log10, multiply, power, sign
 
+__all__ = ["geomspace", "logspace"]
+
 
 @numpy_function
 def logspace(

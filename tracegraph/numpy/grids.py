@@ -24,6 +24,8 @@ from tracegraph.numpy.shapes import Shape, extents_of, reshape
 from tracegraph.numpy.ufuncs import add, floor_divide, multiply, remainder
 from tracegraph.tracing.tracer import Tracer
 
+__all__ = ["c_", "ix_", "r_", "ravel_multi_index", "unravel_index"]
+
 
 @numpy_function
 def unravel_index(indices: Any, shape: Shape, order: str = "C") -> tuple[Any, ...]:

@@ -42,6 +42,8 @@ from tracegraph.numpy.ufuncs import (
 )
 from tracegraph.tracing.tracer import Tracer
 
+__all__ = ["histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
+
 Range = tuple[Any, Any] | None
 
 

@@ -17,6 +17,11 @@ from tracegraph.numpy.dispatching.dispatch import as_array, numpy_function
 from tracegraph.numpy.dispatching.output import Casting
 from tracegraph.tracing.operators import ArrayOperators
 
+__all__ = [
+    "can_cast", "common_type", "diag_indices_from", "finfo", "iinfo", "iscomplexobj", "isrealobj",
+    "ndim", "result_type", "shape", "size", "tril_indices_from", "triu_indices_from",
+]  # fmt: skip
+
 NDArray = np.ndarray[Any, Any]
 
 

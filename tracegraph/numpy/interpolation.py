@@ -31,6 +31,8 @@ from tracegraph.numpy.ufuncs import (
     remainder,
 )
 
+__all__ = ["interp"]
+
 
 @numpy_function
 def interp(

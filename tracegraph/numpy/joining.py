@@ -30,6 +30,11 @@ from tracegraph.numpy.shapes import (
     reshape,
 )
 
+__all__ = [
+    "append", "column_stack", "concat", "concatenate", "dstack", "hstack", "meshgrid", "stack",
+    "vstack",
+]  # fmt: skip
+
 MOST_JOINED = 1024
 """Arrays that one op joins: its kernel has a pointer parameter for each, and CUDA takes 4095."""
 

@@ -11,7 +11,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from tracegraph import control, tree
 from tracegraph.arrays.eager import apply
-from tracegraph.control.regions import Traced, trace_tree
+from tracegraph.control.regions import TracedRegion, trace_tree
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import Elementwise
 from tracegraph.ir.program import Atom
@@ -21,6 +21,8 @@ from tracegraph.numpy.dispatching.dispatch import as_array, is_ours, lifted, num
 from tracegraph.numpy.shapes import broadcast_to, reshape
 from tracegraph.tracing.trace import Trace, current_trace
 from tracegraph.tracing.tracer import Tracer
+
+__all__ = ["apply_along_axis", "apply_over_axes", "vectorize"]
 
 Function = Callable[..., Any]
 
@@ -171,7 +173,7 @@ def _elementwise(
     return tree.map(lambda x: reshape(x, shape), found)
 
 
-def _is_elementwise(traced: Traced) -> bool:
+def _is_elementwise(traced: TracedRegion) -> bool:
     """Whether a function of scalars does the same to each element of arrays."""
     eqns = traced.region.eqns
     return traced.tokens is None and all(
@@ -180,7 +182,7 @@ def _is_elementwise(traced: Traced) -> bool:
     )
 
 
-def _replayed(trace: Trace, traced: Traced, arrays: Sequence[Any]) -> list[Any]:
+def _replayed(trace: Trace, traced: TracedRegion, arrays: Sequence[Any]) -> list[Any]:
     """The results of a region of elementwise equations for whole arrays."""
     region = traced.region
     captured = [Tracer(trace, atom) for atom in traced.captures]

@@ -17,6 +17,8 @@ from tracegraph.numpy.sorting import sort
 from tracegraph.numpy.statistics import mean
 from tracegraph.numpy.ufuncs import equal, floor_divide, maximum, subtract
 
+__all__ = ["median", "nanmedian"]
+
 
 @numpy_function
 @reduction(AVERAGED, "[[1, 4], [3, 2], [5, 6]], axis=0", "array([3., 4.])")

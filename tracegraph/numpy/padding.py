@@ -28,6 +28,8 @@ from tracegraph.numpy.shapes import broadcast_to, reshape
 from tracegraph.numpy.statistics import mean
 from tracegraph.numpy.ufuncs import multiply, subtract
 
+__all__ = ["pad"]
+
 Widths = list[tuple[int, int]]
 """How many elements to add before and after each axis."""
 

@@ -28,6 +28,8 @@ from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.tracing.views import check_writable
 
+__all__ = ["copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"]
+
 
 def check_local(name: str, target: Any) -> None:
     """Require a traced array that may be written to.

@@ -21,6 +21,11 @@ from tracegraph.numpy.shapes import atleast_1d, broadcast_to, reshape
 from tracegraph.numpy.sliding import convolve
 from tracegraph.numpy.ufuncs import add, divide, multiply, sqrt, subtract
 
+__all__ = [
+    "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval",
+    "vander",
+]  # fmt: skip
+
 
 @numpy_function
 def polyval(p: Any, x: Any) -> Any:

@@ -16,7 +16,7 @@ from tracegraph.numpy.ufuncs import (
 )
 
 
-class Method(NamedTuple):
+class QuantileMethod(NamedTuple):
     """How a quantile is found.
 
     `virtual` is the index of quantiles `q` in sorted rows of `n`. If it is no integer, `gamma`
@@ -27,9 +27,9 @@ class Method(NamedTuple):
     gamma: Callable[[Any, Any], Any] | None = lambda gamma, virtual: gamma
 
 
-def _between(alpha: float, beta: float) -> Method:
+def _between(alpha: float, beta: float) -> QuantileMethod:
     """The continuous methods of Hyndman and Fan, "Sample quantiles in statistical packages"."""
-    return Method(lambda n, q: n * q + (alpha + q * (1 - alpha - beta)) - 1)
+    return QuantileMethod(lambda n, q: n * q + (alpha + q * (1 - alpha - beta)) - 1)
 
 
 def _along_row(n: Any, q: Any) -> Any:
@@ -43,14 +43,14 @@ def _observation(virtual: Any, is_before: Callable[[Any, Any], Any]) -> Any:
     return maximum(as_index(chosen), 0)
 
 
-METHODS: Mapping[str, Method] = {
-    "inverted_cdf": Method(
+METHODS: Mapping[str, QuantileMethod] = {
+    "inverted_cdf": QuantileMethod(
         lambda n, q: _observation(n * q - 1, lambda gamma, _: equal(gamma, 0)), None
     ),
-    "averaged_inverted_cdf": Method(
+    "averaged_inverted_cdf": QuantileMethod(
         lambda n, q: n * q - 1, lambda gamma, _: where(equal(gamma, 0), 0.5, 1.0)
     ),
-    "closest_observation": Method(
+    "closest_observation": QuantileMethod(
         lambda n, q: _observation(
             n * q - 1 - 0.5,
             lambda gamma, at: logical_and(equal(gamma, 0), equal(floor(at) % 2, 1)),
@@ -60,14 +60,14 @@ METHODS: Mapping[str, Method] = {
     "interpolated_inverted_cdf": _between(0, 1),
     "hazen": _between(0.5, 0.5),
     "weibull": _between(0, 0),
-    "linear": Method(_along_row),
+    "linear": QuantileMethod(_along_row),
     "median_unbiased": _between(1 / 3.0, 1 / 3.0),
     "normal_unbiased": _between(3 / 8.0, 3 / 8.0),
-    "lower": Method(lambda n, q: as_index(floor(_along_row(n, q))), None),
-    "higher": Method(lambda n, q: as_index(ceil(_along_row(n, q))), None),
-    "midpoint": Method(
+    "lower": QuantileMethod(lambda n, q: as_index(floor(_along_row(n, q))), None),
+    "higher": QuantileMethod(lambda n, q: as_index(ceil(_along_row(n, q))), None),
+    "midpoint": QuantileMethod(
         lambda n, q: 0.5 * (floor(_along_row(n, q)) + ceil(_along_row(n, q))),
         lambda _, virtual: where(equal(virtual % 1, 0), 0.0, 0.5),
     ),
-    "nearest": Method(lambda n, q: as_index(around(_along_row(n, q))), None),
+    "nearest": QuantileMethod(lambda n, q: as_index(around(_along_row(n, q))), None),
 }

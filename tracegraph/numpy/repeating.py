@@ -24,6 +24,8 @@ from tracegraph.numpy.shapes import Shape, broadcast_to, expand_dims, extents_of
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.tracer import Tracer
 
+__all__ = ["repeat", "resize", "tile"]
+
 
 @numpy_function
 def tile(A: Any, reps: Static) -> Any:  # noqa: N803  (NumPy's name)

@@ -31,6 +31,8 @@ from tracegraph.numpy.ufuncs import (
 )
 from tracegraph.tracing.tracer import Tracer
 
+__all__ = ["digitize", "isin", "searchsorted"]
+
 Side = Literal["left", "right"]
 
 _COMPARED = 32

@@ -29,7 +29,7 @@ from tracegraph.tracing.selected_operations import (
 Function = Callable[..., Any]
 
 
-class Call(NamedTuple):
+class FunctionCall(NamedTuple):
     """A call of a function, with its arguments by name."""
 
     name: str
@@ -60,7 +60,7 @@ def apply_to_selected(
     if rule is None:
         return function(*args, **kwargs)
     bound = inspect.signature(function).bind(*args, **kwargs)
-    return rule(Call(name, function, dict(bound.arguments)))
+    return rule(FunctionCall(name, function, dict(bound.arguments)))
 
 
 def refusal_by_name(
@@ -103,7 +103,7 @@ def filled(x: Selected, value: Any) -> Any:
     return functions.where(x.condition, x.region, x.dtype.type(value))
 
 
-def array_of(call: Call, *others: str) -> tuple[str, Selected]:
+def array_of(call: FunctionCall, *others: str) -> tuple[str, Selected]:
     """The first parameter and its argument, which must be what has a mask; so may the `others`.
 
     Raises:
@@ -130,7 +130,7 @@ def axes_of(axis: Any, x: Selected) -> tuple[int, ...]:
     return tuple(normalize_axis_tuple(axis, x.ndim))
 
 
-def reduction(call: Call, neutral: Any = None) -> Any:
+def reduction(call: FunctionCall, neutral: Any = None) -> Any:
     """A reduction with `where=`; over the selected elements, it begins with `neutral` if given."""
     parameter, given = array_of(call)
     axes, x = axes_of(call.arguments.get("axis"), given), one_axis(given)
@@ -152,13 +152,13 @@ def reduction(call: Call, neutral: Any = None) -> Any:
     return all_axes(call.with_arguments(**replaced), given, axes_before(call, axes, x))
 
 
-def _extreme(call: Call) -> Any:
+def _extreme(call: FunctionCall) -> Any:
     _, x = array_of(call)
     lacks_initial = call.arguments.get("initial") in (None, np._NoValue)
     return reduction(call, _EXTREMA[call.name].identity(x.dtype) if lacks_initial else None)
 
 
-def axes_before(call: Call, axes: tuple[int, ...], x: Selected) -> int:
+def axes_before(call: FunctionCall, axes: tuple[int, ...], x: Selected) -> int:
     """How many axes before the count axis are left by a reduction of others."""
     if call.arguments.get("keepdims") is True:
         return x.before
@@ -175,13 +175,13 @@ _REDUCTIONS = (
 )
 
 
-def _count_nonzero(call: Call) -> Any:
+def _count_nonzero(call: FunctionCall) -> Any:
     parameter, x = array_of(call)
     options = {k: v for k, v in call.arguments.items() if k != parameter}
     return functions.sum(functions.not_equal(x, x.dtype.type(0)), **options)
 
 
-def _ptp(call: Call) -> Any:
+def _ptp(call: FunctionCall) -> Any:
     parameter, x = array_of(call)
     options = {k: v for k, v in call.arguments.items() if k not in (parameter, "out")}
     result = functions.subtract(functions.max(x, **options), functions.min(x, **options))
@@ -189,7 +189,7 @@ def _ptp(call: Call) -> Any:
     return result if out is None else functions.positive(result, out=out)
 
 
-def _average(call: Call) -> Any:
+def _average(call: FunctionCall) -> Any:
     _, x = array_of(call)
     weights = call.arguments.get("weights")
     options = {k: v for k, v in call.arguments.items() if k in ("axis", "keepdims")}
@@ -203,13 +203,13 @@ def _average(call: Call) -> Any:
     return functions.divide(total, functions.sum(weights, **options))
 
 
-def _along(neutral: float | None) -> Callable[[Call], Any]:
+def _along(neutral: float | None) -> Callable[[FunctionCall], Any]:
     """A function along an axis: the region's, or the count axis with a value that does not count.
 
     The result along the count axis belongs to the selected elements.
     """
 
-    def rule(call: Call) -> Any:
+    def rule(call: FunctionCall) -> Any:
         parameter, given = array_of(call)
         x = one_axis(given)
         signature = inspect.signature(call.function).parameters
@@ -233,7 +233,7 @@ def refused_shape(x: Selected, name: str) -> errors.BooleanMaskError:
     return x.refusal(f"numpy.{name} of {{read}}", _ADVICE.get(name, ""), is_of_shape=True)
 
 
-def _position(call: Call) -> Any:
+def _position(call: FunctionCall) -> Any:
     """`argmax`, `argmin`: the position among the selected elements."""
     parameter, given = array_of(call)
     x = one_axis(given)
@@ -258,7 +258,7 @@ def _position_of(best: Any, name: str) -> Any:
     return best if name == "argmax" else functions.logical_not(best)
 
 
-def _by_nans(call: Call) -> Any:
+def _by_nans(call: FunctionCall) -> Any:
     """A median or quantile: that of all places, NaN at those that are not selected."""
     parameter, given = array_of(call)
     axes, x = axes_of(call.arguments.get("axis"), given), one_axis(given)
@@ -281,7 +281,7 @@ def _by_nans(call: Call) -> Any:
     return functions.where(spoiled, result.dtype.type(np.nan), result)
 
 
-def _norm(call: Call) -> Any:
+def _norm(call: FunctionCall) -> Any:
     parameter, given = array_of(call)
     x, order = one_axis(given), call.arguments.get("ord")
     axis = call.arguments.get("axis")
@@ -297,7 +297,7 @@ def _norm(call: Call) -> Any:
     return call.with_arguments(**{parameter: filled(x, 0), "axis": axes[0]})
 
 
-def _product(call: Call) -> Any:
+def _product(call: FunctionCall) -> Any:
     """A product of arrays: over the selected elements, or of each of them with a matrix."""
     (first, a), (second, b) = list(call.arguments.items())[:2]
     if isinstance(a, Selected) and isinstance(b, Selected):
@@ -323,7 +323,7 @@ def _is_over_count(a: Selected, b: Selected, name: str) -> bool:
     return a.after == 0 and b.after == (0 if last else 1)
 
 
-def _transposed(call: Call) -> Any:
+def _transposed(call: FunctionCall) -> Any:
     _, x = array_of(call)
     axes = call.arguments.get("axes")
     order = tuple(reversed(range(x.ndim))) if axes is None else axes_of(axes, x)
@@ -335,7 +335,7 @@ def _transposed(call: Call) -> Any:
     return Selected(region, x.mask, order.index(x.before), x.place, x.guarded)
 
 
-def _flat_copy(call: Call) -> Any:
+def _flat_copy(call: FunctionCall) -> Any:
     """`ravel`: of selected elements along one axis."""
     _, x = array_of(call)
     if x.ndim > 1:
@@ -343,7 +343,7 @@ def _flat_copy(call: Call) -> Any:
     return x.copy()
 
 
-def _reshaped(call: Call) -> Any:
+def _reshaped(call: FunctionCall) -> Any:
     """`reshape` to one axis, or to one with axes of extent 1 beside it."""
     _, x = array_of(call)
     shape = call.arguments.get("shape")
@@ -353,10 +353,10 @@ def _reshaped(call: Call) -> Any:
     return x[tuple(slice(None) if n == -1 else None for n in wanted)]
 
 
-def _of_each(position: int) -> Callable[[Call], Any]:
+def _of_each(position: int) -> Callable[[FunctionCall], Any]:
     """A function of each element of one argument, such as the x of `interp`."""
 
-    def rule(call: Call) -> Any:
+    def rule(call: FunctionCall) -> Any:
         parameter, x = list(call.arguments.items())[position]
         others = [v for k, v in call.arguments.items() if k != parameter]
         if not isinstance(x, Selected) or any(isinstance(v, Selected) for v in others):
@@ -367,7 +367,7 @@ def _of_each(position: int) -> Callable[[Call], Any]:
     return rule
 
 
-def _repaired(call: Call) -> Any:
+def _repaired(call: FunctionCall) -> Any:
     """`nan_to_num`: the numbers in place of others broadcast with the selected elements."""
     parameter, x = array_of(call, "nan", "posinf", "neginf")
     replaced = {
@@ -382,7 +382,7 @@ def _repaired(call: Call) -> Any:
     return x
 
 
-def _alike(call: Call) -> Any:
+def _alike(call: FunctionCall) -> Any:
     """`zeros_like` and its relatives: as many new elements."""
     parameter, x = array_of(call)
     if call.arguments.get("shape") is not None:
@@ -390,11 +390,11 @@ def _alike(call: Call) -> Any:
     return x.like(call.with_arguments(**{parameter: x.region}))
 
 
-def _number_of_axes(call: Call) -> int:
+def _number_of_axes(call: FunctionCall) -> int:
     return array_of(call)[1].ndim
 
 
-def _taken(call: Call) -> Any:
+def _taken(call: FunctionCall) -> Any:
     (_, a), (_, indices) = list(call.arguments.items())[:2]
     axis = call.arguments.get("axis")
     if isinstance(a, Selected) or axis not in (None, 0):
@@ -423,7 +423,7 @@ _ADVICE = {
 }
 """What to write for functions that need the number of elements, if not the general advice."""
 
-_RULES: Mapping[str, Callable[[Call], Any]] = {
+_RULES: Mapping[str, Callable[[FunctionCall], Any]] = {
     **dict.fromkeys(_REDUCTIONS, reduction),
     **dict.fromkeys(_EXTREMA, _extreme),
     "count_nonzero": _count_nonzero,

@@ -16,8 +16,8 @@ import numpy as np
 from tracegraph import numpy as functions
 from tracegraph.numpy.dispatching.ufunc_methods import OF_MAGNITUDES, combiner_of, in_fold_dtype
 from tracegraph.numpy.selected_functions import (
-    Call,
     Function,
+    FunctionCall,
     all_axes,
     array_of,
     axes_of,
@@ -38,7 +38,7 @@ def method_of_selected(ufunc: np.ufunc, method: str, function: Function) -> Func
     @wraps(function)
     def applied(*args: Any, **kwargs: Any) -> Any:
         arguments = dict(inspect.signature(function).bind(*args, **kwargs).arguments)
-        call = Call(f"{ufunc.__name__}.{method}", function, arguments)
+        call = FunctionCall(f"{ufunc.__name__}.{method}", function, arguments)
         rule = _RULES.get(method)
         if rule is None:
             first = next(x for x in (*args, *kwargs.values()) if isinstance(x, Selected))
@@ -48,7 +48,7 @@ def method_of_selected(ufunc: np.ufunc, method: str, function: Function) -> Func
     return applied
 
 
-def _reduce(ufunc: np.ufunc, call: Call) -> Any:
+def _reduce(ufunc: np.ufunc, call: FunctionCall) -> Any:
     parameter, given = array_of(call)
     arguments = {**call.arguments, "axis": call.arguments.get("axis", 0)}
     x = in_fold_dtype(ufunc, given, arguments.get("dtype"), arguments.get("out"))
@@ -65,7 +65,7 @@ def _reduce(ufunc: np.ufunc, call: Call) -> Any:
     return reduction(call, None if combiner is None else combiner.identity(x.dtype))
 
 
-def _accumulate(ufunc: np.ufunc, call: Call) -> Any:
+def _accumulate(ufunc: np.ufunc, call: FunctionCall) -> Any:
     parameter, given = array_of(call)
     dtype, out = call.arguments.get("dtype"), call.arguments.get("out")
     x = one_axis(in_fold_dtype(ufunc, given, dtype, out))
@@ -80,11 +80,11 @@ def _accumulate(ufunc: np.ufunc, call: Call) -> Any:
     return all_axes(call.with_arguments(**{parameter: region, "axis": axis}), given)
 
 
-def _outer(ufunc: np.ufunc, call: Call) -> Any:
+def _outer(ufunc: np.ufunc, call: FunctionCall) -> Any:
     return call.with_arguments()  # new axes and a function of elements
 
 
-_RULES: Mapping[str, Callable[[np.ufunc, Call], Any]] = {
+_RULES: Mapping[str, Callable[[np.ufunc, FunctionCall], Any]] = {
     "reduce": _reduce,
     "accumulate": _accumulate,
     "outer": _outer,

@@ -23,6 +23,8 @@ from tracegraph.numpy.ufuncs import less
 from tracegraph.tracing import views
 from tracegraph.tracing.tracer import Tracer
 
+__all__ = ["diag", "diagflat", "diagonal", "take", "take_along_axis", "trace", "tril", "triu"]
+
 
 @numpy_function
 def take(

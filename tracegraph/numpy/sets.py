@@ -31,6 +31,8 @@ from tracegraph.numpy.ufuncs import (
 )
 from tracegraph.numpy.unique import by_numpy, runs, unique
 
+__all__ = ["intersect1d", "setdiff1d", "setxor1d", "union1d"]
+
 
 @sized_function
 def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:

@@ -21,6 +21,11 @@ from tracegraph.tracing.layouts import reading_order
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.tracing.views import is_column_major, is_row_major, order_of
 
+__all__ = [
+    "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "expand_dims", "ravel", "reshape",
+    "squeeze",
+]  # fmt: skip
+
 _RESHAPE, _TRANSPOSE, _BROADCAST = map(get, ("reshape", "transpose", "broadcast_to"))
 
 Shape = int | Sequence[int]

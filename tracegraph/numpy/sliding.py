@@ -25,6 +25,8 @@ from tracegraph.numpy.ufuncs import add, conjugate, greater_equal, less, logical
 from tracegraph.tracing import views
 from tracegraph.tracing.tracer import Tracer
 
+__all__ = ["convolve", "correlate"]
+
 SHORT = 32
 """The terms that are added up at once: they fuse. Vectors that are longer take a loop."""
 

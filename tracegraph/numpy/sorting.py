@@ -24,6 +24,8 @@ from tracegraph.numpy.shapes import reshape, with_axis
 from tracegraph.numpy.ufuncs import subtract
 from tracegraph.tracing.tracer import Tracer
 
+__all__ = ["argpartition", "argsort", "lexsort", "partition", "sort", "sort_complex", "top_k"]
+
 _SORT, _ARGSORT = get("sort"), get("argsort")
 _KINDS = ("quick", "heap", "stable", "merge")
 

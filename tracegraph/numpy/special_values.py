@@ -25,6 +25,8 @@ from tracegraph.numpy.ufuncs import (
 )
 from tracegraph.tracing.tracer import Tracer
 
+__all__ = ["i0", "iscomplex", "isneginf", "isposinf", "isreal", "real_if_close"]
+
 
 @numpy_function
 def isreal(x: Any) -> Any:

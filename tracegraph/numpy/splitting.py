@@ -14,6 +14,8 @@ from tracegraph.numpy.dispatching.dispatch import as_array, numpy_function
 from tracegraph.numpy.dispatching.statics import Static
 from tracegraph.numpy.shapes import Shape
 
+__all__ = ["array_split", "dsplit", "hsplit", "split", "unstack", "vsplit"]
+
 
 @numpy_function
 def split(ary: Any, indices_or_sections: Shape, axis: int = 0) -> list[Any]:

@@ -21,6 +21,8 @@ from tracegraph.numpy.shapes import broadcast_to, reshape
 from tracegraph.numpy.ufuncs import conjugate, divide, maximum, multiply, sqrt, square, subtract
 from tracegraph.tracing.tracer import Tracer
 
+__all__ = ["average", "mean", "std", "var"]
+
 
 def _count(a: Any, axis: Axis, keepdims: bool, where: Any) -> Any:
     """How many elements go into each result: static unless a mask chooses them."""

@@ -22,6 +22,21 @@ from tracegraph.numpy.dispatching.docstrings import ufunc_docstring
 from tracegraph.numpy.dispatching.ufunc_calls import called, ufunc_function
 from tracegraph.tracing.tracer import Tracer
 
+__all__ = [
+    "abs", "absolute", "acos", "acosh", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan",
+    "arctan2", "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_count",
+    "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
+    "bitwise_xor", "cbrt", "ceil", "conj", "conjugate", "copysign", "cos", "cosh", "deg2rad",
+    "degrees", "divide", "divmod", "equal", "exp", "exp2", "expm1", "fabs", "float_power", "floor",
+    "floor_divide", "fmax", "fmin", "fmod", "frexp", "gcd", "greater", "greater_equal", "heaviside",
+    "hypot", "invert", "isfinite", "isinf", "isnan", "lcm", "ldexp", "left_shift", "less",
+    "less_equal", "log", "log1p", "log2", "log10", "logaddexp", "logaddexp2", "logical_and",
+    "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "mod", "modf", "multiply",
+    "negative", "nextafter", "not_equal", "positive", "pow", "power", "rad2deg", "radians",
+    "reciprocal", "remainder", "right_shift", "rint", "sign", "signbit", "sin", "sinh", "spacing",
+    "sqrt", "square", "subtract", "tan", "tanh", "true_divide", "trunc",
+]  # fmt: skip
+
 Function = Callable[..., Any]
 
 _PLAIN = frozenset({Tracer, Array, np.ndarray, bool, int, float, complex})

@@ -39,6 +39,8 @@ from tracegraph.numpy.ufuncs import (
 )
 from tracegraph.tracing.tracer import Tracer
 
+__all__ = ["unique", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
+
 
 @sized_function
 def unique(

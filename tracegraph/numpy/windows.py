@@ -15,6 +15,8 @@ from tracegraph.numpy.dispatching.dispatch import as_array, lifted
 from tracegraph.numpy.ufuncs import add
 from tracegraph.tracing.operators import ArrayOperators
 
+__all__ = ["dynamic_slice", "dynamic_update_slice"]
+
 
 def dynamic_slice(x: Any, starts: Any, sizes: Sequence[int]) -> Any:
     """The window of static `sizes` that begins at `starts`, which may be traced.

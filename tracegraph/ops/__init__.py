@@ -24,7 +24,7 @@ and what the references of loops, effects and users' kernels need (`limits`, `pr
     checks, sampling, tricky   what type rules require; arrays and edge cases for samples
 """
 
-from tracegraph.ops import (
+from tracegraph.ops import (  # noqa: F401  (they register their ops)
     arithmetic,
     arrange,
     bitwise,
@@ -52,32 +52,3 @@ from tracegraph.ops import (
     special,
     transcendental,
 )
-
-__all__ = [
-    "arithmetic",
-    "arrange",
-    "bitwise",
-    "callbacks",
-    "calls",
-    "comparison",
-    "control",
-    "convert",
-    "custom_kernels",
-    "derivatives",
-    "effects",
-    "events",
-    "factorizations",
-    "floating",
-    "folds",
-    "fourier",
-    "index",
-    "linalg",
-    "live_lanes",
-    "random_bits",
-    "reduce",
-    "scatter",
-    "shape",
-    "sorting",
-    "special",
-    "transcendental",
-]

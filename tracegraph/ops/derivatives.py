@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
 from typing import Any, NoReturn
 
 import numpy as np
@@ -66,6 +67,13 @@ leading axes more, those of vmap."""
 
 _RULES: dict[str, Rule] = {}
 
+_FURTHER = (
+    *("tracegraph.numpy.even_functions", "tracegraph.numpy.powers"),
+    *("tracegraph.special.higher_derivatives", "tracegraph.linalg.cofactors"),
+    "tracegraph.linalg.complete_factors",
+)
+"""Modules that enter rules for derivatives of derivatives; imported when a rule is missing."""
+
 
 def derivative_rule(name: str) -> Callable[[Rule], Rule]:
     """Enter a rule under the name of the function whose derivative it is.
@@ -104,6 +112,9 @@ def _spread(lanes: Lanes, operands: Sequence[Atom], batched: Sequence[bool], **a
 
 def _chosen(*, of: str, **attrs: Any) -> Jvp:
     """The rule that is entered under the name."""
+    if of not in _RULES:
+        for module in _FURTHER:
+            import_module(module)
     rule = _RULES[of]
 
     def tangents_of(operands: Sequence[Any], tangents: Sequence[Any]) -> Sequence[Any]:

@@ -17,34 +17,24 @@ from collections.abc import Collection
 
 from tracegraph.ir.barriers import has_barriers, is_in_argument
 from tracegraph.ir.program import Eqn, Program, Region, has_regions
-from tracegraph.passes.calls import inline_calls
-from tracegraph.passes.captures import tidy_captures
-from tracegraph.passes.cse import cse, new_cse_rule
-from tracegraph.passes.dce import dce
-from tracegraph.passes.fold import fold, fold_rule
-from tracegraph.passes.hoist import hoist
-from tracegraph.passes.inline import inline
-from tracegraph.passes.invariants import CERTAIN, Motion
-from tracegraph.passes.live_lanes import with_dead_lanes_isolated, without_marks
+from tracegraph.passes.calls import inline_calls as inline_calls
+from tracegraph.passes.captures import tidy_captures as tidy_captures
+from tracegraph.passes.cse import cse as cse
+from tracegraph.passes.cse import new_cse_rule
+from tracegraph.passes.dce import dce as dce
+from tracegraph.passes.fold import fold as fold
+from tracegraph.passes.fold import fold_rule
+from tracegraph.passes.hoist import hoist as hoist
+from tracegraph.passes.inline import inline as inline
+from tracegraph.passes.invariants import CERTAIN
+from tracegraph.passes.invariants import Motion as Motion
+from tracegraph.passes.live_lanes import with_dead_lanes_isolated as with_dead_lanes_isolated
+from tracegraph.passes.live_lanes import without_marks as without_marks
 from tracegraph.passes.rewrite import Defs, Replacement, Rule, by_name, in_turn, rewrite
-from tracegraph.passes.simplify import simplify, simplify_rules
-from tracegraph.passes.views import compose_rules, compose_views
-
-__all__ = [
-    "Motion",
-    "compose_views",
-    "cse",
-    "dce",
-    "fold",
-    "hoist",
-    "inline",
-    "inline_calls",
-    "optimize",
-    "simplify",
-    "tidy_captures",
-    "with_dead_lanes_isolated",
-    "without_marks",
-]
+from tracegraph.passes.simplify import simplify as simplify
+from tracegraph.passes.simplify import simplify_rules
+from tracegraph.passes.views import compose_rules
+from tracegraph.passes.views import compose_views as compose_views
 
 
 def optimize(program: Program, settled: Collection[Region] = ()) -> Program:

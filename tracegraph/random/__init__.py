@@ -8,71 +8,24 @@ numbers, on every device, in loops and in traced functions. New keys are made by
 >>> uniform(first, (2,)).shape
 (2,)
 
-    keys         key, split, fold_in
-    uniform      bits; uniform numbers, integers, booleans
-    transforms   distributions that are functions of uniform numbers
-    truncated    normal numbers between two bounds
-    drawing      permutations; elements of an array
-    gamma        distributions by rejection
-    counts       Poisson, binomial and geometric numbers
-    vectors      normal vectors of a covariance, points of a ball, orthogonal matrices
+    keys                  key, split, fold_in
+    uniform               bits; uniform numbers, integers, booleans
+    transformed_uniforms  distributions that are functions of uniform numbers
+    truncated             normal numbers between two bounds
+    drawing               permutations; elements of an array
+    gamma                 distributions by rejection
+    counts                Poisson, binomial and geometric numbers
+    vectors               normal vectors of a covariance, points of a ball, orthogonal matrices
 """
 
-from tracegraph.random.counts import binomial, geometric, poisson
-from tracegraph.random.drawing import choice, permutation
-from tracegraph.random.gamma import beta, chisquare, dirichlet, f, gamma, loggamma, t
-from tracegraph.random.keys import PRNGKey, fold_in, key, split
-from tracegraph.random.transforms import (
-    categorical,
-    cauchy,
-    exponential,
-    gumbel,
-    laplace,
-    logistic,
-    normal,
-    pareto,
-    rayleigh,
-    weibull_min,
-)
-from tracegraph.random.truncated import truncated_normal
-from tracegraph.random.uniform import bernoulli, bits, rademacher, randint, uniform
-from tracegraph.random.vectors import ball, generalized_normal, multivariate_normal, orthogonal
+from tracegraph.public_names import set_all as _set_all
+from tracegraph.random.counts import *
+from tracegraph.random.drawing import *
+from tracegraph.random.gamma import *
+from tracegraph.random.keys import *
+from tracegraph.random.transformed_uniforms import *
+from tracegraph.random.truncated import *
+from tracegraph.random.uniform import *
+from tracegraph.random.vectors import *
 
-__all__ = [
-    "PRNGKey",
-    "ball",
-    "bernoulli",
-    "beta",
-    "binomial",
-    "bits",
-    "categorical",
-    "cauchy",
-    "chisquare",
-    "choice",
-    "dirichlet",
-    "exponential",
-    "f",
-    "fold_in",
-    "gamma",
-    "generalized_normal",
-    "geometric",
-    "gumbel",
-    "key",
-    "laplace",
-    "loggamma",
-    "logistic",
-    "multivariate_normal",
-    "normal",
-    "orthogonal",
-    "pareto",
-    "permutation",
-    "poisson",
-    "rademacher",
-    "randint",
-    "rayleigh",
-    "split",
-    "t",
-    "truncated_normal",
-    "uniform",
-    "weibull_min",
-]
+_set_all(__name__)

@@ -24,8 +24,10 @@ from tracegraph.control import while_loop
 from tracegraph.ir.op import get
 from tracegraph.numpy.dispatching.dispatch import lifted
 from tracegraph.random.keys import cast, fold_in, split
-from tracegraph.random.transforms import parameters, shape_for
+from tracegraph.random.transformed_uniforms import parameters, shape_for
 from tracegraph.random.uniform import Shape, floating, uniform, within
+
+__all__ = ["binomial", "geometric", "poisson"]
 
 _WIDE = np.dtype(np.float64)
 _FEW = 10

@@ -12,8 +12,10 @@ from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.numpy.dispatching.dispatch import as_array, lifted
 from tracegraph.random.keys import cast, shape_of, split
-from tracegraph.random.transforms import gumbel
+from tracegraph.random.transformed_uniforms import gumbel
 from tracegraph.random.uniform import Shape, bits, randint, uniform
+
+__all__ = ["choice", "permutation"]
 
 _WORD = np.dtype(np.uint32)
 

@@ -17,8 +17,10 @@ from tracegraph.arrays.eager import apply
 from tracegraph.control import while_loop
 from tracegraph.ir.op import get
 from tracegraph.random.keys import cast, fold_in, shape_of, split
-from tracegraph.random.transforms import normal, parameters, shape_for
+from tracegraph.random.transformed_uniforms import normal, parameters, shape_for
 from tracegraph.random.uniform import Shape, floating, uniform, within
+
+__all__ = ["beta", "chisquare", "dirichlet", "f", "gamma", "loggamma", "t"]
 
 _WHY = "samples of the gamma distribution have no derivative in its parameters"
 

@@ -14,6 +14,8 @@ from tracegraph.numpy.creation import iota
 from tracegraph.numpy.dispatching.dispatch import as_array, lifted
 from tracegraph.numpy.shapes import reshape
 
+__all__ = ["PRNGKey", "fold_in", "key", "split"]
+
 _THREEFRY = get("threefry")
 _WORD, _PAIR = np.dtype(np.uint32), np.dtype(np.uint64)
 _UPPER = np.uint64(32)

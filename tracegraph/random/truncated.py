@@ -20,10 +20,12 @@ from numpy.typing import DTypeLike
 
 import tracegraph.numpy as tnp
 from tracegraph.random.keys import cast
-from tracegraph.random.transforms import parameters, shape_for
+from tracegraph.random.transformed_uniforms import parameters, shape_for
 from tracegraph.random.uniform import Shape, constant, floating, is_known, unit, within
 from tracegraph.special import erf, erfcx, erfinv, ndtr
 from tracegraph.transforms.derivatives.custom import custom_jvp
+
+__all__ = ["truncated_normal"]
 
 _REFERENCE = 1.0
 """Probabilities in tails are quotients by that above this number, or above a greater bound."""

@@ -14,6 +14,8 @@ from tracegraph.ir.op import get
 from tracegraph.numpy.dispatching.dispatch import as_array, lifted
 from tracegraph.random.keys import cast, pairs, shape_of, split
 
+__all__ = ["bernoulli", "bits", "rademacher", "randint", "uniform"]
+
 Shape = int | Sequence[int]
 
 _UPPER = np.uint64(32)

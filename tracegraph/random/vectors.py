@@ -11,10 +11,12 @@ import tracegraph.numpy as tnp
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.random.gamma import log_of_root
 from tracegraph.random.keys import shape_of, split
-from tracegraph.random.transforms import exponential, normal, parameters
+from tracegraph.random.transformed_uniforms import exponential, normal, parameters
 from tracegraph.random.uniform import Shape, floating, rademacher
 from tracegraph.special import logsumexp
 from tracegraph.tracing.tracer import Tracer
+
+__all__ = ["ball", "generalized_normal", "multivariate_normal", "orthogonal"]
 
 METHODS = ("cholesky", "eigh", "svd")
 

@@ -9,7 +9,8 @@ array([20.,  3.])
     segments     segment_sum, segment_prod, segment_min, segment_max
 """
 
-from tracegraph.sparse.rows import CSR
-from tracegraph.sparse.segments import segment_max, segment_min, segment_prod, segment_sum
+from tracegraph.public_names import set_all as _set_all
+from tracegraph.sparse.rows import *
+from tracegraph.sparse.segments import *
 
-__all__ = ["CSR", "segment_max", "segment_min", "segment_prod", "segment_sum"]
+_set_all(__name__)

@@ -19,6 +19,8 @@ from tracegraph.sparse.segments import segment_sum
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.tree import register_dataclass
 
+__all__ = ["CSR"]
+
 
 @register_dataclass
 @dataclasses.dataclass(frozen=True, eq=False)

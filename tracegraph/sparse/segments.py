@@ -15,6 +15,8 @@ from tracegraph.ir.op import get
 from tracegraph.numpy.dispatching.dispatch import as_array, lifted
 from tracegraph.tracing.tracer import Tracer
 
+__all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
+
 
 def _folded(name: str, op: str, start: Any, data: Any, ids: Any, num_segments: int | None) -> Any:
     """Rows of data, folded by segment, from a start on."""

@@ -15,6 +15,8 @@ from tracegraph.numpy.dispatching.dispatch import as_array
 from tracegraph.numpy.reductions import reduced_axes
 from tracegraph.special.functions import betaln, digamma, gamma, zeta
 
+__all__ = ["beta", "log_softmax", "logsumexp", "polygamma", "softmax"]
+
 Axis = int | Sequence[int] | None
 
 _QUIET = np.errstate(divide="ignore", over="ignore", invalid="ignore")

@@ -13,6 +13,13 @@ from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.numpy.dispatching.dispatch import as_array
 
+__all__ = [
+    "betainc", "betaln", "digamma", "ellipe", "ellipk", "entr", "erf", "erfc", "erfcinv", "erfcx",
+    "erfinv", "exp1", "expi", "expit", "gamma", "gammainc", "gammaincc", "gammaln", "i0", "i0e",
+    "i1", "i1e", "j0", "j1", "kl_div", "log_expit", "log_ndtr", "logit", "ndtr", "ndtri",
+    "rel_entr", "xlog1py", "xlogy", "y0", "y1", "zeta",
+]  # fmt: skip
+
 Function = Callable[..., Any]
 
 

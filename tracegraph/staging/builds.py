@@ -14,9 +14,9 @@ from tracegraph.staging.calls.call_tracing import trace_call
 from tracegraph.staging.calls.clock import clock
 from tracegraph.staging.calls.last_call import LastCall, LastRun, operands_of
 from tracegraph.staging.calls.signature import CallKey, Signature
+from tracegraph.staging.compiled_programs import Programs, compiled_program
 from tracegraph.staging.executable_cache import COUNTS, CachedExecutable
 from tracegraph.staging.memory_budget import keep_within_budget
-from tracegraph.staging.programs import Programs, compiled_program
 from tracegraph.staging.retraces import Change, Retraces
 from tracegraph.staging.scratch import Scratch
 from tracegraph.staging.stages import Compiled, Lowered, Traced

@@ -9,6 +9,7 @@ import functools
 import inspect
 from typing import Any
 
+from tracegraph.staging import gc_pause
 from tracegraph.staging.interfaces import Compiler
 from tracegraph.version import __version__
 
@@ -33,7 +34,8 @@ def _lowering() -> Any:
     Raises:
         ImportError: another distribution's package of that name was found, or another version.
     """
-    import lowering
+    with gc_pause.paused():
+        import lowering
 
     version = getattr(lowering, "TRACEGRAPH_VERSION", None)
     if version != __version__:

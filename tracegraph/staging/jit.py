@@ -16,6 +16,8 @@ from tracegraph.staging.jitted import Jitted
 from tracegraph.staging.scratch import Scratch, checked
 from tracegraph.tracing.function_table import FUNCTIONS
 
+__all__ = ["jit", "make_program"]
+
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -10,7 +10,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
-from tracegraph import ops as _ops  # noqa: F401 - registers the op records
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.devices import canonical_device
 from tracegraph.errors.tracebacks import entry_point, hide_frames
@@ -24,10 +23,10 @@ from tracegraph.staging.calls.fast_call import (
     no_fast_call,
 )
 from tracegraph.staging.calls.last_call import LastCall
-from tracegraph.staging.calls.signature import Call, DirectKey, Signature, direct_call
+from tracegraph.staging.calls.signature import DirectKey, FlatCall, Signature, direct_call
+from tracegraph.staging.compiled_programs import Programs
 from tracegraph.staging.compiler import default_device
 from tracegraph.staging.executable_cache import CachedExecutable
-from tracegraph.staging.programs import Programs
 from tracegraph.staging.scratch import Scratch
 from tracegraph.staging.stages import Compiled, Lowered, Traced
 from tracegraph.tracing.trace import innermost, outermost
@@ -350,7 +349,7 @@ class BoundJitted(Generic[P, R_co]):
         return self.function.stats()
 
 
-def _device_of(call: Call) -> str:
+def _device_of(call: FlatCall) -> str:
     """Where the first device Array of a call is, or else the default."""
     for leaf in call.leaves:
         device: str | None = getattr(leaf, "device", None)

@@ -26,7 +26,7 @@ from tracegraph.ir.types import ArrayType
 from tracegraph.staging import gc_pause
 from tracegraph.staging.calls.donated import Donated
 from tracegraph.staging.calls.results import Assemble, Results, assembler, results_of
-from tracegraph.staging.calls.signature import Call, CallKey, Signature
+from tracegraph.staging.calls.signature import CallKey, FlatCall, Signature
 from tracegraph.staging.exported import ExportedGraph
 from tracegraph.staging.fallbacks import warn_of_fallbacks
 from tracegraph.staging.graph_view import GraphView
@@ -334,7 +334,7 @@ host; compile it for device="cuda"
             raise
         return replace(exported, results=self.assemble(exported.results))
 
-    def _fitting(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+    def _fitting(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> FlatCall:
         traced = self.lowered.traced
         call = traced.signature.bind(args, kwargs)
         if call.key != traced.key:
@@ -342,7 +342,7 @@ host; compile it for device="cuda"
             raise errors.ArgumentTypesError(traced.signature.function, differences)
         return call
 
-    def run(self, call: Call) -> Any:
+    def run(self, call: FlatCall) -> Any:
         """Run a call whose key is known to fit.
 
         Raises:
@@ -380,7 +380,7 @@ host; compile it for device="cuda"
         donated.let_go()
         return self.assemble(results)
 
-    def accepts(self, call: Call) -> bool:
+    def accepts(self, call: FlatCall) -> bool:
         """Whether the executable takes the leaves as they were passed, without conversion."""
         passed = (x.memory if type(x) is Array else x for x in call.passed)
         if not all(map(is_, passed, call.leaves)):
@@ -388,7 +388,7 @@ host; compile it for device="cuda"
         on_host = self.lowered.traced.device == "host"
         return not on_host or all(isinstance(leaf, _HOST_CLASSES) for leaf in call.leaves)
 
-    def _host_leaves(self, call: Call) -> list[Any]:
+    def _host_leaves(self, call: FlatCall) -> list[Any]:
         leaves = call.leaves
         for i, leaf in enumerate(leaves):
             if isinstance(leaf, _HOST_CLASSES):

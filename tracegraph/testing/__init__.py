@@ -3,16 +3,17 @@
 For the tests of users, too. `arrays`, `scalars` and `programs` need hypothesis, which the extra
 ``tracegraph[testing]`` installs. May import the public package, and lowering. Nothing imports it.
 
-    agreement, hints                the assertion, and what may explain that it fails
-    trials, ways                    a call, and the ways of running it
-    outcomes, differences, ulps     what runs do, and how it differs
-    races                           the assertion that nodes side by side share no memory
-    kernels                         the assertion of users' kernels and their references
-    strategies, array_texts         arrays and scalars, and the texts that describe them
-    random_programs, blocks, steps  random programs: their blocks, and the steps in these
-    chains                          what runs beside the loops and branches of random programs
-    special                         steps with constants that are NaN, infinite or complex
-    values                          random values and expressions in random programs
+    agreement, hints                       the assertion, and what may explain that it fails
+    trials, ways                           a call, and the ways of running it
+    outcomes, differences, ulps            what runs do, and how it differs
+    races                                  the assertion that nodes side by side share no memory
+    custom_kernels                         the assertion of users' kernels and their references
+    strategies, array_texts                arrays and scalars, and the texts that describe them
+    random_programs, blocks, random_steps  random programs: their blocks, and the steps in these
+    operation_chains                       what runs beside the loops and branches of random
+                                           programs
+    special                                steps with constants that are NaN, infinite or complex
+    values                                 random values and expressions in random programs
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tracegraph.testing.agreement import assert_traced_equals_eager
-from tracegraph.testing.kernels import check_kernel
+from tracegraph.testing.custom_kernels import check_kernel
 from tracegraph.testing.races import assert_no_races
 
 if TYPE_CHECKING:

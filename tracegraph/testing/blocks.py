@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 import tracegraph
 from tracegraph import debug
-from tracegraph.testing.chains import beside
+from tracegraph.testing.operation_chains import beside
+from tracegraph.testing.random_steps import SIMPLE, Maker
 from tracegraph.testing.special import special
-from tracegraph.testing.steps import SIMPLE, Maker
-from tracegraph.testing.values import Drawn, Env, Known, Scope, Step, bounded, conform
+from tracegraph.testing.values import Drawn, Env, Known, Step, StepScope, bounded, conform
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class StepBlock:
     """Steps that extend an environment. `known` are all values then, `first` the first new one."""
 
     steps: tuple[Step, ...]
@@ -42,9 +42,9 @@ def draw_block(
     max_steps: int,
     indent: str,
     effects: bool,
-) -> Block:
+) -> StepBlock:
     """A block of at least one step; its text names every value."""
-    scope = Scope(draw, depth, list(known), effects)
+    scope = StepScope(draw, depth, list(known), effects)
     shown = (printed,) * 6 if effects else ()  # so often that most programs print
     makers = (*SIMPLE, special, special, *(CONTROL if depth > 0 else ()), *shown)
     steps, lines = [], []
@@ -54,16 +54,16 @@ def draw_block(
         lines.append(f"{indent}{', '.join(names)} = {drawn.text}".replace("\n", f"\n{indent}"))
         steps.append(drawn.step)
         scope.known.extend(drawn.results)
-    return Block(tuple(steps), tuple(scope.known), len(known), "\n".join(lines))
+    return StepBlock(tuple(steps), tuple(scope.known), len(known), "\n".join(lines))
 
 
-def _inner(scope: Scope, parameters: Sequence[Known]) -> Block:
+def _inner(scope: StepScope, parameters: Sequence[Known]) -> StepBlock:
     """A block inside a step, which sees all values around it, and parameters."""
     known, effects = [*scope.known, *parameters], scope.effects
     return draw_block(scope.draw, known, scope.depth - 1, 3, "  ", effects)
 
 
-def _ends(scope: Scope, block: Block, results: Sequence[Known]) -> list[int]:
+def _ends(scope: StepScope, block: StepBlock, results: Sequence[Known]) -> list[int]:
     """For each result of a block, the number of the value to return: preferably one of its type."""
     chosen = []
     for like in results:
@@ -84,11 +84,11 @@ def _values(results: Any) -> tuple[Any, ...]:
     return tuple(results)
 
 
-def _carry(scope: Scope) -> list[int]:
+def _carry(scope: StepScope) -> list[int]:
     return [scope.any() for _ in range(scope.draw(st.integers(1, 3)))]
 
 
-def _branches(scope: Scope, count: int) -> tuple[list[Any], tuple[Known, ...], str]:
+def _branches(scope: StepScope, count: int) -> tuple[list[Any], tuple[Known, ...], str]:
     results = tuple(scope.known[i] for i in _carry(scope))
     blocks = [_inner(scope, ()) for _ in range(count)]
     ends = [_ends(scope, block, results) for block in blocks]
@@ -101,7 +101,7 @@ def _branches(scope: Scope, count: int) -> tuple[list[Any], tuple[Known, ...], s
     return [partial(branch, k) for k in range(count)], results, text
 
 
-def cond(scope: Scope) -> Drawn:
+def cond(scope: StepScope) -> Drawn:
     """A branch on the sum of a value."""
     i = scope.any()
     (yes, no), results, text = _branches(scope, 2)
@@ -112,7 +112,7 @@ def cond(scope: Scope) -> Drawn:
     return Drawn(step, results, f"cond sum(v{i}) > 0{text}")
 
 
-def switch(scope: Scope) -> Drawn:
+def switch(scope: StepScope) -> Drawn:
     """A choice of three by the sum of a value, out of range at times."""
     i = scope.any()
     branches, results, text = _branches(scope, 3)
@@ -124,7 +124,7 @@ def switch(scope: Scope) -> Drawn:
     return Drawn(step, results, f"switch sum(v{i}) % 5 - 1{text}")
 
 
-def while_loop(scope: Scope) -> Drawn:
+def while_loop(scope: StepScope) -> Drawn:
     """A loop with several carries that ends after some trips, or when a sum is large."""
     carry = _carry(scope)
     results = tuple(scope.known[i] for i in carry)
@@ -147,7 +147,7 @@ def while_loop(scope: Scope) -> Drawn:
     return Drawn(step, results, f"{head}\n{block.text}\n  -> {ends}")
 
 
-def fori_loop(scope: Scope) -> Drawn:
+def fori_loop(scope: StepScope) -> Drawn:
     """A loop over a counter that the body may read; its bound is known, or computed."""
     carry = _carry(scope)
     results = tuple(scope.known[i] for i in carry)
@@ -171,7 +171,7 @@ def fori_loop(scope: Scope) -> Drawn:
     return Drawn(step, results, f"{head}\n{block.text}\n  -> {ends}")
 
 
-def scan(scope: Scope) -> Drawn:
+def scan(scope: StepScope) -> Drawn:
     """A loop over the rows of a value that stacks one result."""
     i = scope.pick(lambda k: len(k.shape) > 0)
     if i is None:
@@ -196,7 +196,7 @@ def scan(scope: Scope) -> Drawn:
     return Drawn(step, (*states, scope.known[i]), f"{head}\n{block.text}\n  -> {ends}")
 
 
-def printed(scope: Scope) -> Drawn:
+def printed(scope: StepScope) -> Drawn:
     """A step whose values are printed, with one more."""
     i, drawn = scope.any(), scope.draw(st.sampled_from(SIMPLE))(scope)
     template = f"v{i} = {{v{i}}}" + " {}" * len(drawn.results)
@@ -209,7 +209,7 @@ def printed(scope: Scope) -> Drawn:
     return Drawn(step, drawn.results, f"{drawn.text}, printed with v{i}")
 
 
-def beside_a_chain(scope: Scope) -> Drawn:
+def beside_a_chain(scope: StepScope) -> Drawn:
     """A loop or a branch, beside a chain of operations that it does not depend on."""
     return beside(scope, scope.draw(st.sampled_from(CONSTRUCTS)))
 

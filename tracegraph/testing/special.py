@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from tracegraph.testing.steps import unary
-from tracegraph.testing.values import Drawn, Env, Known, Scope, bounded, small
+from tracegraph.testing.random_steps import unary
+from tracegraph.testing.values import Drawn, Env, Known, StepScope, bounded, small
 
 CONSTANTS: tuple[Any, ...] = (np.nan, np.inf, -np.inf, -0.0, 1j, complex(np.nan, -np.inf))
 
@@ -62,7 +62,7 @@ def _whole(y: Any) -> Any:
     return first if not rest else first + 2 * rest[0]
 
 
-def special(scope: Scope) -> Drawn:
+def special(scope: StepScope) -> Drawn:
     """A constant put beside or among the elements of a value, moved, and made whole numbers."""
     i = scope.any()
     constant = scope.draw(st.sampled_from(CONSTANTS))

@@ -56,7 +56,7 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Scope:
+class StepScope:
     """Where a step is drawn: the values it may use, how many levels of bodies it may have, and
     whether it may print.
     """

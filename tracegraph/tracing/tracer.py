@@ -60,7 +60,7 @@ class Tracer(ArrayOperators, InPlaceOperators):
         self.owner = owner
         self._atom = atom
         self.origin = origin
-        self.alias: views.View | None = None
+        self.alias: views.TracerView | None = None
         self.axis_order: tuple[int, ...] | None = None  # None: strides fall; see `layouts`
 
     @property

@@ -54,7 +54,7 @@ class Recorder(Protocol):
 class AnyTracer(TracerLike, Protocol):
     """A tracer, as far as views know it."""
 
-    alias: View | None
+    alias: TracerView | None
     axis_order: tuple[int, ...] | None
     owner: Recorder
 
@@ -85,7 +85,7 @@ _T = TypeVar("_T", bound=AnyTracer)
 
 
 @dataclass(slots=True)
-class View:
+class TracerView:
     """How a tracer is derived: `op[attrs](base, *indices)`. `seen` is the base's value then."""
 
     base: AnyTracer
@@ -133,7 +133,7 @@ def attach(result: _T, base: AnyTracer, strides: Strides | None = None) -> _T:
     `strides` are those of a gather at more than one place.
     """
     eqn = result.owner.eqns[-1]
-    view = View(base, eqn.op, eqn.operands[1:], eqn.attrs, base.atom, strides)
+    view = TracerView(base, eqn.op, eqn.operands[1:], eqn.attrs, base.atom, strides)
     name = eqn.op.name
     if base.axis_order is not None or (name == "transpose" and not _is_sorted(eqn.attrs["axes"])):
         mark_unordered(result)
@@ -157,7 +157,7 @@ def attach_computed(
     attrs = {"dtype": result.atom.type.dtype}
     if base.axis_order is not None:
         mark_unordered(result)
-    result.alias = View(base, get("bits"), (), attrs, base.atom, strides, computed=compute)
+    result.alias = TracerView(base, get("bits"), (), attrs, base.atom, strides, computed=compute)
     return result
 
 
@@ -182,7 +182,7 @@ def current(tracer: AnyTracer) -> Atom:
     return atom
 
 
-def derived(tracer: AnyTracer, view: View) -> Atom:
+def derived(tracer: AnyTracer, view: TracerView) -> Atom:
     """The value of a view, derived again from its base."""
     if view.computed is not None:
         again: AnyTracer = view.computed(view.base, view.attrs["dtype"])
@@ -272,7 +272,7 @@ def check_writable(tracer: AnyTracer) -> None:
 
 def store(tracer: AnyTracer, atom: Atom) -> None:
     """Write `atom`, of the same type, to a tracer and through it to its bases."""
-    views: list[tuple[AnyTracer, View, Atom]] = []
+    views: list[tuple[AnyTracer, TracerView, Atom]] = []
     while (view := tracer.alias) is not None:
         views.append((tracer, view, atom))
         atom = _put(tracer, view, atom)
@@ -284,7 +284,7 @@ def store(tracer: AnyTracer, atom: Atom) -> None:
         atom = own
 
 
-def _put(tracer: AnyTracer, view: View, atom: Atom) -> Atom:
+def _put(tracer: AnyTracer, view: TracerView, atom: Atom) -> Atom:
     """The value of the base, once the view has the value `atom`."""
     if view.computed is None:
         return _PUT[view.op.name](view, atom)
@@ -293,46 +293,46 @@ def _put(tracer: AnyTracer, view: View, atom: Atom) -> Atom:
     return base.atom
 
 
-def _record(view: View, name: str, operands: Sequence[Atom], **attrs: Any) -> Atom:
+def _record(view: TracerView, name: str, operands: Sequence[Atom], **attrs: Any) -> Atom:
     (out,) = view.base.owner.record(get(name), operands, attrs)
     return out.atom
 
 
-def _put_reshape(view: View, atom: Atom) -> Atom:
+def _put_reshape(view: TracerView, atom: Atom) -> Atom:
     return _record(view, "reshape", [atom], shape=view.base.shape)
 
 
-def _put_transpose(view: View, atom: Atom) -> Atom:
+def _put_transpose(view: TracerView, atom: Atom) -> Atom:
     inverse = tuple(int(n) for n in np.argsort(view.attrs["axes"]))
     return _record(view, "transpose", [atom], axes=inverse)
 
 
-def _put_slice(view: View, atom: Atom) -> Atom:
+def _put_slice(view: TracerView, atom: Atom) -> Atom:
     starts, steps = view.attrs["starts"], view.attrs["steps"]
     operands = [view.base.atom, atom]
     return _record(view, "scatter_set", operands, dims=(), starts=starts, steps=steps)
 
 
-def _put_gather(view: View, atom: Atom) -> Atom:
+def _put_gather(view: TracerView, atom: Atom) -> Atom:
     dims = view.attrs["dims"]
     rest = view.base.ndim - len(dims)
     operands = [view.base.atom, atom, *view.indices]
     return _record(view, "scatter_set", operands, dims=dims, starts=(0,) * rest, steps=(1,) * rest)
 
 
-def _put_real(view: View, atom: Atom) -> Atom:
+def _put_real(view: TracerView, atom: Atom) -> Atom:
     return _record(view, "complex", [atom, _record(view, "imag", [view.base.atom])])
 
 
-def _put_imag(view: View, atom: Atom) -> Atom:
+def _put_imag(view: TracerView, atom: Atom) -> Atom:
     return _record(view, "complex", [_record(view, "real", [view.base.atom]), atom])
 
 
-def _put_bits(view: View, atom: Atom) -> Atom:
+def _put_bits(view: TracerView, atom: Atom) -> Atom:
     return _record(view, "bits", [atom], dtype=view.base.atom.type.dtype)
 
 
-_PUT: Mapping[str, Callable[[View, Atom], Atom]] = {
+_PUT: Mapping[str, Callable[[TracerView, Atom], Atom]] = {
     "reshape": _put_reshape,
     "transpose": _put_transpose,
     "slice": _put_slice,

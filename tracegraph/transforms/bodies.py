@@ -13,8 +13,8 @@ from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.body_trace import BodyTrace
 from tracegraph.transforms.derivatives.linearize import Linearizer
 from tracegraph.transforms.derivatives.residuals import Cut, cut, repeated, used_params
-from tracegraph.transforms.emit import Emit
 from tracegraph.transforms.tidy import tidied
+from tracegraph.transforms.trace_emitter import Emit
 
 
 def region_of(
@@ -62,7 +62,7 @@ def with_tangents(
 
 
 @record
-class Parts:
+class BodyParts:
     """A body taken apart.
 
     `primal` is the trace of the function itself, its results being `results`; `linear` the region
@@ -103,7 +103,7 @@ def take_apart(
     active: Sequence[bool],
     live: Sequence[bool],
     free: Sequence[bool],
-) -> Parts:
+) -> BodyParts:
     """A body taken apart; `free` are the parameters that are there anyway when it is linearized."""
     primal = BodyTrace(parent)
     linear = Trace(primal)
@@ -126,4 +126,4 @@ def take_apart(
     values = tuple(primal.params)
     free_values = tuple(v for v, flag in zip(values, free, strict=True) if flag)
     chosen = cut(primal.eqns, needs, set(free_values))
-    return Parts(values, primal, tuple(outs), closed, needs, chosen, free_values)
+    return BodyParts(values, primal, tuple(outs), closed, needs, chosen, free_values)

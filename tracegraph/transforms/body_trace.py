@@ -10,7 +10,7 @@ from tracegraph import errors
 from tracegraph.ir.program import Atom, Literal
 from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.trace import Trace
-from tracegraph.transforms.emit import Emit
+from tracegraph.transforms.trace_emitter import Emit
 
 MOST_LITERALS = 64
 """Elements of an array that are written out, where they are not all the same."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Set
 
 from lowering.codegen.expressions import cast, compute, stored, value, write_store
-from lowering.codegen.parameters import (
+from lowering.codegen.kernel_parameters import (
     ConditionHandle,
     FailureWord,
     Parameter,
     StepCount,
-    StopFlag,
+    StopFlagAddress,
 )
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.kernel import Publish, Require, SetCondition, Signal, Store
@@ -22,7 +22,7 @@ STOP_WATCH = "stop_watch"
 
 
 def word(condition: int) -> str:
-    """The pointer to a condition whose node is a stage of the kernel."""
+    """The pointer to a condition whose node is a phase of the kernel."""
     return f"word{condition}"
 
 
@@ -38,7 +38,7 @@ def signal_parameters(
                 if condition not in words:
                     yield ConditionHandle(condition)
                 if condition in loops:
-                    yield StopFlag()
+                    yield StopFlagAddress()
             case Publish(monitor=monitor):
                 yield StepCount(monitor)
             case Require():
@@ -49,7 +49,7 @@ def write_stop_check(writer: SourceWriter, signals: Iterable[Signal]) -> None:
     """Load the stop flag if a signal needs it: first, to overlap the load with other work."""
     conditions = [s.condition for s in signals if isinstance(s, SetCondition)]
     if any(c in writer.loops and c not in writer.words for c in conditions):
-        writer.line(f"const tg_u32 {STOPPED} = *{writer.names[StopFlag()]};")
+        writer.line(f"const tg_u32 {STOPPED} = *{writer.names[StopFlagAddress()]};")
 
 
 def write_results(writer: SourceWriter, stores: Iterable[Store], signals: Iterable[Signal]) -> None:
@@ -69,9 +69,8 @@ def _write_signal(writer: SourceWriter, signal: Signal) -> None:
             number = cast("tg_u32", text)
             if condition in writer.words:
                 if condition in writer.loops:
-                    number = (
-                        f"{STOP_WATCH}.look({writer.names[StopFlag()]}, tg_clock()) ? 0u : {number}"
-                    )
+                    flag = writer.names[StopFlagAddress()]
+                    number = f"{STOP_WATCH}.look({flag}, tg_clock()) ? 0u : {number}"
                 writer.line(f"*{word(condition)} = {number};")
                 return
             if condition in writer.loops:

@@ -4,9 +4,9 @@ In comes a MapNest with its geometry, out go statements in a SourceWriter. Conti
 become vectors; a map that transposes goes through tiles in shared memory.
 
     maps             one thread for one or several points
-    vectors          which accesses are vectors, and their text
+    vector_accesses  which accesses are vectors, and their text
     loads, stores    several vectors of a thread at a time
-    transpose_tiles  which maps are staged in shared memory, and how large tiles are
+    transpose_tiles  which maps go through shared memory, and how large tiles are
     tile_accesses    the accesses of a tile: words, misalignment, epilogue, halo
-    tiles            the text of a staged map
+    tiles            the text of a map that does
 """

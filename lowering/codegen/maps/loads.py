@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from lowering.codegen.expressions import compute
-from lowering.codegen.maps.vectors import address, load_text, pack
+from lowering.codegen.maps.vector_accesses import address, load_text, pack
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.buffer import Buffer
@@ -21,7 +21,7 @@ from tracegraph.ir.scalar_values import Load
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class UnrolledParts:
     """`count` unrolled parts of a thread's work.
 
     Each begins with `lines`, which compute from its number, `part`, the variable `place`: its
@@ -64,7 +64,7 @@ class Parts:
 
 
 def load_parts(
-    parts: Parts, widths: Mapping[Load, int], aligned: Mapping[Buffer, str]
+    parts: UnrolledParts, widths: Mapping[Load, int], aligned: Mapping[Buffer, str]
 ) -> dict[Load, str]:
     """Load a vector of `widths[load]` elements at each flat load, for all parts. Returns the arrays
     that hold them. `aligned` comes from `declare_aligned`.
@@ -80,7 +80,7 @@ def load_parts(
 
 
 def _fill_by_words(
-    parts: Parts,
+    parts: UnrolledParts,
     arrays: Mapping[Load, str],
     widths: Mapping[Load, int],
     aligned: Mapping[Buffer, str],

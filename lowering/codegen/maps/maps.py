@@ -14,9 +14,9 @@ from lowering.codegen.expressions import (
 )
 from lowering.codegen.flatten import POINT, Flattener, linear_axis
 from lowering.codegen.geometry_records import MapGeometry
-from lowering.codegen.maps.loads import Parts
+from lowering.codegen.maps.loads import UnrolledParts
 from lowering.codegen.maps.stores import declare_results, store_results, write_item
-from lowering.codegen.maps.vectors import (
+from lowering.codegen.maps.vector_accesses import (
     Neighbours,
     Vectors,
     alignment_test,
@@ -135,7 +135,7 @@ def _write_full(
     kind = index_type(geometry.blocks * geometry.threads * geometry.points)
     origin = _origin(geometry, start)
     first = f"const {kind} first = {origin} + (part * {geometry.threads} + thread) * {width};"
-    parts = Parts(writer, count, (first,), point, "first")
+    parts = UnrolledParts(writer, count, (first,), point, "first")
     loaded = {load: writer.fresh() for load in vectors.loads}
     if loaded:
         aligned = declare_aligned(writer, vectors.loads, width, start, anchored)

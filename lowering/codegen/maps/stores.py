@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from lowering.codegen.expressions import compute, value, write_store
-from lowering.codegen.maps.vectors import Neighbours, is_contiguous, pack, store_line
+from lowering.codegen.maps.vector_accesses import Neighbours, is_contiguous, pack, store_line
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import Store

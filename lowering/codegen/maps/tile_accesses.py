@@ -27,8 +27,8 @@ from tracegraph.ir.scalar import affine
 from tracegraph.ir.scalar_values import Load
 
 WORDS_IN_FLIGHT = 16
-"""Words that a thread loads before it stages the first, or stores in one iteration: a register for
-each, beside what a thread of eight resident blocks computes with."""
+"""Words that a thread loads before it writes the first to shared memory, or stores in one
+iteration: a register for each, beside what a thread of eight resident blocks computes with."""
 
 MISALIGNED_IN_FLIGHT = 36
 """The same for loads of misaligned runs: all words of a tile, see BYTES_IN_FLIGHT."""
@@ -44,7 +44,7 @@ class Tile:
 
     @property
     def transpose(self) -> Transpose:
-        """The transpose that is staged."""
+        """The transpose that the tile makes."""
         return self.geometry.transpose
 
     @property
@@ -122,7 +122,7 @@ def declare_misalignment(
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class TileWords:
     """The words of `width` points in `runs` runs along an axis. Neighbouring threads access
     neighbouring words.
 
@@ -190,7 +190,7 @@ class Words:
 
     @property
     def batch(self) -> int:
-        """Rounds whose words a thread loads before it stages the first."""
+        """Rounds whose words a thread loads before it writes the first to shared memory."""
         most = WORDS_IN_FLIGHT if self.misalignment is None else MISALIGNED_IN_FLIGHT
         return _divisor(self.rounds, most // self.words_per_round)
 
@@ -254,16 +254,16 @@ def declare_words(
     axis: int,
     width: int,
     misalignment: Misalignment | None,
-) -> Words:
+) -> TileWords:
     """Declare the run and column of a thread's first word."""
     column, run = writer.fresh(), writer.fresh()
     per_run = tile.side // width
     writer.line(f"const int {column} = thread % {per_run} * {width}, {run} = thread / {per_run};")
     runs = tile.side + (tile.transpose.halo if axis == tile.transpose.loaded else 0)
-    return Words(tile, leader, axis, width, misalignment, runs, column, run)
+    return TileWords(tile, leader, axis, width, misalignment, runs, column, run)
 
 
-def word_test(writer: SourceWriter, words: Words, access: Load | Store) -> dict[Buffer, str]:
+def word_test(writer: SourceWriter, words: TileWords, access: Load | Store) -> dict[Buffer, str]:
     """The test, by buffer, that a word at a computed place is aligned; empty if all are."""
     shifted = words.misalignment is not None or words.tile.transpose.anchored(words.axis)
     aligned = not shifted and begins_aligned(access, words.axis, words.width)
@@ -276,7 +276,7 @@ def word_test(writer: SourceWriter, words: Words, access: Load | Store) -> dict[
 
 @contextmanager
 def each_word(
-    writer: SourceWriter, words: Words, parts: int, begin: str = "0", tests: Iterable[str] = ()
+    writer: SourceWriter, words: TileWords, parts: int, begin: str = "0", tests: Iterable[str] = ()
 ) -> Iterator[None]:
     """Write a loop over each `part` of a thread's words that passes the tests. Both axes are bound
     to the begin of the word.
@@ -308,7 +308,7 @@ class Points:
         return ceil_div(self.count, tile.threads)
 
 
-def epilogue_points(words: Words, misalignment: Misalignment) -> Points:
+def epilogue_points(words: TileWords, misalignment: Misalignment) -> Points:
     """The epilogue: the last words of misaligned runs, as many as may begin before the tile. Where
     fewer do, the last word is loaded more than once.
     """

@@ -1,4 +1,4 @@
-"""The text of a map that transposes: tiles are staged in shared memory.
+"""The text of a map that transposes: tiles are kept in shared memory.
 
 So both loads and stores are coalesced.
 """
@@ -16,7 +16,7 @@ from lowering.codegen.maps.tile_accesses import (
     Misalignment,
     Points,
     Tile,
-    Words,
+    TileWords,
     declare_misalignment,
     declare_words,
     each_point,
@@ -27,7 +27,7 @@ from lowering.codegen.maps.tile_accesses import (
     word_widths,
 )
 from lowering.codegen.maps.transpose_tiles import axes_of
-from lowering.codegen.maps.vectors import load_text, pack, store_line
+from lowering.codegen.maps.vector_accesses import load_text, pack, store_line
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.kernel import MapNest, Store
@@ -57,16 +57,16 @@ def write_tiles(writer: SourceWriter, nest: MapNest, geometry: TileGeometry) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class StagedTile:
+class SharedTile:
     """A tile that is loaded by words along one axis, and stored by words along another.
 
     `sector_alignment` is the misalignment of the stored runs, if the tile is sector-aligned.
     """
 
     loads: tuple[Load, ...]
-    loaded: Words
+    loaded: TileWords
     stores: tuple[Store, ...]
-    stored: Words
+    stored: TileWords
     sector_alignment: Misalignment | None
 
     @property
@@ -135,7 +135,7 @@ def _write_tile(writer: SourceWriter, nest: MapNest, tile: Tile) -> None:
         load_width, store_width = 1, 1
     elif transpose.misaligned:
         misalignment = declare_misalignment(writer, tile, load, transpose.loaded)
-    staged = StagedTile(
+    shared = SharedTile(
         tuple(loads),
         declare_words(writer, tile, load, transpose.loaded, load_width, misalignment),
         tuple(stores),
@@ -149,64 +149,66 @@ def _write_tile(writer: SourceWriter, nest: MapNest, tile: Tile) -> None:
         ),
         sector_alignment,
     )
-    _load_tile(writer, staged)
+    _load_tile(writer, shared)
     writer.line("__syncthreads();")
-    _store_tile(writer, staged)
+    _store_tile(writer, shared)
 
 
-def _load_tile(writer: SourceWriter, staged: StagedTile) -> None:
-    """Load the tile by words. A thread loads many words before it stages the first."""
-    words, tile = staged.loaded, staged.tile
+def _load_tile(writer: SourceWriter, shared: SharedTile) -> None:
+    """Load the tile by words. A thread loads many words before it writes the first to shared
+    memory.
+    """
+    words, tile = shared.loaded, shared.tile
     epilogue = None if words.misalignment is None else epilogue_points(words, words.misalignment)
     kept: list[str] = []
     if epilogue is not None:
-        kept = _declare_words(writer, staged, epilogue.parts(tile))
+        kept = _declare_words(writer, shared, epilogue.parts(tile))
         with each_point(writer, tile, epilogue, tile.bounds_tests()):
-            _load_words(writer, staged, kept)
+            _load_words(writer, shared, kept)
     count = words.batch * words.words_per_round
     first_row = writer.fresh()
-    writer.line(f"const int {first_row} = {staged.row(words.run)};")
+    writer.line(f"const int {first_row} = {shared.row(words.run)};")
     writer.line("#pragma unroll 1")
     with writer.block(f"for (int begin = 0; begin < {words.rounds}; begin += {words.batch})"):
-        names = _declare_words(writer, staged, count)
+        names = _declare_words(writer, shared, count)
         with each_word(writer, words, count, "begin", tile.bounds_tests()):
-            _load_words(writer, staged, names)
-        # words outside the space are staged without a test, and never used
+            _load_words(writer, shared, names)
+        # words outside the space are written without a test, and never used
         with each_word(writer, words, count, "begin"):
             column = "loaded_place" if words.misalignment is None else "column"
-            _stage_words(writer, staged, names, staged.row_of_part(first_row), column)
+            _write_shared_words(writer, shared, names, shared.row_of_part(first_row), column)
     if epilogue is not None:
         with each_point(writer, tile, epilogue):
-            _stage_words(
-                writer, staged, kept, staged.row("stored_place"), staged.column("stored_place")
+            _write_shared_words(
+                writer, shared, kept, shared.row("stored_place"), shared.column("stored_place")
             )
 
 
-def _declare_words(writer: SourceWriter, staged: StagedTile, count: int) -> list[str]:
-    names = [writer.fresh() for _ in staged.loads]
-    for load, name in zip(staged.loads, names, strict=True):
-        writer.line(f"{pack(load, staged.loaded.width)} {name}[{count}];")
+def _declare_words(writer: SourceWriter, shared: SharedTile, count: int) -> list[str]:
+    names = [writer.fresh() for _ in shared.loads]
+    for load, name in zip(shared.loads, names, strict=True):
+        writer.line(f"{pack(load, shared.loaded.width)} {name}[{count}];")
     return names
 
 
-def _load_words(writer: SourceWriter, staged: StagedTile, names: list[str]) -> None:
-    for load, name in zip(staged.loads, names, strict=True):
-        _load_word(writer, staged.loaded, load, f"{name}[part]")
+def _load_words(writer: SourceWriter, shared: SharedTile, names: list[str]) -> None:
+    for load, name in zip(shared.loads, names, strict=True):
+        _load_word(writer, shared.loaded, load, f"{name}[part]")
 
 
-def _stage_words(
-    writer: SourceWriter, staged: StagedTile, names: list[str], row: str, column: str
+def _write_shared_words(
+    writer: SourceWriter, shared: SharedTile, names: list[str], row: str, column: str
 ) -> None:
-    width = staged.loaded.width
-    if staged.loaded.misalignment is not None:
+    width = shared.loaded.width
+    if shared.loaded.misalignment is not None:
         column = f"({column}) & {-width}"  # already a multiple, but the compiler cannot know
-    for number, (load, name) in enumerate(zip(staged.loads, names, strict=True)):
-        length = staged.tile.transpose.row(load)
+    for number, (load, name) in enumerate(zip(shared.loads, names, strict=True)):
+        length = shared.tile.transpose.row(load)
         place = f"tile{number} + ({row}) * {length} + ({column})"
         writer.line(f"*reinterpret_cast<{pack(load, width)}*>({place}) = {name}[part];")
 
 
-def _load_word(writer: SourceWriter, words: Words, load: Load, target: str) -> None:
+def _load_word(writer: SourceWriter, words: TileWords, load: Load, target: str) -> None:
     if words.width > 1:
         compute(writer, load.indices)
         text = load_text(writer, load, words.width, word_test(writer, words, load))
@@ -216,51 +218,51 @@ def _load_word(writer: SourceWriter, words: Words, load: Load, target: str) -> N
         writer.line(f"{target}.items[0] = {value(writer, load)};")
 
 
-def _store_tile(writer: SourceWriter, staged: StagedTile) -> None:
+def _store_tile(writer: SourceWriter, shared: SharedTile) -> None:
     """Compute and store the tile by words. A sector-aligned tile stores its halo, and not the
     points that belong to the tile before it.
     """
-    words, tile, sector_alignment = staged.stored, staged.tile, staged.sector_alignment
+    words, tile, sector_alignment = shared.stored, shared.tile, shared.sector_alignment
     tests = tile.bounds_tests()
     head = "0" if sector_alignment is None else sector_alignment.head("loaded_place")
     if tile.partial and sector_alignment is not None:
         tests.append(f"stored_place >= (stored_start == 0 ? 0 : {head})")
     with each_word(writer, words, words.parts, tests=tests):
         if words.width > 1:
-            _store_word(writer, staged)
+            _store_word(writer, shared)
         else:
-            _store_point(writer, staged)
+            _store_point(writer, shared)
     if sector_alignment is None:
         return
     if tile.partial:
         past = f"stored_place < {tile.side} + {head}"
         with each_point(writer, tile, halo_points(tile), [*tile.bounds_tests(), past]):
-            _store_point(writer, staged)
+            _store_point(writer, shared)
     else:
         count = tile.side * sector_alignment.width
         run, place = f"point / {sector_alignment.width}", f"point % {sector_alignment.width}"
         heads = Points(count, place, run, (f"stored_place < {head}",))
         with writer.block("if (stored_start == 0)"), each_point(writer, tile, heads):
-            _store_point(writer, staged)
+            _store_point(writer, shared)
 
 
-def _store_point(writer: SourceWriter, staged: StagedTile) -> None:
-    staged.bind_elements(writer, "stored_place")
-    write_results(writer, staged.stores, ())
+def _store_point(writer: SourceWriter, shared: SharedTile) -> None:
+    shared.bind_elements(writer, "stored_place")
+    write_results(writer, shared.stores, ())
 
 
-def _store_word(writer: SourceWriter, staged: StagedTile) -> None:
-    words, width = staged.stored, staged.stored.width
+def _store_word(writer: SourceWriter, shared: SharedTile) -> None:
+    words, width = shared.stored, shared.stored.width
     axis = axes_of(words.tile.space)[words.axis]
-    results = declare_results(writer, staged.stores, width)
+    results = declare_results(writer, shared.stores, width)
     with writer.unrolled(f"for (int item = 0; item < {width}; ++item)"):
         writer.line(
             f"const {index_type(axis.extent + words.tile.side)} stored_item = stored + item;"
         )
         writer.bind(axis, "stored_item")
-        staged.bind_elements(writer, "(stored_place + item)")
-        compute(writer, stored(staged.stores))
-        write_item(writer, staged.stores, results)
+        shared.bind_elements(writer, "(stored_place + item)")
+        compute(writer, stored(shared.stores))
+        write_item(writer, shared.stores, results)
     for store, name in results.items():
         compute(writer, store.indices)
         writer.line(store_line(writer, store, width, name, word_test(writer, words, store)))

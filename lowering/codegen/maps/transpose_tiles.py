@@ -1,7 +1,7 @@
-"""Shared memory tiling: which maps transpose, and the tiles that stage them.
+"""Shared memory tiling: which maps transpose, and their tiles.
 
 A map transposes if its stores are contiguous along one axis and some of its loads along another.
-Staged in shared memory, both are coalesced: 88 to 93 % of a copy on an H200.
+Through shared memory, both are coalesced: 88 to 93 % of a copy on an H200.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ BYTES_IN_FLIGHT = 80 << 10
 """Bytes of misaligned tiles that the blocks of a multiprocessor load at a time.
 
 A misaligned access of a warp takes two cache lines, and many resident tiles would evict each other.
-So few blocks are resident, and each issues all loads of its tile before it stages any. With sector
-alignment of stores, float16 65531x4093 reaches 85 to 87 % of a copy instead of 63, float32 91
-instead of 84, float64 92 instead of 85 (H200).
+So few blocks are resident, and each issues all loads of its tile before it writes any to shared
+memory. With sector alignment of stores, float16 65531x4093 reaches 85 to 87 % of a copy instead of
+63, float32 91 instead of 84, float64 92 instead of 85 (H200).
 """
 
 MAX_RESIDENT, MAX_RESIDENT_NARROW = 4, 5
@@ -51,12 +51,13 @@ MAX_RESIDENT, MAX_RESIDENT_NARROW = 4, 5
 
 @dataclass(frozen=True, slots=True)
 class Transpose:
-    """Stores are contiguous along axis `stored`; `loads`, which are so along `loaded`, are staged.
+    """Stores are contiguous along axis `stored`; `loads`, contiguous along `loaded`, go through
+    tiles.
 
     The `leaders` are the largest store and the largest load: tiles are aligned for them.
 
     A tile is a square of `side` by `side` points over both axes. A sector-aligned tile extends up
-    to `halo` points further along `stored`. Each staged load has a tile in shared memory that is
+    to `halo` points further along `stored`. Each load has a tile in shared memory that is
     contiguous along `loaded`. If it is `misaligned`, its runs in global memory begin anywhere in
     a sector.
     """
@@ -115,7 +116,7 @@ class Transpose:
 
 
 def find_transpose(nest: MapNest) -> Transpose | None:
-    """The transpose that stages a map, or None if the map gains nothing from one."""
+    """The transpose of a map, or None if the map gains nothing from one."""
     if prod(nest.space) < MIN_POINTS:
         return None
     largest = max(nest.stores, key=lambda store: store.buffer.type.size)
@@ -131,8 +132,8 @@ def find_transpose(nest: MapNest) -> Transpose | None:
     loaded = _unit_axis(leader, nest.space)
     if loaded is None or min(nest.space[stored], nest.space[loaded]) < MIN_TILE_RUN:
         return None
-    staged = tuple(load for load in transposed if _unit_axis(load, nest.space) == loaded)
-    widest = max(load.dtype.itemsize for load in staged)
+    through = tuple(load for load in transposed if _unit_axis(load, nest.space) == loaded)
+    widest = max(load.dtype.itemsize for load in through)
     side = max(MIN_SIDE, min(MAX_SIDE, TILE_BYTES // widest))
     most = min(nest.space[stored], nest.space[loaded])
     sides = [side]
@@ -142,8 +143,8 @@ def find_transpose(nest: MapNest) -> Transpose | None:
     leaders = largest, leader
     halo = _sector(largest) if _is_misaligned(largest, stored) else 0
     # misaligned loads read whole sectors, which lie inside the array of the leader only
-    misaligned = len(staged) == 1 and _is_misaligned(leader, loaded)
-    found = (Transpose(stored, loaded, staged, leaders, side, halo, misaligned) for side in sides)
+    misaligned = len(through) == 1 and _is_misaligned(leader, loaded)
+    found = (Transpose(stored, loaded, through, leaders, side, halo, misaligned) for side in sides)
     return next((each for each in found if each.offsets()[-1] <= SHARED_BYTES), None)
 
 

@@ -26,7 +26,7 @@ NARROW_BYTES = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
+class NumberedAccumulator:
     """Accumulator `number` of a nest. `dtypes` are those of its components."""
 
     number: int
@@ -108,9 +108,9 @@ class Fold:
         return Accumulated.make(self.number, self.dtype), text
 
 
-def folds_of(accumulators: tuple[Accumulator, ...]) -> list[Fold]:
+def folds_of(accumulators: tuple[Accumulator, ...]) -> list[NumberedAccumulator]:
     """The folds of a nest's accumulators."""
     return [
-        Fold(number, a.combiner, a.value.dtype, a.arg, component_dtypes(a))
+        NumberedAccumulator(number, a.combiner, a.value.dtype, a.arg, component_dtypes(a))
         for number, a in enumerate(accumulators)
     ]

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from lowering.codegen.geometry_records import RowGeometry
 from lowering.codegen.rows.accumulator_layout import partial_bytes
-from lowering.codegen.rows.accumulators import Fold
+from lowering.codegen.rows.accumulators import NumberedAccumulator
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.rounding import ceil_div
 
@@ -42,7 +42,10 @@ def broadcast_ticket(writer: SourceWriter, blocks: int, offset: int) -> None:
 
 
 def declare_partials(
-    writer: SourceWriter, folds: Sequence[Fold], workspace: str, offsets: Sequence[int]
+    writer: SourceWriter,
+    folds: Sequence[NumberedAccumulator],
+    workspace: str,
+    offsets: Sequence[int],
 ) -> None:
     """Declare pointers to the partials of each component, in the workspace."""
     places = iter(offsets)
@@ -52,7 +55,7 @@ def declare_partials(
             writer.line(f"{kind}* const {variable} = ({kind}*)({workspace} + {next(places)});")
 
 
-def publish(writer: SourceWriter, folds: Sequence[Fold], slot: str) -> None:
+def publish(writer: SourceWriter, folds: Sequence[NumberedAccumulator], slot: str) -> None:
     """Publish the totals at a slot; `epoch` is declared."""
     for fold in folds:
         for total, partial in zip(fold.variables("total"), fold.variables("partial"), strict=True):
@@ -61,7 +64,7 @@ def publish(writer: SourceWriter, folds: Sequence[Fold], slot: str) -> None:
 
 def poll(
     writer: SourceWriter,
-    folds: Sequence[Fold],
+    folds: Sequence[NumberedAccumulator],
     geometry: RowGeometry,
     others: tuple[str, str],
     slot: str = "other",

@@ -14,8 +14,8 @@ from math import prod
 
 from lowering.codegen import geometry_records as records
 from lowering.codegen.expressions import compute
-from lowering.codegen.maps.loads import Parts, load_parts
-from lowering.codegen.maps.vectors import load_text
+from lowering.codegen.maps.loads import UnrolledParts, load_parts
+from lowering.codegen.maps.vector_accesses import load_text
 from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.access_patterns import loop_is_contiguous
@@ -156,7 +156,9 @@ def load_runs(writer: SourceWriter, runs: Iterable[Run], aligned: Mapping[Buffer
             writer.bind(load, f"{name}.items[{place}]")
 
 
-def load_runs_of_steps(parts: Parts, runs: Sequence[Run], aligned: Mapping[Buffer, str]) -> None:
+def load_runs_of_steps(
+    parts: UnrolledParts, runs: Sequence[Run], aligned: Mapping[Buffer, str]
+) -> None:
     """Load the runs of several steps before the first is used, and bind their elements."""
     widths = {run.loads[0]: len(run.loads) for run in runs}
     names = load_parts(parts, widths, aligned)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lowering.codegen.expressions import stored
 from lowering.codegen.flatten import POINT, STEP, Flattener
-from lowering.codegen.rows.accumulators import Fold
+from lowering.codegen.rows.accumulators import NumberedAccumulator
 from lowering.plan.nests.kernel import Pass, RowNest, Store
 from tracegraph.ir.scalar import Expr
 
@@ -22,12 +22,12 @@ def flattener_of(nest: RowNest) -> Flattener:
 class FlatPass:
     """A pass: its folds, the value that each folds at a step, and the stores of a step."""
 
-    folds: list[Fold]
+    folds: list[NumberedAccumulator]
     values: list[Expr]
     stores: list[Store]
 
     @classmethod
-    def of(cls, row_pass: Pass, folds: Sequence[Fold], flat: Flattener) -> FlatPass:
+    def of(cls, row_pass: Pass, folds: Sequence[NumberedAccumulator], flat: Flattener) -> FlatPass:
         """The pass, whose accumulators are `folds`."""
         values = [flat(a.value) for a in row_pass.accumulators]
         return cls(list(folds), values, list(map(flat.store, row_pass.stores)))

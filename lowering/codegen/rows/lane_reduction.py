@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lowering.codegen.geometry_records import RowGeometry
-from lowering.codegen.rows.accumulators import Fold
+from lowering.codegen.rows.accumulators import NumberedAccumulator
 from lowering.codegen.rows.clusters import cluster_barrier
-from lowering.codegen.rows.lanes import barrier
+from lowering.codegen.rows.lane_loops import barrier
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.target.hardware import WARP
 
 
 def reduce_to_first_lane(
-    writer: SourceWriter, folds: Sequence[Fold], geometry: RowGeometry
+    writer: SourceWriter, folds: Sequence[NumberedAccumulator], geometry: RowGeometry
 ) -> None:
     """Reduce the lanes of each output into its lane 0.
 
@@ -39,7 +39,9 @@ def reduce_to_first_lane(
         _reduce_warp(writer, folds, min(warps, WARP))
 
 
-def reduce_to_all_lanes(writer: SourceWriter, folds: Sequence[Fold], geometry: RowGeometry) -> None:
+def reduce_to_all_lanes(
+    writer: SourceWriter, folds: Sequence[NumberedAccumulator], geometry: RowGeometry
+) -> None:
     """Reduce the lanes of each output into every one of them.
 
     Each pass over a row has shared memory of its own, so no barrier is needed before the next.
@@ -55,7 +57,7 @@ def reduce_to_all_lanes(writer: SourceWriter, folds: Sequence[Fold], geometry: R
         writer.line("__syncwarp();")  # lanes may now overwrite what others have read
 
 
-def _reduce_warp(writer: SourceWriter, folds: Sequence[Fold], lanes: int) -> None:
+def _reduce_warp(writer: SourceWriter, folds: Sequence[NumberedAccumulator], lanes: int) -> None:
     """Butterfly reduction of neighbouring lanes, a power of two, into every one of them."""
     with writer.block(f"for (int width = {lanes // 2}; width >= 1; width /= 2)"):
         theirs = [tuple(writer.fresh() for _ in fold.types) for fold in folds]
@@ -66,7 +68,7 @@ def _reduce_warp(writer: SourceWriter, folds: Sequence[Fold], lanes: int) -> Non
             fold.accumulate(writer, "total", names)
 
 
-def _broadcast_warp(writer: SourceWriter, folds: Sequence[Fold], lanes: int) -> None:
+def _broadcast_warp(writer: SourceWriter, folds: Sequence[NumberedAccumulator], lanes: int) -> None:
     """Broadcast the first lane's total, where lanes may differ in the sign of zero."""
     for fold in folds:
         if not fold.commutative:
@@ -74,14 +76,14 @@ def _broadcast_warp(writer: SourceWriter, folds: Sequence[Fold], lanes: int) -> 
             writer.line(f"{mine} = tg_shuffle_xor({mine}, thread, thread % {lanes});")
 
 
-def _store_warp_results(writer: SourceWriter, folds: Sequence[Fold]) -> None:
+def _store_warp_results(writer: SourceWriter, folds: Sequence[NumberedAccumulator]) -> None:
     with writer.block(f"if (thread % {WARP} == 0)"):
         for mine, shared in _pairs(folds):
             writer.line(f"{shared}[thread / {WARP}] = {mine};")
 
 
 def _load_block_results(
-    writer: SourceWriter, folds: Sequence[Fold], geometry: RowGeometry, warps: int
+    writer: SourceWriter, folds: Sequence[NumberedAccumulator], geometry: RowGeometry, warps: int
 ) -> None:
     """Load the totals of an output's warps, one for each lane."""
     writer.line("__syncthreads();")
@@ -90,7 +92,7 @@ def _load_block_results(
 
 
 def _load_cluster_results(
-    writer: SourceWriter, folds: Sequence[Fold], geometry: RowGeometry, warps: int
+    writer: SourceWriter, folds: Sequence[NumberedAccumulator], geometry: RowGeometry, warps: int
 ) -> None:
     """Load the totals of the warps of all blocks, WARP at a time. Shared memory must stay as it is
     until the next barrier of the cluster.
@@ -112,7 +114,9 @@ def _load_cluster_results(
                     fold.accumulate(writer, "total", names)
 
 
-def _reduce_tree(writer: SourceWriter, folds: Sequence[Fold], geometry: RowGeometry) -> None:
+def _reduce_tree(
+    writer: SourceWriter, folds: Sequence[NumberedAccumulator], geometry: RowGeometry
+) -> None:
     """Tree reduction in shared memory, by halving distances, into lane 0 of each output.
 
     Once both lanes of a pair are in one warp, only the warp synchronises.
@@ -140,7 +144,9 @@ def _reduce_tree(writer: SourceWriter, folds: Sequence[Fold], geometry: RowGeome
             writer.line(sync)
 
 
-def _broadcast_shared(writer: SourceWriter, folds: Sequence[Fold], geometry: RowGeometry) -> None:
+def _broadcast_shared(
+    writer: SourceWriter, folds: Sequence[NumberedAccumulator], geometry: RowGeometry
+) -> None:
     """Broadcast the total of each output's first lane through shared memory."""
     stride = geometry.stride
     if 2 * stride <= WARP < geometry.lanes * stride:  # the last barrier was that of one warp
@@ -149,7 +155,7 @@ def _broadcast_shared(writer: SourceWriter, folds: Sequence[Fold], geometry: Row
         writer.line(f"{mine} = {shared}[thread - lane * {stride}];")
 
 
-def _pairs(folds: Sequence[Fold]) -> list[tuple[str, str]]:
+def _pairs(folds: Sequence[NumberedAccumulator]) -> list[tuple[str, str]]:
     """Each component's variable and its array in shared memory."""
     return [
         pair

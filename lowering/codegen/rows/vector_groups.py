@@ -19,9 +19,15 @@ from lowering.codegen.expressions import (
 )
 from lowering.codegen.flatten import STEP
 from lowering.codegen.geometry_records import RowGeometry
-from lowering.codegen.maps.loads import Parts, load_parts
+from lowering.codegen.maps.loads import UnrolledParts, load_parts
 from lowering.codegen.maps.stores import declare_results, store_results, write_item
-from lowering.codegen.maps.vectors import Neighbours, Vectors, compute_uniform, pack_of, vectors_of
+from lowering.codegen.maps.vector_accesses import (
+    Neighbours,
+    Vectors,
+    compute_uniform,
+    pack_of,
+    vectors_of,
+)
 from lowering.codegen.preamble import value_type
 from lowering.codegen.rows.flat_passes import FlatPass
 from lowering.codegen.source_writer import SourceWriter
@@ -184,12 +190,12 @@ def _first(parts: int, stride: int) -> str:
     return f"base + part * {stride}" if parts > 1 else "base"
 
 
-def _parts(writer: SourceWriter, step: Axis, groups: Groups) -> Parts:
+def _parts(writer: SourceWriter, step: Axis, groups: Groups) -> UnrolledParts:
     """The groups as parts, whose step is bound to the first of each."""
     lines = [f"const {_index_type(step, groups)} first = {groups.first};"]
     if groups.test is not None:
         lines.append(f"if (!({groups.test})) continue;")
-    return Parts(writer, groups.parts, tuple(lines), step, "first")
+    return UnrolledParts(writer, groups.parts, tuple(lines), step, "first")
 
 
 def _index_type(step: Axis, groups: Groups) -> str:

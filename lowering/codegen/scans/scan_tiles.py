@@ -11,7 +11,13 @@ from dataclasses import dataclass
 
 from lowering.codegen.constants import constant
 from lowering.codegen.expressions import cast, combine, compute, value, write_store
-from lowering.codegen.maps.vectors import Vectors, compute_uniform, load_text, pack, store_line
+from lowering.codegen.maps.vector_accesses import (
+    Vectors,
+    compute_uniform,
+    load_text,
+    pack,
+    store_line,
+)
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.analysis import loads

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from lowering.cuda.calls.producers import current_stream_of
-from lowering.cuda.device import OpenDevice
 from lowering.cuda.graph.copies import (
     COPY_THREADS,
     PACK_KERNEL,
@@ -26,6 +25,7 @@ from lowering.cuda.graph.small_inputs import Values, ValueSlot
 from lowering.cuda.interface import ForeignArray, Launch
 from lowering.cuda.memory.owned_buffer import OwnedBuffer
 from lowering.cuda.memory.pool import CudaBuffer, PooledMemory
+from lowering.cuda.open_devices import OpenDevice
 from lowering.cuda.streams.in_flight import InFlightLaunch, later
 from lowering.cuda.streams.stream_state import StreamState
 from tracegraph.errors import CapturingStreamError

@@ -23,7 +23,13 @@ from lowering.cuda.calls.arguments import (
     is_row_major,
 )
 from lowering.cuda.calls.child_graphs import FAILED_CAPTURE, child_obstacle
-from lowering.cuda.calls.export import Operand, lowered_flag, owning_graph, reports, wanted_inputs
+from lowering.cuda.calls.export import (
+    OwnedMemory,
+    lowered_flag,
+    owning_graph,
+    reports,
+    wanted_inputs,
+)
 from lowering.cuda.compilation.compiled_plan import CompiledPlan
 from lowering.cuda.memory.pool import CudaBuffer
 from lowering.cuda.streams.stream_state import StreamState
@@ -58,10 +64,10 @@ def add_to_capture(
     inputs = wanted_inputs(compiled)
     for buffer, argument, wanted in zip(plan.inputs, arguments, inputs, strict=True):
         pointer = _in_place(argument, wanted, bound)
-        operands[buffer] = Operand(pointer, buffer.type.nbytes, (argument, bound))
+        operands[buffer] = OwnedMemory(pointer, buffer.type.nbytes, (argument, bound))
     results = [stream.pool.buffer(buffer.type.strong()) for buffer in compiled.fresh]
     for buffer, result in zip(compiled.fresh, results, strict=True):
-        operands[buffer] = Operand(result.pointer, buffer.type.nbytes, result)
+        operands[buffer] = OwnedMemory(result.pointer, buffer.type.nbytes, result)
     definition = owning_graph(compiled, stream, operands, lowered_flag(compiled, stream))
     stream.timeline.settle()
     for argument in arguments:

@@ -13,11 +13,16 @@ from weakref import WeakMethod
 from lowering.cuda.calls.arguments import check_type
 from lowering.cuda.calls.captured_launch import add_to_capture
 from lowering.cuda.calls.export import export
-from lowering.cuda.calls.fast_call import Call, closed_call, default_stream_call, other_stream_call
+from lowering.cuda.calls.fast_call import (
+    StreamCall,
+    closed_call,
+    default_stream_call,
+    other_stream_call,
+)
 from lowering.cuda.calls.stream_graph import StreamGraph
 from lowering.cuda.compilation.compiled_plan import CompiledPlan
-from lowering.cuda.device import OpenDevice
 from lowering.cuda.memory.pool import CudaBuffer, interned
+from lowering.cuda.open_devices import OpenDevice
 from lowering.cuda.streams.stream_state import StreamState
 from lowering.errors import UnrepeatableCaptureError
 from lowering.legalization.features import override
@@ -80,8 +85,10 @@ class CudaExecutable:
             self.plan = replace(compiled.plan, emitted=self._default_graph.kinds)
         self._needed = self._default_graph.needed
         self._graphs = {device.default_stream: self._default_graph}
-        self._calls: dict[StreamState, Call] = {device.default_stream: self._default_graph.launch}
-        self.launch: Call = default_stream_call(self._default_graph, WeakMethod(self._launch))
+        self._calls: dict[StreamState, StreamCall] = {
+            device.default_stream: self._default_graph.launch
+        }
+        self.launch: StreamCall = default_stream_call(self._default_graph, WeakMethod(self._launch))
         """The same as a call, whose arguments are known to have the right number and types."""
 
     def __call__(
@@ -196,7 +203,7 @@ class CudaExecutable:
             return driver.beside_captures()
         return nullcontext()
 
-    def _open(self, stream: StreamState) -> Call:
+    def _open(self, stream: StreamState) -> StreamCall:
         """The call of a graph for a stream that has none."""
         self._device.driver.activate()
         with self._opening:
@@ -228,7 +235,7 @@ class CudaExecutable:
         counts = Counter(self._past)
         for graph in list(self._graphs.values()):
             counts.update(_counts(graph))
-        counts["bytes_copied"] += counts["launches"] * self.plan.staged_bytes
+        counts["bytes_copied"] += counts["launches"] * self.plan.copied_bytes
         return {name: counts[name] for name in _COUNTS}
 
     def timings(self) -> Mapping[str, float]:
@@ -241,12 +248,12 @@ class CudaExecutable:
         if self.closed:
             return LastRun()
         numbers = {buffer: number for number, buffer in enumerate(self.plan.inputs)}
-        staged = {numbers[buffer] for buffer in self.plan.staged if buffer in numbers}
+        copied = {numbers[buffer] for buffer in self.plan.copied if buffer in numbers}
         graphs = list(self._graphs.values())
         graph = max(graphs, key=lambda graph: graph.used)
         if graph.used < since:
             graph = self._default_graph
-        found = graph.last_run(since, staged)
+        found = graph.last_run(since, copied)
         return replace(found, captured=True) if self._captured >= since else found
 
     def memory(self) -> Mapping[str, int]:

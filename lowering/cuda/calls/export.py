@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lowering.codegen.parameters import Channel, StopFlag
+from lowering.codegen.kernel_parameters import Channel, StopFlagAddress
 from lowering.cuda.calls.arguments import Bound, Input, bind
 from lowering.cuda.calls.child_graphs import child_obstacle
 from lowering.cuda.calls.donated_arguments import writable
@@ -35,7 +35,7 @@ _FLAG_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Operand:
+class OwnedMemory:
     """Memory of an argument or a result, and what keeps it."""
 
     pointer: int
@@ -81,7 +81,7 @@ def export(compiled: CompiledPlan, stream: StreamState, arguments: Sequence[Any]
 def owning_graph(
     compiled: CompiledPlan,
     stream: StreamState,
-    operands: Mapping[Buffer, Operand],
+    operands: Mapping[Buffer, OwnedMemory],
     flag: Allocation | None,
 ) -> Definition:
     """The complete graph of a Plan with these inputs and outputs, all of which it owns.
@@ -128,7 +128,7 @@ def reports(compiled: CompiledPlan) -> str | None:
     """Why launches of a Plan need the host; None if they do not."""
     if not compiled.features.conditional_nodes:
         return "the host drives its loops, since no-conditional-nodes is set; call it instead"
-    if not all(isinstance(channel, StopFlag) for channel in _channels(compiled)):
+    if not all(isinstance(channel, StopFlagAddress) for channel in _channels(compiled)):
         return (
             "it prints, checks, calls back or shows progress, which needs a call; use a function "
             "that does not"
@@ -171,7 +171,7 @@ def wanted_inputs(compiled: CompiledPlan) -> list[Input]:
 
 def _operands(
     compiled: CompiledPlan, stream: StreamState, arguments: Sequence[Any]
-) -> tuple[dict[Buffer, Operand], list[Any], list[CudaBuffer]]:
+) -> tuple[dict[Buffer, OwnedMemory], list[Any], list[CudaBuffer]]:
     """Where the graph has its inputs and outputs, the arguments that launches read where they are,
     and the results in order.
     """
@@ -184,14 +184,14 @@ def _operands(
     for number, buffer in enumerate(plan.inputs):
         argument, foreign = arguments[number], len(bound.foreign)
         pointer = bind(argument, inputs[number], bound)
-        operands[buffer] = Operand(pointer, buffer.type.nbytes, (argument, bound))
+        operands[buffer] = OwnedMemory(pointer, buffer.type.nbytes, (argument, bound))
         in_place = isinstance(argument, CudaBuffer) or len(bound.foreign) > foreign
         if in_place and number not in overwritten:
             read.append(argument)
             bound.foreign.append(stream.driver.retained(argument))
     results = [stream.pool.buffer(buffer.type.strong()) for buffer in compiled.fresh]
     for buffer, result in zip(compiled.fresh, results, strict=True):
-        operands[buffer] = Operand(result.pointer, buffer.type.nbytes, result)
+        operands[buffer] = OwnedMemory(result.pointer, buffer.type.nbytes, result)
     for output, number in aliases:
         argument = arguments[number]
         assert isinstance(argument, CudaBuffer), "it was made writable"

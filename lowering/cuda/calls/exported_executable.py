@@ -10,8 +10,8 @@ from weakref import WeakSet
 
 from lowering.cuda.calls.child_graphs import FAILED_CAPTURE
 from lowering.cuda.calls.exported_launch import ExportedOperands, launch_in_order, unordered
-from lowering.cuda.device import OpenDevice
 from lowering.cuda.graph.node_names import NodeNames, described
+from lowering.cuda.open_devices import OpenDevice
 from lowering.cuda.streams.owned_stream import require_priority
 from lowering.errors import ClosedGraphError, RefusedGraphError
 from tracegraph.concurrency.locks import holding

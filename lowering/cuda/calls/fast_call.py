@@ -18,36 +18,36 @@ from lowering.cuda.memory.cross_stream import CrossStreamUse
 from lowering.cuda.memory.pool import CudaBuffer
 from tracegraph.current_stream import current_stream
 from tracegraph.errors import ClosedError
-from tracegraph.generated import define, each
+from tracegraph.generated_functions import define, each
 from tracegraph.staging.calls.clock import clock
 from tracegraph.staging.calls.donated import Donated
 
 if TYPE_CHECKING:
     from lowering.cuda.calls.stream_graph import StreamGraph
 
-Call = Callable[..., list[CudaBuffer]]
+StreamCall = Callable[..., list[CudaBuffer]]
 """Takes the arguments, and what is donated if anything; returns the results."""
 
-OnOtherStream = Callable[[], Call | None]
+OnOtherStream = Callable[[], StreamCall | None]
 """A weak reference to the call of an executable on any stream, for that holds the fast one."""
 
 MOST_ARRAYS = 64
 """Arguments and results up to which a call is written out: the compiler takes 50 µs for each."""
 
 
-def default_stream_call(graph: StreamGraph, on_other_stream: OnOtherStream) -> Call:
+def default_stream_call(graph: StreamGraph, on_other_stream: OnOtherStream) -> StreamCall:
     """The call of an executable on the default stream, whose graph there is `graph`."""
     factory = _factory_of(graph, default=True)
     return _general(graph, on_other_stream) if factory is None else factory(graph, on_other_stream)
 
 
-def other_stream_call(graph: StreamGraph) -> Call:
+def other_stream_call(graph: StreamGraph) -> StreamCall:
     """The call of a graph for another stream, which is the current one."""
     factory = _factory_of(graph, default=False)
     return graph.launch if factory is None else factory(graph, None)
 
 
-def closed_call(name: str) -> Call:
+def closed_call(name: str) -> StreamCall:
     """The call of a closed executable."""
 
     def launch(arguments: Sequence[Any], donated: Donated | None = None) -> list[CudaBuffer]:
@@ -56,7 +56,7 @@ def closed_call(name: str) -> Call:
     return launch
 
 
-def _general(graph: StreamGraph, on_other_stream: OnOtherStream) -> Call:
+def _general(graph: StreamGraph, on_other_stream: OnOtherStream) -> StreamCall:
     general = graph.launch
 
     def launch(arguments: Sequence[Any], donated: Donated | None = None) -> list[CudaBuffer]:
@@ -69,7 +69,7 @@ def _general(graph: StreamGraph, on_other_stream: OnOtherStream) -> Call:
     return launch
 
 
-def _factory_of(graph: StreamGraph, default: bool) -> Callable[..., Call] | None:
+def _factory_of(graph: StreamGraph, default: bool) -> Callable[..., StreamCall] | None:
     numbers = tuple(wanted.takes_numbers for wanted in graph.inputs)
     results = len(graph.outputs)
     if not graph.plain or len(numbers) + results > MOST_ARRAYS:
@@ -80,7 +80,7 @@ def _factory_of(graph: StreamGraph, default: bool) -> Callable[..., Call] | None
 @lru_cache(256)
 def _factory(
     numbers: tuple[bool, ...], results: int, default: bool, needs_room: bool
-) -> Callable[..., Call]:
+) -> Callable[..., StreamCall]:
     """A function (graph, on_other_stream) -> the call of that graph.
 
     `numbers` says of each argument whether it may be one, and `results` how many there are.

@@ -164,8 +164,8 @@ class StreamGraph:
                 found[section.name] = found.get(section.name, 0.0) + time
         return found
 
-    def last_run(self, since: float, staged: Collection[int]) -> LastRun:
-        """As `Executable.last_run`; the launch copies the inputs with the numbers `staged`."""
+    def last_run(self, since: float, copied_inputs: Collection[int]) -> LastRun:
+        """As `Executable.last_run`; the launch copies the inputs numbered `copied_inputs`."""
         launches, copies = self._copies
         copied: Counter[Input] = Counter()
         for wanted, nbytes in copies if launches == self.launches else ():
@@ -175,7 +175,7 @@ class StreamGraph:
         for number, wanted in enumerate(self.inputs):
             if wanted in copied:
                 handling.append(("copied", copied[wanted]))
-            elif number in staged:
+            elif number in copied_inputs:
                 handling.append(("copied by the launch", wanted.type.nbytes))
             elif wanted.slot is not None and current.bound[number] == wanted.address:
                 handling.append(("by value", 0))

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from lowering.codegen import Unit, unit_source
 from lowering.cuda.compilation.modules import load_modules
 from lowering.cuda.compilation.plan_code import PlanCode
-from lowering.cuda.device import OpenDevice
-from lowering.cuda.effects.callbacks import require_not_awaited
-from lowering.cuda.graph.custom_kernels import load_custom_kernels
-from lowering.cuda.graph.emit import EMITTERS
+from lowering.cuda.effects.callback_thread import require_not_awaited
+from lowering.cuda.graph.emit import emitter_of
+from lowering.cuda.graph.handwritten_kernels import load_custom_kernels
 from lowering.cuda.graph.host_driven import STORED_CONDITIONS
 from lowering.cuda.graph.placement import Constants, upload
 from lowering.cuda.graph.pointer_table import TABLE_KERNEL, table_source
@@ -19,6 +18,7 @@ from lowering.cuda.graph.small_inputs import LOAD_KERNEL, ValueSlot, load_source
 from lowering.cuda.libraries.library_calls import prepare, workspace_bytes
 from lowering.cuda.libraries.pointer_arrays import ARRAYS_KERNEL, arrays_source, part_arrays
 from lowering.cuda.memory.pool import interned, size_class
+from lowering.cuda.open_devices import OpenDevice
 from lowering.legalization.features import Features, probed
 from lowering.legalization.legalize import legalize, needed_features
 from lowering.plan.conditional_nodes import WhileNode
@@ -104,5 +104,5 @@ def functions_of(plan: Plan, unit: Unit) -> dict[str, str]:
     if moving := moving_calls(plan.graph):
         functions[ARRAYS_KERNEL] = arrays_source(part_arrays(moving))
     for node in launched(plan.graph):
-        functions |= EMITTERS[type(node)].functions
+        functions |= emitter_of(node).functions
     return functions

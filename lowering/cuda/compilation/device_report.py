@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any, get_args
 
 from lowering.codegen.preamble import preamble
-from lowering.cuda.device import OpenDevice
 from lowering.cuda.interface import Driver, Launch
+from lowering.cuda.open_devices import OpenDevice
 from lowering.legalization.features import Feature, declared
 from lowering.plan.conditional_nodes import ConditionalKind
 from lowering.plan.owners import SlotTable

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lowering.codegen import partition, translation_unit
-from lowering.cuda.device import OpenDevice
+from lowering.cuda.open_devices import OpenDevice
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lowering.codegen import Unit
 from lowering.cuda.compilation.modules import Module
-from lowering.cuda.graph.custom_kernels import CustomCode
+from lowering.cuda.graph.handwritten_kernels import CustomCode
 from lowering.cuda.libraries.library_calls import PreparedCalls
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.plan import Plan

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lowering.codegen import Unit
-from lowering.codegen.parameters import (
+from lowering.codegen.kernel_parameters import (
     Answer,
-    CallRing,
-    CallSite,
+    CallRingAddress,
+    CallSiteNumber,
     Channel,
     FailureWord,
-    PrintRing,
-    PrintSite,
+    PrintRingAddress,
+    PrintSiteNumber,
     StepCount,
-    StopFlag,
+    StopFlagAddress,
 )
 from lowering.cuda.effects import call_ring
-from lowering.cuda.effects.effects import Effects
+from lowering.cuda.effects.launch_effects import Effects
 from lowering.cuda.effects.mailbox import Mailbox
-from lowering.cuda.effects.print_ring import Site
+from lowering.cuda.effects.print_ring import PrintSite
 from lowering.cuda.interface import Allocation, HostAllocation
 from lowering.cuda.streams.timeline import Timeline
 from lowering.plan.owners import SlotTable, size_of
@@ -41,14 +41,14 @@ def connect(
     )
     effects: Effects | None = None
     mailbox: Mailbox | None = None
-    sites: dict[PrintSite, Site] = {}
+    sites: dict[PrintSiteNumber, PrintSite] = {}
     calls: dict[int, call_ring.CallSite] = {}
     answers: dict[int, call_ring.AnswerMemory] = {}
-    if any(not isinstance(channel, StopFlag) for channel in wanted):
+    if any(not isinstance(channel, StopFlagAddress) for channel in wanted):
         mailbox = Mailbox(timeline.driver, len(plan.monitors))
         _keep(slots, "mailbox", mailbox.memory)
         for channel in wanted:
-            if isinstance(channel, PrintSite):
+            if isinstance(channel, PrintSiteNumber):
                 format_ = plan.prints[channel.site]
                 sites[channel] = timeline.prints.add_site(format_, channel.record)
             elif isinstance(channel, Answer):
@@ -56,7 +56,7 @@ def connect(
                 answers[channel.site] = made
                 _keep(slots, "answer", made.memory)
         for channel in wanted:
-            if isinstance(channel, CallSite):
+            if isinstance(channel, CallSiteNumber):
                 site = channel.site
                 calls[site] = timeline.callbacks.ring.add_site(
                     plan.callbacks[site], channel.record, answers.get(site)
@@ -65,18 +65,18 @@ def connect(
     values: dict[Channel, int] = {}
     for channel in wanted:
         match channel:
-            case StopFlag():
+            case StopFlagAddress():
                 _keep(slots, "stop flag", timeline.stop_flag)
                 values[channel] = timeline.stop_flag.pointer
-            case PrintRing():
+            case PrintRingAddress():
                 _keep(slots, "print ring", timeline.prints.memory)
                 values[channel] = timeline.prints.memory.pointer
-            case PrintSite():
+            case PrintSiteNumber():
                 values[channel] = sites[channel].number
-            case CallRing():
+            case CallRingAddress():
                 _keep(slots, "callback ring", timeline.callbacks.ring.memory)
                 values[channel] = timeline.callbacks.ring.memory.pointer
-            case CallSite(site=site):
+            case CallSiteNumber(site=site):
                 values[channel] = calls[site].number
             case Answer(site=site):
                 values[channel] = answers[site].memory.pointer

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lowering.cuda.effects.effects import Effects
+from lowering.cuda.effects.launch_effects import Effects
 from lowering.cuda.effects.print_ring import PrintRing
 from lowering.cuda.interface import Driver
 from tracegraph.progress import Bar, open_bar

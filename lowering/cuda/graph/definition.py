@@ -33,7 +33,7 @@ from lowering.errors import (
     EmittedTwiceError,
     ForeignNodeError,
     InstantiatedTwiceError,
-    NotInstantiatedError,
+    NoExecutableError,
     NotOpenError,
     RefusedGraphError,
     UnfinishedError,
@@ -364,11 +364,11 @@ class Definition:
         """A function that updates a kernel node in an executable to the parameters at its call.
 
         Raises:
-            NotInstantiatedError: there is no executable of this graph.
+            NoExecutableError: there is no executable of this graph.
             ForeignNodeError: the node, or the executable, belongs to another one.
         """
         if self._state != "instantiated":
-            raise NotInstantiatedError(self.name, self._state)
+            raise NoExecutableError(self.name, self._state)
         node = self._kernels.get(kernel)
         if node is None or executable not in self._executables:
             raise ForeignNodeError("a kernel node" if node is None else str(node))

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from lowering.codegen import ConditionHandle, Parameter, TableEntry, Workspace
-from lowering.codegen.parameters import CallSite, Channel, Number, PrintSite
+from lowering.codegen import ConditionHandle, Parameter, TableEntry, WorkspaceAddress
+from lowering.codegen.kernel_parameters import CallSiteNumber, Channel, Number, PrintSiteNumber
 from lowering.cuda.compilation.plan_code import PlanCode
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.node_owners import NodeOwners
@@ -97,7 +97,7 @@ class Emission:
                 return Cell(value)
             case TableEntry(buffer=buffer):
                 return Cell(self.placement.table_address + self.table[buffer], True)
-            case Workspace():
+            case WorkspaceAddress():
                 return Cell(self.placement.workspaces[node], True)
             case ConditionHandle(condition=condition):
                 if condition in self.conditions:
@@ -105,7 +105,8 @@ class Emission:
                     return Cell(self.conditions[condition][1], stored)
             case _:
                 return Cell(
-                    self.channels[parameter], not isinstance(parameter, PrintSite | CallSite)
+                    self.channels[parameter],
+                    not isinstance(parameter, PrintSiteNumber | CallSiteNumber),
                 )
         raise ValueError(
             f"the kernel at {lines(node)} sets condition {parameter.condition}, whose node is in a "

@@ -16,7 +16,7 @@ from typing import Any, Generic, Literal, TypeVar, cast
 
 import numpy as np
 
-from lowering.cuda.effects.effects import Effects
+from lowering.cuda.effects.launch_effects import Effects
 from lowering.cuda.effects.print_ring import PrintRing
 from lowering.cuda.interface import (
     CapturedKernelHandle,

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from lowering.codegen import Unit
-from lowering.cuda.device import OpenDevice
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.node_owners import allocation
 from lowering.cuda.graph.pointer_table import table_bytes
@@ -24,6 +23,7 @@ from lowering.cuda.libraries.library_calls import (
 from lowering.cuda.libraries.pointer_arrays import pointers_bytes
 from lowering.cuda.libraries.recapture import placeholder_bytes
 from lowering.cuda.memory.pool import PooledMemory
+from lowering.cuda.open_devices import OpenDevice
 from lowering.cuda.streams.stream_state import StreamState
 from lowering.plan.launch_graph import moving_buffers, moving_calls, recaptured_calls
 from lowering.plan.nests.buffer import Buffer

@@ -11,42 +11,8 @@ of a condition, or a word of a value.
     libraries    what is asked of a library whose calls are captured
 """
 
-from lowering.cuda.interface.driver import LOOKED_AT, Driver, ThreadState
-from lowering.cuda.interface.graph_nodes import (
-    CapturedKernelHandle,
-    GraphMemory,
-    KernelNodeHandle,
-    NodesView,
-    NodeView,
-    SharedWords,
-    TiedGraph,
-    Words,
-)
-from lowering.cuda.interface.handles import Allocation, Event, ForeignArray, HostAllocation, Timer
-from lowering.cuda.interface.launch import Launch, has_clusters
-from lowering.cuda.interface.libraries import Gemm, Library, PlanningLibrary, PreparedLibrary
-
-__all__ = [
-    "LOOKED_AT",
-    "Allocation",
-    "CapturedKernelHandle",
-    "Driver",
-    "Event",
-    "ForeignArray",
-    "Gemm",
-    "GraphMemory",
-    "HostAllocation",
-    "KernelNodeHandle",
-    "Launch",
-    "Library",
-    "NodeView",
-    "NodesView",
-    "PlanningLibrary",
-    "PreparedLibrary",
-    "SharedWords",
-    "ThreadState",
-    "TiedGraph",
-    "Timer",
-    "Words",
-    "has_clusters",
-]
+from lowering.cuda.interface.driver import *
+from lowering.cuda.interface.graph_nodes import *
+from lowering.cuda.interface.handles import *
+from lowering.cuda.interface.launch import *
+from lowering.cuda.interface.libraries import *

@@ -22,6 +22,8 @@ from lowering.cuda.libraries.capture_lock import CaptureLock
 from lowering.plan.conditional_nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
 
+__all__ = ["LOOKED_AT", "Driver", "ThreadState"]
+
 LOOKED_AT = 8
 """Exported graphs that a build or an allocation looks at, to release what gone ones kept alive."""
 

@@ -7,6 +7,11 @@ from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+__all__ = [
+    "CapturedKernelHandle", "GraphMemory", "KernelNodeHandle", "NodeView", "NodesView",
+    "SharedWords", "TiedGraph", "Words",
+]  # fmt: skip
+
 
 class Words(Protocol):
     """A fixed number of unsigned 64-bit words."""

@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+__all__ = ["Allocation", "Event", "ForeignArray", "HostAllocation", "Timer"]
+
 
 class Allocation(Protocol):
     """Device memory that is freed, in stream order, when this object is collected."""

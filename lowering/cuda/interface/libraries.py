@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+__all__ = ["Gemm", "Library", "PlanningLibrary", "PreparedLibrary"]
+
 
 @dataclass(frozen=True, slots=True)
 class Gemm:

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from lowering.plan.calls.fourier import FourierTransform, Layout
+from lowering.plan.calls.fourier import FourierTransform, TransformLayout
 from lowering.plan.calls.library_call import StridedArray
 from lowering.plan.nests.buffer import Buffer
 
@@ -108,13 +108,13 @@ def _make(library: Any, handle: int, call: FourierTransform) -> int:
     return nbytes
 
 
-def layout_of(array: StridedArray, rank: int) -> Layout:
+def layout_of(array: StridedArray, rank: int) -> TransformLayout:
     """The layout of an operand.
 
     Raises:
         ValueError: cuFFT has no such layout.
     """
-    found = Layout.of(array, rank)
+    found = TransformLayout.of(array, rank)
     if found is None:
         raise ValueError(
             f"a library transform over {rank} axes cannot read {array} of shape {array.shape}; "

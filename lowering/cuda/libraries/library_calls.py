@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from lowering.cuda.device import OpenDevice
 from lowering.cuda.interface import Driver, Library, PreparedLibrary
 from lowering.cuda.libraries.capture import lines
 from lowering.cuda.libraries.cublas import (
@@ -21,6 +20,7 @@ from lowering.cuda.libraries.cublas import (
 from lowering.cuda.libraries.cufft import Cufft, transform
 from lowering.cuda.libraries.cusolver import Cusolver, factored_batch, factorization
 from lowering.cuda.libraries.foreign_calls import ForeignStream, foreign
+from lowering.cuda.open_devices import OpenDevice
 from lowering.plan.calls.captured_call import CapturedCall
 from lowering.plan.calls.fourier import FourierTransform
 from lowering.plan.calls.lapack import (
@@ -42,7 +42,7 @@ Addresses = Callable[[Buffer], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Captured:
+class CaptureRule:
     """How a class of calls is captured.
 
     Args:
@@ -62,15 +62,15 @@ class Captured:
     direct: bool = False
 
 
-CAPTURED: dict[type[LibraryCall], Captured] = {
-    MatrixProduct: Captured(Cublas, product, WORKSPACE_BYTES, direct=True),
-    CapturedCall: Captured(ForeignStream, foreign, 0),
-    FourierTransform: Captured(Cufft, transform, None),
-    LapackRoutine: Captured(Cusolver, factorization, None),
-    TriangularSolve: Captured(Cublas, triangular_solve, WORKSPACE_BYTES),
-    BatchedCholesky: Captured(Cusolver, factored_batch, 0),
-    BatchedLU: Captured(Cublas, eliminated_batch, WORKSPACE_BYTES),
-    BatchedSolve: Captured(Cublas, solved_batch, WORKSPACE_BYTES),
+CAPTURED: dict[type[LibraryCall], CaptureRule] = {
+    MatrixProduct: CaptureRule(Cublas, product, WORKSPACE_BYTES, direct=True),
+    CapturedCall: CaptureRule(ForeignStream, foreign, 0),
+    FourierTransform: CaptureRule(Cufft, transform, None),
+    LapackRoutine: CaptureRule(Cusolver, factorization, None),
+    TriangularSolve: CaptureRule(Cublas, triangular_solve, WORKSPACE_BYTES),
+    BatchedCholesky: CaptureRule(Cusolver, factored_batch, 0),
+    BatchedLU: CaptureRule(Cublas, eliminated_batch, WORKSPACE_BYTES),
+    BatchedSolve: CaptureRule(Cublas, solved_batch, WORKSPACE_BYTES),
 }
 
 
@@ -111,7 +111,7 @@ def _prepared(node: LibraryNode, driver: Driver) -> PreparedCall:
     return PreparedCall(handle, how.issue, handle.workspace_bytes)
 
 
-def captured(node: LibraryNode) -> Captured:
+def captured(node: LibraryNode) -> CaptureRule:
     """How the call of a node is captured.
 
     Raises:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from lowering.cuda.device import OpenDevice
 from lowering.cuda.interface import Driver
+from lowering.cuda.open_devices import OpenDevice
 from lowering.cuda.streams.timeline import Timeline
 from tracegraph.errors import RawMemoryError
 from tracegraph.ir.types import ArrayType

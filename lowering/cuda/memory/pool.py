@@ -56,7 +56,7 @@ class PooledMemory:
             return  # an interrupt came before it was given its memory
 
 
-class Pool:
+class DevicePool:
     """Free lists by size class; what is freed is kept for the next call of a like size."""
 
     def __init__(self, heap: Heap, timeline: Timeline | None = None) -> None:
@@ -257,7 +257,7 @@ class CudaBuffer(PooledMemory):
         assert isinstance(self._free, FreeList), "it is new, or renewed"
         self._free = CrossStreamUse(self._free, event)
 
-    def rewritten_on(self, pool: Pool) -> None:
+    def rewritten_on(self, pool: DevicePool) -> None:
         """Belong to the stream of `pool`, where a launch is about to write it anew.
 
         That stream waits for all uses of the old elements.

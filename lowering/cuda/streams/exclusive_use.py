@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lowering.cuda.effects.callbacks import require_not_awaited
+from lowering.cuda.effects.callback_thread import require_not_awaited
 from lowering.cuda.interface import Event
 from lowering.cuda.streams.in_flight import InFlightLaunch
 from lowering.cuda.streams.timeline import Timeline

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lowering.cuda.effects.effects import Effects
+from lowering.cuda.effects.launch_effects import Effects
 from lowering.cuda.interface import Allocation
 from tracegraph.errors import StoppedError
 

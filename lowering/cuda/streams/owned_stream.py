@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lowering.cuda.interface import Driver
 
 if TYPE_CHECKING:
-    from lowering.cuda.device import OpenDevice
+    from lowering.cuda.open_devices import OpenDevice
 
 
 class OwnedStream:

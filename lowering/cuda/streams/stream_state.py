@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lowering.cuda.interface import Driver
 from lowering.cuda.memory.arena import Arenas
 from lowering.cuda.memory.heap import Heap
-from lowering.cuda.memory.pool import Pool
+from lowering.cuda.memory.pool import DevicePool
 from lowering.cuda.streams.timeline import Timeline
 
 
@@ -23,7 +23,7 @@ class StreamState:
     driver: Driver
     heap: Heap
     timeline: Timeline
-    pool: Pool
+    pool: DevicePool
     arenas: Arenas
     foreign: bool = False
 

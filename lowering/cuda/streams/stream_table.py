@@ -8,7 +8,7 @@ from typing import Any
 
 from lowering.cuda.interface import Driver
 from lowering.cuda.memory.arena import Arenas
-from lowering.cuda.memory.pool import Pool
+from lowering.cuda.memory.pool import DevicePool
 from lowering.cuda.streams.stream_state import StreamState
 from lowering.cuda.streams.timeline import Timeline
 from tracegraph.current_stream import Chosen
@@ -77,7 +77,7 @@ class StreamTable:
 
     def _open(self, driver: Driver, foreign: bool) -> StreamState:
         heap, timeline = self._default.heap, Timeline(driver, self._default.timeline)
-        pool, arenas = Pool(heap, timeline), Arenas(heap, driver)
+        pool, arenas = DevicePool(heap, timeline), Arenas(heap, driver)
         return StreamState(driver, heap, timeline, pool, arenas, foreign)
 
     def leave(self, stream: StreamState) -> None:

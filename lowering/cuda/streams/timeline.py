@@ -17,8 +17,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from lowering.cuda.effects.callbacks import Callbacks, in_callback, require_not_awaited
-from lowering.cuda.effects.effects import Effects
+from lowering.cuda.effects.callback_thread import Callbacks, in_callback, require_not_awaited
+from lowering.cuda.effects.launch_effects import Effects
 from lowering.cuda.effects.print_ring import PrintRing
 from lowering.cuda.effects.progress import Watcher
 from lowering.cuda.interface import Allocation, Driver, Event
@@ -38,8 +38,9 @@ MOST_QUEUED = 16
 """Launches behind a loop, after which the next one waits: a full queue would block signals, too.
 Driver 580 was seen to block at the 28th graph behind one that runs."""
 
-STAGED_BYTES = 64 << 10
-"""Up to this size the driver takes over pageable memory at once; above, it waits for the stream."""
+DRIVER_COPIED_BYTES = 64 << 10
+"""Up to this size the driver copies pageable memory aside at once; above it, it waits for the
+stream."""
 
 
 class Timeline:
@@ -285,7 +286,7 @@ class Timeline:
         Raises:
             TimeLimitError: as `settle`, where the copy has to wait.
         """
-        if source.nbytes > STAGED_BYTES and self.in_flight:
+        if source.nbytes > DRIVER_COPIED_BYTES and self.in_flight:
             self.settle()
         if self.driver.copy_to_device(pointer, source):
             self.settle()

@@ -47,22 +47,24 @@ _INDEX = np.dtype(np.int64)
 _RELATIONS = {"<": np.less, ">=": np.greater_equal, "==": np.equal}
 
 
-class Form(NamedTuple):
+class Evaluation(NamedTuple):
     """A way to compute an expression: `emit` does so, after the `operands` are evaluated."""
 
     operands: tuple[Expr, ...]
     emit: Callable[[], NumpyValue]
 
 
-Rule = Callable[["Evaluator", Expr], Form | None]
+Rule = Callable[["Evaluator", Expr], Evaluation | None]
 """An expression's form if the rule has a better one than the evaluator's own."""
 
-Layout = Callable[[tuple[int, ...], tuple[int, ...], Iterable[NumpyValue]], tuple[int, ...] | None]
+LayoutRule = Callable[
+    [tuple[int, ...], tuple[int, ...], Iterable[NumpyValue]], tuple[int, ...] | None
+]
 """The memory order of a temporary of this shape that varies along these axes and is computed from
 these values; None for row-major."""
 
 
-def row_major(run: Evaluator) -> Layout:
+def row_major(run: Evaluator) -> LayoutRule:
     """The layout of temporaries in which each is row-major."""
     return lambda shape, axes, inputs: None
 
@@ -82,7 +84,7 @@ class Evaluator:
         extents: tuple[int, ...],
         accesses: Sequence[Load | Store] = (),
         rules: Sequence[Rule] = (),
-        layout: Callable[[Evaluator], Layout] = row_major,
+        layout: Callable[[Evaluator], LayoutRule] = row_major,
     ) -> None:
         self.extents = extents
         self.accesses = accesses
@@ -91,7 +93,7 @@ class Evaluator:
         self.layout = layout(self)
         self._rules = rules
         self._values: dict[Expr, NumpyValue] = {}
-        self._forms: dict[Expr, Form | None] = {}
+        self._forms: dict[Expr, Evaluation | None] = {}
         self._loads: dict[Load, LoadForm | None] = {}
 
     def mesh(self, axes: Iterable[int]) -> tuple[int, ...]:
@@ -138,7 +140,7 @@ class Evaluator:
             return () if load is None else load.operands
         return expr.children
 
-    def _form(self, expr: Expr) -> Form | None:
+    def _form(self, expr: Expr) -> Evaluation | None:
         if expr not in self._forms:
             form = None
             for rule in self._rules:

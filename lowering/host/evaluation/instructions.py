@@ -95,7 +95,7 @@ def static(array: Array, axes: tuple[int, ...] = ()) -> Static:
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class UfuncMethod:
     """A method of a ufunc as function(operand, output), with the arguments around the output."""
 
     ufunc: np.ufunc
@@ -126,7 +126,7 @@ class Instruction:
     """
 
     kind: Literal["write", "assign", "effect"]
-    function: Callable[..., Any] | Method
+    function: Callable[..., Any] | UfuncMethod
     inputs: tuple[NumpyValue, ...]
     output: NumpyValue | None = None
     elementwise: bool = False
@@ -138,7 +138,7 @@ class Instruction:
     @property
     def folded(self) -> Sequence[int]:
         """The dimensions of its operand that a reduction folds; none for any other call."""
-        if not isinstance(self.function, Method) or self.function.name != "reduce":
+        if not isinstance(self.function, UfuncMethod) or self.function.name != "reduce":
             return ()
         axes: tuple[int, ...] | None = self.function.before[0]
         return range(len(self.inputs[0].shape)) if axes is None else axes

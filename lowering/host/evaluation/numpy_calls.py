@@ -11,7 +11,7 @@ import numpy as np
 
 from lowering.host.arena import Array
 from lowering.host.evaluation.dynamic_offsets import Offset
-from lowering.host.evaluation.instructions import Method
+from lowering.host.evaluation.instructions import UfuncMethod
 from tracegraph.ir.op import Op
 from tracegraph.ir.types import row_major_strides
 
@@ -184,7 +184,7 @@ def broadcast(shape: tuple[int, ...]) -> Callable[[Array], Array]:
 
 def folded(
     ufunc: np.ufunc, dtype: np.dtype[Any], axes: tuple[int, ...] | None
-) -> Callable[[Array, Array], object] | Method:
+) -> Callable[[Array, Array], object] | UfuncMethod:
     """A function (values, out) that folds over `axes`, which stay as extents of 1; None: over all.
 
     Sums and products of 16-bit floats are folded in float32 and rounded once. For other folds the
@@ -192,7 +192,7 @@ def folded(
     """
     keep = axes is not None
     if not (_is_half(dtype) and ufunc in (np.add, np.multiply)):
-        return Method(ufunc, "reduce", (axes, None), (True,) if keep else ())
+        return UfuncMethod(ufunc, "reduce", (axes, None), (True,) if keep else ())
     wide = np.dtype(np.float32)
 
     def fold_wide(value: Array, out: Array) -> None:
@@ -218,6 +218,6 @@ def positioned(ufunc: np.ufunc, kept: int) -> Callable[[Array, Array], object]:
     return position
 
 
-def accumulated(ufunc: np.ufunc, axis: int) -> Method:
+def accumulated(ufunc: np.ufunc, axis: int) -> UfuncMethod:
     """A function (values, out) that folds along an axis and keeps every partial result."""
-    return Method(ufunc, "accumulate", (axis, None))
+    return UfuncMethod(ufunc, "accumulate", (axis, None))

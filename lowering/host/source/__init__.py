@@ -2,8 +2,8 @@
 
 A text is compiled once, and run by each call.
 
-plan_function, control_flow    the plan, and its graphs
-call_emitter, array_names      its nests, and names
-python_source                  the text while it is written
-prints                         print and call nests
+plan_function, control_flow  the plan, and its graphs
+call_emitter, array_names    its nests, and names
+python_source                the text while it is written
+print_nests                  print and call nests
 """

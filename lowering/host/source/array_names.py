@@ -14,7 +14,7 @@ import numpy as np
 
 from lowering.host.arena import Array
 from lowering.host.evaluation.instructions import Condition, DynamicView, NumpyValue, Static, View
-from lowering.host.source.python_source import Source
+from lowering.host.source.python_source import PythonSource
 from lowering.plan.nests.buffer import Buffer
 from tracegraph.ir.types import row_major_strides
 
@@ -28,7 +28,7 @@ class Frame:
     """
 
     def __init__(
-        self, source: Source, memory: Mapping[Buffer, Array], bound: Mapping[Buffer, str]
+        self, source: PythonSource, memory: Mapping[Buffer, Array], bound: Mapping[Buffer, str]
     ) -> None:
         self.source = source
         self.dense: set[Buffer] = set()

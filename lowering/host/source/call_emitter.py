@@ -12,10 +12,10 @@ from lowering.host.evaluation import numpy_calls
 from lowering.host.evaluation.instructions import (
     Condition,
     Instruction,
-    Method,
     NumpyValue,
     ReversedTemporary,
     Temporary,
+    UfuncMethod,
 )
 from lowering.host.evaluation.nest_program import NestProgram
 from lowering.host.source.array_names import Frame
@@ -85,14 +85,14 @@ class NestWriter:
             self.source.line(text)
 
     def filling_text(
-        self, function: Callable[..., Any] | Method, names: Sequence[str], out: str
+        self, function: Callable[..., Any] | UfuncMethod, names: Sequence[str], out: str
     ) -> str:
         """The call that fills `out`; an assignment or a method call where Python has one."""
         operands = ", ".join(names)
         if function is numpy_calls.store:
             return f"{out}[...] = {operands}"
         name = self.source.name
-        if isinstance(function, Method):
+        if isinstance(function, UfuncMethod):
             before, after = (
                 "".join(f", {self.source.value(x)}" for x in arguments)
                 for arguments in (function.before, function.after)
@@ -126,7 +126,7 @@ def _placed(shape: tuple[int, ...], value: Temporary, workspace: Array, start: i
 
 
 def _takes_output_last(
-    function: Callable[..., Any] | Method,
+    function: Callable[..., Any] | UfuncMethod,
 ) -> TypeGuard[Callable[..., Any]]:
     """Whether it takes the output as its last positional argument."""
-    return not isinstance(function, Method) and function not in OUT_BY_NAME
+    return not isinstance(function, UfuncMethod) and function not in OUT_BY_NAME

@@ -14,7 +14,7 @@ from lowering.host.passes import Passes, Programs
 from lowering.host.result_pool import RESULTS, is_pooled
 from lowering.host.section_times import SectionTimes
 from lowering.host.source.control_flow import GraphWriter
-from lowering.host.source.python_source import Source
+from lowering.host.source.python_source import PythonSource
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.plan import Plan
 from tracegraph import progress
@@ -60,7 +60,7 @@ class PlanWriter:
         self.copied = Copied()
         self.section_times = SectionTimes()
         self._plan = plan
-        self._source = Source()
+        self._source = PythonSource()
         self._inputs = {buffer: f"a{i}" for i, buffer in enumerate(plan.inputs)}
         fresh = (buffer for buffer in plan.outputs if buffer.space == "output")
         self._outputs = {buffer: f"o{i}" for i, buffer in enumerate(fresh)}

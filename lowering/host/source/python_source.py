@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from tracegraph.generated import define
+from tracegraph.generated_functions import define
 
 DEEPEST = 8
 """Most nested blocks of one function; CPython allows twenty loops."""
@@ -27,7 +27,7 @@ _TAKEN = frozenset({"run", "arguments", "check_time", "step"})
 _LITERALS = (bool, int, tuple, type(None))
 
 
-class Source:
+class PythonSource:
     """Lines, indented as blocks are opened, and names of objects."""
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """Tuning: passes that make the host's NumPy calls cheaper and change no result.
 
 They take and return the plain data of `lowering.host`: groups of nests, expressions, programs of
-instructions. `passes.PASSES` lists them by stage with what each does; nothing outside this folder
+instructions. `passes.PASSES` lists them by kind with what each does; nothing outside this folder
 names another of its files. With native code for nests, the whole folder can go. May import:
 lowering.host, lowering.plan, tracegraph's IR.
 

@@ -1,4 +1,4 @@
-"""The list of tuning passes, in the order in which each stage runs them."""
+"""The list of tuning passes, in the order in which they run, by kind."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from lowering.host.evaluation.hazards import Overlaps
 from lowering.host.evaluation.instructions import Instruction
 from lowering.host.evaluation.nest_program import NestProgram
-from lowering.host.passes import InstructionPass, Pass
+from lowering.host.passes import InstructionPass, TuningPass
 from lowering.host.tuning.calls.array_expressions import TunedFrame
 from lowering.host.tuning.calls.call_forms import TunedWriter
 from lowering.host.tuning.calls.result_allocation import allocating
@@ -46,64 +46,66 @@ def _on_instructions(
     return run
 
 
-PASSES: tuple[Pass, ...] = (
-    Pass("loop fission", "stores that share nothing become nests", "groups", split_maps),
-    Pass("index-set splitting", "nests are split at breakpoints", "groups", split_groups),
-    Pass("loop interchange", "axes in the order of the arguments", "groups", interchange),
-    Pass("shared evaluation", "common calls are made once", "groups", share_evaluations),
-    Pass("wrapped loads", "rolls and tiles are copied in pieces", "expressions", joined_pieces),
-    Pass("row gathers", "`take` instead of fancy indexing", "expressions", gathered_rows),
-    Pass("clipping", "maxima with a number by `clip`", "expressions", clipped),
-    Pass("index wrapping", "indices in range are not selected", "expressions", wrapped_index),
-    Pass("remainders", "large ones by way of the quotient", "expressions", remainder),
-    Pass("operand layout", "temporaries in their operands' order", "layout", OperandLayout),
-    Pass(
+PASSES: tuple[TuningPass, ...] = (
+    TuningPass("loop fission", "stores that share nothing become nests", "groups", split_maps),
+    TuningPass("index-set splitting", "nests are split at breakpoints", "groups", split_groups),
+    TuningPass("loop interchange", "axes in the order of the arguments", "groups", interchange),
+    TuningPass("shared evaluation", "common calls are made once", "groups", share_evaluations),
+    TuningPass(
+        "wrapped loads", "rolls and tiles are copied in pieces", "expressions", joined_pieces
+    ),
+    TuningPass("row gathers", "`take` instead of fancy indexing", "expressions", gathered_rows),
+    TuningPass("clipping", "maxima with a number by `clip`", "expressions", clipped),
+    TuningPass("index wrapping", "indices in range are not selected", "expressions", wrapped_index),
+    TuningPass("remainders", "large ones by way of the quotient", "expressions", remainder),
+    TuningPass("operand layout", "temporaries in their operands' order", "layout", OperandLayout),
+    TuningPass(
         "negative-stride normalisation",
         "calls run in one direction, reversed views are copied once",
         "instructions",
         _on_instructions(normalize_strides),
     ),
-    Pass(
+    TuningPass(
         "transposed stores",
         "what is stored transposed is read there",
         "instructions",
         _on_instructions(read_stored_copies),
     ),
-    Pass(
+    TuningPass(
         "short folds",
         "folds of short rows read a transposed copy",
         "instructions",
         _on_instructions(copy_short_folds),
     ),
-    Pass(
+    TuningPass(
         "layout propagation",
         "inputs are transposed instead of results",
         "instructions",
         _on_instructions(propagate_layouts),
     ),
-    Pass(
+    TuningPass(
         "store forwarding",
         "values are computed in their buffer",
         "instructions",
         _on_instructions(forward_stores),
     ),
-    Pass(
+    TuningPass(
         "chains in place",
         "elementwise chains work in their buffer",
         "instructions",
         _on_instructions(compute_in_place),
     ),
-    Pass(
+    TuningPass(
         "contiguous over-write range",
         "windows are computed with the dead elements between",
         "instructions",
         compute_dead_elements,
     ),
-    Pass("loop blocking", "large nests run block by block", "instructions", block),
-    Pass("branch-free selection", "large `where` by bits", "instructions", select_bitwise),
-    Pass("short rows", "calls on short rows run by column", "instructions", columnwise),
-    Pass("in-place calls", "an output replaces a dead input", "in place", reuses_input),
-    Pass("array expressions", "views by slices, cells of numbers", "names", TunedFrame),
-    Pass("call forms", "scalars by Python, copies, blocks", "calls", TunedWriter),
-    Pass("result allocation", "calls allocate results", "results", allocating),
+    TuningPass("loop blocking", "large nests run block by block", "instructions", block),
+    TuningPass("branch-free selection", "large `where` by bits", "instructions", select_bitwise),
+    TuningPass("short rows", "calls on short rows run by column", "instructions", columnwise),
+    TuningPass("in-place calls", "an output replaces a dead input", "in place", reuses_input),
+    TuningPass("array expressions", "views by slices, cells of numbers", "names", TunedFrame),
+    TuningPass("call forms", "scalars by Python, copies, blocks", "calls", TunedWriter),
+    TuningPass("result allocation", "calls allocate results", "results", allocating),
 )

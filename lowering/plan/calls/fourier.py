@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from math import log2, prod
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from lowering.plan.calls.library_call import LibraryCall, StridedArray
 from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.buffer_fields import Reads, Writes
 from lowering.plan.nests.strides import common_stride
 from tracegraph.ir.op import Op
-from tracegraph.ir.record import record, replace
+from tracegraph.ir.record import record
 
 
 @record
-class Layout:
+class TransformLayout:
     """Where the elements of a batch of transforms are, counted in elements.
 
     Element (i, j, k) of transform b is `b * distance + ((i * e₁ + j) * e₂ + k) * stride`, where
@@ -29,7 +30,7 @@ class Layout:
     distance: int
 
     @classmethod
-    def of(cls, array: StridedArray, rank: int) -> Layout | None:
+    def of(cls, array: StridedArray, rank: int) -> TransformLayout | None:
         """The layout of transforms over the last `rank` axes of an array, if it has one."""
         first = len(array.shape) - rank
         distance = common_stride(array.shape[:first], array.strides[:first])
@@ -70,18 +71,10 @@ class FourierTransform(LibraryCall):
 
     op: Op
     attrs: Mapping[str, Any]
-    source: StridedArray
-    target: StridedArray
+    source: Reads[StridedArray]
+    target: Writes[StridedArray]
     overwrites: bool
     recaptured: bool = False
-
-    @property
-    def inputs(self) -> tuple[StridedArray, ...]:
-        return (self.source,)
-
-    @property
-    def outputs(self) -> tuple[StridedArray, ...]:
-        return (self.target,)
 
     @property
     def writes(self) -> frozenset[Buffer]:
@@ -156,7 +149,3 @@ class FourierTransform(LibraryCall):
             target[...] = reference(source, **attrs)
 
         return run
-
-    def with_buffers(self, names: Mapping[Buffer, Buffer]) -> Self:
-        source, target = self.source.with_buffers(names), self.target.with_buffers(names)
-        return replace(self, source=source, target=target)

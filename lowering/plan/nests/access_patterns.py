@@ -12,7 +12,7 @@ from tracegraph.ir.scalar import affine
 from tracegraph.ir.scalar_values import Load
 
 MIN_TILE_RUN = 16
-"""Elements along an axis from which a map stages tiles in shared memory: two sectors of four-byte
+"""Elements along an axis from which a map keeps tiles in shared memory: two sectors of four-byte
 elements."""
 
 

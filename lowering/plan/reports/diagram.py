@@ -1,4 +1,4 @@
-"""A Plan as a diagram: a box for each node as it is launched, bodies and stages inside.
+"""A Plan as a diagram: a box for each node as it is launched, bodies and phases inside.
 
 What a box says comes from the node protocol, so every kind of node has a picture. The nodes are
 those of the launch graph.
@@ -15,7 +15,7 @@ from lowering.plan.nodes import Graph, Node
 from lowering.plan.plan import Plan
 from lowering.plan.reports.explain import becomes, schedule_text
 from lowering.plan.reports.text import plan_line
-from tracegraph.inspection.diagram import Box, Diagram, Edge, Facts, Region
+from tracegraph.inspection.diagram import Box, Diagram, DiagramRegion, Edge, Facts
 from tracegraph.inspection.source_text import source_text
 from tracegraph.user_source import lines_of
 
@@ -28,7 +28,9 @@ def plan_diagram(plan: Plan) -> Diagram:
 
 def node_diagram(node: Node) -> Diagram:
     """The picture of a node, bodies included."""
-    return Diagram(node.title, lines_of(node.sources), Region("", (_Drawing().box(node),), ()))
+    return Diagram(
+        node.title, lines_of(node.sources), DiagramRegion("", (_Drawing().box(node),), ())
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +39,10 @@ class _Drawing:
 
     plan: Plan | None = None
 
-    def region(self, label: str, graph: Graph) -> Region:
+    def region(self, label: str, graph: Graph) -> DiagramRegion:
         """A graph or a body."""
         boxes = tuple([self.box(node) for node in graph.nodes])
-        return Region(label, boxes, tuple([Edge(i, j) for i, j in sorted(graph.edges)]))
+        return DiagramRegion(label, boxes, tuple([Edge(i, j) for i, j in sorted(graph.edges)]))
 
     def box(self, node: Node) -> Box:
         """A node, bodies included."""
@@ -92,9 +94,9 @@ def _schedules(node: Node) -> Sequence[str]:
 
 
 def _constructs(node: Node) -> Sequence[tuple[Construct, str]]:
-    """The same, with their schedules; those of a kernel are in its stages."""
-    stages = [stage for body in node.bodies for stage in body.nodes] if node.is_kernel else []
-    known = [(each.construct, each.kind) for each in (node, *stages) if each.construct is not None]
+    """The same, with their schedules; those of a kernel are in its phases."""
+    phases = [phase for body in node.bodies for phase in body.nodes] if node.is_kernel else []
+    known = [(each.construct, each.kind) for each in (node, *phases) if each.construct is not None]
     return [
         *[(construct, schedule_text(construct, kind)) for construct, kind in known],
         *[(each.construct, each.construct.schedule.replace("_", " ")) for each in _inlined(node)],

@@ -1,7 +1,7 @@
 """Races: nodes of a Plan that no edge orders, though they access the same memory.
 
-Planning derives the edges from dependences of stages (`lowering.draft.dependences`). Here they are
-checked against the finished Plan: what its nodes access, where that is in the arena, and what a
+Planning derives the edges from dependences of draft nodes (`lowering.draft.dependences`). Here they
+are checked against the finished Plan: what its nodes access, where that is in the arena, and what a
 CUDA graph orders besides. Nothing is taken over from planning, so that tests can compare both.
 
 Edges are followed by bit masks: bit i of the j-th says that node i is over when node j begins.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The threads that run a persistent kernel, and synchronise between its stages.
+    """The threads that run a persistent kernel, and synchronise between its phases.
 
     With `clustered`, its blocks are one cluster, on devices that have clusters. A device with fewer
     multiprocessors than blocks runs fewer blocks.

@@ -72,7 +72,7 @@ class Costs:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class KernelLimits:
     """What one kernel may have.
 
     Args:
@@ -125,9 +125,9 @@ class PersistentCosts:
     """Costs of what runs inside of a persistent kernel, in µs.
 
     Args:
-        step: a step of a loop, besides its stages.
-        stage: a stage of one block, its barrier included.
-        fold: what a reduction adds to a stage.
+        step: a step of a loop, besides its phases.
+        phase: a phase of one block, its barrier included.
+        fold: what a reduction adds to a phase.
         thread_operation: an operation of one thread, which waits for the one before.
         operations: a million operations of one multiprocessor. An operation is a unit of
             `Elementwise.cost`.
@@ -141,7 +141,7 @@ class PersistentCosts:
     """
 
     step: float
-    stage: float
+    phase: float
     fold: float
     thread_operation: float
     operations: float
@@ -197,7 +197,7 @@ class LapackPolicy:
         return m == n and low <= n <= high
 
 
-OperandForm = Literal["staged", "in_place"]
+OperandForm = Literal["copied", "in_place"]
 """Arrays of products and Fourier transforms that move from call to call: copied to scratch and
 back, or in place."""
 
@@ -263,7 +263,7 @@ class Target:
     """
 
     costs: Costs
-    limits: Limits = field(default_factory=Limits)
+    limits: KernelLimits = field(default_factory=KernelLimits)
     fusion: FusionPolicy = field(default_factory=FusionPolicy)
     contractions: ContractionPolicy = field(default_factory=ContractionPolicy)
     persistent: PersistentCosts | None = None

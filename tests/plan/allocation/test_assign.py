@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from corpus import CASES
 
 import tracegraph
-from lowering.allocation.free_list import FreeList
+from lowering.allocation.free_ranges import FreeRanges
 from lowering.allocation.liveness import Life, Lifetimes
 from lowering.draft.dependences import Order, precedes
-from lowering.draft.stage import Block, KernelStage
+from lowering.draft.draft_nodes import Block, DraftKernel
 from lowering.plan.plan import Plan
+from tests.corpus import CASES
 from tracegraph import ArrayType, cond, fori_loop, switch
 
 VECTOR = ArrayType("float32", (64,))
@@ -93,7 +93,7 @@ def test_dead_buffers_are_found_among_stages_with_random_dependences(seed: int) 
         direct = choose.sample(range(max(j - 6, 0), j), min(j, choose.randint(0, 2)))
         before.append(set(direct).union(*(before[i] for i in direct)))
     masks = [sum(1 << j - 1 - i for i in earlier) for j, earlier in enumerate(before)]
-    block = Block([KernelStage([]) for _ in range(count)])
+    block = Block([DraftKernel([]) for _ in range(count)])
     orders = {block: Order([], frozenset(), masks)}
     starts = sorted(choose.choices(range(count - 10), k=150))
     lives = []
@@ -107,7 +107,7 @@ def test_dead_buffers_are_found_among_stages_with_random_dependences(seed: int) 
 
 def test_the_lowest_free_range_that_is_large_enough_is_allocated() -> None:
     choose = random.Random(0)
-    free_list, taken = FreeList(), dict[int, int]()
+    free_list, taken = FreeRanges(), dict[int, int]()
     for _ in range(2000):
         if taken and choose.random() < 0.45:
             start = choose.choice(list(taken))

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from forced import on_host, unscheduled
 
 import tracegraph
 from lowering.plan.target.overrides import Choices
+from tests.helpers.forced import on_host, unscheduled
 from tracegraph import fori_loop, scan
 
 A = np.arange(64.0) % 7

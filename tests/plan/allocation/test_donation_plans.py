@@ -131,7 +131,7 @@ def test_library_calls_keep_their_fixed_memory() -> None:
     def powers(a: Any, x: Any) -> Any:
         return tracegraph.fori_loop(0, 3, lambda i, c: a @ c, x)
 
-    with override(operands="staged"):
+    with override(operands="copied"):
         plan = plan_of(powers, SQUARE, SQUARE, donated=1, device="cuda")
     assert plan.aliases == {0: 1}
     products = [node for node in walk(plan.graph) if isinstance(node, LibraryNode)]
@@ -154,7 +154,7 @@ def test_products_that_find_their_matrices_by_pointer_work_on_the_donated_argume
 
 
 def test_a_product_reads_the_argument_before_it_is_overwritten() -> None:
-    with override(operands="staged"):
+    with override(operands="copied"):
         plan = plan_of(lambda a, x: a @ x + x, SQUARE, SQUARE, donated=1, device="cuda")
     assert plan.aliases == {0: 1}
     copies = [n for n in plan.graph.nodes if isinstance(n, MemcpyNode)]

@@ -14,7 +14,7 @@ pytest.importorskip("cuda.bindings")
 
 from cuda.bindings import driver as bindings  # noqa: TID251 - its enumerations alone
 
-from lowering.driver import captured_kernels, checks, foreign_captures, graphs
+from lowering.driver import captured_kernels, error_checks, foreign_captures, graphs
 from lowering.driver.captured_kernels import CapturedKernel
 from lowering.errors import UnrepeatableCaptureError
 
@@ -103,7 +103,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
     fake = Fake()
     for module in (graphs, captured_kernels, foreign_captures):
         monkeypatch.setattr(module, "driver", fake)
-    monkeypatch.setattr(checks, "driver", SimpleNamespace())
+    monkeypatch.setattr(error_checks, "driver", SimpleNamespace())
     monkeypatch.setattr(captured_kernels, "GraphDefinition", Graph)
     yield fake
     assert not fake.capturing

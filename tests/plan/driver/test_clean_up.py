@@ -13,16 +13,16 @@ pytest.importorskip("cuda.bindings")
 from cuda.bindings import driver as bindings  # noqa: TID251 - its enumerations alone
 
 from lowering.driver import (
-    checks,
     clean_up,
+    error_checks,
     foreign_captures,
     graphs,
     handles,
-    memory,
+    memory_resources,
     user_objects,
 )
 from lowering.driver.handles import CudaExecutableGraph, CudaTimer
-from lowering.driver.memory import PinnedMemory, PoolMemory
+from lowering.driver.memory_resources import PinnedMemory, PoolMemory
 from lowering.driver.user_objects import UserObjects
 from tracegraph.errors import CleanUpWarning
 
@@ -72,7 +72,7 @@ class Failing:
 @pytest.fixture
 def driver(monkeypatch):
     fake = Failing()
-    for module in (checks, foreign_captures, graphs, handles, memory, user_objects):
+    for module in (error_checks, foreign_captures, graphs, handles, memory_resources, user_objects):
         monkeypatch.setattr(module, "driver", fake)
     started = SimpleNamespace(
         start_new_thread=lambda function, args: None, allocate_lock=threading.Lock

@@ -9,7 +9,7 @@ pytest.importorskip("cuda.bindings")
 from cuda.bindings import driver as bindings  # noqa: TID251 - its enumerations alone
 
 from lowering.driver import graph_views
-from lowering.driver.checks import CudaError
+from lowering.driver.error_checks import CudaError
 
 RESULTS, TYPES = bindings.CUresult, bindings.CUgraphNodeType
 PLAIN, PROGRAMMATIC = 0, int(bindings.CUgraphDependencyType.CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC)
@@ -153,6 +153,6 @@ def test_switches_and_priorities_are_calls_of_the_driver(monkeypatch):
 def test_a_refused_switch_raises(monkeypatch):
     refuse = lambda *arguments: (RESULTS.CUDA_ERROR_INVALID_VALUE,)  # noqa: E731
     monkeypatch.setattr(graph_views, "driver", SimpleNamespace(cuGraphNodeSetEnabled=refuse))
-    monkeypatch.setattr("lowering.driver.checks.message_of", lambda result: "told")
+    monkeypatch.setattr("lowering.driver.error_checks.message_of", lambda result: "told")
     with pytest.raises(CudaError, match="cuGraphNodeSetEnabled failed with CUDA_ERROR_INVALID"):
         graph_views.set_enabled(5, KernelNode(12), False)

@@ -6,12 +6,12 @@ import pytest
 
 pytest.importorskip("cuda.bindings")
 
-from lowering.driver import checks, foreign_captures, memory
-from lowering.driver.checks import SUCCESS, CudaMemoryError
-from lowering.driver.memory import PinnedMemory, PoolMemory
+from lowering.driver import error_checks, foreign_captures, memory_resources
+from lowering.driver.error_checks import SUCCESS, CudaMemoryError
+from lowering.driver.memory_resources import PinnedMemory, PoolMemory
 
-FAILURE = memory.driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY
-LOST = memory.driver.CUresult.CUDA_ERROR_DEINITIALIZED
+FAILURE = memory_resources.driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY
+LOST = memory_resources.driver.CUresult.CUDA_ERROR_DEINITIALIZED
 
 
 class Driver:
@@ -57,16 +57,16 @@ class Driver:
 def driver(monkeypatch):
     """In place of the driver; buffers say where they are."""
     fake = Driver()
-    for module in (memory, foreign_captures):
+    for module in (memory_resources, foreign_captures):
         monkeypatch.setattr(module, "driver", fake)
     for name in ("cuGetErrorName", "cuGetErrorString"):
-        monkeypatch.setattr(checks.driver, name, getattr(fake, name))
+        monkeypatch.setattr(error_checks.driver, name, getattr(fake, name))
     made = SimpleNamespace(
         from_handle=lambda handle, size, resource, stream=None: SimpleNamespace(
             handle=handle, size=size
         )
     )
-    monkeypatch.setattr(memory, "Buffer", made)
+    monkeypatch.setattr(memory_resources, "Buffer", made)
     return fake
 
 

@@ -7,13 +7,13 @@ import pytest
 
 pytest.importorskip("cuda.core")
 
-from lowering.driver.graph_nodes import KernelNode, parameter_cells
+from lowering.driver.graph_nodes import DriverKernelNode, parameter_cells
 
 
 def test_a_shared_parameter_is_read_where_it_is_and_the_others_are_the_nodes_own():
     cells, addresses = parameter_cells([1, 2, 3])
-    first = KernelNode("first", cells, addresses, None)
-    second = KernelNode("second", *parameter_cells([4]), None)
+    first = DriverKernelNode("first", cells, addresses, None)
+    second = DriverKernelNode("second", *parameter_cells([4]), None)
     words = (ctypes.c_uint64 * 2)(5, 6)
     first.share(1, words, 1)
     first.share(2, words, 0)
@@ -26,7 +26,7 @@ def test_a_shared_parameter_is_read_where_it_is_and_the_others_are_the_nodes_own
 
 
 def test_shared_words_live_as_long_as_a_node_that_reads_them():
-    node = KernelNode("node", *parameter_cells([0]), None)
+    node = DriverKernelNode("node", *parameter_cells([0]), None)
     words = (ctypes.c_uint64 * 1)(11)
     node.share(0, words, 0)
     del words

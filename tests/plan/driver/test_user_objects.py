@@ -11,10 +11,11 @@ import pytest
 
 pytest.importorskip("cuda.bindings")
 
-from lowering.driver import checks, foreign_captures, handles, user_objects
-from lowering.driver.checks import SUCCESS, CudaMemoryError
+from lowering.driver import error_checks, foreign_captures, handles, user_objects
+from lowering.driver.error_checks import SUCCESS, CudaMemoryError
 from lowering.driver.handles import CudaExecutableGraph
 from lowering.driver.user_objects import UserObjects
+from tests.helpers.threads import in_threads
 
 FAILURE = user_objects.driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY
 
@@ -196,7 +197,7 @@ def test_a_graph_is_tied_again_when_instantiating_fails(driver, tie):
 
 
 def test_what_cannot_be_tied_again_keeps_its_owners(driver, tie, monkeypatch):
-    monkeypatch.setattr(checks, "message_of", str)
+    monkeypatch.setattr(error_checks, "message_of", str)
     graph, owner = tie(UserObjects(), "graph")
     with pytest.raises(CudaMemoryError), graph.untied():
         driver.fails = "retain"
@@ -330,7 +331,7 @@ def test_a_thread_releases_the_owners_of_graphs_that_were_given_away(driver, tie
 
 def test_sixteen_threads_tie_give_away_and_look(driver, tie, watchers):
     """All owners go, none before its graph, and one thread at a time looks."""
-    objects, looking, most, failures = UserObjects(), [0], [0], []
+    objects, looking, most = UserObjects(), [0], [0]
     release = objects.release
 
     def counted(*arguments):
@@ -343,37 +344,27 @@ def test_sixteen_threads_tie_give_away_and_look(driver, tie, watchers):
             release(*arguments)
 
     objects.release = counted
-    references, start = [], threading.Barrier(16)
+    references = []
 
     def work(number):
-        try:
-            start.wait(10)
-            for step in range(60):
-                name = (number, step)
-                graph, owner = tie(objects, name)
-                references.append(owner)
-                if step % 3:
-                    driver.copy(name, ("copy", name))
-                    del graph
-                    assert owner() is not None, "its copy lives"
-                    driver.destroy_graph(("copy", name))
-                else:
-                    del graph
-                objects.release(3)
-        except BaseException as failure:
-            failures.append(failure)
+        for step in range(60):
+            name = (number, step)
+            graph, owner = tie(objects, name)
+            references.append(owner)
+            if step % 3:
+                driver.copy(name, ("copy", name))
+                del graph
+                assert owner() is not None, "its copy lives"
+                driver.destroy_graph(("copy", name))
+            else:
+                del graph
+            objects.release(3)
 
-    threads = [threading.Thread(target=work, args=[number]) for number in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive()
+    in_threads(16, work)
     for watcher in watchers:
         watcher.join(10)
         assert not watcher.is_alive()
     objects.release()
-    assert not failures
     assert len(references) == 16 * 60
     assert not any(map(alive, references[:16]))
     assert not any(reference() for reference in references)
@@ -438,7 +429,7 @@ def test_windows_is_told_why_there_is_no_cuda_backend(monkeypatch):
 @pytest.mark.parametrize("call", ["create", "retain"])
 def test_a_failure_leaves_no_user_object_and_no_owner(driver, tie, call, monkeypatch):
     objects = UserObjects()
-    monkeypatch.setattr(checks, "message_of", str)  # the driver's own would be asked
+    monkeypatch.setattr(error_checks, "message_of", str)  # the driver's own would be asked
     driver.fails, owner = call, Owner()
     left = weakref.ref(owner)
     with pytest.raises(CudaMemoryError, match="failed with CUDA_ERROR_OUT_OF_MEMORY"):

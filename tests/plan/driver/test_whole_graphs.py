@@ -9,8 +9,8 @@ pytest.importorskip("cuda.bindings")
 
 from cuda.bindings import driver as bindings  # noqa: TID251 - its enumerations alone
 
-from lowering.driver import checks, whole_graphs
-from lowering.driver.checks import CudaError, CudaMemoryError
+from lowering.driver import error_checks, whole_graphs
+from lowering.driver.error_checks import CudaError, CudaMemoryError
 from lowering.errors import RefusedGraphError
 
 RESULTS, MADE = bindings.CUresult, bindings.CUgraphInstantiateResult
@@ -28,7 +28,7 @@ def driver(monkeypatch):
         ),
     )
     errors = SimpleNamespace(cuGetErrorString=lambda result: (RESULTS.CUDA_SUCCESS, b"told"))
-    monkeypatch.setattr(checks, "driver", errors)
+    monkeypatch.setattr(error_checks, "driver", errors)
     monkeypatch.setattr(whole_graphs, "driver", fake)
     whole_graphs._exec_update.cache_clear()
     yield fake

@@ -6,10 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from agreement import assert_agrees
-from corpus import CASES
 from hypothesis import given, settings
-from running import eager, lowered, poisoned
 
 import tracegraph
 from lowering.host import passes
@@ -25,6 +22,9 @@ from lowering.host.tuning.instructions import (
     reversed_views,
     short_rows,
 )
+from tests.corpus import CASES
+from tests.helpers.agreement import assert_agrees
+from tests.helpers.running import eager, lowered, poisoned
 from tracegraph import tree
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
 
@@ -93,7 +93,7 @@ def test_another_value_is_refused_at_the_first_use(monkeypatch):
     np.testing.assert_array_equal(np.asarray(f(np.ones(3))), 2 * np.ones(3))
 
 
-def test_passes_join_their_stages():
+def test_passes_join_in_by_kind():
     assert Passes().writer is NestWriter
     monitored = []
 
@@ -101,7 +101,7 @@ def test_passes_join_their_stages():
         monitored.append(len(program.instructions))
         return program
 
-    watching = tuning.Pass("watch", "counts instructions", "instructions", watch)
+    watching = tuning.TuningPass("watch", "counts instructions", "instructions", watch)
     plan = tracegraph.jit(lambda x: x * 2 + 1, device="host").lower(np.ones(3)).plan
     for node in plan.graph.nodes:
         for program in Passes([watching]).evaluated(node.kernel, plan, lambda a, b: a is b):

@@ -10,13 +10,14 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from running import lowered
 
 import tracegraph
 from lowering.host import result_pool as pool
 from lowering.host.arena import POISON
 from lowering.host.executable import HostExecutable
-from lowering.host.result_pool import LEAST_BYTES, MOST_BYTES, RESULTS, Pool
+from lowering.host.result_pool import LEAST_BYTES, MOST_BYTES, RESULTS, ResultPool
+from tests.helpers.compiled import host_jit
+from tests.helpers.running import lowered
 from tracegraph import ArrayType
 
 LARGE = LEAST_BYTES // 4
@@ -34,12 +35,8 @@ def address(array: Any) -> int:
     return int(np.asarray(array).ctypes.data)
 
 
-def jitted(function: Callable[..., Any]) -> Any:
-    return tracegraph.jit(function, device="host")
-
-
 def test_the_next_result_reuses_the_memory_of_one_that_is_gone() -> None:
-    double, negative = jitted(lambda x: x * 2), jitted(np.negative)
+    double, negative = host_jit(lambda x: x * 2), host_jit(np.negative)
     x = np.arange(LARGE, dtype=np.float32)
     result = double(x)
     memory = address(result)
@@ -64,7 +61,7 @@ PARTS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("part", PARTS)
 def test_the_memory_of_a_live_array_is_not_reused(part: str) -> None:
-    double = jitted(lambda x: x * 2)
+    double = host_jit(lambda x: x * 2)
     x = np.arange(LARGE, dtype=np.float32)
     held = PARTS[part](double(x))
     before = np.array(held)
@@ -80,7 +77,7 @@ def test_the_memory_of_a_live_array_is_not_reused(part: str) -> None:
 )
 def test_every_dtype_is_pooled(dtype: Any) -> None:
     x = np.zeros(LEAST_BYTES // np.dtype(dtype).itemsize, dtype)
-    result = jitted(lambda x: x[::-1])(x)
+    result = host_jit(lambda x: x[::-1])(x)
     assert result.dtype == dtype
     np.testing.assert_array_equal(result, x)
     del result
@@ -90,28 +87,28 @@ def test_every_dtype_is_pooled(dtype: Any) -> None:
 def test_small_and_very_large_results_are_numpys() -> None:
     for type_ in (ArrayType("float32", (LARGE - 1,)), ArrayType("uint8", (MOST_BYTES + 1,))):
         assert not pool.is_pooled(type_)
-    result = jitted(lambda x: x + x)(np.ones(LARGE - 1, np.float32))
+    result = host_jit(lambda x: x + x)(np.ones(LARGE - 1, np.float32))
     assert result.data.flags.owndata
     del result
     assert RESULTS.free_bytes == 0
 
 
 def test_results_are_row_major_aligned_and_read_only() -> None:
-    data = np.asarray(jitted(lambda x: x.T + 1)(np.zeros((64, LARGE // 64), np.float32)))
+    data = np.asarray(host_jit(lambda x: x.T + 1)(np.zeros((64, LARGE // 64), np.float32)))
     assert data.flags.c_contiguous
     assert data.flags.aligned
     assert not data.flags.writeable
 
 
 def test_a_result_begins_at_another_place_in_its_page_than_the_last() -> None:
-    empty = Pool().maker(ArrayType("float32", (LARGE,)))
+    empty = ResultPool().maker(ArrayType("float32", (LARGE,)))
     arrays = [empty() for _ in range(6)]
     places = [address(array) % pool.PAGE for array in arrays]
     assert places == [*pool.PLACES, *pool.PLACES]
 
 
 def test_whoever_holds_many_results_gets_new_memory_without_a_search() -> None:
-    own = Pool()
+    own = ResultPool()
     empty = own.maker(ArrayType("uint8", (1000,)))
     held = [empty() for _ in range(100)]
     transient = {address(empty()) for _ in range(100)}
@@ -122,7 +119,7 @@ def test_whoever_holds_many_results_gets_new_memory_without_a_search() -> None:
 
 def test_so_much_is_kept_of_each_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "MOST_BYTES", 3000)
-    own = Pool()
+    own = ResultPool()
     empty = own.maker(ArrayType("uint8", (1000,)))
     arrays = [empty() for _ in range(5)]
     del arrays
@@ -131,7 +128,7 @@ def test_so_much_is_kept_of_each_size(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_new_memory_is_allocated_when_not_too_much_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "MOST_BYTES", 3000)
-    own = Pool()
+    own = ResultPool()
     arrays = [own.maker(ArrayType("uint8", (size,)))() for size in (1000, 1001, 1002)]
     del arrays
     assert own.free_bytes == 3003
@@ -142,7 +139,7 @@ def test_new_memory_is_allocated_when_not_too_much_is_kept(monkeypatch: pytest.M
 
 
 def test_what_is_kept_makes_room_where_memory_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = Pool()
+    own = ResultPool()
     kept = own.maker(ArrayType("uint8", (1000,)))()
     del kept
 
@@ -163,7 +160,7 @@ def test_what_is_kept_makes_room_where_memory_is_short(monkeypatch: pytest.Monke
 def test_trim_and_reset_give_it_back() -> None:
     x = np.zeros(LARGE, np.float32)
     for give_back in (tracegraph.memory.trim, tracegraph.reset):
-        jitted(lambda x: x + 1)(x)
+        host_jit(lambda x: x + 1)(x)
         assert tracegraph.memory_stats("host")["cached"] == LEAST_BYTES
         give_back()
         assert tracegraph.memory_stats("host")["cached"] == 0
@@ -179,7 +176,7 @@ def test_what_is_never_written_shows_in_memory_that_was_used_before() -> None:
 
 
 def test_threads_get_memory_of_their_own() -> None:
-    f = jitted(lambda x: x * 3 + 1)
+    f = host_jit(lambda x: x * 3 + 1)
 
     def work(number: int) -> bool:
         x = np.full(LARGE, number, np.float32)

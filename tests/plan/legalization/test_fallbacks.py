@@ -81,10 +81,10 @@ def test_addresses_in_a_table() -> None:
     assert str(fallback).startswith("kernels of cond read addresses from a table at test_fallb")
 
 
-def test_staging_copies_are_named_with_their_bytes() -> None:
+def test_scratch_copies_are_named_with_their_bytes() -> None:
     plan = legalize(plan_of(chosen, V, 1), NONE)
-    assert plan.staged == (plan.inputs[0], plan.outputs[0])
-    assert plan.staged_bytes == 2 * V.nbytes
+    assert plan.copied == (plan.inputs[0], plan.outputs[0])
+    assert plan.copied_bytes == 2 * V.nbytes
     assert plan.fallbacks[0].what == "each launch copies 4,800 B for cond"
     text = lowering.explain(plan)
     assert "each launch copies 2,400 B to scratch: input[0] f64[300] moves" in text
@@ -147,12 +147,12 @@ def test_launches_count_what_they_copy(backend: RecordingBackend) -> None:
 
 
 def test_products_count_the_arguments_that_launches_copy(backend: RecordingBackend) -> None:
-    with choices.override(products="library", operands="staged"):
+    with choices.override(products="library", operands="copied"):
         lowered = tracegraph.jit(lambda x, y: x @ y, device="cuda:0").lower(
             *[np.ones((256, 256))] * 2
         )
     plan = lowered.plan
-    assert plan.staged == plan.inputs
+    assert plan.copied == plan.inputs
     assert plan.fallbacks == ()
     compiled = lowered.compile()
     arrays = [backend.device.pool.buffer(buffer.type.strong()) for buffer in plan.inputs]

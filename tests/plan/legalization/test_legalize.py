@@ -8,10 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from corpus import CASES
-from forced import BRANCHING
 from hypothesis import given
-from running import assert_case_agrees, lowered
 
 import tracegraph
 from lowering.codegen import TableEntry, unit_source
@@ -24,6 +21,10 @@ from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import Graph, KernelNode, MemcpyNode, walk
 from lowering.plan.plan import Plan
 from lowering.plan.reports.explain import explain
+from tests.corpus import CASES
+from tests.helpers.compiled import host_plan_of
+from tests.helpers.forced import BRANCHING
+from tests.helpers.running import assert_case_agrees, lowered
 from tracegraph import tree
 from tracegraph.ir.types import ArrayType
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
@@ -69,16 +70,11 @@ def choose(i: Any, x: Any) -> Any:
     return tracegraph.cond(y.sum() > 0, lambda y: y * x, lambda y: y - x, y)
 
 
-def plan_of(function: Any, *arguments: Any) -> Plan:
-    plan: Plan = lowered(function, *arguments).plan
-    return plan
-
-
 def test_bodies_find_arguments_by_a_table_where_they_take_no_updates() -> None:
     def loop(x: Any, y: Any, n: Any) -> Any:
         return tracegraph.fori_loop(0, n, lambda i, c: c + y * x.sum(), x) + y
 
-    plan = plan_of(loop, np.ones(40), np.ones(40), 3)
+    plan = host_plan_of(loop, np.ones(40), np.ones(40), 3)
     indirect = bound_in_bodies(plan)
     assert {b.space for b in indirect} >= {"input"}
     rewritten = legalize(plan, Features(body_updates=False))
@@ -113,7 +109,7 @@ def test_copies_in_bodies_are_kernels_that_find_addresses_by_the_table() -> None
 
 
 def test_a_plan_that_needs_nothing_is_not_rewritten() -> None:
-    plan = plan_of(lambda x: np.sin(x), np.ones(3))
+    plan = host_plan_of(lambda x: np.sin(x), np.ones(3))
     assert needed_features(plan) == ("programmatic_edges",)
     nothing = Features(
         conditional_nodes=True,
@@ -124,14 +120,14 @@ def test_a_plan_that_needs_nothing_is_not_rewritten() -> None:
 
 
 def test_without_conditional_nodes_the_plan_is_for_the_host_to_drive() -> None:
-    plan = plan_of(choose, 1, np.ones(3))
+    plan = host_plan_of(choose, 1, np.ones(3))
     driven = legalize(plan, Features(conditional_nodes=False))
     assert driven.node_counts == plan.node_counts
     assert explain(driven).count("host-driven") == 2
 
 
 def test_the_table_of_control_flow_says_which_way_was_taken() -> None:
-    plan = plan_of(choose, 1, np.ones(3))
+    plan = host_plan_of(choose, 1, np.ones(3))
     assert "SWITCH node" in explain(plan)
     indirect = explain(legalize(plan, Features(body_updates=False)))
     assert indirect.count("pointer table") == 2
@@ -139,8 +135,8 @@ def test_the_table_of_control_flow_says_which_way_was_taken() -> None:
 
 
 def test_what_a_plan_needs() -> None:
-    assert "body_updates" in needed_features(plan_of(choose, 1, np.ones(3)))
-    loop = plan_of(lambda x: tracegraph.while_loop(lambda c: c < 9, lambda c: c + 1, x), 1)
+    assert "body_updates" in needed_features(host_plan_of(choose, 1, np.ones(3)))
+    loop = host_plan_of(lambda x: tracegraph.while_loop(lambda c: c < 9, lambda c: c + 1, x), 1)
     assert needed_features(loop)[0] == "conditional_nodes"
     assert "memory_nodes" not in needed_features(loop)
     assert any(node.bodies for node in loop.graph.nodes)

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from lowering.cuda.device import OpenDevice
+from lowering.cuda.open_devices import OpenDevice
 from lowering.legalization.features import Feature
 from lowering.testing.recorded_objects import RecordedExecutable, RecordedNode
 from lowering.testing.recording_driver import RecordingDriver

@@ -7,27 +7,30 @@ from typing import Any
 
 import numpy as np
 import pytest
-from extension import MATRIX, PROGRAMS, blanked_in_a_loop, extended, in_a_branch, in_a_loop, once
 
 import tracegraph
 from lowering.cuda.libraries.library_calls import CAPTURED
 from lowering.plan.nodes import LibraryNode, walk
-from lowering.plan.plan import Plan
 from lowering.plan.reports.explain import explain
 from lowering.plan.reports.graphviz import dot
 from lowering.planning.rules import RULES
 from lowering.testing.recording_backend import RecordingBackend
+from tests.helpers.compiled import plan_of
+from tests.programs.extension import (
+    MATRIX,
+    PROGRAMS,
+    blanked_in_a_loop,
+    extended,
+    in_a_branch,
+    in_a_loop,
+    once,
+)
 
 
 @pytest.fixture
 def extension() -> Iterator[Any]:
     with extended() as names:
         yield names
-
-
-def plan_of(fn: Callable[[Any], Any], x: Any, device: str = "cuda") -> Plan:
-    plan: Plan = tracegraph.jit(fn, device=device).lower(x).plan
-    return plan
 
 
 @PROGRAMS
@@ -74,7 +77,7 @@ def test_its_nodes_are_counted(
 
 @PROGRAMS
 def test_every_report_names_it(extension: Any, program: Callable[..., Any], x: Any) -> None:
-    plan = plan_of(program(extension), x, "host")
+    plan = plan_of(program(extension), x, device="host")
     assert sum(plan.node_counts.values()) == sum(1 for _ in walk(plan.graph))
     new = [node for node in walk(plan.graph) if node.kind in ("library", "fill")]
     for node in new:

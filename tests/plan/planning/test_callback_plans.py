@@ -5,11 +5,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from running import lowered
 
 import tracegraph
 from lowering.plan.nests.kernel import CallNest, PrintNest
 from lowering.plan.nodes import HostNode, KernelNode, walk
+from tests.helpers.running import lowered
 from tracegraph import ArrayType, debug, fori_loop, host_call, pure_callback
 from tracegraph.errors import UnschedulableError
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from corpus import CASES
-from running import WAYS, assert_case_agrees
+
+from tests.corpus import CASES
+from tests.helpers.running import WAYS, assert_case_agrees
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -54,7 +54,7 @@ def test_arguments_and_results_of_large_transforms_are_where_they_are() -> None:
     assert call.recaptured
     assert (call.source.buffer, call.target.buffer) == (plan.inputs[0], plan.outputs[0])
     assert kinds(plan) == ["library"]
-    assert plan.staged_bytes == plan.arena_bytes == 0
+    assert plan.copied_bytes == plan.arena_bytes == 0
     assert "captured at the addresses of each call" in str(plan)
     where = "a Fourier transform of input[0] and output[0] where they are"
     assert f"{where}, captured again if they move" in explain(plan)
@@ -70,7 +70,7 @@ def test_small_transforms_get_copies_as_these_are_cheaper() -> None:
         plan = planned(np.fft.fft, ArrayType("complex128", (nbytes // 16,)))
         (call,) = transforms(plan)
         assert call.recaptured is recaptured
-        assert bool(plan.staged) is not recaptured
+        assert bool(plan.copied) is not recaptured
     assert "each launch copies 4,194,288 B to scratch" in explain(plan)
     assert "captured" not in f"{plan} {explain(plan)}"
 
@@ -78,11 +78,11 @@ def test_small_transforms_get_copies_as_these_are_cheaper() -> None:
 def test_both_forms_can_be_forced(monkeypatch: pytest.MonkeyPatch) -> None:
     small = ArrayType("complex64", (64,))
     assert transforms(planned(np.fft.fft, small, operands="in_place"))[0].recaptured
-    staged = planned(np.fft.fft, LARGE, operands="staged")
-    assert staged.staged == staged.inputs
+    copied = planned(np.fft.fft, LARGE, operands="copied")
+    assert copied.copied == copied.inputs
     jitted = tracegraph.jit(np.fft.fft, device="cuda")
-    monkeypatch.setenv("TRACEGRAPH_SCHEDULES", "staged-operands")
-    assert jitted.lower(LARGE).plan.staged
+    monkeypatch.setenv("TRACEGRAPH_SCHEDULES", "copied-operands")
+    assert jitted.lower(LARGE).plan.copied
     monkeypatch.setenv("TRACEGRAPH_SCHEDULES", "in-place-operands")
     assert transforms(jitted.lower(small).plan)[0].recaptured
 
@@ -116,7 +116,7 @@ def test_bodies_have_copies_at_fixed_addresses(where: str, operands: Any) -> Non
 
     plan = planned(function, LARGE, LARGE, ArrayType("int64", ()), operands=operands)
     assert not any(call.recaptured for call in transforms(plan))
-    assert plan.inputs[1] in plan.staged
+    assert plan.inputs[1] in plan.copied
     assert recaptured_calls(plan.graph) == ()
 
 
@@ -127,7 +127,7 @@ def test_a_transform_at_the_top_has_its_argument_in_place_beside_a_loop_with_a_c
     plan = planned(function, LARGE, ArrayType("int64", ()), loops="conditional")
     (top,) = (node.call for node in plan.graph.nodes if isinstance(node, LibraryNode))
     assert top.reads == {plan.inputs[0]}
-    assert plan.staged == plan.inputs[:1]
+    assert plan.copied == plan.inputs[:1]
 
 
 def test_what_the_library_overwrites_is_a_copy() -> None:
@@ -142,7 +142,7 @@ def test_what_the_library_overwrites_is_a_copy() -> None:
         assert call.recaptured
         assert call.source.buffer.space == "scratch"
         assert call.source.buffer in call.fixed_buffers
-    assert not plan.staged
+    assert not plan.copied
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_what_the_library_overwrites_is_a_copy() -> None:
 def test_strided_parts_of_arguments_are_read_where_they_are(function: Any) -> None:
     plan = planned(function, ArrayType("complex128", (1024, 1024)))
     assert plan.inputs[0] in transforms(plan)[0].reads
-    assert not plan.staged
+    assert not plan.copied
 
 
 def test_what_the_library_cannot_describe_is_copied_by_a_kernel() -> None:
@@ -196,25 +196,25 @@ def test_both_forms_give_the_same(
     x, y = rng.standard_normal((2, 8, 8)) + 1j * rng.standard_normal((2, 8, 8))
     function = FUNCTIONS[name]
     found = []
-    for operands in ("in_place", "staged"):
+    for operands in ("in_place", "copied"):
         plan = planned(function, x, y, donated=donated, operands=operands)
         assert all(call.recaptured is (operands == "in_place") for call in transforms(plan))
-        assert not (plan.staged and operands == "in_place")
+        assert not (plan.copied and operands == "in_place")
         plan = legalize(plan, Features(library_updates=library_updates))
         found.append(HostExecutable(plan)([x.copy(), y.copy()]))
     for got, wanted in zip(*found, strict=True):
         np.testing.assert_allclose(got, wanted, 1e-12, 1e-12)
 
 
-def test_without_updates_of_library_nodes_the_plan_is_staged_and_says_so() -> None:
+def test_without_updates_of_library_nodes_the_plan_copies_to_scratch_and_says_so() -> None:
     plan = planned(lambda x: (np.fft.fft2(x), x + 1), LARGE)
     assert "library_updates" in needed_features(plan)
-    assert "library_updates" not in needed_features(planned(np.fft.fft2, LARGE, operands="staged"))
+    assert "library_updates" not in needed_features(planned(np.fft.fft2, LARGE, operands="copied"))
     rewritten = legalize(plan, Features(library_updates=False))
     assert "library_updates" not in needed_features(rewritten)
-    assert rewritten.staged == (plan.inputs[0], plan.outputs[0])
+    assert rewritten.copied == (plan.inputs[0], plan.outputs[0])
     copies = [node for node in rewritten.graph.nodes if isinstance(node, MemcpyNode)]
-    assert [copy.staging for copy in copies] == [True, True]
+    assert [copy.is_scratch_copy for copy in copies] == [True, True]
     (fallback,) = rewritten.fallbacks
     assert fallback.what == "each launch copies 16,777,216 B for a Fourier transform"
     assert fallback.why == "no updates of library calls here"
@@ -225,7 +225,7 @@ def test_without_updates_of_library_nodes_the_plan_is_staged_and_says_so() -> No
 
 def test_the_form_is_part_of_the_call() -> None:
     (call,) = transforms(planned(np.fft.fft2, LARGE))
-    (still,) = transforms(planned(np.fft.fft2, LARGE, operands="staged"))
+    (still,) = transforms(planned(np.fft.fft2, LARGE, operands="copied"))
     assert call.movable_arrays == call.operands
     assert call.fixed_buffers == frozenset()
     assert still.movable_arrays == ()

@@ -7,23 +7,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from forced import FORCED, on_host, scheduled
-from gradient_programs import PROGRAMS, X
-from running import lowered
 
 import tracegraph
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.nests.kernel import MapNest, ScatterNest
 from lowering.plan.nodes import KernelNode, launched, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
+from tests.helpers.compiled import plan_of
+from tests.helpers.forced import FORCED, on_host, scheduled
+from tests.helpers.running import lowered
+from tests.programs.gradients import PROGRAMS, X
 from tracegraph import ArrayType, grad
 
 VECTOR = ArrayType(np.float64, (100_000,))
 PLACES = ArrayType(np.int64, (100_000,))
-
-
-def plan_of(function: Callable[..., Any], *types: ArrayType) -> Any:
-    return tracegraph.jit(function, device="cuda").lower(*types).plan
 
 
 def kernels(function: Callable[..., Any], *types: ArrayType) -> int:

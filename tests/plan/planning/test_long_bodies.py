@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from forced import FORCED, scheduled
-from running import lowered
 
 import tracegraph as tg
 from lowering.codegen import unit_source
 from lowering.host.executable import HostExecutable
+from tests.helpers.forced import FORCED, scheduled
+from tests.helpers.running import lowered
 from tracegraph import tree
 
 EQUATIONS = 2000

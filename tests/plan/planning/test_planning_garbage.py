@@ -13,9 +13,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from corpus import CASES
 
 import tracegraph
+from tests.corpus import CASES
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -49,8 +49,8 @@ def test_arguments_and_results_of_a_product_are_in_place(dtype: Any) -> None:
     assert call.by_pointer
     assert [array.buffer for array in call.operands] == [*plan.inputs, *plan.outputs]
     assert len(plan.graph.nodes) == 1
-    assert plan.staged_bytes == plan.arena_bytes == 0
-    assert "staged" not in explain(plan)
+    assert plan.copied_bytes == plan.arena_bytes == 0
+    assert "copies" not in explain(plan)
     assert "by pointer" in str(plan)
 
 
@@ -58,7 +58,7 @@ def test_large_products_get_copies_as_the_library_is_faster_then() -> None:
     plan = planned(matmul, *of((8192, 8192), (8192, 8192), dtype=np.float64))
     (call,) = products(plan)
     assert not call.by_pointer
-    assert plan.staged == plan.inputs
+    assert plan.copied == plan.inputs
     assert explain(plan).count("each launch copies 536,870,912 B to scratch") == 2
 
 
@@ -83,7 +83,7 @@ def test_copies_before_a_loop_serve_all_of_its_steps() -> None:
     plan = planned(chain, *square, ArrayType("int64", ()))
     (repeated,) = products(plan)
     assert not repeated.by_pointer
-    assert plan.staged == plan.inputs[:1]
+    assert plan.copied == plan.inputs[:1]
     small = products(planned(chain, *of((48, 48), (48, 48)), ArrayType("int64", ())))
     assert all(call.by_pointer for call in small)
 
@@ -109,7 +109,7 @@ def test_matrices_that_may_not_be_aligned_get_copies() -> None:
     plan = planned(lambda x, y: x[1:, 1:] @ y, *of((65, 97), (96, 64)))
     (call,) = products(plan)
     assert not call.by_pointer
-    assert plan.staged == plan.inputs
+    assert plan.copied == plan.inputs
     (aligned,) = products(planned(lambda x, y: x[1:, 4:] @ y, *of((65, 100), (96, 64))))
     assert aligned.by_pointer
     odd = of((3, 33, 33), (3, 33, 33), dtype=np.float16)
@@ -127,8 +127,8 @@ def test_large_batches_get_copies() -> None:
 
 def test_both_forms_can_be_forced() -> None:
     square = of((128, 128), (128, 128))
-    staged = planned(matmul, *square, operands="staged")
-    assert staged.staged == staged.inputs
+    copied = planned(matmul, *square, operands="copied")
+    assert copied.copied == copied.inputs
     large = of((8192, 8192), (8192, 8192))
     (call,) = products(planned(matmul, *large, operands="in_place"))
     assert call.by_pointer

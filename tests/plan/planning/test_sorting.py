@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from running import lowered
 
 import tracegraph
 import tracegraph.numpy as tnp
@@ -14,14 +13,11 @@ from lowering.codegen import unit_source
 from lowering.plan.nodes import KernelNode, walk
 from lowering.plan.plan import Plan
 from lowering.plan.sort import LONGEST_ROW, SortNode, SortShape
+from tests.helpers.compiled import plan_of
 from tracegraph import errors
 from tracegraph.ir.types import ArrayType
 
 ROW = np.zeros(20_000, np.float32)
-
-
-def plan_of(function: Any, *arguments: Any, device: str = "cuda") -> Plan:
-    return lowered(function, *arguments, device=device).plan
 
 
 def sorts(plan: Plan) -> list[SortNode]:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from forced import on_host, planned_once, scheduled
 from numpy.testing import assert_array_equal
 
 import tracegraph
@@ -19,6 +18,8 @@ from lowering.plan.nodes import Graph, KernelNode, LibraryNode, walk
 from lowering.plan.plan import Plan
 from lowering.plan.reports.explain import explain
 from lowering.plan.target.overrides import Choices
+from tests.helpers.compiled import plan_of
+from tests.helpers.forced import on_host, planned_once, scheduled
 from tracegraph import ArrayType, cond, fori_loop, tree, while_loop
 from tracegraph.ir.scalar import const
 from tracegraph.ir.scalar_values import Apply, Load
@@ -27,11 +28,6 @@ VECTOR = ArrayType("float64", (12,))
 LARGE = ArrayType("float32", (512, 512))
 NUMBER = ArrayType("int64")
 X = np.arange(12.0) - 3
-
-
-def plan_of(function: Any, *types: Any, **options: Any) -> Plan:
-    plan: Plan = tracegraph.jit(function, device="cuda", **options).lower(*types).plan
-    return plan
 
 
 def body_of(plan: Plan) -> Graph:

@@ -7,15 +7,14 @@ import gc
 import operator
 import pickle
 import textwrap
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from fake_device import FakeBuffer, FakeCompiler
-from processes import end_of
 
 import tracegraph.numpy as tnp
+from tests.fakes.fake_device import FakeBuffer, FakeCompiler
+from tests.helpers.processes import end_of
 from tracegraph import errors
 from tracegraph.arrays import dlpack
 from tracegraph.arrays.array import Array
@@ -565,8 +564,7 @@ def test_what_is_exported_may_outlive_the_interpreter(taken: bool) -> None:
     code = f"""
         import sys, _thread
         import numpy as np
-        sys.path.insert(0, {str(Path(__file__).parents[1])!r})
-        from fake_device import FakeBuffer
+        from tests.fakes.fake_device import FakeBuffer
         from tracegraph.arrays import dlpack
         from tracegraph.arrays.array import Array
         dlpack.device_of = lambda device: (1, 0)

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from traced import assert_traced_equals_eager, trace
 
+from tests.helpers.traced import assert_traced_equals_eager, trace
 from tracegraph import Array, control, debug, errors, register_dataclass, tree
 from tracegraph.ir import interpret
 from tracegraph.ir.program import walk

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from traced import trace
 
 import tracegraph
+from tests.helpers.traced import trace
 from tracegraph import control, debug, errors, register_dataclass
 from tracegraph.random import key, normal
 

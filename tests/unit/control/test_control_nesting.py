@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from corpus import Case
-from running import WAYS, assert_case_agrees, lowered
 
+from tests.corpus import Case
+from tests.helpers.running import WAYS, assert_case_agrees, lowered
 from tracegraph import cond, fori_loop, map, scan, switch, while_loop
 
 Function = Callable[..., Any]

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from traced import assert_traced_equals_eager, trace
 
+from tests.helpers.traced import assert_traced_equals_eager, trace
 from tracegraph import Array, control, errors, tree
 from tracegraph.ir.types import type_of
 

@@ -9,14 +9,11 @@ import numpy as np
 import pytest
 
 import tracegraph
+from tests.helpers.compiled import host_jit
 from tracegraph import errors
 from tracegraph.dtypes import bfloat16
 
 X = np.ones(3)
-
-
-def jit(function: Callable[..., Any]) -> Any:
-    return tracegraph.jit(function, device="host")
 
 
 @pytest.mark.parametrize(
@@ -38,10 +35,10 @@ def test_a_carry_that_a_result_does_not_fit_starts_wider(
         return tracegraph.fori_loop(0, 2, lambda i, c: c * factor, c)
 
     with pytest.raises(errors.LeafMismatchError, match=f"start with {start}, ") as caught:
-        jit(loop)(given)
+        host_jit(loop)(given)
     assert str(given.dtype) not in str(caught.value).partition("start with")[2]
     wider = np.asarray(given).astype(start)
-    np.testing.assert_array_equal(jit(loop)(wider), loop(wider))
+    np.testing.assert_array_equal(host_jit(loop)(wider), loop(wider))
 
 
 def test_a_carry_of_less_precision_may_be_kept() -> None:
@@ -49,7 +46,7 @@ def test_a_carry_of_less_precision_may_be_kept() -> None:
         return tracegraph.fori_loop(0, 2, lambda i, c: c * X, c)
 
     with pytest.raises(errors.LeafMismatchError, match=r"cast one, .*\.astype\(numpy\.float32\)"):
-        jit(loop)(np.float32(X))
+        host_jit(loop)(np.float32(X))
 
 
 def test_dtypes_without_a_common_one_have_an_advice() -> None:
@@ -57,7 +54,7 @@ def test_dtypes_without_a_common_one_have_an_advice() -> None:
         return tracegraph.fori_loop(0, 2, lambda i, c: c.astype(bfloat16), c)
 
     with pytest.raises(errors.LeafMismatchError, match=r"\.astype"):
-        jit(loop)(np.int64(3))
+        host_jit(loop)(np.int64(3))
 
 
 @pytest.mark.parametrize(
@@ -71,14 +68,14 @@ def test_dtypes_without_a_common_one_have_an_advice() -> None:
     ],
 )
 def test_arguments_in_another_order(call: Callable[[Any], Any], order: str) -> None:
-    for run in (call, jit(call)):
+    for run in (call, host_jit(call)):
         with pytest.raises(errors.ControlFlowError) as caught:
             run(X)
         assert f"the order is {order}" in str(caught.value)
 
 
 def test_a_python_int_beyond_64_bits_names_its_argument() -> None:
-    f = jit(lambda h: h["a"][0])
+    f = host_jit(lambda h: h["a"][0])
     with pytest.raises(OverflowError, match=r"argument h\['a'\]\[0\] of .* is .*64 bits"):
         f({"a": [2**70]})
     assert f({"a": [7]}) == 7
@@ -90,7 +87,7 @@ def test_recursion_in_a_branch_never_ends() -> None:
 
     for _ in range(2):
         with pytest.raises(errors.EndlessTraceError, match=r"tracegraph\.while_loop") as caught:
-            jit(factorial)(3)
+            host_jit(factorial)(3)
         assert isinstance(caught.value, RecursionError)
         assert "<lambda> (test_advice.py:" in str(caught.value)
-    assert jit(lambda n: tracegraph.cond(n < 2, lambda: n, lambda: -n))(3) == -3
+    assert host_jit(lambda n: tracegraph.cond(n < 2, lambda: n, lambda: -n))(3) == -3

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tracegraph
+from tests.helpers.compiled import host_jit
 from tracegraph.tracing.function_table import FUNCTIONS
 
 OWN = Path(__file__).name
@@ -30,10 +31,6 @@ def raised(call: Callable[..., Any], *args: Any) -> BaseException:
     raise AssertionError("no error")
 
 
-def jit(function: Callable[..., Any]) -> Any:
-    return tracegraph.jit(function, device="host")
-
-
 def branching(x: Any) -> Any:
     return x if x.sum() > 0 else -x
 
@@ -48,7 +45,7 @@ class Model:
         return x.reshape(7)
 
     def plain(self, x: Any) -> Any:
-        return jit(branching)(x)
+        return host_jit(branching)(x)
 
 
 tracegraph.tree.register_class(Model, lambda m: ((), None, ()), lambda *_: Model())
@@ -60,17 +57,21 @@ ARRAY = tracegraph.asarray(ONES)
 @pytest.mark.parametrize(
     ("call", "args", "functions"),
     [
-        (jit(branching), (ONES,), ["branching"]),
-        (jit(looping), (ONES,), ["looping", "<lambda>", "branching"]),
-        (jit(lambda x: jit(looping)(x)), (ONES,), ["<lambda>", "looping", "<lambda>", "branching"]),
-        (jit(branching).lower, (ONES,), ["branching"]),
+        (host_jit(branching), (ONES,), ["branching"]),
+        (host_jit(looping), (ONES,), ["looping", "<lambda>", "branching"]),
+        (
+            host_jit(lambda x: host_jit(looping)(x)),
+            (ONES,),
+            ["<lambda>", "looping", "<lambda>", "branching"],
+        ),
+        (host_jit(branching).lower, (ONES,), ["branching"]),
         (tracegraph.make_program(branching), (ONES,), ["branching"]),
-        (jit(lambda x: x.sum(axis=5)), (ONES,), ["<lambda>"]),
-        (jit(lambda x: np.matmul(x, x[:2])), (ONES,), ["<lambda>"]),
-        (jit(lambda x: x[10]), (ONES,), ["<lambda>"]),
-        (jit(lambda x: x), ("a string",), []),
-        (jit(lambda x: x).lower(1.0).compile(), (2,), []),
-        (jit(lambda x: x), (), []),
+        (host_jit(lambda x: x.sum(axis=5)), (ONES,), ["<lambda>"]),
+        (host_jit(lambda x: np.matmul(x, x[:2])), (ONES,), ["<lambda>"]),
+        (host_jit(lambda x: x[10]), (ONES,), ["<lambda>"]),
+        (host_jit(lambda x: x), ("a string",), []),
+        (host_jit(lambda x: x).lower(1.0).compile(), (2,), []),
+        (host_jit(lambda x: x), (), []),
         (Model().step, (ONES,), ["step"]),
         (Model().plain, (ONES,), ["plain", "branching"]),
         (tracegraph.cond, (True, 1, 2), []),
@@ -104,7 +105,7 @@ def test_the_users_error_keeps_its_class_cause_context_and_notes() -> None:
             chained.add_note("a note")
             raise chained from error
 
-    error = raised(jit(fails), ONES)
+    error = raised(host_jit(fails), ONES)
     assert type(error) is ValueError
     assert error.__notes__ == ["a note"]
     assert frames(error) == [(OWN, "fails")]
@@ -118,12 +119,12 @@ def test_members_of_groups_are_shown_in_the_same_way() -> None:
     def fails(x: Any) -> Any:
         raise ExceptionGroup("both", [raised(branching, x), ValueError()])
 
-    (inner, _) = raised(jit(fails), ONES).exceptions  # type: ignore[attr-defined]
+    (inner, _) = raised(host_jit(fails), ONES).exceptions  # type: ignore[attr-defined]
     assert [e.name for e in traceback.extract_tb(inner.__traceback__)] == ["raised", "branching"]
 
 
 def test_a_debugger_gets_to_the_variables_of_the_users_frames() -> None:
-    step = raised(jit(branching), ONES).__traceback__
+    step = raised(host_jit(branching), ONES).__traceback__
     while step is not None and step.tb_next is not None:
         step = step.tb_next
     assert step is not None
@@ -138,12 +139,12 @@ def test_a_fault_of_the_package_shows_all_frames(monkeypatch: pytest.MonkeyPatch
         return {}[args]
 
     monkeypatch.setitem(FUNCTIONS, "add", fails)
-    shown = frames(raised(jit(lambda x: x + 1), ONES))
+    shown = frames(raised(host_jit(lambda x: x + 1), ONES))
     assert shown[-1] == (OWN, "fails")  # it is not of the package here
     assert len(shown) == 2
 
     monkeypatch.delitem(FUNCTIONS, "multiply")
-    shown = frames(raised(jit(lambda x: x * 1), ONES))
+    shown = frames(raised(host_jit(lambda x: x * 1), ONES))
     assert ("operators.py", "method") in shown
     assert ("jitted.py", "__call__") in shown
 
@@ -151,4 +152,4 @@ def test_a_fault_of_the_package_shows_all_frames(monkeypatch: pytest.MonkeyPatch
 def test_errors_of_iteration_end_loops_as_before() -> None:
     assert [float(x) for x in ARRAY] == [1.0, 1.0, 1.0]
     with pytest.raises(StopIteration):
-        jit(lambda x: next(iter(())))(1.0)
+        host_jit(lambda x: next(iter(())))(1.0)

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pictures import plan, program
 
 import tracegraph as tg
+from tests.pages.pictures import plan, program
 
 api = pytest.importorskip("playwright.sync_api", reason="needs the extra `browser`")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tracegraph as tg
-from tracegraph.inspection.diagram import Box, Diagram, Region
+from tracegraph.inspection.diagram import Box, Diagram, DiagramRegion
 from tracegraph.inspection.drawable import AUTOMATIC_BOXES, Drawable
 
 MIMES = ["text/plain", "image/svg+xml", "text/html"]
@@ -112,9 +112,9 @@ def test_what_cannot_be_drawn_is_text_that_says_why() -> None:
     assert bundle(Unspeakable()) == {"text/plain": said}
     assert "no picture: AttributeError" in bundle(None)["text/plain"]
     box: Any = Box(BadText())  # type: ignore[arg-type]
-    drawn = Diagram("bad", "1 box", Region("", (box,), ()))
+    drawn = Diagram("bad", "1 box", DiagramRegion("", (box,), ()))
     assert list(bundle(drawn)) == ["text/plain"]
-    fine = Diagram("fine", "1 box", Region("", (Box("sin"),), ()))
+    fine = Diagram("fine", "1 box", DiagramRegion("", (Box("sin"),), ()))
     without = bundle(fine, Unspeakable())
     assert list(without) == MIMES
     assert without["text/plain"] == (

@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from pictures import GOLDEN, PICTURES, launched_plan, picture, plan, program
 
 from lowering.plan.nodes import Graph, Node
-from tracegraph.inspection.diagram import Box, Diagram, Edge, Region
+from tests.pages.pictures import GOLDEN, PICTURES, launched_plan, picture, plan, program
+from tracegraph.inspection.diagram import Box, Diagram, DiagramRegion, Edge
 from tracegraph.inspection.palette import DARK, LIGHT, Theme, Tone
 from tracegraph.inspection.svg import svg
 from tracegraph.ir.record import record, replace
@@ -23,7 +23,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 @pytest.mark.parametrize("name", PICTURES)
 def test_pictures_are_those_kept(name: str) -> None:
     wanted = (GOLDEN / name).read_text("utf-8")
-    assert picture(name) == wanted, "to keep the new ones: PYTHONPATH=. python tests/pictures.py"
+    assert picture(name) == wanted, "to keep the new ones: python -m tests.pages.pictures"
 
 
 def test_every_file_kept_is_a_picture() -> None:
@@ -157,8 +157,8 @@ def test_a_new_kind_of_node_has_a_picture_by_its_answers() -> None:
 def test_text_of_any_kind_is_escaped() -> None:
     nasty = '</title><script>alert("&")</script>\x00\ud800'
     box = Box(nasty, (nasty,), nasty, tooltip=nasty, values=(nasty,))
-    region = Region(nasty, (box, box), (Edge(0, 1),))
-    text = svg(Diagram(nasty, nasty, Region("", (Box("o", regions=(region,)),), ())))
+    region = DiagramRegion(nasty, (box, box), (Edge(0, 1),))
+    text = svg(Diagram(nasty, nasty, DiagramRegion("", (Box("o", regions=(region,)),), ())))
     root = ElementTree.fromstring(text.encode())
     assert not list(root.iter(f"{SVG}script"))
     assert "\x00" not in text
@@ -166,10 +166,10 @@ def test_text_of_any_kind_is_escaped() -> None:
 
 def test_long_texts_are_cut_where_they_are_drawn_and_not_in_names() -> None:
     box = Box("x" * 500, ("a  b\nc", *["line"] * 20))
-    root = ElementTree.fromstring(svg(Diagram("long", "", Region("", (box,), ()))))
+    root = ElementTree.fromstring(svg(Diagram("long", "", DiagramRegion("", (box,), ()))))
     drawn = [text.text or "" for text in root.iter(f"{SVG}text")]
     assert max(map(len, drawn)) < 60
     assert drawn[1] == "a b c"
     assert drawn[-1] == "… 14 more"
-    assert "x" * 500 in labels(svg(Diagram("long", "", Region("", (box,), ()))))[0]
+    assert "x" * 500 in labels(svg(Diagram("long", "", DiagramRegion("", (box,), ()))))[0]
     assert float(root.get("width", "0")) < 600

@@ -14,11 +14,11 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from pictures import plan, program
 
 import tracegraph as tg
+from tests.pages.pictures import plan, program
 from tracegraph import errors
-from tracegraph.inspection.diagram import Box, Diagram, Edge, Region
+from tracegraph.inspection.diagram import Box, Diagram, DiagramRegion, Edge
 from tracegraph.inspection.page import page
 
 
@@ -74,7 +74,7 @@ def test_a_page_has_schedules_and_kernel_text(tmp_path: Path) -> None:
 def test_no_text_ends_the_script_or_an_element() -> None:
     nasty = "</script></svg><script>alert(1)</script>"
     box = Box(nasty, (nasty,), values=(nasty,), facts=lambda: {nasty: nasty})
-    diagram = Diagram(nasty, nasty, Region("", (box, box), (Edge(0, 1),)))
+    diagram = Diagram(nasty, nasty, DiagramRegion("", (box, box), (Edge(0, 1),)))
     text = page(diagram, nasty)
     assert [tag for tag, _ in Elements(text).found].count("script") == 2
     assert facts_of(text)["0"] == {"title": nasty, "values": [nasty], "facts": {nasty: nasty}}

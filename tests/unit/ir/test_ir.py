@@ -6,8 +6,8 @@ import sys
 
 import numpy as np
 import pytest
-from programs import apply, literal, out, program, region, value
 
+from tests.programs.by_hand import apply, literal, out, program, region, value
 from tracegraph.ir.program import Literal, Value, walk
 from tracegraph.ir.types import ArrayType
 from tracegraph.user_source import Source

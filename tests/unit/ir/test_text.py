@@ -3,8 +3,8 @@ from __future__ import annotations
 import re
 
 import numpy as np
-from programs import apply, literal, out, program, region, value
 
+from tests.programs.by_hand import apply, literal, out, program, region, value
 from tracegraph.ir.program import Program
 from tracegraph.ir.text import program_text, value_name
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from programs import apply, literal, out, program, region, value
 
+from tests.programs.by_hand import apply, literal, out, program, region, value
 from tracegraph.errors import VerificationError
 from tracegraph.ir.op import get
 from tracegraph.ir.program import Eqn, Literal, Program, Value

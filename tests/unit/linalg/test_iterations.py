@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tracegraph
+from tests.helpers.compiled import on_host
 from tracegraph import errors, linalg
 
 RNG = np.random.default_rng(6)
@@ -25,17 +26,12 @@ def system(name: str, n: int, dtype: Any = np.float64) -> tuple[Any, Any]:
     return a.astype(dtype), b.astype(dtype)
 
 
-def jitted(function: Any, *arguments: Any) -> Any:
-    found = tracegraph.jit(function, device="host")(*arguments)
-    return tracegraph.tree.map(np.asarray, found)
-
-
 @each_method
 @each_dtype
 def test_residuals_are_as_small_as_asked_for(name: str, dtype: str) -> None:
     a, b = system(name, 30, dtype)
     rtol = 50 * float(np.finfo(dtype).eps)
-    for run in (lambda f, *x: f(*x), jitted):
+    for run in (lambda f, *x: f(*x), on_host):
         x, info = run(lambda a, b: METHODS[name](a, b, rtol=rtol), a, b)
         assert int(info) == 0
         assert x.dtype == dtype
@@ -51,7 +47,7 @@ def test_operators_may_be_functions_of_arrays_of_any_shape(name: str) -> None:
         p = np.pad(u, 1)
         return 4 * u - p[2:, 1:-1] - p[:-2, 1:-1] - p[1:-1, 2:] - p[1:-1, :-2]
 
-    x, info = jitted(lambda b: METHODS[name](laplacian, b, rtol=1e-12, M=lambda r: r / 4), b)
+    x, info = on_host(lambda b: METHODS[name](laplacian, b, rtol=1e-12, M=lambda r: r / 4), b)
     assert int(info) == 0
     np.testing.assert_allclose(laplacian(x), b, atol=1e-10)
 
@@ -62,10 +58,10 @@ def test_a_good_preconditioner_and_a_good_guess_save_iterations(name: str) -> No
     scale = np.logspace(0, 4, 20)
     a = a * scale * scale[:, None]
     inverse = np.linalg.inv(a)
-    x, info = jitted(lambda b: METHODS[name](a, b, rtol=1e-8, M=inverse, maxiter=2), b)
+    x, info = on_host(lambda b: METHODS[name](a, b, rtol=1e-8, M=inverse, maxiter=2), b)
     assert int(info) == 0
     np.testing.assert_allclose(a @ x, b, atol=1e-6)
-    y, info = jitted(lambda b: METHODS[name](a, b, x, rtol=1e-6, maxiter=0), b)
+    y, info = on_host(lambda b: METHODS[name](a, b, x, rtol=1e-6, maxiter=0), b)
     assert int(info) == 0
     np.testing.assert_array_equal(x, y)
 
@@ -75,28 +71,28 @@ def test_info_is_the_number_of_iterations_of_a_failure(name: str) -> None:
     a, b = system(name, 20)
     a = a * np.logspace(0, 3, 20) * np.logspace(0, 3, 20)[:, None]
     options = {"restart": 2} if name == "gmres" else {}
-    _, info = jitted(lambda b: METHODS[name](a, b, rtol=1e-10, maxiter=2, **options), b)
+    _, info = on_host(lambda b: METHODS[name](a, b, rtol=1e-10, maxiter=2, **options), b)
     assert int(info) == 2
 
 
 @each_method
 def test_zero_and_not_finite_right_hand_sides_end(name: str) -> None:
     a, b = system(name, 5)
-    x, info = jitted(lambda b: METHODS[name](a, b), b * 0)
+    x, info = on_host(lambda b: METHODS[name](a, b), b * 0)
     np.testing.assert_array_equal(x, 0)
     assert int(info) == 0
-    _, info = jitted(lambda b: METHODS[name](a, b), b * np.nan)
+    _, info = on_host(lambda b: METHODS[name](a, b), b * np.nan)
     assert abs(int(info)) == 1
 
 
 @each_method
 def test_restarts_and_invariant_spaces(name: str) -> None:
     b = np.array([1.0, 0.0, 0.0, 0.0])
-    x, info = jitted(lambda b: METHODS[name](np.diag([2.0, 3.0, 4.0, 5.0]), b, rtol=1e-14), b)
+    x, info = on_host(lambda b: METHODS[name](np.diag([2.0, 3.0, 4.0, 5.0]), b, rtol=1e-14), b)
     np.testing.assert_allclose(x, [0.5, 0, 0, 0], rtol=1e-14)
     assert int(info) == 0
     a, b = system("gmres", 30)
-    x, info = jitted(lambda b: linalg.gmres(a, b, rtol=1e-12, restart=5), b)
+    x, info = on_host(lambda b: linalg.gmres(a, b, rtol=1e-12, restart=5), b)
     assert int(info) == 0
     np.testing.assert_allclose(a @ x, b, atol=1e-10)
 
@@ -119,8 +115,8 @@ def test_derivatives_are_those_of_the_solution(name: str, dtype: str) -> None:
     for m in (None, preconditioner):
         ours = loss(lambda a, b, m=m: METHODS[name](a, b, rtol=1e-13, M=m)[0])
         theirs = loss(np.linalg.solve)
-        found = jitted(tracegraph.grad(ours, (0, 1)), scale, b)
-        expected = jitted(tracegraph.grad(theirs, (0, 1)), scale, b)
+        found = on_host(tracegraph.grad(ours, (0, 1)), scale, b)
+        expected = on_host(tracegraph.grad(theirs, (0, 1)), scale, b)
         for got, wanted in zip(found, expected, strict=True):
             np.testing.assert_allclose(got, wanted, rtol=1e-8, atol=1e-9)
         t = scale * 0.5, b * 0.1
@@ -133,7 +129,7 @@ def test_lanes_end_each_on_their_own_and_loops_contain_them(name: str) -> None:
     a, b = system(name, 8)
     many = np.stack([b, 0 * b, 1e6 * b, b[::-1]])
     solve = tracegraph.vmap(lambda b: METHODS[name](a, b, rtol=1e-12))
-    x, info = jitted(solve, many)
+    x, info = on_host(solve, many)
     np.testing.assert_allclose(x @ a.T, many, atol=1e-4)
     np.testing.assert_array_equal(info, 0)
 
@@ -143,7 +139,7 @@ def test_lanes_end_each_on_their_own_and_loops_contain_them(name: str) -> None:
 
         return tracegraph.fori_loop(0, 12, step, b * 0)
 
-    np.testing.assert_allclose(a @ jitted(refined, b), b, atol=1e-12)
+    np.testing.assert_allclose(a @ on_host(refined, b), b, atol=1e-12)
 
 
 @each_method
@@ -154,4 +150,4 @@ def test_misuse_is_refused(name: str) -> None:
     with pytest.raises(TypeError, match="float16"):
         METHODS[name](a, b.astype(np.float16))
     with pytest.raises(errors.NonlinearError):
-        jitted(tracegraph.grad(lambda b: METHODS[name](lambda x: x * x, b)[0].sum()), b)
+        on_host(tracegraph.grad(lambda b: METHODS[name](lambda x: x * x, b)[0].sum()), b)

@@ -9,6 +9,7 @@ import pytest
 import scipy.linalg
 
 import tracegraph
+from tests.helpers.compiled import on_host
 from tracegraph import linalg
 
 RNG = np.random.default_rng(5)
@@ -26,11 +27,6 @@ def regular(*shape: int, dtype: Any = np.float64) -> Any:
     return random(*shape, dtype=dtype) + 4 * np.eye(shape[-1], dtype=dtype)
 
 
-def jitted(function: Any, *arguments: Any) -> Any:
-    found = tracegraph.jit(function, device="host")(*arguments)
-    return tracegraph.tree.map(np.asarray, found)
-
-
 def assert_near(got: Any, wanted: Any, units: float = 100) -> None:
     got, wanted = np.asarray(got), np.asarray(wanted)
     assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
@@ -40,7 +36,7 @@ def assert_near(got: Any, wanted: Any, units: float = 100) -> None:
 
 def both(function: Any, *arguments: Any) -> list[Any]:
     """What runs at once gives, and what is jitted."""
-    return [function(*arguments), jitted(function, *arguments)]
+    return [function(*arguments), on_host(function, *arguments)]
 
 
 @each_dtype
@@ -118,7 +114,7 @@ def test_tridiagonal_systems(dtype: str) -> None:
         for x in both(linalg.tridiagonal_solve, dl, d, du, b):
             size = (np.abs(a) @ np.abs(x)).max() + 1
             assert_near(a @ x / size, b / size)
-        shared = jitted(linalg.tridiagonal_solve, dl[0], d[0], du[0], b)
+        shared = on_host(linalg.tridiagonal_solve, dl[0], d[0], du[0], b)
         assert_near(a[0] @ shared / size, b / size, 1000)
 
 
@@ -137,8 +133,8 @@ def test_derivatives_of_tridiagonal_systems() -> None:
         return (np.linalg.solve(a, b) * weights).sum()
 
     every = (0, 1, 2, 3)
-    found = jitted(tracegraph.grad(loss, every), *diagonals, b)
-    expected = jitted(tracegraph.grad(dense, every), *diagonals, b)
+    found = on_host(tracegraph.grad(loss, every), *diagonals, b)
+    expected = on_host(tracegraph.grad(dense, every), *diagonals, b)
     for got, wanted in zip(found, expected, strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-11, atol=1e-12)
 
@@ -164,9 +160,9 @@ def test_exponentials_of_rotations_of_all_sizes() -> None:
     for found in both(linalg.expm, a):
         np.testing.assert_allclose(found, expected, atol=1e-9)
         np.testing.assert_allclose(found[:4], expected[:4], atol=1e-15)
-    assert np.isnan(jitted(linalg.expm, a * 10)[-1]).all()
+    assert np.isnan(on_host(linalg.expm, a * 10)[-1]).all()
     bad = np.stack([np.full((2, 2), np.nan), np.full((2, 2), np.inf), np.zeros((2, 2))])
-    found = jitted(linalg.expm, bad)
+    found = on_host(linalg.expm, bad)
     assert np.isnan(found[:2]).all()
     np.testing.assert_array_equal(found[2], np.eye(2))
     assert linalg.expm(np.zeros((0, 0))).shape == (0, 0)
@@ -179,7 +175,7 @@ def test_derivatives_of_exponentials_are_frechets() -> None:
     _, tangent = tracegraph.jvp(linalg.expm, (a,), (e,))
     np.testing.assert_allclose(tangent, expected, rtol=1e-10, atol=1e-10)
     weights = random(3, 3)
-    gradient = jitted(tracegraph.grad(lambda a: (linalg.expm(a) * weights).sum()), a)
+    gradient = on_host(tracegraph.grad(lambda a: (linalg.expm(a) * weights).sum()), a)
     np.testing.assert_allclose((gradient * e).sum(), (expected * weights).sum(), rtol=1e-10)
 
 
@@ -198,7 +194,7 @@ def test_they_run_in_loops_and_lanes() -> None:
         return tracegraph.cond(b[0] > 0, lambda: d[:, 0], lambda: x), rows
 
     for got, wanted in zip(
-        jitted(tracegraph.vmap(program), a, b),
+        on_host(tracegraph.vmap(program), a, b),
         map(np.stack, zip(*[program(*each) for each in zip(a, b, strict=True)], strict=True)),
         strict=True,
     ):
@@ -233,11 +229,11 @@ def test_errors_say_what_is_wrong(call: Any, error: type[Exception], message: st
 
 def test_a_singular_matrix_spoils_no_other() -> None:
     a = np.stack([np.eye(2), SINGULAR, 2 * np.eye(2)])
-    x = jitted(lambda a: linalg.lu_solve(linalg.lu_factor(a), np.array([1.0, 0.0])), a)
+    x = on_host(lambda a: linalg.lu_solve(linalg.lu_factor(a), np.array([1.0, 0.0])), a)
     np.testing.assert_array_equal(x[::2], [[1, 0], [0.5, 0]])
     assert not np.isfinite(x[1]).all()
     ones, d = np.ones((3, 2)), np.array([[3.0, 3.0], [1.0, 1.0], [3.0, 3.0]])
-    x = jitted(linalg.tridiagonal_solve, ones, d, ones, ones[..., None])
+    x = on_host(linalg.tridiagonal_solve, ones, d, ones, ones[..., None])
     assert not np.isfinite(x[1]).all()
     np.testing.assert_allclose(x[::2], 0.25)
 
@@ -262,13 +258,13 @@ def test_factors_and_pivots_are_those_of_lapack(dtype: str, shape: tuple[int, ..
 def test_a_matrix_without_a_solution_leaves_the_others_alone(count: int) -> None:
     a = np.stack([np.array([[2.0, 1.0], [1.0, 3.0]])] * count + [np.ones((2, 2))])
     b = np.array([[3.0], [4.0]])
-    found = jitted(np.linalg.solve, a, b)
+    found = on_host(np.linalg.solve, a, b)
     assert_near(found[:-1], np.ones((count, 2, 1)))
     assert not np.isfinite(found[-1]).any()
     with pytest.raises(np.linalg.LinAlgError):
         linalg.lu_solve(linalg.lu_factor(a), b)
-    np.testing.assert_array_equal(jitted(np.linalg.det, a)[-1], 0)
-    sign, size = jitted(np.linalg.slogdet, a)
+    np.testing.assert_array_equal(on_host(np.linalg.det, a)[-1], 0)
+    sign, size = on_host(np.linalg.slogdet, a)
     assert (sign[-1], size[-1]) == (0, -np.inf)
 
 
@@ -286,29 +282,29 @@ def test_a_tridiagonal_system_without_a_solution_leaves_the_others_alone(dtype: 
     d *= 4
     dl[1], d[1], du[1] = 0, 0, 0
     b = random(3, n, 2, dtype=dtype)
-    alone = [jitted(linalg.tridiagonal_solve, dl[i], d[i], du[i], b[i]) for i in (0, 2)]
-    found = jitted(linalg.tridiagonal_solve, dl, d, du, b)
+    alone = [on_host(linalg.tridiagonal_solve, dl[i], d[i], du[i], b[i]) for i in (0, 2)]
+    found = on_host(linalg.tridiagonal_solve, dl, d, du, b)
     assert_near(found[[0, 2]], np.stack(alone))
     assert not np.isfinite(found[1]).any()
     with pytest.raises(np.linalg.LinAlgError):
         linalg.tridiagonal_solve(dl, d, du, b)
     b[1], d[1] = np.nan, 4
-    found = jitted(linalg.tridiagonal_solve, dl, d, du, b)
+    found = on_host(linalg.tridiagonal_solve, dl, d, du, b)
     assert_near(found[[0, 2]], np.stack(alone))
     assert np.isnan(found[1]).all()
 
 
 def test_what_is_outside_of_a_tridiagonal_matrix_is_not_read() -> None:
     dl, d, du, b = random(2, 4), random(2, 4) + 4, random(2, 4), random(2, 4, 1)
-    expected = jitted(linalg.tridiagonal_solve, dl, d, du, b)
+    expected = on_host(linalg.tridiagonal_solve, dl, d, du, b)
     dl[:, 0] = du[:, -1] = np.nan
-    np.testing.assert_array_equal(jitted(linalg.tridiagonal_solve, dl, d, du, b), expected)
+    np.testing.assert_array_equal(on_host(linalg.tridiagonal_solve, dl, d, du, b), expected)
 
 
 def test_lanes_of_tridiagonal_systems() -> None:
     dl, d, du, b = random(3, 4), random(3, 4) + 4, random(3, 4), random(3, 4, 2)
     for axes in ((0, 0, 0, 0), (None, None, None, 0), (None, 0, None, 0), (0, 0, 0, None)):
-        found = jitted(
+        found = on_host(
             tracegraph.vmap(linalg.tridiagonal_solve, axes),
             *[x if axis == 0 else x[0] for x, axis in zip((dl, d, du, b), axes, strict=True)],
         )

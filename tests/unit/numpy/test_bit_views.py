@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-import tracegraph
+from tests.helpers.compiled import on_host
 from tracegraph import errors
 
 DTYPES = ["bool", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8", "c8", "c16"]
-
-
-def jitted(call: Callable[..., Any], *arguments: Any) -> Any:
-    return np.asarray(tracegraph.jit(call, device="host")(*arguments))
 
 
 @pytest.mark.parametrize("target", DTYPES)
@@ -26,20 +21,20 @@ def test_bits_are_those_of_numpy(source: str, target: str) -> None:
     x = (np.arange(96).reshape(2, 3, 16) * 37 % 11).astype(source)
     if target == "bool":
         x = (x > 4).astype(source)
-    got, wanted = jitted(lambda x: x.view(target), x), x.view(target)
+    got, wanted = on_host(lambda x: x.view(target), x), x.view(target)
     assert got.dtype == wanted.dtype
     np.testing.assert_array_equal(got.view("u1"), wanted.view("u1"), strict=True)
 
 
 def test_scalars_keep_their_size() -> None:
-    assert jitted(lambda x: x.view(np.uint8), np.array(True)) == 1
+    assert on_host(lambda x: x.view(np.uint8), np.array(True)) == 1
     with pytest.raises(ValueError, match="without axes"):
-        jitted(lambda x: x.view(np.int16), np.array(1))
+        on_host(lambda x: x.view(np.int16), np.array(1))
 
 
 def test_the_last_axis_is_a_whole_number_of_elements() -> None:
     with pytest.raises(ValueError, match="whole number of float64"):
-        jitted(lambda x: x.view(np.float64), np.zeros((2, 3), np.float32))
+        on_host(lambda x: x.view(np.float64), np.zeros((2, 3), np.float32))
 
 
 @pytest.mark.parametrize("target", ["u1", "i4", "f8", "c16"])
@@ -53,7 +48,7 @@ def test_writes_pass_through_such_views(target: str) -> None:
         return y
 
     x = np.arange(16.0).reshape(2, 8)
-    np.testing.assert_array_equal(jitted(call, x), call(x), strict=True)
+    np.testing.assert_array_equal(on_host(call, x), call(x), strict=True)
 
 
 def test_booleans_are_written_through_their_bytes() -> None:
@@ -63,7 +58,7 @@ def test_booleans_are_written_through_their_bytes() -> None:
         return y
 
     x = np.array([True, False, True, True])
-    np.testing.assert_array_equal(jitted(call, x), call(x), strict=True)
+    np.testing.assert_array_equal(on_host(call, x), call(x), strict=True)
 
 
 def test_arguments_are_not_written_to_through_views() -> None:
@@ -72,9 +67,9 @@ def test_arguments_are_not_written_to_through_views() -> None:
         return x
 
     with pytest.raises(errors.TracerWriteError):
-        jitted(call, np.zeros(3))
+        on_host(call, np.zeros(3))
 
 
 def test_a_transposed_array_is_no_row_of_bytes() -> None:
     with pytest.raises(errors.UnsupportedByTracerError, match="not laid out by rows"):
-        jitted(lambda x: x.copy().T.view(np.uint8), np.zeros((2, 3)))
+        on_host(lambda x: x.copy().T.view(np.uint8), np.zeros((2, 3)))

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sorting_cases import values
 
 import tracegraph
 import tracegraph.numpy as tnp
+from tests.cases.sorting import values
 from tracegraph import errors
 
 DTYPES = ["bool", "int8", "uint64", "float16", "float64", "complex64"]

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from traced import assert_traced_equals_eager, trace
 
 import tracegraph
+from tests.helpers.traced import assert_traced_equals_eager, trace
 from tracegraph import errors, testing
 
 NAN, INF = np.nan, np.inf

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from traced import assert_traced_equals_eager, trace
 
 import tracegraph
+from tests.helpers.traced import assert_traced_equals_eager, trace
 
 TERMS = [
     *("i,i", "i,i->i", "ij,ij->i", "ij,jk->ik", "ij,jk", "ii", "ii->i", "ij,j,k->ik", "i,i,i"),

@@ -9,6 +9,7 @@ import pytest
 
 import tracegraph
 import tracegraph.numpy as tnp
+from tests.helpers.compiled import host_jit
 from tracegraph import errors
 
 DTYPES = ["bool", "int8", "uint64", "float16", "float32", "float64", "complex64"]
@@ -28,10 +29,6 @@ def padded(values: np.ndarray[Any, Any], size: int, fill: Any) -> np.ndarray[Any
     return np.concatenate([values[:size], rest])
 
 
-def jitted(function: Any) -> Any:
-    return tracegraph.jit(function, device="host")
-
-
 def looped(function: Any) -> Any:
     """The function in the body of a loop, whose second step gives the result."""
 
@@ -39,7 +36,7 @@ def looped(function: Any) -> Any:
         first = tracegraph.tree.map(tnp.zeros_like, function(*args))
         return tracegraph.fori_loop(0, 2, lambda k, _: function(*args), first)
 
-    return jitted(run)
+    return host_jit(run)
 
 
 def assert_same(got: Any, wanted: Any) -> None:
@@ -73,7 +70,7 @@ def test_positions_of_true_elements(shape: tuple[int, ...], dtype: str) -> None:
 
         assert_same(found(x), wanted)
         assert_same(found(tracegraph.asarray(x)), wanted)
-        assert_same(jitted(found)(x), wanted)
+        assert_same(host_jit(found)(x), wanted)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -95,17 +92,17 @@ def test_elements_where_a_condition_holds(axis: int | None, dtype: str) -> None:
             )
 
         assert_same(kept_of(condition, x), (wanted, everything))
-        assert_same(jitted(kept_of)(condition, x), (wanted, everything))
+        assert_same(host_jit(kept_of)(condition, x), (wanted, everything))
 
 
 def test_conditions_need_not_have_the_length_of_the_axis() -> None:
     x = np.arange(4.0)
-    keep = jitted(lambda c, x: tnp.compress(c, x, size=3, fill_value=-1.0))
+    keep = host_jit(lambda c, x: tnp.compress(c, x, size=3, fill_value=-1.0))
     assert_same(keep(np.array([True, True]), x), np.array([0.0, 1.0, -1.0]))
     assert_same(keep(np.array([False, True, False, True, True]), x), np.array([1.0, 3.0, -1.0]))
     assert_same(keep(np.array([True]), np.zeros(0)), np.full(3, -1.0))
     with pytest.raises(IndexError, match="out of bounds"):
-        jitted(lambda x: np.compress([True] * 5, x))(x)
+        host_jit(lambda x: np.compress([True] * 5, x))(x)
 
 
 def test_in_the_body_of_a_loop() -> None:
@@ -117,14 +114,14 @@ def test_in_the_body_of_a_loop() -> None:
 
 
 def test_one_value_of_padding_for_each_axis() -> None:
-    found = jitted(lambda x: tnp.nonzero(x, size=3, fill_value=(8, 9)))(np.eye(2))
+    found = host_jit(lambda x: tnp.nonzero(x, size=3, fill_value=(8, 9)))(np.eye(2))
     assert_same(found, (np.array([0, 1, 8]), np.array([0, 1, 9])))
     with pytest.raises(ValueError, match="each of the 2 axes"):
         tnp.nonzero(np.eye(2), size=3, fill_value=(1,))
 
 
 def test_the_padding_may_be_traced() -> None:
-    found = jitted(lambda x, v: tnp.flatnonzero(x, size=3, fill_value=v))(np.eye(2)[0], 5)
+    found = host_jit(lambda x, v: tnp.flatnonzero(x, size=3, fill_value=v))(np.eye(2)[0], 5)
     assert_same(found, np.array([0, 5, 5]))
 
 
@@ -152,7 +149,7 @@ def test_arrays_without_a_size_are_as_in_numpy() -> None:
 )
 def test_without_a_size_the_message_names_it(call: Any, sized: str) -> None:
     with pytest.raises((errors.ShapeDependentError, errors.BooleanMaskError)) as caught:
-        jitted(call)(np.arange(3))
+        host_jit(call)(np.arange(3))
     assert sized in str(caught.value)
     assert "test_finding.py" in str(caught.value)
 
@@ -160,12 +157,12 @@ def test_without_a_size_the_message_names_it(call: Any, sized: str) -> None:
 def test_wrong_sizes_and_shapes() -> None:
     x = np.arange(3)
     with pytest.raises(ValueError, match="must not be negative, got -1"):
-        jitted(lambda x: tnp.nonzero(x, size=-1))(x)
+        host_jit(lambda x: tnp.nonzero(x, size=-1))(x)
     with pytest.raises(errors.TracerIndexError):
-        jitted(lambda x: tnp.nonzero(x, size=x[0]))(x)
+        host_jit(lambda x: tnp.nonzero(x, size=x[0]))(x)
     with pytest.raises(ValueError, match="atleast_1d"):
-        jitted(lambda x: tnp.nonzero(x[0], size=2))(x)
+        host_jit(lambda x: tnp.nonzero(x[0], size=2))(x)
     with pytest.raises(ValueError, match="1-d"):
-        jitted(lambda x: tnp.compress(x[None], x, size=2))(x)
+        host_jit(lambda x: tnp.compress(x[None], x, size=2))(x)
     with pytest.raises(ValueError, match="with one argument"):
-        jitted(lambda x: tnp.where(x, x, x, size=2))(x)
+        host_jit(lambda x: tnp.where(x, x, x, size=2))(x)

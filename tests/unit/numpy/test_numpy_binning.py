@@ -6,13 +6,13 @@ import re
 import warnings
 from typing import Any
 
-import binning_cases
 import numpy as np
 import pytest
-from numpy_agreement import assert_close, assert_jitted_equals_numpy
 
 import tracegraph
 import tracegraph.numpy as tnp
+from tests.cases import binning as binning_cases
+from tests.helpers.numpy_agreement import assert_close, assert_jitted_equals_numpy
 from tracegraph import errors, tree
 
 ARGUMENTS = binning_cases.ARGUMENTS

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy_agreement import assert_expression_equals_numpy, functions_in
-from traced import assert_traced_equals_eager, trace
 
 import tracegraph
 import tracegraph.numpy as tnp
+from tests.helpers.numpy_agreement import assert_expression_equals_numpy, functions_in
+from tests.helpers.traced import assert_traced_equals_eager, trace
 from tracegraph import errors
 from tracegraph.numpy import elementwise, ufuncs
 

@@ -9,19 +9,19 @@ from __future__ import annotations
 from types import FunctionType
 from typing import Any
 
-import binning_cases
-import linear_algebra_cases
-import local_cases
-import number_cases
 import numpy as np
 import pytest
-import selecting_cases
-import sorting_expressions
-from numpy_agreement import assert_expression_equals_numpy, functions_in
-from numpy_arguments import ARGUMENTS
-from traced import assert_traced_equals_eager, trace
 
 import tracegraph.numpy as tnp
+from tests.cases import binning as binning_cases
+from tests.cases import linear_algebra as linear_algebra_cases
+from tests.cases import local as local_cases
+from tests.cases import numbers as number_cases
+from tests.cases import selecting as selecting_cases
+from tests.cases import sorting_expressions
+from tests.helpers.numpy_agreement import assert_expression_equals_numpy, functions_in
+from tests.helpers.numpy_arguments import ARGUMENTS
+from tests.helpers.traced import assert_traced_equals_eager, trace
 from tracegraph import errors
 from tracegraph.ir import interpret
 from tracegraph.numpy import elementwise, ufuncs

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from local_cases import ARGUMENTS, RANDOM, TABLES
-from numpy_agreement import assert_jitted_equals_numpy
 
 import tracegraph as tg
+from tests.cases.local import ARGUMENTS, RANDOM, TABLES
+from tests.helpers.numpy_agreement import assert_jitted_equals_numpy
 from tracegraph import errors
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy_agreement import assert_jitted_equals_numpy
 
 import tracegraph as tg
 import tracegraph.numpy as tnp
+from tests.helpers.numpy_agreement import assert_jitted_equals_numpy
 from tracegraph import errors
 
 X = np.random.default_rng(4).normal(size=(3, 4, 2))

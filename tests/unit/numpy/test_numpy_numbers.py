@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from number_cases import ARGUMENTS, TABLES
-from numpy_agreement import assert_jitted_equals_numpy
 
 import tracegraph as tg
 import tracegraph.numpy as tnp
+from tests.cases.numbers import ARGUMENTS, TABLES
+from tests.helpers.numpy_agreement import assert_jitted_equals_numpy
 from tracegraph import errors
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy_agreement import assert_jitted_equals_numpy
 
 import tracegraph
+from tests.helpers.numpy_agreement import assert_jitted_equals_numpy
 
 ARGUMENTS = {
     "x": np.array([[3.5, -1.0, 2.0], [0.25, 7.0, -4.0]]),

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import selecting_cases
-from numpy_agreement import assert_close
-from numpy_arguments import ARGUMENTS
 
 import tracegraph
 import tracegraph.numpy as tnp
+from tests.cases import selecting as selecting_cases
+from tests.helpers.compiled import on_host
+from tests.helpers.numpy_agreement import assert_close
+from tests.helpers.numpy_arguments import ARGUMENTS
 from tracegraph import errors, tree
 
 
@@ -49,10 +50,6 @@ def test_expressions_equal_numpys(expression: str) -> None:
                 assert_close(got, wanted)
 
 
-def jitted(function: Callable[..., Any], *args: Any) -> Any:
-    return tree.map(np.asarray, tracegraph.jit(function, device="host")(*args))
-
-
 def test_repeats_may_be_traced_with_a_total_length() -> None:
     x = np.arange(12.0).reshape(3, 4)
     for counts in ([1, 2, 3], [0, 5, 0], [0, 0, 0], [4, 0, 0]):
@@ -66,22 +63,22 @@ def test_repeats_may_be_traced_with_a_total_length() -> None:
             def repeated(x: Any, n: Any, length: int = length) -> Any:
                 return tnp.repeat(x, n, 0, total_repeat_length=length)
 
-            got = jitted(repeated, x, np.array(counts, np.int32))
+            got = on_host(repeated, x, np.array(counts, np.int32))
             np.testing.assert_array_equal(got, wanted)
             np.testing.assert_array_equal(repeated(x, counts), wanted)
-    scalar = jitted(lambda x, n: tnp.repeat(x, n, total_repeat_length=6), x[0, :2], 3)
+    scalar = on_host(lambda x, n: tnp.repeat(x, n, total_repeat_length=6), x[0, :2], 3)
     np.testing.assert_array_equal(scalar, [0, 0, 0, 1, 1, 1])
 
 
 def test_traced_repeats_need_a_total_length() -> None:
     with pytest.raises(errors.ShapeDependentError, match="total_repeat_length=n"):
-        jitted(np.repeat, np.arange(3), np.array([1, 2, 3]))
+        on_host(np.repeat, np.arange(3), np.array([1, 2, 3]))
     with pytest.raises(ValueError, match="one count for each of the 3"):
-        jitted(lambda x, n: tnp.repeat(x, n, total_repeat_length=4), np.arange(3), np.arange(2))
+        on_host(lambda x, n: tnp.repeat(x, n, total_repeat_length=4), np.arange(3), np.arange(2))
 
 
 def both(function: Callable[[Any], Any], x: Any) -> list[Any]:
-    return [np.asarray(function(tracegraph.asarray(x))), jitted(function, x)]
+    return [np.asarray(function(tracegraph.asarray(x))), on_host(function, x)]
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "int64", "uint64"])
@@ -99,7 +96,7 @@ def test_repeats_in_floats_are_refused(counts: Any) -> None:
         with pytest.raises(TypeError, match=r"integers|safe"):
             tnp.repeat(x, wrong)
     with pytest.raises(TypeError, match="integers, got float64"):
-        jitted(lambda x: tnp.repeat(x, wrong), np.arange(3))
+        on_host(lambda x: tnp.repeat(x, wrong), np.arange(3))
 
 
 @pytest.mark.parametrize("counts", [-1, [-1], [1, 2, -1]])
@@ -116,10 +113,10 @@ def test_counts_of_integers(dtype: str) -> None:
     weights = np.arange(40.0, dtype=np.float32)
     for given in (None, weights):
         wanted = np.bincount(x, given, 8)
-        got = jitted(lambda x, w: np.bincount(x, w, minlength=8), x, given)
+        got = on_host(lambda x, w: np.bincount(x, w, minlength=8), x, given)
         assert got.dtype == wanted.dtype
         np.testing.assert_array_equal(got, wanted)
-        limited = jitted(lambda x, w: tnp.bincount(x, w, length=3), x, given)
+        limited = on_host(lambda x, w: tnp.bincount(x, w, length=3), x, given)
         np.testing.assert_array_equal(limited, wanted[:3])
         np.testing.assert_array_equal(tnp.bincount(x, given, length=3), wanted[:3])
         np.testing.assert_array_equal(
@@ -128,7 +125,7 @@ def test_counts_of_integers(dtype: str) -> None:
 
 
 def test_integers_outside_of_the_length_are_not_counted() -> None:
-    got = jitted(lambda x: np.bincount(x, minlength=3), np.array([0, 5, -1, 2, 3, -3]))
+    got = on_host(lambda x: np.bincount(x, minlength=3), np.array([0, 5, -1, 2, 3, -3]))
     np.testing.assert_array_equal(got, [1, 0, 1])
 
 
@@ -174,18 +171,18 @@ def test_integers_outside_of_the_length_are_not_counted() -> None:
 )
 def test_errors(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=re.escape(message)):
-        jitted(call, np.array([0, 1, 2]))
+        on_host(call, np.array([0, 1, 2]))
 
 
 def test_traced_indices_out_of_range_are_limited() -> None:
     x = np.array([-7, 1, 99])
     np.testing.assert_array_equal(
-        jitted(lambda x: np.unravel_index(x, (2, 3)), x), [[0, 0, 1], [0, 1, 2]]
+        on_host(lambda x: np.unravel_index(x, (2, 3)), x), [[0, 0, 1], [0, 1, 2]]
     )
     np.testing.assert_array_equal(
-        jitted(lambda x: np.ravel_multi_index((x, x), (2, 3)), x), [0, 4, 5]
+        on_host(lambda x: np.ravel_multi_index((x, x), (2, 3)), x), [0, 4, 5]
     )
-    np.testing.assert_array_equal(jitted(lambda x: np.choose(x, [10, 20]), x), [10, 20, 20])
+    np.testing.assert_array_equal(on_host(lambda x: np.choose(x, [10, 20]), x), [10, 20, 20])
 
 
 def test_builders_without_traced_values_are_numpys() -> None:

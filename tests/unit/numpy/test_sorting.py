@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import sorting_expressions
-from numpy_agreement import assert_expression_equals_numpy, assert_jitted_equals_numpy
-from numpy_arguments import ARGUMENTS
-from sorting_cases import DTYPES, in_order, order_of, values
-from traced import trace
 
 import tracegraph
 import tracegraph.numpy as tnp
+from tests.cases import sorting_expressions
+from tests.cases.sorting import DTYPES, in_order, order_of, values
+from tests.helpers.numpy_agreement import assert_expression_equals_numpy, assert_jitted_equals_numpy
+from tests.helpers.numpy_arguments import ARGUMENTS
+from tests.helpers.traced import trace
 from tracegraph import errors
 
 RANDOM = np.random.default_rng(0)

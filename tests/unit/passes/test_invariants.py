@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from traced import trace
 
 import tracegraph
 from lowering.backends.cuda import TARGET as CUDA
 from lowering.backends.host import TARGET as HOST
+from tests.helpers.traced import trace
 from tracegraph.ir import interpret
 from tracegraph.ir.control_forms import is_loop
 from tracegraph.ir.program import Eqn, Program, Region, walk

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import apply, literal, out, program, region, value
 
+from tests.programs.by_hand import apply, literal, out, program, region, value
 from tracegraph.dtypes import bfloat16
 from tracegraph.ir import interpret
 from tracegraph.ir.op import get

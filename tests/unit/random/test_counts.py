@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from traced import assert_traced_equals_eager
 
 import tracegraph
+from tests.helpers.traced import assert_traced_equals_eager
 from tracegraph import random, special
 
 KEY = random.key(2025)

@@ -9,10 +9,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from agreement import assert_agrees
-from traced import assert_traced_equals_eager
 
 import tracegraph
+from tests.helpers.agreement import assert_agrees
+from tests.helpers.traced import assert_traced_equals_eager
 from tracegraph import random, special
 
 KEY = random.key(2024)

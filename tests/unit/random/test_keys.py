@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from threefry import MASK, threefry
-from traced import assert_traced_equals_eager
 
 import tracegraph
+from tests.helpers.threefry import MASK, threefry
+from tests.helpers.traced import assert_traced_equals_eager
 from tracegraph import random
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get

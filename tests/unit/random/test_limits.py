@@ -9,9 +9,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 from scipy import stats
-from traced import assert_traced_equals_eager
 
 import tracegraph
+from tests.helpers.traced import assert_traced_equals_eager
 from tracegraph import random
 
 KEY = random.key(11)

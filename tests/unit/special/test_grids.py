@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.special
-from special_grid_cases import ENDS, FUNCTIONS, ORDINARY, assert_is_scipys, operands
 
 import tracegraph
+from tests.comparisons.special_grids import ENDS, FUNCTIONS, ORDINARY, assert_is_scipys, operands
 from tracegraph import special
 
 each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.special
-from agreement import assert_agrees
-from traced import assert_traced_equals_eager
 
 import tracegraph
+from tests.helpers.agreement import assert_agrees
+from tests.helpers.traced import assert_traced_equals_eager
 from tracegraph import special
 
 EXACT: dict[str, dict[float, float]] = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from typing import Any, NamedTuple
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 
 import tracegraph
+from tests.helpers.threads import in_threads
 from tracegraph import errors
 from tracegraph.staging.calls.fast_call import MOST_LEAVES
 
@@ -131,20 +131,13 @@ def test_calls_after_a_reset_are_traced_anew():
 
 def test_threads_that_call_with_two_kinds_of_arguments():
     f = tracegraph.jit(scaled, device="host")
-    wrong: list[int] = []
 
     def work(number):
         x = np.full(3 + number % 2, float(number))
         for k in range(1000):
-            if not np.array_equal(np.asarray(f(x, float(k))), x * k + 1):
-                wrong.append(number)
+            np.testing.assert_array_equal(np.asarray(f(x, float(k))), x * k + 1)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    in_threads(16, work)
     assert f.stats()["launches"] == 16000
     assert f.stats()["traces"] == 2
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_device import FakeBuffer, FakeCompiler
 
+from tests.fakes.fake_device import FakeBuffer, FakeCompiler
+from tests.helpers.threads import in_threads
 from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray
@@ -494,22 +495,12 @@ def test_concurrent_calls_trace_once_and_are_right() -> None:
         traced.append(threading.get_ident())
         return x * 2 + 1
 
-    start = threading.Barrier(8)
-    wrong = []
-
     def work(seed: int) -> None:
-        start.wait()
         for i in range(20):
             x = np.full(5, float(seed * 100 + i))
-            if not np.array_equal(f(x), x * 2 + 1):
-                wrong.append((seed, i))
+            np.testing.assert_array_equal(f(x), x * 2 + 1)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    in_threads(8, work)
     assert len(traced) == 1
     assert counts(f) == (1, 1, 160)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import re
 import tomllib
 from pathlib import Path
@@ -10,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from processes import end_of
 
 import lowering
 import tracegraph as tg
+from tests.helpers.processes import end_of
 from tracegraph import errors
 
 F5 = tg.ArrayType("float64", (5,))
@@ -159,10 +160,8 @@ def test_third_party_backend(monkeypatch: pytest.MonkeyPatch) -> None:
         made.append(device)
         return lowering.backend("host")
 
-    from lowering.backends import registry as device
-
     point = SimpleNamespace(name="mine", load=lambda: make)
-    monkeypatch.setattr(device, "entry_points", lambda group: [point])
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [point])
     assert lowering.backend("mine:3") is lowering.backend("host")
     assert made == ["mine:3"]
 

@@ -2,36 +2,15 @@
 
 import gc
 import sys
-import threading
 
 import numpy as np
 
 import tracegraph
+from tests.helpers.threads import in_threads
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.ir.scalar import Axis
 
 THREADS, CALLS = 16, 1000
-
-
-def run_in_threads(work) -> None:
-    """Run work(number) in all threads at once, and raise what the first to fail raises."""
-    failures: list[BaseException] = []
-    start = threading.Barrier(THREADS)
-
-    def run(number: int) -> None:
-        start.wait()
-        try:
-            work(number)
-        except BaseException as failure:
-            failures.append(failure)
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise failures[0]
 
 
 def test_shared_and_own_functions() -> None:
@@ -49,7 +28,7 @@ def test_shared_and_own_functions() -> None:
                 np.testing.assert_array_equal(own(x), x * number - 1)
                 np.testing.assert_array_equal(shared(x, np.full(4, float(call))), 3 * x + call)
 
-    run_in_threads(work)
+    in_threads(THREADS, work)
     stats = shared.stats()
     assert (stats["traces"], stats["builds"]) == (1, 1)
     assert stats["launches"] == THREADS * CALLS // 2
@@ -64,7 +43,7 @@ def test_expressions_made_by_several_threads_are_one() -> None:
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
-        run_in_threads(work)
+        in_threads(THREADS, work)
     finally:
         sys.setswitchinterval(interval)
     assert {len({id(axis) for axis in same}) for same in zip(*made, strict=True)} == {1}
@@ -78,7 +57,7 @@ def test_statistics_while_executables_come_and_go() -> None:
             stats = tracegraph.memory_stats("host")
             assert stats["graphs"] > 0
 
-    run_in_threads(work)
+    in_threads(THREADS, work)
 
 
 class Item:

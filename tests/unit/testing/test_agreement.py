@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from printing import steps
 
 import tracegraph
 from lowering.host.executable import HostExecutable
+from tests.programs.printing import steps
 from tracegraph import debug, errors
 from tracegraph.testing import assert_traced_equals_eager
 from tracegraph.testing.trials import Trial

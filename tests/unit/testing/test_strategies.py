@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
-from processes import end_of
 
 import tracegraph
+from tests.helpers.processes import end_of
 from tracegraph.dtypes import SHORT_NAMES, bfloat16
 from tracegraph.testing import arrays, assert_traced_equals_eager, scalars
 from tracegraph.testing.array_texts import parsed

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from traced import assert_traced_equals_eager
+
+from tests.helpers.traced import assert_traced_equals_eager
 
 X = np.arange(6.0).reshape(2, 3)
 CUBE = np.arange(24.0).reshape(2, 3, 4)

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from traced import trace
 
 import tracegraph.numpy as tnp
+from tests.helpers.traced import trace
 from tracegraph import errors, jit
 from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.trace import trace_program

@@ -10,14 +10,11 @@ import numpy as np
 import pytest
 
 import tracegraph
+from tests.helpers.compiled import host_jit
 from tracegraph import errors
 from tracegraph.tracing.numpy_random import TWINS
 
 RNG = np.random.default_rng(0)
-
-
-def jitted(f: Callable[..., Any]) -> Callable[..., Any]:
-    return tracegraph.jit(f, device="host")
 
 
 def drawn() -> Any:
@@ -56,7 +53,7 @@ DRAWS: dict[str, tuple[Callable[..., Any], str, str]] = {
 @pytest.mark.parametrize("name", DRAWS)
 def test_a_draw_while_tracing_is_a_constant_with_a_warning(name: str) -> None:
     f, text, twin = DRAWS[name]
-    run = jitted(f)
+    run = host_jit(f)
     with pytest.warns(errors.FrozenRandomWarning) as caught:
         first = run(np.ones(3))
     (warning,) = [w for w in caught if w.category is errors.FrozenRandomWarning]
@@ -76,7 +73,7 @@ def test_a_kept_normal_number_counts() -> None:
         np.random.seed(seed)
         np.random.normal()
         with pytest.warns(errors.FrozenRandomWarning):
-            jitted(lambda x: x + np.random.normal())(1.0)
+            host_jit(lambda x: x + np.random.normal())(1.0)
 
 
 def test_other_generators_of_the_module_are_watched() -> None:
@@ -84,8 +81,8 @@ def test_other_generators_of_the_module_are_watched() -> None:
     np.random.set_bit_generator(np.random.PCG64(1))
     try:
         with pytest.warns(errors.FrozenRandomWarning):
-            jitted(lambda x: x + np.random.random())(1.0)
-        jitted(lambda x: x + 1)(1.0)
+            host_jit(lambda x: x + np.random.random())(1.0)
+        host_jit(lambda x: x + 1)(1.0)
     finally:
         np.random.set_bit_generator(before)
 
@@ -94,11 +91,11 @@ def test_draws_elsewhere_are_no_draws_of_the_function() -> None:
     constant = np.random.normal(size=3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        run = jitted(lambda x: x + constant)
+        run = host_jit(lambda x: x + constant)
         run(np.ones(3))
         np.random.normal()
         run(np.ones(3))
-        jitted(lambda x: x + np.random.default_rng(4).normal())(1.0)
+        host_jit(lambda x: x + np.random.default_rng(4).normal())(1.0)
         tracegraph.grad(lambda x: x * np.random.normal())(1.0)  # draws anew in every call
 
 
@@ -128,7 +125,7 @@ ERRORS: dict[str, tuple[Callable[..., Any], str, str]] = {
 def test_traced_parameters_of_numpys_draws_name_ours(name: str) -> None:
     f, text, twin = ERRORS[name]
     with pytest.raises(errors.TracerMisuseError) as caught:
-        jitted(f)(3.0)
+        host_jit(f)(3.0)
     message = str(caught.value)
     assert message.startswith(f"{text} needs the elements of a traced value")
     assert f"write tracegraph.random.{twin}, which takes a key" in message

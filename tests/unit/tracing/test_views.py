@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from traced import assert_traced_equals_eager, trace
 
 import tracegraph
 import tracegraph.numpy as tnp
+from tests.helpers.traced import assert_traced_equals_eager, trace
 from tracegraph import errors
 
 View = Callable[[Any], Any]

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gradients import check_gradient, check_second
 
 import tracegraph
+from tests.helpers.gradients import check_gradient, check_second
 from tracegraph import (
     errors,
     grad,

@@ -10,7 +10,6 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike
 
-import tracegraph.ops  # noqa: F401  (fills the registry that the functions draw from)
 from tracegraph.arrays.creation import asarray
 from tracegraph.arrays.eager import apply
 from tracegraph.errors import BooleanMaskError, UnrepresentableError

@@ -13,6 +13,8 @@ from tracegraph.devices import canonical_device
 from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.trace import current_trace
 
+__all__ = ["__array_api_version__", "__array_namespace_info__"]
+
 __array_api_version__ = "2024.12"
 
 _VERSIONS = ("2021.12", "2022.12", "2023.12", __array_api_version__)

@@ -5,36 +5,9 @@ frequencies              what belongs to the elements of a result, and their ord
 plans                    transforms as the ops that they are made of
 """
 
-from tracegraph.numpy.fft.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
-from tracegraph.numpy.fft.one_axis import fft, hfft, ifft, ihfft, irfft, rfft
-from tracegraph.numpy.fft.several_axes import (
-    fft2,
-    fftn,
-    ifft2,
-    ifftn,
-    irfft2,
-    irfftn,
-    rfft2,
-    rfftn,
-)
+from tracegraph.numpy.fft.frequencies import *
+from tracegraph.numpy.fft.one_axis import *
+from tracegraph.numpy.fft.several_axes import *
+from tracegraph.public_names import set_all as _set_all
 
-__all__ = [
-    "fft",
-    "fft2",
-    "fftfreq",
-    "fftn",
-    "fftshift",
-    "hfft",
-    "ifft",
-    "ifft2",
-    "ifftn",
-    "ifftshift",
-    "ihfft",
-    "irfft",
-    "irfft2",
-    "irfftn",
-    "rfft",
-    "rfft2",
-    "rfftfreq",
-    "rfftn",
-]
+_set_all(__name__)

@@ -16,6 +16,8 @@ from tracegraph.numpy.elementwise import astype
 from tracegraph.numpy.flips import roll
 from tracegraph.numpy.ufuncs import multiply, true_divide
 
+__all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
+
 
 @static_parameters
 def fftfreq(

@@ -17,6 +17,8 @@ from tracegraph.numpy.fft.plans import (
 )
 from tracegraph.numpy.ufuncs import conjugate
 
+__all__ = ["fft", "hfft", "ifft", "ihfft", "irfft", "rfft"]
+
 
 @numpy_function
 def fft(

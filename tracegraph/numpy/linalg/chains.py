@@ -11,6 +11,8 @@ from tracegraph.numpy.dispatching.dispatch import as_array, numpy_function
 from tracegraph.numpy.dispatching.output import stored
 from tracegraph.numpy.shapes import reshape
 
+__all__ = ["multi_dot"]
+
 
 @numpy_function
 def multi_dot(arrays: Any, *, out: Any = None) -> Any:

@@ -25,6 +25,8 @@ from tracegraph.numpy.reductions import sum
 from tracegraph.numpy.selecting import diagonal, take_along_axis
 from tracegraph.numpy.ufuncs import absolute, equal, less_equal, log, not_equal, sign
 
+__all__ = ["det", "slogdet"]
+
 _LU, _TRIANGULAR_SOLVE = get("lu"), get("triangular_solve")
 
 SlogdetResult: Any = type(np.linalg.slogdet(np.eye(1)))

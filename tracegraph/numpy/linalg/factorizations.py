@@ -15,6 +15,8 @@ from tracegraph.numpy.dispatching.dispatch import numpy_function
 from tracegraph.numpy.joining import concatenate
 from tracegraph.numpy.linalg.matrices import adjoint, matrices, require_success, square
 
+__all__ = ["cholesky", "qr"]
+
 _CHOLESKY, _QR = get("cholesky"), get("qr")
 
 QRResult: Any = type(np.linalg.qr(np.eye(1)))

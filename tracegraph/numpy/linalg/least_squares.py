@@ -20,6 +20,8 @@ from tracegraph.numpy.ufuncs import greater, not_equal
 from tracegraph.ops.factorizations.matrices import real_dtype
 from tracegraph.tracing.tracer import Tracer
 
+__all__ = ["lstsq", "matrix_rank", "pinv"]
+
 _PINV, _SVD = get("pinv"), get("svd")
 
 _NOT_GIVEN: Any = object()

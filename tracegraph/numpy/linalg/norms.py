@@ -31,6 +31,8 @@ from tracegraph.numpy.ufuncs import (
     sqrt,
 )
 
+__all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
+
 
 @numpy_function
 def norm(

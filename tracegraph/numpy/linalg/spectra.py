@@ -18,6 +18,8 @@ from tracegraph.numpy.selecting import take_along_axis
 from tracegraph.numpy.shapes import broadcast_to
 from tracegraph.numpy.ufuncs import absolute, less
 
+__all__ = ["eigh", "eigvalsh", "svd", "svdvals"]
+
 _EIGH, _SVD, _QR, _FORBID = map(get, ("eigh", "svd", "qr", "forbid_derivative"))
 
 EighResult: Any = type(np.linalg.eigh(np.eye(1)))

@@ -23,6 +23,8 @@ from tracegraph.numpy.linalg.matrices import (
 from tracegraph.numpy.selecting import take_along_axis
 from tracegraph.numpy.shapes import reshape
 
+__all__ = ["inv", "solve", "tensorinv", "tensorsolve"]
+
 _LU, _TRIANGULAR_SOLVE = get("lu"), get("triangular_solve")
 
 

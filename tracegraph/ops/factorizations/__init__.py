@@ -11,7 +11,7 @@ runs the op's program in `lowering.algorithms` instead.
     matrices                            types, triangles and samples that they share
 """
 
-from tracegraph.ops.factorizations import (
+from tracegraph.ops.factorizations import (  # noqa: F401  (they register their ops)
     cholesky,
     eigh,
     lu,
@@ -21,5 +21,3 @@ from tracegraph.ops.factorizations import (
     triangular_solve,
     tridiagonal,
 )
-
-__all__ = ["cholesky", "eigh", "lu", "pinv", "qr", "svd", "triangular_solve", "tridiagonal"]

@@ -11,7 +11,7 @@ by_scipy          the references: SciPy's functions
 …_values          those that mend SciPy's where they are wrong
 """
 
-from tracegraph.ops.special import (
+from tracegraph.ops.special import (  # noqa: F401  (they register their ops)
     bessel_functions,
     elliptic,
     error_functions,
@@ -20,13 +20,3 @@ from tracegraph.ops.special import (
     integrals,
     logarithms,
 )
-
-__all__ = [
-    "bessel_functions",
-    "elliptic",
-    "error_functions",
-    "gamma_functions",
-    "incomplete",
-    "integrals",
-    "logarithms",
-]

@@ -3,7 +3,7 @@
     gamma   x^p exp(-x - c)       slope  p D(p - 1) - D
     beta    x^p (1 - x)^q exp(-c)        p D(p - 1, q) - q D(p, q - 1)
 
-`special/derivatives.py` has their rules.
+`special/higher_derivatives.py` has their rules.
 """
 
 from __future__ import annotations

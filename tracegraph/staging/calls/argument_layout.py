@@ -16,16 +16,16 @@ class Container(NamedTuple):
     """A tuple, list or dict, and the layout of each item, in the order of the leaves."""
 
     kind: Literal["tuple", "list", "dict"]
-    items: tuple[Layout, ...]
+    items: tuple[LeafLayout, ...]
 
 
-Layout = Container | Literal["leaf", "None"]
+LeafLayout = Container | Literal["leaf", "None"]
 
 Keys = tuple[Any, ...]
 """The keys of a dict, in the order of the leaves."""
 
 
-def layout_of(x: object, keys: list[Keys]) -> Layout | None:
+def layout_of(x: object, keys: list[Keys]) -> LeafLayout | None:
     """The layout of an argument; None if it holds an object of another class.
 
     The keys of its dicts are appended to `keys`, outer dicts first.
@@ -65,7 +65,7 @@ class Unpacking:
         self._sequence(arguments, "args")
         self._dict(keywords, "kwargs")
 
-    def _item(self, item: Layout, name: str) -> None:
+    def _item(self, item: LeafLayout, name: str) -> None:
         match item:
             case "leaf":
                 self.leaves.append(name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tracegraph import ops as _ops  # noqa: F401 - registers the op records
 from tracegraph import tree
 from tracegraph.staging.calls.random_draws import warned_of_draws
 from tracegraph.staging.calls.signature import CallKey, Signature

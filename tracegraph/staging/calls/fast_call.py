@@ -15,11 +15,11 @@ import numpy as np
 
 from tracegraph.arrays.array import PLACED_SCOPE, Array
 from tracegraph.errors import ClosedError, OutOfMemoryError
-from tracegraph.generated import define
+from tracegraph.generated_functions import define
 from tracegraph.ir.argument_ranges import INT64
 from tracegraph.staging.calls.argument_layout import Container, Keys, Unpacking, layout_of
 from tracegraph.staging.calls.clock import clock
-from tracegraph.staging.calls.results import Form
+from tracegraph.staging.calls.results import ResultsForm
 from tracegraph.staging.calls.signature import DirectKey, direct_call
 from tracegraph.staging.executable_cache import CachedExecutable
 from tracegraph.staging.stages import Compiled
@@ -119,7 +119,10 @@ _TESTS = {
 
 @lru_cache(1024)
 def _factory(
-    arguments: Container, keywords: Container, kinds: tuple[type | range, ...], form: Form | None
+    arguments: Container,
+    keywords: Container,
+    kinds: tuple[type | range, ...],
+    form: ResultsForm | None,
 ) -> Callable[..., FastCall]:
     """A function (keys, key, cached, recover, kinds, unflatten) -> fast call.
 

@@ -21,7 +21,7 @@ at a fixed address. ``"overwritten"``: it is donated, and a result is in its mem
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class OperandReport:
     """An argument, or an element of one, of the last call."""
 
     path: str
@@ -74,7 +74,7 @@ class LastCall:
     """Whether it was recognised as a call like an earlier one, without a key being made."""
     captured: bool
     """Whether it became a part of a graph that other code captures, and nothing ran."""
-    operands: tuple[Operand, ...]
+    operands: tuple[OperandReport, ...]
     """The arrays and numbers among the arguments, in order."""
     updates: int
     """Nodes that were given other addresses or values before the launch."""
@@ -124,11 +124,11 @@ class LastCall:
 
 def operands_of(
     paths: list[str], types: list[str], handling: tuple[tuple[Handling, int], ...]
-) -> tuple[Operand, ...]:
+) -> tuple[OperandReport, ...]:
     """The operands of a call; none where the executable says nothing."""
     if not handling:
         return ()
     return tuple(
-        Operand(path, type_, how, copied)
+        OperandReport(path, type_, how, copied)
         for path, type_, (how, copied) in zip(paths, types, handling, strict=True)
     )

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from tracegraph import tree
 from tracegraph.arrays.array import PLACED_SCOPE, Array, Placement, placement
-from tracegraph.generated import define, each
+from tracegraph.generated_functions import define, each
 from tracegraph.ir.types import ArrayType
 
 Assemble = Callable[[Sequence[Any]], Any]
@@ -23,7 +23,7 @@ MOST_RESULTS = 64
 """Results up to which the function is generated: compiling takes 20 µs a result."""
 
 
-class Form(NamedTuple):
+class ResultsForm(NamedTuple):
     """What the text depends on: the number of results, their container, and their device."""
 
     number: int
@@ -62,7 +62,7 @@ class Form(NamedTuple):
 class Results:
     """The results of a function: their form, their types, and how to build the tree."""
 
-    form: Form
+    form: ResultsForm
     kinds: list[tuple[ArrayType, Placement]]
     unflatten: Callable[[Sequence[Any]], Any]
 
@@ -75,7 +75,7 @@ def results_of(structure: tree.Structure, types: Sequence[ArrayType], device: st
         container = "none"
     elif structure == tree.structure((0,) * len(kinds)):
         container = "tuple"
-    form = Form(len(kinds), container, device == "host")
+    form = ResultsForm(len(kinds), container, device == "host")
     return Results(form, kinds, partial(tree.unflatten, structure))
 
 
@@ -97,7 +97,7 @@ def assembler(results: Results) -> Assemble:
 
 
 @lru_cache(256)
-def _factory(form: Form) -> Callable[..., Assemble]:
+def _factory(form: ResultsForm) -> Callable[..., Assemble]:
     """A function (kinds, unflatten) -> the assembler of results of a form."""
     returned = "\n        ".join(form.lines)
     text = f"""

@@ -50,7 +50,7 @@ DirectKey = tuple[Hashable, ...]
 """For each leaf its placement (Array), its dtype and shape (ndarray), or its class (number)."""
 
 
-class Call(NamedTuple):
+class FlatCall(NamedTuple):
     """A call's key, its leaves as they were passed, and as an executable takes them."""
 
     key: CallKey
@@ -147,7 +147,7 @@ class Signature:
 
     def bind(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], *, abstract: bool = False
-    ) -> Call:
+    ) -> FlatCall:
         """The key and leaves of a call. With `abstract`, leaves may be ArrayTypes.
 
         Raises:
@@ -177,7 +177,7 @@ class Signature:
                 raise errors.IntegerRangeError(leaf, what=what) from None
             keys.append(key)
             leaves.append(value)
-        return Call(CallKey(structure, tuple(keys), static), passed, leaves)
+        return FlatCall(CallKey(structure, tuple(keys), static), passed, leaves)
 
     def _split(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]

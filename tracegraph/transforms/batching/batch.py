@@ -22,8 +22,8 @@ from tracegraph.ops.batching import aligned
 from tracegraph.transforms.batching.branches import batch_branches
 from tracegraph.transforms.batching.callbacks import batch_callback
 from tracegraph.transforms.batching.calls import batch_call
+from tracegraph.transforms.batching.custom_kernels import batch_custom_kernel
 from tracegraph.transforms.batching.effects import batch_effect, is_effect
-from tracegraph.transforms.batching.kernels import batch_custom_kernel
 from tracegraph.transforms.batching.lanes import INEXACT, Batch, ControlRule, Lanes
 from tracegraph.transforms.batching.loops import batch_scan, batch_while
 

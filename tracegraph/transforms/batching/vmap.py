@@ -28,6 +28,8 @@ from tracegraph.transforms.batching.flags import BatchedFlags
 from tracegraph.transforms.batching.lanes import Batch, Lanes
 from tracegraph.transforms.evaluate import evaluate
 
+__all__ = ["vmap"]
+
 Function = Callable[..., Any]
 Axes = Any
 """An int, None, or a tree of them that is a prefix of arguments or results."""

@@ -16,7 +16,7 @@ from tracegraph.ir.program import Eqn, Value
 from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.trace import Trace
 from tracegraph.tracing.tracer import Tracer
-from tracegraph.transforms.bodies import Parts, dense, region_of, take_apart, with_tangents
+from tracegraph.transforms.bodies import BodyParts, dense, region_of, take_apart, with_tangents
 from tracegraph.transforms.derivatives import linearize, transpose
 from tracegraph.transforms.derivatives.activity import Activity
 from tracegraph.transforms.derivatives.linearize import Linearizer, Tangents, relevant_atoms
@@ -91,7 +91,7 @@ def _apart(
     captures = [xs[1 + i] for i in used]
     types = [*(t.type for t in given), *slots, *(x.type for x in captures)]
 
-    def recorded(part: Parts, place: dict[Value, int]) -> Any:
+    def recorded(part: BodyParts, place: dict[Value, int]) -> Any:
         def record(trace: Trace, params: list[Tracer]) -> Sequence[Any]:
             tangents, rest = params[: len(given)], params[len(given) :]
             known: dict[Value, Any] = {value: rest[slot] for value, slot in place.items()}
@@ -106,7 +106,7 @@ def _apart(
     return outs[:count], _spread(found, live)
 
 
-def _slots(parts: Sequence[Parts]) -> tuple[list[ArrayType], list[dict[Value, int]]]:
+def _slots(parts: Sequence[BodyParts]) -> tuple[list[ArrayType], list[dict[Value, int]]]:
     """The types of the slots, and for each branch the slot of each value that it keeps."""
     slots: list[ArrayType] = []
     places = []

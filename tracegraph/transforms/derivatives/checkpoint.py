@@ -19,14 +19,21 @@ from tracegraph.ir.record import replace
 from tracegraph.tracing.trace import Active, Trace, current_trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.bodies import dense, region_of, with_tangents
-from tracegraph.transforms.calls import require_function
 from tracegraph.transforms.derivatives import linearize, transpose
 from tracegraph.transforms.derivatives.activity import Activity
 from tracegraph.transforms.derivatives.linearize import Linearizer, Results, Tangents
 from tracegraph.transforms.derivatives.residuals import used_params
 from tracegraph.transforms.derivatives.transpose import Cotangents, Transposer
-from tracegraph.transforms.functions import Arguments, Regions, run_region, without_effects
+from tracegraph.transforms.functions_with_rules import (
+    BoundArguments,
+    Regions,
+    run_region,
+    without_effects,
+)
 from tracegraph.transforms.tidy import pruned
+from tracegraph.transforms.transformed_calls import require_function
+
+__all__ = ["checkpoint"]
 
 
 @errors.refuses(
@@ -57,7 +64,7 @@ def checkpoint(fun: Callable[..., Any]) -> Callable[..., Any]:
         trace = current_trace()
         if trace is None:
             return fun(*args, **kwargs)
-        arguments = Arguments(fun, args, kwargs)
+        arguments = BoundArguments(fun, args, kwargs)
         regions = Regions("checkpoint", trace, len(arguments.leaves))
 
         def call(leaves: Sequence[Any]) -> Any:

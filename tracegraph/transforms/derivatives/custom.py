@@ -20,7 +20,7 @@ import numpy as np
 
 from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
-from tracegraph.control.regions import Traced
+from tracegraph.control.regions import TracedRegion
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.parameters import takes
@@ -28,7 +28,9 @@ from tracegraph.tracing.trace import current_trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.derivatives import custom_rules as _custom_rules  # noqa: F401 - enters its rules
 from tracegraph.transforms.derivatives.activity import is_inexact
-from tracegraph.transforms.functions import Arguments, Regions, fitted, in_dtypes
+from tracegraph.transforms.functions_with_rules import BoundArguments, Regions, fitted, in_dtypes
+
+__all__ = ["custom_jvp", "custom_vjp"]
 
 Function = Callable[..., Any]
 
@@ -116,7 +118,7 @@ class _Custom:
         trace = current_trace()
         if trace is None:
             return self.fun(*args, **kwargs)
-        arguments = Arguments(self.fun, args, kwargs)
+        arguments = BoundArguments(self.fun, args, kwargs)
         regions = Regions(type(self).__name__, trace, len(arguments.leaves))
 
         def call(leaves: Sequence[Any]) -> Any:
@@ -134,12 +136,12 @@ class _Custom:
         return tree.unflatten(function.structure, outs)
 
     def _add_rules(
-        self, regions: Regions, arguments: Arguments, function: Traced
+        self, regions: Regions, arguments: BoundArguments, function: TracedRegion
     ) -> dict[str, Any]:
         """Trace the rules; attributes of the equation, a `fault` being what a rule has raised."""
         raise NotImplementedError
 
-    def _matched(self, rule: Function, function: Traced, returned: Any) -> list[Any]:
+    def _matched(self, rule: Function, function: TracedRegion, returned: Any) -> list[Any]:
         """The leaves of a result that a rule returned, which must be like the function's."""
         leaves, structure = tree.flatten(returned)
         if structure != function.structure:
@@ -233,7 +235,7 @@ class custom_jvp(_Custom):  # noqa: N801 - a decorator
         (self._rule,) = rules
 
     def _add_rules(
-        self, regions: Regions, arguments: Arguments, function: Traced
+        self, regions: Regions, arguments: BoundArguments, function: TracedRegion
     ) -> dict[str, Any]:
         rule, split, count = self._rule, len(arguments.leaves), len(function.types)
         assert rule is not None
@@ -263,7 +265,7 @@ class custom_jvp(_Custom):  # noqa: N801 - a decorator
         types = (*arguments.types, *arguments.tangent_types)
         return _fault(regions, call, types, rule, count, [*function.types, *live])
 
-    def _tangents_of(self, rule: Function, function: Traced, returned: Any) -> list[Any]:
+    def _tangents_of(self, rule: Function, function: TracedRegion, returned: Any) -> list[Any]:
         """The tangents of the inexact results that a rule returned."""
         every: list[Any] = [None] * len(function.types)
         if returned is not None:
@@ -343,7 +345,7 @@ class custom_vjp(_Custom):  # noqa: N801 - a decorator
         self._rules = rules[0], rules[1]
 
     def _add_rules(
-        self, regions: Regions, arguments: Arguments, function: Traced
+        self, regions: Regions, arguments: BoundArguments, function: TracedRegion
     ) -> dict[str, Any]:
         assert self._rules is not None
         forward, backward = self._rules

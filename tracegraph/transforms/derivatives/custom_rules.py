@@ -28,7 +28,7 @@ from tracegraph.transforms.derivatives.linearize import (
     require_forward,
 )
 from tracegraph.transforms.derivatives.transpose import Cotangents, Transposer
-from tracegraph.transforms.functions import run_region
+from tracegraph.transforms.functions_with_rules import run_region
 
 
 def _given(self: Linearizer, eqn: Eqn, xs: Sequence[Tracer], ts: Tangents) -> list[Any]:

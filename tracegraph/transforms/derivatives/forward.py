@@ -11,19 +11,21 @@ from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.op import get
 from tracegraph.ir.types import type_of
 from tracegraph.tracing.trace import Trace
-from tracegraph.transforms.calls import (
-    Call,
-    LinearMap,
-    dense_inexact,
-    linearized,
-    split_aux,
-    staged,
-)
 from tracegraph.transforms.derivatives import user_rules as _user_rules  # noqa: F401 - enters its rule
 from tracegraph.transforms.derivatives.activity import is_inexact
 from tracegraph.transforms.derivatives.linear_functions import LinearForm, LinearFunction
 from tracegraph.transforms.derivatives.tangents import matched
-from tracegraph.transforms.emit import plain
+from tracegraph.transforms.trace_emitter import plain
+from tracegraph.transforms.transformed_calls import (
+    LinearMap,
+    TransformCall,
+    dense_inexact,
+    linearized,
+    recorded_values,
+    split_aux,
+)
+
+__all__ = ["jvp", "linearize", "stop_gradient"]
 
 
 @entry_point
@@ -79,7 +81,7 @@ def jvp(
                 f"{errors.value_text(given)}; write (x,) for one",
             )
     primals, tangents = tuple(primals), tuple(tangents)
-    call = Call("jvp", fun, primals, {}, range(len(primals)))
+    call = TransformCall("jvp", fun, primals, {}, range(len(primals)))
     structure = tree.structure(primals)
 
     def of() -> str:
@@ -103,7 +105,7 @@ def jvp(
         return [*outs, *dense_inexact(trace, traced.types[:count], found)]
 
     leaves = [*call.leaves, *(known[i] for i in places)]
-    values = staged("jvp", leaves, record)
+    values = recorded_values("jvp", leaves, record)
     out, aux, total = parts
     dense = iter(values[total:])
     tangent = [next(dense) if is_inexact(type_of(v)) else None for v in values[: out.num_leaves]]
@@ -151,7 +153,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     >>> derivative(1.0)
     np.float64(6.0)
     """
-    call = Call("linearize", fun, primals, {}, range(len(primals)))
+    call = TransformCall("linearize", fun, primals, {}, range(len(primals)))
     out, values, linear, aux = linearized_call("linearize", fun, call, has_aux)
     derivative = LinearFunction(LinearForm(call, linear, out, values), linear.residuals)
     results = tree.unflatten(out, values), derivative
@@ -159,7 +161,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
 
 def linearized_call(
-    transform: str, fun: Callable[..., Any], call: Call, has_aux: bool
+    transform: str, fun: Callable[..., Any], call: TransformCall, has_aux: bool
 ) -> tuple[tree.Structure, list[Any], LinearMap, Any]:
     """The structure and leaves of a call's result, the linear map of its tangents, and aux."""
     parts: list[Any] = []
@@ -174,14 +176,16 @@ def linearized_call(
         parts[:] = [out, aux, len(outs), linear]
         return [*outs, *linear.residuals]
 
-    values = staged(transform, call.leaves, record)
+    values = recorded_values(transform, call.leaves, record)
     out, aux, total, linear = parts
     linear = linear.with_residuals(values[total:])
     rest = tree.unflatten(aux, values[out.num_leaves : total])
     return out, values[: out.num_leaves], linear, rest
 
 
-def require_inexact(transform: str, call: Call, allow_int: bool, holomorphic: bool) -> None:
+def require_inexact(
+    transform: str, call: TransformCall, allow_int: bool, holomorphic: bool
+) -> None:
     """Check the dtypes of the arguments that are differentiated.
 
     Raises:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from tracegraph import errors, tree
-from tracegraph.control.regions import Traced, Tree, flatten_checked, join, trace_tree
+from tracegraph.control.regions import TracedRegion, Tree, flatten_checked, join, trace_tree
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.op import get
 from tracegraph.ir.program import Eqn, Region
@@ -28,8 +28,10 @@ from tracegraph.transforms.derivatives.linear import linear_transpose, transpose
 from tracegraph.transforms.derivatives.linearize import Linearizer, Results, Tangents
 from tracegraph.transforms.derivatives.reverse import vjp
 from tracegraph.transforms.derivatives.transpose import Cotangents, Transposer
-from tracegraph.transforms.emit import Emit
-from tracegraph.transforms.functions import Regions, limited, without_effects
+from tracegraph.transforms.functions_with_rules import Regions, limited, without_effects
+from tracegraph.transforms.trace_emitter import Emit
+
+__all__ = ["custom_linear_solve", "custom_root"]
 
 Function = Callable[..., Any]
 
@@ -231,7 +233,7 @@ def _pair(function: Function, returned: Any, has_aux: bool) -> tuple[Any, Any]:
 
 
 def _require_like(
-    construct: str, role: str, function: Function, given: Tree, traced: Traced, like: str
+    construct: str, role: str, function: Function, given: Tree, traced: TracedRegion, like: str
 ) -> None:
     """Check that a function returned a tree like the unknown: `solve` with aux behind it.
 

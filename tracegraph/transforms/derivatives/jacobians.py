@@ -21,14 +21,6 @@ from tracegraph.transforms.batching.batch import batch_region
 from tracegraph.transforms.batching.flags import BatchedFlags
 from tracegraph.transforms.batching.lanes import Batch, Lanes
 from tracegraph.transforms.bodies import dense, region_of
-from tracegraph.transforms.calls import (
-    Call,
-    Traced,
-    linearized,
-    require_function,
-    split_aux,
-    staged,
-)
 from tracegraph.transforms.derivatives.activity import is_inexact
 from tracegraph.transforms.derivatives.forward import require_inexact
 from tracegraph.transforms.derivatives.reverse import (
@@ -36,7 +28,17 @@ from tracegraph.transforms.derivatives.reverse import (
     positions,
     require_result,
 )
-from tracegraph.transforms.emit import Emit, plain
+from tracegraph.transforms.trace_emitter import Emit, plain
+from tracegraph.transforms.transformed_calls import (
+    TracedFunction,
+    TransformCall,
+    linearized,
+    recorded_values,
+    require_function,
+    split_aux,
+)
+
+__all__ = ["hessian", "jacfwd", "jacrev"]
 
 Function = Callable[..., Any]
 
@@ -144,7 +146,9 @@ def _jacobian(
     @entry_point
     @wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        call = Call(transform, fun, args, kwargs, positions(transform, fun, argnums, len(args)))
+        call = TransformCall(
+            transform, fun, args, kwargs, positions(transform, fun, argnums, len(args))
+        )
         require_inexact(transform, call, False, holomorphic)
         structures: list[tree.Structure] = []
 
@@ -161,7 +165,7 @@ def _jacobian(
             outs, blocks = record(trace, traced, leaves, call, len(types))
             return [*outs[len(types) :], *(block for row in blocks for block in row)]
 
-        values = staged(transform, call.leaves, recorded)
+        values = recorded_values(transform, call.leaves, recorded)
         out, aux = structures
         blocks, rows = iter(values[aux.num_leaves :]), []
         for _ in range(out.num_leaves):
@@ -174,7 +178,11 @@ def _jacobian(
 
 
 def _require_types(
-    transform: str, fun: Function, call: Call, types: Sequence[ArrayType], holomorphic: bool
+    transform: str,
+    fun: Function,
+    call: TransformCall,
+    types: Sequence[ArrayType],
+    holomorphic: bool,
 ) -> None:
     for path, type_ in zip(call.paths, call.types, strict=False):
         if type_.dtype.kind == "c" and not holomorphic:
@@ -191,7 +199,7 @@ def _require_types(
 
 
 def _by_columns(
-    trace: Trace, traced: Traced, leaves: Sequence[Any], call: Call, count: int
+    trace: Trace, traced: TracedFunction, leaves: Sequence[Any], call: TransformCall, count: int
 ) -> tuple[list[Any], list[list[Any]]]:
     """The results, and for each of the first `count` its Jacobians by the arguments."""
     inputs = call.types[: call.count]
@@ -216,7 +224,7 @@ def _by_columns(
 
 
 def _by_rows(
-    trace: Trace, traced: Traced, leaves: Sequence[Any], call: Call, count: int
+    trace: Trace, traced: TracedFunction, leaves: Sequence[Any], call: TransformCall, count: int
 ) -> tuple[list[Any], list[list[Any]]]:
     inputs, types = call.types[: call.count], traced.types[:count]
     active = [i < call.count for i in range(len(leaves))]

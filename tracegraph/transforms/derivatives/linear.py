@@ -20,18 +20,20 @@ from tracegraph.ir.program import Atom, Eqn, Region, walk
 from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.tracing.trace import Active, Trace
 from tracegraph.tracing.tracer import Tracer
-from tracegraph.transforms.calls import (
-    LinearMap,
-    Traced,
-    dense_inexact,
-    require_function,
-    staged,
-    trace_function,
-)
 from tracegraph.transforms.derivatives.activity import Activity, is_inexact
 from tracegraph.transforms.derivatives.linearize import Linearizer, Tangents
 from tracegraph.transforms.derivatives.tangents import matched
-from tracegraph.transforms.emit import Emit
+from tracegraph.transforms.trace_emitter import Emit
+from tracegraph.transforms.transformed_calls import (
+    LinearMap,
+    TracedFunction,
+    dense_inexact,
+    recorded_values,
+    require_function,
+    trace_function,
+)
+
+__all__ = ["linear_transpose"]
 
 Function = Callable[..., Any]
 
@@ -95,13 +97,13 @@ def linear_transpose(fun: Function, *types: Any) -> Function:
                 trace.last_token = outs[-1]
             return dense_inexact(trace, known, found)
 
-        found = iter(staged("linear_transpose", given, record))
+        found = iter(recorded_values("linear_transpose", given, record))
         return tree.unflatten(structure, list(found))
 
     return transposed
 
 
-def _require_checks_alone(fun: Function, traced: Traced) -> None:
+def _require_checks_alone(fun: Function, traced: TracedFunction) -> None:
     """Check that a function that is to be transposed has no effects but checks, such as that of the
     bound of a loop: it runs at zero.
 

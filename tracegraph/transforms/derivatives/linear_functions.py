@@ -17,10 +17,15 @@ from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.program import Literal, Region, Value
 from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.tracing.trace import Trace
-from tracegraph.transforms.calls import Call, LinearMap, dense_inexact, staged
 from tracegraph.transforms.derivatives.activity import is_inexact
 from tracegraph.transforms.derivatives.tangents import matched
-from tracegraph.transforms.emit import Emit, plain
+from tracegraph.transforms.trace_emitter import Emit, plain
+from tracegraph.transforms.transformed_calls import (
+    LinearMap,
+    TransformCall,
+    dense_inexact,
+    recorded_values,
+)
 
 
 class LinearForm:
@@ -31,7 +36,7 @@ class LinearForm:
     __slots__ = ("_function", "_key", "_trees", "linear", "names", "result", "results", "types")
 
     def __init__(
-        self, call: Call, linear: LinearMap, result: tree.Structure, values: Sequence[Any]
+        self, call: TransformCall, linear: LinearMap, result: tree.Structure, values: Sequence[Any]
     ) -> None:
         self._function = call.function
         self._trees = tuple([each.structure for each in call.trees])
@@ -138,7 +143,7 @@ class _AtPoint:
             linear = self.form.linear.with_residuals(leaves[len(places) :])
             return record(trace, filled, linear)
 
-        return staged(name, [*(given[i] for i in places), *self.residuals], recorded)
+        return recorded_values(name, [*(given[i] for i in places), *self.residuals], recorded)
 
 
 class LinearFunction(_AtPoint):

@@ -29,7 +29,7 @@ from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.trace import Active, Trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.derivatives.activity import is_inexact
-from tracegraph.transforms.emit import Emit, plain
+from tracegraph.transforms.trace_emitter import Emit, plain
 
 Tangents = Sequence[Tracer | None]
 Results = tuple[Sequence[Any], Sequence[Any]]

@@ -24,7 +24,7 @@ from tracegraph.ir.program import Eqn, Literal, Region, Value
 from tracegraph.ir.record import replace
 from tracegraph.tracing.trace import Trace
 from tracegraph.tracing.tracer import Tracer
-from tracegraph.transforms.bodies import Parts, region_of, take_apart, with_tangents
+from tracegraph.transforms.bodies import BodyParts, region_of, take_apart, with_tangents
 from tracegraph.transforms.derivatives import linearize
 from tracegraph.transforms.derivatives.activity import Activity
 from tracegraph.transforms.derivatives.linearize import (
@@ -34,9 +34,9 @@ from tracegraph.transforms.derivatives.linearize import (
     relevant_atoms,
 )
 from tracegraph.transforms.derivatives.reverse_loops import NUMBER, counted_loop, unbounded
-from tracegraph.transforms.derivatives.segments import needs_segments, segmented
-from tracegraph.transforms.emit import Emit, plain
-from tracegraph.transforms.functions import run_region, without_effects
+from tracegraph.transforms.derivatives.two_level_checkpoints import needs_segments, segmented
+from tracegraph.transforms.functions_with_rules import run_region, without_effects
+from tracegraph.transforms.trace_emitter import Emit, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,19 +233,19 @@ _Named = dict[Any, Any]
 """Operands of a linear loop: tangents by their positions, kept and free values by the value."""
 
 
-def _taken_apart(self: Linearizer, loop: _Loop) -> Parts:
+def _taken_apart(self: Linearizer, loop: _Loop) -> BodyParts:
     """The body; slices and captures need not be kept."""
     free = [role > 0 for role in loop.roles]
     return take_apart(self.primal, loop.parts.body, loop.active, loop.live, free)
 
 
-def _linear_step(loop: _Loop, part: Parts, trace: Trace, named: _Named) -> Sequence[Any]:
+def _linear_step(loop: _Loop, part: BodyParts, trace: Trace, named: _Named) -> Sequence[Any]:
     tangents = [named[i] for i, flag in enumerate(loop.active) if flag]
     known = {name: x for name, x in named.items() if isinstance(name, Value)}
     return part.record_linear(trace, tangents, known)
 
 
-def _counters(loop: _Loop, part: Parts) -> dict[Value, int]:
+def _counters(loop: _Loop, part: BodyParts) -> dict[Value, int]:
     """The kept carries that count the steps, and their positions: they need not be kept."""
     makers: dict[Any, Eqn] = {v: eqn for eqn in part.primal.eqns for v in eqn.outputs}
     found = {}
@@ -269,7 +269,7 @@ def _numbers(trace: Trace, eqn: Eqn, first: Tracer) -> Any:
     return emit.add(numbers, first)
 
 
-def _stacked_results(part: Parts, count: int) -> dict[Value, int]:
+def _stacked_results(part: BodyParts, count: int) -> dict[Value, int]:
     """The values that the loop stacks anyway, and the positions of these results."""
     atoms = [part.primal.read(x) for x in part.results]
     return {a: n for n, a in enumerate(atoms) if n >= count and isinstance(a, Value)}

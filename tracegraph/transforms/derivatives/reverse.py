@@ -12,19 +12,21 @@ from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.parameters import parameters_of
 from tracegraph.tracing.trace import Trace
-from tracegraph.transforms.calls import (
-    Call,
-    Traced,
-    dense_inexact,
-    linearized,
-    require_function,
-    split_aux,
-    staged,
-)
 from tracegraph.transforms.derivatives.activity import is_inexact
 from tracegraph.transforms.derivatives.forward import linearized_call, require_inexact
 from tracegraph.transforms.derivatives.linear_functions import LinearForm, Pullback
 from tracegraph.transforms.derivatives.reverse_loops import require_bounds
+from tracegraph.transforms.transformed_calls import (
+    TracedFunction,
+    TransformCall,
+    dense_inexact,
+    linearized,
+    recorded_values,
+    require_function,
+    split_aux,
+)
+
+__all__ = ["grad", "value_and_grad", "vjp"]
 
 Function = Callable[..., Any]
 
@@ -68,7 +70,7 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     >>> pullback(1.0)
     (np.float64(4.0), np.float64(3.0))
     """
-    call = Call("vjp", fun, primals, {}, range(len(primals)))
+    call = TransformCall("vjp", fun, primals, {}, range(len(primals)))
     out, values, linear, aux = linearized_call("vjp", fun, call, has_aux)
     require_bounds(
         linear.region, [i < sum(linear.inputs) for i in range(len(linear.region.params))]
@@ -192,7 +194,7 @@ def _differentiated(
 
     def both(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any]:
         chosen = positions(transform, fun, argnums, len(args))
-        call = Call(transform, fun, args, kwargs, chosen)
+        call = TransformCall(transform, fun, args, kwargs, chosen)
         require_inexact(transform, call, allow_int, holomorphic)
         results: list[tree.Structure] = []
 
@@ -207,7 +209,7 @@ def _differentiated(
             found = linear.transpose(trace, [one])[: call.count]
             return [*outs, *dense_inexact(trace, call.types[: call.count], found)]
 
-        values = staged(transform, call.leaves, record)
+        values = recorded_values(transform, call.leaves, record)
         structure = results[0]
         dense = iter(values[structure.num_leaves :])
         leaves = [next(dense) if is_inexact(t) else None for t in call.types[: call.count]]
@@ -219,7 +221,7 @@ def _differentiated(
 
 
 def _require_scalar(
-    transform: str, fun: Function, traced: Traced, has_aux: bool, holomorphic: bool
+    transform: str, fun: Function, traced: TracedFunction, has_aux: bool, holomorphic: bool
 ) -> None:
     structure = traced.result.structure
     if has_aux:

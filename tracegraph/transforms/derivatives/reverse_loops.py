@@ -23,7 +23,7 @@ from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.bodies import dense, region_of
 from tracegraph.transforms.derivatives import transpose
 from tracegraph.transforms.derivatives.transpose import Cotangents, Transposer
-from tracegraph.transforms.emit import Emit
+from tracegraph.transforms.trace_emitter import Emit
 
 NUMBER = ArrayType(np.dtype(np.int64))
 """The type of the number of a step."""

@@ -17,7 +17,7 @@ from tracegraph.ops.cotangents import unbroadcast
 from tracegraph.tracing.trace import Active, Trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.derivatives.activity import is_inexact
-from tracegraph.transforms.emit import Emit, plain
+from tracegraph.transforms.trace_emitter import Emit, plain
 
 Cotangents = Sequence[Any]
 Rule = Callable[["Transposer", Eqn, Sequence[bool], Cotangents], Cotangents]

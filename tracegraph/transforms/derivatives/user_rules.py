@@ -23,7 +23,7 @@ from tracegraph.transforms.derivatives import linearize
 from tracegraph.transforms.derivatives.activity import is_inexact
 from tracegraph.transforms.derivatives.linear import run_linear
 from tracegraph.transforms.derivatives.linearize import Linearizer, Results, Tangents, fixed
-from tracegraph.transforms.functions import fitted, in_dtypes, run_region
+from tracegraph.transforms.functions_with_rules import fitted, in_dtypes, run_region
 from tracegraph.transforms.tidy import tidied
 
 Function = Callable[..., Any]

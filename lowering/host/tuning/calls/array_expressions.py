@@ -8,7 +8,7 @@ from math import prod
 from lowering.host.arena import Array
 from lowering.host.evaluation.instructions import View
 from lowering.host.source.array_names import Frame, is_all
-from lowering.host.source.python_source import Source
+from lowering.host.source.python_source import PythonSource
 from lowering.host.tuning.expressions.slices import slices_of
 from lowering.host.tuning.instructions.memory_orders import is_contiguous, memory_order
 from lowering.plan.nests.buffer import Buffer
@@ -18,7 +18,7 @@ class TunedFrame(Frame):
     """Names with views by reshape, transpose and slices, and with memoryviews of single numbers."""
 
     def __init__(
-        self, source: Source, memory: Mapping[Buffer, Array], bound: Mapping[Buffer, str]
+        self, source: PythonSource, memory: Mapping[Buffer, Array], bound: Mapping[Buffer, str]
     ) -> None:
         super().__init__(source, memory, bound)
         self._cells: dict[str, str] = {}

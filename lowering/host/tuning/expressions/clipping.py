@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from lowering.host.arena import Array
-from lowering.host.evaluation.evaluate import Evaluator, Form
+from lowering.host.evaluation.evaluate import Evaluation, Evaluator
 from lowering.host.evaluation.instructions import NumpyValue, Static, static
 from tracegraph.ir.op import Op
 from tracegraph.ir.scalar import Expr
@@ -39,7 +39,7 @@ class Limits:
     meets_zero: bool
 
 
-def clipped(run: Evaluator, expr: Expr) -> Form | None:
+def clipped(run: Evaluator, expr: Expr) -> Evaluation | None:
     """The form of a maximum or minimum."""
     if not isinstance(expr, Apply) or expr.op.name not in ("maximum", "minimum"):
         return None
@@ -54,7 +54,7 @@ def clipped(run: Evaluator, expr: Expr) -> Form | None:
             return found
         return run.write(np.add, (found, static(np.zeros((), dtype))), dtype)
 
-    return Form(expr.children, emit)
+    return Evaluation(expr.children, emit)
 
 
 def limits_of(op: Op, operands: Sequence[NumpyValue]) -> Limits | None:

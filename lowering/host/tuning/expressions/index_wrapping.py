@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lowering.host.arena import Array
-from lowering.host.evaluation.evaluate import Evaluator, Form
+from lowering.host.evaluation.evaluate import Evaluation, Evaluator
 from lowering.host.evaluation.instructions import DynamicView, NumpyValue, View
 from tracegraph.ir.scalar import Both, Clamp, Compare, Const, Expr, Select, select
 
@@ -26,7 +26,7 @@ class Wrapping(NamedTuple):
     clamped: bool
 
 
-def wrapped_index(run: Evaluator, expr: Expr) -> Form | None:
+def wrapped_index(run: Evaluator, expr: Expr) -> Evaluation | None:
     """The form of an index that wraps, or of a test whether it is in range."""
     if not isinstance(expr, Clamp | Select | Both) or not run.axes_of(expr):
         return None
@@ -36,7 +36,7 @@ def wrapped_index(run: Evaluator, expr: Expr) -> Form | None:
             return None
         index, extent = found
         test = within(extent)
-        return Form((index,), lambda: run.write(test, (run.value(index),), expr.dtype))
+        return Evaluation((index,), lambda: run.write(test, (run.value(index),), expr.dtype))
     wrapping = wrapping_of(expr)
     if wrapping is None:
         return None
@@ -48,7 +48,7 @@ def wrapped_index(run: Evaluator, expr: Expr) -> Form | None:
         output = DynamicView(value.dtype, value.shape, value.dims, value.buffer, value.strides)
         return run.assign(wrap(wrapping), (value,), output)
 
-    return Form((wrapping.given,), emit)
+    return Evaluation((wrapping.given,), emit)
 
 
 def wrapping_of(expr: Expr) -> Wrapping | None:

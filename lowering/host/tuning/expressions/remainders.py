@@ -10,7 +10,7 @@ from math import prod
 
 import numpy as np
 
-from lowering.host.evaluation.evaluate import Evaluator, Form
+from lowering.host.evaluation.evaluate import Evaluation, Evaluator
 from lowering.host.evaluation.instructions import NumpyValue, Static
 from tracegraph.ir.scalar import Expr, Mod, floor_divide
 
@@ -19,7 +19,7 @@ QUOTIENT_SIZE = 2048
 they take 1.5 and 1.3."""
 
 
-def remainder(run: Evaluator, expr: Expr) -> Form | None:
+def remainder(run: Evaluator, expr: Expr) -> Evaluation | None:
     """The form of a remainder."""
     if not isinstance(expr, Mod):
         return None
@@ -32,4 +32,4 @@ def remainder(run: Evaluator, expr: Expr) -> Form | None:
         product = run.with_number(np.multiply, quotient, expr.divisor)
         return run.write(np.subtract, (value, product), expr.dtype)
 
-    return Form((expr.operand,), emit)
+    return Evaluation((expr.operand,), emit)

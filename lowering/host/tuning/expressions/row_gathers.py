@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from lowering.host.arena import Array
 from lowering.host.evaluation.access_maps import AccessMap
-from lowering.host.evaluation.evaluate import Evaluator, Form
+from lowering.host.evaluation.evaluate import Evaluation, Evaluator
 from lowering.host.evaluation.instructions import (
     Instruction,
     NumpyValue,
@@ -40,7 +40,7 @@ class Rows(NamedTuple):
     inner: tuple[int, ...]
 
 
-def gathered_rows(run: Evaluator, expr: Expr) -> Form | None:
+def gathered_rows(run: Evaluator, expr: Expr) -> Evaluation | None:
     """The form of a load that gathers rows."""
     if not isinstance(expr, Load):
         return None
@@ -62,7 +62,7 @@ def gathered_rows(run: Evaluator, expr: Expr) -> Form | None:
             return run.masked(ReversedTemporary.of(taken, along), form.guard)
         return run.masked(taken, form.guard)
 
-    return Form((first,) if form.guard is None else (first, form.guard), emit)
+    return Evaluation((first,) if form.guard is None else (first, form.guard), emit)
 
 
 def _normalized(where: AccessMap) -> tuple[AccessMap, frozenset[int]]:

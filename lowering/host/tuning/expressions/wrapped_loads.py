@@ -13,9 +13,9 @@ from math import prod
 from lowering.host.arena import Array
 from lowering.host.evaluation import strided_views
 from lowering.host.evaluation.access_maps import AxesOf, access_map
-from lowering.host.evaluation.evaluate import Evaluator, Form
+from lowering.host.evaluation.evaluate import Evaluation, Evaluator
 from lowering.host.evaluation.instructions import Instruction, NumpyValue, Temporary, View
-from lowering.host.source.python_source import Source
+from lowering.host.source.python_source import PythonSource
 from lowering.host.tuning.groups.index_breakpoints import breakpoints
 from lowering.host.tuning.instructions.memory_orders import memory_order
 from lowering.host.tuning.instructions.temporary_layouts import OperandLayout
@@ -70,7 +70,7 @@ class PieceCopy:
         whole = _flat(out, self.order) if self.ranged and not number else out
         return whole[self.targets[number]]
 
-    def place_text(self, number: int, out: str, source: Source) -> str:
+    def place_text(self, number: int, out: str, source: PythonSource) -> str:
         """The same as text, for an array called `out`."""
         if self.ranged and not number:
             ordered = out if self.order is None else f"{out}.transpose({self.order})"
@@ -78,12 +78,12 @@ class PieceCopy:
         return f"{out}[{source.name(self.targets[number])}]"
 
 
-def joined_pieces(run: Evaluator, expr: Expr) -> Form | None:
+def joined_pieces(run: Evaluator, expr: Expr) -> Evaluation | None:
     """The form of a load that wraps."""
     if not isinstance(expr, Load):
         return None
     pieces = pieces_of(expr, run.extents, run.axes_of)
-    return None if pieces is None else Form((), lambda: _join(run, pieces, expr))
+    return None if pieces is None else Evaluation((), lambda: _join(run, pieces, expr))
 
 
 def _join(run: Evaluator, pieces: Pieces, load: Load) -> NumpyValue:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from lowering.host.arena import Array
-from lowering.host.evaluation.instructions import Method
+from lowering.host.evaluation.instructions import UfuncMethod
 
 
-def in_columns(function: Callable[..., Any] | Method, dim: int) -> Callable[..., None]:
+def in_columns(function: Callable[..., Any] | UfuncMethod, dim: int) -> Callable[..., None]:
     """The same function of arrays and an output, applied to one index of a dimension at a time."""
     fill = _with_output_last(function)
 
@@ -43,9 +43,9 @@ def _column(array: Array, dim: int, column: int) -> Array:
     return found
 
 
-def _with_output_last(function: Callable[..., Any] | Method) -> Callable[..., Any]:
+def _with_output_last(function: Callable[..., Any] | UfuncMethod) -> Callable[..., Any]:
     """The function with its output as the last positional argument."""
-    if isinstance(function, Method):
+    if isinstance(function, UfuncMethod):
         method, before, after = function.bound, function.before, function.after
         return lambda operand, out: method(operand, *before, out, *after)
     if isinstance(function, np.ufunc):  # some take `out` by keyword only

@@ -17,10 +17,10 @@ from lowering.host.evaluation.hazards import Overlaps
 from lowering.host.evaluation.instructions import (
     DynamicView,
     Instruction,
-    Method,
     NumpyValue,
     Static,
     Temporary,
+    UfuncMethod,
 )
 from lowering.host.evaluation.nest_program import NestProgram
 from lowering.host.tuning.instructions.branch_free_selection import where as select
@@ -93,12 +93,12 @@ def _by_columns(instruction: Instruction) -> Instruction:
     function, output, inputs = instruction.function, instruction.output, instruction.inputs
     if output is None or any(isinstance(value, DynamicView) for value in (*inputs, output)):
         return instruction  # its strides are not known
-    if isinstance(function, Method) and function.name == "accumulate":
+    if isinstance(function, UfuncMethod) and function.name == "accumulate":
         (axis, *_) = function.before
         if _has_many_runs(output, axis):
             return replace(instruction, function=stepwise(function.ufunc, axis))
         return instruction
-    folds = isinstance(function, Method)
+    folds = isinstance(function, UfuncMethod)
     dim = innermost(inputs[0] if folds else output)
     if dim is None or not output.shape or output.shape[dim] == 1:
         return instruction

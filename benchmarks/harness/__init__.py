@@ -1,0 +1,1 @@
+"""How rows are run, timed, compared and reported."""

@@ -1,0 +1,137 @@
+"""The function of a persistent kernel, and how it is launched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+
+from lowering.codegen.effects.signals import STOP_WATCH
+from lowering.codegen.kernel_code import (
+    NAME,
+    KernelCode,
+    declare_parameters,
+    declare_shared_memory,
+    function,
+    named,
+)
+from lowering.codegen.kernel_parameters import StopFlagAddress
+from lowering.codegen.nests import buffers_of, nest_parameters
+from lowering.codegen.persistent.exchanges import Exchange, exchanges_of
+from lowering.codegen.persistent.persistent_layout import PersistentLayout
+from lowering.codegen.persistent.phases import PhaseWriter, declare_words
+from lowering.codegen.persistent.storage import (
+    Storage,
+    bring_home,
+    declare_homes,
+    declare_storage,
+    in_memory,
+    place_storage,
+    save_storage,
+)
+from lowering.codegen.persistent.surroundings import Surroundings
+from lowering.codegen.source_writer import SourceWriter
+from lowering.plan.conditional_nodes import WhileNode
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nodes import MemcpyNode
+from lowering.plan.persistent_kernel import PersistentKernelNode
+from lowering.plan.target.hardware import ALIGNMENT, SHARED_BYTES
+from lowering.plan.target.scope import Scope
+
+
+def persistent_text(
+    node: PersistentKernelNode,
+    offsets: Mapping[Buffer, int],
+    surroundings: Surroundings,
+    loops: Set[int],
+    indirect: Set[Buffer] = frozenset(),
+) -> tuple[str, KernelCode]:
+    """The function of a persistent kernel, called `NAME`, and how it is launched.
+
+    `offsets` places scratch buffers. `loops` are the conditions of all while nodes of the Plan. The
+    addresses of `indirect` buffers are read from the pointer table.
+    """
+    scope, layout = node.scope, PersistentLayout.of(node)
+    read, written = _accessed(layout)
+    buffers = tuple(dict.fromkeys([*read, *written]))
+    inside = set(layout.inside)
+    outside = {b for b in buffers if not surroundings.only_in(b, inside)}
+    storage = place_storage(read, set(written), outside, scope, layout.kept, SHARED_BYTES)
+    conditions = layout.slots.keys()
+    others = tuple(
+        dict.fromkeys(p for n in layout.geometries for p in nest_parameters(n, loops, conditions))
+    )
+    pointers = {buffer: f"p{i}" for i, buffer in enumerate(buffers)}
+    writer = SourceWriter(pointers, named(others), loops, conditions)
+    writer.line(f"const int thread = {'0' if scope.threads == 1 else 'int(threadIdx.x)'};")
+    passed = {
+        buffer: in_memory(name) if buffer in storage.placed else name
+        for buffer, name in pointers.items()
+        if buffer not in storage.placed or buffer in storage.loaded
+    }
+    declared, parameters = declare_parameters(
+        writer, passed, written, offsets, indirect, layout.workspace
+    )
+    declare_shared_memory(writer, storage.end)
+    if StopFlagAddress() in others:
+        writer.line(f"tg_stop_watch {STOP_WATCH} = {{tg_clock(), 0}};")
+    exchanges = _exchanges(layout, scope, surroundings, storage)
+    _write_body(writer, node, layout, storage, exchanges)
+    cluster = scope.blocks if scope.clustered else 1
+    text = function(declared, writer.text, scope.threads, cluster=cluster, dependents=False)
+    grid, block = (scope.blocks, 1, 1), (scope.threads, 1, 1)
+    together = scope.blocks > 1
+    return text, KernelCode(NAME, parameters, grid, block, storage.end, cluster, together)
+
+
+def _write_body(
+    writer: SourceWriter,
+    node: PersistentKernelNode,
+    layout: PersistentLayout,
+    storage: Storage,
+    exchanges: Mapping[WhileNode, tuple[Exchange, ...]],
+) -> None:
+    """Write the phases, between loading what the kernel keeps and saving it."""
+    scope = node.scope
+    words = f"shared + {layout.words}"
+    if scope.blocks > 1:
+        writer.line("tg_u64* const arrived = reinterpret_cast<tg_u64*>(workspace);")
+        writer.line("tg_u64 arrivals = tg_arrivals_before(arrived);")
+        words = f"workspace + {ALIGNMENT}"
+    declare_words(writer, layout.slots, scope, words)
+    declare_storage(writer, storage, scope)
+    moved = [each.old for found in exchanges.values() for each in found]
+    moved = [buffer for buffer in moved if buffer not in storage.placed]
+    declare_homes(writer, moved)
+    phases = PhaseWriter(writer, scope, layout, exchanges)
+    if storage.loaded:
+        phases.barrier()
+    phases.graph(node.graph)
+    if storage.loaded:
+        phases.barrier()
+        save_storage(writer, storage, scope)
+    bring_home(writer, moved, scope)
+
+
+def _exchanges(
+    layout: PersistentLayout, scope: Scope, surroundings: Surroundings, storage: Storage
+) -> dict[WhileNode, tuple[Exchange, ...]]:
+    """The carries of each loop that exchange their buffers."""
+    if scope.threads == 1:
+        return {}  # registers have no addresses
+    placed = storage.placed.keys()
+    return {
+        loop: exchanges_of(loop, layout.nests, surroundings, placed)
+        for loop in layout.inside
+        if isinstance(loop, WhileNode)
+    }
+
+
+def _accessed(layout: PersistentLayout) -> tuple[list[Buffer], list[Buffer]]:
+    """The buffers that the phases read, and those that they write, in order of first use."""
+    read, written = (dict.fromkeys(found) for found in buffers_of(layout.geometries))
+    for node in layout.inside:
+        if isinstance(node, WhileNode) and node.entry is not None:
+            read[node.entry] = None
+        elif isinstance(node, MemcpyNode):
+            read.update(dict.fromkeys(node.reads))
+            written.update(dict.fromkeys(node.writes))
+    return list(read), list(written)

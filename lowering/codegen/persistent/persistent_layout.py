@@ -1,0 +1,67 @@
+"""Layout of a persistent kernel: its phases, and where what they share is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lowering.codegen.geometry_records import LaunchGeometry, shared_bytes, workspace_bytes
+from lowering.codegen.nest_kinds import CanonicalNest, canonical
+from lowering.codegen.persistent.phase_geometry import phase_geometry
+from lowering.plan.conditional_nodes import ConditionalNode
+from lowering.plan.nests.rounding import round_up
+from lowering.plan.nodes import KernelNode, Node, walk
+from lowering.plan.persistent_kernel import PersistentKernelNode
+from lowering.plan.target.hardware import ALIGNMENT, VECTOR_BYTES, WORD_BYTES
+
+WORDS = 3
+"""Words of a condition: two that take turns in the steps of a loop, and one for its entry. Branches
+use that alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class PersistentLayout:
+    """The phases of a kernel, and where what they share is.
+
+    `nests` has the canonical nests of each kernel node; `slots` the number of each condition.
+    Shared memory has that of phases first, then the words of conditions of one block at `words`,
+    and from `kept` on what a block keeps. The workspace of several blocks begins with the count of
+    arrivals and the words; `workspaces` has the places of nests that need some.
+    """
+
+    inside: tuple[Node, ...]
+    nests: Mapping[KernelNode, tuple[CanonicalNest, ...]]
+    geometries: Mapping[CanonicalNest, LaunchGeometry]
+    slots: Mapping[int, int]
+    workspaces: Mapping[CanonicalNest, str]
+    workspace: int
+    words: int
+    kept: int
+
+    @classmethod
+    def of(cls, node: PersistentKernelNode) -> PersistentLayout:
+        """The layout of a persistent kernel."""
+        scope, inside = node.scope, tuple(walk(node.graph))
+        nests = {
+            each: tuple(map(canonical, each.kernel.nests))
+            for each in inside
+            if isinstance(each, KernelNode)
+        }
+        conditions = [each.condition for each in inside if isinstance(each, ConditionalNode)]
+        slots = {condition: number for number, condition in enumerate(dict.fromkeys(conditions))}
+        geometries = {nest: phase_geometry(nest, scope) for own in nests.values() for nest in own}
+        workspaces: dict[CanonicalNest, str] = {}
+        workspace = ALIGNMENT + round_up(words_bytes(slots), ALIGNMENT) if scope.blocks > 1 else 0
+        for nest, geometry in geometries.items():
+            if nbytes := workspace_bytes(geometry):
+                workspaces[nest] = f"workspace + {workspace}"
+                workspace += round_up(nbytes, ALIGNMENT)
+        words = round_up(max(map(shared_bytes, geometries.values()), default=0), VECTOR_BYTES)
+        in_shared_memory = scope.blocks == 1 and scope.threads > 1
+        kept = words + (words_bytes(slots) if in_shared_memory else 0)
+        return cls(inside, nests, geometries, slots, workspaces, workspace, words, kept)
+
+
+def words_bytes(slots: Mapping[int, int]) -> int:
+    """Bytes of the words of conditions."""
+    return round_up(len(slots) * WORDS * WORD_BYTES, VECTOR_BYTES)

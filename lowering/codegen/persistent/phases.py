@@ -1,0 +1,180 @@
+"""Phases: the nodes of a persistent kernel as statements, with barriers where they are needed.
+
+A phase that depends on others waits for a barrier behind them. Each step of a loop ends with a
+barrier, behind which all threads read the condition. It has two words, which take turns: the next
+step may write one while slow threads still read the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lowering.codegen.effects.signals import word
+from lowering.codegen.geometry_records import LaunchGeometry, shared_bytes
+from lowering.codegen.nest_kinds import CanonicalNest
+from lowering.codegen.nests import write_nest
+from lowering.codegen.node_code import NODE_CODE
+from lowering.codegen.persistent.exchanges import Exchange
+from lowering.codegen.persistent.persistent_layout import WORDS, PersistentLayout
+from lowering.codegen.persistent.storage import MAX_UNROLLED
+from lowering.codegen.source_writer import SourceWriter
+from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
+from lowering.plan.nodes import Graph, KernelNode, Node
+from lowering.plan.target.scope import Scope
+
+
+@dataclass
+class PhaseWriter:
+    """Writes the nodes of the graphs of one kernel.
+
+    `exchanges` has the carries of each loop that exchange their buffers: nothing copies them.
+    """
+
+    writer: SourceWriter
+    scope: Scope
+    layout: PersistentLayout
+    exchanges: Mapping[WhileNode, tuple[Exchange, ...]]
+    _waiting: set[Node] = field(default_factory=set)
+    """The nodes that no barrier separates from what is written next."""
+    _shares: bool = False
+    """Whether they use the shared memory of phases."""
+    _blocks: int = 0
+    """Their virtual blocks."""
+    _nests: dict[KernelNode, list[CanonicalNest]] = field(init=False)
+    """The nests that are written."""
+
+    def __post_init__(self) -> None:
+        copies = {each.copy for found in self.exchanges.values() for each in found}
+        self._nests = {
+            node: [nest for nest in nests if nest not in copies]
+            for node, nests in self.layout.nests.items()
+        }
+
+    def graph(self, graph: Graph) -> None:
+        """Write the nodes of a graph: those at the same depth of dependences together."""
+        before: dict[Node, list[Node]] = {node: [] for node in graph.nodes}
+        depth: dict[Node, int] = {}
+        for i, j in graph.edges:
+            before[graph.nodes[j]].append(graph.nodes[i])
+        for node in graph.nodes:
+            depth[node] = 1 + max((depth[each] for each in before[node]), default=0)
+        for node in sorted(graph.nodes, key=depth.__getitem__):  # stable
+            if isinstance(node, KernelNode) and not self._nests[node]:
+                continue
+            if not self._waiting.isdisjoint(before[node]):
+                self.barrier()
+            self._write(node)
+            self._waiting.add(node)
+
+    def _write(self, node: Node) -> None:
+        match node:
+            case KernelNode():
+                self._write_kernel(node)
+            case IfElseNode():
+                self._write_if_else(node)
+            case SwitchNode():
+                self._write_switch(node)
+            case WhileNode():
+                self._write_while(node)
+            case _:
+                phase = NODE_CODE[type(node)].phase
+                assert phase is not None, "no other node is a phase"
+                phase(self.writer, self.scope, node)
+
+    def barrier(self) -> None:
+        """Let all threads wait for all."""
+        if self.scope.blocks > 1:
+            name = "TG_CLUSTER_BARRIER" if self.scope.clustered else "tg_grid_barrier"
+            self.writer.line(f"{name}(arrived, arrivals);")
+        elif self.scope.threads > 1:
+            self.writer.line(_BLOCK_BARRIER)
+        self._waiting.clear()
+        self._shares = False
+        self._blocks = 0
+
+    def _write_kernel(self, node: KernelNode) -> None:
+        """Write the nests of a kernel."""
+        for nest in self._nests[node]:
+            geometry = self.layout.geometries[nest]
+            if geometry.blocks:
+                self._write_nest(nest, geometry)
+
+    def _write_nest(self, nest: CanonicalNest, geometry: LaunchGeometry) -> None:
+        writer, scope = self.writer, self.scope
+        shares = scope.threads > 1 and shared_bytes(geometry) > 0
+        if shares and self._shares:
+            writer.line(_BLOCK_BARRIER)
+        if scope.threads == 1:
+            short = geometry.blocks <= MAX_UNROLLED
+            writer.line("#pragma unroll" if short else "#pragma unroll 1")
+        first, step = "0", "1"
+        if scope.blocks > 1:
+            step = "int(gridDim.x)"
+            first = f"tg_first_block(int(blockIdx.x), {step}, {self._blocks})"
+            self._blocks += geometry.blocks
+        workspace = self.layout.workspaces.get(nest, "nullptr")
+        with writer.block(f"for (int block = {first}; block < {geometry.blocks}; block += {step})"):
+            write_nest(writer, nest, geometry, workspace, "continue")
+            if shares and geometry.blocks > scope.blocks:
+                writer.line(_BLOCK_BARRIER)
+        self._shares |= shares
+
+    def _write_if_else(self, node: IfElseNode) -> None:
+        """Write two branches."""
+        self._branches(f"if (*{word(node.condition)})", node.then)
+        self._branches("else", node.otherwise)
+
+    def _write_switch(self, node: SwitchNode) -> None:
+        """Write branches by number; the condition is in range."""
+        for number, branch in enumerate(node.branches):
+            test = f"if (*{word(node.condition)} == {number}u)"
+            self._branches(test if number == 0 else f"else {test}", branch)
+
+    def _branches(self, head: str, graph: Graph) -> None:
+        waiting, shares = set(self._waiting), self._shares
+        with self.writer.block(head):
+            self.graph(graph)
+        self._waiting |= waiting
+        self._shares |= shares
+
+    def _write_while(self, node: WhileNode) -> None:
+        """Write a loop."""
+        writer, name = self.writer, word(node.condition)
+        entry = name if node.entry is None else writer.pointers[node.entry]
+        turn, go = f"turn{node.condition}", f"go{node.condition}"
+        writer.line(f"bool {go} = *{entry} != 0;")
+        writer.line(
+            "#pragma unroll 1"
+        )  # some are unrolled fourfold, and compile four times as long
+        with writer.block(f"for (int {turn} = 0; {go}; {turn} ^= 1)"):
+            if self.scope.threads > 1:
+                place = f"words + {WORDS * self.layout.slots[node.condition]} + {turn}"
+                writer.line(f"{_WORD}* const {name} = {place};")
+            self.graph(node.body)
+            self.barrier()
+            for each in self.exchanges.get(node, ()):
+                new, old = writer.pointers[each.new], writer.pointers[each.old]
+                writer.line(f"tg_exchange({new}, {old});")
+            writer.line(f"{go} = *{name} != 0;")
+
+
+_BLOCK_BARRIER = "__syncthreads();"
+_WORD = "volatile tg_u32"
+
+
+def declare_words(
+    writer: SourceWriter, slots: Mapping[int, int], scope: Scope, memory: str
+) -> None:
+    """Declare the words of conditions, and a pointer to that of the entry for each."""
+    if not slots:
+        return
+    if scope.threads > 1:
+        writer.line(f"{_WORD}* const words = reinterpret_cast<{_WORD}*>({memory});")
+    for condition, slot in slots.items():
+        if scope.threads > 1:
+            place = f"words + {WORDS * slot + WORDS - 1}"
+            writer.line(f"{_WORD}* const {word(condition)} = {place};")
+        else:
+            writer.line(f"tg_u32 state_of_{word(condition)} = 0;")
+            writer.line(f"tg_u32* const {word(condition)} = &state_of_{word(condition)};")

@@ -1,7 +1,0 @@
-"""``python -m tests.bench``."""
-
-import sys
-
-from .command import main
-
-sys.exit(main())

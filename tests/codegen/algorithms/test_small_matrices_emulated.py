@@ -1,0 +1,189 @@
+"""Kernels for many small matrices: on the CPU they give what the ops' references give."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lowering.algorithms import small
+from tests.emulation.emulator import (
+    ARGUMENT,
+    COMPILER,
+    FILL,
+    SHIM,
+    for_host,
+    host_library,
+    kernel_wrapper,
+)
+from tests.emulation.front_end import assert_front_end_accepts
+from tracegraph.ir.custom_kernels import CudaText
+from tracegraph.ir.kernel_calls import KernelCall
+from tracegraph.ir.op import get
+from tracegraph.ir.types import type_of
+from tracegraph.ops.custom_kernels import custom_kernel
+from tracegraph.tracing.trace import trace_program
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
+
+MATRICES = [("float32", 16), ("float64", 5), ("float64", 32), ("complex64", 2), ("complex128", 9)]
+COUNT = 11
+"""Matrices: the last block is not full."""
+
+
+def rotated(a: Any, vectors: bool) -> Any:
+    columns, basis = small.rotated(a, vectors)
+    return (columns, basis) if vectors else columns
+
+
+Call = tuple[Callable[..., Any], str, dict[str, Any]]
+CALLS: list[Call] = [
+    (small.cholesky, "cholesky", {}),
+    (small.lu, "lu", {}),
+    (small.eigh, "eigh", {"vectors": True}),
+    (small.eigh, "eigh", {"vectors": False}),
+    (rotated, "orthogonal_columns", {"vectors": True}),
+    (rotated, "orthogonal_columns", {"vectors": False}),
+    (small.triangular_solve, "triangular_solve", {"lower": True, "unit": False}),
+    (small.triangular_solve, "triangular_solve", {"lower": False, "unit": True}),
+]
+
+
+def operands(name: str, dtype: str, n: int) -> tuple[Any, ...]:
+    rng = np.random.default_rng(n)
+    a = rng.standard_normal((COUNT, n, n))
+    a = (a + 1j * rng.standard_normal(a.shape) if "c" in dtype else a).astype(dtype)
+    a[3] = 0
+    if name == "cholesky":
+        return (
+            (
+                np.where(np.eye(n), n * 4, 1) * (a + np.conj(a.mT)) / 4
+                + 4 * n * np.eye(n) * (np.arange(COUNT) != 5)[:, None, None]
+            ).astype(dtype),
+        )
+    if name == "triangular_solve":
+        return a + 2 * np.eye(n, dtype=dtype), np.ones((COUNT, n, 3), dtype) + a[..., :1]
+    if name == "orthogonal_columns":
+        a[4, :, -1] = a[4, :, 0] * 1j if "c" in dtype else a[4, :, 0]
+        a[5] *= np.finfo(dtype).eps ** np.linspace(0, 3, n)
+        return (a / np.abs(a).max(),)
+    a[7, 0, 0] = np.nan if name == "eigh" else 1
+    a[8] *= 1e30  # scaled, so that no square overflows
+    return (a,)
+
+
+def calls(function: Any, arrays: tuple[Any, ...], attrs: dict[str, Any]) -> KernelCall:
+    """The call that a program of the algorithm has."""
+    program = trace_program(lambda *xs: function(*xs, **attrs), map(type_of, arrays), "small")
+    (call,) = [eqn.attrs["call"] for eqn in program.body.eqns if eqn.op is custom_kernel]
+    assert isinstance(call, KernelCall)
+    return call
+
+
+UNDEFINED = "".join(
+    f"#undef {each}\n" for each in ("N", "LANES", "THREADS", "EPS", "TINY", "SWEEPS")
+)
+
+CASES = [
+    (dtype, n, function, name, attrs) for dtype, n in MATRICES for function, name, attrs in CALLS
+]
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """All of them, each in a namespace and with a name of its own."""
+    parts = []
+    for number, (dtype, n, function, name, attrs) in enumerate(CASES):
+        arrays = operands(name, dtype, n)
+        call = calls(function, arrays, attrs)
+        launch = call.launch([type_of(x) for x in arrays])
+        text = launch.text.replace(f"{call.kernel.name}(", f"run_of_{number}(")
+        count = len(call.kernel.parameters) + len(launch.out_types)
+        parts.append(f"namespace n{number} {{\n{for_host(text, False)}")
+        parts.append(kernel_wrapper(f"run_of_{number}", count) + "}\n")
+        parts.append(UNDEFINED)
+    folder = tmp_path_factory.mktemp("small")
+    return host_library(SHIM, ARGUMENT + "".join(parts), folder / "small.cpp")
+
+
+@pytest.mark.parametrize("number", range(len(CASES)))
+def test_kernels_give_what_the_references_give(number: int, library: Any) -> None:
+    dtype, n, function, name, attrs = CASES[number]
+    arrays = operands(name, dtype, n)
+    call = calls(function, arrays, attrs)
+    found = launched(library, number, call, arrays)
+    if name == "orthogonal_columns":
+        assert_orthogonal(*arrays, *found)
+        return
+    expected = get(name).reference(*arrays, **attrs)
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    unit = 200 * n * float(np.finfo(dtype).eps)
+    if name == "eigh":
+        (a,), others = arrays, np.arange(COUNT) != 7
+        w, wanted = found[0], expected[0]
+        assert np.isnan(w[7]).all()
+        size = np.abs(wanted[others]).max(-1, keepdims=True)
+        assert (np.abs(w - wanted)[others] <= unit * size).all()
+        if attrs["vectors"]:
+            v = found[1][others]
+            h = np.tril(a) + np.conj(np.tril(a, -1).mT)
+            h[:, range(n), range(n)] = h[:, range(n), range(n)].real
+            h, w = h[others], w[others]
+            assert (np.abs(h @ v - v * w[:, None]) <= unit * size[..., None]).all()
+            assert (np.abs(np.conj(v.mT) @ v - np.eye(n)) <= unit).all()
+        return
+    for got, wanted in zip(found, expected, strict=True):
+        np.testing.assert_allclose(got, wanted, unit, unit * np.nanmax(np.abs(wanted)))
+
+
+def assert_orthogonal(a: Any, columns: Any, basis: Any = None) -> None:
+    """Columns of the lengths that are the singular values; the product with the basis."""
+    n = a.shape[-1]
+    unit = 30 * n * float(np.finfo(a.dtype).eps)
+    lengths = np.linalg.norm(columns.astype(complex), axis=-2)
+    wanted = np.linalg.svd(a.astype(complex), compute_uv=False)
+    assert (np.abs(np.sort(lengths)[:, ::-1] - wanted) <= unit * wanted[:, :1]).all()
+    wide = columns.astype(complex)
+    products = np.abs(np.conj(wide.mT) @ wide) * (1 - np.eye(n))
+    shortest = float(np.finfo(a.dtype).tiny / np.finfo(a.dtype).eps) ** 0.5  # that are rotated
+    limit = unit * lengths[:, None] * lengths[..., None] + 2 * shortest * lengths.max()
+    assert (products <= limit).all()
+    if basis is not None:
+        assert (np.abs(columns @ np.conj(basis.mT) - a) <= unit).all()
+        assert (np.abs(np.conj(basis.mT) @ basis - np.eye(n)) <= unit).all()
+
+
+def test_nvrtc_takes_them() -> None:
+    parts = []
+    for number, (dtype, n, function, name, attrs) in enumerate(CASES):
+        arrays = operands(name, dtype, n)
+        call = calls(function, arrays, attrs)
+        assert isinstance(call.kernel.code, CudaText)
+        assert call.kernel.name == call.kernel.code.entry  # so that plans say what profilers do
+        text = call.launch([type_of(x) for x in arrays]).text
+        parts.append(f"namespace n{number} {{\n{text}}}\n{UNDEFINED}")
+    assert_front_end_accepts("".join(parts))
+
+
+def launched(library: Any, number: int, call: KernelCall, arrays: Any) -> list[Any]:
+    launch = call.launch([type_of(x) for x in arrays])
+    outs = [
+        np.frombuffer(bytes([FILL]) * t.nbytes, t.dtype).reshape(t.shape).copy()
+        for t in launch.out_types
+    ]
+    words = [*(x.ctypes.data for x in arrays), *(s.word for s in call.scalars)]
+    words += [x.ctypes.data for x in outs]
+    failed = library.launch(
+        ctypes.cast(getattr(library, f"run_run_of_{number}"), ctypes.c_void_p),
+        (ctypes.c_void_p * len(words))(*words),
+        (ctypes.c_uint * launch.grid[0])(*range(launch.grid[0])),
+        launch.grid[0],
+        1,
+        prod(launch.block),
+    )
+    assert not failed, "a barrier or shuffle that some threads never reach"
+    return outs

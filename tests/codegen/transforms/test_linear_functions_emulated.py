@@ -1,0 +1,5 @@
+"""Linear functions, pullbacks and rules at high orders, as generated CUDA C++ run on the CPU."""
+
+from tests.comparisons.linear_functions import PROGRAMS, test_programs_give_what_they_give_eagerly  # noqa: F401 - run here
+
+WAYS = ("as_estimated", "one_kernel")

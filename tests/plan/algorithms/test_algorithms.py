@@ -1,0 +1,117 @@
+"""The algorithms of ops that a backend has no library call for: planned for a GPU, run here.
+
+Those by LAPACK's routines run NumPy's, too.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracegraph
+from lowering.algorithms import ALGORITHMS
+from lowering.lower import lower
+from lowering.plan.custom_kernel import CustomKernelNode
+from lowering.plan.nodes import LibraryNode, walk
+from lowering.planning.factorizations import FactorizationForm
+from tests.helpers.agreement import check, planned_for_cuda
+from tracegraph.arrays.eager import apply
+from tracegraph.ir.op import Op, Sample, get
+from tracegraph.ops.factorizations.matrices import mixed, positive_definite
+
+each_op = pytest.mark.parametrize("op", [get(name) for name in ALGORITHMS], ids=lambda op: op.name)
+
+
+@each_op
+@pytest.mark.parametrize("form", ["own", "library"])
+def test_it_gives_what_the_reference_gives(op: Op, form: FactorizationForm) -> None:
+    for sample in op.samples():
+        check(op, sample, partial(planned_for_cuda, form=form))
+
+
+@pytest.mark.parametrize("name", ["cholesky", "lu", "triangular_solve"])
+@pytest.mark.parametrize("n", [65, 130, 200])
+@pytest.mark.parametrize("form", ["own", "library"])
+def test_large_matrices_are_factored_by_blocks(name: str, n: int, form: FactorizationForm) -> None:
+    a = positive_definite(n)
+    operands = (a,) if name != "triangular_solve" else (np.linalg.cholesky(a), mixed((n, 3)))
+    attrs = {"lower": True} if name == "triangular_solve" else {}
+    check(get(name), Sample(operands, attrs), partial(planned_for_cuda, form=form))
+
+
+@pytest.mark.parametrize("shape", [(200, 70), (70, 200), (2, 90, 80)])
+@pytest.mark.parametrize("form", ["own", "library"])
+def test_rectangular_matrices_are_eliminated_by_blocks(
+    shape: tuple[int, ...], form: FactorizationForm
+) -> None:
+    a = mixed(shape)
+    *_, m, n = shape
+    k = min(m, n)
+    factors, _, rows = planned_for_cuda(get("lu"), (a,), {}, form)
+    lower = np.tril(factors[..., :k], -1) + np.eye(m, k)
+    upper = np.triu(factors[..., :k, :])
+    assert np.abs(lower).max() == 1
+    moved = np.take_along_axis(a, rows[..., None], -2)
+    np.testing.assert_allclose(lower @ upper, moved, atol=1e-13 * k)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (7, 3), (3, 7), (2, 5, 4)])
+def test_qr_by_the_library(shape: tuple[int, ...]) -> None:
+    for dtype in (np.float32, np.complex128):
+        check(get("qr"), Sample((mixed(shape, dtype),)), partial(planned_for_cuda, form="library"))
+
+
+def test_the_size_and_the_batch_decide() -> None:
+    """A matrix of many rows and columns has library calls; small square ones have kernels."""
+
+    def nodes(function: Any, *shapes: tuple[int, ...]) -> list[Any]:
+        types = [tracegraph.ArrayType(np.float64, shape) for shape in shapes]
+        program = tracegraph.jit(function, device="host").lower(*types).traced.optimized
+        return list(walk(lower(program, "cuda").graph))
+
+    def calls(name: str, *shapes: tuple[int, ...], **attrs: Any) -> int:
+        found = nodes(lambda *xs: apply(get(name), *xs, **attrs), *shapes)
+        assert not any(isinstance(node, CustomKernelNode) for node in found)
+        return sum(isinstance(n, LibraryNode) and n.call.noun != "a product" for n in found)
+
+    def kernels(name: str, *shapes: tuple[int, ...], **attrs: Any) -> int:
+        found = nodes(lambda *xs: apply(get(name), *xs, **attrs), *shapes)
+        return sum(isinstance(node, CustomKernelNode) for node in found)
+
+    def kernels_in_a_loop(name: str, shape: tuple[int, ...]) -> int:
+        def body(_: Any, a: Any) -> Any:
+            found = apply(get(name), a)
+            return found[1] if isinstance(found, tuple) else found
+
+        found = nodes(lambda a: tracegraph.fori_loop(0, 3000, body, a, unroll=1), shape)
+        return sum(isinstance(node, CustomKernelNode) for node in found)
+
+    assert calls("cholesky", (2000, 2000)) == 1
+    assert calls("lu", (2000, 3000)) == 1
+    assert calls("qr", (3000, 2000)) == 2
+    assert calls("triangular_solve", (2000, 2000), (2000, 3), lower=True) == 1
+    assert calls("qr", (3000, 16)) == calls("cholesky", (1, 1)) == 0
+    assert calls("cholesky", (1000, 130, 130)) == calls("lu", (1000, 32, 16)) == 0
+    assert calls("cholesky", (1000, 33, 33)) == calls("lu", (10, 100, 48, 48)) == 1
+    assert calls("triangular_solve", (1000, 9, 9), (1000, 9, 300), lower=True) == 0
+    assert calls("triangular_solve", (1000, 33, 33), (1000, 33, 300), lower=True) == 1
+    assert kernels("cholesky", (16, 16)) == kernels("lu", (10, 100, 32, 32)) == 1
+    assert kernels("triangular_solve", (1000, 9, 9), (1000, 9, 3), lower=True) == 1
+    assert kernels("eigh", (2, 2)) == kernels("eigh", (9, 32, 32)) == 1
+    assert kernels_in_a_loop("eigh", (4, 4)) == kernels_in_a_loop("cholesky", (64, 4, 4)) == 1
+    assert kernels_in_a_loop("cholesky", (63, 4, 4)) == 0
+
+
+@each_op
+def test_no_library_is_needed(op: Op) -> None:
+    sample = op.samples()[0]
+
+    def function(*xs: Any) -> Any:
+        return apply(op, *xs, **sample.attrs)
+
+    program = tracegraph.jit(function, device="host").lower(*sample.operands).traced.optimized
+    assert not any(isinstance(node, LibraryNode) for node in walk(lower(program, "cuda").graph))
+    assert any(isinstance(node, LibraryNode) for node in walk(lower(program, "host").graph))
