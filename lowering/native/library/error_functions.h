@@ -117,10 +117,7 @@ TG_SHARED double normcdfinv(double p) {
   const double y = isinf(x) ? x : fma(x, 0x1.6a09e667f3bcdp+0, x * -0x1.bdd3413b26456p-54);
   return !(p >= 0 && p <= 1) ? tgm_nan : p == 0.5 ? 0 : p < 0.5 ? -y : y;
 }
-TG_BY_DOUBLE_OF_1(erf)
-TG_BY_DOUBLE_OF_1(erfc)
 TG_BY_DOUBLE_OF_1(erfcx)
-TG_BY_DOUBLE_OF_1(normcdf)
 TG_BY_DOUBLE_OF_1(erfinv)
 TG_BY_DOUBLE_OF_1(erfcinv)
 TG_BY_DOUBLE_OF_1(normcdfinv)

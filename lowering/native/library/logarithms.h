@@ -196,13 +196,3 @@ TG_SHARED double hypot(double x, double y) {
   found = x != x || y != y ? tgm_nan : found;
   return a == tgm_inf || b == tgm_inf ? tgm_inf : found;
 }
-TG_BY_DOUBLE_OF_1(log)
-TG_BY_DOUBLE_OF_1(log2)
-TG_BY_DOUBLE_OF_1(log10)
-TG_BY_DOUBLE_OF_1(log1p)
-TG_BY_DOUBLE_OF_1(asinh)
-TG_BY_DOUBLE_OF_1(acosh)
-TG_BY_DOUBLE_OF_1(atanh)
-TG_BY_DOUBLE_OF_1(cbrt)
-TG_BY_DOUBLE_OF_2(pow)
-TG_BY_DOUBLE_OF_2(hypot)

@@ -10,10 +10,9 @@ import pytest
 
 pytest.importorskip("llvmlite", reason="there is no wheel of llvmlite for this system")
 
-from compiled_functions import Compiled
-
 import tracegraph.ops  # noqa: F401  (registers them)
 from lowering.native.library.symbols import elementwise
+from tests.helpers.compiled_functions import Compiled
 from tracegraph.ir.op import get
 
 NDArray = np.ndarray[Any, Any]
