@@ -18,7 +18,7 @@ from lowering.native.library.source import functions
 from lowering.native.library.symbols import Function, cast, combiner, elementwise
 from tests.emulation.elementwise_source import cases
 from tests.helpers.agreement import assert_agrees, check
-from tests.helpers.compiled_functions import Compiled
+from tests.unit.native.library.compiled_functions import Compiled
 from tracegraph.dtypes import SHORT_NAMES, is_half
 from tracegraph.ir import combiners
 from tracegraph.ir.op import Combiner, Op

@@ -12,7 +12,7 @@ pytest.importorskip("llvmlite", reason="there is no wheel of llvmlite for this s
 
 import tracegraph.ops  # noqa: F401  (registers them)
 from lowering.native.library.symbols import elementwise
-from tests.helpers.compiled_functions import Compiled
+from tests.unit.native.library.compiled_functions import Compiled
 from tracegraph.ir.op import get
 
 NDArray = np.ndarray[Any, Any]

@@ -15,7 +15,7 @@ import tracegraph.ops  # noqa: F401  (registers them)
 from lowering.native.library import load
 from lowering.native.library.source import functions
 from lowering.native.library.symbols import Function, elementwise
-from tests.helpers.compiled_functions import Compiled
+from tests.unit.native.library.compiled_functions import Compiled
 from tracegraph.ir.op import get
 
 FEATURES = {"x86_64": "+avx2,+fma,+f16c,+bmi,+bmi2,+popcnt,+lzcnt", "aarch64": "", "arm64": ""}
