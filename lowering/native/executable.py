@@ -19,6 +19,7 @@ from lowering.host.code import Code, Memory
 from lowering.host.result_pool import RESULTS, is_pooled
 from lowering.host.source.plan_function import Body, Copied
 from lowering.host.source.python_source import PythonSource
+from lowering.native.available import why_not
 from lowering.native.blas import routine
 from lowering.native.compiler import compile, load
 from lowering.native.host_calls import HostCalls, trampoline
@@ -41,7 +42,16 @@ _IN_PLACE = 257
 
 
 def native_code(plan: Plan, memory: Memory, *, poison: bool, order: Random | None) -> Code:
-    """The machine code of a plan as a function of arguments."""
+    """The machine code of a plan as a function of arguments.
+
+    Raises:
+        RuntimeError: native code cannot run here.
+    """
+    reason = why_not()
+    if reason:
+        raise RuntimeError(
+            f"TRACEGRAPH_HOST is 'native', but {reason}: unset it, and plans are interpreted"
+        )
     module = module_of(plan, order)
     calls = HostCalls(plan, module.sites, memory)
     code = load(compile(module.text, module.functions), ENTRY)
