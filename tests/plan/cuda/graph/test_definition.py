@@ -147,9 +147,7 @@ def test_a_plan_is_not_emitted_into_a_definition_that_is_complete():
     default = backend.device.default_stream
     definition = Definition(backend.device.driver, SlotTable(), plan.name)
     with definition.building() as graph:
-        placement = place(
-            plan, unit, {}, constants, {}, default, definition, graph, share=True, fixed={}
-        )
+        placement = place(code, {}, constants, default, definition, graph, share=True, fixed={})
         emit(code, {}, placement, {}, definition, graph)
     with pytest.raises(FrozenSlotsError):
         emit(code, {}, placement, {}, definition, graph)
