@@ -91,6 +91,7 @@ class EmulatedPlans:
     arguments are donated.
     """
 
+    times = 1
     inexact = ("erfinv", "erfcinv", "ndtri")
     """Functions for which a host compiler has none, but those of `host_functions.py`."""
 
