@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from lowering.codegen import KernelCode
@@ -176,22 +177,22 @@ def _add_custom_kernel(
 
 
 def _add_host(emission: Emission, graph: Any, node: HostNode, before: Before) -> tuple[Any, ...]:
-    call = CCall.of(node.call)
-    slots, definition = emission.owners.of(node), emission.definition
-    added = definition.add_host(
-        graph, before.nodes, call.function, call.argument, slots, call.owners
-    )
-    return (added,)
+    call, driver = CCall.of(node.call), emission.driver
+    add = partial(driver.add_host, graph, before.nodes, call.function, call.argument)
+    return (emission.definition.add(emission.owners.of(node), "host", add, call.owners),)
 
 
 def _add_event(emission: Emission, graph: Any, node: EventNode, before: Before) -> tuple[Any, ...]:
-    use, slots = node.use, emission.owners.of(node)
-    add = emission.definition.add_event
+    use, owner, driver = node.use, None, emission.driver
     if isinstance(use, EventUse):
-        return (add(graph, before.nodes, use.action, use.handle, slots, use.owner),)
-    timer = emission.driver.create_timer()
-    emission.timers.setdefault(use.section, {})[use.action] = timer
-    return (add(graph, before.nodes, "record", timer.handle, slots, timer),)
+        action, handle, owner = use.action, use.handle, use.owner
+    else:
+        owner = driver.create_timer()
+        action, handle = "record", owner.handle
+        emission.timers.setdefault(use.section, {})[use.action] = owner
+    add = partial(driver.add_event, graph, before.nodes, action, handle)
+    kind = "event_record" if action == "record" else "wait_event"
+    return (emission.definition.add(emission.owners.of(node), kind, add, [owner]),)
 
 
 def _add_conditional(

@@ -4,6 +4,7 @@ import gc
 import threading
 import weakref
 from contextlib import suppress
+from functools import partial
 from typing import get_args
 
 import pytest
@@ -237,7 +238,8 @@ def take(step, definition, graph, executable):
         case "add_memory":
             definition.add_memory(graph, MEMORY.nbytes, NODE)
         case "add_free":
-            definition.add_free(graph, [], MEMORY, NODE)
+            free = partial(definition.driver.add_free, graph, [], MEMORY)
+            definition.add(NODE, "mem_free", free)
         case "capture":
             definition.capture(graph, [], lambda: None, PRODUCT, [])
         case "updater":
