@@ -59,6 +59,8 @@ class Node(Drawable):
 
     __slots__ = ()
 
+    _displayed_by = "lowering.plan.reports.display"
+
     kind: ClassVar[str]
     """Names the class in reports: ``"kernel"``, ``"while"``."""
 
