@@ -283,14 +283,11 @@ def test_an_error_of_the_compiler_leaves_the_device_usable() -> None:
     check_kernel(incremented, X[:64])
 
 
-def test_exported() -> None:
+def test_exported(stream: Any) -> None:
     program = PROGRAMS[1]
     compiled = tracegraph.jit(program.function, device="cuda").lower(*program.arguments).compile()
     exported = compiled.export_graph(*program.arguments)
     executable = exported.definition.instantiate()
-    from cuda.core import Device
-
-    stream = Device(0).create_stream()
     executable.launch(stream)
     stream.sync()
     expected = tree.leaves(program.function(*program.arguments))

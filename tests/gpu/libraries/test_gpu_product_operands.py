@@ -185,12 +185,7 @@ def test_threads_that_call_with_other_arrays() -> None:
 
 
 @pytest.mark.parametrize("function", [lambda x, y: x @ y, lambda x, y: power(x, y, 3)])
-def test_exported_graphs_multiply_what_is_at_their_addresses(function: Any) -> None:
-    from cuda.core import Device
-
-    device = Device(0)
-    device.set_current()
-    stream = device.create_stream()
+def test_exported_graphs_multiply_what_is_at_their_addresses(function: Any, stream: Any) -> None:
     x, y = halves(0, float, 64, 64), halves(1, float, 64, 64)
     there = all_on_device(x, y)
     compiled = gpu_jit(function).lower(*there).compile()

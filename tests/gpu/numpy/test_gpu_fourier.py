@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda import core as cuda_core
 
 import tracegraph
 from lowering.cuda.libraries.cufft import Cufft, CufftPlan
@@ -220,10 +219,7 @@ def test_two_streams_at_a_time() -> None:
             np.testing.assert_array_equal(np.asarray(got), wanted)
 
 
-def test_plans_outlive_the_function_as_long_as_a_graph_runs(fresh: Any) -> None:
-    device = cuda_core.Device(0)
-    device.set_current()
-    stream = device.create_stream()
+def test_plans_outlive_the_function_as_long_as_a_graph_runs(fresh: Any, stream: Any) -> None:
     x = points(1009)
     jitted = tracegraph.jit(spectrum, device="cuda")
     given = tracegraph.asarray(x, device="cuda")
@@ -429,10 +425,7 @@ def test_threads_capture_one_after_the_other(in_place: None) -> None:
     in_threads(4, work)
 
 
-def test_exported_graphs_have_addresses_of_their_own(in_place: None) -> None:
-    device = cuda_core.Device(0)
-    device.set_current()
-    stream = device.create_stream()
+def test_exported_graphs_have_addresses_of_their_own(in_place: None, stream: Any) -> None:
     f = tracegraph.jit(lambda x: np.fft.fft2(np.fft.fft2(x)), device="cuda")
     x = points(128, 256, parts=2)
     expected = np.fft.fft2(np.fft.fft2(x))
