@@ -125,7 +125,7 @@ class TableNode(LaunchKernelNode):
         return f"load addresses of {', '.join(map(str, self.entries))}"
 
     def with_buffers(self, names: Names) -> Self:
-        return replace(self, entries=tuple([names.get(each, each) for each in self.entries]))
+        return replace(self, entries=tuple([names.get(entry, entry) for entry in self.entries]))
 
 
 @record

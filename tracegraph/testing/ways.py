@@ -150,7 +150,9 @@ LOWERINGS: Mapping[str, Lowering] = {
 
 def using(chosen: Choices) -> AbstractContextManager[None]:
     """Within the context, loops and branches run in the ways chosen."""
-    return overrides.override(**{each.name: getattr(chosen, each.name) for each in fields(chosen)})
+    return overrides.override(
+        **{field.name: getattr(chosen, field.name) for field in fields(chosen)}
+    )
 
 
 def _interpreted(choose: Callable[[Trial], Program], trial: Trial) -> Sequence[Run]:
