@@ -55,7 +55,7 @@ check_plans_of(legalize)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Soak tests run only where the marker expression names them: ``-m soak``."""
+    """Soak tests run only where the marker expression names them: ``-m "gpu or soak"``."""
     if "soak" in config.option.markexpr:
         return
     soak = [item for item in items if item.get_closest_marker("soak")]

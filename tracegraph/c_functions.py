@@ -161,8 +161,8 @@ def user_data(data_given: Any) -> tuple[int, bytes | None, Any]:
         callable(data_given) and not isinstance(data_given, type)
     ):
         raise errors.HostCallError(
-            f"user_data must be bytes, an address or None, not {errors.value_text(data_given)}; to call "
-            "Python with values of the program, use tracegraph.debug.callback"
+            f"user_data must be bytes, an address or None, not {errors.value_text(data_given)}; to "
+            "call Python with values of the program, use tracegraph.debug.callback"
         )
     if isinstance(data_given, int | np.integer) and not isinstance(data_given, bool):
         address = int(data_given)

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from lowering.algorithms import ALGORITHMS
+from lowering.backends.native import TARGET as NATIVE
+from lowering.host.choice import chosen_kind
 from lowering.host.executable import HostExecutable
 from lowering.host.owned_memory import host_memory
 from lowering.host.result_pool import RESULTS
@@ -54,9 +56,9 @@ class HostBackend:
     """Compiles Plans for the CPU. The options, for debugging, are those of `HostExecutable`."""
 
     name = "host"
-    target = TARGET
 
     def __init__(self, *, poison: bool = False, order: Random | None = None) -> None:
+        self.target = NATIVE if chosen_kind() == "native" else TARGET
         self._poison = poison
         self._order = order
         self._executables: ConcurrentWeakSet[HostExecutable] = ConcurrentWeakSet()

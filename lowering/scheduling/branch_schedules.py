@@ -142,5 +142,11 @@ def _leaves(branch: Branch) -> list[list[Leaf]]:
 
 BRANCH_SCHEDULES: tuple[Schedule[Branch], ...] = (
     Schedule("conditional", _no_obstacle, _time_of_node, _as_node),
-    Schedule("predicated", _predication_obstacle, _time_of_predicated, _as_predicated),
+    Schedule(
+        "predicated",
+        _predication_obstacle,
+        _time_of_predicated,
+        _as_predicated,
+        "with the kernels of all branches launched, and those not taken returning at once",
+    ),
 )

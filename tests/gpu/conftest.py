@@ -41,25 +41,21 @@ if "PYTEST_XDIST_WORKER" in os.environ and missing():
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled_ahead(request):
-    """Most of what the folder compiles, by several processes, where one process runs most of it."""
+    """What the folder compiles, by several processes, where one process runs most of it."""
     one_of_several = {"PYTEST_XDIST_WORKER", COMPILES_AHEAD} & os.environ.keys()
     if missing() or len(request.session.items) < MANY or one_of_several:
         return
     from lowering.cuda.open_devices import open_device
 
-    parts, device = min(os.cpu_count() or 1, 16), open_device(0)
-    command = [sys.executable, "-O", str(FOLDER / "compile_ahead.py"), device.driver.arch]
-    command += [str(device.compilers)]
-    processes = [
-        subprocess.Popen(
-            [*command, str(part), str(parts)],
-            stdout=subprocess.DEVNULL,
-            env=os.environ | {COMPILES_AHEAD: "1"},
-        )
-        for part in range(parts)
-    ]
-    for process in processes:
-        process.wait()
+    device, processes = open_device(0), min(os.cpu_count() or 1, 16)
+    given = [device.driver.arch, str(device.compilers), str(processes)]
+    given.append(request.config.option.markexpr)
+    subprocess.run(
+        [sys.executable, "-O", str(FOLDER / "compile_ahead.py"), *given],
+        stdout=subprocess.DEVNULL,
+        env=os.environ | {COMPILES_AHEAD: "1"},
+        check=False,
+    )
 
 
 device = jitted_for("cuda")

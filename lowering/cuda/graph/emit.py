@@ -56,16 +56,7 @@ from lowering.plan.launch_nodes import (
 )
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.rounding import ceil_div
-from lowering.plan.nodes import (
-    Graph,
-    HostNode,
-    KernelNode,
-    LibraryNode,
-    MemcpyNode,
-    Node,
-)
-from lowering.plan.persistent_kernel import PersistentKernelNode
-from lowering.plan.sort import SortNode
+from lowering.plan.nodes import Graph, HostNode, LibraryNode, MemcpyNode, Node
 from tracegraph.ir.events import EventUse
 from tracegraph.ops.callbacks import CCall
 
@@ -135,27 +126,19 @@ def emit_graph(emission: Emission, graph: Any, source: Graph) -> None:
         kernels: list[Any] = []
         others: list[Any] = []
         for before in sorted(predecessors[position]):
-            is_kernel = EMITTERS[type(source.nodes[before])].is_kernel
+            is_kernel = emitter_of(source.nodes[before]).is_kernel
             (kernels if is_kernel else others).extend(ends[before])
-        add, start = EMITTERS[type(node)].add, len(kinds)
+        add, start = emitter_of(node).add, len(kinds)
         ends.append(add(emission, graph, node, Before(kernels, others)))
         if node.graph_nodes is None:
             emission.emitted[node] = tuple(kinds[start:])
 
 
-def _add_kernel(
-    emission: Emission, graph: Any, node: KernelNode | PersistentKernelNode, before: Before
-) -> tuple[Any, ...]:
-    return (_launch(emission, graph, node, emission.code.unit.kernels[node], before),)
-
-
-def _add_sort(emission: Emission, graph: Any, node: SortNode, before: Before) -> tuple[Any, ...]:
-    """Add the kernels of a sort, a chain in which each depends on the one before."""
-    last: Any = None
-    for code in emission.code.unit.sequences[node]:
-        last = _launch(emission, graph, node, code, before)
-        before = Before([last], [])
-    return (last,)
+def _add_kernels(emission: Emission, graph: Any, node: Node, before: Before) -> tuple[Any, ...]:
+    """Add the kernels of a node, a chain in which each depends on the one before."""
+    for code in emission.code.unit.codes(node):
+        before = Before([_launch(emission, graph, node, code, before)], [])
+    return tuple(before.kernels)
 
 
 def _launch(emission: Emission, graph: Any, node: Node, code: KernelCode, before: Before) -> Any:
@@ -238,7 +221,7 @@ def _add_library(
             driver.synchronize()
             run(library)
             driver.synchronize_capture_stream()
-        slots = emission.owners.library(node)
+        slots = emission.owners.of(node)
         held = [array.address(addresses.__getitem__) for array in stored] + used + arrays
         if recaptured is not None:
             again = _recaptured(emission, node, recaptured)
@@ -277,7 +260,7 @@ def _recaptured(
 
 def _add_host(emission: Emission, graph: Any, node: HostNode, before: Before) -> tuple[Any, ...]:
     call = CCall.of(node.call)
-    slots, definition = emission.owners.host(node), emission.definition
+    slots, definition = emission.owners.of(node), emission.definition
     added = definition.add_host(
         graph, before.nodes, call.function, call.argument, slots, call.owners
     )
@@ -285,7 +268,7 @@ def _add_host(emission: Emission, graph: Any, node: HostNode, before: Before) ->
 
 
 def _add_event(emission: Emission, graph: Any, node: EventNode, before: Before) -> tuple[Any, ...]:
-    use, slots = node.use, emission.owners.event(node)
+    use, slots = node.use, emission.owners.of(node)
     add = emission.definition.add_event
     if isinstance(use, EventUse):
         return (add(graph, before.nodes, use.action, use.handle, slots, use.owner),)
@@ -298,7 +281,7 @@ def _add_conditional(
     emission: Emission, graph: Any, node: ConditionalNode, before: Before
 ) -> tuple[Any, ...]:
     condition, _ = emission.conditions[node.condition]
-    slots = emission.owners.conditional(node.kind, node)
+    slots = emission.owners.of(node)
     added, inner_graphs = emission.definition.add_conditional(
         graph, before.nodes, node.kind, condition, len(node.bodies), slots
     )
@@ -324,10 +307,7 @@ class EmissionRule:
 
 
 EMITTERS: dict[type[Node], EmissionRule] = {
-    KernelNode: EmissionRule(_add_kernel, is_kernel=True),
-    PersistentKernelNode: EmissionRule(_add_kernel, is_kernel=True),
     MemcpyNode: EmissionRule(_add_copy, {COPY_KERNEL: COPY_SOURCE}, is_kernel=True),
-    SortNode: EmissionRule(_add_sort, is_kernel=True),
     # a programmatic edge from it begins when its blocks have ended, unless it triggers it before
     CustomKernelNode: EmissionRule(_add_custom_kernel, is_kernel=True),
     LibraryNode: EmissionRule(_add_library),
@@ -343,3 +323,11 @@ EMITTERS: dict[type[Node], EmissionRule] = {
     AllocationNode: EmissionRule(add_allocation),
     FreeNode: EmissionRule(add_free),
 }
+"""How classes of nodes are emitted that are no kernels of the Plan's own code."""
+
+_OWN_KERNELS = EmissionRule(_add_kernels, is_kernel=True)
+
+
+def emitter_of(node: Node) -> EmissionRule:
+    """How a node is emitted."""
+    return EMITTERS.get(type(node), _OWN_KERNELS)

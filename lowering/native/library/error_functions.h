@@ -53,7 +53,8 @@ TG_SHARED double erfcx(double x) {
   const tgm_pair scaled = tgm_erfcx_pair(fabs(x)), square = tgm_two_product(x, x);
   const double up = 0.5641895835477563 / (fabs(x) < 0x1p55 ? 1 : fabs(x));
   const double found = fabs(x) < 0x1p55 ? scaled.high + scaled.low : up;
-  const double y = x < 0 ? 2 * tgm_exp_of_sum(square.high, square.high < 800 ? square.low : 0) - found : found;
+  const double power = tgm_exp_of_sum(square.high, square.high < 800 ? square.low : 0);
+  const double y = fabs(x) < 0.5 ? power * (1 - tgm_near_erf(x)) : x < 0 ? 2 * power - found : found;
   return x != x ? x : x < -27 ? tgm_inf : y;
 }
 // The distribution function of the normal distribution, erfc(-x / sqrt(2)) / 2.
@@ -71,14 +72,14 @@ TG_SHARED double normcdf(double x) {
 // The x with erf(x) = y, by w = -log(1 - y**2): x / y is a polynomial of w up to 6.25.
 TG_INLINE double tgm_near_erfinv(double y, double w) {
   const double t = (w < 6.25 ? w : 6.25) - 3.125;
-  return y * tgm_polynomial(
-      t, 0x1.a755e7c99ae86p0, 0x1.ebd80d9b13dfap-3, -0x1.8b6c33114ea2fp-8, -0x1.84576948359ddp-11,
-      0x1.879c2a20aeb2ep-13, -0x1.d1d1f7c9ffa6dp-17, -0x1.6e8a53c7ac2ffp-20, 0x1.c6b4f8868f532p-22,
-      -0x1.f36ceed4416aep-26, -0x1.1a9eb00326b9bp-28, 0x1.20f544d62fff1p-30, -0x1.dc3f457145cd3p-35,
-      -0x1.c8a6afa1550f4p-37, 0x1.7236b79e1d57ep-39, -0x1.6b86f85109f07p-44, -0x1.6877e8ae70f27p-45,
-      0x1.d5e95ecc5f898p-48, -0x1.6b6b0fc6a580fp-55, -0x1.19ac650194dcap-53, 0x1.1e1f9ee618b29p-56,
-      0x1.669b9213d3cdfp-61, -0x1.9a137911c05cfp-62, 0x1.79a647e43b44ep-66, 0x1.e2aa7ddd776b6p-69,
-      -0x1.b2643e45e1856p-72);
+  const double tail = tgm_polynomial(
+      t, 0x1.ebd80d9b13dfap-3, -0x1.8b6c33114ea2fp-8, -0x1.84576948359ddp-11, 0x1.879c2a20aeb2ep-13,
+      -0x1.d1d1f7c9ffa6dp-17, -0x1.6e8a53c7ac2ffp-20, 0x1.c6b4f8868f532p-22, -0x1.f36ceed4416aep-26,
+      -0x1.1a9eb00326b9bp-28, 0x1.20f544d62fff1p-30, -0x1.dc3f457145cd3p-35, -0x1.c8a6afa1550f4p-37,
+      0x1.7236b79e1d57ep-39, -0x1.6b86f85109f07p-44, -0x1.6877e8ae70f27p-45, 0x1.d5e95ecc5f898p-48,
+      -0x1.6b6b0fc6a580fp-55, -0x1.19ac650194dcap-53, 0x1.1e1f9ee618b29p-56, 0x1.669b9213d3cdfp-61,
+      -0x1.9a137911c05cfp-62, 0x1.79a647e43b44ep-66, 0x1.e2aa7ddd776b6p-69, -0x1.b2643e45e1856p-72);
+  return fma(y, 0x1.a755e7c99ae86p+0, y * (t * tail));
 }
 // The x with erfc(x) = z, z < 0.01: an approximation by 1 / sqrt(w), and two of Newton's steps for the
 // logarithms.

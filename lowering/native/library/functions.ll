@@ -2832,42 +2832,79 @@ define internal double @_Z13cyl_bessel_i0d(double %0) nounwind norecurse willret
   %30 = call double @llvm.fma.f64(double %29, double %7, double 0x3F6B87969BB93B75)
   %31 = call double @llvm.fma.f64(double %30, double %7, double 0x3FD9BD428AD249A5)
   %32 = fcmp uno double %0, 0.000000e+00
-  br i1 %32, label %59, label %_Z12tgm_modifiedddd.exit
+  br i1 %32, label %_Z12tgm_modifiedddd.exit, label %33
+
+33:
+  %. = select i1 %3, double %2, double 8.000000e+00
+  %34 = fmul double %., 2.500000e-01
+  %35 = fmul double %34, %.
+  %36 = call double @llvm.fma.f64(double %35, double 0x3A720D247D00EEEB, double 0x3AE31D00BAD6BA1A)
+  %37 = call double @llvm.fma.f64(double %36, double %35, double 0x3B646A4446D3E276)
+  %38 = call double @llvm.fma.f64(double %37, double %35, double 0x3BDE56F7FFB05C87)
+  %39 = call double @llvm.fma.f64(double %38, double %35, double 0x3C541B6C17A09391)
+  %40 = call double @llvm.fma.f64(double %39, double %35, double 0x3CC69C76363AC35F)
+  %41 = call double @llvm.fma.f64(double %40, double %35, double 0x3D35601C7E411B36)
+  %42 = call double @llvm.fma.f64(double %41, double %35, double 0x3DA0B312EE43B7C5)
+  %43 = call double @llvm.fma.f64(double %42, double %35, double 0x3E0522A444603FE2)
+  %44 = call double @llvm.fma.f64(double %43, double %35, double 0x3E6522A43F155552)
+  %45 = call double @llvm.fma.f64(double %44, double %35, double 0x3EC02E85C08D260A)
+  %46 = call double @llvm.fma.f64(double %45, double %35, double 0x3F123456789A8318)
+  %47 = call double @llvm.fma.f64(double %46, double %35, double 0x3F5C71C71C71CBE1)
+  %48 = call double @llvm.fma.f64(double %47, double %35, double 0x3F9C71C71C71C6DF)
+  %49 = call double @llvm.fma.f64(double %48, double %35, double 0x3FD0000000000002)
+  %50 = call double @llvm.fma.f64(double %49, double %35, double 1.000000e+00)
+  %51 = call double @llvm.fma.f64(double %50, double %35, double 1.000000e+00)
+  %.. = select i1 %3, double %2, double %.18
+  %52 = fcmp olt double %.., 8.000000e+00
+  br i1 %52, label %_Z12tgm_modifiedddd.exit, label %53
+
+53:
+  %54 = call double @llvm.sqrt.f64(double %..)
+  %55 = call double @llvm.fma.f64(double %.., double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %56 = fadd double %55, 0xC338000000000000
+  %57 = fneg double %56
+  %58 = call double @llvm.fma.f64(double %57, double 0x3FE62E42FEFA3800, double %..)
+  %59 = call double @llvm.fma.f64(double %57, double 0x3D2EF35793C76730, double 0.000000e+00)
+  %60 = fadd double %58, %59
+  %61 = fadd double %60, 1.000000e+00
+  %62 = fsub double 1.000000e+00, %61
+  %63 = fadd double %62, %60
+  %64 = bitcast double %55 to i64
+  %65 = fmul double %60, %60
+  %66 = call double @llvm.fma.f64(double %60, double 0x3E21F72FCA58CC92, double 0x3E5AF4DDDDCF06D6)
+  %67 = call double @llvm.fma.f64(double %66, double %60, double 0x3E927E4DB679BEC4)
+  %68 = call double @llvm.fma.f64(double %67, double %60, double 0x3EC71DE02372BDD3)
+  %69 = call double @llvm.fma.f64(double %68, double %60, double 0x3EFA01A01A6D7883)
+  %70 = call double @llvm.fma.f64(double %69, double %60, double 0x3F2A01A01ABE63B3)
+  %71 = call double @llvm.fma.f64(double %70, double %60, double 0x3F56C16C16C162D6)
+  %72 = call double @llvm.fma.f64(double %71, double %60, double 0x3F811111111100DF)
+  %73 = call double @llvm.fma.f64(double %72, double %60, double 0x3FA5555555555556)
+  %74 = call double @llvm.fma.f64(double %73, double %60, double 0x3FC5555555555557)
+  %75 = call double @llvm.fma.f64(double %74, double %60, double 5.000000e-01)
+  %76 = fsub double %58, %60
+  %77 = fadd double %76, %59
+  %78 = call double @llvm.fma.f64(double %60, double %77, double %77)
+  %79 = call double @llvm.fma.f64(double %65, double %75, double %78)
+  %80 = fdiv double %31, %54
+  %81 = fadd double %63, %79
+  %82 = fmul double %80, %81
+  %83 = call double @llvm.fma.f64(double %80, double %61, double %82)
+  %84 = add i64 %64, -4843621399236966400
+  %85 = lshr i64 %84, 1
+  %86 = shl i64 %85, 52
+  %87 = add i64 %86, -4503599627370496
+  %88 = bitcast i64 %87 to double
+  %89 = fmul double %83, %88
+  %90 = xor i64 %85, -1
+  %91 = add i64 %84, %90
+  %92 = shl i64 %91, 52
+  %93 = bitcast i64 %92 to double
+  %94 = fmul double %89, %93
+  br label %_Z12tgm_modifiedddd.exit
 
 _Z12tgm_modifiedddd.exit:
-  %. = select i1 %3, double %2, double 8.000000e+00
-  %33 = fmul double %., 2.500000e-01
-  %34 = fmul double %33, %.
-  %35 = call double @llvm.fma.f64(double %34, double 0x3A720D247D00EEEB, double 0x3AE31D00BAD6BA1A)
-  %36 = call double @llvm.fma.f64(double %35, double %34, double 0x3B646A4446D3E276)
-  %37 = call double @llvm.fma.f64(double %36, double %34, double 0x3BDE56F7FFB05C87)
-  %38 = call double @llvm.fma.f64(double %37, double %34, double 0x3C541B6C17A09391)
-  %39 = call double @llvm.fma.f64(double %38, double %34, double 0x3CC69C76363AC35F)
-  %40 = call double @llvm.fma.f64(double %39, double %34, double 0x3D35601C7E411B36)
-  %41 = call double @llvm.fma.f64(double %40, double %34, double 0x3DA0B312EE43B7C5)
-  %42 = call double @llvm.fma.f64(double %41, double %34, double 0x3E0522A444603FE2)
-  %43 = call double @llvm.fma.f64(double %42, double %34, double 0x3E6522A43F155552)
-  %44 = call double @llvm.fma.f64(double %43, double %34, double 0x3EC02E85C08D260A)
-  %45 = call double @llvm.fma.f64(double %44, double %34, double 0x3F123456789A8318)
-  %46 = call double @llvm.fma.f64(double %45, double %34, double 0x3F5C71C71C71CBE1)
-  %47 = call double @llvm.fma.f64(double %46, double %34, double 0x3F9C71C71C71C6DF)
-  %48 = call double @llvm.fma.f64(double %47, double %34, double 0x3FD0000000000002)
-  %49 = call double @llvm.fma.f64(double %48, double %34, double 1.000000e+00)
-  %50 = call double @llvm.fma.f64(double %49, double %34, double 1.000000e+00)
-  %.. = select i1 %3, double %2, double %.18
-  %51 = fmul double %.., 5.000000e-01
-  %52 = call double @_Z3expd(double %51)
-  %53 = fcmp olt double %.., 8.000000e+00
-  %54 = call double @llvm.sqrt.f64(double %..)
-  %55 = fdiv double %31, %54
-  %56 = fmul double %52, %55
-  %57 = fmul double %56, %52
-  %58 = select i1 %53, double %50, double %57
-  br label %59
-
-59:
-  %60 = phi double [ %58, %_Z12tgm_modifiedddd.exit ], [ %0, %1 ]
-  ret double %60
+  %95 = phi double [ %0, %1 ], [ %94, %53 ], [ %51, %33 ]
+  ret double %95
 }
 
 @_Z13cyl_bessel_i1d:
@@ -2897,60 +2934,95 @@ define internal double @_Z13cyl_bessel_i1d(double %0) nounwind norecurse willret
   %22 = call double @llvm.fma.f64(double %21, double %6, double 5.000000e-01)
   %23 = fmul double %., %22
   %24 = select i1 %3, double %2, double %.22
-  %25 = fmul double %24, 5.000000e-01
-  %26 = call double @_Z3expd(double %25)
-  %27 = fcmp olt double %24, 8.000000e+00
-  br i1 %27, label %_Z12tgm_modifiedddd.exit, label %28
+  %25 = fcmp olt double %24, 8.000000e+00
+  br i1 %25, label %_Z12tgm_modifiedddd.exit, label %26
 
-28:
-  %29 = fdiv double 1.600000e+01, %.22
-  %30 = fadd double %29, -1.000000e+00
-  %31 = select i1 %3, double 1.000000e+00, double %30
-  %32 = call double @llvm.fma.f64(double %31, double 0x3DD432B0A4121172, double 0x3DB33E83E12CA3B4)
-  %33 = call double @llvm.fma.f64(double %32, double %31, double 0xBE02839623E2341C)
-  %34 = call double @llvm.fma.f64(double %33, double %31, double 0xBDE272AE05110368)
-  %35 = call double @llvm.fma.f64(double %34, double %31, double 0x3E1FCE6B32270B52)
-  %36 = call double @llvm.fma.f64(double %35, double %31, double 0x3E01AEE882806184)
-  %37 = call double @llvm.fma.f64(double %36, double %31, double 0xBE3162964D5F91DB)
-  %38 = call double @llvm.fma.f64(double %37, double %31, double 0xBE1858C7591014BD)
-  %39 = call double @llvm.fma.f64(double %38, double %31, double 0x3E3BDC8DAED57DB9)
-  %40 = call double @llvm.fma.f64(double %39, double %31, double 0x3E2D4345A69BFC30)
-  %41 = call double @llvm.fma.f64(double %40, double %31, double 0xBE41465CE7D29637)
-  %42 = call double @llvm.fma.f64(double %41, double %31, double 0xBE40630CDDD4E099)
-  %43 = call double @llvm.fma.f64(double %42, double %31, double 0x3E39F203CF2783B7)
-  %44 = call double @llvm.fma.f64(double %43, double %31, double 0x3E4E20E7D69649CA)
-  %45 = call double @llvm.fma.f64(double %44, double %31, double 0x3E3CD81846FB3FF1)
-  %46 = call double @llvm.fma.f64(double %45, double %31, double 0xBE421895BB7BA33F)
-  %47 = call double @llvm.fma.f64(double %46, double %31, double 0xBE59180F82A1D429)
-  %48 = call double @llvm.fma.f64(double %47, double %31, double 0xBE6727A73A8063A8)
-  %49 = call double @llvm.fma.f64(double %48, double %31, double 0xBE7AD8DB6E1FECBB)
-  %50 = call double @llvm.fma.f64(double %49, double %31, double 0xBE976137E6905189)
-  %51 = call double @llvm.fma.f64(double %50, double %31, double 0xBEBEC8E101744487)
-  %52 = call double @llvm.fma.f64(double %51, double %31, double 0xBEEF89C23066D278)
-  %53 = call double @llvm.fma.f64(double %52, double %31, double 0xBF2CBC54DF1ECE76)
-  %54 = call double @llvm.fma.f64(double %53, double %31, double 0xBF83F796198EE628)
-  %55 = call double @llvm.fma.f64(double %54, double %31, double 0x3FD8EBE783A84030)
-  %56 = call double @llvm.sqrt.f64(double %24)
-  %57 = fdiv double %55, %56
-  %58 = fmul double %26, %57
-  %59 = fmul double %58, %26
+26:
+  %27 = call double @llvm.sqrt.f64(double %24)
+  %28 = call double @llvm.fma.f64(double %24, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %29 = fadd double %28, 0xC338000000000000
+  %30 = fneg double %29
+  %31 = call double @llvm.fma.f64(double %30, double 0x3FE62E42FEFA3800, double %24)
+  %32 = call double @llvm.fma.f64(double %30, double 0x3D2EF35793C76730, double 0.000000e+00)
+  %33 = fadd double %31, %32
+  %34 = fadd double %33, 1.000000e+00
+  %35 = fsub double 1.000000e+00, %34
+  %36 = fadd double %35, %33
+  %37 = bitcast double %28 to i64
+  %38 = fmul double %33, %33
+  %39 = call double @llvm.fma.f64(double %33, double 0x3E21F72FCA58CC92, double 0x3E5AF4DDDDCF06D6)
+  %40 = call double @llvm.fma.f64(double %39, double %33, double 0x3E927E4DB679BEC4)
+  %41 = call double @llvm.fma.f64(double %40, double %33, double 0x3EC71DE02372BDD3)
+  %42 = call double @llvm.fma.f64(double %41, double %33, double 0x3EFA01A01A6D7883)
+  %43 = call double @llvm.fma.f64(double %42, double %33, double 0x3F2A01A01ABE63B3)
+  %44 = call double @llvm.fma.f64(double %43, double %33, double 0x3F56C16C16C162D6)
+  %45 = call double @llvm.fma.f64(double %44, double %33, double 0x3F811111111100DF)
+  %46 = call double @llvm.fma.f64(double %45, double %33, double 0x3FA5555555555556)
+  %47 = call double @llvm.fma.f64(double %46, double %33, double 0x3FC5555555555557)
+  %48 = call double @llvm.fma.f64(double %47, double %33, double 5.000000e-01)
+  %49 = fsub double %31, %33
+  %50 = fadd double %49, %32
+  %51 = call double @llvm.fma.f64(double %33, double %50, double %50)
+  %52 = call double @llvm.fma.f64(double %38, double %48, double %51)
+  %53 = fdiv double 1.600000e+01, %.22
+  %54 = fadd double %53, -1.000000e+00
+  %55 = select i1 %3, double 1.000000e+00, double %54
+  %56 = call double @llvm.fma.f64(double %55, double 0x3DD432B0A4121172, double 0x3DB33E83E12CA3B4)
+  %57 = call double @llvm.fma.f64(double %56, double %55, double 0xBE02839623E2341C)
+  %58 = call double @llvm.fma.f64(double %57, double %55, double 0xBDE272AE05110368)
+  %59 = call double @llvm.fma.f64(double %58, double %55, double 0x3E1FCE6B32270B52)
+  %60 = call double @llvm.fma.f64(double %59, double %55, double 0x3E01AEE882806184)
+  %61 = call double @llvm.fma.f64(double %60, double %55, double 0xBE3162964D5F91DB)
+  %62 = call double @llvm.fma.f64(double %61, double %55, double 0xBE1858C7591014BD)
+  %63 = call double @llvm.fma.f64(double %62, double %55, double 0x3E3BDC8DAED57DB9)
+  %64 = call double @llvm.fma.f64(double %63, double %55, double 0x3E2D4345A69BFC30)
+  %65 = call double @llvm.fma.f64(double %64, double %55, double 0xBE41465CE7D29637)
+  %66 = call double @llvm.fma.f64(double %65, double %55, double 0xBE40630CDDD4E099)
+  %67 = call double @llvm.fma.f64(double %66, double %55, double 0x3E39F203CF2783B7)
+  %68 = call double @llvm.fma.f64(double %67, double %55, double 0x3E4E20E7D69649CA)
+  %69 = call double @llvm.fma.f64(double %68, double %55, double 0x3E3CD81846FB3FF1)
+  %70 = call double @llvm.fma.f64(double %69, double %55, double 0xBE421895BB7BA33F)
+  %71 = call double @llvm.fma.f64(double %70, double %55, double 0xBE59180F82A1D429)
+  %72 = call double @llvm.fma.f64(double %71, double %55, double 0xBE6727A73A8063A8)
+  %73 = call double @llvm.fma.f64(double %72, double %55, double 0xBE7AD8DB6E1FECBB)
+  %74 = call double @llvm.fma.f64(double %73, double %55, double 0xBE976137E6905189)
+  %75 = call double @llvm.fma.f64(double %74, double %55, double 0xBEBEC8E101744487)
+  %76 = call double @llvm.fma.f64(double %75, double %55, double 0xBEEF89C23066D278)
+  %77 = call double @llvm.fma.f64(double %76, double %55, double 0xBF2CBC54DF1ECE76)
+  %78 = call double @llvm.fma.f64(double %77, double %55, double 0xBF83F796198EE628)
+  %79 = call double @llvm.fma.f64(double %78, double %55, double 0x3FD8EBE783A84030)
+  %80 = fdiv double %79, %27
+  %81 = fadd double %36, %52
+  %82 = fmul double %80, %81
+  %83 = call double @llvm.fma.f64(double %80, double %34, double %82)
+  %84 = add i64 %37, -4843621399236966400
+  %85 = lshr i64 %84, 1
+  %86 = shl i64 %85, 52
+  %87 = add i64 %86, -4503599627370496
+  %88 = bitcast i64 %87 to double
+  %89 = fmul double %83, %88
+  %90 = xor i64 %85, -1
+  %91 = add i64 %84, %90
+  %92 = shl i64 %91, 52
+  %93 = bitcast i64 %92 to double
+  %94 = fmul double %89, %93
   br label %_Z12tgm_modifiedddd.exit
 
 _Z12tgm_modifiedddd.exit:
-  %60 = phi double [ %59, %28 ], [ %23, %1 ]
-  %61 = fcmp uno double %0, 0.000000e+00
-  br i1 %61, label %67, label %62
+  %95 = phi double [ %94, %26 ], [ %23, %1 ]
+  %96 = fcmp uno double %0, 0.000000e+00
+  br i1 %96, label %102, label %97
 
-62:
-  %63 = bitcast double %0 to i64
-  %64 = icmp slt i64 %63, 0
-  %65 = fneg double %60
-  %66 = select i1 %64, double %65, double %60
-  br label %67
+97:
+  %98 = bitcast double %0 to i64
+  %99 = icmp slt i64 %98, 0
+  %100 = fneg double %95
+  %101 = select i1 %99, double %100, double %95
+  br label %102
 
-67:
-  %68 = phi double [ %66, %62 ], [ %0, %_Z12tgm_modifiedddd.exit ]
-  ret double %68
+102:
+  %103 = phi double [ %101, %97 ], [ %0, %_Z12tgm_modifiedddd.exit ]
+  ret double %103
 }
 
 @_Z13tg_gamma_termdd:
@@ -8325,66 +8397,88 @@ define internal double @_Z5erfcxd(double %0) nounwind norecurse willreturn memor
   %53 = call double @llvm.fma.f64(double %0, double %0, double %52)
   %54 = fcmp olt double %2, 0x4360000000000000
   %55 = select i1 %54, double 1.000000e+00, double %2
-  %56 = fadd double %48, %50
-  %57 = fdiv double 0x3FE20DD750429B6D, %55
-  %58 = select i1 %54, double %56, double %57
-  %59 = fcmp olt double %0, 0.000000e+00
-  br i1 %59, label %60, label %103
+  %56 = fcmp olt double %51, 8.000000e+02
+  %57 = select i1 %56, double %53, double 0.000000e+00
+  %58 = fcmp ogt double %51, 7.100000e+02
+  %..i.i = select i1 %58, double 7.100000e+02, double %51
+  %59 = call double @llvm.fma.f64(double %..i.i, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %60 = fadd double %59, 0xC338000000000000
+  %61 = fneg double %60
+  %62 = call double @llvm.fma.f64(double %61, double 0x3FE62E42FEFA3800, double %..i.i)
+  %63 = call double @llvm.fma.f64(double %61, double 0x3D2EF35793C76730, double %57)
+  %64 = fadd double %62, %63
+  %65 = fsub double %62, %64
+  %66 = fadd double %65, %63
+  %67 = fmul double %64, %64
+  %68 = call double @llvm.fma.f64(double %64, double 0x3E21F72FCA58CC92, double 0x3E5AF4DDDDCF06D6)
+  %69 = call double @llvm.fma.f64(double %68, double %64, double 0x3E927E4DB679BEC4)
+  %70 = call double @llvm.fma.f64(double %69, double %64, double 0x3EC71DE02372BDD3)
+  %71 = call double @llvm.fma.f64(double %70, double %64, double 0x3EFA01A01A6D7883)
+  %72 = call double @llvm.fma.f64(double %71, double %64, double 0x3F2A01A01ABE63B3)
+  %73 = call double @llvm.fma.f64(double %72, double %64, double 0x3F56C16C16C162D6)
+  %74 = call double @llvm.fma.f64(double %73, double %64, double 0x3F811111111100DF)
+  %75 = call double @llvm.fma.f64(double %74, double %64, double 0x3FA5555555555556)
+  %76 = call double @llvm.fma.f64(double %75, double %64, double 0x3FC5555555555557)
+  %77 = call double @llvm.fma.f64(double %76, double %64, double 5.000000e-01)
+  %78 = call double @llvm.fma.f64(double %64, double %66, double %66)
+  %79 = call double @llvm.fma.f64(double %67, double %77, double %78)
+  %80 = bitcast double %59 to i64
+  %81 = fadd double %64, 1.000000e+00
+  %82 = fsub double 1.000000e+00, %81
+  %83 = fadd double %82, %64
+  %84 = fadd double %83, %79
+  %85 = fadd double %81, %84
+  %86 = add i64 %80, -4843621399236966400
+  %87 = lshr i64 %86, 1
+  %88 = shl i64 %87, 52
+  %89 = add i64 %88, -4503599627370496
+  %90 = bitcast i64 %89 to double
+  %91 = fmul double %85, %90
+  %92 = xor i64 %87, -1
+  %93 = add i64 %86, %92
+  %94 = shl i64 %93, 52
+  %95 = bitcast i64 %94 to double
+  %96 = fmul double %91, %95
+  %97 = fcmp olt double %2, 5.000000e-01
+  br i1 %97, label %98, label %116
 
-60:
-  %61 = fcmp olt double %51, 8.000000e+02
-  %. = select i1 %61, double %53, double 0.000000e+00
-  %62 = fcmp ogt double %51, 7.100000e+02
-  %..i.i = select i1 %62, double 7.100000e+02, double %51
-  %63 = call double @llvm.fma.f64(double %..i.i, double 0x3FF71547652B82FE, double 0x4338000000000000)
-  %64 = fadd double %63, 0xC338000000000000
-  %65 = fneg double %64
-  %66 = call double @llvm.fma.f64(double %65, double 0x3FE62E42FEFA3800, double %..i.i)
-  %67 = call double @llvm.fma.f64(double %65, double 0x3D2EF35793C76730, double %.)
-  %68 = fadd double %66, %67
-  %69 = fsub double %66, %68
-  %70 = fadd double %69, %67
-  %71 = fmul double %68, %68
-  %72 = call double @llvm.fma.f64(double %68, double 0x3E21F72FCA58CC92, double 0x3E5AF4DDDDCF06D6)
-  %73 = call double @llvm.fma.f64(double %72, double %68, double 0x3E927E4DB679BEC4)
-  %74 = call double @llvm.fma.f64(double %73, double %68, double 0x3EC71DE02372BDD3)
-  %75 = call double @llvm.fma.f64(double %74, double %68, double 0x3EFA01A01A6D7883)
-  %76 = call double @llvm.fma.f64(double %75, double %68, double 0x3F2A01A01ABE63B3)
-  %77 = call double @llvm.fma.f64(double %76, double %68, double 0x3F56C16C16C162D6)
-  %78 = call double @llvm.fma.f64(double %77, double %68, double 0x3F811111111100DF)
-  %79 = call double @llvm.fma.f64(double %78, double %68, double 0x3FA5555555555556)
-  %80 = call double @llvm.fma.f64(double %79, double %68, double 0x3FC5555555555557)
-  %81 = call double @llvm.fma.f64(double %80, double %68, double 5.000000e-01)
-  %82 = call double @llvm.fma.f64(double %68, double %70, double %70)
-  %83 = call double @llvm.fma.f64(double %71, double %81, double %82)
-  %84 = bitcast double %63 to i64
-  %85 = fadd double %68, 1.000000e+00
-  %86 = fsub double 1.000000e+00, %85
-  %87 = fadd double %86, %68
-  %88 = fadd double %87, %83
-  %89 = fadd double %85, %88
-  %90 = add i64 %84, -4843621399236966400
-  %91 = lshr i64 %90, 1
-  %92 = shl i64 %91, 52
-  %93 = add i64 %92, -4503599627370496
-  %94 = bitcast i64 %93 to double
-  %95 = fmul double %89, %94
-  %96 = xor i64 %91, -1
-  %97 = add i64 %90, %96
-  %98 = shl i64 %97, 52
-  %99 = bitcast i64 %98 to double
-  %100 = fmul double %95, %99
-  %101 = fmul double %100, 2.000000e+00
-  %102 = fsub double %101, %58
-  br label %103
+98:
+  %99 = call double @llvm.fma.f64(double %51, double 0xBD929B9F1B3DF556, double 0x3DD7F072188E194D)
+  %100 = call double @llvm.fma.f64(double %99, double %51, double 0xBE14E607B41A6416)
+  %101 = call double @llvm.fma.f64(double %100, double %51, double 0x3E4FC4356498C2D9)
+  %102 = call double @llvm.fma.f64(double %101, double %51, double 0xBE85F6D925A0BC7A)
+  %103 = call double @llvm.fma.f64(double %102, double %51, double 0x3EBB9E6509B9867D)
+  %104 = call double @llvm.fma.f64(double %103, double %51, double 0xBEEF4D2561AEAFD4)
+  %105 = call double @llvm.fma.f64(double %104, double %51, double 0x3F1F9A326C233146)
+  %106 = call double @llvm.fma.f64(double %105, double %51, double 0xBF4C02DB3FEEB579)
+  %107 = call double @llvm.fma.f64(double %106, double %51, double 0x3F7565BCD0E6502D)
+  %108 = call double @llvm.fma.f64(double %107, double %51, double 0xBF9B82CE312889BA)
+  %109 = call double @llvm.fma.f64(double %108, double %51, double 0x3FBCE2F21A042BDE)
+  %110 = call double @llvm.fma.f64(double %109, double %51, double 0xBFD812746B0379E7)
+  %111 = call double @llvm.fma.f64(double %51, double %110, double 0x3C71AE3A914FED80)
+  %112 = fmul double %111, %0
+  %113 = call double @llvm.fma.f64(double %0, double 0x3FF20DD750429B6D, double %112)
+  %114 = fsub double 1.000000e+00, %113
+  %115 = fmul double %96, %114
+  br label %124
 
-103:
-  %104 = phi double [ %102, %60 ], [ %58, %1 ]
-  %105 = fcmp uno double %0, 0.000000e+00
-  %106 = fcmp olt double %0, -2.700000e+01
-  %.17 = select i1 %106, double 0x7FF0000000000000, double %104
-  %107 = select i1 %105, double %0, double %.17
-  ret double %107
+116:
+  %117 = fadd double %48, %50
+  %118 = fdiv double 0x3FE20DD750429B6D, %55
+  %119 = select i1 %54, double %117, double %118
+  %120 = fcmp olt double %0, 0.000000e+00
+  %121 = fmul double %96, 2.000000e+00
+  %122 = fsub double %121, %119
+  %123 = select i1 %120, double %122, double %119
+  br label %124
+
+124:
+  %125 = phi double [ %115, %98 ], [ %123, %116 ]
+  %126 = fcmp uno double %0, 0.000000e+00
+  %127 = fcmp olt double %0, -2.700000e+01
+  %. = select i1 %127, double 0x7FF0000000000000, double %125
+  %128 = select i1 %126, double %0, double %.
+  ret double %128
 }
 
 @_Z5expm1d:
@@ -8657,7 +8751,7 @@ define internal double @_Z6erfinvd(double %0) nounwind norecurse willreturn memo
   %5 = fmul double %3, %4
   %6 = call double @_Z3logd(double %5)
   %7 = fcmp ogt double %6, -6.250000e+00
-  br i1 %7, label %8, label %37
+  br i1 %7, label %8, label %38
 
 8:
   %9 = fcmp ogt double %6, -6.250000e+00
@@ -8686,120 +8780,121 @@ define internal double @_Z6erfinvd(double %0) nounwind norecurse willreturn memo
   %32 = call double @llvm.fma.f64(double %31, double %11, double 0xBF484576948359DD)
   %33 = call double @llvm.fma.f64(double %32, double %11, double 0xBF78B6C33114EA2F)
   %34 = call double @llvm.fma.f64(double %33, double %11, double 0x3FCEBD80D9B13DFA)
-  %35 = call double @llvm.fma.f64(double %34, double %11, double 0x3FFA755E7C99AE86)
+  %35 = fmul double %11, %34
   %36 = fmul double %35, %2
+  %37 = call double @llvm.fma.f64(double %2, double 0x3FFA755E7C99AE86, double %36)
   br label %_Z15tgm_far_erfcinvdd.exit
 
-37:
-  %38 = fneg double %6
-  %39 = fcmp ogt double %38, 6.000000e+00
-  %..i = select i1 %39, double %38, double 6.000000e+00
-  %40 = call double @llvm.sqrt.f64(double %..i)
-  %41 = fdiv double 1.000000e+00, %40
-  %42 = fadd double %41, 0xBFCBFD10025997B8
-  %43 = fcmp olt double %3, 1.000000e-02
-  %44 = select i1 %43, double %3, double 1.000000e-02
-  %45 = call double @_Z3logd(double %44)
-  %46 = call double @llvm.fma.f64(double %42, double 0xC08CD46C848841A4, double 0x4075420919A854B3)
-  %47 = call double @llvm.fma.f64(double %46, double %42, double 0xC0199A7EE73D65A4)
-  %48 = call double @llvm.fma.f64(double %47, double %42, double 0xC0133EA1AEB02976)
-  %49 = call double @llvm.fma.f64(double %48, double %42, double 0xC01072B60A508A3B)
-  %50 = call double @llvm.fma.f64(double %49, double %42, double 0x3FFA78124E8D9D48)
-  %51 = call double @llvm.fma.f64(double %50, double %42, double 0xBFF0E223D03D0DE5)
-  %52 = call double @llvm.fma.f64(double %51, double %42, double 0x3FE587C9AEAA2314)
-  %53 = call double @llvm.fma.f64(double %52, double %42, double 0x3F973DDD0F12064F)
-  %54 = call double @llvm.fma.f64(double %53, double %42, double 0xBFC9CA11CEB19596)
-  %55 = call double @llvm.fma.f64(double %54, double %42, double 0x3FEEEB4261BFB9E4)
-  %56 = fmul double %40, %55
-  br label %57
+38:
+  %39 = fneg double %6
+  %40 = fcmp ogt double %39, 6.000000e+00
+  %..i = select i1 %40, double %39, double 6.000000e+00
+  %41 = call double @llvm.sqrt.f64(double %..i)
+  %42 = fdiv double 1.000000e+00, %41
+  %43 = fadd double %42, 0xBFCBFD10025997B8
+  %44 = fcmp olt double %3, 1.000000e-02
+  %45 = select i1 %44, double %3, double 1.000000e-02
+  %46 = call double @_Z3logd(double %45)
+  %47 = call double @llvm.fma.f64(double %43, double 0xC08CD46C848841A4, double 0x4075420919A854B3)
+  %48 = call double @llvm.fma.f64(double %47, double %43, double 0xC0199A7EE73D65A4)
+  %49 = call double @llvm.fma.f64(double %48, double %43, double 0xC0133EA1AEB02976)
+  %50 = call double @llvm.fma.f64(double %49, double %43, double 0xC01072B60A508A3B)
+  %51 = call double @llvm.fma.f64(double %50, double %43, double 0x3FFA78124E8D9D48)
+  %52 = call double @llvm.fma.f64(double %51, double %43, double 0xBFF0E223D03D0DE5)
+  %53 = call double @llvm.fma.f64(double %52, double %43, double 0x3FE587C9AEAA2314)
+  %54 = call double @llvm.fma.f64(double %53, double %43, double 0x3F973DDD0F12064F)
+  %55 = call double @llvm.fma.f64(double %54, double %43, double 0xBFC9CA11CEB19596)
+  %56 = call double @llvm.fma.f64(double %55, double %43, double 0x3FEEEB4261BFB9E4)
+  %57 = fmul double %41, %56
+  br label %58
 
-57:
-  %.019.i = phi i32 [ 0, %37 ], [ %118, %59 ]
-  %.0.i = phi double [ %56, %37 ], [ %117, %59 ]
-  %58 = icmp ult i32 %.019.i, 2
-  br i1 %58, label %59, label %_Z15tgm_far_erfcinvdd.exit
+58:
+  %.019.i = phi i32 [ 0, %38 ], [ %119, %60 ]
+  %.0.i = phi double [ %57, %38 ], [ %118, %60 ]
+  %59 = icmp ult i32 %.019.i, 2
+  br i1 %59, label %60, label %_Z15tgm_far_erfcinvdd.exit
 
-59:
-  %60 = fcmp olt double %.0.i, 0x43B0000000000000
-  %..i.i = select i1 %60, double %.0.i, double 0x43B0000000000000
-  %61 = fadd double %..i.i, 4.000000e+00
-  %62 = fdiv double 8.000000e+00, %61
-  %63 = fsub double 1.000000e+00, %62
-  %64 = call double @llvm.fma.f64(double %63, double 0xBDF2FEB115E10FF8, double 0x3E0FF247156A53A2)
-  %65 = call double @llvm.fma.f64(double %64, double %63, double 0x3E2BC41DEF3D5CC5)
-  %66 = call double @llvm.fma.f64(double %65, double %63, double 0xBE4A7F4A11380E73)
-  %67 = call double @llvm.fma.f64(double %66, double %63, double 0xBE564110B1736FB3)
-  %68 = call double @llvm.fma.f64(double %67, double %63, double 0x3E7C8A212189B424)
-  %69 = call double @llvm.fma.f64(double %68, double %63, double 0x3E74DCD6B6D85452)
-  %70 = call double @llvm.fma.f64(double %69, double %63, double 0xBEAB8CE493292DA5)
-  %71 = call double @llvm.fma.f64(double %70, double %63, double 0x3E9393F4D359A7FD)
-  %72 = call double @llvm.fma.f64(double %71, double %63, double 0x3ED7EF644C7815AA)
-  %73 = call double @llvm.fma.f64(double %72, double %63, double 0xBEE7884D2487D5EF)
-  %74 = call double @llvm.fma.f64(double %73, double %63, double 0xBEF99537515467BE)
-  %75 = call double @llvm.fma.f64(double %74, double %63, double 0x3F23BE0432BFA860)
-  %76 = call double @llvm.fma.f64(double %75, double %63, double 0xBF2A1DF5E81F57B4)
-  %77 = call double @llvm.fma.f64(double %76, double %63, double 0xBF48D4A9A6465372)
-  %78 = call double @llvm.fma.f64(double %77, double %63, double 0x3F749C672E199469)
-  %79 = call double @llvm.fma.f64(double %78, double %63, double 0xBF909623884747DB)
-  %80 = call double @llvm.fma.f64(double %79, double %63, double 0x3FA3079EDF5181DF)
-  %81 = call double @llvm.fma.f64(double %80, double %63, double 0xBFB0FB06DFE4C6C0)
-  %82 = call double @llvm.fma.f64(double %81, double %63, double 0x3FB7FEE004E1EEFE)
-  %83 = call double @llvm.fma.f64(double %82, double %63, double 0xBFB9DDB23C3E8F13)
-  %84 = call double @llvm.fma.f64(double %83, double %63, double 0x3FB16ECEFCFA4D10)
-  %85 = call double @llvm.fma.f64(double %84, double %63, double 0x3F8F7F5DF66FD797)
-  %86 = call double @llvm.fma.f64(double %85, double %63, double 0xBFC1DF1AD154A286)
-  %87 = fmul double %63, %86
-  %88 = fadd double %87, 0x3FF3BA5916E9FD7F
-  %89 = fsub double 0x3FF3BA5916E9FD7F, %88
-  %90 = fadd double %89, %87
-  %91 = fmul double %..i.i, 2.000000e+00
-  %92 = fadd double %91, 1.000000e+00
-  %93 = fadd double %92, -1.000000e+00
-  %94 = fsub double %93, %92
-  %95 = fadd double %94, 1.000000e+00
-  %96 = fsub double %91, %93
-  %97 = fadd double %95, %96
-  %98 = fdiv double 1.000000e+00, %92
-  %99 = fmul double %98, %88
-  %100 = fneg double %99
-  %101 = call double @llvm.fma.f64(double %100, double %92, double %88)
-  %102 = call double @llvm.fma.f64(double %100, double %97, double %90)
-  %103 = fadd double %101, %102
-  %104 = fmul double %103, %98
-  %105 = fadd double %99, %104
-  %106 = fsub double %99, %105
-  %107 = fadd double %106, %104
-  %108 = fneg double %.0.i
-  %109 = fmul double %.0.i, %108
-  %110 = call double @llvm.fma.f64(double %.0.i, double %.0.i, double %109)
-  %111 = fadd double %105, %107
-  %112 = fsub double %109, %45
-  %113 = fsub double %112, %110
-  %114 = call double @_Z3logd(double %111)
-  %115 = fadd double %113, %114
-  %116 = fmul double %115, %111
-  %117 = call double @llvm.fma.f64(double %116, double 0x3FEC5BF891B4EF6B, double %.0.i)
-  %118 = add nuw nsw i32 %.019.i, 1
-  br label %57
+60:
+  %61 = fcmp olt double %.0.i, 0x43B0000000000000
+  %..i.i = select i1 %61, double %.0.i, double 0x43B0000000000000
+  %62 = fadd double %..i.i, 4.000000e+00
+  %63 = fdiv double 8.000000e+00, %62
+  %64 = fsub double 1.000000e+00, %63
+  %65 = call double @llvm.fma.f64(double %64, double 0xBDF2FEB115E10FF8, double 0x3E0FF247156A53A2)
+  %66 = call double @llvm.fma.f64(double %65, double %64, double 0x3E2BC41DEF3D5CC5)
+  %67 = call double @llvm.fma.f64(double %66, double %64, double 0xBE4A7F4A11380E73)
+  %68 = call double @llvm.fma.f64(double %67, double %64, double 0xBE564110B1736FB3)
+  %69 = call double @llvm.fma.f64(double %68, double %64, double 0x3E7C8A212189B424)
+  %70 = call double @llvm.fma.f64(double %69, double %64, double 0x3E74DCD6B6D85452)
+  %71 = call double @llvm.fma.f64(double %70, double %64, double 0xBEAB8CE493292DA5)
+  %72 = call double @llvm.fma.f64(double %71, double %64, double 0x3E9393F4D359A7FD)
+  %73 = call double @llvm.fma.f64(double %72, double %64, double 0x3ED7EF644C7815AA)
+  %74 = call double @llvm.fma.f64(double %73, double %64, double 0xBEE7884D2487D5EF)
+  %75 = call double @llvm.fma.f64(double %74, double %64, double 0xBEF99537515467BE)
+  %76 = call double @llvm.fma.f64(double %75, double %64, double 0x3F23BE0432BFA860)
+  %77 = call double @llvm.fma.f64(double %76, double %64, double 0xBF2A1DF5E81F57B4)
+  %78 = call double @llvm.fma.f64(double %77, double %64, double 0xBF48D4A9A6465372)
+  %79 = call double @llvm.fma.f64(double %78, double %64, double 0x3F749C672E199469)
+  %80 = call double @llvm.fma.f64(double %79, double %64, double 0xBF909623884747DB)
+  %81 = call double @llvm.fma.f64(double %80, double %64, double 0x3FA3079EDF5181DF)
+  %82 = call double @llvm.fma.f64(double %81, double %64, double 0xBFB0FB06DFE4C6C0)
+  %83 = call double @llvm.fma.f64(double %82, double %64, double 0x3FB7FEE004E1EEFE)
+  %84 = call double @llvm.fma.f64(double %83, double %64, double 0xBFB9DDB23C3E8F13)
+  %85 = call double @llvm.fma.f64(double %84, double %64, double 0x3FB16ECEFCFA4D10)
+  %86 = call double @llvm.fma.f64(double %85, double %64, double 0x3F8F7F5DF66FD797)
+  %87 = call double @llvm.fma.f64(double %86, double %64, double 0xBFC1DF1AD154A286)
+  %88 = fmul double %64, %87
+  %89 = fadd double %88, 0x3FF3BA5916E9FD7F
+  %90 = fsub double 0x3FF3BA5916E9FD7F, %89
+  %91 = fadd double %90, %88
+  %92 = fmul double %..i.i, 2.000000e+00
+  %93 = fadd double %92, 1.000000e+00
+  %94 = fadd double %93, -1.000000e+00
+  %95 = fsub double %94, %93
+  %96 = fadd double %95, 1.000000e+00
+  %97 = fsub double %92, %94
+  %98 = fadd double %96, %97
+  %99 = fdiv double 1.000000e+00, %93
+  %100 = fmul double %99, %89
+  %101 = fneg double %100
+  %102 = call double @llvm.fma.f64(double %101, double %93, double %89)
+  %103 = call double @llvm.fma.f64(double %101, double %98, double %91)
+  %104 = fadd double %102, %103
+  %105 = fmul double %104, %99
+  %106 = fadd double %100, %105
+  %107 = fsub double %100, %106
+  %108 = fadd double %107, %105
+  %109 = fneg double %.0.i
+  %110 = fmul double %.0.i, %109
+  %111 = call double @llvm.fma.f64(double %.0.i, double %.0.i, double %110)
+  %112 = fadd double %106, %108
+  %113 = fsub double %110, %46
+  %114 = fsub double %113, %111
+  %115 = call double @_Z3logd(double %112)
+  %116 = fadd double %114, %115
+  %117 = fmul double %116, %112
+  %118 = call double @llvm.fma.f64(double %117, double 0x3FEC5BF891B4EF6B, double %.0.i)
+  %119 = add nuw nsw i32 %.019.i, 1
+  br label %58
 
 _Z15tgm_far_erfcinvdd.exit:
-  %119 = phi double [ %36, %8 ], [ %.0.i, %57 ]
-  %120 = fcmp oeq double %2, 1.000000e+00
-  %. = select i1 %120, double 0x7FF0000000000000, double %119
-  %121 = fcmp ogt double %2, 1.000000e+00
-  br i1 %121, label %126, label %122
+  %120 = phi double [ %37, %8 ], [ %.0.i, %58 ]
+  %121 = fcmp oeq double %2, 1.000000e+00
+  %. = select i1 %121, double 0x7FF0000000000000, double %120
+  %122 = fcmp ogt double %2, 1.000000e+00
+  br i1 %122, label %127, label %123
 
-122:
-  %123 = fcmp uno double %0, 0.000000e+00
-  br i1 %123, label %126, label %124
+123:
+  %124 = fcmp uno double %0, 0.000000e+00
+  br i1 %124, label %127, label %125
 
-124:
-  %125 = call double @llvm.copysign.f64(double %., double %0)
-  br label %126
+125:
+  %126 = call double @llvm.copysign.f64(double %., double %0)
+  br label %127
 
-126:
-  %127 = phi double [ 0x7FF8000000000000, %_Z15tgm_far_erfcinvdd.exit ], [ %125, %124 ], [ %0, %122 ]
-  ret double %127
+127:
+  %128 = phi double [ 0x7FF8000000000000, %_Z15tgm_far_erfcinvdd.exit ], [ %126, %125 ], [ %0, %123 ]
+  ret double %128
 }
 
 @_Z6lgammad:
@@ -10330,7 +10425,7 @@ define internal double @_Z7erfcinvd(double %0) nounwind norecurse willreturn mem
   %6 = fmul double %4, %5
   %7 = call double @_Z3logd(double %6)
   %8 = fcmp ogt double %7, -6.250000e+00
-  br i1 %8, label %9, label %39
+  br i1 %8, label %9, label %40
 
 9:
   %10 = fsub double 1.000000e+00, %4
@@ -10360,113 +10455,114 @@ define internal double @_Z7erfcinvd(double %0) nounwind norecurse willreturn mem
   %34 = call double @llvm.fma.f64(double %33, double %13, double 0xBF484576948359DD)
   %35 = call double @llvm.fma.f64(double %34, double %13, double 0xBF78B6C33114EA2F)
   %36 = call double @llvm.fma.f64(double %35, double %13, double 0x3FCEBD80D9B13DFA)
-  %37 = call double @llvm.fma.f64(double %36, double %13, double 0x3FFA755E7C99AE86)
+  %37 = fmul double %13, %36
   %38 = fmul double %37, %10
+  %39 = call double @llvm.fma.f64(double %10, double 0x3FFA755E7C99AE86, double %38)
   br label %_Z15tgm_far_erfcinvdd.exit
 
-39:
-  %40 = fneg double %7
-  %41 = fcmp ogt double %40, 6.000000e+00
-  %..i = select i1 %41, double %40, double 6.000000e+00
-  %42 = call double @llvm.sqrt.f64(double %..i)
-  %43 = fdiv double 1.000000e+00, %42
-  %44 = fadd double %43, 0xBFCBFD10025997B8
-  %45 = fcmp olt double %4, 1.000000e-02
-  %46 = select i1 %45, double %4, double 1.000000e-02
-  %47 = call double @_Z3logd(double %46)
-  %48 = call double @llvm.fma.f64(double %44, double 0xC08CD46C848841A4, double 0x4075420919A854B3)
-  %49 = call double @llvm.fma.f64(double %48, double %44, double 0xC0199A7EE73D65A4)
-  %50 = call double @llvm.fma.f64(double %49, double %44, double 0xC0133EA1AEB02976)
-  %51 = call double @llvm.fma.f64(double %50, double %44, double 0xC01072B60A508A3B)
-  %52 = call double @llvm.fma.f64(double %51, double %44, double 0x3FFA78124E8D9D48)
-  %53 = call double @llvm.fma.f64(double %52, double %44, double 0xBFF0E223D03D0DE5)
-  %54 = call double @llvm.fma.f64(double %53, double %44, double 0x3FE587C9AEAA2314)
-  %55 = call double @llvm.fma.f64(double %54, double %44, double 0x3F973DDD0F12064F)
-  %56 = call double @llvm.fma.f64(double %55, double %44, double 0xBFC9CA11CEB19596)
-  %57 = call double @llvm.fma.f64(double %56, double %44, double 0x3FEEEB4261BFB9E4)
-  %58 = fmul double %42, %57
-  br label %59
+40:
+  %41 = fneg double %7
+  %42 = fcmp ogt double %41, 6.000000e+00
+  %..i = select i1 %42, double %41, double 6.000000e+00
+  %43 = call double @llvm.sqrt.f64(double %..i)
+  %44 = fdiv double 1.000000e+00, %43
+  %45 = fadd double %44, 0xBFCBFD10025997B8
+  %46 = fcmp olt double %4, 1.000000e-02
+  %47 = select i1 %46, double %4, double 1.000000e-02
+  %48 = call double @_Z3logd(double %47)
+  %49 = call double @llvm.fma.f64(double %45, double 0xC08CD46C848841A4, double 0x4075420919A854B3)
+  %50 = call double @llvm.fma.f64(double %49, double %45, double 0xC0199A7EE73D65A4)
+  %51 = call double @llvm.fma.f64(double %50, double %45, double 0xC0133EA1AEB02976)
+  %52 = call double @llvm.fma.f64(double %51, double %45, double 0xC01072B60A508A3B)
+  %53 = call double @llvm.fma.f64(double %52, double %45, double 0x3FFA78124E8D9D48)
+  %54 = call double @llvm.fma.f64(double %53, double %45, double 0xBFF0E223D03D0DE5)
+  %55 = call double @llvm.fma.f64(double %54, double %45, double 0x3FE587C9AEAA2314)
+  %56 = call double @llvm.fma.f64(double %55, double %45, double 0x3F973DDD0F12064F)
+  %57 = call double @llvm.fma.f64(double %56, double %45, double 0xBFC9CA11CEB19596)
+  %58 = call double @llvm.fma.f64(double %57, double %45, double 0x3FEEEB4261BFB9E4)
+  %59 = fmul double %43, %58
+  br label %60
 
-59:
-  %.019.i = phi i32 [ 0, %39 ], [ %120, %61 ]
-  %.0.i = phi double [ %58, %39 ], [ %119, %61 ]
-  %60 = icmp ult i32 %.019.i, 2
-  br i1 %60, label %61, label %_Z15tgm_far_erfcinvdd.exit
+60:
+  %.019.i = phi i32 [ 0, %40 ], [ %121, %62 ]
+  %.0.i = phi double [ %59, %40 ], [ %120, %62 ]
+  %61 = icmp ult i32 %.019.i, 2
+  br i1 %61, label %62, label %_Z15tgm_far_erfcinvdd.exit
 
-61:
-  %62 = fcmp olt double %.0.i, 0x43B0000000000000
-  %..i.i = select i1 %62, double %.0.i, double 0x43B0000000000000
-  %63 = fadd double %..i.i, 4.000000e+00
-  %64 = fdiv double 8.000000e+00, %63
-  %65 = fsub double 1.000000e+00, %64
-  %66 = call double @llvm.fma.f64(double %65, double 0xBDF2FEB115E10FF8, double 0x3E0FF247156A53A2)
-  %67 = call double @llvm.fma.f64(double %66, double %65, double 0x3E2BC41DEF3D5CC5)
-  %68 = call double @llvm.fma.f64(double %67, double %65, double 0xBE4A7F4A11380E73)
-  %69 = call double @llvm.fma.f64(double %68, double %65, double 0xBE564110B1736FB3)
-  %70 = call double @llvm.fma.f64(double %69, double %65, double 0x3E7C8A212189B424)
-  %71 = call double @llvm.fma.f64(double %70, double %65, double 0x3E74DCD6B6D85452)
-  %72 = call double @llvm.fma.f64(double %71, double %65, double 0xBEAB8CE493292DA5)
-  %73 = call double @llvm.fma.f64(double %72, double %65, double 0x3E9393F4D359A7FD)
-  %74 = call double @llvm.fma.f64(double %73, double %65, double 0x3ED7EF644C7815AA)
-  %75 = call double @llvm.fma.f64(double %74, double %65, double 0xBEE7884D2487D5EF)
-  %76 = call double @llvm.fma.f64(double %75, double %65, double 0xBEF99537515467BE)
-  %77 = call double @llvm.fma.f64(double %76, double %65, double 0x3F23BE0432BFA860)
-  %78 = call double @llvm.fma.f64(double %77, double %65, double 0xBF2A1DF5E81F57B4)
-  %79 = call double @llvm.fma.f64(double %78, double %65, double 0xBF48D4A9A6465372)
-  %80 = call double @llvm.fma.f64(double %79, double %65, double 0x3F749C672E199469)
-  %81 = call double @llvm.fma.f64(double %80, double %65, double 0xBF909623884747DB)
-  %82 = call double @llvm.fma.f64(double %81, double %65, double 0x3FA3079EDF5181DF)
-  %83 = call double @llvm.fma.f64(double %82, double %65, double 0xBFB0FB06DFE4C6C0)
-  %84 = call double @llvm.fma.f64(double %83, double %65, double 0x3FB7FEE004E1EEFE)
-  %85 = call double @llvm.fma.f64(double %84, double %65, double 0xBFB9DDB23C3E8F13)
-  %86 = call double @llvm.fma.f64(double %85, double %65, double 0x3FB16ECEFCFA4D10)
-  %87 = call double @llvm.fma.f64(double %86, double %65, double 0x3F8F7F5DF66FD797)
-  %88 = call double @llvm.fma.f64(double %87, double %65, double 0xBFC1DF1AD154A286)
-  %89 = fmul double %65, %88
-  %90 = fadd double %89, 0x3FF3BA5916E9FD7F
-  %91 = fsub double 0x3FF3BA5916E9FD7F, %90
-  %92 = fadd double %91, %89
-  %93 = fmul double %..i.i, 2.000000e+00
-  %94 = fadd double %93, 1.000000e+00
-  %95 = fadd double %94, -1.000000e+00
-  %96 = fsub double %95, %94
-  %97 = fadd double %96, 1.000000e+00
-  %98 = fsub double %93, %95
-  %99 = fadd double %97, %98
-  %100 = fdiv double 1.000000e+00, %94
-  %101 = fmul double %100, %90
-  %102 = fneg double %101
-  %103 = call double @llvm.fma.f64(double %102, double %94, double %90)
-  %104 = call double @llvm.fma.f64(double %102, double %99, double %92)
-  %105 = fadd double %103, %104
-  %106 = fmul double %105, %100
-  %107 = fadd double %101, %106
-  %108 = fsub double %101, %107
-  %109 = fadd double %108, %106
-  %110 = fneg double %.0.i
-  %111 = fmul double %.0.i, %110
-  %112 = call double @llvm.fma.f64(double %.0.i, double %.0.i, double %111)
-  %113 = fadd double %107, %109
-  %114 = fsub double %111, %47
-  %115 = fsub double %114, %112
-  %116 = call double @_Z3logd(double %113)
-  %117 = fadd double %115, %116
-  %118 = fmul double %117, %113
-  %119 = call double @llvm.fma.f64(double %118, double 0x3FEC5BF891B4EF6B, double %.0.i)
-  %120 = add nuw nsw i32 %.019.i, 1
-  br label %59
+62:
+  %63 = fcmp olt double %.0.i, 0x43B0000000000000
+  %..i.i = select i1 %63, double %.0.i, double 0x43B0000000000000
+  %64 = fadd double %..i.i, 4.000000e+00
+  %65 = fdiv double 8.000000e+00, %64
+  %66 = fsub double 1.000000e+00, %65
+  %67 = call double @llvm.fma.f64(double %66, double 0xBDF2FEB115E10FF8, double 0x3E0FF247156A53A2)
+  %68 = call double @llvm.fma.f64(double %67, double %66, double 0x3E2BC41DEF3D5CC5)
+  %69 = call double @llvm.fma.f64(double %68, double %66, double 0xBE4A7F4A11380E73)
+  %70 = call double @llvm.fma.f64(double %69, double %66, double 0xBE564110B1736FB3)
+  %71 = call double @llvm.fma.f64(double %70, double %66, double 0x3E7C8A212189B424)
+  %72 = call double @llvm.fma.f64(double %71, double %66, double 0x3E74DCD6B6D85452)
+  %73 = call double @llvm.fma.f64(double %72, double %66, double 0xBEAB8CE493292DA5)
+  %74 = call double @llvm.fma.f64(double %73, double %66, double 0x3E9393F4D359A7FD)
+  %75 = call double @llvm.fma.f64(double %74, double %66, double 0x3ED7EF644C7815AA)
+  %76 = call double @llvm.fma.f64(double %75, double %66, double 0xBEE7884D2487D5EF)
+  %77 = call double @llvm.fma.f64(double %76, double %66, double 0xBEF99537515467BE)
+  %78 = call double @llvm.fma.f64(double %77, double %66, double 0x3F23BE0432BFA860)
+  %79 = call double @llvm.fma.f64(double %78, double %66, double 0xBF2A1DF5E81F57B4)
+  %80 = call double @llvm.fma.f64(double %79, double %66, double 0xBF48D4A9A6465372)
+  %81 = call double @llvm.fma.f64(double %80, double %66, double 0x3F749C672E199469)
+  %82 = call double @llvm.fma.f64(double %81, double %66, double 0xBF909623884747DB)
+  %83 = call double @llvm.fma.f64(double %82, double %66, double 0x3FA3079EDF5181DF)
+  %84 = call double @llvm.fma.f64(double %83, double %66, double 0xBFB0FB06DFE4C6C0)
+  %85 = call double @llvm.fma.f64(double %84, double %66, double 0x3FB7FEE004E1EEFE)
+  %86 = call double @llvm.fma.f64(double %85, double %66, double 0xBFB9DDB23C3E8F13)
+  %87 = call double @llvm.fma.f64(double %86, double %66, double 0x3FB16ECEFCFA4D10)
+  %88 = call double @llvm.fma.f64(double %87, double %66, double 0x3F8F7F5DF66FD797)
+  %89 = call double @llvm.fma.f64(double %88, double %66, double 0xBFC1DF1AD154A286)
+  %90 = fmul double %66, %89
+  %91 = fadd double %90, 0x3FF3BA5916E9FD7F
+  %92 = fsub double 0x3FF3BA5916E9FD7F, %91
+  %93 = fadd double %92, %90
+  %94 = fmul double %..i.i, 2.000000e+00
+  %95 = fadd double %94, 1.000000e+00
+  %96 = fadd double %95, -1.000000e+00
+  %97 = fsub double %96, %95
+  %98 = fadd double %97, 1.000000e+00
+  %99 = fsub double %94, %96
+  %100 = fadd double %98, %99
+  %101 = fdiv double 1.000000e+00, %95
+  %102 = fmul double %101, %91
+  %103 = fneg double %102
+  %104 = call double @llvm.fma.f64(double %103, double %95, double %91)
+  %105 = call double @llvm.fma.f64(double %103, double %100, double %93)
+  %106 = fadd double %104, %105
+  %107 = fmul double %106, %101
+  %108 = fadd double %102, %107
+  %109 = fsub double %102, %108
+  %110 = fadd double %109, %107
+  %111 = fneg double %.0.i
+  %112 = fmul double %.0.i, %111
+  %113 = call double @llvm.fma.f64(double %.0.i, double %.0.i, double %112)
+  %114 = fadd double %108, %110
+  %115 = fsub double %112, %48
+  %116 = fsub double %115, %113
+  %117 = call double @_Z3logd(double %114)
+  %118 = fadd double %116, %117
+  %119 = fmul double %118, %114
+  %120 = call double @llvm.fma.f64(double %119, double 0x3FEC5BF891B4EF6B, double %.0.i)
+  %121 = add nuw nsw i32 %.019.i, 1
+  br label %60
 
 _Z15tgm_far_erfcinvdd.exit:
-  %121 = phi double [ %38, %9 ], [ %.0.i, %59 ]
-  %122 = fcmp oeq double %4, 0.000000e+00
-  %. = select i1 %122, double 0x7FF0000000000000, double %121
-  %123 = fcmp ult double %0, 0.000000e+00
-  %124 = fcmp ugt double %0, 2.000000e+00
-  %or.cond = or i1 %123, %124
-  %125 = fneg double %.
-  %126 = select i1 %2, double %125, double %.
-  %127 = select i1 %or.cond, double 0x7FF8000000000000, double %126
-  ret double %127
+  %122 = phi double [ %39, %9 ], [ %.0.i, %60 ]
+  %123 = fcmp oeq double %4, 0.000000e+00
+  %. = select i1 %123, double 0x7FF0000000000000, double %122
+  %124 = fcmp ult double %0, 0.000000e+00
+  %125 = fcmp ugt double %0, 2.000000e+00
+  %or.cond = or i1 %124, %125
+  %126 = fneg double %.
+  %127 = select i1 %2, double %126, double %.
+  %128 = select i1 %or.cond, double 0x7FF8000000000000, double %127
+  ret double %128
 }
 
 @_Z7normcdfd:

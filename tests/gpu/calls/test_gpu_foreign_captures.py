@@ -13,6 +13,7 @@ import pytest
 import tracegraph
 from tests.fakes.foreign_graphs import checked, comes
 from tests.helpers.compiled import on_device
+from tests.helpers.parameters import in_turn
 from tracegraph.errors import CapturingStreamError
 
 N = 50_000
@@ -73,7 +74,8 @@ class Capture:
         checked(self.driver.cuGraphDestroy(self.graph))
 
 
-MODES = pytest.mark.parametrize("mode", ["GLOBAL", "THREAD_LOCAL", "RELAXED"])
+NAMES_OF_MODES = ["GLOBAL", "THREAD_LOCAL", "RELAXED"]
+MODES = pytest.mark.parametrize("mode", NAMES_OF_MODES)
 
 
 @MODES
@@ -174,11 +176,11 @@ def of_another_stream():
     return stream
 
 
-@MODES
 @pytest.mark.parametrize(
-    "make", [allocation, pinned, called, printing, exported, of_another_stream]
+    ("make", "mode"),
+    in_turn([allocation, pinned, called, printing, exported, of_another_stream], NAMES_OF_MODES),
 )
-def test_what_is_dropped_in_the_middle_leaves_the_capture(mode, make):
+def test_what_is_dropped_in_the_middle_leaves_the_capture(make, mode):
     cupy = pytest.importorskip("cupy")
     function, x = jitted(), cupy.ones(N)
     function(x)[0].synchronize()
@@ -234,11 +236,11 @@ REFUSED = {
 }
 
 
-@MODES
-@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
-@pytest.mark.parametrize("first_call", [True, False])
-def test_a_refusal_leaves_the_capture(mode, case, first_call):
-    function, options, make, match = case
+@pytest.mark.parametrize(
+    ("case", "mode", "first_call"), in_turn(REFUSED, NAMES_OF_MODES, [True, False], rounds=2)
+)
+def test_a_refusal_leaves_the_capture(case, mode, first_call):
+    function, options, make, match = REFUSED[case]
     function = jitted(function, **options)
     x, target = make(np.ones(1000)), on_device(np.zeros(8, np.uint8))
     if not first_call:

@@ -12,11 +12,11 @@ from lowering.plan.nodes import LibraryNode, walk
 from lowering.plan.target.overrides import override
 from tests.cases.contractions import CASES, DTYPES, assert_contracts, power_iteration
 from tests.helpers.compiled import on_gpu
+from tests.helpers.parameters import in_turn
 from tracegraph.dtypes import bfloat16
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("name", "dtype"), in_turn(CASES, DTYPES, rounds=3), ids=str)
 def test_nests_give_what_numpy_gives(name: str, dtype: np.dtype[Any]) -> None:
     assert_contracts(on_gpu, name, dtype)
 

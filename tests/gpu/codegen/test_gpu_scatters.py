@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tracegraph
+from tests.helpers.parameters import in_turn
 from tests.helpers.wide_integers import wide_integers
 from tracegraph.dtypes import bfloat16
 
@@ -152,8 +153,9 @@ def test_deterministic_updates_have_the_bits_of_the_sequence(method, dtype):
     assert first.tobytes() == sequence.tobytes()
 
 
-@pytest.mark.parametrize("dtype", ELEMENTS, ids=str)
-@pytest.mark.parametrize("method", [*UFUNCS, "set"])
+@pytest.mark.parametrize(
+    ("dtype", "method"), in_turn(ELEMENTS, [*UFUNCS, "set"], rounds=2), ids=str
+)
 def test_unique_updates(method, dtype):
     """Plain stores; those out of range are dropped, and may repeat."""
     random = np.random.default_rng(9)
@@ -205,9 +207,11 @@ def test_a_broken_promise_raises_in_a_checked_block():
             np.asarray(f(x, i))
 
 
-@pytest.mark.parametrize("dtype", [*FLOATS, *COMPLEX], ids=str)
-@pytest.mark.parametrize("method", ["add", "multiply", "set"])
-@pytest.mark.parametrize("places", PLACES)
+@pytest.mark.parametrize(
+    ("dtype", "places", "method"),
+    in_turn([*FLOATS, *COMPLEX], PLACES, ["add", "multiply", "set"], rounds=4),
+    ids=str,
+)
 def test_sorted_updates_have_the_bits_of_the_sequence(places, method, dtype):
     random = np.random.default_rng(12)
     n, make = PLACES[places]

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 
 import tracegraph
 from tests.corpus import CASES
+from tests.helpers.parameters import in_turn
 from tests.helpers.running import assert_case_agrees
 from tracegraph import tree
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
@@ -43,8 +44,12 @@ def with_scratch_of_its_own(function: Any, *arguments: Any) -> Any:
 WAYS = {"plain": on_device, "donated": donated, "per launch": with_scratch_of_its_own}
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", CASES)
+OTHERS = [way for way in WAYS if way != "plain"]
+
+
+@pytest.mark.parametrize(
+    ("name", "way"), [*((name, "plain") for name in CASES), *in_turn(CASES, OTHERS)]
+)
 def test_result_is_that_of_numpy(name: str, way: str) -> None:
     assert_case_agrees(CASES[name], WAYS[way])
 

@@ -12,6 +12,7 @@ import tracegraph
 from lowering.cuda.open_devices import open_device
 from lowering.legalization.features import override
 from tests.helpers.forced import FORCED
+from tests.helpers.parameters import in_turn
 from tests.programs.host_calls import COMPILER, PROGRAMS, Memory, N
 from tracegraph import tree
 from tracegraph.errors import FallbackWarning
@@ -50,8 +51,7 @@ def assert_right(name: str, memory: Memory) -> None:
             np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-11)
 
 
-@pytest.mark.parametrize("way", ["as_estimated", "both", "one_kernel"])
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(("name", "way"), in_turn(PROGRAMS, ["as_estimated", "both", "one_kernel"]))
 def test_both_read_what_the_other_has_written(name: str, way: str, memory: Memory) -> None:
     with using(FORCED[way]):
         assert_right(name, memory)

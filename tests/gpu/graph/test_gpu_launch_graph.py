@@ -18,6 +18,7 @@ from lowering.plan.nodes import Graph
 from lowering.plan.plan import Plan
 from lowering.plan.target import overrides as choices
 from tests.corpus import CASES
+from tests.helpers.parameters import in_turn
 from tests.programs.launched import PROGRAMS
 
 pytestmark = pytest.mark.gpu
@@ -76,8 +77,10 @@ def by_table(function: Callable[..., Any], arguments: Any) -> Any:
         return conditional(function, arguments)
 
 
-@pytest.mark.parametrize("way", [as_planned, conditional, per_launch, by_table])
-@pytest.mark.parametrize("name", ALL)
+WAYS = [as_planned, conditional, per_launch, by_table]
+
+
+@pytest.mark.parametrize(("name", "way"), in_turn(ALL, WAYS, rounds=2))
 def test_the_driver_has_the_nodes_of_the_plan(
     name: str, way: Callable[..., Any], emitted: Emitted
 ) -> None:

@@ -14,6 +14,7 @@ import tracegraph
 from tests.corpus import CASES, beside
 from tests.helpers.forced import FORCED
 from tests.helpers.orders import in_one_order
+from tests.helpers.parameters import in_turn
 from tests.helpers.running import assert_case_agrees, eager
 from tracegraph import tree
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
@@ -23,6 +24,7 @@ pytestmark = pytest.mark.gpu
 
 ORDERS = 3
 CALLS = 100
+CONSTRUCTS = [f.__name__ for f in beside.CONSTRUCTS]
 
 
 def in_order(way: str, seed: int) -> Any:
@@ -36,9 +38,9 @@ def in_order(way: str, seed: int) -> Any:
     return run
 
 
-@pytest.mark.parametrize("seed", range(ORDERS))
-@pytest.mark.parametrize("way", FORCED)
-@pytest.mark.parametrize("name", [f.__name__ for f in beside.CONSTRUCTS])
+@pytest.mark.parametrize(
+    ("name", "way", "seed"), in_turn(CONSTRUCTS, FORCED, range(ORDERS), rounds=3)
+)
 def test_chains_beside_loops_are_right_in_any_order(name: str, way: str, seed: int) -> None:
     assert_case_agrees(CASES[name], in_order(way, seed))
 
@@ -55,8 +57,7 @@ def _on_device(leaf: Any) -> Any:
     return tracegraph.asarray(leaf, device="cuda") if isinstance(leaf, np.ndarray) else leaf
 
 
-@pytest.mark.parametrize("way", FORCED)
-@pytest.mark.parametrize("name", [f.__name__ for f in beside.CONSTRUCTS])
+@pytest.mark.parametrize(("name", "way"), in_turn(CONSTRUCTS, FORCED, rounds=3))
 def test_chains_beside_loops_are_right_many_times(name: str, way: str) -> None:
     case = CASES[name]
     wanted = tree.leaves(eager(case.function, *case.arguments))

@@ -17,6 +17,7 @@ from lowering.plan.target import overrides as choices
 from tests.corpus import CASES
 from tests.helpers.compiled import on_gpu
 from tests.helpers.forced import BRANCHING
+from tests.helpers.parameters import in_turn
 from tests.helpers.running import assert_case_agrees
 
 MISSING: dict[str, dict[str, bool]] = {
@@ -28,12 +29,11 @@ MISSING: dict[str, dict[str, bool]] = {
 @pytest.fixture(scope="module", autouse=True)
 def conditional_nodes_only() -> Iterator[None]:
     """A node for each loop and branch, and no copies: else there is little to replace."""
-    with choices.override("conditional", "conditional", operands="in_place"):
+    with choices.override(branches="conditional", loops="conditional", operands="in_place"):
         yield
 
 
-@pytest.mark.parametrize("step", MISSING)
-@pytest.mark.parametrize("name", BRANCHING)
+@pytest.mark.parametrize(("name", "step"), in_turn(BRANCHING, MISSING))
 def test_results_do_not_depend_on_features(name: str, step: str) -> None:
     with override(**MISSING[step]):
         assert_case_agrees(CASES[name], on_gpu)

@@ -16,6 +16,7 @@ from lowering.planning.factorizations import FactorizationForm
 from tests.cases import linear_algebra as linear_algebra_cases
 from tests.helpers.compiled import on_gpu
 from tests.helpers.numpy_agreement import assert_close
+from tests.helpers.parameters import in_turn
 from tracegraph import linalg, tree
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
@@ -23,6 +24,7 @@ from tracegraph.ops.factorizations.matrices import mixed, well_conditioned
 
 ARGUMENTS = linear_algebra_cases.ARGUMENTS
 FORMS: list[FactorizationForm] = ["own", "library", "small"]
+DTYPES = ["float32", "float64", "complex64", "complex128"]
 
 
 def value_of(expression: str, values: Any) -> Any:
@@ -42,8 +44,7 @@ def is_legal(expression: str) -> bool:
 LEGAL = [each for each in linear_algebra_cases.TABLES if is_legal(each)]
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("expression", LEGAL)
+@pytest.mark.parametrize(("expression", "form"), in_turn(LEGAL, FORMS))
 def test_expressions_equal_numpys(expression: str, form: FactorizationForm) -> None:
     with np.errstate(all="ignore"):
         expected = tree.leaves(value_of(expression, ARGUMENTS))
@@ -58,9 +59,9 @@ def in_form(form: FactorizationForm, function: Any, *arguments: Any) -> Any:
         return on_gpu(function, *arguments)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
-@pytest.mark.parametrize("n", [1, 3, 32, 64, 100, 300])
+@pytest.mark.parametrize(
+    ("n", "dtype", "form"), in_turn([1, 3, 32, 64, 100, 300], DTYPES, FORMS, rounds=3)
+)
 def test_residuals_are_small(n: int, dtype: str, form: FactorizationForm) -> None:
     rng = np.random.default_rng(n)
     a = rng.standard_normal((n, n)) + (1j * rng.standard_normal((n, n)) if "c" in dtype else 0)
@@ -81,9 +82,10 @@ def test_residuals_are_small(n: int, dtype: str, form: FactorizationForm) -> Non
     assert not np.tril(r, -1).any()
 
 
-@pytest.mark.parametrize("form", ["own", "small"])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
-@pytest.mark.parametrize("n", [1, 2, 3, 8, 17, 32, 33, 129])
+@pytest.mark.parametrize(
+    ("n", "dtype", "form"),
+    in_turn([1, 2, 3, 8, 17, 32, 33, 129], DTYPES, ["own", "small"], rounds=2),
+)
 def test_spectra_have_small_residuals(n: int, dtype: str, form: FactorizationForm) -> None:
     rng = np.random.default_rng(n)
     a = rng.standard_normal((n, n)) + (1j * rng.standard_normal((n, n)) if "c" in dtype else 0)
@@ -241,10 +243,14 @@ def test_derivatives_and_lanes(form: FactorizationForm) -> None:
     np.testing.assert_allclose(in_form(form, function, a), expected, rtol=1e-8, atol=1e-8)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
-@pytest.mark.parametrize(("count", "n"), [(10_000, 16), (5, 3), (300, 33)])
-def test_batches_of_small_matrices(count: int, n: int, dtype: str, form: FactorizationForm) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "batch", "form"),
+    in_turn(DTYPES, [(10_000, 16), (5, 3), (300, 33)], FORMS, rounds=3),
+)
+def test_batches_of_small_matrices(
+    dtype: str, batch: tuple[int, int], form: FactorizationForm
+) -> None:
+    count, n = batch
     rng = np.random.default_rng(0)
     a = rng.standard_normal((count, n, n))
     a = a + 1j * rng.standard_normal(a.shape) if "c" in dtype else a

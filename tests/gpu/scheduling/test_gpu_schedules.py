@@ -15,6 +15,7 @@ from lowering.legalization.features import override
 from lowering.plan.nodes import KernelNode, walk
 from tests.corpus import CASES
 from tests.helpers.forced import BRANCHING, FORCED
+from tests.helpers.parameters import in_turn
 from tests.helpers.running import assert_case_agrees, eager
 from tests.programs.printing import printed
 from tracegraph import cond, debug, fori_loop, switch, while_loop
@@ -54,8 +55,7 @@ PINNED = [way for way in FORCED if way != "as_estimated"]
 """The ways that other tests of this folder do not go."""
 
 
-@pytest.mark.parametrize("way", PINNED)
-@pytest.mark.parametrize("name", BRANCHING)
+@pytest.mark.parametrize(("name", "way"), in_turn(BRANCHING, PINNED, rounds=2))
 def test_corpus_programs_give_the_same_results(name: str, way: str) -> None:
     assert_case_agrees(CASES[name], forced(way))
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -204,22 +205,42 @@ def fault_of(process, code):
     return process.returncode, printed, errors
 
 
-@pytest.mark.parametrize(
-    ("work", "end", "stream"),
-    [(work, [*ENDS][k % len(ENDS)], [*STREAMS][k % 2]) for k, work in enumerate(WORK)],
-)
-def test_a_process_ends_cleanly(work, end, stream):
-    assert fault_of(started(script_of(work, end, stream)), ENDS[end][1]) is None
+class Queue:
+    """Processes of some ways, the next of which are started before they are asked for."""
+
+    def __init__(self, ways):
+        self.later, self.waiting = list(ways), {}
+
+    def fault_of(self, way):
+        """What is wrong with how the process of a way ends; each one ends once."""
+        while self.later and (len(self.waiting) <= AHEAD or way not in self.waiting):
+            following = self.later.pop(0)
+            self.waiting[following] = started(script_of(*following))
+        return fault_of(self.waiting.pop(way), ENDS[way[1]][1])
+
+    def close(self):
+        for process in self.waiting.values():
+            with process:
+                process.kill()
+
+
+SOME = [(work, [*ENDS][k % len(ENDS)], [*STREAMS][k % 2]) for k, work in enumerate(WORK)]
+
+
+@pytest.fixture(scope="module")
+def some():
+    with closing(Queue(SOME)) as queue:
+        yield queue
+
+
+@pytest.mark.parametrize(("work", "end", "stream"), SOME)
+def test_a_process_ends_cleanly(work, end, stream, some):
+    assert some.fault_of((work, end, stream)) is None
 
 
 @pytest.mark.soak
 def test_a_hundred_processes_end_cleanly():
     assert len(WAYS) == 100
-    faults, waiting = {}, [started(script_of(*way)) for way in WAYS[:AHEAD]]
-    for number, way in enumerate(WAYS):
-        if number + AHEAD < len(WAYS):
-            waiting.append(started(script_of(*WAYS[number + AHEAD])))
-        fault = fault_of(waiting.pop(0), ENDS[way[1]][1])
-        if fault is not None:
-            faults[way] = fault
-    assert faults == {}
+    with closing(Queue(WAYS)) as queue:
+        faults = {way: queue.fault_of(way) for way in WAYS}
+    assert not any(faults.values()), {way: fault for way, fault in faults.items() if fault}

@@ -13,13 +13,19 @@ from tests.cases.vmap import VMAP_CASES
 from tests.helpers.agreement import ANY_ZERO, ANY_ZERO_ON_GPU
 from tests.helpers.batching import PLAIN, assert_same, check_batched_on, lanes_of, looped
 from tests.helpers.compiled import on_gpu
+from tests.helpers.parameters import one_of_each_kind
 from tests.helpers.running import eager
 from tracegraph import Array, cond, debug, errors, tree, vmap, while_loop
-from tracegraph.ir.op import Op
+from tracegraph.ir.op import Elementwise, Op
 from tracegraph.testing import RandomProgram, programs
 
 
-@pytest.mark.parametrize("op", PLAIN, ids=lambda op: op.name)
+def way_of_batching(op: Op) -> Any:
+    """Elementwise ops with as many operands are batched alike; test_ops has their kernels."""
+    return len(op.samples()[0].operands) if isinstance(op.form, Elementwise) else op
+
+
+@pytest.mark.parametrize("op", one_of_each_kind(PLAIN, way_of_batching), ids=lambda op: op.name)
 def test_lanes_of_an_op_are_those_of_the_reference(op: Op) -> None:
     check_batched_on(op, "cuda", ANY_ZERO | ANY_ZERO_ON_GPU)
 

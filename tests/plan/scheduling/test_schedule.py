@@ -22,7 +22,8 @@ from lowering.plan.plan import Plan
 from lowering.plan.reports.explain import explain
 from lowering.plan.target import overrides as choices
 from lowering.plan.target.overrides import Choices
-from lowering.scheduling.loop_schedules import MOST_NODES
+from lowering.scheduling.branch_schedules import BRANCH_SCHEDULES
+from lowering.scheduling.loop_schedules import LOOP_SCHEDULES, MOST_NODES
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver
 from tests.helpers.forced import FORCED, on_host, scheduled
@@ -510,6 +511,19 @@ def test_a_pinned_branch_of_empty_arrays_has_nothing_to_run(device: str) -> None
     assert [row[:2] for row in rows(unrolled)] == [["fori_loop", "unrolled x2"]]
     result = tracegraph.jit(loop, device="host")(True, np.ones(0), 3)
     assert result.shape == (0,)
+
+
+def test_users_and_the_environment_name_the_schedules_that_there_are() -> None:
+    for field, schedules in (("loops", LOOP_SCHEDULES), ("branches", BRANCH_SCHEDULES)):
+        named = {value for name, value in choices.WORDS.values() if name == field}
+        assert named == {each.name for each in schedules}
+
+
+def test_choices_are_set_by_their_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = Choices("predicated", "unrolled", 4, products="nests", operands="in_place")
+    name, _, words = chosen.setting.partition("=")
+    monkeypatch.setenv(name, words.strip('"'))
+    assert choices.declared() == chosen
 
 
 def test_schedules_set_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
