@@ -150,7 +150,7 @@ def test_what_is_kept_makes_room_where_memory_is_short(monkeypatch: pytest.Monke
             raise MemoryError
         return memory(nbytes, dtype)
 
-    monkeypatch.setattr(pool, "Memory", allocate)
+    monkeypatch.setattr(pool, "ArrayMemory", allocate)
     for _ in range(2):
         assert own.maker(ArrayType("uint8", (5000,)))().shape == (5000,)
         with pytest.raises(MemoryError):
