@@ -143,9 +143,9 @@ def test_what_is_kept_makes_room_where_memory_is_short(monkeypatch: pytest.Monke
     kept = own.maker(ArrayType("uint8", (1000,)))()
     del kept
 
-    memory = pool.Memory
+    memory = pool.ArrayMemory
 
-    def allocate(nbytes: int, dtype: Any) -> pool.Memory:
+    def allocate(nbytes: int, dtype: Any) -> pool.ArrayMemory:
         if own.free_bytes or nbytes > 10_000:
             raise MemoryError
         return memory(nbytes, dtype)
