@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from lowering.host.arena import POISON, Array
-from lowering.host.code import Code, Memory
+from lowering.host.code import Code, ExecutableMemory
 from lowering.host.result_pool import RESULTS, is_pooled
 from lowering.host.source.plan_function import Copied
 from lowering.native.blas import routine
 from lowering.native.compiler import compile, load
 from lowering.native.host_calls import HostCalls, arrays_of
-from lowering.native.module import ENTRY, Module, module_of
+from lowering.native.module import ENTRY, NativeModule, module_of
 from lowering.native.table import TRAMPOLINE
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.plan import Plan
@@ -31,7 +31,9 @@ _IN_PLACE = 257
 """The flags of an array that is C-contiguous and aligned."""
 
 
-def native_code(plan: Plan, memory: Memory, *, poison: bool, order: Random | None) -> Code:
+def native_code(
+    plan: Plan, memory: ExecutableMemory, *, poison: bool, order: Random | None
+) -> Code:
     """The machine code of a plan as a function of arguments."""
     module = module_of(plan, order)
     calls = HostCalls(plan, module.sites, memory.arrays, memory.overlaps, memory.allocate)
@@ -50,7 +52,12 @@ class _Runner:
     """Calls the machine code of a plan."""
 
     def __init__(
-        self, plan: Plan, module: Module, calls: HostCalls, memory: Memory, poison: bool
+        self,
+        plan: Plan,
+        module: NativeModule,
+        calls: HostCalls,
+        memory: ExecutableMemory,
+        poison: bool,
     ) -> None:
         self.copied = Copied()
         self._plan, self._calls = plan, calls

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-from lowering.native.expressions import Expressions
-from lowering.native.host_calls import POLL, Failure, NodeCall, Progress, Sites
+from lowering.native.expressions import NestExpressions
+from lowering.native.host_calls import POLL, CheckFailure, NodeCall, Progress, Sites
 from lowering.native.nests import write_nest
 from lowering.native.operations import Operations
-from lowering.native.points import NestWriter
+from lowering.native.points import NativeNestWriter
 from lowering.native.products import ProductWriter, has_routines
 from lowering.native.signals import Signals
 from lowering.native.supported import missing
@@ -34,7 +34,7 @@ STOPPED = "stopped"
 """The label of the block that ends the function early."""
 
 
-class GraphWriter:
+class NativeGraphWriter:
     """Writes the instructions of graphs. With `order`, nodes are in a random topological order."""
 
     def __init__(self, plan: Plan, order: Random | None) -> None:
@@ -66,7 +66,9 @@ class GraphWriter:
     def write(self, graph: Graph) -> None:
         """Write the nodes of a graph."""
         for node in self._in_order(graph):
-            write: Callable[[GraphWriter, Any], None] = _WRITERS.get(type(node), GraphWriter.call)
+            write: Callable[[NativeGraphWriter, Any], None] = _WRITERS.get(
+                type(node), NativeGraphWriter.call
+            )
             write(self, node)
 
     def _in_order(self, graph: Graph) -> Sequence[Node]:
@@ -103,8 +105,8 @@ class GraphWriter:
                     value = self.writer.assign(f"{how} {type_} {value} to i64")
                 self._signals.set_condition(condition, value)
             return
-        run = Expressions(self.writer, self.operations, self.addresses)
-        write_nest(NestWriter(self.writer, self.operations, run, self._signals), nest)
+        run = NestExpressions(self.writer, self.operations, self.addresses)
+        write_nest(NativeNestWriter(self.writer, self.operations, run, self._signals), nest)
 
     def copy(self, node: MemcpyNode) -> None:
         """Write a copy of bytes."""
@@ -184,7 +186,7 @@ class GraphWriter:
         writer.begin(following)
 
     def _require(self, failure: int) -> None:
-        self.call_host(self.sites.add(Failure(failure)))
+        self.call_host(self.sites.add(CheckFailure(failure)))
 
     def _publish(self, monitor: int, count: str) -> None:
         word = self.sites.word()
@@ -225,15 +227,15 @@ class GraphWriter:
         self.writer.if_(holds, body)
 
 
-_WRITERS: dict[type[Node], Callable[[GraphWriter, Any], None]] = {
-    KernelNode: GraphWriter.kernel,
-    MemcpyNode: GraphWriter.copy,
-    LibraryNode: GraphWriter.library,
-    EventNode: GraphWriter.event,
-    IfElseNode: GraphWriter.if_else,
-    SwitchNode: GraphWriter.switch,
-    WhileNode: GraphWriter.while_,
-    PersistentKernelNode: GraphWriter.persistent,
+_WRITERS: dict[type[Node], Callable[[NativeGraphWriter, Any], None]] = {
+    KernelNode: NativeGraphWriter.kernel,
+    MemcpyNode: NativeGraphWriter.copy,
+    LibraryNode: NativeGraphWriter.library,
+    EventNode: NativeGraphWriter.event,
+    IfElseNode: NativeGraphWriter.if_else,
+    SwitchNode: NativeGraphWriter.switch,
+    WhileNode: NativeGraphWriter.while_,
+    PersistentKernelNode: NativeGraphWriter.persistent,
 }
 """What writes each class of nodes; all others are calls of the host."""
 

@@ -45,7 +45,7 @@ class NodeCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class CheckFailure:
     """A check that failed; `failure` is an index into `Plan.failures`."""
 
     failure: int
@@ -59,7 +59,7 @@ class Progress:
     count: Buffer
 
 
-Site = NodeCall | Failure | Progress
+Site = NodeCall | CheckFailure | Progress
 
 
 class Sites:
@@ -145,7 +145,7 @@ class HostCalls:
                     self._functions.append(
                         self._of_node(node, passes, programs[number], known, overlaps)
                     )
-                case Failure(failure=failure):
+                case CheckFailure(failure=failure):
                     self._functions.append(partial(self._fail, failure))
                 case Progress(monitor=monitor, count=count):
                     self._functions.append(partial(self._report, monitor, self.words[count]))

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 
-from lowering.native.expressions import Expressions
+from lowering.native.expressions import NestExpressions
 from lowering.native.operations import Operations
-from lowering.native.schedule import Loop
+from lowering.native.schedule import NestLoop
 from lowering.native.signals import Signals
 from lowering.native.types import Parts
 from lowering.native.writer import Writer
@@ -21,11 +21,11 @@ _UNKNOWN = 1 << 62
 """The bit of what is known behind a fold only."""
 
 
-class NestWriter:
+class NativeNestWriter:
     """What the writers of all kinds of nests need: expressions, loops and stores of one nest."""
 
     def __init__(
-        self, writer: Writer, operations: Operations, run: Expressions, signals: Signals
+        self, writer: Writer, operations: Operations, run: NestExpressions, signals: Signals
     ) -> None:
         self.writer = writer
         self.operations = operations
@@ -34,7 +34,7 @@ class NestWriter:
         self._axes_of: dict[Expr, int] = {}
 
     def loops(
-        self, loops: Sequence[Loop], body: Callable[[], object], roots: Sequence[Expr] = ()
+        self, loops: Sequence[NestLoop], body: Callable[[], object], roots: Sequence[Expr] = ()
     ) -> None:
         """Write nested loops. What roots need and inner loops do not change comes before them."""
         tiled = [loop for loop in loops if loop.tile]
@@ -45,7 +45,7 @@ class NestWriter:
             self._nested(loops, body, roots)
 
     def _nested(
-        self, loops: Sequence[Loop], body: Callable[[], object], roots: Sequence[Expr]
+        self, loops: Sequence[NestLoop], body: Callable[[], object], roots: Sequence[Expr]
     ) -> None:
         if not loops:
             body()
@@ -64,8 +64,8 @@ class NestWriter:
 
     def _tiles(
         self,
-        loops: Sequence[Loop],
-        starts: dict[Loop, str],
+        loops: Sequence[NestLoop],
+        starts: dict[NestLoop, str],
         body: Callable[[], object],
         roots: Sequence[Expr],
     ) -> None:
@@ -85,7 +85,7 @@ class NestWriter:
 
     def _tile(
         self,
-        starts: Sequence[tuple[Loop, str]],
+        starts: Sequence[tuple[NestLoop, str]],
         body: Callable[[], object],
         roots: Sequence[Expr],
     ) -> None:
@@ -103,7 +103,7 @@ class NestWriter:
 
     def steps(
         self,
-        loop: Loop,
+        loop: NestLoop,
         low: str,
         high: str,
         body: Callable[[], object],
@@ -126,7 +126,7 @@ class NestWriter:
         else:
             self.writer.loop(low, high, step, independent=innermost and loop.independent)
 
-    def unrolled(self, loops: Sequence[Loop], body: Callable[[], object]) -> None:
+    def unrolled(self, loops: Sequence[NestLoop], body: Callable[[], object]) -> None:
         """Write the body once for every step of nested loops."""
         if not loops:
             body()
