@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 import tracegraph
+from benchmarks.harness.python_loops import python_loops
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def traced() -> Language:
 
 def eager(xp: ModuleType) -> Language:
     """NumPy or CuPy, with loops in Python."""
-    loops = _python_loops(xp)
+    loops = python_loops(xp)
     return _of_module(xp, loops, _bounded_in_python(loops))
 
 
@@ -126,7 +127,7 @@ def torch() -> Language:
     def like(make: Callable[..., Any]) -> Callable[[Any, Any], Any]:
         return lambda what, like: make(what, dtype=like.dtype, device=like.device)
 
-    loops = _python_loops(torch)
+    loops = python_loops(torch)
     return Language(
         torch,
         loops,
@@ -138,25 +139,3 @@ def torch() -> Language:
         bounded_loop=_bounded_in_python(loops),
         reversible_loop=_bounded_in_python(loops),
     )
-
-
-def _python_loops(xp: Any) -> SimpleNamespace:
-    def while_loop(unfinished: Any, step: Any, state: Any) -> Any:
-        while unfinished(state):
-            state = step(state)
-        return state
-
-    def fori_loop(start: int, stop: int, step: Any, state: Any) -> Any:
-        for i in range(start, stop):
-            state = step(i, state)
-        return state
-
-    def scan(step: Any, carry: Any, xs: Any) -> Any:
-        rows = zip(*xs, strict=True) if isinstance(xs, tuple) else xs
-        outputs = []
-        for row in rows:
-            carry, output = step(carry, row)
-            outputs.append(output)
-        return carry, xp.stack(outputs)
-
-    return SimpleNamespace(while_loop=while_loop, fori_loop=fori_loop, scan=scan)

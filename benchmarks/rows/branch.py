@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-import tracegraph
 from benchmarks.harness.capture import warp_graph
-from benchmarks.harness.own import eager, jitted
+from benchmarks.harness.own import written_once
 from benchmarks.harness.row import Row
 from lowering.plan.nests.rounding import ceil_div
 
@@ -15,27 +12,10 @@ def _inputs(draw):
     return [draw.uniform(draw.size(1024), draw.dtype("float32", "float64"), -0.5, 1.0)]
 
 
-def _ours(x):
-    return tracegraph.cond(
-        np.sum(x) > 0, lambda x: np.sin(x) * 1.5, lambda x: np.cos(x) * x - 1.0, x
+def _program(xp, loops):
+    return lambda x: loops.cond(
+        xp.sum(x) > 0, lambda x: xp.sin(x) * 1.5, lambda x: xp.cos(x) * x - 1.0, x
     )
-
-
-def _numpy(x):
-    return np.sin(x) * 1.5 if np.sum(x) > 0 else np.cos(x) * x - 1.0
-
-
-def _jax(x):
-    import jax
-    import jax.numpy as jnp
-
-    @jax.jit
-    def f(x):
-        return jax.lax.cond(
-            jnp.sum(x) > 0, lambda x: jnp.sin(x) * 1.5, lambda x: jnp.cos(x) * x - 1.0, x
-        )
-
-    return lambda: f(x)
 
 
 def _torch(x):
@@ -94,9 +74,7 @@ COND = Row(
     title="cond on the sign of a sum, a call and its result",
     inputs=_inputs,
     contestants={
-        "tracegraph": jitted(_ours),
-        "numpy": eager(_numpy),
-        "jax": _jax,
+        **written_once(_program),
         "torch": _torch,
         "cupy": _cupy,
         "warp graph": _warp,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from benchmarks.harness.capture import and_graphs
-from benchmarks.harness.own import eager, jitted
+from benchmarks.harness.own import written_once
 from benchmarks.harness.row import Row
 
 MANY = 20
@@ -18,13 +18,6 @@ def _inputs(draw):
 
 def fused(x, a, b):
     return x * a + b
-
-
-def _jax(*arrays):
-    import jax
-
-    f = jax.jit(fused)
-    return lambda: f(*arrays)
 
 
 def _torch(*arrays):
@@ -60,9 +53,7 @@ CALL = Row(
     title="x*a + b, a call and its result",
     inputs=_inputs,
     contestants={
-        "tracegraph": jitted(fused),
-        "numpy": eager(fused),
-        "jax": _jax,
+        **written_once(lambda xp, loops: fused),
         **and_graphs(torch=_torch, cupy=_cupy, warp=_warp),
     },
     limits=("launch",),
@@ -88,13 +79,6 @@ def _twice_and_one(x):
 
 def _each(*arrays):
     return tuple(map(_twice_and_one, arrays))
-
-
-def _many_jax(*arrays):
-    import jax
-
-    f = jax.jit(_each)
-    return lambda: f(*arrays)
 
 
 def _many_torch(*arrays):
@@ -131,9 +115,7 @@ MANY_ARRAYS = Row(
     title=f"{MANY} arrays in, {MANY} out, a call and its results",
     inputs=_many_inputs,
     contestants={
-        "tracegraph": jitted(_each),
-        "numpy": eager(_each),
-        "jax": _many_jax,
+        **written_once(lambda xp, loops: _each),
         **and_graphs(torch=_many_torch, cupy=_many_cupy, warp=_many_warp),
     },
     limits=("launch",),

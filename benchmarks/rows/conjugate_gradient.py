@@ -5,12 +5,13 @@ Hestenes and Stiefel, "Methods of Conjugate Gradients for Solving Linear Systems
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-import tracegraph
 from benchmarks.harness.agreement import relative_difference
 from benchmarks.harness.capture import warp_graph
-from benchmarks.harness.own import eager, jitted
+from benchmarks.harness.own import written_once
 from benchmarks.harness.row import PER_ITERATION, Row, steps_taken
 
 MOST_STEPS = 1000
@@ -47,29 +48,12 @@ def _solution(state):
     return state[0], state[4]
 
 
-def _ours(a, b, limit):
-    return _solution(
-        tracegraph.while_loop(lambda s: _unfinished(limit, s), lambda s: _advance(a, s), _start(b))
-    )
+def _program(xp, loops):
+    def solve(a, b, limit):
+        unfinished, advance = partial(_unfinished, limit), partial(_advance, a)
+        return _solution(loops.while_loop(unfinished, advance, _start(b)))
 
-
-def _numpy(a, b, limit):
-    state = _start(b)
-    while _unfinished(limit, state):
-        state = _advance(a, state)
-    return _solution(state)
-
-
-def _jax(a, b, limit):
-    import jax
-
-    @jax.jit
-    def f(a, b, limit):
-        return _solution(
-            jax.lax.while_loop(lambda s: _unfinished(limit, s), lambda s: _advance(a, s), _start(b))
-        )
-
-    return lambda: f(a, b, limit)
+    return solve
 
 
 def _torch(a, b, limit):
@@ -144,9 +128,7 @@ CG = Row(
     title="conjugate gradients, dense matrix, while_loop on the residual",
     inputs=_inputs,
     contestants={
-        "tracegraph": jitted(_ours),
-        "numpy": eager(_numpy),
-        "jax": _jax,
+        **written_once(_program),
         "torch": _torch,
         "cupy": _cupy,
         "warp graph": _warp,

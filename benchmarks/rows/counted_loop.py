@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-import tracegraph
 from benchmarks.harness.capture import and_graphs, warp_graph
-from benchmarks.harness.own import eager, jitted
-from benchmarks.harness.repeat import repeated
+from benchmarks.harness.own import written_once
+from benchmarks.harness.python_loops import repeated
 from benchmarks.harness.row import PER_ITERATION, Row
 
 STEPS = 1000
@@ -22,18 +21,8 @@ def _step(x):
     return x * FACTOR + SUMMAND
 
 
-def _ours(x):
-    return tracegraph.fori_loop(0, STEPS, lambda i, x: _step(x), x)
-
-
-_numpy = repeated(_step, STEPS)
-
-
-def _jax(x):
-    import jax
-
-    f = jax.jit(lambda x: jax.lax.fori_loop(0, STEPS, lambda i, x: _step(x), x))
-    return lambda: f(x)
+def _program(xp, loops):
+    return lambda x: loops.fori_loop(0, STEPS, lambda i, x: _step(x), x)
 
 
 def _torch(x):
@@ -78,9 +67,7 @@ FORI_1KI, FORI_1MI = (
         title=f"fori_loop, {STEPS} iterations of x*0.99 + 0.5",
         inputs=_inputs_of(size),
         contestants={
-            "tracegraph": jitted(_ours),
-            "numpy": eager(_numpy),
-            "jax": _jax,
+            **written_once(_program),
             **and_graphs(torch=_torch, cupy=_cupy),
             "warp graph": _warp,
         },

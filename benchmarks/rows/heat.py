@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-import numpy as np
-
-import tracegraph
 from benchmarks.harness.capture import and_graphs, warp_graph
-from benchmarks.harness.own import eager, jitted
-from benchmarks.harness.repeat import repeated
+from benchmarks.harness.own import written_once
+from benchmarks.harness.python_loops import repeated
 from benchmarks.harness.row import PER_ITERATION, Row
 
 STEPS = 1000
@@ -26,19 +23,8 @@ def _step(roll, u):
     return u + RATE * (around - 4 * u)
 
 
-def _ours(u):
-    return tracegraph.fori_loop(0, STEPS, lambda i, u: _step(np.roll, u), u)
-
-
-_numpy = repeated(partial(_step, np.roll), STEPS)
-
-
-def _jax(u):
-    import jax
-    import jax.numpy as jnp
-
-    f = jax.jit(lambda u: jax.lax.fori_loop(0, STEPS, lambda i, u: _step(jnp.roll, u), u))
-    return lambda: f(u)
+def _program(xp, loops):
+    return lambda u: loops.fori_loop(0, STEPS, lambda i, u: _step(xp.roll, u), u)
 
 
 def _torch(u):
@@ -99,9 +85,7 @@ HEAT = Row(
     title=f"heat equation, 5-point stencil by roll, {STEPS} steps",
     inputs=_inputs,
     contestants={
-        "tracegraph": jitted(_ours),
-        "numpy": eager(_numpy),
-        "jax": _jax,
+        **written_once(_program),
         **and_graphs(torch=_torch, cupy=_cupy),
         "warp graph": _warp,
     },

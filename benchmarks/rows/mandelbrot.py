@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-import tracegraph
 from benchmarks.harness.capture import warp_graph
-from benchmarks.harness.own import eager, jitted
+from benchmarks.harness.own import written_once
 from benchmarks.harness.row import PER_ITERATION, Row, steps_taken
 
 MOST_STEPS = 200
@@ -40,30 +41,12 @@ def _counts(state):
     return state[2], state[3]
 
 
-def _ours(x, y):
-    start = (x * 0, y * 0, np.zeros_like(x, dtype=np.int32), 0)
-    return _counts(tracegraph.while_loop(_unfinished, lambda s: _advance(np.where, x, y, s), start))
+def _program(xp, loops):
+    def counts(x, y):
+        start = (x * 0, y * 0, xp.zeros_like(x, dtype=xp.int32), 0)
+        return _counts(loops.while_loop(_unfinished, partial(_advance, xp.where, x, y), start))
 
-
-def _numpy(x, y):
-    state = (x * 0, y * 0, np.zeros(x.shape, np.int32), 0)
-    while _unfinished(state):
-        state = _advance(np.where, x, y, state)
-    return _counts(state)
-
-
-def _jax(x, y):
-    import jax
-    import jax.numpy as jnp
-
-    @jax.jit
-    def f(x, y):
-        start = (x * 0, y * 0, jnp.zeros(x.shape, jnp.int32), 0)
-        return _counts(
-            jax.lax.while_loop(_unfinished, lambda s: _advance(jnp.where, x, y, s), start)
-        )
-
-    return lambda: f(x, y)
+    return counts
 
 
 def _torch(x, y):
@@ -150,9 +133,7 @@ MANDELBROT = Row(
     title=f"Mandelbrot's set, while_loop with any, {MOST_STEPS} iterations",
     inputs=_inputs,
     contestants={
-        "tracegraph": jitted(_ours),
-        "numpy": eager(_numpy),
-        "jax": _jax,
+        **written_once(_program),
         "torch": _torch,
         "cupy": _cupy,
         "warp graph": _warp,

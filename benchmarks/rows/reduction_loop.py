@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-import tracegraph
 from benchmarks.harness.capture import warp_graph
-from benchmarks.harness.own import eager, jitted
+from benchmarks.harness.own import written_once
 from benchmarks.harness.row import PER_ITERATION, Draw, Row, steps_taken
 from lowering.plan.nests.rounding import ceil_div
 
@@ -26,31 +25,10 @@ def inputs_of(size: int):
     return inputs
 
 
-def ours(x, threshold):
-    return tracegraph.while_loop(
-        lambda c: np.sum(c[0]) > threshold, lambda c: (c[0] * FACTOR, c[1] + 1), (x, 0)
+def _program(xp, loops):
+    return lambda x, threshold: loops.while_loop(
+        lambda c: xp.sum(c[0]) > threshold, lambda c: (c[0] * FACTOR, c[1] + 1), (x, 0)
     )
-
-
-def _numpy(x, threshold):
-    steps = 0
-    while np.sum(x) > threshold:
-        x = x * FACTOR
-        steps += 1
-    return x, np.int64(steps)
-
-
-def _jax(x, threshold):
-    import jax
-    import jax.numpy as jnp
-
-    @jax.jit
-    def f(x, threshold):
-        return jax.lax.while_loop(
-            lambda c: jnp.sum(c[0]) > threshold, lambda c: (c[0] * FACTOR, c[1] + 1), (x, 0)
-        )
-
-    return lambda: f(x, threshold)
 
 
 def _torch(x, threshold):
@@ -110,9 +88,7 @@ def _warp(x, threshold):
 
 
 CONTESTANTS = {
-    "tracegraph": jitted(ours),
-    "numpy": eager(_numpy),
-    "jax": _jax,
+    **written_once(_program),
     "torch": _torch,
     "cupy": _cupy,
     "warp graph": _warp,

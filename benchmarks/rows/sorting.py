@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-from benchmarks.harness.own import eager, jitted
+from benchmarks.harness.own import written_once
 from benchmarks.harness.row import Row
-
-from .streaming import compiled_jax
 
 LONG, LONG_ON_HOST = 1 << 24, 1 << 20
 
 
-def _row(name, title, inputs, ours, jax, torch, cupy):
-    """`jax`, `torch` and `cupy` take the library's module, and an array."""
+def _row(name, title, inputs, program, torch=None):
+    """`program` takes the module of a library, and an array; so does `torch`, where it differs."""
 
     def run_torch(x):
         import torch as library
 
-        return lambda: torch(library, x)
+        return partial(torch or program, library, x)
 
     def run_cupy(x):
         import cupy as library
 
-        return lambda: cupy(library, x)
+        return partial(program, library, x)
 
     return Row(
         name=name,
         title=title,
         inputs=inputs,
         contestants={
-            "tracegraph": jitted(ours),
-            "numpy": eager(ours),
-            "jax": compiled_jax(jax),
+            **written_once(lambda xp, loops: partial(program, xp)),
             "torch": run_torch,
             "cupy": run_cupy,
         },
@@ -67,33 +65,26 @@ def _rows(draw):
 
 
 ROWS = (
-    _row("sort_f32", "sort 2**24 float32", _numbers, np.sort, _sort, _sort_torch, _sort),
+    _row("sort_f32", "sort 2**24 float32", _numbers, _sort, _sort_torch),
     _row(
         "sort_i64",
         "sort 2**20 int64",
         _distinct(np.int64, 1 << 20, 1 << 18),
-        np.sort,
         _sort,
         _sort_torch,
-        _sort,
     ),
     _row(
         "argsort_i32",
         "argsort of 2**24 int32",
         _distinct(np.int32, LONG, LONG_ON_HOST),
-        np.argsort,
-        lambda jnp, x: jnp.argsort(x),
-        lambda torch, x: torch.argsort(x),
-        lambda cupy, x: cupy.argsort(x),
+        lambda xp, x: xp.argsort(x),
     ),
-    _row("sort_rows", "sort 10,000 rows of 1000", _rows, np.sort, _sort, _sort_torch, _sort),
+    _row("sort_rows", "sort 10,000 rows of 1000", _rows, _sort, _sort_torch),
     _row(
         "median_rows",
         "medians of 10,000 rows of 1000",
         _rows,
-        lambda x: np.median(x, axis=1),
-        lambda jnp, x: jnp.median(x, axis=1),
+        lambda xp, x: xp.median(x, axis=1),
         lambda torch, x: torch.quantile(x, 0.5, dim=1),
-        lambda cupy, x: cupy.median(x, axis=1),
     ),
 )

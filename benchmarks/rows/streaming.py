@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-from benchmarks.harness.own import eager, jitted
+from benchmarks.harness.own import compiled_jax, eager, jitted
 from benchmarks.harness.row import GIGABYTES, Row, traffic
 from lowering.plan.nests.rounding import ceil_div
 
@@ -27,18 +29,6 @@ def _matrix(rows, rows_on_host, columns):
     return inputs
 
 
-def compiled_jax(function):
-    """`function` takes jax.numpy and an array."""
-
-    def prepare(x):
-        import jax
-
-        f = jax.jit(lambda x: function(jax.numpy, x))
-        return lambda: f(x)
-
-    return prepare
-
-
 def _compiled_torch(function):
     """`function` takes torch and a tensor."""
 
@@ -51,16 +41,18 @@ def _compiled_torch(function):
     return prepare
 
 
-def _row(name, title, inputs, ours, *, jax, torch, cupy, warp, numpy=None):
+def _row(name, title, inputs, program, *, cupy, warp, **others):
+    """`program` takes an array namespace and an array; so do those of `others`, by library."""
+    every = dict.fromkeys(("tracegraph", "numpy", "jax", "torch"), program) | others
     return Row(
         name=name,
         title=title,
         inputs=inputs,
         contestants={
-            "tracegraph": jitted(ours),
-            "numpy": eager(numpy or ours),
-            "jax": compiled_jax(jax),
-            "torch": _compiled_torch(torch),
+            "tracegraph": jitted(partial(every["tracegraph"], np)),
+            "numpy": eager(partial(every["numpy"], np)),
+            "jax": compiled_jax(lambda xp, loops: partial(every["jax"], xp)),
+            "torch": _compiled_torch(every["torch"]),
             "cupy": cupy,
             "warp": warp,
         },
@@ -102,9 +94,7 @@ SINE = _row(
     "sine",
     "sin(a)*1.5 + a*a",
     _vector("float16"),
-    lambda a: _sine(np, a),
-    jax=_sine,
-    torch=_sine,
+    _sine,
     cupy=_sine_cupy,
     warp=_sine_warp,
 )
@@ -141,17 +131,15 @@ SUM_OF_SQUARES = _row(
     "sum",
     "sum(a*a)",
     _vector(),
-    lambda a: _squares(np, a),
-    jax=_squares,
-    torch=_squares,
+    _squares,
     cupy=_squares_cupy,
     warp=_squares_warp,
 )
 
 
-def _softmax_ours(x):
-    e = np.exp(x - np.max(x, axis=-1, keepdims=True))
-    return e / np.sum(e, axis=-1, keepdims=True)
+def _softmax(xp, x):
+    e = xp.exp(x - xp.max(x, axis=-1, keepdims=True))
+    return e / xp.sum(e, axis=-1, keepdims=True)
 
 
 def _softmax_jax(jnp, x):
@@ -193,7 +181,7 @@ SOFTMAX = _row(
     "softmax",
     "softmax of each row",
     _matrix(1 << 15, 1 << 12, 4096),
-    _softmax_ours,
+    _softmax,
     jax=_softmax_jax,
     torch=lambda torch, x: torch.softmax(x, -1),
     cupy=_softmax_cupy,
@@ -221,9 +209,7 @@ COLUMN_SUMS = _row(
     "column_sums",
     "sums of the columns of a matrix",
     _matrix(1 << 15, 1 << 12, 1 << 12),
-    lambda x: np.sum(x, axis=0),
-    jax=lambda jnp, x: jnp.sum(x, axis=0),
-    torch=lambda torch, x: torch.sum(x, 0),
+    lambda xp, x: xp.sum(x, axis=0),
     cupy=lambda x: lambda: x.sum(axis=0),
     warp=_column_sums_warp,
 )
@@ -259,9 +245,8 @@ TRANSPOSE = _row(
     "transpose",
     "x.T + 1, row by row in memory",
     _matrix(1 << 14, 1 << 12, 1 << 13),
-    lambda x: x.T + 1,
-    numpy=lambda x: np.add(x.T, 1, order="C"),
-    jax=lambda jnp, x: x.T + 1,
+    lambda xp, x: x.T + 1,
+    numpy=lambda np, x: np.add(x.T, 1, order="C"),
     torch=lambda torch, x: (x.T + 1).contiguous(),
     cupy=_transpose_cupy,
     warp=_transpose_warp,
@@ -288,9 +273,7 @@ CUMSUM = _row(
     "cumsum",
     "cumulative sum",
     _cumsum_inputs,
-    np.cumsum,
-    jax=lambda jnp, x: jnp.cumsum(x),
-    torch=lambda torch, x: torch.cumsum(x, 0),
+    lambda xp, x: xp.cumsum(x, axis=0),
     cupy=lambda x: lambda: x.cumsum(),
     warp=_cumsum_warp,
 )

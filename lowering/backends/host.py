@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import platform
 from math import inf
-from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lowering.algorithms import ALGORITHMS
+from lowering.backends.native import TARGET as NATIVE
+from lowering.host.choice import chosen_kind
 from lowering.host.executable import HostExecutable
 from lowering.host.owned_memory import host_memory
 from lowering.host.result_pool import RESULTS
@@ -19,6 +20,9 @@ from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.ir.types import ArrayType
 from tracegraph.passes import Motion
 from tracegraph.staging.device_features import DeviceFeatures
+
+if TYPE_CHECKING:
+    from random import Random
 
 TARGET = Target(
     Costs(
@@ -54,9 +58,9 @@ class HostBackend:
     """Compiles Plans for the CPU. The options, for debugging, are those of `HostExecutable`."""
 
     name = "host"
-    target = TARGET
 
     def __init__(self, *, poison: bool = False, order: Random | None = None) -> None:
+        self.target = NATIVE if chosen_kind() == "native" else TARGET
         self._poison = poison
         self._order = order
         self._executables: ConcurrentWeakSet[HostExecutable] = ConcurrentWeakSet()

@@ -7,6 +7,7 @@ here needs a GPU or a compiler. It may import `lowering.plan` and `tracegraph.ir
     translation_unit   Plan -> Unit: kernels, their parameters and their ranges of blocks
     kernel_code        how a kernel is launched, and the declarations of its parameters
     nests              nests of any kind, for one block
+    node_code          kernels, and parts of persistent kernels, of other nodes
     persistent         one folder for kernels that run whole graphs, loops included
     geometry           nest -> launch geometry; geometry_records holds the records
     source_writer      C++ statements in nested blocks

@@ -24,12 +24,12 @@ from lowering.codegen.kernel_code import (
 )
 from lowering.codegen.nest_kinds import CanonicalNest, canonical
 from lowering.codegen.nests import buffers_of, nest_parameters, write_nest
+from lowering.codegen.node_code import NODE_CODE
 from lowering.codegen.persistent.persistent_kernel import persistent_text
 from lowering.codegen.persistent.surroundings import Surroundings
 from lowering.codegen.preamble import preamble
 from lowering.codegen.rows.cluster_geometry import cluster_of, resident_blocks
 from lowering.codegen.rows.column_runs import coarsened
-from lowering.codegen.sorting.sort_kernels import SortKernels
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.nests.analysis import nest_expressions
@@ -39,7 +39,6 @@ from lowering.plan.nests.rounding import round_up
 from lowering.plan.nodes import KernelNode, Node, launched, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
-from lowering.plan.sort import SortNode
 from lowering.plan.target.hardware import ALIGNMENT
 from tracegraph.ir.op import CUSTOM_NAMESPACE, Combiner, Elementwise
 from tracegraph.ir.scalar_values import Apply
@@ -49,7 +48,7 @@ from tracegraph.ir.scalar_values import Apply
 class Unit:
     """The functions of a Plan by name, and the one that each kernel node launches.
 
-    `sequences` has the nodes that launch several, one after the other.
+    `sequences` has the nodes of other kinds, each with kernels that run one after the other.
     """
 
     functions: Mapping[str, str]
@@ -62,6 +61,21 @@ class Unit:
     def source(self) -> str:
         """All functions as one translation unit."""
         return translation_unit(self.functions.values(), self.definitions)
+
+    def codes(self, node: Node) -> tuple[KernelCode, ...]:
+        """The kernels that a node is launched as, in order.
+
+        Raises:
+            NotImplementedError: no code is written for its class.
+        """
+        if node in self.kernels:
+            return (self.kernels[node],)
+        if node not in self.sequences:
+            raise NotImplementedError(
+                f"nodes of kind {node.kind!r} cannot be emitted: enter their class in NODE_CODE or "
+                "EMITTERS"
+            )
+        return self.sequences[node]
 
     @property
     def launches(self) -> Iterator[KernelCode]:
@@ -114,15 +128,14 @@ def unit_source(plan: Plan) -> Unit:
             if key not in written:
                 written[key] = kernel_text(node.kernel, plan.offsets, loops, indirect)
             text, code = written[key]
-        elif isinstance(node, SortNode):
-            sequences[node] = tuple(
-                [
-                    replace(code, name=named_function(text, node.name))
-                    for text, code in SortKernels(node, indirect)
-                ]
-            )
-            continue
         else:
+            known = NODE_CODE.get(type(node))
+            if known is not None and known.kernels is not None:
+                texts = known.kernels(node, indirect)
+                codes = [
+                    replace(code, name=named_function(text, node.name)) for text, code in texts
+                ]
+                sequences[node] = tuple(codes)
             continue
         kernels[node] = replace(code, name=named_function(text, node.name))
     return Unit(functions, kernels, sequences, tuple(_definitions(plan)))
@@ -142,9 +155,9 @@ def _combiners(nest: Nest) -> list[Combiner]:
     """What a reduction, rows or a scan fold by."""
     match nest:
         case ReduceNest(accumulators=accumulators):
-            return [each.combiner for each in accumulators]
+            return [accumulator.combiner for accumulator in accumulators]
         case RowNest(passes=passes):
-            return [each.combiner for one in passes for each in one.accumulators]
+            return [accumulator.combiner for one in passes for accumulator in one.accumulators]
         case ScanNest(combiner=combiner):
             return [combiner]
     return []
@@ -179,7 +192,7 @@ def kernel_text(
     read, written = buffers_of(nests)
     buffers = tuple(dict.fromkeys([*read, *written]))
     others = tuple(dict.fromkeys(p for nest in nests for p in nest_parameters(nest, loops)))
-    workspace = sum(round_up(workspace_bytes(each), ALIGNMENT) for each in geometries)
+    workspace = sum(round_up(workspace_bytes(geometry), ALIGNMENT) for geometry in geometries)
     shared = max(map(shared_bytes, geometries), default=0)
 
     pointers = {buffer: f"p{i}" for i, buffer in enumerate(buffers)}

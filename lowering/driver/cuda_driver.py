@@ -61,22 +61,18 @@ class CudaDriver(CudaDevice):
         return other
 
     def record(self) -> CudaEvent:
-        """Record a new event."""
         event = by_core(self._stream.record)
         return CudaEvent(event, event.handle)
 
     def wait(self, event: Event) -> None:
-        """Wait on the device."""
         self.hand_over(event, self.stream)
 
     def hand_over(self, event: Event, stream: int) -> None:
-        """Let a stream wait."""
         assert isinstance(event, CudaEvent), "events come from this driver"
         handle = driver.CUstream(stream)
         check("cuStreamWaitEvent", driver.cuStreamWaitEvent(handle, event.handle, 0))
 
     def synchronize(self) -> None:
-        """Wait for the launch stream."""
         by_core(self._stream.sync)
 
     def add_to_capture(self, stream: int, graph: GraphDefinition) -> None:
@@ -111,14 +107,12 @@ class CudaDriver(CudaDevice):
         self._stop_stream.sync()
 
     def clear(self, pointer: int, nbytes: int) -> None:
-        """Set bytes to zero, in stream order."""
         check(
             "cuMemsetD8Async",
             driver.cuMemsetD8Async(pointer, 0, nbytes, self._stream_handle),
         )
 
     def copy(self, target: int, source: int, nbytes: int) -> None:
-        """Copy bytes within the device, in stream order."""
         check(
             "cuMemcpyDtoDAsync",
             driver.cuMemcpyDtoDAsync(target, source, nbytes, self._stream_handle),
@@ -136,7 +130,6 @@ class CudaDriver(CudaDevice):
         return is_known(address)
 
     def copy_to_host(self, target: np.ndarray[Any, Any], pointer: int) -> None:
-        """Copy into a host array and wait."""
         check(
             "cuMemcpyDtoHAsync",
             driver.cuMemcpyDtoHAsync(
@@ -157,15 +150,12 @@ class CudaDriver(CudaDevice):
     # Launches
 
     def launch_kernel(self, launch: Launch, values: Sequence[int]) -> None:
-        """Launch on the stream."""
         config = LaunchConfig(grid=launch.grid, block=launch.block, shmem_size=launch.shared_bytes)
         launch_now(self._stream, config, launch.kernel, *(np.uint64(value) for value in values))
 
     def upload(self, executable: CudaExecutableGraph) -> None:
-        """By the driver's call."""
         executable.require_open()
         check("cuGraphUpload", driver.cuGraphUpload(executable.handle, self._stream_handle))
 
     def launcher(self, executable: CudaExecutableGraph) -> Callable[[], None]:
-        """By the driver's call."""
         return launcher(executable, self._stream_handle)

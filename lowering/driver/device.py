@@ -79,7 +79,6 @@ class CudaDevice:
         self._user_objects = UserObjects(self._enter_watcher)
 
     def activate(self) -> None:
-        """Make the primary context current in this thread."""
         self.thread.ready  # noqa: B018 - the first read does it
 
     def _enter_watcher(self) -> None:
@@ -94,7 +93,6 @@ class CudaDevice:
 
     @property
     def priorities(self) -> tuple[int, int]:
-        """By the driver's call."""
         found = driver.cuCtxGetStreamPriorityRange()
         lowest, highest = check("cuCtxGetStreamPriorityRange", found)
         return int(lowest), int(highest)
@@ -131,7 +129,6 @@ class CudaDevice:
         return PinnedAllocation(buffer, pointer, np.ctypeslib.as_array(memory))
 
     def locate(self, address: int) -> str | None:
-        """As the driver knows it."""
         return locate(address)
 
     def retained(self, owner: Any) -> Any:
@@ -164,7 +161,6 @@ class CudaDevice:
             return module.code[0].get_kernel(name)
 
     def parameter_sizes(self, kernel: Any) -> tuple[int, ...]:
-        """As the driver knows them."""
         return tuple([info.size for info in kernel.arguments_info])
 
     def resident_blocks(self, launch: Launch) -> int:
@@ -178,7 +174,6 @@ class CudaDevice:
     # Graphs
 
     def new_graph(self) -> GraphDefinition:
-        """An empty definition."""
         return GraphDefinition()
 
     @property
@@ -198,24 +193,20 @@ class CudaDevice:
         values: Sequence[int],
         pdl: Sequence[Any] = (),
     ) -> DriverKernelNode:
-        """Add a kernel node."""
         context, device = self._context, self._handle
         return kernel_node(graph, dependencies, launch, values, pdl, context=context, device=device)
 
     def add_memory(self, graph: GraphDefinition, nbytes: int) -> GraphMemoryNode:
-        """Add an allocation node."""
         return memory_node(graph.handle, nbytes, self.ordinal)
 
     def add_free(
         self, graph: GraphDefinition, dependencies: Sequence[Any], memory: GraphMemory
     ) -> Any:
-        """Add a node that frees it."""
         return free_node(graph.handle, dependencies, memory.pointer)
 
     def add_host(
         self, graph: GraphDefinition, dependencies: Sequence[Any], function: int, argument: int
     ) -> Any:
-        """Add a host node."""
         return host_node(graph.handle, dependencies, function, argument)
 
     def add_copy(
@@ -226,11 +217,9 @@ class CudaDevice:
         source: int,
         nbytes: int,
     ) -> Any:
-        """Add a memcpy node."""
         return copy_node(graph.handle, dependencies, target, source, nbytes, self._context)
 
     def add_child(self, graph: GraphDefinition, dependencies: Sequence[Any], handle: int) -> Any:
-        """Add a child graph node."""
         return child_node(graph.handle, dependencies, driver.CUgraph(handle))
 
     def add_event(
@@ -240,7 +229,6 @@ class CudaDevice:
         action: Literal["record", "wait"],
         handle: int,
     ) -> Any:
-        """Add an event record node or an event wait node."""
         return event_node(graph.handle, dependencies, action, handle)
 
     def create_timer(self) -> CudaTimer:
@@ -248,7 +236,6 @@ class CudaDevice:
         return CudaTimer.create()
 
     def node_kinds(self, handle: int) -> tuple[str, ...]:
-        """By the driver's calls."""
         return node_kinds(driver.CUgraph(handle))
 
     def add_conditional(
@@ -259,19 +246,16 @@ class CudaDevice:
         condition: Any,
         branches: int,
     ) -> tuple[Any, tuple[Any, ...]]:
-        """Add an if-else, switch or while node."""
         return conditional_node(graph, dependencies, kind, condition, branches)
 
     def capture(
         self, graph: GraphDefinition, dependencies: Sequence[Any], issue: Callable[[], None]
     ) -> tuple[tuple[Any, ...], tuple[str, ...]]:
-        """Capture into a graph or a body, behind `dependencies`."""
         return captured(graph, dependencies, issue, self._capture_stream.handle)
 
     def capture_kernels(
         self, graph: GraphDefinition, dependencies: Sequence[Any], issue: Callable[[], None]
     ) -> tuple[CapturedKernel, ...]:
-        """Capture into a graph, behind `dependencies`."""
         return captured_kernels(graph, dependencies, issue, self._capture_stream.handle)
 
     def recapture(
@@ -287,7 +271,6 @@ class CudaDevice:
         return self._libraries[kind]
 
     def synchronize_capture_stream(self) -> None:
-        """Wait for the library's warm-up calls."""
         self._capture_stream.sync()
 
     def tie(self, graph: GraphDefinition, slots: SlotTable) -> TiedGraph:
@@ -295,7 +278,6 @@ class CudaDevice:
         return self._user_objects.tie(graph, slots)
 
     def release_tied(self, most: int = sys.maxsize) -> None:
-        """As `Driver.release_tied`."""
         self._user_objects.release(most)
 
     # Executables
@@ -327,25 +309,20 @@ class CudaDevice:
     def view(
         self, graph: GraphDefinition, bodies: Mapping[Hashable, Sequence[GraphDefinition]]
     ) -> NodesView:
-        """As cuda.core and the driver have it."""
         return view(graph, bodies)
 
     def set_enabled(self, executable: CudaExecutableGraph, node: Any, enabled: bool) -> None:
-        """By the driver's call."""
         executable.require_open()
         set_enabled(executable.handle, node, enabled)
 
     def is_enabled(self, executable: CudaExecutableGraph, node: Any) -> bool:
-        """By the driver's call."""
         executable.require_open()
         return is_enabled(executable.handle, node)
 
     def set_priority(self, node: Any, priority: int) -> None:
-        """By an attribute of the node."""
         set_priority(node, priority)
 
     def priority(self, node: Any) -> int:
-        """By an attribute of the node."""
         return priority(node)
 
     def _own(self, stream: int) -> Any:
@@ -366,19 +343,15 @@ class CudaDevice:
         update_whole(int(executable.handle), int(graph.handle))
 
     def node_key(self, node: Any) -> int:
-        """Its address."""
         return int(node)
 
     def node_keys(self, graph: GraphDefinition) -> Collection[int]:
-        """Their addresses."""
         return nodes(graph.handle)
 
     def updater(
         self, executable: CudaExecutableGraph, kernel: DriverKernelNode | CapturedKernel
     ) -> Callable[[], None]:
-        """By the driver's call."""
         return updater(executable, kernel)
 
     def close(self, executable: CudaExecutableGraph) -> None:
-        """Free the executable."""
         executable.close()

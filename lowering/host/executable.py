@@ -6,22 +6,19 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextvars import Context
 from dataclasses import replace
 from functools import partial
-from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lowering.host.arena import (
     RETURNABLE,
     Array,
-    Workspace,
     aligned_bytes,
     returnable_bytes,
 )
+from lowering.host.code import ExecutableMemory, chosen_code
 from lowering.host.node_owners import slots
-from lowering.host.passes import chosen_passes
 from lowering.host.serialised_calls import PlanCall, Running
-from lowering.host.source.plan_function import PlanWriter
 from lowering.plan.nests.buffer import Buffer, overlap
 from lowering.plan.owners import SlotReport
 from lowering.plan.plan import Plan
@@ -33,6 +30,9 @@ from tracegraph.staging.calls.donated import Donated
 from tracegraph.staging.calls.last_call import Handling, LastRun
 from tracegraph.staging.exported import ExportedGraph
 from tracegraph.staging.graph_view import GraphView
+
+if TYPE_CHECKING:
+    from random import Random
 
 
 class HostExecutable:
@@ -59,15 +59,13 @@ class HostExecutable:
         # new context, so that callbacks do not see the trace that the plan was compiled in.
         quiet = Context()
         quiet.run(np.seterr, all="ignore")
-        needed, passes = Workspace(), chosen_passes()
-        programs = quiet.run(passes.programs, plan, self._overlap, needed)
-        self._workspace = self._bytes(needed.size)
-        self._scratch_bytes = plan.arena_bytes + needed.size
-        memory = (self._arena, self._workspace)
-        writer = PlanWriter(plan, passes, programs, self._memory(), self._workspace, order)
-        self._copied, self._section_times = writer.copied, writer.section_times
-        body, another = writer.function(memory if poison else None), partial(HostExecutable, plan)
-        self._running = Running(plan, body, quiet, writer.copied, self._give_back, another)
+        self._further: list[Array] = []
+        memory = ExecutableMemory(self._arena, self._memory(), self._further_bytes, self._overlap)
+        code = chosen_code(quiet)(plan, memory, poison=poison, order=order)
+        self._scratch_bytes = plan.arena_bytes + sum(each.nbytes for each in self._further)
+        self._copied, self._section_times = code.copied, code.section_times
+        another = partial(HostExecutable, plan)
+        self._running = Running(plan, code.body, quiet, code.copied, self._give_back, another)
         self.launch: PlanCall = self._running.quickest()
         """A call without checks: of ndarrays with the right dtypes and shapes, numbers for
         scalars."""
@@ -150,8 +148,8 @@ class HostExecutable:
 
     def _close(self) -> None:
         self._running.close()
-        self._arena = self._workspace = np.empty(0, np.uint8)
-        self._give_back = []
+        self._arena = np.empty(0, np.uint8)
+        self._give_back, self._further = [], []
 
     @property
     def closed(self) -> bool:
@@ -173,7 +171,8 @@ class HostExecutable:
         inner = {} if self._running.inner is None else self._running.inner.pieces()
         if self.plan.per_launch:
             return inner
-        return {("host", id(self)): self._arena.nbytes + self._workspace.nbytes, **inner}
+        further = sum(each.nbytes for each in self._further)
+        return {("host", id(self)): self._arena.nbytes + further, **inner}
 
     def _checked(self, arguments: Sequence[Any]) -> list[Array]:
         if len(arguments) != len(self._expected):
@@ -212,6 +211,11 @@ class HostExecutable:
         found, give_back = returnable_bytes(size)
         self._give_back.append(give_back)
         return found
+
+    def _further_bytes(self, size: int) -> Array:
+        """Memory besides the arena, which lives as long."""
+        self._further.append(self._bytes(size))
+        return self._further[-1]
 
     def _memory(self) -> Mapping[Buffer, Array]:
         """The arrays of the buffers with a fixed address."""

@@ -7,13 +7,13 @@ passes of `lowering.host.tuning` join in, which only make NumPy calls cheaper.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
 from lowering.host.arena import Workspace
+from lowering.host.choice import chosen_kind
 from lowering.host.evaluation.evaluate import Evaluator, LayoutRule, Rule, row_major
 from lowering.host.evaluation.hazards import Overlaps, copy_overwritten
 from lowering.host.evaluation.instructions import Instruction
@@ -32,8 +32,6 @@ from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import Kernel, PrintNest
 from lowering.plan.nodes import KernelNode, walk
 from lowering.plan.plan import Plan
-
-VARIABLE = "TRACEGRAPH_HOST"
 
 Programs = Mapping[KernelNode, Sequence[NestProgram]]
 
@@ -129,23 +127,17 @@ class Passes:
 
     def results(self, plan: Plan, programs: Programs) -> Mapping[Instruction, Buffer]:
         """The instructions whose call makes a result of the plan, and which one."""
-        return {made: b for each in self._results for made, b in each(plan, programs).items()}
+        return {made: b for result in self._results for made, b in result(plan, programs).items()}
 
 
 def chosen_passes() -> Passes:
-    """The passes that TRACEGRAPH_HOST asks for: none if it is `plain`, all if it is not set.
+    """The passes that TRACEGRAPH_HOST asks for: all if it is not set, else none.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: it has an unknown value.
     """
-    value = os.environ.get(VARIABLE, "")
-    if value == "plain":
+    if chosen_kind() != "tuned":
         return Passes()
-    if value:
-        raise ValueError(
-            f"{VARIABLE} is {value!r}; it takes 'plain', which runs plans without tuning, "
-            "or nothing: unset it"
-        )
     # the one import of tuning: `plain` must not even load it, and tuning imports this package
     from lowering.host.tuning.passes import PASSES
 

@@ -31,13 +31,7 @@ Feature = Literal[
     "programmatic_edges",
 ]
 
-_WORDS: Mapping[str, Feature] = {
-    "no-conditional-nodes": "conditional_nodes",
-    "no-body-updates": "body_updates",
-    "no-memory-nodes": "memory_nodes",
-    "no-library-updates": "library_updates",
-    "no-programmatic-edges": "programmatic_edges",
-}
+_WORDS: Mapping[str, Feature] = {f"no-{each.replace('_', '-')}": each for each in get_args(Feature)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +74,11 @@ def override(**flags: bool) -> Iterator[None]:
         yield
     finally:
         _overridden.reset(token)
+
+
+def setting(missing: Iterable[str]) -> str:
+    """The environment variable that declares these features missing."""
+    return f'{VARIABLE}="{",".join(word for word, name in _WORDS.items() if name in missing)}"'
 
 
 def declared() -> dict[Feature, bool]:

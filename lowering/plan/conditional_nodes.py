@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
 from lowering.plan.construct import Construct, Path
 from lowering.plan.nests.buffer import Buffer
-from lowering.plan.nodes import Graph, Names, Node
+from lowering.plan.nests.buffer_fields import Reads
+from lowering.plan.nodes import Graph, Node
 from tracegraph.inspection.palette import Tone
-from tracegraph.ir.record import record, replace
+from tracegraph.ir.record import record
 from tracegraph.user_source import Source
 
 ConditionalKind = Literal["if_else", "switch", "while"]
@@ -26,11 +26,8 @@ class ConditionalNode(Node):
 
     kind: ClassVar[ConditionalKind]
     tone: ClassVar[Tone] = "branch"
+    noun: ClassVar[str] = "a branch"
     condition: int
-
-    @property
-    def noun(self) -> str:
-        return "a branch"
 
     @property
     def graph_nodes(self) -> tuple[str, ...]:
@@ -51,6 +48,7 @@ class IfElseNode(ConditionalNode):
     """Runs `then` if the condition is non-zero, `otherwise` if not."""
 
     kind: ClassVar[ConditionalKind] = "if_else"
+    body_labels: ClassVar[tuple[str, ...]] = ("then", "else")
 
     condition: int
     then: Graph
@@ -58,17 +56,6 @@ class IfElseNode(ConditionalNode):
     sources: tuple[Source, ...] = ()
     construct: Construct | None = None
     within: tuple[Path, ...] = ()
-
-    @property
-    def bodies(self) -> tuple[Graph, ...]:
-        return self.then, self.otherwise
-
-    @property
-    def body_labels(self) -> tuple[str, ...]:
-        return "then", "else"
-
-    def with_bodies(self, graphs: Sequence[Graph]) -> Self:
-        return replace(self, then=graphs[0], otherwise=graphs[1])
 
 
 @record
@@ -84,15 +71,8 @@ class SwitchNode(ConditionalNode):
     within: tuple[Path, ...] = ()
 
     @property
-    def bodies(self) -> tuple[Graph, ...]:
-        return self.branches
-
-    @property
     def body_labels(self) -> tuple[str, ...]:
         return tuple(f"case {number}" for number in range(len(self.branches)))
-
-    def with_bodies(self, graphs: Sequence[Graph]) -> Self:
-        return replace(self, branches=tuple(graphs))
 
 
 @record
@@ -104,44 +84,20 @@ class WhileNode(ConditionalNode):
 
     kind: ClassVar[ConditionalKind] = "while"
     tone: ClassVar[Tone] = "loop"
+    noun: ClassVar[str] = "a loop"
+    body_labels: ClassVar[tuple[str, ...]] = ("body",)
+    # side by side they may end in CUDA_ERROR_LAUNCH_FAILED, as those of several launches do: see
+    # `lowering.cuda.streams.exclusive_use`
+    exclusive: ClassVar[str] = "loops"
 
     condition: int
     body: Graph
     sources: tuple[Source, ...] = ()
     construct: Construct | None = None
     within: tuple[Path, ...] = ()
-    entry: Buffer | None = None
-
-    @property
-    def noun(self) -> str:
-        return "a loop"
-
-    @property
-    def exclusive(self) -> Hashable:
-        # side by side they may end in CUDA_ERROR_LAUNCH_FAILED, as those of several launches do:
-        # see `lowering.cuda.streams.exclusive_use`
-        return "loops"
-
-    @property
-    def reads(self) -> frozenset[Buffer]:
-        return frozenset() if self.entry is None else frozenset((self.entry,))
+    entry: Reads[Buffer | None] = None
 
     @property
     def text(self) -> str:
         entered = "" if self.entry is None else f", at first {self.entry}"
         return f"while condition[{self.condition}]{entered}"
-
-    def with_buffers(self, names: Names) -> Self:
-        entry = self.entry
-        return replace(self, entry=None if entry is None else names.get(entry, entry))
-
-    @property
-    def bodies(self) -> tuple[Graph, ...]:
-        return (self.body,)
-
-    @property
-    def body_labels(self) -> tuple[str, ...]:
-        return ("body",)
-
-    def with_bodies(self, graphs: Sequence[Graph]) -> Self:
-        return replace(self, body=graphs[0])

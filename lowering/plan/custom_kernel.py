@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from lowering.plan.calls.library_call import StridedArray
 from lowering.plan.construct import Path
 from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.buffer_fields import Reads, Writes
 from lowering.plan.nests.weight import Weight
-from lowering.plan.nodes import IfSkipped, Names, Node
+from lowering.plan.nodes import Node
 from tracegraph.ir.custom_kernels import CompiledKernel, CudaText
 from tracegraph.ir.kernel_calls import KernelCall, Scalar
 from tracegraph.ir.kernel_launches import KernelLaunch
-from tracegraph.ir.record import record, replace
+from tracegraph.ir.record import record
 from tracegraph.ir.types import ArrayType, row_major_strides
 from tracegraph.user_source import Source
 
@@ -31,34 +32,19 @@ class CustomKernelNode(Node):
 
     kind: ClassVar[str] = "custom kernel"
     graph_nodes: ClassVar[tuple[str, ...]] = ("kernel",)
+    fixed_buffers: ClassVar[frozenset[Buffer]] = frozenset()
 
     call: KernelCall
     launch: KernelLaunch
     types: tuple[ArrayType, ...]
-    arguments: tuple[Buffer, ...]
-    outputs: tuple[Buffer, ...]
+    arguments: Reads[tuple[Buffer, ...]]
+    outputs: Writes[tuple[Buffer, ...]]
     sources: tuple[Source, ...] = ()
     within: tuple[Path, ...] = ()
 
     @property
     def noun(self) -> str:
         return f"kernel {self.call.kernel.name}"
-
-    @property
-    def if_skipped(self) -> IfSkipped:
-        return "stays"
-
-    @property
-    def reads(self) -> frozenset[Buffer]:
-        return frozenset(self.arguments)
-
-    @property
-    def writes(self) -> frozenset[Buffer]:
-        return frozenset(self.outputs)
-
-    @property
-    def fixed_buffers(self) -> frozenset[Buffer]:
-        return frozenset()
 
     @property
     def weight(self) -> Weight:
@@ -114,22 +100,13 @@ class CustomKernelNode(Node):
 
     @property
     def operands(self) -> tuple[StridedArray, ...]:
-        """The arguments and the outputs as arrays, as `run_host` takes them."""
         inputs = zip(self.arguments, self.types, strict=True)
         arrays = [StridedArray(b, 0, t.shape, row_major_strides(t.shape)) for b, t in inputs]
         return *arrays, *map(StridedArray.whole, self.outputs)
 
     @property
     def run_host(self) -> Callable[..., None]:
-        """A function of these as NumPy arrays, which writes the outputs: by the reference."""
         return self.call.writer(len(self.arguments))
-
-    def with_buffers(self, names: Names) -> Self:
-        arguments, outputs = (
-            tuple([names.get(buffer, buffer) for buffer in buffers])
-            for buffers in (self.arguments, self.outputs)
-        )
-        return replace(self, arguments=arguments, outputs=outputs)
 
 
 def _extents(extents: tuple[int, ...]) -> str:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from typing import ClassVar, Self
+from collections.abc import Callable
+from typing import ClassVar
 
 from lowering.plan.calls.library_call import StridedArray
-from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.buffer_fields import Reads, Writes
 from lowering.plan.nests.weight import Weight
-from lowering.plan.nodes import Names, Node
+from lowering.plan.nodes import Node
+from lowering.plan.owners import Slot
 from tracegraph.inspection.palette import Tone
 from tracegraph.ir.custom_kernels import ForeignGraph
 from tracegraph.ir.kernel_calls import KernelCall
-from tracegraph.ir.record import record, replace
+from tracegraph.ir.record import record
 from tracegraph.user_source import Source
 
 
@@ -27,19 +28,13 @@ class EmbeddedGraphNode(Node):
 
     kind: ClassVar[str] = "graph"
     tone: ClassVar[Tone] = "captured"
+    noun: ClassVar[str] = "an embedded graph"
+    exclusive: ClassVar[str] = "memory of embedded graphs"  # which two of them may have in common
 
     call: KernelCall
-    arguments: tuple[StridedArray, ...]
-    results: tuple[StridedArray, ...]
+    arguments: Reads[tuple[StridedArray, ...]]
+    results: Writes[tuple[StridedArray, ...]]
     sources: tuple[Source, ...] = ()
-
-    @property
-    def noun(self) -> str:
-        return "an embedded graph"
-
-    @property
-    def exclusive(self) -> Hashable:
-        return "memory of embedded graphs"  # which two of them may have in common
 
     @property
     def graph_nodes(self) -> tuple[str, ...]:
@@ -57,17 +52,10 @@ class EmbeddedGraphNode(Node):
         return code
 
     @property
-    def operands(self) -> tuple[StridedArray, ...]:
-        """The arrays, as `run_host` takes them."""
-        return *self.arguments, *self.results
-
-    @property
-    def reads(self) -> frozenset[Buffer]:
-        return frozenset([array.buffer for array in self.arguments])
-
-    @property
-    def writes(self) -> frozenset[Buffer]:
-        return frozenset([array.buffer for array in self.results])
+    def keeps(self) -> tuple[Slot, ...]:
+        ends = (("input", self.graph.inputs), ("output", self.graph.outputs))
+        memory = [f"its {what} {i} {m.type}" for what, each in ends for i, m in enumerate(each)]
+        return tuple([Slot(what, 0) for what in ("graph", *memory)])
 
     @property
     def is_ordered(self) -> bool:
@@ -92,14 +80,6 @@ class EmbeddedGraphNode(Node):
 
     @property
     def run_host(self) -> Callable[..., None]:
-        """A function of the operands as NumPy arrays, which writes the results: by `host`."""
         if not self.results:
             return self.call.kernel.reference
         return self.call.writer(len(self.arguments))
-
-    def with_buffers(self, names: Names) -> Self:
-        arguments, results = (
-            tuple([array.with_buffers(names) for array in arrays])
-            for arrays in (self.arguments, self.results)
-        )
-        return replace(self, arguments=arguments, results=results)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from lowering.plan.calls.library_call import StridedArray
 from lowering.plan.nests.buffer import Buffer
-from lowering.plan.nodes import Names, Node
+from lowering.plan.nests.buffer_fields import Reads
+from lowering.plan.nodes import Node
+from lowering.plan.owners import Slot
 from tracegraph.inspection.palette import Tone
 from tracegraph.ir.events import EventUse, TimeMark
-from tracegraph.ir.record import record, replace
+from tracegraph.ir.record import record
 from tracegraph.user_source import Source
 
 
@@ -22,35 +24,20 @@ class EventNode(Node):
 
     kind: ClassVar[str] = "event"
     tone: ClassVar[Tone] = "event"
+    noun: ClassVar[str] = "an event"
+    is_ordered: ClassVar[bool] = True
+    is_barrier: ClassVar[bool] = True
+    fixed_buffers: ClassVar[frozenset[Buffer]] = frozenset()
+    keeps: ClassVar[tuple[Slot, ...]] = (Slot("event", 0),)
 
     use: EventUse | TimeMark
-    values: tuple[StridedArray, ...] = ()
+    values: Reads[tuple[StridedArray, ...]] = ()
     sources: tuple[Source, ...] = ()
-
-    @property
-    def noun(self) -> str:
-        return "an event"
 
     @property
     def graph_nodes(self) -> tuple[str, ...]:
         waits = isinstance(self.use, EventUse) and self.use.action == "wait"
         return ("wait_event",) if waits else ("event_record",)
-
-    @property
-    def reads(self) -> frozenset[Buffer]:
-        return frozenset([array.buffer for array in self.values])
-
-    @property
-    def fixed_buffers(self) -> frozenset[Buffer]:
-        return frozenset()
-
-    @property
-    def is_ordered(self) -> bool:
-        return True
-
-    @property
-    def is_barrier(self) -> bool:
-        return True
 
     @property
     def is_rewriting(self) -> bool:
@@ -65,6 +52,3 @@ class EventNode(Node):
         if isinstance(self.use, TimeMark):
             return f"time {self.use.section.name}: {self.use.action}"
         return f"event {self.use.action}"
-
-    def with_buffers(self, names: Names) -> Self:
-        return replace(self, values=tuple([array.with_buffers(names) for array in self.values]))

@@ -12,13 +12,14 @@ has; no pass and no backend without graphs sees one.
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.buffer_fields import Names, Writes
 from lowering.plan.nests.weight import Weight
-from lowering.plan.nodes import LibraryNode, Names, Node
+from lowering.plan.nodes import LibraryNode, Node
 from tracegraph.inspection.palette import Tone
-from tracegraph.ir.record import record, replace
+from tracegraph.ir.record import record
 from tracegraph.user_source import Source
 
 _LISTED = 4
@@ -33,10 +34,7 @@ class LaunchKernelNode(Node):
     is_kernel: ClassVar[bool] = True
     tone: ClassVar[Tone] = "move"
     graph_nodes: ClassVar[tuple[str, ...]] = ("kernel",)
-
-    @property
-    def noun(self) -> str:
-        return "a kernel"
+    noun: ClassVar[str] = "a kernel"
 
     @property
     def contents(self) -> tuple[str, ...]:
@@ -64,16 +62,12 @@ class LoadNode(LaunchKernelNode):
 
     kind: ClassVar[str] = "load"
 
-    inputs: tuple[Buffer, ...]
+    inputs: Writes[tuple[Buffer, ...]]
     sources: tuple[Source, ...] = ()
 
     @property
     def named(self) -> tuple[Buffer, ...]:
         return self.inputs
-
-    @property
-    def writes(self) -> frozenset[Buffer]:
-        return frozenset(self.inputs)
 
     @property
     def weight(self) -> Weight:
@@ -91,9 +85,6 @@ class LoadNode(LaunchKernelNode):
     def text(self) -> str:
         return f"load {', '.join(map(str, self.inputs))}"
 
-    def with_buffers(self, names: Names) -> Self:
-        return replace(self, inputs=tuple([names.get(each, each) for each in self.inputs]))
-
 
 @record
 class TableNode(LaunchKernelNode):
@@ -104,7 +95,7 @@ class TableNode(LaunchKernelNode):
 
     kind: ClassVar[str] = "table"
 
-    entries: tuple[Buffer, ...]
+    entries: Names[tuple[Buffer, ...]]
     sources: tuple[Source, ...] = ()
 
     @property
@@ -124,9 +115,6 @@ class TableNode(LaunchKernelNode):
     def text(self) -> str:
         return f"load addresses of {', '.join(map(str, self.entries))}"
 
-    def with_buffers(self, names: Names) -> Self:
-        return replace(self, entries=tuple([names.get(each, each) for each in self.entries]))
-
 
 @record
 class PointersNode(LaunchKernelNode):
@@ -137,7 +125,7 @@ class PointersNode(LaunchKernelNode):
 
     kind: ClassVar[str] = "pointers"
 
-    calls: tuple[LibraryNode, ...]
+    calls: Names[tuple[LibraryNode, ...]]
     sources: tuple[Source, ...] = ()
 
     @property
@@ -158,24 +146,26 @@ class PointersNode(LaunchKernelNode):
     def text(self) -> str:
         return f"load pointers to {', '.join(map(str, self.named))}"
 
-    def with_buffers(self, names: Names) -> Self:
-        return replace(self, calls=tuple([call.with_buffers(names) for call in self.calls]))
+
+class ScratchNode(Node):
+    """Base of what allocates and frees the arena of one launch."""
+
+    __slots__ = ()
+
+    tone: ClassVar[Tone] = "move"
+    nbytes: int
 
 
 @record
-class AllocationNode(Node):
+class AllocationNode(ScratchNode):
     """Allocates the arena of one launch, with the workspace of libraries behind it."""
 
     kind: ClassVar[str] = "allocation"
-    tone: ClassVar[Tone] = "move"
+    noun: ClassVar[str] = "an allocation"
     graph_nodes: ClassVar[tuple[str, ...]] = ("mem_alloc",)
 
     nbytes: int
     sources: tuple[Source, ...] = ()
-
-    @property
-    def noun(self) -> str:
-        return "an allocation"
 
     @property
     def title(self) -> str:
@@ -187,19 +177,15 @@ class AllocationNode(Node):
 
 
 @record
-class FreeNode(Node):
+class FreeNode(ScratchNode):
     """Frees what the `AllocationNode` of the graph has allocated, behind all that uses it."""
 
     kind: ClassVar[str] = "free"
-    tone: ClassVar[Tone] = "move"
+    noun: ClassVar[str] = "a free"
     graph_nodes: ClassVar[tuple[str, ...]] = ("mem_free",)
 
     nbytes: int
     sources: tuple[Source, ...] = ()
-
-    @property
-    def noun(self) -> str:
-        return "a free"
 
     @property
     def title(self) -> str:

@@ -2,42 +2,49 @@
 
     Graph := Node* + edges
     Node  := KernelNode | MemcpyNode | LibraryNode | HostNode
-           | SortNode                                 several kernels; sort
            | IfElseNode | SwitchNode | WhileNode      each with body Graphs; conditional_nodes
            | PersistentKernelNode                     a kernel whose phases are a Graph
-           | CustomKernelNode                         a kernel that was written by hand
-           | EmbeddedGraphNode                        a graph that somebody else built
-           | EventNode                                a record of an event, or a wait for it
            | LoadNode | TableNode | PointersNode      in launch graphs only, for arguments
            | AllocationNode | FreeNode                and scratch; launch_nodes
+           | …                                        others have a file each beside this one
 
-The order of nodes in a graph is a topological order. Only the two executors, which run a Plan on
-the host and emit it as a CUDA graph, distinguish all classes of nodes. Passes that rewrite kernels
+The order of nodes in a graph is a topological order. What executes a Plan, on
+the host and as a CUDA graph, asks them for their arrays, their `run_host` and what they keep alive,
+and distinguishes classes of control flow only. Passes that rewrite kernels
 or schedule loops look for these and leave other nodes as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import cache
+from itertools import islice
 from operator import is_
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self, get_args
 
-from lowering.plan.calls.library_call import LibraryCall
+from lowering.plan.calls.library_call import LibraryCall, StridedArray
 from lowering.plan.construct import Construct, Path
 from lowering.plan.nests.analysis import nest_reads, nest_writes
 from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.buffer_fields import (
+    HoldsBuffers,
+    Names,
+    NewBuffers,
+    Reads,
+    Writes,
+    field_types,
+    items_of,
+)
 from lowering.plan.nests.kernel import Kernel
 from lowering.plan.nests.kernel_text import kernel_text, nest_line
 from lowering.plan.nests.rewriting import rename_in_nest
 from lowering.plan.nests.weight import Weight, weight_of
+from lowering.plan.owners import Slot
 from tracegraph.inspection.drawable import Drawable
 from tracegraph.inspection.palette import Tone
 from tracegraph.ir.callbacks import HostCall
 from tracegraph.ir.record import record, replace
 from tracegraph.user_source import Source
-
-Names = Mapping[Buffer, Buffer]
-"""New buffers for old ones; those that it lacks stay."""
 
 IfSkipped = Literal["idle", "runs", "stays"]
 """What becomes of a node that is skipped where it has no conditional node around it.
@@ -50,20 +57,29 @@ are not used. ``"stays"``: it never leaves its branch or loop. Those that can le
 _NO_BUFFERS: frozenset[Buffer] = frozenset()
 
 
-class Node(Drawable):
+class Node(Drawable, HoldsBuffers):
     """Base of all nodes: frozen records, compared by identity, each one node of one graph.
 
-    All answers are about the node without its bodies, which `walk` visits. A new kind of node is a
-    subclass that overrides what differs, and an entry in the table of each executor.
+    All answers are about the node without its bodies, which `walk` visits. What it reads and
+    writes, and what its bodies are, the types of its fields say. A new kind of node is a
+    subclass that overrides what differs, and its kernels or its emission.
     """
 
     __slots__ = ()
+
+    _displayed_by = "lowering.plan.reports.display"
 
     kind: ClassVar[str]
     """Names the class in reports: ``"kernel"``, ``"while"``."""
 
     is_kernel: ClassVar[bool] = False
     """Whether it is one kernel launch, whatever it has inside."""
+
+    is_barrier: ClassVar[bool] = False
+    """Whether what is before it in the graph is done when it runs, and what follows waits."""
+
+    may_be_phase: ClassVar[bool] = False
+    """Whether it may be a part of a loop in one kernel; others keep their loops out of kernels."""
 
     tone: ClassVar[Tone] = "plain"
     """The colours of its box in pictures; `noun`, `title` and `contents` are the words."""
@@ -102,16 +118,6 @@ class Node(Drawable):
         return None
 
     @property
-    def reads(self) -> frozenset[Buffer]:
-        """The buffers that it reads."""
-        return _NO_BUFFERS
-
-    @property
-    def writes(self) -> frozenset[Buffer]:
-        """The buffers that it writes."""
-        return _NO_BUFFERS
-
-    @property
     def accessed_buffers(self) -> frozenset[Buffer]:
         """The buffers that it reads or writes."""
         return self.reads | self.writes
@@ -122,13 +128,26 @@ class Node(Drawable):
         return self.accessed_buffers
 
     @property
-    def is_ordered(self) -> bool:
-        """Whether the host must see it in program order, as prints and checks."""
-        return False
+    def operands(self) -> tuple[StridedArray, ...]:
+        """The arrays that it reads, and then those that it writes: the arguments of `run_host`."""
+        items = (*items_of(self, "reads"), *items_of(self, "writes"))
+        return tuple([StridedArray.whole(i) if type(i) is Buffer else i for i in items])
 
     @property
-    def is_barrier(self) -> bool:
-        """Whether what is before it in the graph is done when it runs, and what follows waits."""
+    def run_host(self) -> Callable[..., object]:
+        """A function of the operands as NumPy arrays, which writes its results. Control flow, and
+        what has no arrays, has an entry in the table of the host instead.
+        """
+        raise NotImplementedError(f"the host cannot run {self.noun}: give it a run_host")
+
+    @property
+    def keeps(self) -> tuple[Slot, ...]:
+        """What a graph keeps alive for it, besides memory and the code of kernels."""
+        return ()
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the host must see it in program order, as prints and checks."""
         return False
 
     @property
@@ -139,7 +158,8 @@ class Node(Drawable):
     @property
     def bodies(self) -> tuple[Graph, ...]:
         """The graphs inside."""
-        return ()
+        values = [getattr(self, name) for name in _graph_fields(type(self))]
+        return tuple([g for each in values for g in (each if type(each) is tuple else (each,))])
 
     @property
     def body_labels(self) -> tuple[str, ...]:
@@ -178,12 +198,21 @@ class Node(Drawable):
 
     def with_bodies(self, graphs: Sequence[Graph]) -> Self:
         """The node with other bodies, in the order of `bodies`."""
-        assert not graphs
-        return self
+        rest, new = iter(graphs), {}
+        for name in _graph_fields(type(self)):
+            old = getattr(self, name)
+            new[name] = tuple(islice(rest, len(old))) if type(old) is tuple else next(rest)
+        assert not [*rest]
+        return replace(self, **new) if new else self
 
-    def with_buffers(self, names: Names) -> Self:
-        """A new node with buffers replaced, bodies left out."""
-        return replace(self)
+
+def _fields_with_graphs(cls: type) -> tuple[str, ...]:
+    """The fields that are graphs, or tuples of graphs."""
+    types = field_types(cls).items()
+    return tuple([name for name, type_ in types if type_ is Graph or Graph in get_args(type_)])
+
+
+_graph_fields: Callable[[type], tuple[str, ...]] = cache(_fields_with_graphs)
 
 
 @record
@@ -194,18 +223,12 @@ class KernelNode(Node):
     is_kernel: ClassVar[bool] = True
     tone: ClassVar[Tone] = "compute"
     graph_nodes: ClassVar[tuple[str, ...]] = ("kernel",)
+    noun: ClassVar[str] = "a kernel"
+    if_skipped: ClassVar[IfSkipped] = "idle"
 
     kernel: Kernel
     sources: tuple[Source, ...] = ()
     within: tuple[Path, ...] = ()
-
-    @property
-    def noun(self) -> str:
-        return "a kernel"
-
-    @property
-    def if_skipped(self) -> IfSkipped:
-        return "idle"
 
     @property
     def reads(self) -> frozenset[Buffer]:
@@ -241,7 +264,7 @@ class KernelNode(Node):
     def text(self) -> str:
         return kernel_text(self.kernel)
 
-    def with_buffers(self, names: Names) -> Self:
+    def with_buffers(self, names: NewBuffers) -> Self:
         nests = tuple([rename_in_nest(nest, names) for nest in self.kernel.nests])
         return replace(self, kernel=Kernel(self.kernel.name, nests))
 
@@ -256,31 +279,18 @@ class MemcpyNode(Node):
     kind: ClassVar[str] = "copy"
     tone: ClassVar[Tone] = "move"
     graph_nodes: ClassVar[tuple[str, ...]] = ("kernel",)
+    noun: ClassVar[str] = "a copy"
+    may_be_phase: ClassVar[bool] = True
+    name: ClassVar[str] = "copy"
 
-    target: Buffer
-    source_buffer: Buffer
+    target: Writes[Buffer]
+    source_buffer: Reads[Buffer]
     sources: tuple[Source, ...] = ()
     is_scratch_copy: bool = False
 
     @property
-    def noun(self) -> str:
-        return "a copy"
-
-    @property
-    def reads(self) -> frozenset[Buffer]:
-        return frozenset((self.source_buffer,))
-
-    @property
-    def writes(self) -> frozenset[Buffer]:
-        return frozenset((self.target,))
-
-    @property
     def weight(self) -> Weight:
         return Weight(nbytes=self.source_buffer.type.nbytes + self.target.type.nbytes)
-
-    @property
-    def name(self) -> str:
-        return "copy"
 
     @property
     def title(self) -> str:
@@ -301,12 +311,6 @@ class MemcpyNode(Node):
     def text(self) -> str:
         return f"memcpy {self.target} = {self.source_buffer}"
 
-    def with_buffers(self, names: Names) -> Self:
-        target, source = self.target, self.source_buffer
-        return replace(
-            self, target=names.get(target, target), source_buffer=names.get(source, source)
-        )
-
 
 @record
 class LibraryNode(Node):
@@ -314,7 +318,8 @@ class LibraryNode(Node):
 
     kind: ClassVar[str] = "library"
     tone: ClassVar[Tone] = "library"
-    call: LibraryCall
+
+    call: Names[LibraryCall]
     sources: tuple[Source, ...] = ()
     within: tuple[Path, ...] = ()
     workspace: int = 0  # the number of the one that it uses, of those of the graph
@@ -344,6 +349,18 @@ class LibraryNode(Node):
         return self.call.fixed_buffers
 
     @property
+    def operands(self) -> tuple[StridedArray, ...]:
+        return self.call.operands
+
+    @property
+    def run_host(self) -> Callable[..., object]:
+        return self.call.run_host
+
+    @property
+    def keeps(self) -> tuple[Slot, ...]:
+        return Slot("library handle", 0), *[Slot(name, 0) for name in self.call.owners]
+
+    @property
     def weight(self) -> Weight:
         nbytes = sum([array.buffer.type.nbytes for array in self.call.operands])
         return Weight(0, nbytes, self.call.operations)
@@ -364,9 +381,6 @@ class LibraryNode(Node):
     def text(self) -> str:
         return f"{self.call.text}{f', workspace {self.workspace}' if self.workspace else ''}"
 
-    def with_buffers(self, names: Names) -> Self:
-        return replace(self, call=self.call.with_buffers(names))
-
 
 @record
 class HostNode(Node):
@@ -377,25 +391,13 @@ class HostNode(Node):
 
     kind: ClassVar[str] = "host"
     graph_nodes: ClassVar[tuple[str, ...]] = ("host",)
+    noun: ClassVar[str] = "a call of the host"
+    is_ordered: ClassVar[bool] = True
+    is_barrier: ClassVar[bool] = True
+    is_rewriting: ClassVar[bool] = True
 
     call: HostCall
     sources: tuple[Source, ...] = ()
-
-    @property
-    def noun(self) -> str:
-        return "a call of the host"
-
-    @property
-    def is_ordered(self) -> bool:
-        return True
-
-    @property
-    def is_barrier(self) -> bool:
-        return True
-
-    @property
-    def is_rewriting(self) -> bool:
-        return True
 
     @property
     def name(self) -> str:
@@ -404,6 +406,12 @@ class HostNode(Node):
     @property
     def title(self) -> str:
         return f"host {self.call.name}"
+
+    @property
+    def keeps(self) -> tuple[Slot, ...]:
+        function = Slot(f"function {self.call.name}", 0)
+        data = self.call.data
+        return (function,) if data is None else (function, Slot("user data", len(data)))
 
 
 @record

@@ -13,18 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from lowering.plan.calls.library_call import StridedArray
 from lowering.plan.construct import Path
 from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.buffer_fields import Reads, Writes
 from lowering.plan.nests.rounding import ceil_div
 from lowering.plan.nests.weight import Weight
-from lowering.plan.nodes import IfSkipped, Names, Node
+from lowering.plan.nodes import IfSkipped, Node
 from tracegraph.ir.op import Op
-from tracegraph.ir.record import record, replace
+from tracegraph.ir.record import record
 from tracegraph.ir.types import ArrayType
 from tracegraph.user_source import Source
 
@@ -126,25 +127,20 @@ class SortNode(Node):
     """
 
     kind: ClassVar[str] = "sort"
+    noun: ClassVar[str] = "a sort"
+    if_skipped: ClassVar[IfSkipped] = "runs"
+    fixed_buffers: ClassVar[frozenset[Buffer]] = frozenset()
 
     op: Op
-    keys: StridedArray
-    target: Buffer
-    scratch: tuple[Buffer, ...]
+    keys: Reads[StridedArray]
+    target: Writes[Buffer]
+    scratch: Writes[tuple[Buffer, ...]]
     sources: tuple[Source, ...] = ()
     within: tuple[Path, ...] = ()
 
     @property
-    def noun(self) -> str:
-        return "a sort"
-
-    @property
     def graph_nodes(self) -> tuple[str, ...]:
         return ("kernel",) * self.shape.kernels
-
-    @property
-    def if_skipped(self) -> IfSkipped:
-        return "runs"
 
     @property
     def by_position(self) -> bool:
@@ -156,18 +152,6 @@ class SortNode(Node):
         """How it sorts."""
         keys = self.keys
         return SortShape.of(ArrayType(keys.buffer.type.dtype, keys.shape))
-
-    @property
-    def reads(self) -> frozenset[Buffer]:
-        return frozenset([self.keys.buffer])
-
-    @property
-    def writes(self) -> frozenset[Buffer]:
-        return frozenset([self.target, *self.scratch])
-
-    @property
-    def fixed_buffers(self) -> frozenset[Buffer]:
-        return frozenset()
 
     @property
     def weight(self) -> Weight:
@@ -190,18 +174,9 @@ class SortNode(Node):
 
     @property
     def run_host(self) -> Callable[..., object]:
-        """A function of the target and the keys as NumPy arrays."""
         reference = self.op.reference
 
-        def run(target: np.ndarray[Any, Any], keys: np.ndarray[Any, Any]) -> None:
+        def run(keys: np.ndarray[Any, Any], target: np.ndarray[Any, Any], *_: Any) -> None:
             target[...] = reference(keys)
 
         return run
-
-    def with_buffers(self, names: Names) -> Self:
-        return replace(
-            self,
-            keys=self.keys.with_buffers(names),
-            target=names.get(self.target, self.target),
-            scratch=tuple([names.get(each, each) for each in self.scratch]),
-        )

@@ -246,6 +246,19 @@ def _as_one_kernel(loop: Loop, estimate: Estimate, construct: Construct) -> list
 
 LOOP_SCHEDULES: tuple[Schedule[Loop], ...] = (
     Schedule("conditional", _no_obstacle, _time_of_node, _as_node),
-    Schedule("unrolled", _unrolling_obstacle, _time_of_unrolled, _as_unrolled),
-    Schedule(one_kernel.SCHEDULE, _one_kernel_obstacle, _time_in_one_kernel, _as_one_kernel),
+    Schedule(
+        "unrolled",
+        _unrolling_obstacle,
+        _time_of_unrolled,
+        _as_unrolled,
+        "with loops that make 3 steps an iteration",
+        tried_steps=3,
+    ),
+    Schedule(
+        one_kernel.SCHEDULE,
+        _one_kernel_obstacle,
+        _time_in_one_kernel,
+        _as_one_kernel,
+        "with each loop in one kernel",
+    ),
 )

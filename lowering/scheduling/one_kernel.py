@@ -23,7 +23,7 @@ SCHEDULE = "one_kernel"
 def obstacle(body: Block) -> str | None:
     """Why a loop cannot be one kernel; None if it can."""
     for node in walk(body):
-        if isinstance(node, FinishedNode) and node.plan_node.kind != "copy":
+        if isinstance(node, FinishedNode) and not node.plan_node.may_be_phase:
             return f"{node.plan_node.noun} inside"
         if isinstance(node, DraftKernel) and any(isinstance(n, CallNest) for n in node.nests):
             return "a callback inside, which the host takes between kernels"

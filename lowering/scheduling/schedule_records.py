@@ -1,6 +1,6 @@
 """Schedule records: a way to run a loop or a branch, as data.
 
-    Schedule := name, obstacle, estimate, apply
+    Schedule := name, obstacle, estimate, apply, about
 
 The pass in `schedule.py` asks each record of a tuple for its obstacle and its estimate, and applies
 the one that takes the least time, or the one that is pinned.
@@ -61,12 +61,16 @@ class Schedule(Generic[S]):
             make, if that is pinned.
         estimate: its cost, given the same.
         apply: the nodes that replace the loop or branch; the construct says how it now runs.
+        about: completes "a program runs …", where `tracegraph.testing` tries the schedule.
+        tried_steps: how many steps an iteration makes then, if that can be chosen.
     """
 
     name: str
     obstacle: Callable[[S, int | None], str | None]
     estimate: Callable[[S, int | None], Estimate]
     apply: Callable[[S, Estimate, Construct], list[DraftNode]]
+    about: str = ""
+    tried_steps: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

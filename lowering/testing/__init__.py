@@ -8,6 +8,7 @@ Nothing that ships imports it.
     graph_recorder       nodes, edges and conditions
     capture_recorder     calls of libraries, captured
     executable_recorder  instantiation, updates, launches
+    derived_calls        calls that the interface alone says how to log
     call_log             the log, with failures on request
     recorded_objects     graphs, nodes, memory and events as plain data
 """

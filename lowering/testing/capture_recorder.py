@@ -99,7 +99,3 @@ class CaptureRecorder(CallLog):
         self._log(operation, *detail)
         if self._captured and operation != "use_workspace":
             self._captured[-1].append(DriverCall(operation, detail))
-
-    def synchronize_capture_stream(self) -> None:
-        """Logged."""
-        self._log("synchronize_capture_stream")

@@ -20,7 +20,6 @@ class ExecutableRecorder(MemoryRecorder):
     )
 
     def instantiate(self, graph: RecordedGraph, *, hosts: bool = False) -> RecordedExecutable:
-        """Logged."""
         self._log("instantiate")
         executable = RecordedExecutable(graph)
         self.live_executables.add(executable)
@@ -50,7 +49,6 @@ class ExecutableRecorder(MemoryRecorder):
         (executable.disabled.discard if enabled else executable.disabled.add)(node)
 
     def is_enabled(self, executable: RecordedExecutable, node: RecordedNode) -> bool:
-        """Logged."""
         self._log("is_enabled", node.name)
         return node not in executable.disabled
 
@@ -69,7 +67,6 @@ class ExecutableRecorder(MemoryRecorder):
         executable.become(graph)
 
     def updater(self, executable: RecordedExecutable, kernel: RecordedNode) -> Callable[[], None]:
-        """A function that logs the update."""
         return lambda: self._update(executable, kernel)
 
     def _update(self, executable: RecordedExecutable, kernel: RecordedNode) -> None:
@@ -81,13 +78,11 @@ class ExecutableRecorder(MemoryRecorder):
         executable.values[kernel] = tuple(kernel.values)
 
     def upload(self, executable: RecordedExecutable) -> None:
-        """Logged."""
         if executable.closed:
             raise ClosedGraphError
         self._log("upload")
 
     def launcher(self, executable: RecordedExecutable) -> Callable[[], None]:
-        """A function that logs the launch."""
         return lambda: self._launch(executable)
 
     def _launch(self, executable: RecordedExecutable) -> None:
@@ -102,6 +97,5 @@ class ExecutableRecorder(MemoryRecorder):
                 raise MemoryError("the launch found no memory, and took all that there is")
 
     def close(self, executable: RecordedExecutable) -> None:
-        """Logged."""
         self._log("close")
         executable.close()

@@ -39,7 +39,6 @@ class GraphRecorder(MemoryRecorder):
     _conditions: Iterator[int] = field(default_factory=lambda: itertools.count(1000), init=False)
 
     def new_graph(self) -> RecordedGraph:
-        """Logged."""
         self._log("new_graph")
         graph = RecordedGraph()
         self.graphs.append(graph)
@@ -80,7 +79,6 @@ class GraphRecorder(MemoryRecorder):
         return node
 
     def add_memory(self, graph: RecordedGraph, nbytes: int) -> RecordedGraphMemory:
-        """A root node."""
         self._log("add_memory", nbytes)
         node = RecordedNode("memory", f"allocate {nbytes}", ())
         graph.nodes.append(node)
@@ -99,57 +97,12 @@ class GraphRecorder(MemoryRecorder):
         graph.allocated += memory.nbytes
         return node
 
-    def add_host(
-        self,
-        graph: RecordedGraph,
-        dependencies: Sequence[RecordedNode],
-        function: int,
-        argument: int,
-    ) -> RecordedNode:
-        """A node that holds the addresses."""
-        self._log("add_host", function, argument)
-        return self._add(graph, dependencies, "host", "host", function, argument)
-
-    def add_copy(
-        self,
-        graph: RecordedGraph,
-        dependencies: Sequence[RecordedNode],
-        target: int,
-        source: int,
-        nbytes: int,
-    ) -> RecordedNode:
-        """A node that holds both addresses and the size."""
-        self._log("add_copy", target, source, nbytes)
-        return self._add(graph, dependencies, "copy", "copy", target, source, nbytes)
-
     def add_child(
         self, graph: RecordedGraph, dependencies: Sequence[RecordedNode], handle: int
     ) -> RecordedNode:
         """A node that holds the handle."""
         self._log("add_child", handle)
-        return self._add(graph, dependencies, "graph", "child", handle)
-
-    def add_event(
-        self,
-        graph: RecordedGraph,
-        dependencies: Sequence[RecordedNode],
-        action: str,
-        handle: int,
-    ) -> RecordedNode:
-        """A node that holds the handle."""
-        self._log("add_event", action, handle)
-        return self._add(graph, dependencies, "event", action, handle)
-
-    def _add(
-        self,
-        graph: RecordedGraph,
-        dependencies: Sequence[RecordedNode],
-        kind: str,
-        name: str,
-        *values: int,
-    ) -> RecordedNode:
-        """A node that holds these values."""
-        node = RecordedNode(kind, name, tuple(dependencies), values=list(values))
+        node = RecordedNode("graph", "child", tuple(dependencies), values=[handle])
         graph.nodes.append(node)
         return node
 
@@ -177,11 +130,9 @@ class GraphRecorder(MemoryRecorder):
         return node, inner
 
     def node_key(self, node: RecordedNode) -> RecordedNode:
-        """The node itself."""
         return node
 
     def node_keys(self, graph: RecordedGraph) -> list[RecordedNode]:
-        """The nodes themselves."""
         return list(graph.nodes)
 
     def view(
@@ -221,12 +172,10 @@ class GraphRecorder(MemoryRecorder):
                 self._enter(body, bodies, position, number, nodes)
 
     def set_priority(self, node: RecordedNode, priority: int) -> None:
-        """Logged."""
         self._log("set_priority", node.name, priority)
         node.priority = priority
 
     def priority(self, node: RecordedNode) -> int:
-        """That of the node."""
         return node.priority
 
     @property

@@ -48,10 +48,6 @@ class MemoryRecorder(CallLog):
         self._log("trim")
         self._kept_for_graphs.clear()
 
-    def trim_host(self) -> None:
-        """Host memory is never kept."""
-        self._log("trim_host")
-
     def graph_memory(self) -> int:
         """What launches on all streams have used since memory was trimmed, each stream its own."""
         return sum(self._kept_for_graphs.values())
@@ -69,16 +65,10 @@ class MemoryRecorder(CallLog):
         return memory
 
     def clear(self, pointer: int, nbytes: int) -> None:
-        """Logged."""
         self._log("clear", pointer, nbytes)
         self.flags.discard(pointer)
 
-    def copy(self, target: int, source: int, nbytes: int) -> None:
-        """Logged."""
-        self._log("copy", target, source, nbytes)
-
     def copy_to_device(self, pointer: int, source: np.ndarray[Any, Any]) -> bool:
-        """Logged."""
         self._log("copy_to_device", pointer, source.nbytes)
         return False
 

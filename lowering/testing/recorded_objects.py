@@ -152,7 +152,6 @@ class RecordedHostMemory:
 
     @property
     def pointer(self) -> int:
-        """The address."""
         return int(self.bytes.ctypes.data)
 
 
@@ -207,7 +206,6 @@ class RecordedLibrary:
         self._kind, self._record = kind, record
 
     def use_workspace(self, pointer: int, nbytes: int) -> None:
-        """Recorded."""
         self._record("use_workspace", (pointer, nbytes))
 
     def prepare(self, call: Any) -> RecordedPrepared:

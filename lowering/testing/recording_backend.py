@@ -47,7 +47,9 @@ class RecordingBackend(CudaBackend):
         self, driver: RecordingDriver | None = None, lacks: Collection[Feature] = ()
     ) -> None:
         super().__init__()
-        self.device = self._opened = RecordingDevice(driver or RecordingDriver(), lacks)
+        if driver is None:
+            driver = RecordingDriver()  # type: ignore[abstract] # what it lacks is derived
+        self.device = self._opened = RecordingDevice(driver, lacks)
 
     def _device(self) -> OpenDevice:
         return self.device

@@ -9,15 +9,16 @@ from __future__ import annotations
 import copy
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from lowering.cuda.interface import Event, Launch, ThreadState
+from lowering.cuda.interface import Driver, Event, Launch, ThreadState
 from lowering.cuda.libraries.capture_lock import CaptureLock
 from lowering.testing.capture_recorder import CaptureRecorder
+from lowering.testing.derived_calls import derived_from
 from lowering.testing.executable_recorder import ExecutableRecorder
 from lowering.testing.graph_recorder import GraphRecorder
 from lowering.testing.recorded_objects import (
@@ -30,9 +31,12 @@ from lowering.testing.recorded_objects import (
 )
 
 
+@derived_from(Driver)
 @dataclass(eq=False, repr=False)
-class RecordingDriver(GraphRecorder, ExecutableRecorder, CaptureRecorder):
+class RecordingDriver(GraphRecorder, ExecutableRecorder, CaptureRecorder, Driver):
     """A driver that logs its calls: on its streams, and those of its parts.
+
+    Calls that need no more than that are derived from the interface.
 
     While `busy` is set, no loop ends: events recorded meanwhile are passed when it is reset, by
     hand or because a stop flag is raised.
@@ -86,7 +90,6 @@ class RecordingDriver(GraphRecorder, ExecutableRecorder, CaptureRecorder):
             self._write(*self._unwritten.pop(0))
 
     def create_stream(self, priority: int | None = None) -> RecordedStream:
-        """A new handle."""
         self._log("create_stream", *(() if priority is None else (priority,)))
         return RecordedStream(next(self._handles), priority or 0)
 
@@ -95,11 +98,6 @@ class RecordingDriver(GraphRecorder, ExecutableRecorder, CaptureRecorder):
         assert isinstance(event, RecordedEvent), "events come from this driver"
         self._log("wait", event.position)
         self._waits = [*(e for e in self._waits if not e()), event]
-
-    def hand_over(self, event: Event, stream: int) -> None:
-        """Logged with the position of the event."""
-        assert isinstance(event, RecordedEvent), "events come from this driver"
-        self._log("hand_over", event.position, stream)
 
     def activate(self) -> None:
         """There is no context."""
@@ -119,10 +117,6 @@ class RecordingDriver(GraphRecorder, ExecutableRecorder, CaptureRecorder):
         else:
             self._write(pointer, value)
 
-    def synchronize(self) -> None:
-        """Logged."""
-        self._log("synchronize")
-
     def record(self) -> RecordedEvent:
         """An event of the present end of the stream."""
         position = self._log("record")
@@ -130,7 +124,6 @@ class RecordingDriver(GraphRecorder, ExecutableRecorder, CaptureRecorder):
         return RecordedEvent(position, self, self.busy, before)
 
     def create_timer(self) -> RecordedTimer:
-        """A new handle."""
         self._log("create_timer")
         return RecordedTimer(next(self._handles))
 
@@ -146,7 +139,6 @@ class RecordingDriver(GraphRecorder, ExecutableRecorder, CaptureRecorder):
 
     @contextmanager
     def beside_captures(self) -> Iterator[None]:
-        """Counted."""
         self.relaxed[0] += 1
         try:
             yield
@@ -162,7 +154,6 @@ class RecordingDriver(GraphRecorder, ExecutableRecorder, CaptureRecorder):
     # Code
 
     def load(self, code: Any) -> Any:
-        """Logged."""
         self._log("load")
         return code
 
@@ -178,7 +169,3 @@ class RecordingDriver(GraphRecorder, ExecutableRecorder, CaptureRecorder):
     def resident_blocks(self, launch: Launch) -> int:
         """By threads alone, 2048 in a multiprocessor."""
         return self.multiprocessors * (2048 // prod(launch.block))
-
-    def launch_kernel(self, launch: Launch, values: Sequence[int]) -> None:
-        """Logged."""
-        self._log("launch_kernel", launch.kernel, *values)

@@ -407,6 +407,10 @@ class Emulator:
         """Launch a node."""
         self.launch_code(node, self.code(node), memory, order)
 
+    def has_sequence(self, node: Node) -> bool:
+        """Whether a node is launched as kernels one after the other."""
+        return node in self._unit.sequences
+
     def launch_sequence(self, node: Node, memory: Addresses, orders: Orders) -> None:
         """Launch the kernels of a node one after the other, the blocks of each in some order."""
         for code in self._unit.sequences[node]:

@@ -21,13 +21,11 @@ from lowering.cuda.effects.channels import connect
 from lowering.cuda.streams.timeline import Timeline
 from lowering.plan.calls.library_call import StridedArray
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
-from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nests.buffer import Buffer
-from lowering.plan.nodes import Graph, HostNode, KernelNode, LibraryNode, MemcpyNode, Node, walk
+from lowering.plan.nodes import Graph, HostNode, KernelNode, MemcpyNode, Node, walk
 from lowering.plan.owners import SlotTable
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
-from lowering.plan.sort import SortNode
 from lowering.testing.recording_driver import RecordingDriver
 from tests.emulation.emulator import FILL, MARGIN, Emulator, Memory
 from tests.helpers.running import traced
@@ -93,6 +91,7 @@ class EmulatedPlans:
     arguments are donated.
     """
 
+    times = 1
     inexact = ("erfinv", "erfcinv", "ndtri")
     """Functions for which a host compiler has none, but those of `host_functions.py`."""
 
@@ -175,15 +174,11 @@ class _Run:
                 blocks = self.blocks(self.emulator.code(node).grid[0])
                 self.emulator.run(node, self.memory, blocks, backwards=self.order is not None)
                 self.timeline.prints.show()
-            case SortNode():
+            case _ if self.emulator.has_sequence(node):
                 self.emulator.launch_sequence(node, self.memory, self.blocks)
             case MemcpyNode(target=target, source_buffer=source):
                 to = self.memory.view(target).reshape(-1).view(np.uint8)
                 to[...] = self.memory.view(source).reshape(-1).view(np.uint8)
-            case LibraryNode():
-                node.call.run_host(*map(self.array, node.call.operands))
-            case CustomKernelNode():
-                node.run_host(*map(self.array, node.operands))
             case HostNode(call=call):
                 CCall.of(call).run()
             case IfElseNode(condition=condition, then=then, otherwise=otherwise):
@@ -199,7 +194,7 @@ class _Run:
                     self.graph(body)
                 raise AssertionError(f"condition {condition} is still set after {TRIPS} trips")
             case _:
-                raise AssertionError(f"a {type(node).__name__} cannot be emulated")
+                node.run_host(*map(self.array, node.operands))
 
     def blocks(self, count: int) -> list[int]:
         """The order in which blocks run."""

@@ -22,9 +22,10 @@ Programs = Mapping[str, tuple[Callable[..., Any], Sequence[Any]]]
 
 
 class Device(Protocol):
-    """What runs programs; of functions in `inexact`, it has others than a GPU, of fewer digits."""
+    """What runs programs, `times` each; functions in `inexact` have fewer digits than a GPU's."""
 
     inexact: Collection[str]
+    times: int
 
     def run(self, name: str, *arguments: Any, order: Random | None = None) -> Any:
         """The results as NumPy arrays; an `order` is one of nodes that the edges allow."""
@@ -34,6 +35,7 @@ class Jitted:
     """The public way; the order of nodes is that of the backend."""
 
     inexact: Collection[str] = ()
+    times = 2
 
     def __init__(self, programs: Programs, device: str) -> None:
         self._jitted = {name: tracegraph.jit(f, device=device) for name, (f, _) in programs.items()}

@@ -15,12 +15,11 @@ import pytest
 import tracegraph
 from lowering.cuda.graph.emit import EMITTERS
 from lowering.cuda.libraries.library_calls import CAPTURED
-from lowering.host.source.control_flow import WRITERS
 from lowering.planning.rules import RULES
 from tracegraph.ir import op as registry
 
 DOCS = Path(__file__).parents[2] / "docs" / "extending.md"
-TABLES: tuple[dict[Any, Any], ...] = (registry._REGISTRY, RULES, WRITERS, EMITTERS, CAPTURED)
+TABLES: tuple[dict[Any, Any], ...] = (registry._REGISTRY, RULES, EMITTERS, CAPTURED)
 MATRIX = np.arange(12.0).reshape(4, 3)
 
 

@@ -13,6 +13,7 @@ from tracegraph.arrays.eager import apply
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
 from tracegraph.numpy.dispatching.dispatch import as_array, copied, is_python_number, lifted
+from tracegraph.numpy.dispatching.families import static_family
 from tracegraph.numpy.dispatching.statics import static_parameters
 from tracegraph.numpy.eager_arrays import eager
 from tracegraph.numpy.shapes import Shape, broadcast_to, extents_of, is_in_columns
@@ -121,33 +122,10 @@ def check_options(name: str, kwargs: dict[str, Any]) -> None:
         raise UnsupportedByTracerError(f"numpy.{name} with {', '.join(bad)}")
 
 
-@static_parameters
-def zeros(
-    shape: Shape,
-    dtype: DTypeLike = float,
-    order: str | None = "C",
-    *,
-    device: str | None = None,
-    **kwargs: Any,
-) -> Any:
-    """An array of zeros.
-
-    Shape: `shape`.
-    Dtype: `dtype`, float64 by default.
-
-    Raises:
-        ValueError: an extent is negative, or there is no such order.
-        TracerIndexError: an extent is traced.
-        UnsupportedByTracerError: an option of NumPy that is not supported.
-
-    >>> tnp.zeros(2)
-    array([0., 0.])
-    """
-    return full(shape, np.zeros((), dtype), order=order, device=device, **kwargs)
-
-
-@static_parameters
-def ones(
+@static_family
+def _new(
+    name: str,
+    /,
     shape: Shape,
     dtype: DTypeLike | None = None,
     order: str | None = "C",
@@ -155,7 +133,7 @@ def ones(
     device: str | None = None,
     **kwargs: Any,
 ) -> Any:
-    """An array of ones.
+    """An array {of}.
 
     Shape: `shape`.
     Dtype: `dtype`, float64 by default.
@@ -165,35 +143,23 @@ def ones(
         TracerIndexError: an extent is traced.
         UnsupportedByTracerError: an option of NumPy that is not supported.
 
-    >>> tnp.ones(2)
-    array([1., 1.])
+    >>> tnp.{name}(2)
+    {result}
     """
-    return full(shape, np.ones((), dtype), order=order, device=device, **kwargs)
+    element = np.ones if name == "ones" else np.zeros
+    return full(shape, element((), dtype), order=order, device=device, **kwargs)
 
 
-@static_parameters
-def empty(
-    shape: Shape,
-    dtype: DTypeLike = float,
-    order: str | None = "C",
-    *,
-    device: str | None = None,
-    **kwargs: Any,
-) -> Any:
-    """An array to be filled: zeros, so that every run gives the same.
+_FLOAT = {"dtype": float}
 
-    Shape: `shape`.
-    Dtype: `dtype`, float64 by default.
-
-    Raises:
-        ValueError: an extent is negative, or there is no such order.
-        TracerIndexError: an extent is traced.
-        UnsupportedByTracerError: an option of NumPy that is not supported.
-
-    >>> tnp.empty(2)
-    array([0., 0.])
-    """
-    return zeros(shape, dtype, order, device=device, **kwargs)
+ones = _new("ones", of="of ones", result="array([1., 1.])")
+zeros = _new("zeros", of="of zeros", result="array([0., 0.])", defaults=_FLOAT)
+empty = _new(
+    "empty",
+    of="to be filled: zeros, so that every run gives the same",
+    result="array([0., 0.])",
+    defaults=_FLOAT,
+)
 
 
 @static_parameters
@@ -234,8 +200,10 @@ def full_like(
     return result
 
 
-@static_parameters
-def zeros_like(
+@static_family
+def _like(
+    name: str,
+    /,
     a: Any,
     dtype: DTypeLike | None = None,
     order: str | None = "K",
@@ -245,7 +213,7 @@ def zeros_like(
     device: str | None = None,
     **kwargs: Any,
 ) -> Any:
-    """Zeros with shape and dtype of another array unless they are given.
+    """{what} with shape and dtype of another {array}unless they are given.
 
     Shape: that of `a`, or `shape`.
     Dtype: that of `a`, or `dtype`.
@@ -255,64 +223,18 @@ def zeros_like(
         TracerIndexError: an extent is traced.
         UnsupportedByTracerError: an option of NumPy that is not supported.
 
-    >>> tnp.zeros_like([1, 2])
-    array([0, 0])
+    >>> tnp.{name}([1, 2])
+    {result}
     """
-    return full_like(a, 0, dtype, order, shape=shape, device=device, **kwargs)
+    element = 1 if name == "ones_like" else 0
+    return full_like(a, element, dtype, order, shape=shape, device=device, **kwargs)
 
 
-@static_parameters
-def ones_like(
-    a: Any,
-    dtype: DTypeLike | None = None,
-    order: str | None = "K",
-    subok: bool = True,
-    shape: Shape | None = None,
-    *,
-    device: str | None = None,
-    **kwargs: Any,
-) -> Any:
-    """Ones with shape and dtype of another array unless they are given.
-
-    Shape: that of `a`, or `shape`.
-    Dtype: that of `a`, or `dtype`.
-
-    Raises:
-        ValueError: an extent is negative, or there is no such order.
-        TracerIndexError: an extent is traced.
-        UnsupportedByTracerError: an option of NumPy that is not supported.
-
-    >>> tnp.ones_like([1, 2])
-    array([1, 1])
-    """
-    return full_like(a, 1, dtype, order, shape=shape, device=device, **kwargs)
-
-
-@static_parameters
-def empty_like(
-    a: Any,
-    dtype: DTypeLike | None = None,
-    order: str | None = "K",
-    subok: bool = True,
-    shape: Shape | None = None,
-    *,
-    device: str | None = None,
-    **kwargs: Any,
-) -> Any:
-    """An array to be filled: zeros, with shape and dtype of another unless they are given.
-
-    Shape: that of `a`, or `shape`.
-    Dtype: that of `a`, or `dtype`.
-
-    Raises:
-        ValueError: an extent is negative, or there is no such order.
-        TracerIndexError: an extent is traced.
-        UnsupportedByTracerError: an option of NumPy that is not supported.
-
-    >>> tnp.empty_like([1, 2])
-    array([0, 0])
-    """
-    return zeros_like(a, dtype, order, shape=shape, device=device, **kwargs)
+ones_like = _like("ones_like", what="Ones", array="array ", result="array([1, 1])")
+zeros_like = _like("zeros_like", what="Zeros", array="array ", result="array([0, 0])")
+empty_like = _like(
+    "empty_like", what="An array to be filled: zeros,", array="", result="array([0, 0])"
+)
 
 
 def asarray(

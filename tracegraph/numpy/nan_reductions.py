@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.numpy.dispatching.dispatch import as_array, numpy_function
 from tracegraph.numpy.dispatching.docstrings import AVERAGED, SAME, SQUARED, SUMMED, reduction
+from tracegraph.numpy.dispatching.families import numpy_family
 from tracegraph.numpy.dispatching.output import stored, target_of
 from tracegraph.numpy.reductions import (
     Axis,
@@ -55,9 +55,10 @@ def _require_inexact(a: Any, dtype: DTypeLike | None, out: Any) -> None:
             raise TypeError(f"if a is inexact, then {name} must be inexact, got {np.dtype(given)}")
 
 
-@numpy_function
-@reduction(SUMMED, "[[1.0, tnp.nan], [3.0, 4.0]], axis=1", "array([1., 7.])")
-def nansum(
+@numpy_family
+@reduction(SUMMED)
+def _sum_or_product(
+    name: str,
     a: Any,
     axis: Axis = None,
     dtype: DTypeLike | None = None,
@@ -66,27 +67,21 @@ def nansum(
     initial: Any = None,
     where: Any = True,
 ) -> Any:
-    """Sums over axes, NaNs counting as zero."""
-    return sum(_without_nans(a, 0), axis, dtype, out, keepdims, initial, where)
+    """{folds} over axes, NaNs counting as {one}."""
+    fold, one = (sum, 0) if name == "nansum" else (prod, 1)
+    return fold(_without_nans(a, one), axis, dtype, out, keepdims, initial, where)
+
+
+_CALL = "[[1.0, tnp.nan], [3.0, 4.0]], axis=1"
+
+nansum = _sum_or_product("nansum", folds="Sums", one="zero", call=_CALL, result="array([1., 7.])")
+nanprod = _sum_or_product(
+    "nanprod", folds="Products", one="one", call=_CALL, result="array([ 1., 12.])"
+)
 
 
 @numpy_function
-@reduction(SUMMED, "[[1.0, tnp.nan], [3.0, 4.0]], axis=1", "array([ 1., 12.])")
-def nanprod(
-    a: Any,
-    axis: Axis = None,
-    dtype: DTypeLike | None = None,
-    out: Any = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = True,
-) -> Any:
-    """Products over axes, NaNs counting as one."""
-    return prod(_without_nans(a, 1), axis, dtype, out, keepdims, initial, where)
-
-
-@numpy_function
-@reduction(AVERAGED, "[[1.0, tnp.nan], [3.0, 4.0]], axis=1", "array([1. , 3.5])")
+@reduction(AVERAGED, _CALL, "array([1. , 3.5])")
 def nanmean(
     a: Any,
     axis: Axis = None,
@@ -103,7 +98,7 @@ def nanmean(
 
 
 @numpy_function
-@reduction(SQUARED, "[[1.0, tnp.nan], [3.0, 4.0]], axis=1", "array([0.  , 0.25])")
+@reduction(SQUARED, _CALL, "array([0.  , 0.25])")
 def nanvar(
     a: Any,
     axis: Axis = None,
@@ -131,7 +126,7 @@ def nanvar(
 
 
 @numpy_function
-@reduction(SQUARED, "[[1.0, tnp.nan], [3.0, 4.0]], axis=1", "array([0. , 0.5])")
+@reduction(SQUARED, _CALL, "array([0. , 0.5])")
 def nanstd(
     a: Any,
     axis: Axis = None,
@@ -155,9 +150,10 @@ def nanstd(
     return stored("nanstd", result, out, "unsafe")
 
 
-@numpy_function
-@reduction(SAME, "[[1.0, tnp.nan], [3.0, 4.0]], axis=1", "array([1., 3.])", "no elements.")
-def nanmin(
+@numpy_family
+@reduction(SAME, empty="no elements.")
+def _extreme(
+    name: str,
     a: Any,
     axis: Axis = None,
     out: Any = None,
@@ -165,69 +161,29 @@ def nanmin(
     initial: Any = None,
     where: Any = True,
 ) -> Any:
-    """The least elements that are not NaN; NaN if there are none."""
-    result = _nan_extreme(min, np.inf, a, axis, keepdims, initial, where)
-    return stored("nanmin", result, out, "unsafe")
-
-
-@numpy_function
-@reduction(SAME, "[[1.0, tnp.nan], [3.0, 4.0]], axis=1", "array([1., 4.])", "no elements.")
-def nanmax(
-    a: Any,
-    axis: Axis = None,
-    out: Any = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = True,
-) -> Any:
-    """The greatest elements that are not NaN; NaN if there are none."""
-    result = _nan_extreme(max, -np.inf, a, axis, keepdims, initial, where)
-    return stored("nanmax", result, out, "unsafe")
-
-
-def _nan_extreme(
-    of: Callable[..., Any],
-    other: float,
-    a: Any,
-    axis: Axis,
-    keepdims: bool,
-    initial: Any,
-    where: Any,
-) -> Any:
+    """The {which} elements that are not NaN; NaN if there are none."""
+    of, other = (min, np.inf) if name == "nanmin" else (max, -np.inf)
     a = as_array(a)
     first = initial if initial is None or a.dtype.kind in "biu" else _without_nans(initial, other)
     result = of(_without_nans(a, other), axis, None, keepdims, first, where)
     if a.dtype.kind in "biu":
-        return result
+        return stored(name, result, out, "unsafe")
     none_left = all(isnan(a), axis, keepdims=keepdims, where=where)
     if initial is not None:
         none_left = logical_and(none_left, isnan(initial))
-    return apply(get("where"), none_left, a.dtype.type(np.nan), result)
+    result = apply(get("where"), none_left, a.dtype.type(np.nan), result)
+    return stored(name, result, out, "unsafe")
 
 
-@numpy_function
-def nanargmin(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
-    """The position of the least element that is not NaN, of the ravelled array by default.
-
-    Where there are NaNs alone, NumPy raises; a traced position is 0 there.
-
-    Shape: that of `a` without the axis; with `keepdims`, it stays with extent 1.
-    Dtype: int64.
-
-    Raises:
-        AxisError: the axis is out of range.
-        ValueError: there are no elements, or in an array that is not traced, NaNs alone.
-
-    >>> tnp.nanargmin([[tnp.nan, 3.0], [4.0, 2.0]], 1)
-    array([1, 1])
-    """
-    _require_a_number(a, axis)
-    return argmin(_without_nans(a, np.inf), axis, out, keepdims=keepdims)
+nanmin = _extreme("nanmin", which="least", call=_CALL, result="array([1., 3.])")
+nanmax = _extreme("nanmax", which="greatest", call=_CALL, result="array([1., 4.])")
 
 
-@numpy_function
-def nanargmax(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
-    """The position of the greatest element that is not NaN, of the ravelled array by default.
+@numpy_family
+def _position(
+    name: str, a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False
+) -> Any:
+    """The position of the {which} element that is not NaN, of the ravelled array by default.
 
     Where there are NaNs alone, NumPy raises; a traced position is 0 there.
 
@@ -238,23 +194,28 @@ def nanargmax(a: Any, axis: int | None = None, out: Any = None, *, keepdims: boo
         AxisError: the axis is out of range.
         ValueError: there are no elements, or in an array that is not traced, NaNs alone.
 
-    >>> tnp.nanargmax([[tnp.nan, 3.0], [4.0, 2.0]], 1)
-    array([1, 0])
+    >>> tnp.{name}([[tnp.nan, 3.0], [4.0, 2.0]], 1)
+    {result}
     """
-    _require_a_number(a, axis)
-    return argmax(_without_nans(a, -np.inf), axis, out, keepdims=keepdims)
-
-
-def _require_a_number(a: Any, axis: int | None) -> None:
     if not isinstance(a, Tracer) and np.size(a):
         np.nanargmin(np.asarray(a), axis)  # raises where NaNs are alone
+    of, other = (argmin, np.inf) if name == "nanargmin" else (argmax, -np.inf)
+    return of(_without_nans(a, other), axis, out, keepdims=keepdims)
 
 
-@numpy_function
-def nancumsum(
-    a: Any, axis: int | None = None, dtype: DTypeLike | None = None, out: Any = None
+nanargmin = _position("nanargmin", which="least", result="array([1, 1])")
+nanargmax = _position("nanargmax", which="greatest", result="array([1, 0])")
+
+
+@numpy_family
+def _running(
+    name: str,
+    a: Any,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
 ) -> Any:
-    """Running sums along an axis, of the ravelled array by default, NaNs as zero.
+    """Running {folds} along an axis, of the ravelled array by default, NaNs as {one}.
 
     Shape: that of `a`; one axis without `axis`.
     Dtype: 64-bit integers for bools and integers, else that of `a`; or `dtype`.
@@ -263,26 +224,12 @@ def nancumsum(
         AxisError: the axis is out of range.
         UnsupportedByTracerError: `out` was not made where it is traced.
 
-    >>> tnp.nancumsum([2.0, tnp.nan, 3.0])
-    array([2., 2., 5.])
+    >>> tnp.{name}([2.0, tnp.nan, 3.0])
+    {result}
     """
-    return cumsum(_without_nans(a, 0), axis, dtype, out)
+    fold, one = (cumsum, 0) if name == "nancumsum" else (cumprod, 1)
+    return fold(_without_nans(a, one), axis, dtype, out)
 
 
-@numpy_function
-def nancumprod(
-    a: Any, axis: int | None = None, dtype: DTypeLike | None = None, out: Any = None
-) -> Any:
-    """Running products along an axis, of the ravelled array by default, NaNs as one.
-
-    Shape: that of `a`; one axis without `axis`.
-    Dtype: 64-bit integers for bools and integers, else that of `a`; or `dtype`.
-
-    Raises:
-        AxisError: the axis is out of range.
-        UnsupportedByTracerError: `out` was not made where it is traced.
-
-    >>> tnp.nancumprod([2.0, tnp.nan, 3.0])
-    array([2., 2., 6.])
-    """
-    return cumprod(_without_nans(a, 1), axis, dtype, out)
+nancumsum = _running("nancumsum", folds="sums", one="zero", result="array([2., 2., 5.])")
+nancumprod = _running("nancumprod", folds="products", one="one", result="array([2., 2., 6.])")

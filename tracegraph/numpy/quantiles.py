@@ -6,7 +6,6 @@ virtual index of a sorted row; a value between two elements is interpolated from
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,9 @@ from tracegraph.numpy.dispatching.dispatch import (
     as_array,
     is_python_number,
     lifted,
-    numpy_function,
     unchecked,
 )
+from tracegraph.numpy.dispatching.families import numpy_family
 from tracegraph.numpy.dispatching.output import written
 from tracegraph.numpy.elementwise import where
 from tracegraph.numpy.nan_reductions import nanmean
@@ -54,17 +53,44 @@ from tracegraph.tracing.tracer import Tracer
 __all__ = ["nanpercentile", "nanquantile", "percentile", "quantile"]
 
 
-def _quantiles(
+@numpy_family
+def _quantiles(  # noqa: D417 - the name is no parameter of the functions
     name: str,
     a: Any,
     q: Any,
-    axis: Axis,
-    out: Any,
-    method: str,
-    keepdims: bool,
-    weights: Any,
+    axis: Axis = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
 ) -> Any:
-    """What the function of this name gives."""
+    """{summary}
+
+    Args:
+        a: real numbers.
+        q: one or several {noun}, {range_}.
+        axis: the axes of `a`; all by default.
+        out: as in NumPy.
+        overwrite_input: changes nothing.
+        method: how to interpolate, as NumPy has it.
+        keepdims: keep the axes, with extent 1.
+        weights: of the elements, for the method "inverted_cdf". Their sum must not be zero.
+
+    Shape: that of `q`, then that of `a` without the axes.
+    Dtype: float64 for integers, else that of `a`, and of an array `q`. Methods that choose
+    elements keep that of `a`.
+
+    Raises:
+        TypeError: `a` is complex, or weights of another shape have no axis.
+        ValueError: a static `q` is out of range, the method is unknown, or weights do not fit.
+        IndexError: there are no elements along the axes.
+        AxisError: an axis is out of range.
+
+    >>> tnp.{name}({call})
+    {result}
+    """
     a = as_array(a)
     if a.dtype.kind == "c":
         raise TypeError("a must be an array of real numbers")
@@ -194,106 +220,34 @@ def _weighted(rows: Any, weights: Any, q: Any, skip_nans: bool) -> Any:
     return found if is_nan is None or skip_nans else nan_where_last_is(ordered, found)
 
 
-_SECTIONS = """
+_QUANTILES = {"noun": "quantiles", "range_": "from 0 to 1"}
+_PERCENTILES = {"noun": "percentiles", "range_": "from 0 to 100"}
 
-    Args:
-        a: real numbers.
-        q: one or several {noun}, {range}.
-        axis: the axes of `a`; all by default.
-        out: as in NumPy.
-        overwrite_input: changes nothing.
-        method: how to interpolate, as NumPy has it.
-        keepdims: keep the axes, with extent 1.
-        weights: of the elements, for the method "inverted_cdf". Their sum must not be zero.
-
-    Shape: that of `q`, then that of `a` without the axes.
-    Dtype: float64 for integers, else that of `a`, and of an array `q`. Methods that choose
-    elements keep that of `a`.
-
-    Raises:
-        TypeError: `a` is complex, or weights of another shape have no axis.
-        ValueError: a static `q` is out of range, the method is unknown, or weights do not fit.
-        IndexError: there are no elements along the axes.
-        AxisError: an axis is out of range.
-
-    >>> tnp.{call}
-    {result}
-    """
-
-
-def _documented(noun: str, call: str, result: str) -> Callable[[Any], Any]:
-    def decorate(function: Any) -> Any:
-        range_ = "from 0 to 100" if noun == "percentiles" else "from 0 to 1"
-        sections = _SECTIONS.format(noun=noun, range=range_, call=call, result=result)
-        function.__doc__ = (function.__doc__ or "").rstrip() + sections
-        return function
-
-    return decorate
-
-
-@numpy_function
-@_documented("quantiles", "quantile([1.0, 2.0, 4.0], [0.5, 0.75])", "array([2., 3.])")
-def quantile(
-    a: Any,
-    q: Any,
-    axis: Axis = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-) -> Any:
-    """Quantiles over axes; NaN if an element is."""
-    return _quantiles("quantile", a, q, axis, out, method, keepdims, weights)
-
-
-@numpy_function
-@_documented("percentiles", "percentile([1.0, 2.0, 4.0], [50, 75])", "array([2., 3.])")
-def percentile(
-    a: Any,
-    q: Any,
-    axis: Axis = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-) -> Any:
-    """Percentiles over axes; NaN if an element is."""
-    return _quantiles("percentile", a, q, axis, out, method, keepdims, weights)
-
-
-@numpy_function
-@_documented("quantiles", "nanquantile([1.0, tnp.nan, 2.0, 4.0], [0.5, 1])", "array([2., 4.])")
-def nanquantile(
-    a: Any,
-    q: Any,
-    axis: Axis = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-) -> Any:
-    """Quantiles over axes of the elements that are not NaN; NaN if there are none."""
-    return _quantiles("nanquantile", a, q, axis, out, method, keepdims, weights)
-
-
-@numpy_function
-@_documented("percentiles", "nanpercentile([1.0, tnp.nan, 3.0], [50])", "array([2.])")
-def nanpercentile(
-    a: Any,
-    q: Any,
-    axis: Axis = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-) -> Any:
-    """Percentiles over axes of the elements that are not NaN; NaN if there are none."""
-    return _quantiles("nanpercentile", a, q, axis, out, method, keepdims, weights)
+quantile = _quantiles(
+    "quantile",
+    summary="Quantiles over axes; NaN if an element is.",
+    call="[1.0, 2.0, 4.0], [0.5, 0.75]",
+    result="array([2., 3.])",
+    **_QUANTILES,
+)
+percentile = _quantiles(
+    "percentile",
+    summary="Percentiles over axes; NaN if an element is.",
+    call="[1.0, 2.0, 4.0], [50, 75]",
+    result="array([2., 3.])",
+    **_PERCENTILES,
+)
+nanquantile = _quantiles(
+    "nanquantile",
+    summary="Quantiles over axes of the elements that are not NaN; NaN if there are none.",
+    call="[1.0, tnp.nan, 2.0, 4.0], [0.5, 1]",
+    result="array([2., 4.])",
+    **_QUANTILES,
+)
+nanpercentile = _quantiles(
+    "nanpercentile",
+    summary="Percentiles over axes of the elements that are not NaN; NaN if there are none.",
+    call="[1.0, tnp.nan, 3.0], [50]",
+    result="array([2.])",
+    **_PERCENTILES,
+)

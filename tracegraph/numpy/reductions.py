@@ -21,7 +21,8 @@ from tracegraph.numpy.dispatching.dispatch import (
     unchecked,
 )
 from tracegraph.numpy.dispatching.docstrings import SAME, SUMMED, reduction
-from tracegraph.numpy.dispatching.output import mask_of, stored, target_of
+from tracegraph.numpy.dispatching.families import numpy_family
+from tracegraph.numpy.dispatching.output import Casting, mask_of, stored, target_of
 from tracegraph.numpy.shapes import broadcast_to, reshape
 from tracegraph.numpy.ufuncs import (
     absolute,
@@ -66,27 +67,23 @@ def kept(result: Any, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: b
     return reshape(result, tuple(1 if k in axes else n for k, n in enumerate(shape)))
 
 
-def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """NumPy's default dtype of sums and products."""
-    if dtype.kind in "bi":
-        return np.dtype(np.int64)
-    return np.dtype(np.uint64) if dtype.kind == "u" else dtype
+def in_fold_dtype(ufunc: np.ufunc, a: Any, dtype: DTypeLike | None, out: Any) -> Any:
+    """An array in the dtype in which a ufunc folds it: that given, or NumPy's for it and `out`.
 
-
-def _folded_in(a: Any, dtype: DTypeLike | None, out: Any) -> Any:
-    """An array in the dtype in which it is summed: that given, or NumPy's for it and `out`."""
+    Raises:
+        TypeError: the ufunc does not fold in the dtype that is given.
+    """
     target = target_of(out)
-    if dtype is None and target is not None:
-        dtype = _dtype_into(a.dtype, target.dtype)
-    return unchecked(a, _sum_dtype(a.dtype) if dtype is None else dtype)
-
-
-def _dtype_into(dtype: np.dtype[Any], out: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype in which elements are summed into an array of another dtype."""
-    wanted: np.dtype[Any] = np.add.resolve_dtypes(
-        (out, dtype, None), casting="unsafe", reduction=True
-    )[2]
-    return wanted
+    if dtype is None:
+        first = None if target is None else target.dtype
+        casting: Casting = "same_kind" if target is None else "unsafe"
+        return unchecked(
+            a, ufunc.resolve_dtypes((first, a.dtype, None), casting=casting, reduction=True)[2]
+        )
+    wanted = np.dtype(dtype)
+    if ufunc.resolve_dtypes((wanted, wanted, None))[2] != wanted:
+        raise TypeError(f"numpy.{ufunc.__name__} does not fold in {wanted}")
+    return unchecked(a, wanted)
 
 
 def masked(a: Any, where: Any, other: Any) -> Any:
@@ -124,7 +121,7 @@ def sum(
     where: Any = True,
 ) -> Any:
     """Sums over axes; of booleans and small integers in 64 bits unless `dtype` is given."""
-    a = _folded_in(as_array(a), dtype, out)
+    a = in_fold_dtype(np.add, as_array(a), dtype, out)
     result = _fold("sum", masked(a, where, a.dtype.type(0)), axis, keepdims)
     if initial is not None:
         initial = as_array(initial, a.dtype)
@@ -148,14 +145,25 @@ def prod(
     where: Any = True,
 ) -> Any:
     """Products over axes; of booleans and small integers in 64 bits unless `dtype` is given."""
-    a = _folded_in(as_array(a), dtype, out)
+    a = in_fold_dtype(np.multiply, as_array(a), dtype, out)
     result = _fold("prod", masked(a, where, a.dtype.type(1)), axis, keepdims)
     if initial is not None:
         result = multiply(result, as_array(initial, a.dtype))
     return stored("prod", result, out, "unsafe")
 
 
-def _extreme(name: str, a: Any, axis: Axis, keepdims: bool, initial: Any, where: Any) -> Any:
+@numpy_family
+@reduction(SAME, empty="no elements, or `where`, without `initial`.")
+def _extreme(
+    name: str,
+    a: Any,
+    axis: Axis = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Any:
+    """The {which} elements; NaN if there is one."""
     a = as_array(a)
     combine = minimum if name == "min" else maximum
     if where is not True and initial is None:
@@ -169,43 +177,17 @@ def _extreme(name: str, a: Any, axis: Axis, keepdims: bool, initial: Any, where:
         raise ValueError(f"zero-size array to reduction operation {name}, which has no identity")
     if empty:
         shape = tuple(n for k, n in enumerate(a.shape) if k not in axes)
-        return kept(copied(broadcast_to(lifted(initial), shape)), a.shape, axes, keepdims)
-    result = folded(name, a, axes, keepdims)
-    return result if initial is None else combine(result, initial)
+        result = kept(copied(broadcast_to(lifted(initial), shape)), a.shape, axes, keepdims)
+    else:
+        result = folded(name, a, axes, keepdims)
+        result = result if initial is None else combine(result, initial)
+    return stored(name, result, out, "unsafe")
 
 
-@numpy_function
-@reduction(
-    SAME, "[[1, 2], [3, 4]], axis=1", "array([1, 3])", "no elements, or `where`, without `initial`."
-)
-def min(
-    a: Any,
-    axis: Axis = None,
-    out: Any = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = True,
-) -> Any:
-    """The least elements; NaN if there is one."""
-    return stored("min", _extreme("min", a, axis, keepdims, initial, where), out, "unsafe")
+_ROWS = "[[1, 2], [3, 4]], axis=1"
 
-
-@numpy_function
-@reduction(
-    SAME, "[[1, 2], [3, 4]], axis=1", "array([2, 4])", "no elements, or `where`, without `initial`."
-)
-def max(
-    a: Any,
-    axis: Axis = None,
-    out: Any = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = True,
-) -> Any:
-    """The greatest elements; NaN if there is one."""
-    return stored("max", _extreme("max", a, axis, keepdims, initial, where), out, "unsafe")
-
-
+min = _extreme("min", which="least", call=_ROWS, result="array([1, 3])")
+max = _extreme("max", which="greatest", call=_ROWS, result="array([2, 4])")
 amin, amax = min, max
 
 
@@ -214,48 +196,56 @@ def _as_bool(a: Any) -> Any:
     return a if a.dtype == np.bool_ else not_equal(a, a.dtype.type(0))
 
 
-@numpy_function
-@reduction("bool.", "[[0, 1], [0, 0]], axis=1", "array([ True, False])")
-def any(
-    a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False, *, where: Any = True
+@numpy_family
+@reduction("bool.")
+def _truth(
+    name: str,
+    a: Any,
+    axis: Axis = None,
+    out: Any = None,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
 ) -> Any:
-    """Whether an element is non-zero."""
-    result = _fold("any", masked(_as_bool(a), where, False), axis, keepdims)
-    return stored("any", result, out, "unsafe")
+    """Whether {which} non-zero."""
+    a = masked(_as_bool(a), where, name == "all")
+    return stored(name, _fold(name, a, axis, keepdims), out, "unsafe")
 
 
-@numpy_function
-@reduction("bool.", "[[0, 1], [1, 1]], axis=1", "array([False,  True])")
-def all(
-    a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False, *, where: Any = True
+any = _truth(
+    "any",
+    which="an element is",
+    call="[[0, 1], [0, 0]], axis=1",
+    result="array([ True, False])",
+)
+all = _truth(
+    "all",
+    which="all elements are",
+    call="[[0, 1], [1, 1]], axis=1",
+    result="array([False,  True])",
+)
+
+
+@numpy_family
+@reduction("int64.", empty="no elements.")
+def _position(
+    name: str, a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False
 ) -> Any:
-    """Whether all elements are non-zero."""
-    result = _fold("all", masked(_as_bool(a), where, True), axis, keepdims)
-    return stored("all", result, out, "unsafe")
-
-
-def _position(name: str, a: Any, axis: int | None, keepdims: bool) -> Any:
+    """Positions of the {which} elements, the first ones, as int64."""
     a = as_array(a)
     scalar = a.ndim == 0
     a = reshape(a, (1,)) if scalar else a
     axes = reduced_axes(a, axis)
     if 0 in [a.shape[k] for k in axes]:
         raise ValueError(f"attempt to get {name} of an empty sequence")
-    return kept(apply(get(name), a, axes=axes), a.shape, axes, keepdims and not scalar)
+    found = kept(apply(get(name), a, axes=axes), a.shape, axes, keepdims and not scalar)
+    return stored(name, found, out, "unsafe")
 
 
-@numpy_function
-@reduction("int64.", "[[3, 1], [2, 2]], axis=1", "array([1, 0])", "no elements.")
-def argmin(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
-    """Positions of the least elements, the first ones, as int64."""
-    return stored("argmin", _position("argmin", a, axis, keepdims), out, "unsafe")
+_PAIRS = "[[3, 1], [2, 2]], axis=1"
 
-
-@numpy_function
-@reduction("int64.", "[[3, 1], [2, 2]], axis=1", "array([0, 0])", "no elements.")
-def argmax(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
-    """Positions of the greatest elements, the first ones, as int64."""
-    return stored("argmax", _position("argmax", a, axis, keepdims), out, "unsafe")
+argmin = _position("argmin", which="least", call=_PAIRS, result="array([1, 0])")
+argmax = _position("argmax", which="greatest", call=_PAIRS, result="array([0, 0])")
 
 
 @numpy_function
@@ -273,28 +263,15 @@ def count_nonzero(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
     return sum(_as_bool(a), axis, keepdims=keepdims)
 
 
-@numpy_function
-def cumsum(a: Any, axis: int | None = None, dtype: DTypeLike | None = None, out: Any = None) -> Any:
-    """Running sums along an axis, of the ravelled array by default; dtypes as `sum`.
-
-    Shape: that of `a`; one axis without `axis`.
-    Dtype: 64-bit integers for bools and integers, else that of `a`; or `dtype`.
-
-    Raises:
-        AxisError: the axis is out of range.
-        UnsupportedByTracerError: `out` was not made where it is traced.
-
-    >>> tnp.cumsum([1, 2, 3])
-    array([1, 3, 6])
-    """
-    return stored("cumsum", _running("cumsum", a, axis, dtype, out), out, "unsafe")
-
-
-@numpy_function
-def cumprod(
-    a: Any, axis: int | None = None, dtype: DTypeLike | None = None, out: Any = None
+@numpy_family
+def _running(
+    name: str,
+    a: Any,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
 ) -> Any:
-    """Running products along an axis, of the ravelled array by default; dtypes as `prod`.
+    """Running {folds} along an axis, of the ravelled array by default; dtypes as `{fold}`.
 
     Shape: that of `a`; one axis without `axis`.
     Dtype: 64-bit integers for bools and integers, else that of `a`; or `dtype`.
@@ -303,19 +280,21 @@ def cumprod(
         AxisError: the axis is out of range.
         UnsupportedByTracerError: `out` was not made where it is traced.
 
-    >>> tnp.cumprod([1, 2, 3])
-    array([1, 2, 6])
+    >>> tnp.{name}([1, 2, 3])
+    {result}
     """
-    return stored("cumprod", _running("cumprod", a, axis, dtype, out), out, "unsafe")
-
-
-def _running(name: str, a: Any, axis: int | None, dtype: DTypeLike | None, out: Any) -> Any:
-    a = _folded_in(as_array(a), dtype, out)
+    ufunc = np.add if name == "cumsum" else np.multiply
+    a = in_fold_dtype(ufunc, as_array(a), dtype, out)
     if axis is None:
         a, axis = reshape(a, -1), 0
     elif a.ndim == 0:
         a = reshape(a, -1)  # as NumPy does
-    return apply(get(name), a, axis=normalize_axis_index(operator.index(axis), a.ndim))
+    found = apply(get(name), a, axis=normalize_axis_index(operator.index(axis), a.ndim))
+    return stored(name, found, out, "unsafe")
+
+
+cumsum = _running("cumsum", folds="sums", fold="sum", result="array([1, 3, 6])")
+cumprod = _running("cumprod", folds="products", fold="prod", result="array([1, 2, 6])")
 
 
 def sum_of_squares(a: Any, axis: Axis, keepdims: bool) -> Any:

@@ -7,8 +7,8 @@ is lowered, and in what a device is said to lack.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, fields
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 from typing import Any
@@ -24,6 +24,8 @@ from lowering.plan.plan import Plan
 from lowering.plan.target import overrides
 from lowering.plan.target.overrides import Choices
 from lowering.plan.target.scope import Scope
+from lowering.scheduling.branch_schedules import BRANCH_SCHEDULES
+from lowering.scheduling.loop_schedules import LOOP_SCHEDULES
 from tracegraph.errors import value_text
 from tracegraph.ir import interpret
 from tracegraph.ir.program import Program
@@ -71,7 +73,11 @@ class Lowering:
     ops: tuple[str, ...]
     """The program must have one of these ops; else it is the same Plan as without a choice."""
     missing: Mapping[str, bool] | None = None
-    setting: str = ""
+
+    @property
+    def setting(self) -> str:
+        """The environment variable that makes a program run this way, if there is one."""
+        return features.setting(self.missing) if self.missing else self.chosen.setting
 
     @contextmanager
     def on(self) -> Iterator[None]:
@@ -86,71 +92,58 @@ class Lowering:
         return legalize(plan, Features(**self.missing)) if self.missing else plan
 
 
-CONDITIONAL = Choices(branches="conditional", loops="conditional")
+CONDITIONAL = Choices(branches=BRANCH_SCHEDULES[0].name, loops=LOOP_SCHEDULES[0].name)
 """A node for each loop and branch."""
 
-LOWERINGS: Mapping[str, Lowering] = {
-    "conditional": Lowering(
-        "with a conditional node for each loop and branch",
-        CONDITIONAL,
-        (*LOOPS, *BRANCHES),
-        setting='TRACEGRAPH_SCHEDULES="conditional-branches,conditional-loops"',
-    ),
-    "predicated": Lowering(
-        "with the kernels of all branches launched, and those not taken returning at once",
-        Choices(branches="predicated", loops="conditional"),
-        BRANCHES,
-        setting='TRACEGRAPH_SCHEDULES="predicated-branches,conditional-loops"',
-    ),
-    "unrolled": Lowering(
-        "with loops that make 3 steps an iteration",
-        Choices(branches="conditional", loops="unrolled", unroll=3),
-        LOOPS,
-        setting='TRACEGRAPH_SCHEDULES="conditional-branches,unrolled-loops=3"',
-    ),
-    "both": Lowering(
-        "with loops that make 3 steps an iteration, and all branches launched",
-        Choices(branches="predicated", loops="unrolled", unroll=3),
-        LOOPS,
-        setting='TRACEGRAPH_SCHEDULES="predicated-branches,unrolled-loops=3"',
-    ),
-    "one_kernel": Lowering(
-        "with each loop in one kernel",
-        Choices(branches="conditional", loops="one_kernel"),
-        LOOPS,
-        setting='TRACEGRAPH_SCHEDULES="conditional-branches,one-kernel-loops"',
-    ),
-    "cluster": Lowering(
-        "with each loop in one kernel, of a cluster of 4 blocks",
-        Choices("conditional", "one_kernel", scope=Scope(4, 64, clustered=True)),
-        LOOPS,
-    ),
-    "grid": Lowering(
-        "with each loop in one kernel, of 8 blocks",
-        Choices("conditional", "one_kernel", scope=Scope(8, 32)),
-        LOOPS,
-    ),
-    "no_body_updates": Lowering(
-        "as on a device that cannot update nodes inside loops and branches",
-        CONDITIONAL,
-        (*LOOPS, *BRANCHES),
-        {"body_updates": False},
-        setting='TRACEGRAPH_FEATURES="no-body-updates"',
-    ),
-    "host_driven": Lowering(
-        "with loops and branches driven by the host",
-        CONDITIONAL,
-        (*LOOPS, *BRANCHES),
-        {"conditional_nodes": False},
-        setting='TRACEGRAPH_FEATURES="no-conditional-nodes"',
-    ),
-}
+
+def _lowerings() -> Iterator[tuple[str, Lowering]]:
+    about = "with a conditional node for each loop and branch"
+    yield "conditional", Lowering(about, CONDITIONAL, (*LOOPS, *BRANCHES))
+    for branches in BRANCH_SCHEDULES[1:]:
+        chosen = replace(CONDITIONAL, branches=branches.name)
+        yield branches.name, Lowering(branches.about, chosen, BRANCHES)
+    for loops in LOOP_SCHEDULES[1:]:
+        chosen = replace(CONDITIONAL, loops=loops.name, unroll=loops.tried_steps)
+        yield loops.name, Lowering(loops.about, chosen, LOOPS)
+    yield (
+        "both",
+        Lowering(
+            "with loops that make 3 steps an iteration, and all branches launched",
+            Choices(branches="predicated", loops="unrolled", unroll=3),
+            LOOPS,
+        ),
+    )
+    for name, extents, scope in (
+        ("cluster", "a cluster of 4 blocks", Scope(4, 64, clustered=True)),
+        ("grid", "8 blocks", Scope(8, 32)),
+    ):
+        chosen = replace(CONDITIONAL, loops="one_kernel", scope=scope)
+        yield name, Lowering(f"with each loop in one kernel, of {extents}", chosen, LOOPS)
+    yield (
+        "no_body_updates",
+        Lowering(
+            "as on a device that cannot update nodes inside loops and branches",
+            CONDITIONAL,
+            (*LOOPS, *BRANCHES),
+            {"body_updates": False},
+        ),
+    )
+    yield (
+        "host_driven",
+        Lowering(
+            "with loops and branches driven by the host",
+            CONDITIONAL,
+            (*LOOPS, *BRANCHES),
+            {"conditional_nodes": False},
+        ),
+    )
+
+
+LOWERINGS: Mapping[str, Lowering] = dict(_lowerings())
 """What a Plan for a GPU may look like, apart from what the cost model chooses."""
 
-
-def using(chosen: Choices) -> AbstractContextManager[None]:
-    """Within the context, loops and branches run in the ways chosen."""
-    return overrides.override(**{each.name: getattr(chosen, each.name) for each in fields(chosen)})
+using = overrides.override
+"""Within the context, loops and branches run in the ways chosen."""
 
 
 def _interpreted(choose: Callable[[Trial], Program], trial: Trial) -> Sequence[Run]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from math import prod
 
+from lowering.codegen.effects.arguments import record_of, write_elements
 from lowering.codegen.effects.call_records import (
     FIRST,
     FRAME_BYTES,
@@ -20,8 +21,7 @@ from lowering.codegen.effects.call_records import (
     frame_elements,
 )
 from lowering.codegen.effects.print_records import HEAD_BYTES, Record
-from lowering.codegen.expressions import compute, index_type, value
-from lowering.codegen.flatten import POINT, Flattener, linear_axis
+from lowering.codegen.expressions import index_type
 from lowering.codegen.geometry_records import PrintGeometry
 from lowering.codegen.kernel_parameters import (
     Answer,
@@ -33,7 +33,6 @@ from lowering.codegen.kernel_parameters import (
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.kernel import CallNest, PrintedArray
-from tracegraph.ir.types import ArrayType
 
 
 def call_parameters(nest: CallNest) -> Iterator[Parameter]:
@@ -66,8 +65,7 @@ def write_call(writer: SourceWriter, nest: CallNest, geometry: PrintGeometry) ->
 
 def _site(nest: CallNest) -> CallSiteNumber:
     """The parameter that identifies the call, with the layout of its arguments."""
-    types = (ArrayType(a.value.dtype, a.shape) for a in nest.arguments)
-    return CallSiteNumber(nest.site, Record.of(types))
+    return CallSiteNumber(nest.site, record_of(nest.arguments))
 
 
 def _answer(nest: CallNest) -> Answer:
@@ -123,22 +121,13 @@ def _write_elements(
     writer: SourceWriter, argument: PrintedArray, span: tuple[str, str], offset: int, threads: int
 ) -> None:
     """Write elements of an argument, from some bytes behind the frame's head on."""
-    size, dtype = prod(argument.shape), argument.value.dtype
     first, end = span
-    expr = Flattener({POINT: list(enumerate(argument.shape))})(argument.value)
-    kind = index_type(size + max(threads, frame_elements(dtype.itemsize)))
-    head = f"{kind} point = {first} + thread; point < {end}; point += {threads}"
-    with writer.block(f"for ({head})"):
-        writer.bind(linear_axis(POINT, argument.shape), "point")
-        compute(writer, [expr])
-        distance = "point" if first == "0" else f"(point - {first})"
-        at = f"start + {FRAME_HEAD_BYTES + offset} + tg_u64{_call(distance)} * {dtype.itemsize}"
-        place = f"bytes + (({at}) & mask)"
-        writer.line(f"*reinterpret_cast<{c_type(dtype)}*>({place}) = {value(writer, expr)};")
-
-
-def _call(argument: str) -> str:
-    return argument if argument.startswith("(") else f"({argument})"
+    distance = "(point)" if first == "0" else f"(point - {first})"
+    points, most = (
+        (f"{first} + thread", end, threads),
+        frame_elements(argument.value.dtype.itemsize),
+    )
+    write_elements(writer, argument, points, FRAME_HEAD_BYTES + offset, distance, most)
 
 
 def _write_answer(writer: SourceWriter, nest: CallNest, threads: int) -> None:

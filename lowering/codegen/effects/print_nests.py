@@ -7,21 +7,16 @@ from __future__ import annotations
 
 from math import prod
 
-from lowering.codegen.effects.print_records import Record
-from lowering.codegen.expressions import compute, index_type, value
-from lowering.codegen.flatten import POINT, Flattener, linear_axis
+from lowering.codegen.effects.arguments import record_of, write_elements
 from lowering.codegen.geometry_records import PrintGeometry
 from lowering.codegen.kernel_parameters import PrintRingAddress, PrintSiteNumber
-from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
-from lowering.plan.nests.kernel import PrintedArray, PrintNest
-from tracegraph.ir.types import ArrayType
+from lowering.plan.nests.kernel import PrintNest
 
 
 def print_site(nest: PrintNest) -> PrintSiteNumber:
     """The parameter that identifies the print, with the layout of its records."""
-    types = (ArrayType(a.value.dtype, a.shape) for a in nest.arguments)
-    return PrintSiteNumber(nest.site, Record.of(types))
+    return PrintSiteNumber(nest.site, record_of(nest.arguments))
 
 
 def write_print(writer: SourceWriter, nest: PrintNest, geometry: PrintGeometry) -> None:
@@ -47,21 +42,9 @@ def write_print(writer: SourceWriter, nest: PrintNest, geometry: PrintGeometry) 
             writer.line(f"head[0] = {writer.names[site]};")
             writer.line(f"head[1] = {record.nbytes};")
         for argument, offset in zip(nest.arguments, record.offsets, strict=True):
-            if prod(argument.shape):
-                _write_argument(writer, argument, offset, geometry.threads)
+            size = prod(argument.shape)
+            if size:
+                write_elements(writer, argument, ("thread", str(size), geometry.threads), offset)
         writer.line("__threadfence_system();")
     writer.line("__syncthreads();")
     writer.line(f"if (thread == 0 && fits) {ring}->head = start + {record.nbytes};")
-
-
-def _write_argument(
-    writer: SourceWriter, argument: PrintedArray, offset: int, threads: int
-) -> None:
-    size, dtype = prod(argument.shape), argument.value.dtype
-    expr = Flattener({POINT: list(enumerate(argument.shape))})(argument.value)
-    kind = index_type(size + threads)
-    with writer.block(f"for ({kind} point = thread; point < {size}; point += {threads})"):
-        writer.bind(linear_axis(POINT, argument.shape), "point")
-        compute(writer, [expr])
-        place = f"bytes + ((start + {offset} + tg_u64(point) * {dtype.itemsize}) & mask)"
-        writer.line(f"*reinterpret_cast<{c_type(dtype)}*>({place}) = {value(writer, expr)};")

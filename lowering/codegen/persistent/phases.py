@@ -7,20 +7,20 @@ step may write one while slow threads still read the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from lowering.codegen.effects.signals import word
 from lowering.codegen.geometry_records import LaunchGeometry, shared_bytes
 from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.nests import write_nest
+from lowering.codegen.node_code import NODE_CODE
 from lowering.codegen.persistent.exchanges import Exchange
 from lowering.codegen.persistent.persistent_layout import WORDS, PersistentLayout
-from lowering.codegen.persistent.storage import MAX_UNROLLED, copy_elements
+from lowering.codegen.persistent.storage import MAX_UNROLLED
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
-from lowering.plan.nodes import Graph, KernelNode, MemcpyNode, Node
+from lowering.plan.nodes import Graph, KernelNode, Node
 from lowering.plan.target.scope import Scope
 
 
@@ -64,8 +64,23 @@ class PhaseWriter:
                 continue
             if not self._waiting.isdisjoint(before[node]):
                 self.barrier()
-            _WRITERS[type(node)](self, node)
+            self._write(node)
             self._waiting.add(node)
+
+    def _write(self, node: Node) -> None:
+        match node:
+            case KernelNode():
+                self._write_kernel(node)
+            case IfElseNode():
+                self._write_if_else(node)
+            case SwitchNode():
+                self._write_switch(node)
+            case WhileNode():
+                self._write_while(node)
+            case _:
+                phase = NODE_CODE[type(node)].phase
+                assert phase is not None, "no other node is a phase"
+                phase(self.writer, self.scope, node)
 
     def barrier(self) -> None:
         """Let all threads wait for all."""
@@ -78,7 +93,7 @@ class PhaseWriter:
         self._shares = False
         self._blocks = 0
 
-    def write_kernel(self, node: KernelNode) -> None:
+    def _write_kernel(self, node: KernelNode) -> None:
         """Write the nests of a kernel."""
         for nest in self._nests[node]:
             geometry = self.layout.geometries[nest]
@@ -105,22 +120,12 @@ class PhaseWriter:
                 writer.line(_BLOCK_BARRIER)
         self._shares |= shares
 
-    def write_copy(self, node: MemcpyNode) -> None:
-        """Write the copy of a buffer's elements, or of its bytes."""
-        writer, scope = self.writer, self.scope
-        target, source = (writer.pointers[b] for b in (node.target, node.source_buffer))
-        size = node.target.type.size
-        if node.target.type.dtype != node.source_buffer.type.dtype:
-            size = node.target.type.nbytes
-            target, source = f"((unsigned char*){target})", f"((const unsigned char*){source})"
-        copy_elements(writer, size, scope, target, source)
-
-    def write_if_else(self, node: IfElseNode) -> None:
+    def _write_if_else(self, node: IfElseNode) -> None:
         """Write two branches."""
         self._branches(f"if (*{word(node.condition)})", node.then)
         self._branches("else", node.otherwise)
 
-    def write_switch(self, node: SwitchNode) -> None:
+    def _write_switch(self, node: SwitchNode) -> None:
         """Write branches by number; the condition is in range."""
         for number, branch in enumerate(node.branches):
             test = f"if (*{word(node.condition)} == {number}u)"
@@ -133,7 +138,7 @@ class PhaseWriter:
         self._waiting |= waiting
         self._shares |= shares
 
-    def write_while(self, node: WhileNode) -> None:
+    def _write_while(self, node: WhileNode) -> None:
         """Write a loop."""
         writer, name = self.writer, word(node.condition)
         entry = name if node.entry is None else writer.pointers[node.entry]
@@ -156,15 +161,6 @@ class PhaseWriter:
 
 _BLOCK_BARRIER = "__syncthreads();"
 _WORD = "volatile tg_u32"
-
-_WRITERS: dict[type[Node], Callable[[PhaseWriter, Any], None]] = {
-    KernelNode: PhaseWriter.write_kernel,
-    MemcpyNode: PhaseWriter.write_copy,
-    IfElseNode: PhaseWriter.write_if_else,
-    SwitchNode: PhaseWriter.write_switch,
-    WhileNode: PhaseWriter.write_while,
-}
-"""What writes each class of nodes that may be a phase."""
 
 
 def declare_words(

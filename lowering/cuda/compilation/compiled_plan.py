@@ -9,7 +9,7 @@ from lowering.codegen import Unit, unit_source
 from lowering.cuda.compilation.modules import load_modules
 from lowering.cuda.compilation.plan_code import PlanCode
 from lowering.cuda.effects.callback_thread import require_not_awaited
-from lowering.cuda.graph.emit import EMITTERS
+from lowering.cuda.graph.emit import emitter_of
 from lowering.cuda.graph.handwritten_kernels import load_custom_kernels
 from lowering.cuda.graph.host_driven import STORED_CONDITIONS
 from lowering.cuda.graph.placement import Constants, upload
@@ -104,5 +104,5 @@ def functions_of(plan: Plan, unit: Unit) -> dict[str, str]:
     if moving := moving_calls(plan.graph):
         functions[ARRAYS_KERNEL] = arrays_source(part_arrays(moving))
     for node in launched(plan.graph):
-        functions |= EMITTERS[type(node)].functions
+        functions |= emitter_of(node).functions
     return functions

@@ -10,4 +10,5 @@ go out.
     mailbox          words in pinned memory for failures and counts
     print_ring       the ring buffer that all programs of a device print through
     progress         the thread that shows counts and prints of programs in flight
+    ring             what both ring buffers are: words, bytes, and the sites that append
 """

@@ -7,12 +7,9 @@ for room: no call is lost, and one may be larger than the ring.
 
 from __future__ import annotations
 
-import itertools
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
-from weakref import WeakValueDictionary
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,15 +25,10 @@ from lowering.codegen.effects.call_records import (
     answer_offset,
 )
 from lowering.codegen.effects.print_records import HEAD_BYTES, Record
-from lowering.cuda.effects.print_ring import CAPACITY, HEAD, LOST, RING_HEAD_BYTES, TAIL
+from lowering.cuda.effects.ring import LOST, TAIL, Ring
 from lowering.cuda.interface import Driver, HostAllocation
-from lowering.plan.nests.rounding import power_of_two, round_up
+from lowering.plan.nests.rounding import round_up
 from tracegraph.ir.callbacks import HostFunction
-
-SIZE_VARIABLE = "TRACEGRAPH_CALLBACK_BUFFER_BYTES"
-DEFAULT_BYTES = 1 << 20
-FEWEST_BYTES = 2 * FRAME_BYTES
-"""A frame with its head fits, whatever is asked for."""
 
 ENDED = LOST
 """In place of the number of lost records, for none is lost: the launches that have ended."""
@@ -94,27 +86,15 @@ class ArrivedCall:
     end: int
 
 
-class CallRing:
-    """The ring, and the sites that call through it, held weakly. One thread at a time takes."""
+class CallRing(Ring[CallSite]):
+    """The ring, and the sites that call through it. One thread at a time takes."""
+
+    size_variable: ClassVar[str] = "TRACEGRAPH_CALLBACK_BUFFER_BYTES"
+    fewest_bytes: ClassVar[int] = 2 * FRAME_BYTES  # a frame with its head fits
 
     def __init__(self, memory: HostAllocation) -> None:
-        self.memory = memory
-        self._words = memory.bytes[:RING_HEAD_BYTES].view(np.uint64)
-        self._bytes = memory.bytes[RING_HEAD_BYTES:]
-        self._words[:] = 0
-        self._words[CAPACITY] = self._bytes.size
-        self._sites: WeakValueDictionary[int, CallSite] = WeakValueDictionary()
-        self._numbers = itertools.count(1)
+        super().__init__(memory)
         self._parts: list[bytes] = []
-
-    @classmethod
-    def allocate(cls, driver: Driver) -> CallRing:
-        """A ring of the size that TRACEGRAPH_CALLBACK_BUFFER_BYTES asks for.
-
-        Raises:
-            ValueError: that is not a number.
-        """
-        return cls(driver.allocate_host(call_ring_bytes()))
 
     def add_site(
         self, callback: HostFunction, record: Record, answer: AnswerMemory | None
@@ -123,16 +103,6 @@ class CallRing:
         site = CallSite(next(self._numbers), callback, record, answer)
         self._sites[site.number] = site
         return site
-
-    @property
-    def head(self) -> int:
-        """The bytes that kernels have written since the start."""
-        return int(self._words[HEAD])
-
-    @property
-    def tail(self) -> int:
-        """The bytes that have been taken since the start."""
-        return int(self._words[TAIL])
 
     @property
     def ended(self) -> int:
@@ -170,23 +140,3 @@ class CallRing:
                 site = self._sites.get(site_number)
                 if site is not None:
                     yield ArrivedCall(site, number, site.record.arrays(raw), tail)
-
-    def _part(self, start: int, nbytes: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """Bytes from a position on, which may wrap around the end."""
-        start %= self._bytes.size
-        behind = nbytes - (self._bytes.size - start)
-        if behind <= 0:
-            return self._bytes[start : start + nbytes]
-        return np.concatenate([self._bytes[start:], self._bytes[:behind]])
-
-
-def call_ring_bytes() -> int:
-    """The bytes of a ring: its head, and what the environment asks for, up to a power of two.
-
-    Raises:
-        ValueError: the environment variable is not a positive number.
-    """
-    asked = os.environ.get(SIZE_VARIABLE, str(DEFAULT_BYTES))
-    if not asked.isdecimal():
-        raise ValueError(f"{SIZE_VARIABLE} must be a number of bytes, not {asked!r}")
-    return RING_HEAD_BYTES + power_of_two(max(int(asked), FEWEST_BYTES))

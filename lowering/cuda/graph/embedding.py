@@ -36,7 +36,7 @@ def add_embedded(
             before.nodes,
             foreign.handle,
             ([c for c in to_it if c[2]], [c for c in from_it if c[2]]),
-            emission.owners.embedded(node),
+            emission.owners.of(node),
             own,
             [foreign.owner, *(memory.owner for memory in (*foreign.inputs, *foreign.outputs))],
         )

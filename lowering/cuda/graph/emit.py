@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from lowering.codegen import KernelCode
@@ -31,17 +32,13 @@ from lowering.cuda.graph.launch_nodes import (
     add_pointers,
     add_table,
 )
+from lowering.cuda.graph.library_nodes import add_library
 from lowering.cuda.graph.node_owners import NodeOwners
 from lowering.cuda.graph.placement import Placement
 from lowering.cuda.graph.pointer_table import entries
 from lowering.cuda.graph.small_inputs import ValueSlot
 from lowering.cuda.interface import KernelNodeHandle, Launch, has_clusters
-from lowering.cuda.libraries.capture import capture
-from lowering.cuda.libraries.foreign_calls import naming
-from lowering.cuda.libraries.library_calls import outside
-from lowering.cuda.libraries.pointer_arrays import pointers
 from lowering.cuda.libraries.recapture import RecapturedCall
-from lowering.plan.calls.captured_call import CapturedCall
 from lowering.plan.conditional_nodes import ConditionalNode, IfElseNode, SwitchNode, WhileNode
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.embedded_graph import EmbeddedGraphNode
@@ -56,16 +53,7 @@ from lowering.plan.launch_nodes import (
 )
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.rounding import ceil_div
-from lowering.plan.nodes import (
-    Graph,
-    HostNode,
-    KernelNode,
-    LibraryNode,
-    MemcpyNode,
-    Node,
-)
-from lowering.plan.persistent_kernel import PersistentKernelNode
-from lowering.plan.sort import SortNode
+from lowering.plan.nodes import Graph, HostNode, LibraryNode, MemcpyNode, Node
 from tracegraph.ir.events import EventUse
 from tracegraph.ops.callbacks import CCall
 
@@ -135,27 +123,19 @@ def emit_graph(emission: Emission, graph: Any, source: Graph) -> None:
         kernels: list[Any] = []
         others: list[Any] = []
         for before in sorted(predecessors[position]):
-            is_kernel = EMITTERS[type(source.nodes[before])].is_kernel
+            is_kernel = emitter_of(source.nodes[before]).is_kernel
             (kernels if is_kernel else others).extend(ends[before])
-        add, start = EMITTERS[type(node)].add, len(kinds)
+        add, start = emitter_of(node).add, len(kinds)
         ends.append(add(emission, graph, node, Before(kernels, others)))
         if node.graph_nodes is None:
             emission.emitted[node] = tuple(kinds[start:])
 
 
-def _add_kernel(
-    emission: Emission, graph: Any, node: KernelNode | PersistentKernelNode, before: Before
-) -> tuple[Any, ...]:
-    return (_launch(emission, graph, node, emission.code.unit.kernels[node], before),)
-
-
-def _add_sort(emission: Emission, graph: Any, node: SortNode, before: Before) -> tuple[Any, ...]:
-    """Add the kernels of a sort, a chain in which each depends on the one before."""
-    last: Any = None
-    for code in emission.code.unit.sequences[node]:
-        last = _launch(emission, graph, node, code, before)
-        before = Before([last], [])
-    return (last,)
+def _add_kernels(emission: Emission, graph: Any, node: Node, before: Before) -> tuple[Any, ...]:
+    """Add the kernels of a node, a chain in which each depends on the one before."""
+    for code in emission.code.unit.codes(node):
+        before = Before([_launch(emission, graph, node, code, before)], [])
+    return tuple(before.kernels)
 
 
 def _launch(emission: Emission, graph: Any, node: Node, code: KernelCode, before: Before) -> Any:
@@ -196,109 +176,30 @@ def _add_custom_kernel(
     return (emission.add_kernel(graph, behind, launch, cells, slots).node,)
 
 
-def _add_library(
-    emission: Emission, graph: Any, node: LibraryNode, before: Before
-) -> tuple[Any, ...]:
-    """Capture a call.
-
-    Before its first capture, it is run once outside, where the library may load code and allocate.
-    That run does not write to the graph's memory, which may be in use.
-    """
-    prepared, call = emission.code.calls[node], node.call
-    addresses, warm_up = emission.placement.addresses, emission.placement.warm_up
-    driver, workspace = emission.driver, emission.placement.workspaces[node]
-    nbytes, library = prepared.workspace_bytes, prepared.handle
-    used = [workspace] if nbytes else []
-    found = emission.placement.pointer_arrays.get(node)
-    arrays = [] if found is None else [found]
-    moves = node in emission.placement.moving
-    recaptured = emission.placement.recaptured.get(node)
-    still = (
-        call.operands if recaptured is None else [a for a in call.operands if a.buffer in addresses]
-    )
-    stored = [a for a in still if not moves or a.buffer in call.fixed_buffers]
-
-    def issued(known: Mapping[Buffer, int], *, written: bool) -> Callable[[Any], None]:
-        """What issues the call, whose pointer arrays are written or left to each launch."""
-        for pointer in arrays if written else ():
-            if driver.copy_to_device(pointer, pointers(call, known.__getitem__)):
-                driver.synchronize()
-        return prepared.issue(call, known.__getitem__, *arrays)
-
-    emission.definition.slots.retain(library, *call.owners.values())
-    with driver.capture_lock.hold(), naming(node):
-        if warm_up is not None:
-            spare = warm_up.pointer + emission.code.plan.library_bytes
-            others, end = outside(emission.owners.plan, node, spare)
-            moved = {**addresses, **others}
-            if isinstance(call, CapturedCall) and end > spare:
-                driver.clear(spare, end - spare)
-            library.use_workspace(warm_up.pointer, nbytes)
-            run = issued(moved, written=True)
-            driver.synchronize()
-            run(library)
-            driver.synchronize_capture_stream()
-        slots = emission.owners.library(node)
-        held = [array.address(addresses.__getitem__) for array in stored] + used + arrays
-        if recaptured is not None:
-            again = _recaptured(emission, node, recaptured)
-            return again.capture(graph, before.nodes, slots, held)
-        library.use_workspace(workspace, nbytes)
-        issue = issued(addresses, written=not moves)
-        return capture(
-            emission.definition,
-            graph,
-            before.nodes,
-            lambda: issue(library),
-            node,
-            slots,
-            held,
-            f"the {call.noun.partition(' ')[2]}",
-        )
-
-
-def _recaptured(
-    emission: Emission, node: LibraryNode, buffers: tuple[Buffer, ...]
-) -> RecapturedCall:
-    """A call, not captured yet, that is captured again where these buffers are."""
-    placement = emission.placement
-    call = RecapturedCall(
-        emission.definition,
-        emission.code.calls[node],
-        node.call,
-        buffers,
-        placement.addresses,
-        placement.workspaces[node],
-        placement.placeholders,
-    )
-    emission.recaptured.append(call)
-    return call
-
-
 def _add_host(emission: Emission, graph: Any, node: HostNode, before: Before) -> tuple[Any, ...]:
-    call = CCall.of(node.call)
-    slots, definition = emission.owners.host(node), emission.definition
-    added = definition.add_host(
-        graph, before.nodes, call.function, call.argument, slots, call.owners
-    )
-    return (added,)
+    call, driver = CCall.of(node.call), emission.driver
+    add = partial(driver.add_host, graph, before.nodes, call.function, call.argument)
+    return (emission.definition.add(emission.owners.of(node), "host", add, call.owners),)
 
 
 def _add_event(emission: Emission, graph: Any, node: EventNode, before: Before) -> tuple[Any, ...]:
-    use, slots = node.use, emission.owners.event(node)
-    add = emission.definition.add_event
+    use, owner, driver = node.use, None, emission.driver
     if isinstance(use, EventUse):
-        return (add(graph, before.nodes, use.action, use.handle, slots, use.owner),)
-    timer = emission.driver.create_timer()
-    emission.timers.setdefault(use.section, {})[use.action] = timer
-    return (add(graph, before.nodes, "record", timer.handle, slots, timer),)
+        action, handle, owner = use.action, use.handle, use.owner
+    else:
+        owner = driver.create_timer()
+        action, handle = "record", owner.handle
+        emission.timers.setdefault(use.section, {})[use.action] = owner
+    add = partial(driver.add_event, graph, before.nodes, action, handle)
+    kind = "event_record" if action == "record" else "wait_event"
+    return (emission.definition.add(emission.owners.of(node), kind, add, [owner]),)
 
 
 def _add_conditional(
     emission: Emission, graph: Any, node: ConditionalNode, before: Before
 ) -> tuple[Any, ...]:
     condition, _ = emission.conditions[node.condition]
-    slots = emission.owners.conditional(node.kind, node)
+    slots = emission.owners.of(node)
     added, inner_graphs = emission.definition.add_conditional(
         graph, before.nodes, node.kind, condition, len(node.bodies), slots
     )
@@ -324,13 +225,10 @@ class EmissionRule:
 
 
 EMITTERS: dict[type[Node], EmissionRule] = {
-    KernelNode: EmissionRule(_add_kernel, is_kernel=True),
-    PersistentKernelNode: EmissionRule(_add_kernel, is_kernel=True),
     MemcpyNode: EmissionRule(_add_copy, {COPY_KERNEL: COPY_SOURCE}, is_kernel=True),
-    SortNode: EmissionRule(_add_sort, is_kernel=True),
     # a programmatic edge from it begins when its blocks have ended, unless it triggers it before
     CustomKernelNode: EmissionRule(_add_custom_kernel, is_kernel=True),
-    LibraryNode: EmissionRule(_add_library),
+    LibraryNode: EmissionRule(add_library),
     HostNode: EmissionRule(_add_host),
     EventNode: EmissionRule(_add_event),
     EmbeddedGraphNode: EmissionRule(add_embedded),
@@ -343,3 +241,11 @@ EMITTERS: dict[type[Node], EmissionRule] = {
     AllocationNode: EmissionRule(add_allocation),
     FreeNode: EmissionRule(add_free),
 }
+"""How classes of nodes are emitted that are no kernels of the Plan's own code."""
+
+_OWN_KERNELS = EmissionRule(_add_kernels, is_kernel=True)
+
+
+def emitter_of(node: Node) -> EmissionRule:
+    """How a node is emitted."""
+    return EMITTERS.get(type(node), _OWN_KERNELS)

@@ -9,9 +9,7 @@ from lowering.codegen import Parameter
 from lowering.codegen.kernel_parameters import CallSiteNumber, StepCount
 from lowering.cuda.compilation.modules import Module
 from lowering.plan.custom_kernel import CustomKernelNode
-from lowering.plan.embedded_graph import EmbeddedGraphNode
-from lowering.plan.event_node import EventNode
-from lowering.plan.nodes import HostNode, LibraryNode, Node
+from lowering.plan.nodes import Node
 from lowering.plan.owners import NodeSlots, Slot
 from lowering.plan.plan import Plan
 from tracegraph.errors.wording import function_text
@@ -48,33 +46,9 @@ class NodeOwners:
         what = "compiled kernel" if node.code is None else "own module"
         return NodeSlots("kernel", node.name, lines_of(node.sources), (Slot(what, code_bytes),))
 
-    def library(self, node: LibraryNode) -> NodeSlots:
-        """The slots of a captured call."""
-        slots = [Slot("library handle", 0), *(Slot(name, 0) for name in node.call.owners)]
-        return NodeSlots(node.kind, node.name, lines_of(node.sources), tuple(slots))
-
-    def embedded(self, node: EmbeddedGraphNode) -> NodeSlots:
-        """The slots of somebody's graph: what keeps it, and its memory."""
-        foreign = node.graph
-        slots = [Slot("graph", 0)]
-        for what, memory in (("input", foreign.inputs), ("output", foreign.outputs)):
-            slots += [Slot(f"its {what} {i} {m.type}", 0) for i, m in enumerate(memory)]
-        return NodeSlots(node.kind, node.name, lines_of(node.sources), tuple(slots))
-
-    def event(self, node: EventNode) -> NodeSlots:
-        """The slots of a use of an event: the event."""
-        return NodeSlots(node.kind, node.name, lines_of(node.sources), (Slot("event", 0),))
-
-    def host(self, node: HostNode) -> NodeSlots:
-        """The slots of a C function: a copy of its data, and what keeps it loaded."""
-        data, slots = node.call.data, [Slot(f"function {node.call.name}", 0)]
-        if data is not None:
-            slots.append(Slot("user data", len(data)))
-        return NodeSlots(node.kind, node.name, lines_of(node.sources), tuple(slots))
-
-    def conditional(self, kind: str, node: Node) -> NodeSlots:
-        """The slots of a conditional node: its bodies' nodes have their own."""
-        return NodeSlots(kind, "-", lines_of(node.sources))
+    def of(self, node: Node) -> NodeSlots:
+        """The slots of a node that is no kernel of ours: what it says itself."""
+        return NodeSlots(node.kind, node.name, lines_of(node.sources), node.keeps)
 
     def _module(self, name: str) -> Slot:
         return Slot("module", self.modules[name].nbytes)

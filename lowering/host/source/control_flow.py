@@ -7,8 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
-from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,17 +17,17 @@ from lowering.host.section_times import SectionTimes
 from lowering.host.source.array_names import Frame, condition
 from lowering.plan.calls.library_call import StridedArray
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
-from lowering.plan.custom_kernel import CustomKernelNode
-from lowering.plan.embedded_graph import EmbeddedGraphNode
 from lowering.plan.event_node import EventNode
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import Predicate
-from lowering.plan.nodes import Graph, HostNode, KernelNode, LibraryNode, MemcpyNode, Node
+from lowering.plan.nodes import Graph, HostNode, KernelNode, MemcpyNode, Node
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
-from lowering.plan.sort import SortNode
 from tracegraph.ir.events import TimeMark
 from tracegraph.ops.callbacks import CCall
+
+if TYPE_CHECKING:
+    from random import Random
 
 
 class GraphWriter:
@@ -61,37 +60,31 @@ class GraphWriter:
         """Write the lines that run a graph."""
         if self._order is None:
             for node in graph.nodes:
-                WRITERS[type(node)](self, node)
+                self._write_node(node)
             return
         order, chosen = self._source.name(_shuffled(graph, self._order)), self._source.variable()
         with self._source.block(f"for {chosen} in {order}():"):
             for number, node in enumerate(graph.nodes):
                 with self._source.body(f"if {chosen} == {number}:", self._conditions):
-                    WRITERS[type(node)](self, node)
+                    self._write_node(node)
+
+    def _write_node(self, node: Node) -> None:
+        write = WRITERS.get(type(node))
+        if write is not None:
+            write(self, node)
+        else:
+            self.call(node.run_host, *map(view_of, node.operands))
 
     def write_kernel(self, node: KernelNode) -> None:
         """Write the nests of a kernel."""
         for predicates, nests in groupby(self._programs[node], attrgetter("predicates")):
             with self._predicated(predicates):
-                for each in nests:
-                    self._write_nest(each)
+                for nest in nests:
+                    self._write_nest(nest)
 
     def write_copy(self, node: MemcpyNode) -> None:
         """Write the copy of a buffer's bytes."""
         self.call(np.copyto, bytes_of(node.target), bytes_of(node.source_buffer))
-
-    def write_library(self, node: LibraryNode) -> None:
-        """Write the call of a library."""
-        self.call(node.call.run_host, *map(view_of, node.call.operands))
-
-    def write_custom_kernel(self, node: CustomKernelNode | EmbeddedGraphNode) -> None:
-        """Write the call of the reference of a user's kernel or graph."""
-        self.call(node.run_host, *map(view_of, node.operands))
-
-    def write_sort(self, node: SortNode) -> None:
-        """Write a sort of rows."""
-        target = StridedArray.whole(node.target)
-        self.call(node.run_host, view_of(target), view_of(node.keys))
 
     def write_host(self, node: HostNode) -> None:
         """Write the call of a C function."""
@@ -161,10 +154,6 @@ class GraphWriter:
 WRITERS: dict[type[Node], Callable[[GraphWriter, Any], None]] = {
     KernelNode: GraphWriter.write_kernel,
     MemcpyNode: GraphWriter.write_copy,
-    LibraryNode: GraphWriter.write_library,
-    CustomKernelNode: GraphWriter.write_custom_kernel,
-    EmbeddedGraphNode: GraphWriter.write_custom_kernel,
-    SortNode: GraphWriter.write_sort,
     HostNode: GraphWriter.write_host,
     EventNode: GraphWriter.write_event,
     IfElseNode: GraphWriter.write_if_else,
@@ -172,7 +161,7 @@ WRITERS: dict[type[Node], Callable[[GraphWriter, Any], None]] = {
     WhileNode: GraphWriter.write_while,
     PersistentKernelNode: GraphWriter.write_persistent,
 }
-"""What writes the lines of each class of nodes."""
+"""What writes the lines of a class of nodes that are no function of arrays, or one of bytes."""
 
 
 def view_of(array: StridedArray) -> View:

@@ -122,10 +122,13 @@ TG_SHARED double y1(double x) {
 
 // ---- modified functions -----------------------------------------------------------------------------------
 
-// Power series of (x / 2)**2 up to 8; then exp(x) / sqrt(x) times polynomials of 16 / x - 1.
+// Power series of (x / 2)**2 up to 8; then exp(x) / sqrt(x) times polynomials of 16 / x - 1. The
+// exponential may overflow where the result does not: it is scaled last.
 TG_INLINE double tgm_modified(double x, double within, double scaled) {
-  const double root = exp(0.5 * x);  // exp(x) may overflow where the result does not
-  return x < 8 ? within : root * (scaled / sqrt(x)) * root;
+  const tgm_exponential e = tgm_exp_parts(x, 0);
+  const tgm_pair sum = tgm_fast_two_sum(1, e.mantissa.high);
+  const double factor = scaled / sqrt(x), low = factor * (sum.low + e.mantissa.low);
+  return x < 8 ? within : tgm_scaled(fma(factor, sum.high, low), e.exponent);
 }
 TG_SHARED double cyl_bessel_i0(double x) {
   const double size = fabs(x), near = size < 8 ? size : 8, far = size < 8 ? 8 : size < 800 ? size : 800;

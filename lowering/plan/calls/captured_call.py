@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from lowering.plan.calls.library_call import LibraryCall, StridedArray
-from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.buffer_fields import Reads, Writes
 from tracegraph.ir.kernel_calls import KernelCall
-from tracegraph.ir.record import record, replace
+from tracegraph.ir.record import record
 
 
 @record
@@ -22,16 +22,8 @@ class CapturedCall(LibraryCall):
     skippable: ClassVar[bool] = False
 
     call: KernelCall
-    arguments: tuple[StridedArray, ...]
-    results: tuple[StridedArray, ...]
-
-    @property
-    def inputs(self) -> tuple[StridedArray, ...]:
-        return self.arguments
-
-    @property
-    def outputs(self) -> tuple[StridedArray, ...]:
-        return self.results
+    arguments: Reads[tuple[StridedArray, ...]]
+    results: Writes[tuple[StridedArray, ...]]
 
     @property
     def owners(self) -> Mapping[str, Any]:
@@ -54,10 +46,3 @@ class CapturedCall(LibraryCall):
     @property
     def run_host(self) -> Callable[..., None]:
         return self.call.writer(len(self.arguments))
-
-    def with_buffers(self, names: Mapping[Buffer, Buffer]) -> Self:
-        arguments, results = (
-            tuple([array.with_buffers(names) for array in arrays])
-            for arrays in (self.arguments, self.results)
-        )
-        return replace(self, arguments=arguments, results=results)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from lowering.plan.calls.library_call import LibraryCall, StridedArray
-from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.buffer_fields import Reads, Writes
 from tracegraph.ir.op import Op
-from tracegraph.ir.record import record, replace
+from tracegraph.ir.record import record
 
 
 @record
@@ -21,16 +21,8 @@ class Factorization(LibraryCall):
 
     op: Op
     attrs: Mapping[str, Any]
-    matrices: tuple[StridedArray, ...]
-    results: tuple[StridedArray, ...]
-
-    @property
-    def inputs(self) -> tuple[StridedArray, ...]:
-        return self.matrices
-
-    @property
-    def outputs(self) -> tuple[StridedArray, ...]:
-        return self.results
+    matrices: Reads[tuple[StridedArray, ...]]
+    results: Writes[tuple[StridedArray, ...]]
 
     @property
     def operations(self) -> int:
@@ -40,7 +32,7 @@ class Factorization(LibraryCall):
 
     @property
     def name(self) -> str:
-        shapes = [f"{'x'.join(map(str, each.shape))}" for each in self.matrices]
+        shapes = [f"{'x'.join(map(str, matrix.shape))}" for matrix in self.matrices]
         return f"{self.op.name} {', '.join(shapes)}"
 
     @property
@@ -54,10 +46,3 @@ class Factorization(LibraryCall):
                 out[...] = value
 
         return run
-
-    def with_buffers(self, names: Mapping[Buffer, Buffer]) -> Self:
-        matrices, results = (
-            tuple([array.with_buffers(names) for array in arrays])
-            for arrays in (self.matrices, self.results)
-        )
-        return replace(self, matrices=matrices, results=results)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from math import log2, prod
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from lowering.plan.calls.library_call import LibraryCall, StridedArray
 from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.buffer_fields import Reads, Writes
 from lowering.plan.nests.strides import common_stride
 from tracegraph.ir.op import Op
-from tracegraph.ir.record import record, replace
+from tracegraph.ir.record import record
 
 
 @record
@@ -70,18 +71,10 @@ class FourierTransform(LibraryCall):
 
     op: Op
     attrs: Mapping[str, Any]
-    source: StridedArray
-    target: StridedArray
+    source: Reads[StridedArray]
+    target: Writes[StridedArray]
     overwrites: bool
     recaptured: bool = False
-
-    @property
-    def inputs(self) -> tuple[StridedArray, ...]:
-        return (self.source,)
-
-    @property
-    def outputs(self) -> tuple[StridedArray, ...]:
-        return (self.target,)
 
     @property
     def writes(self) -> frozenset[Buffer]:
@@ -156,7 +149,3 @@ class FourierTransform(LibraryCall):
             target[...] = reference(source, **attrs)
 
         return run
-
-    def with_buffers(self, names: Mapping[Buffer, Buffer]) -> Self:
-        source, target = self.source.with_buffers(names), self.target.with_buffers(names)
-        return replace(self, source=source, target=target)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import prod
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from lowering.plan.calls.library_call import LibraryCall, StridedArray
-from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.buffer_fields import Reads, Updates, Writes
 from tracegraph.ir.op import Op
-from tracegraph.ir.record import record, replace
+from tracegraph.ir.record import record
 
 
 @record
@@ -26,17 +26,9 @@ class LapackRoutine(LibraryCall):
 
     op: Op
     attrs: Mapping[str, Any]
-    updated: tuple[StridedArray, ...]
-    read: tuple[StridedArray, ...]
-    results: tuple[StridedArray, ...]
-
-    @property
-    def inputs(self) -> tuple[StridedArray, ...]:
-        return (*self.updated, *self.read)
-
-    @property
-    def outputs(self) -> tuple[StridedArray, ...]:
-        return (*self.updated, *self.results)
+    updated: Updates[tuple[StridedArray, ...]]
+    read: Reads[tuple[StridedArray, ...]]
+    results: Writes[tuple[StridedArray, ...]]
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -76,13 +68,6 @@ class LapackRoutine(LibraryCall):
                 out[...] = value
 
         return run
-
-    def with_buffers(self, names: Mapping[Buffer, Buffer]) -> Self:
-        updated, read, results = (
-            tuple([array.with_buffers(names) for array in arrays])
-            for arrays in (self.updated, self.read, self.results)
-        )
-        return replace(self, updated=updated, read=read, results=results)
 
 
 @record

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import prod
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from lowering.plan.nests.buffer import Buffer
-from tracegraph.ir.record import record, replace
+from lowering.plan.nests.buffer_fields import HoldsBuffers, Names, items_of
+from tracegraph.ir.record import record
 from tracegraph.ir.types import row_major_strides
 
 
 @record
-class StridedArray:
+class StridedArray(HoldsBuffers):
     """An array inside a buffer: offset and strides in elements."""
 
-    buffer: Buffer
+    buffer: Names[Buffer]
     offset: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -35,10 +36,6 @@ class StridedArray:
         """The bytes of its elements."""
         return prod(self.shape) * self.buffer.type.dtype.itemsize
 
-    def with_buffers(self, names: Mapping[Buffer, Buffer]) -> StridedArray:
-        """The array in another buffer, if its own has a new one."""
-        return replace(self, buffer=names.get(self.buffer, self.buffer))
-
     def address(self, base: Callable[[Buffer], int]) -> int:
         """The address of its first element, given those of buffers."""
         return base(self.buffer) + self.offset * self.buffer.type.dtype.itemsize
@@ -48,10 +45,11 @@ class StridedArray:
         return f"{self.buffer}{start}:{','.join(map(str, self.strides))}"
 
 
-class LibraryCall:
+class LibraryCall(HoldsBuffers):
     """Base of library calls: frozen records, compared by identity.
 
-    A call reads `inputs`, writes all of `outputs`, and has no other visible effect. Capture fixes
+    A call reads `inputs`, writes all of `outputs`, which the types of its fields say, and has no
+    other visible effect. Capture fixes
     the addresses of all arrays but `batches`, so the rule that plans it takes operands from
     `lowering.planning.library_operands`, which copies arguments into scratch if necessary. Or it is
     `recaptured`.
@@ -73,27 +71,17 @@ class LibraryCall:
     @property
     def inputs(self) -> tuple[StridedArray, ...]:
         """The arrays that it reads."""
-        raise NotImplementedError
+        return items_of(self, "reads")
 
     @property
     def outputs(self) -> tuple[StridedArray, ...]:
         """The arrays that it writes; one that it also reads is an input, too."""
-        raise NotImplementedError
+        return items_of(self, "writes")
 
     @property
     def operands(self) -> tuple[StridedArray, ...]:
         """All arrays, as arguments of `run_host`."""
         return *self.inputs, *self.outputs
-
-    @property
-    def reads(self) -> frozenset[Buffer]:
-        """The buffers that the inputs are in."""
-        return frozenset([array.buffer for array in self.inputs])
-
-    @property
-    def writes(self) -> frozenset[Buffer]:
-        """The buffers that the outputs are in."""
-        return frozenset([array.buffer for array in self.outputs])
 
     @property
     def batches(self) -> tuple[StridedArray, ...]:
@@ -154,8 +142,4 @@ class LibraryCall:
     @property
     def run_host(self) -> Callable[..., object]:
         """A function of the operands as NumPy arrays, which writes the outputs."""
-        raise NotImplementedError
-
-    def with_buffers(self, names: Mapping[Buffer, Buffer]) -> Self:
-        """A new call with buffers replaced."""
         raise NotImplementedError

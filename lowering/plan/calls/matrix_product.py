@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 
 from lowering.plan.calls.library_call import LibraryCall, StridedArray
 from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.buffer_fields import HoldsBuffers, Names, Reads, Writes
 from lowering.plan.nests.strides import common_stride
 from tracegraph.dtypes import bfloat16
-from tracegraph.ir.record import record, replace
+from tracegraph.ir.record import record
 from tracegraph.ir.types import ArrayType
 
 LIBRARY_DTYPES = frozenset(
@@ -30,10 +31,10 @@ rows, and a copy moves each element twice."""
 
 
 @record
-class MatrixOperand:
+class MatrixOperand(HoldsBuffers):
     """A matrix, or a batch of them, inside a buffer: strides and offset in elements."""
 
-    buffer: Buffer
+    buffer: Names[Buffer]
     offset: int
     batch_stride: int
     row_stride: int
@@ -47,10 +48,6 @@ class MatrixOperand:
         return StridedArray(
             self.buffer, self.offset, (batch, *shape), (self.batch_stride, *strides)
         )
-
-    def with_buffers(self, names: Mapping[Buffer, Buffer]) -> MatrixOperand:
-        """The operand in another buffer, if its own has a new one."""
-        return replace(self, buffer=names.get(self.buffer, self.buffer))
 
     def __str__(self) -> str:
         strides = (self.batch_stride, self.row_stride, self.column_stride)
@@ -72,9 +69,9 @@ class MatrixProduct(LibraryCall):
     m: int
     n: int
     k: int
-    left: MatrixOperand
-    right: MatrixOperand
-    target: MatrixOperand
+    left: Reads[MatrixOperand]
+    right: Reads[MatrixOperand]
+    target: Writes[MatrixOperand]
     by_pointer: bool = False
 
     @property
@@ -87,14 +84,6 @@ class MatrixProduct(LibraryCall):
     @property
     def outputs(self) -> tuple[StridedArray, ...]:
         return (self.target.array(self.batch, self.m, self.n),)
-
-    @property
-    def reads(self) -> frozenset[Buffer]:
-        return frozenset((self.left.buffer, self.right.buffer))
-
-    @property
-    def writes(self) -> frozenset[Buffer]:
-        return frozenset((self.target.buffer,))
 
     @property
     def batches(self) -> tuple[StridedArray, ...]:
@@ -128,11 +117,6 @@ class MatrixProduct(LibraryCall):
     def run_host(self) -> Callable[..., object]:
         dtype = self.target.buffer.type.dtype
         return _half_product if dtype.itemsize == 2 and dtype.kind in "fV" else np.matmul
-
-    def with_buffers(self, names: Mapping[Buffer, Buffer]) -> Self:
-        operands = (each.with_buffers(names) for each in (self.left, self.right, self.target))
-        left, right, target = operands
-        return replace(self, left=left, right=right, target=target)
 
 
 def _half_product(

@@ -1,21 +1,18 @@
-"""Schedules chosen for all loops and branches that the user has not pinned one for, and the forms
-of matrix products, factorizations, updates that need an order, the sources of stacks, and the
-operands of products and Fourier transforms.
+"""Choices for all loops, branches, products, … that the user has not pinned one for.
 
-They are used wherever they are possible. Set by `override`, for tests, or in the environment:
-``TRACEGRAPH_SCHEDULES="predicated-branches,unrolled-loops=4"``.
+They are used wherever they are possible. Set by `override`, for tests, or in the environment, by
+the words of a table: ``TRACEGRAPH_SCHEDULES="predicated-branches,unrolled-loops=4"``.
 """
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal, get_args
 
 from lowering.plan.target.scope import Scope
 from lowering.plan.target.target import OperandForm
@@ -34,25 +31,50 @@ SourceForm = Literal["selected"]
 """Sources of a stack are selected by position, where a map could be unrolled along the axis."""
 
 VARIABLE = "TRACEGRAPH_SCHEDULES"
-_WORDS = (
-    "conditional-branches, predicated-branches, conditional-loops, unrolled-loops[=STEPS], "
-    "one-kernel-loops, library-products, nest-products, library-factorizations, "
-    "own-factorizations, small-factorizations, copied-operands, in-place-operands, sorted-updates, "
-    "sequential-updates, "
-    "selected-sources"
-)
+
+
+def _schedules(field: str, names: tuple[str, ...]) -> dict[str, tuple[str, str]]:
+    return {f"{name.replace('_', '-')}-{field}": (field, name) for name in names}
+
+
+WORDS: Mapping[str, tuple[str, str]] = {
+    **_schedules("branches", get_args(BranchSchedule)),
+    **_schedules("loops", get_args(LoopSchedule)),
+    "library-products": ("products", "library"),
+    "nest-products": ("products", "nests"),
+    "library-factorizations": ("factorizations", "library"),
+    "own-factorizations": ("factorizations", "own"),
+    "small-factorizations": ("factorizations", "small"),
+    "copied-operands": ("operands", "copied"),
+    "in-place-operands": ("operands", "in_place"),
+    "sorted-updates": ("updates", "sorted"),
+    "sequential-updates": ("updates", "sequential"),
+    "selected-sources": ("sources", "selected"),
+}
+"""The field of `Choices` that each word sets, and its value. ``=4`` behind that of an unrolled loop
+is the number of steps."""
+
+UNROLLED = "unrolled-loops"
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The schedules of branches and loops, the forms of matrix products, of factorizations, of
-    updates that need an order, of the sources of stacks and of the operands of products and Fourier
-    transforms, None for what the cost model says; how many steps an iteration makes; and the
-    threads of loops in one kernel.
+    """What is chosen for all; None for what the cost model says.
+
+    Args:
+        branches: the schedule of branches.
+        loops: the schedule of loops.
+        unroll: how many steps an iteration makes.
+        products: the form of matrix products.
+        scope: the threads of loops in one kernel.
+        factorizations: the form of factorizations.
+        updates: the form of updates that need an order.
+        sources: the form of the sources of stacks.
+        operands: where products and Fourier transforms find their operands.
     """
 
-    branches: BranchSchedule | None = None
-    loops: LoopSchedule | None = None
+    branches: str | None = None
+    loops: str | None = None
     unroll: int | None = None
     products: ProductForm | None = None
     scope: Scope | None = None
@@ -61,23 +83,23 @@ class Choices:
     sources: SourceForm | None = None
     operands: OperandForm | None = None
 
+    @property
+    def setting(self) -> str:
+        """The environment variable that chooses this; empty if none does."""
+        chosen = {each.name: getattr(self, each.name) for each in fields(self)}
+        steps, scope = chosen.pop("unroll"), chosen.pop("scope")
+        words = [word for word, (name, value) in WORDS.items() if chosen[name] == value]
+        if steps is not None:
+            words = [f"{word}={steps}" if word == UNROLLED else word for word in words]
+        return "" if scope else f'{VARIABLE}="{",".join(words)}"'
+
 
 _overridden: ContextVar[Choices | None] = ContextVar("overridden", default=None)
 
 
 @contextmanager
-def override(
-    branches: BranchSchedule | None = None,
-    loops: LoopSchedule | None = None,
-    unroll: int | None = None,
-    products: ProductForm | None = None,
-    scope: Scope | None = None,
-    factorizations: FactorizationForm | None = None,
-    updates: UpdateForm | None = None,
-    sources: SourceForm | None = None,
-    operands: OperandForm | None = None,
-) -> Iterator[None]:
-    """Within the context, use these schedules and forms.
+def override(chosen: Choices | None = None, **fields: Any) -> Iterator[None]:
+    """Within the context, these choices hold, or those with these fields.
 
     The environment variable does not count then.
 
@@ -85,10 +107,7 @@ def override(
     ...     declared().unroll
     3
     """
-    chosen = Choices(
-        branches, loops, unroll, products, scope, factorizations, updates, sources, operands
-    )
-    token = _overridden.set(chosen)
+    token = _overridden.set(Choices(**fields) if chosen is None else chosen)
     try:
         yield
     finally:
@@ -112,42 +131,16 @@ def _parsed(words: str) -> Choices:
     """The choices that are listed; asked for by every Plan."""
     choices = Choices()
     for word in filter(None, map(str.strip, words.split(","))):
-        choices = _with(choices, word)
+        name, equals, steps = word.partition("=")
+        counted = name == UNROLLED and steps.isdecimal() and int(steps) > 0
+        if name not in WORDS or (equals and not counted):
+            raise ValueError(
+                f"{VARIABLE} has {word!r}; it takes a list, separated by commas, of "
+                f"{', '.join(WORDS).replace(UNROLLED, f'{UNROLLED}[=STEPS]')}"
+            )
+        field, value = WORDS[name]
+        chosen: dict[str, Any] = {field: value}
+        if field == "loops":
+            chosen["unroll"] = int(steps) if counted else None
+        choices = replace(choices, **chosen)
     return choices
-
-
-def _with(choices: Choices, word: str) -> Choices:
-    unrolled = re.fullmatch(r"unrolled-loops(?:=([1-9][0-9]*))?", word)
-    if unrolled:
-        factor = unrolled[1]
-        return replace(choices, loops="unrolled", unroll=int(factor) if factor else None)
-    match word:
-        case "conditional-loops":
-            return replace(choices, loops="conditional")
-        case "one-kernel-loops":
-            return replace(choices, loops="one_kernel")
-        case "conditional-branches":
-            return replace(choices, branches="conditional")
-        case "predicated-branches":
-            return replace(choices, branches="predicated")
-        case "library-products":
-            return replace(choices, products="library")
-        case "nest-products":
-            return replace(choices, products="nests")
-        case "library-factorizations":
-            return replace(choices, factorizations="library")
-        case "own-factorizations":
-            return replace(choices, factorizations="own")
-        case "small-factorizations":
-            return replace(choices, factorizations="small")
-        case "copied-operands":
-            return replace(choices, operands="copied")
-        case "in-place-operands":
-            return replace(choices, operands="in_place")
-        case "sorted-updates":
-            return replace(choices, updates="sorted")
-        case "sequential-updates":
-            return replace(choices, updates="sequential")
-        case "selected-sources":
-            return replace(choices, sources="selected")
-    raise ValueError(f"{VARIABLE} has {word!r}; it takes a list, separated by commas, of {_WORDS}")

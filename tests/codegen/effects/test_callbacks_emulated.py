@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import threading
-from random import Random
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 
-import tracegraph
 from lowering.codegen import unit_source
 from lowering.codegen.effects.call_records import ANSWERED, ASKED
 from lowering.codegen.kernel_parameters import Answer, CallRingAddress, CallSiteNumber
@@ -18,129 +15,15 @@ from lowering.cuda.effects.call_ring import AnswerMemory, CallRing
 from lowering.plan.nests.kernel import CallNest, PrintedArray
 from lowering.testing.recording_driver import RecordingDriver
 from tests.cases.kernels.by_hand import buffer, load, node, plan
+from tests.comparisons.callbacks import (  # noqa: F401 - run here
+    PROGRAMS,
+    test_calls_and_answers_are_those_of_the_eager_run,
+)
 from tests.emulation.emulator import COMPILER, Emulator, Memory
-from tests.helpers.devices import Device
-from tracegraph import ArrayType, debug, pure_callback, tree
 from tracegraph.ir.callbacks import HostFunction
 from tracegraph.ir.scalar import Axis
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
-
-DTYPES = [
-    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-    *("float16", "float32", "float64", "complex64", "complex128"),
-    ml_dtypes.bfloat16,
-]
-
-CALLS: list[Any] = []
-
-
-def log(*args: Any, **kwargs: Any) -> None:
-    CALLS.append((args, kwargs))
-
-
-def like(x: Any) -> ArrayType:
-    return ArrayType(np.dtype(x.dtype), x.shape)
-
-
-def send_all(*arrays: Any) -> Any:
-    for array in arrays:
-        debug.callback(log, array, array[2], x=array[::-1])
-    return arrays[0]
-
-
-def answer_all(*arrays: Any) -> Any:
-    def swap(x: Any, y: Any) -> Any:
-        return y[::-1], x
-
-    return [pure_callback(swap, (like(a), like(a[0])), a[1], a) for a in arrays]
-
-
-def send_large(x: Any, small: Any) -> Any:
-    debug.callback(log, x * 2, small, x[:0], x[:5000].T, x > 3)
-    return x
-
-
-def answer_large(x: Any) -> Any:
-    return pure_callback(lambda x: (x + 1, x[:1]), (like(x), like(x[:1])), x)
-
-
-def nested(x: Any) -> Any:
-    def row(i: Any, total: Any) -> Any:
-        def inner(j: Any, total: Any) -> Any:
-            debug.callback(log, i, j, total=total)
-            return total + pure_callback(lambda x, j: x[j], like(x[0]), x, j)
-
-        total = tracegraph.fori_loop(0, i, inner, total)
-        return tracegraph.cond(
-            i % 2 == 0,
-            lambda: (debug.callback(log, total, i), total + 1)[1],
-            lambda: (debug.callback(log, total), pure_callback(np.negative, like(total), total))[1],
-        )
-
-    result = tracegraph.fori_loop(0, 4, row, np.float64(0.5))
-    debug.callback(log, result)
-    return result
-
-
-def conditions(x: Any) -> Any:
-    def goes_on(x: Any) -> Any:
-        return pure_callback(lambda x: x.sum() < 40, ArrayType(np.dtype(bool)), x)
-
-    return tracegraph.while_loop(goes_on, lambda x: x + 1.5, x)
-
-
-def often(x: Any) -> Any:
-    def step(i: Any, x: Any) -> Any:
-        debug.callback(log, i, x)
-        return pure_callback(lambda x: x + 1, like(x), x)
-
-    return tracegraph.fori_loop(0, 60, step, x)
-
-
-def lanes(x: Any) -> Any:
-    def lane(x: Any) -> Any:
-        def small() -> Any:
-            debug.callback(log, x)
-            return pure_callback(np.cos, like(x), x, vmap_method="sequential")
-
-        return tracegraph.cond(x < 4, small, lambda: x)
-
-    return tracegraph.vmap(lane)(x)
-
-
-ARRAYS = tuple(np.array([1, 0, 3], dtype) for dtype in DTYPES)
-LARGE = np.random.default_rng(0).normal(size=70_001)  # many frames, more than the ring has
-
-PROGRAMS: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "send all": (send_all, ARRAYS),
-    "answer all": (answer_all, ARRAYS),
-    "send large": (send_large, (LARGE, np.arange(3, dtype=np.int8))),
-    "answer large": (answer_large, (LARGE,)),
-    "nested": (nested, (np.arange(4.0),)),
-    "conditions": (conditions, (np.arange(3.0),)),
-    "often": (often, (np.arange(1000.0),)),
-    "lanes": (lanes, (np.arange(6.0),)),
-}
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.parametrize("order", [None, Random(0), Random(1)])
-def test_calls_and_answers_are_those_of_the_eager_run(
-    name: str, order: Random | None, device: Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TRACEGRAPH_CALLBACK_BUFFER_BYTES", "1")  # the least that there may be
-    function, arguments = PROGRAMS[name]
-    CALLS.clear()
-    expected = function(*arguments)
-    wanted = [*CALLS]
-    CALLS.clear()
-    result = device.run(name, *arguments, order=order)
-    assert tree.structure(CALLS) == tree.structure(wanted)
-    for got, known in zip(tree.leaves(CALLS), tree.leaves(wanted), strict=True):
-        assert got.dtype == known.dtype
-        np.testing.assert_array_equal(got, known)
-    tree.map(np.testing.assert_array_equal, result, expected)
 
 
 class Asking:

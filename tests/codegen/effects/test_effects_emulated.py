@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import redirect_stdout
-from io import StringIO
-from random import Random
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 
-import tracegraph
 from lowering.codegen import unit_source
 from lowering.codegen.kernel_parameters import (
     FailureWord,
@@ -34,81 +29,15 @@ from lowering.plan.nodes import Graph
 from lowering.plan.plan import Plan
 from lowering.testing.recording_driver import RecordingDriver
 from tests.cases.kernels.by_hand import buffer, load, node, plan
+from tests.comparisons.prints import (  # noqa: F401 - run here
+    PROGRAMS,
+    test_prints_are_those_of_the_eager_run,
+)
 from tests.emulation.emulator import COMPILER, Emulator, Memory
-from tests.helpers.devices import Device
-from tracegraph import debug
 from tracegraph.ir.effects import PrintFormat
 from tracegraph.ir.scalar import Axis
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
-
-DTYPES = [
-    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-    *("float16", "float32", "float64", "complex64", "complex128"),
-    ml_dtypes.bfloat16,
-]
-
-
-def show_all(*arrays: Any) -> Any:
-    for array in arrays:
-        debug.print("{} {} {x}", array, array[2], x=array[::-1])
-    return arrays[0]
-
-
-def show_views(x: Any) -> Any:
-    debug.print("{} and {}", x.T * 2, x[:, 1:])
-    debug.print("no arguments")
-    debug.print("{}", x[:0])
-    return x
-
-
-def show_nested(x: Any) -> Any:
-    def row(i: Any, total: Any) -> Any:
-        def inner(j: Any, total: Any) -> Any:
-            debug.print("{} {} {total}", i, j, total=total)
-            return total + x[j]
-
-        total = tracegraph.fori_loop(0, i, inner, total)
-        return tracegraph.cond(
-            i % 2 == 0,
-            lambda: (debug.print("even {}", total), total)[1],
-            lambda: (debug.print("odd"), total * 2)[1],
-        )
-
-    result = tracegraph.fori_loop(0, 4, row, 0.0)
-    debug.print("done {}", result)
-    return result
-
-
-def show_often(x: Any) -> Any:
-    def step(i: Any, x: Any) -> Any:
-        debug.print("{} {}", i, x)
-        return x + 1
-
-    return tracegraph.fori_loop(0, 60, step, x)
-
-
-PROGRAMS: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "dtypes": (show_all, tuple(np.array([1, 0, 3], dtype) for dtype in DTYPES)),
-    "views": (show_views, (np.arange(12.0).reshape(3, 4),)),
-    "nested": (show_nested, (np.arange(4.0),)),
-    "often": (show_often, (np.arange(100.0),)),  # passes the end of the ring many times
-}
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.parametrize("order", [None, Random(0), Random(1)])
-def test_prints_are_those_of_the_eager_run(
-    name: str, order: Random | None, device: Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TRACEGRAPH_PRINT_BUFFER_BYTES", "4000")
-    function, arguments = PROGRAMS[name]
-    with redirect_stdout(StringIO()) as wanted:
-        expected = function(*arguments)
-    with redirect_stdout(StringIO()) as printed:
-        result = device.run(name, *arguments, order=order)
-    assert printed.getvalue() == wanted.getvalue()
-    np.testing.assert_array_equal(result, expected)
 
 
 class Signals:

@@ -7,18 +7,21 @@ import time
 import traceback
 import weakref
 
-import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tracegraph
+from tests.comparisons.callbacks import (  # noqa: F401 - run here
+    PROGRAMS,
+    test_calls_and_answers_are_those_of_the_eager_run,
+)
 from tests.helpers.processes import end_of
 from tests.helpers.running import eager
 from tests.helpers.threads import in_threads
 from tests.programs.printing import nests, outcome
-from tracegraph import ArrayType, cond, debug, fori_loop, pure_callback, scan, tree, while_loop
+from tracegraph import ArrayType, debug, fori_loop, pure_callback, tree, while_loop
 from tracegraph.errors import (
     CallbackDeadlockError,
     CallbackResultError,
@@ -27,11 +30,6 @@ from tracegraph.errors import (
     TimeLimitError,
 )
 
-DTYPES = [
-    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-    *("float16", "float32", "float64", "complex64", "complex128"),
-    ml_dtypes.bfloat16,
-]
 X = np.arange(3.0)
 F64, VECTOR = ArrayType(np.dtype(float)), ArrayType(np.dtype(float), (3,))
 LIBC = ctypes.CDLL(None)
@@ -60,61 +58,6 @@ def assert_calls_as_eagerly(make, *arguments, times=2):
         np.testing.assert_array_equal(got, known)
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_arrays_of_all_dtypes_arrive_and_are_answered(dtype):
-    def make(log):
-        def f(x):
-            debug.callback(log, x, x[::2].reshape(1, 2), last=x[-1])
-            return pure_callback(lambda x: (x[::-1], x[0]), (like(x), like(x[0])), x)
-
-        return f
-
-    assert_calls_as_eagerly(make, np.array([1, 0, 3, 2], dtype))
-
-
-def test_calls_at_the_top_in_branches_and_in_loops():
-    def make(log):
-        def f(x):
-            debug.callback(log, x.sum())
-
-            def step(i, v):
-                debug.callback(log, i)
-
-                def even():
-                    debug.callback(log, i, even=v)
-                    return pure_callback(np.negative, like(v), v)
-
-                v = cond(i % 2 == 0, even, lambda: v * 2.0)
-
-                def inner(carry, row):
-                    debug.callback(log, row, i)
-                    return pure_callback(np.add, F64, carry, row), row
-
-                total, _ = scan(inner, 0.0, v, reverse=True)
-                return v + total
-
-            y = fori_loop(0, 5, step, x)
-            debug.callback(log, y)
-            return y
-
-        return f
-
-    assert_calls_as_eagerly(make, X)
-
-
-def test_a_condition_that_the_host_decides():
-    def make(log):
-        def f(x):
-            def goes_on(x):
-                return pure_callback(lambda x: x.sum() < 40, ArrayType(np.dtype(bool)), x)
-
-            return while_loop(goes_on, lambda x: x + 1.5, x)
-
-        return f
-
-    assert_calls_as_eagerly(make, X)
-
-
 def test_arrays_larger_than_the_ring():
     x = np.random.default_rng(0).normal(size=1_000_003)
 
@@ -138,20 +81,6 @@ def test_more_calls_than_the_ring_holds_and_a_slow_function():
         return lambda x: fori_loop(0, 5000, lambda i, x: (debug.callback(slow, i, x), x + 1)[1], x)
 
     assert_calls_as_eagerly(make, np.zeros(100), times=1)
-
-
-def test_lanes():
-    def make(log):
-        def lane(x):
-            def small():
-                debug.callback(log, x)
-                return pure_callback(np.cos, F64, x, vmap_method="sequential")
-
-            return cond(x < 2, small, lambda: x)
-
-        return tracegraph.vmap(lane)
-
-    assert_calls_as_eagerly(make, np.arange(5.0))
 
 
 @settings(max_examples=20, deadline=None)

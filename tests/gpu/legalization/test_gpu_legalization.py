@@ -29,7 +29,7 @@ MISSING: dict[str, dict[str, bool]] = {
 @pytest.fixture(scope="module", autouse=True)
 def conditional_nodes_only() -> Iterator[None]:
     """A node for each loop and branch, and no copies: else there is little to replace."""
-    with choices.override("conditional", "conditional", operands="in_place"):
+    with choices.override(branches="conditional", loops="conditional", operands="in_place"):
         yield
 
 

@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 import tracegraph
-from tests.cases.random_limits import EXACT as LIMITS
-from tests.cases.random_limits import ROUNDED as ROUNDED_LIMITS
+from tests.comparisons.random import (  # noqa: F401 - run here
+    PROGRAMS,
+    test_bits_are_those_of_the_host,
+    test_numbers_are_those_of_the_host_but_for_rounding,
+)
 from tracegraph import random
 
 KEY = random.key(1701)
@@ -20,67 +23,6 @@ def both(function: Any, *args: Any) -> tuple[Any, Any]:
     """What a function gives on the GPU, and on the host."""
     cuda, host = (tracegraph.jit(function, device=d)(*args) for d in ("cuda", "host"))
     return np.asarray(cuda), np.asarray(host)
-
-
-@pytest.mark.parametrize(
-    "draw",
-    [
-        lambda key: random.split(key, 5),
-        lambda key: random.fold_in(key, 77),
-        lambda key: random.bits(key, (1000, 33)),
-        lambda key: random.bits(key, (1000,), np.uint8),
-        lambda key: random.bits(key, (1000,), np.uint32),
-        lambda key: random.uniform(key, (100_003,)),
-        lambda key: random.uniform(key, (100_003,), np.float32),
-        lambda key: random.uniform(key, (1000,), np.float16),
-        lambda key: random.randint(key, (1000,), -7, 10**12),
-        lambda key: random.randint(key, (1000,), -128, 128, np.int8),
-        lambda key: random.randint(key, (1000,), -(2**63), 2**63),
-        lambda key: random.bernoulli(key, 0.3, (1000,)),
-        lambda key: random.choice(key, 10, (1000,)),
-    ],
-)
-def test_bits_are_those_of_the_host(draw: Any) -> None:
-    found, wanted = both(draw, KEY)
-    assert found.dtype == wanted.dtype
-    np.testing.assert_array_equal(found, wanted)
-
-
-@pytest.mark.parametrize(
-    "draw",
-    [random.normal, random.exponential, random.gumbel, random.laplace, random.logistic],
-    ids=lambda draw: draw.__name__,
-)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_distributions_are_those_of_the_host(draw: Any, dtype: Any) -> None:
-    found, wanted = both(lambda key: draw(key, (10_000,), dtype), KEY)
-    eps = np.finfo(dtype).eps
-    np.testing.assert_allclose(found, wanted, rtol=32 * eps, atol=8 * eps)
-
-
-@pytest.mark.parametrize("name", LIMITS)
-def test_limits_have_the_bits_of_the_host(name: str) -> None:
-    found, wanted = both(LIMITS[name], KEY)
-    np.testing.assert_array_equal(found, wanted)
-
-
-@pytest.mark.parametrize("name", ROUNDED_LIMITS)
-def test_limits_are_those_of_the_host_but_for_rounding(name: str) -> None:
-    found, wanted = both(ROUNDED_LIMITS[name], KEY)
-    assert not np.isnan(found).any()
-    tolerance = {8: 1e-11, 4: 1e-5, 2: 4e-3}[wanted.dtype.itemsize]
-    np.testing.assert_allclose(found, wanted, tolerance, tolerance)
-
-
-def test_loops_draw_the_same_numbers() -> None:
-    def walk(key: Any) -> Any:
-        def step(i: Any, x: Any) -> Any:
-            return x ^ random.bits(random.fold_in(key, i), x.shape)
-
-        return tracegraph.fori_loop(0, 20, step, np.zeros(1000, np.uint64))
-
-    found, wanted = both(walk, KEY)
-    np.testing.assert_array_equal(found, wanted)
 
 
 # JAX, with 64-bit numbers and its default layout of bits

@@ -17,6 +17,7 @@ from lowering.plan.nests.kernel import (
 from lowering.plan.nodes import Graph, KernelNode, walk
 from lowering.plan.plan import Plan
 from tests.helpers.compiled import host_plan_of
+from tests.helpers.plans import loop_of
 from tracegraph import ArrayType, debug
 
 VECTOR = ArrayType("float64", (8,))
@@ -28,11 +29,6 @@ def nests(graph: Graph) -> list[object]:
 
 def of_kind(plan: Plan, kind: type) -> list[object]:
     return [nest for nest in nests(plan.graph) if isinstance(nest, kind)]
-
-
-def loop_of(plan: Plan) -> WhileNode:
-    (loop,) = [node for node in plan.graph.nodes if isinstance(node, WhileNode)]
-    return loop
 
 
 def test_tokens_need_no_memory_and_no_results():

@@ -9,6 +9,6 @@ ufunc_calls, ufunc_methods    keywords of ufuncs; reduce, accumulate and their r
 ufunc_at, core_axes           ufunc.at; axes of ufuncs of whole vectors
 output, statics               out=; arguments that must be static
 attached                      functions that bring derivatives of their own
-docstrings                    docstrings of what is generated
+families, docstrings          functions with one rule; docstrings of what is generated
 namespace_info                what the array API standard asks a namespace
 """

@@ -84,23 +84,26 @@ def _takes(ufunc: np.ufunc, kind: str) -> bool:
     return True
 
 
-def reduction(dtype: str, call: str, result: str, empty: str = "") -> Callable[[_F], _F]:
+def reduction(
+    dtype: str, call: str = "", result: str = "{result}", empty: str = ""
+) -> Callable[[_F], _F]:
     """Append shape, dtype, errors and an example to the docstring of a function over axes.
 
     Args:
         dtype: the sentence on the result's dtype.
-        call: the arguments of the example.
+        call: the arguments of the example; in a family, each function has its own.
         result: what it prints.
         empty: what is raised where there are no elements; some reductions have a result then.
     """
 
     def decorate(function: _F) -> _F:
         errors = {"AxisError": "an axis is out of range.", "ValueError": empty}
+        shown = example(function.__name__ if call else "{name}", call or "{call}", result)
         function.__doc__ = (
             f"{(function.__doc__ or '').rstrip()}\n\n"
             "    Shape: that of `a` without the axes, all by default; with `keepdims`, they stay\n"
             f"    with extent 1.\n    Dtype: {dtype}\n\n"
-            f"    {_raises(errors)}\n    {example(function.__name__, call, result)}"
+            f"    {_raises(errors)}\n    {shown}"
         )
         return function
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from lowering.codegen.effects.call_records import ANSWERED, ASKED, FAILED, FIRST, LAST
-from lowering.cuda.effects.print_ring import HEAD
+from lowering.cuda.effects.ring import HEAD
 from lowering.cuda.streams import shutdown
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver

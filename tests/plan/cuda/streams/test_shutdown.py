@@ -7,7 +7,7 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 
-from lowering.cuda.effects.print_ring import HEAD
+from lowering.cuda.effects.ring import HEAD
 from lowering.cuda.streams import shutdown
 from lowering.testing.recorded_objects import RecordedEvent
 from lowering.testing.recording_backend import RecordingBackend

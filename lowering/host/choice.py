@@ -1,0 +1,27 @@
+"""The choice of what runs plans on the CPU: the environment variable TRACEGRAPH_HOST."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal
+
+VARIABLE = "TRACEGRAPH_HOST"
+
+Kind = Literal["tuned", "plain", "native"]
+
+
+def chosen_kind() -> Kind:
+    """What TRACEGRAPH_HOST asks for; the tuned interpreter if it is not set.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    value = os.environ.get(VARIABLE, "")
+    if value in ("plain", "native"):
+        return "plain" if value == "plain" else "native"
+    if value:
+        raise ValueError(
+            f"{VARIABLE} is {value!r}; it takes 'plain', which runs plans without tuning, "
+            "'native', which compiles them to machine code, or nothing: unset it"
+        )
+    return "tuned"

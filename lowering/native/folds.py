@@ -1,0 +1,484 @@
+"""Folds over the steps of a reduction, at one point or at many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+
+from lowering.native.lanes import BLOCK, LANES, LaneFold, chunks, padded
+from lowering.native.operations import direct_instruction, fold_dtype
+from lowering.native.points import NativeNestWriter, stored_roots
+from lowering.native.schedule import COLUMNS, NestLoop, is_folded_in_lanes
+from lowering.native.types import Parts, element_type, memory_parts, number, register_parts
+from lowering.plan.nests.kernel import Accumulator, ReduceNest, Store
+from lowering.plan.nests.strides import offset_in
+from tracegraph.ir.scalar import INDEX, Axis, Expr, affine, linear
+from tracegraph.ir.scalar_values import Accumulated, Load
+
+
+@dataclass
+class Folded:
+    """An accumulator of a nest while it is folded, by its number in the nest."""
+
+    number: int
+    accumulator: Accumulator
+    dtype: np.dtype = field(init=False)  # type: ignore[type-arg]
+    variable: str = ""
+    position: str = ""
+    private: bool = True
+
+    def __post_init__(self) -> None:
+        self.dtype = fold_dtype(self.accumulator.value.dtype)
+
+    @property
+    def identity(self) -> Parts:
+        """What a fold begins with."""
+        return number(self.accumulator.combiner.identity(self.dtype), self.dtype)
+
+
+class FoldWriter:
+    """Writes the folds of a nest."""
+
+    def __init__(self, nest: NativeNestWriter) -> None:
+        self.nest = nest
+        self.writer, self.run, self.operations = nest.writer, nest.run, nest.operations
+        self._buffers: dict[tuple[int, int], str] = {}
+        self._lanes: dict[tuple[int, int], LaneFold] = {}
+
+    # -- one point after the other --------------------------------------------------------------
+
+    def begin(self, folded: Sequence[Folded]) -> None:
+        """Set accumulators to their identity."""
+        for each in folded:
+            if not each.variable:
+                each.variable = self.writer.variable(element_type(each.dtype))
+                if each.accumulator.arg:
+                    each.position = self.writer.variable("i64")
+            self.operations.store_parts(each.dtype, each.identity, each.variable, each.private)
+            if each.accumulator.arg:
+                self.writer.line(f"store i64 0, ptr {each.position}")
+
+    def step(self, folded: Sequence[Folded], loops: Sequence[NestLoop]) -> None:
+        """Fold the values at one step."""
+        values = [self.run.value(each.accumulator.value) for each in folded]
+        for each, value in zip(folded, values, strict=True):
+            if each.accumulator.arg:
+                self._step_of_position(each, value, loops)
+                continue
+            value = self.operations.convert(each.accumulator.value.dtype, each.dtype, value)
+            old = self.operations.load_parts(each.dtype, each.variable, each.private)
+            how = each.accumulator.combiner
+            new = self.operations.combine(how, each.dtype, old, value)
+            self.operations.store_parts(each.dtype, new, each.variable, each.private)
+
+    def _step_of_position(self, each: Folded, value: Parts, loops: Sequence[NestLoop]) -> None:
+        """Keep the first extreme and its position: the first NaN, if there is one."""
+        write = self.writer.assign
+        value = self.operations.convert(each.accumulator.value.dtype, each.dtype, value)
+        old = self.operations.load_parts(each.dtype, each.variable, each.private)
+        position = self.run.index(position_of(loops))
+        chosen = self._is_better(each, value, old)
+        types = register_parts(each.dtype)
+        new = tuple(
+            write(f"select i1 {chosen}, {type_} {x}, {type_} {y}")
+            for type_, x, y in zip(types, value, old, strict=True)
+        )
+        self.operations.store_parts(each.dtype, new, each.variable, each.private)
+        before = write(f"load i64, ptr {each.position}")
+        after = write(f"select i1 {chosen}, i64 {position}, i64 {before}")
+        self.writer.line(f"store i64 {after}, ptr {each.position}")
+
+    def _is_better(self, each: Folded, value: Parts, old: Parts) -> str:
+        """Whether a value comes before an extreme that was found earlier."""
+        write, dtype = self.writer.assign, each.dtype
+        greatest = each.accumulator.combiner.name == "maximum"
+        if dtype.kind == "c":
+            return self._is_better_complex(dtype, greatest, value, old)
+        (type_,) = register_parts(dtype)
+        x, y = value[0], old[0]
+        if dtype.kind != "f":
+            sign = "s" if dtype.kind == "i" else "u"
+            return write(f"icmp {sign}{'gt' if greatest else 'lt'} {type_} {x}, {y}")
+        beyond = write(f"fcmp {'ogt' if greatest else 'olt'} {type_} {x}, {y}")
+        return self._or_first_nan(beyond, type_, (x,), (y,))
+
+    def _is_better_complex(
+        self,
+        dtype: np.dtype,
+        greatest: bool,
+        value: Parts,
+        old: Parts,  # type: ignore[type-arg]
+    ) -> str:
+        """Complex numbers are ordered by the real part, then by the other."""
+        write, (type_, _) = self.writer.assign, memory_parts(dtype)
+        relation = "ogt" if greatest else "olt"
+        real, imaginary = (
+            write(f"fcmp {relation} {type_} {x}, {y}") for x, y in zip(value, old, strict=True)
+        )
+        same = write(f"fcmp oeq {type_} {value[0]}, {old[0]}")
+        beyond = write(f"or i1 {real}, {write(f'and i1 {same}, {imaginary}')}")
+        return self._or_first_nan(beyond, type_, value, old)
+
+    def _or_first_nan(self, beyond: str, type_: str, value: Parts, old: Parts) -> str:
+        write = self.writer.assign
+        is_nan, was_nan = (self._is_nan(type_, parts) for parts in (value, old))
+        first = write(f"and i1 {is_nan}, {write(f'xor i1 {was_nan}, true')}")
+        ordered = write(f"and i1 {beyond}, {write(f'xor i1 {was_nan}, true')}")
+        return write(f"or i1 {ordered}, {first}")
+
+    def _is_nan(self, type_: str, parts: Parts) -> str:
+        write = self.writer.assign
+        found = [write(f"fcmp uno {type_} {x}, {x}") for x in parts]
+        return found[0] if len(found) == 1 else write(f"or i1 {found[0]}, {found[1]}")
+
+    def end(self, folded: Sequence[Folded]) -> None:
+        """Make the results known, as the values of `Accumulated`."""
+        for each in folded:
+            if each.accumulator.arg:
+                found: Parts = (self.writer.assign(f"load i64, ptr {each.position}"),)
+            else:
+                found = self.operations.load_parts(each.dtype, each.variable, each.private)
+            self.set_result(each, found)
+
+    def set_result(self, each: Folded, value: Parts) -> None:
+        """Give the result of a fold, in the dtype that it is folded in."""
+        dtype = each.accumulator.value.dtype
+        if each.accumulator.arg:
+            self.run.values[Accumulated.make(each.number, INDEX)] = value
+            return
+        value = self.operations.convert(each.dtype, dtype, value)
+        self.run.values[Accumulated.make(each.number, dtype)] = value
+
+    # -- written out ----------------------------------------------------------------------------
+
+    def unrolled(
+        self, folded: Sequence[Folded], loops: Sequence[NestLoop], stores: Sequence[Store] = ()
+    ) -> None:
+        """Write every step of a fold."""
+        self.begin(folded)
+
+        def step() -> None:
+            self.step(folded, loops)
+            self.nest.store(stores)
+
+        self.nest.unrolled(loops, step)
+        self.end(folded)
+
+    # -- in blocks of lanes ---------------------------------------------------------------------
+
+    def in_blocks(
+        self, folded: Sequence[Folded], loops: Sequence[NestLoop], stores: Sequence[Store] = ()
+    ) -> None:
+        """Fold block by block: floats are added in lanes, all else step by step."""
+        wide = [each for each in folded if is_folded_in_lanes(each.accumulator)]
+        plain = [each for each in folded if each not in wide]
+        self.begin(plain)
+        roots = [each.accumulator.value for each in folded] + stored_roots(stores)
+        if not loops:
+            with self.run.scope():
+                self.step(plain, loops)
+                for each in wide:
+                    self._one_step(each)
+                self.nest.store(stores)
+            self._read_single(wide)
+            self.end(plain)
+            return
+        split, steps, inner = chunks([loop.extent for loop in loops])
+        outer, chunked, within = loops[:split], loops[split], loops[split + 1 :]
+        blocks = prod([loop.extent for loop in outer]) * -(-chunked.extent // steps)
+        if not wide:
+            self._plain_loops(plain, loops, stores, roots)
+            self.end(plain)
+            return
+        for each in wide:
+            for lane in self._lane_folds(each):
+                if blocks > 1:
+                    lane.begin_blocks()
+        results: list[list[str]] = []
+
+        def block(low: str, high: str, limits: tuple[int, int], count: str) -> None:
+            if plain:
+                step = lambda: self.step(plain, loops)  # noqa: E731
+                self._block_loops(chunked, low, high, limits, within, step, roots, False)
+            sums = self._sums_of_block(
+                wide, stores, chunked, low, high, limits, within, inner, count, roots
+            )
+            if blocks == 1:
+                results.extend(sums)
+                return
+            for each, parts in zip(wide, sums, strict=True):
+                for lane, value in zip(self._lane_folds(each), parts, strict=True):
+                    lane.push(value)
+
+        def blocks_of_outer() -> None:
+            self._blocks(chunked, steps, inner, block, roots, within)
+
+        self.nest.loops([_ordered(loop) for loop in outer], blocks_of_outer, roots)
+        if blocks > 1:
+            results = [[lane.total() for lane in self._lane_folds(each)] for each in wide]
+        for each, parts in zip(wide, results, strict=True):
+            self.set_result(each, tuple(parts))
+        self.end(plain)
+
+    def _one_step(self, each: Folded) -> None:
+        value = self.run.value(each.accumulator.value)
+        value = self.operations.convert(each.accumulator.value.dtype, each.dtype, value)
+        found = self.operations.combine(each.accumulator.combiner, each.dtype, each.identity, value)
+        if not each.variable:
+            each.variable = self.writer.variable(element_type(each.dtype))
+        self.operations.store_parts(each.dtype, found, each.variable, each.private)
+
+    def _read_single(self, folded: Sequence[Folded]) -> None:
+        for each in folded:
+            self.set_result(
+                each, self.operations.load_parts(each.dtype, each.variable, each.private)
+            )
+
+    def _plain_loops(
+        self,
+        folded: Sequence[Folded],
+        loops: Sequence[NestLoop],
+        stores: Sequence[Store],
+        roots: Sequence[Expr],
+    ) -> None:
+        """All steps in loops: of a pass that stores without a fold, in any order."""
+
+        def step() -> None:
+            self.step(folded, loops)
+            self.nest.store(stores)
+
+        given = loops if not folded else [_ordered(loop) for loop in loops]
+        self.nest.loops(given, step, roots)
+
+    def _blocks(
+        self,
+        loop: NestLoop,
+        steps: int,
+        inner: int,
+        block: object,
+        roots: Sequence[Expr],
+        within: Sequence[NestLoop],
+    ) -> None:
+        """Call `block` for the blocks of a loop: the last may have fewer steps."""
+        assert callable(block)
+        whole, rest = divmod(loop.extent, steps)
+        self.nest.hoist(roots)
+
+        def one(number_: str) -> None:
+            low = self.writer.assign(f"mul nuw nsw i64 {number_}, {steps}")
+            high = self.writer.assign(f"add nuw nsw i64 {low}, {steps}")
+            with self.run.scope():
+                block(low, high, (0, whole * steps - 1), str(steps * inner))
+
+        if whole == 1:
+            with self.run.scope():
+                block("0", str(steps), (0, steps - 1), str(steps * inner))
+        elif whole:
+            self.writer.loop("0", str(whole), one)
+        if rest:
+            low = whole * steps
+            with self.run.scope():
+                block(str(low), str(loop.extent), (low, loop.extent - 1), str(rest * inner))
+
+    def _block_loops(
+        self,
+        loop: NestLoop,
+        low: str,
+        high: str,
+        limits: tuple[int, int],
+        within: Sequence[NestLoop],
+        body: object,
+        roots: Sequence[Expr],
+        independent: bool,
+    ) -> None:
+        assert callable(body)
+        inner = within if independent else [_ordered(each) for each in within]
+        chosen = NestLoop(loop.axes, loop.extent, independent)
+        self.nest.steps(
+            chosen,
+            low,
+            high,
+            lambda: self.nest.loops(inner, body, roots),
+            limits,
+            innermost=not within,
+        )
+
+    def _sums_of_block(
+        self,
+        wide: Sequence[Folded],
+        stores: Sequence[Store],
+        loop: NestLoop,
+        low: str,
+        high: str,
+        limits: tuple[int, int],
+        within: Sequence[NestLoop],
+        inner: int,
+        count: str,
+        roots: Sequence[Expr],
+    ) -> list[list[str]]:
+        """The sums of a block by accumulator and part; their values are stored in memory first."""
+        size = int(count)
+        direct = {each.number: self._run_in_memory(each, loop, low, within, inner) for each in wide}
+        direct = {key: place for key, place in direct.items() if place and size % LANES == 0}
+        copied = [each for each in wide if each.number not in direct]
+
+        def fill() -> None:
+            values = []
+            for each in copied:
+                value = self.run.value(each.accumulator.value)
+                values.append(
+                    self.operations.convert(each.accumulator.value.dtype, each.dtype, value)
+                )
+            step = self.writer.assign(f"sub nsw i64 {self.run.axes[loop.axis]}, {low}")
+            first = self.writer.assign(f"mul nsw i64 {step}, {inner}")
+            place = self.writer.assign(
+                f"add nsw i64 {first}, {self.run.index(position_of(within))}"
+            )
+            for each, value in zip(copied, values, strict=True):
+                for part, (type_, x) in enumerate(
+                    zip(memory_parts(each.dtype), value, strict=True)
+                ):
+                    target = self.writer.element(type_, self._buffer(each, part), place)
+                    self.writer.store(type_, x, target)
+            self.nest.store(stores)
+
+        if copied or stores:
+            self._block_loops(loop, low, high, limits, within, fill, roots, True)
+        for each in copied:
+            self._pad(each, size)
+        groups = str(padded(size) // LANES)
+        return [
+            [
+                lane.block(direct.get(each.number) or self._buffer(each, part), groups)
+                for part, lane in enumerate(self._lane_folds(each))
+            ]
+            for each in wide
+        ]
+
+    def _pad(self, each: Folded, size: int) -> None:
+        for part, (type_, identity) in enumerate(
+            zip(memory_parts(each.dtype), each.identity, strict=True)
+        ):
+            for place in range(size, padded(size)):
+                target = self.writer.element(type_, self._buffer(each, part), str(place))
+                self.writer.line(f"store {type_} {identity}, ptr {target}")
+
+    def _run_in_memory(
+        self, each: Folded, loop: NestLoop, low: str, within: Sequence[NestLoop], inner: int
+    ) -> str:
+        """The address of a block whose values are consecutive in a buffer; else nothing."""
+        load = each.accumulator.value
+        if not isinstance(load, Load) or load.dtype != each.dtype or each.dtype.kind != "f":
+            return ""
+        if self.run.ranges.truth(load.guard) is not True:
+            return ""
+        position = offset_in(load.buffer.type.shape, load.indices)
+        steps = {each_.axis: stride for each_, stride in _strides(within)}
+        steps[loop.axis] = inner
+        found = affine(position)
+        if found is None or any(found[0].get(axis, 0) != f for axis, f in steps.items()):
+            return ""
+        with self.run.scope():
+            for each_ in (loop, *within):
+                for axis in each_.axes:
+                    self.run.bind(axis, low if axis == loop.axis else "0", 0, each_.extent)
+            place = self.run.position(load.buffer, load.indices)
+        return self.run.address(load.buffer, place)
+
+    def _buffer(self, each: Folded, part: int) -> str:
+        """Memory for a block of one part of the values of an accumulator."""
+        key = (each.number, part)
+        if key not in self._buffers:
+            type_ = memory_parts(each.dtype)[part]
+            self._buffers[key] = self.writer.shared(f"[{BLOCK} x {type_}]", len(self._buffers))
+        return self._buffers[key]
+
+    def _lane_folds(self, each: Folded) -> list[LaneFold]:
+        instruction = direct_instruction(each.accumulator.combiner, each.dtype)
+        assert instruction is not None
+        for part, (type_, identity) in enumerate(
+            zip(memory_parts(each.dtype), each.identity, strict=True)
+        ):
+            if (each.number, part) not in self._lanes:
+                lane = LaneFold(self.writer, instruction, type_, identity, len(self._lanes))
+                self._lanes[each.number, part] = lane
+        return [self._lanes[each.number, part] for part in range(len(each.identity))]
+
+    # -- many points at once --------------------------------------------------------------------
+
+    def columns(self, nest: ReduceNest, point: NestLoop, steps: Sequence[NestLoop]) -> None:
+        """Fold with the accumulators of up to 512 points along the innermost axis in memory."""
+        folded = [Folded(n, each, private=False) for n, each in enumerate(nest.accumulators)]
+        arrays = [
+            self.writer.shared(f"[{COLUMNS} x {element_type(each.dtype)}]", each.number)
+            for each in folded
+        ]
+        roots = [each.value for each in nest.accumulators]
+
+        def at_points(low: str, count: int, body: object) -> None:
+            assert callable(body)
+
+            def one(number_: str) -> None:
+                index = self.writer.assign(f"add nuw nsw i64 {low}, {number_}")
+                with self.run.scope():
+                    self.run.bind(point.axis, index, 0, point.extent - 1)
+                    for each, array in zip(folded, arrays, strict=True):
+                        each.variable = self.writer.element(
+                            element_type(each.dtype), array, number_
+                        )
+                    body()
+
+            self.writer.loop("0", str(count), one, independent=True)
+
+        def block(low: str, count: int) -> None:
+            at_points(low, count, lambda: self._begin_in_place(folded))
+
+            def step() -> None:
+                self.nest.hoist(roots)
+                at_points(low, count, lambda: self.step(folded, steps))
+
+            self.nest.loops([_ordered(loop) for loop in steps], step, roots)
+
+            def finish() -> None:
+                self.end(folded)
+                self.nest.store(nest.stores, nest.signals)
+
+            at_points(low, count, finish)
+
+        whole, rest = divmod(point.extent, COLUMNS)
+
+        def one_of_many(number_: str) -> None:
+            with self.run.scope():
+                block(self.writer.assign(f"mul nuw nsw i64 {number_}, {COLUMNS}"), COLUMNS)
+
+        if whole:
+            self.writer.loop("0", str(whole), one_of_many)
+        if rest:
+            with self.run.scope():
+                block(str(whole * COLUMNS), rest)
+
+    def _begin_in_place(self, folded: Sequence[Folded]) -> None:
+        for each in folded:
+            self.operations.store_parts(each.dtype, each.identity, each.variable, each.private)
+
+
+def position_of(loops: Sequence[NestLoop]) -> Expr:
+    """The row-major position of a step."""
+    return linear([(Axis.make(loop.axis, loop.extent), stride) for loop, stride in _strides(loops)])
+
+
+def _strides(loops: Sequence[NestLoop]) -> list[tuple[NestLoop, int]]:
+    found: list[tuple[NestLoop, int]] = []
+    stride = 1
+    for loop in reversed(loops):
+        found.append((loop, stride))
+        stride *= loop.extent
+    return found[::-1]
+
+
+def _ordered(loop: NestLoop) -> NestLoop:
+    """The loop with its steps in order."""
+    return NestLoop(loop.axes, loop.extent, False, loop.cuts)

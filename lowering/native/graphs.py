@@ -1,0 +1,249 @@
+"""Graphs as native code: nodes in order, branches and loops as blocks of one function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+from lowering.native.expressions import NestExpressions
+from lowering.native.host_calls import POLL, CheckFailure, NodeCall, Progress, Sites
+from lowering.native.nests import write_nest
+from lowering.native.operations import Operations
+from lowering.native.points import NativeNestWriter
+from lowering.native.products import ProductWriter, has_routines
+from lowering.native.signals import Signals
+from lowering.native.supported import missing
+from lowering.native.table import TRAMPOLINE, Table
+from lowering.native.types import memory_parts
+from lowering.native.writer import Writer
+from lowering.plan.calls.matrix_product import MatrixProduct
+from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
+from lowering.plan.event_node import EventNode
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import Nest, Predicate, PrintNest
+from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode, Node, walk
+from lowering.plan.persistent_kernel import PersistentKernelNode
+from lowering.plan.plan import Plan
+from tracegraph.ir.events import TimeMark
+
+POLLED_WORK = 1 << 16
+"""Points and bytes of a loop's steps between two looks at the clock: some tens of microseconds."""
+
+STOPPED = "stopped"
+"""The label of the block that ends the function early."""
+
+
+class NativeGraphWriter:
+    """Writes the instructions of graphs. With `order`, nodes are in a random topological order."""
+
+    def __init__(self, plan: Plan, order: Random | None) -> None:
+        self.plan = plan
+        self.writer = Writer()
+        self.operations = Operations(self.writer)
+        self.table = Table(plan)
+        self.sites = Sites()
+        self.addresses: dict[Buffer, str] = {}
+        self._order = order
+        self._conditions = [self.writer.variable("i64") for _ in range(plan.conditions)]
+        self._signals = Signals(self.writer, self._conditions, self._require, self._publish)
+        self._products = ProductWriter(self.writer, self.table, self.addresses)
+        for buffer in (*plan.inputs, *plan.outputs, *[buffer for buffer, _ in plan.constants]):
+            if buffer not in self.addresses:
+                self._bind(buffer)
+        for buffer, offset in plan.offsets.items():
+            text = f"getelementptr inbounds i8, ptr %arena, i64 {offset}"
+            self.addresses[buffer] = self.writer.in_frame(text)
+        for condition in self._conditions:
+            self.writer.line(f"store i64 0, ptr {condition}")
+
+    def _bind(self, buffer: Buffer) -> None:
+        """Take the address of a buffer from the table."""
+        place = self.table.place(buffer)
+        entry = self.writer.in_frame(f"getelementptr inbounds ptr, ptr %table, i64 {place}")
+        self.addresses[buffer] = self.writer.in_frame(f"load ptr, ptr {entry}")
+
+    def write(self, graph: Graph) -> None:
+        """Write the nodes of a graph."""
+        for node in self._in_order(graph):
+            write: Callable[[NativeGraphWriter, Any], None] = _WRITERS.get(
+                type(node), NativeGraphWriter.call
+            )
+            write(self, node)
+
+    def _in_order(self, graph: Graph) -> Sequence[Node]:
+        if self._order is None:
+            return graph.nodes
+        before = [{i for i, j in graph.edges if j == node} for node in range(len(graph.nodes))]
+        done: list[int] = []
+        while len(done) < len(before):
+            ready = [n for n, needs in enumerate(before) if n not in done and needs <= set(done)]
+            done.append(self._order.choice(ready))
+        return [graph.nodes[number] for number in done]
+
+    # -- nodes ----------------------------------------------------------------------------------
+
+    def kernel(self, node: KernelNode) -> None:
+        """Write the nests of a kernel; prints come last."""
+        nests = node.kernel.nests
+        printing = [nest for nest in nests if isinstance(nest, PrintNest)]
+        for nest in (*[nest for nest in nests if nest not in printing], *printing):
+            if 0 not in nest.space:
+                self._predicated(nest.predicates, lambda nest=nest: self._nest(nest))
+
+    def _nest(self, nest: Nest) -> None:
+        if missing(nest):
+            site, conditions = self.sites.of_nest(nest)
+            for _, word in conditions:
+                self._bind(word)
+            self.call_host(site)
+            for condition, word in conditions:
+                (type_,) = memory_parts(word.type.dtype)
+                value = self.writer.assign(f"load {type_}, ptr {self.addresses[word]}")
+                if type_ != "i64":
+                    how = "sext" if word.type.dtype.kind == "i" else "zext"
+                    value = self.writer.assign(f"{how} {type_} {value} to i64")
+                self._signals.set_condition(condition, value)
+            return
+        run = NestExpressions(self.writer, self.operations, self.addresses)
+        write_nest(NativeNestWriter(self.writer, self.operations, run, self._signals), nest)
+
+    def copy(self, node: MemcpyNode) -> None:
+        """Write a copy of bytes."""
+        target, source = self.addresses[node.target], self.addresses[node.source_buffer]
+        self.writer.declare("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
+        nbytes = node.target.type.nbytes
+        arguments = f"ptr {target}, ptr {source}, i64 {nbytes}, i1 false"
+        self.writer.line(f"call void @llvm.memmove.p0.p0.i64({arguments})")
+
+    def library(self, node: LibraryNode) -> None:
+        """Write a product as a call of BLAS; all else is a call of the host."""
+        if isinstance(node.call, MatrixProduct) and has_routines(node.call):
+            self._products.write(node.call)
+        else:
+            self.call(node)
+
+    def event(self, node: EventNode) -> None:
+        """Write a mark of the time. For an event, nothing: what comes before it is done."""
+        if isinstance(node.use, TimeMark):
+            self.call(node)
+
+    def call(self, node: Node) -> None:
+        """Write a call of the host that runs a node."""
+        self.call_host(self.sites.add(NodeCall(node)))
+
+    def if_else(self, node: IfElseNode) -> None:
+        """Write two branches."""
+        chosen = self.writer.assign(f"icmp ne i64 {self._condition(node.condition)}, 0")
+        self.writer.if_(chosen, lambda: self.write(node.then), lambda: self.write(node.otherwise))
+
+    def switch(self, node: SwitchNode) -> None:
+        """Write branches by number."""
+        writer = self.writer
+        chosen, end = self._condition(node.condition), writer.label()
+        labels = [writer.label() for _ in node.branches]
+        cases = " ".join(f"i64 {number}, label %{each}" for number, each in enumerate(labels))
+        writer.line(f"switch i64 {chosen}, label %{end} [ {cases} ]")
+        for label, branch in zip(labels, node.branches, strict=True):
+            writer.begin(label)
+            self.write(branch)
+            writer.jump(end)
+        writer.begin(end)
+
+    def while_(self, node: WhileNode) -> None:
+        """Write a loop, which looks at the clock and at signals now and then."""
+        writer = self.writer
+        if node.entry is not None:
+            self._signals.set_condition(node.condition, self._flag(node.entry))
+        rounds = writer.variable("i64")
+        writer.line(f"store i64 0, ptr {rounds}")
+        head, inside, end = writer.label(), writer.label(), writer.label()
+        writer.jump(head)
+        writer.begin(head)
+        goes_on = writer.assign(f"icmp ne i64 {self._condition(node.condition)}, 0")
+        writer.branch(goes_on, inside, end)
+        writer.begin(inside)
+        self._poll(rounds, _rounds_between_polls(node.body))
+        self.write(node.body)
+        writer.jump(head)
+        writer.begin(end)
+
+    def persistent(self, node: PersistentKernelNode) -> None:
+        """Write the stages of a kernel."""
+        self.write(node.graph)
+
+    # -- the host -------------------------------------------------------------------------------
+
+    def call_host(self, site: int) -> None:
+        """Call the host; the function ends if that fails."""
+        writer = self.writer
+        place = self.table.place(TRAMPOLINE)
+        entry = writer.assign(f"getelementptr inbounds ptr, ptr %table, i64 {place}")
+        function = writer.assign(f"load ptr, ptr {entry}")
+        failed = writer.assign(f"call i64 {function}(i64 {site}, ptr %arena)")
+        following = writer.label()
+        writer.branch(writer.assign(f"icmp eq i64 {failed}, 0"), following, STOPPED)
+        writer.begin(following)
+
+    def _require(self, failure: int) -> None:
+        self.call_host(self.sites.add(CheckFailure(failure)))
+
+    def _publish(self, monitor: int, count: str) -> None:
+        word = self.sites.word()
+        self._bind(word)
+        self.writer.line(f"store i64 {count}, ptr {self.addresses[word]}")
+        self.call_host(self.sites.add(Progress(monitor, word)))
+
+    def _poll(self, rounds: str, every: int) -> None:
+        """Call the host in every so many rounds of a loop, a power of two."""
+        writer = self.writer
+        count = writer.assign(f"load i64, ptr {rounds}")
+        writer.line(f"store i64 {writer.assign(f'add i64 {count}, 1')}, ptr {rounds}")
+        rest = writer.assign(f"and i64 {count}, {every - 1}")
+        due = writer.assign(f"icmp eq i64 {rest}, {every - 1}")
+        writer.if_(due, lambda: self.call_host(POLL))
+
+    # -- values ---------------------------------------------------------------------------------
+
+    def _condition(self, number: int) -> str:
+        return self.writer.assign(f"load i64, ptr {self._conditions[number]}")
+
+    def _flag(self, flag: Buffer) -> str:
+        """The one element of a flag, in 64 bits."""
+        (type_,) = memory_parts(flag.type.dtype)
+        value = self.writer.assign(f"load {type_}, ptr {self.addresses[flag]}")
+        if type_ == "i64":
+            return value
+        how = "sext" if flag.type.dtype.kind == "i" else "zext"
+        return self.writer.assign(f"{how} {type_} {value} to i64")
+
+    def _predicated(self, predicates: Sequence[Predicate], body: Callable[[], object]) -> None:
+        """Within, instructions run if all predicates hold."""
+        holds = "true"
+        for predicate in predicates:
+            flag = self._flag(predicate.flag)
+            same = self.writer.assign(f"icmp eq i64 {flag}, {int(predicate.value)}")
+            holds = same if holds == "true" else self.writer.assign(f"and i1 {holds}, {same}")
+        self.writer.if_(holds, body)
+
+
+_WRITERS: dict[type[Node], Callable[[NativeGraphWriter, Any], None]] = {
+    KernelNode: NativeGraphWriter.kernel,
+    MemcpyNode: NativeGraphWriter.copy,
+    LibraryNode: NativeGraphWriter.library,
+    EventNode: NativeGraphWriter.event,
+    IfElseNode: NativeGraphWriter.if_else,
+    SwitchNode: NativeGraphWriter.switch,
+    WhileNode: NativeGraphWriter.while_,
+    PersistentKernelNode: NativeGraphWriter.persistent,
+}
+"""What writes each class of nodes; all others are calls of the host."""
+
+
+def _rounds_between_polls(body: Graph) -> int:
+    """The rounds of a loop between two polls, a power of two, by an estimate of what one does."""
+    work = 1
+    for node in walk(body):
+        weight = node.weight
+        work += weight.points + weight.nbytes // 8 + weight.operations
+    return 1 << max((POLLED_WORK // work).bit_length() - 1, 0)

@@ -1,0 +1,224 @@
+"""Calls of the host from native code: what has no native form, run by the plain interpreter.
+
+Each place in the code is a site with a number. Native code calls one function, the trampoline, with
+that number. Site 0 is a look at the clock and at signals, which loops call now and then.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from lowering.host.arena import Array, Workspace
+from lowering.host.evaluation.hazards import Overlaps
+from lowering.host.passes import Passes
+from lowering.host.section_times import SectionTimes
+from lowering.host.source.plan_function import PlanWriter
+from lowering.plan.event_node import EventNode
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import Kernel, Nest, SetCondition, Store
+from lowering.plan.nodes import Graph, KernelNode, Node, walk
+from lowering.plan.plan import Plan
+from tracegraph import progress
+from tracegraph.ir.events import TimeMark
+from tracegraph.ir.record import replace as changed
+from tracegraph.ir.scalar import INDEX
+from tracegraph.ir.types import ArrayType
+
+Trampoline = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+"""The C type of the function that native code calls: the site, the arena; 0 if it went well."""
+
+POLL = 0
+"""The site that looks at the clock and at signals."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCall:
+    """A node that the host runs."""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class CheckFailure:
+    """A check that failed; `failure` is an index into `Plan.failures`."""
+
+    failure: int
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The progress of a loop; the count is in the buffer `count`."""
+
+    monitor: int
+    count: Buffer
+
+
+Site = NodeCall | CheckFailure | Progress
+
+
+class Sites:
+    """The places of a plan's code that call the host; `words` are integers that they exchange."""
+
+    def __init__(self) -> None:
+        self.sites: list[Site] = []
+        self.words: list[Buffer] = []
+
+    def add(self, site: Site) -> int:
+        """The number of a new site."""
+        self.sites.append(site)
+        return len(self.sites)
+
+    def word(self) -> Buffer:
+        """A new integer in memory, which native code and the host read and write."""
+        self.words.append(Buffer("scratch", -1 - len(self.words), ArrayType(INDEX, ())))
+        return self.words[-1]
+
+    def of_nest(self, nest: Nest) -> tuple[int, list[tuple[int, Buffer]]]:
+        """The site of a nest, and the conditions that it sets with the words that hold them.
+
+        Predicates are tested before.
+        """
+        conditions: list[tuple[int, Buffer]] = []
+        stores: list[Store] = []
+        signals = []
+        for signal in getattr(nest, "signals", ()):
+            if isinstance(signal, SetCondition):
+                buffer = Buffer("scratch", 0, ArrayType(signal.value.dtype, ()))
+                buffer = replace_number(buffer, -1 - len(self.words))
+                self.words.append(buffer)
+                conditions.append((signal.condition, buffer))
+                stores.append(Store(buffer, (), signal.value))
+            else:
+                signals.append(signal)
+        given: dict[str, Any] = {"predicates": ()}
+        if conditions:
+            given |= {"signals": tuple(signals), "stores": (*nest.stores, *stores)}  # type: ignore[union-attr]
+        alone = changed(nest, **given)
+        return self.add(NodeCall(KernelNode(Kernel("host", (alone,))))), conditions
+
+
+def replace_number(buffer: Buffer, number: int) -> Buffer:
+    """A buffer with another number."""
+    return changed(buffer, number=number)
+
+
+class HostCalls:
+    """The functions of a plan's sites, and the trampoline that calls them.
+
+    `bind` gives the arguments and results of a call of the plan, `failure` is what a site raised.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        sites: Sites,
+        memory: Mapping[Buffer, Array],
+        overlaps: Overlaps,
+        allocate: Callable[[int], Array],
+    ) -> None:
+        self.section_times = SectionTimes()
+        self.failure: BaseException | None = None
+        self.check_time: Callable[[], None] | None = None
+        self.words = {buffer: np.zeros(1, buffer.type.dtype) for buffer in sites.words}
+        self._plan = plan
+        self._bound: dict[Buffer, Array] = {}
+        known = {**memory, **{buffer: word.view(np.uint8) for buffer, word in self.words.items()}}
+        needed, passes = Workspace(), Passes()
+        programs = {
+            number: passes.programs(_only(plan, site.node), overlaps, needed)
+            for number, site in enumerate(sites.sites)
+            if isinstance(site, NodeCall)
+        }
+        self.workspace = allocate(needed.size)
+        self._functions: list[Callable[[], object]] = [self._poll]
+        for number, site in enumerate(sites.sites):
+            match site:
+                case NodeCall(node=EventNode(use=TimeMark() as use)):
+                    self._functions.append(partial(self.section_times.mark, use))
+                case NodeCall(node=node):
+                    self._functions.append(
+                        self._of_node(node, passes, programs[number], known, overlaps)
+                    )
+                case CheckFailure(failure=failure):
+                    self._functions.append(partial(self._fail, failure))
+                case Progress(monitor=monitor, count=count):
+                    self._functions.append(partial(self._report, monitor, self.words[count]))
+        runner = self._runner()
+        next(runner)
+        # A generator's method: signals are handled inside of its `try`, as its first step begins.
+        self.trampoline = Trampoline(lambda_of(runner))
+
+    def bind(self, arrays: Mapping[Buffer, Array]) -> None:
+        """The arrays of arguments and results in this call."""
+        self._bound.clear()
+        self._bound.update(arrays)
+
+    def _runner(self) -> Generator[int, int, None]:
+        done = 0
+        while True:
+            try:
+                site = yield done
+                self._functions[site]()
+                done = 0
+            except GeneratorExit:
+                raise
+            except BaseException as failure:
+                self.failure, done = failure, 1
+
+    def _poll(self) -> None:
+        if self.check_time is not None:
+            self.check_time()
+
+    def _fail(self, number: int) -> None:
+        raise self._plan.failures[number].exception()
+
+    def _report(self, monitor: int, count: Array) -> None:
+        progress.report(self._plan.monitors[monitor], int(count[0]))
+
+    def _of_node(
+        self,
+        node: Node,
+        passes: Passes,
+        programs: Any,
+        memory: Mapping[Buffer, Array],
+        overlaps: Overlaps,
+    ) -> Callable[[], object]:
+        """The interpreter's function of one node, on the arrays of the call."""
+        alone = _only(self._plan, node)
+        writer = PlanWriter(alone, passes, programs, memory, self.workspace, None)
+        body, bound = writer.function(None), self._bound
+
+        def run() -> None:
+            body([bound[buffer] for buffer in alone.inputs], None)
+
+        return run
+
+
+def lambda_of(runner: Generator[int, int, None]) -> Callable[[int, int], int]:
+    """The function of a site and the arena's address that resumes a generator."""
+    send = runner.send
+    return lambda site, arena: send(site)
+
+
+def _only(plan: Plan, node: Node) -> Plan:
+    """The plan of one node, whose arguments are all arrays from outside that it accesses."""
+    graph = Graph((node,), frozenset())
+    accessed = {buffer for each in walk(graph) for buffer in each.accessed_buffers}
+    outside = [b for b in (*plan.inputs, *plan.outputs) if b in accessed]
+    given = tuple(dict.fromkeys(outside))
+    return replace(plan, graph=graph, inputs=given, outputs=(), monitors=())
+
+
+def arrays_of(sites: Sequence[Site], plan: Plan) -> frozenset[Buffer]:
+    """The arguments and results that sites access."""
+    found: set[Buffer] = set()
+    for site in sites:
+        if isinstance(site, NodeCall):
+            found.update(_only(plan, site.node).inputs)
+    return frozenset(found)

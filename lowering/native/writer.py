@@ -1,0 +1,177 @@
+"""The text of an LLVM function while it is written: registers, blocks, loops and metadata.
+
+Only syntax that LLVM 20 reads, too. Variables that change are memory of the function's frame, which
+LLVM turns into registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+Metadata = Sequence[str]
+
+
+class Writer:
+    """Instructions of one function, in blocks."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.frame: list[str] = []
+        """The instructions of the entry block, before all others: memory and addresses."""
+        self.declarations: dict[str, None] = {}
+        self.metadata: list[str] = []
+        self.globals: list[str] = []
+        self._shared: dict[tuple[str, int], str] = {}
+        self._registers = self._labels = 0
+        self._access_group: str | None = None
+
+    def register(self) -> str:
+        """A new register."""
+        self._registers += 1
+        return f"%r{self._registers}"
+
+    def line(self, text: str) -> None:
+        """Add an instruction without a result."""
+        self.lines.append(f"  {text}")
+
+    def assign(self, text: str) -> str:
+        """Add an instruction; its register."""
+        self._registers += 1
+        register = f"%r{self._registers}"
+        self.lines.append(f"  {register} = {text}")
+        return register
+
+    def declare(self, text: str) -> None:
+        """Declare a function that is defined elsewhere."""
+        self.declarations[text] = None
+
+    def call(self, result: str, name: str, *arguments: str) -> str:
+        """Call a declared function; arguments have types. The register of the result."""
+        types = ", ".join(each.rpartition(" ")[0] for each in arguments)
+        self.declare(f"declare {result} @{name}({types})")
+        return self.assign(f"call {result} @{name}({', '.join(arguments)})")
+
+    # -- memory ---------------------------------------------------------------------------------
+
+    def variable(self, type_: str) -> str:
+        """The address of new memory in the frame of the function."""
+        register = self.register()
+        self.frame.append(f"  {register} = alloca {type_}, align 64")
+        return register
+
+    def shared(self, type_: str, number: int) -> str:
+        """The address of memory in the frame for values that one nest after the other has there.
+
+        A nest uses different numbers for what it needs at once.
+        """
+        key = (type_, number)
+        if key not in self._shared:
+            self._shared[key] = self.variable(type_)
+        return self._shared[key]
+
+    def in_frame(self, text: str) -> str:
+        """Add an instruction to the entry block; its register."""
+        register = self.register()
+        self.frame.append(f"  {register} = {text}")
+        return register
+
+    def constant(self, type_: str, text: str) -> str:
+        """The address of a constant of the module."""
+        name = f"@c{len(self.globals)}"
+        self.globals.append(f"{name} = private constant {type_} {text}")
+        return name
+
+    def load(self, type_: str, address: str, private: bool = False) -> str:
+        """Load from an address. Private memory is that of the frame, which every step may use."""
+        return self.assign(f"load {type_}, ptr {address}{'' if private else self._group}")
+
+    def store(self, type_: str, value: str, address: str, private: bool = False) -> None:
+        """Store to an address."""
+        self.line(f"store {type_} {value}, ptr {address}{'' if private else self._group}")
+
+    def element(self, type_: str, base: str, index: str) -> str:
+        """The address of an element of an array."""
+        return self.assign(f"getelementptr inbounds {type_}, ptr {base}, i64 {index}")
+
+    @property
+    def _group(self) -> str:
+        return f", !llvm.access.group {self._access_group}" if self._access_group else ""
+
+    # -- control --------------------------------------------------------------------------------
+
+    def label(self) -> str:
+        """A new label."""
+        self._labels += 1
+        return f"b{self._labels}"
+
+    def begin(self, label: str) -> None:
+        """Begin a block."""
+        self.lines.append(f"{label}:")
+
+    def jump(self, label: str, metadata: str = "") -> None:
+        """End the block by a jump."""
+        self.line(f"br label %{label}{metadata}")
+
+    def branch(self, condition: str, then: str, otherwise: str) -> None:
+        """End the block by a choice between two."""
+        self.line(f"br i1 {condition}, label %{then}, label %{otherwise}")
+
+    def if_(
+        self,
+        condition: str,
+        then: Callable[[], object],
+        otherwise: Callable[[], object] | None = None,
+    ) -> None:
+        """Write two blocks, of which one runs."""
+        if condition in ("true", "false"):
+            chosen = then if condition == "true" else otherwise
+            if chosen is not None:
+                chosen()
+            return
+        first, second, end = self.label(), self.label(), self.label()
+        self.branch(condition, first, end if otherwise is None else second)
+        self.begin(first)
+        then()
+        self.jump(end)
+        if otherwise is not None:
+            self.begin(second)
+            otherwise()
+            self.jump(end)
+        self.begin(end)
+
+    def loop(
+        self, low: str, high: str, body: Callable[[str], object], *, independent: bool = False
+    ) -> None:
+        """Write a loop over low ≤ i < high.
+
+        The steps of an `independent` one do not read what others write: LLVM may then vectorise it
+        without checks of addresses.
+        """
+        variable = self.variable("i64")
+        head, inside, end = self.label(), self.label(), self.label()
+        self.line(f"store i64 {low}, ptr {variable}")
+        self.jump(head)
+        self.begin(head)
+        index = self.assign(f"load i64, ptr {variable}")
+        self.branch(self.assign(f"icmp slt i64 {index}, {high}"), inside, end)
+        self.begin(inside)
+        outer, metadata = self._access_group, ""
+        if independent:
+            self._access_group = self._node("distinct !{}")
+        body(index)
+        following = self.assign(f"add nuw nsw i64 {index}, 1")
+        self.line(f"store i64 {following}, ptr {variable}")
+        if independent:
+            parallel = self._node(f'!{{!"llvm.loop.parallel_accesses", {self._access_group}}}')
+            metadata = f", !llvm.loop {self._node_of_itself(parallel)}"
+        self._access_group = outer
+        self.jump(head, metadata)
+        self.begin(end)
+
+    def _node(self, text: str) -> str:
+        self.metadata.append(f"!{len(self.metadata)} = {text}")
+        return f"!{len(self.metadata) - 1}"
+
+    def _node_of_itself(self, *others: str) -> str:
+        own = f"!{len(self.metadata)}"
+        return self._node(f"distinct !{{{', '.join((own, *others))}}}")
