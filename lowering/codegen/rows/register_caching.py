@@ -255,7 +255,7 @@ def _loads_ahead(passes: Sequence[FlatPass], results: Sequence[Expr]) -> dict[Ex
 
 def _reads(expr: Expr, buffers: Set[Buffer]) -> bool:
     """Whether an expression loads from one of these buffers."""
-    loads = (each for each in subexpressions((expr,)) if isinstance(each, Load))
+    loads = (part for part in subexpressions((expr,)) if isinstance(part, Load))
     return any(load.buffer in buffers for load in loads)
 
 
