@@ -165,15 +165,17 @@ def _kernel(
         per_warp, shared = 1, _shared_bytes(dtype, n, options["vectors"])
     threads = THREADS if shared * (THREADS // 32) <= _SHARED_BYTES else 32
 
-    def out(*given: Any) -> Any:
-        types = op.result_types([each for each in given if isinstance(each, ArrayType)], options)
+    def out(*arguments: Any) -> Any:
+        types = op.result_types(
+            [argument for argument in arguments if isinstance(argument, ArrayType)], options
+        )
         return types if len(types) > 1 else types[0]
 
     def blocks(a: ArrayType, *_: Any) -> int:
         return -(-prod(a.shape[:-2]) // (per_warp * threads // 32))
 
-    def reference(*given: Any) -> Any:
-        return op.reference(*given[: len(arrays)], **options)
+    def reference(*arguments: Any) -> Any:
+        return op.reference(*arguments[: len(arrays)], **options)
 
     entry = f"small_{name}_{n}"
     declared = [f"const T* {each}" for each in arrays] + [f"long long {each}" for each in sizes]

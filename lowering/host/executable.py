@@ -16,7 +16,7 @@ from lowering.host.arena import (
     aligned_bytes,
     returnable_bytes,
 )
-from lowering.host.code import Memory, chosen_code
+from lowering.host.code import ExecutableMemory, chosen_code
 from lowering.host.node_owners import slots
 from lowering.host.serialised_calls import PlanCall, Running
 from lowering.plan.nests.buffer import Buffer, overlap
@@ -60,7 +60,7 @@ class HostExecutable:
         quiet = Context()
         quiet.run(np.seterr, all="ignore")
         self._further: list[Array] = []
-        memory = Memory(self._arena, self._memory(), self._further_bytes, self._overlap)
+        memory = ExecutableMemory(self._arena, self._memory(), self._further_bytes, self._overlap)
         code = chosen_code(quiet)(plan, memory, poison=poison, order=order)
         self._scratch_bytes = plan.arena_bytes + sum(each.nbytes for each in self._further)
         self._copied, self._section_times = code.copied, code.section_times

@@ -79,8 +79,8 @@ class GraphWriter:
         """Write the nests of a kernel."""
         for predicates, nests in groupby(self._programs[node], attrgetter("predicates")):
             with self._predicated(predicates):
-                for each in nests:
-                    self._write_nest(each)
+                for nest in nests:
+                    self._write_nest(nest)
 
     def write_copy(self, node: MemcpyNode) -> None:
         """Write the copy of a buffer's bytes."""
