@@ -22,6 +22,7 @@ from lowering.plan.target.overrides import override
 from tests.cases import fourier as fourier_cases
 from tests.fakes.foreign_arrays import Foreign
 from tests.helpers.compiled import all_on_device, on_gpu
+from tests.helpers.parameters import in_turn
 from tests.helpers.threads import in_threads
 from tracegraph import tree
 
@@ -285,8 +286,9 @@ def assert_moves(function: Any, *arrays: Any, units: float = 64, **options: Any)
     return f
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("n", [*LENGTHS, 6, 4096, 10007, 3 * (1 << 16), 65537])
+@pytest.mark.parametrize(
+    ("n", "dtype"), in_turn([*LENGTHS, 6, 4096, 10007, 3 * (1 << 16), 65537], DTYPES)
+)
 def test_transforms_of_any_length_move(in_place: None, n: int, dtype: str) -> None:
     z = points(n, dtype=dtype, parts=2)
     assert_moves(np.fft.fft, z)
@@ -295,8 +297,10 @@ def test_transforms_of_any_length_move(in_place: None, n: int, dtype: str) -> No
     assert_moves(lambda z: np.fft.irfft(z, n), points(n // 2 + 1, dtype=dtype, parts=2))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", [(8, 8), (97, 30), (64, 1), (1024, 512), (2048, 2048)])
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    in_turn([(8, 8), (97, 30), (64, 1), (1024, 512), (2048, 2048)], DTYPES),
+)
 def test_transforms_over_several_axes_move(
     in_place: None, shape: tuple[int, int], dtype: str
 ) -> None:
