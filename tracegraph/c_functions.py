@@ -49,7 +49,7 @@ def c_function(function: Any) -> int:
     """The address of a C function.
 
     Raises:
-        HostCallError: it is none, or needs the GIL, or is declared with other types.
+        HostCallError: it is not a C function, or needs the GIL, or is declared with other types.
     """
     if not isinstance(function, _FUNCTION_POINTER):
         if callable(function):

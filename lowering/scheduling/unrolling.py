@@ -59,8 +59,8 @@ POSITION = np.dtype(np.int32)
 class Copies:
     """Copies of a body in a row.
 
-    If `skipping`, each copy is the whole body of `rotation`. Else each has the nodes of `each`,
-    and the last one counts for all in its `counters`.
+    If `skipping`, each copy is the whole body of `rotation`. Otherwise each has the nodes of
+    `each`, and the last one counts for all in its `counters`.
     """
 
     rotation: Rotation

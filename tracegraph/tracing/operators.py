@@ -35,7 +35,7 @@ def _is_operand(x: Any) -> bool:
 
 
 def _binary(name: str, converting: str = "operand") -> _Method:
-    """`converting` is the method that makes an operand of what is none yet."""
+    """`converting` is the method that converts a value to an operand."""
 
     def method(self: Any, other: Any) -> Any:
         try:

@@ -117,9 +117,8 @@ def _write_rows(writer: SourceWriter, nest: RowNest, geometry: RowGeometry, tile
         names = {expr: name for expr, name in names.items() if not _reads(expr, written)}
         reduce_to_all_lanes(writer, flat_pass.folds, geometry)
         if geometry.cluster > 1 and number == last_fold:
-            # A block must not exit while others read its shared memory. Arriving after the last
-            # pass
-            # would wait until all its stores have reached memory.
+            # A block must not exit while others read its shared memory. Arriving after
+            # the last pass would wait until all its stores have reached memory.
             writer.line(ARRIVE)
         for fold in flat_pass.folds:
             writer.bind(*fold.result("total"))

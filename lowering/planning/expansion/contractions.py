@@ -83,7 +83,7 @@ def _transposed(x: ArrayType) -> ArrayType:
 
 
 def _flipped(eqn: Eqn, defs: Defs) -> Replacement:
-    """(yᵀ xᵀ)ᵀ: so is the right factor what the left one was."""
+    """(yᵀ xᵀ)ᵀ, whose right factor is the former left one."""
     left, right = eqn.operands
     _, order = shared_batch(left, defs)
     rank = len(order)
