@@ -7,8 +7,7 @@ and gets their number as a parameter.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
-from importlib.resources import files
+from functools import cache, lru_cache
 from math import prod
 from typing import Any
 
@@ -43,7 +42,12 @@ _OUTPUTS = {
 }
 """The C++ types of the outputs by kernel; others have one, of the type of the elements."""
 
-_SOURCE = files("lowering.algorithms").joinpath("small_matrices.cuh").read_text()
+
+@cache
+def _source() -> str:
+    from importlib.resources import files  # slow to import, and seldom needed
+
+    return files("lowering.algorithms").joinpath("small_matrices.cuh").read_text()
 
 
 def _orthogonal_type(a: ArrayType, *, vectors: bool) -> ArrayType | tuple[ArrayType, ...]:
@@ -210,7 +214,7 @@ def _text(
             "template <class P> struct complex_of;",
             f"typedef {real} R;",
             f"typedef {f'complex_of<{real}>' if dtype.kind == 'c' else real} T;",
-            _SOURCE,
+            _source(),
             f'extern "C" __global__ void __launch_bounds__({constants["THREADS"]})',
             f"{entry}({', '.join(parameters)}) {{",
             f"  {body}",

@@ -6,8 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextvars import Context
 from dataclasses import replace
 from functools import partial
-from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +30,9 @@ from tracegraph.staging.calls.donated import Donated
 from tracegraph.staging.calls.last_call import Handling, LastRun
 from tracegraph.staging.exported import ExportedGraph
 from tracegraph.staging.graph_view import GraphView
+
+if TYPE_CHECKING:
+    from random import Random
 
 
 class HostExecutable:

@@ -518,7 +518,11 @@ template <class T, class R> __device__ T tg_nextafter(R x, R y) {
 }
 
 // CUDA's float versions of these functions have errors of up to 3 or 4 ulp. Rounding the double result
-// is exact to half an ulp, and still keeps up with memory on data-centre GPUs.
+// is exact to half an ulp, and still keeps up with memory on data-centre GPUs. Where the including text
+// has precise functions of float, it says so by this name.
+#ifndef TG_FLOATS_BY
+#define TG_FLOATS_BY double
+#endif
 // CUDA's hypot may be one ulp too large, which just below the largest double is infinity.
 __device__ inline double tg_safe_hypot(double x, double y) {
   double big = fmax(fabs(x), fabs(y)), ratio = fmin(fabs(x), fabs(y)) / big;
@@ -528,10 +532,12 @@ __device__ inline double tg_safe_hypot(double x, double y) {
 }
 #define TG_BY_DOUBLE_1(name, function) \
   __device__ inline double name(double x) { return function(x); } \
-  __device__ inline float name(float x) { return (float)function((double)x); }
+  __device__ inline float name(float x) { return (float)function((TG_FLOATS_BY)x); }
 #define TG_BY_DOUBLE_2(name, function) \
   __device__ inline double name(double x, double y) { return function(x, y); } \
-  __device__ inline float name(float x, float y) { return (float)function((double)x, (double)y); }
+  __device__ inline float name(float x, float y) { \
+    return (float)function((TG_FLOATS_BY)x, (TG_FLOATS_BY)y); \
+  }
 TG_BY_DOUBLE_1(tg_tan, tan)
 TG_BY_DOUBLE_1(tg_sinh, sinh)
 TG_BY_DOUBLE_1(tg_arcsinh, asinh)

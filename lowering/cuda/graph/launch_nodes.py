@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from lowering.cuda.graph.emission import Before, Cell, Emission
@@ -75,5 +76,6 @@ def add_free(emission: Emission, graph: Any, node: FreeNode, before: Before) -> 
     """Add the node that frees scratch."""
     scratch = emission.placement.scratch
     assert scratch is not None
-    emission.definition.add_free(graph, before.nodes, scratch, freeing(node.nbytes))
+    add = partial(emission.driver.add_free, graph, before.nodes, scratch)
+    emission.definition.add(freeing(node.nbytes), "mem_free", add)
     return ()

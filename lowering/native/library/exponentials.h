@@ -111,10 +111,3 @@ TG_SHARED double tanh(double x) {
   const double found = fabs(x) < 0x1p-28 ? x : copysign(y.high + y.low, x);
   return x != x ? x : fabs(x) > 20 ? copysign(1.0, x) : found;
 }
-TG_BY_DOUBLE_OF_1(exp)
-TG_BY_DOUBLE_OF_1(exp2)
-TG_BY_DOUBLE_OF_1(expm1)
-TG_BY_DOUBLE_OF_1(sinh)
-TG_BY_DOUBLE_OF_1(cosh)
-TG_BY_DOUBLE_OF_1(tanh)
-TG_INLINE float exp2f(float x) { return exp2(x); }

@@ -5,27 +5,35 @@ define internal double @_Z10normcdfinvd(double %0) nounwind norecurse willreturn
   %.in = select i1 %2, double %3, double %0
   %4 = fmul double %.in, 2.000000e+00
   %5 = call double @_Z7erfcinvd(double %4)
-  %6 = fmul double %5, 0x3FF6A09E667F3BCD
-  %7 = fmul double %5, 0xBC9BDD3413B26456
-  %8 = fadd double %6, %7
-  %9 = fcmp ult double %0, 0.000000e+00
-  %10 = fcmp ugt double %0, 1.000000e+00
-  %or.cond = or i1 %9, %10
-  br i1 %or.cond, label %17, label %11
+  %6 = call double @llvm.fabs.f64(double %5)
+  %7 = fcmp oeq double %6, 0x7FF0000000000000
+  br i1 %7, label %11, label %8
+
+8:
+  %9 = fmul double %5, 0xBC9BDD3413B26456
+  %10 = call double @llvm.fma.f64(double %5, double 0x3FF6A09E667F3BCD, double %9)
+  br label %11
 
 11:
-  %12 = fcmp oeq double %0, 5.000000e-01
-  br i1 %12, label %17, label %13
+  %12 = phi double [ %10, %8 ], [ %5, %1 ]
+  %13 = fcmp ult double %0, 0.000000e+00
+  %14 = fcmp ugt double %0, 1.000000e+00
+  %or.cond = or i1 %13, %14
+  br i1 %or.cond, label %21, label %15
 
-13:
-  %14 = fcmp olt double %0, 5.000000e-01
-  %15 = fneg double %8
-  %16 = select i1 %14, double %15, double %8
-  br label %17
+15:
+  %16 = fcmp oeq double %0, 5.000000e-01
+  br i1 %16, label %21, label %17
 
 17:
-  %18 = phi double [ 0x7FF8000000000000, %1 ], [ %16, %13 ], [ 0.000000e+00, %11 ]
-  ret double %18
+  %18 = fcmp olt double %0, 5.000000e-01
+  %19 = fneg double %12
+  %20 = select i1 %18, double %19, double %12
+  br label %21
+
+21:
+  %22 = phi double [ 0x7FF8000000000000, %11 ], [ %20, %17 ], [ 0.000000e+00, %15 ]
+  ret double %22
 }
 
 @_Z10tg_arccosh10tg_complexIdE:
@@ -336,7 +344,7 @@ define internal float @_Z10tg_digammaIfET_S0_(float %0) nounwind {
 
 3:
   %4 = fdiv float -1.000000e+00, %0
-  br label %77
+  br label %85
 
 5:
   %6 = fcmp olt float %0, 0.000000e+00
@@ -345,7 +353,7 @@ define internal float @_Z10tg_digammaIfET_S0_(float %0) nounwind {
 7:
   %8 = call float @llvm.floor.f32(float %0)
   %9 = fcmp oeq float %8, %0
-  br i1 %9, label %77, label %10
+  br i1 %9, label %85, label %10
 
 10:
   %11 = fsub float 1.000000e+00, %0
@@ -377,7 +385,7 @@ define internal float @_Z10tg_digammaIfET_S0_(float %0) nounwind {
 
 _Z9tg_hornerIfLi21EET_RAT0__KdS0_.exit:
   %27 = fmul float %14, %.07.i
-  br label %55
+  br label %80
 
 28:
   %.031 = phi float [ %33, %30 ], [ %12, %.critedge ]
@@ -394,88 +402,731 @@ _Z9tg_hornerIfLi21EET_RAT0__KdS0_.exit:
 34:
   %35 = fdiv float 1.000000e+00, %.031
   %36 = fmul float %35, %35
-  %37 = fpext float %.031 to double
-  %38 = call double @_Z3logd(double %37)
-  %39 = fptrunc double %38 to float
-  %40 = fmul float %35, 5.000000e-01
-  %41 = fsub float %39, %40
-  br label %42
+  %37 = bitcast float %.031 to i32
+  %38 = add i32 %37, -1060439283
+  %39 = ashr i32 %38, 23
+  %40 = sitofp i32 %39 to float
+  %41 = and i32 %38, -8388608
+  %42 = sub i32 %37, %41
+  %43 = bitcast i32 %42 to float
+  %44 = fadd float %43, -1.000000e+00
+  %45 = fmul float %44, %44
+  %46 = call float @llvm.fma.f32(float %44, float 0x3FB1D8EA60000000, float 0xBFBD635BC0000000)
+  %47 = call float @llvm.fma.f32(float %46, float %44, float 0x3FBDEA2820000000)
+  %48 = call float @llvm.fma.f32(float %47, float %44, float 0xBFBFCF4C60000000)
+  %49 = call float @llvm.fma.f32(float %48, float %44, float 0x3FC23D21A0000000)
+  %50 = call float @llvm.fma.f32(float %49, float %44, float 0xBFC555B4A0000000)
+  %51 = call float @llvm.fma.f32(float %50, float %44, float 0x3FC999D5A0000000)
+  %52 = call float @llvm.fma.f32(float %51, float %44, float 0xBFCFFFFFC0000000)
+  %53 = call float @llvm.fma.f32(float %52, float %44, float 0x3FD5555540000000)
+  %54 = fmul float %44, %45
+  %55 = fmul float %45, -5.000000e-01
+  %56 = call float @llvm.fma.f32(float %54, float %53, float %55)
+  %57 = call float @llvm.fma.f32(float %40, float 0x3EB7F7D1C0000000, float %56)
+  %58 = fmul float %40, 0x3FE62E4000000000
+  %59 = fadd float %58, %44
+  %60 = fsub float %58, %59
+  %61 = fadd float %60, %44
+  %62 = fadd float %61, %57
+  %63 = fadd float %59, %62
+  %or.cond.i = fcmp ueq float %.031, 0x7FF0000000000000
+  %64 = select i1 %or.cond.i, float %.031, float %63
+  %65 = fmul float %35, 5.000000e-01
+  %66 = fsub float %64, %65
+  br label %67
 
-42:
-  %.07.i32 = phi float [ 0xC03A74CA60000000, %34 ], [ %50, %44 ]
-  %.0.i33 = phi i32 [ 8, %34 ], [ %51, %44 ]
-  %43 = icmp sgt i32 %.0.i33, -1
-  br i1 %43, label %44, label %_Z9tg_hornerIfLi10EET_RAT0__KdS0_.exit
+67:
+  %.07.i32 = phi float [ 0xC03A74CA60000000, %34 ], [ %75, %69 ]
+  %.0.i33 = phi i32 [ 8, %34 ], [ %76, %69 ]
+  %68 = icmp sgt i32 %.0.i33, -1
+  br i1 %68, label %69, label %_Z9tg_hornerIfLi10EET_RAT0__KdS0_.exit
 
-44:
-  %45 = fmul float %.07.i32, %36
-  %46 = zext nneg i32 %.0.i33 to i64
-  %47 = getelementptr inbounds [10 x double], ptr @__const._Z10tg_digammaIfET_S0_.terms.1, i64 0, i64 %46
-  %48 = load double, ptr %47, align 8
-  %49 = fptrunc double %48 to float
-  %50 = fadd float %45, %49
-  %51 = add nsw i32 %.0.i33, -1
-  br label %42
+69:
+  %70 = fmul float %.07.i32, %36
+  %71 = zext nneg i32 %.0.i33 to i64
+  %72 = getelementptr inbounds [10 x double], ptr @__const._Z10tg_digammaIfET_S0_.terms.1, i64 0, i64 %71
+  %73 = load double, ptr %72, align 8
+  %74 = fptrunc double %73 to float
+  %75 = fadd float %70, %74
+  %76 = add nsw i32 %.0.i33, -1
+  br label %67
 
 _Z9tg_hornerIfLi10EET_RAT0__KdS0_.exit:
-  %52 = fmul float %36, %.07.i32
-  %53 = fsub float %41, %52
-  %54 = fadd float %.030, %53
-  br label %55
+  %77 = fmul float %36, %.07.i32
+  %78 = fsub float %66, %77
+  %79 = fadd float %.030, %78
+  br label %80
 
-55:
-  %.1 = phi float [ %27, %_Z9tg_hornerIfLi21EET_RAT0__KdS0_.exit ], [ %54, %_Z9tg_hornerIfLi10EET_RAT0__KdS0_.exit ]
-  br i1 %6, label %56, label %77
+80:
+  %.1 = phi float [ %27, %_Z9tg_hornerIfLi21EET_RAT0__KdS0_.exit ], [ %79, %_Z9tg_hornerIfLi10EET_RAT0__KdS0_.exit ]
+  br i1 %6, label %81, label %85
 
-56:
-  %57 = call float @llvm.rint.f32(float %0)
-  %58 = fsub float %0, %57
-  %59 = call float @llvm.fabs.f32(float %58)
-  %60 = fcmp ogt float %59, 2.500000e-01
-  br i1 %60, label %61, label %68
+81:
+  %82 = call float @_Z18tg_cotangent_of_piIfET_S0_(float %0)
+  %83 = fmul float %82, 0x400921FB60000000
+  %84 = fsub float %.1, %83
+  br label %85
 
-61:
-  %62 = fsub float 5.000000e-01, %59
-  %63 = fmul float %62, 0x400921FB60000000
-  %64 = fpext float %63 to double
-  %65 = call double @_Z3tand(double %64)
-  %66 = fptrunc double %65 to float
-  %67 = call float @llvm.copysign.f32(float %66, float %58)
-  br label %_Z18tg_cotangent_of_piIfET_S0_.exit
-
-68:
-  %69 = fmul float %58, 0x400921FB60000000
-  %70 = fpext float %69 to double
-  %71 = call double @_Z3tand(double %70)
-  %72 = fptrunc double %71 to float
-  %73 = fdiv float 1.000000e+00, %72
-  br label %_Z18tg_cotangent_of_piIfET_S0_.exit
-
-_Z18tg_cotangent_of_piIfET_S0_.exit:
-  %74 = phi float [ %67, %61 ], [ %73, %68 ]
-  %75 = fmul float %74, 0x400921FB60000000
-  %76 = fsub float %.1, %75
-  br label %77
-
-77:
-  %.0 = phi float [ %4, %3 ], [ %76, %_Z18tg_cotangent_of_piIfET_S0_.exit ], [ %.1, %55 ], [ 0x7FF8000000000000, %7 ]
+85:
+  %.0 = phi float [ %4, %3 ], [ %84, %81 ], [ %.1, %80 ], [ 0x7FF8000000000000, %7 ]
   ret float %.0
 }
 
 @_Z10tg_far_cosf:
 define internal float @_Z10tg_far_cosf(float %0) nounwind alwaysinline {
-  %2 = fpext float %0 to double
-  %3 = call double @_Z3cosd(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+  %2 = alloca { double, double, i64 }, align 8
+  %3 = call float @llvm.fabs.f32(float %0)
+  %4 = fcmp ugt float %3, 0x41D0000000000000
+  br i1 %4, label %13, label %5
+
+5:
+  %6 = fpext float %0 to double
+  %7 = call double @llvm.fma.f64(double %6, double 0x3FE45F306DC9C883, double 0x4338000000000000)
+  %8 = fadd double %7, 0xC338000000000000
+  %9 = fneg double %8
+  %10 = call double @llvm.fma.f64(double %9, double 0x3FF921FB54442D18, double %6)
+  %11 = call double @llvm.fma.f64(double %9, double 0x3C91A62633145C07, double %10)
+  %12 = bitcast double %7 to i64
+  br label %_Z3cosf.exit
+
+13:
+  %14 = fpext float %0 to double
+  call void @_Z13tgm_far_angled(ptr dead_on_unwind nonnull writable sret({ double, double, i64 }) align 8 %2, double %14)
+  %15 = load double, ptr %2, align 8
+  %16 = getelementptr inbounds i8, ptr %2, i64 16
+  %17 = load i64, ptr %16, align 8
+  br label %_Z3cosf.exit
+
+_Z3cosf.exit:
+  %.sroa.0.0.i.i = phi double [ %11, %5 ], [ %15, %13 ]
+  %.sroa.3.0.i.i = phi i64 [ %12, %5 ], [ %17, %13 ]
+  %18 = fmul double %.sroa.0.0.i.i, %.sroa.0.0.i.i
+  %19 = fmul double %18, %.sroa.0.0.i.i
+  %20 = call double @llvm.fma.f64(double %18, double 0x3EC6DBCFB4DEE452, double 0xBF2A013A455BD213)
+  %21 = call double @llvm.fma.f64(double %20, double %18, double 0x3F811110DECC73FD)
+  %22 = call double @llvm.fma.f64(double %21, double %18, double 0xBFC555555545D0DA)
+  %23 = call double @llvm.fma.f64(double %19, double %22, double %.sroa.0.0.i.i)
+  %24 = fmul double %18, %18
+  %25 = call double @llvm.fma.f64(double %18, double 0xBE925239A9550AEF, double 0x3EFA015C25366932)
+  %26 = call double @llvm.fma.f64(double %25, double %18, double 0xBF56C16BF534C9EB)
+  %27 = call double @llvm.fma.f64(double %26, double %18, double 0x3FA55555555027AD)
+  %28 = call double @llvm.fma.f64(double %18, double -5.000000e-01, double 1.000000e+00)
+  %29 = call double @llvm.fma.f64(double %24, double %27, double %28)
+  %30 = and i64 %.sroa.3.0.i.i, 1
+  %.not.i.i.not = icmp eq i64 %30, 0
+  %31 = select i1 %.not.i.i.not, double %29, double %23
+  %32 = bitcast double %31 to i64
+  %33 = shl i64 %.sroa.3.0.i.i, 62
+  %34 = add i64 %33, 4611686018427387904
+  %35 = and i64 %34, -9223372036854775808
+  %36 = xor i64 %35, %32
+  %37 = bitcast i64 %36 to double
+  %38 = fptrunc double %37 to float
+  ret float %38
 }
 
 @_Z10tg_far_sinf:
 define internal float @_Z10tg_far_sinf(float %0) nounwind alwaysinline {
-  %2 = fpext float %0 to double
-  %3 = call double @_Z3sind(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+  %2 = alloca { double, double, i64 }, align 8
+  %3 = call float @llvm.fabs.f32(float %0)
+  %4 = fcmp ugt float %3, 0x41D0000000000000
+  br i1 %4, label %13, label %5
+
+5:
+  %6 = fpext float %0 to double
+  %7 = call double @llvm.fma.f64(double %6, double 0x3FE45F306DC9C883, double 0x4338000000000000)
+  %8 = fadd double %7, 0xC338000000000000
+  %9 = fneg double %8
+  %10 = call double @llvm.fma.f64(double %9, double 0x3FF921FB54442D18, double %6)
+  %11 = call double @llvm.fma.f64(double %9, double 0x3C91A62633145C07, double %10)
+  %12 = bitcast double %7 to i64
+  br label %_Z18tgm_light_place_off.exit.i
+
+13:
+  %14 = fpext float %0 to double
+  call void @_Z13tgm_far_angled(ptr dead_on_unwind nonnull writable sret({ double, double, i64 }) align 8 %2, double %14)
+  %15 = load double, ptr %2, align 8
+  %16 = getelementptr inbounds i8, ptr %2, i64 16
+  %17 = load i64, ptr %16, align 8
+  br label %_Z18tgm_light_place_off.exit.i
+
+_Z18tgm_light_place_off.exit.i:
+  %.sroa.0.0.i.i = phi double [ %11, %5 ], [ %15, %13 ]
+  %.sroa.3.0.i.i = phi i64 [ %12, %5 ], [ %17, %13 ]
+  %18 = fcmp oeq float %0, 0.000000e+00
+  br i1 %18, label %_Z3sinf.exit, label %19
+
+19:
+  %20 = fmul double %.sroa.0.0.i.i, %.sroa.0.0.i.i
+  %21 = fmul double %20, %.sroa.0.0.i.i
+  %22 = call double @llvm.fma.f64(double %20, double 0x3EC6DBCFB4DEE452, double 0xBF2A013A455BD213)
+  %23 = call double @llvm.fma.f64(double %22, double %20, double 0x3F811110DECC73FD)
+  %24 = call double @llvm.fma.f64(double %23, double %20, double 0xBFC555555545D0DA)
+  %25 = call double @llvm.fma.f64(double %21, double %24, double %.sroa.0.0.i.i)
+  %26 = fmul double %20, %20
+  %27 = call double @llvm.fma.f64(double %20, double 0xBE925239A9550AEF, double 0x3EFA015C25366932)
+  %28 = call double @llvm.fma.f64(double %27, double %20, double 0xBF56C16BF534C9EB)
+  %29 = call double @llvm.fma.f64(double %28, double %20, double 0x3FA55555555027AD)
+  %30 = call double @llvm.fma.f64(double %20, double -5.000000e-01, double 1.000000e+00)
+  %31 = call double @llvm.fma.f64(double %26, double %29, double %30)
+  %32 = and i64 %.sroa.3.0.i.i, 1
+  %.not.i.i = icmp eq i64 %32, 0
+  %33 = select i1 %.not.i.i, double %25, double %31
+  %34 = bitcast double %33 to i64
+  %35 = shl i64 %.sroa.3.0.i.i, 62
+  %36 = and i64 %35, -9223372036854775808
+  %37 = xor i64 %36, %34
+  %38 = bitcast i64 %37 to double
+  %39 = fptrunc double %38 to float
+  br label %_Z3sinf.exit
+
+_Z3sinf.exit:
+  %40 = phi float [ %39, %19 ], [ %0, %_Z18tgm_light_place_off.exit.i ]
+  ret float %40
+}
+
+@_Z10tg_hurwitzIfET_S0_S0_:
+define internal float @_Z10tg_hurwitzIfET_S0_S0_(float %0, float %1) nounwind {
+  br label %3
+
+3:
+  %.033 = phi i32 [ 0, %2 ], [ %87, %_Z3powff.exit ]
+  %.032 = phi float [ 0.000000e+00, %2 ], [ %86, %_Z3powff.exit ]
+  %4 = icmp ult i32 %.033, 10
+  br i1 %4, label %_Z10tgm_withindd.exit.i, label %_Z10tgm_withindd.exit.i37
+
+_Z10tgm_withindd.exit.i:
+  %5 = uitofp nneg i32 %.033 to float
+  %6 = fadd float %5, %1
+  %7 = fneg float %0
+  %8 = call float @llvm.fabs.f32(float %6)
+  %or.cond.i = call i1 @llvm.is.fpclass.f32(float %6, i32 580)
+  %9 = call float @llvm.fabs.f32(float %0)
+  %10 = fcmp oeq float %9, 0x7FF0000000000000
+  %11 = select i1 %or.cond.i, i1 true, i1 %10
+  %12 = fcmp uno float %6, 0.000000e+00
+  %or.cond38.i = or i1 %11, %12
+  %13 = fpext float %8 to double
+  %14 = bitcast double %13 to i64
+  %15 = select i1 %or.cond38.i, i64 4607182418800017408, i64 %14
+  %16 = add i64 %15, -4604544271217802189
+  %17 = add i64 %15, 7141747209585715
+  %18 = lshr i64 %17, 52
+  %19 = or disjoint i64 %18, 4841369599423283200
+  %20 = bitcast i64 %19 to double
+  %21 = fadd double %20, 0xC330000000000400
+  %22 = and i64 %16, -4503599627370496
+  %23 = sub i64 %15, %22
+  %24 = bitcast i64 %23 to double
+  %25 = fadd double %24, -1.000000e+00
+  %26 = fadd double %25, 2.000000e+00
+  %27 = fdiv double %25, %26
+  %28 = fmul double %27, %27
+  %29 = call double @llvm.fma.f64(double %28, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %30 = call double @llvm.fma.f64(double %29, double %28, double 0x3FD9999EB9D6DDFE)
+  %31 = call double @llvm.fma.f64(double %30, double %28, double 0x3FE5555554BA8B0E)
+  %32 = fmul double %27, %28
+  %33 = fmul double %27, 2.000000e+00
+  %34 = call double @llvm.fma.f64(double %32, double %31, double %33)
+  %35 = call double @llvm.fma.f64(double %21, double 0x3FE62E42FEFA39EF, double %34)
+  %36 = fpext float %7 to double
+  %37 = fmul double %35, %36
+  %38 = fcmp ogt double %37, 2.000000e+02
+  %39 = fcmp olt double %37, -2.000000e+02
+  %..i.i = select i1 %39, double -2.000000e+02, double %37
+  %40 = select i1 %38, double 2.000000e+02, double %..i.i
+  %41 = call double @llvm.fma.f64(double %40, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %42 = fadd double %41, 0xC338000000000000
+  %43 = fneg double %42
+  %44 = call double @llvm.fma.f64(double %43, double 0x3FE62E42FEFA39EF, double %40)
+  %45 = fmul double %44, %44
+  %46 = call double @llvm.fma.f64(double %44, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %47 = call double @llvm.fma.f64(double %46, double %44, double 0x3F56C1685916FE81)
+  %48 = call double @llvm.fma.f64(double %47, double %44, double 0x3F81110C63A1644A)
+  %49 = call double @llvm.fma.f64(double %48, double %44, double 0x3FA5555555C8601C)
+  %50 = call double @llvm.fma.f64(double %49, double %44, double 0x3FC55555567507B9)
+  %51 = call double @llvm.fma.f64(double %50, double %44, double 5.000000e-01)
+  %52 = call double @llvm.fma.f64(double %45, double %51, double %44)
+  %53 = bitcast double %41 to i64
+  %54 = shl i64 %53, 52
+  %55 = add i64 %54, 4607182418800017408
+  %56 = bitcast i64 %55 to double
+  %57 = call double @llvm.fma.f64(double %56, double %52, double %56)
+  br i1 %11, label %58, label %63
+
+58:
+  %59 = fcmp ogt float %8, 1.000000e+00
+  %60 = fcmp uge float %0, 0.000000e+00
+  %61 = xor i1 %59, %60
+  %62 = select i1 %61, double 0x7FF0000000000000, double 0.000000e+00
+  br label %63
+
+63:
+  %64 = phi double [ %62, %58 ], [ %57, %_Z10tgm_withindd.exit.i ]
+  %65 = fcmp oeq float %8, 1.000000e+00
+  %..i = select i1 %65, double 1.000000e+00, double %64
+  %66 = call float @llvm.trunc.f32(float %7)
+  %67 = fcmp une float %66, %7
+  %.not = xor i1 %67, true
+  %68 = call float @llvm.fabs.f32(float %0)
+  %69 = fcmp olt float %68, 0x4170000000000000
+  %or.cond = and i1 %.not, %69
+  br i1 %or.cond, label %70, label %_Z3powff.exit
+
+70:
+  %71 = fmul float %0, -5.000000e-01
+  %72 = call float @llvm.trunc.f32(float %71)
+  %73 = fcmp une float %72, %71
+  br label %_Z3powff.exit
+
+_Z3powff.exit:
+  %74 = phi i1 [ false, %63 ], [ %73, %70 ]
+  %75 = bitcast float %6 to i32
+  %76 = icmp slt i32 %75, 0
+  %brmerge.i.not = and i1 %76, %74
+  %77 = fneg double %..i
+  %78 = select i1 %brmerge.i.not, double %77, double %..i
+  %79 = call i1 @llvm.is.fpclass.f32(float %6, i32 24)
+  %or.cond42.i = and i1 %79, %67
+  %80 = fptrunc double %78 to float
+  %or.cond43.i = fcmp uno float %6, %0
+  %81 = or i1 %or.cond43.i, %or.cond42.i
+  %82 = select i1 %81, float 0x7FF8000000000000, float %80
+  %83 = fcmp oeq float %0, 0.000000e+00
+  %84 = fcmp oeq float %6, 1.000000e+00
+  %or.cond44.i = or i1 %83, %84
+  %85 = select i1 %or.cond44.i, float 1.000000e+00, float %82
+  %86 = fadd float %.032, %85
+  %87 = add nuw nsw i32 %.033, 1
+  br label %3
+
+_Z10tgm_withindd.exit.i37:
+  %88 = fadd float %1, 1.000000e+01
+  %89 = fsub float 1.000000e+00, %0
+  %90 = call float @llvm.fabs.f32(float %88)
+  %or.cond.i34 = call i1 @llvm.is.fpclass.f32(float %88, i32 580)
+  %91 = call float @llvm.fabs.f32(float %89)
+  %92 = fcmp oeq float %91, 0x7FF0000000000000
+  %93 = select i1 %or.cond.i34, i1 true, i1 %92
+  %94 = fcmp uno float %88, 0.000000e+00
+  %or.cond38.i35 = or i1 %93, %94
+  %95 = fpext float %90 to double
+  %96 = bitcast double %95 to i64
+  %97 = select i1 %or.cond38.i35, i64 4607182418800017408, i64 %96
+  %98 = add i64 %97, -4604544271217802189
+  %99 = add i64 %97, 7141747209585715
+  %100 = lshr i64 %99, 52
+  %101 = or disjoint i64 %100, 4841369599423283200
+  %102 = bitcast i64 %101 to double
+  %103 = fadd double %102, 0xC330000000000400
+  %104 = and i64 %98, -4503599627370496
+  %105 = sub i64 %97, %104
+  %106 = bitcast i64 %105 to double
+  %107 = fadd double %106, -1.000000e+00
+  %108 = fadd double %107, 2.000000e+00
+  %109 = fdiv double %107, %108
+  %110 = fmul double %109, %109
+  %111 = call double @llvm.fma.f64(double %110, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %112 = call double @llvm.fma.f64(double %111, double %110, double 0x3FD9999EB9D6DDFE)
+  %113 = call double @llvm.fma.f64(double %112, double %110, double 0x3FE5555554BA8B0E)
+  %114 = fmul double %109, %110
+  %115 = fmul double %109, 2.000000e+00
+  %116 = call double @llvm.fma.f64(double %114, double %113, double %115)
+  %117 = call double @llvm.fma.f64(double %103, double 0x3FE62E42FEFA39EF, double %116)
+  %118 = fpext float %89 to double
+  %119 = fmul double %117, %118
+  %120 = fcmp ogt double %119, 2.000000e+02
+  %121 = fcmp olt double %119, -2.000000e+02
+  %..i.i36 = select i1 %121, double -2.000000e+02, double %119
+  %122 = select i1 %120, double 2.000000e+02, double %..i.i36
+  %123 = call double @llvm.fma.f64(double %122, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %124 = fadd double %123, 0xC338000000000000
+  %125 = fneg double %124
+  %126 = call double @llvm.fma.f64(double %125, double 0x3FE62E42FEFA39EF, double %122)
+  %127 = fmul double %126, %126
+  %128 = call double @llvm.fma.f64(double %126, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %129 = call double @llvm.fma.f64(double %128, double %126, double 0x3F56C1685916FE81)
+  %130 = call double @llvm.fma.f64(double %129, double %126, double 0x3F81110C63A1644A)
+  %131 = call double @llvm.fma.f64(double %130, double %126, double 0x3FA5555555C8601C)
+  %132 = call double @llvm.fma.f64(double %131, double %126, double 0x3FC55555567507B9)
+  %133 = call double @llvm.fma.f64(double %132, double %126, double 5.000000e-01)
+  %134 = call double @llvm.fma.f64(double %127, double %133, double %126)
+  %135 = bitcast double %123 to i64
+  %136 = shl i64 %135, 52
+  %137 = add i64 %136, 4607182418800017408
+  %138 = bitcast i64 %137 to double
+  %139 = call double @llvm.fma.f64(double %138, double %134, double %138)
+  br i1 %93, label %140, label %145
+
+140:
+  %141 = fcmp ogt float %90, 1.000000e+00
+  %142 = fcmp ule float %89, 0.000000e+00
+  %143 = xor i1 %141, %142
+  %144 = select i1 %143, double 0x7FF0000000000000, double 0.000000e+00
+  br label %145
+
+145:
+  %146 = phi double [ %144, %140 ], [ %139, %_Z10tgm_withindd.exit.i37 ]
+  %147 = fcmp oeq float %90, 1.000000e+00
+  %..i40 = select i1 %147, double 1.000000e+00, double %146
+  %148 = call float @llvm.trunc.f32(float %89)
+  %149 = fcmp une float %148, %89
+  %.not54 = xor i1 %149, true
+  %150 = call float @llvm.fabs.f32(float %89)
+  %151 = fcmp olt float %150, 0x4170000000000000
+  %or.cond56 = and i1 %.not54, %151
+  br i1 %or.cond56, label %152, label %_Z3powff.exit50
+
+152:
+  %153 = fmul float %89, 5.000000e-01
+  %154 = call float @llvm.trunc.f32(float %153)
+  %155 = fcmp oeq float %154, %153
+  br label %_Z3powff.exit50
+
+_Z3powff.exit50:
+  %.not39.i42 = phi i1 [ true, %145 ], [ %155, %152 ]
+  %156 = bitcast float %88 to i32
+  %157 = icmp sgt i32 %156, -1
+  %brmerge.i43 = or i1 %157, %.not39.i42
+  %158 = fneg double %..i40
+  %159 = select i1 %brmerge.i43, double %..i40, double %158
+  %160 = call i1 @llvm.is.fpclass.f32(float %88, i32 24)
+  %or.cond42.i47 = and i1 %160, %149
+  %161 = fptrunc double %159 to float
+  %or.cond43.i48 = fcmp uno float %88, %89
+  %162 = or i1 %or.cond43.i48, %or.cond42.i47
+  %163 = select i1 %162, float 0x7FF8000000000000, float %161
+  %164 = fcmp oeq float %89, 0.000000e+00
+  %165 = fcmp oeq float %88, 1.000000e+00
+  %or.cond44.i49 = or i1 %164, %165
+  %166 = select i1 %or.cond44.i49, float 1.000000e+00, float %163
+  %167 = fdiv float %166, %88
+  %168 = fmul float %88, %88
+  %169 = fdiv float 1.000000e+00, %168
+  %170 = fadd float %0, -1.000000e+00
+  %171 = fdiv float %166, %170
+  %172 = fmul float %167, 5.000000e-01
+  %173 = fadd float %171, %172
+  %174 = fadd float %.032, %173
+  %175 = fmul float %167, %0
+  %176 = fdiv float %175, %88
+  br label %177
+
+177:
+  %.1 = phi float [ %174, %_Z3powff.exit50 ], [ %193, %179 ]
+  %.031 = phi float [ %176, %_Z3powff.exit50 ], [ %187, %179 ]
+  %.0 = phi i32 [ 0, %_Z3powff.exit50 ], [ %194, %179 ]
+  %178 = icmp ult i32 %.0, 10
+  br i1 %178, label %179, label %195
+
+179:
+  %180 = shl nuw nsw i32 %.0, 1
+  %181 = uitofp nneg i32 %180 to float
+  %182 = fadd float %181, %0
+  %183 = fadd float %182, 1.000000e+00
+  %184 = fadd float %182, 2.000000e+00
+  %185 = fmul float %183, %184
+  %186 = fmul float %185, %169
+  %187 = fmul float %.031, %186
+  %188 = zext nneg i32 %.0 to i64
+  %189 = getelementptr inbounds [10 x double], ptr @__const._Z10tg_hurwitzIfET_S0_S0_.terms, i64 0, i64 %188
+  %190 = load double, ptr %189, align 8
+  %191 = fptrunc double %190 to float
+  %192 = fmul float %.031, %191
+  %193 = fadd float %.1, %192
+  %194 = add nuw nsw i32 %.0, 1
+  br label %177
+
+195:
+  ret float %.1
+}
+
+@_Z11tg_log_ndtrIfET_S0_:
+define internal float @_Z11tg_log_ndtrIfET_S0_(float %0) nounwind alwaysinline {
+  %2 = fcmp olt float %0, -1.000000e+00
+  br i1 %2, label %3, label %48
+
+3:
+  %4 = fmul float %0, 0xBFE6A09E60000000
+  %5 = fpext float %4 to double
+  %6 = call double @_Z5erfcxd(double %5)
+  %7 = fptrunc double %6 to float
+  %8 = fmul float %7, 5.000000e-01
+  %9 = fcmp olt float %8, 0x3810000000000000
+  %10 = fmul float %8, 0x4160000000000000
+  %11 = select i1 %9, float 2.300000e+01, float 0.000000e+00
+  %12 = select i1 %9, float %10, float %8
+  %13 = bitcast float %12 to i32
+  %14 = add i32 %13, -1060439283
+  %15 = ashr i32 %14, 23
+  %16 = sitofp i32 %15 to float
+  %17 = fsub float %16, %11
+  %18 = and i32 %14, -8388608
+  %19 = sub i32 %13, %18
+  %20 = bitcast i32 %19 to float
+  %21 = fadd float %20, -1.000000e+00
+  %22 = fmul float %21, %21
+  %23 = call float @llvm.fma.f32(float %21, float 0x3FB1D8EA60000000, float 0xBFBD635BC0000000)
+  %24 = call float @llvm.fma.f32(float %23, float %21, float 0x3FBDEA2820000000)
+  %25 = call float @llvm.fma.f32(float %24, float %21, float 0xBFBFCF4C60000000)
+  %26 = call float @llvm.fma.f32(float %25, float %21, float 0x3FC23D21A0000000)
+  %27 = call float @llvm.fma.f32(float %26, float %21, float 0xBFC555B4A0000000)
+  %28 = call float @llvm.fma.f32(float %27, float %21, float 0x3FC999D5A0000000)
+  %29 = call float @llvm.fma.f32(float %28, float %21, float 0xBFCFFFFFC0000000)
+  %30 = call float @llvm.fma.f32(float %29, float %21, float 0x3FD5555540000000)
+  %31 = fmul float %21, %22
+  %32 = fmul float %22, -5.000000e-01
+  %33 = call float @llvm.fma.f32(float %31, float %30, float %32)
+  %34 = call float @llvm.fma.f32(float %17, float 0x3EB7F7D1C0000000, float %33)
+  %35 = fmul float %17, 0x3FE62E4000000000
+  %36 = fadd float %35, %21
+  %37 = fsub float %35, %36
+  %38 = fadd float %37, %21
+  %39 = fadd float %38, %34
+  %40 = fadd float %36, %39
+  %41 = fcmp oeq float %8, 0.000000e+00
+  %42 = fcmp olt float %8, 0.000000e+00
+  %..i = select i1 %42, float 0x7FF8000000000000, float %8
+  %43 = select i1 %41, float 0xFFF0000000000000, float %..i
+  %or.cond.i = call i1 @llvm.is.fpclass.f32(float %8, i32 639)
+  %44 = select i1 %or.cond.i, float %43, float %40
+  %45 = fmul float %0, 5.000000e-01
+  %46 = fmul float %45, %0
+  %47 = fsub float %44, %46
+  br label %254
+
+48:
+  %49 = fcmp olt float %0, 0.000000e+00
+  br i1 %49, label %_Z7normcdff.exit, label %144
+
+_Z7normcdff.exit:
+  %50 = call float @llvm.fabs.f32(float %0)
+  %51 = fpext float %50 to double
+  %52 = fcmp olt double %51, 2.000000e+01
+  %..i8 = select i1 %52, double %51, double 2.000000e+01
+  %53 = fmul double %..i8, 0x3FE6A09E667F3BCD
+  %54 = fadd double %53, 4.000000e+00
+  %55 = fdiv double 8.000000e+00, %54
+  %56 = fsub double 1.000000e+00, %55
+  %57 = call double @llvm.fma.f64(double %56, double 0xBEE52A5A01F9B972, double 0xBEE27B1ACCFAE994)
+  %58 = call double @llvm.fma.f64(double %57, double %56, double 0x3F23959CBF46887B)
+  %59 = call double @llvm.fma.f64(double %58, double %56, double 0xBF2CD13B0F970DB9)
+  %60 = call double @llvm.fma.f64(double %59, double %56, double 0xBF48D177D07ECD97)
+  %61 = call double @llvm.fma.f64(double %60, double %56, double 0x3F74ABC4625B968E)
+  %62 = call double @llvm.fma.f64(double %61, double %56, double 0xBF909619CB4100FC)
+  %63 = call double @llvm.fma.f64(double %62, double %56, double 0x3FA306DF30A55111)
+  %64 = call double @llvm.fma.f64(double %63, double %56, double 0xBFB0FB08F86AEFF4)
+  %65 = call double @llvm.fma.f64(double %64, double %56, double 0x3FB7FEF370B77727)
+  %66 = call double @llvm.fma.f64(double %65, double %56, double 0xBFB9DDB1C646637B)
+  %67 = call double @llvm.fma.f64(double %66, double %56, double 0x3FB16ECD3D361530)
+  %68 = call double @llvm.fma.f64(double %67, double %56, double 0x3F8F7F5DB42C01D9)
+  %69 = call double @llvm.fma.f64(double %68, double %56, double 0xBFC1DF1ACB764938)
+  %70 = call double @llvm.fma.f64(double %69, double %56, double 0x3FF3BA5916EB6731)
+  %71 = call double @llvm.fma.f64(double %53, double 2.000000e+00, double 1.000000e+00)
+  %72 = fdiv double %70, %71
+  %73 = fmul double %72, 5.000000e-01
+  %74 = fmul double %..i8, -5.000000e-01
+  %75 = fmul double %74, %..i8
+  %76 = call double @llvm.fma.f64(double %75, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %77 = fadd double %76, 0xC338000000000000
+  %78 = fneg double %77
+  %79 = call double @llvm.fma.f64(double %78, double 0x3FE62E42FEFA39EF, double %75)
+  %80 = fmul double %79, %79
+  %81 = call double @llvm.fma.f64(double %79, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %82 = call double @llvm.fma.f64(double %81, double %79, double 0x3F56C1685916FE81)
+  %83 = call double @llvm.fma.f64(double %82, double %79, double 0x3F81110C63A1644A)
+  %84 = call double @llvm.fma.f64(double %83, double %79, double 0x3FA5555555C8601C)
+  %85 = call double @llvm.fma.f64(double %84, double %79, double 0x3FC55555567507B9)
+  %86 = call double @llvm.fma.f64(double %85, double %79, double 5.000000e-01)
+  %87 = call double @llvm.fma.f64(double %80, double %86, double %79)
+  %88 = bitcast double %76 to i64
+  %89 = shl i64 %88, 52
+  %90 = add i64 %89, 4607182418800017408
+  %91 = bitcast i64 %90 to double
+  %92 = call double @llvm.fma.f64(double %91, double %87, double %91)
+  %93 = fmul double %73, %92
+  %94 = fcmp olt double %53, 7.500000e-01
+  %95 = select i1 %94, double %53, double 7.500000e-01
+  %96 = fmul double %95, %95
+  %97 = call double @llvm.fma.f64(double %96, double 0x3F18D384F1F8881A, double 0xBF4B624C9B06EE75)
+  %98 = call double @llvm.fma.f64(double %97, double %96, double 0x3F755E3343FD3EB7)
+  %99 = call double @llvm.fma.f64(double %98, double %96, double 0xBF9B827051379F15)
+  %100 = call double @llvm.fma.f64(double %99, double %96, double 0x3FBCE2EFEA776360)
+  %101 = call double @llvm.fma.f64(double %100, double %96, double 0xBFD81274661CA5C3)
+  %102 = call double @llvm.fma.f64(double %101, double %96, double 0x3FF20DD75040CEC4)
+  %103 = fmul double %102, %95
+  %104 = call double @llvm.fma.f64(double %103, double 5.000000e-01, double 5.000000e-01)
+  %105 = fsub double 1.000000e+00, %104
+  %106 = select i1 %94, double %105, double %93
+  %107 = fptrunc double %106 to float
+  %108 = fcmp olt float %107, 0x3810000000000000
+  %109 = fmul float %107, 0x4160000000000000
+  %110 = select i1 %108, float 2.300000e+01, float 0.000000e+00
+  %111 = select i1 %108, float %109, float %107
+  %112 = bitcast float %111 to i32
+  %113 = add i32 %112, -1060439283
+  %114 = ashr i32 %113, 23
+  %115 = sitofp i32 %114 to float
+  %116 = fsub float %115, %110
+  %117 = and i32 %113, -8388608
+  %118 = sub i32 %112, %117
+  %119 = bitcast i32 %118 to float
+  %120 = fadd float %119, -1.000000e+00
+  %121 = fmul float %120, %120
+  %122 = call float @llvm.fma.f32(float %120, float 0x3FB1D8EA60000000, float 0xBFBD635BC0000000)
+  %123 = call float @llvm.fma.f32(float %122, float %120, float 0x3FBDEA2820000000)
+  %124 = call float @llvm.fma.f32(float %123, float %120, float 0xBFBFCF4C60000000)
+  %125 = call float @llvm.fma.f32(float %124, float %120, float 0x3FC23D21A0000000)
+  %126 = call float @llvm.fma.f32(float %125, float %120, float 0xBFC555B4A0000000)
+  %127 = call float @llvm.fma.f32(float %126, float %120, float 0x3FC999D5A0000000)
+  %128 = call float @llvm.fma.f32(float %127, float %120, float 0xBFCFFFFFC0000000)
+  %129 = call float @llvm.fma.f32(float %128, float %120, float 0x3FD5555540000000)
+  %130 = fmul float %120, %121
+  %131 = fmul float %121, -5.000000e-01
+  %132 = call float @llvm.fma.f32(float %130, float %129, float %131)
+  %133 = call float @llvm.fma.f32(float %116, float 0x3EB7F7D1C0000000, float %132)
+  %134 = fmul float %116, 0x3FE62E4000000000
+  %135 = fadd float %134, %120
+  %136 = fsub float %134, %135
+  %137 = fadd float %136, %120
+  %138 = fadd float %137, %133
+  %139 = fadd float %135, %138
+  %140 = fcmp oeq float %107, 0.000000e+00
+  %141 = fcmp olt float %107, 0.000000e+00
+  %..i9 = select i1 %141, float 0x7FF8000000000000, float %107
+  %142 = select i1 %140, float 0xFFF0000000000000, float %..i9
+  %or.cond.i10 = call i1 @llvm.is.fpclass.f32(float %107, i32 639)
+  %143 = select i1 %or.cond.i10, float %142, float %139
+  br label %254
+
+144:
+  %145 = fneg float %0
+  %146 = call float @llvm.fabs.f32(float %0)
+  %147 = fpext float %146 to double
+  %148 = fcmp olt double %147, 2.000000e+01
+  %..i11 = select i1 %148, double %147, double 2.000000e+01
+  %149 = fmul double %..i11, 0x3FE6A09E667F3BCD
+  %150 = fadd double %149, 4.000000e+00
+  %151 = fdiv double 8.000000e+00, %150
+  %152 = fsub double 1.000000e+00, %151
+  %153 = call double @llvm.fma.f64(double %152, double 0xBEE52A5A01F9B972, double 0xBEE27B1ACCFAE994)
+  %154 = call double @llvm.fma.f64(double %153, double %152, double 0x3F23959CBF46887B)
+  %155 = call double @llvm.fma.f64(double %154, double %152, double 0xBF2CD13B0F970DB9)
+  %156 = call double @llvm.fma.f64(double %155, double %152, double 0xBF48D177D07ECD97)
+  %157 = call double @llvm.fma.f64(double %156, double %152, double 0x3F74ABC4625B968E)
+  %158 = call double @llvm.fma.f64(double %157, double %152, double 0xBF909619CB4100FC)
+  %159 = call double @llvm.fma.f64(double %158, double %152, double 0x3FA306DF30A55111)
+  %160 = call double @llvm.fma.f64(double %159, double %152, double 0xBFB0FB08F86AEFF4)
+  %161 = call double @llvm.fma.f64(double %160, double %152, double 0x3FB7FEF370B77727)
+  %162 = call double @llvm.fma.f64(double %161, double %152, double 0xBFB9DDB1C646637B)
+  %163 = call double @llvm.fma.f64(double %162, double %152, double 0x3FB16ECD3D361530)
+  %164 = call double @llvm.fma.f64(double %163, double %152, double 0x3F8F7F5DB42C01D9)
+  %165 = call double @llvm.fma.f64(double %164, double %152, double 0xBFC1DF1ACB764938)
+  %166 = call double @llvm.fma.f64(double %165, double %152, double 0x3FF3BA5916EB6731)
+  %167 = call double @llvm.fma.f64(double %149, double 2.000000e+00, double 1.000000e+00)
+  %168 = fdiv double %166, %167
+  %169 = fmul double %168, 5.000000e-01
+  %170 = fmul double %..i11, -5.000000e-01
+  %171 = fmul double %170, %..i11
+  %172 = call double @llvm.fma.f64(double %171, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %173 = fadd double %172, 0xC338000000000000
+  %174 = fneg double %173
+  %175 = call double @llvm.fma.f64(double %174, double 0x3FE62E42FEFA39EF, double %171)
+  %176 = fmul double %175, %175
+  %177 = call double @llvm.fma.f64(double %175, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %178 = call double @llvm.fma.f64(double %177, double %175, double 0x3F56C1685916FE81)
+  %179 = call double @llvm.fma.f64(double %178, double %175, double 0x3F81110C63A1644A)
+  %180 = call double @llvm.fma.f64(double %179, double %175, double 0x3FA5555555C8601C)
+  %181 = call double @llvm.fma.f64(double %180, double %175, double 0x3FC55555567507B9)
+  %182 = call double @llvm.fma.f64(double %181, double %175, double 5.000000e-01)
+  %183 = call double @llvm.fma.f64(double %176, double %182, double %175)
+  %184 = bitcast double %172 to i64
+  %185 = shl i64 %184, 52
+  %186 = add i64 %185, 4607182418800017408
+  %187 = bitcast i64 %186 to double
+  %188 = call double @llvm.fma.f64(double %187, double %183, double %187)
+  %189 = fmul double %169, %188
+  %190 = fcmp olt double %149, 7.500000e-01
+  %191 = select i1 %190, double %149, double 7.500000e-01
+  %192 = fmul double %191, %191
+  %193 = call double @llvm.fma.f64(double %192, double 0x3F18D384F1F8881A, double 0xBF4B624C9B06EE75)
+  %194 = call double @llvm.fma.f64(double %193, double %192, double 0x3F755E3343FD3EB7)
+  %195 = call double @llvm.fma.f64(double %194, double %192, double 0xBF9B827051379F15)
+  %196 = call double @llvm.fma.f64(double %195, double %192, double 0x3FBCE2EFEA776360)
+  %197 = call double @llvm.fma.f64(double %196, double %192, double 0xBFD81274661CA5C3)
+  %198 = call double @llvm.fma.f64(double %197, double %192, double 0x3FF20DD75040CEC4)
+  %199 = fmul double %198, %191
+  %200 = call double @llvm.fma.f64(double %199, double 5.000000e-01, double 5.000000e-01)
+  %201 = fcmp uno float %0, 0.000000e+00
+  br i1 %201, label %_Z7normcdff.exit14, label %202
+
+202:
+  %203 = fcmp ogt float %0, 0.000000e+00
+  br i1 %203, label %204, label %207
+
+204:
+  %205 = fsub double 1.000000e+00, %200
+  %206 = select i1 %190, double %205, double %189
+  br label %210
+
+207:
+  %208 = fsub double 1.000000e+00, %189
+  %209 = select i1 %190, double %200, double %208
+  br label %210
+
+210:
+  %211 = phi double [ %206, %204 ], [ %209, %207 ]
+  %212 = fptrunc double %211 to float
+  br label %_Z7normcdff.exit14
+
+_Z7normcdff.exit14:
+  %213 = phi float [ %212, %210 ], [ %145, %144 ]
+  %214 = fneg float %213
+  %215 = fcmp olt float %213, 1.000000e+00
+  %216 = fcmp one float %213, 0xFFF0000000000000
+  %217 = and i1 %215, %216
+  %218 = fpext float %214 to double
+  %219 = select i1 %217, double %218, double 0.000000e+00
+  %220 = fadd double %219, 1.000000e+00
+  %221 = bitcast double %220 to i64
+  %222 = add i64 %221, -4604544271217802189
+  %223 = add i64 %221, 7141747209585715
+  %224 = lshr i64 %223, 52
+  %225 = or disjoint i64 %224, 4841369599423283200
+  %226 = bitcast i64 %225 to double
+  %227 = fadd double %226, 0xC330000000000400
+  %228 = and i64 %222, -4503599627370496
+  %229 = sub i64 %221, %228
+  %230 = bitcast i64 %229 to double
+  %231 = fadd double %230, -1.000000e+00
+  %232 = fadd double %231, 2.000000e+00
+  %233 = fdiv double %231, %232
+  %234 = fmul double %233, %233
+  %235 = call double @llvm.fma.f64(double %234, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %236 = call double @llvm.fma.f64(double %235, double %234, double 0x3FD9999EB9D6DDFE)
+  %237 = call double @llvm.fma.f64(double %236, double %234, double 0x3FE5555554BA8B0E)
+  %238 = fmul double %233, %234
+  %239 = fmul double %233, 2.000000e+00
+  %240 = call double @llvm.fma.f64(double %238, double %237, double %239)
+  %241 = call double @llvm.fma.f64(double %227, double 0x3FE62E42FEFA39EF, double %240)
+  %242 = fcmp olt double %219, 1.000000e+00
+  %243 = fadd double %220, -1.000000e+00
+  %244 = fsub double %219, %243
+  %245 = select i1 %242, double %244, double 0.000000e+00
+  %246 = fadd double %241, %245
+  %247 = fcmp oeq float %213, 1.000000e+00
+  %248 = fcmp ogt float %213, 1.000000e+00
+  %249 = select i1 %248, double 0x7FF8000000000000, double %218
+  %250 = select i1 %247, double 0xFFF0000000000000, double %249
+  %251 = fcmp oeq float %213, 0.000000e+00
+  %..i15 = select i1 %217, double %246, double %250
+  %252 = fptrunc double %..i15 to float
+  %253 = select i1 %251, float %214, float %252
+  br label %254
+
+254:
+  %.0 = phi float [ %47, %3 ], [ %143, %_Z7normcdff.exit ], [ %253, %_Z7normcdff.exit14 ]
+  ret float %.0
 }
 
 @_Z11tg_threefryjjy:
@@ -804,6 +1455,276 @@ _Z12tg_beta_partddd.exit44:
   ret double %.0
 }
 
+@_Z12tg_log_expitIfET_S0_:
+define internal float @_Z12tg_log_expitIfET_S0_(float %0) nounwind alwaysinline {
+_Z5log1pf.exit:
+  %1 = call float @llvm.fabs.f32(float %0)
+  %2 = fneg float %1
+  %3 = fcmp ogt float %1, 1.050000e+02
+  %4 = fcmp ogt float %2, 9.000000e+01
+  %..i = select i1 %4, float 9.000000e+01, float %2
+  %5 = select i1 %3, float -1.050000e+02, float %..i
+  %6 = call float @llvm.fma.f32(float %5, float 0x3FF7154760000000, float 0x4168000000000000)
+  %7 = fadd float %6, 0xC168000000000000
+  %8 = fneg float %7
+  %9 = call float @llvm.fma.f32(float %8, float 0x3FE62E4000000000, float %5)
+  %10 = fmul float %7, 0xBEB7F7D1C0000000
+  %11 = fadd float %9, %10
+  %12 = fsub float %9, %11
+  %13 = fadd float %12, %10
+  %14 = call float @llvm.fma.f32(float %11, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %15 = call float @llvm.fma.f32(float %14, float %11, float 0x3FA55551A0000000)
+  %16 = call float @llvm.fma.f32(float %15, float %11, float 0x3FC5554DE0000000)
+  %17 = call float @llvm.fma.f32(float %16, float %11, float 5.000000e-01)
+  %18 = fadd float %11, 1.000000e+00
+  %19 = fsub float 1.000000e+00, %18
+  %20 = fadd float %19, %11
+  %21 = fmul float %11, %11
+  %22 = call float @llvm.fma.f32(float %21, float %17, float %13)
+  %23 = fadd float %20, %22
+  %24 = fadd float %18, %23
+  %25 = bitcast float %6 to i32
+  %26 = add i32 %25, -1262485248
+  %27 = lshr i32 %26, 1
+  %28 = shl i32 %27, 23
+  %29 = add i32 %28, -8388608
+  %30 = bitcast i32 %29 to float
+  %31 = fmul float %24, %30
+  %32 = xor i32 %27, -1
+  %33 = add i32 %26, %32
+  %34 = shl i32 %33, 23
+  %35 = bitcast i32 %34 to float
+  %36 = fmul float %31, %35
+  %37 = fpext float %36 to double
+  %38 = fcmp oeq float %36, -1.000000e+00
+  %39 = fcmp olt float %36, -1.000000e+00
+  %40 = select i1 %39, double 0x7FF8000000000000, double %37
+  %41 = select i1 %38, double 0xFFF0000000000000, double %40
+  %42 = fcmp ogt float %36, -1.000000e+00
+  %43 = fcmp one float %36, 0x7FF0000000000000
+  %44 = and i1 %42, %43
+  %45 = select i1 %44, double %37, double 0.000000e+00
+  %46 = fadd double %45, 1.000000e+00
+  %47 = bitcast double %46 to i64
+  %48 = add i64 %47, 7141747209585715
+  %49 = lshr i64 %48, 52
+  %50 = or disjoint i64 %49, 4841369599423283200
+  %51 = bitcast i64 %50 to double
+  %52 = fadd double %51, 0xC330000000000400
+  %53 = add i64 %47, -4604544271217802189
+  %54 = and i64 %53, -4503599627370496
+  %55 = sub i64 %47, %54
+  %56 = bitcast i64 %55 to double
+  %57 = fadd double %56, -1.000000e+00
+  %58 = fadd double %57, 2.000000e+00
+  %59 = fdiv double %57, %58
+  %60 = fmul double %59, %59
+  %61 = fmul double %59, %60
+  %62 = call double @llvm.fma.f64(double %60, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %63 = call double @llvm.fma.f64(double %62, double %60, double 0x3FD9999EB9D6DDFE)
+  %64 = call double @llvm.fma.f64(double %63, double %60, double 0x3FE5555554BA8B0E)
+  %65 = fmul double %59, 2.000000e+00
+  %66 = call double @llvm.fma.f64(double %61, double %64, double %65)
+  %67 = call double @llvm.fma.f64(double %52, double 0x3FE62E42FEFA39EF, double %66)
+  %68 = fcmp olt double %45, 1.000000e+00
+  %69 = fadd double %46, -1.000000e+00
+  %70 = fsub double %45, %69
+  %71 = select i1 %68, double %70, double 0.000000e+00
+  %72 = fadd double %67, %71
+  %73 = fcmp olt float %0, 0.000000e+00
+  %74 = fcmp ord float %0, 0.000000e+00
+  %. = select i1 %74, float 0.000000e+00, float %0
+  %75 = select i1 %73, float %0, float %.
+  %76 = fcmp oeq float %36, 0.000000e+00
+  %..i6 = select i1 %44, double %72, double %41
+  %77 = fptrunc double %..i6 to float
+  %78 = select i1 %76, float %36, float %77
+  %79 = fsub float %75, %78
+  ret float %79
+}
+
+@_Z12tg_logaddexpIfET_S0_S0_:
+define internal float @_Z12tg_logaddexpIfET_S0_S0_(float %0, float %1) nounwind alwaysinline {
+  %3 = fcmp oeq float %0, %1
+  br i1 %3, label %4, label %6
+
+4:
+  %5 = fadd float %0, 0x3FE62E4300000000
+  br label %160
+
+6:
+  %7 = fsub float %0, %1
+  %8 = fcmp ogt float %7, 0.000000e+00
+  br i1 %8, label %_Z5log1pf.exit, label %84
+
+_Z5log1pf.exit:
+  %9 = fneg float %7
+  %10 = fcmp ogt float %7, 1.050000e+02
+  %11 = fcmp ogt float %9, 9.000000e+01
+  %..i = select i1 %11, float 9.000000e+01, float %9
+  %12 = select i1 %10, float -1.050000e+02, float %..i
+  %13 = call float @llvm.fma.f32(float %12, float 0x3FF7154760000000, float 0x4168000000000000)
+  %14 = fadd float %13, 0xC168000000000000
+  %15 = fneg float %14
+  %16 = call float @llvm.fma.f32(float %15, float 0x3FE62E4000000000, float %12)
+  %17 = fmul float %14, 0xBEB7F7D1C0000000
+  %18 = fadd float %16, %17
+  %19 = fsub float %16, %18
+  %20 = fadd float %19, %17
+  %21 = call float @llvm.fma.f32(float %18, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %22 = call float @llvm.fma.f32(float %21, float %18, float 0x3FA55551A0000000)
+  %23 = call float @llvm.fma.f32(float %22, float %18, float 0x3FC5554DE0000000)
+  %24 = call float @llvm.fma.f32(float %23, float %18, float 5.000000e-01)
+  %25 = fadd float %18, 1.000000e+00
+  %26 = fsub float 1.000000e+00, %25
+  %27 = fadd float %26, %18
+  %28 = fmul float %18, %18
+  %29 = call float @llvm.fma.f32(float %28, float %24, float %20)
+  %30 = fadd float %27, %29
+  %31 = fadd float %25, %30
+  %32 = bitcast float %13 to i32
+  %33 = add i32 %32, -1262485248
+  %34 = lshr i32 %33, 1
+  %35 = shl i32 %34, 23
+  %36 = add i32 %35, -8388608
+  %37 = bitcast i32 %36 to float
+  %38 = fmul float %31, %37
+  %39 = xor i32 %34, -1
+  %40 = add i32 %33, %39
+  %41 = shl i32 %40, 23
+  %42 = bitcast i32 %41 to float
+  %43 = fmul float %38, %42
+  %44 = fcmp ogt float %43, -1.000000e+00
+  %45 = fcmp one float %43, 0x7FF0000000000000
+  %46 = and i1 %44, %45
+  %47 = fpext float %43 to double
+  %48 = select i1 %46, double %47, double 0.000000e+00
+  %49 = fadd double %48, 1.000000e+00
+  %50 = bitcast double %49 to i64
+  %51 = add i64 %50, -4604544271217802189
+  %52 = add i64 %50, 7141747209585715
+  %53 = lshr i64 %52, 52
+  %54 = or disjoint i64 %53, 4841369599423283200
+  %55 = bitcast i64 %54 to double
+  %56 = fadd double %55, 0xC330000000000400
+  %57 = and i64 %51, -4503599627370496
+  %58 = sub i64 %50, %57
+  %59 = bitcast i64 %58 to double
+  %60 = fadd double %59, -1.000000e+00
+  %61 = fadd double %60, 2.000000e+00
+  %62 = fdiv double %60, %61
+  %63 = fmul double %62, %62
+  %64 = call double @llvm.fma.f64(double %63, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %65 = call double @llvm.fma.f64(double %64, double %63, double 0x3FD9999EB9D6DDFE)
+  %66 = call double @llvm.fma.f64(double %65, double %63, double 0x3FE5555554BA8B0E)
+  %67 = fmul double %62, %63
+  %68 = fmul double %62, 2.000000e+00
+  %69 = call double @llvm.fma.f64(double %67, double %66, double %68)
+  %70 = call double @llvm.fma.f64(double %56, double 0x3FE62E42FEFA39EF, double %69)
+  %71 = fcmp olt double %48, 1.000000e+00
+  %72 = fadd double %49, -1.000000e+00
+  %73 = fsub double %48, %72
+  %74 = select i1 %71, double %73, double 0.000000e+00
+  %75 = fadd double %70, %74
+  %76 = fcmp oeq float %43, -1.000000e+00
+  %77 = fcmp olt float %43, -1.000000e+00
+  %78 = select i1 %77, double 0x7FF8000000000000, double %47
+  %79 = select i1 %76, double 0xFFF0000000000000, double %78
+  %80 = fcmp oeq float %43, 0.000000e+00
+  %..i13 = select i1 %46, double %75, double %79
+  %81 = fptrunc double %..i13 to float
+  %82 = select i1 %80, float %43, float %81
+  %83 = fadd float %82, %0
+  br label %160
+
+84:
+  %85 = fcmp ugt float %7, 0.000000e+00
+  br i1 %85, label %160, label %_Z5log1pf.exit16
+
+_Z5log1pf.exit16:
+  %86 = fcmp olt float %7, -1.050000e+02
+  %87 = fcmp ogt float %7, 9.000000e+01
+  %..i14 = select i1 %87, float 9.000000e+01, float %7
+  %88 = select i1 %86, float -1.050000e+02, float %..i14
+  %89 = call float @llvm.fma.f32(float %88, float 0x3FF7154760000000, float 0x4168000000000000)
+  %90 = fadd float %89, 0xC168000000000000
+  %91 = fneg float %90
+  %92 = call float @llvm.fma.f32(float %91, float 0x3FE62E4000000000, float %88)
+  %93 = fmul float %90, 0xBEB7F7D1C0000000
+  %94 = fadd float %92, %93
+  %95 = fsub float %92, %94
+  %96 = fadd float %95, %93
+  %97 = call float @llvm.fma.f32(float %94, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %98 = call float @llvm.fma.f32(float %97, float %94, float 0x3FA55551A0000000)
+  %99 = call float @llvm.fma.f32(float %98, float %94, float 0x3FC5554DE0000000)
+  %100 = call float @llvm.fma.f32(float %99, float %94, float 5.000000e-01)
+  %101 = fadd float %94, 1.000000e+00
+  %102 = fsub float 1.000000e+00, %101
+  %103 = fadd float %102, %94
+  %104 = fmul float %94, %94
+  %105 = call float @llvm.fma.f32(float %104, float %100, float %96)
+  %106 = fadd float %103, %105
+  %107 = fadd float %101, %106
+  %108 = bitcast float %89 to i32
+  %109 = add i32 %108, -1262485248
+  %110 = lshr i32 %109, 1
+  %111 = shl i32 %110, 23
+  %112 = add i32 %111, -8388608
+  %113 = bitcast i32 %112 to float
+  %114 = fmul float %107, %113
+  %115 = xor i32 %110, -1
+  %116 = add i32 %109, %115
+  %117 = shl i32 %116, 23
+  %118 = bitcast i32 %117 to float
+  %119 = fmul float %114, %118
+  %120 = fcmp ogt float %119, -1.000000e+00
+  %121 = fcmp one float %119, 0x7FF0000000000000
+  %122 = and i1 %120, %121
+  %123 = fpext float %119 to double
+  %124 = select i1 %122, double %123, double 0.000000e+00
+  %125 = fadd double %124, 1.000000e+00
+  %126 = bitcast double %125 to i64
+  %127 = add i64 %126, -4604544271217802189
+  %128 = add i64 %126, 7141747209585715
+  %129 = lshr i64 %128, 52
+  %130 = or disjoint i64 %129, 4841369599423283200
+  %131 = bitcast i64 %130 to double
+  %132 = fadd double %131, 0xC330000000000400
+  %133 = and i64 %127, -4503599627370496
+  %134 = sub i64 %126, %133
+  %135 = bitcast i64 %134 to double
+  %136 = fadd double %135, -1.000000e+00
+  %137 = fadd double %136, 2.000000e+00
+  %138 = fdiv double %136, %137
+  %139 = fmul double %138, %138
+  %140 = call double @llvm.fma.f64(double %139, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %141 = call double @llvm.fma.f64(double %140, double %139, double 0x3FD9999EB9D6DDFE)
+  %142 = call double @llvm.fma.f64(double %141, double %139, double 0x3FE5555554BA8B0E)
+  %143 = fmul double %138, %139
+  %144 = fmul double %138, 2.000000e+00
+  %145 = call double @llvm.fma.f64(double %143, double %142, double %144)
+  %146 = call double @llvm.fma.f64(double %132, double 0x3FE62E42FEFA39EF, double %145)
+  %147 = fcmp olt double %124, 1.000000e+00
+  %148 = fadd double %125, -1.000000e+00
+  %149 = fsub double %124, %148
+  %150 = select i1 %147, double %149, double 0.000000e+00
+  %151 = fadd double %146, %150
+  %152 = fcmp oeq float %119, -1.000000e+00
+  %153 = fcmp olt float %119, -1.000000e+00
+  %154 = select i1 %153, double 0x7FF8000000000000, double %123
+  %155 = select i1 %152, double 0xFFF0000000000000, double %154
+  %156 = fcmp oeq float %119, 0.000000e+00
+  %..i15 = select i1 %122, double %151, double %155
+  %157 = fptrunc double %..i15 to float
+  %158 = select i1 %156, float %119, float %157
+  %159 = fadd float %158, %1
+  br label %160
+
+160:
+  %.0 = phi float [ %5, %4 ], [ %83, %_Z5log1pf.exit ], [ %159, %_Z5log1pf.exit16 ], [ %7, %84 ]
+  ret float %.0
+}
+
 @_Z12tg_polygammaILi1EdET0_S0_:
 define internal double @_Z12tg_polygammaILi1EdET0_S0_(double %0) nounwind {
   %2 = fcmp ole double %0, 0.000000e+00
@@ -1085,108 +2006,6 @@ _Z9tg_hornerIdLi4EET_RAT0__KdS0_.exit:
   ret double %.1
 }
 
-@_Z12tg_polygammaILi2EfET0_S0_:
-define internal float @_Z12tg_polygammaILi2EfET0_S0_(float %0) nounwind {
-  %2 = fcmp olt float %0, 0.000000e+00
-  br i1 %2, label %3, label %7
-
-3:
-  %4 = fpext float %0 to double
-  %5 = call double @_Z12tg_polygammaILi2EdET0_S0_(double %4)
-  %6 = fptrunc double %5 to float
-  br label %64
-
-7:
-  %8 = fcmp ole float %0, 0.000000e+00
-  %9 = call float @llvm.floor.f32(float %0)
-  %10 = fcmp oeq float %9, %0
-  %or.cond = and i1 %8, %10
-  br i1 %or.cond, label %64, label %11
-
-11:
-  %.026 = phi float [ %15, %13 ], [ 1.000000e+00, %7 ]
-  %.025 = phi i32 [ %16, %13 ], [ 2, %7 ]
-  %12 = icmp ult i32 %.025, 3
-  br i1 %12, label %13, label %17
-
-13:
-  %14 = uitofp nneg i32 %.025 to float
-  %15 = fmul float %.026, %14
-  %16 = add nuw nsw i32 %.025, 1
-  br label %11
-
-17:
-  %18 = call float @llvm.fabs.f32(float %0)
-  %19 = fcmp oeq float %18, 0x7FF0000000000000
-  br i1 %19, label %64, label %20
-
-20:
-  %.033.i = phi i32 [ %29, %22 ], [ 0, %17 ]
-  %.032.i = phi float [ %28, %22 ], [ 0.000000e+00, %17 ]
-  %21 = icmp ult i32 %.033.i, 10
-  br i1 %21, label %22, label %30
-
-22:
-  %23 = uitofp nneg i32 %.033.i to float
-  %24 = fadd float %23, %0
-  %25 = fpext float %24 to double
-  %26 = call double @_Z3powdd(double %25, double -3.000000e+00)
-  %27 = fptrunc double %26 to float
-  %28 = fadd float %.032.i, %27
-  %29 = add nuw nsw i32 %.033.i, 1
-  br label %20
-
-30:
-  %31 = fadd float %0, 1.000000e+01
-  %32 = fpext float %31 to double
-  %33 = call double @_Z3powdd(double %32, double -2.000000e+00)
-  %34 = fptrunc double %33 to float
-  %35 = fdiv float %34, %31
-  %36 = fmul float %31, %31
-  %37 = fdiv float 1.000000e+00, %36
-  %38 = fmul float %34, 5.000000e-01
-  %39 = fmul float %35, 5.000000e-01
-  %40 = fadd float %38, %39
-  %41 = fadd float %.032.i, %40
-  %42 = fmul float %35, 3.000000e+00
-  %43 = fdiv float %42, %31
-  br label %44
-
-44:
-  %.1.i = phi float [ %41, %30 ], [ %60, %46 ]
-  %.031.i = phi float [ %43, %30 ], [ %54, %46 ]
-  %.0.i = phi i32 [ 0, %30 ], [ %61, %46 ]
-  %45 = icmp ult i32 %.0.i, 10
-  br i1 %45, label %46, label %_Z10tg_hurwitzIfET_S0_S0_.exit
-
-46:
-  %47 = shl nuw nsw i32 %.0.i, 1
-  %48 = uitofp nneg i32 %47 to float
-  %49 = fadd float %48, 3.000000e+00
-  %50 = fadd float %49, 1.000000e+00
-  %51 = fadd float %49, 2.000000e+00
-  %52 = fmul float %50, %51
-  %53 = fmul float %52, %37
-  %54 = fmul float %.031.i, %53
-  %55 = zext nneg i32 %.0.i to i64
-  %56 = getelementptr inbounds [10 x double], ptr @__const._Z10tg_hurwitzIfET_S0_S0_.terms, i64 0, i64 %55
-  %57 = load double, ptr %56, align 8
-  %58 = fptrunc double %57 to float
-  %59 = fmul float %.031.i, %58
-  %60 = fadd float %.1.i, %59
-  %61 = add nuw nsw i32 %.0.i, 1
-  br label %44
-
-_Z10tg_hurwitzIfET_S0_S0_.exit:
-  %62 = fneg float %.026
-  %63 = fmul float %.1.i, %62
-  br label %64
-
-64:
-  %.2 = phi float [ %6, %3 ], [ %63, %_Z10tg_hurwitzIfET_S0_S0_.exit ], [ -0.000000e+00, %17 ], [ 0xFFF0000000000000, %7 ]
-  ret float %.2
-}
-
 @_Z12tg_polygammaILi3EdET0_S0_:
 define internal double @_Z12tg_polygammaILi3EdET0_S0_(double %0) nounwind {
   %2 = alloca { [5 x double] }, align 8
@@ -1348,107 +2167,6 @@ _Z9tg_hornerIdLi5EET_RAT0__KdS0_.exit:
 95:
   %.1 = phi double [ %94, %_Z9tg_hornerIdLi5EET_RAT0__KdS0_.exit ], [ %56, %55 ], [ 0x7FF0000000000000, %1 ]
   ret double %.1
-}
-
-@_Z12tg_polygammaILi3EfET0_S0_:
-define internal float @_Z12tg_polygammaILi3EfET0_S0_(float %0) nounwind {
-  %2 = fcmp olt float %0, 0.000000e+00
-  br i1 %2, label %3, label %7
-
-3:
-  %4 = fpext float %0 to double
-  %5 = call double @_Z12tg_polygammaILi3EdET0_S0_(double %4)
-  %6 = fptrunc double %5 to float
-  br label %63
-
-7:
-  %8 = fcmp ole float %0, 0.000000e+00
-  %9 = call float @llvm.floor.f32(float %0)
-  %10 = fcmp oeq float %9, %0
-  %or.cond = and i1 %8, %10
-  br i1 %or.cond, label %63, label %11
-
-11:
-  %.026 = phi float [ %15, %13 ], [ 1.000000e+00, %7 ]
-  %.025 = phi i32 [ %16, %13 ], [ 2, %7 ]
-  %12 = icmp ult i32 %.025, 4
-  br i1 %12, label %13, label %17
-
-13:
-  %14 = uitofp nneg i32 %.025 to float
-  %15 = fmul float %.026, %14
-  %16 = add nuw nsw i32 %.025, 1
-  br label %11
-
-17:
-  %18 = call float @llvm.fabs.f32(float %0)
-  %19 = fcmp oeq float %18, 0x7FF0000000000000
-  br i1 %19, label %63, label %20
-
-20:
-  %.033.i = phi i32 [ %29, %22 ], [ 0, %17 ]
-  %.032.i = phi float [ %28, %22 ], [ 0.000000e+00, %17 ]
-  %21 = icmp ult i32 %.033.i, 10
-  br i1 %21, label %22, label %30
-
-22:
-  %23 = uitofp nneg i32 %.033.i to float
-  %24 = fadd float %23, %0
-  %25 = fpext float %24 to double
-  %26 = call double @_Z3powdd(double %25, double -4.000000e+00)
-  %27 = fptrunc double %26 to float
-  %28 = fadd float %.032.i, %27
-  %29 = add nuw nsw i32 %.033.i, 1
-  br label %20
-
-30:
-  %31 = fadd float %0, 1.000000e+01
-  %32 = fpext float %31 to double
-  %33 = call double @_Z3powdd(double %32, double -3.000000e+00)
-  %34 = fptrunc double %33 to float
-  %35 = fdiv float %34, %31
-  %36 = fmul float %31, %31
-  %37 = fdiv float 1.000000e+00, %36
-  %38 = fdiv float %34, 3.000000e+00
-  %39 = fmul float %35, 5.000000e-01
-  %40 = fadd float %38, %39
-  %41 = fadd float %.032.i, %40
-  %42 = fmul float %35, 4.000000e+00
-  %43 = fdiv float %42, %31
-  br label %44
-
-44:
-  %.1.i = phi float [ %41, %30 ], [ %60, %46 ]
-  %.031.i = phi float [ %43, %30 ], [ %54, %46 ]
-  %.0.i = phi i32 [ 0, %30 ], [ %61, %46 ]
-  %45 = icmp ult i32 %.0.i, 10
-  br i1 %45, label %46, label %_Z10tg_hurwitzIfET_S0_S0_.exit
-
-46:
-  %47 = shl nuw nsw i32 %.0.i, 1
-  %48 = uitofp nneg i32 %47 to float
-  %49 = fadd float %48, 4.000000e+00
-  %50 = fadd float %49, 1.000000e+00
-  %51 = fadd float %49, 2.000000e+00
-  %52 = fmul float %50, %51
-  %53 = fmul float %52, %37
-  %54 = fmul float %.031.i, %53
-  %55 = zext nneg i32 %.0.i to i64
-  %56 = getelementptr inbounds [10 x double], ptr @__const._Z10tg_hurwitzIfET_S0_S0_.terms, i64 0, i64 %55
-  %57 = load double, ptr %56, align 8
-  %58 = fptrunc double %57 to float
-  %59 = fmul float %.031.i, %58
-  %60 = fadd float %.1.i, %59
-  %61 = add nuw nsw i32 %.0.i, 1
-  br label %44
-
-_Z10tg_hurwitzIfET_S0_S0_.exit:
-  %62 = fmul float %.026, %.1.i
-  br label %63
-
-63:
-  %.2 = phi float [ %6, %3 ], [ %62, %_Z10tg_hurwitzIfET_S0_S0_.exit ], [ 0.000000e+00, %17 ], [ 0x7FF0000000000000, %7 ]
-  ret float %.2
 }
 
 @_Z12tg_polygammaILi4EdET0_S0_:
@@ -1615,108 +2333,6 @@ _Z9tg_hornerIdLi6EET_RAT0__KdS0_.exit:
   ret double %.1
 }
 
-@_Z12tg_polygammaILi4EfET0_S0_:
-define internal float @_Z12tg_polygammaILi4EfET0_S0_(float %0) nounwind {
-  %2 = fcmp olt float %0, 0.000000e+00
-  br i1 %2, label %3, label %7
-
-3:
-  %4 = fpext float %0 to double
-  %5 = call double @_Z12tg_polygammaILi4EdET0_S0_(double %4)
-  %6 = fptrunc double %5 to float
-  br label %64
-
-7:
-  %8 = fcmp ole float %0, 0.000000e+00
-  %9 = call float @llvm.floor.f32(float %0)
-  %10 = fcmp oeq float %9, %0
-  %or.cond = and i1 %8, %10
-  br i1 %or.cond, label %64, label %11
-
-11:
-  %.026 = phi float [ %15, %13 ], [ 1.000000e+00, %7 ]
-  %.025 = phi i32 [ %16, %13 ], [ 2, %7 ]
-  %12 = icmp ult i32 %.025, 5
-  br i1 %12, label %13, label %17
-
-13:
-  %14 = uitofp nneg i32 %.025 to float
-  %15 = fmul float %.026, %14
-  %16 = add nuw nsw i32 %.025, 1
-  br label %11
-
-17:
-  %18 = call float @llvm.fabs.f32(float %0)
-  %19 = fcmp oeq float %18, 0x7FF0000000000000
-  br i1 %19, label %64, label %20
-
-20:
-  %.033.i = phi i32 [ %29, %22 ], [ 0, %17 ]
-  %.032.i = phi float [ %28, %22 ], [ 0.000000e+00, %17 ]
-  %21 = icmp ult i32 %.033.i, 10
-  br i1 %21, label %22, label %30
-
-22:
-  %23 = uitofp nneg i32 %.033.i to float
-  %24 = fadd float %23, %0
-  %25 = fpext float %24 to double
-  %26 = call double @_Z3powdd(double %25, double -5.000000e+00)
-  %27 = fptrunc double %26 to float
-  %28 = fadd float %.032.i, %27
-  %29 = add nuw nsw i32 %.033.i, 1
-  br label %20
-
-30:
-  %31 = fadd float %0, 1.000000e+01
-  %32 = fpext float %31 to double
-  %33 = call double @_Z3powdd(double %32, double -4.000000e+00)
-  %34 = fptrunc double %33 to float
-  %35 = fdiv float %34, %31
-  %36 = fmul float %31, %31
-  %37 = fdiv float 1.000000e+00, %36
-  %38 = fmul float %34, 2.500000e-01
-  %39 = fmul float %35, 5.000000e-01
-  %40 = fadd float %38, %39
-  %41 = fadd float %.032.i, %40
-  %42 = fmul float %35, 5.000000e+00
-  %43 = fdiv float %42, %31
-  br label %44
-
-44:
-  %.1.i = phi float [ %41, %30 ], [ %60, %46 ]
-  %.031.i = phi float [ %43, %30 ], [ %54, %46 ]
-  %.0.i = phi i32 [ 0, %30 ], [ %61, %46 ]
-  %45 = icmp ult i32 %.0.i, 10
-  br i1 %45, label %46, label %_Z10tg_hurwitzIfET_S0_S0_.exit
-
-46:
-  %47 = shl nuw nsw i32 %.0.i, 1
-  %48 = uitofp nneg i32 %47 to float
-  %49 = fadd float %48, 5.000000e+00
-  %50 = fadd float %49, 1.000000e+00
-  %51 = fadd float %49, 2.000000e+00
-  %52 = fmul float %50, %51
-  %53 = fmul float %52, %37
-  %54 = fmul float %.031.i, %53
-  %55 = zext nneg i32 %.0.i to i64
-  %56 = getelementptr inbounds [10 x double], ptr @__const._Z10tg_hurwitzIfET_S0_S0_.terms, i64 0, i64 %55
-  %57 = load double, ptr %56, align 8
-  %58 = fptrunc double %57 to float
-  %59 = fmul float %.031.i, %58
-  %60 = fadd float %.1.i, %59
-  %61 = add nuw nsw i32 %.0.i, 1
-  br label %44
-
-_Z10tg_hurwitzIfET_S0_S0_.exit:
-  %62 = fneg float %.026
-  %63 = fmul float %.1.i, %62
-  br label %64
-
-64:
-  %.2 = phi float [ %6, %3 ], [ %63, %_Z10tg_hurwitzIfET_S0_S0_.exit ], [ -0.000000e+00, %17 ], [ 0xFFF0000000000000, %7 ]
-  ret float %.2
-}
-
 @_Z12tg_polygammaILi5EdET0_S0_:
 define internal double @_Z12tg_polygammaILi5EdET0_S0_(double %0) nounwind {
   %2 = fcmp ole double %0, 0.000000e+00
@@ -1863,107 +2479,6 @@ _Z9tg_hornerIdLi7EET_RAT0__KdS0_.exit:
 88:
   %.1 = phi double [ %87, %_Z9tg_hornerIdLi7EET_RAT0__KdS0_.exit ], [ %55, %54 ], [ 0x7FF0000000000000, %1 ]
   ret double %.1
-}
-
-@_Z12tg_polygammaILi5EfET0_S0_:
-define internal float @_Z12tg_polygammaILi5EfET0_S0_(float %0) nounwind {
-  %2 = fcmp olt float %0, 0.000000e+00
-  br i1 %2, label %3, label %7
-
-3:
-  %4 = fpext float %0 to double
-  %5 = call double @_Z12tg_polygammaILi5EdET0_S0_(double %4)
-  %6 = fptrunc double %5 to float
-  br label %63
-
-7:
-  %8 = fcmp ole float %0, 0.000000e+00
-  %9 = call float @llvm.floor.f32(float %0)
-  %10 = fcmp oeq float %9, %0
-  %or.cond = and i1 %8, %10
-  br i1 %or.cond, label %63, label %11
-
-11:
-  %.026 = phi float [ %15, %13 ], [ 1.000000e+00, %7 ]
-  %.025 = phi i32 [ %16, %13 ], [ 2, %7 ]
-  %12 = icmp ult i32 %.025, 6
-  br i1 %12, label %13, label %17
-
-13:
-  %14 = uitofp nneg i32 %.025 to float
-  %15 = fmul float %.026, %14
-  %16 = add nuw nsw i32 %.025, 1
-  br label %11
-
-17:
-  %18 = call float @llvm.fabs.f32(float %0)
-  %19 = fcmp oeq float %18, 0x7FF0000000000000
-  br i1 %19, label %63, label %20
-
-20:
-  %.033.i = phi i32 [ %29, %22 ], [ 0, %17 ]
-  %.032.i = phi float [ %28, %22 ], [ 0.000000e+00, %17 ]
-  %21 = icmp ult i32 %.033.i, 10
-  br i1 %21, label %22, label %30
-
-22:
-  %23 = uitofp nneg i32 %.033.i to float
-  %24 = fadd float %23, %0
-  %25 = fpext float %24 to double
-  %26 = call double @_Z3powdd(double %25, double -6.000000e+00)
-  %27 = fptrunc double %26 to float
-  %28 = fadd float %.032.i, %27
-  %29 = add nuw nsw i32 %.033.i, 1
-  br label %20
-
-30:
-  %31 = fadd float %0, 1.000000e+01
-  %32 = fpext float %31 to double
-  %33 = call double @_Z3powdd(double %32, double -5.000000e+00)
-  %34 = fptrunc double %33 to float
-  %35 = fdiv float %34, %31
-  %36 = fmul float %31, %31
-  %37 = fdiv float 1.000000e+00, %36
-  %38 = fdiv float %34, 5.000000e+00
-  %39 = fmul float %35, 5.000000e-01
-  %40 = fadd float %38, %39
-  %41 = fadd float %.032.i, %40
-  %42 = fmul float %35, 6.000000e+00
-  %43 = fdiv float %42, %31
-  br label %44
-
-44:
-  %.1.i = phi float [ %41, %30 ], [ %60, %46 ]
-  %.031.i = phi float [ %43, %30 ], [ %54, %46 ]
-  %.0.i = phi i32 [ 0, %30 ], [ %61, %46 ]
-  %45 = icmp ult i32 %.0.i, 10
-  br i1 %45, label %46, label %_Z10tg_hurwitzIfET_S0_S0_.exit
-
-46:
-  %47 = shl nuw nsw i32 %.0.i, 1
-  %48 = uitofp nneg i32 %47 to float
-  %49 = fadd float %48, 6.000000e+00
-  %50 = fadd float %49, 1.000000e+00
-  %51 = fadd float %49, 2.000000e+00
-  %52 = fmul float %50, %51
-  %53 = fmul float %52, %37
-  %54 = fmul float %.031.i, %53
-  %55 = zext nneg i32 %.0.i to i64
-  %56 = getelementptr inbounds [10 x double], ptr @__const._Z10tg_hurwitzIfET_S0_S0_.terms, i64 0, i64 %55
-  %57 = load double, ptr %56, align 8
-  %58 = fptrunc double %57 to float
-  %59 = fmul float %.031.i, %58
-  %60 = fadd float %.1.i, %59
-  %61 = add nuw nsw i32 %.0.i, 1
-  br label %44
-
-_Z10tg_hurwitzIfET_S0_S0_.exit:
-  %62 = fmul float %.026, %.1.i
-  br label %63
-
-63:
-  %.2 = phi float [ %6, %3 ], [ %62, %_Z10tg_hurwitzIfET_S0_S0_.exit ], [ 0.000000e+00, %17 ], [ 0x7FF0000000000000, %7 ]
-  ret float %.2
 }
 
 @_Z12tg_polygammaILi6EdET0_S0_:
@@ -2132,108 +2647,6 @@ _Z9tg_hornerIdLi8EET_RAT0__KdS0_.exit:
   ret double %.1
 }
 
-@_Z12tg_polygammaILi6EfET0_S0_:
-define internal float @_Z12tg_polygammaILi6EfET0_S0_(float %0) nounwind {
-  %2 = fcmp olt float %0, 0.000000e+00
-  br i1 %2, label %3, label %7
-
-3:
-  %4 = fpext float %0 to double
-  %5 = call double @_Z12tg_polygammaILi6EdET0_S0_(double %4)
-  %6 = fptrunc double %5 to float
-  br label %64
-
-7:
-  %8 = fcmp ole float %0, 0.000000e+00
-  %9 = call float @llvm.floor.f32(float %0)
-  %10 = fcmp oeq float %9, %0
-  %or.cond = and i1 %8, %10
-  br i1 %or.cond, label %64, label %11
-
-11:
-  %.026 = phi float [ %15, %13 ], [ 1.000000e+00, %7 ]
-  %.025 = phi i32 [ %16, %13 ], [ 2, %7 ]
-  %12 = icmp ult i32 %.025, 7
-  br i1 %12, label %13, label %17
-
-13:
-  %14 = uitofp nneg i32 %.025 to float
-  %15 = fmul float %.026, %14
-  %16 = add nuw nsw i32 %.025, 1
-  br label %11
-
-17:
-  %18 = call float @llvm.fabs.f32(float %0)
-  %19 = fcmp oeq float %18, 0x7FF0000000000000
-  br i1 %19, label %64, label %20
-
-20:
-  %.033.i = phi i32 [ %29, %22 ], [ 0, %17 ]
-  %.032.i = phi float [ %28, %22 ], [ 0.000000e+00, %17 ]
-  %21 = icmp ult i32 %.033.i, 10
-  br i1 %21, label %22, label %30
-
-22:
-  %23 = uitofp nneg i32 %.033.i to float
-  %24 = fadd float %23, %0
-  %25 = fpext float %24 to double
-  %26 = call double @_Z3powdd(double %25, double -7.000000e+00)
-  %27 = fptrunc double %26 to float
-  %28 = fadd float %.032.i, %27
-  %29 = add nuw nsw i32 %.033.i, 1
-  br label %20
-
-30:
-  %31 = fadd float %0, 1.000000e+01
-  %32 = fpext float %31 to double
-  %33 = call double @_Z3powdd(double %32, double -6.000000e+00)
-  %34 = fptrunc double %33 to float
-  %35 = fdiv float %34, %31
-  %36 = fmul float %31, %31
-  %37 = fdiv float 1.000000e+00, %36
-  %38 = fdiv float %34, 6.000000e+00
-  %39 = fmul float %35, 5.000000e-01
-  %40 = fadd float %38, %39
-  %41 = fadd float %.032.i, %40
-  %42 = fmul float %35, 7.000000e+00
-  %43 = fdiv float %42, %31
-  br label %44
-
-44:
-  %.1.i = phi float [ %41, %30 ], [ %60, %46 ]
-  %.031.i = phi float [ %43, %30 ], [ %54, %46 ]
-  %.0.i = phi i32 [ 0, %30 ], [ %61, %46 ]
-  %45 = icmp ult i32 %.0.i, 10
-  br i1 %45, label %46, label %_Z10tg_hurwitzIfET_S0_S0_.exit
-
-46:
-  %47 = shl nuw nsw i32 %.0.i, 1
-  %48 = uitofp nneg i32 %47 to float
-  %49 = fadd float %48, 7.000000e+00
-  %50 = fadd float %49, 1.000000e+00
-  %51 = fadd float %49, 2.000000e+00
-  %52 = fmul float %50, %51
-  %53 = fmul float %52, %37
-  %54 = fmul float %.031.i, %53
-  %55 = zext nneg i32 %.0.i to i64
-  %56 = getelementptr inbounds [10 x double], ptr @__const._Z10tg_hurwitzIfET_S0_S0_.terms, i64 0, i64 %55
-  %57 = load double, ptr %56, align 8
-  %58 = fptrunc double %57 to float
-  %59 = fmul float %.031.i, %58
-  %60 = fadd float %.1.i, %59
-  %61 = add nuw nsw i32 %.0.i, 1
-  br label %44
-
-_Z10tg_hurwitzIfET_S0_S0_.exit:
-  %62 = fneg float %.026
-  %63 = fmul float %.1.i, %62
-  br label %64
-
-64:
-  %.2 = phi float [ %6, %3 ], [ %63, %_Z10tg_hurwitzIfET_S0_S0_.exit ], [ -0.000000e+00, %17 ], [ 0xFFF0000000000000, %7 ]
-  ret float %.2
-}
-
 @_Z12tg_polygammaILi7EdET0_S0_:
 define internal double @_Z12tg_polygammaILi7EdET0_S0_(double %0) nounwind {
   %2 = fcmp ole double %0, 0.000000e+00
@@ -2380,107 +2793,6 @@ _Z9tg_hornerIdLi9EET_RAT0__KdS0_.exit:
 88:
   %.1 = phi double [ %87, %_Z9tg_hornerIdLi9EET_RAT0__KdS0_.exit ], [ %55, %54 ], [ 0x7FF0000000000000, %1 ]
   ret double %.1
-}
-
-@_Z12tg_polygammaILi7EfET0_S0_:
-define internal float @_Z12tg_polygammaILi7EfET0_S0_(float %0) nounwind {
-  %2 = fcmp olt float %0, 0.000000e+00
-  br i1 %2, label %3, label %7
-
-3:
-  %4 = fpext float %0 to double
-  %5 = call double @_Z12tg_polygammaILi7EdET0_S0_(double %4)
-  %6 = fptrunc double %5 to float
-  br label %63
-
-7:
-  %8 = fcmp ole float %0, 0.000000e+00
-  %9 = call float @llvm.floor.f32(float %0)
-  %10 = fcmp oeq float %9, %0
-  %or.cond = and i1 %8, %10
-  br i1 %or.cond, label %63, label %11
-
-11:
-  %.026 = phi float [ %15, %13 ], [ 1.000000e+00, %7 ]
-  %.025 = phi i32 [ %16, %13 ], [ 2, %7 ]
-  %12 = icmp ult i32 %.025, 8
-  br i1 %12, label %13, label %17
-
-13:
-  %14 = uitofp nneg i32 %.025 to float
-  %15 = fmul float %.026, %14
-  %16 = add nuw nsw i32 %.025, 1
-  br label %11
-
-17:
-  %18 = call float @llvm.fabs.f32(float %0)
-  %19 = fcmp oeq float %18, 0x7FF0000000000000
-  br i1 %19, label %63, label %20
-
-20:
-  %.033.i = phi i32 [ %29, %22 ], [ 0, %17 ]
-  %.032.i = phi float [ %28, %22 ], [ 0.000000e+00, %17 ]
-  %21 = icmp ult i32 %.033.i, 10
-  br i1 %21, label %22, label %30
-
-22:
-  %23 = uitofp nneg i32 %.033.i to float
-  %24 = fadd float %23, %0
-  %25 = fpext float %24 to double
-  %26 = call double @_Z3powdd(double %25, double -8.000000e+00)
-  %27 = fptrunc double %26 to float
-  %28 = fadd float %.032.i, %27
-  %29 = add nuw nsw i32 %.033.i, 1
-  br label %20
-
-30:
-  %31 = fadd float %0, 1.000000e+01
-  %32 = fpext float %31 to double
-  %33 = call double @_Z3powdd(double %32, double -7.000000e+00)
-  %34 = fptrunc double %33 to float
-  %35 = fdiv float %34, %31
-  %36 = fmul float %31, %31
-  %37 = fdiv float 1.000000e+00, %36
-  %38 = fdiv float %34, 7.000000e+00
-  %39 = fmul float %35, 5.000000e-01
-  %40 = fadd float %38, %39
-  %41 = fadd float %.032.i, %40
-  %42 = fmul float %35, 8.000000e+00
-  %43 = fdiv float %42, %31
-  br label %44
-
-44:
-  %.1.i = phi float [ %41, %30 ], [ %60, %46 ]
-  %.031.i = phi float [ %43, %30 ], [ %54, %46 ]
-  %.0.i = phi i32 [ 0, %30 ], [ %61, %46 ]
-  %45 = icmp ult i32 %.0.i, 10
-  br i1 %45, label %46, label %_Z10tg_hurwitzIfET_S0_S0_.exit
-
-46:
-  %47 = shl nuw nsw i32 %.0.i, 1
-  %48 = uitofp nneg i32 %47 to float
-  %49 = fadd float %48, 8.000000e+00
-  %50 = fadd float %49, 1.000000e+00
-  %51 = fadd float %49, 2.000000e+00
-  %52 = fmul float %50, %51
-  %53 = fmul float %52, %37
-  %54 = fmul float %.031.i, %53
-  %55 = zext nneg i32 %.0.i to i64
-  %56 = getelementptr inbounds [10 x double], ptr @__const._Z10tg_hurwitzIfET_S0_S0_.terms, i64 0, i64 %55
-  %57 = load double, ptr %56, align 8
-  %58 = fptrunc double %57 to float
-  %59 = fmul float %.031.i, %58
-  %60 = fadd float %.1.i, %59
-  %61 = add nuw nsw i32 %.0.i, 1
-  br label %44
-
-_Z10tg_hurwitzIfET_S0_S0_.exit:
-  %62 = fmul float %.026, %.1.i
-  br label %63
-
-63:
-  %.2 = phi float [ %6, %3 ], [ %62, %_Z10tg_hurwitzIfET_S0_S0_.exit ], [ 0.000000e+00, %17 ], [ 0x7FF0000000000000, %7 ]
-  ret float %.2
 }
 
 @_Z12tg_polygammaILi8EdET0_S0_:
@@ -2649,108 +2961,6 @@ _Z9tg_hornerIdLi10EET_RAT0__KdS0_.exit:
 98:
   %.1 = phi double [ %97, %_Z9tg_hornerIdLi10EET_RAT0__KdS0_.exit ], [ %58, %57 ], [ 0xFFF0000000000000, %1 ]
   ret double %.1
-}
-
-@_Z12tg_polygammaILi8EfET0_S0_:
-define internal float @_Z12tg_polygammaILi8EfET0_S0_(float %0) nounwind {
-  %2 = fcmp olt float %0, 0.000000e+00
-  br i1 %2, label %3, label %7
-
-3:
-  %4 = fpext float %0 to double
-  %5 = call double @_Z12tg_polygammaILi8EdET0_S0_(double %4)
-  %6 = fptrunc double %5 to float
-  br label %64
-
-7:
-  %8 = fcmp ole float %0, 0.000000e+00
-  %9 = call float @llvm.floor.f32(float %0)
-  %10 = fcmp oeq float %9, %0
-  %or.cond = and i1 %8, %10
-  br i1 %or.cond, label %64, label %11
-
-11:
-  %.026 = phi float [ %15, %13 ], [ 1.000000e+00, %7 ]
-  %.025 = phi i32 [ %16, %13 ], [ 2, %7 ]
-  %12 = icmp ult i32 %.025, 9
-  br i1 %12, label %13, label %17
-
-13:
-  %14 = uitofp nneg i32 %.025 to float
-  %15 = fmul float %.026, %14
-  %16 = add nuw nsw i32 %.025, 1
-  br label %11
-
-17:
-  %18 = call float @llvm.fabs.f32(float %0)
-  %19 = fcmp oeq float %18, 0x7FF0000000000000
-  br i1 %19, label %64, label %20
-
-20:
-  %.033.i = phi i32 [ %29, %22 ], [ 0, %17 ]
-  %.032.i = phi float [ %28, %22 ], [ 0.000000e+00, %17 ]
-  %21 = icmp ult i32 %.033.i, 10
-  br i1 %21, label %22, label %30
-
-22:
-  %23 = uitofp nneg i32 %.033.i to float
-  %24 = fadd float %23, %0
-  %25 = fpext float %24 to double
-  %26 = call double @_Z3powdd(double %25, double -9.000000e+00)
-  %27 = fptrunc double %26 to float
-  %28 = fadd float %.032.i, %27
-  %29 = add nuw nsw i32 %.033.i, 1
-  br label %20
-
-30:
-  %31 = fadd float %0, 1.000000e+01
-  %32 = fpext float %31 to double
-  %33 = call double @_Z3powdd(double %32, double -8.000000e+00)
-  %34 = fptrunc double %33 to float
-  %35 = fdiv float %34, %31
-  %36 = fmul float %31, %31
-  %37 = fdiv float 1.000000e+00, %36
-  %38 = fmul float %34, 1.250000e-01
-  %39 = fmul float %35, 5.000000e-01
-  %40 = fadd float %38, %39
-  %41 = fadd float %.032.i, %40
-  %42 = fmul float %35, 9.000000e+00
-  %43 = fdiv float %42, %31
-  br label %44
-
-44:
-  %.1.i = phi float [ %41, %30 ], [ %60, %46 ]
-  %.031.i = phi float [ %43, %30 ], [ %54, %46 ]
-  %.0.i = phi i32 [ 0, %30 ], [ %61, %46 ]
-  %45 = icmp ult i32 %.0.i, 10
-  br i1 %45, label %46, label %_Z10tg_hurwitzIfET_S0_S0_.exit
-
-46:
-  %47 = shl nuw nsw i32 %.0.i, 1
-  %48 = uitofp nneg i32 %47 to float
-  %49 = fadd float %48, 9.000000e+00
-  %50 = fadd float %49, 1.000000e+00
-  %51 = fadd float %49, 2.000000e+00
-  %52 = fmul float %50, %51
-  %53 = fmul float %52, %37
-  %54 = fmul float %.031.i, %53
-  %55 = zext nneg i32 %.0.i to i64
-  %56 = getelementptr inbounds [10 x double], ptr @__const._Z10tg_hurwitzIfET_S0_S0_.terms, i64 0, i64 %55
-  %57 = load double, ptr %56, align 8
-  %58 = fptrunc double %57 to float
-  %59 = fmul float %.031.i, %58
-  %60 = fadd float %.1.i, %59
-  %61 = add nuw nsw i32 %.0.i, 1
-  br label %44
-
-_Z10tg_hurwitzIfET_S0_S0_.exit:
-  %62 = fneg float %.026
-  %63 = fmul float %.1.i, %62
-  br label %64
-
-64:
-  %.2 = phi float [ %6, %3 ], [ %63, %_Z10tg_hurwitzIfET_S0_S0_.exit ], [ -0.000000e+00, %17 ], [ 0xFFF0000000000000, %7 ]
-  ret float %.2
 }
 
 @_Z12tgm_far_fmoddd:
@@ -3131,6 +3341,170 @@ _Z11tg_stirlingIdET_S0_.exit:
 68:
   %.0 = phi double [ %12, %4 ], [ %67, %_Z11tg_stirlingIdET_S0_.exit ]
   ret double %.0
+}
+
+@_Z13tg_logaddexp2IfET_S0_S0_:
+define internal float @_Z13tg_logaddexp2IfET_S0_S0_(float %0, float %1) nounwind alwaysinline {
+  %3 = fcmp oeq float %0, %1
+  br i1 %3, label %4, label %6
+
+4:
+  %5 = fadd float %0, 1.000000e+00
+  br label %138
+
+6:
+  %7 = fsub float %0, %1
+  %8 = fcmp ogt float %7, 0.000000e+00
+  br i1 %8, label %_Z4exp2f.exit, label %71
+
+_Z4exp2f.exit:
+  %9 = fneg float %7
+  %10 = fpext float %9 to double
+  %11 = fcmp olt double %10, -2.000000e+02
+  %..i.i = select i1 %11, double -2.000000e+02, double %10
+  %12 = fadd double %..i.i, 0x4338000000000000
+  %13 = fadd double %12, 0xC338000000000000
+  %14 = fsub double %..i.i, %13
+  %15 = bitcast double %12 to i64
+  %16 = shl i64 %15, 52
+  %17 = add i64 %16, 4607182418800017408
+  %18 = bitcast i64 %17 to double
+  %19 = fmul double %14, 0x3FE62E42FEFA39EF
+  %20 = fmul double %19, %19
+  %21 = call double @llvm.fma.f64(double %19, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %22 = call double @llvm.fma.f64(double %21, double %19, double 0x3F56C1685916FE81)
+  %23 = call double @llvm.fma.f64(double %22, double %19, double 0x3F81110C63A1644A)
+  %24 = call double @llvm.fma.f64(double %23, double %19, double 0x3FA5555555C8601C)
+  %25 = call double @llvm.fma.f64(double %24, double %19, double 0x3FC55555567507B9)
+  %26 = call double @llvm.fma.f64(double %25, double %19, double 5.000000e-01)
+  %27 = call double @llvm.fma.f64(double %20, double %26, double %19)
+  %28 = call double @llvm.fma.f64(double %18, double %27, double %18)
+  %29 = fptrunc double %28 to float
+  %30 = fcmp ogt float %29, -1.000000e+00
+  %31 = fcmp one float %29, 0x7FF0000000000000
+  %32 = and i1 %30, %31
+  %33 = fpext float %29 to double
+  %34 = select i1 %32, double %33, double 0.000000e+00
+  %35 = fadd double %34, 1.000000e+00
+  %36 = bitcast double %35 to i64
+  %37 = add i64 %36, -4604544271217802189
+  %38 = add i64 %36, 7141747209585715
+  %39 = lshr i64 %38, 52
+  %40 = or disjoint i64 %39, 4841369599423283200
+  %41 = bitcast i64 %40 to double
+  %42 = fadd double %41, 0xC330000000000400
+  %43 = and i64 %37, -4503599627370496
+  %44 = sub i64 %36, %43
+  %45 = bitcast i64 %44 to double
+  %46 = fadd double %45, -1.000000e+00
+  %47 = fadd double %46, 2.000000e+00
+  %48 = fdiv double %46, %47
+  %49 = fmul double %48, %48
+  %50 = call double @llvm.fma.f64(double %49, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %51 = call double @llvm.fma.f64(double %50, double %49, double 0x3FD9999EB9D6DDFE)
+  %52 = call double @llvm.fma.f64(double %51, double %49, double 0x3FE5555554BA8B0E)
+  %53 = fmul double %48, %49
+  %54 = fmul double %48, 2.000000e+00
+  %55 = call double @llvm.fma.f64(double %53, double %52, double %54)
+  %56 = call double @llvm.fma.f64(double %42, double 0x3FE62E42FEFA39EF, double %55)
+  %57 = fcmp olt double %34, 1.000000e+00
+  %58 = fadd double %35, -1.000000e+00
+  %59 = fsub double %34, %58
+  %60 = select i1 %57, double %59, double 0.000000e+00
+  %61 = fadd double %56, %60
+  %62 = fcmp oeq float %29, -1.000000e+00
+  %63 = fcmp olt float %29, -1.000000e+00
+  %64 = select i1 %63, double 0x7FF8000000000000, double %33
+  %65 = select i1 %62, double 0xFFF0000000000000, double %64
+  %66 = fcmp oeq float %29, 0.000000e+00
+  %..i = select i1 %32, double %61, double %65
+  %67 = fptrunc double %..i to float
+  %68 = select i1 %66, float %29, float %67
+  %69 = fmul float %68, 0x3FF7154760000000
+  %70 = fadd float %69, %0
+  br label %138
+
+71:
+  %72 = fcmp ugt float %7, 0.000000e+00
+  br i1 %72, label %138, label %73
+
+73:
+  %74 = fcmp ogt float %7, 2.000000e+02
+  br i1 %74, label %_Z4exp2f.exit14, label %75
+
+75:
+  %76 = fpext float %7 to double
+  %77 = fcmp olt double %76, -2.000000e+02
+  %..i.i13 = select i1 %77, double -2.000000e+02, double %76
+  br label %_Z4exp2f.exit14
+
+_Z4exp2f.exit14:
+  %78 = phi double [ %..i.i13, %75 ], [ 2.000000e+02, %73 ]
+  %79 = fadd double %78, 0x4338000000000000
+  %80 = fadd double %79, 0xC338000000000000
+  %81 = fsub double %78, %80
+  %82 = bitcast double %79 to i64
+  %83 = shl i64 %82, 52
+  %84 = add i64 %83, 4607182418800017408
+  %85 = bitcast i64 %84 to double
+  %86 = fmul double %81, 0x3FE62E42FEFA39EF
+  %87 = fmul double %86, %86
+  %88 = call double @llvm.fma.f64(double %86, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %89 = call double @llvm.fma.f64(double %88, double %86, double 0x3F56C1685916FE81)
+  %90 = call double @llvm.fma.f64(double %89, double %86, double 0x3F81110C63A1644A)
+  %91 = call double @llvm.fma.f64(double %90, double %86, double 0x3FA5555555C8601C)
+  %92 = call double @llvm.fma.f64(double %91, double %86, double 0x3FC55555567507B9)
+  %93 = call double @llvm.fma.f64(double %92, double %86, double 5.000000e-01)
+  %94 = call double @llvm.fma.f64(double %87, double %93, double %86)
+  %95 = call double @llvm.fma.f64(double %85, double %94, double %85)
+  %96 = fptrunc double %95 to float
+  %97 = fcmp ogt float %96, -1.000000e+00
+  %98 = fcmp one float %96, 0x7FF0000000000000
+  %99 = and i1 %97, %98
+  %100 = fpext float %96 to double
+  %101 = select i1 %99, double %100, double 0.000000e+00
+  %102 = fadd double %101, 1.000000e+00
+  %103 = bitcast double %102 to i64
+  %104 = add i64 %103, -4604544271217802189
+  %105 = add i64 %103, 7141747209585715
+  %106 = lshr i64 %105, 52
+  %107 = or disjoint i64 %106, 4841369599423283200
+  %108 = bitcast i64 %107 to double
+  %109 = fadd double %108, 0xC330000000000400
+  %110 = and i64 %104, -4503599627370496
+  %111 = sub i64 %103, %110
+  %112 = bitcast i64 %111 to double
+  %113 = fadd double %112, -1.000000e+00
+  %114 = fadd double %113, 2.000000e+00
+  %115 = fdiv double %113, %114
+  %116 = fmul double %115, %115
+  %117 = call double @llvm.fma.f64(double %116, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %118 = call double @llvm.fma.f64(double %117, double %116, double 0x3FD9999EB9D6DDFE)
+  %119 = call double @llvm.fma.f64(double %118, double %116, double 0x3FE5555554BA8B0E)
+  %120 = fmul double %115, %116
+  %121 = fmul double %115, 2.000000e+00
+  %122 = call double @llvm.fma.f64(double %120, double %119, double %121)
+  %123 = call double @llvm.fma.f64(double %109, double 0x3FE62E42FEFA39EF, double %122)
+  %124 = fcmp olt double %101, 1.000000e+00
+  %125 = fadd double %102, -1.000000e+00
+  %126 = fsub double %101, %125
+  %127 = select i1 %124, double %126, double 0.000000e+00
+  %128 = fadd double %123, %127
+  %129 = fcmp oeq float %96, -1.000000e+00
+  %130 = fcmp olt float %96, -1.000000e+00
+  %131 = select i1 %130, double 0x7FF8000000000000, double %100
+  %132 = select i1 %129, double 0xFFF0000000000000, double %131
+  %133 = fcmp oeq float %96, 0.000000e+00
+  %..i15 = select i1 %99, double %128, double %132
+  %134 = fptrunc double %..i15 to float
+  %135 = select i1 %133, float %96, float %134
+  %136 = fmul float %135, 0x3FF7154760000000
+  %137 = fadd float %136, %1
+  br label %138
+
+138:
+  %.0 = phi float [ %5, %4 ], [ %70, %_Z4exp2f.exit ], [ %137, %_Z4exp2f.exit14 ], [ %7, %71 ]
+  ret float %.0
 }
 
 @_Z13tg_zeta_belowdd:
@@ -4655,15 +5029,15 @@ define internal float @_Z16tg_betaln_from_0IfET_S0_S0_(float %0, float %1) nounw
 12:
   %13 = call float @llvm.fabs.f32(float %5)
   %14 = fcmp oeq float %13, 0x7FF0000000000000
-  br i1 %14, label %150, label %15
+  br i1 %14, label %321, label %15
 
 15:
   %16 = fneg float %7
-  br label %150
+  br label %321
 
 17:
   %18 = fcmp ult float %5, 1.000000e+01
-  br i1 %18, label %79, label %19
+  br i1 %18, label %181, label %19
 
 19:
   %20 = fdiv float 1.000000e+00, %5
@@ -4734,138 +5108,317 @@ _Z11tg_stirlingIfET_S0_.exit42:
   %58 = fmul float %.07.i.i40, %46
   %59 = fsub float %45, %58
   %60 = fadd float %32, %59
-  %61 = fpext float %7 to double
-  %62 = call double @_Z3logd(double %61)
-  %63 = fptrunc double %62 to float
-  %64 = fmul float %63, 5.000000e-01
-  %65 = fsub float %60, %64
-  %66 = fadd float %65, 0x3FED67F1C0000000
-  %67 = fadd float %5, -5.000000e-01
-  %68 = fpext float %9 to double
-  %69 = call double @_Z3logd(double %68)
-  %70 = fptrunc double %69 to float
-  %71 = fmul float %67, %70
-  %72 = fadd float %66, %71
-  %73 = fneg float %9
-  %74 = fpext float %73 to double
-  %75 = call double @_Z5log1pd(double %74)
-  %76 = fptrunc double %75 to float
-  %77 = fmul float %7, %76
-  %78 = fadd float %72, %77
-  br label %150
+  %61 = fcmp olt float %7, 0x3810000000000000
+  %62 = fmul float %7, 0x4160000000000000
+  %63 = select i1 %61, float 2.300000e+01, float 0.000000e+00
+  %64 = select i1 %61, float %62, float %7
+  %65 = bitcast float %64 to i32
+  %66 = add i32 %65, -1060439283
+  %67 = ashr i32 %66, 23
+  %68 = sitofp i32 %67 to float
+  %69 = fsub float %68, %63
+  %70 = and i32 %66, -8388608
+  %71 = sub i32 %65, %70
+  %72 = bitcast i32 %71 to float
+  %73 = fadd float %72, -1.000000e+00
+  %74 = fmul float %73, %73
+  %75 = call float @llvm.fma.f32(float %73, float 0x3FB1D8EA60000000, float 0xBFBD635BC0000000)
+  %76 = call float @llvm.fma.f32(float %75, float %73, float 0x3FBDEA2820000000)
+  %77 = call float @llvm.fma.f32(float %76, float %73, float 0xBFBFCF4C60000000)
+  %78 = call float @llvm.fma.f32(float %77, float %73, float 0x3FC23D21A0000000)
+  %79 = call float @llvm.fma.f32(float %78, float %73, float 0xBFC555B4A0000000)
+  %80 = call float @llvm.fma.f32(float %79, float %73, float 0x3FC999D5A0000000)
+  %81 = call float @llvm.fma.f32(float %80, float %73, float 0xBFCFFFFFC0000000)
+  %82 = call float @llvm.fma.f32(float %81, float %73, float 0x3FD5555540000000)
+  %83 = fmul float %73, %74
+  %84 = fmul float %74, -5.000000e-01
+  %85 = call float @llvm.fma.f32(float %83, float %82, float %84)
+  %86 = call float @llvm.fma.f32(float %69, float 0x3EB7F7D1C0000000, float %85)
+  %87 = fmul float %69, 0x3FE62E4000000000
+  %88 = fadd float %87, %73
+  %89 = fsub float %87, %88
+  %90 = fadd float %89, %73
+  %91 = fadd float %90, %86
+  %92 = fadd float %88, %91
+  %93 = fcmp oeq float %7, 0.000000e+00
+  %94 = fcmp olt float %7, 0.000000e+00
+  %..i = select i1 %94, float 0x7FF8000000000000, float %7
+  %95 = select i1 %93, float 0xFFF0000000000000, float %..i
+  %or.cond.i43 = call i1 @llvm.is.fpclass.f32(float %7, i32 123)
+  %96 = select i1 %or.cond.i43, float %95, float %92
+  %97 = fmul float %96, 5.000000e-01
+  %98 = fsub float %60, %97
+  %99 = fadd float %98, 0x3FED67F1C0000000
+  %100 = fadd float %5, -5.000000e-01
+  %101 = fcmp olt float %9, 0x3810000000000000
+  %102 = fmul float %9, 0x4160000000000000
+  %103 = select i1 %101, float 2.300000e+01, float 0.000000e+00
+  %104 = select i1 %101, float %102, float %9
+  %105 = bitcast float %104 to i32
+  %106 = add i32 %105, -1060439283
+  %107 = ashr i32 %106, 23
+  %108 = sitofp i32 %107 to float
+  %109 = fsub float %108, %103
+  %110 = and i32 %106, -8388608
+  %111 = sub i32 %105, %110
+  %112 = bitcast i32 %111 to float
+  %113 = fadd float %112, -1.000000e+00
+  %114 = fmul float %113, %113
+  %115 = call float @llvm.fma.f32(float %113, float 0x3FB1D8EA60000000, float 0xBFBD635BC0000000)
+  %116 = call float @llvm.fma.f32(float %115, float %113, float 0x3FBDEA2820000000)
+  %117 = call float @llvm.fma.f32(float %116, float %113, float 0xBFBFCF4C60000000)
+  %118 = call float @llvm.fma.f32(float %117, float %113, float 0x3FC23D21A0000000)
+  %119 = call float @llvm.fma.f32(float %118, float %113, float 0xBFC555B4A0000000)
+  %120 = call float @llvm.fma.f32(float %119, float %113, float 0x3FC999D5A0000000)
+  %121 = call float @llvm.fma.f32(float %120, float %113, float 0xBFCFFFFFC0000000)
+  %122 = call float @llvm.fma.f32(float %121, float %113, float 0x3FD5555540000000)
+  %123 = fmul float %113, %114
+  %124 = fmul float %114, -5.000000e-01
+  %125 = call float @llvm.fma.f32(float %123, float %122, float %124)
+  %126 = call float @llvm.fma.f32(float %109, float 0x3EB7F7D1C0000000, float %125)
+  %127 = fmul float %109, 0x3FE62E4000000000
+  %128 = fadd float %127, %113
+  %129 = fsub float %127, %128
+  %130 = fadd float %129, %113
+  %131 = fadd float %130, %126
+  %132 = fadd float %128, %131
+  %133 = fcmp oeq float %9, 0.000000e+00
+  %134 = fcmp olt float %9, 0.000000e+00
+  %..i44 = select i1 %134, float 0x7FF8000000000000, float %9
+  %135 = select i1 %133, float 0xFFF0000000000000, float %..i44
+  %or.cond.i45 = call i1 @llvm.is.fpclass.f32(float %9, i32 639)
+  %136 = select i1 %or.cond.i45, float %135, float %132
+  %137 = fmul float %100, %136
+  %138 = fadd float %99, %137
+  %139 = fneg float %9
+  %140 = fcmp olt float %9, 1.000000e+00
+  %141 = fcmp one float %9, 0xFFF0000000000000
+  %142 = and i1 %140, %141
+  %143 = fpext float %139 to double
+  %144 = select i1 %142, double %143, double 0.000000e+00
+  %145 = fadd double %144, 1.000000e+00
+  %146 = bitcast double %145 to i64
+  %147 = add i64 %146, -4604544271217802189
+  %148 = add i64 %146, 7141747209585715
+  %149 = lshr i64 %148, 52
+  %150 = or disjoint i64 %149, 4841369599423283200
+  %151 = bitcast i64 %150 to double
+  %152 = fadd double %151, 0xC330000000000400
+  %153 = and i64 %147, -4503599627370496
+  %154 = sub i64 %146, %153
+  %155 = bitcast i64 %154 to double
+  %156 = fadd double %155, -1.000000e+00
+  %157 = fadd double %156, 2.000000e+00
+  %158 = fdiv double %156, %157
+  %159 = fmul double %158, %158
+  %160 = call double @llvm.fma.f64(double %159, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %161 = call double @llvm.fma.f64(double %160, double %159, double 0x3FD9999EB9D6DDFE)
+  %162 = call double @llvm.fma.f64(double %161, double %159, double 0x3FE5555554BA8B0E)
+  %163 = fmul double %158, %159
+  %164 = fmul double %158, 2.000000e+00
+  %165 = call double @llvm.fma.f64(double %163, double %162, double %164)
+  %166 = call double @llvm.fma.f64(double %152, double 0x3FE62E42FEFA39EF, double %165)
+  %167 = fcmp olt double %144, 1.000000e+00
+  %168 = fadd double %145, -1.000000e+00
+  %169 = fsub double %144, %168
+  %170 = select i1 %167, double %169, double 0.000000e+00
+  %171 = fadd double %166, %170
+  %172 = fcmp oeq float %9, 1.000000e+00
+  %173 = fcmp ogt float %9, 1.000000e+00
+  %174 = select i1 %173, double 0x7FF8000000000000, double %143
+  %175 = select i1 %172, double 0xFFF0000000000000, double %174
+  %176 = fcmp oeq float %9, 0.000000e+00
+  %..i46 = select i1 %142, double %171, double %175
+  %177 = fptrunc double %..i46 to float
+  %178 = select i1 %176, float %139, float %177
+  %179 = fmul float %7, %178
+  %180 = fadd float %138, %179
+  br label %321
 
-79:
-  %80 = fcmp ult float %7, 1.000000e+01
-  br i1 %80, label %130, label %81
+181:
+  %182 = fcmp ult float %7, 1.000000e+01
+  br i1 %182, label %301, label %183
 
-81:
-  %82 = call float @llvm.fabs.f32(float %5)
-  %83 = fcmp oeq float %82, 0x7FF0000000000000
-  br i1 %83, label %_Z10tg_gammalnIfET_S0_.exit, label %84
+183:
+  %184 = call float @llvm.fabs.f32(float %5)
+  %185 = fcmp oeq float %184, 0x7FF0000000000000
+  br i1 %185, label %_Z10tg_gammalnIfET_S0_.exit, label %186
 
-84:
-  %85 = fpext float %5 to double
-  %86 = call double @_Z6lgammad(double %85)
-  %87 = fptrunc double %86 to float
+186:
+  %187 = fpext float %5 to double
+  %188 = call double @_Z6lgammad(double %187)
+  %189 = fptrunc double %188 to float
   br label %_Z10tg_gammalnIfET_S0_.exit
 
 _Z10tg_gammalnIfET_S0_.exit:
-  %88 = phi float [ %87, %84 ], [ %5, %81 ]
-  %89 = fdiv float 1.000000e+00, %7
-  %90 = fmul float %89, %89
-  br label %91
+  %190 = phi float [ %189, %186 ], [ %5, %183 ]
+  %191 = fdiv float 1.000000e+00, %7
+  %192 = fmul float %191, %191
+  br label %193
 
-91:
-  %.07.i.i43 = phi float [ 0xBFF6476700000000, %_Z10tg_gammalnIfET_S0_.exit ], [ %99, %93 ]
-  %.0.i.i44 = phi i32 [ 8, %_Z10tg_gammalnIfET_S0_.exit ], [ %100, %93 ]
-  %92 = icmp sgt i32 %.0.i.i44, -1
-  br i1 %92, label %93, label %_Z11tg_stirlingIfET_S0_.exit45
+193:
+  %.07.i.i47 = phi float [ 0xBFF6476700000000, %_Z10tg_gammalnIfET_S0_.exit ], [ %201, %195 ]
+  %.0.i.i48 = phi i32 [ 8, %_Z10tg_gammalnIfET_S0_.exit ], [ %202, %195 ]
+  %194 = icmp sgt i32 %.0.i.i48, -1
+  br i1 %194, label %195, label %_Z11tg_stirlingIfET_S0_.exit49
 
-93:
-  %94 = fmul float %.07.i.i43, %90
-  %95 = zext nneg i32 %.0.i.i44 to i64
-  %96 = getelementptr inbounds [10 x double], ptr @__const._Z11tg_stirlingIfET_S0_.terms, i64 0, i64 %95
-  %97 = load double, ptr %96, align 8
-  %98 = fptrunc double %97 to float
-  %99 = fadd float %94, %98
-  %100 = add nsw i32 %.0.i.i44, -1
-  br label %91
+195:
+  %196 = fmul float %.07.i.i47, %192
+  %197 = zext nneg i32 %.0.i.i48 to i64
+  %198 = getelementptr inbounds [10 x double], ptr @__const._Z11tg_stirlingIfET_S0_.terms, i64 0, i64 %197
+  %199 = load double, ptr %198, align 8
+  %200 = fptrunc double %199 to float
+  %201 = fadd float %196, %200
+  %202 = add nsw i32 %.0.i.i48, -1
+  br label %193
 
-_Z11tg_stirlingIfET_S0_.exit45:
-  %101 = fmul float %.07.i.i43, %89
-  %102 = fdiv float 1.000000e+00, %8
-  %103 = fmul float %102, %102
-  br label %104
+_Z11tg_stirlingIfET_S0_.exit49:
+  %203 = fmul float %.07.i.i47, %191
+  %204 = fdiv float 1.000000e+00, %8
+  %205 = fmul float %204, %204
+  br label %206
 
-104:
-  %.07.i.i46 = phi float [ 0xBFF6476700000000, %_Z11tg_stirlingIfET_S0_.exit45 ], [ %112, %106 ]
-  %.0.i.i47 = phi i32 [ 8, %_Z11tg_stirlingIfET_S0_.exit45 ], [ %113, %106 ]
-  %105 = icmp sgt i32 %.0.i.i47, -1
-  br i1 %105, label %106, label %_Z11tg_stirlingIfET_S0_.exit48
+206:
+  %.07.i.i50 = phi float [ 0xBFF6476700000000, %_Z11tg_stirlingIfET_S0_.exit49 ], [ %214, %208 ]
+  %.0.i.i51 = phi i32 [ 8, %_Z11tg_stirlingIfET_S0_.exit49 ], [ %215, %208 ]
+  %207 = icmp sgt i32 %.0.i.i51, -1
+  br i1 %207, label %208, label %_Z11tg_stirlingIfET_S0_.exit52
 
-106:
-  %107 = fmul float %.07.i.i46, %103
-  %108 = zext nneg i32 %.0.i.i47 to i64
-  %109 = getelementptr inbounds [10 x double], ptr @__const._Z11tg_stirlingIfET_S0_.terms, i64 0, i64 %108
-  %110 = load double, ptr %109, align 8
-  %111 = fptrunc double %110 to float
-  %112 = fadd float %107, %111
-  %113 = add nsw i32 %.0.i.i47, -1
-  br label %104
+208:
+  %209 = fmul float %.07.i.i50, %205
+  %210 = zext nneg i32 %.0.i.i51 to i64
+  %211 = getelementptr inbounds [10 x double], ptr @__const._Z11tg_stirlingIfET_S0_.terms, i64 0, i64 %210
+  %212 = load double, ptr %211, align 8
+  %213 = fptrunc double %212 to float
+  %214 = fadd float %209, %213
+  %215 = add nsw i32 %.0.i.i51, -1
+  br label %206
 
-_Z11tg_stirlingIfET_S0_.exit48:
-  %114 = fmul float %.07.i.i46, %102
-  %115 = fsub float %101, %114
-  %116 = fadd float %88, %115
-  %117 = fadd float %116, %5
-  %118 = fpext float %8 to double
-  %119 = call double @_Z3logd(double %118)
-  %120 = fptrunc double %119 to float
-  %121 = fmul float %5, %120
-  %122 = fsub float %117, %121
-  %123 = fadd float %7, -5.000000e-01
-  %124 = fneg float %9
-  %125 = fpext float %124 to double
-  %126 = call double @_Z5log1pd(double %125)
-  %127 = fptrunc double %126 to float
-  %128 = fmul float %123, %127
-  %129 = fadd float %122, %128
-  br label %150
+_Z11tg_stirlingIfET_S0_.exit52:
+  %216 = fmul float %.07.i.i50, %204
+  %217 = fsub float %203, %216
+  %218 = fadd float %190, %217
+  %219 = fadd float %218, %5
+  %220 = fcmp olt float %8, 0x3810000000000000
+  %221 = fmul float %8, 0x4160000000000000
+  %222 = select i1 %220, float 2.300000e+01, float 0.000000e+00
+  %223 = select i1 %220, float %221, float %8
+  %224 = bitcast float %223 to i32
+  %225 = add i32 %224, -1060439283
+  %226 = ashr i32 %225, 23
+  %227 = sitofp i32 %226 to float
+  %228 = fsub float %227, %222
+  %229 = and i32 %225, -8388608
+  %230 = sub i32 %224, %229
+  %231 = bitcast i32 %230 to float
+  %232 = fadd float %231, -1.000000e+00
+  %233 = fmul float %232, %232
+  %234 = call float @llvm.fma.f32(float %232, float 0x3FB1D8EA60000000, float 0xBFBD635BC0000000)
+  %235 = call float @llvm.fma.f32(float %234, float %232, float 0x3FBDEA2820000000)
+  %236 = call float @llvm.fma.f32(float %235, float %232, float 0xBFBFCF4C60000000)
+  %237 = call float @llvm.fma.f32(float %236, float %232, float 0x3FC23D21A0000000)
+  %238 = call float @llvm.fma.f32(float %237, float %232, float 0xBFC555B4A0000000)
+  %239 = call float @llvm.fma.f32(float %238, float %232, float 0x3FC999D5A0000000)
+  %240 = call float @llvm.fma.f32(float %239, float %232, float 0xBFCFFFFFC0000000)
+  %241 = call float @llvm.fma.f32(float %240, float %232, float 0x3FD5555540000000)
+  %242 = fmul float %232, %233
+  %243 = fmul float %233, -5.000000e-01
+  %244 = call float @llvm.fma.f32(float %242, float %241, float %243)
+  %245 = call float @llvm.fma.f32(float %228, float 0x3EB7F7D1C0000000, float %244)
+  %246 = fmul float %228, 0x3FE62E4000000000
+  %247 = fadd float %246, %232
+  %248 = fsub float %246, %247
+  %249 = fadd float %248, %232
+  %250 = fadd float %249, %245
+  %251 = fadd float %247, %250
+  %252 = fcmp oeq float %8, 0.000000e+00
+  %253 = fcmp olt float %8, 0.000000e+00
+  %..i53 = select i1 %253, float 0x7FF8000000000000, float %8
+  %254 = select i1 %252, float 0xFFF0000000000000, float %..i53
+  %or.cond.i54 = call i1 @llvm.is.fpclass.f32(float %8, i32 607)
+  %255 = select i1 %or.cond.i54, float %254, float %251
+  %256 = fmul float %5, %255
+  %257 = fsub float %219, %256
+  %258 = fadd float %7, -5.000000e-01
+  %259 = fneg float %9
+  %260 = fcmp olt float %9, 1.000000e+00
+  %261 = fcmp one float %9, 0xFFF0000000000000
+  %262 = and i1 %260, %261
+  %263 = fpext float %259 to double
+  %264 = select i1 %262, double %263, double 0.000000e+00
+  %265 = fadd double %264, 1.000000e+00
+  %266 = bitcast double %265 to i64
+  %267 = add i64 %266, -4604544271217802189
+  %268 = add i64 %266, 7141747209585715
+  %269 = lshr i64 %268, 52
+  %270 = or disjoint i64 %269, 4841369599423283200
+  %271 = bitcast i64 %270 to double
+  %272 = fadd double %271, 0xC330000000000400
+  %273 = and i64 %267, -4503599627370496
+  %274 = sub i64 %266, %273
+  %275 = bitcast i64 %274 to double
+  %276 = fadd double %275, -1.000000e+00
+  %277 = fadd double %276, 2.000000e+00
+  %278 = fdiv double %276, %277
+  %279 = fmul double %278, %278
+  %280 = call double @llvm.fma.f64(double %279, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %281 = call double @llvm.fma.f64(double %280, double %279, double 0x3FD9999EB9D6DDFE)
+  %282 = call double @llvm.fma.f64(double %281, double %279, double 0x3FE5555554BA8B0E)
+  %283 = fmul double %278, %279
+  %284 = fmul double %278, 2.000000e+00
+  %285 = call double @llvm.fma.f64(double %283, double %282, double %284)
+  %286 = call double @llvm.fma.f64(double %272, double 0x3FE62E42FEFA39EF, double %285)
+  %287 = fcmp olt double %264, 1.000000e+00
+  %288 = fadd double %265, -1.000000e+00
+  %289 = fsub double %264, %288
+  %290 = select i1 %287, double %289, double 0.000000e+00
+  %291 = fadd double %286, %290
+  %292 = fcmp oeq float %9, 1.000000e+00
+  %293 = fcmp ogt float %9, 1.000000e+00
+  %294 = select i1 %293, double 0x7FF8000000000000, double %263
+  %295 = select i1 %292, double 0xFFF0000000000000, double %294
+  %296 = fcmp oeq float %9, 0.000000e+00
+  %..i55 = select i1 %262, double %291, double %295
+  %297 = fptrunc double %..i55 to float
+  %298 = select i1 %296, float %259, float %297
+  %299 = fmul float %258, %298
+  %300 = fadd float %257, %299
+  br label %321
 
-130:
-  %131 = call float @llvm.fabs.f32(float %5)
-  %132 = fcmp oeq float %131, 0x7FF0000000000000
-  br i1 %132, label %_Z10tg_gammalnIfET_S0_.exit49, label %133
+301:
+  %302 = call float @llvm.fabs.f32(float %5)
+  %303 = fcmp oeq float %302, 0x7FF0000000000000
+  br i1 %303, label %_Z10tg_gammalnIfET_S0_.exit57, label %304
 
-133:
-  %134 = fpext float %5 to double
-  %135 = call double @_Z6lgammad(double %134)
-  %136 = fptrunc double %135 to float
-  br label %_Z10tg_gammalnIfET_S0_.exit49
+304:
+  %305 = fpext float %5 to double
+  %306 = call double @_Z6lgammad(double %305)
+  %307 = fptrunc double %306 to float
+  br label %_Z10tg_gammalnIfET_S0_.exit57
 
-_Z10tg_gammalnIfET_S0_.exit49:
-  %137 = phi float [ %136, %133 ], [ %5, %130 ]
-  %138 = fpext float %7 to double
-  %139 = call double @_Z6lgammad(double %138)
-  %140 = fptrunc double %139 to float
-  %141 = fadd float %137, %140
-  %142 = call float @llvm.fabs.f32(float %8)
-  %143 = fcmp oeq float %142, 0x7FF0000000000000
-  br i1 %143, label %_Z10tg_gammalnIfET_S0_.exit51, label %144
+_Z10tg_gammalnIfET_S0_.exit57:
+  %308 = phi float [ %307, %304 ], [ %5, %301 ]
+  %309 = fpext float %7 to double
+  %310 = call double @_Z6lgammad(double %309)
+  %311 = fptrunc double %310 to float
+  %312 = fadd float %308, %311
+  %313 = call float @llvm.fabs.f32(float %8)
+  %314 = fcmp oeq float %313, 0x7FF0000000000000
+  br i1 %314, label %_Z10tg_gammalnIfET_S0_.exit59, label %315
 
-144:
-  %145 = fpext float %8 to double
-  %146 = call double @_Z6lgammad(double %145)
-  %147 = fptrunc double %146 to float
-  br label %_Z10tg_gammalnIfET_S0_.exit51
+315:
+  %316 = fpext float %8 to double
+  %317 = call double @_Z6lgammad(double %316)
+  %318 = fptrunc double %317 to float
+  br label %_Z10tg_gammalnIfET_S0_.exit59
 
-_Z10tg_gammalnIfET_S0_.exit51:
-  %148 = phi float [ %147, %144 ], [ %8, %_Z10tg_gammalnIfET_S0_.exit49 ]
-  %149 = fsub float %141, %148
-  br label %150
+_Z10tg_gammalnIfET_S0_.exit59:
+  %319 = phi float [ %318, %315 ], [ %8, %_Z10tg_gammalnIfET_S0_.exit57 ]
+  %320 = fsub float %312, %319
+  br label %321
 
-150:
-  %.0 = phi float [ %78, %_Z11tg_stirlingIfET_S0_.exit42 ], [ %129, %_Z11tg_stirlingIfET_S0_.exit48 ], [ %149, %_Z10tg_gammalnIfET_S0_.exit51 ], [ %16, %15 ], [ 0x7FF8000000000000, %12 ]
+321:
+  %.0 = phi float [ %180, %_Z11tg_stirlingIfET_S0_.exit42 ], [ %300, %_Z11tg_stirlingIfET_S0_.exit52 ], [ %320, %_Z10tg_gammalnIfET_S0_.exit59 ], [ %16, %15 ], [ 0x7FF8000000000000, %12 ]
   ret float %.0
 }
 
@@ -4977,6 +5530,136 @@ _Z14tg_log_of_nextd.exit:
   %38 = fmul double %37, %.0
   %39 = fsub double %35, %38
   ret double %39
+}
+
+@_Z18tg_cotangent_of_piIfET_S0_:
+define internal float @_Z18tg_cotangent_of_piIfET_S0_(float %0) nounwind alwaysinline {
+  %2 = alloca { double, double, i64 }, align 8
+  %3 = alloca { double, double, i64 }, align 8
+  %4 = call float @llvm.rint.f32(float %0)
+  %5 = fsub float %0, %4
+  %6 = call float @llvm.fabs.f32(float %5)
+  %7 = fcmp ogt float %6, 2.500000e-01
+  br i1 %7, label %8, label %48
+
+8:
+  %9 = fsub float 5.000000e-01, %6
+  %10 = fmul float %9, 0x400921FB60000000
+  %11 = call float @llvm.fabs.f32(float %10)
+  %12 = fcmp ugt float %11, 0x41D0000000000000
+  br i1 %12, label %21, label %13
+
+13:
+  %14 = fpext float %10 to double
+  %15 = call double @llvm.fma.f64(double %14, double 0x3FE45F306DC9C883, double 0x4338000000000000)
+  %16 = fadd double %15, 0xC338000000000000
+  %17 = fneg double %16
+  %18 = call double @llvm.fma.f64(double %17, double 0x3FF921FB54442D18, double %14)
+  %19 = call double @llvm.fma.f64(double %17, double 0x3C91A62633145C07, double %18)
+  %20 = bitcast double %15 to i64
+  br label %_Z18tgm_light_place_off.exit.i
+
+21:
+  %22 = fpext float %10 to double
+  call void @_Z13tgm_far_angled(ptr dead_on_unwind nonnull writable sret({ double, double, i64 }) align 8 %3, double %22)
+  %23 = load double, ptr %3, align 8
+  %24 = getelementptr inbounds i8, ptr %3, i64 16
+  %25 = load i64, ptr %24, align 8
+  br label %_Z18tgm_light_place_off.exit.i
+
+_Z18tgm_light_place_off.exit.i:
+  %.sroa.0.0.i.i = phi double [ %19, %13 ], [ %23, %21 ]
+  %.sroa.3.0.i.i = phi i64 [ %20, %13 ], [ %25, %21 ]
+  %26 = fcmp oeq float %10, 0.000000e+00
+  br i1 %26, label %_Z3tanf.exit, label %27
+
+27:
+  %28 = fmul double %.sroa.0.0.i.i, %.sroa.0.0.i.i
+  %29 = fmul double %28, %.sroa.0.0.i.i
+  %30 = call double @llvm.fma.f64(double %28, double 0x3EC6DBCFB4DEE452, double 0xBF2A013A455BD213)
+  %31 = call double @llvm.fma.f64(double %30, double %28, double 0x3F811110DECC73FD)
+  %32 = call double @llvm.fma.f64(double %31, double %28, double 0xBFC555555545D0DA)
+  %33 = call double @llvm.fma.f64(double %29, double %32, double %.sroa.0.0.i.i)
+  %34 = fmul double %28, %28
+  %35 = call double @llvm.fma.f64(double %28, double 0xBE925239A9550AEF, double 0x3EFA015C25366932)
+  %36 = call double @llvm.fma.f64(double %35, double %28, double 0xBF56C16BF534C9EB)
+  %37 = call double @llvm.fma.f64(double %36, double %28, double 0x3FA55555555027AD)
+  %38 = call double @llvm.fma.f64(double %28, double -5.000000e-01, double 1.000000e+00)
+  %39 = call double @llvm.fma.f64(double %34, double %37, double %38)
+  %40 = and i64 %.sroa.3.0.i.i, 1
+  %.not.i.i = icmp eq i64 %40, 0
+  %41 = fneg double %39
+  %42 = fdiv double %41, %33
+  %43 = fdiv double %33, %39
+  %44 = select i1 %.not.i.i, double %43, double %42
+  %45 = fptrunc double %44 to float
+  br label %_Z3tanf.exit
+
+_Z3tanf.exit:
+  %46 = phi float [ %45, %27 ], [ %10, %_Z18tgm_light_place_off.exit.i ]
+  %47 = call float @llvm.copysign.f32(float %46, float %5)
+  br label %87
+
+48:
+  %49 = fmul float %5, 0x400921FB60000000
+  %50 = call float @llvm.fabs.f32(float %49)
+  %51 = fcmp ugt float %50, 0x41D0000000000000
+  br i1 %51, label %60, label %52
+
+52:
+  %53 = fpext float %49 to double
+  %54 = call double @llvm.fma.f64(double %53, double 0x3FE45F306DC9C883, double 0x4338000000000000)
+  %55 = fadd double %54, 0xC338000000000000
+  %56 = fneg double %55
+  %57 = call double @llvm.fma.f64(double %56, double 0x3FF921FB54442D18, double %53)
+  %58 = call double @llvm.fma.f64(double %56, double 0x3C91A62633145C07, double %57)
+  %59 = bitcast double %54 to i64
+  br label %_Z18tgm_light_place_off.exit.i9
+
+60:
+  %61 = fpext float %49 to double
+  call void @_Z13tgm_far_angled(ptr dead_on_unwind nonnull writable sret({ double, double, i64 }) align 8 %2, double %61)
+  %62 = load double, ptr %2, align 8
+  %63 = getelementptr inbounds i8, ptr %2, i64 16
+  %64 = load i64, ptr %63, align 8
+  br label %_Z18tgm_light_place_off.exit.i9
+
+_Z18tgm_light_place_off.exit.i9:
+  %.sroa.0.0.i.i10 = phi double [ %58, %52 ], [ %62, %60 ]
+  %.sroa.3.0.i.i11 = phi i64 [ %59, %52 ], [ %64, %60 ]
+  %65 = fcmp oeq float %49, 0.000000e+00
+  br i1 %65, label %_Z3tanf.exit17, label %66
+
+66:
+  %67 = fmul double %.sroa.0.0.i.i10, %.sroa.0.0.i.i10
+  %68 = fmul double %67, %.sroa.0.0.i.i10
+  %69 = call double @llvm.fma.f64(double %67, double 0x3EC6DBCFB4DEE452, double 0xBF2A013A455BD213)
+  %70 = call double @llvm.fma.f64(double %69, double %67, double 0x3F811110DECC73FD)
+  %71 = call double @llvm.fma.f64(double %70, double %67, double 0xBFC555555545D0DA)
+  %72 = call double @llvm.fma.f64(double %68, double %71, double %.sroa.0.0.i.i10)
+  %73 = fmul double %67, %67
+  %74 = call double @llvm.fma.f64(double %67, double 0xBE925239A9550AEF, double 0x3EFA015C25366932)
+  %75 = call double @llvm.fma.f64(double %74, double %67, double 0xBF56C16BF534C9EB)
+  %76 = call double @llvm.fma.f64(double %75, double %67, double 0x3FA55555555027AD)
+  %77 = call double @llvm.fma.f64(double %67, double -5.000000e-01, double 1.000000e+00)
+  %78 = call double @llvm.fma.f64(double %73, double %76, double %77)
+  %79 = and i64 %.sroa.3.0.i.i11, 1
+  %.not.i.i16 = icmp eq i64 %79, 0
+  %80 = fneg double %78
+  %81 = fdiv double %80, %72
+  %82 = fdiv double %72, %78
+  %83 = select i1 %.not.i.i16, double %82, double %81
+  %84 = fptrunc double %83 to float
+  br label %_Z3tanf.exit17
+
+_Z3tanf.exit17:
+  %85 = phi float [ %84, %66 ], [ %49, %_Z18tgm_light_place_off.exit.i9 ]
+  %86 = fdiv float 1.000000e+00, %85
+  br label %87
+
+87:
+  %88 = phi float [ %47, %_Z3tanf.exit ], [ %86, %_Z3tanf.exit17 ]
+  ret float %88
 }
 
 @_Z18tg_incomplete_betaddd:
@@ -5122,6 +5805,129 @@ define internal double @_Z18tg_incomplete_betaddd(double %0, double %1, double %
 84:
   %.3 = phi double [ %.mux, %16 ], [ %.mux101.mux, %19 ], [ %.0, %51 ], [ %67, %66 ], [ %78, %73 ], [ %83, %79 ], [ %56, %55 ], [ %61, %59 ], [ 0x7FF8000000000000, %3 ], [ 0x7FF8000000000000, %11 ], [ 0x7FF8000000000000, %8 ]
   ret double %.3
+}
+
+@_Z18tg_log_of_quotientIfET_S0_S0_:
+define internal float @_Z18tg_log_of_quotientIfET_S0_S0_(float %0, float %1) nounwind alwaysinline {
+  %3 = fdiv float %0, %1
+  %4 = fcmp ule float %3, 0x3810000000000000
+  %5 = fcmp ueq float %3, 0x7FF0000000000000
+  %or.cond = or i1 %4, %5
+  br i1 %or.cond, label %34, label %6
+
+6:
+  %7 = bitcast float %3 to i32
+  %8 = add nsw i32 %7, -1060439283
+  %9 = ashr i32 %8, 23
+  %10 = sitofp i32 %9 to float
+  %11 = and i32 %8, -8388608
+  %12 = sub i32 %7, %11
+  %13 = bitcast i32 %12 to float
+  %14 = fadd float %13, -1.000000e+00
+  %15 = fmul float %14, %14
+  %16 = call float @llvm.fma.f32(float %14, float 0x3FB1D8EA60000000, float 0xBFBD635BC0000000)
+  %17 = call float @llvm.fma.f32(float %16, float %14, float 0x3FBDEA2820000000)
+  %18 = call float @llvm.fma.f32(float %17, float %14, float 0xBFBFCF4C60000000)
+  %19 = call float @llvm.fma.f32(float %18, float %14, float 0x3FC23D21A0000000)
+  %20 = call float @llvm.fma.f32(float %19, float %14, float 0xBFC555B4A0000000)
+  %21 = call float @llvm.fma.f32(float %20, float %14, float 0x3FC999D5A0000000)
+  %22 = call float @llvm.fma.f32(float %21, float %14, float 0xBFCFFFFFC0000000)
+  %23 = call float @llvm.fma.f32(float %22, float %14, float 0x3FD5555540000000)
+  %24 = fmul float %14, %15
+  %25 = fmul float %15, -5.000000e-01
+  %26 = call float @llvm.fma.f32(float %24, float %23, float %25)
+  %27 = call float @llvm.fma.f32(float %10, float 0x3EB7F7D1C0000000, float %26)
+  %28 = fmul float %10, 0x3FE62E4000000000
+  %29 = fadd float %28, %14
+  %30 = fsub float %28, %29
+  %31 = fadd float %30, %14
+  %32 = fadd float %31, %27
+  %33 = fadd float %29, %32
+  br label %108
+
+34:
+  %35 = fcmp olt float %0, 0x3810000000000000
+  %36 = fmul float %0, 0x4160000000000000
+  %37 = select i1 %35, float 2.300000e+01, float 0.000000e+00
+  %38 = select i1 %35, float %36, float %0
+  %39 = bitcast float %38 to i32
+  %40 = add i32 %39, -1060439283
+  %41 = ashr i32 %40, 23
+  %42 = sitofp i32 %41 to float
+  %43 = fsub float %42, %37
+  %44 = and i32 %40, -8388608
+  %45 = sub i32 %39, %44
+  %46 = bitcast i32 %45 to float
+  %47 = fadd float %46, -1.000000e+00
+  %48 = fmul float %47, %47
+  %49 = call float @llvm.fma.f32(float %47, float 0x3FB1D8EA60000000, float 0xBFBD635BC0000000)
+  %50 = call float @llvm.fma.f32(float %49, float %47, float 0x3FBDEA2820000000)
+  %51 = call float @llvm.fma.f32(float %50, float %47, float 0xBFBFCF4C60000000)
+  %52 = call float @llvm.fma.f32(float %51, float %47, float 0x3FC23D21A0000000)
+  %53 = call float @llvm.fma.f32(float %52, float %47, float 0xBFC555B4A0000000)
+  %54 = call float @llvm.fma.f32(float %53, float %47, float 0x3FC999D5A0000000)
+  %55 = call float @llvm.fma.f32(float %54, float %47, float 0xBFCFFFFFC0000000)
+  %56 = call float @llvm.fma.f32(float %55, float %47, float 0x3FD5555540000000)
+  %57 = fmul float %47, %48
+  %58 = fmul float %48, -5.000000e-01
+  %59 = call float @llvm.fma.f32(float %57, float %56, float %58)
+  %60 = call float @llvm.fma.f32(float %43, float 0x3EB7F7D1C0000000, float %59)
+  %61 = fmul float %43, 0x3FE62E4000000000
+  %62 = fadd float %61, %47
+  %63 = fsub float %61, %62
+  %64 = fadd float %63, %47
+  %65 = fadd float %64, %60
+  %66 = fadd float %62, %65
+  %67 = fcmp oeq float %0, 0.000000e+00
+  %68 = fcmp olt float %0, 0.000000e+00
+  %..i7 = select i1 %68, float 0x7FF8000000000000, float %0
+  %69 = select i1 %67, float 0xFFF0000000000000, float %..i7
+  %or.cond.i8 = call i1 @llvm.is.fpclass.f32(float %0, i32 639)
+  %70 = select i1 %or.cond.i8, float %69, float %66
+  %71 = fcmp olt float %1, 0x3810000000000000
+  %72 = fmul float %1, 0x4160000000000000
+  %73 = select i1 %71, float 2.300000e+01, float 0.000000e+00
+  %74 = select i1 %71, float %72, float %1
+  %75 = bitcast float %74 to i32
+  %76 = add i32 %75, -1060439283
+  %77 = ashr i32 %76, 23
+  %78 = sitofp i32 %77 to float
+  %79 = fsub float %78, %73
+  %80 = and i32 %76, -8388608
+  %81 = sub i32 %75, %80
+  %82 = bitcast i32 %81 to float
+  %83 = fadd float %82, -1.000000e+00
+  %84 = fmul float %83, %83
+  %85 = call float @llvm.fma.f32(float %83, float 0x3FB1D8EA60000000, float 0xBFBD635BC0000000)
+  %86 = call float @llvm.fma.f32(float %85, float %83, float 0x3FBDEA2820000000)
+  %87 = call float @llvm.fma.f32(float %86, float %83, float 0xBFBFCF4C60000000)
+  %88 = call float @llvm.fma.f32(float %87, float %83, float 0x3FC23D21A0000000)
+  %89 = call float @llvm.fma.f32(float %88, float %83, float 0xBFC555B4A0000000)
+  %90 = call float @llvm.fma.f32(float %89, float %83, float 0x3FC999D5A0000000)
+  %91 = call float @llvm.fma.f32(float %90, float %83, float 0xBFCFFFFFC0000000)
+  %92 = call float @llvm.fma.f32(float %91, float %83, float 0x3FD5555540000000)
+  %93 = fmul float %83, %84
+  %94 = fmul float %84, -5.000000e-01
+  %95 = call float @llvm.fma.f32(float %93, float %92, float %94)
+  %96 = call float @llvm.fma.f32(float %79, float 0x3EB7F7D1C0000000, float %95)
+  %97 = fmul float %79, 0x3FE62E4000000000
+  %98 = fadd float %97, %83
+  %99 = fsub float %97, %98
+  %100 = fadd float %99, %83
+  %101 = fadd float %100, %96
+  %102 = fadd float %98, %101
+  %103 = fcmp oeq float %1, 0.000000e+00
+  %104 = fcmp olt float %1, 0.000000e+00
+  %..i9 = select i1 %104, float 0x7FF8000000000000, float %1
+  %105 = select i1 %103, float 0xFFF0000000000000, float %..i9
+  %or.cond.i10 = call i1 @llvm.is.fpclass.f32(float %1, i32 639)
+  %106 = select i1 %or.cond.i10, float %105, float %102
+  %107 = fsub float %70, %106
+  br label %108
+
+108:
+  %109 = phi float [ %33, %6 ], [ %107, %34 ]
+  ret float %109
 }
 
 @_Z19tg_incomplete_gammaddb:
@@ -6269,7 +7075,7 @@ _Z10tgm_sin_of9tgm_angley.exit:
 @_Z3erfd:
 define internal double @_Z3erfd(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = call double @llvm.fabs.f64(double %0)
-  %3 = fcmp olt double %2, 1.000000e+00
+  %3 = fcmp olt double %2, 7.500000e-01
   br i1 %3, label %4, label %21
 
 4:
@@ -7798,134 +8604,136 @@ define internal double @_Z5acoshd(double %0) nounwind norecurse willreturn memor
   %43 = fsub double %35, %42
   %44 = fadd double %43, %41
   %45 = fadd double %42, 1.000000e+00
-  %46 = fcmp olt double %45, 0x10000000000000
-  %47 = fmul double %45, 0x4350000000000000
-  %48 = select i1 %46, double 0x4330000000000436, double 0x4330000000000400
-  %49 = select i1 %46, double %47, double %45
-  %50 = bitcast double %49 to i64
-  %51 = add i64 %50, 7141747209585715
-  %52 = lshr i64 %51, 52
-  %53 = or disjoint i64 %52, 4841369599423283200
-  %54 = bitcast i64 %53 to double
-  %55 = fsub double %54, %48
-  %56 = fcmp oeq double %55, 0.000000e+00
-  br i1 %56, label %_Z14tgm_log1p_pairdd.exit, label %57
+  %46 = fadd double %45, -1.000000e+00
+  %47 = fsub double %46, %45
+  %48 = fadd double %47, 1.000000e+00
+  %49 = fsub double %42, %46
+  %50 = fadd double %48, %49
+  %51 = fcmp olt double %45, 0x10000000000000
+  %52 = fmul double %45, 0x4350000000000000
+  %53 = select i1 %51, double 0x4330000000000436, double 0x4330000000000400
+  %54 = select i1 %51, double %52, double %45
+  %55 = bitcast double %54 to i64
+  %56 = add i64 %55, -4604544271217802189
+  %57 = add i64 %55, 7141747209585715
+  %58 = lshr i64 %57, 52
+  %59 = or disjoint i64 %58, 4841369599423283200
+  %60 = bitcast i64 %59 to double
+  %61 = fsub double %60, %53
+  %62 = and i64 %56, -4503599627370496
+  %63 = sub i64 %55, %62
+  %64 = bitcast i64 %63 to double
+  %65 = fadd double %64, -1.000000e+00
+  %66 = fadd double %50, %44
+  %67 = fcmp oeq double %61, 0.000000e+00
+  %68 = fcmp olt double %61, 1.000000e+03
+  br i1 %68, label %69, label %_Z14tgm_log1p_pairdd.exit
 
-57:
-  %58 = add i64 %50, -4604544271217802189
-  %59 = and i64 %58, -4503599627370496
-  %60 = sub i64 %50, %59
-  %61 = bitcast i64 %60 to double
-  %62 = fadd double %61, -1.000000e+00
-  %63 = fadd double %55, 0x4338000000000000
-  %64 = bitcast double %63 to i64
-  %65 = fadd double %45, -1.000000e+00
-  %66 = fsub double %65, %45
-  %67 = fadd double %66, 1.000000e+00
-  %68 = fsub double %42, %65
-  %69 = fadd double %67, %68
-  %70 = fadd double %69, %44
-  %71 = shl i64 %64, 52
-  %72 = sub i64 4607182418800017408, %71
-  %73 = bitcast i64 %72 to double
-  %74 = fmul double %70, %73
+69:
+  %70 = fadd double %61, 0x4338000000000000
+  %71 = bitcast double %70 to i64
+  %72 = shl i64 %71, 52
+  %73 = sub i64 4607182418800017408, %72
+  %74 = bitcast i64 %73 to double
   br label %_Z14tgm_log1p_pairdd.exit
 
 _Z14tgm_log1p_pairdd.exit:
-  %..i = phi double [ %62, %57 ], [ %42, %1 ]
-  %75 = phi double [ %74, %57 ], [ %44, %1 ]
-  br i1 %2, label %76, label %111
+  %75 = phi double [ %74, %69 ], [ 0.000000e+00, %1 ]
+  br i1 %2, label %76, label %114
 
 76:
-  %77 = fmul double %55, 0x3FE62E42FEFA3800
-  %78 = fadd double %77, %..i
-  %79 = fmul double %..i, 5.000000e-01
-  %80 = fmul double %79, %..i
-  %81 = fsub double %78, %80
-  %82 = fsub double %78, %81
-  %83 = fsub double %82, %80
-  %84 = fsub double %77, %78
-  %85 = fadd double %84, %..i
-  %86 = fadd double %..i, 2.000000e+00
-  %87 = fdiv double 1.000000e+00, %86
-  %88 = fmul double %..i, %87
-  %89 = fmul double %88, %88
-  %90 = call double @llvm.fma.f64(double %89, double 0x3FC2B5F68A50D903, double 0x3FC39FDCCEB4BB45)
-  %91 = call double @llvm.fma.f64(double %90, double %89, double 0x3FC7462B91B8DF65)
-  %92 = call double @llvm.fma.f64(double %91, double %89, double 0x3FCC71C62D5E53E0)
-  %93 = call double @llvm.fma.f64(double %92, double %89, double 0x3FD2492492DFD86C)
-  %94 = call double @llvm.fma.f64(double %93, double %89, double 0x3FD9999999995273)
-  %95 = call double @llvm.fma.f64(double %94, double %89, double 0x3FE5555555555558)
-  %96 = call double @llvm.fma.f64(double %89, double %95, double %80)
-  %97 = fmul double %55, 0x3D2EF35793C76730
-  %98 = call double @llvm.fma.f64(double %88, double %96, double %97)
-  %99 = fneg double %80
-  %100 = call double @llvm.fma.f64(double %79, double %..i, double %99)
-  %101 = fsub double %98, %100
-  %102 = fadd double %..i, 1.000000e+00
-  %103 = fdiv double %75, %102
-  %104 = fadd double %101, %103
-  %105 = fadd double %85, %104
-  %106 = fadd double %83, %105
-  %107 = fadd double %81, %106
-  %108 = fsub double %81, %107
-  %109 = fadd double %108, %106
-  %110 = fadd double %107, %109
-  br label %146
+  %77 = fmul double %61, 0x3FE62E42FEFA3800
+  %78 = select i1 %67, double %42, double %65
+  %79 = fadd double %77, %78
+  %80 = fmul double %78, 5.000000e-01
+  %81 = fmul double %80, %78
+  %82 = fsub double %79, %81
+  %83 = fsub double %79, %82
+  %84 = fsub double %83, %81
+  %85 = fsub double %77, %79
+  %86 = fadd double %85, %78
+  %87 = fadd double %78, 2.000000e+00
+  %88 = fdiv double 1.000000e+00, %87
+  %89 = fmul double %78, %88
+  %90 = fmul double %89, %89
+  %91 = call double @llvm.fma.f64(double %90, double 0x3FC2B5F68A50D903, double 0x3FC39FDCCEB4BB45)
+  %92 = call double @llvm.fma.f64(double %91, double %90, double 0x3FC7462B91B8DF65)
+  %93 = call double @llvm.fma.f64(double %92, double %90, double 0x3FCC71C62D5E53E0)
+  %94 = call double @llvm.fma.f64(double %93, double %90, double 0x3FD2492492DFD86C)
+  %95 = call double @llvm.fma.f64(double %94, double %90, double 0x3FD9999999995273)
+  %96 = call double @llvm.fma.f64(double %95, double %90, double 0x3FE5555555555558)
+  %97 = call double @llvm.fma.f64(double %90, double %96, double %81)
+  %98 = fmul double %61, 0x3D2EF35793C76730
+  %99 = call double @llvm.fma.f64(double %89, double %97, double %98)
+  %100 = fneg double %81
+  %101 = call double @llvm.fma.f64(double %80, double %78, double %100)
+  %102 = fsub double %99, %101
+  %103 = fmul double %66, %75
+  %104 = select i1 %67, double %44, double %103
+  %105 = fadd double %78, 1.000000e+00
+  %106 = fdiv double %104, %105
+  %107 = fadd double %102, %106
+  %108 = fadd double %86, %107
+  %109 = fadd double %84, %108
+  %110 = fadd double %82, %109
+  %111 = fsub double %82, %110
+  %112 = fadd double %111, %109
+  %113 = fadd double %110, %112
+  br label %149
 
-111:
-  %112 = bitcast double %0 to i64
-  %113 = add i64 %112, -4604544271217802189
-  %114 = add i64 %112, 7141747209585715
-  %115 = lshr i64 %114, 52
-  %116 = or disjoint i64 %115, 4841369599423283200
-  %117 = bitcast i64 %116 to double
-  %118 = fadd double %117, 0xC330000000000400
-  %119 = and i64 %113, -4503599627370496
-  %120 = sub i64 %112, %119
-  %121 = bitcast i64 %120 to double
-  %122 = fadd double %121, -1.000000e+00
-  %123 = fadd double %118, 1.000000e+00
-  %124 = fadd double %122, 2.000000e+00
-  %125 = fdiv double %122, %124
-  %126 = fmul double %125, %125
-  %127 = fmul double %122, 5.000000e-01
-  %128 = fmul double %127, %122
-  %129 = call double @llvm.fma.f64(double %126, double 0x3FC2B5F68A50D903, double 0x3FC39FDCCEB4BB45)
-  %130 = call double @llvm.fma.f64(double %129, double %126, double 0x3FC7462B91B8DF65)
-  %131 = call double @llvm.fma.f64(double %130, double %126, double 0x3FCC71C62D5E53E0)
-  %132 = call double @llvm.fma.f64(double %131, double %126, double 0x3FD2492492DFD86C)
-  %133 = call double @llvm.fma.f64(double %132, double %126, double 0x3FD9999999995273)
-  %134 = call double @llvm.fma.f64(double %133, double %126, double 0x3FE5555555555558)
-  %135 = call double @llvm.fma.f64(double %126, double %134, double %128)
-  %136 = fmul double %123, 0x3D2EF35793C76730
-  %137 = call double @llvm.fma.f64(double %125, double %135, double %136)
-  %138 = fmul double %123, 0x3FE62E42FEFA3800
-  %139 = fadd double %138, %122
-  %140 = fsub double %138, %139
-  %141 = fadd double %140, %122
-  %142 = fsub double %137, %128
-  %143 = fadd double %141, %142
-  %144 = fadd double %139, %143
+114:
+  %115 = bitcast double %0 to i64
+  %116 = add i64 %115, -4604544271217802189
+  %117 = add i64 %115, 7141747209585715
+  %118 = lshr i64 %117, 52
+  %119 = or disjoint i64 %118, 4841369599423283200
+  %120 = bitcast i64 %119 to double
+  %121 = fadd double %120, 0xC330000000000400
+  %122 = and i64 %116, -4503599627370496
+  %123 = sub i64 %115, %122
+  %124 = bitcast i64 %123 to double
+  %125 = fadd double %124, -1.000000e+00
+  %126 = fadd double %121, 1.000000e+00
+  %127 = fadd double %125, 2.000000e+00
+  %128 = fdiv double %125, %127
+  %129 = fmul double %128, %128
+  %130 = fmul double %125, 5.000000e-01
+  %131 = fmul double %130, %125
+  %132 = call double @llvm.fma.f64(double %129, double 0x3FC2B5F68A50D903, double 0x3FC39FDCCEB4BB45)
+  %133 = call double @llvm.fma.f64(double %132, double %129, double 0x3FC7462B91B8DF65)
+  %134 = call double @llvm.fma.f64(double %133, double %129, double 0x3FCC71C62D5E53E0)
+  %135 = call double @llvm.fma.f64(double %134, double %129, double 0x3FD2492492DFD86C)
+  %136 = call double @llvm.fma.f64(double %135, double %129, double 0x3FD9999999995273)
+  %137 = call double @llvm.fma.f64(double %136, double %129, double 0x3FE5555555555558)
+  %138 = call double @llvm.fma.f64(double %129, double %137, double %131)
+  %139 = fmul double %126, 0x3D2EF35793C76730
+  %140 = call double @llvm.fma.f64(double %128, double %138, double %139)
+  %141 = fmul double %126, 0x3FE62E42FEFA3800
+  %142 = fadd double %141, %125
+  %143 = fsub double %141, %142
+  %144 = fadd double %143, %125
+  %145 = fsub double %140, %131
+  %146 = fadd double %144, %145
+  %147 = fadd double %142, %146
   %or.cond.i.i = fcmp ueq double %0, 0x7FF0000000000000
-  %145 = select i1 %or.cond.i.i, double %0, double %144
-  br label %146
-
-146:
-  %147 = phi double [ %110, %76 ], [ %145, %111 ]
-  %148 = fcmp olt double %0, 1.000000e+00
-  br i1 %148, label %153, label %149
+  %148 = select i1 %or.cond.i.i, double %0, double %147
+  br label %149
 
 149:
-  %150 = fcmp oeq double %0, 1.000000e+00
-  %151 = fcmp uno double %0, 0.000000e+00
-  %. = select i1 %151, double %0, double %147
-  %152 = select i1 %150, double 0.000000e+00, double %.
-  br label %153
+  %150 = phi double [ %113, %76 ], [ %148, %114 ]
+  %151 = fcmp olt double %0, 1.000000e+00
+  br i1 %151, label %156, label %152
 
-153:
-  %154 = phi double [ %152, %149 ], [ 0x7FF8000000000000, %146 ]
-  ret double %154
+152:
+  %153 = fcmp oeq double %0, 1.000000e+00
+  %154 = fcmp uno double %0, 0.000000e+00
+  %. = select i1 %154, double %0, double %150
+  %155 = select i1 %153, double 0.000000e+00, double %.
+  br label %156
+
+156:
+  %157 = phi double [ %155, %152 ], [ 0x7FF8000000000000, %149 ]
+  ret double %157
 }
 
 @_Z5asinhd:
@@ -7984,131 +8792,133 @@ define internal double @_Z5asinhd(double %0) nounwind norecurse willreturn memor
   %52 = fsub double %43, %51
   %53 = fadd double %52, %50
   %54 = fadd double %51, 1.000000e+00
-  %55 = fcmp olt double %54, 0x10000000000000
-  %56 = fmul double %54, 0x4350000000000000
-  %57 = select i1 %55, double 0x4330000000000436, double 0x4330000000000400
-  %58 = select i1 %55, double %56, double %54
-  %59 = bitcast double %58 to i64
-  %60 = add i64 %59, 7141747209585715
-  %61 = lshr i64 %60, 52
-  %62 = or disjoint i64 %61, 4841369599423283200
-  %63 = bitcast i64 %62 to double
-  %64 = fsub double %63, %57
-  %65 = fcmp oeq double %64, 0.000000e+00
-  br i1 %65, label %_Z14tgm_log1p_pairdd.exit, label %66
+  %55 = fadd double %54, -1.000000e+00
+  %56 = fsub double %55, %54
+  %57 = fadd double %56, 1.000000e+00
+  %58 = fsub double %51, %55
+  %59 = fadd double %57, %58
+  %60 = fcmp olt double %54, 0x10000000000000
+  %61 = fmul double %54, 0x4350000000000000
+  %62 = select i1 %60, double 0x4330000000000436, double 0x4330000000000400
+  %63 = select i1 %60, double %61, double %54
+  %64 = bitcast double %63 to i64
+  %65 = add i64 %64, -4604544271217802189
+  %66 = add i64 %64, 7141747209585715
+  %67 = lshr i64 %66, 52
+  %68 = or disjoint i64 %67, 4841369599423283200
+  %69 = bitcast i64 %68 to double
+  %70 = fsub double %69, %62
+  %71 = and i64 %65, -4503599627370496
+  %72 = sub i64 %64, %71
+  %73 = bitcast i64 %72 to double
+  %74 = fadd double %73, -1.000000e+00
+  %75 = fadd double %59, %53
+  %76 = fcmp oeq double %70, 0.000000e+00
+  %77 = fcmp olt double %70, 1.000000e+03
+  br i1 %77, label %78, label %_Z14tgm_log1p_pairdd.exit
 
-66:
-  %67 = add i64 %59, -4604544271217802189
-  %68 = and i64 %67, -4503599627370496
-  %69 = sub i64 %59, %68
-  %70 = bitcast i64 %69 to double
-  %71 = fadd double %70, -1.000000e+00
-  %72 = fadd double %64, 0x4338000000000000
-  %73 = bitcast double %72 to i64
-  %74 = fadd double %54, -1.000000e+00
-  %75 = fsub double %74, %54
-  %76 = fadd double %75, 1.000000e+00
-  %77 = fsub double %51, %74
-  %78 = fadd double %76, %77
-  %79 = fadd double %78, %53
-  %80 = shl i64 %73, 52
-  %81 = sub i64 4607182418800017408, %80
-  %82 = bitcast i64 %81 to double
-  %83 = fmul double %79, %82
+78:
+  %79 = fadd double %70, 0x4338000000000000
+  %80 = bitcast double %79 to i64
+  %81 = shl i64 %80, 52
+  %82 = sub i64 4607182418800017408, %81
+  %83 = bitcast i64 %82 to double
   br label %_Z14tgm_log1p_pairdd.exit
 
 _Z14tgm_log1p_pairdd.exit:
-  %..i = phi double [ %71, %66 ], [ %51, %1 ]
-  %84 = phi double [ %83, %66 ], [ %53, %1 ]
+  %84 = phi double [ %83, %78 ], [ 0.000000e+00, %1 ]
   %85 = fcmp uno double %0, 0.000000e+00
-  br i1 %85, label %165, label %86
+  br i1 %85, label %168, label %86
 
 86:
   %87 = fcmp olt double %2, 0x3E30000000000000
-  %88 = fmul double %64, 0x3FE62E42FEFA3800
-  %89 = fadd double %88, %..i
-  %90 = fmul double %..i, 5.000000e-01
-  %91 = fmul double %90, %..i
-  %92 = fsub double %89, %91
-  %93 = fsub double %89, %92
-  %94 = fsub double %93, %91
-  %95 = fsub double %88, %89
-  %96 = fadd double %95, %..i
-  %97 = fadd double %..i, 2.000000e+00
-  %98 = fdiv double 1.000000e+00, %97
-  %99 = fmul double %..i, %98
-  %100 = fmul double %99, %99
-  %101 = call double @llvm.fma.f64(double %100, double 0x3FC2B5F68A50D903, double 0x3FC39FDCCEB4BB45)
-  %102 = call double @llvm.fma.f64(double %101, double %100, double 0x3FC7462B91B8DF65)
-  %103 = call double @llvm.fma.f64(double %102, double %100, double 0x3FCC71C62D5E53E0)
-  %104 = call double @llvm.fma.f64(double %103, double %100, double 0x3FD2492492DFD86C)
-  %105 = call double @llvm.fma.f64(double %104, double %100, double 0x3FD9999999995273)
-  %106 = call double @llvm.fma.f64(double %105, double %100, double 0x3FE5555555555558)
-  %107 = call double @llvm.fma.f64(double %100, double %106, double %91)
-  %108 = fmul double %64, 0x3D2EF35793C76730
-  %109 = call double @llvm.fma.f64(double %99, double %107, double %108)
-  %110 = fneg double %91
-  %111 = call double @llvm.fma.f64(double %90, double %..i, double %110)
-  %112 = fsub double %109, %111
-  %113 = fadd double %..i, 1.000000e+00
-  %114 = fdiv double %84, %113
-  %115 = fadd double %112, %114
-  %116 = fadd double %96, %115
-  %117 = fadd double %94, %116
-  %118 = fadd double %92, %117
-  %119 = fsub double %92, %118
-  %120 = fadd double %119, %117
-  %121 = fadd double %118, %120
-  %122 = call double @llvm.fabs.f64(double %0)
-  %or.cond.i.i = fcmp ueq double %122, 0x7FF0000000000000
-  %123 = fcmp oeq double %0, 0.000000e+00
-  %124 = fcmp olt double %2, 0x10000000000000
-  %125 = fmul double %2, 0x4350000000000000
-  %126 = select i1 %124, double %125, double %2
-  %127 = bitcast double %126 to i64
-  %128 = add i64 %127, 7141747209585715
-  %129 = lshr i64 %128, 52
-  %130 = or disjoint i64 %129, 4841369599423283200
-  %131 = bitcast i64 %130 to double
-  %132 = select i1 %124, double 0x4330000000000436, double 0x4330000000000400
-  %133 = fsub double %131, %132
-  %134 = fadd double %133, 1.000000e+00
-  %135 = fmul double %134, 0x3FE62E42FEFA3800
-  %136 = add i64 %127, -4604544271217802189
-  %137 = and i64 %136, -4503599627370496
-  %138 = sub i64 %127, %137
-  %139 = bitcast i64 %138 to double
-  %140 = fadd double %139, -1.000000e+00
-  %141 = fadd double %135, %140
-  %142 = fsub double %135, %141
-  %143 = fadd double %142, %140
-  %144 = fadd double %140, 2.000000e+00
-  %145 = fdiv double %140, %144
-  %146 = fmul double %145, %145
-  %147 = call double @llvm.fma.f64(double %146, double 0x3FC2B5F68A50D903, double 0x3FC39FDCCEB4BB45)
-  %148 = call double @llvm.fma.f64(double %147, double %146, double 0x3FC7462B91B8DF65)
-  %149 = call double @llvm.fma.f64(double %148, double %146, double 0x3FCC71C62D5E53E0)
-  %150 = call double @llvm.fma.f64(double %149, double %146, double 0x3FD2492492DFD86C)
-  %151 = call double @llvm.fma.f64(double %150, double %146, double 0x3FD9999999995273)
-  %152 = call double @llvm.fma.f64(double %151, double %146, double 0x3FE5555555555558)
-  %153 = fmul double %140, 5.000000e-01
-  %154 = fmul double %153, %140
-  %155 = call double @llvm.fma.f64(double %146, double %152, double %154)
-  %156 = fmul double %134, 0x3D2EF35793C76730
-  %157 = call double @llvm.fma.f64(double %145, double %155, double %156)
-  %158 = fsub double %157, %154
-  %159 = fadd double %143, %158
-  %160 = fadd double %141, %159
-  %..i.i = select i1 %123, double 0xFFF0000000000000, double %160
-  %161 = select i1 %or.cond.i.i, double %2, double %..i.i
-  %162 = select i1 %3, double %121, double %161
-  %163 = select i1 %87, double %2, double %162
-  %164 = call double @llvm.copysign.f64(double %163, double %0)
-  br label %165
+  %88 = fmul double %70, 0x3FE62E42FEFA3800
+  %89 = select i1 %76, double %51, double %74
+  %90 = fadd double %88, %89
+  %91 = fmul double %89, 5.000000e-01
+  %92 = fmul double %91, %89
+  %93 = fsub double %90, %92
+  %94 = fsub double %90, %93
+  %95 = fsub double %94, %92
+  %96 = fsub double %88, %90
+  %97 = fadd double %96, %89
+  %98 = fadd double %89, 2.000000e+00
+  %99 = fdiv double 1.000000e+00, %98
+  %100 = fmul double %89, %99
+  %101 = fmul double %100, %100
+  %102 = call double @llvm.fma.f64(double %101, double 0x3FC2B5F68A50D903, double 0x3FC39FDCCEB4BB45)
+  %103 = call double @llvm.fma.f64(double %102, double %101, double 0x3FC7462B91B8DF65)
+  %104 = call double @llvm.fma.f64(double %103, double %101, double 0x3FCC71C62D5E53E0)
+  %105 = call double @llvm.fma.f64(double %104, double %101, double 0x3FD2492492DFD86C)
+  %106 = call double @llvm.fma.f64(double %105, double %101, double 0x3FD9999999995273)
+  %107 = call double @llvm.fma.f64(double %106, double %101, double 0x3FE5555555555558)
+  %108 = call double @llvm.fma.f64(double %101, double %107, double %92)
+  %109 = fmul double %70, 0x3D2EF35793C76730
+  %110 = call double @llvm.fma.f64(double %100, double %108, double %109)
+  %111 = fneg double %92
+  %112 = call double @llvm.fma.f64(double %91, double %89, double %111)
+  %113 = fsub double %110, %112
+  %114 = fmul double %75, %84
+  %115 = select i1 %76, double %53, double %114
+  %116 = fadd double %89, 1.000000e+00
+  %117 = fdiv double %115, %116
+  %118 = fadd double %113, %117
+  %119 = fadd double %97, %118
+  %120 = fadd double %95, %119
+  %121 = fadd double %93, %120
+  %122 = fsub double %93, %121
+  %123 = fadd double %122, %120
+  %124 = fadd double %121, %123
+  %125 = call double @llvm.fabs.f64(double %0)
+  %or.cond.i.i = fcmp ueq double %125, 0x7FF0000000000000
+  %126 = fcmp oeq double %0, 0.000000e+00
+  %127 = fcmp olt double %2, 0x10000000000000
+  %128 = fmul double %2, 0x4350000000000000
+  %129 = select i1 %127, double %128, double %2
+  %130 = bitcast double %129 to i64
+  %131 = add i64 %130, 7141747209585715
+  %132 = lshr i64 %131, 52
+  %133 = or disjoint i64 %132, 4841369599423283200
+  %134 = bitcast i64 %133 to double
+  %135 = select i1 %127, double 0x4330000000000436, double 0x4330000000000400
+  %136 = fsub double %134, %135
+  %137 = fadd double %136, 1.000000e+00
+  %138 = fmul double %137, 0x3FE62E42FEFA3800
+  %139 = add i64 %130, -4604544271217802189
+  %140 = and i64 %139, -4503599627370496
+  %141 = sub i64 %130, %140
+  %142 = bitcast i64 %141 to double
+  %143 = fadd double %142, -1.000000e+00
+  %144 = fadd double %138, %143
+  %145 = fsub double %138, %144
+  %146 = fadd double %145, %143
+  %147 = fadd double %143, 2.000000e+00
+  %148 = fdiv double %143, %147
+  %149 = fmul double %148, %148
+  %150 = call double @llvm.fma.f64(double %149, double 0x3FC2B5F68A50D903, double 0x3FC39FDCCEB4BB45)
+  %151 = call double @llvm.fma.f64(double %150, double %149, double 0x3FC7462B91B8DF65)
+  %152 = call double @llvm.fma.f64(double %151, double %149, double 0x3FCC71C62D5E53E0)
+  %153 = call double @llvm.fma.f64(double %152, double %149, double 0x3FD2492492DFD86C)
+  %154 = call double @llvm.fma.f64(double %153, double %149, double 0x3FD9999999995273)
+  %155 = call double @llvm.fma.f64(double %154, double %149, double 0x3FE5555555555558)
+  %156 = fmul double %143, 5.000000e-01
+  %157 = fmul double %156, %143
+  %158 = call double @llvm.fma.f64(double %149, double %155, double %157)
+  %159 = fmul double %137, 0x3D2EF35793C76730
+  %160 = call double @llvm.fma.f64(double %148, double %158, double %159)
+  %161 = fsub double %160, %157
+  %162 = fadd double %146, %161
+  %163 = fadd double %144, %162
+  %..i.i = select i1 %126, double 0xFFF0000000000000, double %163
+  %164 = select i1 %or.cond.i.i, double %2, double %..i.i
+  %165 = select i1 %3, double %124, double %164
+  %166 = select i1 %87, double %2, double %165
+  %167 = call double @llvm.copysign.f64(double %166, double %0)
+  br label %168
 
-165:
-  %166 = phi double [ %164, %86 ], [ %0, %_Z14tgm_log1p_pairdd.exit ]
-  ret double %166
+168:
+  %169 = phi double [ %167, %86 ], [ %0, %_Z14tgm_log1p_pairdd.exit ]
+  ret double %169
 }
 
 @_Z5atan2dd:
@@ -8249,95 +9059,97 @@ define internal double @_Z5atanhd(double %0) nounwind norecurse willreturn memor
   %15 = fsub double %8, %14
   %16 = fadd double %15, %13
   %17 = fadd double %14, 1.000000e+00
-  %18 = fcmp olt double %17, 0x10000000000000
-  %19 = fmul double %17, 0x4350000000000000
-  %20 = select i1 %18, double 0x4330000000000436, double 0x4330000000000400
-  %21 = select i1 %18, double %19, double %17
-  %22 = bitcast double %21 to i64
-  %23 = add i64 %22, 7141747209585715
-  %24 = lshr i64 %23, 52
-  %25 = or disjoint i64 %24, 4841369599423283200
-  %26 = bitcast i64 %25 to double
-  %27 = fsub double %26, %20
-  %28 = fcmp oeq double %27, 0.000000e+00
-  br i1 %28, label %_Z14tgm_log1p_pairdd.exit, label %29
+  %18 = fadd double %17, -1.000000e+00
+  %19 = fsub double %18, %17
+  %20 = fadd double %19, 1.000000e+00
+  %21 = fsub double %14, %18
+  %22 = fadd double %20, %21
+  %23 = fcmp olt double %17, 0x10000000000000
+  %24 = fmul double %17, 0x4350000000000000
+  %25 = select i1 %23, double 0x4330000000000436, double 0x4330000000000400
+  %26 = select i1 %23, double %24, double %17
+  %27 = bitcast double %26 to i64
+  %28 = add i64 %27, -4604544271217802189
+  %29 = add i64 %27, 7141747209585715
+  %30 = lshr i64 %29, 52
+  %31 = or disjoint i64 %30, 4841369599423283200
+  %32 = bitcast i64 %31 to double
+  %33 = fsub double %32, %25
+  %34 = and i64 %28, -4503599627370496
+  %35 = sub i64 %27, %34
+  %36 = bitcast i64 %35 to double
+  %37 = fadd double %36, -1.000000e+00
+  %38 = fadd double %22, %16
+  %39 = fcmp oeq double %33, 0.000000e+00
+  %40 = fcmp olt double %33, 1.000000e+03
+  br i1 %40, label %41, label %_Z14tgm_log1p_pairdd.exit
 
-29:
-  %30 = add i64 %22, -4604544271217802189
-  %31 = and i64 %30, -4503599627370496
-  %32 = sub i64 %22, %31
-  %33 = bitcast i64 %32 to double
-  %34 = fadd double %33, -1.000000e+00
-  %35 = fadd double %27, 0x4338000000000000
-  %36 = bitcast double %35 to i64
-  %37 = fadd double %17, -1.000000e+00
-  %38 = fsub double %37, %17
-  %39 = fadd double %38, 1.000000e+00
-  %40 = fsub double %14, %37
-  %41 = fadd double %39, %40
-  %42 = fadd double %41, %16
-  %43 = shl i64 %36, 52
-  %44 = sub i64 4607182418800017408, %43
-  %45 = bitcast i64 %44 to double
-  %46 = fmul double %42, %45
+41:
+  %42 = fadd double %33, 0x4338000000000000
+  %43 = bitcast double %42 to i64
+  %44 = shl i64 %43, 52
+  %45 = sub i64 4607182418800017408, %44
+  %46 = bitcast i64 %45 to double
   br label %_Z14tgm_log1p_pairdd.exit
 
 _Z14tgm_log1p_pairdd.exit:
-  %..i = phi double [ %34, %29 ], [ %14, %1 ]
-  %47 = phi double [ %46, %29 ], [ %16, %1 ]
-  %48 = fadd double %..i, 2.000000e+00
-  %49 = fdiv double 1.000000e+00, %48
-  %50 = fmul double %..i, %49
-  %51 = fmul double %50, %50
-  %52 = fmul double %..i, 5.000000e-01
-  %53 = fmul double %52, %..i
-  %54 = call double @llvm.fma.f64(double %51, double 0x3FC2B5F68A50D903, double 0x3FC39FDCCEB4BB45)
-  %55 = call double @llvm.fma.f64(double %54, double %51, double 0x3FC7462B91B8DF65)
-  %56 = call double @llvm.fma.f64(double %55, double %51, double 0x3FCC71C62D5E53E0)
-  %57 = call double @llvm.fma.f64(double %56, double %51, double 0x3FD2492492DFD86C)
-  %58 = call double @llvm.fma.f64(double %57, double %51, double 0x3FD9999999995273)
-  %59 = call double @llvm.fma.f64(double %58, double %51, double 0x3FE5555555555558)
-  %60 = call double @llvm.fma.f64(double %51, double %59, double %53)
-  %61 = fmul double %27, 0x3D2EF35793C76730
-  %62 = call double @llvm.fma.f64(double %50, double %60, double %61)
-  %63 = fadd double %..i, 1.000000e+00
-  %64 = fdiv double %47, %63
-  %65 = fmul double %27, 0x3FE62E42FEFA3800
-  %66 = fadd double %65, %..i
-  %67 = fsub double %65, %66
-  %68 = fadd double %67, %..i
-  %69 = fneg double %53
-  %70 = fsub double %66, %53
-  %71 = fsub double %66, %70
-  %72 = fsub double %71, %53
-  %73 = call double @llvm.fma.f64(double %52, double %..i, double %69)
-  %74 = fsub double %62, %73
-  %75 = fadd double %74, %64
-  %76 = fadd double %68, %75
-  %77 = fadd double %72, %76
-  %78 = fadd double %70, %77
-  %79 = fsub double %70, %78
-  %80 = fadd double %79, %77
-  %81 = fcmp olt double %2, 0x3E30000000000000
-  %82 = fadd double %78, %80
-  %83 = fmul double %82, 5.000000e-01
-  %84 = select i1 %81, double %2, double %83
-  %85 = fcmp oeq double %2, 1.000000e+00
-  %86 = select i1 %85, double 0x7FF0000000000000, double %84
-  %87 = fcmp ogt double %2, 1.000000e+00
-  br i1 %87, label %92, label %88
+  %47 = phi double [ %46, %41 ], [ 0.000000e+00, %1 ]
+  %48 = fmul double %38, %47
+  %49 = select i1 %39, double %16, double %48
+  %50 = select i1 %39, double %14, double %37
+  %51 = fadd double %50, 2.000000e+00
+  %52 = fdiv double 1.000000e+00, %51
+  %53 = fmul double %50, %52
+  %54 = fmul double %53, %53
+  %55 = fmul double %50, 5.000000e-01
+  %56 = fmul double %55, %50
+  %57 = call double @llvm.fma.f64(double %54, double 0x3FC2B5F68A50D903, double 0x3FC39FDCCEB4BB45)
+  %58 = call double @llvm.fma.f64(double %57, double %54, double 0x3FC7462B91B8DF65)
+  %59 = call double @llvm.fma.f64(double %58, double %54, double 0x3FCC71C62D5E53E0)
+  %60 = call double @llvm.fma.f64(double %59, double %54, double 0x3FD2492492DFD86C)
+  %61 = call double @llvm.fma.f64(double %60, double %54, double 0x3FD9999999995273)
+  %62 = call double @llvm.fma.f64(double %61, double %54, double 0x3FE5555555555558)
+  %63 = call double @llvm.fma.f64(double %54, double %62, double %56)
+  %64 = fmul double %33, 0x3D2EF35793C76730
+  %65 = call double @llvm.fma.f64(double %53, double %63, double %64)
+  %66 = fadd double %50, 1.000000e+00
+  %67 = fdiv double %49, %66
+  %68 = fmul double %33, 0x3FE62E42FEFA3800
+  %69 = fadd double %68, %50
+  %70 = fsub double %68, %69
+  %71 = fadd double %70, %50
+  %72 = fneg double %56
+  %73 = fsub double %69, %56
+  %74 = fsub double %69, %73
+  %75 = fsub double %74, %56
+  %76 = call double @llvm.fma.f64(double %55, double %50, double %72)
+  %77 = fsub double %65, %76
+  %78 = fadd double %77, %67
+  %79 = fadd double %71, %78
+  %80 = fadd double %75, %79
+  %81 = fadd double %73, %80
+  %82 = fsub double %73, %81
+  %83 = fadd double %82, %80
+  %84 = fcmp olt double %2, 0x3E30000000000000
+  %85 = fadd double %81, %83
+  %86 = fmul double %85, 5.000000e-01
+  %87 = select i1 %84, double %2, double %86
+  %88 = fcmp oeq double %2, 1.000000e+00
+  %89 = select i1 %88, double 0x7FF0000000000000, double %87
+  %90 = fcmp ogt double %2, 1.000000e+00
+  br i1 %90, label %95, label %91
 
-88:
-  %89 = fcmp uno double %0, 0.000000e+00
-  br i1 %89, label %92, label %90
+91:
+  %92 = fcmp uno double %0, 0.000000e+00
+  br i1 %92, label %95, label %93
 
-90:
-  %91 = call double @llvm.copysign.f64(double %86, double %0)
-  br label %92
+93:
+  %94 = call double @llvm.copysign.f64(double %89, double %0)
+  br label %95
 
-92:
-  %93 = phi double [ 0x7FF8000000000000, %_Z14tgm_log1p_pairdd.exit ], [ %91, %90 ], [ %0, %88 ]
-  ret double %93
+95:
+  %96 = phi double [ 0x7FF8000000000000, %_Z14tgm_log1p_pairdd.exit ], [ %94, %93 ], [ %0, %91 ]
+  ret double %96
 }
 
 @_Z5erfcxd:
@@ -8672,75 +9484,77 @@ define internal double @_Z5log1pd(double %0) nounwind norecurse willreturn memor
   %10 = or disjoint i64 %9, 4841369599423283200
   %11 = bitcast i64 %10 to double
   %12 = fsub double %11, %5
-  %13 = fcmp oeq double %12, 0.000000e+00
-  br i1 %13, label %_Z14tgm_log1p_pairdd.exit, label %14
+  %13 = fcmp olt double %12, 1.000000e+03
+  br i1 %13, label %14, label %_Z14tgm_log1p_pairdd.exit
 
 14:
   %15 = fadd double %12, 0x4338000000000000
   %16 = bitcast double %15 to i64
-  %17 = fadd double %2, -1.000000e+00
-  %18 = fsub double %17, %2
-  %19 = fadd double %18, 1.000000e+00
-  %20 = fsub double %0, %17
-  %21 = fadd double %19, %20
-  %22 = shl i64 %16, 52
-  %23 = sub i64 4607182418800017408, %22
-  %24 = bitcast i64 %23 to double
-  %25 = fmul double %21, %24
+  %17 = shl i64 %16, 52
+  %18 = sub i64 4607182418800017408, %17
+  %19 = bitcast i64 %18 to double
   br label %_Z14tgm_log1p_pairdd.exit
 
 _Z14tgm_log1p_pairdd.exit:
-  %26 = phi double [ %25, %14 ], [ 0.000000e+00, %1 ]
-  %27 = add i64 %7, -4604544271217802189
-  %28 = and i64 %27, -4503599627370496
-  %29 = sub i64 %7, %28
-  %30 = bitcast i64 %29 to double
-  %31 = fadd double %30, -1.000000e+00
-  %..i = select i1 %13, double %0, double %31
-  %32 = fadd double %..i, 2.000000e+00
-  %33 = fdiv double 1.000000e+00, %32
-  %34 = fmul double %..i, %33
-  %35 = fmul double %34, %34
-  %36 = fmul double %..i, 5.000000e-01
-  %37 = fmul double %36, %..i
-  %38 = call double @llvm.fma.f64(double %35, double 0x3FC2B5F68A50D903, double 0x3FC39FDCCEB4BB45)
-  %39 = call double @llvm.fma.f64(double %38, double %35, double 0x3FC7462B91B8DF65)
-  %40 = call double @llvm.fma.f64(double %39, double %35, double 0x3FCC71C62D5E53E0)
-  %41 = call double @llvm.fma.f64(double %40, double %35, double 0x3FD2492492DFD86C)
-  %42 = call double @llvm.fma.f64(double %41, double %35, double 0x3FD9999999995273)
-  %43 = call double @llvm.fma.f64(double %42, double %35, double 0x3FE5555555555558)
-  %44 = call double @llvm.fma.f64(double %35, double %43, double %37)
-  %45 = fmul double %12, 0x3D2EF35793C76730
-  %46 = call double @llvm.fma.f64(double %34, double %44, double %45)
-  %47 = fadd double %..i, 1.000000e+00
-  %48 = fdiv double %26, %47
-  %49 = fmul double %12, 0x3FE62E42FEFA3800
-  %50 = fadd double %49, %..i
-  %51 = fsub double %49, %50
-  %52 = fadd double %51, %..i
-  %53 = fneg double %37
-  %54 = fsub double %50, %37
-  %55 = fsub double %50, %54
-  %56 = fsub double %55, %37
-  %57 = call double @llvm.fma.f64(double %36, double %..i, double %53)
-  %58 = fsub double %46, %57
-  %59 = fadd double %58, %48
-  %60 = fadd double %52, %59
-  %61 = fadd double %56, %60
-  %62 = fadd double %54, %61
-  %63 = fsub double %54, %62
-  %64 = fadd double %63, %61
-  %65 = call double @llvm.fabs.f64(double %0)
-  %66 = fcmp olt double %65, 0x3C90000000000000
-  %67 = fadd double %62, %64
-  %68 = select i1 %66, double %0, double %67
-  %69 = fcmp oeq double %0, -1.000000e+00
-  %70 = select i1 %69, double 0xFFF0000000000000, double %68
-  %71 = fcmp olt double %0, -1.000000e+00
-  %72 = select i1 %71, double 0x7FF8000000000000, double %70
+  %20 = phi double [ %19, %14 ], [ 0.000000e+00, %1 ]
+  %21 = fcmp oeq double %12, 0.000000e+00
+  %22 = add i64 %7, -4604544271217802189
+  %23 = and i64 %22, -4503599627370496
+  %24 = sub i64 %7, %23
+  %25 = bitcast i64 %24 to double
+  %26 = fadd double %25, -1.000000e+00
+  %27 = fadd double %2, -1.000000e+00
+  %28 = fsub double %27, %2
+  %29 = fadd double %28, 1.000000e+00
+  %30 = fsub double %0, %27
+  %31 = fadd double %29, %30
+  %32 = fmul double %31, %20
+  %33 = select i1 %21, double 0.000000e+00, double %32
+  %34 = select i1 %21, double %0, double %26
+  %35 = fadd double %34, 2.000000e+00
+  %36 = fdiv double 1.000000e+00, %35
+  %37 = fmul double %34, %36
+  %38 = fmul double %37, %37
+  %39 = fmul double %34, 5.000000e-01
+  %40 = fmul double %39, %34
+  %41 = call double @llvm.fma.f64(double %38, double 0x3FC2B5F68A50D903, double 0x3FC39FDCCEB4BB45)
+  %42 = call double @llvm.fma.f64(double %41, double %38, double 0x3FC7462B91B8DF65)
+  %43 = call double @llvm.fma.f64(double %42, double %38, double 0x3FCC71C62D5E53E0)
+  %44 = call double @llvm.fma.f64(double %43, double %38, double 0x3FD2492492DFD86C)
+  %45 = call double @llvm.fma.f64(double %44, double %38, double 0x3FD9999999995273)
+  %46 = call double @llvm.fma.f64(double %45, double %38, double 0x3FE5555555555558)
+  %47 = call double @llvm.fma.f64(double %38, double %46, double %40)
+  %48 = fmul double %12, 0x3D2EF35793C76730
+  %49 = call double @llvm.fma.f64(double %37, double %47, double %48)
+  %50 = fadd double %34, 1.000000e+00
+  %51 = fdiv double %33, %50
+  %52 = fmul double %12, 0x3FE62E42FEFA3800
+  %53 = fadd double %52, %34
+  %54 = fsub double %52, %53
+  %55 = fadd double %54, %34
+  %56 = fneg double %40
+  %57 = fsub double %53, %40
+  %58 = fsub double %53, %57
+  %59 = fsub double %58, %40
+  %60 = call double @llvm.fma.f64(double %39, double %34, double %56)
+  %61 = fsub double %49, %60
+  %62 = fadd double %61, %51
+  %63 = fadd double %55, %62
+  %64 = fadd double %59, %63
+  %65 = fadd double %57, %64
+  %66 = fsub double %57, %65
+  %67 = fadd double %66, %64
+  %68 = call double @llvm.fabs.f64(double %0)
+  %69 = fcmp olt double %68, 0x3C90000000000000
+  %70 = fadd double %65, %67
+  %71 = select i1 %69, double %0, double %70
+  %72 = fcmp oeq double %0, -1.000000e+00
+  %73 = select i1 %72, double 0xFFF0000000000000, double %71
+  %74 = fcmp olt double %0, -1.000000e+00
+  %75 = select i1 %74, double 0x7FF8000000000000, double %73
   %or.cond = fcmp ueq double %0, 0x7FF0000000000000
-  %73 = select i1 %or.cond, double %0, double %72
-  ret double %73
+  %76 = select i1 %or.cond, double %0, double %75
+  ret double %76
 }
 
 @_Z6erfinvd:
@@ -8924,41 +9738,40 @@ define internal double @_Z6lgammad(double %0) nounwind norecurse willreturn memo
 13:
   %14 = phi double [ %., %1 ], [ %8, %7 ], [ %12, %9 ]
   %15 = fadd double %14, 1.000000e+00
-  %16 = fcmp olt double %15, 0x10000000000000
-  %17 = fmul double %15, 0x4350000000000000
-  %18 = select i1 %16, double 0x4330000000000436, double 0x4330000000000400
-  %19 = select i1 %16, double %17, double %15
-  %20 = bitcast double %19 to i64
-  %21 = add i64 %20, 7141747209585715
-  %22 = lshr i64 %21, 52
-  %23 = or disjoint i64 %22, 4841369599423283200
-  %24 = bitcast i64 %23 to double
-  %25 = fsub double %24, %18
-  %26 = fcmp oeq double %25, 0.000000e+00
-  br i1 %26, label %_Z14tgm_log1p_pairdd.exit.i, label %27
+  %16 = fadd double %15, -1.000000e+00
+  %17 = fsub double %16, %15
+  %18 = fadd double %17, 1.000000e+00
+  %19 = fsub double %14, %16
+  %20 = fadd double %18, %19
+  %21 = fcmp olt double %15, 0x10000000000000
+  %22 = fmul double %15, 0x4350000000000000
+  %23 = select i1 %21, double 0x4330000000000436, double 0x4330000000000400
+  %24 = select i1 %21, double %22, double %15
+  %25 = bitcast double %24 to i64
+  %26 = add i64 %25, -4604544271217802189
+  %27 = add i64 %25, 7141747209585715
+  %28 = lshr i64 %27, 52
+  %29 = or disjoint i64 %28, 4841369599423283200
+  %30 = bitcast i64 %29 to double
+  %31 = fsub double %30, %23
+  %32 = and i64 %26, -4503599627370496
+  %33 = sub i64 %25, %32
+  %34 = bitcast i64 %33 to double
+  %35 = fadd double %34, -1.000000e+00
+  %36 = fcmp oeq double %31, 0.000000e+00
+  %37 = fcmp olt double %31, 1.000000e+03
+  br i1 %37, label %38, label %_Z14tgm_log1p_pairdd.exit.i
 
-27:
-  %28 = add i64 %20, -4604544271217802189
-  %29 = and i64 %28, -4503599627370496
-  %30 = sub i64 %20, %29
-  %31 = bitcast i64 %30 to double
-  %32 = fadd double %31, -1.000000e+00
-  %33 = fadd double %25, 0x4338000000000000
-  %34 = bitcast double %33 to i64
-  %35 = fadd double %15, -1.000000e+00
-  %36 = fsub double %35, %15
-  %37 = fadd double %36, 1.000000e+00
-  %38 = fsub double %14, %35
-  %39 = fadd double %37, %38
-  %40 = shl i64 %34, 52
-  %41 = sub i64 4607182418800017408, %40
-  %42 = bitcast i64 %41 to double
-  %43 = fmul double %39, %42
+38:
+  %39 = fadd double %31, 0x4338000000000000
+  %40 = bitcast double %39 to i64
+  %41 = shl i64 %40, 52
+  %42 = sub i64 4607182418800017408, %41
+  %43 = bitcast i64 %42 to double
   br label %_Z14tgm_log1p_pairdd.exit.i
 
 _Z14tgm_log1p_pairdd.exit.i:
-  %..i.i = phi double [ %32, %27 ], [ %14, %13 ]
-  %44 = phi double [ %43, %27 ], [ 0.000000e+00, %13 ]
+  %44 = phi double [ %43, %38 ], [ 0.000000e+00, %13 ]
   %..i = select i1 %4, double %., double 1.000000e+00
   %45 = bitcast double %..i to i64
   %46 = add nsw i64 %45, -4604544271217802189
@@ -9063,757 +9876,869 @@ _Z14tgm_log1p_pairdd.exit.i:
   %145 = fsub double %137, %144
   %146 = fadd double %145, %143
   %147 = fcmp olt double %., 1.500000e+00
-  br i1 %147, label %148, label %184
+  br i1 %147, label %148, label %187
 
 148:
-  %149 = fmul double %25, 0x3FE62E42FEFA3800
-  %150 = fadd double %149, %..i.i
-  %151 = fmul double %..i.i, 5.000000e-01
-  %152 = fmul double %151, %..i.i
-  %153 = fsub double %150, %152
-  %154 = fsub double %150, %153
-  %155 = fsub double %154, %152
-  %156 = fsub double %149, %150
-  %157 = fadd double %156, %..i.i
-  %158 = fadd double %..i.i, 2.000000e+00
-  %159 = fdiv double 1.000000e+00, %158
-  %160 = fmul double %..i.i, %159
-  %161 = fmul double %160, %160
-  %162 = call double @llvm.fma.f64(double %161, double 0x3FC2B5F68A50D903, double 0x3FC39FDCCEB4BB45)
-  %163 = call double @llvm.fma.f64(double %162, double %161, double 0x3FC7462B91B8DF65)
-  %164 = call double @llvm.fma.f64(double %163, double %161, double 0x3FCC71C62D5E53E0)
-  %165 = call double @llvm.fma.f64(double %164, double %161, double 0x3FD2492492DFD86C)
-  %166 = call double @llvm.fma.f64(double %165, double %161, double 0x3FD9999999995273)
-  %167 = call double @llvm.fma.f64(double %166, double %161, double 0x3FE5555555555558)
-  %168 = call double @llvm.fma.f64(double %161, double %167, double %152)
-  %169 = fmul double %25, 0x3D2EF35793C76730
-  %170 = call double @llvm.fma.f64(double %160, double %168, double %169)
-  %171 = fneg double %152
-  %172 = call double @llvm.fma.f64(double %151, double %..i.i, double %171)
-  %173 = fsub double %170, %172
-  %174 = fadd double %..i.i, 1.000000e+00
-  %175 = fdiv double %44, %174
-  %176 = fadd double %173, %175
-  %177 = fadd double %157, %176
-  %178 = fadd double %155, %177
-  %179 = fadd double %153, %178
-  %180 = fsub double %153, %179
-  %181 = fadd double %180, %178
-  %182 = fneg double %179
-  %183 = fneg double %181
-  br label %184
+  %149 = fmul double %31, 0x3FE62E42FEFA3800
+  %150 = select i1 %36, double %14, double %35
+  %151 = fadd double %149, %150
+  %152 = fmul double %150, 5.000000e-01
+  %153 = fmul double %152, %150
+  %154 = fsub double %151, %153
+  %155 = fsub double %151, %154
+  %156 = fsub double %155, %153
+  %157 = fsub double %149, %151
+  %158 = fadd double %157, %150
+  %159 = fadd double %150, 2.000000e+00
+  %160 = fdiv double 1.000000e+00, %159
+  %161 = fmul double %150, %160
+  %162 = fmul double %161, %161
+  %163 = call double @llvm.fma.f64(double %162, double 0x3FC2B5F68A50D903, double 0x3FC39FDCCEB4BB45)
+  %164 = call double @llvm.fma.f64(double %163, double %162, double 0x3FC7462B91B8DF65)
+  %165 = call double @llvm.fma.f64(double %164, double %162, double 0x3FCC71C62D5E53E0)
+  %166 = call double @llvm.fma.f64(double %165, double %162, double 0x3FD2492492DFD86C)
+  %167 = call double @llvm.fma.f64(double %166, double %162, double 0x3FD9999999995273)
+  %168 = call double @llvm.fma.f64(double %167, double %162, double 0x3FE5555555555558)
+  %169 = call double @llvm.fma.f64(double %162, double %168, double %153)
+  %170 = fmul double %31, 0x3D2EF35793C76730
+  %171 = call double @llvm.fma.f64(double %161, double %169, double %170)
+  %172 = fneg double %153
+  %173 = call double @llvm.fma.f64(double %152, double %150, double %172)
+  %174 = fsub double %171, %173
+  %175 = fmul double %20, %44
+  %176 = select i1 %36, double 0.000000e+00, double %175
+  %177 = fadd double %150, 1.000000e+00
+  %178 = fdiv double %176, %177
+  %179 = fadd double %174, %178
+  %180 = fadd double %158, %179
+  %181 = fadd double %156, %180
+  %182 = fadd double %154, %181
+  %183 = fsub double %154, %182
+  %184 = fadd double %183, %181
+  %185 = fneg double %182
+  %186 = fneg double %184
+  br label %187
 
-184:
-  %.sroa.021.0.i = phi double [ %182, %148 ], [ 0.000000e+00, %_Z14tgm_log1p_pairdd.exit.i ]
-  %.sroa.522.0.i = phi double [ %183, %148 ], [ 0.000000e+00, %_Z14tgm_log1p_pairdd.exit.i ]
-  %185 = fneg double %144
-  %186 = fsub double %.sroa.021.0.i, %144
-  %187 = fadd double %186, %144
-  %188 = fsub double %186, %187
-  %189 = fsub double %185, %188
-  %190 = fsub double %.sroa.021.0.i, %187
-  %191 = fadd double %189, %190
-  %192 = fsub double %.sroa.522.0.i, %146
-  %193 = fadd double %191, %192
-  %194 = fadd double %186, %193
-  %195 = fsub double %186, %194
-  %196 = fadd double %195, %193
-  %197 = call double @llvm.fma.f64(double %14, double 0x3E711FA5E7C86F7B, double 0xBE82009C1A550D0D)
-  %198 = call double @llvm.fma.f64(double %197, double %14, double 0x3E8B40ADB09A1E12)
-  %199 = call double @llvm.fma.f64(double %198, double %14, double 0xBE9CE17528BCF460)
-  %200 = call double @llvm.fma.f64(double %199, double %14, double 0x3EB012012BE3900A)
-  %201 = call double @llvm.fma.f64(double %200, double %14, double 0xBEC1276EBD557FB0)
-  %202 = call double @llvm.fma.f64(double %201, double %14, double 0x3ED258F3057730FA)
-  %203 = call double @llvm.fma.f64(double %202, double %14, double 0xBEE3CB3BE36AD88B)
-  %204 = call double @llvm.fma.f64(double %203, double %14, double 0x3EF580E0AFA55850)
-  %205 = call double @llvm.fma.f64(double %204, double %14, double 0xBF078DE9AB752B81)
-  %206 = call double @llvm.fma.f64(double %205, double %14, double 0x3F1A127AFEE53E7D)
-  %207 = call double @llvm.fma.f64(double %206, double %14, double 0xBF2D3FD4B679C1C4)
-  %208 = call double @llvm.fma.f64(double %207, double %14, double 0x3F40B36AF8779CA0)
-  %209 = call double @llvm.fma.f64(double %208, double %14, double 0xBF538AC5C2D48207)
-  %210 = call double @llvm.fma.f64(double %209, double %14, double 0x3F67ADD6EADB5317)
-  %211 = call double @llvm.fma.f64(double %210, double %14, double 0xBF7E404FC218DBAE)
-  %212 = call double @llvm.fma.f64(double %211, double %14, double 0x3F951322AC7D848A)
-  %213 = call double @llvm.fma.f64(double %212, double %14, double 0xBFB13E001A55760A)
-  %214 = call double @llvm.fma.f64(double %213, double %14, double 0x3FD4A34CC4A60FA6)
-  %215 = call double @llvm.fma.f64(double %214, double %14, double 0x3FDB0EE6072093CE)
-  %216 = fmul double %215, %14
-  %217 = fadd double %194, %216
-  %218 = fsub double %217, %194
-  %219 = fsub double %217, %218
-  %220 = fsub double %194, %219
-  %221 = fsub double %216, %218
-  %222 = fadd double %220, %221
-  %223 = fadd double %222, %196
-  %224 = fadd double %217, %223
-  %225 = fsub double %217, %224
-  %226 = fadd double %225, %223
-  %227 = fcmp olt double %., 8.000000e+00
-  br i1 %227, label %228, label %235
+187:
+  %.sroa.021.0.i = phi double [ %185, %148 ], [ 0.000000e+00, %_Z14tgm_log1p_pairdd.exit.i ]
+  %.sroa.522.0.i = phi double [ %186, %148 ], [ 0.000000e+00, %_Z14tgm_log1p_pairdd.exit.i ]
+  %188 = fneg double %144
+  %189 = fsub double %.sroa.021.0.i, %144
+  %190 = fadd double %189, %144
+  %191 = fsub double %189, %190
+  %192 = fsub double %188, %191
+  %193 = fsub double %.sroa.021.0.i, %190
+  %194 = fadd double %192, %193
+  %195 = fsub double %.sroa.522.0.i, %146
+  %196 = fadd double %194, %195
+  %197 = fadd double %189, %196
+  %198 = fsub double %189, %197
+  %199 = fadd double %198, %196
+  %200 = call double @llvm.fma.f64(double %14, double 0x3E711FA5E7C86F7B, double 0xBE82009C1A550D0D)
+  %201 = call double @llvm.fma.f64(double %200, double %14, double 0x3E8B40ADB09A1E12)
+  %202 = call double @llvm.fma.f64(double %201, double %14, double 0xBE9CE17528BCF460)
+  %203 = call double @llvm.fma.f64(double %202, double %14, double 0x3EB012012BE3900A)
+  %204 = call double @llvm.fma.f64(double %203, double %14, double 0xBEC1276EBD557FB0)
+  %205 = call double @llvm.fma.f64(double %204, double %14, double 0x3ED258F3057730FA)
+  %206 = call double @llvm.fma.f64(double %205, double %14, double 0xBEE3CB3BE36AD88B)
+  %207 = call double @llvm.fma.f64(double %206, double %14, double 0x3EF580E0AFA55850)
+  %208 = call double @llvm.fma.f64(double %207, double %14, double 0xBF078DE9AB752B81)
+  %209 = call double @llvm.fma.f64(double %208, double %14, double 0x3F1A127AFEE53E7D)
+  %210 = call double @llvm.fma.f64(double %209, double %14, double 0xBF2D3FD4B679C1C4)
+  %211 = call double @llvm.fma.f64(double %210, double %14, double 0x3F40B36AF8779CA0)
+  %212 = call double @llvm.fma.f64(double %211, double %14, double 0xBF538AC5C2D48207)
+  %213 = call double @llvm.fma.f64(double %212, double %14, double 0x3F67ADD6EADB5317)
+  %214 = call double @llvm.fma.f64(double %213, double %14, double 0xBF7E404FC218DBAE)
+  %215 = call double @llvm.fma.f64(double %214, double %14, double 0x3F951322AC7D848A)
+  %216 = call double @llvm.fma.f64(double %215, double %14, double 0xBFB13E001A55760A)
+  %217 = call double @llvm.fma.f64(double %216, double %14, double 0x3FD4A34CC4A60FA6)
+  %218 = call double @llvm.fma.f64(double %217, double %14, double 0x3FDB0EE6072093CE)
+  %219 = fmul double %218, %14
+  %220 = fadd double %197, %219
+  %221 = fsub double %220, %197
+  %222 = fsub double %220, %221
+  %223 = fsub double %197, %222
+  %224 = fsub double %219, %221
+  %225 = fadd double %223, %224
+  %226 = fadd double %225, %199
+  %227 = fadd double %220, %226
+  %228 = fsub double %220, %227
+  %229 = fadd double %228, %226
+  %230 = fcmp olt double %., 8.000000e+00
+  br i1 %230, label %231, label %238
 
-228:
-  %229 = fadd double %., 8.000000e+00
-  %230 = fadd double %229, -8.000000e+00
-  %231 = fsub double %230, %229
-  %232 = fadd double %231, 8.000000e+00
-  %233 = fsub double %., %230
-  %234 = fadd double %232, %233
+231:
+  %232 = fadd double %., 8.000000e+00
+  %233 = fadd double %232, -8.000000e+00
+  %234 = fsub double %233, %232
+  %235 = fadd double %234, 8.000000e+00
+  %236 = fsub double %., %233
+  %237 = fadd double %235, %236
   br label %_Z13tgm_lgamma_ofd.exit
 
-235:
-  %236 = fcmp olt double %., 0x7E70000000000000
-  %.45.i = select i1 %236, double %., double 1.000000e+300
+238:
+  %239 = fcmp olt double %., 0x7E70000000000000
+  %.45.i = select i1 %239, double %., double 1.000000e+300
   br label %_Z13tgm_lgamma_ofd.exit
 
 _Z13tgm_lgamma_ofd.exit:
-  %.47.i = phi ptr [ %.sroa.079, %228 ], [ %.sroa.0, %235 ]
-  %.46.i = phi double [ %., %228 ], [ 1.000000e+00, %235 ]
-  %.sroa.06.0.i = phi double [ %229, %228 ], [ %.45.i, %235 ]
-  %.sroa.3.0.i = phi double [ %234, %228 ], [ 0.000000e+00, %235 ]
-  %237 = fdiv double 1.000000e+00, %.sroa.06.0.i
-  %238 = fmul double %237, %237
-  %239 = call double @llvm.fma.f64(double %238, double 0xBFF6476701181F3A, double 0x3FC6FE96381E0680)
-  %240 = call double @llvm.fma.f64(double %239, double %238, double 0xBF9E4286CB0F5398)
-  %241 = call double @llvm.fma.f64(double %240, double %238, double 0x3F7A41A41A41A41A)
-  %242 = call double @llvm.fma.f64(double %241, double %238, double 0xBF5F6AB0D9993C7D)
-  %243 = call double @llvm.fma.f64(double %242, double %238, double 0x3F4B951E2B18FF23)
-  %244 = call double @llvm.fma.f64(double %243, double %238, double 0xBF43813813813814)
-  %245 = call double @llvm.fma.f64(double %244, double %238, double 0x3F4A01A01A01A01A)
-  %246 = call double @llvm.fma.f64(double %245, double %238, double 0xBF66C16C16C16C17)
-  %247 = call double @llvm.fma.f64(double %246, double %238, double 0x3FB5555555555555)
-  %248 = fmul double %237, %247
-  %249 = fcmp olt double %.sroa.06.0.i, 0x10000000000000
-  %250 = fmul double %.sroa.06.0.i, 0x4350000000000000
-  %251 = select i1 %249, double 0x4330000000000436, double 0x4330000000000400
-  %252 = select i1 %249, double %250, double %.sroa.06.0.i
-  %253 = bitcast double %252 to i64
-  %254 = add nsw i64 %253, -4604544271217802189
-  %255 = add nuw i64 %253, 7141747209585715
-  %256 = lshr i64 %255, 52
-  %257 = or disjoint i64 %256, 4841369599423283200
-  %258 = bitcast i64 %257 to double
-  %259 = fsub double %258, %251
-  %260 = and i64 %254, -4503599627370496
-  %261 = sub i64 %253, %260
-  %262 = bitcast i64 %261 to double
-  %263 = fadd double %262, -1.000000e+00
-  %264 = fadd double %263, 2.000000e+00
-  %265 = fadd double %264, -2.000000e+00
-  %266 = fsub double %265, %264
+  %.47.i = phi ptr [ %.sroa.079, %231 ], [ %.sroa.0, %238 ]
+  %.46.i = phi double [ %., %231 ], [ 1.000000e+00, %238 ]
+  %.sroa.06.0.i = phi double [ %232, %231 ], [ %.45.i, %238 ]
+  %.sroa.3.0.i = phi double [ %237, %231 ], [ 0.000000e+00, %238 ]
+  %240 = fdiv double 1.000000e+00, %.sroa.06.0.i
+  %241 = fmul double %240, %240
+  %242 = call double @llvm.fma.f64(double %241, double 0xBFF6476701181F3A, double 0x3FC6FE96381E0680)
+  %243 = call double @llvm.fma.f64(double %242, double %241, double 0xBF9E4286CB0F5398)
+  %244 = call double @llvm.fma.f64(double %243, double %241, double 0x3F7A41A41A41A41A)
+  %245 = call double @llvm.fma.f64(double %244, double %241, double 0xBF5F6AB0D9993C7D)
+  %246 = call double @llvm.fma.f64(double %245, double %241, double 0x3F4B951E2B18FF23)
+  %247 = call double @llvm.fma.f64(double %246, double %241, double 0xBF43813813813814)
+  %248 = call double @llvm.fma.f64(double %247, double %241, double 0x3F4A01A01A01A01A)
+  %249 = call double @llvm.fma.f64(double %248, double %241, double 0xBF66C16C16C16C17)
+  %250 = call double @llvm.fma.f64(double %249, double %241, double 0x3FB5555555555555)
+  %251 = fmul double %240, %250
+  %252 = fcmp olt double %.sroa.06.0.i, 0x10000000000000
+  %253 = fmul double %.sroa.06.0.i, 0x4350000000000000
+  %254 = select i1 %252, double 0x4330000000000436, double 0x4330000000000400
+  %255 = select i1 %252, double %253, double %.sroa.06.0.i
+  %256 = bitcast double %255 to i64
+  %257 = add nsw i64 %256, -4604544271217802189
+  %258 = add nuw i64 %256, 7141747209585715
+  %259 = lshr i64 %258, 52
+  %260 = or disjoint i64 %259, 4841369599423283200
+  %261 = bitcast i64 %260 to double
+  %262 = fsub double %261, %254
+  %263 = and i64 %257, -4503599627370496
+  %264 = sub i64 %256, %263
+  %265 = bitcast i64 %264 to double
+  %266 = fadd double %265, -1.000000e+00
   %267 = fadd double %266, 2.000000e+00
-  %268 = fsub double %263, %265
-  %269 = fadd double %267, %268
-  %270 = fdiv double 1.000000e+00, %264
-  %271 = fmul double %270, %263
-  %272 = fneg double %271
-  %273 = call double @llvm.fma.f64(double %272, double %264, double %263)
-  %274 = call double @llvm.fma.f64(double %272, double %269, double 0.000000e+00)
-  %275 = fadd double %273, %274
-  %276 = fmul double %275, %270
-  %277 = fadd double %271, %276
-  %278 = fsub double %271, %277
-  %279 = fadd double %278, %276
-  %280 = fmul double %277, %277
-  %281 = fneg double %280
-  %282 = call double @llvm.fma.f64(double %277, double %277, double %281)
-  %283 = fmul double %279, %277
-  %284 = call double @llvm.fma.f64(double %277, double %279, double %283)
-  %285 = fadd double %282, %284
-  %286 = fadd double %280, %285
-  %287 = fsub double %280, %286
-  %288 = fadd double %287, %285
-  %289 = call double @llvm.fma.f64(double %286, double 0x3FBE03A7ACF07F85, double 0x3FBDF7BA1F4809C3)
-  %290 = call double @llvm.fma.f64(double %289, double %286, double 0x3FC1118CD67251C5)
-  %291 = call double @llvm.fma.f64(double %290, double %286, double 0x3FC3B1395B82701E)
-  %292 = call double @llvm.fma.f64(double %291, double %286, double 0x3FC745D177AD436A)
-  %293 = call double @llvm.fma.f64(double %292, double %286, double 0x3FCC71C71C6EA5AC)
-  %294 = call double @llvm.fma.f64(double %293, double %286, double 0x3FD2492492492522)
-  %295 = call double @llvm.fma.f64(double %294, double %286, double 4.000000e-01)
-  %296 = fmul double %286, %295
-  %297 = fadd double %296, 0x3FE5555555555555
-  %298 = fsub double 0x3FE5555555555555, %297
-  %299 = fadd double %298, %296
-  %300 = fadd double %299, 0x3C85555555555555
-  %301 = fmul double %277, %286
-  %302 = fneg double %301
-  %303 = call double @llvm.fma.f64(double %277, double %286, double %302)
-  %304 = fmul double %279, %286
-  %305 = call double @llvm.fma.f64(double %277, double %288, double %304)
-  %306 = fadd double %303, %305
-  %307 = fadd double %301, %306
-  %308 = fsub double %301, %307
-  %309 = fadd double %308, %306
-  %310 = fmul double %307, %297
-  %311 = fneg double %310
-  %312 = call double @llvm.fma.f64(double %307, double %297, double %311)
-  %313 = fmul double %309, %297
-  %314 = call double @llvm.fma.f64(double %307, double %300, double %313)
-  %315 = fadd double %312, %314
-  %316 = fadd double %310, %315
-  %317 = fsub double %310, %316
-  %318 = fadd double %317, %315
-  %319 = fmul double %277, 2.000000e+00
-  %320 = fmul double %279, 2.000000e+00
-  %321 = fadd double %319, %316
-  %322 = fsub double %321, %319
-  %323 = fsub double %321, %322
-  %324 = fsub double %319, %323
-  %325 = fsub double %316, %322
-  %326 = fadd double %324, %325
-  %327 = fadd double %320, %318
-  %328 = fadd double %326, %327
-  %329 = fadd double %321, %328
-  %330 = fsub double %321, %329
-  %331 = fadd double %330, %328
-  %332 = fmul double %259, 0x3FE62E42FEFA3800
-  %333 = fadd double %332, %329
-  %334 = fsub double %333, %332
-  %335 = fsub double %333, %334
-  %336 = fsub double %332, %335
-  %337 = fsub double %329, %334
-  %338 = fadd double %336, %337
-  %339 = fadd double %331, 0.000000e+00
-  %340 = fadd double %338, %339
-  %341 = fadd double %333, %340
-  %342 = fsub double %333, %341
-  %343 = fadd double %342, %340
-  %344 = fmul double %259, 0x3D2EF35793C76730
-  %345 = fadd double %341, %344
-  %346 = fsub double %345, %341
-  %347 = fsub double %346, %345
-  %348 = fadd double %341, %347
-  %349 = fsub double %344, %346
-  %350 = fadd double %348, %349
-  %351 = fadd double %350, %343
-  %352 = fadd double %345, %351
-  %353 = fsub double %345, %352
-  %354 = fadd double %353, %351
-  %355 = call double @llvm.fma.f64(double %.sroa.3.0.i, double %237, double %354)
-  %356 = fadd double %.sroa.06.0.i, -5.000000e-01
-  %357 = fsub double %356, %.sroa.06.0.i
-  %358 = fsub double %357, %356
-  %359 = fadd double %.sroa.06.0.i, %358
-  %360 = fsub double -5.000000e-01, %357
-  %361 = fadd double %359, %360
-  %362 = fadd double %361, %.sroa.3.0.i
-  %363 = fadd double %356, %362
-  %364 = fsub double %356, %363
-  %365 = fadd double %364, %362
-  %366 = fmul double %352, %363
-  %367 = fneg double %366
-  %368 = call double @llvm.fma.f64(double %352, double %363, double %367)
-  %369 = fmul double %355, %363
-  %370 = call double @llvm.fma.f64(double %352, double %365, double %369)
-  %371 = fadd double %368, %370
-  %372 = fadd double %366, %371
-  %373 = fsub double %366, %372
-  %374 = fadd double %373, %371
-  %375 = fneg double %.sroa.06.0.i
-  %376 = fsub double %372, %.sroa.06.0.i
-  %377 = fsub double %376, %372
-  %378 = fsub double %376, %377
-  %379 = fsub double %372, %378
-  %380 = fsub double %375, %377
-  %381 = fadd double %379, %380
-  %382 = fsub double %374, %.sroa.3.0.i
-  %383 = fadd double %381, %382
-  %384 = fadd double %376, %383
-  %385 = fsub double %376, %384
-  %386 = fadd double %385, %383
-  %387 = fadd double %248, 0x3FED67F1C864BEB5
-  %388 = fadd double %387, 0xBFED67F1C864BEB5
-  %389 = fsub double %388, %387
-  %390 = fadd double %389, 0x3FED67F1C864BEB5
-  %391 = fsub double %248, %388
-  %392 = fadd double %390, %391
-  %393 = fadd double %392, 0xBC865B5A1B7FF5DF
-  %394 = fadd double %387, %393
-  %395 = fsub double %387, %394
-  %396 = fadd double %395, %393
-  %397 = fadd double %384, %394
-  %398 = fsub double %397, %384
-  %399 = fsub double %397, %398
-  %400 = fsub double %384, %399
-  %401 = fsub double %394, %398
-  %402 = fadd double %400, %401
-  %403 = fadd double %386, %396
-  %404 = fadd double %402, %403
-  %405 = fadd double %397, %404
-  %406 = fsub double %397, %405
-  %407 = fadd double %406, %404
-  store double %405, ptr %.sroa.0, align 8
-  %408 = fadd double %.46.i, 1.000000e+00
-  %409 = fadd double %408, -1.000000e+00
-  %410 = fsub double %409, %408
-  %411 = fadd double %410, 1.000000e+00
-  %412 = fsub double %.46.i, %409
-  %413 = fadd double %411, %412
-  %414 = fmul double %.46.i, %408
-  %415 = fneg double %414
-  %416 = call double @llvm.fma.f64(double %.46.i, double %408, double %415)
-  %417 = fmul double %408, 0.000000e+00
-  %418 = call double @llvm.fma.f64(double %.46.i, double %413, double %417)
-  %419 = fadd double %416, %418
-  %420 = fadd double %414, %419
-  %421 = fsub double %414, %420
-  %422 = fadd double %421, %419
-  %423 = fadd double %.46.i, 2.000000e+00
-  %424 = fadd double %423, -2.000000e+00
-  %425 = fsub double %424, %423
-  %426 = fadd double %425, 2.000000e+00
-  %427 = fsub double %.46.i, %424
-  %428 = fadd double %426, %427
-  %429 = fmul double %420, %423
-  %430 = fneg double %429
-  %431 = call double @llvm.fma.f64(double %420, double %423, double %430)
-  %432 = fmul double %422, %423
-  %433 = call double @llvm.fma.f64(double %420, double %428, double %432)
-  %434 = fadd double %431, %433
-  %435 = fadd double %429, %434
-  %436 = fsub double %429, %435
-  %437 = fadd double %436, %434
-  %438 = fadd double %.46.i, 3.000000e+00
-  %439 = fadd double %438, -3.000000e+00
-  %440 = fsub double %439, %438
-  %441 = fadd double %440, 3.000000e+00
-  %442 = fsub double %.46.i, %439
-  %443 = fadd double %441, %442
-  %444 = fmul double %435, %438
-  %445 = fneg double %444
-  %446 = call double @llvm.fma.f64(double %435, double %438, double %445)
-  %447 = fmul double %437, %438
-  %448 = call double @llvm.fma.f64(double %435, double %443, double %447)
-  %449 = fadd double %446, %448
-  %450 = fadd double %444, %449
-  %451 = fsub double %444, %450
-  %452 = fadd double %451, %449
-  %453 = fadd double %.46.i, 4.000000e+00
-  %454 = fadd double %453, -4.000000e+00
-  %455 = fsub double %454, %453
-  %456 = fadd double %455, 4.000000e+00
-  %457 = fsub double %.46.i, %454
-  %458 = fadd double %456, %457
-  %459 = fmul double %450, %453
-  %460 = fneg double %459
-  %461 = call double @llvm.fma.f64(double %450, double %453, double %460)
-  %462 = fmul double %452, %453
-  %463 = call double @llvm.fma.f64(double %450, double %458, double %462)
-  %464 = fadd double %461, %463
-  %465 = fadd double %459, %464
-  %466 = fsub double %459, %465
-  %467 = fadd double %466, %464
-  %468 = fadd double %.46.i, 5.000000e+00
-  %469 = fadd double %468, -5.000000e+00
-  %470 = fsub double %469, %468
-  %471 = fadd double %470, 5.000000e+00
-  %472 = fsub double %.46.i, %469
-  %473 = fadd double %471, %472
-  %474 = fmul double %465, %468
-  %475 = fneg double %474
-  %476 = call double @llvm.fma.f64(double %465, double %468, double %475)
-  %477 = fmul double %467, %468
-  %478 = call double @llvm.fma.f64(double %465, double %473, double %477)
-  %479 = fadd double %476, %478
-  %480 = fadd double %474, %479
-  %481 = fsub double %474, %480
-  %482 = fadd double %481, %479
-  %483 = fadd double %.46.i, 6.000000e+00
-  %484 = fadd double %483, -6.000000e+00
-  %485 = fsub double %484, %483
-  %486 = fadd double %485, 6.000000e+00
-  %487 = fsub double %.46.i, %484
-  %488 = fadd double %486, %487
-  %489 = fmul double %480, %483
-  %490 = fneg double %489
-  %491 = call double @llvm.fma.f64(double %480, double %483, double %490)
-  %492 = fmul double %482, %483
-  %493 = call double @llvm.fma.f64(double %480, double %488, double %492)
-  %494 = fadd double %491, %493
-  %495 = fadd double %489, %494
-  %496 = fsub double %489, %495
-  %497 = fadd double %496, %494
-  %498 = fadd double %.46.i, 7.000000e+00
-  %499 = fadd double %498, -7.000000e+00
-  %500 = fsub double %499, %498
-  %501 = fadd double %500, 7.000000e+00
-  %502 = fsub double %.46.i, %499
-  %503 = fadd double %501, %502
-  %504 = fmul double %495, %498
-  %505 = fneg double %504
-  %506 = call double @llvm.fma.f64(double %495, double %498, double %505)
-  %507 = fmul double %497, %498
-  %508 = call double @llvm.fma.f64(double %495, double %503, double %507)
-  %509 = fadd double %506, %508
-  %510 = fadd double %504, %509
-  %511 = fsub double %504, %510
-  %512 = fadd double %511, %509
-  %513 = fcmp olt double %510, 0x10000000000000
-  %514 = fmul double %510, 0x4350000000000000
-  %515 = select i1 %513, double 0x4330000000000436, double 0x4330000000000400
-  %516 = select i1 %513, double %514, double %510
-  %517 = bitcast double %516 to i64
-  %518 = add i64 %517, -4604544271217802189
-  %519 = add i64 %517, 7141747209585715
-  %520 = lshr i64 %519, 52
-  %521 = or disjoint i64 %520, 4841369599423283200
-  %522 = bitcast i64 %521 to double
-  %523 = fsub double %522, %515
-  %524 = and i64 %518, -4503599627370496
-  %525 = sub i64 %517, %524
-  %526 = bitcast i64 %525 to double
-  %527 = fadd double %526, -1.000000e+00
-  %528 = fadd double %527, 2.000000e+00
-  %529 = fadd double %528, -2.000000e+00
-  %530 = fsub double %529, %528
+  %268 = fadd double %267, -2.000000e+00
+  %269 = fsub double %268, %267
+  %270 = fadd double %269, 2.000000e+00
+  %271 = fsub double %266, %268
+  %272 = fadd double %270, %271
+  %273 = fdiv double 1.000000e+00, %267
+  %274 = fmul double %273, %266
+  %275 = fneg double %274
+  %276 = call double @llvm.fma.f64(double %275, double %267, double %266)
+  %277 = call double @llvm.fma.f64(double %275, double %272, double 0.000000e+00)
+  %278 = fadd double %276, %277
+  %279 = fmul double %278, %273
+  %280 = fadd double %274, %279
+  %281 = fsub double %274, %280
+  %282 = fadd double %281, %279
+  %283 = fmul double %280, %280
+  %284 = fneg double %283
+  %285 = call double @llvm.fma.f64(double %280, double %280, double %284)
+  %286 = fmul double %282, %280
+  %287 = call double @llvm.fma.f64(double %280, double %282, double %286)
+  %288 = fadd double %285, %287
+  %289 = fadd double %283, %288
+  %290 = fsub double %283, %289
+  %291 = fadd double %290, %288
+  %292 = call double @llvm.fma.f64(double %289, double 0x3FBE03A7ACF07F85, double 0x3FBDF7BA1F4809C3)
+  %293 = call double @llvm.fma.f64(double %292, double %289, double 0x3FC1118CD67251C5)
+  %294 = call double @llvm.fma.f64(double %293, double %289, double 0x3FC3B1395B82701E)
+  %295 = call double @llvm.fma.f64(double %294, double %289, double 0x3FC745D177AD436A)
+  %296 = call double @llvm.fma.f64(double %295, double %289, double 0x3FCC71C71C6EA5AC)
+  %297 = call double @llvm.fma.f64(double %296, double %289, double 0x3FD2492492492522)
+  %298 = call double @llvm.fma.f64(double %297, double %289, double 4.000000e-01)
+  %299 = fmul double %289, %298
+  %300 = fadd double %299, 0x3FE5555555555555
+  %301 = fsub double 0x3FE5555555555555, %300
+  %302 = fadd double %301, %299
+  %303 = fadd double %302, 0x3C85555555555555
+  %304 = fmul double %280, %289
+  %305 = fneg double %304
+  %306 = call double @llvm.fma.f64(double %280, double %289, double %305)
+  %307 = fmul double %282, %289
+  %308 = call double @llvm.fma.f64(double %280, double %291, double %307)
+  %309 = fadd double %306, %308
+  %310 = fadd double %304, %309
+  %311 = fsub double %304, %310
+  %312 = fadd double %311, %309
+  %313 = fmul double %310, %300
+  %314 = fneg double %313
+  %315 = call double @llvm.fma.f64(double %310, double %300, double %314)
+  %316 = fmul double %312, %300
+  %317 = call double @llvm.fma.f64(double %310, double %303, double %316)
+  %318 = fadd double %315, %317
+  %319 = fadd double %313, %318
+  %320 = fsub double %313, %319
+  %321 = fadd double %320, %318
+  %322 = fmul double %280, 2.000000e+00
+  %323 = fmul double %282, 2.000000e+00
+  %324 = fadd double %322, %319
+  %325 = fsub double %324, %322
+  %326 = fsub double %324, %325
+  %327 = fsub double %322, %326
+  %328 = fsub double %319, %325
+  %329 = fadd double %327, %328
+  %330 = fadd double %323, %321
+  %331 = fadd double %329, %330
+  %332 = fadd double %324, %331
+  %333 = fsub double %324, %332
+  %334 = fadd double %333, %331
+  %335 = fmul double %262, 0x3FE62E42FEFA3800
+  %336 = fadd double %335, %332
+  %337 = fsub double %336, %335
+  %338 = fsub double %336, %337
+  %339 = fsub double %335, %338
+  %340 = fsub double %332, %337
+  %341 = fadd double %339, %340
+  %342 = fadd double %334, 0.000000e+00
+  %343 = fadd double %341, %342
+  %344 = fadd double %336, %343
+  %345 = fsub double %336, %344
+  %346 = fadd double %345, %343
+  %347 = fmul double %262, 0x3D2EF35793C76730
+  %348 = fadd double %344, %347
+  %349 = fsub double %348, %344
+  %350 = fsub double %349, %348
+  %351 = fadd double %344, %350
+  %352 = fsub double %347, %349
+  %353 = fadd double %351, %352
+  %354 = fadd double %353, %346
+  %355 = fadd double %348, %354
+  %356 = fsub double %348, %355
+  %357 = fadd double %356, %354
+  %358 = call double @llvm.fma.f64(double %.sroa.3.0.i, double %240, double %357)
+  %359 = fadd double %.sroa.06.0.i, -5.000000e-01
+  %360 = fsub double %359, %.sroa.06.0.i
+  %361 = fsub double %360, %359
+  %362 = fadd double %.sroa.06.0.i, %361
+  %363 = fsub double -5.000000e-01, %360
+  %364 = fadd double %362, %363
+  %365 = fadd double %364, %.sroa.3.0.i
+  %366 = fadd double %359, %365
+  %367 = fsub double %359, %366
+  %368 = fadd double %367, %365
+  %369 = fmul double %355, %366
+  %370 = fneg double %369
+  %371 = call double @llvm.fma.f64(double %355, double %366, double %370)
+  %372 = fmul double %358, %366
+  %373 = call double @llvm.fma.f64(double %355, double %368, double %372)
+  %374 = fadd double %371, %373
+  %375 = fadd double %369, %374
+  %376 = fsub double %369, %375
+  %377 = fadd double %376, %374
+  %378 = fneg double %.sroa.06.0.i
+  %379 = fsub double %375, %.sroa.06.0.i
+  %380 = fsub double %379, %375
+  %381 = fsub double %379, %380
+  %382 = fsub double %375, %381
+  %383 = fsub double %378, %380
+  %384 = fadd double %382, %383
+  %385 = fsub double %377, %.sroa.3.0.i
+  %386 = fadd double %384, %385
+  %387 = fadd double %379, %386
+  %388 = fsub double %379, %387
+  %389 = fadd double %388, %386
+  %390 = fadd double %251, 0x3FED67F1C864BEB5
+  %391 = fadd double %390, 0xBFED67F1C864BEB5
+  %392 = fsub double %391, %390
+  %393 = fadd double %392, 0x3FED67F1C864BEB5
+  %394 = fsub double %251, %391
+  %395 = fadd double %393, %394
+  %396 = fadd double %395, 0xBC865B5A1B7FF5DF
+  %397 = fadd double %390, %396
+  %398 = fsub double %390, %397
+  %399 = fadd double %398, %396
+  %400 = fadd double %387, %397
+  %401 = fsub double %400, %387
+  %402 = fsub double %400, %401
+  %403 = fsub double %387, %402
+  %404 = fsub double %397, %401
+  %405 = fadd double %403, %404
+  %406 = fadd double %389, %399
+  %407 = fadd double %405, %406
+  %408 = fadd double %400, %407
+  %409 = fsub double %400, %408
+  %410 = fadd double %409, %407
+  store double %408, ptr %.sroa.0, align 8
+  %411 = fadd double %.46.i, 1.000000e+00
+  %412 = fadd double %411, -1.000000e+00
+  %413 = fsub double %412, %411
+  %414 = fadd double %413, 1.000000e+00
+  %415 = fsub double %.46.i, %412
+  %416 = fadd double %414, %415
+  %417 = fmul double %.46.i, %411
+  %418 = fneg double %417
+  %419 = call double @llvm.fma.f64(double %.46.i, double %411, double %418)
+  %420 = fmul double %411, 0.000000e+00
+  %421 = call double @llvm.fma.f64(double %.46.i, double %416, double %420)
+  %422 = fadd double %419, %421
+  %423 = fadd double %417, %422
+  %424 = fsub double %417, %423
+  %425 = fadd double %424, %422
+  %426 = fadd double %.46.i, 2.000000e+00
+  %427 = fadd double %426, -2.000000e+00
+  %428 = fsub double %427, %426
+  %429 = fadd double %428, 2.000000e+00
+  %430 = fsub double %.46.i, %427
+  %431 = fadd double %429, %430
+  %432 = fmul double %423, %426
+  %433 = fneg double %432
+  %434 = call double @llvm.fma.f64(double %423, double %426, double %433)
+  %435 = fmul double %425, %426
+  %436 = call double @llvm.fma.f64(double %423, double %431, double %435)
+  %437 = fadd double %434, %436
+  %438 = fadd double %432, %437
+  %439 = fsub double %432, %438
+  %440 = fadd double %439, %437
+  %441 = fadd double %.46.i, 3.000000e+00
+  %442 = fadd double %441, -3.000000e+00
+  %443 = fsub double %442, %441
+  %444 = fadd double %443, 3.000000e+00
+  %445 = fsub double %.46.i, %442
+  %446 = fadd double %444, %445
+  %447 = fmul double %438, %441
+  %448 = fneg double %447
+  %449 = call double @llvm.fma.f64(double %438, double %441, double %448)
+  %450 = fmul double %440, %441
+  %451 = call double @llvm.fma.f64(double %438, double %446, double %450)
+  %452 = fadd double %449, %451
+  %453 = fadd double %447, %452
+  %454 = fsub double %447, %453
+  %455 = fadd double %454, %452
+  %456 = fadd double %.46.i, 4.000000e+00
+  %457 = fadd double %456, -4.000000e+00
+  %458 = fsub double %457, %456
+  %459 = fadd double %458, 4.000000e+00
+  %460 = fsub double %.46.i, %457
+  %461 = fadd double %459, %460
+  %462 = fmul double %453, %456
+  %463 = fneg double %462
+  %464 = call double @llvm.fma.f64(double %453, double %456, double %463)
+  %465 = fmul double %455, %456
+  %466 = call double @llvm.fma.f64(double %453, double %461, double %465)
+  %467 = fadd double %464, %466
+  %468 = fadd double %462, %467
+  %469 = fsub double %462, %468
+  %470 = fadd double %469, %467
+  %471 = fadd double %.46.i, 5.000000e+00
+  %472 = fadd double %471, -5.000000e+00
+  %473 = fsub double %472, %471
+  %474 = fadd double %473, 5.000000e+00
+  %475 = fsub double %.46.i, %472
+  %476 = fadd double %474, %475
+  %477 = fmul double %468, %471
+  %478 = fneg double %477
+  %479 = call double @llvm.fma.f64(double %468, double %471, double %478)
+  %480 = fmul double %470, %471
+  %481 = call double @llvm.fma.f64(double %468, double %476, double %480)
+  %482 = fadd double %479, %481
+  %483 = fadd double %477, %482
+  %484 = fsub double %477, %483
+  %485 = fadd double %484, %482
+  %486 = fadd double %.46.i, 6.000000e+00
+  %487 = fadd double %486, -6.000000e+00
+  %488 = fsub double %487, %486
+  %489 = fadd double %488, 6.000000e+00
+  %490 = fsub double %.46.i, %487
+  %491 = fadd double %489, %490
+  %492 = fmul double %483, %486
+  %493 = fneg double %492
+  %494 = call double @llvm.fma.f64(double %483, double %486, double %493)
+  %495 = fmul double %485, %486
+  %496 = call double @llvm.fma.f64(double %483, double %491, double %495)
+  %497 = fadd double %494, %496
+  %498 = fadd double %492, %497
+  %499 = fsub double %492, %498
+  %500 = fadd double %499, %497
+  %501 = fadd double %.46.i, 7.000000e+00
+  %502 = fadd double %501, -7.000000e+00
+  %503 = fsub double %502, %501
+  %504 = fadd double %503, 7.000000e+00
+  %505 = fsub double %.46.i, %502
+  %506 = fadd double %504, %505
+  %507 = fmul double %498, %501
+  %508 = fneg double %507
+  %509 = call double @llvm.fma.f64(double %498, double %501, double %508)
+  %510 = fmul double %500, %501
+  %511 = call double @llvm.fma.f64(double %498, double %506, double %510)
+  %512 = fadd double %509, %511
+  %513 = fadd double %507, %512
+  %514 = fsub double %507, %513
+  %515 = fadd double %514, %512
+  %516 = fcmp olt double %513, 0x10000000000000
+  %517 = fmul double %513, 0x4350000000000000
+  %518 = select i1 %516, double 0x4330000000000436, double 0x4330000000000400
+  %519 = select i1 %516, double %517, double %513
+  %520 = bitcast double %519 to i64
+  %521 = add i64 %520, -4604544271217802189
+  %522 = add i64 %520, 7141747209585715
+  %523 = lshr i64 %522, 52
+  %524 = or disjoint i64 %523, 4841369599423283200
+  %525 = bitcast i64 %524 to double
+  %526 = fsub double %525, %518
+  %527 = and i64 %521, -4503599627370496
+  %528 = sub i64 %520, %527
+  %529 = bitcast i64 %528 to double
+  %530 = fadd double %529, -1.000000e+00
   %531 = fadd double %530, 2.000000e+00
-  %532 = fsub double %527, %529
-  %533 = fadd double %531, %532
-  %534 = fdiv double 1.000000e+00, %528
-  %535 = fmul double %534, %527
-  %536 = fneg double %535
-  %537 = call double @llvm.fma.f64(double %536, double %528, double %527)
-  %538 = call double @llvm.fma.f64(double %536, double %533, double 0.000000e+00)
-  %539 = fadd double %537, %538
-  %540 = fmul double %539, %534
-  %541 = fadd double %535, %540
-  %542 = fsub double %535, %541
-  %543 = fadd double %542, %540
-  %544 = fmul double %541, %541
-  %545 = fneg double %544
-  %546 = call double @llvm.fma.f64(double %541, double %541, double %545)
-  %547 = fmul double %543, %541
-  %548 = call double @llvm.fma.f64(double %541, double %543, double %547)
-  %549 = fadd double %546, %548
-  %550 = fadd double %544, %549
-  %551 = fsub double %544, %550
-  %552 = fadd double %551, %549
-  %553 = call double @llvm.fma.f64(double %550, double 0x3FBE03A7ACF07F85, double 0x3FBDF7BA1F4809C3)
-  %554 = call double @llvm.fma.f64(double %553, double %550, double 0x3FC1118CD67251C5)
-  %555 = call double @llvm.fma.f64(double %554, double %550, double 0x3FC3B1395B82701E)
-  %556 = call double @llvm.fma.f64(double %555, double %550, double 0x3FC745D177AD436A)
-  %557 = call double @llvm.fma.f64(double %556, double %550, double 0x3FCC71C71C6EA5AC)
-  %558 = call double @llvm.fma.f64(double %557, double %550, double 0x3FD2492492492522)
-  %559 = call double @llvm.fma.f64(double %558, double %550, double 4.000000e-01)
-  %560 = fmul double %550, %559
-  %561 = fadd double %560, 0x3FE5555555555555
-  %562 = fsub double 0x3FE5555555555555, %561
-  %563 = fadd double %562, %560
-  %564 = fadd double %563, 0x3C85555555555555
-  %565 = fmul double %541, %550
-  %566 = fneg double %565
-  %567 = call double @llvm.fma.f64(double %541, double %550, double %566)
-  %568 = fmul double %543, %550
-  %569 = call double @llvm.fma.f64(double %541, double %552, double %568)
-  %570 = fadd double %567, %569
-  %571 = fadd double %565, %570
-  %572 = fsub double %565, %571
-  %573 = fadd double %572, %570
-  %574 = fmul double %571, %561
-  %575 = fneg double %574
-  %576 = call double @llvm.fma.f64(double %571, double %561, double %575)
-  %577 = fmul double %573, %561
-  %578 = call double @llvm.fma.f64(double %571, double %564, double %577)
-  %579 = fadd double %576, %578
-  %580 = fadd double %574, %579
-  %581 = fsub double %574, %580
-  %582 = fadd double %581, %579
-  %583 = fmul double %541, 2.000000e+00
-  %584 = fmul double %543, 2.000000e+00
-  %585 = fadd double %583, %580
-  %586 = fsub double %585, %583
-  %587 = fsub double %585, %586
-  %588 = fsub double %583, %587
-  %589 = fsub double %580, %586
-  %590 = fadd double %588, %589
-  %591 = fadd double %584, %582
-  %592 = fadd double %590, %591
-  %593 = fadd double %585, %592
-  %594 = fsub double %585, %593
-  %595 = fadd double %594, %592
-  %596 = fmul double %523, 0x3FE62E42FEFA3800
-  %597 = fadd double %596, %593
-  %598 = fsub double %597, %596
-  %599 = fsub double %597, %598
-  %600 = fsub double %596, %599
-  %601 = fsub double %593, %598
-  %602 = fadd double %600, %601
-  %603 = fadd double %595, 0.000000e+00
-  %604 = fadd double %602, %603
-  %605 = fadd double %597, %604
-  %606 = fsub double %597, %605
-  %607 = fadd double %606, %604
-  %608 = fmul double %523, 0x3D2EF35793C76730
-  %609 = fadd double %605, %608
-  %610 = fsub double %609, %605
-  %611 = fsub double %610, %609
-  %612 = fadd double %605, %611
-  %613 = fsub double %608, %610
-  %614 = fadd double %612, %613
-  %615 = fadd double %614, %607
-  %616 = fadd double %609, %615
-  %617 = fsub double %609, %616
-  %618 = fadd double %617, %615
+  %532 = fadd double %531, -2.000000e+00
+  %533 = fsub double %532, %531
+  %534 = fadd double %533, 2.000000e+00
+  %535 = fsub double %530, %532
+  %536 = fadd double %534, %535
+  %537 = fdiv double 1.000000e+00, %531
+  %538 = fmul double %537, %530
+  %539 = fneg double %538
+  %540 = call double @llvm.fma.f64(double %539, double %531, double %530)
+  %541 = call double @llvm.fma.f64(double %539, double %536, double 0.000000e+00)
+  %542 = fadd double %540, %541
+  %543 = fmul double %542, %537
+  %544 = fadd double %538, %543
+  %545 = fsub double %538, %544
+  %546 = fadd double %545, %543
+  %547 = fmul double %544, %544
+  %548 = fneg double %547
+  %549 = call double @llvm.fma.f64(double %544, double %544, double %548)
+  %550 = fmul double %546, %544
+  %551 = call double @llvm.fma.f64(double %544, double %546, double %550)
+  %552 = fadd double %549, %551
+  %553 = fadd double %547, %552
+  %554 = fsub double %547, %553
+  %555 = fadd double %554, %552
+  %556 = call double @llvm.fma.f64(double %553, double 0x3FBE03A7ACF07F85, double 0x3FBDF7BA1F4809C3)
+  %557 = call double @llvm.fma.f64(double %556, double %553, double 0x3FC1118CD67251C5)
+  %558 = call double @llvm.fma.f64(double %557, double %553, double 0x3FC3B1395B82701E)
+  %559 = call double @llvm.fma.f64(double %558, double %553, double 0x3FC745D177AD436A)
+  %560 = call double @llvm.fma.f64(double %559, double %553, double 0x3FCC71C71C6EA5AC)
+  %561 = call double @llvm.fma.f64(double %560, double %553, double 0x3FD2492492492522)
+  %562 = call double @llvm.fma.f64(double %561, double %553, double 4.000000e-01)
+  %563 = fmul double %553, %562
+  %564 = fadd double %563, 0x3FE5555555555555
+  %565 = fsub double 0x3FE5555555555555, %564
+  %566 = fadd double %565, %563
+  %567 = fadd double %566, 0x3C85555555555555
+  %568 = fmul double %544, %553
+  %569 = fneg double %568
+  %570 = call double @llvm.fma.f64(double %544, double %553, double %569)
+  %571 = fmul double %546, %553
+  %572 = call double @llvm.fma.f64(double %544, double %555, double %571)
+  %573 = fadd double %570, %572
+  %574 = fadd double %568, %573
+  %575 = fsub double %568, %574
+  %576 = fadd double %575, %573
+  %577 = fmul double %574, %564
+  %578 = fneg double %577
+  %579 = call double @llvm.fma.f64(double %574, double %564, double %578)
+  %580 = fmul double %576, %564
+  %581 = call double @llvm.fma.f64(double %574, double %567, double %580)
+  %582 = fadd double %579, %581
+  %583 = fadd double %577, %582
+  %584 = fsub double %577, %583
+  %585 = fadd double %584, %582
+  %586 = fmul double %544, 2.000000e+00
+  %587 = fmul double %546, 2.000000e+00
+  %588 = fadd double %586, %583
+  %589 = fsub double %588, %586
+  %590 = fsub double %588, %589
+  %591 = fsub double %586, %590
+  %592 = fsub double %583, %589
+  %593 = fadd double %591, %592
+  %594 = fadd double %587, %585
+  %595 = fadd double %593, %594
+  %596 = fadd double %588, %595
+  %597 = fsub double %588, %596
+  %598 = fadd double %597, %595
+  %599 = fmul double %526, 0x3FE62E42FEFA3800
+  %600 = fadd double %599, %596
+  %601 = fsub double %600, %599
+  %602 = fsub double %600, %601
+  %603 = fsub double %599, %602
+  %604 = fsub double %596, %601
+  %605 = fadd double %603, %604
+  %606 = fadd double %598, 0.000000e+00
+  %607 = fadd double %605, %606
+  %608 = fadd double %600, %607
+  %609 = fsub double %600, %608
+  %610 = fadd double %609, %607
+  %611 = fmul double %526, 0x3D2EF35793C76730
+  %612 = fadd double %608, %611
+  %613 = fsub double %612, %608
+  %614 = fsub double %613, %612
+  %615 = fadd double %608, %614
+  %616 = fsub double %611, %613
+  %617 = fadd double %615, %616
+  %618 = fadd double %617, %610
+  %619 = fadd double %612, %618
+  %620 = fsub double %612, %619
+  %621 = fadd double %620, %618
   %.sroa.0.0..sroa.0.0..sroa.0.0..sroa.01.0.copyload.i = load double, ptr %.sroa.0, align 8
-  %619 = fneg double %616
-  %620 = fdiv double %512, %510
-  %621 = fadd double %618, %620
-  %622 = fsub double %.sroa.0.0..sroa.0.0..sroa.0.0..sroa.01.0.copyload.i, %616
-  %623 = fsub double %622, %.sroa.0.0..sroa.0.0..sroa.0.0..sroa.01.0.copyload.i
-  %624 = fsub double %622, %623
-  %625 = fsub double %.sroa.0.0..sroa.0.0..sroa.0.0..sroa.01.0.copyload.i, %624
-  %626 = fsub double %619, %623
-  %627 = fadd double %625, %626
-  %628 = fsub double %407, %621
-  %629 = fadd double %627, %628
-  %630 = fadd double %622, %629
-  %631 = fsub double %622, %630
-  %632 = fadd double %631, %629
-  store double %630, ptr %.sroa.079, align 8
-  %633 = fcmp olt double %., 2.500000e+00
+  %622 = fneg double %619
+  %623 = fdiv double %515, %513
+  %624 = fadd double %621, %623
+  %625 = fsub double %.sroa.0.0..sroa.0.0..sroa.0.0..sroa.01.0.copyload.i, %619
+  %626 = fsub double %625, %.sroa.0.0..sroa.0.0..sroa.0.0..sroa.01.0.copyload.i
+  %627 = fsub double %625, %626
+  %628 = fsub double %.sroa.0.0..sroa.0.0..sroa.0.0..sroa.01.0.copyload.i, %627
+  %629 = fsub double %622, %626
+  %630 = fadd double %628, %629
+  %631 = fsub double %410, %624
+  %632 = fadd double %630, %631
+  %633 = fadd double %625, %632
+  %634 = fsub double %625, %633
+  %635 = fadd double %634, %632
+  store double %633, ptr %.sroa.079, align 8
+  %636 = fcmp olt double %., 2.500000e+00
   %.sroa.043.0.copyload.i.sroa.speculate.load.false = load double, ptr %.47.i, align 8
-  %.sroa.043.0.copyload.i.sroa.speculated = select i1 %633, double %224, double %.sroa.043.0.copyload.i.sroa.speculate.load.false
-  %.sroa.244.0.copyload.i.sroa.speculate.load.false = select i1 %227, double %632, double %407
-  %.sroa.244.0.copyload.i.sroa.speculated = select i1 %633, double %226, double %.sroa.244.0.copyload.i.sroa.speculate.load.false
-  %634 = fcmp olt double %2, 0x4330000000000000
-  %635 = select i1 %634, double %2, double 5.000000e-01
-  %636 = fmul double %635, 2.000000e+00
-  %637 = call double @llvm.rint.f64(double %636)
-  %638 = fsub double %636, %637
-  %639 = fmul double %638, 5.000000e-01
-  %640 = fmul double %639, 0x400921FB54442D18
-  %641 = fneg double %640
-  %642 = call double @llvm.fma.f64(double %639, double 0x400921FB54442D18, double %641)
-  %643 = call double @llvm.fma.f64(double %639, double 0x3CA1A62633145C07, double %642)
-  %644 = fadd double %640, %643
-  %645 = fsub double %640, %644
-  %646 = fadd double %645, %643
-  %.fca.0.insert.i5.i.i = insertvalue { double, double } poison, double %644, 0
-  %647 = fmul double %637, 5.000000e-01
-  %648 = call double @llvm.rint.f64(double %647)
-  %649 = fcmp une double %647, %648
-  %650 = fmul double %644, %644
-  %651 = fmul double %644, %650
-  %652 = call double @llvm.fma.f64(double %650, double 0xBD6AB16F5CAA198A, double 0x3DE61217D9252C03)
-  %653 = call double @llvm.fma.f64(double %652, double %650, double 0xBE5AE645410E937B)
-  %654 = call double @llvm.fma.f64(double %653, double %650, double 0x3EC71DE3A545F836)
-  %655 = call double @llvm.fma.f64(double %654, double %650, double 0xBF2A01A01A01992F)
-  %656 = call double @llvm.fma.f64(double %655, double %650, double 0x3F81111111111110)
-  %657 = call double @llvm.fma.f64(double %656, double %650, double 0xBFC5555555555555)
-  %658 = fmul double %650, -5.000000e-01
-  %659 = call double @llvm.fma.f64(double %658, double %646, double %646)
-  %660 = call double @llvm.fma.f64(double %651, double %657, double %659)
-  %.fca.1.insert.i.i45 = insertvalue { double, double } %.fca.0.insert.i5.i.i, double %660, 1
-  %661 = fadd double %658, 1.000000e+00
-  %662 = fsub double 1.000000e+00, %661
-  %663 = fadd double %662, %658
-  %.fca.0.insert.i.i27.i = insertvalue { double, double } poison, double %661, 0
-  %664 = fmul double %650, %650
-  %665 = call double @llvm.fma.f64(double %650, double 0xBDA907CD8FF5EDE7, double 0x3E21EEB67D026EC6)
-  %666 = call double @llvm.fma.f64(double %665, double %650, double 0xBE927E4FA16CC2D1)
-  %667 = call double @llvm.fma.f64(double %666, double %650, double 0x3EFA01A019F4DDFD)
-  %668 = call double @llvm.fma.f64(double %667, double %650, double 0xBF56C16C16C16963)
-  %669 = call double @llvm.fma.f64(double %668, double %650, double 0x3FA5555555555555)
-  %670 = fneg double %644
-  %671 = fmul double %646, %670
-  %672 = call double @llvm.fma.f64(double %664, double %669, double %671)
-  %673 = fadd double %663, %672
-  %.fca.1.insert.i29.i = insertvalue { double, double } %.fca.0.insert.i.i27.i, double %673, 1
-  %..i46 = select i1 %649, { double, double } %.fca.1.insert.i29.i, { double, double } %.fca.1.insert.i.i45
+  %.sroa.043.0.copyload.i.sroa.speculated = select i1 %636, double %227, double %.sroa.043.0.copyload.i.sroa.speculate.load.false
+  %.sroa.244.0.copyload.i.sroa.speculate.load.false = select i1 %230, double %635, double %410
+  %.sroa.244.0.copyload.i.sroa.speculated = select i1 %636, double %229, double %.sroa.244.0.copyload.i.sroa.speculate.load.false
+  %637 = fcmp olt double %2, 0x4330000000000000
+  %638 = select i1 %637, double %2, double 5.000000e-01
+  %639 = fmul double %638, 2.000000e+00
+  %640 = call double @llvm.rint.f64(double %639)
+  %641 = fsub double %639, %640
+  %642 = fmul double %641, 5.000000e-01
+  %643 = fmul double %642, 0x400921FB54442D18
+  %644 = fneg double %643
+  %645 = call double @llvm.fma.f64(double %642, double 0x400921FB54442D18, double %644)
+  %646 = call double @llvm.fma.f64(double %642, double 0x3CA1A62633145C07, double %645)
+  %647 = fadd double %643, %646
+  %648 = fsub double %643, %647
+  %649 = fadd double %648, %646
+  %.fca.0.insert.i5.i.i = insertvalue { double, double } poison, double %647, 0
+  %650 = fmul double %640, 5.000000e-01
+  %651 = call double @llvm.rint.f64(double %650)
+  %652 = fcmp une double %650, %651
+  %653 = fmul double %647, %647
+  %654 = fmul double %647, %653
+  %655 = call double @llvm.fma.f64(double %653, double 0xBD6AB16F5CAA198A, double 0x3DE61217D9252C03)
+  %656 = call double @llvm.fma.f64(double %655, double %653, double 0xBE5AE645410E937B)
+  %657 = call double @llvm.fma.f64(double %656, double %653, double 0x3EC71DE3A545F836)
+  %658 = call double @llvm.fma.f64(double %657, double %653, double 0xBF2A01A01A01992F)
+  %659 = call double @llvm.fma.f64(double %658, double %653, double 0x3F81111111111110)
+  %660 = call double @llvm.fma.f64(double %659, double %653, double 0xBFC5555555555555)
+  %661 = fmul double %653, -5.000000e-01
+  %662 = call double @llvm.fma.f64(double %661, double %649, double %649)
+  %663 = call double @llvm.fma.f64(double %654, double %660, double %662)
+  %.fca.1.insert.i.i45 = insertvalue { double, double } %.fca.0.insert.i5.i.i, double %663, 1
+  %664 = fadd double %661, 1.000000e+00
+  %665 = fsub double 1.000000e+00, %664
+  %666 = fadd double %665, %661
+  %.fca.0.insert.i.i27.i = insertvalue { double, double } poison, double %664, 0
+  %667 = fmul double %653, %653
+  %668 = call double @llvm.fma.f64(double %653, double 0xBDA907CD8FF5EDE7, double 0x3E21EEB67D026EC6)
+  %669 = call double @llvm.fma.f64(double %668, double %653, double 0xBE927E4FA16CC2D1)
+  %670 = call double @llvm.fma.f64(double %669, double %653, double 0x3EFA01A019F4DDFD)
+  %671 = call double @llvm.fma.f64(double %670, double %653, double 0xBF56C16C16C16963)
+  %672 = call double @llvm.fma.f64(double %671, double %653, double 0x3FA5555555555555)
+  %673 = fneg double %647
+  %674 = fmul double %649, %673
+  %675 = call double @llvm.fma.f64(double %667, double %672, double %674)
+  %676 = fadd double %666, %675
+  %.fca.1.insert.i29.i = insertvalue { double, double } %.fca.0.insert.i.i27.i, double %676, 1
+  %..i46 = select i1 %652, { double, double } %.fca.1.insert.i29.i, { double, double } %.fca.1.insert.i.i45
   %.sroa.speculated.i = extractvalue { double, double } %..i46, 0
-  %.sroa.4.0.copyload.i.sroa.speculated = select i1 %649, double %673, double %660
-  %674 = fadd double %.sroa.speculated.i, %.sroa.4.0.copyload.i.sroa.speculated
-  %675 = fsub double %.sroa.speculated.i, %674
-  %676 = fadd double %675, %.sroa.4.0.copyload.i.sroa.speculated
-  %677 = fcmp olt double %674, 0.000000e+00
-  %678 = fneg double %674
-  %679 = fneg double %676
-  %.pn78 = select i1 %677, double %678, double %674
-  %.pn = select i1 %677, double %679, double %676
-  %680 = fmul double %.pn78, %635
-  %681 = fneg double %680
-  %682 = call double @llvm.fma.f64(double %.pn78, double %635, double %681)
-  %683 = call double @llvm.fma.f64(double %.pn, double %635, double %682)
-  %684 = fadd double %680, %683
-  %685 = fsub double %680, %684
-  %686 = fadd double %685, %683
-  %687 = fcmp olt double %684, 0x10000000000000
-  %688 = fmul double %684, 0x4350000000000000
-  %689 = select i1 %687, double 0x4330000000000436, double 0x4330000000000400
-  %690 = select i1 %687, double %688, double %684
-  %691 = bitcast double %690 to i64
-  %692 = add i64 %691, -4604544271217802189
-  %693 = add i64 %691, 7141747209585715
-  %694 = lshr i64 %693, 52
-  %695 = or disjoint i64 %694, 4841369599423283200
-  %696 = bitcast i64 %695 to double
-  %697 = fsub double %696, %689
-  %698 = and i64 %692, -4503599627370496
-  %699 = sub i64 %691, %698
-  %700 = bitcast i64 %699 to double
-  %701 = fadd double %700, -1.000000e+00
-  %702 = fadd double %701, 2.000000e+00
-  %703 = fadd double %702, -2.000000e+00
-  %704 = fsub double %703, %702
+  %.sroa.4.0.copyload.i.sroa.speculated = select i1 %652, double %676, double %663
+  %677 = fadd double %.sroa.speculated.i, %.sroa.4.0.copyload.i.sroa.speculated
+  %678 = fsub double %.sroa.speculated.i, %677
+  %679 = fadd double %678, %.sroa.4.0.copyload.i.sroa.speculated
+  %680 = fcmp olt double %677, 0.000000e+00
+  %681 = fneg double %677
+  %682 = fneg double %679
+  %.pn78 = select i1 %680, double %681, double %677
+  %.pn = select i1 %680, double %682, double %679
+  %683 = fmul double %.pn78, %638
+  %684 = fneg double %683
+  %685 = call double @llvm.fma.f64(double %.pn78, double %638, double %684)
+  %686 = call double @llvm.fma.f64(double %.pn, double %638, double %685)
+  %687 = fadd double %683, %686
+  %688 = fsub double %683, %687
+  %689 = fadd double %688, %686
+  %690 = fcmp olt double %687, 0x10000000000000
+  %691 = fmul double %687, 0x4350000000000000
+  %692 = select i1 %690, double 0x4330000000000436, double 0x4330000000000400
+  %693 = select i1 %690, double %691, double %687
+  %694 = bitcast double %693 to i64
+  %695 = add i64 %694, -4604544271217802189
+  %696 = add i64 %694, 7141747209585715
+  %697 = lshr i64 %696, 52
+  %698 = or disjoint i64 %697, 4841369599423283200
+  %699 = bitcast i64 %698 to double
+  %700 = fsub double %699, %692
+  %701 = and i64 %695, -4503599627370496
+  %702 = sub i64 %694, %701
+  %703 = bitcast i64 %702 to double
+  %704 = fadd double %703, -1.000000e+00
   %705 = fadd double %704, 2.000000e+00
-  %706 = fsub double %701, %703
-  %707 = fadd double %705, %706
-  %708 = fdiv double 1.000000e+00, %702
-  %709 = fmul double %708, %701
-  %710 = fneg double %709
-  %711 = call double @llvm.fma.f64(double %710, double %702, double %701)
-  %712 = call double @llvm.fma.f64(double %710, double %707, double 0.000000e+00)
-  %713 = fadd double %711, %712
-  %714 = fmul double %713, %708
-  %715 = fadd double %709, %714
-  %716 = fsub double %709, %715
-  %717 = fadd double %716, %714
-  %718 = fmul double %715, %715
-  %719 = fneg double %718
-  %720 = call double @llvm.fma.f64(double %715, double %715, double %719)
-  %721 = fmul double %717, %715
-  %722 = call double @llvm.fma.f64(double %715, double %717, double %721)
-  %723 = fadd double %720, %722
-  %724 = fadd double %718, %723
-  %725 = fsub double %718, %724
-  %726 = fadd double %725, %723
-  %727 = call double @llvm.fma.f64(double %724, double 0x3FBE03A7ACF07F85, double 0x3FBDF7BA1F4809C3)
-  %728 = call double @llvm.fma.f64(double %727, double %724, double 0x3FC1118CD67251C5)
-  %729 = call double @llvm.fma.f64(double %728, double %724, double 0x3FC3B1395B82701E)
-  %730 = call double @llvm.fma.f64(double %729, double %724, double 0x3FC745D177AD436A)
-  %731 = call double @llvm.fma.f64(double %730, double %724, double 0x3FCC71C71C6EA5AC)
-  %732 = call double @llvm.fma.f64(double %731, double %724, double 0x3FD2492492492522)
-  %733 = call double @llvm.fma.f64(double %732, double %724, double 4.000000e-01)
-  %734 = fmul double %724, %733
-  %735 = fadd double %734, 0x3FE5555555555555
-  %736 = fsub double 0x3FE5555555555555, %735
-  %737 = fadd double %736, %734
-  %738 = fadd double %737, 0x3C85555555555555
-  %739 = fmul double %715, %724
-  %740 = fneg double %739
-  %741 = call double @llvm.fma.f64(double %715, double %724, double %740)
-  %742 = fmul double %717, %724
-  %743 = call double @llvm.fma.f64(double %715, double %726, double %742)
-  %744 = fadd double %741, %743
-  %745 = fadd double %739, %744
-  %746 = fsub double %739, %745
-  %747 = fadd double %746, %744
-  %748 = fmul double %745, %735
-  %749 = fneg double %748
-  %750 = call double @llvm.fma.f64(double %745, double %735, double %749)
-  %751 = fmul double %747, %735
-  %752 = call double @llvm.fma.f64(double %745, double %738, double %751)
-  %753 = fadd double %750, %752
-  %754 = fadd double %748, %753
-  %755 = fsub double %748, %754
-  %756 = fadd double %755, %753
-  %757 = fmul double %715, 2.000000e+00
-  %758 = fmul double %717, 2.000000e+00
-  %759 = fadd double %757, %754
-  %760 = fsub double %759, %757
-  %761 = fsub double %759, %760
-  %762 = fsub double %757, %761
-  %763 = fsub double %754, %760
-  %764 = fadd double %762, %763
-  %765 = fadd double %758, %756
-  %766 = fadd double %764, %765
-  %767 = fadd double %759, %766
-  %768 = fsub double %759, %767
-  %769 = fadd double %768, %766
-  %770 = fmul double %697, 0x3FE62E42FEFA3800
-  %771 = fadd double %770, %767
-  %772 = fsub double %771, %770
-  %773 = fsub double %771, %772
-  %774 = fsub double %770, %773
-  %775 = fsub double %767, %772
-  %776 = fadd double %774, %775
-  %777 = fadd double %769, 0.000000e+00
-  %778 = fadd double %776, %777
-  %779 = fadd double %771, %778
-  %780 = fsub double %771, %779
-  %781 = fadd double %780, %778
-  %782 = fmul double %697, 0x3D2EF35793C76730
-  %783 = fadd double %779, %782
-  %784 = fsub double %783, %779
-  %785 = fsub double %784, %783
-  %786 = fadd double %779, %785
-  %787 = fsub double %782, %784
-  %788 = fadd double %786, %787
-  %789 = fadd double %788, %781
-  %790 = fadd double %783, %789
-  %791 = fsub double %783, %790
-  %792 = fadd double %791, %789
-  %793 = fsub double 0x3FF250D048E7A1BD, %790
-  %794 = fsub double 0x3FF250D048E7A1BD, %793
-  %795 = fsub double %794, %790
-  %796 = fsub double 0x3C67ABF2AD8D5088, %792
-  %797 = fdiv double %686, %684
-  %798 = fsub double %796, %797
-  %799 = fadd double %795, %798
-  %800 = fadd double %793, %799
-  %801 = fsub double %793, %800
-  %802 = fadd double %801, %799
-  %803 = fneg double %.sroa.043.0.copyload.i.sroa.speculated
-  %804 = fsub double %800, %.sroa.043.0.copyload.i.sroa.speculated
-  %805 = fsub double %804, %800
-  %806 = fsub double %805, %804
-  %807 = fadd double %800, %806
-  %808 = fsub double %803, %805
-  %809 = fadd double %807, %808
-  %810 = fsub double %802, %.sroa.244.0.copyload.i.sroa.speculated
-  %811 = fadd double %809, %810
-  %812 = fadd double %804, %811
-  %813 = fsub double %804, %812
-  %814 = fadd double %813, %811
-  %815 = fcmp ogt double %0, 0.000000e+00
-  %816 = fadd double %.sroa.043.0.copyload.i.sroa.speculated, %.sroa.244.0.copyload.i.sroa.speculated
-  %817 = fadd double %812, %814
-  %818 = select i1 %815, double %816, double %817
-  br i1 %3, label %819, label %822
-
-819:
-  %820 = call double @_Z3logd(double %2)
-  %821 = fneg double %820
-  br label %822
+  %706 = fadd double %705, -2.000000e+00
+  %707 = fsub double %706, %705
+  %708 = fadd double %707, 2.000000e+00
+  %709 = fsub double %704, %706
+  %710 = fadd double %708, %709
+  %711 = fdiv double 1.000000e+00, %705
+  %712 = fmul double %711, %704
+  %713 = fneg double %712
+  %714 = call double @llvm.fma.f64(double %713, double %705, double %704)
+  %715 = call double @llvm.fma.f64(double %713, double %710, double 0.000000e+00)
+  %716 = fadd double %714, %715
+  %717 = fmul double %716, %711
+  %718 = fadd double %712, %717
+  %719 = fsub double %712, %718
+  %720 = fadd double %719, %717
+  %721 = fmul double %718, %718
+  %722 = fneg double %721
+  %723 = call double @llvm.fma.f64(double %718, double %718, double %722)
+  %724 = fmul double %720, %718
+  %725 = call double @llvm.fma.f64(double %718, double %720, double %724)
+  %726 = fadd double %723, %725
+  %727 = fadd double %721, %726
+  %728 = fsub double %721, %727
+  %729 = fadd double %728, %726
+  %730 = call double @llvm.fma.f64(double %727, double 0x3FBE03A7ACF07F85, double 0x3FBDF7BA1F4809C3)
+  %731 = call double @llvm.fma.f64(double %730, double %727, double 0x3FC1118CD67251C5)
+  %732 = call double @llvm.fma.f64(double %731, double %727, double 0x3FC3B1395B82701E)
+  %733 = call double @llvm.fma.f64(double %732, double %727, double 0x3FC745D177AD436A)
+  %734 = call double @llvm.fma.f64(double %733, double %727, double 0x3FCC71C71C6EA5AC)
+  %735 = call double @llvm.fma.f64(double %734, double %727, double 0x3FD2492492492522)
+  %736 = call double @llvm.fma.f64(double %735, double %727, double 4.000000e-01)
+  %737 = fmul double %727, %736
+  %738 = fadd double %737, 0x3FE5555555555555
+  %739 = fsub double 0x3FE5555555555555, %738
+  %740 = fadd double %739, %737
+  %741 = fadd double %740, 0x3C85555555555555
+  %742 = fmul double %718, %727
+  %743 = fneg double %742
+  %744 = call double @llvm.fma.f64(double %718, double %727, double %743)
+  %745 = fmul double %720, %727
+  %746 = call double @llvm.fma.f64(double %718, double %729, double %745)
+  %747 = fadd double %744, %746
+  %748 = fadd double %742, %747
+  %749 = fsub double %742, %748
+  %750 = fadd double %749, %747
+  %751 = fmul double %748, %738
+  %752 = fneg double %751
+  %753 = call double @llvm.fma.f64(double %748, double %738, double %752)
+  %754 = fmul double %750, %738
+  %755 = call double @llvm.fma.f64(double %748, double %741, double %754)
+  %756 = fadd double %753, %755
+  %757 = fadd double %751, %756
+  %758 = fsub double %751, %757
+  %759 = fadd double %758, %756
+  %760 = fmul double %718, 2.000000e+00
+  %761 = fmul double %720, 2.000000e+00
+  %762 = fadd double %760, %757
+  %763 = fsub double %762, %760
+  %764 = fsub double %762, %763
+  %765 = fsub double %760, %764
+  %766 = fsub double %757, %763
+  %767 = fadd double %765, %766
+  %768 = fadd double %761, %759
+  %769 = fadd double %767, %768
+  %770 = fadd double %762, %769
+  %771 = fsub double %762, %770
+  %772 = fadd double %771, %769
+  %773 = fmul double %700, 0x3FE62E42FEFA3800
+  %774 = fadd double %773, %770
+  %775 = fsub double %774, %773
+  %776 = fsub double %774, %775
+  %777 = fsub double %773, %776
+  %778 = fsub double %770, %775
+  %779 = fadd double %777, %778
+  %780 = fadd double %772, 0.000000e+00
+  %781 = fadd double %779, %780
+  %782 = fadd double %774, %781
+  %783 = fsub double %774, %782
+  %784 = fadd double %783, %781
+  %785 = fmul double %700, 0x3D2EF35793C76730
+  %786 = fadd double %782, %785
+  %787 = fsub double %786, %782
+  %788 = fsub double %787, %786
+  %789 = fadd double %782, %788
+  %790 = fsub double %785, %787
+  %791 = fadd double %789, %790
+  %792 = fadd double %791, %784
+  %793 = fadd double %786, %792
+  %794 = fsub double %786, %793
+  %795 = fadd double %794, %792
+  %796 = fsub double 0x3FF250D048E7A1BD, %793
+  %797 = fsub double 0x3FF250D048E7A1BD, %796
+  %798 = fsub double %797, %793
+  %799 = fsub double 0x3C67ABF2AD8D5088, %795
+  %800 = fdiv double %689, %687
+  %801 = fsub double %799, %800
+  %802 = fadd double %798, %801
+  %803 = fadd double %796, %802
+  %804 = fsub double %796, %803
+  %805 = fadd double %804, %802
+  %806 = fneg double %.sroa.043.0.copyload.i.sroa.speculated
+  %807 = fsub double %803, %.sroa.043.0.copyload.i.sroa.speculated
+  %808 = fsub double %807, %803
+  %809 = fsub double %808, %807
+  %810 = fadd double %803, %809
+  %811 = fsub double %806, %808
+  %812 = fadd double %810, %811
+  %813 = fsub double %805, %.sroa.244.0.copyload.i.sroa.speculated
+  %814 = fadd double %812, %813
+  %815 = fadd double %807, %814
+  %816 = fsub double %807, %815
+  %817 = fadd double %816, %814
+  %818 = fcmp ogt double %0, 0.000000e+00
+  %819 = fadd double %.sroa.043.0.copyload.i.sroa.speculated, %.sroa.244.0.copyload.i.sroa.speculated
+  %820 = fadd double %815, %817
+  %821 = select i1 %818, double %819, double %820
+  br i1 %3, label %822, label %825
 
 822:
-  %823 = phi double [ %821, %819 ], [ %818, %_Z13tgm_lgamma_ofd.exit ]
-  %824 = fcmp ogt double %0, 0x7E70000000000000
-  br i1 %824, label %825, label %829
+  %823 = call double @_Z3logd(double %2)
+  %824 = fneg double %823
+  br label %825
 
 825:
-  %826 = call double @_Z3logd(double %0)
-  %827 = fadd double %826, -1.000000e+00
-  %828 = fmul double %827, %0
-  br label %829
+  %826 = phi double [ %824, %822 ], [ %821, %_Z13tgm_lgamma_ofd.exit ]
+  %827 = fcmp ogt double %0, 0x7E70000000000000
+  br i1 %827, label %828, label %832
 
-829:
-  %830 = phi double [ %828, %825 ], [ %823, %822 ]
-  %831 = fcmp oeq double %0, 0.000000e+00
-  br i1 %831, label %840, label %832
+828:
+  %829 = call double @_Z3logd(double %0)
+  %830 = fadd double %829, -1.000000e+00
+  %831 = fmul double %830, %0
+  br label %832
 
 832:
-  %833 = fcmp olt double %0, 0.000000e+00
-  br i1 %833, label %834, label %838
+  %833 = phi double [ %831, %828 ], [ %826, %825 ]
+  %834 = fcmp oeq double %0, 0.000000e+00
+  br i1 %834, label %843, label %835
 
-834:
-  %835 = call double @llvm.floor.f64(double %0)
-  %836 = fcmp oeq double %835, %0
-  %837 = fcmp oeq double %2, 0x7FF0000000000000
-  %or.cond = or i1 %836, %837
-  br i1 %or.cond, label %840, label %839
+835:
+  %836 = fcmp olt double %0, 0.000000e+00
+  br i1 %836, label %837, label %841
 
-838:
+837:
+  %838 = call double @llvm.floor.f64(double %0)
+  %839 = fcmp oeq double %838, %0
+  %840 = fcmp oeq double %2, 0x7FF0000000000000
+  %or.cond = or i1 %839, %840
+  br i1 %or.cond, label %843, label %842
+
+841:
   %.old = fcmp oeq double %2, 0x7FF0000000000000
-  br i1 %.old, label %840, label %839
+  br i1 %.old, label %843, label %842
 
-839:
-  br label %840
+842:
+  br label %843
 
-840:
-  %841 = phi double [ %830, %839 ], [ 0x7FF0000000000000, %838 ], [ 0x7FF0000000000000, %834 ], [ 0x7FF0000000000000, %829 ]
-  %842 = fcmp uno double %0, 0.000000e+00
-  %.41 = select i1 %842, double %0, double %841
+843:
+  %844 = phi double [ %833, %842 ], [ 0x7FF0000000000000, %841 ], [ 0x7FF0000000000000, %837 ], [ 0x7FF0000000000000, %832 ]
+  %845 = fcmp uno double %0, 0.000000e+00
+  %.41 = select i1 %845, double %0, double %844
   ret double %.41
+}
+
+@_Z6tg_i1eIfET_S0_:
+define internal float @_Z6tg_i1eIfET_S0_(float %0) nounwind {
+  %2 = call float @llvm.fabs.f32(float %0)
+  %3 = fcmp olt float %2, 2.000000e+01
+  br i1 %3, label %4, label %58
+
+4:
+  %5 = fmul float %0, %0
+  %6 = fmul float %5, 2.500000e-01
+  br label %7
+
+7:
+  %.025.i = phi i32 [ 36, %4 ], [ %18, %9 ]
+  %.024.i = phi float [ 1.000000e+00, %4 ], [ %17, %9 ]
+  %8 = icmp sgt i32 %.025.i, 0
+  br i1 %8, label %9, label %19
+
+9:
+  %10 = add nuw nsw i32 %.025.i, 1
+  %11 = mul nuw nsw i32 %.025.i, %10
+  %12 = sitofp i32 %11 to double
+  %13 = fdiv double 1.000000e+00, %12
+  %14 = fptrunc double %13 to float
+  %15 = fmul float %6, %14
+  %16 = fmul float %15, %.024.i
+  %17 = fadd float %16, 1.000000e+00
+  %18 = add nsw i32 %.025.i, -1
+  br label %7
+
+19:
+  %20 = fneg float %2
+  %21 = fcmp ogt float %2, 1.050000e+02
+  %22 = fcmp ogt float %20, 9.000000e+01
+  %..i.i = select i1 %22, float 9.000000e+01, float %20
+  %23 = select i1 %21, float -1.050000e+02, float %..i.i
+  %24 = call float @llvm.fma.f32(float %23, float 0x3FF7154760000000, float 0x4168000000000000)
+  %25 = fadd float %24, 0xC168000000000000
+  %26 = fneg float %25
+  %27 = call float @llvm.fma.f32(float %26, float 0x3FE62E4000000000, float %23)
+  %28 = fmul float %25, 0xBEB7F7D1C0000000
+  %29 = fadd float %27, %28
+  %30 = fsub float %27, %29
+  %31 = fadd float %30, %28
+  %32 = call float @llvm.fma.f32(float %29, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %33 = call float @llvm.fma.f32(float %32, float %29, float 0x3FA55551A0000000)
+  %34 = call float @llvm.fma.f32(float %33, float %29, float 0x3FC5554DE0000000)
+  %35 = call float @llvm.fma.f32(float %34, float %29, float 5.000000e-01)
+  %36 = fadd float %29, 1.000000e+00
+  %37 = fsub float 1.000000e+00, %36
+  %38 = fadd float %37, %29
+  %39 = fmul float %29, %29
+  %40 = call float @llvm.fma.f32(float %39, float %35, float %31)
+  %41 = fadd float %38, %40
+  %42 = fadd float %36, %41
+  %43 = bitcast float %24 to i32
+  %44 = add i32 %43, -1262485248
+  %45 = lshr i32 %44, 1
+  %46 = shl i32 %45, 23
+  %47 = add i32 %46, -8388608
+  %48 = bitcast i32 %47 to float
+  %49 = fmul float %42, %48
+  %50 = xor i32 %45, -1
+  %51 = add i32 %44, %50
+  %52 = shl i32 %51, 23
+  %53 = bitcast i32 %52 to float
+  %54 = fmul float %49, %53
+  %55 = fmul float %54, %.024.i
+  %56 = fmul float %2, 5.000000e-01
+  %57 = fmul float %55, %56
+  br label %_Z16tg_scaled_besselILi1EfET0_S0_.exit
+
+58:
+  %59 = fdiv float 1.000000e+00, %2
+  br label %60
+
+60:
+  %.1.i = phi float [ 1.000000e+00, %58 ], [ %74, %62 ]
+  %.023.i = phi i32 [ 8, %58 ], [ %75, %62 ]
+  %61 = icmp sgt i32 %.023.i, 0
+  br i1 %61, label %62, label %76
+
+62:
+  %63 = shl nuw nsw i32 %.023.i, 1
+  %64 = add nsw i32 %63, -1
+  %65 = mul nsw i32 %64, %64
+  %66 = add nsw i32 %65, -4
+  %67 = sitofp i32 %66 to double
+  %68 = sitofp i32 %.023.i to double
+  %69 = fmul double %68, 8.000000e+00
+  %70 = fdiv double %67, %69
+  %71 = fptrunc double %70 to float
+  %72 = fmul float %59, %71
+  %73 = fmul float %72, %.1.i
+  %74 = fadd float %73, 1.000000e+00
+  %75 = add nsw i32 %.023.i, -1
+  br label %60
+
+76:
+  %77 = call float @llvm.sqrt.f32(float %2)
+  %78 = fdiv float %.1.i, %77
+  %79 = fmul float %78, 0x3FD9884540000000
+  br label %_Z16tg_scaled_besselILi1EfET0_S0_.exit
+
+_Z16tg_scaled_besselILi1EfET0_S0_.exit:
+  %.0.i = phi float [ %57, %19 ], [ %79, %76 ]
+  %80 = call float @llvm.copysign.f32(float %.0.i, float %0)
+  ret float %80
 }
 
 @_Z6tg_log10tg_complexIdE:
@@ -10771,6 +11696,138 @@ define internal { double, double } @_Z7tg_cosh10tg_complexIdE(double %0, double 
   ret { double, double } %.fca.1.insert
 }
 
+@_Z7tg_exp1IfET_S0_:
+define internal float @_Z7tg_exp1IfET_S0_(float %0) nounwind {
+  %2 = fcmp olt float %0, 0.000000e+00
+  br i1 %2, label %103, label %3
+
+3:
+  %4 = fcmp olt float %0, 1.000000e+00
+  br i1 %4, label %5, label %54
+
+5:
+  %.025 = phi float [ %13, %7 ], [ 0.000000e+00, %3 ]
+  %.024 = phi float [ %11, %7 ], [ 1.000000e+00, %3 ]
+  %.023 = phi i32 [ %14, %7 ], [ 1, %3 ]
+  %6 = icmp ult i32 %.023, 22
+  br i1 %6, label %7, label %15
+
+7:
+  %8 = fneg float %0
+  %9 = uitofp nneg i32 %.023 to float
+  %10 = fdiv float %8, %9
+  %11 = fmul float %.024, %10
+  %12 = fdiv float %11, %9
+  %13 = fadd float %.025, %12
+  %14 = add nuw nsw i32 %.023, 1
+  br label %5
+
+15:
+  %16 = fcmp olt float %0, 0x3810000000000000
+  %17 = fmul float %0, 0x4160000000000000
+  %18 = select i1 %16, float 2.300000e+01, float 0.000000e+00
+  %19 = select i1 %16, float %17, float %0
+  %20 = bitcast float %19 to i32
+  %21 = add i32 %20, -1060439283
+  %22 = ashr i32 %21, 23
+  %23 = sitofp i32 %22 to float
+  %24 = fsub float %23, %18
+  %25 = and i32 %21, -8388608
+  %26 = sub i32 %20, %25
+  %27 = bitcast i32 %26 to float
+  %28 = fadd float %27, -1.000000e+00
+  %29 = fmul float %28, %28
+  %30 = call float @llvm.fma.f32(float %28, float 0x3FB1D8EA60000000, float 0xBFBD635BC0000000)
+  %31 = call float @llvm.fma.f32(float %30, float %28, float 0x3FBDEA2820000000)
+  %32 = call float @llvm.fma.f32(float %31, float %28, float 0xBFBFCF4C60000000)
+  %33 = call float @llvm.fma.f32(float %32, float %28, float 0x3FC23D21A0000000)
+  %34 = call float @llvm.fma.f32(float %33, float %28, float 0xBFC555B4A0000000)
+  %35 = call float @llvm.fma.f32(float %34, float %28, float 0x3FC999D5A0000000)
+  %36 = call float @llvm.fma.f32(float %35, float %28, float 0xBFCFFFFFC0000000)
+  %37 = call float @llvm.fma.f32(float %36, float %28, float 0x3FD5555540000000)
+  %38 = fmul float %28, %29
+  %39 = fmul float %29, -5.000000e-01
+  %40 = call float @llvm.fma.f32(float %38, float %37, float %39)
+  %41 = call float @llvm.fma.f32(float %24, float 0x3EB7F7D1C0000000, float %40)
+  %42 = fmul float %24, 0x3FE62E4000000000
+  %43 = fadd float %42, %28
+  %44 = fsub float %42, %43
+  %45 = fadd float %44, %28
+  %46 = fadd float %45, %41
+  %47 = fadd float %43, %46
+  %48 = fcmp oeq float %0, 0.000000e+00
+  %49 = select i1 %48, float 0xFFF0000000000000, float %0
+  %50 = fcmp ule float %0, 0.000000e+00
+  %51 = select i1 %50, float %49, float %47
+  %52 = fsub float 0xBFE2788D00000000, %51
+  %53 = fsub float %52, %.025
+  br label %103
+
+54:
+  %55 = call float @llvm.fabs.f32(float %0)
+  %56 = fcmp oeq float %55, 0x7FF0000000000000
+  br i1 %56, label %103, label %57
+
+57:
+  %.022 = phi float [ %64, %59 ], [ %0, %54 ]
+  %.0 = phi i32 [ %65, %59 ], [ 25, %54 ]
+  %58 = icmp sgt i32 %.0, 0
+  br i1 %58, label %59, label %66
+
+59:
+  %60 = sitofp i32 %.0 to float
+  %61 = fdiv float %60, %.022
+  %62 = fadd float %61, 1.000000e+00
+  %63 = fdiv float %60, %62
+  %64 = fadd float %63, %0
+  %65 = add nsw i32 %.0, -1
+  br label %57
+
+66:
+  %67 = fneg float %0
+  %68 = fcmp ogt float %0, 1.050000e+02
+  %69 = fcmp ogt float %67, 9.000000e+01
+  %..i27 = select i1 %69, float 9.000000e+01, float %67
+  %70 = select i1 %68, float -1.050000e+02, float %..i27
+  %71 = call float @llvm.fma.f32(float %70, float 0x3FF7154760000000, float 0x4168000000000000)
+  %72 = fadd float %71, 0xC168000000000000
+  %73 = fneg float %72
+  %74 = call float @llvm.fma.f32(float %73, float 0x3FE62E4000000000, float %70)
+  %75 = fmul float %72, 0xBEB7F7D1C0000000
+  %76 = fadd float %74, %75
+  %77 = fsub float %74, %76
+  %78 = fadd float %77, %75
+  %79 = call float @llvm.fma.f32(float %76, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %80 = call float @llvm.fma.f32(float %79, float %76, float 0x3FA55551A0000000)
+  %81 = call float @llvm.fma.f32(float %80, float %76, float 0x3FC5554DE0000000)
+  %82 = call float @llvm.fma.f32(float %81, float %76, float 5.000000e-01)
+  %83 = fadd float %76, 1.000000e+00
+  %84 = fsub float 1.000000e+00, %83
+  %85 = fadd float %84, %76
+  %86 = fmul float %76, %76
+  %87 = call float @llvm.fma.f32(float %86, float %82, float %78)
+  %88 = fadd float %85, %87
+  %89 = fadd float %83, %88
+  %90 = bitcast float %71 to i32
+  %91 = add i32 %90, -1262485248
+  %92 = lshr i32 %91, 1
+  %93 = shl i32 %92, 23
+  %94 = add i32 %93, -8388608
+  %95 = bitcast i32 %94 to float
+  %96 = fmul float %89, %95
+  %97 = xor i32 %92, -1
+  %98 = add i32 %91, %97
+  %99 = shl i32 %98, 23
+  %100 = bitcast i32 %99 to float
+  %101 = fmul float %96, %100
+  %102 = fdiv float %101, %.022
+  br label %103
+
+103:
+  %.026 = phi float [ %53, %15 ], [ %102, %66 ], [ 0.000000e+00, %54 ], [ 0x7FF8000000000000, %1 ]
+  ret float %.026
+}
+
 @_Z7tg_exp210tg_complexIfE:
 define internal <2 x float> @_Z7tg_exp210tg_complexIfE(<2 x float> %0) nounwind alwaysinline {
   %.sroa.0.0.vec.extract.i = extractelement <2 x float> %0, i64 0
@@ -10952,131 +12009,142 @@ _Z7tg_exp1IdET_S0_.exit:
 @_Z7tg_expiIfET_S0_:
 define internal float @_Z7tg_expiIfET_S0_(float %0) nounwind {
   %2 = fcmp olt float %0, 0.000000e+00
-  br i1 %2, label %3, label %38
+  br i1 %2, label %3, label %7
 
 3:
   %4 = fneg float %0
-  %5 = fcmp ogt float %0, -1.000000e+00
-  br i1 %5, label %6, label %21
+  %5 = call float @_Z7tg_exp1IfET_S0_(float %4)
+  %6 = fneg float %5
+  br label %108
 
-6:
-  %.025.i = phi float [ %13, %8 ], [ 0.000000e+00, %3 ]
-  %.024.i = phi float [ %11, %8 ], [ 1.000000e+00, %3 ]
-  %.023.i = phi i32 [ %14, %8 ], [ 1, %3 ]
-  %7 = icmp ult i32 %.023.i, 22
-  br i1 %7, label %8, label %15
+7:
+  %8 = fcmp olt float %0, 4.000000e+01
+  br i1 %8, label %9, label %59
 
-8:
-  %9 = uitofp nneg i32 %.023.i to float
-  %10 = fdiv float %0, %9
-  %11 = fmul float %.024.i, %10
-  %12 = fdiv float %11, %9
-  %13 = fadd float %.025.i, %12
-  %14 = add nuw nsw i32 %.023.i, 1
-  br label %6
+9:
+  %.033 = phi float [ %14, %18 ], [ 1.000000e+00, %7 ]
+  %.032 = phi i32 [ %19, %18 ], [ 1, %7 ]
+  %.030 = phi float [ %16, %18 ], [ 0.000000e+00, %7 ]
+  %10 = icmp ult i32 %.032, 121
+  br i1 %10, label %11, label %20
 
-15:
-  %16 = fpext float %4 to double
-  %17 = call double @_Z3logd(double %16)
-  %18 = fptrunc double %17 to float
-  %19 = fsub float 0xBFE2788D00000000, %18
-  %20 = fsub float %19, %.025.i
-  br label %_Z7tg_exp1IfET_S0_.exit
+11:
+  %12 = uitofp nneg i32 %.032 to float
+  %13 = fdiv float %0, %12
+  %14 = fmul float %.033, %13
+  %15 = fdiv float %14, %12
+  %16 = fadd float %.030, %15
+  %17 = fcmp une float %16, %.030
+  br i1 %17, label %18, label %20
 
-21:
-  %22 = fcmp oeq float %0, 0xFFF0000000000000
-  br i1 %22, label %_Z7tg_exp1IfET_S0_.exit, label %23
+18:
+  %19 = add nuw nsw i32 %.032, 1
+  br label %9
 
-23:
-  %.022.i = phi float [ %30, %25 ], [ %4, %21 ]
-  %.0.i = phi i32 [ %31, %25 ], [ 25, %21 ]
-  %24 = icmp sgt i32 %.0.i, 0
-  br i1 %24, label %25, label %32
-
-25:
-  %26 = sitofp i32 %.0.i to float
-  %27 = fdiv float %26, %.022.i
-  %28 = fadd float %27, 1.000000e+00
-  %29 = fdiv float %26, %28
-  %30 = fsub float %29, %0
-  %31 = add nsw i32 %.0.i, -1
-  br label %23
-
-32:
-  %33 = fpext float %0 to double
-  %34 = call double @_Z3expd(double %33)
-  %35 = fptrunc double %34 to float
-  %36 = fdiv float %35, %.022.i
-  br label %_Z7tg_exp1IfET_S0_.exit
-
-_Z7tg_exp1IfET_S0_.exit:
-  %.026.i = phi float [ %20, %15 ], [ %36, %32 ], [ 0.000000e+00, %21 ]
-  %37 = fneg float %.026.i
-  br label %75
-
-38:
-  %39 = fcmp olt float %0, 4.000000e+01
-  br i1 %39, label %40, label %57
-
-40:
-  %.033 = phi float [ %45, %49 ], [ 1.000000e+00, %38 ]
-  %.032 = phi i32 [ %50, %49 ], [ 1, %38 ]
-  %.030 = phi float [ %47, %49 ], [ 0.000000e+00, %38 ]
-  %41 = icmp ult i32 %.032, 121
-  br i1 %41, label %42, label %51
-
-42:
-  %43 = uitofp nneg i32 %.032 to float
-  %44 = fdiv float %0, %43
-  %45 = fmul float %.033, %44
-  %46 = fdiv float %45, %43
-  %47 = fadd float %.030, %46
-  %48 = fcmp une float %47, %.030
-  br i1 %48, label %49, label %51
-
-49:
-  %50 = add nuw nsw i32 %.032, 1
-  br label %40
-
-51:
-  %.1 = phi float [ %47, %42 ], [ %.030, %40 ]
-  %52 = fpext float %0 to double
-  %53 = call double @_Z3logd(double %52)
-  %54 = fptrunc double %53 to float
-  %55 = fadd float %54, 0x3FE2788D00000000
-  %56 = fadd float %55, %.1
-  br label %75
-
-57:
-  %58 = fcmp ogt float %0, 1.000000e+03
-  br i1 %58, label %75, label %59
+20:
+  %.1 = phi float [ %16, %11 ], [ %.030, %9 ]
+  %21 = fcmp olt float %0, 0x3810000000000000
+  %22 = fmul float %0, 0x4160000000000000
+  %23 = select i1 %21, float 2.300000e+01, float 0.000000e+00
+  %24 = select i1 %21, float %22, float %0
+  %25 = bitcast float %24 to i32
+  %26 = add i32 %25, -1060439283
+  %27 = ashr i32 %26, 23
+  %28 = sitofp i32 %27 to float
+  %29 = fsub float %28, %23
+  %30 = and i32 %26, -8388608
+  %31 = sub i32 %25, %30
+  %32 = bitcast i32 %31 to float
+  %33 = fadd float %32, -1.000000e+00
+  %34 = fmul float %33, %33
+  %35 = call float @llvm.fma.f32(float %33, float 0x3FB1D8EA60000000, float 0xBFBD635BC0000000)
+  %36 = call float @llvm.fma.f32(float %35, float %33, float 0x3FBDEA2820000000)
+  %37 = call float @llvm.fma.f32(float %36, float %33, float 0xBFBFCF4C60000000)
+  %38 = call float @llvm.fma.f32(float %37, float %33, float 0x3FC23D21A0000000)
+  %39 = call float @llvm.fma.f32(float %38, float %33, float 0xBFC555B4A0000000)
+  %40 = call float @llvm.fma.f32(float %39, float %33, float 0x3FC999D5A0000000)
+  %41 = call float @llvm.fma.f32(float %40, float %33, float 0xBFCFFFFFC0000000)
+  %42 = call float @llvm.fma.f32(float %41, float %33, float 0x3FD5555540000000)
+  %43 = fmul float %33, %34
+  %44 = fmul float %34, -5.000000e-01
+  %45 = call float @llvm.fma.f32(float %43, float %42, float %44)
+  %46 = call float @llvm.fma.f32(float %29, float 0x3EB7F7D1C0000000, float %45)
+  %47 = fmul float %29, 0x3FE62E4000000000
+  %48 = fadd float %47, %33
+  %49 = fsub float %47, %48
+  %50 = fadd float %49, %33
+  %51 = fadd float %50, %46
+  %52 = fadd float %48, %51
+  %53 = fcmp oeq float %0, 0.000000e+00
+  %54 = select i1 %53, float 0xFFF0000000000000, float %0
+  %55 = fcmp ule float %0, 0.000000e+00
+  %56 = select i1 %55, float %54, float %52
+  %57 = fadd float %56, 0x3FE2788D00000000
+  %58 = fadd float %57, %.1
+  br label %108
 
 59:
-  %.029 = phi float [ %65, %61 ], [ 1.000000e+00, %57 ]
-  %.028 = phi i32 [ %66, %61 ], [ 15, %57 ]
-  %60 = icmp sgt i32 %.028, 0
-  br i1 %60, label %61, label %67
+  %60 = fcmp ogt float %0, 1.000000e+03
+  br i1 %60, label %108, label %61
 
 61:
-  %62 = sitofp i32 %.028 to float
-  %63 = fdiv float %62, %0
-  %64 = fmul float %63, %.029
-  %65 = fadd float %64, 1.000000e+00
-  %66 = add nsw i32 %.028, -1
-  br label %59
+  %.029 = phi float [ %67, %63 ], [ 1.000000e+00, %59 ]
+  %.028 = phi i32 [ %68, %63 ], [ 15, %59 ]
+  %62 = icmp sgt i32 %.028, 0
+  br i1 %62, label %63, label %69
 
-67:
-  %68 = fmul float %0, 5.000000e-01
-  %69 = fpext float %68 to double
-  %70 = call double @_Z3expd(double %69)
-  %71 = fptrunc double %70 to float
-  %72 = fdiv float %.029, %0
-  %73 = fmul float %72, %71
-  %74 = fmul float %73, %71
-  br label %75
+63:
+  %64 = sitofp i32 %.028 to float
+  %65 = fdiv float %64, %0
+  %66 = fmul float %65, %.029
+  %67 = fadd float %66, 1.000000e+00
+  %68 = add nsw i32 %.028, -1
+  br label %61
 
-75:
-  %.0 = phi float [ %37, %_Z7tg_exp1IfET_S0_.exit ], [ %56, %51 ], [ %74, %67 ], [ 0x7FF0000000000000, %57 ]
+69:
+  %70 = fmul float %0, 5.000000e-01
+  %71 = fcmp olt float %70, -1.050000e+02
+  %72 = fcmp ogt float %70, 9.000000e+01
+  %..i34 = select i1 %72, float 9.000000e+01, float %70
+  %73 = select i1 %71, float -1.050000e+02, float %..i34
+  %74 = call float @llvm.fma.f32(float %73, float 0x3FF7154760000000, float 0x4168000000000000)
+  %75 = fadd float %74, 0xC168000000000000
+  %76 = fneg float %75
+  %77 = call float @llvm.fma.f32(float %76, float 0x3FE62E4000000000, float %73)
+  %78 = fmul float %75, 0xBEB7F7D1C0000000
+  %79 = fadd float %77, %78
+  %80 = fsub float %77, %79
+  %81 = fadd float %80, %78
+  %82 = call float @llvm.fma.f32(float %79, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %83 = call float @llvm.fma.f32(float %82, float %79, float 0x3FA55551A0000000)
+  %84 = call float @llvm.fma.f32(float %83, float %79, float 0x3FC5554DE0000000)
+  %85 = call float @llvm.fma.f32(float %84, float %79, float 5.000000e-01)
+  %86 = fadd float %79, 1.000000e+00
+  %87 = fsub float 1.000000e+00, %86
+  %88 = fadd float %87, %79
+  %89 = fmul float %79, %79
+  %90 = call float @llvm.fma.f32(float %89, float %85, float %81)
+  %91 = fadd float %88, %90
+  %92 = fadd float %86, %91
+  %93 = bitcast float %74 to i32
+  %94 = add i32 %93, -1262485248
+  %95 = lshr i32 %94, 1
+  %96 = shl i32 %95, 23
+  %97 = add i32 %96, -8388608
+  %98 = bitcast i32 %97 to float
+  %99 = fmul float %92, %98
+  %100 = xor i32 %95, -1
+  %101 = add i32 %94, %100
+  %102 = shl i32 %101, 23
+  %103 = bitcast i32 %102 to float
+  %104 = fmul float %99, %103
+  %105 = fdiv float %.029, %0
+  %106 = fmul float %104, %105
+  %107 = fmul float %106, %104
+  br label %108
+
+108:
+  %.0 = phi float [ %6, %3 ], [ %58, %20 ], [ %107, %69 ], [ 0x7FF0000000000000, %59 ]
   ret float %.0
 }
 
@@ -11617,6 +12685,148 @@ _Z14tg_zeta_from_0dd.exit:
   ret float %.0
 }
 
+@_Z8tg_logitIfET_S0_:
+define internal float @_Z8tg_logitIfET_S0_(float %0) nounwind alwaysinline {
+  %2 = fcmp ogt float %0, 0x3FD3333340000000
+  %3 = fcmp olt float %0, 0x3FE4CCCCC0000000
+  %or.cond = and i1 %2, %3
+  br i1 %or.cond, label %_Z5log1pf.exit, label %86
+
+_Z5log1pf.exit:
+  %4 = fadd float %0, -5.000000e-01
+  %5 = fmul float %4, 2.000000e+00
+  %6 = fcmp ogt float %5, -1.000000e+00
+  %7 = fcmp one float %5, 0x7FF0000000000000
+  %8 = and i1 %6, %7
+  %9 = fpext float %5 to double
+  %10 = select i1 %8, double %9, double 0.000000e+00
+  %11 = fadd double %10, 1.000000e+00
+  %12 = bitcast double %11 to i64
+  %13 = add i64 %12, -4604544271217802189
+  %14 = add i64 %12, 7141747209585715
+  %15 = lshr i64 %14, 52
+  %16 = or disjoint i64 %15, 4841369599423283200
+  %17 = bitcast i64 %16 to double
+  %18 = fadd double %17, 0xC330000000000400
+  %19 = and i64 %13, -4503599627370496
+  %20 = sub i64 %12, %19
+  %21 = bitcast i64 %20 to double
+  %22 = fadd double %21, -1.000000e+00
+  %23 = fadd double %22, 2.000000e+00
+  %24 = fdiv double %22, %23
+  %25 = fmul double %24, %24
+  %26 = call double @llvm.fma.f64(double %25, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %27 = call double @llvm.fma.f64(double %26, double %25, double 0x3FD9999EB9D6DDFE)
+  %28 = call double @llvm.fma.f64(double %27, double %25, double 0x3FE5555554BA8B0E)
+  %29 = fmul double %24, %25
+  %30 = fmul double %24, 2.000000e+00
+  %31 = call double @llvm.fma.f64(double %29, double %28, double %30)
+  %32 = call double @llvm.fma.f64(double %18, double 0x3FE62E42FEFA39EF, double %31)
+  %33 = fcmp olt double %10, 1.000000e+00
+  %34 = fadd double %11, -1.000000e+00
+  %35 = fsub double %10, %34
+  %36 = select i1 %33, double %35, double 0.000000e+00
+  %37 = fadd double %32, %36
+  %38 = fcmp oeq float %5, -1.000000e+00
+  %39 = fcmp olt float %5, -1.000000e+00
+  %40 = select i1 %39, double 0x7FF8000000000000, double %9
+  %41 = select i1 %38, double 0xFFF0000000000000, double %40
+  %42 = fcmp oeq float %5, 0.000000e+00
+  %..i = select i1 %8, double %37, double %41
+  %43 = fptrunc double %..i to float
+  %44 = select i1 %42, float %5, float %43
+  %45 = fneg float %5
+  %46 = fcmp olt float %5, 1.000000e+00
+  %47 = fcmp one float %5, 0xFFF0000000000000
+  %48 = and i1 %46, %47
+  %49 = fpext float %45 to double
+  %50 = select i1 %48, double %49, double 0.000000e+00
+  %51 = fadd double %50, 1.000000e+00
+  %52 = bitcast double %51 to i64
+  %53 = add i64 %52, -4604544271217802189
+  %54 = add i64 %52, 7141747209585715
+  %55 = lshr i64 %54, 52
+  %56 = or disjoint i64 %55, 4841369599423283200
+  %57 = bitcast i64 %56 to double
+  %58 = fadd double %57, 0xC330000000000400
+  %59 = and i64 %53, -4503599627370496
+  %60 = sub i64 %52, %59
+  %61 = bitcast i64 %60 to double
+  %62 = fadd double %61, -1.000000e+00
+  %63 = fadd double %62, 2.000000e+00
+  %64 = fdiv double %62, %63
+  %65 = fmul double %64, %64
+  %66 = call double @llvm.fma.f64(double %65, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %67 = call double @llvm.fma.f64(double %66, double %65, double 0x3FD9999EB9D6DDFE)
+  %68 = call double @llvm.fma.f64(double %67, double %65, double 0x3FE5555554BA8B0E)
+  %69 = fmul double %64, %65
+  %70 = fmul double %64, 2.000000e+00
+  %71 = call double @llvm.fma.f64(double %69, double %68, double %70)
+  %72 = call double @llvm.fma.f64(double %58, double 0x3FE62E42FEFA39EF, double %71)
+  %73 = fcmp olt double %50, 1.000000e+00
+  %74 = fadd double %51, -1.000000e+00
+  %75 = fsub double %50, %74
+  %76 = select i1 %73, double %75, double 0.000000e+00
+  %77 = fadd double %72, %76
+  %78 = fcmp oeq float %5, 1.000000e+00
+  %79 = fcmp ogt float %5, 1.000000e+00
+  %80 = select i1 %79, double 0x7FF8000000000000, double %49
+  %81 = select i1 %78, double 0xFFF0000000000000, double %80
+  %82 = fcmp oeq float %5, 0.000000e+00
+  %..i8 = select i1 %48, double %77, double %81
+  %83 = fptrunc double %..i8 to float
+  %84 = select i1 %82, float %45, float %83
+  %85 = fsub float %44, %84
+  br label %125
+
+86:
+  %87 = fsub float 1.000000e+00, %0
+  %88 = fdiv float %0, %87
+  %89 = fcmp olt float %88, 0x3810000000000000
+  %90 = fmul float %88, 0x4160000000000000
+  %91 = select i1 %89, float 2.300000e+01, float 0.000000e+00
+  %92 = select i1 %89, float %90, float %88
+  %93 = bitcast float %92 to i32
+  %94 = add i32 %93, -1060439283
+  %95 = ashr i32 %94, 23
+  %96 = sitofp i32 %95 to float
+  %97 = fsub float %96, %91
+  %98 = and i32 %94, -8388608
+  %99 = sub i32 %93, %98
+  %100 = bitcast i32 %99 to float
+  %101 = fadd float %100, -1.000000e+00
+  %102 = fmul float %101, %101
+  %103 = call float @llvm.fma.f32(float %101, float 0x3FB1D8EA60000000, float 0xBFBD635BC0000000)
+  %104 = call float @llvm.fma.f32(float %103, float %101, float 0x3FBDEA2820000000)
+  %105 = call float @llvm.fma.f32(float %104, float %101, float 0xBFBFCF4C60000000)
+  %106 = call float @llvm.fma.f32(float %105, float %101, float 0x3FC23D21A0000000)
+  %107 = call float @llvm.fma.f32(float %106, float %101, float 0xBFC555B4A0000000)
+  %108 = call float @llvm.fma.f32(float %107, float %101, float 0x3FC999D5A0000000)
+  %109 = call float @llvm.fma.f32(float %108, float %101, float 0xBFCFFFFFC0000000)
+  %110 = call float @llvm.fma.f32(float %109, float %101, float 0x3FD5555540000000)
+  %111 = fmul float %101, %102
+  %112 = fmul float %102, -5.000000e-01
+  %113 = call float @llvm.fma.f32(float %111, float %110, float %112)
+  %114 = call float @llvm.fma.f32(float %97, float 0x3EB7F7D1C0000000, float %113)
+  %115 = fmul float %97, 0x3FE62E4000000000
+  %116 = fadd float %115, %101
+  %117 = fsub float %115, %116
+  %118 = fadd float %117, %101
+  %119 = fadd float %118, %114
+  %120 = fadd float %116, %119
+  %121 = fcmp oeq float %88, 0.000000e+00
+  %122 = fcmp olt float %88, 0.000000e+00
+  %..i10 = select i1 %122, float 0x7FF8000000000000, float %88
+  %123 = select i1 %121, float 0xFFF0000000000000, float %..i10
+  %or.cond.i = call i1 @llvm.is.fpclass.f32(float %88, i32 639)
+  %124 = select i1 %or.cond.i, float %123, float %120
+  br label %125
+
+125:
+  %.0 = phi float [ %85, %_Z5log1pf.exit ], [ %124, %86 ]
+  ret float %.0
+}
+
 @_Z8tg_power10tg_complexIdES0_:
 define internal { double, double } @_Z8tg_power10tg_complexIdES0_(double %0, double %1, double %2, double %3) nounwind {
   %5 = fcmp oeq double %2, 0.000000e+00
@@ -11778,6 +12988,109 @@ _Z6tg_exp10tg_complexIdE.exit:
   %.fca.0.insert = insertvalue { double, double } poison, double %.sroa.074.1, 0
   %.fca.1.insert = insertvalue { double, double } %.fca.0.insert, double %.sroa.10.1, 1
   ret { double, double } %.fca.1.insert
+}
+
+@_Z8tg_powerff:
+define internal float @_Z8tg_powerff(float %0, float %1) nounwind alwaysinline {
+_Z10tgm_withindd.exit.i:
+  %2 = call float @llvm.fabs.f32(float %0)
+  %or.cond.i = call i1 @llvm.is.fpclass.f32(float %0, i32 612)
+  %3 = call float @llvm.fabs.f32(float %1)
+  %4 = fcmp oeq float %3, 0x7FF0000000000000
+  %5 = select i1 %or.cond.i, i1 true, i1 %4
+  %6 = fcmp uno float %0, 0.000000e+00
+  %or.cond38.i = or i1 %5, %6
+  %7 = fpext float %2 to double
+  %8 = bitcast double %7 to i64
+  %9 = select i1 %or.cond38.i, i64 4607182418800017408, i64 %8
+  %10 = add i64 %9, -4604544271217802189
+  %11 = add i64 %9, 7141747209585715
+  %12 = lshr i64 %11, 52
+  %13 = or disjoint i64 %12, 4841369599423283200
+  %14 = bitcast i64 %13 to double
+  %15 = fadd double %14, 0xC330000000000400
+  %16 = and i64 %10, -4503599627370496
+  %17 = sub i64 %9, %16
+  %18 = bitcast i64 %17 to double
+  %19 = fadd double %18, -1.000000e+00
+  %20 = fadd double %19, 2.000000e+00
+  %21 = fdiv double %19, %20
+  %22 = fmul double %21, %21
+  %23 = call double @llvm.fma.f64(double %22, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %24 = call double @llvm.fma.f64(double %23, double %22, double 0x3FD9999EB9D6DDFE)
+  %25 = call double @llvm.fma.f64(double %24, double %22, double 0x3FE5555554BA8B0E)
+  %26 = fmul double %21, %22
+  %27 = fmul double %21, 2.000000e+00
+  %28 = call double @llvm.fma.f64(double %26, double %25, double %27)
+  %29 = call double @llvm.fma.f64(double %15, double 0x3FE62E42FEFA39EF, double %28)
+  %30 = fpext float %1 to double
+  %31 = fmul double %29, %30
+  %32 = fcmp ogt double %31, 2.000000e+02
+  %33 = fcmp olt double %31, -2.000000e+02
+  %..i.i = select i1 %33, double -2.000000e+02, double %31
+  %34 = select i1 %32, double 2.000000e+02, double %..i.i
+  %35 = call double @llvm.fma.f64(double %34, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %36 = fadd double %35, 0xC338000000000000
+  %37 = fneg double %36
+  %38 = call double @llvm.fma.f64(double %37, double 0x3FE62E42FEFA39EF, double %34)
+  %39 = fmul double %38, %38
+  %40 = call double @llvm.fma.f64(double %38, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %41 = call double @llvm.fma.f64(double %40, double %38, double 0x3F56C1685916FE81)
+  %42 = call double @llvm.fma.f64(double %41, double %38, double 0x3F81110C63A1644A)
+  %43 = call double @llvm.fma.f64(double %42, double %38, double 0x3FA5555555C8601C)
+  %44 = call double @llvm.fma.f64(double %43, double %38, double 0x3FC55555567507B9)
+  %45 = call double @llvm.fma.f64(double %44, double %38, double 5.000000e-01)
+  %46 = call double @llvm.fma.f64(double %39, double %45, double %38)
+  %47 = bitcast double %35 to i64
+  %48 = shl i64 %47, 52
+  %49 = add i64 %48, 4607182418800017408
+  %50 = bitcast i64 %49 to double
+  %51 = call double @llvm.fma.f64(double %50, double %46, double %50)
+  br i1 %5, label %52, label %57
+
+52:
+  %53 = fcmp ogt float %2, 1.000000e+00
+  %54 = fcmp ule float %1, 0.000000e+00
+  %55 = xor i1 %53, %54
+  %56 = select i1 %55, double 0x7FF0000000000000, double 0.000000e+00
+  br label %57
+
+57:
+  %58 = phi double [ %56, %52 ], [ %51, %_Z10tgm_withindd.exit.i ]
+  %59 = call float @llvm.trunc.f32(float %1)
+  %60 = fcmp une float %59, %1
+  %.not = xor i1 %60, true
+  %61 = call float @llvm.fabs.f32(float %1)
+  %62 = fcmp olt float %61, 0x4170000000000000
+  %or.cond = and i1 %.not, %62
+  br i1 %or.cond, label %63, label %_Z3powff.exit
+
+63:
+  %64 = fmul float %1, 5.000000e-01
+  %65 = call float @llvm.trunc.f32(float %64)
+  %66 = fcmp oeq float %65, %64
+  br label %_Z3powff.exit
+
+_Z3powff.exit:
+  %.not39.i = phi i1 [ true, %57 ], [ %66, %63 ]
+  %67 = fcmp oeq float %2, 1.000000e+00
+  %..i = select i1 %67, double 1.000000e+00, double %58
+  %68 = bitcast float %0 to i32
+  %69 = icmp sgt i32 %68, -1
+  %brmerge.i = or i1 %69, %.not39.i
+  %70 = fneg double %..i
+  %71 = select i1 %brmerge.i, double %..i, double %70
+  %72 = call i1 @llvm.is.fpclass.f32(float %0, i32 24)
+  %or.cond42.i = and i1 %72, %60
+  %73 = fptrunc double %71 to float
+  %or.cond43.i = fcmp uno float %0, %1
+  %74 = or i1 %or.cond43.i, %or.cond42.i
+  %75 = select i1 %74, float 0x7FF8000000000000, float %73
+  %76 = fcmp oeq float %1, 0.000000e+00
+  %77 = fcmp oeq float %0, 1.000000e+00
+  %or.cond44.i = or i1 %76, %77
+  %78 = select i1 %or.cond44.i, float 1.000000e+00, float %75
+  ret float %78
 }
 
 @_Z9tg_arccos10tg_complexIdE:
@@ -12742,34 +14055,72 @@ define internal zeroext i8 @tgo_add_u8_u8__u8(i8 zeroext %0, i8 zeroext %1) noun
 
 @tgo_arccos_bf16__bf16:
 define internal zeroext i16 @tgo_arccos_bf16__bf16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = zext i16 %0 to i32
-  %3 = shl nuw i32 %2, 16
-  %4 = bitcast i32 %3 to float
-  %5 = fpext float %4 to double
-  %6 = call double @_Z4acosd(double %5)
-  %7 = fptrunc double %6 to float
-  %8 = bitcast float %7 to i32
-  %9 = fcmp uno float %7, 0.000000e+00
-  br i1 %9, label %10, label %15
+_Z14tgm_light_asind.exit.i:
+  %1 = zext i16 %0 to i32
+  %2 = shl nuw i32 %1, 16
+  %3 = bitcast i32 %2 to float
+  %4 = fpext float %3 to double
+  %5 = call double @llvm.fabs.f64(double %4)
+  %6 = fcmp olt double %5, 1.000000e+00
+  %..i = select i1 %6, double %5, double 1.000000e+00
+  %7 = fcmp ogt double %..i, 5.000000e-01
+  %8 = fsub double 1.000000e+00, %..i
+  %9 = fmul double %8, 5.000000e-01
+  %10 = fmul double %..i, %..i
+  %11 = select i1 %7, double %9, double %10
+  %12 = call double @llvm.sqrt.f64(double %11)
+  %13 = select i1 %7, double %12, double %..i
+  %14 = fmul double %13, %11
+  %15 = call double @llvm.fma.f64(double %11, double 0x3F9FB7CA379D49C6, double 0x3F85A80A068E3EE2)
+  %16 = call double @llvm.fma.f64(double %15, double %11, double 0x3F982DB23768C84F)
+  %17 = call double @llvm.fma.f64(double %16, double %11, double 0x3F9EFEDF83AB6506)
+  %18 = call double @llvm.fma.f64(double %17, double %11, double 0x3FA6DC0F007C13E8)
+  %19 = call double @llvm.fma.f64(double %18, double %11, double 0x3FB33331ECF8B70B)
+  %20 = call double @llvm.fma.f64(double %19, double %11, double 0x3FC5555555C0171D)
+  %21 = call double @llvm.fma.f64(double %14, double %20, double %13)
+  %22 = fcmp olt float %3, 0.000000e+00
+  %23 = fmul double %21, 2.000000e+00
+  %24 = fsub double 0x400921FB54442D18, %23
+  %25 = select i1 %22, double %24, double %23
+  %26 = call double @llvm.copysign.f64(double %21, double %4)
+  %27 = fsub double 0x3FF921FB54442D18, %26
+  %28 = fcmp ogt double %5, 1.000000e+00
+  br i1 %28, label %_Z4acosf.exit, label %29
 
-10:
-  %11 = lshr i32 %8, 16
-  %12 = trunc nuw i32 %11 to i16
-  %13 = and i16 %12, -32768
-  %14 = or disjoint i16 %13, 32704
+29:
+  %30 = fcmp uno float %3, 0.000000e+00
+  br i1 %30, label %_Z4acosf.exit, label %31
+
+31:
+  %32 = fcmp ogt double %5, 5.000000e-01
+  %.15.i = select i1 %32, double %25, double %27
+  %33 = fptrunc double %.15.i to float
+  br label %_Z4acosf.exit
+
+_Z4acosf.exit:
+  %34 = phi float [ 0x7FF8000000000000, %_Z14tgm_light_asind.exit.i ], [ %33, %31 ], [ %3, %29 ]
+  %35 = bitcast float %34 to i32
+  %36 = fcmp uno float %34, 0.000000e+00
+  br i1 %36, label %37, label %42
+
+37:
+  %38 = lshr i32 %35, 16
+  %39 = trunc nuw i32 %38 to i16
+  %40 = and i16 %39, -32768
+  %41 = or disjoint i16 %40, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-15:
-  %16 = add i32 %8, 32767
-  %17 = lshr i32 %8, 16
-  %18 = and i32 %17, 1
-  %19 = add i32 %16, %18
-  %20 = lshr i32 %19, 16
-  %21 = trunc nuw i32 %20 to i16
+42:
+  %43 = add i32 %35, 32767
+  %44 = lshr i32 %35, 16
+  %45 = and i32 %44, 1
+  %46 = add i32 %43, %45
+  %47 = lshr i32 %46, 16
+  %48 = trunc nuw i32 %47 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
+  %.0.i.i = phi i16 [ %41, %37 ], [ %48, %42 ]
   ret i16 %.0.i.i
 }
 
@@ -12807,21 +14158,97 @@ define internal void @tgo_arccos_c64__c64(ptr %0, ptr %1) nounwind alwaysinline 
 
 @tgo_arccos_f16__f16:
 define internal zeroext i16 @tgo_arccos_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = bitcast i16 %0 to half
-  %3 = fpext half %2 to double
-  %4 = call double @_Z4acosd(double %3)
-  %5 = fptrunc double %4 to float
-  %6 = fptrunc float %5 to half
-  %7 = bitcast half %6 to i16
-  ret i16 %7
+_Z14tgm_light_asind.exit.i:
+  %1 = bitcast i16 %0 to half
+  %2 = fpext half %1 to double
+  %3 = call double @llvm.fabs.f64(double %2)
+  %4 = fcmp olt double %3, 1.000000e+00
+  %..i = select i1 %4, double %3, double 1.000000e+00
+  %5 = fcmp ogt double %..i, 5.000000e-01
+  %6 = fsub double 1.000000e+00, %..i
+  %7 = fmul double %6, 5.000000e-01
+  %8 = fmul double %..i, %..i
+  %9 = select i1 %5, double %7, double %8
+  %10 = call double @llvm.sqrt.f64(double %9)
+  %11 = select i1 %5, double %10, double %..i
+  %12 = fmul double %11, %9
+  %13 = call double @llvm.fma.f64(double %9, double 0x3F9FB7CA379D49C6, double 0x3F85A80A068E3EE2)
+  %14 = call double @llvm.fma.f64(double %13, double %9, double 0x3F982DB23768C84F)
+  %15 = call double @llvm.fma.f64(double %14, double %9, double 0x3F9EFEDF83AB6506)
+  %16 = call double @llvm.fma.f64(double %15, double %9, double 0x3FA6DC0F007C13E8)
+  %17 = call double @llvm.fma.f64(double %16, double %9, double 0x3FB33331ECF8B70B)
+  %18 = call double @llvm.fma.f64(double %17, double %9, double 0x3FC5555555C0171D)
+  %19 = call double @llvm.fma.f64(double %12, double %18, double %11)
+  %20 = fcmp olt half %1, 0xH0000
+  %21 = fmul double %19, 2.000000e+00
+  %22 = fsub double 0x400921FB54442D18, %21
+  %23 = select i1 %20, double %22, double %21
+  %24 = call double @llvm.copysign.f64(double %19, double %2)
+  %25 = fsub double 0x3FF921FB54442D18, %24
+  %26 = fcmp ogt double %3, 1.000000e+00
+  br i1 %26, label %_Z4acosf.exit, label %27
+
+27:
+  %28 = fcmp uno half %1, 0xH0000
+  br i1 %28, label %_Z4acosf.exit, label %29
+
+29:
+  %30 = fcmp ogt double %3, 5.000000e-01
+  %.15.i = select i1 %30, double %23, double %25
+  %31 = fptrunc double %.15.i to float
+  %32 = fptrunc float %31 to half
+  %33 = bitcast half %32 to i16
+  br label %_Z4acosf.exit
+
+_Z4acosf.exit:
+  %34 = phi i16 [ 32256, %_Z14tgm_light_asind.exit.i ], [ %33, %29 ], [ %0, %27 ]
+  ret i16 %34
 }
 
 @tgo_arccos_f32__f32:
 define internal float @tgo_arccos_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = fpext float %0 to double
-  %3 = call double @_Z4acosd(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+_Z14tgm_light_asind.exit.i:
+  %1 = fpext float %0 to double
+  %2 = call double @llvm.fabs.f64(double %1)
+  %3 = fcmp olt double %2, 1.000000e+00
+  %..i = select i1 %3, double %2, double 1.000000e+00
+  %4 = fcmp ogt double %..i, 5.000000e-01
+  %5 = fsub double 1.000000e+00, %..i
+  %6 = fmul double %5, 5.000000e-01
+  %7 = fmul double %..i, %..i
+  %8 = select i1 %4, double %6, double %7
+  %9 = call double @llvm.sqrt.f64(double %8)
+  %10 = select i1 %4, double %9, double %..i
+  %11 = fmul double %10, %8
+  %12 = call double @llvm.fma.f64(double %8, double 0x3F9FB7CA379D49C6, double 0x3F85A80A068E3EE2)
+  %13 = call double @llvm.fma.f64(double %12, double %8, double 0x3F982DB23768C84F)
+  %14 = call double @llvm.fma.f64(double %13, double %8, double 0x3F9EFEDF83AB6506)
+  %15 = call double @llvm.fma.f64(double %14, double %8, double 0x3FA6DC0F007C13E8)
+  %16 = call double @llvm.fma.f64(double %15, double %8, double 0x3FB33331ECF8B70B)
+  %17 = call double @llvm.fma.f64(double %16, double %8, double 0x3FC5555555C0171D)
+  %18 = call double @llvm.fma.f64(double %11, double %17, double %10)
+  %19 = fcmp olt float %0, 0.000000e+00
+  %20 = fmul double %18, 2.000000e+00
+  %21 = fsub double 0x400921FB54442D18, %20
+  %22 = select i1 %19, double %21, double %20
+  %23 = call double @llvm.copysign.f64(double %18, double %1)
+  %24 = fsub double 0x3FF921FB54442D18, %23
+  %25 = fcmp ogt double %2, 1.000000e+00
+  br i1 %25, label %_Z4acosf.exit, label %26
+
+26:
+  %27 = fcmp uno float %0, 0.000000e+00
+  br i1 %27, label %_Z4acosf.exit, label %28
+
+28:
+  %29 = fcmp ogt double %2, 5.000000e-01
+  %.15.i = select i1 %29, double %22, double %24
+  %30 = fptrunc double %.15.i to float
+  br label %_Z4acosf.exit
+
+_Z4acosf.exit:
+  %31 = phi float [ 0x7FF8000000000000, %_Z14tgm_light_asind.exit.i ], [ %30, %28 ], [ %0, %26 ]
+  ret float %31
 }
 
 @tgo_arccos_f64__f64:
@@ -12835,31 +14262,80 @@ define internal zeroext i16 @tgo_arccosh_bf16__bf16(i16 zeroext %0) nounwind nor
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = fpext float %4 to double
-  %6 = call double @_Z5acoshd(double %5)
-  %7 = fptrunc double %6 to float
-  %8 = bitcast float %7 to i32
-  %9 = fcmp uno float %7, 0.000000e+00
-  br i1 %9, label %10, label %15
+  %5 = fcmp ult float %4, 1.000000e+00
+  %6 = fcmp ueq float %4, 0x7FF0000000000000
+  %or.cond.i.i = or i1 %5, %6
+  %7 = fpext float %4 to double
+  %8 = fadd double %7, -1.000000e+00
+  %9 = select i1 %or.cond.i.i, double 0.000000e+00, double %8
+  %10 = fadd double %9, 2.000000e+00
+  %11 = fmul double %9, %10
+  %12 = call double @llvm.sqrt.f64(double %11)
+  %13 = fadd double %9, %12
+  %14 = fadd double %13, 1.000000e+00
+  %15 = bitcast double %14 to i64
+  %16 = add i64 %15, -4604544271217802189
+  %17 = add i64 %15, 7141747209585715
+  %18 = lshr i64 %17, 52
+  %19 = or disjoint i64 %18, 4841369599423283200
+  %20 = bitcast i64 %19 to double
+  %21 = fadd double %20, 0xC330000000000400
+  %22 = and i64 %16, -4503599627370496
+  %23 = sub i64 %15, %22
+  %24 = bitcast i64 %23 to double
+  %25 = fadd double %24, -1.000000e+00
+  %26 = fadd double %25, 2.000000e+00
+  %27 = fdiv double %25, %26
+  %28 = fmul double %27, %27
+  %29 = call double @llvm.fma.f64(double %28, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %30 = call double @llvm.fma.f64(double %29, double %28, double 0x3FD9999EB9D6DDFE)
+  %31 = call double @llvm.fma.f64(double %30, double %28, double 0x3FE5555554BA8B0E)
+  %32 = fmul double %27, %28
+  %33 = fmul double %27, 2.000000e+00
+  %34 = call double @llvm.fma.f64(double %32, double %31, double %33)
+  %35 = call double @llvm.fma.f64(double %21, double 0x3FE62E42FEFA39EF, double %34)
+  %36 = fcmp olt double %13, 1.000000e+00
+  %37 = fadd double %14, -1.000000e+00
+  %38 = fsub double %13, %37
+  %39 = select i1 %36, double %38, double 0.000000e+00
+  %40 = fadd double %35, %39
+  %41 = fcmp olt float %4, 1.000000e+00
+  br i1 %41, label %_Z10tg_arccoshf.exit, label %42
 
-10:
-  %11 = lshr i32 %8, 16
-  %12 = trunc nuw i32 %11 to i16
-  %13 = and i16 %12, -32768
-  %14 = or disjoint i16 %13, 32704
+42:
+  %43 = fcmp uno float %4, 0.000000e+00
+  %44 = fcmp oeq float %4, 0x7FF0000000000000
+  %or.cond = or i1 %43, %44
+  br i1 %or.cond, label %_Z10tg_arccoshf.exit, label %45
+
+45:
+  %46 = fptrunc double %40 to float
+  br label %_Z10tg_arccoshf.exit
+
+_Z10tg_arccoshf.exit:
+  %47 = phi float [ 0x7FF8000000000000, %1 ], [ %46, %45 ], [ %4, %42 ]
+  %48 = bitcast float %47 to i32
+  %49 = fcmp uno float %47, 0.000000e+00
+  br i1 %49, label %50, label %55
+
+50:
+  %51 = lshr i32 %48, 16
+  %52 = trunc nuw i32 %51 to i16
+  %53 = and i16 %52, -32768
+  %54 = or disjoint i16 %53, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-15:
-  %16 = add i32 %8, 32767
-  %17 = lshr i32 %8, 16
-  %18 = and i32 %17, 1
-  %19 = add i32 %16, %18
-  %20 = lshr i32 %19, 16
-  %21 = trunc nuw i32 %20 to i16
+55:
+  %56 = add i32 %48, 32767
+  %57 = lshr i32 %48, 16
+  %58 = and i32 %57, 1
+  %59 = add i32 %56, %58
+  %60 = lshr i32 %59, 16
+  %61 = trunc nuw i32 %60 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
+  %.0.i.i = phi i16 [ %54, %50 ], [ %61, %55 ]
   ret i16 %.0.i.i
 }
 
@@ -12898,20 +14374,118 @@ define internal void @tgo_arccosh_c64__c64(ptr %0, ptr %1) nounwind alwaysinline
 @tgo_arccosh_f16__f16:
 define internal zeroext i16 @tgo_arccosh_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
-  %3 = fpext half %2 to double
-  %4 = call double @_Z5acoshd(double %3)
-  %5 = fptrunc double %4 to float
-  %6 = fptrunc float %5 to half
-  %7 = bitcast half %6 to i16
-  ret i16 %7
+  %3 = fcmp ult half %2, 0xH3C00
+  %4 = fcmp ueq half %2, 0xH7C00
+  %or.cond.i.i = or i1 %3, %4
+  %5 = fpext half %2 to double
+  %6 = fadd double %5, -1.000000e+00
+  %7 = select i1 %or.cond.i.i, double 0.000000e+00, double %6
+  %8 = fadd double %7, 2.000000e+00
+  %9 = fmul double %7, %8
+  %10 = call double @llvm.sqrt.f64(double %9)
+  %11 = fadd double %7, %10
+  %12 = fadd double %11, 1.000000e+00
+  %13 = bitcast double %12 to i64
+  %14 = add i64 %13, -4604544271217802189
+  %15 = add i64 %13, 7141747209585715
+  %16 = lshr i64 %15, 52
+  %17 = or disjoint i64 %16, 4841369599423283200
+  %18 = bitcast i64 %17 to double
+  %19 = fadd double %18, 0xC330000000000400
+  %20 = and i64 %14, -4503599627370496
+  %21 = sub i64 %13, %20
+  %22 = bitcast i64 %21 to double
+  %23 = fadd double %22, -1.000000e+00
+  %24 = fadd double %23, 2.000000e+00
+  %25 = fdiv double %23, %24
+  %26 = fmul double %25, %25
+  %27 = call double @llvm.fma.f64(double %26, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %28 = call double @llvm.fma.f64(double %27, double %26, double 0x3FD9999EB9D6DDFE)
+  %29 = call double @llvm.fma.f64(double %28, double %26, double 0x3FE5555554BA8B0E)
+  %30 = fmul double %25, %26
+  %31 = fmul double %25, 2.000000e+00
+  %32 = call double @llvm.fma.f64(double %30, double %29, double %31)
+  %33 = call double @llvm.fma.f64(double %19, double 0x3FE62E42FEFA39EF, double %32)
+  %34 = fcmp olt double %11, 1.000000e+00
+  %35 = fadd double %12, -1.000000e+00
+  %36 = fsub double %11, %35
+  %37 = select i1 %34, double %36, double 0.000000e+00
+  %38 = fadd double %33, %37
+  %39 = fcmp olt half %2, 0xH3C00
+  br i1 %39, label %_Z10tg_arccoshf.exit, label %40
+
+40:
+  %41 = fcmp uno half %2, 0xH0000
+  %42 = fcmp oeq half %2, 0xH7C00
+  %or.cond = or i1 %41, %42
+  br i1 %or.cond, label %_Z10tg_arccoshf.exit, label %43
+
+43:
+  %44 = fptrunc double %38 to float
+  %45 = fptrunc float %44 to half
+  %46 = bitcast half %45 to i16
+  br label %_Z10tg_arccoshf.exit
+
+_Z10tg_arccoshf.exit:
+  %47 = phi i16 [ 32256, %1 ], [ %46, %43 ], [ %0, %40 ]
+  ret i16 %47
 }
 
 @tgo_arccosh_f32__f32:
 define internal float @tgo_arccosh_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = fpext float %0 to double
-  %3 = call double @_Z5acoshd(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+  %2 = fcmp ult float %0, 1.000000e+00
+  %3 = fcmp ueq float %0, 0x7FF0000000000000
+  %or.cond.i.i = or i1 %2, %3
+  %4 = fpext float %0 to double
+  %5 = fadd double %4, -1.000000e+00
+  %6 = select i1 %or.cond.i.i, double 0.000000e+00, double %5
+  %7 = fadd double %6, 2.000000e+00
+  %8 = fmul double %6, %7
+  %9 = call double @llvm.sqrt.f64(double %8)
+  %10 = fadd double %6, %9
+  %11 = fadd double %10, 1.000000e+00
+  %12 = bitcast double %11 to i64
+  %13 = add i64 %12, -4604544271217802189
+  %14 = add i64 %12, 7141747209585715
+  %15 = lshr i64 %14, 52
+  %16 = or disjoint i64 %15, 4841369599423283200
+  %17 = bitcast i64 %16 to double
+  %18 = fadd double %17, 0xC330000000000400
+  %19 = and i64 %13, -4503599627370496
+  %20 = sub i64 %12, %19
+  %21 = bitcast i64 %20 to double
+  %22 = fadd double %21, -1.000000e+00
+  %23 = fadd double %22, 2.000000e+00
+  %24 = fdiv double %22, %23
+  %25 = fmul double %24, %24
+  %26 = call double @llvm.fma.f64(double %25, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %27 = call double @llvm.fma.f64(double %26, double %25, double 0x3FD9999EB9D6DDFE)
+  %28 = call double @llvm.fma.f64(double %27, double %25, double 0x3FE5555554BA8B0E)
+  %29 = fmul double %24, %25
+  %30 = fmul double %24, 2.000000e+00
+  %31 = call double @llvm.fma.f64(double %29, double %28, double %30)
+  %32 = call double @llvm.fma.f64(double %18, double 0x3FE62E42FEFA39EF, double %31)
+  %33 = fcmp olt double %10, 1.000000e+00
+  %34 = fadd double %11, -1.000000e+00
+  %35 = fsub double %10, %34
+  %36 = select i1 %33, double %35, double 0.000000e+00
+  %37 = fadd double %32, %36
+  %38 = fcmp olt float %0, 1.000000e+00
+  br i1 %38, label %_Z10tg_arccoshf.exit, label %39
+
+39:
+  %40 = fcmp uno float %0, 0.000000e+00
+  %41 = fcmp oeq float %0, 0x7FF0000000000000
+  %or.cond = or i1 %40, %41
+  br i1 %or.cond, label %_Z10tg_arccoshf.exit, label %42
+
+42:
+  %43 = fptrunc double %37 to float
+  br label %_Z10tg_arccoshf.exit
+
+_Z10tg_arccoshf.exit:
+  %44 = phi float [ 0x7FF8000000000000, %1 ], [ %43, %42 ], [ %0, %39 ]
+  ret float %44
 }
 
 @tgo_arccosh_f64__f64:
@@ -12922,34 +14496,69 @@ define internal double @tgo_arccosh_f64__f64(double %0) nounwind norecurse willr
 
 @tgo_arcsin_bf16__bf16:
 define internal zeroext i16 @tgo_arcsin_bf16__bf16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = zext i16 %0 to i32
-  %3 = shl nuw i32 %2, 16
-  %4 = bitcast i32 %3 to float
+_Z14tgm_light_asind.exit.i:
+  %1 = zext i16 %0 to i32
+  %2 = shl nuw i32 %1, 16
+  %3 = bitcast i32 %2 to float
+  %4 = call float @llvm.fabs.f32(float %3)
   %5 = fpext float %4 to double
-  %6 = call double @_Z4asind(double %5)
-  %7 = fptrunc double %6 to float
-  %8 = bitcast float %7 to i32
-  %9 = fcmp uno float %7, 0.000000e+00
-  br i1 %9, label %10, label %15
+  %6 = fcmp olt double %5, 1.000000e+00
+  %..i = select i1 %6, double %5, double 1.000000e+00
+  %7 = fcmp ogt double %..i, 5.000000e-01
+  %8 = fsub double 1.000000e+00, %..i
+  %9 = fmul double %8, 5.000000e-01
+  %10 = fmul double %..i, %..i
+  %11 = select i1 %7, double %9, double %10
+  %12 = call double @llvm.sqrt.f64(double %11)
+  %13 = select i1 %7, double %12, double %..i
+  %14 = fmul double %13, %11
+  %15 = call double @llvm.fma.f64(double %11, double 0x3F9FB7CA379D49C6, double 0x3F85A80A068E3EE2)
+  %16 = call double @llvm.fma.f64(double %15, double %11, double 0x3F982DB23768C84F)
+  %17 = call double @llvm.fma.f64(double %16, double %11, double 0x3F9EFEDF83AB6506)
+  %18 = call double @llvm.fma.f64(double %17, double %11, double 0x3FA6DC0F007C13E8)
+  %19 = call double @llvm.fma.f64(double %18, double %11, double 0x3FB33331ECF8B70B)
+  %20 = call double @llvm.fma.f64(double %19, double %11, double 0x3FC5555555C0171D)
+  %21 = call double @llvm.fma.f64(double %14, double %20, double %13)
+  %22 = fcmp ogt float %4, 5.000000e-01
+  %23 = fmul double %21, 2.000000e+00
+  %24 = fsub double 0x3FF921FB54442D18, %23
+  %25 = select i1 %22, double %24, double %21
+  %26 = fcmp ogt float %4, 1.000000e+00
+  br i1 %26, label %_Z4asinf.exit, label %27
 
-10:
-  %11 = lshr i32 %8, 16
-  %12 = trunc nuw i32 %11 to i16
-  %13 = and i16 %12, -32768
-  %14 = or disjoint i16 %13, 32704
+27:
+  %28 = fcmp uno float %3, 0.000000e+00
+  br i1 %28, label %_Z4asinf.exit, label %29
+
+29:
+  %30 = fptrunc double %25 to float
+  %31 = call float @llvm.copysign.f32(float %30, float %3)
+  br label %_Z4asinf.exit
+
+_Z4asinf.exit:
+  %32 = phi float [ 0x7FF8000000000000, %_Z14tgm_light_asind.exit.i ], [ %31, %29 ], [ %3, %27 ]
+  %33 = bitcast float %32 to i32
+  %34 = fcmp uno float %32, 0.000000e+00
+  br i1 %34, label %35, label %40
+
+35:
+  %36 = lshr i32 %33, 16
+  %37 = trunc nuw i32 %36 to i16
+  %38 = and i16 %37, -32768
+  %39 = or disjoint i16 %38, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-15:
-  %16 = add i32 %8, 32767
-  %17 = lshr i32 %8, 16
-  %18 = and i32 %17, 1
-  %19 = add i32 %16, %18
-  %20 = lshr i32 %19, 16
-  %21 = trunc nuw i32 %20 to i16
+40:
+  %41 = add i32 %33, 32767
+  %42 = lshr i32 %33, 16
+  %43 = and i32 %42, 1
+  %44 = add i32 %41, %43
+  %45 = lshr i32 %44, 16
+  %46 = trunc nuw i32 %45 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
+  %.0.i.i = phi i16 [ %39, %35 ], [ %46, %40 ]
   ret i16 %.0.i.i
 }
 
@@ -12987,21 +14596,92 @@ define internal void @tgo_arcsin_c64__c64(ptr %0, ptr %1) nounwind alwaysinline 
 
 @tgo_arcsin_f16__f16:
 define internal zeroext i16 @tgo_arcsin_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = bitcast i16 %0 to half
-  %3 = fpext half %2 to double
-  %4 = call double @_Z4asind(double %3)
-  %5 = fptrunc double %4 to float
-  %6 = fptrunc float %5 to half
-  %7 = bitcast half %6 to i16
-  ret i16 %7
+_Z14tgm_light_asind.exit.i:
+  %1 = bitcast i16 %0 to half
+  %2 = fpext half %1 to float
+  %3 = call half @llvm.fabs.f16(half %1)
+  %4 = fpext half %3 to double
+  %5 = fcmp olt double %4, 1.000000e+00
+  %..i = select i1 %5, double %4, double 1.000000e+00
+  %6 = fcmp ogt double %..i, 5.000000e-01
+  %7 = fsub double 1.000000e+00, %..i
+  %8 = fmul double %7, 5.000000e-01
+  %9 = fmul double %..i, %..i
+  %10 = select i1 %6, double %8, double %9
+  %11 = call double @llvm.sqrt.f64(double %10)
+  %12 = select i1 %6, double %11, double %..i
+  %13 = fmul double %12, %10
+  %14 = call double @llvm.fma.f64(double %10, double 0x3F9FB7CA379D49C6, double 0x3F85A80A068E3EE2)
+  %15 = call double @llvm.fma.f64(double %14, double %10, double 0x3F982DB23768C84F)
+  %16 = call double @llvm.fma.f64(double %15, double %10, double 0x3F9EFEDF83AB6506)
+  %17 = call double @llvm.fma.f64(double %16, double %10, double 0x3FA6DC0F007C13E8)
+  %18 = call double @llvm.fma.f64(double %17, double %10, double 0x3FB33331ECF8B70B)
+  %19 = call double @llvm.fma.f64(double %18, double %10, double 0x3FC5555555C0171D)
+  %20 = call double @llvm.fma.f64(double %13, double %19, double %12)
+  %21 = fcmp ogt half %3, 0xH3800
+  %22 = fmul double %20, 2.000000e+00
+  %23 = fsub double 0x3FF921FB54442D18, %22
+  %24 = select i1 %21, double %23, double %20
+  %25 = fcmp ogt half %3, 0xH3C00
+  br i1 %25, label %_Z4asinf.exit, label %26
+
+26:
+  %27 = fcmp uno half %1, 0xH0000
+  br i1 %27, label %_Z4asinf.exit, label %28
+
+28:
+  %29 = fptrunc double %24 to float
+  %30 = call float @llvm.copysign.f32(float %29, float %2)
+  %31 = fptrunc float %30 to half
+  %32 = bitcast half %31 to i16
+  br label %_Z4asinf.exit
+
+_Z4asinf.exit:
+  %33 = phi i16 [ 32256, %_Z14tgm_light_asind.exit.i ], [ %32, %28 ], [ %0, %26 ]
+  ret i16 %33
 }
 
 @tgo_arcsin_f32__f32:
 define internal float @tgo_arcsin_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = fpext float %0 to double
-  %3 = call double @_Z4asind(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+_Z14tgm_light_asind.exit.i:
+  %1 = call float @llvm.fabs.f32(float %0)
+  %2 = fpext float %1 to double
+  %3 = fcmp olt double %2, 1.000000e+00
+  %..i = select i1 %3, double %2, double 1.000000e+00
+  %4 = fcmp ogt double %..i, 5.000000e-01
+  %5 = fsub double 1.000000e+00, %..i
+  %6 = fmul double %5, 5.000000e-01
+  %7 = fmul double %..i, %..i
+  %8 = select i1 %4, double %6, double %7
+  %9 = call double @llvm.sqrt.f64(double %8)
+  %10 = select i1 %4, double %9, double %..i
+  %11 = fmul double %10, %8
+  %12 = call double @llvm.fma.f64(double %8, double 0x3F9FB7CA379D49C6, double 0x3F85A80A068E3EE2)
+  %13 = call double @llvm.fma.f64(double %12, double %8, double 0x3F982DB23768C84F)
+  %14 = call double @llvm.fma.f64(double %13, double %8, double 0x3F9EFEDF83AB6506)
+  %15 = call double @llvm.fma.f64(double %14, double %8, double 0x3FA6DC0F007C13E8)
+  %16 = call double @llvm.fma.f64(double %15, double %8, double 0x3FB33331ECF8B70B)
+  %17 = call double @llvm.fma.f64(double %16, double %8, double 0x3FC5555555C0171D)
+  %18 = call double @llvm.fma.f64(double %11, double %17, double %10)
+  %19 = fcmp ogt float %1, 5.000000e-01
+  %20 = fmul double %18, 2.000000e+00
+  %21 = fsub double 0x3FF921FB54442D18, %20
+  %22 = select i1 %19, double %21, double %18
+  %23 = fcmp ogt float %1, 1.000000e+00
+  br i1 %23, label %_Z4asinf.exit, label %24
+
+24:
+  %25 = fcmp uno float %0, 0.000000e+00
+  br i1 %25, label %_Z4asinf.exit, label %26
+
+26:
+  %27 = fptrunc double %22 to float
+  %28 = call float @llvm.copysign.f32(float %27, float %0)
+  br label %_Z4asinf.exit
+
+_Z4asinf.exit:
+  %29 = phi float [ 0x7FF8000000000000, %_Z14tgm_light_asind.exit.i ], [ %28, %26 ], [ %0, %24 ]
+  ret float %29
 }
 
 @tgo_arcsin_f64__f64:
@@ -13012,34 +14692,76 @@ define internal double @tgo_arcsin_f64__f64(double %0) nounwind norecurse willre
 
 @tgo_arcsinh_bf16__bf16:
 define internal zeroext i16 @tgo_arcsinh_bf16__bf16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = zext i16 %0 to i32
-  %3 = shl nuw i32 %2, 16
-  %4 = bitcast i32 %3 to float
+_Z10tg_arcsinhf.exit:
+  %1 = zext i16 %0 to i32
+  %2 = shl nuw i32 %1, 16
+  %3 = bitcast i32 %2 to float
+  %4 = call float @llvm.fabs.f32(float %3)
   %5 = fpext float %4 to double
-  %6 = call double @_Z5asinhd(double %5)
-  %7 = fptrunc double %6 to float
-  %8 = bitcast float %7 to i32
-  %9 = fcmp uno float %7, 0.000000e+00
-  br i1 %9, label %10, label %15
+  %6 = fcmp ueq float %4, 0x7FF0000000000000
+  %..i.i = select i1 %6, double 1.000000e+00, double %5
+  %7 = call double @llvm.fma.f64(double %..i.i, double %..i.i, double 1.000000e+00)
+  %8 = call double @llvm.sqrt.f64(double %7)
+  %9 = fadd double %8, 1.000000e+00
+  %10 = fdiv double %..i.i, %9
+  %11 = fmul double %..i.i, %10
+  %12 = fadd double %..i.i, %11
+  %13 = fadd double %12, 1.000000e+00
+  %14 = bitcast double %13 to i64
+  %15 = add i64 %14, -4604544271217802189
+  %16 = add i64 %14, 7141747209585715
+  %17 = lshr i64 %16, 52
+  %18 = or disjoint i64 %17, 4841369599423283200
+  %19 = bitcast i64 %18 to double
+  %20 = fadd double %19, 0xC330000000000400
+  %21 = and i64 %15, -4503599627370496
+  %22 = sub i64 %14, %21
+  %23 = bitcast i64 %22 to double
+  %24 = fadd double %23, -1.000000e+00
+  %25 = fadd double %24, 2.000000e+00
+  %26 = fdiv double %24, %25
+  %27 = fmul double %26, %26
+  %28 = call double @llvm.fma.f64(double %27, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %29 = call double @llvm.fma.f64(double %28, double %27, double 0x3FD9999EB9D6DDFE)
+  %30 = call double @llvm.fma.f64(double %29, double %27, double 0x3FE5555554BA8B0E)
+  %31 = fmul double %26, %27
+  %32 = fmul double %26, 2.000000e+00
+  %33 = call double @llvm.fma.f64(double %31, double %30, double %32)
+  %34 = call double @llvm.fma.f64(double %20, double 0x3FE62E42FEFA39EF, double %33)
+  %35 = fcmp olt double %12, 1.000000e+00
+  %36 = fadd double %13, -1.000000e+00
+  %37 = fsub double %12, %36
+  %38 = select i1 %35, double %37, double 0.000000e+00
+  %39 = fadd double %34, %38
+  %40 = fcmp uno float %3, 0.000000e+00
+  %41 = call float @llvm.fabs.f32(float %3)
+  %42 = fcmp oeq float %41, 0x7FF0000000000000
+  %or.cond = or i1 %40, %42
+  %43 = fptrunc double %39 to float
+  %44 = call float @llvm.copysign.f32(float %43, float %3)
+  %45 = select i1 %or.cond, float %3, float %44
+  %46 = bitcast float %45 to i32
+  %47 = fcmp uno float %45, 0.000000e+00
+  br i1 %47, label %48, label %53
 
-10:
-  %11 = lshr i32 %8, 16
-  %12 = trunc nuw i32 %11 to i16
-  %13 = and i16 %12, -32768
-  %14 = or disjoint i16 %13, 32704
+48:
+  %49 = lshr i32 %46, 16
+  %50 = trunc nuw i32 %49 to i16
+  %51 = and i16 %50, -32768
+  %52 = or disjoint i16 %51, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-15:
-  %16 = add i32 %8, 32767
-  %17 = lshr i32 %8, 16
-  %18 = and i32 %17, 1
-  %19 = add i32 %16, %18
-  %20 = lshr i32 %19, 16
-  %21 = trunc nuw i32 %20 to i16
+53:
+  %54 = add i32 %46, 32767
+  %55 = lshr i32 %46, 16
+  %56 = and i32 %55, 1
+  %57 = add i32 %54, %56
+  %58 = lshr i32 %57, 16
+  %59 = trunc nuw i32 %58 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
+  %.0.i.i = phi i16 [ %52, %48 ], [ %59, %53 ]
   ret i16 %.0.i.i
 }
 
@@ -13082,20 +14804,110 @@ define internal void @tgo_arcsinh_c64__c64(ptr %0, ptr %1) nounwind alwaysinline
 @tgo_arcsinh_f16__f16:
 define internal zeroext i16 @tgo_arcsinh_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
-  %3 = fpext half %2 to double
-  %4 = call double @_Z5asinhd(double %3)
-  %5 = fptrunc double %4 to float
-  %6 = fptrunc float %5 to half
-  %7 = bitcast half %6 to i16
-  ret i16 %7
+  %3 = fpext half %2 to float
+  %4 = call half @llvm.fabs.f16(half %2)
+  %5 = fpext half %4 to double
+  %6 = fcmp ueq half %4, 0xH7C00
+  %..i.i = select i1 %6, double 1.000000e+00, double %5
+  %7 = call double @llvm.fma.f64(double %..i.i, double %..i.i, double 1.000000e+00)
+  %8 = call double @llvm.sqrt.f64(double %7)
+  %9 = fadd double %8, 1.000000e+00
+  %10 = fdiv double %..i.i, %9
+  %11 = fmul double %..i.i, %10
+  %12 = fadd double %..i.i, %11
+  %13 = fadd double %12, 1.000000e+00
+  %14 = bitcast double %13 to i64
+  %15 = add i64 %14, -4604544271217802189
+  %16 = add i64 %14, 7141747209585715
+  %17 = lshr i64 %16, 52
+  %18 = or disjoint i64 %17, 4841369599423283200
+  %19 = bitcast i64 %18 to double
+  %20 = fadd double %19, 0xC330000000000400
+  %21 = and i64 %15, -4503599627370496
+  %22 = sub i64 %14, %21
+  %23 = bitcast i64 %22 to double
+  %24 = fadd double %23, -1.000000e+00
+  %25 = fadd double %24, 2.000000e+00
+  %26 = fdiv double %24, %25
+  %27 = fmul double %26, %26
+  %28 = call double @llvm.fma.f64(double %27, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %29 = call double @llvm.fma.f64(double %28, double %27, double 0x3FD9999EB9D6DDFE)
+  %30 = call double @llvm.fma.f64(double %29, double %27, double 0x3FE5555554BA8B0E)
+  %31 = fmul double %26, %27
+  %32 = fmul double %26, 2.000000e+00
+  %33 = call double @llvm.fma.f64(double %31, double %30, double %32)
+  %34 = call double @llvm.fma.f64(double %20, double 0x3FE62E42FEFA39EF, double %33)
+  %35 = fcmp olt double %12, 1.000000e+00
+  %36 = fadd double %13, -1.000000e+00
+  %37 = fsub double %12, %36
+  %38 = select i1 %35, double %37, double 0.000000e+00
+  %39 = fadd double %34, %38
+  %40 = fcmp uno half %2, 0xH0000
+  %41 = call float @llvm.fabs.f32(float %3)
+  %42 = fcmp oeq float %41, 0x7FF0000000000000
+  %or.cond = or i1 %40, %42
+  br i1 %or.cond, label %_Z10tg_arcsinhf.exit, label %43
+
+43:
+  %44 = fptrunc double %39 to float
+  %45 = call float @llvm.copysign.f32(float %44, float %3)
+  %46 = fptrunc float %45 to half
+  %47 = bitcast half %46 to i16
+  br label %_Z10tg_arcsinhf.exit
+
+_Z10tg_arcsinhf.exit:
+  %48 = phi i16 [ %47, %43 ], [ %0, %1 ]
+  ret i16 %48
 }
 
 @tgo_arcsinh_f32__f32:
 define internal float @tgo_arcsinh_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = fpext float %0 to double
-  %3 = call double @_Z5asinhd(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+_Z10tg_arcsinhf.exit:
+  %1 = call float @llvm.fabs.f32(float %0)
+  %2 = fpext float %1 to double
+  %3 = fcmp ueq float %1, 0x7FF0000000000000
+  %..i.i = select i1 %3, double 1.000000e+00, double %2
+  %4 = call double @llvm.fma.f64(double %..i.i, double %..i.i, double 1.000000e+00)
+  %5 = call double @llvm.sqrt.f64(double %4)
+  %6 = fadd double %5, 1.000000e+00
+  %7 = fdiv double %..i.i, %6
+  %8 = fmul double %..i.i, %7
+  %9 = fadd double %..i.i, %8
+  %10 = fadd double %9, 1.000000e+00
+  %11 = bitcast double %10 to i64
+  %12 = add i64 %11, -4604544271217802189
+  %13 = add i64 %11, 7141747209585715
+  %14 = lshr i64 %13, 52
+  %15 = or disjoint i64 %14, 4841369599423283200
+  %16 = bitcast i64 %15 to double
+  %17 = fadd double %16, 0xC330000000000400
+  %18 = and i64 %12, -4503599627370496
+  %19 = sub i64 %11, %18
+  %20 = bitcast i64 %19 to double
+  %21 = fadd double %20, -1.000000e+00
+  %22 = fadd double %21, 2.000000e+00
+  %23 = fdiv double %21, %22
+  %24 = fmul double %23, %23
+  %25 = call double @llvm.fma.f64(double %24, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %26 = call double @llvm.fma.f64(double %25, double %24, double 0x3FD9999EB9D6DDFE)
+  %27 = call double @llvm.fma.f64(double %26, double %24, double 0x3FE5555554BA8B0E)
+  %28 = fmul double %23, %24
+  %29 = fmul double %23, 2.000000e+00
+  %30 = call double @llvm.fma.f64(double %28, double %27, double %29)
+  %31 = call double @llvm.fma.f64(double %17, double 0x3FE62E42FEFA39EF, double %30)
+  %32 = fcmp olt double %9, 1.000000e+00
+  %33 = fadd double %10, -1.000000e+00
+  %34 = fsub double %9, %33
+  %35 = select i1 %32, double %34, double 0.000000e+00
+  %36 = fadd double %31, %35
+  %37 = fcmp uno float %0, 0.000000e+00
+  %38 = call float @llvm.fabs.f32(float %0)
+  %39 = fcmp oeq float %38, 0x7FF0000000000000
+  %or.cond = or i1 %37, %39
+  %40 = fptrunc double %36 to float
+  %41 = call float @llvm.copysign.f32(float %40, float %0)
+  %42 = select i1 %or.cond, float %0, float %41
+  ret float %42
 }
 
 @tgo_arcsinh_f64__f64:
@@ -13112,32 +14924,74 @@ define internal zeroext i16 @tgo_arctan2_bf16_bf16__bf16(i16 zeroext %0, i16 zer
   %6 = zext i16 %1 to i32
   %7 = shl nuw i32 %6, 16
   %8 = bitcast i32 %7 to float
-  %9 = fpext float %5 to double
-  %10 = fpext float %8 to double
-  %11 = call double @_Z5atan2dd(double %9, double %10)
-  %12 = fptrunc double %11 to float
-  %13 = bitcast float %12 to i32
-  %14 = fcmp uno float %12, 0.000000e+00
-  br i1 %14, label %15, label %20
+  %or.cond.i.i = fcmp uno float %8, %5
+  br i1 %or.cond.i.i, label %_Z10tg_arctan2ff.exit, label %9
 
-15:
-  %16 = lshr i32 %13, 16
-  %17 = trunc nuw i32 %16 to i16
-  %18 = and i16 %17, -32768
-  %19 = or disjoint i16 %18, 32704
+9:
+  %10 = icmp slt i32 %7, 0
+  %11 = call float @llvm.fabs.f32(float %5)
+  %12 = call float @llvm.fabs.f32(float %8)
+  %13 = fcmp ogt float %11, %12
+  %14 = fcmp ogt float %12, %11
+  %15 = fpext float %12 to double
+  %16 = fpext float %11 to double
+  %..i.i = select i1 %14, double %15, double %16
+  %brmerge.i.i = call i1 @llvm.is.fpclass.f64(double %..i.i, i32 576)
+  %17 = select i1 %brmerge.i.i, double 1.000000e+00, double %..i.i
+  %18 = fmul double %17, 0x3FDA827999FCEF32
+  %19 = select i1 %14, double %16, double %15
+  %20 = fcmp oeq double %19, 0x7FF0000000000000
+  %21 = select i1 %brmerge.i.i, double 0.000000e+00, double %19
+  %22 = select i1 %20, double 1.000000e+00, double %21
+  %23 = fcmp olt double %18, %22
+  %24 = fsub double %22, %17
+  %25 = select i1 %23, double %24, double %22
+  %26 = fadd double %22, %17
+  %27 = select i1 %23, double %26, double %17
+  %28 = fdiv double %25, %27
+  %29 = fmul double %28, %28
+  %30 = fmul double %28, %29
+  %31 = call double @llvm.fma.f64(double %29, double 0xBFA4AE872E20E209, double 0x3FB2430533E53A2C)
+  %32 = call double @llvm.fma.f64(double %31, double %29, double 0xBFB71D068317959C)
+  %33 = call double @llvm.fma.f64(double %32, double %29, double 0x3FBC6F6423772B89)
+  %34 = call double @llvm.fma.f64(double %33, double %29, double 0xBFC2491BF4D43D38)
+  %35 = call double @llvm.fma.f64(double %34, double %29, double 0x3FC9999982174CC2)
+  %36 = call double @llvm.fma.f64(double %35, double %29, double 0xBFD5555555501012)
+  %37 = call double @llvm.fma.f64(double %30, double %36, double %28)
+  %38 = fadd double %37, 0x3FE921FB54442D18
+  %39 = select i1 %23, double %38, double %37
+  %40 = fsub double 0x3FF921FB54442D18, %39
+  %41 = select i1 %13, double %40, double %39
+  %42 = fsub double 0x400921FB54442D18, %41
+  %43 = select i1 %10, double %42, double %41
+  %44 = fptrunc double %43 to float
+  %45 = call float @llvm.copysign.f32(float %44, float %5)
+  br label %_Z10tg_arctan2ff.exit
+
+_Z10tg_arctan2ff.exit:
+  %46 = phi float [ %45, %9 ], [ 0x7FF8000000000000, %2 ]
+  %47 = bitcast float %46 to i32
+  %48 = fcmp uno float %46, 0.000000e+00
+  br i1 %48, label %49, label %54
+
+49:
+  %50 = lshr i32 %47, 16
+  %51 = trunc nuw i32 %50 to i16
+  %52 = and i16 %51, -32768
+  %53 = or disjoint i16 %52, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-20:
-  %21 = add i32 %13, 32767
-  %22 = lshr i32 %13, 16
-  %23 = and i32 %22, 1
-  %24 = add i32 %21, %23
-  %25 = lshr i32 %24, 16
-  %26 = trunc nuw i32 %25 to i16
+54:
+  %55 = add i32 %47, 32767
+  %56 = lshr i32 %47, 16
+  %57 = and i32 %56, 1
+  %58 = add i32 %55, %57
+  %59 = lshr i32 %58, 16
+  %60 = trunc nuw i32 %59 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %19, %15 ], [ %26, %20 ]
+  %.0.i.i = phi i16 [ %53, %49 ], [ %60, %54 ]
   ret i16 %.0.i.i
 }
 
@@ -13145,22 +14999,108 @@ _Z7tg_castI11tg_bfloat16fET_T0_.exit:
 define internal zeroext i16 @tgo_arctan2_f16_f16__f16(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
   %3 = bitcast i16 %0 to half
   %4 = bitcast i16 %1 to half
-  %5 = fpext half %3 to double
-  %6 = fpext half %4 to double
-  %7 = call double @_Z5atan2dd(double %5, double %6)
-  %8 = fptrunc double %7 to float
-  %9 = fptrunc float %8 to half
-  %10 = bitcast half %9 to i16
-  ret i16 %10
+  %or.cond.i.i = fcmp uno half %4, %3
+  br i1 %or.cond.i.i, label %_Z10tg_arctan2ff.exit, label %5
+
+5:
+  %6 = fpext half %3 to float
+  %7 = icmp slt i16 %1, 0
+  %8 = call half @llvm.fabs.f16(half %3)
+  %9 = call half @llvm.fabs.f16(half %4)
+  %10 = fcmp ogt half %8, %9
+  %11 = fcmp ogt half %9, %8
+  %12 = fpext half %9 to double
+  %13 = fpext half %8 to double
+  %..i.i = select i1 %11, double %12, double %13
+  %brmerge.i.i = call i1 @llvm.is.fpclass.f64(double %..i.i, i32 576)
+  %14 = select i1 %brmerge.i.i, double 1.000000e+00, double %..i.i
+  %15 = fmul double %14, 0x3FDA827999FCEF32
+  %16 = select i1 %11, double %13, double %12
+  %17 = fcmp oeq double %16, 0x7FF0000000000000
+  %18 = select i1 %brmerge.i.i, double 0.000000e+00, double %16
+  %19 = select i1 %17, double 1.000000e+00, double %18
+  %20 = fcmp olt double %15, %19
+  %21 = fsub double %19, %14
+  %22 = select i1 %20, double %21, double %19
+  %23 = fadd double %19, %14
+  %24 = select i1 %20, double %23, double %14
+  %25 = fdiv double %22, %24
+  %26 = fmul double %25, %25
+  %27 = fmul double %25, %26
+  %28 = call double @llvm.fma.f64(double %26, double 0xBFA4AE872E20E209, double 0x3FB2430533E53A2C)
+  %29 = call double @llvm.fma.f64(double %28, double %26, double 0xBFB71D068317959C)
+  %30 = call double @llvm.fma.f64(double %29, double %26, double 0x3FBC6F6423772B89)
+  %31 = call double @llvm.fma.f64(double %30, double %26, double 0xBFC2491BF4D43D38)
+  %32 = call double @llvm.fma.f64(double %31, double %26, double 0x3FC9999982174CC2)
+  %33 = call double @llvm.fma.f64(double %32, double %26, double 0xBFD5555555501012)
+  %34 = call double @llvm.fma.f64(double %27, double %33, double %25)
+  %35 = fadd double %34, 0x3FE921FB54442D18
+  %36 = select i1 %20, double %35, double %34
+  %37 = fsub double 0x3FF921FB54442D18, %36
+  %38 = select i1 %10, double %37, double %36
+  %39 = fsub double 0x400921FB54442D18, %38
+  %40 = select i1 %7, double %39, double %38
+  %41 = fptrunc double %40 to float
+  %42 = call float @llvm.copysign.f32(float %41, float %6)
+  %43 = fptrunc float %42 to half
+  %44 = bitcast half %43 to i16
+  br label %_Z10tg_arctan2ff.exit
+
+_Z10tg_arctan2ff.exit:
+  %45 = phi i16 [ %44, %5 ], [ 32256, %2 ]
+  ret i16 %45
 }
 
 @tgo_arctan2_f32_f32__f32:
 define internal float @tgo_arctan2_f32_f32__f32(float %0, float %1) nounwind norecurse willreturn memory(none) alwaysinline {
-  %3 = fpext float %0 to double
-  %4 = fpext float %1 to double
-  %5 = call double @_Z5atan2dd(double %3, double %4)
-  %6 = fptrunc double %5 to float
-  ret float %6
+  %or.cond.i.i = fcmp uno float %1, %0
+  br i1 %or.cond.i.i, label %_Z10tg_arctan2ff.exit, label %3
+
+3:
+  %4 = bitcast float %1 to i32
+  %5 = icmp slt i32 %4, 0
+  %6 = call float @llvm.fabs.f32(float %0)
+  %7 = call float @llvm.fabs.f32(float %1)
+  %8 = fcmp ogt float %6, %7
+  %9 = fcmp ogt float %7, %6
+  %10 = fpext float %7 to double
+  %11 = fpext float %6 to double
+  %..i.i = select i1 %9, double %10, double %11
+  %brmerge.i.i = call i1 @llvm.is.fpclass.f64(double %..i.i, i32 576)
+  %12 = select i1 %brmerge.i.i, double 1.000000e+00, double %..i.i
+  %13 = fmul double %12, 0x3FDA827999FCEF32
+  %14 = select i1 %9, double %11, double %10
+  %15 = fcmp oeq double %14, 0x7FF0000000000000
+  %16 = select i1 %brmerge.i.i, double 0.000000e+00, double %14
+  %17 = select i1 %15, double 1.000000e+00, double %16
+  %18 = fcmp olt double %13, %17
+  %19 = fsub double %17, %12
+  %20 = select i1 %18, double %19, double %17
+  %21 = fadd double %17, %12
+  %22 = select i1 %18, double %21, double %12
+  %23 = fdiv double %20, %22
+  %24 = fmul double %23, %23
+  %25 = fmul double %23, %24
+  %26 = call double @llvm.fma.f64(double %24, double 0xBFA4AE872E20E209, double 0x3FB2430533E53A2C)
+  %27 = call double @llvm.fma.f64(double %26, double %24, double 0xBFB71D068317959C)
+  %28 = call double @llvm.fma.f64(double %27, double %24, double 0x3FBC6F6423772B89)
+  %29 = call double @llvm.fma.f64(double %28, double %24, double 0xBFC2491BF4D43D38)
+  %30 = call double @llvm.fma.f64(double %29, double %24, double 0x3FC9999982174CC2)
+  %31 = call double @llvm.fma.f64(double %30, double %24, double 0xBFD5555555501012)
+  %32 = call double @llvm.fma.f64(double %25, double %31, double %23)
+  %33 = fadd double %32, 0x3FE921FB54442D18
+  %34 = select i1 %18, double %33, double %32
+  %35 = fsub double 0x3FF921FB54442D18, %34
+  %36 = select i1 %8, double %35, double %34
+  %37 = fsub double 0x400921FB54442D18, %36
+  %38 = select i1 %5, double %37, double %36
+  %39 = fptrunc double %38 to float
+  %40 = call float @llvm.copysign.f32(float %39, float %0)
+  br label %_Z10tg_arctan2ff.exit
+
+_Z10tg_arctan2ff.exit:
+  %41 = phi float [ %40, %3 ], [ 0x7FF8000000000000, %2 ]
+  ret float %41
 }
 
 @tgo_arctan2_f64_f64__f64:
@@ -13174,31 +15114,65 @@ define internal zeroext i16 @tgo_arctan_bf16__bf16(i16 zeroext %0) nounwind nore
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = fpext float %4 to double
-  %6 = call double @_Z4atand(double %5)
-  %7 = fptrunc double %6 to float
-  %8 = bitcast float %7 to i32
-  %9 = fcmp uno float %7, 0.000000e+00
-  br i1 %9, label %10, label %15
+  %5 = fcmp uno float %4, 0.000000e+00
+  br i1 %5, label %_Z4atanf.exit, label %6
 
-10:
-  %11 = lshr i32 %8, 16
-  %12 = trunc nuw i32 %11 to i16
-  %13 = and i16 %12, -32768
-  %14 = or disjoint i16 %13, 32704
+6:
+  %7 = call float @llvm.fabs.f32(float %4)
+  %8 = fcmp ogt float %7, 1.000000e+00
+  %9 = fpext float %7 to double
+  %10 = fcmp olt double %9, 1.000000e+300
+  %..i = select i1 %10, double %9, double 1.000000e+300
+  %11 = select i1 %8, double %..i, double 1.000000e+00
+  %12 = fmul double %11, 0x3FDA827999FCEF32
+  %13 = select i1 %8, double 1.000000e+00, double %..i
+  %14 = fcmp olt double %12, %13
+  %15 = select i1 %14, double %11, double 0.000000e+00
+  %16 = fsub double %13, %15
+  %17 = fadd double %..i, 1.000000e+00
+  %18 = select i1 %14, double %17, double %11
+  %19 = fdiv double %16, %18
+  %20 = fmul double %19, %19
+  %21 = fmul double %19, %20
+  %22 = call double @llvm.fma.f64(double %20, double 0xBFA4AE872E20E209, double 0x3FB2430533E53A2C)
+  %23 = call double @llvm.fma.f64(double %22, double %20, double 0xBFB71D068317959C)
+  %24 = call double @llvm.fma.f64(double %23, double %20, double 0x3FBC6F6423772B89)
+  %25 = call double @llvm.fma.f64(double %24, double %20, double 0xBFC2491BF4D43D38)
+  %26 = call double @llvm.fma.f64(double %25, double %20, double 0x3FC9999982174CC2)
+  %27 = call double @llvm.fma.f64(double %26, double %20, double 0xBFD5555555501012)
+  %28 = call double @llvm.fma.f64(double %21, double %27, double %19)
+  %29 = fadd double %28, 0x3FE921FB54442D18
+  %30 = select i1 %14, double %29, double %28
+  %31 = fsub double 0x3FF921FB54442D18, %30
+  %32 = select i1 %8, double %31, double %30
+  %33 = fptrunc double %32 to float
+  %34 = call float @llvm.copysign.f32(float %33, float %4)
+  br label %_Z4atanf.exit
+
+_Z4atanf.exit:
+  %35 = phi float [ %34, %6 ], [ %4, %1 ]
+  %36 = bitcast float %35 to i32
+  %37 = fcmp uno float %35, 0.000000e+00
+  br i1 %37, label %38, label %43
+
+38:
+  %39 = lshr i32 %36, 16
+  %40 = trunc nuw i32 %39 to i16
+  %41 = and i16 %40, -32768
+  %42 = or disjoint i16 %41, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-15:
-  %16 = add i32 %8, 32767
-  %17 = lshr i32 %8, 16
-  %18 = and i32 %17, 1
-  %19 = add i32 %16, %18
-  %20 = lshr i32 %19, 16
-  %21 = trunc nuw i32 %20 to i16
+43:
+  %44 = add i32 %36, 32767
+  %45 = lshr i32 %36, 16
+  %46 = and i32 %45, 1
+  %47 = add i32 %44, %46
+  %48 = lshr i32 %47, 16
+  %49 = trunc nuw i32 %48 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
+  %.0.i.i = phi i16 [ %42, %38 ], [ %49, %43 ]
   ret i16 %.0.i.i
 }
 
@@ -13241,20 +15215,89 @@ define internal void @tgo_arctan_c64__c64(ptr %0, ptr %1) nounwind alwaysinline 
 @tgo_arctan_f16__f16:
 define internal zeroext i16 @tgo_arctan_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
-  %3 = fpext half %2 to double
-  %4 = call double @_Z4atand(double %3)
-  %5 = fptrunc double %4 to float
-  %6 = fptrunc float %5 to half
-  %7 = bitcast half %6 to i16
-  ret i16 %7
+  %3 = fcmp uno half %2, 0xH0000
+  br i1 %3, label %_Z4atanf.exit, label %4
+
+4:
+  %5 = fpext half %2 to float
+  %6 = call half @llvm.fabs.f16(half %2)
+  %7 = fcmp ogt half %6, 0xH3C00
+  %8 = fpext half %6 to double
+  %9 = fcmp olt double %8, 1.000000e+300
+  %..i = select i1 %9, double %8, double 1.000000e+300
+  %10 = select i1 %7, double %..i, double 1.000000e+00
+  %11 = fmul double %10, 0x3FDA827999FCEF32
+  %12 = select i1 %7, double 1.000000e+00, double %..i
+  %13 = fcmp olt double %11, %12
+  %14 = select i1 %13, double %10, double 0.000000e+00
+  %15 = fsub double %12, %14
+  %16 = fadd double %..i, 1.000000e+00
+  %17 = select i1 %13, double %16, double %10
+  %18 = fdiv double %15, %17
+  %19 = fmul double %18, %18
+  %20 = fmul double %18, %19
+  %21 = call double @llvm.fma.f64(double %19, double 0xBFA4AE872E20E209, double 0x3FB2430533E53A2C)
+  %22 = call double @llvm.fma.f64(double %21, double %19, double 0xBFB71D068317959C)
+  %23 = call double @llvm.fma.f64(double %22, double %19, double 0x3FBC6F6423772B89)
+  %24 = call double @llvm.fma.f64(double %23, double %19, double 0xBFC2491BF4D43D38)
+  %25 = call double @llvm.fma.f64(double %24, double %19, double 0x3FC9999982174CC2)
+  %26 = call double @llvm.fma.f64(double %25, double %19, double 0xBFD5555555501012)
+  %27 = call double @llvm.fma.f64(double %20, double %26, double %18)
+  %28 = fadd double %27, 0x3FE921FB54442D18
+  %29 = select i1 %13, double %28, double %27
+  %30 = fsub double 0x3FF921FB54442D18, %29
+  %31 = select i1 %7, double %30, double %29
+  %32 = fptrunc double %31 to float
+  %33 = call float @llvm.copysign.f32(float %32, float %5)
+  %34 = fptrunc float %33 to half
+  %35 = bitcast half %34 to i16
+  br label %_Z4atanf.exit
+
+_Z4atanf.exit:
+  %36 = phi i16 [ %35, %4 ], [ %0, %1 ]
+  ret i16 %36
 }
 
 @tgo_arctan_f32__f32:
 define internal float @tgo_arctan_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = fpext float %0 to double
-  %3 = call double @_Z4atand(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+  %2 = fcmp uno float %0, 0.000000e+00
+  br i1 %2, label %_Z4atanf.exit, label %3
+
+3:
+  %4 = call float @llvm.fabs.f32(float %0)
+  %5 = fcmp ogt float %4, 1.000000e+00
+  %6 = fpext float %4 to double
+  %7 = fcmp olt double %6, 1.000000e+300
+  %..i = select i1 %7, double %6, double 1.000000e+300
+  %8 = select i1 %5, double %..i, double 1.000000e+00
+  %9 = fmul double %8, 0x3FDA827999FCEF32
+  %10 = select i1 %5, double 1.000000e+00, double %..i
+  %11 = fcmp olt double %9, %10
+  %12 = select i1 %11, double %8, double 0.000000e+00
+  %13 = fsub double %10, %12
+  %14 = fadd double %..i, 1.000000e+00
+  %15 = select i1 %11, double %14, double %8
+  %16 = fdiv double %13, %15
+  %17 = fmul double %16, %16
+  %18 = fmul double %16, %17
+  %19 = call double @llvm.fma.f64(double %17, double 0xBFA4AE872E20E209, double 0x3FB2430533E53A2C)
+  %20 = call double @llvm.fma.f64(double %19, double %17, double 0xBFB71D068317959C)
+  %21 = call double @llvm.fma.f64(double %20, double %17, double 0x3FBC6F6423772B89)
+  %22 = call double @llvm.fma.f64(double %21, double %17, double 0xBFC2491BF4D43D38)
+  %23 = call double @llvm.fma.f64(double %22, double %17, double 0x3FC9999982174CC2)
+  %24 = call double @llvm.fma.f64(double %23, double %17, double 0xBFD5555555501012)
+  %25 = call double @llvm.fma.f64(double %18, double %24, double %16)
+  %26 = fadd double %25, 0x3FE921FB54442D18
+  %27 = select i1 %11, double %26, double %25
+  %28 = fsub double 0x3FF921FB54442D18, %27
+  %29 = select i1 %5, double %28, double %27
+  %30 = fptrunc double %29 to float
+  %31 = call float @llvm.copysign.f32(float %30, float %0)
+  br label %_Z4atanf.exit
+
+_Z4atanf.exit:
+  %32 = phi float [ %31, %3 ], [ %0, %1 ]
+  ret float %32
 }
 
 @tgo_arctan_f64__f64:
@@ -13268,31 +15311,78 @@ define internal zeroext i16 @tgo_arctanh_bf16__bf16(i16 zeroext %0) nounwind nor
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = fpext float %4 to double
-  %6 = call double @_Z5atanhd(double %5)
-  %7 = fptrunc double %6 to float
-  %8 = bitcast float %7 to i32
-  %9 = fcmp uno float %7, 0.000000e+00
-  br i1 %9, label %10, label %15
+  %5 = fcmp uno float %4, 0.000000e+00
+  br i1 %5, label %_Z10tg_arctanhf.exit, label %6
 
-10:
-  %11 = lshr i32 %8, 16
-  %12 = trunc nuw i32 %11 to i16
-  %13 = and i16 %12, -32768
-  %14 = or disjoint i16 %13, 32704
+6:
+  %7 = call float @llvm.fabs.f32(float %4)
+  %8 = fcmp oeq float %7, 1.000000e+00
+  %9 = select i1 %8, float 0x7FF0000000000000, float 0x7FF8000000000000
+  %10 = fpext float %7 to double
+  %11 = fcmp olt float %7, 1.000000e+00
+  %..i.i = select i1 %11, double %10, double 0.000000e+00
+  %12 = fmul double %..i.i, 2.000000e+00
+  %13 = fsub double 1.000000e+00, %..i.i
+  %14 = fdiv double %12, %13
+  %15 = fadd double %14, 1.000000e+00
+  %16 = bitcast double %15 to i64
+  %17 = add i64 %16, 7141747209585715
+  %18 = lshr i64 %17, 52
+  %19 = or disjoint i64 %18, 4841369599423283200
+  %20 = bitcast i64 %19 to double
+  %21 = fadd double %20, 0xC330000000000400
+  %22 = add i64 %16, -4604544271217802189
+  %23 = and i64 %22, -4503599627370496
+  %24 = sub i64 %16, %23
+  %25 = bitcast i64 %24 to double
+  %26 = fadd double %25, -1.000000e+00
+  %27 = fadd double %26, 2.000000e+00
+  %28 = fdiv double %26, %27
+  %29 = fmul double %28, %28
+  %30 = fmul double %28, %29
+  %31 = call double @llvm.fma.f64(double %29, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %32 = call double @llvm.fma.f64(double %31, double %29, double 0x3FD9999EB9D6DDFE)
+  %33 = call double @llvm.fma.f64(double %32, double %29, double 0x3FE5555554BA8B0E)
+  %34 = fmul double %28, 2.000000e+00
+  %35 = call double @llvm.fma.f64(double %30, double %33, double %34)
+  %36 = call double @llvm.fma.f64(double %21, double 0x3FE62E42FEFA39EF, double %35)
+  %37 = fcmp olt double %14, 1.000000e+00
+  %38 = fadd double %15, -1.000000e+00
+  %39 = fsub double %14, %38
+  %40 = select i1 %37, double %39, double 0.000000e+00
+  %41 = fadd double %36, %40
+  %42 = fmul double %41, 5.000000e-01
+  %43 = fptrunc double %42 to float
+  %.14.i.i = select i1 %11, float %43, float %9
+  %44 = fcmp ogt float %7, 1.000000e+00
+  %45 = select i1 %44, float 1.000000e+00, float %4
+  %46 = call float @llvm.copysign.f32(float %.14.i.i, float %45)
+  br label %_Z10tg_arctanhf.exit
+
+_Z10tg_arctanhf.exit:
+  %47 = phi float [ %46, %6 ], [ %4, %1 ]
+  %48 = bitcast float %47 to i32
+  %49 = fcmp uno float %47, 0.000000e+00
+  br i1 %49, label %50, label %55
+
+50:
+  %51 = lshr i32 %48, 16
+  %52 = trunc nuw i32 %51 to i16
+  %53 = and i16 %52, -32768
+  %54 = or disjoint i16 %53, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-15:
-  %16 = add i32 %8, 32767
-  %17 = lshr i32 %8, 16
-  %18 = and i32 %17, 1
-  %19 = add i32 %16, %18
-  %20 = lshr i32 %19, 16
-  %21 = trunc nuw i32 %20 to i16
+55:
+  %56 = add i32 %48, 32767
+  %57 = lshr i32 %48, 16
+  %58 = and i32 %57, 1
+  %59 = add i32 %56, %58
+  %60 = lshr i32 %59, 16
+  %61 = trunc nuw i32 %60 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
+  %.0.i.i = phi i16 [ %54, %50 ], [ %61, %55 ]
   ret i16 %.0.i.i
 }
 
@@ -13331,20 +15421,115 @@ define internal void @tgo_arctanh_c64__c64(ptr %0, ptr %1) nounwind alwaysinline
 @tgo_arctanh_f16__f16:
 define internal zeroext i16 @tgo_arctanh_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
-  %3 = fpext half %2 to double
-  %4 = call double @_Z5atanhd(double %3)
-  %5 = fptrunc double %4 to float
-  %6 = fptrunc float %5 to half
-  %7 = bitcast half %6 to i16
-  ret i16 %7
+  %3 = fcmp uno half %2, 0xH0000
+  br i1 %3, label %_Z10tg_arctanhf.exit, label %4
+
+4:
+  %5 = fpext half %2 to float
+  %6 = call half @llvm.fabs.f16(half %2)
+  %7 = fcmp oeq half %6, 0xH3C00
+  %8 = select i1 %7, float 0x7FF0000000000000, float 0x7FF8000000000000
+  %9 = fpext half %6 to double
+  %10 = fcmp olt half %6, 0xH3C00
+  %..i.i = select i1 %10, double %9, double 0.000000e+00
+  %11 = fmul double %..i.i, 2.000000e+00
+  %12 = fsub double 1.000000e+00, %..i.i
+  %13 = fdiv double %11, %12
+  %14 = fadd double %13, 1.000000e+00
+  %15 = bitcast double %14 to i64
+  %16 = add i64 %15, 7141747209585715
+  %17 = lshr i64 %16, 52
+  %18 = or disjoint i64 %17, 4841369599423283200
+  %19 = bitcast i64 %18 to double
+  %20 = fadd double %19, 0xC330000000000400
+  %21 = add i64 %15, -4604544271217802189
+  %22 = and i64 %21, -4503599627370496
+  %23 = sub i64 %15, %22
+  %24 = bitcast i64 %23 to double
+  %25 = fadd double %24, -1.000000e+00
+  %26 = fadd double %25, 2.000000e+00
+  %27 = fdiv double %25, %26
+  %28 = fmul double %27, %27
+  %29 = fmul double %27, %28
+  %30 = call double @llvm.fma.f64(double %28, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %31 = call double @llvm.fma.f64(double %30, double %28, double 0x3FD9999EB9D6DDFE)
+  %32 = call double @llvm.fma.f64(double %31, double %28, double 0x3FE5555554BA8B0E)
+  %33 = fmul double %27, 2.000000e+00
+  %34 = call double @llvm.fma.f64(double %29, double %32, double %33)
+  %35 = call double @llvm.fma.f64(double %20, double 0x3FE62E42FEFA39EF, double %34)
+  %36 = fcmp olt double %13, 1.000000e+00
+  %37 = fadd double %14, -1.000000e+00
+  %38 = fsub double %13, %37
+  %39 = select i1 %36, double %38, double 0.000000e+00
+  %40 = fadd double %35, %39
+  %41 = fmul double %40, 5.000000e-01
+  %42 = fptrunc double %41 to float
+  %.14.i.i = select i1 %10, float %42, float %8
+  %43 = fcmp ogt half %6, 0xH3C00
+  %44 = select i1 %43, float 1.000000e+00, float %5
+  %45 = call float @llvm.copysign.f32(float %.14.i.i, float %44)
+  %46 = fptrunc float %45 to half
+  %47 = bitcast half %46 to i16
+  br label %_Z10tg_arctanhf.exit
+
+_Z10tg_arctanhf.exit:
+  %48 = phi i16 [ %47, %4 ], [ %0, %1 ]
+  ret i16 %48
 }
 
 @tgo_arctanh_f32__f32:
 define internal float @tgo_arctanh_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = fpext float %0 to double
-  %3 = call double @_Z5atanhd(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+  %2 = fcmp uno float %0, 0.000000e+00
+  br i1 %2, label %_Z10tg_arctanhf.exit, label %3
+
+3:
+  %4 = call float @llvm.fabs.f32(float %0)
+  %5 = fcmp oeq float %4, 1.000000e+00
+  %6 = select i1 %5, float 0x7FF0000000000000, float 0x7FF8000000000000
+  %7 = fpext float %4 to double
+  %8 = fcmp olt float %4, 1.000000e+00
+  %..i.i = select i1 %8, double %7, double 0.000000e+00
+  %9 = fmul double %..i.i, 2.000000e+00
+  %10 = fsub double 1.000000e+00, %..i.i
+  %11 = fdiv double %9, %10
+  %12 = fadd double %11, 1.000000e+00
+  %13 = bitcast double %12 to i64
+  %14 = add i64 %13, 7141747209585715
+  %15 = lshr i64 %14, 52
+  %16 = or disjoint i64 %15, 4841369599423283200
+  %17 = bitcast i64 %16 to double
+  %18 = fadd double %17, 0xC330000000000400
+  %19 = add i64 %13, -4604544271217802189
+  %20 = and i64 %19, -4503599627370496
+  %21 = sub i64 %13, %20
+  %22 = bitcast i64 %21 to double
+  %23 = fadd double %22, -1.000000e+00
+  %24 = fadd double %23, 2.000000e+00
+  %25 = fdiv double %23, %24
+  %26 = fmul double %25, %25
+  %27 = fmul double %25, %26
+  %28 = call double @llvm.fma.f64(double %26, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %29 = call double @llvm.fma.f64(double %28, double %26, double 0x3FD9999EB9D6DDFE)
+  %30 = call double @llvm.fma.f64(double %29, double %26, double 0x3FE5555554BA8B0E)
+  %31 = fmul double %25, 2.000000e+00
+  %32 = call double @llvm.fma.f64(double %27, double %30, double %31)
+  %33 = call double @llvm.fma.f64(double %18, double 0x3FE62E42FEFA39EF, double %32)
+  %34 = fcmp olt double %11, 1.000000e+00
+  %35 = fadd double %12, -1.000000e+00
+  %36 = fsub double %11, %35
+  %37 = select i1 %34, double %36, double 0.000000e+00
+  %38 = fadd double %33, %37
+  %39 = fmul double %38, 5.000000e-01
+  %40 = fptrunc double %39 to float
+  %.14.i.i = select i1 %8, float %40, float %6
+  %41 = fcmp ogt float %4, 1.000000e+00
+  %42 = select i1 %41, float 1.000000e+00, float %0
+  %43 = call float @llvm.copysign.f32(float %.14.i.i, float %42)
+  br label %_Z10tg_arctanhf.exit
+
+_Z10tg_arctanhf.exit:
+  %44 = phi float [ %43, %3 ], [ %0, %1 ]
+  ret float %44
 }
 
 @tgo_arctanh_f64__f64:
@@ -15715,51 +17900,190 @@ define internal zeroext i16 @tgo_cbrt_bf16__bf16(i16 zeroext %0) nounwind norecu
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = fpext float %4 to double
-  %6 = call double @_Z4cbrtd(double %5)
-  %7 = fptrunc double %6 to float
-  %8 = bitcast float %7 to i32
-  %9 = fcmp uno float %7, 0.000000e+00
-  br i1 %9, label %10, label %15
+  %or.cond.i = fcmp ueq float %4, 0.000000e+00
+  %5 = call float @llvm.fabs.f32(float %4)
+  %6 = fcmp oeq float %5, 0x7FF0000000000000
+  %7 = select i1 %or.cond.i, i1 true, i1 %6
+  %8 = call float @llvm.fabs.f32(float %4)
+  %9 = fpext float %8 to double
+  %10 = bitcast double %9 to i64
+  %11 = select i1 %7, i64 4607182418800017408, i64 %10
+  br i1 %7, label %_Z4cbrtf.exit, label %12
 
-10:
-  %11 = lshr i32 %8, 16
-  %12 = trunc nuw i32 %11 to i16
-  %13 = and i16 %12, -32768
-  %14 = or disjoint i16 %13, 32704
+12:
+  %13 = lshr i64 %11, 52
+  %14 = mul nuw nsw i64 %13, 1431655766
+  %15 = lshr i64 %14, 32
+  %16 = shl nuw nsw i64 %15, 52
+  %17 = add nuw i64 %16, 3071454945866678272
+  %18 = bitcast i64 %17 to double
+  %19 = and i64 %11, 4503599627370495
+  %.neg.i = mul nuw nsw i64 %15, 4093
+  %20 = add nuw nsw i64 %.neg.i, %13
+  %21 = shl i64 %20, 52
+  %22 = add i64 %21, 4607182418800017408
+  %23 = or disjoint i64 %19, %22
+  %24 = bitcast i64 %23 to double
+  %25 = call double @llvm.fma.f64(double %24, double 0x3F5AAA35D014643B, double 0xBFA16BDCE74D65DB)
+  %26 = call double @llvm.fma.f64(double %25, double %24, double 0x3FD50BA80E69B747)
+  %27 = call double @llvm.fma.f64(double %26, double %24, double 0x3FE6EF7D7CD66D8C)
+  %28 = fmul double %27, %27
+  %29 = fmul double %28, %27
+  %30 = fmul double %24, 2.000000e+00
+  %31 = fadd double %29, %30
+  %32 = fmul double %31, %27
+  %33 = fmul double %29, 2.000000e+00
+  %34 = fadd double %33, %24
+  %35 = fdiv double %32, %34
+  %36 = fmul double %35, %35
+  %37 = fmul double %36, %35
+  %38 = fadd double %37, %30
+  %39 = fmul double %38, %35
+  %40 = fmul double %37, 2.000000e+00
+  %41 = fadd double %40, %24
+  %42 = fdiv double %39, %41
+  %43 = fmul double %42, %18
+  %44 = fptrunc double %43 to float
+  %45 = call float @llvm.copysign.f32(float %44, float %4)
+  br label %_Z4cbrtf.exit
+
+_Z4cbrtf.exit:
+  %46 = phi float [ %45, %12 ], [ %4, %1 ]
+  %47 = bitcast float %46 to i32
+  %48 = fcmp uno float %46, 0.000000e+00
+  br i1 %48, label %49, label %54
+
+49:
+  %50 = lshr i32 %47, 16
+  %51 = trunc nuw i32 %50 to i16
+  %52 = and i16 %51, -32768
+  %53 = or disjoint i16 %52, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-15:
-  %16 = add i32 %8, 32767
-  %17 = lshr i32 %8, 16
-  %18 = and i32 %17, 1
-  %19 = add i32 %16, %18
-  %20 = lshr i32 %19, 16
-  %21 = trunc nuw i32 %20 to i16
+54:
+  %55 = add i32 %47, 32767
+  %56 = lshr i32 %47, 16
+  %57 = and i32 %56, 1
+  %58 = add i32 %55, %57
+  %59 = lshr i32 %58, 16
+  %60 = trunc nuw i32 %59 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
+  %.0.i.i = phi i16 [ %53, %49 ], [ %60, %54 ]
   ret i16 %.0.i.i
 }
 
 @tgo_cbrt_f16__f16:
 define internal zeroext i16 @tgo_cbrt_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
-  %3 = fpext half %2 to double
-  %4 = call double @_Z4cbrtd(double %3)
-  %5 = fptrunc double %4 to float
-  %6 = fptrunc float %5 to half
-  %7 = bitcast half %6 to i16
-  ret i16 %7
+  %3 = fpext half %2 to float
+  %or.cond.i = fcmp ueq half %2, 0xH0000
+  %4 = call float @llvm.fabs.f32(float %3)
+  %5 = fcmp oeq float %4, 0x7FF0000000000000
+  %6 = select i1 %or.cond.i, i1 true, i1 %5
+  %7 = call half @llvm.fabs.f16(half %2)
+  %8 = fpext half %7 to double
+  %9 = bitcast double %8 to i64
+  %10 = select i1 %6, i64 4607182418800017408, i64 %9
+  br i1 %6, label %_Z4cbrtf.exit, label %11
+
+11:
+  %12 = lshr i64 %10, 52
+  %13 = mul nuw nsw i64 %12, 1431655766
+  %14 = lshr i64 %13, 32
+  %15 = shl nuw nsw i64 %14, 52
+  %16 = add nuw i64 %15, 3071454945866678272
+  %17 = bitcast i64 %16 to double
+  %18 = and i64 %10, 4503599627370495
+  %.neg.i = mul nuw nsw i64 %14, 4093
+  %19 = add nuw nsw i64 %.neg.i, %12
+  %20 = shl i64 %19, 52
+  %21 = add i64 %20, 4607182418800017408
+  %22 = or disjoint i64 %18, %21
+  %23 = bitcast i64 %22 to double
+  %24 = call double @llvm.fma.f64(double %23, double 0x3F5AAA35D014643B, double 0xBFA16BDCE74D65DB)
+  %25 = call double @llvm.fma.f64(double %24, double %23, double 0x3FD50BA80E69B747)
+  %26 = call double @llvm.fma.f64(double %25, double %23, double 0x3FE6EF7D7CD66D8C)
+  %27 = fmul double %26, %26
+  %28 = fmul double %27, %26
+  %29 = fmul double %23, 2.000000e+00
+  %30 = fadd double %28, %29
+  %31 = fmul double %30, %26
+  %32 = fmul double %28, 2.000000e+00
+  %33 = fadd double %32, %23
+  %34 = fdiv double %31, %33
+  %35 = fmul double %34, %34
+  %36 = fmul double %35, %34
+  %37 = fadd double %36, %29
+  %38 = fmul double %37, %34
+  %39 = fmul double %36, 2.000000e+00
+  %40 = fadd double %39, %23
+  %41 = fdiv double %38, %40
+  %42 = fmul double %41, %17
+  %43 = fptrunc double %42 to float
+  %44 = call float @llvm.copysign.f32(float %43, float %3)
+  %45 = fptrunc float %44 to half
+  %46 = bitcast half %45 to i16
+  br label %_Z4cbrtf.exit
+
+_Z4cbrtf.exit:
+  %47 = phi i16 [ %46, %11 ], [ %0, %1 ]
+  ret i16 %47
 }
 
 @tgo_cbrt_f32__f32:
 define internal float @tgo_cbrt_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = fpext float %0 to double
-  %3 = call double @_Z4cbrtd(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+  %or.cond.i = fcmp ueq float %0, 0.000000e+00
+  %2 = call float @llvm.fabs.f32(float %0)
+  %3 = fcmp oeq float %2, 0x7FF0000000000000
+  %4 = select i1 %or.cond.i, i1 true, i1 %3
+  %5 = call float @llvm.fabs.f32(float %0)
+  %6 = fpext float %5 to double
+  %7 = bitcast double %6 to i64
+  %8 = select i1 %4, i64 4607182418800017408, i64 %7
+  br i1 %4, label %_Z4cbrtf.exit, label %9
+
+9:
+  %10 = lshr i64 %8, 52
+  %11 = mul nuw nsw i64 %10, 1431655766
+  %12 = lshr i64 %11, 32
+  %13 = shl nuw nsw i64 %12, 52
+  %14 = add nuw i64 %13, 3071454945866678272
+  %15 = bitcast i64 %14 to double
+  %16 = and i64 %8, 4503599627370495
+  %.neg.i = mul nuw nsw i64 %12, 4093
+  %17 = add nuw nsw i64 %.neg.i, %10
+  %18 = shl i64 %17, 52
+  %19 = add i64 %18, 4607182418800017408
+  %20 = or disjoint i64 %16, %19
+  %21 = bitcast i64 %20 to double
+  %22 = call double @llvm.fma.f64(double %21, double 0x3F5AAA35D014643B, double 0xBFA16BDCE74D65DB)
+  %23 = call double @llvm.fma.f64(double %22, double %21, double 0x3FD50BA80E69B747)
+  %24 = call double @llvm.fma.f64(double %23, double %21, double 0x3FE6EF7D7CD66D8C)
+  %25 = fmul double %24, %24
+  %26 = fmul double %25, %24
+  %27 = fmul double %21, 2.000000e+00
+  %28 = fadd double %26, %27
+  %29 = fmul double %28, %24
+  %30 = fmul double %26, 2.000000e+00
+  %31 = fadd double %30, %21
+  %32 = fdiv double %29, %31
+  %33 = fmul double %32, %32
+  %34 = fmul double %33, %32
+  %35 = fadd double %34, %27
+  %36 = fmul double %35, %32
+  %37 = fmul double %34, 2.000000e+00
+  %38 = fadd double %37, %21
+  %39 = fdiv double %36, %38
+  %40 = fmul double %39, %15
+  %41 = fptrunc double %40 to float
+  %42 = call float @llvm.copysign.f32(float %41, float %0)
+  br label %_Z4cbrtf.exit
+
+_Z4cbrtf.exit:
+  %43 = phi float [ %42, %9 ], [ %0, %1 ]
+  ret float %43
 }
 
 @tgo_cbrt_f64__f64:
@@ -17196,49 +19520,9 @@ _Z6tg_lcmIhET_S0_S0_.exit:
 }
 
 @tgo_combine_logaddexp2_f32:
-define internal float @tgo_combine_logaddexp2_f32(float %0, float %1) nounwind norecurse willreturn memory(none) alwaysinline {
-  %3 = fcmp oeq float %0, %1
-  br i1 %3, label %4, label %6
-
-4:
-  %5 = fadd float %0, 1.000000e+00
-  br label %_Z13tg_logaddexp2IfET_S0_S0_.exit
-
-6:
-  %7 = fsub float %0, %1
-  %8 = fcmp ogt float %7, 0.000000e+00
-  br i1 %8, label %9, label %19
-
-9:
-  %10 = fneg float %7
-  %11 = fpext float %10 to double
-  %12 = call double @_Z4exp2d(double %11)
-  %13 = fptrunc double %12 to float
-  %14 = fpext float %13 to double
-  %15 = call double @_Z5log1pd(double %14)
-  %16 = fptrunc double %15 to float
-  %17 = fmul float %16, 0x3FF7154760000000
-  %18 = fadd float %17, %0
-  br label %_Z13tg_logaddexp2IfET_S0_S0_.exit
-
-19:
-  %20 = fcmp ugt float %7, 0.000000e+00
-  br i1 %20, label %_Z13tg_logaddexp2IfET_S0_S0_.exit, label %21
-
-21:
-  %22 = fpext float %7 to double
-  %23 = call double @_Z4exp2d(double %22)
-  %24 = fptrunc double %23 to float
-  %25 = fpext float %24 to double
-  %26 = call double @_Z5log1pd(double %25)
-  %27 = fptrunc double %26 to float
-  %28 = fmul float %27, 0x3FF7154760000000
-  %29 = fadd float %28, %1
-  br label %_Z13tg_logaddexp2IfET_S0_S0_.exit
-
-_Z13tg_logaddexp2IfET_S0_S0_.exit:
-  %.0.i = phi float [ %5, %4 ], [ %18, %9 ], [ %29, %21 ], [ %7, %19 ]
-  ret float %.0.i
+define internal float @tgo_combine_logaddexp2_f32(float %0, float %1) nounwind alwaysinline {
+  %3 = call float @_Z13tg_logaddexp2IfET_S0_S0_(float %0, float %1)
+  ret float %3
 }
 
 @tgo_combine_logaddexp2_f64:
@@ -17280,47 +19564,9 @@ _Z13tg_logaddexp2IdET_S0_S0_.exit:
 }
 
 @tgo_combine_logaddexp_f32:
-define internal float @tgo_combine_logaddexp_f32(float %0, float %1) nounwind norecurse willreturn memory(none) alwaysinline {
-  %3 = fcmp oeq float %0, %1
-  br i1 %3, label %4, label %6
-
-4:
-  %5 = fadd float %0, 0x3FE62E4300000000
-  br label %_Z12tg_logaddexpIfET_S0_S0_.exit
-
-6:
-  %7 = fsub float %0, %1
-  %8 = fcmp ogt float %7, 0.000000e+00
-  br i1 %8, label %9, label %18
-
-9:
-  %10 = fneg float %7
-  %11 = fpext float %10 to double
-  %12 = call double @_Z3expd(double %11)
-  %13 = fptrunc double %12 to float
-  %14 = fpext float %13 to double
-  %15 = call double @_Z5log1pd(double %14)
-  %16 = fptrunc double %15 to float
-  %17 = fadd float %16, %0
-  br label %_Z12tg_logaddexpIfET_S0_S0_.exit
-
-18:
-  %19 = fcmp ugt float %7, 0.000000e+00
-  br i1 %19, label %_Z12tg_logaddexpIfET_S0_S0_.exit, label %20
-
-20:
-  %21 = fpext float %7 to double
-  %22 = call double @_Z3expd(double %21)
-  %23 = fptrunc double %22 to float
-  %24 = fpext float %23 to double
-  %25 = call double @_Z5log1pd(double %24)
-  %26 = fptrunc double %25 to float
-  %27 = fadd float %26, %1
-  br label %_Z12tg_logaddexpIfET_S0_S0_.exit
-
-_Z12tg_logaddexpIfET_S0_S0_.exit:
-  %.0.i = phi float [ %5, %4 ], [ %17, %9 ], [ %27, %20 ], [ %7, %18 ]
-  ret float %.0.i
+define internal float @tgo_combine_logaddexp_f32(float %0, float %1) nounwind alwaysinline {
+  %3 = call float @_Z12tg_logaddexpIfET_S0_S0_(float %0, float %1)
+  ret float %3
 }
 
 @tgo_combine_logaddexp_f64:
@@ -18403,18 +20649,89 @@ define internal zeroext i16 @tgo_cos_f16__f16(i16 zeroext %0) nounwind norecurse
 
 @tgo_cos_f32__f32:
 define internal float @tgo_cos_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = fpext float %0 to double
-  %3 = call double @_Z3cosd(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+  %2 = alloca { double, double, i64 }, align 8
+  %3 = call float @llvm.fabs.f32(float %0)
+  %4 = fcmp ugt float %3, 0x41D0000000000000
+  br i1 %4, label %13, label %5
+
+5:
+  %6 = fpext float %0 to double
+  %7 = call double @llvm.fma.f64(double %6, double 0x3FE45F306DC9C883, double 0x4338000000000000)
+  %8 = fadd double %7, 0xC338000000000000
+  %9 = fneg double %8
+  %10 = call double @llvm.fma.f64(double %9, double 0x3FF921FB54442D18, double %6)
+  %11 = call double @llvm.fma.f64(double %9, double 0x3C91A62633145C07, double %10)
+  %12 = bitcast double %7 to i64
+  br label %_Z3cosf.exit
+
+13:
+  %14 = fpext float %0 to double
+  call void @_Z13tgm_far_angled(ptr dead_on_unwind nonnull writable sret({ double, double, i64 }) align 8 %2, double %14)
+  %15 = load double, ptr %2, align 8
+  %16 = getelementptr inbounds i8, ptr %2, i64 16
+  %17 = load i64, ptr %16, align 8
+  br label %_Z3cosf.exit
+
+_Z3cosf.exit:
+  %.sroa.0.0.i.i = phi double [ %11, %5 ], [ %15, %13 ]
+  %.sroa.3.0.i.i = phi i64 [ %12, %5 ], [ %17, %13 ]
+  %18 = fmul double %.sroa.0.0.i.i, %.sroa.0.0.i.i
+  %19 = fmul double %18, %.sroa.0.0.i.i
+  %20 = call double @llvm.fma.f64(double %18, double 0x3EC6DBCFB4DEE452, double 0xBF2A013A455BD213)
+  %21 = call double @llvm.fma.f64(double %20, double %18, double 0x3F811110DECC73FD)
+  %22 = call double @llvm.fma.f64(double %21, double %18, double 0xBFC555555545D0DA)
+  %23 = call double @llvm.fma.f64(double %19, double %22, double %.sroa.0.0.i.i)
+  %24 = fmul double %18, %18
+  %25 = call double @llvm.fma.f64(double %18, double 0xBE925239A9550AEF, double 0x3EFA015C25366932)
+  %26 = call double @llvm.fma.f64(double %25, double %18, double 0xBF56C16BF534C9EB)
+  %27 = call double @llvm.fma.f64(double %26, double %18, double 0x3FA55555555027AD)
+  %28 = call double @llvm.fma.f64(double %18, double -5.000000e-01, double 1.000000e+00)
+  %29 = call double @llvm.fma.f64(double %24, double %27, double %28)
+  %30 = and i64 %.sroa.3.0.i.i, 1
+  %.not.i.i.not = icmp eq i64 %30, 0
+  %31 = select i1 %.not.i.i.not, double %29, double %23
+  %32 = bitcast double %31 to i64
+  %33 = shl i64 %.sroa.3.0.i.i, 62
+  %34 = add i64 %33, 4611686018427387904
+  %35 = and i64 %34, -9223372036854775808
+  %36 = xor i64 %35, %32
+  %37 = bitcast i64 %36 to double
+  %38 = fptrunc double %37 to float
+  ret float %38
 }
 
 @tgo_cos_f32__f32__fast:
 define internal float @tgo_cos_f32__f32__fast(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = fpext float %0 to double
-  %3 = call double @_ZN8tgm_fast3cosEd(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+  %3 = call double @llvm.fma.f64(double %2, double 0x3FE45F306DC9C883, double 0x4338000000000000)
+  %4 = fadd double %3, 0xC338000000000000
+  %5 = fneg double %4
+  %6 = call double @llvm.fma.f64(double %5, double 0x3FF921FB54442D18, double %2)
+  %7 = call double @llvm.fma.f64(double %5, double 0x3C91A62633145C07, double %6)
+  %8 = bitcast double %3 to i64
+  %9 = fmul double %7, %7
+  %10 = fmul double %9, %7
+  %11 = call double @llvm.fma.f64(double %9, double 0x3EC6DBCFB4DEE452, double 0xBF2A013A455BD213)
+  %12 = call double @llvm.fma.f64(double %11, double %9, double 0x3F811110DECC73FD)
+  %13 = call double @llvm.fma.f64(double %12, double %9, double 0xBFC555555545D0DA)
+  %14 = call double @llvm.fma.f64(double %10, double %13, double %7)
+  %15 = fmul double %9, %9
+  %16 = call double @llvm.fma.f64(double %9, double 0xBE925239A9550AEF, double 0x3EFA015C25366932)
+  %17 = call double @llvm.fma.f64(double %16, double %9, double 0xBF56C16BF534C9EB)
+  %18 = call double @llvm.fma.f64(double %17, double %9, double 0x3FA55555555027AD)
+  %19 = call double @llvm.fma.f64(double %9, double -5.000000e-01, double 1.000000e+00)
+  %20 = call double @llvm.fma.f64(double %15, double %18, double %19)
+  %21 = and i64 %8, 1
+  %.not.i.i.not = icmp eq i64 %21, 0
+  %22 = select i1 %.not.i.i.not, double %20, double %14
+  %23 = bitcast double %22 to i64
+  %24 = shl i64 %8, 62
+  %25 = add i64 %24, 4611686018427387904
+  %26 = and i64 %25, -9223372036854775808
+  %27 = xor i64 %26, %23
+  %28 = bitcast i64 %27 to double
+  %29 = fptrunc double %28 to float
+  ret float %29
 }
 
 @tgo_cos_f32__f32__in_range:
@@ -18448,31 +20765,61 @@ define internal zeroext i16 @tgo_cosh_bf16__bf16(i16 zeroext %0) nounwind norecu
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = fpext float %4 to double
-  %6 = call double @_Z4coshd(double %5)
-  %7 = fptrunc double %6 to float
-  %8 = bitcast float %7 to i32
-  %9 = fcmp uno float %7, 0.000000e+00
-  br i1 %9, label %10, label %15
+  %5 = fcmp ogt float %4, 1.200000e+02
+  br i1 %5, label %_Z4coshf.exit, label %6
 
-10:
-  %11 = lshr i32 %8, 16
-  %12 = trunc nuw i32 %11 to i16
-  %13 = and i16 %12, -32768
-  %14 = or disjoint i16 %13, 32704
+6:
+  %7 = fpext float %4 to double
+  %8 = fcmp olt double %7, -1.200000e+02
+  %..i.i = select i1 %8, double -1.200000e+02, double %7
+  br label %_Z4coshf.exit
+
+_Z4coshf.exit:
+  %9 = phi double [ %..i.i, %6 ], [ 1.200000e+02, %1 ]
+  %10 = call double @llvm.fabs.f64(double %9)
+  %11 = call double @llvm.fma.f64(double %10, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %12 = fadd double %11, 0xC338000000000000
+  %13 = fneg double %12
+  %14 = call double @llvm.fma.f64(double %13, double 0x3FE62E42FEFA39EF, double %10)
+  %15 = fmul double %14, %14
+  %16 = call double @llvm.fma.f64(double %14, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %17 = call double @llvm.fma.f64(double %16, double %14, double 0x3F56C1685916FE81)
+  %18 = call double @llvm.fma.f64(double %17, double %14, double 0x3F81110C63A1644A)
+  %19 = call double @llvm.fma.f64(double %18, double %14, double 0x3FA5555555C8601C)
+  %20 = call double @llvm.fma.f64(double %19, double %14, double 0x3FC55555567507B9)
+  %21 = call double @llvm.fma.f64(double %20, double %14, double 5.000000e-01)
+  %22 = call double @llvm.fma.f64(double %15, double %21, double %14)
+  %23 = bitcast double %11 to i64
+  %24 = shl i64 %23, 52
+  %25 = add i64 %24, 4607182418800017408
+  %26 = bitcast i64 %25 to double
+  %27 = call double @llvm.fma.f64(double %26, double %22, double %26)
+  %28 = fdiv double 1.000000e+00, %27
+  %29 = fadd double %27, %28
+  %30 = fmul double %29, 5.000000e-01
+  %31 = fptrunc double %30 to float
+  %32 = bitcast float %31 to i32
+  %33 = fcmp uno float %31, 0.000000e+00
+  br i1 %33, label %34, label %39
+
+34:
+  %35 = lshr i32 %32, 16
+  %36 = trunc nuw i32 %35 to i16
+  %37 = and i16 %36, -32768
+  %38 = or disjoint i16 %37, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-15:
-  %16 = add i32 %8, 32767
-  %17 = lshr i32 %8, 16
-  %18 = and i32 %17, 1
-  %19 = add i32 %16, %18
-  %20 = lshr i32 %19, 16
-  %21 = trunc nuw i32 %20 to i16
+39:
+  %40 = add i32 %32, 32767
+  %41 = lshr i32 %32, 16
+  %42 = and i32 %41, 1
+  %43 = add i32 %40, %42
+  %44 = lshr i32 %43, 16
+  %45 = trunc nuw i32 %44 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
+  %.0.i.i = phi i16 [ %38, %34 ], [ %45, %39 ]
   ret i16 %.0.i.i
 }
 
@@ -18511,20 +20858,80 @@ define internal void @tgo_cosh_c64__c64(ptr %0, ptr %1) nounwind alwaysinline {
 @tgo_cosh_f16__f16:
 define internal zeroext i16 @tgo_cosh_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
-  %3 = fpext half %2 to double
-  %4 = call double @_Z4coshd(double %3)
-  %5 = fptrunc double %4 to float
-  %6 = fptrunc float %5 to half
-  %7 = bitcast half %6 to i16
-  ret i16 %7
+  %3 = fcmp ogt half %2, 0xH5780
+  br i1 %3, label %_Z4coshf.exit, label %4
+
+4:
+  %5 = fpext half %2 to double
+  %6 = fcmp olt double %5, -1.200000e+02
+  %..i.i = select i1 %6, double -1.200000e+02, double %5
+  br label %_Z4coshf.exit
+
+_Z4coshf.exit:
+  %7 = phi double [ %..i.i, %4 ], [ 1.200000e+02, %1 ]
+  %8 = call double @llvm.fabs.f64(double %7)
+  %9 = call double @llvm.fma.f64(double %8, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %10 = fadd double %9, 0xC338000000000000
+  %11 = fneg double %10
+  %12 = call double @llvm.fma.f64(double %11, double 0x3FE62E42FEFA39EF, double %8)
+  %13 = fmul double %12, %12
+  %14 = call double @llvm.fma.f64(double %12, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %15 = call double @llvm.fma.f64(double %14, double %12, double 0x3F56C1685916FE81)
+  %16 = call double @llvm.fma.f64(double %15, double %12, double 0x3F81110C63A1644A)
+  %17 = call double @llvm.fma.f64(double %16, double %12, double 0x3FA5555555C8601C)
+  %18 = call double @llvm.fma.f64(double %17, double %12, double 0x3FC55555567507B9)
+  %19 = call double @llvm.fma.f64(double %18, double %12, double 5.000000e-01)
+  %20 = call double @llvm.fma.f64(double %13, double %19, double %12)
+  %21 = bitcast double %9 to i64
+  %22 = shl i64 %21, 52
+  %23 = add i64 %22, 4607182418800017408
+  %24 = bitcast i64 %23 to double
+  %25 = call double @llvm.fma.f64(double %24, double %20, double %24)
+  %26 = fdiv double 1.000000e+00, %25
+  %27 = fadd double %25, %26
+  %28 = fmul double %27, 5.000000e-01
+  %29 = fptrunc double %28 to float
+  %30 = fptrunc float %29 to half
+  %31 = bitcast half %30 to i16
+  ret i16 %31
 }
 
 @tgo_cosh_f32__f32:
 define internal float @tgo_cosh_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = fpext float %0 to double
-  %3 = call double @_Z4coshd(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+  %2 = fcmp ogt float %0, 1.200000e+02
+  br i1 %2, label %_Z4coshf.exit, label %3
+
+3:
+  %4 = fpext float %0 to double
+  %5 = fcmp olt double %4, -1.200000e+02
+  %..i.i = select i1 %5, double -1.200000e+02, double %4
+  br label %_Z4coshf.exit
+
+_Z4coshf.exit:
+  %6 = phi double [ %..i.i, %3 ], [ 1.200000e+02, %1 ]
+  %7 = call double @llvm.fabs.f64(double %6)
+  %8 = call double @llvm.fma.f64(double %7, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %9 = fadd double %8, 0xC338000000000000
+  %10 = fneg double %9
+  %11 = call double @llvm.fma.f64(double %10, double 0x3FE62E42FEFA39EF, double %7)
+  %12 = fmul double %11, %11
+  %13 = call double @llvm.fma.f64(double %11, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %14 = call double @llvm.fma.f64(double %13, double %11, double 0x3F56C1685916FE81)
+  %15 = call double @llvm.fma.f64(double %14, double %11, double 0x3F81110C63A1644A)
+  %16 = call double @llvm.fma.f64(double %15, double %11, double 0x3FA5555555C8601C)
+  %17 = call double @llvm.fma.f64(double %16, double %11, double 0x3FC55555567507B9)
+  %18 = call double @llvm.fma.f64(double %17, double %11, double 5.000000e-01)
+  %19 = call double @llvm.fma.f64(double %12, double %18, double %11)
+  %20 = bitcast double %8 to i64
+  %21 = shl i64 %20, 52
+  %22 = add i64 %21, 4607182418800017408
+  %23 = bitcast i64 %22 to double
+  %24 = call double @llvm.fma.f64(double %23, double %19, double %23)
+  %25 = fdiv double 1.000000e+00, %24
+  %26 = fadd double %24, %25
+  %27 = fmul double %26, 5.000000e-01
+  %28 = fptrunc double %27 to float
+  ret float %28
 }
 
 @tgo_cosh_f64__f64:
@@ -19551,36 +21958,67 @@ define internal zeroext i16 @tgo_entr_bf16__bf16(i16 zeroext %0) nounwind norecu
 
 8:
   %9 = fneg float %4
-  %10 = fpext float %4 to double
-  %11 = call double @_Z3logd(double %10)
-  %12 = fptrunc double %11 to float
-  %13 = fmul float %12, %9
+  %10 = fcmp olt float %4, 0x3810000000000000
+  %11 = fmul float %4, 0x4160000000000000
+  %12 = select i1 %10, float 2.300000e+01, float 0.000000e+00
+  %13 = select i1 %10, float %11, float %4
+  %14 = bitcast float %13 to i32
+  %15 = add i32 %14, -1060439283
+  %16 = ashr i32 %15, 23
+  %17 = sitofp i32 %16 to float
+  %18 = fsub float %17, %12
+  %19 = and i32 %15, -8388608
+  %20 = sub i32 %14, %19
+  %21 = bitcast i32 %20 to float
+  %22 = fadd float %21, -1.000000e+00
+  %23 = fmul float %22, %22
+  %24 = call float @llvm.fma.f32(float %22, float 0x3FB1D8EA60000000, float 0xBFBD635BC0000000)
+  %25 = call float @llvm.fma.f32(float %24, float %22, float 0x3FBDEA2820000000)
+  %26 = call float @llvm.fma.f32(float %25, float %22, float 0xBFBFCF4C60000000)
+  %27 = call float @llvm.fma.f32(float %26, float %22, float 0x3FC23D21A0000000)
+  %28 = call float @llvm.fma.f32(float %27, float %22, float 0xBFC555B4A0000000)
+  %29 = call float @llvm.fma.f32(float %28, float %22, float 0x3FC999D5A0000000)
+  %30 = call float @llvm.fma.f32(float %29, float %22, float 0xBFCFFFFFC0000000)
+  %31 = call float @llvm.fma.f32(float %30, float %22, float 0x3FD5555540000000)
+  %32 = fmul float %22, %23
+  %33 = fmul float %23, -5.000000e-01
+  %34 = call float @llvm.fma.f32(float %32, float %31, float %33)
+  %35 = call float @llvm.fma.f32(float %18, float 0x3EB7F7D1C0000000, float %34)
+  %36 = fmul float %18, 0x3FE62E4000000000
+  %37 = fadd float %36, %22
+  %38 = fsub float %36, %37
+  %39 = fadd float %38, %22
+  %40 = fadd float %39, %35
+  %41 = fadd float %37, %40
+  %or.cond.i.i = fcmp ueq float %4, 0x7FF0000000000000
+  %42 = select i1 %or.cond.i.i, float %4, float %41
+  %43 = fmul float %42, %9
   br label %_Z7tg_entrIfET_S0_.exit
 
 _Z7tg_entrIfET_S0_.exit:
-  %14 = phi float [ %13, %8 ], [ 0.000000e+00, %6 ], [ 0xFFF0000000000000, %1 ]
-  %15 = bitcast float %14 to i32
-  %16 = fcmp uno float %14, 0.000000e+00
-  br i1 %16, label %17, label %22
+  %44 = phi float [ %43, %8 ], [ 0.000000e+00, %6 ], [ 0xFFF0000000000000, %1 ]
+  %45 = bitcast float %44 to i32
+  %46 = fcmp uno float %44, 0.000000e+00
+  br i1 %46, label %47, label %52
 
-17:
-  %18 = lshr i32 %15, 16
-  %19 = trunc nuw i32 %18 to i16
-  %20 = and i16 %19, -32768
-  %21 = or disjoint i16 %20, 32704
+47:
+  %48 = lshr i32 %45, 16
+  %49 = trunc nuw i32 %48 to i16
+  %50 = and i16 %49, -32768
+  %51 = or disjoint i16 %50, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-22:
-  %23 = add i32 %15, 32767
-  %24 = lshr i32 %15, 16
-  %25 = and i32 %24, 1
-  %26 = add i32 %23, %25
-  %27 = lshr i32 %26, 16
-  %28 = trunc nuw i32 %27 to i16
+52:
+  %53 = add i32 %45, 32767
+  %54 = lshr i32 %45, 16
+  %55 = and i32 %54, 1
+  %56 = add i32 %53, %55
+  %57 = lshr i32 %56, 16
+  %58 = trunc nuw i32 %57 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %21, %17 ], [ %28, %22 ]
+  %.0.i.i = phi i16 [ %51, %47 ], [ %58, %52 ]
   ret i16 %.0.i.i
 }
 
@@ -19597,17 +22035,43 @@ define internal zeroext i16 @tgo_entr_f16__f16(i16 zeroext %0) nounwind norecurs
 
 7:
   %8 = fneg float %3
-  %9 = fpext half %2 to double
-  %10 = call double @_Z3logd(double %9)
-  %11 = fptrunc double %10 to float
-  %12 = fmul float %11, %8
-  %13 = fptrunc float %12 to half
-  %14 = bitcast half %13 to i16
+  %9 = bitcast float %3 to i32
+  %10 = add i32 %9, -1060439283
+  %11 = ashr i32 %10, 23
+  %12 = sitofp i32 %11 to float
+  %13 = and i32 %10, -8388608
+  %14 = sub i32 %9, %13
+  %15 = bitcast i32 %14 to float
+  %16 = fadd float %15, -1.000000e+00
+  %17 = fmul float %16, %16
+  %18 = call float @llvm.fma.f32(float %16, float 0x3FB1D8EA60000000, float 0xBFBD635BC0000000)
+  %19 = call float @llvm.fma.f32(float %18, float %16, float 0x3FBDEA2820000000)
+  %20 = call float @llvm.fma.f32(float %19, float %16, float 0xBFBFCF4C60000000)
+  %21 = call float @llvm.fma.f32(float %20, float %16, float 0x3FC23D21A0000000)
+  %22 = call float @llvm.fma.f32(float %21, float %16, float 0xBFC555B4A0000000)
+  %23 = call float @llvm.fma.f32(float %22, float %16, float 0x3FC999D5A0000000)
+  %24 = call float @llvm.fma.f32(float %23, float %16, float 0xBFCFFFFFC0000000)
+  %25 = call float @llvm.fma.f32(float %24, float %16, float 0x3FD5555540000000)
+  %26 = fmul float %16, %17
+  %27 = fmul float %17, -5.000000e-01
+  %28 = call float @llvm.fma.f32(float %26, float %25, float %27)
+  %29 = call float @llvm.fma.f32(float %12, float 0x3EB7F7D1C0000000, float %28)
+  %30 = fmul float %12, 0x3FE62E4000000000
+  %31 = fadd float %30, %16
+  %32 = fsub float %30, %31
+  %33 = fadd float %32, %16
+  %34 = fadd float %33, %29
+  %35 = fadd float %31, %34
+  %or.cond.i.i = fcmp ueq half %2, 0xH7C00
+  %36 = select i1 %or.cond.i.i, float %3, float %35
+  %37 = fmul float %36, %8
+  %38 = fptrunc float %37 to half
+  %39 = bitcast half %38 to i16
   br label %_Z7tg_entrIfET_S0_.exit
 
 _Z7tg_entrIfET_S0_.exit:
-  %15 = phi i16 [ %14, %7 ], [ 0, %5 ], [ -1024, %1 ]
-  ret i16 %15
+  %40 = phi i16 [ %39, %7 ], [ 0, %5 ], [ -1024, %1 ]
+  ret i16 %40
 }
 
 @tgo_entr_f32__f32:
@@ -19621,15 +22085,46 @@ define internal float @tgo_entr_f32__f32(float %0) nounwind norecurse willreturn
 
 5:
   %6 = fneg float %0
-  %7 = fpext float %0 to double
-  %8 = call double @_Z3logd(double %7)
-  %9 = fptrunc double %8 to float
-  %10 = fmul float %9, %6
+  %7 = fcmp olt float %0, 0x3810000000000000
+  %8 = fmul float %0, 0x4160000000000000
+  %9 = select i1 %7, float 2.300000e+01, float 0.000000e+00
+  %10 = select i1 %7, float %8, float %0
+  %11 = bitcast float %10 to i32
+  %12 = add i32 %11, -1060439283
+  %13 = ashr i32 %12, 23
+  %14 = sitofp i32 %13 to float
+  %15 = fsub float %14, %9
+  %16 = and i32 %12, -8388608
+  %17 = sub i32 %11, %16
+  %18 = bitcast i32 %17 to float
+  %19 = fadd float %18, -1.000000e+00
+  %20 = fmul float %19, %19
+  %21 = call float @llvm.fma.f32(float %19, float 0x3FB1D8EA60000000, float 0xBFBD635BC0000000)
+  %22 = call float @llvm.fma.f32(float %21, float %19, float 0x3FBDEA2820000000)
+  %23 = call float @llvm.fma.f32(float %22, float %19, float 0xBFBFCF4C60000000)
+  %24 = call float @llvm.fma.f32(float %23, float %19, float 0x3FC23D21A0000000)
+  %25 = call float @llvm.fma.f32(float %24, float %19, float 0xBFC555B4A0000000)
+  %26 = call float @llvm.fma.f32(float %25, float %19, float 0x3FC999D5A0000000)
+  %27 = call float @llvm.fma.f32(float %26, float %19, float 0xBFCFFFFFC0000000)
+  %28 = call float @llvm.fma.f32(float %27, float %19, float 0x3FD5555540000000)
+  %29 = fmul float %19, %20
+  %30 = fmul float %20, -5.000000e-01
+  %31 = call float @llvm.fma.f32(float %29, float %28, float %30)
+  %32 = call float @llvm.fma.f32(float %15, float 0x3EB7F7D1C0000000, float %31)
+  %33 = fmul float %15, 0x3FE62E4000000000
+  %34 = fadd float %33, %19
+  %35 = fsub float %33, %34
+  %36 = fadd float %35, %19
+  %37 = fadd float %36, %32
+  %38 = fadd float %34, %37
+  %or.cond.i.i = fcmp ueq float %0, 0x7FF0000000000000
+  %39 = select i1 %or.cond.i.i, float %0, float %38
+  %40 = fmul float %39, %6
   br label %_Z7tg_entrIfET_S0_.exit
 
 _Z7tg_entrIfET_S0_.exit:
-  %11 = phi float [ %10, %5 ], [ 0.000000e+00, %3 ], [ 0xFFF0000000000000, %1 ]
-  ret float %11
+  %41 = phi float [ %40, %5 ], [ 0.000000e+00, %3 ], [ 0xFFF0000000000000, %1 ]
+  ret float %41
 }
 
 @tgo_entr_f64__f64:
@@ -19788,51 +22283,244 @@ define internal zeroext i16 @tgo_erf_bf16__bf16(i16 zeroext %0) nounwind norecur
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = fpext float %4 to double
-  %6 = call double @_Z3erfd(double %5)
-  %7 = fptrunc double %6 to float
-  %8 = bitcast float %7 to i32
-  %9 = fcmp uno float %7, 0.000000e+00
-  br i1 %9, label %10, label %15
+  %5 = fcmp uno float %4, 0.000000e+00
+  br i1 %5, label %_Z3erff.exit, label %6
 
-10:
-  %11 = lshr i32 %8, 16
-  %12 = trunc nuw i32 %11 to i16
-  %13 = and i16 %12, -32768
-  %14 = or disjoint i16 %13, 32704
+6:
+  %7 = call float @llvm.fabs.f32(float %4)
+  %8 = fcmp olt float %7, 7.500000e-01
+  %9 = select i1 %8, float %7, float 7.500000e-01
+  %10 = fpext float %9 to double
+  %11 = fmul double %10, %10
+  %12 = call double @llvm.fma.f64(double %11, double 0x3F18D384F1F8881A, double 0xBF4B624C9B06EE75)
+  %13 = call double @llvm.fma.f64(double %12, double %11, double 0x3F755E3343FD3EB7)
+  %14 = call double @llvm.fma.f64(double %13, double %11, double 0xBF9B827051379F15)
+  %15 = call double @llvm.fma.f64(double %14, double %11, double 0x3FBCE2EFEA776360)
+  %16 = call double @llvm.fma.f64(double %15, double %11, double 0xBFD81274661CA5C3)
+  %17 = call double @llvm.fma.f64(double %16, double %11, double 0x3FF20DD75040CEC4)
+  %18 = fmul double %17, %10
+  %19 = fpext float %7 to double
+  %20 = fcmp olt float %7, 7.500000e-01
+  %21 = fcmp olt double %19, 6.000000e+00
+  %..i = select i1 %21, double %19, double 6.000000e+00
+  %22 = fadd double %..i, 4.000000e+00
+  %23 = fdiv double 8.000000e+00, %22
+  %24 = fsub double 1.000000e+00, %23
+  %25 = call double @llvm.fma.f64(double %24, double 0xBEE52A5A01F9B972, double 0xBEE27B1ACCFAE994)
+  %26 = call double @llvm.fma.f64(double %25, double %24, double 0x3F23959CBF46887B)
+  %27 = call double @llvm.fma.f64(double %26, double %24, double 0xBF2CD13B0F970DB9)
+  %28 = call double @llvm.fma.f64(double %27, double %24, double 0xBF48D177D07ECD97)
+  %29 = call double @llvm.fma.f64(double %28, double %24, double 0x3F74ABC4625B968E)
+  %30 = call double @llvm.fma.f64(double %29, double %24, double 0xBF909619CB4100FC)
+  %31 = call double @llvm.fma.f64(double %30, double %24, double 0x3FA306DF30A55111)
+  %32 = call double @llvm.fma.f64(double %31, double %24, double 0xBFB0FB08F86AEFF4)
+  %33 = call double @llvm.fma.f64(double %32, double %24, double 0x3FB7FEF370B77727)
+  %34 = call double @llvm.fma.f64(double %33, double %24, double 0xBFB9DDB1C646637B)
+  %35 = call double @llvm.fma.f64(double %34, double %24, double 0x3FB16ECD3D361530)
+  %36 = call double @llvm.fma.f64(double %35, double %24, double 0x3F8F7F5DB42C01D9)
+  %37 = call double @llvm.fma.f64(double %36, double %24, double 0xBFC1DF1ACB764938)
+  %38 = call double @llvm.fma.f64(double %37, double %24, double 0x3FF3BA5916EB6731)
+  %39 = call double @llvm.fma.f64(double %..i, double 2.000000e+00, double 1.000000e+00)
+  %40 = fdiv double %38, %39
+  %41 = fneg double %..i
+  %42 = fmul double %..i, %41
+  %43 = call double @llvm.fma.f64(double %42, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %44 = bitcast double %43 to i64
+  %45 = shl i64 %44, 52
+  %46 = add i64 %45, 4607182418800017408
+  %47 = bitcast i64 %46 to double
+  %48 = fadd double %43, 0xC338000000000000
+  %49 = fneg double %48
+  %50 = call double @llvm.fma.f64(double %49, double 0x3FE62E42FEFA39EF, double %42)
+  %51 = fmul double %50, %50
+  %52 = call double @llvm.fma.f64(double %50, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %53 = call double @llvm.fma.f64(double %52, double %50, double 0x3F56C1685916FE81)
+  %54 = call double @llvm.fma.f64(double %53, double %50, double 0x3F81110C63A1644A)
+  %55 = call double @llvm.fma.f64(double %54, double %50, double 0x3FA5555555C8601C)
+  %56 = call double @llvm.fma.f64(double %55, double %50, double 0x3FC55555567507B9)
+  %57 = call double @llvm.fma.f64(double %56, double %50, double 5.000000e-01)
+  %58 = call double @llvm.fma.f64(double %51, double %57, double %50)
+  %59 = call double @llvm.fma.f64(double %47, double %58, double %47)
+  %60 = fmul double %40, %59
+  %61 = fsub double 1.000000e+00, %60
+  %.15.i = select i1 %20, double %18, double %61
+  %62 = fptrunc double %.15.i to float
+  %63 = call float @llvm.copysign.f32(float %62, float %4)
+  br label %_Z3erff.exit
+
+_Z3erff.exit:
+  %64 = phi float [ %63, %6 ], [ %4, %1 ]
+  %65 = bitcast float %64 to i32
+  %66 = fcmp uno float %64, 0.000000e+00
+  br i1 %66, label %67, label %72
+
+67:
+  %68 = lshr i32 %65, 16
+  %69 = trunc nuw i32 %68 to i16
+  %70 = and i16 %69, -32768
+  %71 = or disjoint i16 %70, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-15:
-  %16 = add i32 %8, 32767
-  %17 = lshr i32 %8, 16
-  %18 = and i32 %17, 1
-  %19 = add i32 %16, %18
-  %20 = lshr i32 %19, 16
-  %21 = trunc nuw i32 %20 to i16
+72:
+  %73 = add i32 %65, 32767
+  %74 = lshr i32 %65, 16
+  %75 = and i32 %74, 1
+  %76 = add i32 %73, %75
+  %77 = lshr i32 %76, 16
+  %78 = trunc nuw i32 %77 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
+  %.0.i.i = phi i16 [ %71, %67 ], [ %78, %72 ]
   ret i16 %.0.i.i
 }
 
 @tgo_erf_f16__f16:
 define internal zeroext i16 @tgo_erf_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
-  %3 = fpext half %2 to double
-  %4 = call double @_Z3erfd(double %3)
-  %5 = fptrunc double %4 to float
-  %6 = fptrunc float %5 to half
-  %7 = bitcast half %6 to i16
-  ret i16 %7
+  %3 = fcmp uno half %2, 0xH0000
+  br i1 %3, label %_Z3erff.exit, label %4
+
+4:
+  %5 = fpext half %2 to float
+  %6 = call half @llvm.fabs.f16(half %2)
+  %7 = fcmp olt half %6, 0xH3A00
+  %8 = select i1 %7, half %6, half 0xH3A00
+  %9 = fpext half %8 to double
+  %10 = fmul double %9, %9
+  %11 = call double @llvm.fma.f64(double %10, double 0x3F18D384F1F8881A, double 0xBF4B624C9B06EE75)
+  %12 = call double @llvm.fma.f64(double %11, double %10, double 0x3F755E3343FD3EB7)
+  %13 = call double @llvm.fma.f64(double %12, double %10, double 0xBF9B827051379F15)
+  %14 = call double @llvm.fma.f64(double %13, double %10, double 0x3FBCE2EFEA776360)
+  %15 = call double @llvm.fma.f64(double %14, double %10, double 0xBFD81274661CA5C3)
+  %16 = call double @llvm.fma.f64(double %15, double %10, double 0x3FF20DD75040CEC4)
+  %17 = fmul double %16, %9
+  %18 = fpext half %6 to double
+  %19 = fcmp olt half %6, 0xH3A00
+  %20 = fcmp olt double %18, 6.000000e+00
+  %..i = select i1 %20, double %18, double 6.000000e+00
+  %21 = fadd double %..i, 4.000000e+00
+  %22 = fdiv double 8.000000e+00, %21
+  %23 = fsub double 1.000000e+00, %22
+  %24 = call double @llvm.fma.f64(double %23, double 0xBEE52A5A01F9B972, double 0xBEE27B1ACCFAE994)
+  %25 = call double @llvm.fma.f64(double %24, double %23, double 0x3F23959CBF46887B)
+  %26 = call double @llvm.fma.f64(double %25, double %23, double 0xBF2CD13B0F970DB9)
+  %27 = call double @llvm.fma.f64(double %26, double %23, double 0xBF48D177D07ECD97)
+  %28 = call double @llvm.fma.f64(double %27, double %23, double 0x3F74ABC4625B968E)
+  %29 = call double @llvm.fma.f64(double %28, double %23, double 0xBF909619CB4100FC)
+  %30 = call double @llvm.fma.f64(double %29, double %23, double 0x3FA306DF30A55111)
+  %31 = call double @llvm.fma.f64(double %30, double %23, double 0xBFB0FB08F86AEFF4)
+  %32 = call double @llvm.fma.f64(double %31, double %23, double 0x3FB7FEF370B77727)
+  %33 = call double @llvm.fma.f64(double %32, double %23, double 0xBFB9DDB1C646637B)
+  %34 = call double @llvm.fma.f64(double %33, double %23, double 0x3FB16ECD3D361530)
+  %35 = call double @llvm.fma.f64(double %34, double %23, double 0x3F8F7F5DB42C01D9)
+  %36 = call double @llvm.fma.f64(double %35, double %23, double 0xBFC1DF1ACB764938)
+  %37 = call double @llvm.fma.f64(double %36, double %23, double 0x3FF3BA5916EB6731)
+  %38 = call double @llvm.fma.f64(double %..i, double 2.000000e+00, double 1.000000e+00)
+  %39 = fdiv double %37, %38
+  %40 = fneg double %..i
+  %41 = fmul double %..i, %40
+  %42 = call double @llvm.fma.f64(double %41, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %43 = bitcast double %42 to i64
+  %44 = shl i64 %43, 52
+  %45 = add i64 %44, 4607182418800017408
+  %46 = bitcast i64 %45 to double
+  %47 = fadd double %42, 0xC338000000000000
+  %48 = fneg double %47
+  %49 = call double @llvm.fma.f64(double %48, double 0x3FE62E42FEFA39EF, double %41)
+  %50 = fmul double %49, %49
+  %51 = call double @llvm.fma.f64(double %49, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %52 = call double @llvm.fma.f64(double %51, double %49, double 0x3F56C1685916FE81)
+  %53 = call double @llvm.fma.f64(double %52, double %49, double 0x3F81110C63A1644A)
+  %54 = call double @llvm.fma.f64(double %53, double %49, double 0x3FA5555555C8601C)
+  %55 = call double @llvm.fma.f64(double %54, double %49, double 0x3FC55555567507B9)
+  %56 = call double @llvm.fma.f64(double %55, double %49, double 5.000000e-01)
+  %57 = call double @llvm.fma.f64(double %50, double %56, double %49)
+  %58 = call double @llvm.fma.f64(double %46, double %57, double %46)
+  %59 = fmul double %39, %58
+  %60 = fsub double 1.000000e+00, %59
+  %.15.i = select i1 %19, double %17, double %60
+  %61 = fptrunc double %.15.i to float
+  %62 = call float @llvm.copysign.f32(float %61, float %5)
+  %63 = fptrunc float %62 to half
+  %64 = bitcast half %63 to i16
+  br label %_Z3erff.exit
+
+_Z3erff.exit:
+  %65 = phi i16 [ %64, %4 ], [ %0, %1 ]
+  ret i16 %65
 }
 
 @tgo_erf_f32__f32:
 define internal float @tgo_erf_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = fpext float %0 to double
-  %3 = call double @_Z3erfd(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+  %2 = fcmp uno float %0, 0.000000e+00
+  br i1 %2, label %_Z3erff.exit, label %3
+
+3:
+  %4 = call float @llvm.fabs.f32(float %0)
+  %5 = fcmp olt float %4, 7.500000e-01
+  %6 = select i1 %5, float %4, float 7.500000e-01
+  %7 = fpext float %6 to double
+  %8 = fmul double %7, %7
+  %9 = call double @llvm.fma.f64(double %8, double 0x3F18D384F1F8881A, double 0xBF4B624C9B06EE75)
+  %10 = call double @llvm.fma.f64(double %9, double %8, double 0x3F755E3343FD3EB7)
+  %11 = call double @llvm.fma.f64(double %10, double %8, double 0xBF9B827051379F15)
+  %12 = call double @llvm.fma.f64(double %11, double %8, double 0x3FBCE2EFEA776360)
+  %13 = call double @llvm.fma.f64(double %12, double %8, double 0xBFD81274661CA5C3)
+  %14 = call double @llvm.fma.f64(double %13, double %8, double 0x3FF20DD75040CEC4)
+  %15 = fmul double %14, %7
+  %16 = fpext float %4 to double
+  %17 = fcmp olt float %4, 7.500000e-01
+  %18 = fcmp olt double %16, 6.000000e+00
+  %..i = select i1 %18, double %16, double 6.000000e+00
+  %19 = fadd double %..i, 4.000000e+00
+  %20 = fdiv double 8.000000e+00, %19
+  %21 = fsub double 1.000000e+00, %20
+  %22 = call double @llvm.fma.f64(double %21, double 0xBEE52A5A01F9B972, double 0xBEE27B1ACCFAE994)
+  %23 = call double @llvm.fma.f64(double %22, double %21, double 0x3F23959CBF46887B)
+  %24 = call double @llvm.fma.f64(double %23, double %21, double 0xBF2CD13B0F970DB9)
+  %25 = call double @llvm.fma.f64(double %24, double %21, double 0xBF48D177D07ECD97)
+  %26 = call double @llvm.fma.f64(double %25, double %21, double 0x3F74ABC4625B968E)
+  %27 = call double @llvm.fma.f64(double %26, double %21, double 0xBF909619CB4100FC)
+  %28 = call double @llvm.fma.f64(double %27, double %21, double 0x3FA306DF30A55111)
+  %29 = call double @llvm.fma.f64(double %28, double %21, double 0xBFB0FB08F86AEFF4)
+  %30 = call double @llvm.fma.f64(double %29, double %21, double 0x3FB7FEF370B77727)
+  %31 = call double @llvm.fma.f64(double %30, double %21, double 0xBFB9DDB1C646637B)
+  %32 = call double @llvm.fma.f64(double %31, double %21, double 0x3FB16ECD3D361530)
+  %33 = call double @llvm.fma.f64(double %32, double %21, double 0x3F8F7F5DB42C01D9)
+  %34 = call double @llvm.fma.f64(double %33, double %21, double 0xBFC1DF1ACB764938)
+  %35 = call double @llvm.fma.f64(double %34, double %21, double 0x3FF3BA5916EB6731)
+  %36 = call double @llvm.fma.f64(double %..i, double 2.000000e+00, double 1.000000e+00)
+  %37 = fdiv double %35, %36
+  %38 = fneg double %..i
+  %39 = fmul double %..i, %38
+  %40 = call double @llvm.fma.f64(double %39, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %41 = bitcast double %40 to i64
+  %42 = shl i64 %41, 52
+  %43 = add i64 %42, 4607182418800017408
+  %44 = bitcast i64 %43 to double
+  %45 = fadd double %40, 0xC338000000000000
+  %46 = fneg double %45
+  %47 = call double @llvm.fma.f64(double %46, double 0x3FE62E42FEFA39EF, double %39)
+  %48 = fmul double %47, %47
+  %49 = call double @llvm.fma.f64(double %47, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %50 = call double @llvm.fma.f64(double %49, double %47, double 0x3F56C1685916FE81)
+  %51 = call double @llvm.fma.f64(double %50, double %47, double 0x3F81110C63A1644A)
+  %52 = call double @llvm.fma.f64(double %51, double %47, double 0x3FA5555555C8601C)
+  %53 = call double @llvm.fma.f64(double %52, double %47, double 0x3FC55555567507B9)
+  %54 = call double @llvm.fma.f64(double %53, double %47, double 5.000000e-01)
+  %55 = call double @llvm.fma.f64(double %48, double %54, double %47)
+  %56 = call double @llvm.fma.f64(double %44, double %55, double %44)
+  %57 = fmul double %37, %56
+  %58 = fsub double 1.000000e+00, %57
+  %.15.i = select i1 %17, double %15, double %58
+  %59 = fptrunc double %.15.i to float
+  %60 = call float @llvm.copysign.f32(float %59, float %0)
+  br label %_Z3erff.exit
+
+_Z3erff.exit:
+  %61 = phi float [ %60, %3 ], [ %0, %1 ]
+  ret float %61
 }
 
 @tgo_erf_f64__f64:
@@ -19847,30 +22535,103 @@ define internal zeroext i16 @tgo_erfc_bf16__bf16(i16 zeroext %0) nounwind norecu
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
   %5 = fpext float %4 to double
-  %6 = call double @_Z4erfcd(double %5)
-  %7 = fptrunc double %6 to float
-  %8 = bitcast float %7 to i32
-  %9 = fcmp uno float %7, 0.000000e+00
-  br i1 %9, label %10, label %15
+  %6 = call double @llvm.fabs.f64(double %5)
+  %7 = fcmp olt double %6, 1.600000e+01
+  %..i = select i1 %7, double %6, double 1.600000e+01
+  %8 = fadd double %..i, 4.000000e+00
+  %9 = fdiv double 8.000000e+00, %8
+  %10 = fsub double 1.000000e+00, %9
+  %11 = call double @llvm.fma.f64(double %10, double 0xBEE52A5A01F9B972, double 0xBEE27B1ACCFAE994)
+  %12 = call double @llvm.fma.f64(double %11, double %10, double 0x3F23959CBF46887B)
+  %13 = call double @llvm.fma.f64(double %12, double %10, double 0xBF2CD13B0F970DB9)
+  %14 = call double @llvm.fma.f64(double %13, double %10, double 0xBF48D177D07ECD97)
+  %15 = call double @llvm.fma.f64(double %14, double %10, double 0x3F74ABC4625B968E)
+  %16 = call double @llvm.fma.f64(double %15, double %10, double 0xBF909619CB4100FC)
+  %17 = call double @llvm.fma.f64(double %16, double %10, double 0x3FA306DF30A55111)
+  %18 = call double @llvm.fma.f64(double %17, double %10, double 0xBFB0FB08F86AEFF4)
+  %19 = call double @llvm.fma.f64(double %18, double %10, double 0x3FB7FEF370B77727)
+  %20 = call double @llvm.fma.f64(double %19, double %10, double 0xBFB9DDB1C646637B)
+  %21 = call double @llvm.fma.f64(double %20, double %10, double 0x3FB16ECD3D361530)
+  %22 = call double @llvm.fma.f64(double %21, double %10, double 0x3F8F7F5DB42C01D9)
+  %23 = call double @llvm.fma.f64(double %22, double %10, double 0xBFC1DF1ACB764938)
+  %24 = call double @llvm.fma.f64(double %23, double %10, double 0x3FF3BA5916EB6731)
+  %25 = call double @llvm.fma.f64(double %..i, double 2.000000e+00, double 1.000000e+00)
+  %26 = fdiv double %24, %25
+  %27 = fneg double %..i
+  %28 = fmul double %..i, %27
+  %29 = call double @llvm.fma.f64(double %28, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %30 = fadd double %29, 0xC338000000000000
+  %31 = fneg double %30
+  %32 = call double @llvm.fma.f64(double %31, double 0x3FE62E42FEFA39EF, double %28)
+  %33 = fmul double %32, %32
+  %34 = call double @llvm.fma.f64(double %32, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %35 = call double @llvm.fma.f64(double %34, double %32, double 0x3F56C1685916FE81)
+  %36 = call double @llvm.fma.f64(double %35, double %32, double 0x3F81110C63A1644A)
+  %37 = call double @llvm.fma.f64(double %36, double %32, double 0x3FA5555555C8601C)
+  %38 = call double @llvm.fma.f64(double %37, double %32, double 0x3FC55555567507B9)
+  %39 = call double @llvm.fma.f64(double %38, double %32, double 5.000000e-01)
+  %40 = call double @llvm.fma.f64(double %33, double %39, double %32)
+  %41 = bitcast double %29 to i64
+  %42 = shl i64 %41, 52
+  %43 = add i64 %42, 4607182418800017408
+  %44 = bitcast i64 %43 to double
+  %45 = call double @llvm.fma.f64(double %44, double %40, double %44)
+  %46 = fmul double %26, %45
+  %47 = fcmp olt double %6, 7.500000e-01
+  %48 = select i1 %47, double %5, double 0.000000e+00
+  %49 = fmul double %48, %48
+  %50 = call double @llvm.fma.f64(double %49, double 0x3F18D384F1F8881A, double 0xBF4B624C9B06EE75)
+  %51 = call double @llvm.fma.f64(double %50, double %49, double 0x3F755E3343FD3EB7)
+  %52 = call double @llvm.fma.f64(double %51, double %49, double 0xBF9B827051379F15)
+  %53 = call double @llvm.fma.f64(double %52, double %49, double 0x3FBCE2EFEA776360)
+  %54 = call double @llvm.fma.f64(double %53, double %49, double 0xBFD81274661CA5C3)
+  %55 = call double @llvm.fma.f64(double %54, double %49, double 0x3FF20DD75040CEC4)
+  %56 = fmul double %55, %48
+  %57 = fcmp uno float %4, 0.000000e+00
+  br i1 %57, label %_Z4erfcf.exit, label %58
 
-10:
-  %11 = lshr i32 %8, 16
-  %12 = trunc nuw i32 %11 to i16
-  %13 = and i16 %12, -32768
-  %14 = or disjoint i16 %13, 32704
+58:
+  br i1 %47, label %59, label %61
+
+59:
+  %60 = fsub double 1.000000e+00, %56
+  br label %65
+
+61:
+  %62 = fcmp olt float %4, 0.000000e+00
+  %63 = fsub double 2.000000e+00, %46
+  %64 = select i1 %62, double %63, double %46
+  br label %65
+
+65:
+  %66 = phi double [ %60, %59 ], [ %64, %61 ]
+  %67 = fptrunc double %66 to float
+  br label %_Z4erfcf.exit
+
+_Z4erfcf.exit:
+  %68 = phi float [ %67, %65 ], [ %4, %1 ]
+  %69 = bitcast float %68 to i32
+  %70 = fcmp uno float %68, 0.000000e+00
+  br i1 %70, label %71, label %76
+
+71:
+  %72 = lshr i32 %69, 16
+  %73 = trunc nuw i32 %72 to i16
+  %74 = and i16 %73, -32768
+  %75 = or disjoint i16 %74, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-15:
-  %16 = add i32 %8, 32767
-  %17 = lshr i32 %8, 16
-  %18 = and i32 %17, 1
-  %19 = add i32 %16, %18
-  %20 = lshr i32 %19, 16
-  %21 = trunc nuw i32 %20 to i16
+76:
+  %77 = add i32 %69, 32767
+  %78 = lshr i32 %69, 16
+  %79 = and i32 %78, 1
+  %80 = add i32 %77, %79
+  %81 = lshr i32 %80, 16
+  %82 = trunc nuw i32 %81 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
+  %.0.i.i = phi i16 [ %75, %71 ], [ %82, %76 ]
   ret i16 %.0.i.i
 }
 
@@ -19878,19 +22639,165 @@ _Z7tg_castI11tg_bfloat16fET_T0_.exit:
 define internal zeroext i16 @tgo_erfc_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
   %3 = fpext half %2 to double
-  %4 = call double @_Z4erfcd(double %3)
-  %5 = fptrunc double %4 to float
-  %6 = fptrunc float %5 to half
-  %7 = bitcast half %6 to i16
-  ret i16 %7
+  %4 = call double @llvm.fabs.f64(double %3)
+  %5 = fcmp olt double %4, 1.600000e+01
+  %..i = select i1 %5, double %4, double 1.600000e+01
+  %6 = fadd double %..i, 4.000000e+00
+  %7 = fdiv double 8.000000e+00, %6
+  %8 = fsub double 1.000000e+00, %7
+  %9 = call double @llvm.fma.f64(double %8, double 0xBEE52A5A01F9B972, double 0xBEE27B1ACCFAE994)
+  %10 = call double @llvm.fma.f64(double %9, double %8, double 0x3F23959CBF46887B)
+  %11 = call double @llvm.fma.f64(double %10, double %8, double 0xBF2CD13B0F970DB9)
+  %12 = call double @llvm.fma.f64(double %11, double %8, double 0xBF48D177D07ECD97)
+  %13 = call double @llvm.fma.f64(double %12, double %8, double 0x3F74ABC4625B968E)
+  %14 = call double @llvm.fma.f64(double %13, double %8, double 0xBF909619CB4100FC)
+  %15 = call double @llvm.fma.f64(double %14, double %8, double 0x3FA306DF30A55111)
+  %16 = call double @llvm.fma.f64(double %15, double %8, double 0xBFB0FB08F86AEFF4)
+  %17 = call double @llvm.fma.f64(double %16, double %8, double 0x3FB7FEF370B77727)
+  %18 = call double @llvm.fma.f64(double %17, double %8, double 0xBFB9DDB1C646637B)
+  %19 = call double @llvm.fma.f64(double %18, double %8, double 0x3FB16ECD3D361530)
+  %20 = call double @llvm.fma.f64(double %19, double %8, double 0x3F8F7F5DB42C01D9)
+  %21 = call double @llvm.fma.f64(double %20, double %8, double 0xBFC1DF1ACB764938)
+  %22 = call double @llvm.fma.f64(double %21, double %8, double 0x3FF3BA5916EB6731)
+  %23 = call double @llvm.fma.f64(double %..i, double 2.000000e+00, double 1.000000e+00)
+  %24 = fdiv double %22, %23
+  %25 = fneg double %..i
+  %26 = fmul double %..i, %25
+  %27 = call double @llvm.fma.f64(double %26, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %28 = fadd double %27, 0xC338000000000000
+  %29 = fneg double %28
+  %30 = call double @llvm.fma.f64(double %29, double 0x3FE62E42FEFA39EF, double %26)
+  %31 = fmul double %30, %30
+  %32 = call double @llvm.fma.f64(double %30, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %33 = call double @llvm.fma.f64(double %32, double %30, double 0x3F56C1685916FE81)
+  %34 = call double @llvm.fma.f64(double %33, double %30, double 0x3F81110C63A1644A)
+  %35 = call double @llvm.fma.f64(double %34, double %30, double 0x3FA5555555C8601C)
+  %36 = call double @llvm.fma.f64(double %35, double %30, double 0x3FC55555567507B9)
+  %37 = call double @llvm.fma.f64(double %36, double %30, double 5.000000e-01)
+  %38 = call double @llvm.fma.f64(double %31, double %37, double %30)
+  %39 = bitcast double %27 to i64
+  %40 = shl i64 %39, 52
+  %41 = add i64 %40, 4607182418800017408
+  %42 = bitcast i64 %41 to double
+  %43 = call double @llvm.fma.f64(double %42, double %38, double %42)
+  %44 = fmul double %24, %43
+  %45 = fcmp olt double %4, 7.500000e-01
+  %46 = select i1 %45, double %3, double 0.000000e+00
+  %47 = fmul double %46, %46
+  %48 = call double @llvm.fma.f64(double %47, double 0x3F18D384F1F8881A, double 0xBF4B624C9B06EE75)
+  %49 = call double @llvm.fma.f64(double %48, double %47, double 0x3F755E3343FD3EB7)
+  %50 = call double @llvm.fma.f64(double %49, double %47, double 0xBF9B827051379F15)
+  %51 = call double @llvm.fma.f64(double %50, double %47, double 0x3FBCE2EFEA776360)
+  %52 = call double @llvm.fma.f64(double %51, double %47, double 0xBFD81274661CA5C3)
+  %53 = call double @llvm.fma.f64(double %52, double %47, double 0x3FF20DD75040CEC4)
+  %54 = fmul double %53, %46
+  %55 = fcmp uno half %2, 0xH0000
+  br i1 %55, label %_Z4erfcf.exit, label %56
+
+56:
+  br i1 %45, label %57, label %59
+
+57:
+  %58 = fsub double 1.000000e+00, %54
+  br label %63
+
+59:
+  %60 = fcmp olt half %2, 0xH0000
+  %61 = fsub double 2.000000e+00, %44
+  %62 = select i1 %60, double %61, double %44
+  br label %63
+
+63:
+  %64 = phi double [ %58, %57 ], [ %62, %59 ]
+  %65 = fptrunc double %64 to float
+  %66 = fptrunc float %65 to half
+  %67 = bitcast half %66 to i16
+  br label %_Z4erfcf.exit
+
+_Z4erfcf.exit:
+  %68 = phi i16 [ %67, %63 ], [ %0, %1 ]
+  ret i16 %68
 }
 
 @tgo_erfc_f32__f32:
 define internal float @tgo_erfc_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = fpext float %0 to double
-  %3 = call double @_Z4erfcd(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+  %3 = call double @llvm.fabs.f64(double %2)
+  %4 = fcmp olt double %3, 1.600000e+01
+  %..i = select i1 %4, double %3, double 1.600000e+01
+  %5 = fadd double %..i, 4.000000e+00
+  %6 = fdiv double 8.000000e+00, %5
+  %7 = fsub double 1.000000e+00, %6
+  %8 = call double @llvm.fma.f64(double %7, double 0xBEE52A5A01F9B972, double 0xBEE27B1ACCFAE994)
+  %9 = call double @llvm.fma.f64(double %8, double %7, double 0x3F23959CBF46887B)
+  %10 = call double @llvm.fma.f64(double %9, double %7, double 0xBF2CD13B0F970DB9)
+  %11 = call double @llvm.fma.f64(double %10, double %7, double 0xBF48D177D07ECD97)
+  %12 = call double @llvm.fma.f64(double %11, double %7, double 0x3F74ABC4625B968E)
+  %13 = call double @llvm.fma.f64(double %12, double %7, double 0xBF909619CB4100FC)
+  %14 = call double @llvm.fma.f64(double %13, double %7, double 0x3FA306DF30A55111)
+  %15 = call double @llvm.fma.f64(double %14, double %7, double 0xBFB0FB08F86AEFF4)
+  %16 = call double @llvm.fma.f64(double %15, double %7, double 0x3FB7FEF370B77727)
+  %17 = call double @llvm.fma.f64(double %16, double %7, double 0xBFB9DDB1C646637B)
+  %18 = call double @llvm.fma.f64(double %17, double %7, double 0x3FB16ECD3D361530)
+  %19 = call double @llvm.fma.f64(double %18, double %7, double 0x3F8F7F5DB42C01D9)
+  %20 = call double @llvm.fma.f64(double %19, double %7, double 0xBFC1DF1ACB764938)
+  %21 = call double @llvm.fma.f64(double %20, double %7, double 0x3FF3BA5916EB6731)
+  %22 = call double @llvm.fma.f64(double %..i, double 2.000000e+00, double 1.000000e+00)
+  %23 = fdiv double %21, %22
+  %24 = fneg double %..i
+  %25 = fmul double %..i, %24
+  %26 = call double @llvm.fma.f64(double %25, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %27 = fadd double %26, 0xC338000000000000
+  %28 = fneg double %27
+  %29 = call double @llvm.fma.f64(double %28, double 0x3FE62E42FEFA39EF, double %25)
+  %30 = fmul double %29, %29
+  %31 = call double @llvm.fma.f64(double %29, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %32 = call double @llvm.fma.f64(double %31, double %29, double 0x3F56C1685916FE81)
+  %33 = call double @llvm.fma.f64(double %32, double %29, double 0x3F81110C63A1644A)
+  %34 = call double @llvm.fma.f64(double %33, double %29, double 0x3FA5555555C8601C)
+  %35 = call double @llvm.fma.f64(double %34, double %29, double 0x3FC55555567507B9)
+  %36 = call double @llvm.fma.f64(double %35, double %29, double 5.000000e-01)
+  %37 = call double @llvm.fma.f64(double %30, double %36, double %29)
+  %38 = bitcast double %26 to i64
+  %39 = shl i64 %38, 52
+  %40 = add i64 %39, 4607182418800017408
+  %41 = bitcast i64 %40 to double
+  %42 = call double @llvm.fma.f64(double %41, double %37, double %41)
+  %43 = fmul double %23, %42
+  %44 = fcmp olt double %3, 7.500000e-01
+  %45 = select i1 %44, double %2, double 0.000000e+00
+  %46 = fmul double %45, %45
+  %47 = call double @llvm.fma.f64(double %46, double 0x3F18D384F1F8881A, double 0xBF4B624C9B06EE75)
+  %48 = call double @llvm.fma.f64(double %47, double %46, double 0x3F755E3343FD3EB7)
+  %49 = call double @llvm.fma.f64(double %48, double %46, double 0xBF9B827051379F15)
+  %50 = call double @llvm.fma.f64(double %49, double %46, double 0x3FBCE2EFEA776360)
+  %51 = call double @llvm.fma.f64(double %50, double %46, double 0xBFD81274661CA5C3)
+  %52 = call double @llvm.fma.f64(double %51, double %46, double 0x3FF20DD75040CEC4)
+  %53 = fmul double %52, %45
+  %54 = fcmp uno float %0, 0.000000e+00
+  br i1 %54, label %_Z4erfcf.exit, label %55
+
+55:
+  br i1 %44, label %56, label %58
+
+56:
+  %57 = fsub double 1.000000e+00, %53
+  br label %62
+
+58:
+  %59 = fcmp olt float %0, 0.000000e+00
+  %60 = fsub double 2.000000e+00, %43
+  %61 = select i1 %59, double %60, double %43
+  br label %62
+
+62:
+  %63 = phi double [ %57, %56 ], [ %61, %58 ]
+  %64 = fptrunc double %63 to float
+  br label %_Z4erfcf.exit
+
+_Z4erfcf.exit:
+  %65 = phi float [ %64, %62 ], [ %0, %1 ]
+  ret float %65
 }
 
 @tgo_erfc_f64__f64:
@@ -20074,233 +22981,50 @@ define internal double @tgo_erfinv_f64__f64(double %0) nounwind norecurse willre
 }
 
 @tgo_exp1_bf16__bf16:
-define internal zeroext i16 @tgo_exp1_bf16__bf16(i16 zeroext %0) nounwind norecurse willreturn memory(none) {
+define internal zeroext i16 @tgo_exp1_bf16__bf16(i16 zeroext %0) nounwind alwaysinline {
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = fcmp olt float %4, 0.000000e+00
-  br i1 %5, label %_Z7tg_exp1IfET_S0_.exit, label %6
-
-6:
-  %7 = fcmp olt float %4, 1.000000e+00
-  br i1 %7, label %8, label %24
+  %5 = call float @_Z7tg_exp1IfET_S0_(float %4)
+  %6 = bitcast float %5 to i32
+  %7 = fcmp uno float %5, 0.000000e+00
+  br i1 %7, label %8, label %13
 
 8:
-  %.025.i = phi float [ %16, %10 ], [ 0.000000e+00, %6 ]
-  %.024.i = phi float [ %14, %10 ], [ 1.000000e+00, %6 ]
-  %.023.i = phi i32 [ %17, %10 ], [ 1, %6 ]
-  %9 = icmp ult i32 %.023.i, 22
-  br i1 %9, label %10, label %18
-
-10:
-  %11 = fneg float %4
-  %12 = uitofp nneg i32 %.023.i to float
-  %13 = fdiv float %11, %12
-  %14 = fmul float %.024.i, %13
-  %15 = fdiv float %14, %12
-  %16 = fadd float %.025.i, %15
-  %17 = add nuw nsw i32 %.023.i, 1
-  br label %8
-
-18:
-  %19 = fpext float %4 to double
-  %20 = call double @_Z3logd(double %19)
-  %21 = fptrunc double %20 to float
-  %22 = fsub float 0xBFE2788D00000000, %21
-  %23 = fsub float %22, %.025.i
-  br label %_Z7tg_exp1IfET_S0_.exit
-
-24:
-  %25 = call float @llvm.fabs.f32(float %4)
-  %26 = fcmp oeq float %25, 0x7FF0000000000000
-  br i1 %26, label %_Z7tg_exp1IfET_S0_.exit, label %27
-
-27:
-  %.022.i = phi float [ %34, %29 ], [ %4, %24 ]
-  %.0.i = phi i32 [ %35, %29 ], [ 25, %24 ]
-  %28 = icmp sgt i32 %.0.i, 0
-  br i1 %28, label %29, label %36
-
-29:
-  %30 = sitofp i32 %.0.i to float
-  %31 = fdiv float %30, %.022.i
-  %32 = fadd float %31, 1.000000e+00
-  %33 = fdiv float %30, %32
-  %34 = fadd float %33, %4
-  %35 = add nsw i32 %.0.i, -1
-  br label %27
-
-36:
-  %37 = fneg float %4
-  %38 = fpext float %37 to double
-  %39 = call double @_Z3expd(double %38)
-  %40 = fptrunc double %39 to float
-  %41 = fdiv float %40, %.022.i
-  br label %_Z7tg_exp1IfET_S0_.exit
-
-_Z7tg_exp1IfET_S0_.exit:
-  %.026.i = phi float [ %23, %18 ], [ %41, %36 ], [ 0.000000e+00, %24 ], [ 0x7FF8000000000000, %1 ]
-  %42 = bitcast float %.026.i to i32
-  %43 = fcmp uno float %.026.i, 0.000000e+00
-  br i1 %43, label %44, label %49
-
-44:
-  %45 = lshr i32 %42, 16
-  %46 = trunc nuw i32 %45 to i16
-  %47 = and i16 %46, -32768
-  %48 = or disjoint i16 %47, 32704
+  %9 = lshr i32 %6, 16
+  %10 = trunc nuw i32 %9 to i16
+  %11 = and i16 %10, -32768
+  %12 = or disjoint i16 %11, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-49:
-  %50 = add i32 %42, 32767
-  %51 = lshr i32 %42, 16
-  %52 = and i32 %51, 1
-  %53 = add i32 %50, %52
-  %54 = lshr i32 %53, 16
-  %55 = trunc nuw i32 %54 to i16
+13:
+  %14 = add i32 %6, 32767
+  %15 = lshr i32 %6, 16
+  %16 = and i32 %15, 1
+  %17 = add i32 %14, %16
+  %18 = lshr i32 %17, 16
+  %19 = trunc nuw i32 %18 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %48, %44 ], [ %55, %49 ]
+  %.0.i.i = phi i16 [ %12, %8 ], [ %19, %13 ]
   ret i16 %.0.i.i
 }
 
 @tgo_exp1_f16__f16:
-define internal zeroext i16 @tgo_exp1_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) {
+define internal zeroext i16 @tgo_exp1_f16__f16(i16 zeroext %0) nounwind alwaysinline {
   %2 = bitcast i16 %0 to half
   %3 = fpext half %2 to float
-  %4 = fcmp olt half %2, 0xH0000
-  br i1 %4, label %_Z7tg_exp1IfET_S0_.exit, label %5
-
-5:
-  %6 = fcmp olt half %2, 0xH3C00
-  br i1 %6, label %7, label %23
-
-7:
-  %.025.i = phi float [ %15, %9 ], [ 0.000000e+00, %5 ]
-  %.024.i = phi float [ %13, %9 ], [ 1.000000e+00, %5 ]
-  %.023.i = phi i32 [ %16, %9 ], [ 1, %5 ]
-  %8 = icmp ult i32 %.023.i, 22
-  br i1 %8, label %9, label %17
-
-9:
-  %10 = fneg float %3
-  %11 = uitofp nneg i32 %.023.i to float
-  %12 = fdiv float %10, %11
-  %13 = fmul float %.024.i, %12
-  %14 = fdiv float %13, %11
-  %15 = fadd float %.025.i, %14
-  %16 = add nuw nsw i32 %.023.i, 1
-  br label %7
-
-17:
-  %18 = fpext half %2 to double
-  %19 = call double @_Z3logd(double %18)
-  %20 = fptrunc double %19 to float
-  %21 = fsub float 0xBFE2788D00000000, %20
-  %22 = fsub float %21, %.025.i
-  br label %_Z7tg_exp1IfET_S0_.exit
-
-23:
-  %24 = call float @llvm.fabs.f32(float %3)
-  %25 = fcmp oeq float %24, 0x7FF0000000000000
-  br i1 %25, label %_Z7tg_exp1IfET_S0_.exit, label %26
-
-26:
-  %.022.i = phi float [ %33, %28 ], [ %3, %23 ]
-  %.0.i = phi i32 [ %34, %28 ], [ 25, %23 ]
-  %27 = icmp sgt i32 %.0.i, 0
-  br i1 %27, label %28, label %35
-
-28:
-  %29 = sitofp i32 %.0.i to float
-  %30 = fdiv float %29, %.022.i
-  %31 = fadd float %30, 1.000000e+00
-  %32 = fdiv float %29, %31
-  %33 = fadd float %32, %3
-  %34 = add nsw i32 %.0.i, -1
-  br label %26
-
-35:
-  %36 = fneg float %3
-  %37 = fpext float %36 to double
-  %38 = call double @_Z3expd(double %37)
-  %39 = fptrunc double %38 to float
-  %40 = fdiv float %39, %.022.i
-  br label %_Z7tg_exp1IfET_S0_.exit
-
-_Z7tg_exp1IfET_S0_.exit:
-  %.026.i = phi float [ %22, %17 ], [ %40, %35 ], [ 0.000000e+00, %23 ], [ 0x7FF8000000000000, %1 ]
-  %41 = fptrunc float %.026.i to half
-  %42 = bitcast half %41 to i16
-  ret i16 %42
+  %4 = call float @_Z7tg_exp1IfET_S0_(float %3)
+  %5 = fptrunc float %4 to half
+  %6 = bitcast half %5 to i16
+  ret i16 %6
 }
 
 @tgo_exp1_f32__f32:
-define internal float @tgo_exp1_f32__f32(float %0) nounwind norecurse willreturn memory(none) {
-  %2 = fcmp olt float %0, 0.000000e+00
-  br i1 %2, label %_Z7tg_exp1IfET_S0_.exit, label %3
-
-3:
-  %4 = fcmp olt float %0, 1.000000e+00
-  br i1 %4, label %5, label %21
-
-5:
-  %.025.i = phi float [ %13, %7 ], [ 0.000000e+00, %3 ]
-  %.024.i = phi float [ %11, %7 ], [ 1.000000e+00, %3 ]
-  %.023.i = phi i32 [ %14, %7 ], [ 1, %3 ]
-  %6 = icmp ult i32 %.023.i, 22
-  br i1 %6, label %7, label %15
-
-7:
-  %8 = fneg float %0
-  %9 = uitofp nneg i32 %.023.i to float
-  %10 = fdiv float %8, %9
-  %11 = fmul float %.024.i, %10
-  %12 = fdiv float %11, %9
-  %13 = fadd float %.025.i, %12
-  %14 = add nuw nsw i32 %.023.i, 1
-  br label %5
-
-15:
-  %16 = fpext float %0 to double
-  %17 = call double @_Z3logd(double %16)
-  %18 = fptrunc double %17 to float
-  %19 = fsub float 0xBFE2788D00000000, %18
-  %20 = fsub float %19, %.025.i
-  br label %_Z7tg_exp1IfET_S0_.exit
-
-21:
-  %22 = call float @llvm.fabs.f32(float %0)
-  %23 = fcmp oeq float %22, 0x7FF0000000000000
-  br i1 %23, label %_Z7tg_exp1IfET_S0_.exit, label %24
-
-24:
-  %.022.i = phi float [ %31, %26 ], [ %0, %21 ]
-  %.0.i = phi i32 [ %32, %26 ], [ 25, %21 ]
-  %25 = icmp sgt i32 %.0.i, 0
-  br i1 %25, label %26, label %33
-
-26:
-  %27 = sitofp i32 %.0.i to float
-  %28 = fdiv float %27, %.022.i
-  %29 = fadd float %28, 1.000000e+00
-  %30 = fdiv float %27, %29
-  %31 = fadd float %30, %0
-  %32 = add nsw i32 %.0.i, -1
-  br label %24
-
-33:
-  %34 = fneg float %0
-  %35 = fpext float %34 to double
-  %36 = call double @_Z3expd(double %35)
-  %37 = fptrunc double %36 to float
-  %38 = fdiv float %37, %.022.i
-  br label %_Z7tg_exp1IfET_S0_.exit
-
-_Z7tg_exp1IfET_S0_.exit:
-  %.026.i = phi float [ %20, %15 ], [ %38, %33 ], [ 0.000000e+00, %21 ], [ 0x7FF8000000000000, %1 ]
-  ret float %.026.i
+define internal float @tgo_exp1_f32__f32(float %0) nounwind alwaysinline {
+  %2 = call float @_Z7tg_exp1IfET_S0_(float %0)
+  ret float %2
 }
 
 @tgo_exp1_f64__f64:
@@ -20371,31 +23095,57 @@ define internal zeroext i16 @tgo_exp2_bf16__bf16(i16 zeroext %0) nounwind norecu
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = fpext float %4 to double
-  %6 = call double @_Z4exp2d(double %5)
-  %7 = fptrunc double %6 to float
-  %8 = bitcast float %7 to i32
-  %9 = fcmp uno float %7, 0.000000e+00
-  br i1 %9, label %10, label %15
+  %5 = fcmp ogt float %4, 2.000000e+02
+  br i1 %5, label %_Z4exp2f.exit, label %6
 
-10:
-  %11 = lshr i32 %8, 16
-  %12 = trunc nuw i32 %11 to i16
-  %13 = and i16 %12, -32768
-  %14 = or disjoint i16 %13, 32704
+6:
+  %7 = fpext float %4 to double
+  %8 = fcmp olt double %7, -2.000000e+02
+  %..i.i = select i1 %8, double -2.000000e+02, double %7
+  br label %_Z4exp2f.exit
+
+_Z4exp2f.exit:
+  %9 = phi double [ %..i.i, %6 ], [ 2.000000e+02, %1 ]
+  %10 = fadd double %9, 0x4338000000000000
+  %11 = fadd double %10, 0xC338000000000000
+  %12 = fsub double %9, %11
+  %13 = bitcast double %10 to i64
+  %14 = shl i64 %13, 52
+  %15 = add i64 %14, 4607182418800017408
+  %16 = bitcast i64 %15 to double
+  %17 = fmul double %12, 0x3FE62E42FEFA39EF
+  %18 = fmul double %17, %17
+  %19 = call double @llvm.fma.f64(double %17, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %20 = call double @llvm.fma.f64(double %19, double %17, double 0x3F56C1685916FE81)
+  %21 = call double @llvm.fma.f64(double %20, double %17, double 0x3F81110C63A1644A)
+  %22 = call double @llvm.fma.f64(double %21, double %17, double 0x3FA5555555C8601C)
+  %23 = call double @llvm.fma.f64(double %22, double %17, double 0x3FC55555567507B9)
+  %24 = call double @llvm.fma.f64(double %23, double %17, double 5.000000e-01)
+  %25 = call double @llvm.fma.f64(double %18, double %24, double %17)
+  %26 = call double @llvm.fma.f64(double %16, double %25, double %16)
+  %27 = fptrunc double %26 to float
+  %28 = bitcast float %27 to i32
+  %29 = fcmp uno float %27, 0.000000e+00
+  br i1 %29, label %30, label %35
+
+30:
+  %31 = lshr i32 %28, 16
+  %32 = trunc nuw i32 %31 to i16
+  %33 = and i16 %32, -32768
+  %34 = or disjoint i16 %33, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-15:
-  %16 = add i32 %8, 32767
-  %17 = lshr i32 %8, 16
-  %18 = and i32 %17, 1
-  %19 = add i32 %16, %18
-  %20 = lshr i32 %19, 16
-  %21 = trunc nuw i32 %20 to i16
+35:
+  %36 = add i32 %28, 32767
+  %37 = lshr i32 %28, 16
+  %38 = and i32 %37, 1
+  %39 = add i32 %36, %38
+  %40 = lshr i32 %39, 16
+  %41 = trunc nuw i32 %40 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
+  %.0.i.i = phi i16 [ %34, %30 ], [ %41, %35 ]
   ret i16 %.0.i.i
 }
 
@@ -20463,20 +23213,72 @@ define internal void @tgo_exp2_c64__c64(ptr %0, ptr %1) nounwind alwaysinline {
 @tgo_exp2_f16__f16:
 define internal zeroext i16 @tgo_exp2_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
-  %3 = fpext half %2 to double
-  %4 = call double @_Z4exp2d(double %3)
-  %5 = fptrunc double %4 to float
-  %6 = fptrunc float %5 to half
-  %7 = bitcast half %6 to i16
-  ret i16 %7
+  %3 = fcmp ogt half %2, 0xH5A40
+  br i1 %3, label %_Z4exp2f.exit, label %4
+
+4:
+  %5 = fpext half %2 to double
+  %6 = fcmp olt double %5, -2.000000e+02
+  %..i.i = select i1 %6, double -2.000000e+02, double %5
+  br label %_Z4exp2f.exit
+
+_Z4exp2f.exit:
+  %7 = phi double [ %..i.i, %4 ], [ 2.000000e+02, %1 ]
+  %8 = fadd double %7, 0x4338000000000000
+  %9 = fadd double %8, 0xC338000000000000
+  %10 = fsub double %7, %9
+  %11 = bitcast double %8 to i64
+  %12 = shl i64 %11, 52
+  %13 = add i64 %12, 4607182418800017408
+  %14 = bitcast i64 %13 to double
+  %15 = fmul double %10, 0x3FE62E42FEFA39EF
+  %16 = fmul double %15, %15
+  %17 = call double @llvm.fma.f64(double %15, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %18 = call double @llvm.fma.f64(double %17, double %15, double 0x3F56C1685916FE81)
+  %19 = call double @llvm.fma.f64(double %18, double %15, double 0x3F81110C63A1644A)
+  %20 = call double @llvm.fma.f64(double %19, double %15, double 0x3FA5555555C8601C)
+  %21 = call double @llvm.fma.f64(double %20, double %15, double 0x3FC55555567507B9)
+  %22 = call double @llvm.fma.f64(double %21, double %15, double 5.000000e-01)
+  %23 = call double @llvm.fma.f64(double %16, double %22, double %15)
+  %24 = call double @llvm.fma.f64(double %14, double %23, double %14)
+  %25 = fptrunc double %24 to float
+  %26 = fptrunc float %25 to half
+  %27 = bitcast half %26 to i16
+  ret i16 %27
 }
 
 @tgo_exp2_f32__f32:
 define internal float @tgo_exp2_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = fpext float %0 to double
-  %3 = call double @_Z4exp2d(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+  %2 = fcmp ogt float %0, 2.000000e+02
+  br i1 %2, label %_Z4exp2f.exit, label %3
+
+3:
+  %4 = fpext float %0 to double
+  %5 = fcmp olt double %4, -2.000000e+02
+  %..i.i = select i1 %5, double -2.000000e+02, double %4
+  br label %_Z4exp2f.exit
+
+_Z4exp2f.exit:
+  %6 = phi double [ %..i.i, %3 ], [ 2.000000e+02, %1 ]
+  %7 = fadd double %6, 0x4338000000000000
+  %8 = fadd double %7, 0xC338000000000000
+  %9 = fsub double %6, %8
+  %10 = bitcast double %7 to i64
+  %11 = shl i64 %10, 52
+  %12 = add i64 %11, 4607182418800017408
+  %13 = bitcast i64 %12 to double
+  %14 = fmul double %9, 0x3FE62E42FEFA39EF
+  %15 = fmul double %14, %14
+  %16 = call double @llvm.fma.f64(double %14, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %17 = call double @llvm.fma.f64(double %16, double %14, double 0x3F56C1685916FE81)
+  %18 = call double @llvm.fma.f64(double %17, double %14, double 0x3F81110C63A1644A)
+  %19 = call double @llvm.fma.f64(double %18, double %14, double 0x3FA5555555C8601C)
+  %20 = call double @llvm.fma.f64(double %19, double %14, double 0x3FC55555567507B9)
+  %21 = call double @llvm.fma.f64(double %20, double %14, double 5.000000e-01)
+  %22 = call double @llvm.fma.f64(double %15, double %21, double %14)
+  %23 = call double @llvm.fma.f64(double %13, double %22, double %13)
+  %24 = fptrunc double %23 to float
+  ret float %24
 }
 
 @tgo_exp2_f64__f64:
@@ -20491,32 +23293,58 @@ define internal zeroext i16 @tgo_exp_bf16__bf16(i16 zeroext %0) nounwind norecur
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
   %5 = fmul float %4, 0x3FE7154760000000
-  %6 = fpext float %5 to double
-  %7 = call double @_Z4exp2d(double %6)
-  %8 = fptrunc double %7 to float
-  %9 = fmul float %8, %8
-  %10 = bitcast float %9 to i32
-  %11 = fcmp uno float %9, 0.000000e+00
-  br i1 %11, label %12, label %17
+  %6 = fcmp ogt float %5, 2.000000e+02
+  br i1 %6, label %_Z15tg_power_of_twof.exit.i, label %7
 
-12:
-  %13 = lshr i32 %10, 16
-  %14 = trunc nuw i32 %13 to i16
-  %15 = and i16 %14, -32768
-  %16 = or disjoint i16 %15, 32704
+7:
+  %8 = fpext float %5 to double
+  %9 = fcmp olt double %8, -2.000000e+02
+  %..i.i.i.i.i = select i1 %9, double -2.000000e+02, double %8
+  br label %_Z15tg_power_of_twof.exit.i
+
+_Z15tg_power_of_twof.exit.i:
+  %10 = phi double [ %..i.i.i.i.i, %7 ], [ 2.000000e+02, %1 ]
+  %11 = fadd double %10, 0x4338000000000000
+  %12 = fadd double %11, 0xC338000000000000
+  %13 = fsub double %10, %12
+  %14 = bitcast double %11 to i64
+  %15 = shl i64 %14, 52
+  %16 = add i64 %15, 4607182418800017408
+  %17 = bitcast i64 %16 to double
+  %18 = fmul double %13, 0x3FE62E42FEFA39EF
+  %19 = fmul double %18, %18
+  %20 = call double @llvm.fma.f64(double %18, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %21 = call double @llvm.fma.f64(double %20, double %18, double 0x3F56C1685916FE81)
+  %22 = call double @llvm.fma.f64(double %21, double %18, double 0x3F81110C63A1644A)
+  %23 = call double @llvm.fma.f64(double %22, double %18, double 0x3FA5555555C8601C)
+  %24 = call double @llvm.fma.f64(double %23, double %18, double 0x3FC55555567507B9)
+  %25 = call double @llvm.fma.f64(double %24, double %18, double 5.000000e-01)
+  %26 = call double @llvm.fma.f64(double %19, double %25, double %18)
+  %27 = call double @llvm.fma.f64(double %17, double %26, double %17)
+  %28 = fptrunc double %27 to float
+  %29 = fmul float %28, %28
+  %30 = bitcast float %29 to i32
+  %31 = fcmp uno float %29, 0.000000e+00
+  br i1 %31, label %32, label %37
+
+32:
+  %33 = lshr i32 %30, 16
+  %34 = trunc nuw i32 %33 to i16
+  %35 = and i16 %34, -32768
+  %36 = or disjoint i16 %35, 32704
   br label %_Z11tg_half_exp11tg_bfloat16.exit
 
-17:
-  %18 = add nuw i32 %10, 32767
-  %19 = lshr i32 %10, 16
-  %20 = and i32 %19, 1
-  %21 = add i32 %18, %20
-  %22 = lshr i32 %21, 16
-  %23 = trunc nuw i32 %22 to i16
+37:
+  %38 = add nuw i32 %30, 32767
+  %39 = lshr i32 %30, 16
+  %40 = and i32 %39, 1
+  %41 = add i32 %38, %40
+  %42 = lshr i32 %41, 16
+  %43 = trunc nuw i32 %42 to i16
   br label %_Z11tg_half_exp11tg_bfloat16.exit
 
 _Z11tg_half_exp11tg_bfloat16.exit:
-  %.0.i.i.i = phi i16 [ %16, %12 ], [ %23, %17 ]
+  %.0.i.i.i = phi i16 [ %36, %32 ], [ %43, %37 ]
   ret i16 %.0.i.i.i
 }
 
@@ -20631,20 +23459,78 @@ define internal zeroext i16 @tgo_exp_f16__f16(i16 zeroext %0) nounwind norecurse
   %2 = bitcast i16 %0 to half
   %3 = fpext half %2 to float
   %4 = fmul float %3, 0x3FF7154760000000
-  %5 = fpext float %4 to double
-  %6 = call double @_Z4exp2d(double %5)
-  %7 = fptrunc double %6 to float
-  %8 = fptrunc float %7 to half
-  %9 = bitcast half %8 to i16
-  ret i16 %9
+  %5 = fcmp ogt float %4, 2.000000e+02
+  br i1 %5, label %_Z11tg_half_exp7tg_half.exit, label %6
+
+6:
+  %7 = fpext float %4 to double
+  %8 = fcmp olt double %7, -2.000000e+02
+  %..i.i.i.i.i = select i1 %8, double -2.000000e+02, double %7
+  br label %_Z11tg_half_exp7tg_half.exit
+
+_Z11tg_half_exp7tg_half.exit:
+  %9 = phi double [ %..i.i.i.i.i, %6 ], [ 2.000000e+02, %1 ]
+  %10 = fadd double %9, 0x4338000000000000
+  %11 = fadd double %10, 0xC338000000000000
+  %12 = fsub double %9, %11
+  %13 = bitcast double %10 to i64
+  %14 = shl i64 %13, 52
+  %15 = add i64 %14, 4607182418800017408
+  %16 = bitcast i64 %15 to double
+  %17 = fmul double %12, 0x3FE62E42FEFA39EF
+  %18 = fmul double %17, %17
+  %19 = call double @llvm.fma.f64(double %17, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %20 = call double @llvm.fma.f64(double %19, double %17, double 0x3F56C1685916FE81)
+  %21 = call double @llvm.fma.f64(double %20, double %17, double 0x3F81110C63A1644A)
+  %22 = call double @llvm.fma.f64(double %21, double %17, double 0x3FA5555555C8601C)
+  %23 = call double @llvm.fma.f64(double %22, double %17, double 0x3FC55555567507B9)
+  %24 = call double @llvm.fma.f64(double %23, double %17, double 5.000000e-01)
+  %25 = call double @llvm.fma.f64(double %18, double %24, double %17)
+  %26 = call double @llvm.fma.f64(double %16, double %25, double %16)
+  %27 = fptrunc double %26 to float
+  %28 = fptrunc float %27 to half
+  %29 = bitcast half %28 to i16
+  ret i16 %29
 }
 
 @tgo_exp_f32__f32:
 define internal float @tgo_exp_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = fpext float %0 to double
-  %3 = call double @_Z3expd(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+  %2 = fcmp olt float %0, -1.050000e+02
+  %3 = fcmp ogt float %0, 9.000000e+01
+  %..i = select i1 %3, float 9.000000e+01, float %0
+  %4 = select i1 %2, float -1.050000e+02, float %..i
+  %5 = call float @llvm.fma.f32(float %4, float 0x3FF7154760000000, float 0x4168000000000000)
+  %6 = fadd float %5, 0xC168000000000000
+  %7 = fneg float %6
+  %8 = call float @llvm.fma.f32(float %7, float 0x3FE62E4000000000, float %4)
+  %9 = fmul float %6, 0xBEB7F7D1C0000000
+  %10 = fadd float %8, %9
+  %11 = fsub float %8, %10
+  %12 = fadd float %11, %9
+  %13 = call float @llvm.fma.f32(float %10, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %14 = call float @llvm.fma.f32(float %13, float %10, float 0x3FA55551A0000000)
+  %15 = call float @llvm.fma.f32(float %14, float %10, float 0x3FC5554DE0000000)
+  %16 = call float @llvm.fma.f32(float %15, float %10, float 5.000000e-01)
+  %17 = fadd float %10, 1.000000e+00
+  %18 = fsub float 1.000000e+00, %17
+  %19 = fadd float %18, %10
+  %20 = fmul float %10, %10
+  %21 = call float @llvm.fma.f32(float %20, float %16, float %12)
+  %22 = fadd float %19, %21
+  %23 = fadd float %17, %22
+  %24 = bitcast float %5 to i32
+  %25 = add i32 %24, -1262485248
+  %26 = lshr i32 %25, 1
+  %27 = shl i32 %26, 23
+  %28 = add i32 %27, -8388608
+  %29 = bitcast i32 %28 to float
+  %30 = fmul float %23, %29
+  %31 = xor i32 %26, -1
+  %32 = add i32 %25, %31
+  %33 = shl i32 %32, 23
+  %34 = bitcast i32 %33 to float
+  %35 = fmul float %30, %34
+  ret float %35
 }
 
 @tgo_exp_f64__f64:
@@ -20712,33 +23598,65 @@ define internal zeroext i16 @tgo_expit_bf16__bf16(i16 zeroext %0) nounwind norec
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
   %5 = fneg float %4
-  %6 = fpext float %5 to double
-  %7 = call double @_Z3expd(double %6)
-  %8 = fptrunc double %7 to float
-  %9 = fadd float %8, 1.000000e+00
-  %10 = fdiv float 1.000000e+00, %9
-  %11 = bitcast float %10 to i32
-  %12 = fcmp uno float %10, 0.000000e+00
-  br i1 %12, label %13, label %18
+  %6 = fcmp ogt float %4, 1.050000e+02
+  %7 = fcmp ogt float %5, 9.000000e+01
+  %..i.i = select i1 %7, float 9.000000e+01, float %5
+  %8 = select i1 %6, float -1.050000e+02, float %..i.i
+  %9 = call float @llvm.fma.f32(float %8, float 0x3FF7154760000000, float 0x4168000000000000)
+  %10 = fadd float %9, 0xC168000000000000
+  %11 = fneg float %10
+  %12 = call float @llvm.fma.f32(float %11, float 0x3FE62E4000000000, float %8)
+  %13 = fmul float %10, 0xBEB7F7D1C0000000
+  %14 = fadd float %12, %13
+  %15 = fsub float %12, %14
+  %16 = fadd float %15, %13
+  %17 = call float @llvm.fma.f32(float %14, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %18 = call float @llvm.fma.f32(float %17, float %14, float 0x3FA55551A0000000)
+  %19 = call float @llvm.fma.f32(float %18, float %14, float 0x3FC5554DE0000000)
+  %20 = call float @llvm.fma.f32(float %19, float %14, float 5.000000e-01)
+  %21 = fadd float %14, 1.000000e+00
+  %22 = fsub float 1.000000e+00, %21
+  %23 = fadd float %22, %14
+  %24 = fmul float %14, %14
+  %25 = call float @llvm.fma.f32(float %24, float %20, float %16)
+  %26 = fadd float %23, %25
+  %27 = fadd float %21, %26
+  %28 = bitcast float %9 to i32
+  %29 = add i32 %28, -1262485248
+  %30 = lshr i32 %29, 1
+  %31 = shl i32 %30, 23
+  %32 = add i32 %31, -8388608
+  %33 = bitcast i32 %32 to float
+  %34 = fmul float %27, %33
+  %35 = xor i32 %30, -1
+  %36 = add i32 %29, %35
+  %37 = shl i32 %36, 23
+  %38 = bitcast i32 %37 to float
+  %39 = fmul float %34, %38
+  %40 = fadd float %39, 1.000000e+00
+  %41 = fdiv float 1.000000e+00, %40
+  %42 = bitcast float %41 to i32
+  %43 = fcmp uno float %41, 0.000000e+00
+  br i1 %43, label %44, label %49
 
-13:
-  %14 = lshr i32 %11, 16
-  %15 = trunc nuw i32 %14 to i16
-  %16 = and i16 %15, -32768
-  %17 = or disjoint i16 %16, 32704
+44:
+  %45 = lshr i32 %42, 16
+  %46 = trunc nuw i32 %45 to i16
+  %47 = and i16 %46, -32768
+  %48 = or disjoint i16 %47, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-18:
-  %19 = add i32 %11, 32767
-  %20 = lshr i32 %11, 16
-  %21 = and i32 %20, 1
-  %22 = add i32 %19, %21
-  %23 = lshr i32 %22, 16
-  %24 = trunc nuw i32 %23 to i16
+49:
+  %50 = add i32 %42, 32767
+  %51 = lshr i32 %42, 16
+  %52 = and i32 %51, 1
+  %53 = add i32 %50, %52
+  %54 = lshr i32 %53, 16
+  %55 = trunc nuw i32 %54 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %17, %13 ], [ %24, %18 ]
+  %.0.i.i = phi i16 [ %48, %44 ], [ %55, %49 ]
   ret i16 %.0.i.i
 }
 
@@ -20747,25 +23665,89 @@ define internal zeroext i16 @tgo_expit_f16__f16(i16 zeroext %0) nounwind norecur
   %2 = bitcast i16 %0 to half
   %3 = fpext half %2 to float
   %4 = fneg float %3
-  %5 = fpext float %4 to double
-  %6 = call double @_Z3expd(double %5)
-  %7 = fptrunc double %6 to float
-  %8 = fadd float %7, 1.000000e+00
-  %9 = fdiv float 1.000000e+00, %8
-  %10 = fptrunc float %9 to half
-  %11 = bitcast half %10 to i16
-  ret i16 %11
+  %5 = fcmp ogt half %2, 0xH5690
+  %6 = fcmp ogt float %4, 9.000000e+01
+  %..i.i = select i1 %6, float 9.000000e+01, float %4
+  %7 = select i1 %5, float -1.050000e+02, float %..i.i
+  %8 = call float @llvm.fma.f32(float %7, float 0x3FF7154760000000, float 0x4168000000000000)
+  %9 = fadd float %8, 0xC168000000000000
+  %10 = fneg float %9
+  %11 = call float @llvm.fma.f32(float %10, float 0x3FE62E4000000000, float %7)
+  %12 = fmul float %9, 0xBEB7F7D1C0000000
+  %13 = fadd float %11, %12
+  %14 = fsub float %11, %13
+  %15 = fadd float %14, %12
+  %16 = call float @llvm.fma.f32(float %13, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %17 = call float @llvm.fma.f32(float %16, float %13, float 0x3FA55551A0000000)
+  %18 = call float @llvm.fma.f32(float %17, float %13, float 0x3FC5554DE0000000)
+  %19 = call float @llvm.fma.f32(float %18, float %13, float 5.000000e-01)
+  %20 = fadd float %13, 1.000000e+00
+  %21 = fsub float 1.000000e+00, %20
+  %22 = fadd float %21, %13
+  %23 = fmul float %13, %13
+  %24 = call float @llvm.fma.f32(float %23, float %19, float %15)
+  %25 = fadd float %22, %24
+  %26 = fadd float %20, %25
+  %27 = bitcast float %8 to i32
+  %28 = add i32 %27, -1262485248
+  %29 = lshr i32 %28, 1
+  %30 = shl i32 %29, 23
+  %31 = add i32 %30, -8388608
+  %32 = bitcast i32 %31 to float
+  %33 = fmul float %26, %32
+  %34 = xor i32 %29, -1
+  %35 = add i32 %28, %34
+  %36 = shl i32 %35, 23
+  %37 = bitcast i32 %36 to float
+  %38 = fmul float %33, %37
+  %39 = fadd float %38, 1.000000e+00
+  %40 = fdiv float 1.000000e+00, %39
+  %41 = fptrunc float %40 to half
+  %42 = bitcast half %41 to i16
+  ret i16 %42
 }
 
 @tgo_expit_f32__f32:
 define internal float @tgo_expit_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = fneg float %0
-  %3 = fpext float %2 to double
-  %4 = call double @_Z3expd(double %3)
-  %5 = fptrunc double %4 to float
-  %6 = fadd float %5, 1.000000e+00
-  %7 = fdiv float 1.000000e+00, %6
-  ret float %7
+  %3 = fcmp ogt float %0, 1.050000e+02
+  %4 = fcmp ogt float %2, 9.000000e+01
+  %..i.i = select i1 %4, float 9.000000e+01, float %2
+  %5 = select i1 %3, float -1.050000e+02, float %..i.i
+  %6 = call float @llvm.fma.f32(float %5, float 0x3FF7154760000000, float 0x4168000000000000)
+  %7 = fadd float %6, 0xC168000000000000
+  %8 = fneg float %7
+  %9 = call float @llvm.fma.f32(float %8, float 0x3FE62E4000000000, float %5)
+  %10 = fmul float %7, 0xBEB7F7D1C0000000
+  %11 = fadd float %9, %10
+  %12 = fsub float %9, %11
+  %13 = fadd float %12, %10
+  %14 = call float @llvm.fma.f32(float %11, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %15 = call float @llvm.fma.f32(float %14, float %11, float 0x3FA55551A0000000)
+  %16 = call float @llvm.fma.f32(float %15, float %11, float 0x3FC5554DE0000000)
+  %17 = call float @llvm.fma.f32(float %16, float %11, float 5.000000e-01)
+  %18 = fadd float %11, 1.000000e+00
+  %19 = fsub float 1.000000e+00, %18
+  %20 = fadd float %19, %11
+  %21 = fmul float %11, %11
+  %22 = call float @llvm.fma.f32(float %21, float %17, float %13)
+  %23 = fadd float %20, %22
+  %24 = fadd float %18, %23
+  %25 = bitcast float %6 to i32
+  %26 = add i32 %25, -1262485248
+  %27 = lshr i32 %26, 1
+  %28 = shl i32 %27, 23
+  %29 = add i32 %28, -8388608
+  %30 = bitcast i32 %29 to float
+  %31 = fmul float %24, %30
+  %32 = xor i32 %27, -1
+  %33 = add i32 %26, %32
+  %34 = shl i32 %33, 23
+  %35 = bitcast i32 %34 to float
+  %36 = fmul float %31, %35
+  %37 = fadd float %36, 1.000000e+00
+  %38 = fdiv float 1.000000e+00, %37
+  ret float %38
 }
 
 @tgo_expit_f64__f64:
@@ -20782,31 +23764,60 @@ define internal zeroext i16 @tgo_expm1_bf16__bf16(i16 zeroext %0) nounwind norec
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = fpext float %4 to double
-  %6 = call double @_Z5expm1d(double %5)
-  %7 = fptrunc double %6 to float
-  %8 = bitcast float %7 to i32
-  %9 = fcmp uno float %7, 0.000000e+00
-  br i1 %9, label %10, label %15
+  %5 = fcmp ogt float %4, 1.200000e+02
+  br i1 %5, label %_Z5expm1f.exit, label %6
 
-10:
-  %11 = lshr i32 %8, 16
-  %12 = trunc nuw i32 %11 to i16
-  %13 = and i16 %12, -32768
-  %14 = or disjoint i16 %13, 32704
+6:
+  %7 = fpext float %4 to double
+  %8 = fcmp olt double %7, -1.200000e+02
+  %..i.i = select i1 %8, double -1.200000e+02, double %7
+  br label %_Z5expm1f.exit
+
+_Z5expm1f.exit:
+  %9 = phi double [ %..i.i, %6 ], [ 1.200000e+02, %1 ]
+  %10 = call double @llvm.fma.f64(double %9, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %11 = fadd double %10, 0xC338000000000000
+  %12 = fneg double %11
+  %13 = call double @llvm.fma.f64(double %12, double 0x3FE62E42FEFA39EF, double %9)
+  %14 = fmul double %13, %13
+  %15 = call double @llvm.fma.f64(double %13, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %16 = call double @llvm.fma.f64(double %15, double %13, double 0x3F56C1685916FE81)
+  %17 = call double @llvm.fma.f64(double %16, double %13, double 0x3F81110C63A1644A)
+  %18 = call double @llvm.fma.f64(double %17, double %13, double 0x3FA5555555C8601C)
+  %19 = call double @llvm.fma.f64(double %18, double %13, double 0x3FC55555567507B9)
+  %20 = call double @llvm.fma.f64(double %19, double %13, double 5.000000e-01)
+  %21 = call double @llvm.fma.f64(double %14, double %20, double %13)
+  %22 = bitcast double %10 to i64
+  %23 = shl i64 %22, 52
+  %24 = add i64 %23, 4607182418800017408
+  %25 = bitcast i64 %24 to double
+  %26 = fadd double %25, -1.000000e+00
+  %27 = call double @llvm.fma.f64(double %25, double %21, double %26)
+  %28 = fcmp oeq float %4, 0.000000e+00
+  %29 = fptrunc double %27 to float
+  %30 = select i1 %28, float %4, float %29
+  %31 = bitcast float %30 to i32
+  %32 = fcmp uno float %30, 0.000000e+00
+  br i1 %32, label %33, label %38
+
+33:
+  %34 = lshr i32 %31, 16
+  %35 = trunc nuw i32 %34 to i16
+  %36 = and i16 %35, -32768
+  %37 = or disjoint i16 %36, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-15:
-  %16 = add i32 %8, 32767
-  %17 = lshr i32 %8, 16
-  %18 = and i32 %17, 1
-  %19 = add i32 %16, %18
-  %20 = lshr i32 %19, 16
-  %21 = trunc nuw i32 %20 to i16
+38:
+  %39 = add i32 %31, 32767
+  %40 = lshr i32 %31, 16
+  %41 = and i32 %40, 1
+  %42 = add i32 %39, %41
+  %43 = lshr i32 %42, 16
+  %44 = trunc nuw i32 %43 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
+  %.0.i.i = phi i16 [ %37, %33 ], [ %44, %38 ]
   ret i16 %.0.i.i
 }
 
@@ -20861,20 +23872,78 @@ define internal void @tgo_expm1_c64__c64(ptr %0, ptr %1) nounwind norecurse will
 @tgo_expm1_f16__f16:
 define internal zeroext i16 @tgo_expm1_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
-  %3 = fpext half %2 to double
-  %4 = call double @_Z5expm1d(double %3)
-  %5 = fptrunc double %4 to float
-  %6 = fptrunc float %5 to half
-  %7 = bitcast half %6 to i16
-  ret i16 %7
+  %3 = fcmp ogt half %2, 0xH5780
+  br i1 %3, label %_Z5expm1f.exit, label %4
+
+4:
+  %5 = fpext half %2 to double
+  %6 = fcmp olt double %5, -1.200000e+02
+  %..i.i = select i1 %6, double -1.200000e+02, double %5
+  br label %_Z5expm1f.exit
+
+_Z5expm1f.exit:
+  %7 = phi double [ %..i.i, %4 ], [ 1.200000e+02, %1 ]
+  %8 = call double @llvm.fma.f64(double %7, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %9 = fadd double %8, 0xC338000000000000
+  %10 = fneg double %9
+  %11 = call double @llvm.fma.f64(double %10, double 0x3FE62E42FEFA39EF, double %7)
+  %12 = fmul double %11, %11
+  %13 = call double @llvm.fma.f64(double %11, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %14 = call double @llvm.fma.f64(double %13, double %11, double 0x3F56C1685916FE81)
+  %15 = call double @llvm.fma.f64(double %14, double %11, double 0x3F81110C63A1644A)
+  %16 = call double @llvm.fma.f64(double %15, double %11, double 0x3FA5555555C8601C)
+  %17 = call double @llvm.fma.f64(double %16, double %11, double 0x3FC55555567507B9)
+  %18 = call double @llvm.fma.f64(double %17, double %11, double 5.000000e-01)
+  %19 = call double @llvm.fma.f64(double %12, double %18, double %11)
+  %20 = bitcast double %8 to i64
+  %21 = shl i64 %20, 52
+  %22 = add i64 %21, 4607182418800017408
+  %23 = bitcast i64 %22 to double
+  %24 = fadd double %23, -1.000000e+00
+  %25 = call double @llvm.fma.f64(double %23, double %19, double %24)
+  %26 = fcmp oeq half %2, 0xH0000
+  %27 = fptrunc double %25 to float
+  %28 = fptrunc float %27 to half
+  %narrow.sel = select i1 %26, half %2, half %28
+  %29 = bitcast half %narrow.sel to i16
+  ret i16 %29
 }
 
 @tgo_expm1_f32__f32:
 define internal float @tgo_expm1_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = fpext float %0 to double
-  %3 = call double @_Z5expm1d(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+  %2 = fcmp ogt float %0, 1.200000e+02
+  br i1 %2, label %_Z5expm1f.exit, label %3
+
+3:
+  %4 = fpext float %0 to double
+  %5 = fcmp olt double %4, -1.200000e+02
+  %..i.i = select i1 %5, double -1.200000e+02, double %4
+  br label %_Z5expm1f.exit
+
+_Z5expm1f.exit:
+  %6 = phi double [ %..i.i, %3 ], [ 1.200000e+02, %1 ]
+  %7 = call double @llvm.fma.f64(double %6, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %8 = fadd double %7, 0xC338000000000000
+  %9 = fneg double %8
+  %10 = call double @llvm.fma.f64(double %9, double 0x3FE62E42FEFA39EF, double %6)
+  %11 = fmul double %10, %10
+  %12 = call double @llvm.fma.f64(double %10, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %13 = call double @llvm.fma.f64(double %12, double %10, double 0x3F56C1685916FE81)
+  %14 = call double @llvm.fma.f64(double %13, double %10, double 0x3F81110C63A1644A)
+  %15 = call double @llvm.fma.f64(double %14, double %10, double 0x3FA5555555C8601C)
+  %16 = call double @llvm.fma.f64(double %15, double %10, double 0x3FC55555567507B9)
+  %17 = call double @llvm.fma.f64(double %16, double %10, double 5.000000e-01)
+  %18 = call double @llvm.fma.f64(double %11, double %17, double %10)
+  %19 = bitcast double %7 to i64
+  %20 = shl i64 %19, 52
+  %21 = add i64 %20, 4607182418800017408
+  %22 = bitcast i64 %21 to double
+  %23 = fadd double %22, -1.000000e+00
+  %24 = call double @llvm.fma.f64(double %22, double %18, double %23)
+  %25 = fcmp oeq float %0, 0.000000e+00
+  %26 = fptrunc double %24 to float
+  %27 = select i1 %25, float %0, float %26
+  ret float %27
 }
 
 @tgo_expm1_f64__f64:
@@ -23774,7 +26843,7 @@ define internal zeroext i16 @tgo_i0e_bf16__bf16(i16 zeroext %0) nounwind norecur
   %4 = bitcast i32 %3 to float
   %5 = call float @llvm.fabs.f32(float %4)
   %6 = fcmp olt float %5, 2.000000e+01
-  br i1 %6, label %7, label %27
+  br i1 %6, label %7, label %58
 
 7:
   %8 = fmul float %4, %4
@@ -23800,67 +26869,99 @@ define internal zeroext i16 @tgo_i0e_bf16__bf16(i16 zeroext %0) nounwind norecur
 
 21:
   %22 = fneg float %5
-  %23 = fpext float %22 to double
-  %24 = call double @_Z3expd(double %23)
-  %25 = fptrunc double %24 to float
-  %26 = fmul float %.023.i.i, %25
+  %23 = fcmp ogt float %5, 1.050000e+02
+  %24 = fcmp ogt float %22, 9.000000e+01
+  %..i.i.i = select i1 %24, float 9.000000e+01, float %22
+  %25 = select i1 %23, float -1.050000e+02, float %..i.i.i
+  %26 = call float @llvm.fma.f32(float %25, float 0x3FF7154760000000, float 0x4168000000000000)
+  %27 = fadd float %26, 0xC168000000000000
+  %28 = fneg float %27
+  %29 = call float @llvm.fma.f32(float %28, float 0x3FE62E4000000000, float %25)
+  %30 = fmul float %27, 0xBEB7F7D1C0000000
+  %31 = fadd float %29, %30
+  %32 = fsub float %29, %31
+  %33 = fadd float %32, %30
+  %34 = call float @llvm.fma.f32(float %31, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %35 = call float @llvm.fma.f32(float %34, float %31, float 0x3FA55551A0000000)
+  %36 = call float @llvm.fma.f32(float %35, float %31, float 0x3FC5554DE0000000)
+  %37 = call float @llvm.fma.f32(float %36, float %31, float 5.000000e-01)
+  %38 = fadd float %31, 1.000000e+00
+  %39 = fsub float 1.000000e+00, %38
+  %40 = fadd float %39, %31
+  %41 = fmul float %31, %31
+  %42 = call float @llvm.fma.f32(float %41, float %37, float %33)
+  %43 = fadd float %40, %42
+  %44 = fadd float %38, %43
+  %45 = bitcast float %26 to i32
+  %46 = add i32 %45, -1262485248
+  %47 = lshr i32 %46, 1
+  %48 = shl i32 %47, 23
+  %49 = add i32 %48, -8388608
+  %50 = bitcast i32 %49 to float
+  %51 = fmul float %44, %50
+  %52 = xor i32 %47, -1
+  %53 = add i32 %46, %52
+  %54 = shl i32 %53, 23
+  %55 = bitcast i32 %54 to float
+  %56 = fmul float %51, %55
+  %57 = fmul float %56, %.023.i.i
   br label %_Z6tg_i0eIfET_S0_.exit
 
-27:
-  %28 = fdiv float 1.000000e+00, %5
-  br label %29
+58:
+  %59 = fdiv float 1.000000e+00, %5
+  br label %60
 
-29:
-  %.1.i.i = phi float [ 1.000000e+00, %27 ], [ %42, %31 ]
-  %.022.i.i = phi i32 [ 8, %27 ], [ %43, %31 ]
-  %30 = icmp sgt i32 %.022.i.i, 0
-  br i1 %30, label %31, label %44
+60:
+  %.1.i.i = phi float [ 1.000000e+00, %58 ], [ %73, %62 ]
+  %.022.i.i = phi i32 [ 8, %58 ], [ %74, %62 ]
+  %61 = icmp sgt i32 %.022.i.i, 0
+  br i1 %61, label %62, label %75
 
-31:
-  %32 = shl nuw nsw i32 %.022.i.i, 1
-  %33 = add nsw i32 %32, -1
-  %34 = mul nsw i32 %33, %33
-  %35 = uitofp nneg i32 %34 to double
-  %36 = sitofp i32 %.022.i.i to double
-  %37 = fmul double %36, 8.000000e+00
-  %38 = fdiv double %35, %37
-  %39 = fptrunc double %38 to float
-  %40 = fmul float %28, %39
-  %41 = fmul float %40, %.1.i.i
-  %42 = fadd float %41, 1.000000e+00
-  %43 = add nsw i32 %.022.i.i, -1
-  br label %29
+62:
+  %63 = shl nuw nsw i32 %.022.i.i, 1
+  %64 = add nsw i32 %63, -1
+  %65 = mul nsw i32 %64, %64
+  %66 = uitofp nneg i32 %65 to double
+  %67 = sitofp i32 %.022.i.i to double
+  %68 = fmul double %67, 8.000000e+00
+  %69 = fdiv double %66, %68
+  %70 = fptrunc double %69 to float
+  %71 = fmul float %59, %70
+  %72 = fmul float %71, %.1.i.i
+  %73 = fadd float %72, 1.000000e+00
+  %74 = add nsw i32 %.022.i.i, -1
+  br label %60
 
-44:
-  %45 = call float @llvm.sqrt.f32(float %5)
-  %46 = fdiv float %.1.i.i, %45
-  %47 = fmul float %46, 0x3FD9884540000000
+75:
+  %76 = call float @llvm.sqrt.f32(float %5)
+  %77 = fdiv float %.1.i.i, %76
+  %78 = fmul float %77, 0x3FD9884540000000
   br label %_Z6tg_i0eIfET_S0_.exit
 
 _Z6tg_i0eIfET_S0_.exit:
-  %.0.i.i = phi float [ %26, %21 ], [ %47, %44 ]
-  %48 = bitcast float %.0.i.i to i32
-  %49 = fcmp uno float %.0.i.i, 0.000000e+00
-  br i1 %49, label %50, label %55
+  %.0.i.i = phi float [ %57, %21 ], [ %78, %75 ]
+  %79 = bitcast float %.0.i.i to i32
+  %80 = fcmp uno float %.0.i.i, 0.000000e+00
+  br i1 %80, label %81, label %86
 
-50:
-  %51 = lshr i32 %48, 16
-  %52 = trunc nuw i32 %51 to i16
-  %53 = and i16 %52, -32768
-  %54 = or disjoint i16 %53, 32704
+81:
+  %82 = lshr i32 %79, 16
+  %83 = trunc nuw i32 %82 to i16
+  %84 = and i16 %83, -32768
+  %85 = or disjoint i16 %84, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-55:
-  %56 = add i32 %48, 32767
-  %57 = lshr i32 %48, 16
-  %58 = and i32 %57, 1
-  %59 = add i32 %56, %58
-  %60 = lshr i32 %59, 16
-  %61 = trunc nuw i32 %60 to i16
+86:
+  %87 = add i32 %79, 32767
+  %88 = lshr i32 %79, 16
+  %89 = and i32 %88, 1
+  %90 = add i32 %87, %89
+  %91 = lshr i32 %90, 16
+  %92 = trunc nuw i32 %91 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i3 = phi i16 [ %54, %50 ], [ %61, %55 ]
+  %.0.i.i3 = phi i16 [ %85, %81 ], [ %92, %86 ]
   ret i16 %.0.i.i3
 }
 
@@ -23870,7 +26971,7 @@ define internal zeroext i16 @tgo_i0e_f16__f16(i16 zeroext %0) nounwind norecurse
   %3 = call half @llvm.fabs.f16(half %2)
   %4 = fpext half %3 to float
   %5 = fcmp olt half %3, 0xH4D00
-  br i1 %5, label %6, label %26
+  br i1 %5, label %6, label %57
 
 6:
   %7 = fmul float %4, %4
@@ -23896,55 +26997,87 @@ define internal zeroext i16 @tgo_i0e_f16__f16(i16 zeroext %0) nounwind norecurse
 
 20:
   %21 = fneg float %4
-  %22 = fpext float %21 to double
-  %23 = call double @_Z3expd(double %22)
-  %24 = fptrunc double %23 to float
-  %25 = fmul float %.023.i.i, %24
+  %22 = fcmp ogt half %3, 0xH5690
+  %23 = fcmp ogt float %21, 9.000000e+01
+  %..i.i.i = select i1 %23, float 9.000000e+01, float %21
+  %24 = select i1 %22, float -1.050000e+02, float %..i.i.i
+  %25 = call float @llvm.fma.f32(float %24, float 0x3FF7154760000000, float 0x4168000000000000)
+  %26 = fadd float %25, 0xC168000000000000
+  %27 = fneg float %26
+  %28 = call float @llvm.fma.f32(float %27, float 0x3FE62E4000000000, float %24)
+  %29 = fmul float %26, 0xBEB7F7D1C0000000
+  %30 = fadd float %28, %29
+  %31 = fsub float %28, %30
+  %32 = fadd float %31, %29
+  %33 = call float @llvm.fma.f32(float %30, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %34 = call float @llvm.fma.f32(float %33, float %30, float 0x3FA55551A0000000)
+  %35 = call float @llvm.fma.f32(float %34, float %30, float 0x3FC5554DE0000000)
+  %36 = call float @llvm.fma.f32(float %35, float %30, float 5.000000e-01)
+  %37 = fadd float %30, 1.000000e+00
+  %38 = fsub float 1.000000e+00, %37
+  %39 = fadd float %38, %30
+  %40 = fmul float %30, %30
+  %41 = call float @llvm.fma.f32(float %40, float %36, float %32)
+  %42 = fadd float %39, %41
+  %43 = fadd float %37, %42
+  %44 = bitcast float %25 to i32
+  %45 = add i32 %44, -1262485248
+  %46 = lshr i32 %45, 1
+  %47 = shl i32 %46, 23
+  %48 = add i32 %47, -8388608
+  %49 = bitcast i32 %48 to float
+  %50 = fmul float %43, %49
+  %51 = xor i32 %46, -1
+  %52 = add i32 %45, %51
+  %53 = shl i32 %52, 23
+  %54 = bitcast i32 %53 to float
+  %55 = fmul float %50, %54
+  %56 = fmul float %55, %.023.i.i
   br label %_Z6tg_i0eIfET_S0_.exit
 
-26:
-  %27 = fdiv float 1.000000e+00, %4
-  br label %28
+57:
+  %58 = fdiv float 1.000000e+00, %4
+  br label %59
 
-28:
-  %.1.i.i = phi float [ 1.000000e+00, %26 ], [ %41, %30 ]
-  %.022.i.i = phi i32 [ 8, %26 ], [ %42, %30 ]
-  %29 = icmp sgt i32 %.022.i.i, 0
-  br i1 %29, label %30, label %43
+59:
+  %.1.i.i = phi float [ 1.000000e+00, %57 ], [ %72, %61 ]
+  %.022.i.i = phi i32 [ 8, %57 ], [ %73, %61 ]
+  %60 = icmp sgt i32 %.022.i.i, 0
+  br i1 %60, label %61, label %74
 
-30:
-  %31 = shl nuw nsw i32 %.022.i.i, 1
-  %32 = add nsw i32 %31, -1
-  %33 = mul nsw i32 %32, %32
-  %34 = uitofp nneg i32 %33 to double
-  %35 = sitofp i32 %.022.i.i to double
-  %36 = fmul double %35, 8.000000e+00
-  %37 = fdiv double %34, %36
-  %38 = fptrunc double %37 to float
-  %39 = fmul float %27, %38
-  %40 = fmul float %39, %.1.i.i
-  %41 = fadd float %40, 1.000000e+00
-  %42 = add nsw i32 %.022.i.i, -1
-  br label %28
+61:
+  %62 = shl nuw nsw i32 %.022.i.i, 1
+  %63 = add nsw i32 %62, -1
+  %64 = mul nsw i32 %63, %63
+  %65 = uitofp nneg i32 %64 to double
+  %66 = sitofp i32 %.022.i.i to double
+  %67 = fmul double %66, 8.000000e+00
+  %68 = fdiv double %65, %67
+  %69 = fptrunc double %68 to float
+  %70 = fmul float %58, %69
+  %71 = fmul float %70, %.1.i.i
+  %72 = fadd float %71, 1.000000e+00
+  %73 = add nsw i32 %.022.i.i, -1
+  br label %59
 
-43:
-  %44 = call float @llvm.sqrt.f32(float %4)
-  %45 = fdiv float %.1.i.i, %44
-  %46 = fmul float %45, 0x3FD9884540000000
+74:
+  %75 = call float @llvm.sqrt.f32(float %4)
+  %76 = fdiv float %.1.i.i, %75
+  %77 = fmul float %76, 0x3FD9884540000000
   br label %_Z6tg_i0eIfET_S0_.exit
 
 _Z6tg_i0eIfET_S0_.exit:
-  %.0.i.i = phi float [ %25, %20 ], [ %46, %43 ]
-  %47 = fptrunc float %.0.i.i to half
-  %48 = bitcast half %47 to i16
-  ret i16 %48
+  %.0.i.i = phi float [ %56, %20 ], [ %77, %74 ]
+  %78 = fptrunc float %.0.i.i to half
+  %79 = bitcast half %78 to i16
+  ret i16 %79
 }
 
 @tgo_i0e_f32__f32:
 define internal float @tgo_i0e_f32__f32(float %0) nounwind norecurse willreturn memory(none) {
   %2 = call float @llvm.fabs.f32(float %0)
   %3 = fcmp olt float %2, 2.000000e+01
-  br i1 %3, label %4, label %24
+  br i1 %3, label %4, label %55
 
 4:
   %5 = fmul float %0, %0
@@ -23970,45 +27103,77 @@ define internal float @tgo_i0e_f32__f32(float %0) nounwind norecurse willreturn 
 
 18:
   %19 = fneg float %2
-  %20 = fpext float %19 to double
-  %21 = call double @_Z3expd(double %20)
-  %22 = fptrunc double %21 to float
-  %23 = fmul float %.023.i.i, %22
+  %20 = fcmp ogt float %2, 1.050000e+02
+  %21 = fcmp ogt float %19, 9.000000e+01
+  %..i.i.i = select i1 %21, float 9.000000e+01, float %19
+  %22 = select i1 %20, float -1.050000e+02, float %..i.i.i
+  %23 = call float @llvm.fma.f32(float %22, float 0x3FF7154760000000, float 0x4168000000000000)
+  %24 = fadd float %23, 0xC168000000000000
+  %25 = fneg float %24
+  %26 = call float @llvm.fma.f32(float %25, float 0x3FE62E4000000000, float %22)
+  %27 = fmul float %24, 0xBEB7F7D1C0000000
+  %28 = fadd float %26, %27
+  %29 = fsub float %26, %28
+  %30 = fadd float %29, %27
+  %31 = call float @llvm.fma.f32(float %28, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %32 = call float @llvm.fma.f32(float %31, float %28, float 0x3FA55551A0000000)
+  %33 = call float @llvm.fma.f32(float %32, float %28, float 0x3FC5554DE0000000)
+  %34 = call float @llvm.fma.f32(float %33, float %28, float 5.000000e-01)
+  %35 = fadd float %28, 1.000000e+00
+  %36 = fsub float 1.000000e+00, %35
+  %37 = fadd float %36, %28
+  %38 = fmul float %28, %28
+  %39 = call float @llvm.fma.f32(float %38, float %34, float %30)
+  %40 = fadd float %37, %39
+  %41 = fadd float %35, %40
+  %42 = bitcast float %23 to i32
+  %43 = add i32 %42, -1262485248
+  %44 = lshr i32 %43, 1
+  %45 = shl i32 %44, 23
+  %46 = add i32 %45, -8388608
+  %47 = bitcast i32 %46 to float
+  %48 = fmul float %41, %47
+  %49 = xor i32 %44, -1
+  %50 = add i32 %43, %49
+  %51 = shl i32 %50, 23
+  %52 = bitcast i32 %51 to float
+  %53 = fmul float %48, %52
+  %54 = fmul float %53, %.023.i.i
   br label %_Z6tg_i0eIfET_S0_.exit
 
-24:
-  %25 = fdiv float 1.000000e+00, %2
-  br label %26
+55:
+  %56 = fdiv float 1.000000e+00, %2
+  br label %57
 
-26:
-  %.1.i.i = phi float [ 1.000000e+00, %24 ], [ %39, %28 ]
-  %.022.i.i = phi i32 [ 8, %24 ], [ %40, %28 ]
-  %27 = icmp sgt i32 %.022.i.i, 0
-  br i1 %27, label %28, label %41
+57:
+  %.1.i.i = phi float [ 1.000000e+00, %55 ], [ %70, %59 ]
+  %.022.i.i = phi i32 [ 8, %55 ], [ %71, %59 ]
+  %58 = icmp sgt i32 %.022.i.i, 0
+  br i1 %58, label %59, label %72
 
-28:
-  %29 = shl nuw nsw i32 %.022.i.i, 1
-  %30 = add nsw i32 %29, -1
-  %31 = mul nsw i32 %30, %30
-  %32 = uitofp nneg i32 %31 to double
-  %33 = sitofp i32 %.022.i.i to double
-  %34 = fmul double %33, 8.000000e+00
-  %35 = fdiv double %32, %34
-  %36 = fptrunc double %35 to float
-  %37 = fmul float %25, %36
-  %38 = fmul float %37, %.1.i.i
-  %39 = fadd float %38, 1.000000e+00
-  %40 = add nsw i32 %.022.i.i, -1
-  br label %26
+59:
+  %60 = shl nuw nsw i32 %.022.i.i, 1
+  %61 = add nsw i32 %60, -1
+  %62 = mul nsw i32 %61, %61
+  %63 = uitofp nneg i32 %62 to double
+  %64 = sitofp i32 %.022.i.i to double
+  %65 = fmul double %64, 8.000000e+00
+  %66 = fdiv double %63, %65
+  %67 = fptrunc double %66 to float
+  %68 = fmul float %56, %67
+  %69 = fmul float %68, %.1.i.i
+  %70 = fadd float %69, 1.000000e+00
+  %71 = add nsw i32 %.022.i.i, -1
+  br label %57
 
-41:
-  %42 = call float @llvm.sqrt.f32(float %2)
-  %43 = fdiv float %.1.i.i, %42
-  %44 = fmul float %43, 0x3FD9884540000000
+72:
+  %73 = call float @llvm.sqrt.f32(float %2)
+  %74 = fdiv float %.1.i.i, %73
+  %75 = fmul float %74, 0x3FD9884540000000
   br label %_Z6tg_i0eIfET_S0_.exit
 
 _Z6tg_i0eIfET_S0_.exit:
-  %.0.i.i = phi float [ %23, %18 ], [ %44, %41 ]
+  %.0.i.i = phi float [ %54, %18 ], [ %75, %72 ]
   ret float %.0.i.i
 }
 
@@ -24139,263 +27304,50 @@ define internal double @tgo_i1_f64__f64(double %0) nounwind norecurse willreturn
 }
 
 @tgo_i1e_bf16__bf16:
-define internal zeroext i16 @tgo_i1e_bf16__bf16(i16 zeroext %0) nounwind norecurse willreturn memory(none) {
+define internal zeroext i16 @tgo_i1e_bf16__bf16(i16 zeroext %0) nounwind alwaysinline {
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = call float @llvm.fabs.f32(float %4)
-  %6 = fcmp olt float %5, 2.000000e+01
-  br i1 %6, label %7, label %30
+  %5 = call float @_Z6tg_i1eIfET_S0_(float %4)
+  %6 = bitcast float %5 to i32
+  %7 = fcmp uno float %5, 0.000000e+00
+  br i1 %7, label %8, label %13
 
-7:
-  %8 = fmul float %4, %4
-  %9 = fmul float %8, 2.500000e-01
-  br label %10
-
-10:
-  %.025.i.i = phi i32 [ 36, %7 ], [ %21, %12 ]
-  %.024.i.i = phi float [ 1.000000e+00, %7 ], [ %20, %12 ]
-  %11 = icmp sgt i32 %.025.i.i, 0
-  br i1 %11, label %12, label %22
-
-12:
-  %13 = add nuw nsw i32 %.025.i.i, 1
-  %14 = mul nuw nsw i32 %.025.i.i, %13
-  %15 = sitofp i32 %14 to double
-  %16 = fdiv double 1.000000e+00, %15
-  %17 = fptrunc double %16 to float
-  %18 = fmul float %9, %17
-  %19 = fmul float %18, %.024.i.i
-  %20 = fadd float %19, 1.000000e+00
-  %21 = add nsw i32 %.025.i.i, -1
-  br label %10
-
-22:
-  %23 = fneg float %5
-  %24 = fpext float %23 to double
-  %25 = call double @_Z3expd(double %24)
-  %26 = fptrunc double %25 to float
-  %27 = fmul float %.024.i.i, %26
-  %28 = fmul float %5, 5.000000e-01
-  %29 = fmul float %27, %28
-  br label %_Z6tg_i1eIfET_S0_.exit
-
-30:
-  %31 = fdiv float 1.000000e+00, %5
-  br label %32
-
-32:
-  %.1.i.i = phi float [ 1.000000e+00, %30 ], [ %46, %34 ]
-  %.023.i.i = phi i32 [ 8, %30 ], [ %47, %34 ]
-  %33 = icmp sgt i32 %.023.i.i, 0
-  br i1 %33, label %34, label %48
-
-34:
-  %35 = shl nuw nsw i32 %.023.i.i, 1
-  %36 = add nsw i32 %35, -1
-  %37 = mul nsw i32 %36, %36
-  %38 = add nsw i32 %37, -4
-  %39 = sitofp i32 %38 to double
-  %40 = sitofp i32 %.023.i.i to double
-  %41 = fmul double %40, 8.000000e+00
-  %42 = fdiv double %39, %41
-  %43 = fptrunc double %42 to float
-  %44 = fmul float %31, %43
-  %45 = fmul float %44, %.1.i.i
-  %46 = fadd float %45, 1.000000e+00
-  %47 = add nsw i32 %.023.i.i, -1
-  br label %32
-
-48:
-  %49 = call float @llvm.sqrt.f32(float %5)
-  %50 = fdiv float %.1.i.i, %49
-  %51 = fmul float %50, 0x3FD9884540000000
-  br label %_Z6tg_i1eIfET_S0_.exit
-
-_Z6tg_i1eIfET_S0_.exit:
-  %.0.i.i = phi float [ %29, %22 ], [ %51, %48 ]
-  %52 = call float @llvm.copysign.f32(float %.0.i.i, float %4)
-  %53 = bitcast float %52 to i32
-  %54 = fcmp uno float %52, 0.000000e+00
-  br i1 %54, label %55, label %60
-
-55:
-  %56 = lshr i32 %53, 16
-  %57 = trunc nuw i32 %56 to i16
-  %58 = and i16 %57, -32768
-  %59 = or disjoint i16 %58, 32704
+8:
+  %9 = lshr i32 %6, 16
+  %10 = trunc nuw i32 %9 to i16
+  %11 = and i16 %10, -32768
+  %12 = or disjoint i16 %11, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-60:
-  %61 = add i32 %53, 32767
-  %62 = lshr i32 %53, 16
-  %63 = and i32 %62, 1
-  %64 = add i32 %61, %63
-  %65 = lshr i32 %64, 16
-  %66 = trunc nuw i32 %65 to i16
+13:
+  %14 = add i32 %6, 32767
+  %15 = lshr i32 %6, 16
+  %16 = and i32 %15, 1
+  %17 = add i32 %14, %16
+  %18 = lshr i32 %17, 16
+  %19 = trunc nuw i32 %18 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i3 = phi i16 [ %59, %55 ], [ %66, %60 ]
-  ret i16 %.0.i.i3
+  %.0.i.i = phi i16 [ %12, %8 ], [ %19, %13 ]
+  ret i16 %.0.i.i
 }
 
 @tgo_i1e_f16__f16:
-define internal zeroext i16 @tgo_i1e_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) {
+define internal zeroext i16 @tgo_i1e_f16__f16(i16 zeroext %0) nounwind alwaysinline {
   %2 = bitcast i16 %0 to half
   %3 = fpext half %2 to float
-  %4 = call float @llvm.fabs.f32(float %3)
-  %5 = fcmp olt float %4, 2.000000e+01
-  br i1 %5, label %6, label %29
-
-6:
-  %7 = fmul float %3, %3
-  %8 = fmul float %7, 2.500000e-01
-  br label %9
-
-9:
-  %.025.i.i = phi i32 [ 36, %6 ], [ %20, %11 ]
-  %.024.i.i = phi float [ 1.000000e+00, %6 ], [ %19, %11 ]
-  %10 = icmp sgt i32 %.025.i.i, 0
-  br i1 %10, label %11, label %21
-
-11:
-  %12 = add nuw nsw i32 %.025.i.i, 1
-  %13 = mul nuw nsw i32 %.025.i.i, %12
-  %14 = sitofp i32 %13 to double
-  %15 = fdiv double 1.000000e+00, %14
-  %16 = fptrunc double %15 to float
-  %17 = fmul float %8, %16
-  %18 = fmul float %17, %.024.i.i
-  %19 = fadd float %18, 1.000000e+00
-  %20 = add nsw i32 %.025.i.i, -1
-  br label %9
-
-21:
-  %22 = fneg float %4
-  %23 = fpext float %22 to double
-  %24 = call double @_Z3expd(double %23)
-  %25 = fptrunc double %24 to float
-  %26 = fmul float %.024.i.i, %25
-  %27 = fmul float %4, 5.000000e-01
-  %28 = fmul float %26, %27
-  br label %_Z6tg_i1eIfET_S0_.exit
-
-29:
-  %30 = fdiv float 1.000000e+00, %4
-  br label %31
-
-31:
-  %.1.i.i = phi float [ 1.000000e+00, %29 ], [ %45, %33 ]
-  %.023.i.i = phi i32 [ 8, %29 ], [ %46, %33 ]
-  %32 = icmp sgt i32 %.023.i.i, 0
-  br i1 %32, label %33, label %47
-
-33:
-  %34 = shl nuw nsw i32 %.023.i.i, 1
-  %35 = add nsw i32 %34, -1
-  %36 = mul nsw i32 %35, %35
-  %37 = add nsw i32 %36, -4
-  %38 = sitofp i32 %37 to double
-  %39 = sitofp i32 %.023.i.i to double
-  %40 = fmul double %39, 8.000000e+00
-  %41 = fdiv double %38, %40
-  %42 = fptrunc double %41 to float
-  %43 = fmul float %30, %42
-  %44 = fmul float %43, %.1.i.i
-  %45 = fadd float %44, 1.000000e+00
-  %46 = add nsw i32 %.023.i.i, -1
-  br label %31
-
-47:
-  %48 = call float @llvm.sqrt.f32(float %4)
-  %49 = fdiv float %.1.i.i, %48
-  %50 = fmul float %49, 0x3FD9884540000000
-  br label %_Z6tg_i1eIfET_S0_.exit
-
-_Z6tg_i1eIfET_S0_.exit:
-  %.0.i.i = phi float [ %28, %21 ], [ %50, %47 ]
-  %51 = call float @llvm.copysign.f32(float %.0.i.i, float %3)
-  %52 = fptrunc float %51 to half
-  %53 = bitcast half %52 to i16
-  ret i16 %53
+  %4 = call float @_Z6tg_i1eIfET_S0_(float %3)
+  %5 = fptrunc float %4 to half
+  %6 = bitcast half %5 to i16
+  ret i16 %6
 }
 
 @tgo_i1e_f32__f32:
-define internal float @tgo_i1e_f32__f32(float %0) nounwind norecurse willreturn memory(none) {
-  %2 = call float @llvm.fabs.f32(float %0)
-  %3 = fcmp olt float %2, 2.000000e+01
-  br i1 %3, label %4, label %27
-
-4:
-  %5 = fmul float %0, %0
-  %6 = fmul float %5, 2.500000e-01
-  br label %7
-
-7:
-  %.025.i.i = phi i32 [ 36, %4 ], [ %18, %9 ]
-  %.024.i.i = phi float [ 1.000000e+00, %4 ], [ %17, %9 ]
-  %8 = icmp sgt i32 %.025.i.i, 0
-  br i1 %8, label %9, label %19
-
-9:
-  %10 = add nuw nsw i32 %.025.i.i, 1
-  %11 = mul nuw nsw i32 %.025.i.i, %10
-  %12 = sitofp i32 %11 to double
-  %13 = fdiv double 1.000000e+00, %12
-  %14 = fptrunc double %13 to float
-  %15 = fmul float %6, %14
-  %16 = fmul float %15, %.024.i.i
-  %17 = fadd float %16, 1.000000e+00
-  %18 = add nsw i32 %.025.i.i, -1
-  br label %7
-
-19:
-  %20 = fneg float %2
-  %21 = fpext float %20 to double
-  %22 = call double @_Z3expd(double %21)
-  %23 = fptrunc double %22 to float
-  %24 = fmul float %.024.i.i, %23
-  %25 = fmul float %2, 5.000000e-01
-  %26 = fmul float %24, %25
-  br label %_Z6tg_i1eIfET_S0_.exit
-
-27:
-  %28 = fdiv float 1.000000e+00, %2
-  br label %29
-
-29:
-  %.1.i.i = phi float [ 1.000000e+00, %27 ], [ %43, %31 ]
-  %.023.i.i = phi i32 [ 8, %27 ], [ %44, %31 ]
-  %30 = icmp sgt i32 %.023.i.i, 0
-  br i1 %30, label %31, label %45
-
-31:
-  %32 = shl nuw nsw i32 %.023.i.i, 1
-  %33 = add nsw i32 %32, -1
-  %34 = mul nsw i32 %33, %33
-  %35 = add nsw i32 %34, -4
-  %36 = sitofp i32 %35 to double
-  %37 = sitofp i32 %.023.i.i to double
-  %38 = fmul double %37, 8.000000e+00
-  %39 = fdiv double %36, %38
-  %40 = fptrunc double %39 to float
-  %41 = fmul float %28, %40
-  %42 = fmul float %41, %.1.i.i
-  %43 = fadd float %42, 1.000000e+00
-  %44 = add nsw i32 %.023.i.i, -1
-  br label %29
-
-45:
-  %46 = call float @llvm.sqrt.f32(float %2)
-  %47 = fdiv float %.1.i.i, %46
-  %48 = fmul float %47, 0x3FD9884540000000
-  br label %_Z6tg_i1eIfET_S0_.exit
-
-_Z6tg_i1eIfET_S0_.exit:
-  %.0.i.i = phi float [ %26, %19 ], [ %48, %45 ]
-  %49 = call float @llvm.copysign.f32(float %.0.i.i, float %0)
-  ret float %49
+define internal float @tgo_i1e_f32__f32(float %0) nounwind alwaysinline {
+  %2 = call float @_Z6tg_i1eIfET_S0_(float %0)
+  ret float %2
 }
 
 @tgo_i1e_f64__f64:
@@ -25058,7 +28010,7 @@ define internal double @tgo_j1_f64__f64(double %0) nounwind norecurse willreturn
 }
 
 @tgo_kl_div_bf16_bf16__bf16:
-define internal zeroext i16 @tgo_kl_div_bf16_bf16__bf16(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+define internal zeroext i16 @tgo_kl_div_bf16_bf16__bf16(i16 zeroext %0, i16 zeroext %1) nounwind alwaysinline {
   %3 = zext i16 %0 to i32
   %4 = shl nuw i32 %3, 16
   %5 = bitcast i32 %4 to float
@@ -25089,64 +28041,41 @@ define internal zeroext i16 @tgo_kl_div_bf16_bf16__bf16(i16 zeroext %0, i16 zero
   br i1 %18, label %_Z9tg_kl_divIfET_S0_S0_.exit, label %19
 
 19:
-  %20 = fdiv float %5, %8
-  %21 = fcmp ule float %20, 0x3810000000000000
-  %22 = fcmp ueq float %20, 0x7FF0000000000000
-  %or.cond = or i1 %21, %22
-  br i1 %or.cond, label %27, label %23
-
-23:
-  %24 = fpext float %20 to double
-  %25 = call double @_Z3logd(double %24)
-  %26 = fptrunc double %25 to float
-  br label %_Z18tg_log_of_quotientIfET_S0_S0_.exit.i
-
-27:
-  %28 = fpext float %5 to double
-  %29 = call double @_Z3logd(double %28)
-  %30 = fptrunc double %29 to float
-  %31 = fpext float %8 to double
-  %32 = call double @_Z3logd(double %31)
-  %33 = fptrunc double %32 to float
-  %34 = fsub float %30, %33
-  br label %_Z18tg_log_of_quotientIfET_S0_S0_.exit.i
-
-_Z18tg_log_of_quotientIfET_S0_S0_.exit.i:
-  %35 = phi float [ %26, %23 ], [ %34, %27 ]
-  %36 = fmul float %35, %5
-  %37 = fsub float %36, %5
-  %38 = fadd float %37, %8
+  %20 = call float @_Z18tg_log_of_quotientIfET_S0_S0_(float %5, float %8)
+  %21 = fmul float %20, %5
+  %22 = fsub float %21, %5
+  %23 = fadd float %22, %8
   br label %_Z9tg_kl_divIfET_S0_S0_.exit
 
 _Z9tg_kl_divIfET_S0_S0_.exit:
-  %.0.i = phi float [ %10, %9 ], [ %38, %_Z18tg_log_of_quotientIfET_S0_S0_.exit.i ], [ %8, %17 ], [ 0x7FF0000000000000, %14 ], [ 0x7FF0000000000000, %11 ]
-  %39 = bitcast float %.0.i to i32
-  %40 = fcmp uno float %.0.i, 0.000000e+00
-  br i1 %40, label %41, label %46
+  %.0.i = phi float [ %10, %9 ], [ %23, %19 ], [ %8, %17 ], [ 0x7FF0000000000000, %14 ], [ 0x7FF0000000000000, %11 ]
+  %24 = bitcast float %.0.i to i32
+  %25 = fcmp uno float %.0.i, 0.000000e+00
+  br i1 %25, label %26, label %31
 
-41:
-  %42 = lshr i32 %39, 16
-  %43 = trunc nuw i32 %42 to i16
-  %44 = and i16 %43, -32768
-  %45 = or disjoint i16 %44, 32704
+26:
+  %27 = lshr i32 %24, 16
+  %28 = trunc nuw i32 %27 to i16
+  %29 = and i16 %28, -32768
+  %30 = or disjoint i16 %29, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-46:
-  %47 = add i32 %39, 32767
-  %48 = lshr i32 %39, 16
-  %49 = and i32 %48, 1
-  %50 = add i32 %47, %49
-  %51 = lshr i32 %50, 16
-  %52 = trunc nuw i32 %51 to i16
+31:
+  %32 = add i32 %24, 32767
+  %33 = lshr i32 %24, 16
+  %34 = and i32 %33, 1
+  %35 = add i32 %32, %34
+  %36 = lshr i32 %35, 16
+  %37 = trunc nuw i32 %36 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %45, %41 ], [ %52, %46 ]
+  %.0.i.i = phi i16 [ %30, %26 ], [ %37, %31 ]
   ret i16 %.0.i.i
 }
 
 @tgo_kl_div_f16_f16__f16:
-define internal zeroext i16 @tgo_kl_div_f16_f16__f16(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+define internal zeroext i16 @tgo_kl_div_f16_f16__f16(i16 zeroext %0, i16 zeroext %1) nounwind alwaysinline {
   %3 = bitcast i16 %0 to half
   %4 = fpext half %3 to float
   %5 = bitcast i16 %1 to half
@@ -25175,44 +28104,21 @@ define internal zeroext i16 @tgo_kl_div_f16_f16__f16(i16 zeroext %0, i16 zeroext
   br i1 %16, label %_Z9tg_kl_divIfET_S0_S0_.exit, label %17
 
 17:
-  %18 = fdiv float %4, %6
-  %19 = fcmp ule float %18, 0x3810000000000000
-  %20 = fcmp ueq float %18, 0x7FF0000000000000
-  %or.cond = or i1 %19, %20
-  br i1 %or.cond, label %25, label %21
-
-21:
-  %22 = fpext float %18 to double
-  %23 = call double @_Z3logd(double %22)
-  %24 = fptrunc double %23 to float
-  br label %_Z18tg_log_of_quotientIfET_S0_S0_.exit.i
-
-25:
-  %26 = fpext half %3 to double
-  %27 = call double @_Z3logd(double %26)
-  %28 = fptrunc double %27 to float
-  %29 = fpext half %5 to double
-  %30 = call double @_Z3logd(double %29)
-  %31 = fptrunc double %30 to float
-  %32 = fsub float %28, %31
-  br label %_Z18tg_log_of_quotientIfET_S0_S0_.exit.i
-
-_Z18tg_log_of_quotientIfET_S0_S0_.exit.i:
-  %33 = phi float [ %24, %21 ], [ %32, %25 ]
-  %34 = fmul float %33, %4
-  %35 = fsub float %34, %4
-  %36 = fadd float %35, %6
+  %18 = call float @_Z18tg_log_of_quotientIfET_S0_S0_(float %4, float %6)
+  %19 = fmul float %18, %4
+  %20 = fsub float %19, %4
+  %21 = fadd float %20, %6
   br label %_Z9tg_kl_divIfET_S0_S0_.exit
 
 _Z9tg_kl_divIfET_S0_S0_.exit:
-  %.0.i = phi float [ %8, %7 ], [ %36, %_Z18tg_log_of_quotientIfET_S0_S0_.exit.i ], [ %6, %15 ], [ 0x7FF0000000000000, %12 ], [ 0x7FF0000000000000, %9 ]
-  %37 = fptrunc float %.0.i to half
-  %38 = bitcast half %37 to i16
-  ret i16 %38
+  %.0.i = phi float [ %8, %7 ], [ %21, %17 ], [ %6, %15 ], [ 0x7FF0000000000000, %12 ], [ 0x7FF0000000000000, %9 ]
+  %22 = fptrunc float %.0.i to half
+  %23 = bitcast half %22 to i16
+  ret i16 %23
 }
 
 @tgo_kl_div_f32_f32__f32:
-define internal float @tgo_kl_div_f32_f32__f32(float %0, float %1) nounwind norecurse willreturn memory(none) alwaysinline {
+define internal float @tgo_kl_div_f32_f32__f32(float %0, float %1) nounwind alwaysinline {
   %or.cond.i = fcmp uno float %0, %1
   br i1 %or.cond.i, label %3, label %5
 
@@ -25237,37 +28143,14 @@ define internal float @tgo_kl_div_f32_f32__f32(float %0, float %1) nounwind nore
   br i1 %12, label %_Z9tg_kl_divIfET_S0_S0_.exit, label %13
 
 13:
-  %14 = fdiv float %0, %1
-  %15 = fcmp ule float %14, 0x3810000000000000
-  %16 = fcmp ueq float %14, 0x7FF0000000000000
-  %or.cond = or i1 %15, %16
-  br i1 %or.cond, label %21, label %17
-
-17:
-  %18 = fpext float %14 to double
-  %19 = call double @_Z3logd(double %18)
-  %20 = fptrunc double %19 to float
-  br label %_Z18tg_log_of_quotientIfET_S0_S0_.exit.i
-
-21:
-  %22 = fpext float %0 to double
-  %23 = call double @_Z3logd(double %22)
-  %24 = fptrunc double %23 to float
-  %25 = fpext float %1 to double
-  %26 = call double @_Z3logd(double %25)
-  %27 = fptrunc double %26 to float
-  %28 = fsub float %24, %27
-  br label %_Z18tg_log_of_quotientIfET_S0_S0_.exit.i
-
-_Z18tg_log_of_quotientIfET_S0_S0_.exit.i:
-  %29 = phi float [ %20, %17 ], [ %28, %21 ]
-  %30 = fmul float %29, %0
-  %31 = fsub float %30, %0
-  %32 = fadd float %31, %1
+  %14 = call float @_Z18tg_log_of_quotientIfET_S0_S0_(float %0, float %1)
+  %15 = fmul float %14, %0
+  %16 = fsub float %15, %0
+  %17 = fadd float %16, %1
   br label %_Z9tg_kl_divIfET_S0_S0_.exit
 
 _Z9tg_kl_divIfET_S0_S0_.exit:
-  %.0.i = phi float [ %4, %3 ], [ %32, %_Z18tg_log_of_quotientIfET_S0_S0_.exit.i ], [ %1, %11 ], [ 0x7FF0000000000000, %8 ], [ 0x7FF0000000000000, %5 ]
+  %.0.i = phi float [ %4, %3 ], [ %17, %13 ], [ %1, %11 ], [ 0x7FF0000000000000, %8 ], [ 0x7FF0000000000000, %5 ]
   ret float %.0.i
 }
 
@@ -26442,31 +29325,60 @@ define internal zeroext i16 @tgo_log10_bf16__bf16(i16 zeroext %0) nounwind norec
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
+  %or.cond.i.i = call i1 @llvm.is.fpclass.f32(float %4, i32 639)
   %5 = fpext float %4 to double
-  %6 = call double @_Z5log10d(double %5)
-  %7 = fptrunc double %6 to float
-  %8 = bitcast float %7 to i32
-  %9 = fcmp uno float %7, 0.000000e+00
-  br i1 %9, label %10, label %15
+  %6 = bitcast double %5 to i64
+  %7 = select i1 %or.cond.i.i, i64 4607182418800017408, i64 %6
+  %8 = add i64 %7, -4604544271217802189
+  %9 = add i64 %7, 7141747209585715
+  %10 = lshr i64 %9, 52
+  %11 = or disjoint i64 %10, 4841369599423283200
+  %12 = bitcast i64 %11 to double
+  %13 = fadd double %12, 0xC330000000000400
+  %14 = and i64 %8, -4503599627370496
+  %15 = sub i64 %7, %14
+  %16 = bitcast i64 %15 to double
+  %17 = fadd double %16, -1.000000e+00
+  %18 = fadd double %17, 2.000000e+00
+  %19 = fdiv double %17, %18
+  %20 = fmul double %19, %19
+  %21 = call double @llvm.fma.f64(double %20, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %22 = call double @llvm.fma.f64(double %21, double %20, double 0x3FD9999EB9D6DDFE)
+  %23 = call double @llvm.fma.f64(double %22, double %20, double 0x3FE5555554BA8B0E)
+  %24 = fmul double %19, %20
+  %25 = fmul double %19, 2.000000e+00
+  %26 = call double @llvm.fma.f64(double %24, double %23, double %25)
+  %27 = call double @llvm.fma.f64(double %13, double 0x3FE62E42FEFA39EF, double %26)
+  %28 = fcmp oeq float %4, 0.000000e+00
+  %..i.i.i = select i1 %28, double 0xFFF0000000000000, double %27
+  %29 = fcmp olt float %4, 0.000000e+00
+  %30 = select i1 %29, double 0x7FF8000000000000, double %..i.i.i
+  %or.cond.i.i.i = fcmp ueq float %4, 0x7FF0000000000000
+  %31 = select i1 %or.cond.i.i.i, double %5, double %30
+  %32 = fmul double %31, 0x3FDBCB7B1526E50E
+  %33 = fptrunc double %32 to float
+  %34 = bitcast float %33 to i32
+  %35 = fcmp uno float %33, 0.000000e+00
+  br i1 %35, label %36, label %41
 
-10:
-  %11 = lshr i32 %8, 16
-  %12 = trunc nuw i32 %11 to i16
-  %13 = and i16 %12, -32768
-  %14 = or disjoint i16 %13, 32704
+36:
+  %37 = lshr i32 %34, 16
+  %38 = trunc nuw i32 %37 to i16
+  %39 = and i16 %38, -32768
+  %40 = or disjoint i16 %39, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-15:
-  %16 = add i32 %8, 32767
-  %17 = lshr i32 %8, 16
-  %18 = and i32 %17, 1
-  %19 = add i32 %16, %18
-  %20 = lshr i32 %19, 16
-  %21 = trunc nuw i32 %20 to i16
+41:
+  %42 = add i32 %34, 32767
+  %43 = lshr i32 %34, 16
+  %44 = and i32 %43, 1
+  %45 = add i32 %42, %44
+  %46 = lshr i32 %45, 16
+  %47 = trunc nuw i32 %46 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
+  %.0.i.i = phi i16 [ %40, %36 ], [ %47, %41 ]
   ret i16 %.0.i.i
 }
 
@@ -26509,20 +29421,78 @@ define internal void @tgo_log10_c64__c64(ptr %0, ptr %1) nounwind alwaysinline {
 @tgo_log10_f16__f16:
 define internal zeroext i16 @tgo_log10_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
+  %or.cond.i.i = call i1 @llvm.is.fpclass.f16(half %2, i32 639)
   %3 = fpext half %2 to double
-  %4 = call double @_Z5log10d(double %3)
-  %5 = fptrunc double %4 to float
-  %6 = fptrunc float %5 to half
-  %7 = bitcast half %6 to i16
-  ret i16 %7
+  %4 = bitcast double %3 to i64
+  %5 = select i1 %or.cond.i.i, i64 4607182418800017408, i64 %4
+  %6 = add i64 %5, -4604544271217802189
+  %7 = add i64 %5, 7141747209585715
+  %8 = lshr i64 %7, 52
+  %9 = or disjoint i64 %8, 4841369599423283200
+  %10 = bitcast i64 %9 to double
+  %11 = fadd double %10, 0xC330000000000400
+  %12 = and i64 %6, -4503599627370496
+  %13 = sub i64 %5, %12
+  %14 = bitcast i64 %13 to double
+  %15 = fadd double %14, -1.000000e+00
+  %16 = fadd double %15, 2.000000e+00
+  %17 = fdiv double %15, %16
+  %18 = fmul double %17, %17
+  %19 = call double @llvm.fma.f64(double %18, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %20 = call double @llvm.fma.f64(double %19, double %18, double 0x3FD9999EB9D6DDFE)
+  %21 = call double @llvm.fma.f64(double %20, double %18, double 0x3FE5555554BA8B0E)
+  %22 = fmul double %17, %18
+  %23 = fmul double %17, 2.000000e+00
+  %24 = call double @llvm.fma.f64(double %22, double %21, double %23)
+  %25 = call double @llvm.fma.f64(double %11, double 0x3FE62E42FEFA39EF, double %24)
+  %26 = fcmp oeq half %2, 0xH0000
+  %..i.i.i = select i1 %26, double 0xFFF0000000000000, double %25
+  %27 = fcmp olt half %2, 0xH0000
+  %28 = select i1 %27, double 0x7FF8000000000000, double %..i.i.i
+  %or.cond.i.i.i = fcmp ueq half %2, 0xH7C00
+  %29 = select i1 %or.cond.i.i.i, double %3, double %28
+  %30 = fmul double %29, 0x3FDBCB7B1526E50E
+  %31 = fptrunc double %30 to float
+  %32 = fptrunc float %31 to half
+  %33 = bitcast half %32 to i16
+  ret i16 %33
 }
 
 @tgo_log10_f32__f32:
 define internal float @tgo_log10_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %or.cond.i.i = call i1 @llvm.is.fpclass.f32(float %0, i32 639)
   %2 = fpext float %0 to double
-  %3 = call double @_Z5log10d(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+  %3 = bitcast double %2 to i64
+  %4 = select i1 %or.cond.i.i, i64 4607182418800017408, i64 %3
+  %5 = add i64 %4, -4604544271217802189
+  %6 = add i64 %4, 7141747209585715
+  %7 = lshr i64 %6, 52
+  %8 = or disjoint i64 %7, 4841369599423283200
+  %9 = bitcast i64 %8 to double
+  %10 = fadd double %9, 0xC330000000000400
+  %11 = and i64 %5, -4503599627370496
+  %12 = sub i64 %4, %11
+  %13 = bitcast i64 %12 to double
+  %14 = fadd double %13, -1.000000e+00
+  %15 = fadd double %14, 2.000000e+00
+  %16 = fdiv double %14, %15
+  %17 = fmul double %16, %16
+  %18 = call double @llvm.fma.f64(double %17, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %19 = call double @llvm.fma.f64(double %18, double %17, double 0x3FD9999EB9D6DDFE)
+  %20 = call double @llvm.fma.f64(double %19, double %17, double 0x3FE5555554BA8B0E)
+  %21 = fmul double %16, %17
+  %22 = fmul double %16, 2.000000e+00
+  %23 = call double @llvm.fma.f64(double %21, double %20, double %22)
+  %24 = call double @llvm.fma.f64(double %10, double 0x3FE62E42FEFA39EF, double %23)
+  %25 = fcmp oeq float %0, 0.000000e+00
+  %..i.i.i = select i1 %25, double 0xFFF0000000000000, double %24
+  %26 = fcmp olt float %0, 0.000000e+00
+  %27 = select i1 %26, double 0x7FF8000000000000, double %..i.i.i
+  %or.cond.i.i.i = fcmp ueq float %0, 0x7FF0000000000000
+  %28 = select i1 %or.cond.i.i.i, double %2, double %27
+  %29 = fmul double %28, 0x3FDBCB7B1526E50E
+  %30 = fptrunc double %29 to float
+  ret float %30
 }
 
 @tgo_log10_f64__f64:
@@ -26533,34 +29503,72 @@ define internal double @tgo_log10_f64__f64(double %0) nounwind norecurse willret
 
 @tgo_log1p_bf16__bf16:
 define internal zeroext i16 @tgo_log1p_bf16__bf16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = zext i16 %0 to i32
-  %3 = shl nuw i32 %2, 16
-  %4 = bitcast i32 %3 to float
-  %5 = fpext float %4 to double
-  %6 = call double @_Z5log1pd(double %5)
-  %7 = fptrunc double %6 to float
-  %8 = bitcast float %7 to i32
-  %9 = fcmp uno float %7, 0.000000e+00
-  br i1 %9, label %10, label %15
+_Z5log1pf.exit:
+  %1 = zext i16 %0 to i32
+  %2 = shl nuw i32 %1, 16
+  %3 = bitcast i32 %2 to float
+  %4 = fcmp ogt float %3, -1.000000e+00
+  %5 = fcmp one float %3, 0x7FF0000000000000
+  %6 = and i1 %4, %5
+  %7 = fpext float %3 to double
+  %8 = select i1 %6, double %7, double 0.000000e+00
+  %9 = fadd double %8, 1.000000e+00
+  %10 = bitcast double %9 to i64
+  %11 = add i64 %10, -4604544271217802189
+  %12 = add i64 %10, 7141747209585715
+  %13 = lshr i64 %12, 52
+  %14 = or disjoint i64 %13, 4841369599423283200
+  %15 = bitcast i64 %14 to double
+  %16 = fadd double %15, 0xC330000000000400
+  %17 = and i64 %11, -4503599627370496
+  %18 = sub i64 %10, %17
+  %19 = bitcast i64 %18 to double
+  %20 = fadd double %19, -1.000000e+00
+  %21 = fadd double %20, 2.000000e+00
+  %22 = fdiv double %20, %21
+  %23 = fmul double %22, %22
+  %24 = call double @llvm.fma.f64(double %23, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %25 = call double @llvm.fma.f64(double %24, double %23, double 0x3FD9999EB9D6DDFE)
+  %26 = call double @llvm.fma.f64(double %25, double %23, double 0x3FE5555554BA8B0E)
+  %27 = fmul double %22, %23
+  %28 = fmul double %22, 2.000000e+00
+  %29 = call double @llvm.fma.f64(double %27, double %26, double %28)
+  %30 = call double @llvm.fma.f64(double %16, double 0x3FE62E42FEFA39EF, double %29)
+  %31 = fcmp olt double %8, 1.000000e+00
+  %32 = fadd double %9, -1.000000e+00
+  %33 = fsub double %8, %32
+  %34 = select i1 %31, double %33, double 0.000000e+00
+  %35 = fadd double %30, %34
+  %36 = fcmp oeq float %3, -1.000000e+00
+  %37 = fcmp olt float %3, -1.000000e+00
+  %38 = select i1 %37, double 0x7FF8000000000000, double %7
+  %39 = select i1 %36, double 0xFFF0000000000000, double %38
+  %40 = fcmp oeq float %3, 0.000000e+00
+  %..i = select i1 %6, double %35, double %39
+  %41 = fptrunc double %..i to float
+  %42 = select i1 %40, float %3, float %41
+  %43 = bitcast float %42 to i32
+  %44 = fcmp uno float %42, 0.000000e+00
+  br i1 %44, label %45, label %50
 
-10:
-  %11 = lshr i32 %8, 16
-  %12 = trunc nuw i32 %11 to i16
-  %13 = and i16 %12, -32768
-  %14 = or disjoint i16 %13, 32704
+45:
+  %46 = lshr i32 %43, 16
+  %47 = trunc nuw i32 %46 to i16
+  %48 = and i16 %47, -32768
+  %49 = or disjoint i16 %48, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-15:
-  %16 = add i32 %8, 32767
-  %17 = lshr i32 %8, 16
-  %18 = and i32 %17, 1
-  %19 = add i32 %16, %18
-  %20 = lshr i32 %19, 16
-  %21 = trunc nuw i32 %20 to i16
+50:
+  %51 = add i32 %43, 32767
+  %52 = lshr i32 %43, 16
+  %53 = and i32 %52, 1
+  %54 = add i32 %51, %53
+  %55 = lshr i32 %54, 16
+  %56 = trunc nuw i32 %55 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
+  %.0.i.i = phi i16 [ %49, %45 ], [ %56, %50 ]
   ret i16 %.0.i.i
 }
 
@@ -26642,21 +29650,97 @@ _Z8tg_log1p10tg_complexIfE.exit:
 
 @tgo_log1p_f16__f16:
 define internal zeroext i16 @tgo_log1p_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = bitcast i16 %0 to half
-  %3 = fpext half %2 to double
-  %4 = call double @_Z5log1pd(double %3)
-  %5 = fptrunc double %4 to float
-  %6 = fptrunc float %5 to half
-  %7 = bitcast half %6 to i16
-  ret i16 %7
+_Z5log1pf.exit:
+  %1 = bitcast i16 %0 to half
+  %2 = fpext half %1 to double
+  %3 = fcmp oeq half %1, 0xHBC00
+  %4 = fcmp olt half %1, 0xHBC00
+  %5 = select i1 %4, double 0x7FF8000000000000, double %2
+  %6 = select i1 %3, double 0xFFF0000000000000, double %5
+  %7 = fcmp ogt half %1, 0xHBC00
+  %8 = fcmp one half %1, 0xH7C00
+  %9 = and i1 %7, %8
+  %10 = select i1 %9, double %2, double 0.000000e+00
+  %11 = fadd double %10, 1.000000e+00
+  %12 = bitcast double %11 to i64
+  %13 = add i64 %12, 7141747209585715
+  %14 = lshr i64 %13, 52
+  %15 = or disjoint i64 %14, 4841369599423283200
+  %16 = bitcast i64 %15 to double
+  %17 = fadd double %16, 0xC330000000000400
+  %18 = add i64 %12, -4604544271217802189
+  %19 = and i64 %18, -4503599627370496
+  %20 = sub i64 %12, %19
+  %21 = bitcast i64 %20 to double
+  %22 = fadd double %21, -1.000000e+00
+  %23 = fadd double %22, 2.000000e+00
+  %24 = fdiv double %22, %23
+  %25 = fmul double %24, %24
+  %26 = fmul double %24, %25
+  %27 = call double @llvm.fma.f64(double %25, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %28 = call double @llvm.fma.f64(double %27, double %25, double 0x3FD9999EB9D6DDFE)
+  %29 = call double @llvm.fma.f64(double %28, double %25, double 0x3FE5555554BA8B0E)
+  %30 = fmul double %24, 2.000000e+00
+  %31 = call double @llvm.fma.f64(double %26, double %29, double %30)
+  %32 = call double @llvm.fma.f64(double %17, double 0x3FE62E42FEFA39EF, double %31)
+  %33 = fcmp olt double %10, 1.000000e+00
+  %34 = fadd double %11, -1.000000e+00
+  %35 = fsub double %10, %34
+  %36 = select i1 %33, double %35, double 0.000000e+00
+  %37 = fadd double %32, %36
+  %38 = fcmp oeq half %1, 0xH0000
+  %..i = select i1 %9, double %37, double %6
+  %39 = fptrunc double %..i to float
+  %40 = fptrunc float %39 to half
+  %narrow.sel = select i1 %38, half %1, half %40
+  %41 = bitcast half %narrow.sel to i16
+  ret i16 %41
 }
 
 @tgo_log1p_f32__f32:
 define internal float @tgo_log1p_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = fpext float %0 to double
-  %3 = call double @_Z5log1pd(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+_Z5log1pf.exit:
+  %1 = fpext float %0 to double
+  %2 = fcmp oeq float %0, -1.000000e+00
+  %3 = fcmp olt float %0, -1.000000e+00
+  %4 = select i1 %3, double 0x7FF8000000000000, double %1
+  %5 = select i1 %2, double 0xFFF0000000000000, double %4
+  %6 = fcmp ogt float %0, -1.000000e+00
+  %7 = fcmp one float %0, 0x7FF0000000000000
+  %8 = and i1 %6, %7
+  %9 = select i1 %8, double %1, double 0.000000e+00
+  %10 = fadd double %9, 1.000000e+00
+  %11 = bitcast double %10 to i64
+  %12 = add i64 %11, 7141747209585715
+  %13 = lshr i64 %12, 52
+  %14 = or disjoint i64 %13, 4841369599423283200
+  %15 = bitcast i64 %14 to double
+  %16 = fadd double %15, 0xC330000000000400
+  %17 = add i64 %11, -4604544271217802189
+  %18 = and i64 %17, -4503599627370496
+  %19 = sub i64 %11, %18
+  %20 = bitcast i64 %19 to double
+  %21 = fadd double %20, -1.000000e+00
+  %22 = fadd double %21, 2.000000e+00
+  %23 = fdiv double %21, %22
+  %24 = fmul double %23, %23
+  %25 = fmul double %23, %24
+  %26 = call double @llvm.fma.f64(double %24, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %27 = call double @llvm.fma.f64(double %26, double %24, double 0x3FD9999EB9D6DDFE)
+  %28 = call double @llvm.fma.f64(double %27, double %24, double 0x3FE5555554BA8B0E)
+  %29 = fmul double %23, 2.000000e+00
+  %30 = call double @llvm.fma.f64(double %25, double %28, double %29)
+  %31 = call double @llvm.fma.f64(double %16, double 0x3FE62E42FEFA39EF, double %30)
+  %32 = fcmp olt double %9, 1.000000e+00
+  %33 = fadd double %10, -1.000000e+00
+  %34 = fsub double %9, %33
+  %35 = select i1 %32, double %34, double 0.000000e+00
+  %36 = fadd double %31, %35
+  %37 = fcmp oeq float %0, 0.000000e+00
+  %..i = select i1 %8, double %36, double %5
+  %38 = fptrunc double %..i to float
+  %39 = select i1 %37, float %0, float %38
+  ret float %39
 }
 
 @tgo_log1p_f64__f64:
@@ -26670,31 +29754,60 @@ define internal zeroext i16 @tgo_log2_bf16__bf16(i16 zeroext %0) nounwind norecu
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
+  %or.cond.i.i = call i1 @llvm.is.fpclass.f32(float %4, i32 639)
   %5 = fpext float %4 to double
-  %6 = call double @_Z4log2d(double %5)
-  %7 = fptrunc double %6 to float
-  %8 = bitcast float %7 to i32
-  %9 = fcmp uno float %7, 0.000000e+00
-  br i1 %9, label %10, label %15
+  %6 = bitcast double %5 to i64
+  %7 = select i1 %or.cond.i.i, i64 4607182418800017408, i64 %6
+  %8 = add i64 %7, -4604544271217802189
+  %9 = add i64 %7, 7141747209585715
+  %10 = lshr i64 %9, 52
+  %11 = or disjoint i64 %10, 4841369599423283200
+  %12 = bitcast i64 %11 to double
+  %13 = fadd double %12, 0xC330000000000400
+  %14 = and i64 %8, -4503599627370496
+  %15 = sub i64 %7, %14
+  %16 = bitcast i64 %15 to double
+  %17 = fadd double %16, -1.000000e+00
+  %18 = fadd double %17, 2.000000e+00
+  %19 = fdiv double %17, %18
+  %20 = fmul double %19, %19
+  %21 = call double @llvm.fma.f64(double %20, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %22 = call double @llvm.fma.f64(double %21, double %20, double 0x3FD9999EB9D6DDFE)
+  %23 = call double @llvm.fma.f64(double %22, double %20, double 0x3FE5555554BA8B0E)
+  %24 = fmul double %19, %20
+  %25 = fmul double %19, 2.000000e+00
+  %26 = call double @llvm.fma.f64(double %24, double %23, double %25)
+  %27 = call double @llvm.fma.f64(double %13, double 0x3FE62E42FEFA39EF, double %26)
+  %28 = fcmp oeq float %4, 0.000000e+00
+  %..i.i.i = select i1 %28, double 0xFFF0000000000000, double %27
+  %29 = fcmp olt float %4, 0.000000e+00
+  %30 = select i1 %29, double 0x7FF8000000000000, double %..i.i.i
+  %or.cond.i.i.i = fcmp ueq float %4, 0x7FF0000000000000
+  %31 = select i1 %or.cond.i.i.i, double %5, double %30
+  %32 = fmul double %31, 0x3FF71547652B82FE
+  %33 = fptrunc double %32 to float
+  %34 = bitcast float %33 to i32
+  %35 = fcmp uno float %33, 0.000000e+00
+  br i1 %35, label %36, label %41
 
-10:
-  %11 = lshr i32 %8, 16
-  %12 = trunc nuw i32 %11 to i16
-  %13 = and i16 %12, -32768
-  %14 = or disjoint i16 %13, 32704
+36:
+  %37 = lshr i32 %34, 16
+  %38 = trunc nuw i32 %37 to i16
+  %39 = and i16 %38, -32768
+  %40 = or disjoint i16 %39, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-15:
-  %16 = add i32 %8, 32767
-  %17 = lshr i32 %8, 16
-  %18 = and i32 %17, 1
-  %19 = add i32 %16, %18
-  %20 = lshr i32 %19, 16
-  %21 = trunc nuw i32 %20 to i16
+41:
+  %42 = add i32 %34, 32767
+  %43 = lshr i32 %34, 16
+  %44 = and i32 %43, 1
+  %45 = add i32 %42, %44
+  %46 = lshr i32 %45, 16
+  %47 = trunc nuw i32 %46 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
+  %.0.i.i = phi i16 [ %40, %36 ], [ %47, %41 ]
   ret i16 %.0.i.i
 }
 
@@ -26737,20 +29850,78 @@ define internal void @tgo_log2_c64__c64(ptr %0, ptr %1) nounwind alwaysinline {
 @tgo_log2_f16__f16:
 define internal zeroext i16 @tgo_log2_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
+  %or.cond.i.i = call i1 @llvm.is.fpclass.f16(half %2, i32 639)
   %3 = fpext half %2 to double
-  %4 = call double @_Z4log2d(double %3)
-  %5 = fptrunc double %4 to float
-  %6 = fptrunc float %5 to half
-  %7 = bitcast half %6 to i16
-  ret i16 %7
+  %4 = bitcast double %3 to i64
+  %5 = select i1 %or.cond.i.i, i64 4607182418800017408, i64 %4
+  %6 = add i64 %5, -4604544271217802189
+  %7 = add i64 %5, 7141747209585715
+  %8 = lshr i64 %7, 52
+  %9 = or disjoint i64 %8, 4841369599423283200
+  %10 = bitcast i64 %9 to double
+  %11 = fadd double %10, 0xC330000000000400
+  %12 = and i64 %6, -4503599627370496
+  %13 = sub i64 %5, %12
+  %14 = bitcast i64 %13 to double
+  %15 = fadd double %14, -1.000000e+00
+  %16 = fadd double %15, 2.000000e+00
+  %17 = fdiv double %15, %16
+  %18 = fmul double %17, %17
+  %19 = call double @llvm.fma.f64(double %18, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %20 = call double @llvm.fma.f64(double %19, double %18, double 0x3FD9999EB9D6DDFE)
+  %21 = call double @llvm.fma.f64(double %20, double %18, double 0x3FE5555554BA8B0E)
+  %22 = fmul double %17, %18
+  %23 = fmul double %17, 2.000000e+00
+  %24 = call double @llvm.fma.f64(double %22, double %21, double %23)
+  %25 = call double @llvm.fma.f64(double %11, double 0x3FE62E42FEFA39EF, double %24)
+  %26 = fcmp oeq half %2, 0xH0000
+  %..i.i.i = select i1 %26, double 0xFFF0000000000000, double %25
+  %27 = fcmp olt half %2, 0xH0000
+  %28 = select i1 %27, double 0x7FF8000000000000, double %..i.i.i
+  %or.cond.i.i.i = fcmp ueq half %2, 0xH7C00
+  %29 = select i1 %or.cond.i.i.i, double %3, double %28
+  %30 = fmul double %29, 0x3FF71547652B82FE
+  %31 = fptrunc double %30 to float
+  %32 = fptrunc float %31 to half
+  %33 = bitcast half %32 to i16
+  ret i16 %33
 }
 
 @tgo_log2_f32__f32:
 define internal float @tgo_log2_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %or.cond.i.i = call i1 @llvm.is.fpclass.f32(float %0, i32 639)
   %2 = fpext float %0 to double
-  %3 = call double @_Z4log2d(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+  %3 = bitcast double %2 to i64
+  %4 = select i1 %or.cond.i.i, i64 4607182418800017408, i64 %3
+  %5 = add i64 %4, -4604544271217802189
+  %6 = add i64 %4, 7141747209585715
+  %7 = lshr i64 %6, 52
+  %8 = or disjoint i64 %7, 4841369599423283200
+  %9 = bitcast i64 %8 to double
+  %10 = fadd double %9, 0xC330000000000400
+  %11 = and i64 %5, -4503599627370496
+  %12 = sub i64 %4, %11
+  %13 = bitcast i64 %12 to double
+  %14 = fadd double %13, -1.000000e+00
+  %15 = fadd double %14, 2.000000e+00
+  %16 = fdiv double %14, %15
+  %17 = fmul double %16, %16
+  %18 = call double @llvm.fma.f64(double %17, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %19 = call double @llvm.fma.f64(double %18, double %17, double 0x3FD9999EB9D6DDFE)
+  %20 = call double @llvm.fma.f64(double %19, double %17, double 0x3FE5555554BA8B0E)
+  %21 = fmul double %16, %17
+  %22 = fmul double %16, 2.000000e+00
+  %23 = call double @llvm.fma.f64(double %21, double %20, double %22)
+  %24 = call double @llvm.fma.f64(double %10, double 0x3FE62E42FEFA39EF, double %23)
+  %25 = fcmp oeq float %0, 0.000000e+00
+  %..i.i.i = select i1 %25, double 0xFFF0000000000000, double %24
+  %26 = fcmp olt float %0, 0.000000e+00
+  %27 = select i1 %26, double 0x7FF8000000000000, double %..i.i.i
+  %or.cond.i.i.i = fcmp ueq float %0, 0x7FF0000000000000
+  %28 = select i1 %or.cond.i.i.i, double %2, double %27
+  %29 = fmul double %28, 0x3FF71547652B82FE
+  %30 = fptrunc double %29 to float
+  ret float %30
 }
 
 @tgo_log2_f64__f64:
@@ -26764,31 +29935,66 @@ define internal zeroext i16 @tgo_log_bf16__bf16(i16 zeroext %0) nounwind norecur
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = fpext float %4 to double
-  %6 = call double @_Z3logd(double %5)
-  %7 = fptrunc double %6 to float
-  %8 = bitcast float %7 to i32
-  %9 = fcmp uno float %7, 0.000000e+00
-  br i1 %9, label %10, label %15
+  %5 = fcmp olt float %4, 0x3810000000000000
+  %6 = fmul float %4, 0x4160000000000000
+  %7 = select i1 %5, float 2.300000e+01, float 0.000000e+00
+  %8 = select i1 %5, float %6, float %4
+  %9 = bitcast float %8 to i32
+  %10 = add i32 %9, -1060439283
+  %11 = ashr i32 %10, 23
+  %12 = sitofp i32 %11 to float
+  %13 = fsub float %12, %7
+  %14 = and i32 %10, -8388608
+  %15 = sub i32 %9, %14
+  %16 = bitcast i32 %15 to float
+  %17 = fadd float %16, -1.000000e+00
+  %18 = fmul float %17, %17
+  %19 = call float @llvm.fma.f32(float %17, float 0x3FB1D8EA60000000, float 0xBFBD635BC0000000)
+  %20 = call float @llvm.fma.f32(float %19, float %17, float 0x3FBDEA2820000000)
+  %21 = call float @llvm.fma.f32(float %20, float %17, float 0xBFBFCF4C60000000)
+  %22 = call float @llvm.fma.f32(float %21, float %17, float 0x3FC23D21A0000000)
+  %23 = call float @llvm.fma.f32(float %22, float %17, float 0xBFC555B4A0000000)
+  %24 = call float @llvm.fma.f32(float %23, float %17, float 0x3FC999D5A0000000)
+  %25 = call float @llvm.fma.f32(float %24, float %17, float 0xBFCFFFFFC0000000)
+  %26 = call float @llvm.fma.f32(float %25, float %17, float 0x3FD5555540000000)
+  %27 = fmul float %17, %18
+  %28 = fmul float %18, -5.000000e-01
+  %29 = call float @llvm.fma.f32(float %27, float %26, float %28)
+  %30 = call float @llvm.fma.f32(float %13, float 0x3EB7F7D1C0000000, float %29)
+  %31 = fmul float %13, 0x3FE62E4000000000
+  %32 = fadd float %31, %17
+  %33 = fsub float %31, %32
+  %34 = fadd float %33, %17
+  %35 = fadd float %34, %30
+  %36 = fadd float %32, %35
+  %37 = fcmp oeq float %4, 0.000000e+00
+  %38 = fcmp olt float %4, 0.000000e+00
+  %..i = select i1 %38, float 0x7FF8000000000000, float %4
+  %39 = select i1 %37, float 0xFFF0000000000000, float %..i
+  %or.cond.i = call i1 @llvm.is.fpclass.f32(float %4, i32 639)
+  %40 = select i1 %or.cond.i, float %39, float %36
+  %41 = bitcast float %40 to i32
+  %42 = fcmp uno float %40, 0.000000e+00
+  br i1 %42, label %43, label %48
 
-10:
-  %11 = lshr i32 %8, 16
-  %12 = trunc nuw i32 %11 to i16
-  %13 = and i16 %12, -32768
-  %14 = or disjoint i16 %13, 32704
+43:
+  %44 = lshr i32 %41, 16
+  %45 = trunc nuw i32 %44 to i16
+  %46 = and i16 %45, -32768
+  %47 = or disjoint i16 %46, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-15:
-  %16 = add i32 %8, 32767
-  %17 = lshr i32 %8, 16
-  %18 = and i32 %17, 1
-  %19 = add i32 %16, %18
-  %20 = lshr i32 %19, 16
-  %21 = trunc nuw i32 %20 to i16
+48:
+  %49 = add i32 %41, 32767
+  %50 = lshr i32 %41, 16
+  %51 = and i32 %50, 1
+  %52 = add i32 %49, %51
+  %53 = lshr i32 %52, 16
+  %54 = trunc nuw i32 %53 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
+  %.0.i.i = phi i16 [ %47, %43 ], [ %54, %48 ]
   ret i16 %.0.i.i
 }
 
@@ -26825,86 +30031,50 @@ define internal void @tgo_log_c64__c64(ptr %0, ptr %1) nounwind alwaysinline {
 }
 
 @tgo_log_expit_bf16__bf16:
-define internal zeroext i16 @tgo_log_expit_bf16__bf16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
+define internal zeroext i16 @tgo_log_expit_bf16__bf16(i16 zeroext %0) nounwind alwaysinline {
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = fcmp olt float %4, 0.000000e+00
-  %6 = fcmp ord float %4, 0.000000e+00
-  %..i = select i1 %6, float 0.000000e+00, float %4
-  %7 = select i1 %5, float %4, float %..i
-  %8 = call float @llvm.fabs.f32(float %4)
-  %9 = fneg float %8
-  %10 = fpext float %9 to double
-  %11 = call double @_Z3expd(double %10)
-  %12 = fptrunc double %11 to float
-  %13 = fpext float %12 to double
-  %14 = call double @_Z5log1pd(double %13)
-  %15 = fptrunc double %14 to float
-  %16 = fsub float %7, %15
-  %17 = bitcast float %16 to i32
-  %18 = fcmp uno float %16, 0.000000e+00
-  br i1 %18, label %19, label %24
+  %5 = call float @_Z12tg_log_expitIfET_S0_(float %4)
+  %6 = bitcast float %5 to i32
+  %7 = fcmp uno float %5, 0.000000e+00
+  br i1 %7, label %8, label %13
 
-19:
-  %20 = lshr i32 %17, 16
-  %21 = trunc nuw i32 %20 to i16
-  %22 = and i16 %21, -32768
-  %23 = or disjoint i16 %22, 32704
+8:
+  %9 = lshr i32 %6, 16
+  %10 = trunc nuw i32 %9 to i16
+  %11 = and i16 %10, -32768
+  %12 = or disjoint i16 %11, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-24:
-  %25 = add i32 %17, 32767
-  %26 = lshr i32 %17, 16
-  %27 = and i32 %26, 1
-  %28 = add i32 %25, %27
-  %29 = lshr i32 %28, 16
-  %30 = trunc nuw i32 %29 to i16
+13:
+  %14 = add i32 %6, 32767
+  %15 = lshr i32 %6, 16
+  %16 = and i32 %15, 1
+  %17 = add i32 %14, %16
+  %18 = lshr i32 %17, 16
+  %19 = trunc nuw i32 %18 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %23, %19 ], [ %30, %24 ]
+  %.0.i.i = phi i16 [ %12, %8 ], [ %19, %13 ]
   ret i16 %.0.i.i
 }
 
 @tgo_log_expit_f16__f16:
-define internal zeroext i16 @tgo_log_expit_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
+define internal zeroext i16 @tgo_log_expit_f16__f16(i16 zeroext %0) nounwind alwaysinline {
   %2 = bitcast i16 %0 to half
   %3 = fpext half %2 to float
-  %4 = fcmp olt half %2, 0xH0000
-  %5 = fcmp ord half %2, 0xH0000
-  %..i = select i1 %5, float 0.000000e+00, float %3
-  %6 = select i1 %4, float %3, float %..i
-  %7 = call float @llvm.fabs.f32(float %3)
-  %8 = fneg float %7
-  %9 = fpext float %8 to double
-  %10 = call double @_Z3expd(double %9)
-  %11 = fptrunc double %10 to float
-  %12 = fpext float %11 to double
-  %13 = call double @_Z5log1pd(double %12)
-  %14 = fptrunc double %13 to float
-  %15 = fsub float %6, %14
-  %16 = fptrunc float %15 to half
-  %17 = bitcast half %16 to i16
-  ret i16 %17
+  %4 = call float @_Z12tg_log_expitIfET_S0_(float %3)
+  %5 = fptrunc float %4 to half
+  %6 = bitcast half %5 to i16
+  ret i16 %6
 }
 
 @tgo_log_expit_f32__f32:
-define internal float @tgo_log_expit_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = fcmp olt float %0, 0.000000e+00
-  %3 = fcmp ord float %0, 0.000000e+00
-  %..i = select i1 %3, float 0.000000e+00, float %0
-  %4 = select i1 %2, float %0, float %..i
-  %5 = call float @llvm.fabs.f32(float %0)
-  %6 = fneg float %5
-  %7 = fpext float %6 to double
-  %8 = call double @_Z3expd(double %7)
-  %9 = fptrunc double %8 to float
-  %10 = fpext float %9 to double
-  %11 = call double @_Z5log1pd(double %10)
-  %12 = fptrunc double %11 to float
-  %13 = fsub float %4, %12
-  ret float %13
+define internal float @tgo_log_expit_f32__f32(float %0) nounwind alwaysinline {
+  %2 = call float @_Z12tg_log_expitIfET_S0_(float %0)
+  ret float %2
 }
 
 @tgo_log_expit_f64__f64:
@@ -26924,20 +30094,91 @@ define internal double @tgo_log_expit_f64__f64(double %0) nounwind norecurse wil
 @tgo_log_f16__f16:
 define internal zeroext i16 @tgo_log_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
-  %3 = fpext half %2 to double
-  %4 = call double @_Z3logd(double %3)
-  %5 = fptrunc double %4 to float
-  %6 = fptrunc float %5 to half
-  %7 = bitcast half %6 to i16
-  ret i16 %7
+  %3 = fpext half %2 to float
+  %4 = fcmp olt float %3, 0x3810000000000000
+  %5 = fmul float %3, 0x4160000000000000
+  %6 = select i1 %4, float 2.300000e+01, float 0.000000e+00
+  %7 = select i1 %4, float %5, float %3
+  %8 = bitcast float %7 to i32
+  %9 = add i32 %8, -1060439283
+  %10 = ashr i32 %9, 23
+  %11 = sitofp i32 %10 to float
+  %12 = fsub float %11, %6
+  %13 = and i32 %9, -8388608
+  %14 = sub i32 %8, %13
+  %15 = bitcast i32 %14 to float
+  %16 = fadd float %15, -1.000000e+00
+  %17 = fmul float %16, %16
+  %18 = call float @llvm.fma.f32(float %16, float 0x3FB1D8EA60000000, float 0xBFBD635BC0000000)
+  %19 = call float @llvm.fma.f32(float %18, float %16, float 0x3FBDEA2820000000)
+  %20 = call float @llvm.fma.f32(float %19, float %16, float 0xBFBFCF4C60000000)
+  %21 = call float @llvm.fma.f32(float %20, float %16, float 0x3FC23D21A0000000)
+  %22 = call float @llvm.fma.f32(float %21, float %16, float 0xBFC555B4A0000000)
+  %23 = call float @llvm.fma.f32(float %22, float %16, float 0x3FC999D5A0000000)
+  %24 = call float @llvm.fma.f32(float %23, float %16, float 0xBFCFFFFFC0000000)
+  %25 = call float @llvm.fma.f32(float %24, float %16, float 0x3FD5555540000000)
+  %26 = fmul float %16, %17
+  %27 = fmul float %17, -5.000000e-01
+  %28 = call float @llvm.fma.f32(float %26, float %25, float %27)
+  %29 = call float @llvm.fma.f32(float %12, float 0x3EB7F7D1C0000000, float %28)
+  %30 = fmul float %12, 0x3FE62E4000000000
+  %31 = fadd float %30, %16
+  %32 = fsub float %30, %31
+  %33 = fadd float %32, %16
+  %34 = fadd float %33, %29
+  %35 = fadd float %31, %34
+  %36 = fcmp oeq half %2, 0xH0000
+  %37 = fcmp olt half %2, 0xH0000
+  %..i = select i1 %37, float 0x7FF8000000000000, float %3
+  %38 = select i1 %36, float 0xFFF0000000000000, float %..i
+  %or.cond.i = call i1 @llvm.is.fpclass.f16(half %2, i32 639)
+  %39 = select i1 %or.cond.i, float %38, float %35
+  %40 = fptrunc float %39 to half
+  %41 = bitcast half %40 to i16
+  ret i16 %41
 }
 
 @tgo_log_f32__f32:
 define internal float @tgo_log_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = fpext float %0 to double
-  %3 = call double @_Z3logd(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+  %2 = fcmp olt float %0, 0x3810000000000000
+  %3 = fmul float %0, 0x4160000000000000
+  %4 = select i1 %2, float 2.300000e+01, float 0.000000e+00
+  %5 = select i1 %2, float %3, float %0
+  %6 = bitcast float %5 to i32
+  %7 = add i32 %6, -1060439283
+  %8 = ashr i32 %7, 23
+  %9 = sitofp i32 %8 to float
+  %10 = fsub float %9, %4
+  %11 = and i32 %7, -8388608
+  %12 = sub i32 %6, %11
+  %13 = bitcast i32 %12 to float
+  %14 = fadd float %13, -1.000000e+00
+  %15 = fmul float %14, %14
+  %16 = call float @llvm.fma.f32(float %14, float 0x3FB1D8EA60000000, float 0xBFBD635BC0000000)
+  %17 = call float @llvm.fma.f32(float %16, float %14, float 0x3FBDEA2820000000)
+  %18 = call float @llvm.fma.f32(float %17, float %14, float 0xBFBFCF4C60000000)
+  %19 = call float @llvm.fma.f32(float %18, float %14, float 0x3FC23D21A0000000)
+  %20 = call float @llvm.fma.f32(float %19, float %14, float 0xBFC555B4A0000000)
+  %21 = call float @llvm.fma.f32(float %20, float %14, float 0x3FC999D5A0000000)
+  %22 = call float @llvm.fma.f32(float %21, float %14, float 0xBFCFFFFFC0000000)
+  %23 = call float @llvm.fma.f32(float %22, float %14, float 0x3FD5555540000000)
+  %24 = fmul float %14, %15
+  %25 = fmul float %15, -5.000000e-01
+  %26 = call float @llvm.fma.f32(float %24, float %23, float %25)
+  %27 = call float @llvm.fma.f32(float %10, float 0x3EB7F7D1C0000000, float %26)
+  %28 = fmul float %10, 0x3FE62E4000000000
+  %29 = fadd float %28, %14
+  %30 = fsub float %28, %29
+  %31 = fadd float %30, %14
+  %32 = fadd float %31, %27
+  %33 = fadd float %29, %32
+  %34 = fcmp oeq float %0, 0.000000e+00
+  %35 = fcmp olt float %0, 0.000000e+00
+  %..i = select i1 %35, float 0x7FF8000000000000, float %0
+  %36 = select i1 %34, float 0xFFF0000000000000, float %..i
+  %or.cond.i = call i1 @llvm.is.fpclass.f32(float %0, i32 639)
+  %37 = select i1 %or.cond.i, float %36, float %33
+  ret float %37
 }
 
 @tgo_log_f64__f64:
@@ -26947,176 +30188,50 @@ define internal double @tgo_log_f64__f64(double %0) nounwind norecurse willretur
 }
 
 @tgo_log_ndtr_bf16__bf16:
-define internal zeroext i16 @tgo_log_ndtr_bf16__bf16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
+define internal zeroext i16 @tgo_log_ndtr_bf16__bf16(i16 zeroext %0) nounwind alwaysinline {
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = fcmp olt float %4, -1.000000e+00
-  br i1 %5, label %6, label %18
+  %5 = call float @_Z11tg_log_ndtrIfET_S0_(float %4)
+  %6 = bitcast float %5 to i32
+  %7 = fcmp uno float %5, 0.000000e+00
+  br i1 %7, label %8, label %13
 
-6:
-  %7 = fmul float %4, 0xBFE6A09E60000000
-  %8 = fpext float %7 to double
-  %9 = call double @_Z5erfcxd(double %8)
-  %10 = fptrunc double %9 to float
-  %11 = fmul float %10, 5.000000e-01
-  %12 = fpext float %11 to double
-  %13 = call double @_Z3logd(double %12)
-  %14 = fptrunc double %13 to float
-  %15 = fmul float %4, 5.000000e-01
-  %16 = fmul float %15, %4
-  %17 = fsub float %14, %16
-  br label %_Z11tg_log_ndtrIfET_S0_.exit
-
-18:
-  %19 = fcmp olt float %4, 0.000000e+00
-  br i1 %19, label %20, label %27
-
-20:
-  %21 = fpext float %4 to double
-  %22 = call double @_Z7normcdfd(double %21)
-  %23 = fptrunc double %22 to float
-  %24 = fpext float %23 to double
-  %25 = call double @_Z3logd(double %24)
-  %26 = fptrunc double %25 to float
-  br label %_Z11tg_log_ndtrIfET_S0_.exit
-
-27:
-  %28 = fneg float %4
-  %29 = fpext float %28 to double
-  %30 = call double @_Z7normcdfd(double %29)
-  %31 = fptrunc double %30 to float
-  %32 = fneg float %31
-  %33 = fpext float %32 to double
-  %34 = call double @_Z5log1pd(double %33)
-  %35 = fptrunc double %34 to float
-  br label %_Z11tg_log_ndtrIfET_S0_.exit
-
-_Z11tg_log_ndtrIfET_S0_.exit:
-  %.0.i = phi float [ %17, %6 ], [ %26, %20 ], [ %35, %27 ]
-  %36 = bitcast float %.0.i to i32
-  %37 = fcmp uno float %.0.i, 0.000000e+00
-  br i1 %37, label %38, label %43
-
-38:
-  %39 = lshr i32 %36, 16
-  %40 = trunc nuw i32 %39 to i16
-  %41 = and i16 %40, -32768
-  %42 = or disjoint i16 %41, 32704
+8:
+  %9 = lshr i32 %6, 16
+  %10 = trunc nuw i32 %9 to i16
+  %11 = and i16 %10, -32768
+  %12 = or disjoint i16 %11, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-43:
-  %44 = add i32 %36, 32767
-  %45 = lshr i32 %36, 16
-  %46 = and i32 %45, 1
-  %47 = add i32 %44, %46
-  %48 = lshr i32 %47, 16
-  %49 = trunc nuw i32 %48 to i16
+13:
+  %14 = add i32 %6, 32767
+  %15 = lshr i32 %6, 16
+  %16 = and i32 %15, 1
+  %17 = add i32 %14, %16
+  %18 = lshr i32 %17, 16
+  %19 = trunc nuw i32 %18 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %42, %38 ], [ %49, %43 ]
+  %.0.i.i = phi i16 [ %12, %8 ], [ %19, %13 ]
   ret i16 %.0.i.i
 }
 
 @tgo_log_ndtr_f16__f16:
-define internal zeroext i16 @tgo_log_ndtr_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
+define internal zeroext i16 @tgo_log_ndtr_f16__f16(i16 zeroext %0) nounwind alwaysinline {
   %2 = bitcast i16 %0 to half
   %3 = fpext half %2 to float
-  %4 = fcmp olt half %2, 0xHBC00
-  br i1 %4, label %5, label %17
-
-5:
-  %6 = fmul float %3, 0xBFE6A09E60000000
-  %7 = fpext float %6 to double
-  %8 = call double @_Z5erfcxd(double %7)
-  %9 = fptrunc double %8 to float
-  %10 = fmul float %9, 5.000000e-01
-  %11 = fpext float %10 to double
-  %12 = call double @_Z3logd(double %11)
-  %13 = fptrunc double %12 to float
-  %14 = fmul float %3, 5.000000e-01
-  %15 = fmul float %14, %3
-  %16 = fsub float %13, %15
-  br label %_Z11tg_log_ndtrIfET_S0_.exit
-
-17:
-  %18 = fcmp olt half %2, 0xH0000
-  br i1 %18, label %19, label %26
-
-19:
-  %20 = fpext half %2 to double
-  %21 = call double @_Z7normcdfd(double %20)
-  %22 = fptrunc double %21 to float
-  %23 = fpext float %22 to double
-  %24 = call double @_Z3logd(double %23)
-  %25 = fptrunc double %24 to float
-  br label %_Z11tg_log_ndtrIfET_S0_.exit
-
-26:
-  %27 = fneg float %3
-  %28 = fpext float %27 to double
-  %29 = call double @_Z7normcdfd(double %28)
-  %30 = fptrunc double %29 to float
-  %31 = fneg float %30
-  %32 = fpext float %31 to double
-  %33 = call double @_Z5log1pd(double %32)
-  %34 = fptrunc double %33 to float
-  br label %_Z11tg_log_ndtrIfET_S0_.exit
-
-_Z11tg_log_ndtrIfET_S0_.exit:
-  %.0.i = phi float [ %16, %5 ], [ %25, %19 ], [ %34, %26 ]
-  %35 = fptrunc float %.0.i to half
-  %36 = bitcast half %35 to i16
-  ret i16 %36
+  %4 = call float @_Z11tg_log_ndtrIfET_S0_(float %3)
+  %5 = fptrunc float %4 to half
+  %6 = bitcast half %5 to i16
+  ret i16 %6
 }
 
 @tgo_log_ndtr_f32__f32:
-define internal float @tgo_log_ndtr_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = fcmp olt float %0, -1.000000e+00
-  br i1 %2, label %3, label %15
-
-3:
-  %4 = fmul float %0, 0xBFE6A09E60000000
-  %5 = fpext float %4 to double
-  %6 = call double @_Z5erfcxd(double %5)
-  %7 = fptrunc double %6 to float
-  %8 = fmul float %7, 5.000000e-01
-  %9 = fpext float %8 to double
-  %10 = call double @_Z3logd(double %9)
-  %11 = fptrunc double %10 to float
-  %12 = fmul float %0, 5.000000e-01
-  %13 = fmul float %12, %0
-  %14 = fsub float %11, %13
-  br label %_Z11tg_log_ndtrIfET_S0_.exit
-
-15:
-  %16 = fcmp olt float %0, 0.000000e+00
-  br i1 %16, label %17, label %24
-
-17:
-  %18 = fpext float %0 to double
-  %19 = call double @_Z7normcdfd(double %18)
-  %20 = fptrunc double %19 to float
-  %21 = fpext float %20 to double
-  %22 = call double @_Z3logd(double %21)
-  %23 = fptrunc double %22 to float
-  br label %_Z11tg_log_ndtrIfET_S0_.exit
-
-24:
-  %25 = fneg float %0
-  %26 = fpext float %25 to double
-  %27 = call double @_Z7normcdfd(double %26)
-  %28 = fptrunc double %27 to float
-  %29 = fneg float %28
-  %30 = fpext float %29 to double
-  %31 = call double @_Z5log1pd(double %30)
-  %32 = fptrunc double %31 to float
-  br label %_Z11tg_log_ndtrIfET_S0_.exit
-
-_Z11tg_log_ndtrIfET_S0_.exit:
-  %.0.i = phi float [ %14, %3 ], [ %23, %17 ], [ %32, %24 ]
-  ret float %.0.i
+define internal float @tgo_log_ndtr_f32__f32(float %0) nounwind alwaysinline {
+  %2 = call float @_Z11tg_log_ndtrIfET_S0_(float %0)
+  ret float %2
 }
 
 @tgo_log_ndtr_f64__f64:
@@ -27156,175 +30271,55 @@ _Z11tg_log_ndtrIdET_S0_.exit:
 }
 
 @tgo_logaddexp2_bf16_bf16__bf16:
-define internal zeroext i16 @tgo_logaddexp2_bf16_bf16__bf16(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+define internal zeroext i16 @tgo_logaddexp2_bf16_bf16__bf16(i16 zeroext %0, i16 zeroext %1) nounwind alwaysinline {
   %3 = zext i16 %0 to i32
   %4 = shl nuw i32 %3, 16
   %5 = bitcast i32 %4 to float
   %6 = zext i16 %1 to i32
   %7 = shl nuw i32 %6, 16
   %8 = bitcast i32 %7 to float
-  %9 = fcmp oeq float %5, %8
-  br i1 %9, label %10, label %12
-
-10:
-  %11 = fadd float %5, 1.000000e+00
-  br label %_Z13tg_logaddexp2IfET_S0_S0_.exit
+  %9 = call float @_Z13tg_logaddexp2IfET_S0_S0_(float %5, float %8)
+  %10 = bitcast float %9 to i32
+  %11 = fcmp uno float %9, 0.000000e+00
+  br i1 %11, label %12, label %17
 
 12:
-  %13 = fsub float %5, %8
-  %14 = fcmp ogt float %13, 0.000000e+00
-  br i1 %14, label %15, label %25
-
-15:
-  %16 = fneg float %13
-  %17 = fpext float %16 to double
-  %18 = call double @_Z4exp2d(double %17)
-  %19 = fptrunc double %18 to float
-  %20 = fpext float %19 to double
-  %21 = call double @_Z5log1pd(double %20)
-  %22 = fptrunc double %21 to float
-  %23 = fmul float %22, 0x3FF7154760000000
-  %24 = fadd float %23, %5
-  br label %_Z13tg_logaddexp2IfET_S0_S0_.exit
-
-25:
-  %26 = fcmp ugt float %13, 0.000000e+00
-  br i1 %26, label %_Z13tg_logaddexp2IfET_S0_S0_.exit, label %27
-
-27:
-  %28 = fpext float %13 to double
-  %29 = call double @_Z4exp2d(double %28)
-  %30 = fptrunc double %29 to float
-  %31 = fpext float %30 to double
-  %32 = call double @_Z5log1pd(double %31)
-  %33 = fptrunc double %32 to float
-  %34 = fmul float %33, 0x3FF7154760000000
-  %35 = fadd float %34, %8
-  br label %_Z13tg_logaddexp2IfET_S0_S0_.exit
-
-_Z13tg_logaddexp2IfET_S0_S0_.exit:
-  %.0.i = phi float [ %11, %10 ], [ %24, %15 ], [ %35, %27 ], [ %13, %25 ]
-  %36 = bitcast float %.0.i to i32
-  %37 = fcmp uno float %.0.i, 0.000000e+00
-  br i1 %37, label %38, label %43
-
-38:
-  %39 = lshr i32 %36, 16
-  %40 = trunc nuw i32 %39 to i16
-  %41 = and i16 %40, -32768
-  %42 = or disjoint i16 %41, 32704
+  %13 = lshr i32 %10, 16
+  %14 = trunc nuw i32 %13 to i16
+  %15 = and i16 %14, -32768
+  %16 = or disjoint i16 %15, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-43:
-  %44 = add i32 %36, 32767
-  %45 = lshr i32 %36, 16
-  %46 = and i32 %45, 1
-  %47 = add i32 %44, %46
-  %48 = lshr i32 %47, 16
-  %49 = trunc nuw i32 %48 to i16
+17:
+  %18 = add i32 %10, 32767
+  %19 = lshr i32 %10, 16
+  %20 = and i32 %19, 1
+  %21 = add i32 %18, %20
+  %22 = lshr i32 %21, 16
+  %23 = trunc nuw i32 %22 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %42, %38 ], [ %49, %43 ]
+  %.0.i.i = phi i16 [ %16, %12 ], [ %23, %17 ]
   ret i16 %.0.i.i
 }
 
 @tgo_logaddexp2_f16_f16__f16:
-define internal zeroext i16 @tgo_logaddexp2_f16_f16__f16(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+define internal zeroext i16 @tgo_logaddexp2_f16_f16__f16(i16 zeroext %0, i16 zeroext %1) nounwind alwaysinline {
   %3 = bitcast i16 %0 to half
   %4 = fpext half %3 to float
   %5 = bitcast i16 %1 to half
   %6 = fpext half %5 to float
-  %7 = fcmp oeq half %3, %5
-  br i1 %7, label %8, label %10
-
-8:
-  %9 = fadd float %4, 1.000000e+00
-  br label %_Z13tg_logaddexp2IfET_S0_S0_.exit
-
-10:
-  %11 = fsub float %4, %6
-  %12 = fcmp ogt float %11, 0.000000e+00
-  br i1 %12, label %13, label %23
-
-13:
-  %14 = fneg float %11
-  %15 = fpext float %14 to double
-  %16 = call double @_Z4exp2d(double %15)
-  %17 = fptrunc double %16 to float
-  %18 = fpext float %17 to double
-  %19 = call double @_Z5log1pd(double %18)
-  %20 = fptrunc double %19 to float
-  %21 = fmul float %20, 0x3FF7154760000000
-  %22 = fadd float %21, %4
-  br label %_Z13tg_logaddexp2IfET_S0_S0_.exit
-
-23:
-  %24 = fcmp ugt float %11, 0.000000e+00
-  br i1 %24, label %_Z13tg_logaddexp2IfET_S0_S0_.exit, label %25
-
-25:
-  %26 = fpext float %11 to double
-  %27 = call double @_Z4exp2d(double %26)
-  %28 = fptrunc double %27 to float
-  %29 = fpext float %28 to double
-  %30 = call double @_Z5log1pd(double %29)
-  %31 = fptrunc double %30 to float
-  %32 = fmul float %31, 0x3FF7154760000000
-  %33 = fadd float %32, %6
-  br label %_Z13tg_logaddexp2IfET_S0_S0_.exit
-
-_Z13tg_logaddexp2IfET_S0_S0_.exit:
-  %.0.i = phi float [ %9, %8 ], [ %22, %13 ], [ %33, %25 ], [ %11, %23 ]
-  %34 = fptrunc float %.0.i to half
-  %35 = bitcast half %34 to i16
-  ret i16 %35
+  %7 = call float @_Z13tg_logaddexp2IfET_S0_S0_(float %4, float %6)
+  %8 = fptrunc float %7 to half
+  %9 = bitcast half %8 to i16
+  ret i16 %9
 }
 
 @tgo_logaddexp2_f32_f32__f32:
-define internal float @tgo_logaddexp2_f32_f32__f32(float %0, float %1) nounwind norecurse willreturn memory(none) alwaysinline {
-  %3 = fcmp oeq float %0, %1
-  br i1 %3, label %4, label %6
-
-4:
-  %5 = fadd float %0, 1.000000e+00
-  br label %_Z13tg_logaddexp2IfET_S0_S0_.exit
-
-6:
-  %7 = fsub float %0, %1
-  %8 = fcmp ogt float %7, 0.000000e+00
-  br i1 %8, label %9, label %19
-
-9:
-  %10 = fneg float %7
-  %11 = fpext float %10 to double
-  %12 = call double @_Z4exp2d(double %11)
-  %13 = fptrunc double %12 to float
-  %14 = fpext float %13 to double
-  %15 = call double @_Z5log1pd(double %14)
-  %16 = fptrunc double %15 to float
-  %17 = fmul float %16, 0x3FF7154760000000
-  %18 = fadd float %17, %0
-  br label %_Z13tg_logaddexp2IfET_S0_S0_.exit
-
-19:
-  %20 = fcmp ugt float %7, 0.000000e+00
-  br i1 %20, label %_Z13tg_logaddexp2IfET_S0_S0_.exit, label %21
-
-21:
-  %22 = fpext float %7 to double
-  %23 = call double @_Z4exp2d(double %22)
-  %24 = fptrunc double %23 to float
-  %25 = fpext float %24 to double
-  %26 = call double @_Z5log1pd(double %25)
-  %27 = fptrunc double %26 to float
-  %28 = fmul float %27, 0x3FF7154760000000
-  %29 = fadd float %28, %1
-  br label %_Z13tg_logaddexp2IfET_S0_S0_.exit
-
-_Z13tg_logaddexp2IfET_S0_S0_.exit:
-  %.0.i = phi float [ %5, %4 ], [ %18, %9 ], [ %29, %21 ], [ %7, %19 ]
-  ret float %.0.i
+define internal float @tgo_logaddexp2_f32_f32__f32(float %0, float %1) nounwind alwaysinline {
+  %3 = call float @_Z13tg_logaddexp2IfET_S0_S0_(float %0, float %1)
+  ret float %3
 }
 
 @tgo_logaddexp2_f64_f64__f64:
@@ -27366,169 +30361,55 @@ _Z13tg_logaddexp2IdET_S0_S0_.exit:
 }
 
 @tgo_logaddexp_bf16_bf16__bf16:
-define internal zeroext i16 @tgo_logaddexp_bf16_bf16__bf16(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+define internal zeroext i16 @tgo_logaddexp_bf16_bf16__bf16(i16 zeroext %0, i16 zeroext %1) nounwind alwaysinline {
   %3 = zext i16 %0 to i32
   %4 = shl nuw i32 %3, 16
   %5 = bitcast i32 %4 to float
   %6 = zext i16 %1 to i32
   %7 = shl nuw i32 %6, 16
   %8 = bitcast i32 %7 to float
-  %9 = fcmp oeq float %5, %8
-  br i1 %9, label %10, label %12
-
-10:
-  %11 = fadd float %5, 0x3FE62E4300000000
-  br label %_Z12tg_logaddexpIfET_S0_S0_.exit
+  %9 = call float @_Z12tg_logaddexpIfET_S0_S0_(float %5, float %8)
+  %10 = bitcast float %9 to i32
+  %11 = fcmp uno float %9, 0.000000e+00
+  br i1 %11, label %12, label %17
 
 12:
-  %13 = fsub float %5, %8
-  %14 = fcmp ogt float %13, 0.000000e+00
-  br i1 %14, label %15, label %24
-
-15:
-  %16 = fneg float %13
-  %17 = fpext float %16 to double
-  %18 = call double @_Z3expd(double %17)
-  %19 = fptrunc double %18 to float
-  %20 = fpext float %19 to double
-  %21 = call double @_Z5log1pd(double %20)
-  %22 = fptrunc double %21 to float
-  %23 = fadd float %22, %5
-  br label %_Z12tg_logaddexpIfET_S0_S0_.exit
-
-24:
-  %25 = fcmp ugt float %13, 0.000000e+00
-  br i1 %25, label %_Z12tg_logaddexpIfET_S0_S0_.exit, label %26
-
-26:
-  %27 = fpext float %13 to double
-  %28 = call double @_Z3expd(double %27)
-  %29 = fptrunc double %28 to float
-  %30 = fpext float %29 to double
-  %31 = call double @_Z5log1pd(double %30)
-  %32 = fptrunc double %31 to float
-  %33 = fadd float %32, %8
-  br label %_Z12tg_logaddexpIfET_S0_S0_.exit
-
-_Z12tg_logaddexpIfET_S0_S0_.exit:
-  %.0.i = phi float [ %11, %10 ], [ %23, %15 ], [ %33, %26 ], [ %13, %24 ]
-  %34 = bitcast float %.0.i to i32
-  %35 = fcmp uno float %.0.i, 0.000000e+00
-  br i1 %35, label %36, label %41
-
-36:
-  %37 = lshr i32 %34, 16
-  %38 = trunc nuw i32 %37 to i16
-  %39 = and i16 %38, -32768
-  %40 = or disjoint i16 %39, 32704
+  %13 = lshr i32 %10, 16
+  %14 = trunc nuw i32 %13 to i16
+  %15 = and i16 %14, -32768
+  %16 = or disjoint i16 %15, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-41:
-  %42 = add i32 %34, 32767
-  %43 = lshr i32 %34, 16
-  %44 = and i32 %43, 1
-  %45 = add i32 %42, %44
-  %46 = lshr i32 %45, 16
-  %47 = trunc nuw i32 %46 to i16
+17:
+  %18 = add i32 %10, 32767
+  %19 = lshr i32 %10, 16
+  %20 = and i32 %19, 1
+  %21 = add i32 %18, %20
+  %22 = lshr i32 %21, 16
+  %23 = trunc nuw i32 %22 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %40, %36 ], [ %47, %41 ]
+  %.0.i.i = phi i16 [ %16, %12 ], [ %23, %17 ]
   ret i16 %.0.i.i
 }
 
 @tgo_logaddexp_f16_f16__f16:
-define internal zeroext i16 @tgo_logaddexp_f16_f16__f16(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+define internal zeroext i16 @tgo_logaddexp_f16_f16__f16(i16 zeroext %0, i16 zeroext %1) nounwind alwaysinline {
   %3 = bitcast i16 %0 to half
   %4 = fpext half %3 to float
   %5 = bitcast i16 %1 to half
   %6 = fpext half %5 to float
-  %7 = fcmp oeq half %3, %5
-  br i1 %7, label %8, label %10
-
-8:
-  %9 = fadd float %4, 0x3FE62E4300000000
-  br label %_Z12tg_logaddexpIfET_S0_S0_.exit
-
-10:
-  %11 = fsub float %4, %6
-  %12 = fcmp ogt float %11, 0.000000e+00
-  br i1 %12, label %13, label %22
-
-13:
-  %14 = fneg float %11
-  %15 = fpext float %14 to double
-  %16 = call double @_Z3expd(double %15)
-  %17 = fptrunc double %16 to float
-  %18 = fpext float %17 to double
-  %19 = call double @_Z5log1pd(double %18)
-  %20 = fptrunc double %19 to float
-  %21 = fadd float %20, %4
-  br label %_Z12tg_logaddexpIfET_S0_S0_.exit
-
-22:
-  %23 = fcmp ugt float %11, 0.000000e+00
-  br i1 %23, label %_Z12tg_logaddexpIfET_S0_S0_.exit, label %24
-
-24:
-  %25 = fpext float %11 to double
-  %26 = call double @_Z3expd(double %25)
-  %27 = fptrunc double %26 to float
-  %28 = fpext float %27 to double
-  %29 = call double @_Z5log1pd(double %28)
-  %30 = fptrunc double %29 to float
-  %31 = fadd float %30, %6
-  br label %_Z12tg_logaddexpIfET_S0_S0_.exit
-
-_Z12tg_logaddexpIfET_S0_S0_.exit:
-  %.0.i = phi float [ %9, %8 ], [ %21, %13 ], [ %31, %24 ], [ %11, %22 ]
-  %32 = fptrunc float %.0.i to half
-  %33 = bitcast half %32 to i16
-  ret i16 %33
+  %7 = call float @_Z12tg_logaddexpIfET_S0_S0_(float %4, float %6)
+  %8 = fptrunc float %7 to half
+  %9 = bitcast half %8 to i16
+  ret i16 %9
 }
 
 @tgo_logaddexp_f32_f32__f32:
-define internal float @tgo_logaddexp_f32_f32__f32(float %0, float %1) nounwind norecurse willreturn memory(none) alwaysinline {
-  %3 = fcmp oeq float %0, %1
-  br i1 %3, label %4, label %6
-
-4:
-  %5 = fadd float %0, 0x3FE62E4300000000
-  br label %_Z12tg_logaddexpIfET_S0_S0_.exit
-
-6:
-  %7 = fsub float %0, %1
-  %8 = fcmp ogt float %7, 0.000000e+00
-  br i1 %8, label %9, label %18
-
-9:
-  %10 = fneg float %7
-  %11 = fpext float %10 to double
-  %12 = call double @_Z3expd(double %11)
-  %13 = fptrunc double %12 to float
-  %14 = fpext float %13 to double
-  %15 = call double @_Z5log1pd(double %14)
-  %16 = fptrunc double %15 to float
-  %17 = fadd float %16, %0
-  br label %_Z12tg_logaddexpIfET_S0_S0_.exit
-
-18:
-  %19 = fcmp ugt float %7, 0.000000e+00
-  br i1 %19, label %_Z12tg_logaddexpIfET_S0_S0_.exit, label %20
-
-20:
-  %21 = fpext float %7 to double
-  %22 = call double @_Z3expd(double %21)
-  %23 = fptrunc double %22 to float
-  %24 = fpext float %23 to double
-  %25 = call double @_Z5log1pd(double %24)
-  %26 = fptrunc double %25 to float
-  %27 = fadd float %26, %1
-  br label %_Z12tg_logaddexpIfET_S0_S0_.exit
-
-_Z12tg_logaddexpIfET_S0_S0_.exit:
-  %.0.i = phi float [ %5, %4 ], [ %17, %9 ], [ %27, %20 ], [ %7, %18 ]
-  ret float %.0.i
+define internal float @tgo_logaddexp_f32_f32__f32(float %0, float %1) nounwind alwaysinline {
+  %3 = call float @_Z12tg_logaddexpIfET_S0_S0_(float %0, float %1)
+  ret float %3
 }
 
 @tgo_logaddexp_f64_f64__f64:
@@ -28120,131 +31001,50 @@ define internal zeroext i1 @tgo_logical_xor_u8_u8__bool(i8 zeroext %0, i8 zeroex
 }
 
 @tgo_logit_bf16__bf16:
-define internal zeroext i16 @tgo_logit_bf16__bf16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
+define internal zeroext i16 @tgo_logit_bf16__bf16(i16 zeroext %0) nounwind alwaysinline {
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = fcmp ogt float %4, 0x3FD3333340000000
-  %6 = fcmp olt float %4, 0x3FE4CCCCC0000000
-  %or.cond.i = and i1 %5, %6
-  br i1 %or.cond.i, label %7, label %18
+  %5 = call float @_Z8tg_logitIfET_S0_(float %4)
+  %6 = bitcast float %5 to i32
+  %7 = fcmp uno float %5, 0.000000e+00
+  br i1 %7, label %8, label %13
 
-7:
-  %8 = fadd float %4, -5.000000e-01
-  %9 = fmul float %8, 2.000000e+00
-  %10 = fpext float %9 to double
-  %11 = call double @_Z5log1pd(double %10)
-  %12 = fptrunc double %11 to float
-  %13 = fneg float %9
-  %14 = fpext float %13 to double
-  %15 = call double @_Z5log1pd(double %14)
-  %16 = fptrunc double %15 to float
-  %17 = fsub float %12, %16
-  br label %_Z8tg_logitIfET_S0_.exit
-
-18:
-  %19 = fsub float 1.000000e+00, %4
-  %20 = fdiv float %4, %19
-  %21 = fpext float %20 to double
-  %22 = call double @_Z3logd(double %21)
-  %23 = fptrunc double %22 to float
-  br label %_Z8tg_logitIfET_S0_.exit
-
-_Z8tg_logitIfET_S0_.exit:
-  %.0.i = phi float [ %17, %7 ], [ %23, %18 ]
-  %24 = bitcast float %.0.i to i32
-  %25 = fcmp uno float %.0.i, 0.000000e+00
-  br i1 %25, label %26, label %31
-
-26:
-  %27 = lshr i32 %24, 16
-  %28 = trunc nuw i32 %27 to i16
-  %29 = and i16 %28, -32768
-  %30 = or disjoint i16 %29, 32704
+8:
+  %9 = lshr i32 %6, 16
+  %10 = trunc nuw i32 %9 to i16
+  %11 = and i16 %10, -32768
+  %12 = or disjoint i16 %11, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-31:
-  %32 = add i32 %24, 32767
-  %33 = lshr i32 %24, 16
-  %34 = and i32 %33, 1
-  %35 = add i32 %32, %34
-  %36 = lshr i32 %35, 16
-  %37 = trunc nuw i32 %36 to i16
+13:
+  %14 = add i32 %6, 32767
+  %15 = lshr i32 %6, 16
+  %16 = and i32 %15, 1
+  %17 = add i32 %14, %16
+  %18 = lshr i32 %17, 16
+  %19 = trunc nuw i32 %18 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %30, %26 ], [ %37, %31 ]
+  %.0.i.i = phi i16 [ %12, %8 ], [ %19, %13 ]
   ret i16 %.0.i.i
 }
 
 @tgo_logit_f16__f16:
-define internal zeroext i16 @tgo_logit_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
+define internal zeroext i16 @tgo_logit_f16__f16(i16 zeroext %0) nounwind alwaysinline {
   %2 = bitcast i16 %0 to half
   %3 = fpext half %2 to float
-  %4 = fcmp ogt float %3, 0x3FD3333340000000
-  %5 = fcmp olt float %3, 0x3FE4CCCCC0000000
-  %or.cond.i = and i1 %4, %5
-  br i1 %or.cond.i, label %6, label %17
-
-6:
-  %7 = fadd float %3, -5.000000e-01
-  %8 = fmul float %7, 2.000000e+00
-  %9 = fpext float %8 to double
-  %10 = call double @_Z5log1pd(double %9)
-  %11 = fptrunc double %10 to float
-  %12 = fneg float %8
-  %13 = fpext float %12 to double
-  %14 = call double @_Z5log1pd(double %13)
-  %15 = fptrunc double %14 to float
-  %16 = fsub float %11, %15
-  br label %_Z8tg_logitIfET_S0_.exit
-
-17:
-  %18 = fsub float 1.000000e+00, %3
-  %19 = fdiv float %3, %18
-  %20 = fpext float %19 to double
-  %21 = call double @_Z3logd(double %20)
-  %22 = fptrunc double %21 to float
-  br label %_Z8tg_logitIfET_S0_.exit
-
-_Z8tg_logitIfET_S0_.exit:
-  %.0.i = phi float [ %16, %6 ], [ %22, %17 ]
-  %23 = fptrunc float %.0.i to half
-  %24 = bitcast half %23 to i16
-  ret i16 %24
+  %4 = call float @_Z8tg_logitIfET_S0_(float %3)
+  %5 = fptrunc float %4 to half
+  %6 = bitcast half %5 to i16
+  ret i16 %6
 }
 
 @tgo_logit_f32__f32:
-define internal float @tgo_logit_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = fcmp ogt float %0, 0x3FD3333340000000
-  %3 = fcmp olt float %0, 0x3FE4CCCCC0000000
-  %or.cond.i = and i1 %2, %3
-  br i1 %or.cond.i, label %4, label %15
-
-4:
-  %5 = fadd float %0, -5.000000e-01
-  %6 = fmul float %5, 2.000000e+00
-  %7 = fpext float %6 to double
-  %8 = call double @_Z5log1pd(double %7)
-  %9 = fptrunc double %8 to float
-  %10 = fneg float %6
-  %11 = fpext float %10 to double
-  %12 = call double @_Z5log1pd(double %11)
-  %13 = fptrunc double %12 to float
-  %14 = fsub float %9, %13
-  br label %_Z8tg_logitIfET_S0_.exit
-
-15:
-  %16 = fsub float 1.000000e+00, %0
-  %17 = fdiv float %0, %16
-  %18 = fpext float %17 to double
-  %19 = call double @_Z3logd(double %18)
-  %20 = fptrunc double %19 to float
-  br label %_Z8tg_logitIfET_S0_.exit
-
-_Z8tg_logitIfET_S0_.exit:
-  %.0.i = phi float [ %14, %4 ], [ %20, %15 ]
-  ret float %.0.i
+define internal float @tgo_logit_f32__f32(float %0) nounwind alwaysinline {
+  %2 = call float @_Z8tg_logitIfET_S0_(float %0)
+  ret float %2
 }
 
 @tgo_logit_f64__f64:
@@ -29148,51 +31948,282 @@ define internal zeroext i16 @tgo_ndtr_bf16__bf16(i16 zeroext %0) nounwind norecu
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = fpext float %4 to double
-  %6 = call double @_Z7normcdfd(double %5)
-  %7 = fptrunc double %6 to float
-  %8 = bitcast float %7 to i32
-  %9 = fcmp uno float %7, 0.000000e+00
-  br i1 %9, label %10, label %15
+  %5 = call float @llvm.fabs.f32(float %4)
+  %6 = fpext float %5 to double
+  %7 = fcmp olt double %6, 2.000000e+01
+  %..i = select i1 %7, double %6, double 2.000000e+01
+  %8 = fmul double %..i, 0x3FE6A09E667F3BCD
+  %9 = fadd double %8, 4.000000e+00
+  %10 = fdiv double 8.000000e+00, %9
+  %11 = fsub double 1.000000e+00, %10
+  %12 = call double @llvm.fma.f64(double %11, double 0xBEE52A5A01F9B972, double 0xBEE27B1ACCFAE994)
+  %13 = call double @llvm.fma.f64(double %12, double %11, double 0x3F23959CBF46887B)
+  %14 = call double @llvm.fma.f64(double %13, double %11, double 0xBF2CD13B0F970DB9)
+  %15 = call double @llvm.fma.f64(double %14, double %11, double 0xBF48D177D07ECD97)
+  %16 = call double @llvm.fma.f64(double %15, double %11, double 0x3F74ABC4625B968E)
+  %17 = call double @llvm.fma.f64(double %16, double %11, double 0xBF909619CB4100FC)
+  %18 = call double @llvm.fma.f64(double %17, double %11, double 0x3FA306DF30A55111)
+  %19 = call double @llvm.fma.f64(double %18, double %11, double 0xBFB0FB08F86AEFF4)
+  %20 = call double @llvm.fma.f64(double %19, double %11, double 0x3FB7FEF370B77727)
+  %21 = call double @llvm.fma.f64(double %20, double %11, double 0xBFB9DDB1C646637B)
+  %22 = call double @llvm.fma.f64(double %21, double %11, double 0x3FB16ECD3D361530)
+  %23 = call double @llvm.fma.f64(double %22, double %11, double 0x3F8F7F5DB42C01D9)
+  %24 = call double @llvm.fma.f64(double %23, double %11, double 0xBFC1DF1ACB764938)
+  %25 = call double @llvm.fma.f64(double %24, double %11, double 0x3FF3BA5916EB6731)
+  %26 = call double @llvm.fma.f64(double %8, double 2.000000e+00, double 1.000000e+00)
+  %27 = fdiv double %25, %26
+  %28 = fmul double %27, 5.000000e-01
+  %29 = fmul double %..i, -5.000000e-01
+  %30 = fmul double %29, %..i
+  %31 = call double @llvm.fma.f64(double %30, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %32 = fadd double %31, 0xC338000000000000
+  %33 = fneg double %32
+  %34 = call double @llvm.fma.f64(double %33, double 0x3FE62E42FEFA39EF, double %30)
+  %35 = fmul double %34, %34
+  %36 = call double @llvm.fma.f64(double %34, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %37 = call double @llvm.fma.f64(double %36, double %34, double 0x3F56C1685916FE81)
+  %38 = call double @llvm.fma.f64(double %37, double %34, double 0x3F81110C63A1644A)
+  %39 = call double @llvm.fma.f64(double %38, double %34, double 0x3FA5555555C8601C)
+  %40 = call double @llvm.fma.f64(double %39, double %34, double 0x3FC55555567507B9)
+  %41 = call double @llvm.fma.f64(double %40, double %34, double 5.000000e-01)
+  %42 = call double @llvm.fma.f64(double %35, double %41, double %34)
+  %43 = bitcast double %31 to i64
+  %44 = shl i64 %43, 52
+  %45 = add i64 %44, 4607182418800017408
+  %46 = bitcast i64 %45 to double
+  %47 = call double @llvm.fma.f64(double %46, double %42, double %46)
+  %48 = fmul double %28, %47
+  %49 = fcmp olt double %8, 7.500000e-01
+  %50 = select i1 %49, double %8, double 7.500000e-01
+  %51 = fmul double %50, %50
+  %52 = call double @llvm.fma.f64(double %51, double 0x3F18D384F1F8881A, double 0xBF4B624C9B06EE75)
+  %53 = call double @llvm.fma.f64(double %52, double %51, double 0x3F755E3343FD3EB7)
+  %54 = call double @llvm.fma.f64(double %53, double %51, double 0xBF9B827051379F15)
+  %55 = call double @llvm.fma.f64(double %54, double %51, double 0x3FBCE2EFEA776360)
+  %56 = call double @llvm.fma.f64(double %55, double %51, double 0xBFD81274661CA5C3)
+  %57 = call double @llvm.fma.f64(double %56, double %51, double 0x3FF20DD75040CEC4)
+  %58 = fmul double %57, %50
+  %59 = call double @llvm.fma.f64(double %58, double 5.000000e-01, double 5.000000e-01)
+  %60 = fcmp uno float %4, 0.000000e+00
+  br i1 %60, label %_Z7normcdff.exit, label %61
 
-10:
-  %11 = lshr i32 %8, 16
-  %12 = trunc nuw i32 %11 to i16
-  %13 = and i16 %12, -32768
-  %14 = or disjoint i16 %13, 32704
+61:
+  %62 = fcmp olt float %4, 0.000000e+00
+  br i1 %62, label %63, label %66
+
+63:
+  %64 = fsub double 1.000000e+00, %59
+  %65 = select i1 %49, double %64, double %48
+  br label %69
+
+66:
+  %67 = fsub double 1.000000e+00, %48
+  %68 = select i1 %49, double %59, double %67
+  br label %69
+
+69:
+  %70 = phi double [ %65, %63 ], [ %68, %66 ]
+  %71 = fptrunc double %70 to float
+  br label %_Z7normcdff.exit
+
+_Z7normcdff.exit:
+  %72 = phi float [ %71, %69 ], [ %4, %1 ]
+  %73 = bitcast float %72 to i32
+  %74 = fcmp uno float %72, 0.000000e+00
+  br i1 %74, label %75, label %80
+
+75:
+  %76 = lshr i32 %73, 16
+  %77 = trunc nuw i32 %76 to i16
+  %78 = and i16 %77, -32768
+  %79 = or disjoint i16 %78, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-15:
-  %16 = add i32 %8, 32767
-  %17 = lshr i32 %8, 16
-  %18 = and i32 %17, 1
-  %19 = add i32 %16, %18
-  %20 = lshr i32 %19, 16
-  %21 = trunc nuw i32 %20 to i16
+80:
+  %81 = add i32 %73, 32767
+  %82 = lshr i32 %73, 16
+  %83 = and i32 %82, 1
+  %84 = add i32 %81, %83
+  %85 = lshr i32 %84, 16
+  %86 = trunc nuw i32 %85 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
+  %.0.i.i = phi i16 [ %79, %75 ], [ %86, %80 ]
   ret i16 %.0.i.i
 }
 
 @tgo_ndtr_f16__f16:
 define internal zeroext i16 @tgo_ndtr_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
-  %3 = fpext half %2 to double
-  %4 = call double @_Z7normcdfd(double %3)
-  %5 = fptrunc double %4 to float
-  %6 = fptrunc float %5 to half
-  %7 = bitcast half %6 to i16
-  ret i16 %7
+  %3 = call half @llvm.fabs.f16(half %2)
+  %4 = fpext half %3 to double
+  %5 = fcmp olt double %4, 2.000000e+01
+  %..i = select i1 %5, double %4, double 2.000000e+01
+  %6 = fmul double %..i, 0x3FE6A09E667F3BCD
+  %7 = fadd double %6, 4.000000e+00
+  %8 = fdiv double 8.000000e+00, %7
+  %9 = fsub double 1.000000e+00, %8
+  %10 = call double @llvm.fma.f64(double %9, double 0xBEE52A5A01F9B972, double 0xBEE27B1ACCFAE994)
+  %11 = call double @llvm.fma.f64(double %10, double %9, double 0x3F23959CBF46887B)
+  %12 = call double @llvm.fma.f64(double %11, double %9, double 0xBF2CD13B0F970DB9)
+  %13 = call double @llvm.fma.f64(double %12, double %9, double 0xBF48D177D07ECD97)
+  %14 = call double @llvm.fma.f64(double %13, double %9, double 0x3F74ABC4625B968E)
+  %15 = call double @llvm.fma.f64(double %14, double %9, double 0xBF909619CB4100FC)
+  %16 = call double @llvm.fma.f64(double %15, double %9, double 0x3FA306DF30A55111)
+  %17 = call double @llvm.fma.f64(double %16, double %9, double 0xBFB0FB08F86AEFF4)
+  %18 = call double @llvm.fma.f64(double %17, double %9, double 0x3FB7FEF370B77727)
+  %19 = call double @llvm.fma.f64(double %18, double %9, double 0xBFB9DDB1C646637B)
+  %20 = call double @llvm.fma.f64(double %19, double %9, double 0x3FB16ECD3D361530)
+  %21 = call double @llvm.fma.f64(double %20, double %9, double 0x3F8F7F5DB42C01D9)
+  %22 = call double @llvm.fma.f64(double %21, double %9, double 0xBFC1DF1ACB764938)
+  %23 = call double @llvm.fma.f64(double %22, double %9, double 0x3FF3BA5916EB6731)
+  %24 = call double @llvm.fma.f64(double %6, double 2.000000e+00, double 1.000000e+00)
+  %25 = fdiv double %23, %24
+  %26 = fmul double %25, 5.000000e-01
+  %27 = fmul double %..i, -5.000000e-01
+  %28 = fmul double %27, %..i
+  %29 = call double @llvm.fma.f64(double %28, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %30 = fadd double %29, 0xC338000000000000
+  %31 = fneg double %30
+  %32 = call double @llvm.fma.f64(double %31, double 0x3FE62E42FEFA39EF, double %28)
+  %33 = fmul double %32, %32
+  %34 = call double @llvm.fma.f64(double %32, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %35 = call double @llvm.fma.f64(double %34, double %32, double 0x3F56C1685916FE81)
+  %36 = call double @llvm.fma.f64(double %35, double %32, double 0x3F81110C63A1644A)
+  %37 = call double @llvm.fma.f64(double %36, double %32, double 0x3FA5555555C8601C)
+  %38 = call double @llvm.fma.f64(double %37, double %32, double 0x3FC55555567507B9)
+  %39 = call double @llvm.fma.f64(double %38, double %32, double 5.000000e-01)
+  %40 = call double @llvm.fma.f64(double %33, double %39, double %32)
+  %41 = bitcast double %29 to i64
+  %42 = shl i64 %41, 52
+  %43 = add i64 %42, 4607182418800017408
+  %44 = bitcast i64 %43 to double
+  %45 = call double @llvm.fma.f64(double %44, double %40, double %44)
+  %46 = fmul double %26, %45
+  %47 = fcmp olt double %6, 7.500000e-01
+  %48 = select i1 %47, double %6, double 7.500000e-01
+  %49 = fmul double %48, %48
+  %50 = call double @llvm.fma.f64(double %49, double 0x3F18D384F1F8881A, double 0xBF4B624C9B06EE75)
+  %51 = call double @llvm.fma.f64(double %50, double %49, double 0x3F755E3343FD3EB7)
+  %52 = call double @llvm.fma.f64(double %51, double %49, double 0xBF9B827051379F15)
+  %53 = call double @llvm.fma.f64(double %52, double %49, double 0x3FBCE2EFEA776360)
+  %54 = call double @llvm.fma.f64(double %53, double %49, double 0xBFD81274661CA5C3)
+  %55 = call double @llvm.fma.f64(double %54, double %49, double 0x3FF20DD75040CEC4)
+  %56 = fmul double %55, %48
+  %57 = call double @llvm.fma.f64(double %56, double 5.000000e-01, double 5.000000e-01)
+  %58 = fcmp uno half %2, 0xH0000
+  br i1 %58, label %_Z7normcdff.exit, label %59
+
+59:
+  %60 = fcmp olt half %2, 0xH0000
+  br i1 %60, label %61, label %64
+
+61:
+  %62 = fsub double 1.000000e+00, %57
+  %63 = select i1 %47, double %62, double %46
+  br label %67
+
+64:
+  %65 = fsub double 1.000000e+00, %46
+  %66 = select i1 %47, double %57, double %65
+  br label %67
+
+67:
+  %68 = phi double [ %63, %61 ], [ %66, %64 ]
+  %69 = fptrunc double %68 to float
+  %70 = fptrunc float %69 to half
+  %71 = bitcast half %70 to i16
+  br label %_Z7normcdff.exit
+
+_Z7normcdff.exit:
+  %72 = phi i16 [ %71, %67 ], [ %0, %1 ]
+  ret i16 %72
 }
 
 @tgo_ndtr_f32__f32:
 define internal float @tgo_ndtr_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = fpext float %0 to double
-  %3 = call double @_Z7normcdfd(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+  %2 = call float @llvm.fabs.f32(float %0)
+  %3 = fpext float %2 to double
+  %4 = fcmp olt double %3, 2.000000e+01
+  %..i = select i1 %4, double %3, double 2.000000e+01
+  %5 = fmul double %..i, 0x3FE6A09E667F3BCD
+  %6 = fadd double %5, 4.000000e+00
+  %7 = fdiv double 8.000000e+00, %6
+  %8 = fsub double 1.000000e+00, %7
+  %9 = call double @llvm.fma.f64(double %8, double 0xBEE52A5A01F9B972, double 0xBEE27B1ACCFAE994)
+  %10 = call double @llvm.fma.f64(double %9, double %8, double 0x3F23959CBF46887B)
+  %11 = call double @llvm.fma.f64(double %10, double %8, double 0xBF2CD13B0F970DB9)
+  %12 = call double @llvm.fma.f64(double %11, double %8, double 0xBF48D177D07ECD97)
+  %13 = call double @llvm.fma.f64(double %12, double %8, double 0x3F74ABC4625B968E)
+  %14 = call double @llvm.fma.f64(double %13, double %8, double 0xBF909619CB4100FC)
+  %15 = call double @llvm.fma.f64(double %14, double %8, double 0x3FA306DF30A55111)
+  %16 = call double @llvm.fma.f64(double %15, double %8, double 0xBFB0FB08F86AEFF4)
+  %17 = call double @llvm.fma.f64(double %16, double %8, double 0x3FB7FEF370B77727)
+  %18 = call double @llvm.fma.f64(double %17, double %8, double 0xBFB9DDB1C646637B)
+  %19 = call double @llvm.fma.f64(double %18, double %8, double 0x3FB16ECD3D361530)
+  %20 = call double @llvm.fma.f64(double %19, double %8, double 0x3F8F7F5DB42C01D9)
+  %21 = call double @llvm.fma.f64(double %20, double %8, double 0xBFC1DF1ACB764938)
+  %22 = call double @llvm.fma.f64(double %21, double %8, double 0x3FF3BA5916EB6731)
+  %23 = call double @llvm.fma.f64(double %5, double 2.000000e+00, double 1.000000e+00)
+  %24 = fdiv double %22, %23
+  %25 = fmul double %24, 5.000000e-01
+  %26 = fmul double %..i, -5.000000e-01
+  %27 = fmul double %26, %..i
+  %28 = call double @llvm.fma.f64(double %27, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %29 = fadd double %28, 0xC338000000000000
+  %30 = fneg double %29
+  %31 = call double @llvm.fma.f64(double %30, double 0x3FE62E42FEFA39EF, double %27)
+  %32 = fmul double %31, %31
+  %33 = call double @llvm.fma.f64(double %31, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %34 = call double @llvm.fma.f64(double %33, double %31, double 0x3F56C1685916FE81)
+  %35 = call double @llvm.fma.f64(double %34, double %31, double 0x3F81110C63A1644A)
+  %36 = call double @llvm.fma.f64(double %35, double %31, double 0x3FA5555555C8601C)
+  %37 = call double @llvm.fma.f64(double %36, double %31, double 0x3FC55555567507B9)
+  %38 = call double @llvm.fma.f64(double %37, double %31, double 5.000000e-01)
+  %39 = call double @llvm.fma.f64(double %32, double %38, double %31)
+  %40 = bitcast double %28 to i64
+  %41 = shl i64 %40, 52
+  %42 = add i64 %41, 4607182418800017408
+  %43 = bitcast i64 %42 to double
+  %44 = call double @llvm.fma.f64(double %43, double %39, double %43)
+  %45 = fmul double %25, %44
+  %46 = fcmp olt double %5, 7.500000e-01
+  %47 = select i1 %46, double %5, double 7.500000e-01
+  %48 = fmul double %47, %47
+  %49 = call double @llvm.fma.f64(double %48, double 0x3F18D384F1F8881A, double 0xBF4B624C9B06EE75)
+  %50 = call double @llvm.fma.f64(double %49, double %48, double 0x3F755E3343FD3EB7)
+  %51 = call double @llvm.fma.f64(double %50, double %48, double 0xBF9B827051379F15)
+  %52 = call double @llvm.fma.f64(double %51, double %48, double 0x3FBCE2EFEA776360)
+  %53 = call double @llvm.fma.f64(double %52, double %48, double 0xBFD81274661CA5C3)
+  %54 = call double @llvm.fma.f64(double %53, double %48, double 0x3FF20DD75040CEC4)
+  %55 = fmul double %54, %47
+  %56 = call double @llvm.fma.f64(double %55, double 5.000000e-01, double 5.000000e-01)
+  %57 = fcmp uno float %0, 0.000000e+00
+  br i1 %57, label %_Z7normcdff.exit, label %58
+
+58:
+  %59 = fcmp olt float %0, 0.000000e+00
+  br i1 %59, label %60, label %63
+
+60:
+  %61 = fsub double 1.000000e+00, %56
+  %62 = select i1 %46, double %61, double %45
+  br label %66
+
+63:
+  %64 = fsub double 1.000000e+00, %45
+  %65 = select i1 %46, double %56, double %64
+  br label %66
+
+66:
+  %67 = phi double [ %62, %60 ], [ %65, %63 ]
+  %68 = fptrunc double %67 to float
+  br label %_Z7normcdff.exit
+
+_Z7normcdff.exit:
+  %69 = phi float [ %68, %66 ], [ %0, %1 ]
+  ret float %69
 }
 
 @tgo_ndtr_f64__f64:
@@ -29709,7 +32740,7 @@ define internal zeroext i1 @tgo_not_equal_u8_u8__bool(i8 zeroext %0, i8 zeroext 
 }
 
 @tgo_polygamma_bf16__bf16__n_1:
-define internal zeroext i16 @tgo_polygamma_bf16__bf16__n_1(i16 zeroext %0) nounwind {
+define internal zeroext i16 @tgo_polygamma_bf16__bf16__n_1(i16 zeroext %0) nounwind alwaysinline {
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
@@ -29735,307 +32766,532 @@ define internal zeroext i16 @tgo_polygamma_bf16__bf16__n_1(i16 zeroext %0) nounw
   br i1 %16, label %_Z12tg_polygammaILi1EfET0_S0_.exit, label %17
 
 17:
-  %.033.i.i = phi i32 [ %26, %19 ], [ 0, %14 ]
-  %.032.i.i = phi float [ %25, %19 ], [ 0.000000e+00, %14 ]
-  %18 = icmp ult i32 %.033.i.i, 10
-  br i1 %18, label %19, label %27
-
-19:
-  %20 = uitofp nneg i32 %.033.i.i to float
-  %21 = fadd float %20, %4
-  %22 = fpext float %21 to double
-  %23 = call double @_Z3powdd(double %22, double -2.000000e+00)
-  %24 = fptrunc double %23 to float
-  %25 = fadd float %.032.i.i, %24
-  %26 = add nuw nsw i32 %.033.i.i, 1
-  br label %17
-
-27:
-  %28 = fadd float %4, 1.000000e+01
-  %29 = fpext float %28 to double
-  %30 = call double @_Z3powdd(double %29, double -1.000000e+00)
-  %31 = fptrunc double %30 to float
-  %32 = fdiv float %31, %28
-  %33 = fmul float %28, %28
-  %34 = fdiv float 1.000000e+00, %33
-  %35 = fmul float %32, 5.000000e-01
-  %36 = fadd float %35, %31
-  %37 = fadd float %.032.i.i, %36
-  %38 = fmul float %32, 2.000000e+00
-  %39 = fdiv float %38, %28
-  br label %40
-
-40:
-  %.1.i.i = phi float [ %37, %27 ], [ %56, %42 ]
-  %.031.i.i = phi float [ %39, %27 ], [ %50, %42 ]
-  %.0.i.i = phi i32 [ 0, %27 ], [ %57, %42 ]
-  %41 = icmp ult i32 %.0.i.i, 10
-  br i1 %41, label %42, label %_Z12tg_polygammaILi1EfET0_S0_.exit
-
-42:
-  %43 = shl nuw nsw i32 %.0.i.i, 1
-  %44 = uitofp nneg i32 %43 to float
-  %45 = fadd float %44, 2.000000e+00
-  %46 = fadd float %45, 1.000000e+00
-  %47 = fadd float %45, 2.000000e+00
-  %48 = fmul float %46, %47
-  %49 = fmul float %48, %34
-  %50 = fmul float %.031.i.i, %49
-  %51 = zext nneg i32 %.0.i.i to i64
-  %52 = getelementptr inbounds [10 x double], ptr @__const._Z10tg_hurwitzIfET_S0_S0_.terms, i64 0, i64 %51
-  %53 = load double, ptr %52, align 8
-  %54 = fptrunc double %53 to float
-  %55 = fmul float %.031.i.i, %54
-  %56 = fadd float %.1.i.i, %55
-  %57 = add nuw nsw i32 %.0.i.i, 1
-  br label %40
+  %18 = call float @_Z10tg_hurwitzIfET_S0_S0_(float 2.000000e+00, float %4)
+  br label %_Z12tg_polygammaILi1EfET0_S0_.exit
 
 _Z12tg_polygammaILi1EfET0_S0_.exit:
-  %.2.i = phi float [ %9, %6 ], [ 0.000000e+00, %14 ], [ 0x7FF0000000000000, %10 ], [ %.1.i.i, %40 ]
-  %58 = bitcast float %.2.i to i32
-  %59 = fcmp uno float %.2.i, 0.000000e+00
-  br i1 %59, label %60, label %65
+  %.2.i = phi float [ %9, %6 ], [ %18, %17 ], [ 0.000000e+00, %14 ], [ 0x7FF0000000000000, %10 ]
+  %19 = bitcast float %.2.i to i32
+  %20 = fcmp uno float %.2.i, 0.000000e+00
+  br i1 %20, label %21, label %26
 
-60:
-  %61 = lshr i32 %58, 16
-  %62 = trunc nuw i32 %61 to i16
-  %63 = and i16 %62, -32768
-  %64 = or disjoint i16 %63, 32704
+21:
+  %22 = lshr i32 %19, 16
+  %23 = trunc nuw i32 %22 to i16
+  %24 = and i16 %23, -32768
+  %25 = or disjoint i16 %24, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-65:
-  %66 = add i32 %58, 32767
-  %67 = lshr i32 %58, 16
-  %68 = and i32 %67, 1
-  %69 = add i32 %66, %68
-  %70 = lshr i32 %69, 16
-  %71 = trunc nuw i32 %70 to i16
+26:
+  %27 = add i32 %19, 32767
+  %28 = lshr i32 %19, 16
+  %29 = and i32 %28, 1
+  %30 = add i32 %27, %29
+  %31 = lshr i32 %30, 16
+  %32 = trunc nuw i32 %31 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i3 = phi i16 [ %64, %60 ], [ %71, %65 ]
-  ret i16 %.0.i.i3
+  %.0.i.i = phi i16 [ %25, %21 ], [ %32, %26 ]
+  ret i16 %.0.i.i
 }
 
 @tgo_polygamma_bf16__bf16__n_2:
-define internal zeroext i16 @tgo_polygamma_bf16__bf16__n_2(i16 zeroext %0) nounwind alwaysinline {
+define internal zeroext i16 @tgo_polygamma_bf16__bf16__n_2(i16 zeroext %0) nounwind {
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = call float @_Z12tg_polygammaILi2EfET0_S0_(float %4)
-  %6 = bitcast float %5 to i32
-  %7 = fcmp uno float %5, 0.000000e+00
-  br i1 %7, label %8, label %13
+  %5 = fcmp olt float %4, 0.000000e+00
+  br i1 %5, label %6, label %10
 
-8:
-  %9 = lshr i32 %6, 16
-  %10 = trunc nuw i32 %9 to i16
-  %11 = and i16 %10, -32768
-  %12 = or disjoint i16 %11, 32704
+6:
+  %7 = fpext float %4 to double
+  %8 = call double @_Z12tg_polygammaILi2EdET0_S0_(double %7)
+  %9 = fptrunc double %8 to float
+  br label %_Z12tg_polygammaILi2EfET0_S0_.exit
+
+10:
+  %11 = fcmp ole float %4, 0.000000e+00
+  %12 = call float @llvm.floor.f32(float %4)
+  %13 = fcmp oeq float %12, %4
+  %or.cond = and i1 %11, %13
+  br i1 %or.cond, label %_Z12tg_polygammaILi2EfET0_S0_.exit, label %14
+
+14:
+  %.026.i = phi float [ %18, %16 ], [ 1.000000e+00, %10 ]
+  %.025.i = phi i32 [ %19, %16 ], [ 2, %10 ]
+  %15 = icmp ult i32 %.025.i, 3
+  br i1 %15, label %16, label %20
+
+16:
+  %17 = uitofp nneg i32 %.025.i to float
+  %18 = fmul float %.026.i, %17
+  %19 = add nuw nsw i32 %.025.i, 1
+  br label %14
+
+20:
+  %21 = call float @llvm.fabs.f32(float %4)
+  %22 = fcmp oeq float %21, 0x7FF0000000000000
+  br i1 %22, label %_Z12tg_polygammaILi2EfET0_S0_.exit, label %23
+
+23:
+  %24 = call float @_Z10tg_hurwitzIfET_S0_S0_(float 3.000000e+00, float %4)
+  %25 = fneg float %.026.i
+  %26 = fmul float %24, %25
+  br label %_Z12tg_polygammaILi2EfET0_S0_.exit
+
+_Z12tg_polygammaILi2EfET0_S0_.exit:
+  %.2.i = phi float [ %9, %6 ], [ %26, %23 ], [ -0.000000e+00, %20 ], [ 0xFFF0000000000000, %10 ]
+  %27 = bitcast float %.2.i to i32
+  %28 = fcmp uno float %.2.i, 0.000000e+00
+  br i1 %28, label %29, label %34
+
+29:
+  %30 = lshr i32 %27, 16
+  %31 = trunc nuw i32 %30 to i16
+  %32 = and i16 %31, -32768
+  %33 = or disjoint i16 %32, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-13:
-  %14 = add i32 %6, 32767
-  %15 = lshr i32 %6, 16
-  %16 = and i32 %15, 1
-  %17 = add i32 %14, %16
-  %18 = lshr i32 %17, 16
-  %19 = trunc nuw i32 %18 to i16
+34:
+  %35 = add i32 %27, 32767
+  %36 = lshr i32 %27, 16
+  %37 = and i32 %36, 1
+  %38 = add i32 %35, %37
+  %39 = lshr i32 %38, 16
+  %40 = trunc nuw i32 %39 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %12, %8 ], [ %19, %13 ]
+  %.0.i.i = phi i16 [ %33, %29 ], [ %40, %34 ]
   ret i16 %.0.i.i
 }
 
 @tgo_polygamma_bf16__bf16__n_3:
-define internal zeroext i16 @tgo_polygamma_bf16__bf16__n_3(i16 zeroext %0) nounwind alwaysinline {
+define internal zeroext i16 @tgo_polygamma_bf16__bf16__n_3(i16 zeroext %0) nounwind {
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = call float @_Z12tg_polygammaILi3EfET0_S0_(float %4)
-  %6 = bitcast float %5 to i32
-  %7 = fcmp uno float %5, 0.000000e+00
-  br i1 %7, label %8, label %13
+  %5 = fcmp olt float %4, 0.000000e+00
+  br i1 %5, label %6, label %10
 
-8:
-  %9 = lshr i32 %6, 16
-  %10 = trunc nuw i32 %9 to i16
-  %11 = and i16 %10, -32768
-  %12 = or disjoint i16 %11, 32704
+6:
+  %7 = fpext float %4 to double
+  %8 = call double @_Z12tg_polygammaILi3EdET0_S0_(double %7)
+  %9 = fptrunc double %8 to float
+  br label %_Z12tg_polygammaILi3EfET0_S0_.exit
+
+10:
+  %11 = fcmp ole float %4, 0.000000e+00
+  %12 = call float @llvm.floor.f32(float %4)
+  %13 = fcmp oeq float %12, %4
+  %or.cond = and i1 %11, %13
+  br i1 %or.cond, label %_Z12tg_polygammaILi3EfET0_S0_.exit, label %14
+
+14:
+  %.026.i = phi float [ %18, %16 ], [ 1.000000e+00, %10 ]
+  %.025.i = phi i32 [ %19, %16 ], [ 2, %10 ]
+  %15 = icmp ult i32 %.025.i, 4
+  br i1 %15, label %16, label %20
+
+16:
+  %17 = uitofp nneg i32 %.025.i to float
+  %18 = fmul float %.026.i, %17
+  %19 = add nuw nsw i32 %.025.i, 1
+  br label %14
+
+20:
+  %21 = call float @llvm.fabs.f32(float %4)
+  %22 = fcmp oeq float %21, 0x7FF0000000000000
+  br i1 %22, label %_Z12tg_polygammaILi3EfET0_S0_.exit, label %23
+
+23:
+  %24 = call float @_Z10tg_hurwitzIfET_S0_S0_(float 4.000000e+00, float %4)
+  %25 = fmul float %.026.i, %24
+  br label %_Z12tg_polygammaILi3EfET0_S0_.exit
+
+_Z12tg_polygammaILi3EfET0_S0_.exit:
+  %.2.i = phi float [ %9, %6 ], [ %25, %23 ], [ 0.000000e+00, %20 ], [ 0x7FF0000000000000, %10 ]
+  %26 = bitcast float %.2.i to i32
+  %27 = fcmp uno float %.2.i, 0.000000e+00
+  br i1 %27, label %28, label %33
+
+28:
+  %29 = lshr i32 %26, 16
+  %30 = trunc nuw i32 %29 to i16
+  %31 = and i16 %30, -32768
+  %32 = or disjoint i16 %31, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-13:
-  %14 = add i32 %6, 32767
-  %15 = lshr i32 %6, 16
-  %16 = and i32 %15, 1
-  %17 = add i32 %14, %16
-  %18 = lshr i32 %17, 16
-  %19 = trunc nuw i32 %18 to i16
+33:
+  %34 = add i32 %26, 32767
+  %35 = lshr i32 %26, 16
+  %36 = and i32 %35, 1
+  %37 = add i32 %34, %36
+  %38 = lshr i32 %37, 16
+  %39 = trunc nuw i32 %38 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %12, %8 ], [ %19, %13 ]
+  %.0.i.i = phi i16 [ %32, %28 ], [ %39, %33 ]
   ret i16 %.0.i.i
 }
 
 @tgo_polygamma_bf16__bf16__n_4:
-define internal zeroext i16 @tgo_polygamma_bf16__bf16__n_4(i16 zeroext %0) nounwind alwaysinline {
+define internal zeroext i16 @tgo_polygamma_bf16__bf16__n_4(i16 zeroext %0) nounwind {
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = call float @_Z12tg_polygammaILi4EfET0_S0_(float %4)
-  %6 = bitcast float %5 to i32
-  %7 = fcmp uno float %5, 0.000000e+00
-  br i1 %7, label %8, label %13
+  %5 = fcmp olt float %4, 0.000000e+00
+  br i1 %5, label %6, label %10
 
-8:
-  %9 = lshr i32 %6, 16
-  %10 = trunc nuw i32 %9 to i16
-  %11 = and i16 %10, -32768
-  %12 = or disjoint i16 %11, 32704
+6:
+  %7 = fpext float %4 to double
+  %8 = call double @_Z12tg_polygammaILi4EdET0_S0_(double %7)
+  %9 = fptrunc double %8 to float
+  br label %_Z12tg_polygammaILi4EfET0_S0_.exit
+
+10:
+  %11 = fcmp ole float %4, 0.000000e+00
+  %12 = call float @llvm.floor.f32(float %4)
+  %13 = fcmp oeq float %12, %4
+  %or.cond = and i1 %11, %13
+  br i1 %or.cond, label %_Z12tg_polygammaILi4EfET0_S0_.exit, label %14
+
+14:
+  %.026.i = phi float [ %18, %16 ], [ 1.000000e+00, %10 ]
+  %.025.i = phi i32 [ %19, %16 ], [ 2, %10 ]
+  %15 = icmp ult i32 %.025.i, 5
+  br i1 %15, label %16, label %20
+
+16:
+  %17 = uitofp nneg i32 %.025.i to float
+  %18 = fmul float %.026.i, %17
+  %19 = add nuw nsw i32 %.025.i, 1
+  br label %14
+
+20:
+  %21 = call float @llvm.fabs.f32(float %4)
+  %22 = fcmp oeq float %21, 0x7FF0000000000000
+  br i1 %22, label %_Z12tg_polygammaILi4EfET0_S0_.exit, label %23
+
+23:
+  %24 = call float @_Z10tg_hurwitzIfET_S0_S0_(float 5.000000e+00, float %4)
+  %25 = fneg float %.026.i
+  %26 = fmul float %24, %25
+  br label %_Z12tg_polygammaILi4EfET0_S0_.exit
+
+_Z12tg_polygammaILi4EfET0_S0_.exit:
+  %.2.i = phi float [ %9, %6 ], [ %26, %23 ], [ -0.000000e+00, %20 ], [ 0xFFF0000000000000, %10 ]
+  %27 = bitcast float %.2.i to i32
+  %28 = fcmp uno float %.2.i, 0.000000e+00
+  br i1 %28, label %29, label %34
+
+29:
+  %30 = lshr i32 %27, 16
+  %31 = trunc nuw i32 %30 to i16
+  %32 = and i16 %31, -32768
+  %33 = or disjoint i16 %32, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-13:
-  %14 = add i32 %6, 32767
-  %15 = lshr i32 %6, 16
-  %16 = and i32 %15, 1
-  %17 = add i32 %14, %16
-  %18 = lshr i32 %17, 16
-  %19 = trunc nuw i32 %18 to i16
+34:
+  %35 = add i32 %27, 32767
+  %36 = lshr i32 %27, 16
+  %37 = and i32 %36, 1
+  %38 = add i32 %35, %37
+  %39 = lshr i32 %38, 16
+  %40 = trunc nuw i32 %39 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %12, %8 ], [ %19, %13 ]
+  %.0.i.i = phi i16 [ %33, %29 ], [ %40, %34 ]
   ret i16 %.0.i.i
 }
 
 @tgo_polygamma_bf16__bf16__n_5:
-define internal zeroext i16 @tgo_polygamma_bf16__bf16__n_5(i16 zeroext %0) nounwind alwaysinline {
+define internal zeroext i16 @tgo_polygamma_bf16__bf16__n_5(i16 zeroext %0) nounwind {
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = call float @_Z12tg_polygammaILi5EfET0_S0_(float %4)
-  %6 = bitcast float %5 to i32
-  %7 = fcmp uno float %5, 0.000000e+00
-  br i1 %7, label %8, label %13
+  %5 = fcmp olt float %4, 0.000000e+00
+  br i1 %5, label %6, label %10
 
-8:
-  %9 = lshr i32 %6, 16
-  %10 = trunc nuw i32 %9 to i16
-  %11 = and i16 %10, -32768
-  %12 = or disjoint i16 %11, 32704
+6:
+  %7 = fpext float %4 to double
+  %8 = call double @_Z12tg_polygammaILi5EdET0_S0_(double %7)
+  %9 = fptrunc double %8 to float
+  br label %_Z12tg_polygammaILi5EfET0_S0_.exit
+
+10:
+  %11 = fcmp ole float %4, 0.000000e+00
+  %12 = call float @llvm.floor.f32(float %4)
+  %13 = fcmp oeq float %12, %4
+  %or.cond = and i1 %11, %13
+  br i1 %or.cond, label %_Z12tg_polygammaILi5EfET0_S0_.exit, label %14
+
+14:
+  %.026.i = phi float [ %18, %16 ], [ 1.000000e+00, %10 ]
+  %.025.i = phi i32 [ %19, %16 ], [ 2, %10 ]
+  %15 = icmp ult i32 %.025.i, 6
+  br i1 %15, label %16, label %20
+
+16:
+  %17 = uitofp nneg i32 %.025.i to float
+  %18 = fmul float %.026.i, %17
+  %19 = add nuw nsw i32 %.025.i, 1
+  br label %14
+
+20:
+  %21 = call float @llvm.fabs.f32(float %4)
+  %22 = fcmp oeq float %21, 0x7FF0000000000000
+  br i1 %22, label %_Z12tg_polygammaILi5EfET0_S0_.exit, label %23
+
+23:
+  %24 = call float @_Z10tg_hurwitzIfET_S0_S0_(float 6.000000e+00, float %4)
+  %25 = fmul float %.026.i, %24
+  br label %_Z12tg_polygammaILi5EfET0_S0_.exit
+
+_Z12tg_polygammaILi5EfET0_S0_.exit:
+  %.2.i = phi float [ %9, %6 ], [ %25, %23 ], [ 0.000000e+00, %20 ], [ 0x7FF0000000000000, %10 ]
+  %26 = bitcast float %.2.i to i32
+  %27 = fcmp uno float %.2.i, 0.000000e+00
+  br i1 %27, label %28, label %33
+
+28:
+  %29 = lshr i32 %26, 16
+  %30 = trunc nuw i32 %29 to i16
+  %31 = and i16 %30, -32768
+  %32 = or disjoint i16 %31, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-13:
-  %14 = add i32 %6, 32767
-  %15 = lshr i32 %6, 16
-  %16 = and i32 %15, 1
-  %17 = add i32 %14, %16
-  %18 = lshr i32 %17, 16
-  %19 = trunc nuw i32 %18 to i16
+33:
+  %34 = add i32 %26, 32767
+  %35 = lshr i32 %26, 16
+  %36 = and i32 %35, 1
+  %37 = add i32 %34, %36
+  %38 = lshr i32 %37, 16
+  %39 = trunc nuw i32 %38 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %12, %8 ], [ %19, %13 ]
+  %.0.i.i = phi i16 [ %32, %28 ], [ %39, %33 ]
   ret i16 %.0.i.i
 }
 
 @tgo_polygamma_bf16__bf16__n_6:
-define internal zeroext i16 @tgo_polygamma_bf16__bf16__n_6(i16 zeroext %0) nounwind alwaysinline {
+define internal zeroext i16 @tgo_polygamma_bf16__bf16__n_6(i16 zeroext %0) nounwind {
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = call float @_Z12tg_polygammaILi6EfET0_S0_(float %4)
-  %6 = bitcast float %5 to i32
-  %7 = fcmp uno float %5, 0.000000e+00
-  br i1 %7, label %8, label %13
+  %5 = fcmp olt float %4, 0.000000e+00
+  br i1 %5, label %6, label %10
 
-8:
-  %9 = lshr i32 %6, 16
-  %10 = trunc nuw i32 %9 to i16
-  %11 = and i16 %10, -32768
-  %12 = or disjoint i16 %11, 32704
+6:
+  %7 = fpext float %4 to double
+  %8 = call double @_Z12tg_polygammaILi6EdET0_S0_(double %7)
+  %9 = fptrunc double %8 to float
+  br label %_Z12tg_polygammaILi6EfET0_S0_.exit
+
+10:
+  %11 = fcmp ole float %4, 0.000000e+00
+  %12 = call float @llvm.floor.f32(float %4)
+  %13 = fcmp oeq float %12, %4
+  %or.cond = and i1 %11, %13
+  br i1 %or.cond, label %_Z12tg_polygammaILi6EfET0_S0_.exit, label %14
+
+14:
+  %.026.i = phi float [ %18, %16 ], [ 1.000000e+00, %10 ]
+  %.025.i = phi i32 [ %19, %16 ], [ 2, %10 ]
+  %15 = icmp ult i32 %.025.i, 7
+  br i1 %15, label %16, label %20
+
+16:
+  %17 = uitofp nneg i32 %.025.i to float
+  %18 = fmul float %.026.i, %17
+  %19 = add nuw nsw i32 %.025.i, 1
+  br label %14
+
+20:
+  %21 = call float @llvm.fabs.f32(float %4)
+  %22 = fcmp oeq float %21, 0x7FF0000000000000
+  br i1 %22, label %_Z12tg_polygammaILi6EfET0_S0_.exit, label %23
+
+23:
+  %24 = call float @_Z10tg_hurwitzIfET_S0_S0_(float 7.000000e+00, float %4)
+  %25 = fneg float %.026.i
+  %26 = fmul float %24, %25
+  br label %_Z12tg_polygammaILi6EfET0_S0_.exit
+
+_Z12tg_polygammaILi6EfET0_S0_.exit:
+  %.2.i = phi float [ %9, %6 ], [ %26, %23 ], [ -0.000000e+00, %20 ], [ 0xFFF0000000000000, %10 ]
+  %27 = bitcast float %.2.i to i32
+  %28 = fcmp uno float %.2.i, 0.000000e+00
+  br i1 %28, label %29, label %34
+
+29:
+  %30 = lshr i32 %27, 16
+  %31 = trunc nuw i32 %30 to i16
+  %32 = and i16 %31, -32768
+  %33 = or disjoint i16 %32, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-13:
-  %14 = add i32 %6, 32767
-  %15 = lshr i32 %6, 16
-  %16 = and i32 %15, 1
-  %17 = add i32 %14, %16
-  %18 = lshr i32 %17, 16
-  %19 = trunc nuw i32 %18 to i16
+34:
+  %35 = add i32 %27, 32767
+  %36 = lshr i32 %27, 16
+  %37 = and i32 %36, 1
+  %38 = add i32 %35, %37
+  %39 = lshr i32 %38, 16
+  %40 = trunc nuw i32 %39 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %12, %8 ], [ %19, %13 ]
+  %.0.i.i = phi i16 [ %33, %29 ], [ %40, %34 ]
   ret i16 %.0.i.i
 }
 
 @tgo_polygamma_bf16__bf16__n_7:
-define internal zeroext i16 @tgo_polygamma_bf16__bf16__n_7(i16 zeroext %0) nounwind alwaysinline {
+define internal zeroext i16 @tgo_polygamma_bf16__bf16__n_7(i16 zeroext %0) nounwind {
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = call float @_Z12tg_polygammaILi7EfET0_S0_(float %4)
-  %6 = bitcast float %5 to i32
-  %7 = fcmp uno float %5, 0.000000e+00
-  br i1 %7, label %8, label %13
+  %5 = fcmp olt float %4, 0.000000e+00
+  br i1 %5, label %6, label %10
 
-8:
-  %9 = lshr i32 %6, 16
-  %10 = trunc nuw i32 %9 to i16
-  %11 = and i16 %10, -32768
-  %12 = or disjoint i16 %11, 32704
+6:
+  %7 = fpext float %4 to double
+  %8 = call double @_Z12tg_polygammaILi7EdET0_S0_(double %7)
+  %9 = fptrunc double %8 to float
+  br label %_Z12tg_polygammaILi7EfET0_S0_.exit
+
+10:
+  %11 = fcmp ole float %4, 0.000000e+00
+  %12 = call float @llvm.floor.f32(float %4)
+  %13 = fcmp oeq float %12, %4
+  %or.cond = and i1 %11, %13
+  br i1 %or.cond, label %_Z12tg_polygammaILi7EfET0_S0_.exit, label %14
+
+14:
+  %.026.i = phi float [ %18, %16 ], [ 1.000000e+00, %10 ]
+  %.025.i = phi i32 [ %19, %16 ], [ 2, %10 ]
+  %15 = icmp ult i32 %.025.i, 8
+  br i1 %15, label %16, label %20
+
+16:
+  %17 = uitofp nneg i32 %.025.i to float
+  %18 = fmul float %.026.i, %17
+  %19 = add nuw nsw i32 %.025.i, 1
+  br label %14
+
+20:
+  %21 = call float @llvm.fabs.f32(float %4)
+  %22 = fcmp oeq float %21, 0x7FF0000000000000
+  br i1 %22, label %_Z12tg_polygammaILi7EfET0_S0_.exit, label %23
+
+23:
+  %24 = call float @_Z10tg_hurwitzIfET_S0_S0_(float 8.000000e+00, float %4)
+  %25 = fmul float %.026.i, %24
+  br label %_Z12tg_polygammaILi7EfET0_S0_.exit
+
+_Z12tg_polygammaILi7EfET0_S0_.exit:
+  %.2.i = phi float [ %9, %6 ], [ %25, %23 ], [ 0.000000e+00, %20 ], [ 0x7FF0000000000000, %10 ]
+  %26 = bitcast float %.2.i to i32
+  %27 = fcmp uno float %.2.i, 0.000000e+00
+  br i1 %27, label %28, label %33
+
+28:
+  %29 = lshr i32 %26, 16
+  %30 = trunc nuw i32 %29 to i16
+  %31 = and i16 %30, -32768
+  %32 = or disjoint i16 %31, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-13:
-  %14 = add i32 %6, 32767
-  %15 = lshr i32 %6, 16
-  %16 = and i32 %15, 1
-  %17 = add i32 %14, %16
-  %18 = lshr i32 %17, 16
-  %19 = trunc nuw i32 %18 to i16
+33:
+  %34 = add i32 %26, 32767
+  %35 = lshr i32 %26, 16
+  %36 = and i32 %35, 1
+  %37 = add i32 %34, %36
+  %38 = lshr i32 %37, 16
+  %39 = trunc nuw i32 %38 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %12, %8 ], [ %19, %13 ]
+  %.0.i.i = phi i16 [ %32, %28 ], [ %39, %33 ]
   ret i16 %.0.i.i
 }
 
 @tgo_polygamma_bf16__bf16__n_8:
-define internal zeroext i16 @tgo_polygamma_bf16__bf16__n_8(i16 zeroext %0) nounwind alwaysinline {
+define internal zeroext i16 @tgo_polygamma_bf16__bf16__n_8(i16 zeroext %0) nounwind {
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = call float @_Z12tg_polygammaILi8EfET0_S0_(float %4)
-  %6 = bitcast float %5 to i32
-  %7 = fcmp uno float %5, 0.000000e+00
-  br i1 %7, label %8, label %13
+  %5 = fcmp olt float %4, 0.000000e+00
+  br i1 %5, label %6, label %10
 
-8:
-  %9 = lshr i32 %6, 16
-  %10 = trunc nuw i32 %9 to i16
-  %11 = and i16 %10, -32768
-  %12 = or disjoint i16 %11, 32704
+6:
+  %7 = fpext float %4 to double
+  %8 = call double @_Z12tg_polygammaILi8EdET0_S0_(double %7)
+  %9 = fptrunc double %8 to float
+  br label %_Z12tg_polygammaILi8EfET0_S0_.exit
+
+10:
+  %11 = fcmp ole float %4, 0.000000e+00
+  %12 = call float @llvm.floor.f32(float %4)
+  %13 = fcmp oeq float %12, %4
+  %or.cond = and i1 %11, %13
+  br i1 %or.cond, label %_Z12tg_polygammaILi8EfET0_S0_.exit, label %14
+
+14:
+  %.026.i = phi float [ %18, %16 ], [ 1.000000e+00, %10 ]
+  %.025.i = phi i32 [ %19, %16 ], [ 2, %10 ]
+  %15 = icmp ult i32 %.025.i, 9
+  br i1 %15, label %16, label %20
+
+16:
+  %17 = uitofp nneg i32 %.025.i to float
+  %18 = fmul float %.026.i, %17
+  %19 = add nuw nsw i32 %.025.i, 1
+  br label %14
+
+20:
+  %21 = call float @llvm.fabs.f32(float %4)
+  %22 = fcmp oeq float %21, 0x7FF0000000000000
+  br i1 %22, label %_Z12tg_polygammaILi8EfET0_S0_.exit, label %23
+
+23:
+  %24 = call float @_Z10tg_hurwitzIfET_S0_S0_(float 9.000000e+00, float %4)
+  %25 = fneg float %.026.i
+  %26 = fmul float %24, %25
+  br label %_Z12tg_polygammaILi8EfET0_S0_.exit
+
+_Z12tg_polygammaILi8EfET0_S0_.exit:
+  %.2.i = phi float [ %9, %6 ], [ %26, %23 ], [ -0.000000e+00, %20 ], [ 0xFFF0000000000000, %10 ]
+  %27 = bitcast float %.2.i to i32
+  %28 = fcmp uno float %.2.i, 0.000000e+00
+  br i1 %28, label %29, label %34
+
+29:
+  %30 = lshr i32 %27, 16
+  %31 = trunc nuw i32 %30 to i16
+  %32 = and i16 %31, -32768
+  %33 = or disjoint i16 %32, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-13:
-  %14 = add i32 %6, 32767
-  %15 = lshr i32 %6, 16
-  %16 = and i32 %15, 1
-  %17 = add i32 %14, %16
-  %18 = lshr i32 %17, 16
-  %19 = trunc nuw i32 %18 to i16
+34:
+  %35 = add i32 %27, 32767
+  %36 = lshr i32 %27, 16
+  %37 = and i32 %36, 1
+  %38 = add i32 %35, %37
+  %39 = lshr i32 %38, 16
+  %40 = trunc nuw i32 %39 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %12, %8 ], [ %19, %13 ]
+  %.0.i.i = phi i16 [ %33, %29 ], [ %40, %34 ]
   ret i16 %.0.i.i
 }
 
 @tgo_polygamma_f16__f16__n_1:
-define internal zeroext i16 @tgo_polygamma_f16__f16__n_1(i16 zeroext %0) nounwind {
+define internal zeroext i16 @tgo_polygamma_f16__f16__n_1(i16 zeroext %0) nounwind alwaysinline {
   %2 = bitcast i16 %0 to half
   %3 = fpext half %2 to float
   %4 = fcmp olt half %2, 0xH0000
@@ -30060,140 +33316,365 @@ define internal zeroext i16 @tgo_polygamma_f16__f16__n_1(i16 zeroext %0) nounwin
   br i1 %15, label %_Z12tg_polygammaILi1EfET0_S0_.exit, label %16
 
 16:
-  %.033.i.i = phi i32 [ %25, %18 ], [ 0, %13 ]
-  %.032.i.i = phi float [ %24, %18 ], [ 0.000000e+00, %13 ]
-  %17 = icmp ult i32 %.033.i.i, 10
-  br i1 %17, label %18, label %26
-
-18:
-  %19 = uitofp nneg i32 %.033.i.i to float
-  %20 = fadd float %19, %3
-  %21 = fpext float %20 to double
-  %22 = call double @_Z3powdd(double %21, double -2.000000e+00)
-  %23 = fptrunc double %22 to float
-  %24 = fadd float %.032.i.i, %23
-  %25 = add nuw nsw i32 %.033.i.i, 1
-  br label %16
-
-26:
-  %27 = fadd float %3, 1.000000e+01
-  %28 = fpext float %27 to double
-  %29 = call double @_Z3powdd(double %28, double -1.000000e+00)
-  %30 = fptrunc double %29 to float
-  %31 = fdiv float %30, %27
-  %32 = fmul float %27, %27
-  %33 = fdiv float 1.000000e+00, %32
-  %34 = fmul float %31, 5.000000e-01
-  %35 = fadd float %34, %30
-  %36 = fadd float %.032.i.i, %35
-  %37 = fmul float %31, 2.000000e+00
-  %38 = fdiv float %37, %27
-  br label %39
-
-39:
-  %.1.i.i = phi float [ %36, %26 ], [ %55, %41 ]
-  %.031.i.i = phi float [ %38, %26 ], [ %49, %41 ]
-  %.0.i.i = phi i32 [ 0, %26 ], [ %56, %41 ]
-  %40 = icmp ult i32 %.0.i.i, 10
-  br i1 %40, label %41, label %_Z12tg_polygammaILi1EfET0_S0_.exit
-
-41:
-  %42 = shl nuw nsw i32 %.0.i.i, 1
-  %43 = uitofp nneg i32 %42 to float
-  %44 = fadd float %43, 2.000000e+00
-  %45 = fadd float %44, 1.000000e+00
-  %46 = fadd float %44, 2.000000e+00
-  %47 = fmul float %45, %46
-  %48 = fmul float %47, %33
-  %49 = fmul float %.031.i.i, %48
-  %50 = zext nneg i32 %.0.i.i to i64
-  %51 = getelementptr inbounds [10 x double], ptr @__const._Z10tg_hurwitzIfET_S0_S0_.terms, i64 0, i64 %50
-  %52 = load double, ptr %51, align 8
-  %53 = fptrunc double %52 to float
-  %54 = fmul float %.031.i.i, %53
-  %55 = fadd float %.1.i.i, %54
-  %56 = add nuw nsw i32 %.0.i.i, 1
-  br label %39
+  %17 = call float @_Z10tg_hurwitzIfET_S0_S0_(float 2.000000e+00, float %3)
+  br label %_Z12tg_polygammaILi1EfET0_S0_.exit
 
 _Z12tg_polygammaILi1EfET0_S0_.exit:
-  %.2.i = phi float [ %8, %5 ], [ 0.000000e+00, %13 ], [ 0x7FF0000000000000, %9 ], [ %.1.i.i, %39 ]
-  %57 = fptrunc float %.2.i to half
-  %58 = bitcast half %57 to i16
-  ret i16 %58
+  %.2.i = phi float [ %8, %5 ], [ %17, %16 ], [ 0.000000e+00, %13 ], [ 0x7FF0000000000000, %9 ]
+  %18 = fptrunc float %.2.i to half
+  %19 = bitcast half %18 to i16
+  ret i16 %19
 }
 
 @tgo_polygamma_f16__f16__n_2:
-define internal zeroext i16 @tgo_polygamma_f16__f16__n_2(i16 zeroext %0) nounwind alwaysinline {
+define internal zeroext i16 @tgo_polygamma_f16__f16__n_2(i16 zeroext %0) nounwind {
   %2 = bitcast i16 %0 to half
   %3 = fpext half %2 to float
-  %4 = call float @_Z12tg_polygammaILi2EfET0_S0_(float %3)
-  %5 = fptrunc float %4 to half
-  %6 = bitcast half %5 to i16
-  ret i16 %6
+  %4 = fcmp olt half %2, 0xH0000
+  br i1 %4, label %5, label %9
+
+5:
+  %6 = fpext half %2 to double
+  %7 = call double @_Z12tg_polygammaILi2EdET0_S0_(double %6)
+  %8 = fptrunc double %7 to float
+  br label %_Z12tg_polygammaILi2EfET0_S0_.exit
+
+9:
+  %10 = fcmp ole half %2, 0xH0000
+  %11 = call float @llvm.floor.f32(float %3)
+  %12 = fcmp oeq float %11, %3
+  %or.cond = and i1 %10, %12
+  br i1 %or.cond, label %_Z12tg_polygammaILi2EfET0_S0_.exit, label %13
+
+13:
+  %.026.i = phi float [ %17, %15 ], [ 1.000000e+00, %9 ]
+  %.025.i = phi i32 [ %18, %15 ], [ 2, %9 ]
+  %14 = icmp ult i32 %.025.i, 3
+  br i1 %14, label %15, label %19
+
+15:
+  %16 = uitofp nneg i32 %.025.i to float
+  %17 = fmul float %.026.i, %16
+  %18 = add nuw nsw i32 %.025.i, 1
+  br label %13
+
+19:
+  %20 = call float @llvm.fabs.f32(float %3)
+  %21 = fcmp oeq float %20, 0x7FF0000000000000
+  br i1 %21, label %_Z12tg_polygammaILi2EfET0_S0_.exit, label %22
+
+22:
+  %23 = call float @_Z10tg_hurwitzIfET_S0_S0_(float 3.000000e+00, float %3)
+  %24 = fneg float %.026.i
+  %25 = fmul float %23, %24
+  br label %_Z12tg_polygammaILi2EfET0_S0_.exit
+
+_Z12tg_polygammaILi2EfET0_S0_.exit:
+  %.2.i = phi float [ %8, %5 ], [ %25, %22 ], [ -0.000000e+00, %19 ], [ 0xFFF0000000000000, %9 ]
+  %26 = fptrunc float %.2.i to half
+  %27 = bitcast half %26 to i16
+  ret i16 %27
 }
 
 @tgo_polygamma_f16__f16__n_3:
-define internal zeroext i16 @tgo_polygamma_f16__f16__n_3(i16 zeroext %0) nounwind alwaysinline {
+define internal zeroext i16 @tgo_polygamma_f16__f16__n_3(i16 zeroext %0) nounwind {
   %2 = bitcast i16 %0 to half
   %3 = fpext half %2 to float
-  %4 = call float @_Z12tg_polygammaILi3EfET0_S0_(float %3)
-  %5 = fptrunc float %4 to half
-  %6 = bitcast half %5 to i16
-  ret i16 %6
+  %4 = fcmp olt half %2, 0xH0000
+  br i1 %4, label %5, label %9
+
+5:
+  %6 = fpext half %2 to double
+  %7 = call double @_Z12tg_polygammaILi3EdET0_S0_(double %6)
+  %8 = fptrunc double %7 to float
+  br label %_Z12tg_polygammaILi3EfET0_S0_.exit
+
+9:
+  %10 = fcmp ole half %2, 0xH0000
+  %11 = call float @llvm.floor.f32(float %3)
+  %12 = fcmp oeq float %11, %3
+  %or.cond = and i1 %10, %12
+  br i1 %or.cond, label %_Z12tg_polygammaILi3EfET0_S0_.exit, label %13
+
+13:
+  %.026.i = phi float [ %17, %15 ], [ 1.000000e+00, %9 ]
+  %.025.i = phi i32 [ %18, %15 ], [ 2, %9 ]
+  %14 = icmp ult i32 %.025.i, 4
+  br i1 %14, label %15, label %19
+
+15:
+  %16 = uitofp nneg i32 %.025.i to float
+  %17 = fmul float %.026.i, %16
+  %18 = add nuw nsw i32 %.025.i, 1
+  br label %13
+
+19:
+  %20 = call float @llvm.fabs.f32(float %3)
+  %21 = fcmp oeq float %20, 0x7FF0000000000000
+  br i1 %21, label %_Z12tg_polygammaILi3EfET0_S0_.exit, label %22
+
+22:
+  %23 = call float @_Z10tg_hurwitzIfET_S0_S0_(float 4.000000e+00, float %3)
+  %24 = fmul float %.026.i, %23
+  br label %_Z12tg_polygammaILi3EfET0_S0_.exit
+
+_Z12tg_polygammaILi3EfET0_S0_.exit:
+  %.2.i = phi float [ %8, %5 ], [ %24, %22 ], [ 0.000000e+00, %19 ], [ 0x7FF0000000000000, %9 ]
+  %25 = fptrunc float %.2.i to half
+  %26 = bitcast half %25 to i16
+  ret i16 %26
 }
 
 @tgo_polygamma_f16__f16__n_4:
-define internal zeroext i16 @tgo_polygamma_f16__f16__n_4(i16 zeroext %0) nounwind alwaysinline {
+define internal zeroext i16 @tgo_polygamma_f16__f16__n_4(i16 zeroext %0) nounwind {
   %2 = bitcast i16 %0 to half
   %3 = fpext half %2 to float
-  %4 = call float @_Z12tg_polygammaILi4EfET0_S0_(float %3)
-  %5 = fptrunc float %4 to half
-  %6 = bitcast half %5 to i16
-  ret i16 %6
+  %4 = fcmp olt half %2, 0xH0000
+  br i1 %4, label %5, label %9
+
+5:
+  %6 = fpext half %2 to double
+  %7 = call double @_Z12tg_polygammaILi4EdET0_S0_(double %6)
+  %8 = fptrunc double %7 to float
+  br label %_Z12tg_polygammaILi4EfET0_S0_.exit
+
+9:
+  %10 = fcmp ole half %2, 0xH0000
+  %11 = call float @llvm.floor.f32(float %3)
+  %12 = fcmp oeq float %11, %3
+  %or.cond = and i1 %10, %12
+  br i1 %or.cond, label %_Z12tg_polygammaILi4EfET0_S0_.exit, label %13
+
+13:
+  %.026.i = phi float [ %17, %15 ], [ 1.000000e+00, %9 ]
+  %.025.i = phi i32 [ %18, %15 ], [ 2, %9 ]
+  %14 = icmp ult i32 %.025.i, 5
+  br i1 %14, label %15, label %19
+
+15:
+  %16 = uitofp nneg i32 %.025.i to float
+  %17 = fmul float %.026.i, %16
+  %18 = add nuw nsw i32 %.025.i, 1
+  br label %13
+
+19:
+  %20 = call float @llvm.fabs.f32(float %3)
+  %21 = fcmp oeq float %20, 0x7FF0000000000000
+  br i1 %21, label %_Z12tg_polygammaILi4EfET0_S0_.exit, label %22
+
+22:
+  %23 = call float @_Z10tg_hurwitzIfET_S0_S0_(float 5.000000e+00, float %3)
+  %24 = fneg float %.026.i
+  %25 = fmul float %23, %24
+  br label %_Z12tg_polygammaILi4EfET0_S0_.exit
+
+_Z12tg_polygammaILi4EfET0_S0_.exit:
+  %.2.i = phi float [ %8, %5 ], [ %25, %22 ], [ -0.000000e+00, %19 ], [ 0xFFF0000000000000, %9 ]
+  %26 = fptrunc float %.2.i to half
+  %27 = bitcast half %26 to i16
+  ret i16 %27
 }
 
 @tgo_polygamma_f16__f16__n_5:
-define internal zeroext i16 @tgo_polygamma_f16__f16__n_5(i16 zeroext %0) nounwind alwaysinline {
+define internal zeroext i16 @tgo_polygamma_f16__f16__n_5(i16 zeroext %0) nounwind {
   %2 = bitcast i16 %0 to half
   %3 = fpext half %2 to float
-  %4 = call float @_Z12tg_polygammaILi5EfET0_S0_(float %3)
-  %5 = fptrunc float %4 to half
-  %6 = bitcast half %5 to i16
-  ret i16 %6
+  %4 = fcmp olt half %2, 0xH0000
+  br i1 %4, label %5, label %9
+
+5:
+  %6 = fpext half %2 to double
+  %7 = call double @_Z12tg_polygammaILi5EdET0_S0_(double %6)
+  %8 = fptrunc double %7 to float
+  br label %_Z12tg_polygammaILi5EfET0_S0_.exit
+
+9:
+  %10 = fcmp ole half %2, 0xH0000
+  %11 = call float @llvm.floor.f32(float %3)
+  %12 = fcmp oeq float %11, %3
+  %or.cond = and i1 %10, %12
+  br i1 %or.cond, label %_Z12tg_polygammaILi5EfET0_S0_.exit, label %13
+
+13:
+  %.026.i = phi float [ %17, %15 ], [ 1.000000e+00, %9 ]
+  %.025.i = phi i32 [ %18, %15 ], [ 2, %9 ]
+  %14 = icmp ult i32 %.025.i, 6
+  br i1 %14, label %15, label %19
+
+15:
+  %16 = uitofp nneg i32 %.025.i to float
+  %17 = fmul float %.026.i, %16
+  %18 = add nuw nsw i32 %.025.i, 1
+  br label %13
+
+19:
+  %20 = call float @llvm.fabs.f32(float %3)
+  %21 = fcmp oeq float %20, 0x7FF0000000000000
+  br i1 %21, label %_Z12tg_polygammaILi5EfET0_S0_.exit, label %22
+
+22:
+  %23 = call float @_Z10tg_hurwitzIfET_S0_S0_(float 6.000000e+00, float %3)
+  %24 = fmul float %.026.i, %23
+  br label %_Z12tg_polygammaILi5EfET0_S0_.exit
+
+_Z12tg_polygammaILi5EfET0_S0_.exit:
+  %.2.i = phi float [ %8, %5 ], [ %24, %22 ], [ 0.000000e+00, %19 ], [ 0x7FF0000000000000, %9 ]
+  %25 = fptrunc float %.2.i to half
+  %26 = bitcast half %25 to i16
+  ret i16 %26
 }
 
 @tgo_polygamma_f16__f16__n_6:
-define internal zeroext i16 @tgo_polygamma_f16__f16__n_6(i16 zeroext %0) nounwind alwaysinline {
+define internal zeroext i16 @tgo_polygamma_f16__f16__n_6(i16 zeroext %0) nounwind {
   %2 = bitcast i16 %0 to half
   %3 = fpext half %2 to float
-  %4 = call float @_Z12tg_polygammaILi6EfET0_S0_(float %3)
-  %5 = fptrunc float %4 to half
-  %6 = bitcast half %5 to i16
-  ret i16 %6
+  %4 = fcmp olt half %2, 0xH0000
+  br i1 %4, label %5, label %9
+
+5:
+  %6 = fpext half %2 to double
+  %7 = call double @_Z12tg_polygammaILi6EdET0_S0_(double %6)
+  %8 = fptrunc double %7 to float
+  br label %_Z12tg_polygammaILi6EfET0_S0_.exit
+
+9:
+  %10 = fcmp ole half %2, 0xH0000
+  %11 = call float @llvm.floor.f32(float %3)
+  %12 = fcmp oeq float %11, %3
+  %or.cond = and i1 %10, %12
+  br i1 %or.cond, label %_Z12tg_polygammaILi6EfET0_S0_.exit, label %13
+
+13:
+  %.026.i = phi float [ %17, %15 ], [ 1.000000e+00, %9 ]
+  %.025.i = phi i32 [ %18, %15 ], [ 2, %9 ]
+  %14 = icmp ult i32 %.025.i, 7
+  br i1 %14, label %15, label %19
+
+15:
+  %16 = uitofp nneg i32 %.025.i to float
+  %17 = fmul float %.026.i, %16
+  %18 = add nuw nsw i32 %.025.i, 1
+  br label %13
+
+19:
+  %20 = call float @llvm.fabs.f32(float %3)
+  %21 = fcmp oeq float %20, 0x7FF0000000000000
+  br i1 %21, label %_Z12tg_polygammaILi6EfET0_S0_.exit, label %22
+
+22:
+  %23 = call float @_Z10tg_hurwitzIfET_S0_S0_(float 7.000000e+00, float %3)
+  %24 = fneg float %.026.i
+  %25 = fmul float %23, %24
+  br label %_Z12tg_polygammaILi6EfET0_S0_.exit
+
+_Z12tg_polygammaILi6EfET0_S0_.exit:
+  %.2.i = phi float [ %8, %5 ], [ %25, %22 ], [ -0.000000e+00, %19 ], [ 0xFFF0000000000000, %9 ]
+  %26 = fptrunc float %.2.i to half
+  %27 = bitcast half %26 to i16
+  ret i16 %27
 }
 
 @tgo_polygamma_f16__f16__n_7:
-define internal zeroext i16 @tgo_polygamma_f16__f16__n_7(i16 zeroext %0) nounwind alwaysinline {
+define internal zeroext i16 @tgo_polygamma_f16__f16__n_7(i16 zeroext %0) nounwind {
   %2 = bitcast i16 %0 to half
   %3 = fpext half %2 to float
-  %4 = call float @_Z12tg_polygammaILi7EfET0_S0_(float %3)
-  %5 = fptrunc float %4 to half
-  %6 = bitcast half %5 to i16
-  ret i16 %6
+  %4 = fcmp olt half %2, 0xH0000
+  br i1 %4, label %5, label %9
+
+5:
+  %6 = fpext half %2 to double
+  %7 = call double @_Z12tg_polygammaILi7EdET0_S0_(double %6)
+  %8 = fptrunc double %7 to float
+  br label %_Z12tg_polygammaILi7EfET0_S0_.exit
+
+9:
+  %10 = fcmp ole half %2, 0xH0000
+  %11 = call float @llvm.floor.f32(float %3)
+  %12 = fcmp oeq float %11, %3
+  %or.cond = and i1 %10, %12
+  br i1 %or.cond, label %_Z12tg_polygammaILi7EfET0_S0_.exit, label %13
+
+13:
+  %.026.i = phi float [ %17, %15 ], [ 1.000000e+00, %9 ]
+  %.025.i = phi i32 [ %18, %15 ], [ 2, %9 ]
+  %14 = icmp ult i32 %.025.i, 8
+  br i1 %14, label %15, label %19
+
+15:
+  %16 = uitofp nneg i32 %.025.i to float
+  %17 = fmul float %.026.i, %16
+  %18 = add nuw nsw i32 %.025.i, 1
+  br label %13
+
+19:
+  %20 = call float @llvm.fabs.f32(float %3)
+  %21 = fcmp oeq float %20, 0x7FF0000000000000
+  br i1 %21, label %_Z12tg_polygammaILi7EfET0_S0_.exit, label %22
+
+22:
+  %23 = call float @_Z10tg_hurwitzIfET_S0_S0_(float 8.000000e+00, float %3)
+  %24 = fmul float %.026.i, %23
+  br label %_Z12tg_polygammaILi7EfET0_S0_.exit
+
+_Z12tg_polygammaILi7EfET0_S0_.exit:
+  %.2.i = phi float [ %8, %5 ], [ %24, %22 ], [ 0.000000e+00, %19 ], [ 0x7FF0000000000000, %9 ]
+  %25 = fptrunc float %.2.i to half
+  %26 = bitcast half %25 to i16
+  ret i16 %26
 }
 
 @tgo_polygamma_f16__f16__n_8:
-define internal zeroext i16 @tgo_polygamma_f16__f16__n_8(i16 zeroext %0) nounwind alwaysinline {
+define internal zeroext i16 @tgo_polygamma_f16__f16__n_8(i16 zeroext %0) nounwind {
   %2 = bitcast i16 %0 to half
   %3 = fpext half %2 to float
-  %4 = call float @_Z12tg_polygammaILi8EfET0_S0_(float %3)
-  %5 = fptrunc float %4 to half
-  %6 = bitcast half %5 to i16
-  ret i16 %6
+  %4 = fcmp olt half %2, 0xH0000
+  br i1 %4, label %5, label %9
+
+5:
+  %6 = fpext half %2 to double
+  %7 = call double @_Z12tg_polygammaILi8EdET0_S0_(double %6)
+  %8 = fptrunc double %7 to float
+  br label %_Z12tg_polygammaILi8EfET0_S0_.exit
+
+9:
+  %10 = fcmp ole half %2, 0xH0000
+  %11 = call float @llvm.floor.f32(float %3)
+  %12 = fcmp oeq float %11, %3
+  %or.cond = and i1 %10, %12
+  br i1 %or.cond, label %_Z12tg_polygammaILi8EfET0_S0_.exit, label %13
+
+13:
+  %.026.i = phi float [ %17, %15 ], [ 1.000000e+00, %9 ]
+  %.025.i = phi i32 [ %18, %15 ], [ 2, %9 ]
+  %14 = icmp ult i32 %.025.i, 9
+  br i1 %14, label %15, label %19
+
+15:
+  %16 = uitofp nneg i32 %.025.i to float
+  %17 = fmul float %.026.i, %16
+  %18 = add nuw nsw i32 %.025.i, 1
+  br label %13
+
+19:
+  %20 = call float @llvm.fabs.f32(float %3)
+  %21 = fcmp oeq float %20, 0x7FF0000000000000
+  br i1 %21, label %_Z12tg_polygammaILi8EfET0_S0_.exit, label %22
+
+22:
+  %23 = call float @_Z10tg_hurwitzIfET_S0_S0_(float 9.000000e+00, float %3)
+  %24 = fneg float %.026.i
+  %25 = fmul float %23, %24
+  br label %_Z12tg_polygammaILi8EfET0_S0_.exit
+
+_Z12tg_polygammaILi8EfET0_S0_.exit:
+  %.2.i = phi float [ %8, %5 ], [ %25, %22 ], [ -0.000000e+00, %19 ], [ 0xFFF0000000000000, %9 ]
+  %26 = fptrunc float %.2.i to half
+  %27 = bitcast half %26 to i16
+  ret i16 %27
 }
 
 @tgo_polygamma_f32__f32__n_1:
-define internal float @tgo_polygamma_f32__f32__n_1(float %0) nounwind {
+define internal float @tgo_polygamma_f32__f32__n_1(float %0) nounwind alwaysinline {
   %2 = fcmp olt float %0, 0.000000e+00
   br i1 %2, label %3, label %7
 
@@ -30216,106 +33697,331 @@ define internal float @tgo_polygamma_f32__f32__n_1(float %0) nounwind {
   br i1 %13, label %_Z12tg_polygammaILi1EfET0_S0_.exit, label %14
 
 14:
-  %.033.i.i = phi i32 [ %23, %16 ], [ 0, %11 ]
-  %.032.i.i = phi float [ %22, %16 ], [ 0.000000e+00, %11 ]
-  %15 = icmp ult i32 %.033.i.i, 10
-  br i1 %15, label %16, label %24
-
-16:
-  %17 = uitofp nneg i32 %.033.i.i to float
-  %18 = fadd float %17, %0
-  %19 = fpext float %18 to double
-  %20 = call double @_Z3powdd(double %19, double -2.000000e+00)
-  %21 = fptrunc double %20 to float
-  %22 = fadd float %.032.i.i, %21
-  %23 = add nuw nsw i32 %.033.i.i, 1
-  br label %14
-
-24:
-  %25 = fadd float %0, 1.000000e+01
-  %26 = fpext float %25 to double
-  %27 = call double @_Z3powdd(double %26, double -1.000000e+00)
-  %28 = fptrunc double %27 to float
-  %29 = fdiv float %28, %25
-  %30 = fmul float %25, %25
-  %31 = fdiv float 1.000000e+00, %30
-  %32 = fmul float %29, 5.000000e-01
-  %33 = fadd float %32, %28
-  %34 = fadd float %.032.i.i, %33
-  %35 = fmul float %29, 2.000000e+00
-  %36 = fdiv float %35, %25
-  br label %37
-
-37:
-  %.1.i.i = phi float [ %34, %24 ], [ %53, %39 ]
-  %.031.i.i = phi float [ %36, %24 ], [ %47, %39 ]
-  %.0.i.i = phi i32 [ 0, %24 ], [ %54, %39 ]
-  %38 = icmp ult i32 %.0.i.i, 10
-  br i1 %38, label %39, label %_Z12tg_polygammaILi1EfET0_S0_.exit
-
-39:
-  %40 = shl nuw nsw i32 %.0.i.i, 1
-  %41 = uitofp nneg i32 %40 to float
-  %42 = fadd float %41, 2.000000e+00
-  %43 = fadd float %42, 1.000000e+00
-  %44 = fadd float %42, 2.000000e+00
-  %45 = fmul float %43, %44
-  %46 = fmul float %45, %31
-  %47 = fmul float %.031.i.i, %46
-  %48 = zext nneg i32 %.0.i.i to i64
-  %49 = getelementptr inbounds [10 x double], ptr @__const._Z10tg_hurwitzIfET_S0_S0_.terms, i64 0, i64 %48
-  %50 = load double, ptr %49, align 8
-  %51 = fptrunc double %50 to float
-  %52 = fmul float %.031.i.i, %51
-  %53 = fadd float %.1.i.i, %52
-  %54 = add nuw nsw i32 %.0.i.i, 1
-  br label %37
+  %15 = call float @_Z10tg_hurwitzIfET_S0_S0_(float 2.000000e+00, float %0)
+  br label %_Z12tg_polygammaILi1EfET0_S0_.exit
 
 _Z12tg_polygammaILi1EfET0_S0_.exit:
-  %.2.i = phi float [ %6, %3 ], [ 0.000000e+00, %11 ], [ 0x7FF0000000000000, %7 ], [ %.1.i.i, %37 ]
+  %.2.i = phi float [ %6, %3 ], [ %15, %14 ], [ 0.000000e+00, %11 ], [ 0x7FF0000000000000, %7 ]
   ret float %.2.i
 }
 
 @tgo_polygamma_f32__f32__n_2:
-define internal float @tgo_polygamma_f32__f32__n_2(float %0) nounwind alwaysinline {
-  %2 = call float @_Z12tg_polygammaILi2EfET0_S0_(float %0)
-  ret float %2
+define internal float @tgo_polygamma_f32__f32__n_2(float %0) nounwind {
+  %2 = fcmp olt float %0, 0.000000e+00
+  br i1 %2, label %3, label %7
+
+3:
+  %4 = fpext float %0 to double
+  %5 = call double @_Z12tg_polygammaILi2EdET0_S0_(double %4)
+  %6 = fptrunc double %5 to float
+  br label %_Z12tg_polygammaILi2EfET0_S0_.exit
+
+7:
+  %8 = fcmp ole float %0, 0.000000e+00
+  %9 = call float @llvm.floor.f32(float %0)
+  %10 = fcmp oeq float %9, %0
+  %or.cond = and i1 %8, %10
+  br i1 %or.cond, label %_Z12tg_polygammaILi2EfET0_S0_.exit, label %11
+
+11:
+  %.026.i = phi float [ %15, %13 ], [ 1.000000e+00, %7 ]
+  %.025.i = phi i32 [ %16, %13 ], [ 2, %7 ]
+  %12 = icmp ult i32 %.025.i, 3
+  br i1 %12, label %13, label %17
+
+13:
+  %14 = uitofp nneg i32 %.025.i to float
+  %15 = fmul float %.026.i, %14
+  %16 = add nuw nsw i32 %.025.i, 1
+  br label %11
+
+17:
+  %18 = call float @llvm.fabs.f32(float %0)
+  %19 = fcmp oeq float %18, 0x7FF0000000000000
+  br i1 %19, label %_Z12tg_polygammaILi2EfET0_S0_.exit, label %20
+
+20:
+  %21 = call float @_Z10tg_hurwitzIfET_S0_S0_(float 3.000000e+00, float %0)
+  %22 = fneg float %.026.i
+  %23 = fmul float %21, %22
+  br label %_Z12tg_polygammaILi2EfET0_S0_.exit
+
+_Z12tg_polygammaILi2EfET0_S0_.exit:
+  %.2.i = phi float [ %6, %3 ], [ %23, %20 ], [ -0.000000e+00, %17 ], [ 0xFFF0000000000000, %7 ]
+  ret float %.2.i
 }
 
 @tgo_polygamma_f32__f32__n_3:
-define internal float @tgo_polygamma_f32__f32__n_3(float %0) nounwind alwaysinline {
-  %2 = call float @_Z12tg_polygammaILi3EfET0_S0_(float %0)
-  ret float %2
+define internal float @tgo_polygamma_f32__f32__n_3(float %0) nounwind {
+  %2 = fcmp olt float %0, 0.000000e+00
+  br i1 %2, label %3, label %7
+
+3:
+  %4 = fpext float %0 to double
+  %5 = call double @_Z12tg_polygammaILi3EdET0_S0_(double %4)
+  %6 = fptrunc double %5 to float
+  br label %_Z12tg_polygammaILi3EfET0_S0_.exit
+
+7:
+  %8 = fcmp ole float %0, 0.000000e+00
+  %9 = call float @llvm.floor.f32(float %0)
+  %10 = fcmp oeq float %9, %0
+  %or.cond = and i1 %8, %10
+  br i1 %or.cond, label %_Z12tg_polygammaILi3EfET0_S0_.exit, label %11
+
+11:
+  %.026.i = phi float [ %15, %13 ], [ 1.000000e+00, %7 ]
+  %.025.i = phi i32 [ %16, %13 ], [ 2, %7 ]
+  %12 = icmp ult i32 %.025.i, 4
+  br i1 %12, label %13, label %17
+
+13:
+  %14 = uitofp nneg i32 %.025.i to float
+  %15 = fmul float %.026.i, %14
+  %16 = add nuw nsw i32 %.025.i, 1
+  br label %11
+
+17:
+  %18 = call float @llvm.fabs.f32(float %0)
+  %19 = fcmp oeq float %18, 0x7FF0000000000000
+  br i1 %19, label %_Z12tg_polygammaILi3EfET0_S0_.exit, label %20
+
+20:
+  %21 = call float @_Z10tg_hurwitzIfET_S0_S0_(float 4.000000e+00, float %0)
+  %22 = fmul float %.026.i, %21
+  br label %_Z12tg_polygammaILi3EfET0_S0_.exit
+
+_Z12tg_polygammaILi3EfET0_S0_.exit:
+  %.2.i = phi float [ %6, %3 ], [ %22, %20 ], [ 0.000000e+00, %17 ], [ 0x7FF0000000000000, %7 ]
+  ret float %.2.i
 }
 
 @tgo_polygamma_f32__f32__n_4:
-define internal float @tgo_polygamma_f32__f32__n_4(float %0) nounwind alwaysinline {
-  %2 = call float @_Z12tg_polygammaILi4EfET0_S0_(float %0)
-  ret float %2
+define internal float @tgo_polygamma_f32__f32__n_4(float %0) nounwind {
+  %2 = fcmp olt float %0, 0.000000e+00
+  br i1 %2, label %3, label %7
+
+3:
+  %4 = fpext float %0 to double
+  %5 = call double @_Z12tg_polygammaILi4EdET0_S0_(double %4)
+  %6 = fptrunc double %5 to float
+  br label %_Z12tg_polygammaILi4EfET0_S0_.exit
+
+7:
+  %8 = fcmp ole float %0, 0.000000e+00
+  %9 = call float @llvm.floor.f32(float %0)
+  %10 = fcmp oeq float %9, %0
+  %or.cond = and i1 %8, %10
+  br i1 %or.cond, label %_Z12tg_polygammaILi4EfET0_S0_.exit, label %11
+
+11:
+  %.026.i = phi float [ %15, %13 ], [ 1.000000e+00, %7 ]
+  %.025.i = phi i32 [ %16, %13 ], [ 2, %7 ]
+  %12 = icmp ult i32 %.025.i, 5
+  br i1 %12, label %13, label %17
+
+13:
+  %14 = uitofp nneg i32 %.025.i to float
+  %15 = fmul float %.026.i, %14
+  %16 = add nuw nsw i32 %.025.i, 1
+  br label %11
+
+17:
+  %18 = call float @llvm.fabs.f32(float %0)
+  %19 = fcmp oeq float %18, 0x7FF0000000000000
+  br i1 %19, label %_Z12tg_polygammaILi4EfET0_S0_.exit, label %20
+
+20:
+  %21 = call float @_Z10tg_hurwitzIfET_S0_S0_(float 5.000000e+00, float %0)
+  %22 = fneg float %.026.i
+  %23 = fmul float %21, %22
+  br label %_Z12tg_polygammaILi4EfET0_S0_.exit
+
+_Z12tg_polygammaILi4EfET0_S0_.exit:
+  %.2.i = phi float [ %6, %3 ], [ %23, %20 ], [ -0.000000e+00, %17 ], [ 0xFFF0000000000000, %7 ]
+  ret float %.2.i
 }
 
 @tgo_polygamma_f32__f32__n_5:
-define internal float @tgo_polygamma_f32__f32__n_5(float %0) nounwind alwaysinline {
-  %2 = call float @_Z12tg_polygammaILi5EfET0_S0_(float %0)
-  ret float %2
+define internal float @tgo_polygamma_f32__f32__n_5(float %0) nounwind {
+  %2 = fcmp olt float %0, 0.000000e+00
+  br i1 %2, label %3, label %7
+
+3:
+  %4 = fpext float %0 to double
+  %5 = call double @_Z12tg_polygammaILi5EdET0_S0_(double %4)
+  %6 = fptrunc double %5 to float
+  br label %_Z12tg_polygammaILi5EfET0_S0_.exit
+
+7:
+  %8 = fcmp ole float %0, 0.000000e+00
+  %9 = call float @llvm.floor.f32(float %0)
+  %10 = fcmp oeq float %9, %0
+  %or.cond = and i1 %8, %10
+  br i1 %or.cond, label %_Z12tg_polygammaILi5EfET0_S0_.exit, label %11
+
+11:
+  %.026.i = phi float [ %15, %13 ], [ 1.000000e+00, %7 ]
+  %.025.i = phi i32 [ %16, %13 ], [ 2, %7 ]
+  %12 = icmp ult i32 %.025.i, 6
+  br i1 %12, label %13, label %17
+
+13:
+  %14 = uitofp nneg i32 %.025.i to float
+  %15 = fmul float %.026.i, %14
+  %16 = add nuw nsw i32 %.025.i, 1
+  br label %11
+
+17:
+  %18 = call float @llvm.fabs.f32(float %0)
+  %19 = fcmp oeq float %18, 0x7FF0000000000000
+  br i1 %19, label %_Z12tg_polygammaILi5EfET0_S0_.exit, label %20
+
+20:
+  %21 = call float @_Z10tg_hurwitzIfET_S0_S0_(float 6.000000e+00, float %0)
+  %22 = fmul float %.026.i, %21
+  br label %_Z12tg_polygammaILi5EfET0_S0_.exit
+
+_Z12tg_polygammaILi5EfET0_S0_.exit:
+  %.2.i = phi float [ %6, %3 ], [ %22, %20 ], [ 0.000000e+00, %17 ], [ 0x7FF0000000000000, %7 ]
+  ret float %.2.i
 }
 
 @tgo_polygamma_f32__f32__n_6:
-define internal float @tgo_polygamma_f32__f32__n_6(float %0) nounwind alwaysinline {
-  %2 = call float @_Z12tg_polygammaILi6EfET0_S0_(float %0)
-  ret float %2
+define internal float @tgo_polygamma_f32__f32__n_6(float %0) nounwind {
+  %2 = fcmp olt float %0, 0.000000e+00
+  br i1 %2, label %3, label %7
+
+3:
+  %4 = fpext float %0 to double
+  %5 = call double @_Z12tg_polygammaILi6EdET0_S0_(double %4)
+  %6 = fptrunc double %5 to float
+  br label %_Z12tg_polygammaILi6EfET0_S0_.exit
+
+7:
+  %8 = fcmp ole float %0, 0.000000e+00
+  %9 = call float @llvm.floor.f32(float %0)
+  %10 = fcmp oeq float %9, %0
+  %or.cond = and i1 %8, %10
+  br i1 %or.cond, label %_Z12tg_polygammaILi6EfET0_S0_.exit, label %11
+
+11:
+  %.026.i = phi float [ %15, %13 ], [ 1.000000e+00, %7 ]
+  %.025.i = phi i32 [ %16, %13 ], [ 2, %7 ]
+  %12 = icmp ult i32 %.025.i, 7
+  br i1 %12, label %13, label %17
+
+13:
+  %14 = uitofp nneg i32 %.025.i to float
+  %15 = fmul float %.026.i, %14
+  %16 = add nuw nsw i32 %.025.i, 1
+  br label %11
+
+17:
+  %18 = call float @llvm.fabs.f32(float %0)
+  %19 = fcmp oeq float %18, 0x7FF0000000000000
+  br i1 %19, label %_Z12tg_polygammaILi6EfET0_S0_.exit, label %20
+
+20:
+  %21 = call float @_Z10tg_hurwitzIfET_S0_S0_(float 7.000000e+00, float %0)
+  %22 = fneg float %.026.i
+  %23 = fmul float %21, %22
+  br label %_Z12tg_polygammaILi6EfET0_S0_.exit
+
+_Z12tg_polygammaILi6EfET0_S0_.exit:
+  %.2.i = phi float [ %6, %3 ], [ %23, %20 ], [ -0.000000e+00, %17 ], [ 0xFFF0000000000000, %7 ]
+  ret float %.2.i
 }
 
 @tgo_polygamma_f32__f32__n_7:
-define internal float @tgo_polygamma_f32__f32__n_7(float %0) nounwind alwaysinline {
-  %2 = call float @_Z12tg_polygammaILi7EfET0_S0_(float %0)
-  ret float %2
+define internal float @tgo_polygamma_f32__f32__n_7(float %0) nounwind {
+  %2 = fcmp olt float %0, 0.000000e+00
+  br i1 %2, label %3, label %7
+
+3:
+  %4 = fpext float %0 to double
+  %5 = call double @_Z12tg_polygammaILi7EdET0_S0_(double %4)
+  %6 = fptrunc double %5 to float
+  br label %_Z12tg_polygammaILi7EfET0_S0_.exit
+
+7:
+  %8 = fcmp ole float %0, 0.000000e+00
+  %9 = call float @llvm.floor.f32(float %0)
+  %10 = fcmp oeq float %9, %0
+  %or.cond = and i1 %8, %10
+  br i1 %or.cond, label %_Z12tg_polygammaILi7EfET0_S0_.exit, label %11
+
+11:
+  %.026.i = phi float [ %15, %13 ], [ 1.000000e+00, %7 ]
+  %.025.i = phi i32 [ %16, %13 ], [ 2, %7 ]
+  %12 = icmp ult i32 %.025.i, 8
+  br i1 %12, label %13, label %17
+
+13:
+  %14 = uitofp nneg i32 %.025.i to float
+  %15 = fmul float %.026.i, %14
+  %16 = add nuw nsw i32 %.025.i, 1
+  br label %11
+
+17:
+  %18 = call float @llvm.fabs.f32(float %0)
+  %19 = fcmp oeq float %18, 0x7FF0000000000000
+  br i1 %19, label %_Z12tg_polygammaILi7EfET0_S0_.exit, label %20
+
+20:
+  %21 = call float @_Z10tg_hurwitzIfET_S0_S0_(float 8.000000e+00, float %0)
+  %22 = fmul float %.026.i, %21
+  br label %_Z12tg_polygammaILi7EfET0_S0_.exit
+
+_Z12tg_polygammaILi7EfET0_S0_.exit:
+  %.2.i = phi float [ %6, %3 ], [ %22, %20 ], [ 0.000000e+00, %17 ], [ 0x7FF0000000000000, %7 ]
+  ret float %.2.i
 }
 
 @tgo_polygamma_f32__f32__n_8:
-define internal float @tgo_polygamma_f32__f32__n_8(float %0) nounwind alwaysinline {
-  %2 = call float @_Z12tg_polygammaILi8EfET0_S0_(float %0)
-  ret float %2
+define internal float @tgo_polygamma_f32__f32__n_8(float %0) nounwind {
+  %2 = fcmp olt float %0, 0.000000e+00
+  br i1 %2, label %3, label %7
+
+3:
+  %4 = fpext float %0 to double
+  %5 = call double @_Z12tg_polygammaILi8EdET0_S0_(double %4)
+  %6 = fptrunc double %5 to float
+  br label %_Z12tg_polygammaILi8EfET0_S0_.exit
+
+7:
+  %8 = fcmp ole float %0, 0.000000e+00
+  %9 = call float @llvm.floor.f32(float %0)
+  %10 = fcmp oeq float %9, %0
+  %or.cond = and i1 %8, %10
+  br i1 %or.cond, label %_Z12tg_polygammaILi8EfET0_S0_.exit, label %11
+
+11:
+  %.026.i = phi float [ %15, %13 ], [ 1.000000e+00, %7 ]
+  %.025.i = phi i32 [ %16, %13 ], [ 2, %7 ]
+  %12 = icmp ult i32 %.025.i, 9
+  br i1 %12, label %13, label %17
+
+13:
+  %14 = uitofp nneg i32 %.025.i to float
+  %15 = fmul float %.026.i, %14
+  %16 = add nuw nsw i32 %.025.i, 1
+  br label %11
+
+17:
+  %18 = call float @llvm.fabs.f32(float %0)
+  %19 = fcmp oeq float %18, 0x7FF0000000000000
+  br i1 %19, label %_Z12tg_polygammaILi8EfET0_S0_.exit, label %20
+
+20:
+  %21 = call float @_Z10tg_hurwitzIfET_S0_S0_(float 9.000000e+00, float %0)
+  %22 = fneg float %.026.i
+  %23 = fmul float %21, %22
+  br label %_Z12tg_polygammaILi8EfET0_S0_.exit
+
+_Z12tg_polygammaILi8EfET0_S0_.exit:
+  %.2.i = phi float [ %6, %3 ], [ %23, %20 ], [ -0.000000e+00, %17 ], [ 0xFFF0000000000000, %7 ]
+  ret float %.2.i
 }
 
 @tgo_polygamma_f64__f64__n_1:
@@ -30465,39 +34171,36 @@ define internal zeroext i8 @tgo_positive_u8__u8(i8 zeroext %0) nounwind norecurs
 }
 
 @tgo_power_bf16_bf16__bf16:
-define internal zeroext i16 @tgo_power_bf16_bf16__bf16(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+define internal zeroext i16 @tgo_power_bf16_bf16__bf16(i16 zeroext %0, i16 zeroext %1) nounwind alwaysinline {
   %3 = zext i16 %0 to i32
   %4 = shl nuw i32 %3, 16
   %5 = bitcast i32 %4 to float
   %6 = zext i16 %1 to i32
   %7 = shl nuw i32 %6, 16
   %8 = bitcast i32 %7 to float
-  %9 = fpext float %5 to double
-  %10 = fpext float %8 to double
-  %11 = call double @_Z3powdd(double %9, double %10)
-  %12 = fptrunc double %11 to float
-  %13 = bitcast float %12 to i32
-  %14 = fcmp uno float %12, 0.000000e+00
-  br i1 %14, label %15, label %20
+  %9 = call float @_Z8tg_powerff(float %5, float %8)
+  %10 = bitcast float %9 to i32
+  %11 = fcmp uno float %9, 0.000000e+00
+  br i1 %11, label %12, label %17
 
-15:
-  %16 = lshr i32 %13, 16
-  %17 = trunc nuw i32 %16 to i16
-  %18 = and i16 %17, -32768
-  %19 = or disjoint i16 %18, 32704
+12:
+  %13 = lshr i32 %10, 16
+  %14 = trunc nuw i32 %13 to i16
+  %15 = and i16 %14, -32768
+  %16 = or disjoint i16 %15, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-20:
-  %21 = add i32 %13, 32767
-  %22 = lshr i32 %13, 16
-  %23 = and i32 %22, 1
-  %24 = add i32 %21, %23
-  %25 = lshr i32 %24, 16
-  %26 = trunc nuw i32 %25 to i16
+17:
+  %18 = add i32 %10, 32767
+  %19 = lshr i32 %10, 16
+  %20 = and i32 %19, 1
+  %21 = add i32 %18, %20
+  %22 = lshr i32 %21, 16
+  %23 = trunc nuw i32 %22 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %19, %15 ], [ %26, %20 ]
+  %.0.i.i = phi i16 [ %16, %12 ], [ %23, %17 ]
   ret i16 %.0.i.i
 }
 
@@ -30542,25 +34245,21 @@ define internal void @tgo_power_c64_c64__c64(ptr %0, ptr %1, ptr %2) nounwind al
 }
 
 @tgo_power_f16_f16__f16:
-define internal zeroext i16 @tgo_power_f16_f16__f16(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+define internal zeroext i16 @tgo_power_f16_f16__f16(i16 zeroext %0, i16 zeroext %1) nounwind alwaysinline {
   %3 = bitcast i16 %0 to half
-  %4 = bitcast i16 %1 to half
-  %5 = fpext half %3 to double
-  %6 = fpext half %4 to double
-  %7 = call double @_Z3powdd(double %5, double %6)
-  %8 = fptrunc double %7 to float
-  %9 = fptrunc float %8 to half
-  %10 = bitcast half %9 to i16
-  ret i16 %10
+  %4 = fpext half %3 to float
+  %5 = bitcast i16 %1 to half
+  %6 = fpext half %5 to float
+  %7 = call float @_Z8tg_powerff(float %4, float %6)
+  %8 = fptrunc float %7 to half
+  %9 = bitcast half %8 to i16
+  ret i16 %9
 }
 
 @tgo_power_f32_f32__f32:
-define internal float @tgo_power_f32_f32__f32(float %0, float %1) nounwind norecurse willreturn memory(none) alwaysinline {
-  %3 = fpext float %0 to double
-  %4 = fpext float %1 to double
-  %5 = call double @_Z3powdd(double %3, double %4)
-  %6 = fptrunc double %5 to float
-  ret float %6
+define internal float @tgo_power_f32_f32__f32(float %0, float %1) nounwind alwaysinline {
+  %3 = call float @_Z8tg_powerff(float %0, float %1)
+  ret float %3
 }
 
 @tgo_power_f64_f64__f64:
@@ -31248,7 +34947,7 @@ define internal zeroext i8 @tgo_reciprocal_u8__u8(i8 zeroext %0) nounwind norecu
 }
 
 @tgo_rel_entr_bf16_bf16__bf16:
-define internal zeroext i16 @tgo_rel_entr_bf16_bf16__bf16(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+define internal zeroext i16 @tgo_rel_entr_bf16_bf16__bf16(i16 zeroext %0, i16 zeroext %1) nounwind alwaysinline {
   %3 = zext i16 %0 to i32
   %4 = shl nuw i32 %3, 16
   %5 = bitcast i32 %4 to float
@@ -31279,62 +34978,39 @@ define internal zeroext i16 @tgo_rel_entr_bf16_bf16__bf16(i16 zeroext %0, i16 ze
   br i1 %18, label %_Z11tg_rel_entrIfET_S0_S0_.exit, label %19
 
 19:
-  %20 = fdiv float %5, %8
-  %21 = fcmp ule float %20, 0x3810000000000000
-  %22 = fcmp ueq float %20, 0x7FF0000000000000
-  %or.cond = or i1 %21, %22
-  br i1 %or.cond, label %27, label %23
-
-23:
-  %24 = fpext float %20 to double
-  %25 = call double @_Z3logd(double %24)
-  %26 = fptrunc double %25 to float
-  br label %_Z18tg_log_of_quotientIfET_S0_S0_.exit.i
-
-27:
-  %28 = fpext float %5 to double
-  %29 = call double @_Z3logd(double %28)
-  %30 = fptrunc double %29 to float
-  %31 = fpext float %8 to double
-  %32 = call double @_Z3logd(double %31)
-  %33 = fptrunc double %32 to float
-  %34 = fsub float %30, %33
-  br label %_Z18tg_log_of_quotientIfET_S0_S0_.exit.i
-
-_Z18tg_log_of_quotientIfET_S0_S0_.exit.i:
-  %35 = phi float [ %26, %23 ], [ %34, %27 ]
-  %36 = fmul float %35, %5
+  %20 = call float @_Z18tg_log_of_quotientIfET_S0_S0_(float %5, float %8)
+  %21 = fmul float %20, %5
   br label %_Z11tg_rel_entrIfET_S0_S0_.exit
 
 _Z11tg_rel_entrIfET_S0_S0_.exit:
-  %.0.i = phi float [ %10, %9 ], [ %36, %_Z18tg_log_of_quotientIfET_S0_S0_.exit.i ], [ 0.000000e+00, %17 ], [ 0x7FF0000000000000, %14 ], [ 0x7FF0000000000000, %11 ]
-  %37 = bitcast float %.0.i to i32
-  %38 = fcmp uno float %.0.i, 0.000000e+00
-  br i1 %38, label %39, label %44
+  %.0.i = phi float [ %10, %9 ], [ %21, %19 ], [ 0.000000e+00, %17 ], [ 0x7FF0000000000000, %14 ], [ 0x7FF0000000000000, %11 ]
+  %22 = bitcast float %.0.i to i32
+  %23 = fcmp uno float %.0.i, 0.000000e+00
+  br i1 %23, label %24, label %29
 
-39:
-  %40 = lshr i32 %37, 16
-  %41 = trunc nuw i32 %40 to i16
-  %42 = and i16 %41, -32768
-  %43 = or disjoint i16 %42, 32704
+24:
+  %25 = lshr i32 %22, 16
+  %26 = trunc nuw i32 %25 to i16
+  %27 = and i16 %26, -32768
+  %28 = or disjoint i16 %27, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-44:
-  %45 = add i32 %37, 32767
-  %46 = lshr i32 %37, 16
-  %47 = and i32 %46, 1
-  %48 = add i32 %45, %47
-  %49 = lshr i32 %48, 16
-  %50 = trunc nuw i32 %49 to i16
+29:
+  %30 = add i32 %22, 32767
+  %31 = lshr i32 %22, 16
+  %32 = and i32 %31, 1
+  %33 = add i32 %30, %32
+  %34 = lshr i32 %33, 16
+  %35 = trunc nuw i32 %34 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %43, %39 ], [ %50, %44 ]
+  %.0.i.i = phi i16 [ %28, %24 ], [ %35, %29 ]
   ret i16 %.0.i.i
 }
 
 @tgo_rel_entr_f16_f16__f16:
-define internal zeroext i16 @tgo_rel_entr_f16_f16__f16(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+define internal zeroext i16 @tgo_rel_entr_f16_f16__f16(i16 zeroext %0, i16 zeroext %1) nounwind alwaysinline {
   %3 = bitcast i16 %0 to half
   %4 = fpext half %3 to float
   %5 = bitcast i16 %1 to half
@@ -31363,42 +35039,19 @@ define internal zeroext i16 @tgo_rel_entr_f16_f16__f16(i16 zeroext %0, i16 zeroe
   br i1 %16, label %_Z11tg_rel_entrIfET_S0_S0_.exit, label %17
 
 17:
-  %18 = fdiv float %4, %6
-  %19 = fcmp ule float %18, 0x3810000000000000
-  %20 = fcmp ueq float %18, 0x7FF0000000000000
-  %or.cond = or i1 %19, %20
-  br i1 %or.cond, label %25, label %21
-
-21:
-  %22 = fpext float %18 to double
-  %23 = call double @_Z3logd(double %22)
-  %24 = fptrunc double %23 to float
-  br label %_Z18tg_log_of_quotientIfET_S0_S0_.exit.i
-
-25:
-  %26 = fpext half %3 to double
-  %27 = call double @_Z3logd(double %26)
-  %28 = fptrunc double %27 to float
-  %29 = fpext half %5 to double
-  %30 = call double @_Z3logd(double %29)
-  %31 = fptrunc double %30 to float
-  %32 = fsub float %28, %31
-  br label %_Z18tg_log_of_quotientIfET_S0_S0_.exit.i
-
-_Z18tg_log_of_quotientIfET_S0_S0_.exit.i:
-  %33 = phi float [ %24, %21 ], [ %32, %25 ]
-  %34 = fmul float %33, %4
+  %18 = call float @_Z18tg_log_of_quotientIfET_S0_S0_(float %4, float %6)
+  %19 = fmul float %18, %4
   br label %_Z11tg_rel_entrIfET_S0_S0_.exit
 
 _Z11tg_rel_entrIfET_S0_S0_.exit:
-  %.0.i = phi float [ %8, %7 ], [ %34, %_Z18tg_log_of_quotientIfET_S0_S0_.exit.i ], [ 0.000000e+00, %15 ], [ 0x7FF0000000000000, %12 ], [ 0x7FF0000000000000, %9 ]
-  %35 = fptrunc float %.0.i to half
-  %36 = bitcast half %35 to i16
-  ret i16 %36
+  %.0.i = phi float [ %8, %7 ], [ %19, %17 ], [ 0.000000e+00, %15 ], [ 0x7FF0000000000000, %12 ], [ 0x7FF0000000000000, %9 ]
+  %20 = fptrunc float %.0.i to half
+  %21 = bitcast half %20 to i16
+  ret i16 %21
 }
 
 @tgo_rel_entr_f32_f32__f32:
-define internal float @tgo_rel_entr_f32_f32__f32(float %0, float %1) nounwind norecurse willreturn memory(none) alwaysinline {
+define internal float @tgo_rel_entr_f32_f32__f32(float %0, float %1) nounwind alwaysinline {
   %or.cond.i = fcmp uno float %0, %1
   br i1 %or.cond.i, label %3, label %5
 
@@ -31423,35 +35076,12 @@ define internal float @tgo_rel_entr_f32_f32__f32(float %0, float %1) nounwind no
   br i1 %12, label %_Z11tg_rel_entrIfET_S0_S0_.exit, label %13
 
 13:
-  %14 = fdiv float %0, %1
-  %15 = fcmp ule float %14, 0x3810000000000000
-  %16 = fcmp ueq float %14, 0x7FF0000000000000
-  %or.cond = or i1 %15, %16
-  br i1 %or.cond, label %21, label %17
-
-17:
-  %18 = fpext float %14 to double
-  %19 = call double @_Z3logd(double %18)
-  %20 = fptrunc double %19 to float
-  br label %_Z18tg_log_of_quotientIfET_S0_S0_.exit.i
-
-21:
-  %22 = fpext float %0 to double
-  %23 = call double @_Z3logd(double %22)
-  %24 = fptrunc double %23 to float
-  %25 = fpext float %1 to double
-  %26 = call double @_Z3logd(double %25)
-  %27 = fptrunc double %26 to float
-  %28 = fsub float %24, %27
-  br label %_Z18tg_log_of_quotientIfET_S0_S0_.exit.i
-
-_Z18tg_log_of_quotientIfET_S0_S0_.exit.i:
-  %29 = phi float [ %20, %17 ], [ %28, %21 ]
-  %30 = fmul float %29, %0
+  %14 = call float @_Z18tg_log_of_quotientIfET_S0_S0_(float %0, float %1)
+  %15 = fmul float %14, %0
   br label %_Z11tg_rel_entrIfET_S0_S0_.exit
 
 _Z11tg_rel_entrIfET_S0_S0_.exit:
-  %.0.i = phi float [ %4, %3 ], [ %30, %_Z18tg_log_of_quotientIfET_S0_S0_.exit.i ], [ 0.000000e+00, %11 ], [ 0x7FF0000000000000, %8 ], [ 0x7FF0000000000000, %5 ]
+  %.0.i = phi float [ %4, %3 ], [ %15, %13 ], [ 0.000000e+00, %11 ], [ 0x7FF0000000000000, %8 ], [ 0x7FF0000000000000, %5 ]
   ret float %.0.i
 }
 
@@ -32385,18 +36015,103 @@ define internal zeroext i16 @tgo_sin_f16__f16(i16 zeroext %0) nounwind norecurse
 
 @tgo_sin_f32__f32:
 define internal float @tgo_sin_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = fpext float %0 to double
-  %3 = call double @_Z3sind(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+  %2 = alloca { double, double, i64 }, align 8
+  %3 = call float @llvm.fabs.f32(float %0)
+  %4 = fcmp ugt float %3, 0x41D0000000000000
+  br i1 %4, label %13, label %5
+
+5:
+  %6 = fpext float %0 to double
+  %7 = call double @llvm.fma.f64(double %6, double 0x3FE45F306DC9C883, double 0x4338000000000000)
+  %8 = fadd double %7, 0xC338000000000000
+  %9 = fneg double %8
+  %10 = call double @llvm.fma.f64(double %9, double 0x3FF921FB54442D18, double %6)
+  %11 = call double @llvm.fma.f64(double %9, double 0x3C91A62633145C07, double %10)
+  %12 = bitcast double %7 to i64
+  br label %_Z18tgm_light_place_off.exit.i
+
+13:
+  %14 = fpext float %0 to double
+  call void @_Z13tgm_far_angled(ptr dead_on_unwind nonnull writable sret({ double, double, i64 }) align 8 %2, double %14)
+  %15 = load double, ptr %2, align 8
+  %16 = getelementptr inbounds i8, ptr %2, i64 16
+  %17 = load i64, ptr %16, align 8
+  br label %_Z18tgm_light_place_off.exit.i
+
+_Z18tgm_light_place_off.exit.i:
+  %.sroa.0.0.i.i = phi double [ %11, %5 ], [ %15, %13 ]
+  %.sroa.3.0.i.i = phi i64 [ %12, %5 ], [ %17, %13 ]
+  %18 = fcmp oeq float %0, 0.000000e+00
+  br i1 %18, label %_Z3sinf.exit, label %19
+
+19:
+  %20 = fmul double %.sroa.0.0.i.i, %.sroa.0.0.i.i
+  %21 = fmul double %20, %.sroa.0.0.i.i
+  %22 = call double @llvm.fma.f64(double %20, double 0x3EC6DBCFB4DEE452, double 0xBF2A013A455BD213)
+  %23 = call double @llvm.fma.f64(double %22, double %20, double 0x3F811110DECC73FD)
+  %24 = call double @llvm.fma.f64(double %23, double %20, double 0xBFC555555545D0DA)
+  %25 = call double @llvm.fma.f64(double %21, double %24, double %.sroa.0.0.i.i)
+  %26 = fmul double %20, %20
+  %27 = call double @llvm.fma.f64(double %20, double 0xBE925239A9550AEF, double 0x3EFA015C25366932)
+  %28 = call double @llvm.fma.f64(double %27, double %20, double 0xBF56C16BF534C9EB)
+  %29 = call double @llvm.fma.f64(double %28, double %20, double 0x3FA55555555027AD)
+  %30 = call double @llvm.fma.f64(double %20, double -5.000000e-01, double 1.000000e+00)
+  %31 = call double @llvm.fma.f64(double %26, double %29, double %30)
+  %32 = and i64 %.sroa.3.0.i.i, 1
+  %.not.i.i = icmp eq i64 %32, 0
+  %33 = select i1 %.not.i.i, double %25, double %31
+  %34 = bitcast double %33 to i64
+  %35 = shl i64 %.sroa.3.0.i.i, 62
+  %36 = and i64 %35, -9223372036854775808
+  %37 = xor i64 %36, %34
+  %38 = bitcast i64 %37 to double
+  %39 = fptrunc double %38 to float
+  br label %_Z3sinf.exit
+
+_Z3sinf.exit:
+  %40 = phi float [ %39, %19 ], [ %0, %_Z18tgm_light_place_off.exit.i ]
+  ret float %40
 }
 
 @tgo_sin_f32__f32__fast:
 define internal float @tgo_sin_f32__f32__fast(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = fpext float %0 to double
-  %3 = call double @_ZN8tgm_fast3sinEd(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+  %2 = fcmp oeq float %0, 0.000000e+00
+  br i1 %2, label %_ZN8tgm_fast3sinEf.exit, label %3
+
+3:
+  %4 = fpext float %0 to double
+  %5 = call double @llvm.fma.f64(double %4, double 0x3FE45F306DC9C883, double 0x4338000000000000)
+  %6 = bitcast double %5 to i64
+  %7 = fadd double %5, 0xC338000000000000
+  %8 = fneg double %7
+  %9 = call double @llvm.fma.f64(double %8, double 0x3FF921FB54442D18, double %4)
+  %10 = call double @llvm.fma.f64(double %8, double 0x3C91A62633145C07, double %9)
+  %11 = fmul double %10, %10
+  %12 = fmul double %11, %10
+  %13 = call double @llvm.fma.f64(double %11, double 0x3EC6DBCFB4DEE452, double 0xBF2A013A455BD213)
+  %14 = call double @llvm.fma.f64(double %13, double %11, double 0x3F811110DECC73FD)
+  %15 = call double @llvm.fma.f64(double %14, double %11, double 0xBFC555555545D0DA)
+  %16 = call double @llvm.fma.f64(double %12, double %15, double %10)
+  %17 = fmul double %11, %11
+  %18 = call double @llvm.fma.f64(double %11, double 0xBE925239A9550AEF, double 0x3EFA015C25366932)
+  %19 = call double @llvm.fma.f64(double %18, double %11, double 0xBF56C16BF534C9EB)
+  %20 = call double @llvm.fma.f64(double %19, double %11, double 0x3FA55555555027AD)
+  %21 = call double @llvm.fma.f64(double %11, double -5.000000e-01, double 1.000000e+00)
+  %22 = call double @llvm.fma.f64(double %17, double %20, double %21)
+  %23 = and i64 %6, 1
+  %.not.i.i = icmp eq i64 %23, 0
+  %24 = select i1 %.not.i.i, double %16, double %22
+  %25 = bitcast double %24 to i64
+  %26 = shl i64 %6, 62
+  %27 = and i64 %26, -9223372036854775808
+  %28 = xor i64 %27, %25
+  %29 = bitcast i64 %28 to double
+  %30 = fptrunc double %29 to float
+  br label %_ZN8tgm_fast3sinEf.exit
+
+_ZN8tgm_fast3sinEf.exit:
+  %31 = phi float [ %30, %3 ], [ %0, %1 ]
+  ret float %31
 }
 
 @tgo_sin_f32__f32__in_range:
@@ -32430,31 +36145,72 @@ define internal zeroext i16 @tgo_sinh_bf16__bf16(i16 zeroext %0) nounwind norecu
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = fpext float %4 to double
-  %6 = call double @_Z4sinhd(double %5)
-  %7 = fptrunc double %6 to float
-  %8 = bitcast float %7 to i32
-  %9 = fcmp uno float %7, 0.000000e+00
-  br i1 %9, label %10, label %15
+  %5 = fcmp ogt float %4, 1.200000e+02
+  br i1 %5, label %_Z10tgm_withindd.exit.i.i, label %6
 
-10:
-  %11 = lshr i32 %8, 16
-  %12 = trunc nuw i32 %11 to i16
-  %13 = and i16 %12, -32768
-  %14 = or disjoint i16 %13, 32704
+6:
+  %7 = fpext float %4 to double
+  %8 = fcmp olt double %7, -1.200000e+02
+  %..i.i.i = select i1 %8, double -1.200000e+02, double %7
+  br label %_Z10tgm_withindd.exit.i.i
+
+_Z10tgm_withindd.exit.i.i:
+  %9 = phi double [ %..i.i.i, %6 ], [ 1.200000e+02, %1 ]
+  %10 = fcmp uno float %4, 0.000000e+00
+  br i1 %10, label %_Z7tg_sinhf.exit, label %11
+
+11:
+  %12 = call double @llvm.fabs.f64(double %9)
+  %13 = call double @llvm.fma.f64(double %12, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %14 = bitcast double %13 to i64
+  %15 = shl i64 %14, 52
+  %16 = add i64 %15, 4607182418800017408
+  %17 = bitcast i64 %16 to double
+  %18 = fadd double %13, 0xC338000000000000
+  %19 = fneg double %18
+  %20 = call double @llvm.fma.f64(double %19, double 0x3FE62E42FEFA39EF, double %12)
+  %21 = fmul double %20, %20
+  %22 = call double @llvm.fma.f64(double %20, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %23 = call double @llvm.fma.f64(double %22, double %20, double 0x3F56C1685916FE81)
+  %24 = call double @llvm.fma.f64(double %23, double %20, double 0x3F81110C63A1644A)
+  %25 = call double @llvm.fma.f64(double %24, double %20, double 0x3FA5555555C8601C)
+  %26 = call double @llvm.fma.f64(double %25, double %20, double 0x3FC55555567507B9)
+  %27 = call double @llvm.fma.f64(double %26, double %20, double 5.000000e-01)
+  %28 = call double @llvm.fma.f64(double %21, double %27, double %20)
+  %29 = fadd double %17, -1.000000e+00
+  %30 = call double @llvm.fma.f64(double %17, double %28, double %29)
+  %31 = fadd double %30, 1.000000e+00
+  %32 = fdiv double %30, %31
+  %33 = fadd double %30, %32
+  %34 = fmul double %33, 5.000000e-01
+  %35 = fptrunc double %34 to float
+  %36 = call float @llvm.copysign.f32(float %35, float %4)
+  br label %_Z7tg_sinhf.exit
+
+_Z7tg_sinhf.exit:
+  %37 = phi float [ %36, %11 ], [ %4, %_Z10tgm_withindd.exit.i.i ]
+  %38 = bitcast float %37 to i32
+  %39 = fcmp uno float %37, 0.000000e+00
+  br i1 %39, label %40, label %45
+
+40:
+  %41 = lshr i32 %38, 16
+  %42 = trunc nuw i32 %41 to i16
+  %43 = and i16 %42, -32768
+  %44 = or disjoint i16 %43, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-15:
-  %16 = add i32 %8, 32767
-  %17 = lshr i32 %8, 16
-  %18 = and i32 %17, 1
-  %19 = add i32 %16, %18
-  %20 = lshr i32 %19, 16
-  %21 = trunc nuw i32 %20 to i16
+45:
+  %46 = add i32 %38, 32767
+  %47 = lshr i32 %38, 16
+  %48 = and i32 %47, 1
+  %49 = add i32 %46, %48
+  %50 = lshr i32 %49, 16
+  %51 = trunc nuw i32 %50 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
+  %.0.i.i = phi i16 [ %44, %40 ], [ %51, %45 ]
   ret i16 %.0.i.i
 }
 
@@ -32557,20 +36313,103 @@ _Z7tg_sinh10tg_complexIfE.exit:
 @tgo_sinh_f16__f16:
 define internal zeroext i16 @tgo_sinh_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
-  %3 = fpext half %2 to double
-  %4 = call double @_Z4sinhd(double %3)
-  %5 = fptrunc double %4 to float
-  %6 = fptrunc float %5 to half
-  %7 = bitcast half %6 to i16
-  ret i16 %7
+  %3 = fpext half %2 to float
+  %4 = fcmp ogt half %2, 0xH5780
+  br i1 %4, label %_Z10tgm_withindd.exit.i.i, label %5
+
+5:
+  %6 = fpext half %2 to double
+  %7 = fcmp olt double %6, -1.200000e+02
+  %..i.i.i = select i1 %7, double -1.200000e+02, double %6
+  br label %_Z10tgm_withindd.exit.i.i
+
+_Z10tgm_withindd.exit.i.i:
+  %8 = phi double [ %..i.i.i, %5 ], [ 1.200000e+02, %1 ]
+  %9 = fcmp uno half %2, 0xH0000
+  br i1 %9, label %_Z7tg_sinhf.exit, label %10
+
+10:
+  %11 = call double @llvm.fabs.f64(double %8)
+  %12 = call double @llvm.fma.f64(double %11, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %13 = bitcast double %12 to i64
+  %14 = shl i64 %13, 52
+  %15 = add i64 %14, 4607182418800017408
+  %16 = bitcast i64 %15 to double
+  %17 = fadd double %12, 0xC338000000000000
+  %18 = fneg double %17
+  %19 = call double @llvm.fma.f64(double %18, double 0x3FE62E42FEFA39EF, double %11)
+  %20 = fmul double %19, %19
+  %21 = call double @llvm.fma.f64(double %19, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %22 = call double @llvm.fma.f64(double %21, double %19, double 0x3F56C1685916FE81)
+  %23 = call double @llvm.fma.f64(double %22, double %19, double 0x3F81110C63A1644A)
+  %24 = call double @llvm.fma.f64(double %23, double %19, double 0x3FA5555555C8601C)
+  %25 = call double @llvm.fma.f64(double %24, double %19, double 0x3FC55555567507B9)
+  %26 = call double @llvm.fma.f64(double %25, double %19, double 5.000000e-01)
+  %27 = call double @llvm.fma.f64(double %20, double %26, double %19)
+  %28 = fadd double %16, -1.000000e+00
+  %29 = call double @llvm.fma.f64(double %16, double %27, double %28)
+  %30 = fadd double %29, 1.000000e+00
+  %31 = fdiv double %29, %30
+  %32 = fadd double %29, %31
+  %33 = fmul double %32, 5.000000e-01
+  %34 = fptrunc double %33 to float
+  %35 = call float @llvm.copysign.f32(float %34, float %3)
+  %36 = fptrunc float %35 to half
+  %37 = bitcast half %36 to i16
+  br label %_Z7tg_sinhf.exit
+
+_Z7tg_sinhf.exit:
+  %38 = phi i16 [ %37, %10 ], [ %0, %_Z10tgm_withindd.exit.i.i ]
+  ret i16 %38
 }
 
 @tgo_sinh_f32__f32:
 define internal float @tgo_sinh_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = fpext float %0 to double
-  %3 = call double @_Z4sinhd(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+  %2 = fcmp ogt float %0, 1.200000e+02
+  br i1 %2, label %_Z10tgm_withindd.exit.i.i, label %3
+
+3:
+  %4 = fpext float %0 to double
+  %5 = fcmp olt double %4, -1.200000e+02
+  %..i.i.i = select i1 %5, double -1.200000e+02, double %4
+  br label %_Z10tgm_withindd.exit.i.i
+
+_Z10tgm_withindd.exit.i.i:
+  %6 = phi double [ %..i.i.i, %3 ], [ 1.200000e+02, %1 ]
+  %7 = fcmp uno float %0, 0.000000e+00
+  br i1 %7, label %_Z7tg_sinhf.exit, label %8
+
+8:
+  %9 = call double @llvm.fabs.f64(double %6)
+  %10 = call double @llvm.fma.f64(double %9, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %11 = bitcast double %10 to i64
+  %12 = shl i64 %11, 52
+  %13 = add i64 %12, 4607182418800017408
+  %14 = bitcast i64 %13 to double
+  %15 = fadd double %10, 0xC338000000000000
+  %16 = fneg double %15
+  %17 = call double @llvm.fma.f64(double %16, double 0x3FE62E42FEFA39EF, double %9)
+  %18 = fmul double %17, %17
+  %19 = call double @llvm.fma.f64(double %17, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %20 = call double @llvm.fma.f64(double %19, double %17, double 0x3F56C1685916FE81)
+  %21 = call double @llvm.fma.f64(double %20, double %17, double 0x3F81110C63A1644A)
+  %22 = call double @llvm.fma.f64(double %21, double %17, double 0x3FA5555555C8601C)
+  %23 = call double @llvm.fma.f64(double %22, double %17, double 0x3FC55555567507B9)
+  %24 = call double @llvm.fma.f64(double %23, double %17, double 5.000000e-01)
+  %25 = call double @llvm.fma.f64(double %18, double %24, double %17)
+  %26 = fadd double %14, -1.000000e+00
+  %27 = call double @llvm.fma.f64(double %14, double %25, double %26)
+  %28 = fadd double %27, 1.000000e+00
+  %29 = fdiv double %27, %28
+  %30 = fadd double %27, %29
+  %31 = fmul double %30, 5.000000e-01
+  %32 = fptrunc double %31 to float
+  %33 = call float @llvm.copysign.f32(float %32, float %0)
+  br label %_Z7tg_sinhf.exit
+
+_Z7tg_sinhf.exit:
+  %34 = phi float [ %33, %8 ], [ %0, %_Z10tgm_withindd.exit.i.i ]
+  ret float %34
 }
 
 @tgo_sinh_f64__f64:
@@ -33053,34 +36892,84 @@ define internal zeroext i8 @tgo_subtract_u8_u8__u8(i8 zeroext %0, i8 zeroext %1)
 
 @tgo_tan_bf16__bf16:
 define internal zeroext i16 @tgo_tan_bf16__bf16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = zext i16 %0 to i32
-  %3 = shl nuw i32 %2, 16
-  %4 = bitcast i32 %3 to float
-  %5 = fpext float %4 to double
-  %6 = call double @_Z3tand(double %5)
-  %7 = fptrunc double %6 to float
-  %8 = bitcast float %7 to i32
-  %9 = fcmp uno float %7, 0.000000e+00
-  br i1 %9, label %10, label %15
+  %2 = alloca { double, double, i64 }, align 8
+  %3 = zext i16 %0 to i32
+  %4 = shl nuw i32 %3, 16
+  %5 = bitcast i32 %4 to float
+  %6 = call float @llvm.fabs.f32(float %5)
+  %7 = fcmp ugt float %6, 0x41D0000000000000
+  br i1 %7, label %16, label %8
 
-10:
-  %11 = lshr i32 %8, 16
-  %12 = trunc nuw i32 %11 to i16
-  %13 = and i16 %12, -32768
-  %14 = or disjoint i16 %13, 32704
+8:
+  %9 = fpext float %5 to double
+  %10 = call double @llvm.fma.f64(double %9, double 0x3FE45F306DC9C883, double 0x4338000000000000)
+  %11 = fadd double %10, 0xC338000000000000
+  %12 = fneg double %11
+  %13 = call double @llvm.fma.f64(double %12, double 0x3FF921FB54442D18, double %9)
+  %14 = call double @llvm.fma.f64(double %12, double 0x3C91A62633145C07, double %13)
+  %15 = bitcast double %10 to i64
+  br label %_Z18tgm_light_place_off.exit.i.i
+
+16:
+  %17 = fpext float %5 to double
+  call void @_Z13tgm_far_angled(ptr dead_on_unwind nonnull writable sret({ double, double, i64 }) align 8 %2, double %17)
+  %18 = load double, ptr %2, align 8
+  %19 = getelementptr inbounds i8, ptr %2, i64 16
+  %20 = load i64, ptr %19, align 8
+  br label %_Z18tgm_light_place_off.exit.i.i
+
+_Z18tgm_light_place_off.exit.i.i:
+  %.sroa.0.0.i.i.i = phi double [ %14, %8 ], [ %18, %16 ]
+  %.sroa.3.0.i.i.i = phi i64 [ %15, %8 ], [ %20, %16 ]
+  %21 = fcmp oeq float %5, 0.000000e+00
+  br i1 %21, label %_Z6tg_tanf.exit, label %22
+
+22:
+  %23 = fmul double %.sroa.0.0.i.i.i, %.sroa.0.0.i.i.i
+  %24 = fmul double %23, %.sroa.0.0.i.i.i
+  %25 = call double @llvm.fma.f64(double %23, double 0x3EC6DBCFB4DEE452, double 0xBF2A013A455BD213)
+  %26 = call double @llvm.fma.f64(double %25, double %23, double 0x3F811110DECC73FD)
+  %27 = call double @llvm.fma.f64(double %26, double %23, double 0xBFC555555545D0DA)
+  %28 = call double @llvm.fma.f64(double %24, double %27, double %.sroa.0.0.i.i.i)
+  %29 = fmul double %23, %23
+  %30 = call double @llvm.fma.f64(double %23, double 0xBE925239A9550AEF, double 0x3EFA015C25366932)
+  %31 = call double @llvm.fma.f64(double %30, double %23, double 0xBF56C16BF534C9EB)
+  %32 = call double @llvm.fma.f64(double %31, double %23, double 0x3FA55555555027AD)
+  %33 = call double @llvm.fma.f64(double %23, double -5.000000e-01, double 1.000000e+00)
+  %34 = call double @llvm.fma.f64(double %29, double %32, double %33)
+  %35 = and i64 %.sroa.3.0.i.i.i, 1
+  %.not.i.i.i = icmp eq i64 %35, 0
+  %36 = fneg double %34
+  %37 = fdiv double %36, %28
+  %38 = fdiv double %28, %34
+  %39 = select i1 %.not.i.i.i, double %38, double %37
+  %40 = fptrunc double %39 to float
+  br label %_Z6tg_tanf.exit
+
+_Z6tg_tanf.exit:
+  %41 = phi float [ %40, %22 ], [ %5, %_Z18tgm_light_place_off.exit.i.i ]
+  %42 = bitcast float %41 to i32
+  %43 = fcmp uno float %41, 0.000000e+00
+  br i1 %43, label %44, label %49
+
+44:
+  %45 = lshr i32 %42, 16
+  %46 = trunc nuw i32 %45 to i16
+  %47 = and i16 %46, -32768
+  %48 = or disjoint i16 %47, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-15:
-  %16 = add i32 %8, 32767
-  %17 = lshr i32 %8, 16
-  %18 = and i32 %17, 1
-  %19 = add i32 %16, %18
-  %20 = lshr i32 %19, 16
-  %21 = trunc nuw i32 %20 to i16
+49:
+  %50 = add i32 %42, 32767
+  %51 = lshr i32 %42, 16
+  %52 = and i32 %51, 1
+  %53 = add i32 %50, %52
+  %54 = lshr i32 %53, 16
+  %55 = trunc nuw i32 %54 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
+  %.0.i.i = phi i16 [ %48, %44 ], [ %55, %49 ]
   ret i16 %.0.i.i
 }
 
@@ -33122,29 +37011,161 @@ define internal void @tgo_tan_c64__c64(ptr %0, ptr %1) nounwind alwaysinline {
 
 @tgo_tan_f16__f16:
 define internal zeroext i16 @tgo_tan_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = bitcast i16 %0 to half
-  %3 = fpext half %2 to double
-  %4 = call double @_Z3tand(double %3)
-  %5 = fptrunc double %4 to float
-  %6 = fptrunc float %5 to half
-  %7 = bitcast half %6 to i16
-  ret i16 %7
+  %2 = alloca { double, double, i64 }, align 8
+  %3 = bitcast i16 %0 to half
+  %4 = call half @llvm.fabs.f16(half %3)
+  %5 = fpext half %4 to float
+  %6 = fcmp ugt float %5, 0x41D0000000000000
+  br i1 %6, label %15, label %7
+
+7:
+  %8 = fpext half %3 to double
+  %9 = call double @llvm.fma.f64(double %8, double 0x3FE45F306DC9C883, double 0x4338000000000000)
+  %10 = fadd double %9, 0xC338000000000000
+  %11 = fneg double %10
+  %12 = call double @llvm.fma.f64(double %11, double 0x3FF921FB54442D18, double %8)
+  %13 = call double @llvm.fma.f64(double %11, double 0x3C91A62633145C07, double %12)
+  %14 = bitcast double %9 to i64
+  br label %_Z18tgm_light_place_off.exit.i.i
+
+15:
+  %16 = fpext half %3 to double
+  call void @_Z13tgm_far_angled(ptr dead_on_unwind nonnull writable sret({ double, double, i64 }) align 8 %2, double %16)
+  %17 = load double, ptr %2, align 8
+  %18 = getelementptr inbounds i8, ptr %2, i64 16
+  %19 = load i64, ptr %18, align 8
+  br label %_Z18tgm_light_place_off.exit.i.i
+
+_Z18tgm_light_place_off.exit.i.i:
+  %.sroa.0.0.i.i.i = phi double [ %13, %7 ], [ %17, %15 ]
+  %.sroa.3.0.i.i.i = phi i64 [ %14, %7 ], [ %19, %15 ]
+  %20 = fcmp oeq half %3, 0xH0000
+  br i1 %20, label %_Z6tg_tanf.exit, label %21
+
+21:
+  %22 = fmul double %.sroa.0.0.i.i.i, %.sroa.0.0.i.i.i
+  %23 = fmul double %22, %.sroa.0.0.i.i.i
+  %24 = call double @llvm.fma.f64(double %22, double 0x3EC6DBCFB4DEE452, double 0xBF2A013A455BD213)
+  %25 = call double @llvm.fma.f64(double %24, double %22, double 0x3F811110DECC73FD)
+  %26 = call double @llvm.fma.f64(double %25, double %22, double 0xBFC555555545D0DA)
+  %27 = call double @llvm.fma.f64(double %23, double %26, double %.sroa.0.0.i.i.i)
+  %28 = fmul double %22, %22
+  %29 = call double @llvm.fma.f64(double %22, double 0xBE925239A9550AEF, double 0x3EFA015C25366932)
+  %30 = call double @llvm.fma.f64(double %29, double %22, double 0xBF56C16BF534C9EB)
+  %31 = call double @llvm.fma.f64(double %30, double %22, double 0x3FA55555555027AD)
+  %32 = call double @llvm.fma.f64(double %22, double -5.000000e-01, double 1.000000e+00)
+  %33 = call double @llvm.fma.f64(double %28, double %31, double %32)
+  %34 = and i64 %.sroa.3.0.i.i.i, 1
+  %.not.i.i.i = icmp eq i64 %34, 0
+  %35 = fneg double %33
+  %36 = fdiv double %35, %27
+  %37 = fdiv double %27, %33
+  %38 = select i1 %.not.i.i.i, double %37, double %36
+  %39 = fptrunc double %38 to float
+  %40 = fptrunc float %39 to half
+  %41 = bitcast half %40 to i16
+  br label %_Z6tg_tanf.exit
+
+_Z6tg_tanf.exit:
+  %42 = phi i16 [ %41, %21 ], [ %0, %_Z18tgm_light_place_off.exit.i.i ]
+  ret i16 %42
 }
 
 @tgo_tan_f32__f32:
 define internal float @tgo_tan_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = fpext float %0 to double
-  %3 = call double @_Z3tand(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+  %2 = alloca { double, double, i64 }, align 8
+  %3 = call float @llvm.fabs.f32(float %0)
+  %4 = fcmp ugt float %3, 0x41D0000000000000
+  br i1 %4, label %13, label %5
+
+5:
+  %6 = fpext float %0 to double
+  %7 = call double @llvm.fma.f64(double %6, double 0x3FE45F306DC9C883, double 0x4338000000000000)
+  %8 = fadd double %7, 0xC338000000000000
+  %9 = fneg double %8
+  %10 = call double @llvm.fma.f64(double %9, double 0x3FF921FB54442D18, double %6)
+  %11 = call double @llvm.fma.f64(double %9, double 0x3C91A62633145C07, double %10)
+  %12 = bitcast double %7 to i64
+  br label %_Z18tgm_light_place_off.exit.i.i
+
+13:
+  %14 = fpext float %0 to double
+  call void @_Z13tgm_far_angled(ptr dead_on_unwind nonnull writable sret({ double, double, i64 }) align 8 %2, double %14)
+  %15 = load double, ptr %2, align 8
+  %16 = getelementptr inbounds i8, ptr %2, i64 16
+  %17 = load i64, ptr %16, align 8
+  br label %_Z18tgm_light_place_off.exit.i.i
+
+_Z18tgm_light_place_off.exit.i.i:
+  %.sroa.0.0.i.i.i = phi double [ %11, %5 ], [ %15, %13 ]
+  %.sroa.3.0.i.i.i = phi i64 [ %12, %5 ], [ %17, %13 ]
+  %18 = fcmp oeq float %0, 0.000000e+00
+  br i1 %18, label %_Z6tg_tanf.exit, label %19
+
+19:
+  %20 = fmul double %.sroa.0.0.i.i.i, %.sroa.0.0.i.i.i
+  %21 = fmul double %20, %.sroa.0.0.i.i.i
+  %22 = call double @llvm.fma.f64(double %20, double 0x3EC6DBCFB4DEE452, double 0xBF2A013A455BD213)
+  %23 = call double @llvm.fma.f64(double %22, double %20, double 0x3F811110DECC73FD)
+  %24 = call double @llvm.fma.f64(double %23, double %20, double 0xBFC555555545D0DA)
+  %25 = call double @llvm.fma.f64(double %21, double %24, double %.sroa.0.0.i.i.i)
+  %26 = fmul double %20, %20
+  %27 = call double @llvm.fma.f64(double %20, double 0xBE925239A9550AEF, double 0x3EFA015C25366932)
+  %28 = call double @llvm.fma.f64(double %27, double %20, double 0xBF56C16BF534C9EB)
+  %29 = call double @llvm.fma.f64(double %28, double %20, double 0x3FA55555555027AD)
+  %30 = call double @llvm.fma.f64(double %20, double -5.000000e-01, double 1.000000e+00)
+  %31 = call double @llvm.fma.f64(double %26, double %29, double %30)
+  %32 = and i64 %.sroa.3.0.i.i.i, 1
+  %.not.i.i.i = icmp eq i64 %32, 0
+  %33 = fneg double %31
+  %34 = fdiv double %33, %25
+  %35 = fdiv double %25, %31
+  %36 = select i1 %.not.i.i.i, double %35, double %34
+  %37 = fptrunc double %36 to float
+  br label %_Z6tg_tanf.exit
+
+_Z6tg_tanf.exit:
+  %38 = phi float [ %37, %19 ], [ %0, %_Z18tgm_light_place_off.exit.i.i ]
+  ret float %38
 }
 
 @tgo_tan_f32__f32__fast:
 define internal float @tgo_tan_f32__f32__fast(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = fpext float %0 to double
-  %3 = call double @_ZN8tgm_fast3tanEd(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+  %2 = fcmp oeq float %0, 0.000000e+00
+  br i1 %2, label %_ZN8tgm_fast6tg_tanEf.exit, label %3
+
+3:
+  %4 = fpext float %0 to double
+  %5 = call double @llvm.fma.f64(double %4, double 0x3FE45F306DC9C883, double 0x4338000000000000)
+  %6 = bitcast double %5 to i64
+  %7 = fadd double %5, 0xC338000000000000
+  %8 = fneg double %7
+  %9 = call double @llvm.fma.f64(double %8, double 0x3FF921FB54442D18, double %4)
+  %10 = call double @llvm.fma.f64(double %8, double 0x3C91A62633145C07, double %9)
+  %11 = fmul double %10, %10
+  %12 = fmul double %11, %10
+  %13 = call double @llvm.fma.f64(double %11, double 0x3EC6DBCFB4DEE452, double 0xBF2A013A455BD213)
+  %14 = call double @llvm.fma.f64(double %13, double %11, double 0x3F811110DECC73FD)
+  %15 = call double @llvm.fma.f64(double %14, double %11, double 0xBFC555555545D0DA)
+  %16 = call double @llvm.fma.f64(double %12, double %15, double %10)
+  %17 = fmul double %11, %11
+  %18 = call double @llvm.fma.f64(double %11, double 0xBE925239A9550AEF, double 0x3EFA015C25366932)
+  %19 = call double @llvm.fma.f64(double %18, double %11, double 0xBF56C16BF534C9EB)
+  %20 = call double @llvm.fma.f64(double %19, double %11, double 0x3FA55555555027AD)
+  %21 = call double @llvm.fma.f64(double %11, double -5.000000e-01, double 1.000000e+00)
+  %22 = call double @llvm.fma.f64(double %17, double %20, double %21)
+  %23 = and i64 %6, 1
+  %.not.i.i.i = icmp eq i64 %23, 0
+  %24 = fneg double %22
+  %25 = fdiv double %24, %16
+  %26 = fdiv double %16, %22
+  %27 = select i1 %.not.i.i.i, double %26, double %25
+  %28 = fptrunc double %27 to float
+  br label %_ZN8tgm_fast6tg_tanEf.exit
+
+_ZN8tgm_fast6tg_tanEf.exit:
+  %29 = phi float [ %28, %3 ], [ %0, %1 ]
+  ret float %29
 }
 
 @tgo_tan_f32__f32__in_range:
@@ -33178,31 +37199,71 @@ define internal zeroext i16 @tgo_tanh_bf16__bf16(i16 zeroext %0) nounwind norecu
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = fpext float %4 to double
-  %6 = call double @_Z4tanhd(double %5)
-  %7 = fptrunc double %6 to float
-  %8 = bitcast float %7 to i32
-  %9 = fcmp uno float %7, 0.000000e+00
-  br i1 %9, label %10, label %15
+  %5 = fcmp ogt float %4, 1.200000e+01
+  br i1 %5, label %_Z10tgm_withindd.exit.i, label %6
 
-10:
-  %11 = lshr i32 %8, 16
-  %12 = trunc nuw i32 %11 to i16
-  %13 = and i16 %12, -32768
-  %14 = or disjoint i16 %13, 32704
+6:
+  %7 = fpext float %4 to double
+  %8 = fcmp olt double %7, -1.200000e+01
+  %..i.i = select i1 %8, double -1.200000e+01, double %7
+  br label %_Z10tgm_withindd.exit.i
+
+_Z10tgm_withindd.exit.i:
+  %9 = phi double [ %..i.i, %6 ], [ 1.200000e+01, %1 ]
+  %10 = fcmp uno float %4, 0.000000e+00
+  br i1 %10, label %_Z4tanhf.exit, label %11
+
+11:
+  %12 = call double @llvm.fabs.f64(double %9)
+  %13 = fmul double %12, 2.000000e+00
+  %14 = call double @llvm.fma.f64(double %13, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %15 = bitcast double %14 to i64
+  %16 = shl i64 %15, 52
+  %17 = add i64 %16, 4607182418800017408
+  %18 = bitcast i64 %17 to double
+  %19 = fadd double %14, 0xC338000000000000
+  %20 = fneg double %19
+  %21 = call double @llvm.fma.f64(double %20, double 0x3FE62E42FEFA39EF, double %13)
+  %22 = fmul double %21, %21
+  %23 = call double @llvm.fma.f64(double %21, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %24 = call double @llvm.fma.f64(double %23, double %21, double 0x3F56C1685916FE81)
+  %25 = call double @llvm.fma.f64(double %24, double %21, double 0x3F81110C63A1644A)
+  %26 = call double @llvm.fma.f64(double %25, double %21, double 0x3FA5555555C8601C)
+  %27 = call double @llvm.fma.f64(double %26, double %21, double 0x3FC55555567507B9)
+  %28 = call double @llvm.fma.f64(double %27, double %21, double 5.000000e-01)
+  %29 = call double @llvm.fma.f64(double %22, double %28, double %21)
+  %30 = fadd double %18, -1.000000e+00
+  %31 = call double @llvm.fma.f64(double %18, double %29, double %30)
+  %32 = fadd double %31, 2.000000e+00
+  %33 = fdiv double %31, %32
+  %34 = fptrunc double %33 to float
+  %35 = call float @llvm.copysign.f32(float %34, float %4)
+  br label %_Z4tanhf.exit
+
+_Z4tanhf.exit:
+  %36 = phi float [ %35, %11 ], [ %4, %_Z10tgm_withindd.exit.i ]
+  %37 = bitcast float %36 to i32
+  %38 = fcmp uno float %36, 0.000000e+00
+  br i1 %38, label %39, label %44
+
+39:
+  %40 = lshr i32 %37, 16
+  %41 = trunc nuw i32 %40 to i16
+  %42 = and i16 %41, -32768
+  %43 = or disjoint i16 %42, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-15:
-  %16 = add i32 %8, 32767
-  %17 = lshr i32 %8, 16
-  %18 = and i32 %17, 1
-  %19 = add i32 %16, %18
-  %20 = lshr i32 %19, 16
-  %21 = trunc nuw i32 %20 to i16
+44:
+  %45 = add i32 %37, 32767
+  %46 = lshr i32 %37, 16
+  %47 = and i32 %46, 1
+  %48 = add i32 %45, %47
+  %49 = lshr i32 %48, 16
+  %50 = trunc nuw i32 %49 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
+  %.0.i.i = phi i16 [ %43, %39 ], [ %50, %44 ]
   ret i16 %.0.i.i
 }
 
@@ -33241,20 +37302,101 @@ define internal void @tgo_tanh_c64__c64(ptr %0, ptr %1) nounwind alwaysinline {
 @tgo_tanh_f16__f16:
 define internal zeroext i16 @tgo_tanh_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
-  %3 = fpext half %2 to double
-  %4 = call double @_Z4tanhd(double %3)
-  %5 = fptrunc double %4 to float
-  %6 = fptrunc float %5 to half
-  %7 = bitcast half %6 to i16
-  ret i16 %7
+  %3 = fpext half %2 to float
+  %4 = fcmp ogt half %2, 0xH4A00
+  br i1 %4, label %_Z10tgm_withindd.exit.i, label %5
+
+5:
+  %6 = fpext half %2 to double
+  %7 = fcmp olt double %6, -1.200000e+01
+  %..i.i = select i1 %7, double -1.200000e+01, double %6
+  br label %_Z10tgm_withindd.exit.i
+
+_Z10tgm_withindd.exit.i:
+  %8 = phi double [ %..i.i, %5 ], [ 1.200000e+01, %1 ]
+  %9 = fcmp uno half %2, 0xH0000
+  br i1 %9, label %_Z4tanhf.exit, label %10
+
+10:
+  %11 = call double @llvm.fabs.f64(double %8)
+  %12 = fmul double %11, 2.000000e+00
+  %13 = call double @llvm.fma.f64(double %12, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %14 = bitcast double %13 to i64
+  %15 = shl i64 %14, 52
+  %16 = add i64 %15, 4607182418800017408
+  %17 = bitcast i64 %16 to double
+  %18 = fadd double %13, 0xC338000000000000
+  %19 = fneg double %18
+  %20 = call double @llvm.fma.f64(double %19, double 0x3FE62E42FEFA39EF, double %12)
+  %21 = fmul double %20, %20
+  %22 = call double @llvm.fma.f64(double %20, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %23 = call double @llvm.fma.f64(double %22, double %20, double 0x3F56C1685916FE81)
+  %24 = call double @llvm.fma.f64(double %23, double %20, double 0x3F81110C63A1644A)
+  %25 = call double @llvm.fma.f64(double %24, double %20, double 0x3FA5555555C8601C)
+  %26 = call double @llvm.fma.f64(double %25, double %20, double 0x3FC55555567507B9)
+  %27 = call double @llvm.fma.f64(double %26, double %20, double 5.000000e-01)
+  %28 = call double @llvm.fma.f64(double %21, double %27, double %20)
+  %29 = fadd double %17, -1.000000e+00
+  %30 = call double @llvm.fma.f64(double %17, double %28, double %29)
+  %31 = fadd double %30, 2.000000e+00
+  %32 = fdiv double %30, %31
+  %33 = fptrunc double %32 to float
+  %34 = call float @llvm.copysign.f32(float %33, float %3)
+  %35 = fptrunc float %34 to half
+  %36 = bitcast half %35 to i16
+  br label %_Z4tanhf.exit
+
+_Z4tanhf.exit:
+  %37 = phi i16 [ %36, %10 ], [ %0, %_Z10tgm_withindd.exit.i ]
+  ret i16 %37
 }
 
 @tgo_tanh_f32__f32:
 define internal float @tgo_tanh_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = fpext float %0 to double
-  %3 = call double @_Z4tanhd(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+  %2 = fcmp ogt float %0, 1.200000e+01
+  br i1 %2, label %_Z10tgm_withindd.exit.i, label %3
+
+3:
+  %4 = fpext float %0 to double
+  %5 = fcmp olt double %4, -1.200000e+01
+  %..i.i = select i1 %5, double -1.200000e+01, double %4
+  br label %_Z10tgm_withindd.exit.i
+
+_Z10tgm_withindd.exit.i:
+  %6 = phi double [ %..i.i, %3 ], [ 1.200000e+01, %1 ]
+  %7 = fcmp uno float %0, 0.000000e+00
+  br i1 %7, label %_Z4tanhf.exit, label %8
+
+8:
+  %9 = call double @llvm.fabs.f64(double %6)
+  %10 = fmul double %9, 2.000000e+00
+  %11 = call double @llvm.fma.f64(double %10, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %12 = bitcast double %11 to i64
+  %13 = shl i64 %12, 52
+  %14 = add i64 %13, 4607182418800017408
+  %15 = bitcast i64 %14 to double
+  %16 = fadd double %11, 0xC338000000000000
+  %17 = fneg double %16
+  %18 = call double @llvm.fma.f64(double %17, double 0x3FE62E42FEFA39EF, double %10)
+  %19 = fmul double %18, %18
+  %20 = call double @llvm.fma.f64(double %18, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %21 = call double @llvm.fma.f64(double %20, double %18, double 0x3F56C1685916FE81)
+  %22 = call double @llvm.fma.f64(double %21, double %18, double 0x3F81110C63A1644A)
+  %23 = call double @llvm.fma.f64(double %22, double %18, double 0x3FA5555555C8601C)
+  %24 = call double @llvm.fma.f64(double %23, double %18, double 0x3FC55555567507B9)
+  %25 = call double @llvm.fma.f64(double %24, double %18, double 5.000000e-01)
+  %26 = call double @llvm.fma.f64(double %19, double %25, double %18)
+  %27 = fadd double %15, -1.000000e+00
+  %28 = call double @llvm.fma.f64(double %15, double %26, double %27)
+  %29 = fadd double %28, 2.000000e+00
+  %30 = fdiv double %28, %29
+  %31 = fptrunc double %30 to float
+  %32 = call float @llvm.copysign.f32(float %31, float %0)
+  br label %_Z4tanhf.exit
+
+_Z4tanhf.exit:
+  %33 = phi float [ %32, %8 ], [ %0, %_Z10tgm_withindd.exit.i ]
+  ret float %33
 }
 
 @tgo_tanh_f64__f64:
@@ -33497,64 +37639,139 @@ define internal zeroext i16 @tgo_xlog1py_bf16_bf16__bf16(i16 zeroext %0, i16 zer
   %9 = fcmp oeq float %5, 0.000000e+00
   %10 = fcmp ord float %8, 0.000000e+00
   %or.cond.i = and i1 %9, %10
-  br i1 %or.cond.i, label %_Z10tg_xlog1pyIfET_S0_S0_.exit, label %11
+  br i1 %or.cond.i, label %_Z10tg_xlog1pyIfET_S0_S0_.exit, label %_Z5log1pf.exit.i
 
-11:
-  %12 = fpext float %8 to double
-  %13 = call double @_Z5log1pd(double %12)
-  %14 = fptrunc double %13 to float
-  %15 = fmul float %14, %5
+_Z5log1pf.exit.i:
+  %11 = fcmp ogt float %8, -1.000000e+00
+  %12 = fcmp one float %8, 0x7FF0000000000000
+  %13 = and i1 %11, %12
+  %14 = fpext float %8 to double
+  %15 = select i1 %13, double %14, double 0.000000e+00
+  %16 = fadd double %15, 1.000000e+00
+  %17 = bitcast double %16 to i64
+  %18 = add i64 %17, -4604544271217802189
+  %19 = add i64 %17, 7141747209585715
+  %20 = lshr i64 %19, 52
+  %21 = or disjoint i64 %20, 4841369599423283200
+  %22 = bitcast i64 %21 to double
+  %23 = fadd double %22, 0xC330000000000400
+  %24 = and i64 %18, -4503599627370496
+  %25 = sub i64 %17, %24
+  %26 = bitcast i64 %25 to double
+  %27 = fadd double %26, -1.000000e+00
+  %28 = fadd double %27, 2.000000e+00
+  %29 = fdiv double %27, %28
+  %30 = fmul double %29, %29
+  %31 = call double @llvm.fma.f64(double %30, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %32 = call double @llvm.fma.f64(double %31, double %30, double 0x3FD9999EB9D6DDFE)
+  %33 = call double @llvm.fma.f64(double %32, double %30, double 0x3FE5555554BA8B0E)
+  %34 = fmul double %29, %30
+  %35 = fmul double %29, 2.000000e+00
+  %36 = call double @llvm.fma.f64(double %34, double %33, double %35)
+  %37 = call double @llvm.fma.f64(double %23, double 0x3FE62E42FEFA39EF, double %36)
+  %38 = fcmp olt double %15, 1.000000e+00
+  %39 = fadd double %16, -1.000000e+00
+  %40 = fsub double %15, %39
+  %41 = select i1 %38, double %40, double 0.000000e+00
+  %42 = fadd double %37, %41
+  %43 = fcmp oeq float %8, -1.000000e+00
+  %44 = fcmp olt float %8, -1.000000e+00
+  %45 = select i1 %44, double 0x7FF8000000000000, double %14
+  %46 = select i1 %43, double 0xFFF0000000000000, double %45
+  %47 = fcmp oeq float %8, 0.000000e+00
+  %..i.i = select i1 %13, double %42, double %46
+  %48 = fptrunc double %..i.i to float
+  %49 = select i1 %47, float %8, float %48
+  %50 = fmul float %49, %5
   br label %_Z10tg_xlog1pyIfET_S0_S0_.exit
 
 _Z10tg_xlog1pyIfET_S0_S0_.exit:
-  %16 = phi float [ %15, %11 ], [ 0.000000e+00, %2 ]
-  %17 = bitcast float %16 to i32
-  %18 = fcmp uno float %16, 0.000000e+00
-  br i1 %18, label %19, label %24
+  %51 = phi float [ %50, %_Z5log1pf.exit.i ], [ 0.000000e+00, %2 ]
+  %52 = bitcast float %51 to i32
+  %53 = fcmp uno float %51, 0.000000e+00
+  br i1 %53, label %54, label %59
 
-19:
-  %20 = lshr i32 %17, 16
-  %21 = trunc nuw i32 %20 to i16
-  %22 = and i16 %21, -32768
-  %23 = or disjoint i16 %22, 32704
+54:
+  %55 = lshr i32 %52, 16
+  %56 = trunc nuw i32 %55 to i16
+  %57 = and i16 %56, -32768
+  %58 = or disjoint i16 %57, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-24:
-  %25 = add i32 %17, 32767
-  %26 = lshr i32 %17, 16
-  %27 = and i32 %26, 1
-  %28 = add i32 %25, %27
-  %29 = lshr i32 %28, 16
-  %30 = trunc nuw i32 %29 to i16
+59:
+  %60 = add i32 %52, 32767
+  %61 = lshr i32 %52, 16
+  %62 = and i32 %61, 1
+  %63 = add i32 %60, %62
+  %64 = lshr i32 %63, 16
+  %65 = trunc nuw i32 %64 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %23, %19 ], [ %30, %24 ]
+  %.0.i.i = phi i16 [ %58, %54 ], [ %65, %59 ]
   ret i16 %.0.i.i
 }
 
 @tgo_xlog1py_f16_f16__f16:
 define internal zeroext i16 @tgo_xlog1py_f16_f16__f16(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
   %3 = bitcast i16 %0 to half
-  %4 = bitcast i16 %1 to half
-  %5 = fcmp oeq half %3, 0xH0000
-  %6 = fcmp ord half %4, 0xH0000
-  %or.cond.i = and i1 %5, %6
-  br i1 %or.cond.i, label %_Z10tg_xlog1pyIfET_S0_S0_.exit, label %7
+  %4 = fpext half %3 to float
+  %5 = bitcast i16 %1 to half
+  %6 = fpext half %5 to float
+  %7 = fcmp oeq half %3, 0xH0000
+  %8 = fcmp ord half %5, 0xH0000
+  %or.cond.i = and i1 %7, %8
+  br i1 %or.cond.i, label %_Z10tg_xlog1pyIfET_S0_S0_.exit, label %_Z5log1pf.exit.i
 
-7:
-  %8 = fpext half %3 to float
-  %9 = fpext half %4 to double
-  %10 = call double @_Z5log1pd(double %9)
-  %11 = fptrunc double %10 to float
-  %12 = fmul float %11, %8
-  %13 = fptrunc float %12 to half
-  %14 = bitcast half %13 to i16
+_Z5log1pf.exit.i:
+  %9 = fcmp ogt half %5, 0xHBC00
+  %10 = fcmp one half %5, 0xH7C00
+  %11 = and i1 %9, %10
+  %12 = fpext half %5 to double
+  %13 = select i1 %11, double %12, double 0.000000e+00
+  %14 = fadd double %13, 1.000000e+00
+  %15 = bitcast double %14 to i64
+  %16 = add i64 %15, -4604544271217802189
+  %17 = add i64 %15, 7141747209585715
+  %18 = lshr i64 %17, 52
+  %19 = or disjoint i64 %18, 4841369599423283200
+  %20 = bitcast i64 %19 to double
+  %21 = fadd double %20, 0xC330000000000400
+  %22 = and i64 %16, -4503599627370496
+  %23 = sub i64 %15, %22
+  %24 = bitcast i64 %23 to double
+  %25 = fadd double %24, -1.000000e+00
+  %26 = fadd double %25, 2.000000e+00
+  %27 = fdiv double %25, %26
+  %28 = fmul double %27, %27
+  %29 = call double @llvm.fma.f64(double %28, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %30 = call double @llvm.fma.f64(double %29, double %28, double 0x3FD9999EB9D6DDFE)
+  %31 = call double @llvm.fma.f64(double %30, double %28, double 0x3FE5555554BA8B0E)
+  %32 = fmul double %27, %28
+  %33 = fmul double %27, 2.000000e+00
+  %34 = call double @llvm.fma.f64(double %32, double %31, double %33)
+  %35 = call double @llvm.fma.f64(double %21, double 0x3FE62E42FEFA39EF, double %34)
+  %36 = fcmp olt double %13, 1.000000e+00
+  %37 = fadd double %14, -1.000000e+00
+  %38 = fsub double %13, %37
+  %39 = select i1 %36, double %38, double 0.000000e+00
+  %40 = fadd double %35, %39
+  %41 = fcmp oeq half %5, 0xHBC00
+  %42 = fcmp olt half %5, 0xHBC00
+  %43 = select i1 %42, double 0x7FF8000000000000, double %12
+  %44 = select i1 %41, double 0xFFF0000000000000, double %43
+  %45 = fcmp oeq half %5, 0xH0000
+  %..i.i = select i1 %11, double %40, double %44
+  %46 = fptrunc double %..i.i to float
+  %47 = select i1 %45, float %6, float %46
+  %48 = fmul float %47, %4
+  %49 = fptrunc float %48 to half
+  %50 = bitcast half %49 to i16
   br label %_Z10tg_xlog1pyIfET_S0_S0_.exit
 
 _Z10tg_xlog1pyIfET_S0_S0_.exit:
-  %15 = phi i16 [ %14, %7 ], [ 0, %2 ]
-  ret i16 %15
+  %51 = phi i16 [ %50, %_Z5log1pf.exit.i ], [ 0, %2 ]
+  ret i16 %51
 }
 
 @tgo_xlog1py_f32_f32__f32:
@@ -33562,18 +37779,55 @@ define internal float @tgo_xlog1py_f32_f32__f32(float %0, float %1) nounwind nor
   %3 = fcmp oeq float %0, 0.000000e+00
   %4 = fcmp ord float %1, 0.000000e+00
   %or.cond.i = and i1 %3, %4
-  br i1 %or.cond.i, label %_Z10tg_xlog1pyIfET_S0_S0_.exit, label %5
+  br i1 %or.cond.i, label %_Z10tg_xlog1pyIfET_S0_S0_.exit, label %_Z5log1pf.exit.i
 
-5:
-  %6 = fpext float %1 to double
-  %7 = call double @_Z5log1pd(double %6)
-  %8 = fptrunc double %7 to float
-  %9 = fmul float %8, %0
+_Z5log1pf.exit.i:
+  %5 = fcmp ogt float %1, -1.000000e+00
+  %6 = fcmp one float %1, 0x7FF0000000000000
+  %7 = and i1 %5, %6
+  %8 = fpext float %1 to double
+  %9 = select i1 %7, double %8, double 0.000000e+00
+  %10 = fadd double %9, 1.000000e+00
+  %11 = bitcast double %10 to i64
+  %12 = add i64 %11, -4604544271217802189
+  %13 = add i64 %11, 7141747209585715
+  %14 = lshr i64 %13, 52
+  %15 = or disjoint i64 %14, 4841369599423283200
+  %16 = bitcast i64 %15 to double
+  %17 = fadd double %16, 0xC330000000000400
+  %18 = and i64 %12, -4503599627370496
+  %19 = sub i64 %11, %18
+  %20 = bitcast i64 %19 to double
+  %21 = fadd double %20, -1.000000e+00
+  %22 = fadd double %21, 2.000000e+00
+  %23 = fdiv double %21, %22
+  %24 = fmul double %23, %23
+  %25 = call double @llvm.fma.f64(double %24, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %26 = call double @llvm.fma.f64(double %25, double %24, double 0x3FD9999EB9D6DDFE)
+  %27 = call double @llvm.fma.f64(double %26, double %24, double 0x3FE5555554BA8B0E)
+  %28 = fmul double %23, %24
+  %29 = fmul double %23, 2.000000e+00
+  %30 = call double @llvm.fma.f64(double %28, double %27, double %29)
+  %31 = call double @llvm.fma.f64(double %17, double 0x3FE62E42FEFA39EF, double %30)
+  %32 = fcmp olt double %9, 1.000000e+00
+  %33 = fadd double %10, -1.000000e+00
+  %34 = fsub double %9, %33
+  %35 = select i1 %32, double %34, double 0.000000e+00
+  %36 = fadd double %31, %35
+  %37 = fcmp oeq float %1, -1.000000e+00
+  %38 = fcmp olt float %1, -1.000000e+00
+  %39 = select i1 %38, double 0x7FF8000000000000, double %8
+  %40 = select i1 %37, double 0xFFF0000000000000, double %39
+  %41 = fcmp oeq float %1, 0.000000e+00
+  %..i.i = select i1 %7, double %36, double %40
+  %42 = fptrunc double %..i.i to float
+  %43 = select i1 %41, float %1, float %42
+  %44 = fmul float %43, %0
   br label %_Z10tg_xlog1pyIfET_S0_S0_.exit
 
 _Z10tg_xlog1pyIfET_S0_S0_.exit:
-  %10 = phi float [ %9, %5 ], [ 0.000000e+00, %2 ]
-  ret float %10
+  %45 = phi float [ %44, %_Z5log1pf.exit.i ], [ 0.000000e+00, %2 ]
+  ret float %45
 }
 
 @tgo_xlog1py_f64_f64__f64:
@@ -33607,36 +37861,71 @@ define internal zeroext i16 @tgo_xlogy_bf16_bf16__bf16(i16 zeroext %0, i16 zeroe
   br i1 %or.cond.i, label %_Z8tg_xlogyIfET_S0_S0_.exit, label %11
 
 11:
-  %12 = fpext float %8 to double
-  %13 = call double @_Z3logd(double %12)
-  %14 = fptrunc double %13 to float
-  %15 = fmul float %14, %5
+  %12 = fcmp olt float %8, 0x3810000000000000
+  %13 = fmul float %8, 0x4160000000000000
+  %14 = select i1 %12, float 2.300000e+01, float 0.000000e+00
+  %15 = select i1 %12, float %13, float %8
+  %16 = bitcast float %15 to i32
+  %17 = add i32 %16, -1060439283
+  %18 = ashr i32 %17, 23
+  %19 = sitofp i32 %18 to float
+  %20 = fsub float %19, %14
+  %21 = and i32 %17, -8388608
+  %22 = sub i32 %16, %21
+  %23 = bitcast i32 %22 to float
+  %24 = fadd float %23, -1.000000e+00
+  %25 = fmul float %24, %24
+  %26 = call float @llvm.fma.f32(float %24, float 0x3FB1D8EA60000000, float 0xBFBD635BC0000000)
+  %27 = call float @llvm.fma.f32(float %26, float %24, float 0x3FBDEA2820000000)
+  %28 = call float @llvm.fma.f32(float %27, float %24, float 0xBFBFCF4C60000000)
+  %29 = call float @llvm.fma.f32(float %28, float %24, float 0x3FC23D21A0000000)
+  %30 = call float @llvm.fma.f32(float %29, float %24, float 0xBFC555B4A0000000)
+  %31 = call float @llvm.fma.f32(float %30, float %24, float 0x3FC999D5A0000000)
+  %32 = call float @llvm.fma.f32(float %31, float %24, float 0xBFCFFFFFC0000000)
+  %33 = call float @llvm.fma.f32(float %32, float %24, float 0x3FD5555540000000)
+  %34 = fmul float %24, %25
+  %35 = fmul float %25, -5.000000e-01
+  %36 = call float @llvm.fma.f32(float %34, float %33, float %35)
+  %37 = call float @llvm.fma.f32(float %20, float 0x3EB7F7D1C0000000, float %36)
+  %38 = fmul float %20, 0x3FE62E4000000000
+  %39 = fadd float %38, %24
+  %40 = fsub float %38, %39
+  %41 = fadd float %40, %24
+  %42 = fadd float %41, %37
+  %43 = fadd float %39, %42
+  %44 = fcmp oeq float %8, 0.000000e+00
+  %45 = fcmp olt float %8, 0.000000e+00
+  %..i.i = select i1 %45, float 0x7FF8000000000000, float %8
+  %46 = select i1 %44, float 0xFFF0000000000000, float %..i.i
+  %or.cond.i.i = call i1 @llvm.is.fpclass.f32(float %8, i32 639)
+  %47 = select i1 %or.cond.i.i, float %46, float %43
+  %48 = fmul float %47, %5
   br label %_Z8tg_xlogyIfET_S0_S0_.exit
 
 _Z8tg_xlogyIfET_S0_S0_.exit:
-  %16 = phi float [ %15, %11 ], [ 0.000000e+00, %2 ]
-  %17 = bitcast float %16 to i32
-  %18 = fcmp uno float %16, 0.000000e+00
-  br i1 %18, label %19, label %24
+  %49 = phi float [ %48, %11 ], [ 0.000000e+00, %2 ]
+  %50 = bitcast float %49 to i32
+  %51 = fcmp uno float %49, 0.000000e+00
+  br i1 %51, label %52, label %57
 
-19:
-  %20 = lshr i32 %17, 16
-  %21 = trunc nuw i32 %20 to i16
-  %22 = and i16 %21, -32768
-  %23 = or disjoint i16 %22, 32704
+52:
+  %53 = lshr i32 %50, 16
+  %54 = trunc nuw i32 %53 to i16
+  %55 = and i16 %54, -32768
+  %56 = or disjoint i16 %55, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-24:
-  %25 = add i32 %17, 32767
-  %26 = lshr i32 %17, 16
-  %27 = and i32 %26, 1
-  %28 = add i32 %25, %27
-  %29 = lshr i32 %28, 16
-  %30 = trunc nuw i32 %29 to i16
+57:
+  %58 = add i32 %50, 32767
+  %59 = lshr i32 %50, 16
+  %60 = and i32 %59, 1
+  %61 = add i32 %58, %60
+  %62 = lshr i32 %61, 16
+  %63 = trunc nuw i32 %62 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %23, %19 ], [ %30, %24 ]
+  %.0.i.i = phi i16 [ %56, %52 ], [ %63, %57 ]
   ret i16 %.0.i.i
 }
 
@@ -33650,18 +37939,54 @@ define internal zeroext i16 @tgo_xlogy_f16_f16__f16(i16 zeroext %0, i16 zeroext 
   br i1 %or.cond.i, label %_Z8tg_xlogyIfET_S0_S0_.exit, label %7
 
 7:
-  %8 = fpext half %3 to float
-  %9 = fpext half %4 to double
-  %10 = call double @_Z3logd(double %9)
-  %11 = fptrunc double %10 to float
-  %12 = fmul float %11, %8
-  %13 = fptrunc float %12 to half
-  %14 = bitcast half %13 to i16
+  %8 = fpext half %4 to float
+  %9 = fpext half %3 to float
+  %10 = fcmp olt float %8, 0x3810000000000000
+  %11 = fmul float %8, 0x4160000000000000
+  %12 = select i1 %10, float 2.300000e+01, float 0.000000e+00
+  %13 = select i1 %10, float %11, float %8
+  %14 = bitcast float %13 to i32
+  %15 = add i32 %14, -1060439283
+  %16 = ashr i32 %15, 23
+  %17 = sitofp i32 %16 to float
+  %18 = fsub float %17, %12
+  %19 = and i32 %15, -8388608
+  %20 = sub i32 %14, %19
+  %21 = bitcast i32 %20 to float
+  %22 = fadd float %21, -1.000000e+00
+  %23 = fmul float %22, %22
+  %24 = call float @llvm.fma.f32(float %22, float 0x3FB1D8EA60000000, float 0xBFBD635BC0000000)
+  %25 = call float @llvm.fma.f32(float %24, float %22, float 0x3FBDEA2820000000)
+  %26 = call float @llvm.fma.f32(float %25, float %22, float 0xBFBFCF4C60000000)
+  %27 = call float @llvm.fma.f32(float %26, float %22, float 0x3FC23D21A0000000)
+  %28 = call float @llvm.fma.f32(float %27, float %22, float 0xBFC555B4A0000000)
+  %29 = call float @llvm.fma.f32(float %28, float %22, float 0x3FC999D5A0000000)
+  %30 = call float @llvm.fma.f32(float %29, float %22, float 0xBFCFFFFFC0000000)
+  %31 = call float @llvm.fma.f32(float %30, float %22, float 0x3FD5555540000000)
+  %32 = fmul float %22, %23
+  %33 = fmul float %23, -5.000000e-01
+  %34 = call float @llvm.fma.f32(float %32, float %31, float %33)
+  %35 = call float @llvm.fma.f32(float %18, float 0x3EB7F7D1C0000000, float %34)
+  %36 = fmul float %18, 0x3FE62E4000000000
+  %37 = fadd float %36, %22
+  %38 = fsub float %36, %37
+  %39 = fadd float %38, %22
+  %40 = fadd float %39, %35
+  %41 = fadd float %37, %40
+  %42 = fcmp oeq half %4, 0xH0000
+  %43 = fcmp olt half %4, 0xH0000
+  %..i.i = select i1 %43, float 0x7FF8000000000000, float %8
+  %44 = select i1 %42, float 0xFFF0000000000000, float %..i.i
+  %or.cond.i.i = call i1 @llvm.is.fpclass.f16(half %4, i32 639)
+  %45 = select i1 %or.cond.i.i, float %44, float %41
+  %46 = fmul float %45, %9
+  %47 = fptrunc float %46 to half
+  %48 = bitcast half %47 to i16
   br label %_Z8tg_xlogyIfET_S0_S0_.exit
 
 _Z8tg_xlogyIfET_S0_S0_.exit:
-  %15 = phi i16 [ %14, %7 ], [ 0, %2 ]
-  ret i16 %15
+  %49 = phi i16 [ %48, %7 ], [ 0, %2 ]
+  ret i16 %49
 }
 
 @tgo_xlogy_f32_f32__f32:
@@ -33672,15 +37997,50 @@ define internal float @tgo_xlogy_f32_f32__f32(float %0, float %1) nounwind norec
   br i1 %or.cond.i, label %_Z8tg_xlogyIfET_S0_S0_.exit, label %5
 
 5:
-  %6 = fpext float %1 to double
-  %7 = call double @_Z3logd(double %6)
-  %8 = fptrunc double %7 to float
-  %9 = fmul float %8, %0
+  %6 = fcmp olt float %1, 0x3810000000000000
+  %7 = fmul float %1, 0x4160000000000000
+  %8 = select i1 %6, float 2.300000e+01, float 0.000000e+00
+  %9 = select i1 %6, float %7, float %1
+  %10 = bitcast float %9 to i32
+  %11 = add i32 %10, -1060439283
+  %12 = ashr i32 %11, 23
+  %13 = sitofp i32 %12 to float
+  %14 = fsub float %13, %8
+  %15 = and i32 %11, -8388608
+  %16 = sub i32 %10, %15
+  %17 = bitcast i32 %16 to float
+  %18 = fadd float %17, -1.000000e+00
+  %19 = fmul float %18, %18
+  %20 = call float @llvm.fma.f32(float %18, float 0x3FB1D8EA60000000, float 0xBFBD635BC0000000)
+  %21 = call float @llvm.fma.f32(float %20, float %18, float 0x3FBDEA2820000000)
+  %22 = call float @llvm.fma.f32(float %21, float %18, float 0xBFBFCF4C60000000)
+  %23 = call float @llvm.fma.f32(float %22, float %18, float 0x3FC23D21A0000000)
+  %24 = call float @llvm.fma.f32(float %23, float %18, float 0xBFC555B4A0000000)
+  %25 = call float @llvm.fma.f32(float %24, float %18, float 0x3FC999D5A0000000)
+  %26 = call float @llvm.fma.f32(float %25, float %18, float 0xBFCFFFFFC0000000)
+  %27 = call float @llvm.fma.f32(float %26, float %18, float 0x3FD5555540000000)
+  %28 = fmul float %18, %19
+  %29 = fmul float %19, -5.000000e-01
+  %30 = call float @llvm.fma.f32(float %28, float %27, float %29)
+  %31 = call float @llvm.fma.f32(float %14, float 0x3EB7F7D1C0000000, float %30)
+  %32 = fmul float %14, 0x3FE62E4000000000
+  %33 = fadd float %32, %18
+  %34 = fsub float %32, %33
+  %35 = fadd float %34, %18
+  %36 = fadd float %35, %31
+  %37 = fadd float %33, %36
+  %38 = fcmp oeq float %1, 0.000000e+00
+  %39 = fcmp olt float %1, 0.000000e+00
+  %..i.i = select i1 %39, float 0x7FF8000000000000, float %1
+  %40 = select i1 %38, float 0xFFF0000000000000, float %..i.i
+  %or.cond.i.i = call i1 @llvm.is.fpclass.f32(float %1, i32 639)
+  %41 = select i1 %or.cond.i.i, float %40, float %37
+  %42 = fmul float %41, %0
   br label %_Z8tg_xlogyIfET_S0_S0_.exit
 
 _Z8tg_xlogyIfET_S0_S0_.exit:
-  %10 = phi float [ %9, %5 ], [ 0.000000e+00, %2 ]
-  ret float %10
+  %43 = phi float [ %42, %5 ], [ 0.000000e+00, %2 ]
+  ret float %43
 }
 
 @tgo_xlogy_f64_f64__f64:

@@ -68,7 +68,8 @@ TG_INLINE tgm_pair tgm_log1p_pair(double x, double rest) {
   const double low = sum.low + rest;
   const bool near = m.exponent == 0;  // x itself is the fraction
   const tgm_u64 exponent = tgm_bits(m.exponent + tgm_magic) - tgm_bits(tgm_magic);
-  const double error = near ? rest : low * tgm_double((1023 - exponent) << 52);
+  const double scale = m.exponent < 1000 ? tgm_double((1023 - exponent) << 52) : 0;
+  const double error = near ? rest : low * scale;
   const double f = near ? x : m.fraction;
   const double q = 1 / (2 + f), s = f * q, square = s * s, half = 0.5 * f * f;
   const double tail = fma(s, fma(square, tgm_log_tail(square), half), m.exponent * tgm_log2_low);
@@ -195,13 +196,3 @@ TG_SHARED double hypot(double x, double y) {
   found = x != x || y != y ? tgm_nan : found;
   return a == tgm_inf || b == tgm_inf ? tgm_inf : found;
 }
-TG_BY_DOUBLE_OF_1(log)
-TG_BY_DOUBLE_OF_1(log2)
-TG_BY_DOUBLE_OF_1(log10)
-TG_BY_DOUBLE_OF_1(log1p)
-TG_BY_DOUBLE_OF_1(asinh)
-TG_BY_DOUBLE_OF_1(acosh)
-TG_BY_DOUBLE_OF_1(atanh)
-TG_BY_DOUBLE_OF_1(cbrt)
-TG_BY_DOUBLE_OF_2(pow)
-TG_BY_DOUBLE_OF_2(hypot)

@@ -67,10 +67,10 @@ TG_INLINE float tgm_scaled(float x, int n) {
 }
 
 // A polynomial by Horner's rule, the constant coefficient first.
-template <class R> TG_INLINE R tgm_polynomial(R, R c) { return c; }
+template <class R> TG_INLINE R tgm_polynomial(R, double c) { return (R)c; }
 template <class R, class... Rest>
-TG_INLINE R tgm_polynomial(R x, R c, Rest... rest) {
-  return fma(tgm_polynomial(x, (R)rest...), x, c);
+TG_INLINE R tgm_polynomial(R x, double c, Rest... rest) {
+  return fma(tgm_polynomial(x, rest...), x, (R)c);
 }
 
 // ---- double-double: the unevaluated sum of two, the second at most half an ulp of the first ---------

@@ -4,6 +4,7 @@ typedef unsigned long size_t;
 extern "C" void* memcpy(void*, const void*, size_t);
 
 #define __device__ inline
+#define TG_FLOATS_BY float
 #define __align__(n) __attribute__((aligned(n)))
 
 unsigned __shfl_sync(unsigned, unsigned, int);

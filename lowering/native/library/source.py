@@ -30,6 +30,7 @@ MATHEMATICS = (
     "error_functions.h",
     "gamma.h",
     "bessel.h",
+    "narrow.h",
     "shim.h",
 )
 """The folder's own C++ in its order. The device texts follow."""

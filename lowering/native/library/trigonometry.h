@@ -111,9 +111,6 @@ namespace tgm_fast {
 TG_SHARED double sin(double x) { return tgm_sin_of(tgm_near_angle(x), 0); }
 TG_SHARED double cos(double x) { return tgm_sin_of(tgm_near_angle(x), 1); }
 TG_SHARED double tan(double x) { return tgm_tan_of(tgm_near_angle(x)); }
-TG_BY_DOUBLE_OF_1(sin)
-TG_BY_DOUBLE_OF_1(cos)
-TG_BY_DOUBLE_OF_1(tan)
 }  // namespace tgm_fast
 template <class R> TG_INLINE bool tgm_is_near_angle(R x) { return fabs(x) <= (R)tgm_near_angles; }
 
@@ -211,10 +208,3 @@ TG_SHARED double acos(double x) {
   const double y = sum.high + (sum.low + fma(factor, angle.low, base_rest));
   return size > 1 ? tgm_nan : x != x ? x : y;
 }
-TG_BY_DOUBLE_OF_1(sin)
-TG_BY_DOUBLE_OF_1(cos)
-TG_BY_DOUBLE_OF_1(tan)
-TG_BY_DOUBLE_OF_1(asin)
-TG_BY_DOUBLE_OF_1(acos)
-TG_BY_DOUBLE_OF_1(atan)
-TG_BY_DOUBLE_OF_2(atan2)

@@ -1,0 +1,85 @@
+"""The library becomes machine code for every system, and vector code for the machine at hand."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite", reason="there is no wheel of llvmlite for this system")
+
+import llvmlite.binding as llvm
+
+import tracegraph.ops  # noqa: F401  (registers them)
+from lowering.native.library import load
+from lowering.native.library.source import functions
+from lowering.native.library.symbols import Function, elementwise
+from tests.unit.native.library.compiled_functions import Compiled
+from tracegraph.ir.op import get
+
+FEATURES = {"x86_64": "+avx2,+fma,+f16c,+bmi,+bmi2,+popcnt,+lzcnt", "aarch64": "", "arm64": ""}
+TARGETS = [
+    *("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "x86_64-apple-macosx"),
+    *("arm64-apple-macosx", "x86_64-pc-windows-msvc", "aarch64-pc-windows-msvc"),
+]
+CHOSEN = re.compile(
+    r"tgo_(?:exp|sin|power|gamma|j0|fmod|cast|add|floor_divide|gammainc|tanh|threefry|gcd)_\w*"
+)
+"""Functions of every kind: of 16-bit floats and complex numbers; with tables, loops and calls."""
+
+
+def chosen() -> list[Function]:
+    found = [function for function in functions() if CHOSEN.fullmatch(function.name)]
+    assert len(found) > 250
+    return found
+
+
+@pytest.mark.parametrize("triple", TARGETS)
+def test_every_system_gets_machine_code(triple: str) -> None:
+    """Made, not run: the code calls nothing but what is in it, and copies of memory."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    names = [function.name for function in chosen()]
+    module = load.definitions(names).module()
+    exported = re.sub(r"^define internal ", "define ", module, flags=re.MULTILINE)
+    parsed = llvm.parse_assembly(f'target triple = "{triple}"\n{exported}')
+    machine = llvm.Target.from_triple(triple).create_target_machine(
+        features=FEATURES[triple.split("-")[0]], opt=1, reloc="pic", codemodel="small"
+    )
+    parsed.data_layout = str(machine.target_data)
+    assert len(machine.emit_object(parsed)) > 50_000
+    defined = set(re.findall(r"^define [^@]*@([\w.$]+)", module, re.MULTILINE))
+    called = re.findall(
+        r"\s(?:callq?|jmp|bl|b)\s+((?!L?BB)_*[A-Za-z][\w.$]*)(?:@PLT)?$",
+        machine.emit_assembly(parsed),
+        re.MULTILINE,
+    )
+    outside = {name for name in called if not {name, name.removeprefix("_")} & defined}
+    assert outside <= {"memcpy", "memset", "_memcpy", "_memset", "__chkstk"}
+
+
+VECTORIZED = [
+    *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sinh", "cosh", "tanh", "arctan"),
+    *("arcsin", "arccos", "arcsinh", "arccosh", "arctanh", "cbrt", "sqrt", "erf", "erfc", "ndtr"),
+    *("erfcx", "gamma", "i0", "expit"),
+]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
+def test_loops_are_vectorized(dtype: type) -> None:
+    number = np.dtype(dtype)
+    tried = [elementwise(get(name), {}, [number], number) for name in VECTORIZED]
+    tried += [
+        elementwise(get(name), {}, [number] * 2, number) for name in ("power", "arctan2", "hypot")
+    ]
+    for name in ("sin", "cos", "tan"):
+        exact = elementwise(get(name), {}, [number], number)
+        assert exact is not None
+        assert exact.fast is not None
+        tried.append(Function(exact.fast[0], number, (number,), exact.text))
+    for function in tried:
+        assert function is not None
+        text = Compiled([function]).text
+        body = text[text.index("@loop_0(") :]
+        assert re.search(r"store <\d+ x \w+>", body), function.name
