@@ -289,7 +289,7 @@ def _again(node: DraftNode) -> DraftNode:
 
 
 def _within(node: DraftNode, part: Part) -> DraftNode:
-    """The node, as a part of a loop that is no node of the Plan."""
+    """The node, as a part of a loop that is not a node of the Plan."""
     if isinstance(node, FinishedNode):
         plan_node = node.plan_node
         within = tuple([(part, *path) for path in plan_node.within or ((),)])

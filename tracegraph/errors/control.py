@@ -326,7 +326,7 @@ class ScheduleError(ControlFlowError, ValueError):
 
 
 class CheckpointsError(ControlFlowError, ValueError):
-    """`checkpoints` of a loop is no number of steps."""
+    """`checkpoints` of a loop is not a number of steps."""
 
     def __init__(self, construct: str, value: object) -> None:
         super().__init__(

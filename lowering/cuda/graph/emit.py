@@ -241,7 +241,7 @@ EMITTERS: dict[type[Node], EmissionRule] = {
     AllocationNode: EmissionRule(add_allocation),
     FreeNode: EmissionRule(add_free),
 }
-"""How classes of nodes are emitted that are no kernels of the Plan's own code."""
+"""How classes of nodes are emitted that have no generated code."""
 
 _OWN_KERNELS = EmissionRule(_add_kernels, is_kernel=True)
 

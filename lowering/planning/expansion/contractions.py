@@ -1,4 +1,4 @@
-"""Contraction lowering: matrix products that are no library calls become sums of products.
+"""Contraction lowering: matrix products that are not library calls become sums of products.
 
     matmul x y   ──▶   sum (multiply x y) over k        one reduction nest, the product in registers
 
