@@ -9,14 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from lowering.native.library.symbols import elementwise
 from lowering.native.operations import Operations
 from lowering.native.ranges import Ranges
 from lowering.native.types import Parts, element_type, literal, number, register_parts
 from lowering.native.writer import Writer
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.strides import offset_in
+from tracegraph.dtypes import BOOL
 from tracegraph.ir.scalar import (
     INDEX,
     Axis,
@@ -31,6 +36,9 @@ from tracegraph.ir.scalar import (
     Sum,
 )
 from tracegraph.ir.scalar_values import Accumulated, Apply, AsIndex, AsValue, Load
+
+PRODUCT_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
+"""Dtypes whose small powers are products, which round once or twice."""
 
 RELATIONS = {"<": "slt", ">=": "sge", "==": "eq"}
 
@@ -47,6 +55,7 @@ class NestExpressions:
         self.ranges = Ranges({})
         self.values: dict[Expr, Parts] = {}
         self.axes: dict[int, str] = {}
+        self._fast: str | None = None
 
     # -- scopes ---------------------------------------------------------------------------------
 
@@ -62,6 +71,16 @@ class NestExpressions:
         """Give the index along an axis, and its range, to what is computed in this scope."""
         self.axes[axis] = register
         self.ranges = self.ranges.restricted(axis, low, high)
+
+    @contextmanager
+    def in_fast_forms(self, holds: str) -> Iterator[None]:
+        """Within, ops are in forms that are right in a range, if they have one.
+
+        Whether operands are in range is combined with the `i1` at the address `holds`, if given.
+        """
+        self._fast = holds
+        yield
+        self._fast = None
 
     # -- values ---------------------------------------------------------------------------------
 
@@ -238,10 +257,47 @@ def _load(run: NestExpressions, expr: Load) -> Parts:
 
 
 def _apply(run: NestExpressions, expr: Apply) -> Parts:
-    dtypes = [arg.dtype for arg in expr.args]
-    return run.operations.apply(
-        expr.op, dict(expr.attrs), dtypes, expr.dtype, [run.value(arg) for arg in expr.args]
-    )
+    power = _small_power(expr)
+    if power:
+        return _product(run, expr, power)
+    function = elementwise(expr.op, expr.attrs, [arg.dtype for arg in expr.args], expr.dtype)
+    assert function is not None, f"op {expr.op.name} has no native form: see `supported`"
+    args = [run.value(arg) for arg in expr.args]
+    if run._fast is None or function.fast is None:
+        return run.operations.call(function, args)
+    fast, in_range = function.fast
+    if run._fast:
+        test = replace(function, name=in_range, result=BOOL, fast=None)
+        before = run.writer.assign(f"load i1, ptr {run._fast}")
+        (here,) = run.operations.call(test, args)
+        both = run.writer.assign(f"and i1 {before}, {here}")
+        run.writer.line(f"store i1 {both}, ptr {run._fast}")
+    return run.operations.call(replace(function, name=fast, fast=None), args)
+
+
+def has_fast_form(expr: Apply) -> bool:
+    """Whether an op has a form that is right in a range only."""
+    function = elementwise(expr.op, expr.attrs, [arg.dtype for arg in expr.args], expr.dtype)
+    return function is not None and function.fast is not None
+
+
+def _small_power(expr: Apply) -> int:
+    """The exponent of a power of a float that is a product of two, three or four; else 0."""
+    if expr.op.name not in ("power", "float_power") or expr.dtype not in PRODUCT_DTYPES:
+        return 0
+    exponent = expr.args[1]
+    if type(exponent) is not Const or exponent.value not in (2, 3, 4):
+        return 0
+    return int(exponent.value.real)
+
+
+def _product(run: NestExpressions, expr: Apply, power: int) -> Parts:
+    (type_,) = register_parts(expr.dtype)
+    base = run.value(expr.args[0])[0]
+    square = run.writer.assign(f"fmul {type_} {base}, {base}")
+    if power == 2:
+        return (square,)
+    return (run.writer.assign(f"fmul {type_} {square}, {base if power == 3 else square}"),)
 
 
 def _as_value(run: NestExpressions, expr: AsValue) -> Parts:

@@ -14,13 +14,14 @@ from lowering.native.points import NativeNestWriter
 from lowering.native.products import ProductWriter, has_routines
 from lowering.native.signals import Signals
 from lowering.native.supported import missing
-from lowering.native.table import TRAMPOLINE, Table
+from lowering.native.table import DATA_OFFSET, TRAMPOLINE, Table
 from lowering.native.types import memory_parts
 from lowering.native.writer import Writer
 from lowering.plan.calls.matrix_product import MatrixProduct
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.event_node import EventNode
-from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.analysis import nest_reads, nest_writes
+from lowering.plan.nests.buffer import Buffer, overlap
 from lowering.plan.nests.kernel import Nest, Predicate, PrintNest
 from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode, Node, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
@@ -61,7 +62,11 @@ class NativeGraphWriter:
         """Take the address of a buffer from the table."""
         place = self.table.place(buffer)
         entry = self.writer.in_frame(f"getelementptr inbounds ptr, ptr %table, i64 {place}")
-        self.addresses[buffer] = self.writer.in_frame(f"load ptr, ptr {entry}")
+        found = self.writer.in_frame(f"load ptr, ptr {entry}")
+        if buffer.space in ("input", "output"):  # an array object
+            data = f"getelementptr inbounds i8, ptr {found}, i64 {DATA_OFFSET}"
+            found = self.writer.in_frame(f"load ptr, ptr {self.writer.in_frame(data)}")
+        self.addresses[buffer] = found
 
     def write(self, graph: Graph) -> None:
         """Write the nodes of a graph."""
@@ -106,7 +111,13 @@ class NativeGraphWriter:
                 self._signals.set_condition(condition, value)
             return
         run = NestExpressions(self.writer, self.operations, self.addresses)
-        write_nest(NativeNestWriter(self.writer, self.operations, run, self._signals), nest)
+        parts = (self.writer, self.operations, run, self._signals)
+        write_nest(NativeNestWriter(nest, *parts, self._overwrites(nest)), nest)
+
+    def _overwrites(self, nest: Nest) -> bool:
+        """Whether a nest may write where it reads."""
+        offsets, written = self.plan.offsets, nest_writes(nest)
+        return any(overlap(one, other, offsets) for one in nest_reads(nest) for other in written)
 
     def copy(self, node: MemcpyNode) -> None:
         """Write a copy of bytes."""

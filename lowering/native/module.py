@@ -1,9 +1,9 @@
 """The LLVM module of a plan: one function, and what calling it takes.
 
-    i32 run(ptr table, ptr arena)
+    i32 run(ptr table)
 
-`table` has the addresses of arguments, results, constants and functions; `arena` is scratch memory.
-The result is 0, or 1 if a call of the host failed: the run then ended there.
+`table` has the addresses of arguments, results, constants, functions and of the scratch memory. The
+result is 0, or 1 if a call of the host failed: the run then ended there.
 """
 
 from __future__ import annotations
@@ -37,7 +37,12 @@ def module_of(plan: Plan, order: Random | None = None) -> NativeModule:
     writer = graphs.writer
     lines = [
         *writer.globals,
-        f"define i32 @{ENTRY}(ptr noalias readonly %table, ptr noalias %arena) #0 {{",
+        f"define i32 @{ENTRY}(ptr %table) #0 {{",
+        "  %arena = load ptr, ptr %table",
+        "  %failed = call i32 @plan(ptr %table, ptr %arena)",
+        "  ret i32 %failed",
+        "}",
+        "define internal i32 @plan(ptr noalias readonly %table, ptr noalias %arena) #1 {",
         "entry:",
         *writer.frame,
         *writer.lines,
@@ -47,6 +52,7 @@ def module_of(plan: Plan, order: Random | None = None) -> NativeModule:
         "}",
         *writer.declarations,
         "attributes #0 = { nounwind }",
+        "attributes #1 = { nounwind noinline }",
         *writer.metadata,
         "",
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from lowering.native.columns import Columns
 from lowering.native.folds import Folded, FoldWriter
 from lowering.native.operations import fold_dtype
 from lowering.native.points import NativeNestWriter, stored_roots
@@ -68,28 +69,49 @@ def _write_rows(writer: NativeNestWriter, nest: RowNest, schedule: NestSchedule)
 
 
 def _write_scan(writer: NativeNestWriter, nest: ScanNest, schedule: NestSchedule) -> None:
-    store, how = nest.store, nest.combiner
-    dtype, run = store.value.dtype, writer.run
+    store, how, operations = nest.store, nest.combiner, writer.operations
+    dtype = store.value.dtype
     wide = fold_dtype(dtype)
-    variable = writer.writer.variable(element_type(wide))
     roots = stored_roots([store])
+    # the first result is the first element: a zero keeps its sign
+    identity = number(how.identity(wide), wide)
+    if how.name == "add" and wide.kind in "fc":
+        identity = tuple("-0.0" for _ in identity)
 
-    def step() -> None:
-        value = writer.operations.convert(dtype, wide, run.value(store.value))
-        old = writer.operations.load_parts(wide, variable, private=True)
-        new = writer.operations.combine(how, wide, old, value)
-        writer.operations.store_parts(wide, new, variable, private=True)
-        writer.store([store], running=writer.operations.convert(wide, dtype, new))
+    def step(variable: str, private: bool) -> None:
+        value = operations.convert(dtype, wide, writer.run.value(store.value))
+        old = operations.load_parts(wide, variable, private)
+        new = operations.combine(how, wide, old, value)
+        operations.store_parts(wide, new, variable, private)
+        writer.store([store], running=operations.convert(wide, dtype, new))
 
-    def point() -> None:
-        # the first result is the first element: a zero keeps its sign
-        rounds = how.name == "add" and wide.kind in "fc"
-        identity = number(how.identity(wide), wide)
-        first = tuple("-0.0" for _ in identity) if rounds else identity
-        writer.operations.store_parts(wide, first, variable, private=True)
-        writer.loops(schedule.steps, step, roots)
+    def point(variable: str) -> None:
+        operations.store_parts(wide, identity, variable, private=True)
+        writer.loops(schedule.steps, lambda: step(variable, True), roots)
 
-    writer.loops(schedule.points, point, roots)
+    def scan_columns(columns: Columns) -> None:
+        type_ = element_type(wide)
+
+        def at(number_: str) -> str:
+            return writer.writer.element(type_, columns.array(type_, 0), number_)
+
+        def block(low: str, count: int) -> None:
+            columns.at_points(low, count, lambda n: operations.store_parts(wide, identity, at(n)))
+
+            def one_step() -> None:
+                writer.hoist(roots)
+                columns.at_points(low, count, lambda n: step(at(n), False))
+
+            writer.loops(schedule.steps, one_step, roots)
+
+        columns.blocks(block)
+
+    if schedule.fold == "columns":
+        *outer, last = schedule.points
+        writer.loops(outer, lambda: scan_columns(Columns(writer, last)), roots)
+    else:
+        variable = writer.writer.variable(element_type(wide))
+        writer.loops(schedule.points, lambda: point(variable), roots)
 
 
 def _write_scatter(writer: NativeNestWriter, nest: ScatterNest, schedule: NestSchedule) -> None:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
-from lowering.native.operations import direct_instruction
+from lowering.native.operations import direct_instruction, fold_dtype
 from lowering.native.ranges import break_points
-from lowering.plan.nests.analysis import nest_accumulators, nest_roots
+from lowering.plan.nests.analysis import nest_roots
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import (
     Accumulator,
@@ -35,8 +35,12 @@ UNROLLED_STEPS = 16
 COLUMNS = 512
 """Points whose accumulators are held at once while a fold reads along its points."""
 
-TILE = 32
-"""Points along both axes of a tile of a transposition."""
+FEWEST_COLUMNS = 8
+"""Points along the innermost axis for which that is done."""
+
+LINE = 64
+"""Bytes of a line of the cache: a tile of a transposition has that along both axes. Rows of more
+tiles would often be at the same places of the cache, which holds 8 to 16 lines for each place."""
 
 FEWEST_TILED = 64
 """The least extent of both axes of a nest with tiles."""
@@ -104,7 +108,11 @@ def schedule_of(nest: Nest) -> NestSchedule:
             return NestSchedule((*ordered, *_independent_loops(free, _Accesses(nest))))
         case ScanNest(space=space, axis=axis):
             others = [NestLoop((n,), extent, False) for n, extent in _axes(space) if n != axis]
-            return NestSchedule(tuple(others), (NestLoop((axis,), space[axis], False),), "rows")
+            steps = (NestLoop((axis,), space[axis], False),)
+            (stored,) = _Accesses(nest).stores
+            if others and others[-1].extent >= FEWEST_COLUMNS and stored.get(axis, 0) != 1:
+                return NestSchedule(tuple(others), steps, "columns")
+            return NestSchedule(tuple(others), steps, "rows")
         case ReduceNest(space=space, loop=loop) | RowNest(space=space, loop=loop):
             accesses = _Accesses(nest)
             steps = _collapsed(_axes(loop, len(space)), accesses)
@@ -129,6 +137,12 @@ def is_folded_in_lanes(accumulator: Accumulator) -> bool:
     if accumulator.combiner.name not in ("add", "multiply"):
         return False
     return dtype.kind != "c" or direct_instruction(accumulator.combiner, dtype) is not None
+
+
+def is_searched(accumulator: Accumulator) -> bool:
+    """Whether the position of an extreme is searched in blocks: of numbers that are in order."""
+    dtype = fold_dtype(accumulator.value.dtype)
+    return accumulator.arg and dtype.kind in "biuf"
 
 
 def _axes(extents: Sequence[int], first: int = 0) -> list[tuple[int, int]]:
@@ -158,6 +172,7 @@ class _Accesses:
         self._stack += [(root, False) for root in nest_roots(nest)]
         indices = {index for store in stores for index in store.indices}
         self._stack = [(root, False) for root, _ in self._stack if root not in indices]
+        self.itemsize = max([s.buffer.type.dtype.itemsize for s in stores], default=8)
         self.stores = [self._position(store.buffer, store.indices) for store in stores]
         for root, where in self._stack:
             self._walk(root, where)
@@ -237,7 +252,8 @@ def _independent_loops(
     if across is None or min(across.extent, inner.extent) < FEWEST_TILED:
         return ordered
     others = [loop for loop in ordered[:-1] if loop is not across]
-    tiled = [NestLoop(loop.axes, loop.extent, True, tile=TILE) for loop in (across, inner)]
+    size = max(LINE // accesses.itemsize, 4)
+    tiled = [NestLoop(loop.axes, loop.extent, True, tile=size) for loop in (across, inner)]
     return (*others, *tiled)
 
 
@@ -261,9 +277,9 @@ def _across(outer: Sequence[NestLoop], accesses: _Accesses) -> NestLoop | None:
 
 def _is_along_points(nest: ReduceNest, accesses: _Accesses, steps: Sequence[NestLoop]) -> bool:
     """Whether a reduction reads along its last axis of points, and nothing along its steps."""
-    if not nest.space or nest.space[-1] < 8 or any(a.arg for a in nest_accumulators(nest)):
+    if not nest.space or nest.space[-1] < FEWEST_COLUMNS:
         return False
     last, inner = len(nest.space) - 1, steps[-1].axis
-    if any(abs(form.get(inner, 0)) == 1 for form in accesses.loads):
+    if any(abs(form.get(inner, 0)) == 1 and form.get(last, 0) for form in accesses.loads):
         return False
     return any(form.get(last, 0) == 1 for form in accesses.loads)
