@@ -100,7 +100,8 @@ def joined(text: str, names: Iterable[str]) -> str:
 
 
 def _symbol(line: str) -> str:
-    return _SYMBOL.findall(line)[0]
+    found: list[str] = _SYMBOL.findall(line)
+    return found[0]
 
 
 @cache

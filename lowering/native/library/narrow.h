@@ -100,17 +100,16 @@ TG_INLINE float atanh(float x) {
 
 TG_INLINE float pow(float x, float y) {
   const float size = fabs(x);
-  const bool extreme = size == 0 || size == (float)tgm_inf || fabs(y) == (float)tgm_inf;
-  const double logarithm = tgm_light_log(extreme || x != x ? 1 : (double)size);
-  double found = tgm_light_exp_of(tgm_within(y * logarithm, 200));
-  const bool up = (size > 1) == (y > 0);
-  found = extreme ? (up ? tgm_inf : 0) : found;
-  found = size == 1 ? 1 : found;
-  const bool whole = trunc(y) == y, odd = whole && fabs(y) < 0x1p24f && trunc(0.5f * y) != 0.5f * y;
+  const bool usual = size > 0 && size < (float)tgm_inf;
+  const double finite = tgm_light_log(usual ? (double)size : 1);
+  const double logarithm = size == 0 ? -tgm_inf : usual ? finite : (double)size;
+  float found = (float)tgm_light_exp_of(tgm_within(y * logarithm, 200));
+  const float half = 0.5f * y;
+  const bool whole = trunc(y) == y, odd = whole && trunc(half) != half;
+  found = size == 1 && y == y ? 1 : found;
   found = signbit(x) && odd ? -found : found;
-  found = x < 0 && !whole && size != (float)tgm_inf ? tgm_nan : found;
-  found = x != x || y != y ? tgm_nan : found;
-  return y == 0 || x == 1 ? 1 : (float)found;
+  found = x < 0 && !whole && size != (float)tgm_inf ? (float)tgm_nan : found;
+  return y == 0 || x == 1 ? 1 : found;
 }
 TG_INLINE float cbrt(float x) {
   const bool ends = x != x || x == 0 || isinf(x);
