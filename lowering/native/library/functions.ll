@@ -9467,7 +9467,7 @@ _Z14tgm_log1p_pairdd.exit:
 }
 
 @_Z6erfinvd:
-define internal double @_Z6erfinvd(double %0) nounwind norecurse willreturn memory(none) {
+define internal double @_Z6erfinvd(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = call double @llvm.fabs.f64(double %0)
   %3 = fsub double 1.000000e+00, %2
   %4 = fadd double %2, 1.000000e+00
@@ -9506,118 +9506,112 @@ define internal double @_Z6erfinvd(double %0) nounwind norecurse willreturn memo
   %35 = fmul double %11, %34
   %36 = fmul double %35, %2
   %37 = call double @llvm.fma.f64(double %2, double 0x3FFA755E7C99AE86, double %36)
-  br label %_Z15tgm_far_erfcinvdd.exit
+  br label %120
 
 38:
   %39 = fneg double %6
   %40 = fcmp ogt double %39, 6.000000e+00
   %..i = select i1 %40, double %39, double 6.000000e+00
   %41 = call double @llvm.sqrt.f64(double %..i)
-  %42 = fdiv double 1.000000e+00, %41
-  %43 = fadd double %42, 0xBFCBFD10025997B8
-  %44 = fcmp olt double %3, 1.000000e-02
-  %45 = select i1 %44, double %3, double 1.000000e-02
-  %46 = call double @_Z3logd(double %45)
-  %47 = call double @llvm.fma.f64(double %43, double 0xC08CD46C848841A4, double 0x4075420919A854B3)
-  %48 = call double @llvm.fma.f64(double %47, double %43, double 0xC0199A7EE73D65A4)
-  %49 = call double @llvm.fma.f64(double %48, double %43, double 0xC0133EA1AEB02976)
-  %50 = call double @llvm.fma.f64(double %49, double %43, double 0xC01072B60A508A3B)
-  %51 = call double @llvm.fma.f64(double %50, double %43, double 0x3FFA78124E8D9D48)
-  %52 = call double @llvm.fma.f64(double %51, double %43, double 0xBFF0E223D03D0DE5)
-  %53 = call double @llvm.fma.f64(double %52, double %43, double 0x3FE587C9AEAA2314)
-  %54 = call double @llvm.fma.f64(double %53, double %43, double 0x3F973DDD0F12064F)
-  %55 = call double @llvm.fma.f64(double %54, double %43, double 0xBFC9CA11CEB19596)
-  %56 = call double @llvm.fma.f64(double %55, double %43, double 0x3FEEEB4261BFB9E4)
+  %42 = fcmp olt double %3, 1.000000e-02
+  %43 = select i1 %42, double %3, double 1.000000e-02
+  %44 = fdiv double 1.000000e+00, %41
+  %45 = fadd double %44, 0xBFCBFD10025997B8
+  %46 = call double @_Z3logd(double %43)
+  %47 = call double @llvm.fma.f64(double %45, double 0xC08CD46C848841A4, double 0x4075420919A854B3)
+  %48 = call double @llvm.fma.f64(double %47, double %45, double 0xC0199A7EE73D65A4)
+  %49 = call double @llvm.fma.f64(double %48, double %45, double 0xC0133EA1AEB02976)
+  %50 = call double @llvm.fma.f64(double %49, double %45, double 0xC01072B60A508A3B)
+  %51 = call double @llvm.fma.f64(double %50, double %45, double 0x3FFA78124E8D9D48)
+  %52 = call double @llvm.fma.f64(double %51, double %45, double 0xBFF0E223D03D0DE5)
+  %53 = call double @llvm.fma.f64(double %52, double %45, double 0x3FE587C9AEAA2314)
+  %54 = call double @llvm.fma.f64(double %53, double %45, double 0x3F973DDD0F12064F)
+  %55 = call double @llvm.fma.f64(double %54, double %45, double 0xBFC9CA11CEB19596)
+  %56 = call double @llvm.fma.f64(double %55, double %45, double 0x3FEEEB4261BFB9E4)
   %57 = fmul double %41, %56
-  br label %58
-
-58:
-  %.019.i = phi i32 [ 0, %38 ], [ %119, %60 ]
-  %.0.i = phi double [ %57, %38 ], [ %118, %60 ]
-  %59 = icmp ult i32 %.019.i, 2
-  br i1 %59, label %60, label %_Z15tgm_far_erfcinvdd.exit
-
-60:
-  %61 = fcmp olt double %.0.i, 0x43B0000000000000
-  %..i.i = select i1 %61, double %.0.i, double 0x43B0000000000000
-  %62 = fadd double %..i.i, 4.000000e+00
-  %63 = fdiv double 8.000000e+00, %62
-  %64 = fsub double 1.000000e+00, %63
-  %65 = call double @llvm.fma.f64(double %64, double 0xBDF2FEB115E10FF8, double 0x3E0FF247156A53A2)
-  %66 = call double @llvm.fma.f64(double %65, double %64, double 0x3E2BC41DEF3D5CC5)
-  %67 = call double @llvm.fma.f64(double %66, double %64, double 0xBE4A7F4A11380E73)
-  %68 = call double @llvm.fma.f64(double %67, double %64, double 0xBE564110B1736FB3)
-  %69 = call double @llvm.fma.f64(double %68, double %64, double 0x3E7C8A212189B424)
-  %70 = call double @llvm.fma.f64(double %69, double %64, double 0x3E74DCD6B6D85452)
-  %71 = call double @llvm.fma.f64(double %70, double %64, double 0xBEAB8CE493292DA5)
-  %72 = call double @llvm.fma.f64(double %71, double %64, double 0x3E9393F4D359A7FD)
-  %73 = call double @llvm.fma.f64(double %72, double %64, double 0x3ED7EF644C7815AA)
-  %74 = call double @llvm.fma.f64(double %73, double %64, double 0xBEE7884D2487D5EF)
-  %75 = call double @llvm.fma.f64(double %74, double %64, double 0xBEF99537515467BE)
-  %76 = call double @llvm.fma.f64(double %75, double %64, double 0x3F23BE0432BFA860)
-  %77 = call double @llvm.fma.f64(double %76, double %64, double 0xBF2A1DF5E81F57B4)
-  %78 = call double @llvm.fma.f64(double %77, double %64, double 0xBF48D4A9A6465372)
-  %79 = call double @llvm.fma.f64(double %78, double %64, double 0x3F749C672E199469)
-  %80 = call double @llvm.fma.f64(double %79, double %64, double 0xBF909623884747DB)
-  %81 = call double @llvm.fma.f64(double %80, double %64, double 0x3FA3079EDF5181DF)
-  %82 = call double @llvm.fma.f64(double %81, double %64, double 0xBFB0FB06DFE4C6C0)
-  %83 = call double @llvm.fma.f64(double %82, double %64, double 0x3FB7FEE004E1EEFE)
-  %84 = call double @llvm.fma.f64(double %83, double %64, double 0xBFB9DDB23C3E8F13)
-  %85 = call double @llvm.fma.f64(double %84, double %64, double 0x3FB16ECEFCFA4D10)
-  %86 = call double @llvm.fma.f64(double %85, double %64, double 0x3F8F7F5DF66FD797)
-  %87 = call double @llvm.fma.f64(double %86, double %64, double 0xBFC1DF1AD154A286)
-  %88 = fmul double %64, %87
-  %89 = fadd double %88, 0x3FF3BA5916E9FD7F
-  %90 = fsub double 0x3FF3BA5916E9FD7F, %89
-  %91 = fadd double %90, %88
-  %92 = fmul double %..i.i, 2.000000e+00
+  %58 = fcmp olt double %57, 0x43B0000000000000
+  %..i.i.i = select i1 %58, double %57, double 0x43B0000000000000
+  %59 = fadd double %..i.i.i, 4.000000e+00
+  %60 = fdiv double 8.000000e+00, %59
+  %61 = fsub double 1.000000e+00, %60
+  %62 = call double @llvm.fma.f64(double %61, double 0xBDF2FEB115E10FF8, double 0x3E0FF247156A53A2)
+  %63 = call double @llvm.fma.f64(double %62, double %61, double 0x3E2BC41DEF3D5CC5)
+  %64 = call double @llvm.fma.f64(double %63, double %61, double 0xBE4A7F4A11380E73)
+  %65 = call double @llvm.fma.f64(double %64, double %61, double 0xBE564110B1736FB3)
+  %66 = call double @llvm.fma.f64(double %65, double %61, double 0x3E7C8A212189B424)
+  %67 = call double @llvm.fma.f64(double %66, double %61, double 0x3E74DCD6B6D85452)
+  %68 = call double @llvm.fma.f64(double %67, double %61, double 0xBEAB8CE493292DA5)
+  %69 = call double @llvm.fma.f64(double %68, double %61, double 0x3E9393F4D359A7FD)
+  %70 = call double @llvm.fma.f64(double %69, double %61, double 0x3ED7EF644C7815AA)
+  %71 = call double @llvm.fma.f64(double %70, double %61, double 0xBEE7884D2487D5EF)
+  %72 = call double @llvm.fma.f64(double %71, double %61, double 0xBEF99537515467BE)
+  %73 = call double @llvm.fma.f64(double %72, double %61, double 0x3F23BE0432BFA860)
+  %74 = call double @llvm.fma.f64(double %73, double %61, double 0xBF2A1DF5E81F57B4)
+  %75 = call double @llvm.fma.f64(double %74, double %61, double 0xBF48D4A9A6465372)
+  %76 = call double @llvm.fma.f64(double %75, double %61, double 0x3F749C672E199469)
+  %77 = call double @llvm.fma.f64(double %76, double %61, double 0xBF909623884747DB)
+  %78 = call double @llvm.fma.f64(double %77, double %61, double 0x3FA3079EDF5181DF)
+  %79 = call double @llvm.fma.f64(double %78, double %61, double 0xBFB0FB06DFE4C6C0)
+  %80 = call double @llvm.fma.f64(double %79, double %61, double 0x3FB7FEE004E1EEFE)
+  %81 = call double @llvm.fma.f64(double %80, double %61, double 0xBFB9DDB23C3E8F13)
+  %82 = call double @llvm.fma.f64(double %81, double %61, double 0x3FB16ECEFCFA4D10)
+  %83 = call double @llvm.fma.f64(double %82, double %61, double 0x3F8F7F5DF66FD797)
+  %84 = call double @llvm.fma.f64(double %83, double %61, double 0xBFC1DF1AD154A286)
+  %85 = fmul double %61, %84
+  %86 = fadd double %85, 0x3FF3BA5916E9FD7F
+  %87 = fsub double 0x3FF3BA5916E9FD7F, %86
+  %88 = fadd double %87, %85
+  %89 = fmul double %..i.i.i, 2.000000e+00
+  %90 = fadd double %89, 1.000000e+00
+  %91 = fadd double %90, -1.000000e+00
+  %92 = fsub double %91, %90
   %93 = fadd double %92, 1.000000e+00
-  %94 = fadd double %93, -1.000000e+00
-  %95 = fsub double %94, %93
-  %96 = fadd double %95, 1.000000e+00
-  %97 = fsub double %92, %94
-  %98 = fadd double %96, %97
-  %99 = fdiv double 1.000000e+00, %93
-  %100 = fmul double %99, %89
-  %101 = fneg double %100
-  %102 = call double @llvm.fma.f64(double %101, double %93, double %89)
-  %103 = call double @llvm.fma.f64(double %101, double %98, double %91)
-  %104 = fadd double %102, %103
-  %105 = fmul double %104, %99
-  %106 = fadd double %100, %105
-  %107 = fsub double %100, %106
-  %108 = fadd double %107, %105
-  %109 = fneg double %.0.i
-  %110 = fmul double %.0.i, %109
-  %111 = call double @llvm.fma.f64(double %.0.i, double %.0.i, double %110)
-  %112 = fadd double %106, %108
-  %113 = fsub double %110, %46
-  %114 = fsub double %113, %111
-  %115 = call double @_Z3logd(double %112)
-  %116 = fadd double %114, %115
-  %117 = fmul double %116, %112
-  %118 = call double @llvm.fma.f64(double %117, double 0x3FEC5BF891B4EF6B, double %.0.i)
-  %119 = add nuw nsw i32 %.019.i, 1
-  br label %58
+  %94 = fsub double %89, %91
+  %95 = fadd double %93, %94
+  %96 = fdiv double 1.000000e+00, %90
+  %97 = fmul double %96, %86
+  %98 = fneg double %97
+  %99 = call double @llvm.fma.f64(double %98, double %90, double %86)
+  %100 = call double @llvm.fma.f64(double %98, double %95, double %88)
+  %101 = fadd double %99, %100
+  %102 = fmul double %101, %96
+  %103 = fadd double %97, %102
+  %104 = fsub double %97, %103
+  %105 = fadd double %104, %102
+  %106 = fneg double %57
+  %107 = fmul double %57, %106
+  %108 = call double @llvm.fma.f64(double %57, double %57, double %107)
+  %109 = fadd double %103, %105
+  %110 = fsub double %107, %46
+  %111 = fsub double %110, %108
+  %112 = call double @_Z3logd(double %109)
+  %113 = fadd double %111, %112
+  %114 = fmul double %113, %109
+  %115 = fmul double %114, 0x3FEC5BF891B4EF6B
+  %116 = fdiv double 0x3FE20DD750429B6D, %109
+  %117 = fsub double %57, %116
+  %118 = call double @llvm.fma.f64(double %115, double %117, double 1.000000e+00)
+  %119 = call double @llvm.fma.f64(double %115, double %118, double %57)
+  br label %120
 
-_Z15tgm_far_erfcinvdd.exit:
-  %120 = phi double [ %37, %8 ], [ %.0.i, %58 ]
-  %121 = fcmp oeq double %2, 1.000000e+00
-  %. = select i1 %121, double 0x7FF0000000000000, double %120
-  %122 = fcmp ogt double %2, 1.000000e+00
-  br i1 %122, label %127, label %123
+120:
+  %121 = phi double [ %37, %8 ], [ %119, %38 ]
+  %122 = fcmp oeq double %2, 1.000000e+00
+  %. = select i1 %122, double 0x7FF0000000000000, double %121
+  %123 = fcmp ogt double %2, 1.000000e+00
+  br i1 %123, label %128, label %124
 
-123:
-  %124 = fcmp uno double %0, 0.000000e+00
-  br i1 %124, label %127, label %125
+124:
+  %125 = fcmp uno double %0, 0.000000e+00
+  br i1 %125, label %128, label %126
 
-125:
-  %126 = call double @llvm.copysign.f64(double %., double %0)
-  br label %127
+126:
+  %127 = call double @llvm.copysign.f64(double %., double %0)
+  br label %128
 
-127:
-  %128 = phi double [ 0x7FF8000000000000, %_Z15tgm_far_erfcinvdd.exit ], [ %126, %125 ], [ %0, %123 ]
-  ret double %128
+128:
+  %129 = phi double [ 0x7FF8000000000000, %120 ], [ %127, %126 ], [ %0, %124 ]
+  ret double %129
 }
 
 @_Z6lgammad:
@@ -11061,7 +11055,7 @@ _Z12tgm_gamma_ofd.exit:
 }
 
 @_Z7erfcinvd:
-define internal double @_Z7erfcinvd(double %0) nounwind norecurse willreturn memory(none) {
+define internal double @_Z7erfcinvd(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = fcmp ogt double %0, 1.000000e+00
   %3 = fsub double 2.000000e+00, %0
   %4 = select i1 %2, double %3, double %0
@@ -11102,111 +11096,105 @@ define internal double @_Z7erfcinvd(double %0) nounwind norecurse willreturn mem
   %37 = fmul double %13, %36
   %38 = fmul double %37, %10
   %39 = call double @llvm.fma.f64(double %10, double 0x3FFA755E7C99AE86, double %38)
-  br label %_Z15tgm_far_erfcinvdd.exit
+  br label %122
 
 40:
   %41 = fneg double %7
   %42 = fcmp ogt double %41, 6.000000e+00
   %..i = select i1 %42, double %41, double 6.000000e+00
   %43 = call double @llvm.sqrt.f64(double %..i)
-  %44 = fdiv double 1.000000e+00, %43
-  %45 = fadd double %44, 0xBFCBFD10025997B8
-  %46 = fcmp olt double %4, 1.000000e-02
-  %47 = select i1 %46, double %4, double 1.000000e-02
-  %48 = call double @_Z3logd(double %47)
-  %49 = call double @llvm.fma.f64(double %45, double 0xC08CD46C848841A4, double 0x4075420919A854B3)
-  %50 = call double @llvm.fma.f64(double %49, double %45, double 0xC0199A7EE73D65A4)
-  %51 = call double @llvm.fma.f64(double %50, double %45, double 0xC0133EA1AEB02976)
-  %52 = call double @llvm.fma.f64(double %51, double %45, double 0xC01072B60A508A3B)
-  %53 = call double @llvm.fma.f64(double %52, double %45, double 0x3FFA78124E8D9D48)
-  %54 = call double @llvm.fma.f64(double %53, double %45, double 0xBFF0E223D03D0DE5)
-  %55 = call double @llvm.fma.f64(double %54, double %45, double 0x3FE587C9AEAA2314)
-  %56 = call double @llvm.fma.f64(double %55, double %45, double 0x3F973DDD0F12064F)
-  %57 = call double @llvm.fma.f64(double %56, double %45, double 0xBFC9CA11CEB19596)
-  %58 = call double @llvm.fma.f64(double %57, double %45, double 0x3FEEEB4261BFB9E4)
+  %44 = fcmp olt double %4, 1.000000e-02
+  %45 = select i1 %44, double %4, double 1.000000e-02
+  %46 = fdiv double 1.000000e+00, %43
+  %47 = fadd double %46, 0xBFCBFD10025997B8
+  %48 = call double @_Z3logd(double %45)
+  %49 = call double @llvm.fma.f64(double %47, double 0xC08CD46C848841A4, double 0x4075420919A854B3)
+  %50 = call double @llvm.fma.f64(double %49, double %47, double 0xC0199A7EE73D65A4)
+  %51 = call double @llvm.fma.f64(double %50, double %47, double 0xC0133EA1AEB02976)
+  %52 = call double @llvm.fma.f64(double %51, double %47, double 0xC01072B60A508A3B)
+  %53 = call double @llvm.fma.f64(double %52, double %47, double 0x3FFA78124E8D9D48)
+  %54 = call double @llvm.fma.f64(double %53, double %47, double 0xBFF0E223D03D0DE5)
+  %55 = call double @llvm.fma.f64(double %54, double %47, double 0x3FE587C9AEAA2314)
+  %56 = call double @llvm.fma.f64(double %55, double %47, double 0x3F973DDD0F12064F)
+  %57 = call double @llvm.fma.f64(double %56, double %47, double 0xBFC9CA11CEB19596)
+  %58 = call double @llvm.fma.f64(double %57, double %47, double 0x3FEEEB4261BFB9E4)
   %59 = fmul double %43, %58
-  br label %60
-
-60:
-  %.019.i = phi i32 [ 0, %40 ], [ %121, %62 ]
-  %.0.i = phi double [ %59, %40 ], [ %120, %62 ]
-  %61 = icmp ult i32 %.019.i, 2
-  br i1 %61, label %62, label %_Z15tgm_far_erfcinvdd.exit
-
-62:
-  %63 = fcmp olt double %.0.i, 0x43B0000000000000
-  %..i.i = select i1 %63, double %.0.i, double 0x43B0000000000000
-  %64 = fadd double %..i.i, 4.000000e+00
-  %65 = fdiv double 8.000000e+00, %64
-  %66 = fsub double 1.000000e+00, %65
-  %67 = call double @llvm.fma.f64(double %66, double 0xBDF2FEB115E10FF8, double 0x3E0FF247156A53A2)
-  %68 = call double @llvm.fma.f64(double %67, double %66, double 0x3E2BC41DEF3D5CC5)
-  %69 = call double @llvm.fma.f64(double %68, double %66, double 0xBE4A7F4A11380E73)
-  %70 = call double @llvm.fma.f64(double %69, double %66, double 0xBE564110B1736FB3)
-  %71 = call double @llvm.fma.f64(double %70, double %66, double 0x3E7C8A212189B424)
-  %72 = call double @llvm.fma.f64(double %71, double %66, double 0x3E74DCD6B6D85452)
-  %73 = call double @llvm.fma.f64(double %72, double %66, double 0xBEAB8CE493292DA5)
-  %74 = call double @llvm.fma.f64(double %73, double %66, double 0x3E9393F4D359A7FD)
-  %75 = call double @llvm.fma.f64(double %74, double %66, double 0x3ED7EF644C7815AA)
-  %76 = call double @llvm.fma.f64(double %75, double %66, double 0xBEE7884D2487D5EF)
-  %77 = call double @llvm.fma.f64(double %76, double %66, double 0xBEF99537515467BE)
-  %78 = call double @llvm.fma.f64(double %77, double %66, double 0x3F23BE0432BFA860)
-  %79 = call double @llvm.fma.f64(double %78, double %66, double 0xBF2A1DF5E81F57B4)
-  %80 = call double @llvm.fma.f64(double %79, double %66, double 0xBF48D4A9A6465372)
-  %81 = call double @llvm.fma.f64(double %80, double %66, double 0x3F749C672E199469)
-  %82 = call double @llvm.fma.f64(double %81, double %66, double 0xBF909623884747DB)
-  %83 = call double @llvm.fma.f64(double %82, double %66, double 0x3FA3079EDF5181DF)
-  %84 = call double @llvm.fma.f64(double %83, double %66, double 0xBFB0FB06DFE4C6C0)
-  %85 = call double @llvm.fma.f64(double %84, double %66, double 0x3FB7FEE004E1EEFE)
-  %86 = call double @llvm.fma.f64(double %85, double %66, double 0xBFB9DDB23C3E8F13)
-  %87 = call double @llvm.fma.f64(double %86, double %66, double 0x3FB16ECEFCFA4D10)
-  %88 = call double @llvm.fma.f64(double %87, double %66, double 0x3F8F7F5DF66FD797)
-  %89 = call double @llvm.fma.f64(double %88, double %66, double 0xBFC1DF1AD154A286)
-  %90 = fmul double %66, %89
-  %91 = fadd double %90, 0x3FF3BA5916E9FD7F
-  %92 = fsub double 0x3FF3BA5916E9FD7F, %91
-  %93 = fadd double %92, %90
-  %94 = fmul double %..i.i, 2.000000e+00
+  %60 = fcmp olt double %59, 0x43B0000000000000
+  %..i.i.i = select i1 %60, double %59, double 0x43B0000000000000
+  %61 = fadd double %..i.i.i, 4.000000e+00
+  %62 = fdiv double 8.000000e+00, %61
+  %63 = fsub double 1.000000e+00, %62
+  %64 = call double @llvm.fma.f64(double %63, double 0xBDF2FEB115E10FF8, double 0x3E0FF247156A53A2)
+  %65 = call double @llvm.fma.f64(double %64, double %63, double 0x3E2BC41DEF3D5CC5)
+  %66 = call double @llvm.fma.f64(double %65, double %63, double 0xBE4A7F4A11380E73)
+  %67 = call double @llvm.fma.f64(double %66, double %63, double 0xBE564110B1736FB3)
+  %68 = call double @llvm.fma.f64(double %67, double %63, double 0x3E7C8A212189B424)
+  %69 = call double @llvm.fma.f64(double %68, double %63, double 0x3E74DCD6B6D85452)
+  %70 = call double @llvm.fma.f64(double %69, double %63, double 0xBEAB8CE493292DA5)
+  %71 = call double @llvm.fma.f64(double %70, double %63, double 0x3E9393F4D359A7FD)
+  %72 = call double @llvm.fma.f64(double %71, double %63, double 0x3ED7EF644C7815AA)
+  %73 = call double @llvm.fma.f64(double %72, double %63, double 0xBEE7884D2487D5EF)
+  %74 = call double @llvm.fma.f64(double %73, double %63, double 0xBEF99537515467BE)
+  %75 = call double @llvm.fma.f64(double %74, double %63, double 0x3F23BE0432BFA860)
+  %76 = call double @llvm.fma.f64(double %75, double %63, double 0xBF2A1DF5E81F57B4)
+  %77 = call double @llvm.fma.f64(double %76, double %63, double 0xBF48D4A9A6465372)
+  %78 = call double @llvm.fma.f64(double %77, double %63, double 0x3F749C672E199469)
+  %79 = call double @llvm.fma.f64(double %78, double %63, double 0xBF909623884747DB)
+  %80 = call double @llvm.fma.f64(double %79, double %63, double 0x3FA3079EDF5181DF)
+  %81 = call double @llvm.fma.f64(double %80, double %63, double 0xBFB0FB06DFE4C6C0)
+  %82 = call double @llvm.fma.f64(double %81, double %63, double 0x3FB7FEE004E1EEFE)
+  %83 = call double @llvm.fma.f64(double %82, double %63, double 0xBFB9DDB23C3E8F13)
+  %84 = call double @llvm.fma.f64(double %83, double %63, double 0x3FB16ECEFCFA4D10)
+  %85 = call double @llvm.fma.f64(double %84, double %63, double 0x3F8F7F5DF66FD797)
+  %86 = call double @llvm.fma.f64(double %85, double %63, double 0xBFC1DF1AD154A286)
+  %87 = fmul double %63, %86
+  %88 = fadd double %87, 0x3FF3BA5916E9FD7F
+  %89 = fsub double 0x3FF3BA5916E9FD7F, %88
+  %90 = fadd double %89, %87
+  %91 = fmul double %..i.i.i, 2.000000e+00
+  %92 = fadd double %91, 1.000000e+00
+  %93 = fadd double %92, -1.000000e+00
+  %94 = fsub double %93, %92
   %95 = fadd double %94, 1.000000e+00
-  %96 = fadd double %95, -1.000000e+00
-  %97 = fsub double %96, %95
-  %98 = fadd double %97, 1.000000e+00
-  %99 = fsub double %94, %96
-  %100 = fadd double %98, %99
-  %101 = fdiv double 1.000000e+00, %95
-  %102 = fmul double %101, %91
-  %103 = fneg double %102
-  %104 = call double @llvm.fma.f64(double %103, double %95, double %91)
-  %105 = call double @llvm.fma.f64(double %103, double %100, double %93)
-  %106 = fadd double %104, %105
-  %107 = fmul double %106, %101
-  %108 = fadd double %102, %107
-  %109 = fsub double %102, %108
-  %110 = fadd double %109, %107
-  %111 = fneg double %.0.i
-  %112 = fmul double %.0.i, %111
-  %113 = call double @llvm.fma.f64(double %.0.i, double %.0.i, double %112)
-  %114 = fadd double %108, %110
-  %115 = fsub double %112, %48
-  %116 = fsub double %115, %113
-  %117 = call double @_Z3logd(double %114)
-  %118 = fadd double %116, %117
-  %119 = fmul double %118, %114
-  %120 = call double @llvm.fma.f64(double %119, double 0x3FEC5BF891B4EF6B, double %.0.i)
-  %121 = add nuw nsw i32 %.019.i, 1
-  br label %60
+  %96 = fsub double %91, %93
+  %97 = fadd double %95, %96
+  %98 = fdiv double 1.000000e+00, %92
+  %99 = fmul double %98, %88
+  %100 = fneg double %99
+  %101 = call double @llvm.fma.f64(double %100, double %92, double %88)
+  %102 = call double @llvm.fma.f64(double %100, double %97, double %90)
+  %103 = fadd double %101, %102
+  %104 = fmul double %103, %98
+  %105 = fadd double %99, %104
+  %106 = fsub double %99, %105
+  %107 = fadd double %106, %104
+  %108 = fneg double %59
+  %109 = fmul double %59, %108
+  %110 = call double @llvm.fma.f64(double %59, double %59, double %109)
+  %111 = fadd double %105, %107
+  %112 = fsub double %109, %48
+  %113 = fsub double %112, %110
+  %114 = call double @_Z3logd(double %111)
+  %115 = fadd double %113, %114
+  %116 = fmul double %115, %111
+  %117 = fmul double %116, 0x3FEC5BF891B4EF6B
+  %118 = fdiv double 0x3FE20DD750429B6D, %111
+  %119 = fsub double %59, %118
+  %120 = call double @llvm.fma.f64(double %117, double %119, double 1.000000e+00)
+  %121 = call double @llvm.fma.f64(double %117, double %120, double %59)
+  br label %122
 
-_Z15tgm_far_erfcinvdd.exit:
-  %122 = phi double [ %39, %9 ], [ %.0.i, %60 ]
-  %123 = fcmp oeq double %4, 0.000000e+00
-  %. = select i1 %123, double 0x7FF0000000000000, double %122
-  %124 = fcmp ult double %0, 0.000000e+00
-  %125 = fcmp ugt double %0, 2.000000e+00
-  %or.cond = or i1 %124, %125
-  %126 = fneg double %.
-  %127 = select i1 %2, double %126, double %.
-  %128 = select i1 %or.cond, double 0x7FF8000000000000, double %127
-  ret double %128
+122:
+  %123 = phi double [ %39, %9 ], [ %121, %40 ]
+  %124 = fcmp oeq double %4, 0.000000e+00
+  %. = select i1 %124, double 0x7FF0000000000000, double %123
+  %125 = fcmp ult double %0, 0.000000e+00
+  %126 = fcmp ugt double %0, 2.000000e+00
+  %or.cond = or i1 %125, %126
+  %127 = fneg double %.
+  %128 = select i1 %2, double %127, double %.
+  %129 = select i1 %or.cond, double 0x7FF8000000000000, double %128
+  ret double %129
 }
 
 @_Z7normcdfd:
@@ -12944,6 +12932,81 @@ _Z21tg_arcsin_at_infinity10tg_complexIdE.exit:
 
 @_ZL15tgm_two_over_pi:
 @_ZL15tgm_two_over_pi = internal unnamed_addr constant [21 x i64] [i64 0, i64 -6703182060581546711, i64 -277156292786332224, i64 -2638381946312093631, i64 -121206125134887583, i64 -5249950069107600672, i64 452944820249399836, i64 -135693905287338178, i64 -1692731182770600828, i64 -1613291254968254911, i64 4148332274289687028, i64 -7168499653074671557, i64 2303758334597371919, i64 -1211730484530615009, i64 7869616827067468215, i64 5712322887342352941, i64 8441921394348257659, i64 4397547296490951402, i64 7780917995555872008, i64 6197850593633725355, i64 -1094449336203069923], align 16
+
+@_ZN8tgm_fast10tg_far_cosEf:
+define internal float @_ZN8tgm_fast10tg_far_cosEf(float %0) nounwind alwaysinline {
+  %2 = fpext float %0 to double
+  %3 = call double @llvm.fma.f64(double %2, double 0x3FE45F306DC9C883, double 0x4338000000000000)
+  %4 = fadd double %3, 0xC338000000000000
+  %5 = fneg double %4
+  %6 = call double @llvm.fma.f64(double %5, double 0x3FF921FB54442D18, double %2)
+  %7 = call double @llvm.fma.f64(double %5, double 0x3C91A62633145C07, double %6)
+  %8 = bitcast double %3 to i64
+  %9 = fmul double %7, %7
+  %10 = fmul double %9, %7
+  %11 = call double @llvm.fma.f64(double %9, double 0x3EC6DBCFB4DEE452, double 0xBF2A013A455BD213)
+  %12 = call double @llvm.fma.f64(double %11, double %9, double 0x3F811110DECC73FD)
+  %13 = call double @llvm.fma.f64(double %12, double %9, double 0xBFC555555545D0DA)
+  %14 = call double @llvm.fma.f64(double %10, double %13, double %7)
+  %15 = fmul double %9, %9
+  %16 = call double @llvm.fma.f64(double %9, double 0xBE925239A9550AEF, double 0x3EFA015C25366932)
+  %17 = call double @llvm.fma.f64(double %16, double %9, double 0xBF56C16BF534C9EB)
+  %18 = call double @llvm.fma.f64(double %17, double %9, double 0x3FA55555555027AD)
+  %19 = call double @llvm.fma.f64(double %9, double -5.000000e-01, double 1.000000e+00)
+  %20 = call double @llvm.fma.f64(double %15, double %18, double %19)
+  %21 = and i64 %8, 1
+  %.not.i.i.not = icmp eq i64 %21, 0
+  %22 = select i1 %.not.i.i.not, double %20, double %14
+  %23 = bitcast double %22 to i64
+  %24 = shl i64 %8, 62
+  %25 = add i64 %24, 4611686018427387904
+  %26 = and i64 %25, -9223372036854775808
+  %27 = xor i64 %26, %23
+  %28 = bitcast i64 %27 to double
+  %29 = fptrunc double %28 to float
+  ret float %29
+}
+
+@_ZN8tgm_fast10tg_far_sinEf:
+define internal float @_ZN8tgm_fast10tg_far_sinEf(float %0) nounwind alwaysinline {
+  %2 = fcmp oeq float %0, 0.000000e+00
+  br i1 %2, label %_ZN8tgm_fast3sinEf.exit, label %3
+
+3:
+  %4 = fpext float %0 to double
+  %5 = call double @llvm.fma.f64(double %4, double 0x3FE45F306DC9C883, double 0x4338000000000000)
+  %6 = bitcast double %5 to i64
+  %7 = fadd double %5, 0xC338000000000000
+  %8 = fneg double %7
+  %9 = call double @llvm.fma.f64(double %8, double 0x3FF921FB54442D18, double %4)
+  %10 = call double @llvm.fma.f64(double %8, double 0x3C91A62633145C07, double %9)
+  %11 = fmul double %10, %10
+  %12 = fmul double %11, %10
+  %13 = call double @llvm.fma.f64(double %11, double 0x3EC6DBCFB4DEE452, double 0xBF2A013A455BD213)
+  %14 = call double @llvm.fma.f64(double %13, double %11, double 0x3F811110DECC73FD)
+  %15 = call double @llvm.fma.f64(double %14, double %11, double 0xBFC555555545D0DA)
+  %16 = call double @llvm.fma.f64(double %12, double %15, double %10)
+  %17 = fmul double %11, %11
+  %18 = call double @llvm.fma.f64(double %11, double 0xBE925239A9550AEF, double 0x3EFA015C25366932)
+  %19 = call double @llvm.fma.f64(double %18, double %11, double 0xBF56C16BF534C9EB)
+  %20 = call double @llvm.fma.f64(double %19, double %11, double 0x3FA55555555027AD)
+  %21 = call double @llvm.fma.f64(double %11, double -5.000000e-01, double 1.000000e+00)
+  %22 = call double @llvm.fma.f64(double %17, double %20, double %21)
+  %23 = and i64 %6, 1
+  %.not.i.i = icmp eq i64 %23, 0
+  %24 = select i1 %.not.i.i, double %16, double %22
+  %25 = bitcast double %24 to i64
+  %26 = shl i64 %6, 62
+  %27 = and i64 %26, -9223372036854775808
+  %28 = xor i64 %27, %25
+  %29 = bitcast i64 %28 to double
+  %30 = fptrunc double %29 to float
+  br label %_ZN8tgm_fast3sinEf.exit
+
+_ZN8tgm_fast3sinEf.exit:
+  %31 = phi float [ %30, %3 ], [ %0, %1 ]
+  ret float %31
+}
 
 @_ZN8tgm_fast3cosEd:
 define internal double @_ZN8tgm_fast3cosEd(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
@@ -20288,6 +20351,74 @@ _Z11tg_half_cos11tg_bfloat16.exit:
   ret i16 %.0.i.i.i
 }
 
+@tgo_cos_bf16__bf16__fast:
+define internal zeroext i16 @tgo_cos_bf16__bf16__fast(i16 zeroext %0) nounwind alwaysinline {
+  %2 = zext i16 %0 to i32
+  %3 = shl nuw i32 %2, 16
+  %4 = bitcast i32 %3 to float
+  %5 = call float @llvm.fma.f32(float %4, float 0x3FD45F3060000000, float 5.000000e-01)
+  %6 = fadd float %5, 0x4168000000000000
+  %7 = fadd float %6, 0xC168000000000000
+  %8 = fadd float %7, -5.000000e-01
+  %9 = fneg float %8
+  %10 = call float @llvm.fma.f32(float %9, float 0x400921FB40000000, float %4)
+  %11 = call float @llvm.fma.f32(float %9, float 0x3E84442D20000000, float %10)
+  %12 = fmul float %11, %11
+  %13 = call float @llvm.fma.f32(float %12, float 0x3EC5D239C0000000, float 0xBF29F62CC0000000)
+  %14 = call float @llvm.fma.f32(float %13, float %12, float 0x3F8110E740000000)
+  %15 = call float @llvm.fma.f32(float %14, float %12, float 0xBFC5555480000000)
+  %16 = call float @llvm.fma.f32(float %15, float %12, float 1.000000e+00)
+  %17 = fmul float %11, %16
+  %18 = bitcast float %17 to i32
+  %19 = bitcast float %6 to i32
+  %20 = shl i32 %19, 31
+  %21 = xor i32 %20, %18
+  %22 = bitcast i32 %21 to float
+  %23 = call float @llvm.fabs.f32(float %4)
+  %24 = fcmp ult float %23, 1.310720e+05
+  br i1 %24, label %27, label %25
+
+25:
+  %26 = call float @_ZN8tgm_fast10tg_far_cosEf(float %4)
+  br label %27
+
+27:
+  %.0.i = phi float [ %26, %25 ], [ %22, %1 ]
+  %28 = bitcast float %.0.i to i32
+  %29 = fcmp uno float %.0.i, 0.000000e+00
+  br i1 %29, label %30, label %35
+
+30:
+  %31 = lshr i32 %28, 16
+  %32 = trunc nuw i32 %31 to i16
+  %33 = and i16 %32, -32768
+  %34 = or disjoint i16 %33, 32704
+  br label %_ZN8tgm_fast11tg_half_cosENS_11tg_bfloat16E.exit
+
+35:
+  %36 = add i32 %28, 32767
+  %37 = lshr i32 %28, 16
+  %38 = and i32 %37, 1
+  %39 = add i32 %36, %38
+  %40 = lshr i32 %39, 16
+  %41 = trunc nuw i32 %40 to i16
+  br label %_ZN8tgm_fast11tg_half_cosENS_11tg_bfloat16E.exit
+
+_ZN8tgm_fast11tg_half_cosENS_11tg_bfloat16E.exit:
+  %.0.i.i.i = phi i16 [ %34, %30 ], [ %41, %35 ]
+  ret i16 %.0.i.i.i
+}
+
+@tgo_cos_bf16__bf16__in_range:
+define internal zeroext i1 @tgo_cos_bf16__bf16__in_range(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = zext i16 %0 to i32
+  %3 = shl nuw i32 %2, 16
+  %4 = bitcast i32 %3 to float
+  %5 = call float @llvm.fabs.f32(float %4)
+  %6 = fcmp ole float %5, 0x41D0000000000000
+  ret i1 %6
+}
+
 @tgo_cos_c128__c128:
 define internal void @tgo_cos_c128__c128(ptr %0, ptr %1) nounwind alwaysinline {
   %.sroa.02.0.copyload = load double, ptr %1, align 16
@@ -20347,6 +20478,42 @@ define internal zeroext i16 @tgo_cos_f16__f16(i16 zeroext %0) nounwind norecurse
   %22 = fptrunc float %21 to half
   %23 = bitcast half %22 to i16
   ret i16 %23
+}
+
+@tgo_cos_f16__f16__fast:
+define internal zeroext i16 @tgo_cos_f16__f16__fast(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = bitcast i16 %0 to half
+  %3 = fpext half %2 to float
+  %4 = call float @llvm.fma.f32(float %3, float 0x3FD45F3060000000, float 5.000000e-01)
+  %5 = fadd float %4, 0x4168000000000000
+  %6 = fadd float %5, 0xC168000000000000
+  %7 = fadd float %6, -5.000000e-01
+  %8 = fneg float %7
+  %9 = call float @llvm.fma.f32(float %8, float 0x400921FB40000000, float %3)
+  %10 = call float @llvm.fma.f32(float %8, float 0x3E84442D20000000, float %9)
+  %11 = fmul float %10, %10
+  %12 = call float @llvm.fma.f32(float %11, float 0x3EC5D239C0000000, float 0xBF29F62CC0000000)
+  %13 = call float @llvm.fma.f32(float %12, float %11, float 0x3F8110E740000000)
+  %14 = call float @llvm.fma.f32(float %13, float %11, float 0xBFC5555480000000)
+  %15 = call float @llvm.fma.f32(float %14, float %11, float 1.000000e+00)
+  %16 = fmul float %10, %15
+  %17 = bitcast float %16 to i32
+  %18 = bitcast float %5 to i32
+  %19 = shl i32 %18, 31
+  %20 = xor i32 %19, %17
+  %21 = bitcast i32 %20 to float
+  %22 = fptrunc float %21 to half
+  %23 = bitcast half %22 to i16
+  ret i16 %23
+}
+
+@tgo_cos_f16__f16__in_range:
+define internal zeroext i1 @tgo_cos_f16__f16__in_range(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = bitcast i16 %0 to half
+  %3 = call half @llvm.fabs.f16(half %2)
+  %4 = fpext half %3 to float
+  %5 = fcmp ole float %4, 0x41D0000000000000
+  ret i1 %5
 }
 
 @tgo_cos_f32__f32:
@@ -22513,51 +22680,294 @@ define internal zeroext i16 @tgo_erfcinv_bf16__bf16(i16 zeroext %0) nounwind nor
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = fpext float %4 to double
-  %6 = call double @_Z7erfcinvd(double %5)
-  %7 = fptrunc double %6 to float
-  %8 = bitcast float %7 to i32
-  %9 = fcmp uno float %7, 0.000000e+00
-  br i1 %9, label %10, label %15
+  %5 = fcmp ogt float %4, 0.000000e+00
+  %6 = fcmp olt float %4, 2.000000e+00
+  %7 = and i1 %5, %6
+  %8 = fcmp oeq float %4, 0.000000e+00
+  %9 = fcmp oeq float %4, 2.000000e+00
+  %10 = select i1 %9, double 0xFFF0000000000000, double 0x7FF8000000000000
+  %11 = select i1 %8, double 0x7FF0000000000000, double %10
+  br i1 %7, label %12, label %_Z7erfcinvf.exit
 
-10:
-  %11 = lshr i32 %8, 16
-  %12 = trunc nuw i32 %11 to i16
-  %13 = and i16 %12, -32768
-  %14 = or disjoint i16 %13, 32704
+12:
+  %13 = fpext float %4 to double
+  %14 = fcmp ogt float %4, 1.000000e+00
+  %15 = fsub double 2.000000e+00, %13
+  %16 = select i1 %14, double %15, double %13
+  %17 = fsub double 2.000000e+00, %16
+  %18 = fmul double %16, %17
+  %19 = bitcast double %18 to i64
+  %20 = add i64 %19, 7141747209585715
+  %21 = lshr i64 %20, 52
+  %22 = or disjoint i64 %21, 4841369599423283200
+  %23 = bitcast i64 %22 to double
+  %24 = fadd double %23, 0xC330000000000400
+  %25 = add i64 %19, -4604544271217802189
+  %26 = and i64 %25, -4503599627370496
+  %27 = sub i64 %19, %26
+  %28 = bitcast i64 %27 to double
+  %29 = fadd double %28, -1.000000e+00
+  %30 = fadd double %29, 2.000000e+00
+  %31 = fdiv double %29, %30
+  %32 = fmul double %31, %31
+  %33 = fmul double %31, %32
+  %34 = call double @llvm.fma.f64(double %32, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %35 = call double @llvm.fma.f64(double %34, double %32, double 0x3FD9999EB9D6DDFE)
+  %36 = call double @llvm.fma.f64(double %35, double %32, double 0x3FE5555554BA8B0E)
+  %37 = fmul double %31, 2.000000e+00
+  %38 = call double @llvm.fma.f64(double %33, double %36, double %37)
+  %39 = call double @llvm.fma.f64(double %24, double 0x3FE62E42FEFA39EF, double %38)
+  %40 = fcmp ogt double %39, -6.250000e+00
+  %41 = fsub double -3.125000e+00, %39
+  %42 = select i1 %40, double %41, double 3.125000e+00
+  %43 = call double @llvm.fma.f64(double %42, double 0x3D34128221BE3DDB, double 0x3D769C30F6D8F5CE)
+  %44 = call double @llvm.fma.f64(double %43, double %42, double 0xBDB04B81EB5653D2)
+  %45 = call double @llvm.fma.f64(double %44, double %42, double 0xBDC366CBDE6D3391)
+  %46 = call double @llvm.fma.f64(double %45, double %42, double 0x3E1245EF6399D063)
+  %47 = call double @llvm.fma.f64(double %46, double %42, double 0xBE3240A35A24E77F)
+  %48 = call double @llvm.fma.f64(double %47, double %42, double 0xBE5F43A7B62DA4B5)
+  %49 = call double @llvm.fma.f64(double %48, double %42, double 0x3E9C74927780F1EE)
+  %50 = call double @llvm.fma.f64(double %49, double %42, double 0xBEB6E83F954C3C35)
+  %51 = call double @llvm.fma.f64(double %50, double %42, double 0xBEED1DB5F4FF426B)
+  %52 = call double @llvm.fma.f64(double %51, double %42, double 0x3F2879C1EDF1C14B)
+  %53 = call double @llvm.fma.f64(double %52, double %42, double 0xBF48457477542B7B)
+  %54 = call double @llvm.fma.f64(double %53, double %42, double 0xBF78B6C32F9F3419)
+  %55 = call double @llvm.fma.f64(double %54, double %42, double 0x3FCEBD80D92401AF)
+  %56 = call double @llvm.fma.f64(double %55, double %42, double 0x3FFA755E7C99AE86)
+  %57 = fsub double 1.000000e+00, %16
+  %58 = fmul double %56, %57
+  %59 = fneg double %39
+  %60 = fcmp ogt double %59, 6.200000e+00
+  %61 = select i1 %60, double %59, double 6.200000e+00
+  %62 = call double @llvm.sqrt.f64(double %61)
+  %63 = fdiv double 1.000000e+00, %62
+  %64 = fadd double %63, 0xBFCFEA996B17E7F7
+  %65 = call double @llvm.fma.f64(double %64, double 0xC0C0E129223EB9A8, double 0xC086F4DC98C64B61)
+  %66 = call double @llvm.fma.f64(double %65, double %64, double 0x4080044F2F6C2D97)
+  %67 = call double @llvm.fma.f64(double %66, double %64, double 0x4067451DC0DED563)
+  %68 = call double @llvm.fma.f64(double %67, double %64, double 0xC035D35141007A5F)
+  %69 = call double @llvm.fma.f64(double %68, double %64, double 0xC00AFCFF07F41C55)
+  %70 = call double @llvm.fma.f64(double %69, double %64, double 0xC009713E13C2D2EE)
+  %71 = call double @llvm.fma.f64(double %70, double %64, double 0x3FECEFBEBF4DDACC)
+  %72 = call double @llvm.fma.f64(double %71, double %64, double 0xBFEC1554A8B78606)
+  %73 = call double @llvm.fma.f64(double %72, double %64, double 0x3FE1CA21350B9DD4)
+  %74 = call double @llvm.fma.f64(double %73, double %64, double 0x3FB442C0EDE20823)
+  %75 = call double @llvm.fma.f64(double %74, double %64, double 0xBFC961E6CE806BDE)
+  %76 = call double @llvm.fma.f64(double %75, double %64, double 0x3FEEB8EFFBF14966)
+  %77 = fmul double %62, %76
+  %78 = select i1 %40, double %58, double %77
+  %79 = fcmp ogt float %4, 1.000000e+00
+  %80 = fneg double %78
+  %81 = select i1 %79, double %80, double %78
+  br label %_Z7erfcinvf.exit
+
+_Z7erfcinvf.exit:
+  %82 = phi double [ %81, %12 ], [ %11, %1 ]
+  %83 = fptrunc double %82 to float
+  %84 = bitcast float %83 to i32
+  %85 = fcmp uno float %83, 0.000000e+00
+  br i1 %85, label %86, label %91
+
+86:
+  %87 = lshr i32 %84, 16
+  %88 = trunc nuw i32 %87 to i16
+  %89 = and i16 %88, -32768
+  %90 = or disjoint i16 %89, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-15:
-  %16 = add i32 %8, 32767
-  %17 = lshr i32 %8, 16
-  %18 = and i32 %17, 1
-  %19 = add i32 %16, %18
-  %20 = lshr i32 %19, 16
-  %21 = trunc nuw i32 %20 to i16
+91:
+  %92 = add i32 %84, 32767
+  %93 = lshr i32 %84, 16
+  %94 = and i32 %93, 1
+  %95 = add i32 %92, %94
+  %96 = lshr i32 %95, 16
+  %97 = trunc nuw i32 %96 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
+  %.0.i.i = phi i16 [ %90, %86 ], [ %97, %91 ]
   ret i16 %.0.i.i
 }
 
 @tgo_erfcinv_f16__f16:
 define internal zeroext i16 @tgo_erfcinv_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
-  %3 = fpext half %2 to double
-  %4 = call double @_Z7erfcinvd(double %3)
-  %5 = fptrunc double %4 to float
-  %6 = fptrunc float %5 to half
-  %7 = bitcast half %6 to i16
-  ret i16 %7
+  %3 = fcmp ogt half %2, 0xH0000
+  %4 = fcmp olt half %2, 0xH4000
+  %5 = and i1 %3, %4
+  %6 = fcmp oeq half %2, 0xH0000
+  %7 = fcmp oeq half %2, 0xH4000
+  %8 = select i1 %7, double 0xFFF0000000000000, double 0x7FF8000000000000
+  %9 = select i1 %6, double 0x7FF0000000000000, double %8
+  br i1 %5, label %10, label %_Z7erfcinvf.exit
+
+10:
+  %11 = fpext half %2 to double
+  %12 = fcmp ogt half %2, 0xH3C00
+  %13 = fsub double 2.000000e+00, %11
+  %14 = select i1 %12, double %13, double %11
+  %15 = fsub double 2.000000e+00, %14
+  %16 = fmul double %14, %15
+  %17 = bitcast double %16 to i64
+  %18 = add i64 %17, 7141747209585715
+  %19 = lshr i64 %18, 52
+  %20 = or disjoint i64 %19, 4841369599423283200
+  %21 = bitcast i64 %20 to double
+  %22 = fadd double %21, 0xC330000000000400
+  %23 = add i64 %17, -4604544271217802189
+  %24 = and i64 %23, -4503599627370496
+  %25 = sub i64 %17, %24
+  %26 = bitcast i64 %25 to double
+  %27 = fadd double %26, -1.000000e+00
+  %28 = fadd double %27, 2.000000e+00
+  %29 = fdiv double %27, %28
+  %30 = fmul double %29, %29
+  %31 = fmul double %29, %30
+  %32 = call double @llvm.fma.f64(double %30, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %33 = call double @llvm.fma.f64(double %32, double %30, double 0x3FD9999EB9D6DDFE)
+  %34 = call double @llvm.fma.f64(double %33, double %30, double 0x3FE5555554BA8B0E)
+  %35 = fmul double %29, 2.000000e+00
+  %36 = call double @llvm.fma.f64(double %31, double %34, double %35)
+  %37 = call double @llvm.fma.f64(double %22, double 0x3FE62E42FEFA39EF, double %36)
+  %38 = fcmp ogt double %37, -6.250000e+00
+  %39 = fsub double -3.125000e+00, %37
+  %40 = select i1 %38, double %39, double 3.125000e+00
+  %41 = call double @llvm.fma.f64(double %40, double 0x3D34128221BE3DDB, double 0x3D769C30F6D8F5CE)
+  %42 = call double @llvm.fma.f64(double %41, double %40, double 0xBDB04B81EB5653D2)
+  %43 = call double @llvm.fma.f64(double %42, double %40, double 0xBDC366CBDE6D3391)
+  %44 = call double @llvm.fma.f64(double %43, double %40, double 0x3E1245EF6399D063)
+  %45 = call double @llvm.fma.f64(double %44, double %40, double 0xBE3240A35A24E77F)
+  %46 = call double @llvm.fma.f64(double %45, double %40, double 0xBE5F43A7B62DA4B5)
+  %47 = call double @llvm.fma.f64(double %46, double %40, double 0x3E9C74927780F1EE)
+  %48 = call double @llvm.fma.f64(double %47, double %40, double 0xBEB6E83F954C3C35)
+  %49 = call double @llvm.fma.f64(double %48, double %40, double 0xBEED1DB5F4FF426B)
+  %50 = call double @llvm.fma.f64(double %49, double %40, double 0x3F2879C1EDF1C14B)
+  %51 = call double @llvm.fma.f64(double %50, double %40, double 0xBF48457477542B7B)
+  %52 = call double @llvm.fma.f64(double %51, double %40, double 0xBF78B6C32F9F3419)
+  %53 = call double @llvm.fma.f64(double %52, double %40, double 0x3FCEBD80D92401AF)
+  %54 = call double @llvm.fma.f64(double %53, double %40, double 0x3FFA755E7C99AE86)
+  %55 = fsub double 1.000000e+00, %14
+  %56 = fmul double %54, %55
+  %57 = fneg double %37
+  %58 = fcmp ogt double %57, 6.200000e+00
+  %59 = select i1 %58, double %57, double 6.200000e+00
+  %60 = call double @llvm.sqrt.f64(double %59)
+  %61 = fdiv double 1.000000e+00, %60
+  %62 = fadd double %61, 0xBFCFEA996B17E7F7
+  %63 = call double @llvm.fma.f64(double %62, double 0xC0C0E129223EB9A8, double 0xC086F4DC98C64B61)
+  %64 = call double @llvm.fma.f64(double %63, double %62, double 0x4080044F2F6C2D97)
+  %65 = call double @llvm.fma.f64(double %64, double %62, double 0x4067451DC0DED563)
+  %66 = call double @llvm.fma.f64(double %65, double %62, double 0xC035D35141007A5F)
+  %67 = call double @llvm.fma.f64(double %66, double %62, double 0xC00AFCFF07F41C55)
+  %68 = call double @llvm.fma.f64(double %67, double %62, double 0xC009713E13C2D2EE)
+  %69 = call double @llvm.fma.f64(double %68, double %62, double 0x3FECEFBEBF4DDACC)
+  %70 = call double @llvm.fma.f64(double %69, double %62, double 0xBFEC1554A8B78606)
+  %71 = call double @llvm.fma.f64(double %70, double %62, double 0x3FE1CA21350B9DD4)
+  %72 = call double @llvm.fma.f64(double %71, double %62, double 0x3FB442C0EDE20823)
+  %73 = call double @llvm.fma.f64(double %72, double %62, double 0xBFC961E6CE806BDE)
+  %74 = call double @llvm.fma.f64(double %73, double %62, double 0x3FEEB8EFFBF14966)
+  %75 = fmul double %60, %74
+  %76 = select i1 %38, double %56, double %75
+  %77 = fcmp ogt half %2, 0xH3C00
+  %78 = fneg double %76
+  %79 = select i1 %77, double %78, double %76
+  br label %_Z7erfcinvf.exit
+
+_Z7erfcinvf.exit:
+  %80 = phi double [ %79, %10 ], [ %9, %1 ]
+  %81 = fptrunc double %80 to float
+  %82 = fptrunc float %81 to half
+  %83 = bitcast half %82 to i16
+  ret i16 %83
 }
 
 @tgo_erfcinv_f32__f32:
 define internal float @tgo_erfcinv_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = fpext float %0 to double
-  %3 = call double @_Z7erfcinvd(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+  %2 = fcmp ogt float %0, 0.000000e+00
+  %3 = fcmp olt float %0, 2.000000e+00
+  %4 = and i1 %2, %3
+  %5 = fcmp oeq float %0, 0.000000e+00
+  %6 = fcmp oeq float %0, 2.000000e+00
+  %7 = select i1 %6, double 0xFFF0000000000000, double 0x7FF8000000000000
+  %8 = select i1 %5, double 0x7FF0000000000000, double %7
+  br i1 %4, label %9, label %_Z7erfcinvf.exit
+
+9:
+  %10 = fpext float %0 to double
+  %11 = fcmp ogt float %0, 1.000000e+00
+  %12 = fsub double 2.000000e+00, %10
+  %13 = select i1 %11, double %12, double %10
+  %14 = fsub double 2.000000e+00, %13
+  %15 = fmul double %13, %14
+  %16 = bitcast double %15 to i64
+  %17 = add i64 %16, 7141747209585715
+  %18 = lshr i64 %17, 52
+  %19 = or disjoint i64 %18, 4841369599423283200
+  %20 = bitcast i64 %19 to double
+  %21 = fadd double %20, 0xC330000000000400
+  %22 = add i64 %16, -4604544271217802189
+  %23 = and i64 %22, -4503599627370496
+  %24 = sub i64 %16, %23
+  %25 = bitcast i64 %24 to double
+  %26 = fadd double %25, -1.000000e+00
+  %27 = fadd double %26, 2.000000e+00
+  %28 = fdiv double %26, %27
+  %29 = fmul double %28, %28
+  %30 = fmul double %28, %29
+  %31 = call double @llvm.fma.f64(double %29, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %32 = call double @llvm.fma.f64(double %31, double %29, double 0x3FD9999EB9D6DDFE)
+  %33 = call double @llvm.fma.f64(double %32, double %29, double 0x3FE5555554BA8B0E)
+  %34 = fmul double %28, 2.000000e+00
+  %35 = call double @llvm.fma.f64(double %30, double %33, double %34)
+  %36 = call double @llvm.fma.f64(double %21, double 0x3FE62E42FEFA39EF, double %35)
+  %37 = fcmp ogt double %36, -6.250000e+00
+  %38 = fsub double -3.125000e+00, %36
+  %39 = select i1 %37, double %38, double 3.125000e+00
+  %40 = call double @llvm.fma.f64(double %39, double 0x3D34128221BE3DDB, double 0x3D769C30F6D8F5CE)
+  %41 = call double @llvm.fma.f64(double %40, double %39, double 0xBDB04B81EB5653D2)
+  %42 = call double @llvm.fma.f64(double %41, double %39, double 0xBDC366CBDE6D3391)
+  %43 = call double @llvm.fma.f64(double %42, double %39, double 0x3E1245EF6399D063)
+  %44 = call double @llvm.fma.f64(double %43, double %39, double 0xBE3240A35A24E77F)
+  %45 = call double @llvm.fma.f64(double %44, double %39, double 0xBE5F43A7B62DA4B5)
+  %46 = call double @llvm.fma.f64(double %45, double %39, double 0x3E9C74927780F1EE)
+  %47 = call double @llvm.fma.f64(double %46, double %39, double 0xBEB6E83F954C3C35)
+  %48 = call double @llvm.fma.f64(double %47, double %39, double 0xBEED1DB5F4FF426B)
+  %49 = call double @llvm.fma.f64(double %48, double %39, double 0x3F2879C1EDF1C14B)
+  %50 = call double @llvm.fma.f64(double %49, double %39, double 0xBF48457477542B7B)
+  %51 = call double @llvm.fma.f64(double %50, double %39, double 0xBF78B6C32F9F3419)
+  %52 = call double @llvm.fma.f64(double %51, double %39, double 0x3FCEBD80D92401AF)
+  %53 = call double @llvm.fma.f64(double %52, double %39, double 0x3FFA755E7C99AE86)
+  %54 = fsub double 1.000000e+00, %13
+  %55 = fmul double %53, %54
+  %56 = fneg double %36
+  %57 = fcmp ogt double %56, 6.200000e+00
+  %58 = select i1 %57, double %56, double 6.200000e+00
+  %59 = call double @llvm.sqrt.f64(double %58)
+  %60 = fdiv double 1.000000e+00, %59
+  %61 = fadd double %60, 0xBFCFEA996B17E7F7
+  %62 = call double @llvm.fma.f64(double %61, double 0xC0C0E129223EB9A8, double 0xC086F4DC98C64B61)
+  %63 = call double @llvm.fma.f64(double %62, double %61, double 0x4080044F2F6C2D97)
+  %64 = call double @llvm.fma.f64(double %63, double %61, double 0x4067451DC0DED563)
+  %65 = call double @llvm.fma.f64(double %64, double %61, double 0xC035D35141007A5F)
+  %66 = call double @llvm.fma.f64(double %65, double %61, double 0xC00AFCFF07F41C55)
+  %67 = call double @llvm.fma.f64(double %66, double %61, double 0xC009713E13C2D2EE)
+  %68 = call double @llvm.fma.f64(double %67, double %61, double 0x3FECEFBEBF4DDACC)
+  %69 = call double @llvm.fma.f64(double %68, double %61, double 0xBFEC1554A8B78606)
+  %70 = call double @llvm.fma.f64(double %69, double %61, double 0x3FE1CA21350B9DD4)
+  %71 = call double @llvm.fma.f64(double %70, double %61, double 0x3FB442C0EDE20823)
+  %72 = call double @llvm.fma.f64(double %71, double %61, double 0xBFC961E6CE806BDE)
+  %73 = call double @llvm.fma.f64(double %72, double %61, double 0x3FEEB8EFFBF14966)
+  %74 = fmul double %59, %73
+  %75 = select i1 %37, double %55, double %74
+  %76 = fcmp ogt float %0, 1.000000e+00
+  %77 = fneg double %75
+  %78 = select i1 %76, double %77, double %75
+  br label %_Z7erfcinvf.exit
+
+_Z7erfcinvf.exit:
+  %79 = phi double [ %78, %9 ], [ %8, %1 ]
+  %80 = fptrunc double %79 to float
+  ret float %80
 }
 
 @tgo_erfcinv_f64__f64:
@@ -22629,51 +23039,289 @@ define internal zeroext i16 @tgo_erfinv_bf16__bf16(i16 zeroext %0) nounwind nore
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = fpext float %4 to double
-  %6 = call double @_Z6erfinvd(double %5)
-  %7 = fptrunc double %6 to float
-  %8 = bitcast float %7 to i32
-  %9 = fcmp uno float %7, 0.000000e+00
-  br i1 %9, label %10, label %15
+  %5 = call float @llvm.fabs.f32(float %4)
+  %6 = fpext float %5 to double
+  %7 = fcmp olt float %5, 1.000000e+00
+  %..i = select i1 %7, double %6, double 0.000000e+00
+  %8 = fsub double 1.000000e+00, %..i
+  %9 = fadd double %..i, 1.000000e+00
+  %10 = fmul double %8, %9
+  %11 = bitcast double %10 to i64
+  %12 = add i64 %11, -4604544271217802189
+  %13 = add i64 %11, 7141747209585715
+  %14 = lshr i64 %13, 52
+  %15 = or disjoint i64 %14, 4841369599423283200
+  %16 = bitcast i64 %15 to double
+  %17 = fadd double %16, 0xC330000000000400
+  %18 = and i64 %12, -4503599627370496
+  %19 = sub i64 %11, %18
+  %20 = bitcast i64 %19 to double
+  %21 = fadd double %20, -1.000000e+00
+  %22 = fadd double %21, 2.000000e+00
+  %23 = fdiv double %21, %22
+  %24 = fmul double %23, %23
+  %25 = call double @llvm.fma.f64(double %24, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %26 = call double @llvm.fma.f64(double %25, double %24, double 0x3FD9999EB9D6DDFE)
+  %27 = call double @llvm.fma.f64(double %26, double %24, double 0x3FE5555554BA8B0E)
+  %28 = fmul double %23, %24
+  %29 = fmul double %23, 2.000000e+00
+  %30 = call double @llvm.fma.f64(double %28, double %27, double %29)
+  %31 = call double @llvm.fma.f64(double %17, double 0x3FE62E42FEFA39EF, double %30)
+  %32 = fneg double %31
+  %33 = fcmp ogt double %31, -6.250000e+00
+  %34 = fsub double -3.125000e+00, %31
+  %35 = select i1 %33, double %34, double 3.125000e+00
+  %36 = call double @llvm.fma.f64(double %35, double 0x3D34128221BE3DDB, double 0x3D769C30F6D8F5CE)
+  %37 = call double @llvm.fma.f64(double %36, double %35, double 0xBDB04B81EB5653D2)
+  %38 = call double @llvm.fma.f64(double %37, double %35, double 0xBDC366CBDE6D3391)
+  %39 = call double @llvm.fma.f64(double %38, double %35, double 0x3E1245EF6399D063)
+  %40 = call double @llvm.fma.f64(double %39, double %35, double 0xBE3240A35A24E77F)
+  %41 = call double @llvm.fma.f64(double %40, double %35, double 0xBE5F43A7B62DA4B5)
+  %42 = call double @llvm.fma.f64(double %41, double %35, double 0x3E9C74927780F1EE)
+  %43 = call double @llvm.fma.f64(double %42, double %35, double 0xBEB6E83F954C3C35)
+  %44 = call double @llvm.fma.f64(double %43, double %35, double 0xBEED1DB5F4FF426B)
+  %45 = call double @llvm.fma.f64(double %44, double %35, double 0x3F2879C1EDF1C14B)
+  %46 = call double @llvm.fma.f64(double %45, double %35, double 0xBF48457477542B7B)
+  %47 = call double @llvm.fma.f64(double %46, double %35, double 0xBF78B6C32F9F3419)
+  %48 = call double @llvm.fma.f64(double %47, double %35, double 0x3FCEBD80D92401AF)
+  %49 = call double @llvm.fma.f64(double %48, double %35, double 0x3FFA755E7C99AE86)
+  %50 = fmul double %49, %..i
+  %51 = fcmp ogt double %32, 6.200000e+00
+  %52 = select i1 %51, double %32, double 6.200000e+00
+  %53 = call double @llvm.sqrt.f64(double %52)
+  %54 = fdiv double 1.000000e+00, %53
+  %55 = fadd double %54, 0xBFCFEA996B17E7F7
+  %56 = call double @llvm.fma.f64(double %55, double 0xC0C0E129223EB9A8, double 0xC086F4DC98C64B61)
+  %57 = call double @llvm.fma.f64(double %56, double %55, double 0x4080044F2F6C2D97)
+  %58 = call double @llvm.fma.f64(double %57, double %55, double 0x4067451DC0DED563)
+  %59 = call double @llvm.fma.f64(double %58, double %55, double 0xC035D35141007A5F)
+  %60 = call double @llvm.fma.f64(double %59, double %55, double 0xC00AFCFF07F41C55)
+  %61 = call double @llvm.fma.f64(double %60, double %55, double 0xC009713E13C2D2EE)
+  %62 = call double @llvm.fma.f64(double %61, double %55, double 0x3FECEFBEBF4DDACC)
+  %63 = call double @llvm.fma.f64(double %62, double %55, double 0xBFEC1554A8B78606)
+  %64 = call double @llvm.fma.f64(double %63, double %55, double 0x3FE1CA21350B9DD4)
+  %65 = call double @llvm.fma.f64(double %64, double %55, double 0x3FB442C0EDE20823)
+  %66 = call double @llvm.fma.f64(double %65, double %55, double 0xBFC961E6CE806BDE)
+  %67 = call double @llvm.fma.f64(double %66, double %55, double 0x3FEEB8EFFBF14966)
+  %68 = fmul double %53, %67
+  %69 = select i1 %33, double %50, double %68
+  %70 = fcmp oeq float %5, 1.000000e+00
+  %71 = fptrunc double %69 to float
+  %72 = select i1 %70, float 0x7FF0000000000000, float %71
+  %73 = fcmp ogt float %5, 1.000000e+00
+  br i1 %73, label %_Z6erfinvf.exit, label %74
 
-10:
-  %11 = lshr i32 %8, 16
-  %12 = trunc nuw i32 %11 to i16
-  %13 = and i16 %12, -32768
-  %14 = or disjoint i16 %13, 32704
+74:
+  %75 = fcmp uno float %4, 0.000000e+00
+  br i1 %75, label %_Z6erfinvf.exit, label %76
+
+76:
+  %77 = call float @llvm.copysign.f32(float %72, float %4)
+  br label %_Z6erfinvf.exit
+
+_Z6erfinvf.exit:
+  %78 = phi float [ 0x7FF8000000000000, %1 ], [ %77, %76 ], [ %4, %74 ]
+  %79 = bitcast float %78 to i32
+  %80 = fcmp uno float %78, 0.000000e+00
+  br i1 %80, label %81, label %86
+
+81:
+  %82 = lshr i32 %79, 16
+  %83 = trunc nuw i32 %82 to i16
+  %84 = and i16 %83, -32768
+  %85 = or disjoint i16 %84, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-15:
-  %16 = add i32 %8, 32767
-  %17 = lshr i32 %8, 16
-  %18 = and i32 %17, 1
-  %19 = add i32 %16, %18
-  %20 = lshr i32 %19, 16
-  %21 = trunc nuw i32 %20 to i16
+86:
+  %87 = add i32 %79, 32767
+  %88 = lshr i32 %79, 16
+  %89 = and i32 %88, 1
+  %90 = add i32 %87, %89
+  %91 = lshr i32 %90, 16
+  %92 = trunc nuw i32 %91 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
+  %.0.i.i = phi i16 [ %85, %81 ], [ %92, %86 ]
   ret i16 %.0.i.i
 }
 
 @tgo_erfinv_f16__f16:
 define internal zeroext i16 @tgo_erfinv_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
-  %3 = fpext half %2 to double
-  %4 = call double @_Z6erfinvd(double %3)
-  %5 = fptrunc double %4 to float
-  %6 = fptrunc float %5 to half
-  %7 = bitcast half %6 to i16
-  ret i16 %7
+  %3 = fpext half %2 to float
+  %4 = call half @llvm.fabs.f16(half %2)
+  %5 = fpext half %4 to double
+  %6 = fcmp olt half %4, 0xH3C00
+  %..i = select i1 %6, double %5, double 0.000000e+00
+  %7 = fsub double 1.000000e+00, %..i
+  %8 = fadd double %..i, 1.000000e+00
+  %9 = fmul double %7, %8
+  %10 = bitcast double %9 to i64
+  %11 = add i64 %10, -4604544271217802189
+  %12 = add i64 %10, 7141747209585715
+  %13 = lshr i64 %12, 52
+  %14 = or disjoint i64 %13, 4841369599423283200
+  %15 = bitcast i64 %14 to double
+  %16 = fadd double %15, 0xC330000000000400
+  %17 = and i64 %11, -4503599627370496
+  %18 = sub i64 %10, %17
+  %19 = bitcast i64 %18 to double
+  %20 = fadd double %19, -1.000000e+00
+  %21 = fadd double %20, 2.000000e+00
+  %22 = fdiv double %20, %21
+  %23 = fmul double %22, %22
+  %24 = call double @llvm.fma.f64(double %23, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %25 = call double @llvm.fma.f64(double %24, double %23, double 0x3FD9999EB9D6DDFE)
+  %26 = call double @llvm.fma.f64(double %25, double %23, double 0x3FE5555554BA8B0E)
+  %27 = fmul double %22, %23
+  %28 = fmul double %22, 2.000000e+00
+  %29 = call double @llvm.fma.f64(double %27, double %26, double %28)
+  %30 = call double @llvm.fma.f64(double %16, double 0x3FE62E42FEFA39EF, double %29)
+  %31 = fneg double %30
+  %32 = fcmp ogt double %30, -6.250000e+00
+  %33 = fsub double -3.125000e+00, %30
+  %34 = select i1 %32, double %33, double 3.125000e+00
+  %35 = call double @llvm.fma.f64(double %34, double 0x3D34128221BE3DDB, double 0x3D769C30F6D8F5CE)
+  %36 = call double @llvm.fma.f64(double %35, double %34, double 0xBDB04B81EB5653D2)
+  %37 = call double @llvm.fma.f64(double %36, double %34, double 0xBDC366CBDE6D3391)
+  %38 = call double @llvm.fma.f64(double %37, double %34, double 0x3E1245EF6399D063)
+  %39 = call double @llvm.fma.f64(double %38, double %34, double 0xBE3240A35A24E77F)
+  %40 = call double @llvm.fma.f64(double %39, double %34, double 0xBE5F43A7B62DA4B5)
+  %41 = call double @llvm.fma.f64(double %40, double %34, double 0x3E9C74927780F1EE)
+  %42 = call double @llvm.fma.f64(double %41, double %34, double 0xBEB6E83F954C3C35)
+  %43 = call double @llvm.fma.f64(double %42, double %34, double 0xBEED1DB5F4FF426B)
+  %44 = call double @llvm.fma.f64(double %43, double %34, double 0x3F2879C1EDF1C14B)
+  %45 = call double @llvm.fma.f64(double %44, double %34, double 0xBF48457477542B7B)
+  %46 = call double @llvm.fma.f64(double %45, double %34, double 0xBF78B6C32F9F3419)
+  %47 = call double @llvm.fma.f64(double %46, double %34, double 0x3FCEBD80D92401AF)
+  %48 = call double @llvm.fma.f64(double %47, double %34, double 0x3FFA755E7C99AE86)
+  %49 = fmul double %48, %..i
+  %50 = fcmp ogt double %31, 6.200000e+00
+  %51 = select i1 %50, double %31, double 6.200000e+00
+  %52 = call double @llvm.sqrt.f64(double %51)
+  %53 = fdiv double 1.000000e+00, %52
+  %54 = fadd double %53, 0xBFCFEA996B17E7F7
+  %55 = call double @llvm.fma.f64(double %54, double 0xC0C0E129223EB9A8, double 0xC086F4DC98C64B61)
+  %56 = call double @llvm.fma.f64(double %55, double %54, double 0x4080044F2F6C2D97)
+  %57 = call double @llvm.fma.f64(double %56, double %54, double 0x4067451DC0DED563)
+  %58 = call double @llvm.fma.f64(double %57, double %54, double 0xC035D35141007A5F)
+  %59 = call double @llvm.fma.f64(double %58, double %54, double 0xC00AFCFF07F41C55)
+  %60 = call double @llvm.fma.f64(double %59, double %54, double 0xC009713E13C2D2EE)
+  %61 = call double @llvm.fma.f64(double %60, double %54, double 0x3FECEFBEBF4DDACC)
+  %62 = call double @llvm.fma.f64(double %61, double %54, double 0xBFEC1554A8B78606)
+  %63 = call double @llvm.fma.f64(double %62, double %54, double 0x3FE1CA21350B9DD4)
+  %64 = call double @llvm.fma.f64(double %63, double %54, double 0x3FB442C0EDE20823)
+  %65 = call double @llvm.fma.f64(double %64, double %54, double 0xBFC961E6CE806BDE)
+  %66 = call double @llvm.fma.f64(double %65, double %54, double 0x3FEEB8EFFBF14966)
+  %67 = fmul double %52, %66
+  %68 = select i1 %32, double %49, double %67
+  %69 = fcmp oeq half %4, 0xH3C00
+  %70 = fptrunc double %68 to float
+  %71 = select i1 %69, float 0x7FF0000000000000, float %70
+  %72 = fcmp ogt half %4, 0xH3C00
+  br i1 %72, label %_Z6erfinvf.exit, label %73
+
+73:
+  %74 = fcmp uno half %2, 0xH0000
+  br i1 %74, label %_Z6erfinvf.exit, label %75
+
+75:
+  %76 = call float @llvm.copysign.f32(float %71, float %3)
+  %77 = fptrunc float %76 to half
+  %78 = bitcast half %77 to i16
+  br label %_Z6erfinvf.exit
+
+_Z6erfinvf.exit:
+  %79 = phi i16 [ 32256, %1 ], [ %78, %75 ], [ %0, %73 ]
+  ret i16 %79
 }
 
 @tgo_erfinv_f32__f32:
 define internal float @tgo_erfinv_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = fpext float %0 to double
-  %3 = call double @_Z6erfinvd(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+  %2 = call float @llvm.fabs.f32(float %0)
+  %3 = fpext float %2 to double
+  %4 = fcmp olt float %2, 1.000000e+00
+  %..i = select i1 %4, double %3, double 0.000000e+00
+  %5 = fsub double 1.000000e+00, %..i
+  %6 = fadd double %..i, 1.000000e+00
+  %7 = fmul double %5, %6
+  %8 = bitcast double %7 to i64
+  %9 = add i64 %8, -4604544271217802189
+  %10 = add i64 %8, 7141747209585715
+  %11 = lshr i64 %10, 52
+  %12 = or disjoint i64 %11, 4841369599423283200
+  %13 = bitcast i64 %12 to double
+  %14 = fadd double %13, 0xC330000000000400
+  %15 = and i64 %9, -4503599627370496
+  %16 = sub i64 %8, %15
+  %17 = bitcast i64 %16 to double
+  %18 = fadd double %17, -1.000000e+00
+  %19 = fadd double %18, 2.000000e+00
+  %20 = fdiv double %18, %19
+  %21 = fmul double %20, %20
+  %22 = call double @llvm.fma.f64(double %21, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %23 = call double @llvm.fma.f64(double %22, double %21, double 0x3FD9999EB9D6DDFE)
+  %24 = call double @llvm.fma.f64(double %23, double %21, double 0x3FE5555554BA8B0E)
+  %25 = fmul double %20, %21
+  %26 = fmul double %20, 2.000000e+00
+  %27 = call double @llvm.fma.f64(double %25, double %24, double %26)
+  %28 = call double @llvm.fma.f64(double %14, double 0x3FE62E42FEFA39EF, double %27)
+  %29 = fneg double %28
+  %30 = fcmp ogt double %28, -6.250000e+00
+  %31 = fsub double -3.125000e+00, %28
+  %32 = select i1 %30, double %31, double 3.125000e+00
+  %33 = call double @llvm.fma.f64(double %32, double 0x3D34128221BE3DDB, double 0x3D769C30F6D8F5CE)
+  %34 = call double @llvm.fma.f64(double %33, double %32, double 0xBDB04B81EB5653D2)
+  %35 = call double @llvm.fma.f64(double %34, double %32, double 0xBDC366CBDE6D3391)
+  %36 = call double @llvm.fma.f64(double %35, double %32, double 0x3E1245EF6399D063)
+  %37 = call double @llvm.fma.f64(double %36, double %32, double 0xBE3240A35A24E77F)
+  %38 = call double @llvm.fma.f64(double %37, double %32, double 0xBE5F43A7B62DA4B5)
+  %39 = call double @llvm.fma.f64(double %38, double %32, double 0x3E9C74927780F1EE)
+  %40 = call double @llvm.fma.f64(double %39, double %32, double 0xBEB6E83F954C3C35)
+  %41 = call double @llvm.fma.f64(double %40, double %32, double 0xBEED1DB5F4FF426B)
+  %42 = call double @llvm.fma.f64(double %41, double %32, double 0x3F2879C1EDF1C14B)
+  %43 = call double @llvm.fma.f64(double %42, double %32, double 0xBF48457477542B7B)
+  %44 = call double @llvm.fma.f64(double %43, double %32, double 0xBF78B6C32F9F3419)
+  %45 = call double @llvm.fma.f64(double %44, double %32, double 0x3FCEBD80D92401AF)
+  %46 = call double @llvm.fma.f64(double %45, double %32, double 0x3FFA755E7C99AE86)
+  %47 = fmul double %46, %..i
+  %48 = fcmp ogt double %29, 6.200000e+00
+  %49 = select i1 %48, double %29, double 6.200000e+00
+  %50 = call double @llvm.sqrt.f64(double %49)
+  %51 = fdiv double 1.000000e+00, %50
+  %52 = fadd double %51, 0xBFCFEA996B17E7F7
+  %53 = call double @llvm.fma.f64(double %52, double 0xC0C0E129223EB9A8, double 0xC086F4DC98C64B61)
+  %54 = call double @llvm.fma.f64(double %53, double %52, double 0x4080044F2F6C2D97)
+  %55 = call double @llvm.fma.f64(double %54, double %52, double 0x4067451DC0DED563)
+  %56 = call double @llvm.fma.f64(double %55, double %52, double 0xC035D35141007A5F)
+  %57 = call double @llvm.fma.f64(double %56, double %52, double 0xC00AFCFF07F41C55)
+  %58 = call double @llvm.fma.f64(double %57, double %52, double 0xC009713E13C2D2EE)
+  %59 = call double @llvm.fma.f64(double %58, double %52, double 0x3FECEFBEBF4DDACC)
+  %60 = call double @llvm.fma.f64(double %59, double %52, double 0xBFEC1554A8B78606)
+  %61 = call double @llvm.fma.f64(double %60, double %52, double 0x3FE1CA21350B9DD4)
+  %62 = call double @llvm.fma.f64(double %61, double %52, double 0x3FB442C0EDE20823)
+  %63 = call double @llvm.fma.f64(double %62, double %52, double 0xBFC961E6CE806BDE)
+  %64 = call double @llvm.fma.f64(double %63, double %52, double 0x3FEEB8EFFBF14966)
+  %65 = fmul double %50, %64
+  %66 = select i1 %30, double %47, double %65
+  %67 = fcmp oeq float %2, 1.000000e+00
+  %68 = fptrunc double %66 to float
+  %69 = select i1 %67, float 0x7FF0000000000000, float %68
+  %70 = fcmp ogt float %2, 1.000000e+00
+  br i1 %70, label %_Z6erfinvf.exit, label %71
+
+71:
+  %72 = fcmp uno float %0, 0.000000e+00
+  br i1 %72, label %_Z6erfinvf.exit, label %73
+
+73:
+  %74 = call float @llvm.copysign.f32(float %69, float %0)
+  br label %_Z6erfinvf.exit
+
+_Z6erfinvf.exit:
+  %75 = phi float [ 0x7FF8000000000000, %1 ], [ %74, %73 ], [ %0, %71 ]
+  ret float %75
 }
 
 @tgo_erfinv_f64__f64:
@@ -23878,6 +24526,114 @@ _Z7tg_castI11tg_bfloat16fET_T0_.exit:
   ret i16 %.0.i.i
 }
 
+@tgo_floor_divide_bf16_bf16__bf16__fast:
+define internal zeroext i16 @tgo_floor_divide_bf16_bf16__bf16__fast(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+  %3 = zext i16 %0 to i32
+  %4 = shl nuw i32 %3, 16
+  %5 = bitcast i32 %4 to float
+  %6 = zext i16 %1 to i32
+  %7 = shl nuw i32 %6, 16
+  %8 = bitcast i32 %7 to float
+  %9 = fpext float %5 to double
+  %10 = call double @llvm.fabs.f64(double %9)
+  %11 = call float @llvm.fabs.f32(float %8)
+  %12 = fpext float %11 to double
+  %13 = fdiv double %10, %12
+  %14 = call double @llvm.trunc.f64(double %13)
+  %15 = fneg double %14
+  %16 = call double @llvm.fma.f64(double %15, double %12, double %10)
+  %17 = fcmp olt double %16, 0.000000e+00
+  %18 = fadd double %16, %12
+  %19 = select i1 %17, double %18, double %16
+  %20 = fcmp olt double %10, %12
+  %21 = select i1 %20, double %10, double %19
+  %22 = call double @llvm.copysign.f64(double %21, double %9)
+  %23 = fptrunc double %22 to float
+  %24 = fcmp oeq float %8, 0.000000e+00
+  br i1 %24, label %25, label %27
+
+25:
+  %26 = fdiv float %5, %8
+  br label %_ZN8tgm_fast20tg_real_floor_divideIfEET_S1_S1_.exit
+
+27:
+  %28 = fsub float %5, %23
+  %29 = fdiv float %28, %8
+  %30 = fcmp une float %23, 0.000000e+00
+  br i1 %30, label %31, label %36
+
+31:
+  %32 = fcmp olt float %8, 0.000000e+00
+  %33 = fcmp uge float %23, 0.000000e+00
+  %.not.i.i = xor i1 %32, %33
+  br i1 %.not.i.i, label %36, label %34
+
+34:
+  %35 = fadd float %29, -1.000000e+00
+  br label %36
+
+36:
+  %.127.i.i = phi float [ %35, %34 ], [ %29, %31 ], [ %29, %27 ]
+  %37 = fcmp oeq float %.127.i.i, 0.000000e+00
+  br i1 %37, label %38, label %41
+
+38:
+  %39 = fdiv float %5, %8
+  %40 = call float @llvm.copysign.f32(float 0.000000e+00, float %39)
+  br label %_ZN8tgm_fast20tg_real_floor_divideIfEET_S1_S1_.exit
+
+41:
+  %42 = call float @llvm.floor.f32(float %.127.i.i)
+  %43 = fsub float %.127.i.i, %42
+  %44 = fcmp ogt float %43, 5.000000e-01
+  %45 = fadd float %42, 1.000000e+00
+  %46 = select i1 %44, float %45, float %42
+  br label %_ZN8tgm_fast20tg_real_floor_divideIfEET_S1_S1_.exit
+
+_ZN8tgm_fast20tg_real_floor_divideIfEET_S1_S1_.exit:
+  %.1.i.i = phi float [ %26, %25 ], [ %40, %38 ], [ %46, %41 ]
+  %47 = bitcast float %.1.i.i to i32
+  %48 = fcmp uno float %.1.i.i, 0.000000e+00
+  br i1 %48, label %49, label %54
+
+49:
+  %50 = lshr i32 %47, 16
+  %51 = trunc nuw i32 %50 to i16
+  %52 = and i16 %51, -32768
+  %53 = or disjoint i16 %52, 32704
+  br label %_ZN8tgm_fast7tg_castINS_11tg_bfloat16EfEET_T0_.exit
+
+54:
+  %55 = add i32 %47, 32767
+  %56 = lshr i32 %47, 16
+  %57 = and i32 %56, 1
+  %58 = add i32 %55, %57
+  %59 = lshr i32 %58, 16
+  %60 = trunc nuw i32 %59 to i16
+  br label %_ZN8tgm_fast7tg_castINS_11tg_bfloat16EfEET_T0_.exit
+
+_ZN8tgm_fast7tg_castINS_11tg_bfloat16EfEET_T0_.exit:
+  %.0.i.i = phi i16 [ %53, %49 ], [ %60, %54 ]
+  ret i16 %.0.i.i
+}
+
+@tgo_floor_divide_bf16_bf16__bf16__in_range:
+define internal zeroext i1 @tgo_floor_divide_bf16_bf16__bf16__in_range(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+  %3 = zext i16 %0 to i32
+  %4 = shl nuw i32 %3, 16
+  %5 = bitcast i32 %4 to float
+  %6 = zext i16 %1 to i32
+  %7 = shl nuw i32 %6, 16
+  %8 = bitcast i32 %7 to float
+  %9 = call float @llvm.fabs.f32(float %5)
+  %10 = fpext float %9 to double
+  %11 = call float @llvm.fabs.f32(float %8)
+  %12 = fpext float %11 to double
+  %13 = fmul double %12, 0x4330000000000000
+  %14 = fcmp ogt double %13, %10
+  ret i1 %14
+}
+
 @tgo_floor_divide_f16_f16__f16:
 define internal zeroext i16 @tgo_floor_divide_f16_f16__f16(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
   %3 = bitcast i16 %0 to half
@@ -23934,6 +24690,88 @@ _Z20tg_real_floor_divideIfET_S0_S0_.exit:
   %34 = fptrunc float %.1.i.i to half
   %35 = bitcast half %34 to i16
   ret i16 %35
+}
+
+@tgo_floor_divide_f16_f16__f16__fast:
+define internal zeroext i16 @tgo_floor_divide_f16_f16__f16__fast(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+  %3 = bitcast i16 %0 to half
+  %4 = fpext half %3 to float
+  %5 = bitcast i16 %1 to half
+  %6 = fpext half %5 to float
+  %7 = fpext half %3 to double
+  %8 = call double @llvm.fabs.f64(double %7)
+  %9 = call half @llvm.fabs.f16(half %5)
+  %10 = fpext half %9 to double
+  %11 = fdiv double %8, %10
+  %12 = call double @llvm.trunc.f64(double %11)
+  %13 = fneg double %12
+  %14 = call double @llvm.fma.f64(double %13, double %10, double %8)
+  %15 = fcmp olt double %14, 0.000000e+00
+  %16 = fadd double %14, %10
+  %17 = select i1 %15, double %16, double %14
+  %18 = fcmp olt double %8, %10
+  %19 = select i1 %18, double %8, double %17
+  %20 = call double @llvm.copysign.f64(double %19, double %7)
+  %21 = fptrunc double %20 to float
+  %22 = fcmp oeq half %5, 0xH0000
+  br i1 %22, label %23, label %25
+
+23:
+  %24 = fdiv float %4, %6
+  br label %_ZN8tgm_fast20tg_real_floor_divideIfEET_S1_S1_.exit
+
+25:
+  %26 = fsub float %4, %21
+  %27 = fdiv float %26, %6
+  %28 = fcmp une float %21, 0.000000e+00
+  br i1 %28, label %29, label %34
+
+29:
+  %30 = fcmp olt half %5, 0xH0000
+  %31 = fcmp uge float %21, 0.000000e+00
+  %.not.i.i = xor i1 %30, %31
+  br i1 %.not.i.i, label %34, label %32
+
+32:
+  %33 = fadd float %27, -1.000000e+00
+  br label %34
+
+34:
+  %.127.i.i = phi float [ %33, %32 ], [ %27, %29 ], [ %27, %25 ]
+  %35 = fcmp oeq float %.127.i.i, 0.000000e+00
+  br i1 %35, label %36, label %39
+
+36:
+  %37 = fdiv float %4, %6
+  %38 = call float @llvm.copysign.f32(float 0.000000e+00, float %37)
+  br label %_ZN8tgm_fast20tg_real_floor_divideIfEET_S1_S1_.exit
+
+39:
+  %40 = call float @llvm.floor.f32(float %.127.i.i)
+  %41 = fsub float %.127.i.i, %40
+  %42 = fcmp ogt float %41, 5.000000e-01
+  %43 = fadd float %40, 1.000000e+00
+  %44 = select i1 %42, float %43, float %40
+  br label %_ZN8tgm_fast20tg_real_floor_divideIfEET_S1_S1_.exit
+
+_ZN8tgm_fast20tg_real_floor_divideIfEET_S1_S1_.exit:
+  %.1.i.i = phi float [ %24, %23 ], [ %38, %36 ], [ %44, %39 ]
+  %45 = fptrunc float %.1.i.i to half
+  %46 = bitcast half %45 to i16
+  ret i16 %46
+}
+
+@tgo_floor_divide_f16_f16__f16__in_range:
+define internal zeroext i1 @tgo_floor_divide_f16_f16__f16__in_range(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+  %3 = bitcast i16 %0 to half
+  %4 = bitcast i16 %1 to half
+  %5 = call half @llvm.fabs.f16(half %3)
+  %6 = fpext half %5 to double
+  %7 = call half @llvm.fabs.f16(half %4)
+  %8 = fpext half %7 to double
+  %9 = fmul double %8, 0x4330000000000000
+  %10 = fcmp ogt double %9, %6
+  ret i1 %10
 }
 
 @tgo_floor_divide_f32_f32__f32:
@@ -24879,6 +25717,71 @@ _Z7tg_castI11tg_bfloat16fET_T0_.exit:
   ret i16 %.0.i.i
 }
 
+@tgo_fmod_bf16_bf16__bf16__fast:
+define internal zeroext i16 @tgo_fmod_bf16_bf16__bf16__fast(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+  %3 = zext i16 %0 to i32
+  %4 = shl nuw i32 %3, 16
+  %5 = bitcast i32 %4 to float
+  %6 = zext i16 %1 to i32
+  %7 = shl nuw i32 %6, 16
+  %8 = bitcast i32 %7 to float
+  %9 = fpext float %5 to double
+  %10 = call double @llvm.fabs.f64(double %9)
+  %11 = call float @llvm.fabs.f32(float %8)
+  %12 = fpext float %11 to double
+  %13 = fdiv double %10, %12
+  %14 = call double @llvm.trunc.f64(double %13)
+  %15 = fneg double %14
+  %16 = call double @llvm.fma.f64(double %15, double %12, double %10)
+  %17 = fcmp olt double %16, 0.000000e+00
+  %18 = fadd double %16, %12
+  %19 = select i1 %17, double %18, double %16
+  %20 = fcmp olt double %10, %12
+  %21 = select i1 %20, double %10, double %19
+  %22 = call double @llvm.copysign.f64(double %21, double %9)
+  %23 = fptrunc double %22 to float
+  %24 = bitcast float %23 to i32
+  %25 = fcmp uno float %23, 0.000000e+00
+  br i1 %25, label %26, label %31
+
+26:
+  %27 = lshr i32 %24, 16
+  %28 = trunc nuw i32 %27 to i16
+  %29 = and i16 %28, -32768
+  %30 = or disjoint i16 %29, 32704
+  br label %_ZN8tgm_fast7tg_castINS_11tg_bfloat16EfEET_T0_.exit
+
+31:
+  %32 = add i32 %24, 32767
+  %33 = lshr i32 %24, 16
+  %34 = and i32 %33, 1
+  %35 = add i32 %32, %34
+  %36 = lshr i32 %35, 16
+  %37 = trunc nuw i32 %36 to i16
+  br label %_ZN8tgm_fast7tg_castINS_11tg_bfloat16EfEET_T0_.exit
+
+_ZN8tgm_fast7tg_castINS_11tg_bfloat16EfEET_T0_.exit:
+  %.0.i.i = phi i16 [ %30, %26 ], [ %37, %31 ]
+  ret i16 %.0.i.i
+}
+
+@tgo_fmod_bf16_bf16__bf16__in_range:
+define internal zeroext i1 @tgo_fmod_bf16_bf16__bf16__in_range(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+  %3 = zext i16 %0 to i32
+  %4 = shl nuw i32 %3, 16
+  %5 = bitcast i32 %4 to float
+  %6 = zext i16 %1 to i32
+  %7 = shl nuw i32 %6, 16
+  %8 = bitcast i32 %7 to float
+  %9 = call float @llvm.fabs.f32(float %5)
+  %10 = fpext float %9 to double
+  %11 = call float @llvm.fabs.f32(float %8)
+  %12 = fpext float %11 to double
+  %13 = fmul double %12, 0x4330000000000000
+  %14 = fcmp ogt double %13, %10
+  ret i1 %14
+}
+
 @tgo_fmod_f16_f16__f16:
 define internal zeroext i16 @tgo_fmod_f16_f16__f16(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
   %3 = bitcast i16 %0 to half
@@ -24890,6 +25793,43 @@ define internal zeroext i16 @tgo_fmod_f16_f16__f16(i16 zeroext %0, i16 zeroext %
   %9 = fptrunc float %8 to half
   %10 = bitcast half %9 to i16
   ret i16 %10
+}
+
+@tgo_fmod_f16_f16__f16__fast:
+define internal zeroext i16 @tgo_fmod_f16_f16__f16__fast(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+  %3 = bitcast i16 %0 to half
+  %4 = bitcast i16 %1 to half
+  %5 = fpext half %3 to double
+  %6 = call double @llvm.fabs.f64(double %5)
+  %7 = call half @llvm.fabs.f16(half %4)
+  %8 = fpext half %7 to double
+  %9 = fdiv double %6, %8
+  %10 = call double @llvm.trunc.f64(double %9)
+  %11 = fneg double %10
+  %12 = call double @llvm.fma.f64(double %11, double %8, double %6)
+  %13 = fcmp olt double %12, 0.000000e+00
+  %14 = fadd double %12, %8
+  %15 = select i1 %13, double %14, double %12
+  %16 = fcmp olt double %6, %8
+  %17 = select i1 %16, double %6, double %15
+  %18 = call double @llvm.copysign.f64(double %17, double %5)
+  %19 = fptrunc double %18 to float
+  %20 = fptrunc float %19 to half
+  %21 = bitcast half %20 to i16
+  ret i16 %21
+}
+
+@tgo_fmod_f16_f16__f16__in_range:
+define internal zeroext i1 @tgo_fmod_f16_f16__f16__in_range(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+  %3 = bitcast i16 %0 to half
+  %4 = bitcast i16 %1 to half
+  %5 = call half @llvm.fabs.f16(half %3)
+  %6 = fpext half %5 to double
+  %7 = call half @llvm.fabs.f16(half %4)
+  %8 = fpext half %7 to double
+  %9 = fmul double %8, 0x4330000000000000
+  %10 = fcmp ogt double %9, %6
+  ret i1 %10
 }
 
 @tgo_fmod_f32_f32__f32:
@@ -31940,30 +32880,115 @@ define internal zeroext i16 @tgo_ndtri_bf16__bf16(i16 zeroext %0) nounwind norec
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
   %5 = fpext float %4 to double
-  %6 = call double @_Z10normcdfinvd(double %5)
-  %7 = fptrunc double %6 to float
-  %8 = bitcast float %7 to i32
-  %9 = fcmp uno float %7, 0.000000e+00
-  br i1 %9, label %10, label %15
+  %6 = fmul double %5, 2.000000e+00
+  %7 = fcmp ogt double %6, 0.000000e+00
+  %8 = fcmp olt double %6, 2.000000e+00
+  %9 = and i1 %7, %8
+  %10 = fcmp oeq double %6, 0.000000e+00
+  %11 = fcmp oeq double %6, 2.000000e+00
+  %12 = select i1 %11, double 0xFFF0000000000000, double 0x7FF8000000000000
+  %13 = select i1 %10, double 0x7FF0000000000000, double %12
+  br i1 %9, label %14, label %_Z10normcdfinvf.exit
 
-10:
-  %11 = lshr i32 %8, 16
-  %12 = trunc nuw i32 %11 to i16
-  %13 = and i16 %12, -32768
-  %14 = or disjoint i16 %13, 32704
+14:
+  %15 = fcmp ogt double %6, 1.000000e+00
+  %16 = fsub double 2.000000e+00, %6
+  %17 = select i1 %15, double %16, double %6
+  %18 = fsub double 2.000000e+00, %17
+  %19 = fmul double %17, %18
+  %20 = bitcast double %19 to i64
+  %21 = add i64 %20, 7141747209585715
+  %22 = lshr i64 %21, 52
+  %23 = or disjoint i64 %22, 4841369599423283200
+  %24 = bitcast i64 %23 to double
+  %25 = fadd double %24, 0xC330000000000400
+  %26 = add i64 %20, -4604544271217802189
+  %27 = and i64 %26, -4503599627370496
+  %28 = sub i64 %20, %27
+  %29 = bitcast i64 %28 to double
+  %30 = fadd double %29, -1.000000e+00
+  %31 = fadd double %30, 2.000000e+00
+  %32 = fdiv double %30, %31
+  %33 = fmul double %32, %32
+  %34 = fmul double %32, %33
+  %35 = call double @llvm.fma.f64(double %33, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %36 = call double @llvm.fma.f64(double %35, double %33, double 0x3FD9999EB9D6DDFE)
+  %37 = call double @llvm.fma.f64(double %36, double %33, double 0x3FE5555554BA8B0E)
+  %38 = fmul double %32, 2.000000e+00
+  %39 = call double @llvm.fma.f64(double %34, double %37, double %38)
+  %40 = call double @llvm.fma.f64(double %25, double 0x3FE62E42FEFA39EF, double %39)
+  %41 = fcmp ogt double %40, -6.250000e+00
+  %42 = fsub double -3.125000e+00, %40
+  %43 = select i1 %41, double %42, double 3.125000e+00
+  %44 = call double @llvm.fma.f64(double %43, double 0x3D34128221BE3DDB, double 0x3D769C30F6D8F5CE)
+  %45 = call double @llvm.fma.f64(double %44, double %43, double 0xBDB04B81EB5653D2)
+  %46 = call double @llvm.fma.f64(double %45, double %43, double 0xBDC366CBDE6D3391)
+  %47 = call double @llvm.fma.f64(double %46, double %43, double 0x3E1245EF6399D063)
+  %48 = call double @llvm.fma.f64(double %47, double %43, double 0xBE3240A35A24E77F)
+  %49 = call double @llvm.fma.f64(double %48, double %43, double 0xBE5F43A7B62DA4B5)
+  %50 = call double @llvm.fma.f64(double %49, double %43, double 0x3E9C74927780F1EE)
+  %51 = call double @llvm.fma.f64(double %50, double %43, double 0xBEB6E83F954C3C35)
+  %52 = call double @llvm.fma.f64(double %51, double %43, double 0xBEED1DB5F4FF426B)
+  %53 = call double @llvm.fma.f64(double %52, double %43, double 0x3F2879C1EDF1C14B)
+  %54 = call double @llvm.fma.f64(double %53, double %43, double 0xBF48457477542B7B)
+  %55 = call double @llvm.fma.f64(double %54, double %43, double 0xBF78B6C32F9F3419)
+  %56 = call double @llvm.fma.f64(double %55, double %43, double 0x3FCEBD80D92401AF)
+  %57 = call double @llvm.fma.f64(double %56, double %43, double 0x3FFA755E7C99AE86)
+  %58 = fsub double 1.000000e+00, %17
+  %59 = fmul double %57, %58
+  %60 = fneg double %40
+  %61 = fcmp ogt double %60, 6.200000e+00
+  %62 = select i1 %61, double %60, double 6.200000e+00
+  %63 = call double @llvm.sqrt.f64(double %62)
+  %64 = fdiv double 1.000000e+00, %63
+  %65 = fadd double %64, 0xBFCFEA996B17E7F7
+  %66 = call double @llvm.fma.f64(double %65, double 0xC0C0E129223EB9A8, double 0xC086F4DC98C64B61)
+  %67 = call double @llvm.fma.f64(double %66, double %65, double 0x4080044F2F6C2D97)
+  %68 = call double @llvm.fma.f64(double %67, double %65, double 0x4067451DC0DED563)
+  %69 = call double @llvm.fma.f64(double %68, double %65, double 0xC035D35141007A5F)
+  %70 = call double @llvm.fma.f64(double %69, double %65, double 0xC00AFCFF07F41C55)
+  %71 = call double @llvm.fma.f64(double %70, double %65, double 0xC009713E13C2D2EE)
+  %72 = call double @llvm.fma.f64(double %71, double %65, double 0x3FECEFBEBF4DDACC)
+  %73 = call double @llvm.fma.f64(double %72, double %65, double 0xBFEC1554A8B78606)
+  %74 = call double @llvm.fma.f64(double %73, double %65, double 0x3FE1CA21350B9DD4)
+  %75 = call double @llvm.fma.f64(double %74, double %65, double 0x3FB442C0EDE20823)
+  %76 = call double @llvm.fma.f64(double %75, double %65, double 0xBFC961E6CE806BDE)
+  %77 = call double @llvm.fma.f64(double %76, double %65, double 0x3FEEB8EFFBF14966)
+  %78 = fmul double %63, %77
+  %79 = select i1 %41, double %59, double %78
+  %80 = fcmp ogt double %6, 1.000000e+00
+  %81 = fneg double %79
+  %82 = select i1 %80, double %81, double %79
+  br label %_Z10normcdfinvf.exit
+
+_Z10normcdfinvf.exit:
+  %83 = phi double [ %82, %14 ], [ %13, %1 ]
+  %84 = fcmp oeq float %4, 5.000000e-01
+  %85 = fmul double %83, 0xBFF6A09E667F3BCD
+  %86 = fptrunc double %85 to float
+  %87 = select i1 %84, float 0.000000e+00, float %86
+  %88 = bitcast float %87 to i32
+  %89 = fcmp uno float %87, 0.000000e+00
+  br i1 %89, label %90, label %95
+
+90:
+  %91 = lshr i32 %88, 16
+  %92 = trunc nuw i32 %91 to i16
+  %93 = and i16 %92, -32768
+  %94 = or disjoint i16 %93, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-15:
-  %16 = add i32 %8, 32767
-  %17 = lshr i32 %8, 16
-  %18 = and i32 %17, 1
-  %19 = add i32 %16, %18
-  %20 = lshr i32 %19, 16
-  %21 = trunc nuw i32 %20 to i16
+95:
+  %96 = add i32 %88, 32767
+  %97 = lshr i32 %88, 16
+  %98 = and i32 %97, 1
+  %99 = add i32 %96, %98
+  %100 = lshr i32 %99, 16
+  %101 = trunc nuw i32 %100 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
+  %.0.i.i = phi i16 [ %94, %90 ], [ %101, %95 ]
   ret i16 %.0.i.i
 }
 
@@ -31971,19 +32996,189 @@ _Z7tg_castI11tg_bfloat16fET_T0_.exit:
 define internal zeroext i16 @tgo_ndtri_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
   %3 = fpext half %2 to double
-  %4 = call double @_Z10normcdfinvd(double %3)
-  %5 = fptrunc double %4 to float
-  %6 = fptrunc float %5 to half
-  %7 = bitcast half %6 to i16
-  ret i16 %7
+  %4 = fmul double %3, 2.000000e+00
+  %5 = fcmp ogt double %4, 0.000000e+00
+  %6 = fcmp olt double %4, 2.000000e+00
+  %7 = and i1 %5, %6
+  %8 = fcmp oeq double %4, 0.000000e+00
+  %9 = fcmp oeq double %4, 2.000000e+00
+  %10 = select i1 %9, double 0xFFF0000000000000, double 0x7FF8000000000000
+  %11 = select i1 %8, double 0x7FF0000000000000, double %10
+  br i1 %7, label %12, label %_Z10normcdfinvf.exit
+
+12:
+  %13 = fcmp ogt double %4, 1.000000e+00
+  %14 = fsub double 2.000000e+00, %4
+  %15 = select i1 %13, double %14, double %4
+  %16 = fsub double 2.000000e+00, %15
+  %17 = fmul double %15, %16
+  %18 = bitcast double %17 to i64
+  %19 = add i64 %18, 7141747209585715
+  %20 = lshr i64 %19, 52
+  %21 = or disjoint i64 %20, 4841369599423283200
+  %22 = bitcast i64 %21 to double
+  %23 = fadd double %22, 0xC330000000000400
+  %24 = add i64 %18, -4604544271217802189
+  %25 = and i64 %24, -4503599627370496
+  %26 = sub i64 %18, %25
+  %27 = bitcast i64 %26 to double
+  %28 = fadd double %27, -1.000000e+00
+  %29 = fadd double %28, 2.000000e+00
+  %30 = fdiv double %28, %29
+  %31 = fmul double %30, %30
+  %32 = fmul double %30, %31
+  %33 = call double @llvm.fma.f64(double %31, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %34 = call double @llvm.fma.f64(double %33, double %31, double 0x3FD9999EB9D6DDFE)
+  %35 = call double @llvm.fma.f64(double %34, double %31, double 0x3FE5555554BA8B0E)
+  %36 = fmul double %30, 2.000000e+00
+  %37 = call double @llvm.fma.f64(double %32, double %35, double %36)
+  %38 = call double @llvm.fma.f64(double %23, double 0x3FE62E42FEFA39EF, double %37)
+  %39 = fcmp ogt double %38, -6.250000e+00
+  %40 = fsub double -3.125000e+00, %38
+  %41 = select i1 %39, double %40, double 3.125000e+00
+  %42 = call double @llvm.fma.f64(double %41, double 0x3D34128221BE3DDB, double 0x3D769C30F6D8F5CE)
+  %43 = call double @llvm.fma.f64(double %42, double %41, double 0xBDB04B81EB5653D2)
+  %44 = call double @llvm.fma.f64(double %43, double %41, double 0xBDC366CBDE6D3391)
+  %45 = call double @llvm.fma.f64(double %44, double %41, double 0x3E1245EF6399D063)
+  %46 = call double @llvm.fma.f64(double %45, double %41, double 0xBE3240A35A24E77F)
+  %47 = call double @llvm.fma.f64(double %46, double %41, double 0xBE5F43A7B62DA4B5)
+  %48 = call double @llvm.fma.f64(double %47, double %41, double 0x3E9C74927780F1EE)
+  %49 = call double @llvm.fma.f64(double %48, double %41, double 0xBEB6E83F954C3C35)
+  %50 = call double @llvm.fma.f64(double %49, double %41, double 0xBEED1DB5F4FF426B)
+  %51 = call double @llvm.fma.f64(double %50, double %41, double 0x3F2879C1EDF1C14B)
+  %52 = call double @llvm.fma.f64(double %51, double %41, double 0xBF48457477542B7B)
+  %53 = call double @llvm.fma.f64(double %52, double %41, double 0xBF78B6C32F9F3419)
+  %54 = call double @llvm.fma.f64(double %53, double %41, double 0x3FCEBD80D92401AF)
+  %55 = call double @llvm.fma.f64(double %54, double %41, double 0x3FFA755E7C99AE86)
+  %56 = fsub double 1.000000e+00, %15
+  %57 = fmul double %55, %56
+  %58 = fneg double %38
+  %59 = fcmp ogt double %58, 6.200000e+00
+  %60 = select i1 %59, double %58, double 6.200000e+00
+  %61 = call double @llvm.sqrt.f64(double %60)
+  %62 = fdiv double 1.000000e+00, %61
+  %63 = fadd double %62, 0xBFCFEA996B17E7F7
+  %64 = call double @llvm.fma.f64(double %63, double 0xC0C0E129223EB9A8, double 0xC086F4DC98C64B61)
+  %65 = call double @llvm.fma.f64(double %64, double %63, double 0x4080044F2F6C2D97)
+  %66 = call double @llvm.fma.f64(double %65, double %63, double 0x4067451DC0DED563)
+  %67 = call double @llvm.fma.f64(double %66, double %63, double 0xC035D35141007A5F)
+  %68 = call double @llvm.fma.f64(double %67, double %63, double 0xC00AFCFF07F41C55)
+  %69 = call double @llvm.fma.f64(double %68, double %63, double 0xC009713E13C2D2EE)
+  %70 = call double @llvm.fma.f64(double %69, double %63, double 0x3FECEFBEBF4DDACC)
+  %71 = call double @llvm.fma.f64(double %70, double %63, double 0xBFEC1554A8B78606)
+  %72 = call double @llvm.fma.f64(double %71, double %63, double 0x3FE1CA21350B9DD4)
+  %73 = call double @llvm.fma.f64(double %72, double %63, double 0x3FB442C0EDE20823)
+  %74 = call double @llvm.fma.f64(double %73, double %63, double 0xBFC961E6CE806BDE)
+  %75 = call double @llvm.fma.f64(double %74, double %63, double 0x3FEEB8EFFBF14966)
+  %76 = fmul double %61, %75
+  %77 = select i1 %39, double %57, double %76
+  %78 = fcmp ogt double %4, 1.000000e+00
+  %79 = fneg double %77
+  %80 = select i1 %78, double %79, double %77
+  br label %_Z10normcdfinvf.exit
+
+_Z10normcdfinvf.exit:
+  %81 = phi double [ %80, %12 ], [ %11, %1 ]
+  %82 = fcmp oeq half %2, 0xH3800
+  %83 = fmul double %81, 0xBFF6A09E667F3BCD
+  %84 = fptrunc double %83 to float
+  %85 = fptrunc float %84 to half
+  %86 = select i1 %82, half 0xH0000, half %85
+  %87 = bitcast half %86 to i16
+  ret i16 %87
 }
 
 @tgo_ndtri_f32__f32:
 define internal float @tgo_ndtri_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = fpext float %0 to double
-  %3 = call double @_Z10normcdfinvd(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+  %3 = fmul double %2, 2.000000e+00
+  %4 = fcmp ogt double %3, 0.000000e+00
+  %5 = fcmp olt double %3, 2.000000e+00
+  %6 = and i1 %4, %5
+  %7 = fcmp oeq double %3, 0.000000e+00
+  %8 = fcmp oeq double %3, 2.000000e+00
+  %9 = select i1 %8, double 0xFFF0000000000000, double 0x7FF8000000000000
+  %10 = select i1 %7, double 0x7FF0000000000000, double %9
+  br i1 %6, label %11, label %_Z10normcdfinvf.exit
+
+11:
+  %12 = fcmp ogt double %3, 1.000000e+00
+  %13 = fsub double 2.000000e+00, %3
+  %14 = select i1 %12, double %13, double %3
+  %15 = fsub double 2.000000e+00, %14
+  %16 = fmul double %14, %15
+  %17 = bitcast double %16 to i64
+  %18 = add i64 %17, 7141747209585715
+  %19 = lshr i64 %18, 52
+  %20 = or disjoint i64 %19, 4841369599423283200
+  %21 = bitcast i64 %20 to double
+  %22 = fadd double %21, 0xC330000000000400
+  %23 = add i64 %17, -4604544271217802189
+  %24 = and i64 %23, -4503599627370496
+  %25 = sub i64 %17, %24
+  %26 = bitcast i64 %25 to double
+  %27 = fadd double %26, -1.000000e+00
+  %28 = fadd double %27, 2.000000e+00
+  %29 = fdiv double %27, %28
+  %30 = fmul double %29, %29
+  %31 = fmul double %29, %30
+  %32 = call double @llvm.fma.f64(double %30, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %33 = call double @llvm.fma.f64(double %32, double %30, double 0x3FD9999EB9D6DDFE)
+  %34 = call double @llvm.fma.f64(double %33, double %30, double 0x3FE5555554BA8B0E)
+  %35 = fmul double %29, 2.000000e+00
+  %36 = call double @llvm.fma.f64(double %31, double %34, double %35)
+  %37 = call double @llvm.fma.f64(double %22, double 0x3FE62E42FEFA39EF, double %36)
+  %38 = fcmp ogt double %37, -6.250000e+00
+  %39 = fsub double -3.125000e+00, %37
+  %40 = select i1 %38, double %39, double 3.125000e+00
+  %41 = call double @llvm.fma.f64(double %40, double 0x3D34128221BE3DDB, double 0x3D769C30F6D8F5CE)
+  %42 = call double @llvm.fma.f64(double %41, double %40, double 0xBDB04B81EB5653D2)
+  %43 = call double @llvm.fma.f64(double %42, double %40, double 0xBDC366CBDE6D3391)
+  %44 = call double @llvm.fma.f64(double %43, double %40, double 0x3E1245EF6399D063)
+  %45 = call double @llvm.fma.f64(double %44, double %40, double 0xBE3240A35A24E77F)
+  %46 = call double @llvm.fma.f64(double %45, double %40, double 0xBE5F43A7B62DA4B5)
+  %47 = call double @llvm.fma.f64(double %46, double %40, double 0x3E9C74927780F1EE)
+  %48 = call double @llvm.fma.f64(double %47, double %40, double 0xBEB6E83F954C3C35)
+  %49 = call double @llvm.fma.f64(double %48, double %40, double 0xBEED1DB5F4FF426B)
+  %50 = call double @llvm.fma.f64(double %49, double %40, double 0x3F2879C1EDF1C14B)
+  %51 = call double @llvm.fma.f64(double %50, double %40, double 0xBF48457477542B7B)
+  %52 = call double @llvm.fma.f64(double %51, double %40, double 0xBF78B6C32F9F3419)
+  %53 = call double @llvm.fma.f64(double %52, double %40, double 0x3FCEBD80D92401AF)
+  %54 = call double @llvm.fma.f64(double %53, double %40, double 0x3FFA755E7C99AE86)
+  %55 = fsub double 1.000000e+00, %14
+  %56 = fmul double %54, %55
+  %57 = fneg double %37
+  %58 = fcmp ogt double %57, 6.200000e+00
+  %59 = select i1 %58, double %57, double 6.200000e+00
+  %60 = call double @llvm.sqrt.f64(double %59)
+  %61 = fdiv double 1.000000e+00, %60
+  %62 = fadd double %61, 0xBFCFEA996B17E7F7
+  %63 = call double @llvm.fma.f64(double %62, double 0xC0C0E129223EB9A8, double 0xC086F4DC98C64B61)
+  %64 = call double @llvm.fma.f64(double %63, double %62, double 0x4080044F2F6C2D97)
+  %65 = call double @llvm.fma.f64(double %64, double %62, double 0x4067451DC0DED563)
+  %66 = call double @llvm.fma.f64(double %65, double %62, double 0xC035D35141007A5F)
+  %67 = call double @llvm.fma.f64(double %66, double %62, double 0xC00AFCFF07F41C55)
+  %68 = call double @llvm.fma.f64(double %67, double %62, double 0xC009713E13C2D2EE)
+  %69 = call double @llvm.fma.f64(double %68, double %62, double 0x3FECEFBEBF4DDACC)
+  %70 = call double @llvm.fma.f64(double %69, double %62, double 0xBFEC1554A8B78606)
+  %71 = call double @llvm.fma.f64(double %70, double %62, double 0x3FE1CA21350B9DD4)
+  %72 = call double @llvm.fma.f64(double %71, double %62, double 0x3FB442C0EDE20823)
+  %73 = call double @llvm.fma.f64(double %72, double %62, double 0xBFC961E6CE806BDE)
+  %74 = call double @llvm.fma.f64(double %73, double %62, double 0x3FEEB8EFFBF14966)
+  %75 = fmul double %60, %74
+  %76 = select i1 %38, double %56, double %75
+  %77 = fcmp ogt double %3, 1.000000e+00
+  %78 = fneg double %76
+  %79 = select i1 %77, double %78, double %76
+  br label %_Z10normcdfinvf.exit
+
+_Z10normcdfinvf.exit:
+  %80 = phi double [ %79, %11 ], [ %10, %1 ]
+  %81 = fcmp oeq float %0, 5.000000e-01
+  %82 = fmul double %80, 0xBFF6A09E667F3BCD
+  %83 = fptrunc double %82 to float
+  %84 = select i1 %81, float 0.000000e+00, float %83
+  ret float %84
 }
 
 @tgo_ndtri_f64__f64:
@@ -34899,6 +36094,94 @@ _Z7tg_castI11tg_bfloat16fET_T0_.exit:
   ret i16 %.0.i.i
 }
 
+@tgo_remainder_bf16_bf16__bf16__fast:
+define internal zeroext i16 @tgo_remainder_bf16_bf16__bf16__fast(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+  %3 = zext i16 %0 to i32
+  %4 = shl nuw i32 %3, 16
+  %5 = bitcast i32 %4 to float
+  %6 = zext i16 %1 to i32
+  %7 = shl nuw i32 %6, 16
+  %8 = bitcast i32 %7 to float
+  %9 = fpext float %5 to double
+  %10 = call double @llvm.fabs.f64(double %9)
+  %11 = call float @llvm.fabs.f32(float %8)
+  %12 = fpext float %11 to double
+  %13 = fdiv double %10, %12
+  %14 = call double @llvm.trunc.f64(double %13)
+  %15 = fneg double %14
+  %16 = call double @llvm.fma.f64(double %15, double %12, double %10)
+  %17 = fcmp olt double %16, 0.000000e+00
+  %18 = fadd double %16, %12
+  %19 = select i1 %17, double %18, double %16
+  %20 = fcmp olt double %10, %12
+  %21 = select i1 %20, double %10, double %19
+  %22 = call double @llvm.copysign.f64(double %21, double %9)
+  %23 = fptrunc double %22 to float
+  %24 = fcmp oeq float %8, 0.000000e+00
+  br i1 %24, label %_ZN8tgm_fast17tg_real_remainderIfEET_S1_S1_.exit, label %25
+
+25:
+  %26 = fcmp une float %23, 0.000000e+00
+  br i1 %26, label %27, label %32
+
+27:
+  %28 = fcmp olt float %8, 0.000000e+00
+  %29 = fcmp uge float %23, 0.000000e+00
+  %.not.i.i = xor i1 %28, %29
+  br i1 %.not.i.i, label %_ZN8tgm_fast17tg_real_remainderIfEET_S1_S1_.exit, label %30
+
+30:
+  %31 = fadd float %23, %8
+  br label %_ZN8tgm_fast17tg_real_remainderIfEET_S1_S1_.exit
+
+32:
+  %33 = call float @llvm.copysign.f32(float 0.000000e+00, float %8)
+  br label %_ZN8tgm_fast17tg_real_remainderIfEET_S1_S1_.exit
+
+_ZN8tgm_fast17tg_real_remainderIfEET_S1_S1_.exit:
+  %.1 = phi float [ %23, %2 ], [ %23, %27 ], [ %31, %30 ], [ %33, %32 ]
+  %34 = bitcast float %.1 to i32
+  %35 = fcmp uno float %.1, 0.000000e+00
+  br i1 %35, label %36, label %41
+
+36:
+  %37 = lshr i32 %34, 16
+  %38 = trunc nuw i32 %37 to i16
+  %39 = and i16 %38, -32768
+  %40 = or disjoint i16 %39, 32704
+  br label %_ZN8tgm_fast7tg_castINS_11tg_bfloat16EfEET_T0_.exit
+
+41:
+  %42 = add i32 %34, 32767
+  %43 = lshr i32 %34, 16
+  %44 = and i32 %43, 1
+  %45 = add i32 %42, %44
+  %46 = lshr i32 %45, 16
+  %47 = trunc nuw i32 %46 to i16
+  br label %_ZN8tgm_fast7tg_castINS_11tg_bfloat16EfEET_T0_.exit
+
+_ZN8tgm_fast7tg_castINS_11tg_bfloat16EfEET_T0_.exit:
+  %.0.i.i = phi i16 [ %40, %36 ], [ %47, %41 ]
+  ret i16 %.0.i.i
+}
+
+@tgo_remainder_bf16_bf16__bf16__in_range:
+define internal zeroext i1 @tgo_remainder_bf16_bf16__bf16__in_range(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+  %3 = zext i16 %0 to i32
+  %4 = shl nuw i32 %3, 16
+  %5 = bitcast i32 %4 to float
+  %6 = zext i16 %1 to i32
+  %7 = shl nuw i32 %6, 16
+  %8 = bitcast i32 %7 to float
+  %9 = call float @llvm.fabs.f32(float %5)
+  %10 = fpext float %9 to double
+  %11 = call float @llvm.fabs.f32(float %8)
+  %12 = fpext float %11 to double
+  %13 = fmul double %12, 0x4330000000000000
+  %14 = fcmp ogt double %13, %10
+  ret i1 %14
+}
+
 @tgo_remainder_f16_f16__f16:
 define internal zeroext i16 @tgo_remainder_f16_f16__f16(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
   %3 = bitcast i16 %0 to half
@@ -34934,6 +36217,67 @@ _Z17tg_real_remainderIfET_S0_S0_.exit:
   %20 = fptrunc float %.1 to half
   %21 = bitcast half %20 to i16
   ret i16 %21
+}
+
+@tgo_remainder_f16_f16__f16__fast:
+define internal zeroext i16 @tgo_remainder_f16_f16__f16__fast(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+  %3 = bitcast i16 %0 to half
+  %4 = bitcast i16 %1 to half
+  %5 = fpext half %4 to float
+  %6 = fpext half %3 to double
+  %7 = call double @llvm.fabs.f64(double %6)
+  %8 = call half @llvm.fabs.f16(half %4)
+  %9 = fpext half %8 to double
+  %10 = fdiv double %7, %9
+  %11 = call double @llvm.trunc.f64(double %10)
+  %12 = fneg double %11
+  %13 = call double @llvm.fma.f64(double %12, double %9, double %7)
+  %14 = fcmp olt double %13, 0.000000e+00
+  %15 = fadd double %13, %9
+  %16 = select i1 %14, double %15, double %13
+  %17 = fcmp olt double %7, %9
+  %18 = select i1 %17, double %7, double %16
+  %19 = call double @llvm.copysign.f64(double %18, double %6)
+  %20 = fptrunc double %19 to float
+  %21 = fcmp oeq half %4, 0xH0000
+  br i1 %21, label %_ZN8tgm_fast17tg_real_remainderIfEET_S1_S1_.exit, label %22
+
+22:
+  %23 = fcmp une float %20, 0.000000e+00
+  br i1 %23, label %24, label %29
+
+24:
+  %25 = fcmp olt half %4, 0xH0000
+  %26 = fcmp uge float %20, 0.000000e+00
+  %.not.i.i = xor i1 %25, %26
+  br i1 %.not.i.i, label %_ZN8tgm_fast17tg_real_remainderIfEET_S1_S1_.exit, label %27
+
+27:
+  %28 = fadd float %20, %5
+  br label %_ZN8tgm_fast17tg_real_remainderIfEET_S1_S1_.exit
+
+29:
+  %30 = call float @llvm.copysign.f32(float 0.000000e+00, float %5)
+  br label %_ZN8tgm_fast17tg_real_remainderIfEET_S1_S1_.exit
+
+_ZN8tgm_fast17tg_real_remainderIfEET_S1_S1_.exit:
+  %.1 = phi float [ %20, %2 ], [ %20, %24 ], [ %28, %27 ], [ %30, %29 ]
+  %31 = fptrunc float %.1 to half
+  %32 = bitcast half %31 to i16
+  ret i16 %32
+}
+
+@tgo_remainder_f16_f16__f16__in_range:
+define internal zeroext i1 @tgo_remainder_f16_f16__f16__in_range(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+  %3 = bitcast i16 %0 to half
+  %4 = bitcast i16 %1 to half
+  %5 = call half @llvm.fabs.f16(half %3)
+  %6 = fpext half %5 to double
+  %7 = call half @llvm.fabs.f16(half %4)
+  %8 = fpext half %7 to double
+  %9 = fmul double %8, 0x4330000000000000
+  %10 = fcmp ogt double %9, %6
+  ret i1 %10
 }
 
 @tgo_remainder_f32_f32__f32:
@@ -35658,6 +37002,72 @@ _Z11tg_half_sin11tg_bfloat16.exit:
   ret i16 %.0.i.i.i
 }
 
+@tgo_sin_bf16__bf16__fast:
+define internal zeroext i16 @tgo_sin_bf16__bf16__fast(i16 zeroext %0) nounwind alwaysinline {
+  %2 = zext i16 %0 to i32
+  %3 = shl nuw i32 %2, 16
+  %4 = bitcast i32 %3 to float
+  %5 = call float @llvm.fma.f32(float %4, float 0x3FD45F3060000000, float 0x4168000000000000)
+  %6 = fadd float %5, 0xC168000000000000
+  %7 = fneg float %6
+  %8 = call float @llvm.fma.f32(float %7, float 0x400921FB40000000, float %4)
+  %9 = call float @llvm.fma.f32(float %7, float 0x3E84442D20000000, float %8)
+  %10 = fmul float %9, %9
+  %11 = call float @llvm.fma.f32(float %10, float 0x3EC5D239C0000000, float 0xBF29F62CC0000000)
+  %12 = call float @llvm.fma.f32(float %11, float %10, float 0x3F8110E740000000)
+  %13 = call float @llvm.fma.f32(float %12, float %10, float 0xBFC5555480000000)
+  %14 = call float @llvm.fma.f32(float %13, float %10, float 1.000000e+00)
+  %15 = fmul float %9, %14
+  %16 = bitcast float %15 to i32
+  %17 = bitcast float %5 to i32
+  %18 = shl i32 %17, 31
+  %19 = xor i32 %18, %16
+  %20 = bitcast i32 %19 to float
+  %21 = call float @llvm.fabs.f32(float %4)
+  %22 = fcmp ult float %21, 1.310720e+05
+  br i1 %22, label %25, label %23
+
+23:
+  %24 = call float @_ZN8tgm_fast10tg_far_sinEf(float %4)
+  br label %25
+
+25:
+  %.0.i = phi float [ %24, %23 ], [ %20, %1 ]
+  %26 = bitcast float %.0.i to i32
+  %27 = fcmp uno float %.0.i, 0.000000e+00
+  br i1 %27, label %28, label %33
+
+28:
+  %29 = lshr i32 %26, 16
+  %30 = trunc nuw i32 %29 to i16
+  %31 = and i16 %30, -32768
+  %32 = or disjoint i16 %31, 32704
+  br label %_ZN8tgm_fast11tg_half_sinENS_11tg_bfloat16E.exit
+
+33:
+  %34 = add i32 %26, 32767
+  %35 = lshr i32 %26, 16
+  %36 = and i32 %35, 1
+  %37 = add i32 %34, %36
+  %38 = lshr i32 %37, 16
+  %39 = trunc nuw i32 %38 to i16
+  br label %_ZN8tgm_fast11tg_half_sinENS_11tg_bfloat16E.exit
+
+_ZN8tgm_fast11tg_half_sinENS_11tg_bfloat16E.exit:
+  %.0.i.i.i = phi i16 [ %32, %28 ], [ %39, %33 ]
+  ret i16 %.0.i.i.i
+}
+
+@tgo_sin_bf16__bf16__in_range:
+define internal zeroext i1 @tgo_sin_bf16__bf16__in_range(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = zext i16 %0 to i32
+  %3 = shl nuw i32 %2, 16
+  %4 = bitcast i32 %3 to float
+  %5 = call float @llvm.fabs.f32(float %4)
+  %6 = fcmp ole float %5, 0x41D0000000000000
+  ret i1 %6
+}
+
 @tgo_sin_c128__c128:
 define internal void @tgo_sin_c128__c128(ptr %0, ptr %1) nounwind alwaysinline {
   %.sroa.02.0.copyload = load double, ptr %1, align 16
@@ -35713,6 +37123,40 @@ define internal zeroext i16 @tgo_sin_f16__f16(i16 zeroext %0) nounwind norecurse
   %20 = fptrunc float %19 to half
   %21 = bitcast half %20 to i16
   ret i16 %21
+}
+
+@tgo_sin_f16__f16__fast:
+define internal zeroext i16 @tgo_sin_f16__f16__fast(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = bitcast i16 %0 to half
+  %3 = fpext half %2 to float
+  %4 = call float @llvm.fma.f32(float %3, float 0x3FD45F3060000000, float 0x4168000000000000)
+  %5 = fadd float %4, 0xC168000000000000
+  %6 = fneg float %5
+  %7 = call float @llvm.fma.f32(float %6, float 0x400921FB40000000, float %3)
+  %8 = call float @llvm.fma.f32(float %6, float 0x3E84442D20000000, float %7)
+  %9 = fmul float %8, %8
+  %10 = call float @llvm.fma.f32(float %9, float 0x3EC5D239C0000000, float 0xBF29F62CC0000000)
+  %11 = call float @llvm.fma.f32(float %10, float %9, float 0x3F8110E740000000)
+  %12 = call float @llvm.fma.f32(float %11, float %9, float 0xBFC5555480000000)
+  %13 = call float @llvm.fma.f32(float %12, float %9, float 1.000000e+00)
+  %14 = fmul float %8, %13
+  %15 = bitcast float %14 to i32
+  %16 = bitcast float %4 to i32
+  %17 = shl i32 %16, 31
+  %18 = xor i32 %17, %15
+  %19 = bitcast i32 %18 to float
+  %20 = fptrunc float %19 to half
+  %21 = bitcast half %20 to i16
+  ret i16 %21
+}
+
+@tgo_sin_f16__f16__in_range:
+define internal zeroext i1 @tgo_sin_f16__f16__in_range(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = bitcast i16 %0 to half
+  %3 = call half @llvm.fabs.f16(half %2)
+  %4 = fpext half %3 to float
+  %5 = fcmp ole float %4, 0x41D0000000000000
+  ret i1 %5
 }
 
 @tgo_sin_f32__f32:
@@ -36675,6 +38119,80 @@ _Z7tg_castI11tg_bfloat16fET_T0_.exit:
   ret i16 %.0.i.i
 }
 
+@tgo_tan_bf16__bf16__fast:
+define internal zeroext i16 @tgo_tan_bf16__bf16__fast(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = zext i16 %0 to i32
+  %3 = shl nuw i32 %2, 16
+  %4 = bitcast i32 %3 to float
+  %5 = fcmp oeq float %4, 0.000000e+00
+  br i1 %5, label %_ZN8tgm_fast6tg_tanEf.exit, label %6
+
+6:
+  %7 = fpext float %4 to double
+  %8 = call double @llvm.fma.f64(double %7, double 0x3FE45F306DC9C883, double 0x4338000000000000)
+  %9 = bitcast double %8 to i64
+  %10 = fadd double %8, 0xC338000000000000
+  %11 = fneg double %10
+  %12 = call double @llvm.fma.f64(double %11, double 0x3FF921FB54442D18, double %7)
+  %13 = call double @llvm.fma.f64(double %11, double 0x3C91A62633145C07, double %12)
+  %14 = fmul double %13, %13
+  %15 = fmul double %14, %13
+  %16 = call double @llvm.fma.f64(double %14, double 0x3EC6DBCFB4DEE452, double 0xBF2A013A455BD213)
+  %17 = call double @llvm.fma.f64(double %16, double %14, double 0x3F811110DECC73FD)
+  %18 = call double @llvm.fma.f64(double %17, double %14, double 0xBFC555555545D0DA)
+  %19 = call double @llvm.fma.f64(double %15, double %18, double %13)
+  %20 = fmul double %14, %14
+  %21 = call double @llvm.fma.f64(double %14, double 0xBE925239A9550AEF, double 0x3EFA015C25366932)
+  %22 = call double @llvm.fma.f64(double %21, double %14, double 0xBF56C16BF534C9EB)
+  %23 = call double @llvm.fma.f64(double %22, double %14, double 0x3FA55555555027AD)
+  %24 = call double @llvm.fma.f64(double %14, double -5.000000e-01, double 1.000000e+00)
+  %25 = call double @llvm.fma.f64(double %20, double %23, double %24)
+  %26 = and i64 %9, 1
+  %.not.i.i.i = icmp eq i64 %26, 0
+  %27 = fneg double %25
+  %28 = fdiv double %27, %19
+  %29 = fdiv double %19, %25
+  %30 = select i1 %.not.i.i.i, double %29, double %28
+  %31 = fptrunc double %30 to float
+  br label %_ZN8tgm_fast6tg_tanEf.exit
+
+_ZN8tgm_fast6tg_tanEf.exit:
+  %32 = phi float [ %31, %6 ], [ %4, %1 ]
+  %33 = bitcast float %32 to i32
+  %34 = fcmp uno float %32, 0.000000e+00
+  br i1 %34, label %35, label %40
+
+35:
+  %36 = lshr i32 %33, 16
+  %37 = trunc nuw i32 %36 to i16
+  %38 = and i16 %37, -32768
+  %39 = or disjoint i16 %38, 32704
+  br label %_ZN8tgm_fast7tg_castINS_11tg_bfloat16EfEET_T0_.exit
+
+40:
+  %41 = add i32 %33, 32767
+  %42 = lshr i32 %33, 16
+  %43 = and i32 %42, 1
+  %44 = add i32 %41, %43
+  %45 = lshr i32 %44, 16
+  %46 = trunc nuw i32 %45 to i16
+  br label %_ZN8tgm_fast7tg_castINS_11tg_bfloat16EfEET_T0_.exit
+
+_ZN8tgm_fast7tg_castINS_11tg_bfloat16EfEET_T0_.exit:
+  %.0.i.i = phi i16 [ %39, %35 ], [ %46, %40 ]
+  ret i16 %.0.i.i
+}
+
+@tgo_tan_bf16__bf16__in_range:
+define internal zeroext i1 @tgo_tan_bf16__bf16__in_range(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = zext i16 %0 to i32
+  %3 = shl nuw i32 %2, 16
+  %4 = bitcast i32 %3 to float
+  %5 = call float @llvm.fabs.f32(float %4)
+  %6 = fcmp ole float %5, 0x41D0000000000000
+  ret i1 %6
+}
+
 @tgo_tan_c128__c128:
 define internal void @tgo_tan_c128__c128(ptr %0, ptr %1) nounwind alwaysinline {
   %.sroa.02.0.copyload = load double, ptr %1, align 16
@@ -36771,6 +38289,57 @@ _Z18tgm_light_place_off.exit.i.i:
 _Z6tg_tanf.exit:
   %42 = phi i16 [ %41, %21 ], [ %0, %_Z18tgm_light_place_off.exit.i.i ]
   ret i16 %42
+}
+
+@tgo_tan_f16__f16__fast:
+define internal zeroext i16 @tgo_tan_f16__f16__fast(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = bitcast i16 %0 to half
+  %3 = fcmp oeq half %2, 0xH0000
+  br i1 %3, label %_ZN8tgm_fast6tg_tanEf.exit, label %4
+
+4:
+  %5 = fpext half %2 to double
+  %6 = call double @llvm.fma.f64(double %5, double 0x3FE45F306DC9C883, double 0x4338000000000000)
+  %7 = bitcast double %6 to i64
+  %8 = fadd double %6, 0xC338000000000000
+  %9 = fneg double %8
+  %10 = call double @llvm.fma.f64(double %9, double 0x3FF921FB54442D18, double %5)
+  %11 = call double @llvm.fma.f64(double %9, double 0x3C91A62633145C07, double %10)
+  %12 = fmul double %11, %11
+  %13 = fmul double %12, %11
+  %14 = call double @llvm.fma.f64(double %12, double 0x3EC6DBCFB4DEE452, double 0xBF2A013A455BD213)
+  %15 = call double @llvm.fma.f64(double %14, double %12, double 0x3F811110DECC73FD)
+  %16 = call double @llvm.fma.f64(double %15, double %12, double 0xBFC555555545D0DA)
+  %17 = call double @llvm.fma.f64(double %13, double %16, double %11)
+  %18 = fmul double %12, %12
+  %19 = call double @llvm.fma.f64(double %12, double 0xBE925239A9550AEF, double 0x3EFA015C25366932)
+  %20 = call double @llvm.fma.f64(double %19, double %12, double 0xBF56C16BF534C9EB)
+  %21 = call double @llvm.fma.f64(double %20, double %12, double 0x3FA55555555027AD)
+  %22 = call double @llvm.fma.f64(double %12, double -5.000000e-01, double 1.000000e+00)
+  %23 = call double @llvm.fma.f64(double %18, double %21, double %22)
+  %24 = and i64 %7, 1
+  %.not.i.i.i = icmp eq i64 %24, 0
+  %25 = fneg double %23
+  %26 = fdiv double %25, %17
+  %27 = fdiv double %17, %23
+  %28 = select i1 %.not.i.i.i, double %27, double %26
+  %29 = fptrunc double %28 to float
+  %30 = fptrunc float %29 to half
+  %31 = bitcast half %30 to i16
+  br label %_ZN8tgm_fast6tg_tanEf.exit
+
+_ZN8tgm_fast6tg_tanEf.exit:
+  %32 = phi i16 [ %31, %4 ], [ %0, %1 ]
+  ret i16 %32
+}
+
+@tgo_tan_f16__f16__in_range:
+define internal zeroext i1 @tgo_tan_f16__f16__in_range(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = bitcast i16 %0 to half
+  %3 = call half @llvm.fabs.f16(half %2)
+  %4 = fpext half %3 to float
+  %5 = fcmp ole float %4, 0x41D0000000000000
+  ret i1 %5
 }
 
 @tgo_tan_f32__f32:

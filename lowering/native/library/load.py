@@ -107,7 +107,8 @@ def _symbol(line: str) -> str:
 @cache
 def _blocks() -> Mapping[str, str]:
     """Every constant, declaration and definition by its name."""
-    text = files("lowering.native.library").joinpath("functions.ll").read_text("utf-8")
+    file = files("lowering.native.library").joinpath("functions.ll")
+    text = file.read_bytes().decode("ascii")
     found = {}
     for block in text.rstrip("\n").split("\n\n@"):
         name, _, rest = block.removeprefix("@").partition(":\n")

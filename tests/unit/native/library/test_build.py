@@ -51,7 +51,7 @@ def test_definitions_are_internal() -> None:
 
 def test_fast_forms_call_nothing_slow() -> None:
     fast = [name for name in load.names() if name.endswith("__fast")]
-    assert len(fast) == 2 * len(FAST_FORMS)
+    assert len(fast) == 4 * len(FAST_FORMS)
     for name in fast:
         assert "tgm_far" not in load.definitions([name]).text
 
