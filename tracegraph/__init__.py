@@ -42,7 +42,6 @@ from tracegraph.arrays.array import Array as Array
 from tracegraph.arrays.creation import *
 from tracegraph.capabilities import *
 from tracegraph.errors.names_elsewhere import missing_name as _missing_name
-from tracegraph.ir import display as _views  # noqa: F401 - printers
 from tracegraph.ir.types import ArrayType as ArrayType
 from tracegraph.limits import time_limit as time_limit
 from tracegraph.memory import memory_stats as memory_stats

@@ -124,25 +124,25 @@ def pure_callback(
             f"vmap_method must be one of {listed} or None, not {errors.value_text(vmap_method)}"
         )
     _require_seconds(time_limit)
-    given = flatten_checked((args, kwargs), "pure_callback", "arguments")
+    arguments = flatten_checked((args, kwargs), "pure_callback", "arguments")
     leaves, structure = tree.flatten(result_types)
     paths = tuple(tree.paths(structure, "result"))
     types = tuple(map(_declared, leaves, paths))
     name = errors.function_text(function)
 
     def call(*arrays: np.ndarray[Any, Any]) -> Sequence[Any]:
-        returned, found = tree.flatten(_caller(function, given)(*arrays)[0])
+        returned, found = tree.flatten(_caller(function, arguments)(*arrays)[0])
         if found != structure:
             got, wanted = map(errors.structure_text, (found, structure))
             raise errors.CallbackStructureError(name, got, wanted)
         return returned
 
     made = HostFunction(name, call, types, paths, vmap_method, time_limit, user_source())
-    trace = current_for(given.leaves)
+    trace = current_for(arguments.leaves)
     if trace is None:
-        results: Sequence[Any] = ops.answer(made, [np.asarray(leaf) for leaf in given.leaves])
+        results: Sequence[Any] = ops.answer(made, [np.asarray(leaf) for leaf in arguments.leaves])
     else:
-        atoms = [trace.read(leaf) for leaf in given.leaves]
+        atoms = [trace.read(leaf) for leaf in arguments.leaves]
         results = trace.record(get("pure_callback"), atoms, {"callback": made})
     return tree.unflatten(structure, results)
 

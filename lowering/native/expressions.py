@@ -9,14 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from lowering.native.library.symbols import elementwise
 from lowering.native.operations import Operations
 from lowering.native.ranges import Ranges
 from lowering.native.types import Parts, element_type, literal, number, register_parts
 from lowering.native.writer import Writer
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.strides import offset_in
+from tracegraph.dtypes import BOOL
 from tracegraph.ir.scalar import (
     INDEX,
     Axis,
@@ -32,10 +37,13 @@ from tracegraph.ir.scalar import (
 )
 from tracegraph.ir.scalar_values import Accumulated, Apply, AsIndex, AsValue, Load
 
+PRODUCT_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
+"""Dtypes whose small powers are products, which round once or twice."""
+
 RELATIONS = {"<": "slt", ">=": "sge", "==": "eq"}
 
 
-class Expressions:
+class NestExpressions:
     """The values of one nest's expressions where the next instruction is written."""
 
     def __init__(
@@ -47,6 +55,7 @@ class Expressions:
         self.ranges = Ranges({})
         self.values: dict[Expr, Parts] = {}
         self.axes: dict[int, str] = {}
+        self._fast: str | None = None
 
     # -- scopes ---------------------------------------------------------------------------------
 
@@ -62,6 +71,16 @@ class Expressions:
         """Give the index along an axis, and its range, to what is computed in this scope."""
         self.axes[axis] = register
         self.ranges = self.ranges.restricted(axis, low, high)
+
+    @contextmanager
+    def in_fast_forms(self, holds: str) -> Iterator[None]:
+        """Within, ops are in forms that are right in a range, if they have one.
+
+        Whether operands are in range is combined with the `i1` at the address `holds`, if given.
+        """
+        self._fast = holds
+        yield
+        self._fast = None
 
     # -- values ---------------------------------------------------------------------------------
 
@@ -126,15 +145,15 @@ class Expressions:
         return self.index(offset_in(buffer.type.shape, indices))
 
 
-def _constant(run: Expressions, expr: Const) -> Parts:
+def _constant(run: NestExpressions, expr: Const) -> Parts:
     return literal(expr)
 
 
-def _axis(run: Expressions, expr: Axis) -> Parts:
+def _axis(run: NestExpressions, expr: Axis) -> Parts:
     return (run.axes[expr.number],)
 
 
-def _sum(run: Expressions, expr: Sum) -> Parts:
+def _sum(run: NestExpressions, expr: Sum) -> Parts:
     write, total = run.writer.assign, ""
     for term, factor in expr.terms:
         value = run.index(term)
@@ -144,7 +163,7 @@ def _sum(run: Expressions, expr: Sum) -> Parts:
     return (write(f"add nsw i64 {total}, {expr.offset}") if expr.offset else total,)
 
 
-def _modulo(run: Expressions, expr: Mod) -> Parts:
+def _modulo(run: NestExpressions, expr: Mod) -> Parts:
     write, divisor = run.writer.assign, expr.divisor
     bounds, x = run.ranges.bounds(expr.operand), run.index(expr.operand)
     if bounds is not None:
@@ -159,7 +178,7 @@ def _modulo(run: Expressions, expr: Mod) -> Parts:
     return (write(f"select i1 {negative}, i64 {raised}, i64 {rest}"),)
 
 
-def _floor_divide(run: Expressions, expr: FloorDiv) -> Parts:
+def _floor_divide(run: NestExpressions, expr: FloorDiv) -> Parts:
     write, divisor = run.writer.assign, expr.divisor
     own = run.ranges.bounds(expr)
     if own is not None and own[0] == own[1]:
@@ -174,7 +193,7 @@ def _floor_divide(run: Expressions, expr: FloorDiv) -> Parts:
     return (write(f"select i1 {negative}, i64 {lowered}, i64 {quotient}"),)
 
 
-def _clamp(run: Expressions, expr: Clamp) -> Parts:
+def _clamp(run: NestExpressions, expr: Clamp) -> Parts:
     bounds, x = run.ranges.bounds(expr.operand), run.index(expr.operand)
     call = run.writer.call
     if bounds is None or bounds[0] < expr.low:
@@ -184,7 +203,7 @@ def _clamp(run: Expressions, expr: Clamp) -> Parts:
     return (x,)
 
 
-def _compare(run: Expressions, expr: Compare) -> Parts:
+def _compare(run: NestExpressions, expr: Compare) -> Parts:
     known = run.ranges.truth(expr)
     if known is not None:
         return ("true" if known else "false",)
@@ -192,7 +211,7 @@ def _compare(run: Expressions, expr: Compare) -> Parts:
     return (run.writer.assign(f"icmp {RELATIONS[expr.relation]} i64 {left}, {right}"),)
 
 
-def _both(run: Expressions, expr: Both) -> Parts:
+def _both(run: NestExpressions, expr: Both) -> Parts:
     known = run.ranges.truth(expr)
     if known is not None:
         return ("true" if known else "false",)
@@ -202,7 +221,7 @@ def _both(run: Expressions, expr: Both) -> Parts:
     return (run.writer.assign(f"and i1 {sides[0]}, {sides[1]}"),)
 
 
-def _select(run: Expressions, expr: Select) -> Parts:
+def _select(run: NestExpressions, expr: Select) -> Parts:
     known = run.ranges.truth(expr.predicate)
     if known is not None:
         return run.value(expr.chosen if known else expr.other)
@@ -222,7 +241,7 @@ def select_parts(
     )
 
 
-def _load(run: Expressions, expr: Load) -> Parts:
+def _load(run: NestExpressions, expr: Load) -> Parts:
     known = run.ranges.truth(expr.guard)
     if known is False:
         return number(0, expr.dtype)
@@ -237,18 +256,55 @@ def _load(run: Expressions, expr: Load) -> Parts:
     return select_parts(run.writer, types, guard, found, number(0, expr.dtype))
 
 
-def _apply(run: Expressions, expr: Apply) -> Parts:
-    dtypes = [arg.dtype for arg in expr.args]
-    return run.operations.apply(
-        expr.op, dict(expr.attrs), dtypes, expr.dtype, [run.value(arg) for arg in expr.args]
-    )
+def _apply(run: NestExpressions, expr: Apply) -> Parts:
+    power = _small_power(expr)
+    if power:
+        return _product(run, expr, power)
+    function = elementwise(expr.op, expr.attrs, [arg.dtype for arg in expr.args], expr.dtype)
+    assert function is not None, f"op {expr.op.name} has no native form: see `supported`"
+    args = [run.value(arg) for arg in expr.args]
+    if run._fast is None or function.fast is None:
+        return run.operations.call(function, args)
+    fast, in_range = function.fast
+    if run._fast:
+        test = replace(function, name=in_range, result=BOOL, fast=None)
+        before = run.writer.assign(f"load i1, ptr {run._fast}")
+        (here,) = run.operations.call(test, args)
+        both = run.writer.assign(f"and i1 {before}, {here}")
+        run.writer.line(f"store i1 {both}, ptr {run._fast}")
+    return run.operations.call(replace(function, name=fast, fast=None), args)
 
 
-def _as_value(run: Expressions, expr: AsValue) -> Parts:
+def has_fast_form(expr: Apply) -> bool:
+    """Whether an op has a form that is right in a range only."""
+    function = elementwise(expr.op, expr.attrs, [arg.dtype for arg in expr.args], expr.dtype)
+    return function is not None and function.fast is not None
+
+
+def _small_power(expr: Apply) -> int:
+    """The exponent of a power of a float that is a product of two, three or four; else 0."""
+    if expr.op.name not in ("power", "float_power") or expr.dtype not in PRODUCT_DTYPES:
+        return 0
+    exponent = expr.args[1]
+    if type(exponent) is not Const or exponent.value not in (2, 3, 4):
+        return 0
+    return int(exponent.value.real)
+
+
+def _product(run: NestExpressions, expr: Apply, power: int) -> Parts:
+    (type_,) = register_parts(expr.dtype)
+    base = run.value(expr.args[0])[0]
+    square = run.writer.assign(f"fmul {type_} {base}, {base}")
+    if power == 2:
+        return (square,)
+    return (run.writer.assign(f"fmul {type_} {square}, {base if power == 3 else square}"),)
+
+
+def _as_value(run: NestExpressions, expr: AsValue) -> Parts:
     return run.operations.convert(INDEX, expr.dtype, run.value(expr.operand))
 
 
-def _as_index(run: Expressions, expr: AsIndex) -> Parts:
+def _as_index(run: NestExpressions, expr: AsIndex) -> Parts:
     value, dtype = run.value(expr.operand), expr.operand.dtype
     (type_,) = register_parts(dtype)
     if type_ == "i64":
@@ -257,11 +313,11 @@ def _as_index(run: Expressions, expr: AsIndex) -> Parts:
     return (run.writer.assign(f"{how} {type_} {value[0]} to i64"),)
 
 
-def _accumulated(run: Expressions, expr: Accumulated) -> Parts:
+def _accumulated(run: NestExpressions, expr: Accumulated) -> Parts:
     raise KeyError(f"accumulator {expr.number} is used before it is folded")
 
 
-_WRITERS: dict[type[Expr], Callable[[Expressions, Any], Parts]] = {
+_WRITERS: dict[type[Expr], Callable[[NestExpressions, Any], Parts]] = {
     Const: _constant,
     Axis: _axis,
     Sum: _sum,

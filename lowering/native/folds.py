@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import prod
+from typing import Any
 
 import numpy as np
 
+from lowering.native.columns import Columns
 from lowering.native.lanes import BLOCK, LANES, LaneFold, chunks, padded
 from lowering.native.operations import direct_instruction, fold_dtype
-from lowering.native.points import NestWriter, stored_roots
-from lowering.native.schedule import COLUMNS, Loop, is_folded_in_lanes
+from lowering.native.points import NativeNestWriter, stored_roots
+from lowering.native.schedule import NestLoop, is_folded_in_lanes, is_searched
 from lowering.native.types import Parts, element_type, memory_parts, number, register_parts
 from lowering.plan.nests.kernel import Accumulator, ReduceNest, Store
 from lowering.plan.nests.strides import offset_in
 from tracegraph.ir.scalar import INDEX, Axis, Expr, affine, linear
 from tracegraph.ir.scalar_values import Accumulated, Load
+
+LAST = (1 << 63) - 1
+"""No position."""
 
 
 @dataclass
@@ -25,7 +31,7 @@ class Folded:
 
     number: int
     accumulator: Accumulator
-    dtype: np.dtype = field(init=False)  # type: ignore[type-arg]
+    dtype: np.dtype[Any] = field(init=False)
     variable: str = ""
     position: str = ""
     private: bool = True
@@ -42,7 +48,7 @@ class Folded:
 class FoldWriter:
     """Writes the folds of a nest."""
 
-    def __init__(self, nest: NestWriter) -> None:
+    def __init__(self, nest: NativeNestWriter) -> None:
         self.nest = nest
         self.writer, self.run, self.operations = nest.writer, nest.run, nest.operations
         self._buffers: dict[tuple[int, int], str] = {}
@@ -59,9 +65,9 @@ class FoldWriter:
                     each.position = self.writer.variable("i64")
             self.operations.store_parts(each.dtype, each.identity, each.variable, each.private)
             if each.accumulator.arg:
-                self.writer.line(f"store i64 0, ptr {each.position}")
+                self.writer.store("i64", "0", each.position, each.private)
 
-    def step(self, folded: Sequence[Folded], loops: Sequence[Loop]) -> None:
+    def step(self, folded: Sequence[Folded], loops: Sequence[NestLoop]) -> None:
         """Fold the values at one step."""
         values = [self.run.value(each.accumulator.value) for each in folded]
         for each, value in zip(folded, values, strict=True):
@@ -74,7 +80,7 @@ class FoldWriter:
             new = self.operations.combine(how, each.dtype, old, value)
             self.operations.store_parts(each.dtype, new, each.variable, each.private)
 
-    def _step_of_position(self, each: Folded, value: Parts, loops: Sequence[Loop]) -> None:
+    def _step_of_position(self, each: Folded, value: Parts, loops: Sequence[NestLoop]) -> None:
         """Keep the first extreme and its position: the first NaN, if there is one."""
         write = self.writer.assign
         value = self.operations.convert(each.accumulator.value.dtype, each.dtype, value)
@@ -87,12 +93,12 @@ class FoldWriter:
             for type_, x, y in zip(types, value, old, strict=True)
         )
         self.operations.store_parts(each.dtype, new, each.variable, each.private)
-        before = write(f"load i64, ptr {each.position}")
+        before = self.writer.load("i64", each.position, each.private)
         after = write(f"select i1 {chosen}, i64 {position}, i64 {before}")
-        self.writer.line(f"store i64 {after}, ptr {each.position}")
+        self.writer.store("i64", after, each.position, each.private)
 
     def _is_better(self, each: Folded, value: Parts, old: Parts) -> str:
-        """Whether a value comes before an extreme that was found earlier."""
+        """Whether a value comes before an extreme that was found earlier: a NaN before numbers."""
         write, dtype = self.writer.assign, each.dtype
         greatest = each.accumulator.combiner.name == "maximum"
         if dtype.kind == "c":
@@ -138,7 +144,7 @@ class FoldWriter:
         """Make the results known, as the values of `Accumulated`."""
         for each in folded:
             if each.accumulator.arg:
-                found: Parts = (self.writer.assign(f"load i64, ptr {each.position}"),)
+                found: Parts = (self.writer.load("i64", each.position, each.private),)
             else:
                 found = self.operations.load_parts(each.dtype, each.variable, each.private)
             self.set_result(each, found)
@@ -155,7 +161,7 @@ class FoldWriter:
     # -- written out ----------------------------------------------------------------------------
 
     def unrolled(
-        self, folded: Sequence[Folded], loops: Sequence[Loop], stores: Sequence[Store] = ()
+        self, folded: Sequence[Folded], loops: Sequence[NestLoop], stores: Sequence[Store] = ()
     ) -> None:
         """Write every step of a fold."""
         self.begin(folded)
@@ -170,11 +176,14 @@ class FoldWriter:
     # -- in blocks of lanes ---------------------------------------------------------------------
 
     def in_blocks(
-        self, folded: Sequence[Folded], loops: Sequence[Loop], stores: Sequence[Store] = ()
+        self, folded: Sequence[Folded], loops: Sequence[NestLoop], stores: Sequence[Store] = ()
     ) -> None:
         """Fold block by block: floats are added in lanes, all else step by step."""
         wide = [each for each in folded if is_folded_in_lanes(each.accumulator)]
-        plain = [each for each in folded if each not in wide]
+        searched = [each for each in folded if loops and is_searched(each.accumulator)]
+        plain = [each for each in folded if each not in wide and each not in searched]
+        for each in searched:
+            self.search(each, loops)
         self.begin(plain)
         roots = [each.accumulator.value for each in folded] + stored_roots(stores)
         if not loops:
@@ -189,6 +198,8 @@ class FoldWriter:
         split, steps, inner = chunks([loop.extent for loop in loops])
         outer, chunked, within = loops[:split], loops[split], loops[split + 1 :]
         blocks = prod([loop.extent for loop in outer]) * -(-chunked.extent // steps)
+        if searched and not plain and not wide and not stores:
+            return
         if not wide:
             self._plain_loops(plain, loops, stores, roots)
             self.end(plain)
@@ -223,6 +234,94 @@ class FoldWriter:
             self.set_result(each, tuple(parts))
         self.end(plain)
 
+    # -- positions ------------------------------------------------------------------------------
+
+    def search(self, each: Folded, loops: Sequence[NestLoop]) -> None:
+        """Find the first extreme: the extreme of each block, then the position in the best block.
+
+        Folding a block can be vectorised, and so can the search in one.
+        """
+        writer, roots = self.writer, [each.accumulator.value]
+        split, steps, inner = chunks([loop.extent for loop in loops])
+        outer, chunked, within = loops[:split], loops[split], loops[split + 1 :]
+        self.begin([each])
+        block_extreme = writer.variable(element_type(each.dtype))
+        first = writer.variable("i64")
+        writer.line(f"store i64 0, ptr {first}")
+        value_of = Accumulator(each.accumulator.combiner, each.accumulator.value)
+        part = Folded(each.number, value_of, block_extreme)
+
+        def block(low: str, high: str, limits: tuple[int, int], count: str) -> None:
+            self.begin([part])
+            step = partial(self.step, [part], loops)
+            self._block_loops(chunked, low, high, limits, within, step, roots, False)
+            found = self.operations.load_parts(each.dtype, block_extreme, private=True)
+            best = self.operations.load_parts(each.dtype, each.variable, private=True)
+
+            def keep() -> None:
+                self.operations.store_parts(each.dtype, found, each.variable, private=True)
+                with self.run.scope():
+                    for loop in within:
+                        self.run.bind(loop.axis, "0", 0, 0)
+                    self.run.bind(chunked.axis, low, *limits)
+                    start = self.run.index(position_of(loops))
+                writer.line(f"store i64 {start}, ptr {first}")
+
+            writer.if_(self._is_better(each, found, best), keep)
+
+        self.nest.loops(
+            [_ordered(loop) for loop in outer],
+            lambda: self._blocks(chunked, steps, inner, block, roots, within),
+            roots,
+        )
+        self._find_in_block(each, loops, split, steps, writer.assign(f"load i64, ptr {first}"))
+
+    def _find_in_block(
+        self, each: Folded, loops: Sequence[NestLoop], split: int, steps: int, start: str
+    ) -> None:
+        """The first position in a block that has the extreme."""
+        writer, chunked, within = self.writer, loops[split], loops[split + 1 :]
+        best = self.operations.load_parts(each.dtype, each.variable, private=True)
+        found = writer.variable("i64")
+        writer.line(f"store i64 {LAST}, ptr {found}")
+
+        def step() -> None:
+            value = self.run.value(each.accumulator.value)
+            value = self.operations.convert(each.accumulator.value.dtype, each.dtype, value)
+            position = self.run.index(position_of(loops))
+            same = self._is_same(each.dtype, value, best)
+            candidate = writer.assign(f"select i1 {same}, i64 {position}, i64 {LAST}")
+            before = writer.assign(f"load i64, ptr {found}")
+            least = writer.call("i64", "llvm.smin.i64", f"i64 {before}", f"i64 {candidate}")
+            writer.line(f"store i64 {least}, ptr {found}")
+
+        with self.run.scope():
+            for loop, stride in _strides(loops)[: split + 1]:
+                quotient = writer.assign(f"udiv i64 {start}, {stride}")
+                place = writer.assign(f"urem i64 {quotient}, {loop.extent}")
+                if loop is chunked:
+                    end = writer.assign(f"add nuw nsw i64 {place}, {steps}")
+                    end = writer.call("i64", "llvm.smin.i64", f"i64 {end}", f"i64 {loop.extent}")
+                    limits = (0, loop.extent - 1)
+                    roots = [each.accumulator.value]
+                    self.nest.hoist(roots)
+                    self._block_loops(loop, place, end, limits, within, step, roots, False)
+                else:
+                    for axis in loop.axes[:-1]:
+                        self.run.bind(axis, "0", 0, 0)
+                    self.run.bind(loop.axis, place, 0, loop.extent - 1)
+        self.set_result(each, (writer.assign(f"load i64, ptr {found}"),))
+
+    def _is_same(self, dtype: np.dtype[Any], value: Parts, best: Parts) -> str:
+        """Whether a value is the extreme; all NaNs are the same."""
+        (type_,) = register_parts(dtype)
+        if dtype.kind != "f":
+            return self.writer.assign(f"icmp eq {type_} {value[0]}, {best[0]}")
+        same = self.writer.assign(f"fcmp oeq {type_} {value[0]}, {best[0]}")
+        nans = [self._is_nan(type_, each) for each in (value, best)]
+        both = self.writer.assign(f"and i1 {nans[0]}, {nans[1]}")
+        return self.writer.assign(f"or i1 {same}, {both}")
+
     def _one_step(self, each: Folded) -> None:
         value = self.run.value(each.accumulator.value)
         value = self.operations.convert(each.accumulator.value.dtype, each.dtype, value)
@@ -240,7 +339,7 @@ class FoldWriter:
     def _plain_loops(
         self,
         folded: Sequence[Folded],
-        loops: Sequence[Loop],
+        loops: Sequence[NestLoop],
         stores: Sequence[Store],
         roots: Sequence[Expr],
     ) -> None:
@@ -255,12 +354,12 @@ class FoldWriter:
 
     def _blocks(
         self,
-        loop: Loop,
+        loop: NestLoop,
         steps: int,
         inner: int,
         block: object,
         roots: Sequence[Expr],
-        within: Sequence[Loop],
+        within: Sequence[NestLoop],
     ) -> None:
         """Call `block` for the blocks of a loop: the last may have fewer steps."""
         assert callable(block)
@@ -285,18 +384,18 @@ class FoldWriter:
 
     def _block_loops(
         self,
-        loop: Loop,
+        loop: NestLoop,
         low: str,
         high: str,
         limits: tuple[int, int],
-        within: Sequence[Loop],
+        within: Sequence[NestLoop],
         body: object,
         roots: Sequence[Expr],
         independent: bool,
     ) -> None:
         assert callable(body)
         inner = within if independent else [_ordered(each) for each in within]
-        chosen = Loop(loop.axes, loop.extent, independent)
+        chosen = NestLoop(loop.axes, loop.extent, independent)
         self.nest.steps(
             chosen,
             low,
@@ -310,11 +409,11 @@ class FoldWriter:
         self,
         wide: Sequence[Folded],
         stores: Sequence[Store],
-        loop: Loop,
+        loop: NestLoop,
         low: str,
         high: str,
         limits: tuple[int, int],
-        within: Sequence[Loop],
+        within: Sequence[NestLoop],
         inner: int,
         count: str,
         roots: Sequence[Expr],
@@ -367,7 +466,7 @@ class FoldWriter:
                 self.writer.line(f"store {type_} {identity}, ptr {target}")
 
     def _run_in_memory(
-        self, each: Folded, loop: Loop, low: str, within: Sequence[Loop], inner: int
+        self, each: Folded, loop: NestLoop, low: str, within: Sequence[NestLoop], inner: int
     ) -> str:
         """The address of a block whose values are consecutive in a buffer; else nothing."""
         load = each.accumulator.value
@@ -389,7 +488,7 @@ class FoldWriter:
         return self.run.address(load.buffer, place)
 
     def _buffer(self, each: Folded, part: int) -> str:
-        """Memory for a block of one part of the values of an accumulator."""
+        """ExecutableMemory for a block of one part of the values of an accumulator."""
         key = (each.number, part)
         if key not in self._buffers:
             type_ = memory_parts(each.dtype)[part]
@@ -409,69 +508,54 @@ class FoldWriter:
 
     # -- many points at once --------------------------------------------------------------------
 
-    def columns(self, nest: ReduceNest, point: Loop, steps: Sequence[Loop]) -> None:
+    def columns(self, nest: ReduceNest, point: NestLoop, steps: Sequence[NestLoop]) -> None:
         """Fold with the accumulators of up to 512 points along the innermost axis in memory."""
+        columns = Columns(self.nest, point)
         folded = [Folded(n, each, private=False) for n, each in enumerate(nest.accumulators)]
-        arrays = [
-            self.writer.shared(f"[{COLUMNS} x {element_type(each.dtype)}]", each.number)
-            for each in folded
-        ]
         roots = [each.value for each in nest.accumulators]
 
-        def at_points(low: str, count: int, body: object) -> None:
-            assert callable(body)
+        def place(number_: str) -> None:
+            for each in folded:
+                type_ = element_type(each.dtype)
+                array = columns.array(type_, each.number)
+                each.variable = self.writer.element(type_, array, number_)
+                if each.accumulator.arg:
+                    array = columns.array("i64", len(folded) + each.number)
+                    each.position = self.writer.element("i64", array, number_)
 
-            def one(number_: str) -> None:
-                index = self.writer.assign(f"add nuw nsw i64 {low}, {number_}")
-                with self.run.scope():
-                    self.run.bind(point.axis, index, 0, point.extent - 1)
-                    for each, array in zip(folded, arrays, strict=True):
-                        each.variable = self.writer.element(
-                            element_type(each.dtype), array, number_
-                        )
-                    body()
+        def begin(number_: str) -> None:
+            place(number_)
+            self.begin(folded)
 
-            self.writer.loop("0", str(count), one, independent=True)
+        def step(number_: str) -> None:
+            place(number_)
+            self.step(folded, steps)
+
+        def finish(number_: str) -> None:
+            place(number_)
+            self.end(folded)
+            self.nest.store(nest.stores, nest.signals)
 
         def block(low: str, count: int) -> None:
-            at_points(low, count, lambda: self._begin_in_place(folded))
+            columns.at_points(low, count, begin)
 
-            def step() -> None:
+            def one_step() -> None:
                 self.nest.hoist(roots)
-                at_points(low, count, lambda: self.step(folded, steps))
+                columns.at_points(low, count, step)
 
-            self.nest.loops([_ordered(loop) for loop in steps], step, roots)
+            self.nest.loops([_ordered(loop) for loop in steps], one_step, roots)
+            columns.at_points(low, count, finish)
 
-            def finish() -> None:
-                self.end(folded)
-                self.nest.store(nest.stores, nest.signals)
-
-            at_points(low, count, finish)
-
-        whole, rest = divmod(point.extent, COLUMNS)
-
-        def one_of_many(number_: str) -> None:
-            with self.run.scope():
-                block(self.writer.assign(f"mul nuw nsw i64 {number_}, {COLUMNS}"), COLUMNS)
-
-        if whole:
-            self.writer.loop("0", str(whole), one_of_many)
-        if rest:
-            with self.run.scope():
-                block(str(whole * COLUMNS), rest)
-
-    def _begin_in_place(self, folded: Sequence[Folded]) -> None:
-        for each in folded:
-            self.operations.store_parts(each.dtype, each.identity, each.variable, each.private)
+        columns.blocks(block)
 
 
-def position_of(loops: Sequence[Loop]) -> Expr:
+def position_of(loops: Sequence[NestLoop]) -> Expr:
     """The row-major position of a step."""
     return linear([(Axis.make(loop.axis, loop.extent), stride) for loop, stride in _strides(loops)])
 
 
-def _strides(loops: Sequence[Loop]) -> list[tuple[Loop, int]]:
-    found: list[tuple[Loop, int]] = []
+def _strides(loops: Sequence[NestLoop]) -> list[tuple[NestLoop, int]]:
+    found: list[tuple[NestLoop, int]] = []
     stride = 1
     for loop in reversed(loops):
         found.append((loop, stride))
@@ -479,6 +563,6 @@ def _strides(loops: Sequence[Loop]) -> list[tuple[Loop, int]]:
     return found[::-1]
 
 
-def _ordered(loop: Loop) -> Loop:
+def _ordered(loop: NestLoop) -> NestLoop:
     """The loop with its steps in order."""
-    return Loop(loop.axes, loop.extent, False, loop.cuts)
+    return NestLoop(loop.axes, loop.extent, False, loop.cuts)

@@ -6,21 +6,22 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-from lowering.native.expressions import Expressions
-from lowering.native.host_calls import POLL, Failure, NodeCall, Progress, Sites
+from lowering.native.expressions import NestExpressions
+from lowering.native.host_calls import POLL, CheckFailure, NodeCall, Progress, Sites
 from lowering.native.nests import write_nest
 from lowering.native.operations import Operations
-from lowering.native.points import NestWriter
+from lowering.native.points import NativeNestWriter
 from lowering.native.products import ProductWriter, has_routines
 from lowering.native.signals import Signals
 from lowering.native.supported import missing
-from lowering.native.table import TRAMPOLINE, Table
+from lowering.native.table import DATA_OFFSET, TRAMPOLINE, Table
 from lowering.native.types import memory_parts
 from lowering.native.writer import Writer
 from lowering.plan.calls.matrix_product import MatrixProduct
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.event_node import EventNode
-from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.analysis import nest_reads, nest_writes
+from lowering.plan.nests.buffer import Buffer, overlap
 from lowering.plan.nests.kernel import Nest, Predicate, PrintNest
 from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode, Node, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
@@ -34,7 +35,7 @@ STOPPED = "stopped"
 """The label of the block that ends the function early."""
 
 
-class GraphWriter:
+class NativeGraphWriter:
     """Writes the instructions of graphs. With `order`, nodes are in a random topological order."""
 
     def __init__(self, plan: Plan, order: Random | None) -> None:
@@ -61,12 +62,18 @@ class GraphWriter:
         """Take the address of a buffer from the table."""
         place = self.table.place(buffer)
         entry = self.writer.in_frame(f"getelementptr inbounds ptr, ptr %table, i64 {place}")
-        self.addresses[buffer] = self.writer.in_frame(f"load ptr, ptr {entry}")
+        found = self.writer.in_frame(f"load ptr, ptr {entry}")
+        if buffer.space in ("input", "output"):  # an array object
+            data = f"getelementptr inbounds i8, ptr {found}, i64 {DATA_OFFSET}"
+            found = self.writer.in_frame(f"load ptr, ptr {self.writer.in_frame(data)}")
+        self.addresses[buffer] = found
 
     def write(self, graph: Graph) -> None:
         """Write the nodes of a graph."""
         for node in self._in_order(graph):
-            write: Callable[[GraphWriter, Any], None] = _WRITERS.get(type(node), GraphWriter.call)
+            write: Callable[[NativeGraphWriter, Any], None] = _WRITERS.get(
+                type(node), NativeGraphWriter.call
+            )
             write(self, node)
 
     def _in_order(self, graph: Graph) -> Sequence[Node]:
@@ -103,8 +110,14 @@ class GraphWriter:
                     value = self.writer.assign(f"{how} {type_} {value} to i64")
                 self._signals.set_condition(condition, value)
             return
-        run = Expressions(self.writer, self.operations, self.addresses)
-        write_nest(NestWriter(self.writer, self.operations, run, self._signals), nest)
+        run = NestExpressions(self.writer, self.operations, self.addresses)
+        parts = (self.writer, self.operations, run, self._signals)
+        write_nest(NativeNestWriter(nest, *parts, self._overwrites(nest)), nest)
+
+    def _overwrites(self, nest: Nest) -> bool:
+        """Whether a nest may write where it reads."""
+        offsets, written = self.plan.offsets, nest_writes(nest)
+        return any(overlap(one, other, offsets) for one in nest_reads(nest) for other in written)
 
     def copy(self, node: MemcpyNode) -> None:
         """Write a copy of bytes."""
@@ -184,7 +197,7 @@ class GraphWriter:
         writer.begin(following)
 
     def _require(self, failure: int) -> None:
-        self.call_host(self.sites.add(Failure(failure)))
+        self.call_host(self.sites.add(CheckFailure(failure)))
 
     def _publish(self, monitor: int, count: str) -> None:
         word = self.sites.word()
@@ -225,15 +238,15 @@ class GraphWriter:
         self.writer.if_(holds, body)
 
 
-_WRITERS: dict[type[Node], Callable[[GraphWriter, Any], None]] = {
-    KernelNode: GraphWriter.kernel,
-    MemcpyNode: GraphWriter.copy,
-    LibraryNode: GraphWriter.library,
-    EventNode: GraphWriter.event,
-    IfElseNode: GraphWriter.if_else,
-    SwitchNode: GraphWriter.switch,
-    WhileNode: GraphWriter.while_,
-    PersistentKernelNode: GraphWriter.persistent,
+_WRITERS: dict[type[Node], Callable[[NativeGraphWriter, Any], None]] = {
+    KernelNode: NativeGraphWriter.kernel,
+    MemcpyNode: NativeGraphWriter.copy,
+    LibraryNode: NativeGraphWriter.library,
+    EventNode: NativeGraphWriter.event,
+    IfElseNode: NativeGraphWriter.if_else,
+    SwitchNode: NativeGraphWriter.switch,
+    WhileNode: NativeGraphWriter.while_,
+    PersistentKernelNode: NativeGraphWriter.persistent,
 }
 """What writes each class of nodes; all others are calls of the host."""
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from lowering.host.arena import Array, Workspace
-from lowering.host.evaluation.hazards import Overlaps
+from lowering.host.code import ExecutableMemory
 from lowering.host.passes import Passes
 from lowering.host.section_times import SectionTimes
 from lowering.host.source.plan_function import PlanWriter
@@ -45,7 +45,7 @@ class NodeCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class CheckFailure:
     """A check that failed; `failure` is an index into `Plan.failures`."""
 
     failure: int
@@ -59,7 +59,7 @@ class Progress:
     count: Buffer
 
 
-Site = NodeCall | Failure | Progress
+Site = NodeCall | CheckFailure | Progress
 
 
 class Sites:
@@ -111,16 +111,15 @@ def replace_number(buffer: Buffer, number: int) -> Buffer:
 class HostCalls:
     """The functions of a plan's sites, and the trampoline that calls them.
 
-    `bind` gives the arguments and results of a call of the plan, `failure` is what a site raised.
+    `bind` gives the arguments and results of a call of the plan, of which the sites access
+    `arrays`. `failure` is what a site raised.
     """
 
     def __init__(
         self,
         plan: Plan,
         sites: Sites,
-        memory: Mapping[Buffer, Array],
-        overlaps: Overlaps,
-        allocate: Callable[[int], Array],
+        memory: ExecutableMemory,
     ) -> None:
         self.section_times = SectionTimes()
         self.failure: BaseException | None = None
@@ -128,24 +127,24 @@ class HostCalls:
         self.words = {buffer: np.zeros(1, buffer.type.dtype) for buffer in sites.words}
         self._plan = plan
         self._bound: dict[Buffer, Array] = {}
-        known = {**memory, **{buffer: word.view(np.uint8) for buffer, word in self.words.items()}}
+        self.arrays = arrays_of(sites.sites, plan)
+        words = {buffer: word.view(np.uint8) for buffer, word in self.words.items()}
+        known = {**memory.arrays, **words}
         needed, passes = Workspace(), Passes()
         programs = {
-            number: passes.programs(_only(plan, site.node), overlaps, needed)
+            number: passes.programs(_only(plan, site.node), memory.overlaps, needed)
             for number, site in enumerate(sites.sites)
             if isinstance(site, NodeCall)
         }
-        self.workspace = allocate(needed.size)
+        self.workspace = memory.allocate(needed.size)
         self._functions: list[Callable[[], object]] = [self._poll]
         for number, site in enumerate(sites.sites):
             match site:
                 case NodeCall(node=EventNode(use=TimeMark() as use)):
                     self._functions.append(partial(self.section_times.mark, use))
                 case NodeCall(node=node):
-                    self._functions.append(
-                        self._of_node(node, passes, programs[number], known, overlaps)
-                    )
-                case Failure(failure=failure):
+                    self._functions.append(self._of_node(node, passes, programs[number], known))
+                case CheckFailure(failure=failure):
                     self._functions.append(partial(self._fail, failure))
                 case Progress(monitor=monitor, count=count):
                     self._functions.append(partial(self._report, monitor, self.words[count]))
@@ -187,7 +186,6 @@ class HostCalls:
         passes: Passes,
         programs: Any,
         memory: Mapping[Buffer, Array],
-        overlaps: Overlaps,
     ) -> Callable[[], object]:
         """The interpreter's function of one node, on the arrays of the call."""
         alone = _only(self._plan, node)

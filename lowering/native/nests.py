@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from lowering.native.columns import Columns
 from lowering.native.folds import Folded, FoldWriter
 from lowering.native.operations import fold_dtype
-from lowering.native.points import NestWriter, stored_roots
-from lowering.native.schedule import Schedule, schedule_of
+from lowering.native.points import NativeNestWriter, stored_roots
+from lowering.native.schedule import NestSchedule, schedule_of
 from lowering.native.types import element_type, number
 from lowering.plan.nests.analysis import nest_accumulators, nest_roots
 from lowering.plan.nests.kernel import (
@@ -21,17 +22,17 @@ from lowering.plan.nests.kernel import (
 )
 
 
-def write_nest(writer: NestWriter, nest: Nest) -> None:
+def write_nest(writer: NativeNestWriter, nest: Nest) -> None:
     """Write a nest that has points."""
     NEST_WRITERS[type(nest)](writer, nest, schedule_of(nest))
 
 
-def _write_map(writer: NestWriter, nest: MapNest, schedule: Schedule) -> None:
+def _write_map(writer: NativeNestWriter, nest: MapNest, schedule: NestSchedule) -> None:
     roots = stored_roots(nest.stores, nest.signals)
     writer.loops(schedule.points, lambda: writer.store(nest.stores, nest.signals), roots)
 
 
-def _write_reduction(writer: NestWriter, nest: ReduceNest, schedule: Schedule) -> None:
+def _write_reduction(writer: NativeNestWriter, nest: ReduceNest, schedule: NestSchedule) -> None:
     folds, roots = FoldWriter(writer), list(nest_roots(nest))
     if schedule.fold == "columns":
         *outer, last = schedule.points
@@ -49,7 +50,7 @@ def _write_reduction(writer: NestWriter, nest: ReduceNest, schedule: Schedule) -
     writer.loops(schedule.points, point, roots)
 
 
-def _write_rows(writer: NestWriter, nest: RowNest, schedule: Schedule) -> None:
+def _write_rows(writer: NativeNestWriter, nest: RowNest, schedule: NestSchedule) -> None:
     folds, roots = FoldWriter(writer), list(nest_roots(nest))
     numbered = [Folded(n, each) for n, each in enumerate(nest_accumulators(nest))]
 
@@ -67,32 +68,53 @@ def _write_rows(writer: NestWriter, nest: RowNest, schedule: Schedule) -> None:
     writer.loops(schedule.points, point, roots)
 
 
-def _write_scan(writer: NestWriter, nest: ScanNest, schedule: Schedule) -> None:
-    store, how = nest.store, nest.combiner
-    dtype, run = store.value.dtype, writer.run
+def _write_scan(writer: NativeNestWriter, nest: ScanNest, schedule: NestSchedule) -> None:
+    store, how, operations = nest.store, nest.combiner, writer.operations
+    dtype = store.value.dtype
     wide = fold_dtype(dtype)
-    variable = writer.writer.variable(element_type(wide))
     roots = stored_roots([store])
+    # the first result is the first element: a zero keeps its sign
+    identity = number(how.identity(wide), wide)
+    if how.name == "add" and wide.kind in "fc":
+        identity = tuple("-0.0" for _ in identity)
 
-    def step() -> None:
-        value = writer.operations.convert(dtype, wide, run.value(store.value))
-        old = writer.operations.load_parts(wide, variable, private=True)
-        new = writer.operations.combine(how, wide, old, value)
-        writer.operations.store_parts(wide, new, variable, private=True)
-        writer.store([store], running=writer.operations.convert(wide, dtype, new))
+    def step(variable: str, private: bool) -> None:
+        value = operations.convert(dtype, wide, writer.run.value(store.value))
+        old = operations.load_parts(wide, variable, private)
+        new = operations.combine(how, wide, old, value)
+        operations.store_parts(wide, new, variable, private)
+        writer.store([store], running=operations.convert(wide, dtype, new))
 
-    def point() -> None:
-        # the first result is the first element: a zero keeps its sign
-        rounds = how.name == "add" and wide.kind in "fc"
-        identity = number(how.identity(wide), wide)
-        first = tuple("-0.0" for _ in identity) if rounds else identity
-        writer.operations.store_parts(wide, first, variable, private=True)
-        writer.loops(schedule.steps, step, roots)
+    def point(variable: str) -> None:
+        operations.store_parts(wide, identity, variable, private=True)
+        writer.loops(schedule.steps, lambda: step(variable, True), roots)
 
-    writer.loops(schedule.points, point, roots)
+    def scan_columns(columns: Columns) -> None:
+        type_ = element_type(wide)
+
+        def at(number_: str) -> str:
+            return writer.writer.element(type_, columns.array(type_, 0), number_)
+
+        def block(low: str, count: int) -> None:
+            columns.at_points(low, count, lambda n: operations.store_parts(wide, identity, at(n)))
+
+            def one_step() -> None:
+                writer.hoist(roots)
+                columns.at_points(low, count, lambda n: step(at(n), False))
+
+            writer.loops(schedule.steps, one_step, roots)
+
+        columns.blocks(block)
+
+    if schedule.fold == "columns":
+        *outer, last = schedule.points
+        writer.loops(outer, lambda: scan_columns(Columns(writer, last)), roots)
+    else:
+        variable = writer.writer.variable(element_type(wide))
+        writer.loops(schedule.points, lambda: point(variable), roots)
 
 
-def _write_scatter(writer: NestWriter, nest: ScatterNest, schedule: Schedule) -> None:
+def _write_scatter(writer: NativeNestWriter, nest: ScatterNest, schedule: NestSchedule) -> None:
     writer.loops(
         schedule.points,
         lambda: writer.store([nest.store], combiner=nest.combiner),
@@ -100,7 +122,7 @@ def _write_scatter(writer: NestWriter, nest: ScatterNest, schedule: Schedule) ->
     )
 
 
-NEST_WRITERS: dict[type[Nest], Callable[[NestWriter, Any, Schedule], None]] = {
+NEST_WRITERS: dict[type[Nest], Callable[[NativeNestWriter, Any, NestSchedule], None]] = {
     MapNest: _write_map,
     ReduceNest: _write_reduction,
     RowNest: _write_rows,

@@ -5,7 +5,7 @@ LLVM inlines the functions. Complex numbers are passed by address, in memory tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,12 @@ from lowering.native.library.symbols import (
     by_address,
     cast,
     combiner,
-    elementwise,
     parameter,
 )
 from lowering.native.types import Parts, element_type, memory_parts
 from lowering.native.writer import Writer
 from tracegraph.dtypes import is_half
-from tracegraph.ir.op import Combiner, Op
+from tracegraph.ir.op import Combiner
 
 DIRECT_FOLDS = {
     ("add", "f"): "fadd",
@@ -59,19 +58,6 @@ class Operations:
         self.writer = writer
         self.functions: set[str] = set()
         self._memory: dict[tuple[str, int], str] = {}
-
-    def apply(
-        self,
-        op: Op,
-        attrs: Mapping[str, Any],
-        dtypes: Sequence[np.dtype[Any]],
-        result: np.dtype[Any],
-        args: Sequence[Parts],
-    ) -> Parts:
-        """The value of an elementwise op."""
-        function = elementwise(op, attrs, tuple(dtypes), result)
-        assert function is not None, f"op {op.name} of {dtypes} has no native form"
-        return self.call(function, args)
 
     def convert(self, source: np.dtype[Any], target: np.dtype[Any], value: Parts) -> Parts:
         """A value in another dtype."""

@@ -2,50 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 
-from lowering.native.expressions import Expressions
+from lowering.native.expressions import NestExpressions, has_fast_form
 from lowering.native.operations import Operations
-from lowering.native.schedule import Loop
+from lowering.native.schedule import NestLoop
 from lowering.native.signals import Signals
 from lowering.native.types import Parts
 from lowering.native.writer import Writer
-from lowering.plan.nests.kernel import Signal, Store
+from lowering.plan.nests.analysis import nest_expressions
+from lowering.plan.nests.kernel import Nest, Signal, Store
 from tracegraph.ir.op import Combiner
 from tracegraph.ir.scalar import Axis, Expr
 from tracegraph.ir.scalar_values import Accumulated, Apply, Load
+
+CHECKED = 1024
+"""Points of a block whose operands are checked together."""
+
+TILES = 8
+"""Tiles that are read one beside the other: memory is read ahead along a row."""
+
+FEWEST_CHECKED = 16
+"""Points of a loop from which it is checked in blocks."""
 
 _UNKNOWN = 1 << 62
 """The bit of what is known behind a fold only."""
 
 
-class NestWriter:
-    """What the writers of all kinds of nests need: expressions, loops and stores of one nest."""
+class NativeNestWriter:
+    """What the writers of all kinds of nests need: expressions, loops and stores of one nest.
+
+    `overwrites`: it may write where it reads.
+    """
 
     def __init__(
-        self, writer: Writer, operations: Operations, run: Expressions, signals: Signals
+        self,
+        nest: Nest,
+        writer: Writer,
+        operations: Operations,
+        run: NestExpressions,
+        signals: Signals,
+        overwrites: bool,
     ) -> None:
         self.writer = writer
         self.operations = operations
         self.run = run
         self.signals = signals
+        self.overwrites = overwrites
+        self.has_fast_forms = any(
+            isinstance(expr, Apply) and has_fast_form(expr) for expr in nest_expressions(nest)
+        )
+        self._stores = True
         self._axes_of: dict[Expr, int] = {}
 
     def loops(
-        self, loops: Sequence[Loop], body: Callable[[], object], roots: Sequence[Expr] = ()
+        self, loops: Sequence[NestLoop], body: Callable[[], object], roots: Sequence[Expr] = ()
     ) -> None:
         """Write nested loops. What roots need and inner loops do not change comes before them."""
         tiled = [loop for loop in loops if loop.tile]
         if tiled:
-            plain = [loop for loop in loops if not loop.tile]
-            self._nested(plain, lambda: self._tiles(tiled, {}, body, roots), roots)
+            plain, (across, along) = [loop for loop in loops if not loop.tile], tiled
+            self._nested(plain, lambda: self._tiles(across, along, body, roots), roots)
         else:
             self._nested(loops, body, roots)
 
     def _nested(
-        self, loops: Sequence[Loop], body: Callable[[], object], roots: Sequence[Expr]
+        self, loops: Sequence[NestLoop], body: Callable[[], object], roots: Sequence[Expr]
     ) -> None:
         if not loops:
             body()
@@ -63,47 +88,72 @@ class NestWriter:
             )
 
     def _tiles(
+        self, across: NestLoop, along: NestLoop, body: Callable[[], object], roots: Sequence[Expr]
+    ) -> None:
+        """Loops over square tiles and the points of each; what is left over has plain loops."""
+        size = across.tile
+        wide, long = (loop.extent // size * size for loop in (across, along))
+
+        def tile(row: str, column: str) -> None:
+            first, second = (
+                self.writer.assign(f"mul nuw nsw i64 {number}, {size}") for number in (row, column)
+            )
+            with self.run.scope():
+                self.hoist(roots)
+                row = partial(self._of_tile, along, second, body, innermost=True)
+                self._of_tile(across, first, row, innermost=False)
+
+        def group(number: str) -> None:
+            first = self.writer.assign(f"mul nuw nsw i64 {number}, {TILES}")
+            end = self.writer.assign(f"add nuw nsw i64 {first}, {TILES}")
+            end = self.writer.call("i64", "llvm.smin.i64", f"i64 {end}", f"i64 {wide // size}")
+
+            def column_of_tiles(column: str) -> None:
+                self.writer.loop(first, end, lambda row: tile(row, column))
+
+            self.writer.loop("0", str(long // size), column_of_tiles)
+
+        self.writer.loop("0", str(-(-(wide // size) // TILES)), group)
+        plain = [NestLoop(loop.axes, loop.extent, True) for loop in (across, along)]
+        for ends in (((0, wide), (long, along.extent)), ((wide, across.extent), (0, along.extent))):
+            if all(low < high for low, high in ends):
+                self._between(list(zip(plain, ends, strict=True)), body, roots)
+
+    def _of_tile(
+        self, loop: NestLoop, start: str, body: Callable[[], object], innermost: bool
+    ) -> None:
+        def step(number: str) -> None:
+            index = self.writer.assign(f"add nuw nsw i64 {start}, {number}")
+            with self.run.scope():
+                self._bind(loop, index, 0, loop.extent - 1)
+                body()
+
+        self.writer.loop("0", str(loop.tile), step, independent=innermost)
+
+    def _between(
         self,
-        loops: Sequence[Loop],
-        starts: dict[Loop, str],
+        loops: Sequence[tuple[NestLoop, tuple[int, int]]],
         body: Callable[[], object],
         roots: Sequence[Expr],
     ) -> None:
-        """Loops over tiles, then over the points of a tile."""
-        if len(starts) < len(loops):
-            loop = loops[len(starts)]
-            blocks = -(-loop.extent // loop.tile)
-
-            def block(number: str) -> None:
-                start = self.writer.assign(f"mul nuw nsw i64 {number}, {loop.tile}")
-                with self.run.scope():
-                    self._tiles(loops, {**starts, loop: start}, body, roots)
-
-            self.writer.loop("0", str(blocks), block)
-            return
-        self._tile(list(starts.items()), body, roots)
-
-    def _tile(
-        self,
-        starts: Sequence[tuple[Loop, str]],
-        body: Callable[[], object],
-        roots: Sequence[Expr],
-    ) -> None:
-        if not starts:
+        """Nested loops, each between two positions."""
+        if not loops:
             body()
             return
-        (loop, start), rest = starts[0], starts[1:]
-        end = self.writer.assign(f"add nuw nsw i64 {start}, {loop.tile}")
-        end = self.writer.call("i64", "llvm.smin.i64", f"i64 {end}", f"i64 {loop.extent}")
+        (loop, (low, high)), rest = loops[0], loops[1:]
         self.hoist(roots)
-        whole = (0, loop.extent - 1)
         self.steps(
-            loop, start, end, lambda: self._tile(rest, body, roots), whole, innermost=not rest
+            loop,
+            str(low),
+            str(high),
+            lambda: self._between(rest, body, roots),
+            (low, high - 1),
+            innermost=not rest,
         )
 
     def steps(
         self,
-        loop: Loop,
+        loop: NestLoop,
         low: str,
         high: str,
         body: Callable[[], object],
@@ -113,20 +163,75 @@ class NestWriter:
     ) -> None:
         """Write one loop from low to below high; its index is within the limits."""
         first, last = limits
+        independent = innermost and loop.independent
 
         def step(index: str) -> None:
             with self.run.scope():
-                for axis in loop.axes[:-1]:
-                    self.run.bind(axis, "0", 0, 0)
-                self.run.bind(loop.axis, index, first, last)
+                self._bind(loop, index, first, last)
                 body()
 
         if first == last:
             step(low)
+        elif independent and self.has_fast_forms and last - first >= FEWEST_CHECKED:
+            self._checked_blocks(low, high, step)
         else:
-            self.writer.loop(low, high, step, independent=innermost and loop.independent)
+            self.writer.loop(low, high, step, independent=independent)
 
-    def unrolled(self, loops: Sequence[Loop], body: Callable[[], object]) -> None:
+    def _bind(self, loop: NestLoop, index: str, first: int, last: int) -> None:
+        for axis in loop.axes[:-1]:
+            self.run.bind(axis, "0", 0, 0)
+        self.run.bind(loop.axis, index, first, last)
+
+    def _checked_blocks(self, low: str, high: str, step: Callable[[str], object]) -> None:
+        """A loop in blocks: with ops that are right for most operands, and again with those that
+        are right for all if an operand of the block was another.
+
+        If the nest overwrites what it reads, the operands of a block are tested before.
+        """
+        writer, run = self.writer, self.run
+        holds = writer.variable("i1")
+        span = writer.assign(f"sub nsw i64 {high}, {low}")
+        rounded = writer.assign(f"add nsw i64 {span}, {CHECKED - 1}")
+        blocks = writer.assign(f"sdiv i64 {rounded}, {CHECKED}")
+
+        def block(number: str) -> None:
+            distance = writer.assign(f"mul nuw nsw i64 {number}, {CHECKED}")
+            start = writer.assign(f"add nsw i64 {low}, {distance}")
+            end = writer.assign(f"add nsw i64 {start}, {CHECKED}")
+            end = writer.call("i64", "llvm.smin.i64", f"i64 {end}", f"i64 {high}")
+            writer.line(f"store i1 true, ptr {holds}")
+
+            def fast(index: str) -> None:
+                with run.in_fast_forms(holds):
+                    step(index)
+
+            def test(index: str) -> None:
+                with run.in_fast_forms(holds), self._only_evaluated():
+                    step(index)
+
+            def slow() -> None:
+                writer.loop(start, end, step, independent=True)
+
+            if self.overwrites:
+                writer.loop(start, end, test, independent=True)
+                good = writer.assign(f"load i1, ptr {holds}")
+                unchecked = lambda index: step_in(run, step, index)  # noqa: E731
+                writer.if_(good, lambda: writer.loop(start, end, unchecked, independent=True), slow)
+                return
+            writer.loop(start, end, fast, independent=True)
+            good = writer.assign(f"load i1, ptr {holds}")
+            writer.if_(writer.assign(f"xor i1 {good}, true"), slow)
+
+        writer.loop("0", blocks, block)
+
+    @contextmanager
+    def _only_evaluated(self) -> Iterator[None]:
+        """Within, nothing is stored."""
+        self._stores = False
+        yield
+        self._stores = True
+
+    def unrolled(self, loops: Sequence[NestLoop], body: Callable[[], object]) -> None:
         """Write the body once for every step of nested loops."""
         if not loops:
             body()
@@ -196,6 +301,8 @@ class NestWriter:
         positions = [run.position(store.buffer, store.indices) for store in live]
         for signal in signals:
             run.value(signal.value)
+        if not self._stores:
+            return
         for store, value, guard, position in zip(live, values, guards, positions, strict=True):
             put = partial(self._put, store, value, position, combiner)
             self.writer.if_(guard, put)
@@ -213,6 +320,12 @@ class NestWriter:
             old = self.operations.load_parts(dtype, address)
             value = self.operations.folded(combiner, dtype, old, value)
         self.operations.store_parts(dtype, value, address)
+
+
+def step_in(run: NestExpressions, step: Callable[[str], object], index: str) -> None:
+    """A step with fast forms whose operands were tested before."""
+    with run.in_fast_forms(""):
+        step(index)
 
 
 def stored_roots(stores: Sequence[Store], signals: Sequence[Signal] = ()) -> list[Expr]:

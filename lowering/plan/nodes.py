@@ -67,6 +67,8 @@ class Node(Drawable, HoldsBuffers):
 
     __slots__ = ()
 
+    _displayed_by = "lowering.plan.reports.display"
+
     kind: ClassVar[str]
     """Names the class in reports: ``"kernel"``, ``"while"``."""
 

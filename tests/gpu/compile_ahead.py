@@ -39,11 +39,16 @@ from lowering.testing.recording_driver import RecordingDriver
 
 FOLDER = Path(__file__).parent
 
-LEFT_OUT = (
-    *("driver", "endings", "examples", "extending", "failures", "huge_arrays", "inspection"),
-    *("interop_page", "interrupt", "shutdown", "soak", "streams", "timed"),
+FILES = (
+    *("alignment", "array_api", "check_indices", "contractions", "custom_derivatives"),
+    *("custom_kernels", "derivatives", "exact_derivatives", "fourier", "gradients"),
+    *("host_call_order", "invariants", "kernels", "launch_graph", "legalization"),
+    *("linear_algebra", "linear_functions", "nodes", "one_kernel", "orders", "product_operands"),
+    *("random", "scatters", "schedules", "sorting", "sparse", "special", "special_values"),
+    *("stacks", "testing", "vmap", "writes"),
 )
-"""Files whose tests start processes, need the driver for all they do, or take much memory."""
+"""Files whose tests run many programs. Others use the driver and other libraries themselves, or
+start processes."""
 
 ONE_UNIT = ("alignment",)
 """Files all of whose tests have the kernels of one unit."""
@@ -165,11 +170,8 @@ def note(folder: Path, arch: str, compilers: int, part: int, parts: int, markers
     tracegraph.testing.agreement.differences = lambda *args, **options: []  # type: ignore
     device = NotingDevice(folder, arch, compilers)
     lowering.cuda.open_devices.open_device = lambda ordinal: device
-    files = [
-        str(path)
-        for path in FOLDER.rglob("test_*.py")
-        if path.stem.removeprefix("test_gpu_") not in LEFT_OUT
-    ]
+    names = [*(f"test_gpu_{name}.py" for name in FILES), "test_corpus_on_device.py", "test_ops.py"]
+    files = [str(path) for path in FOLDER.rglob("test_*.py") if path.name in names]
     options = [
         "-m",
         markers,

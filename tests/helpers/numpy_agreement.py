@@ -84,6 +84,11 @@ def assert_close(got: Any, wanted: Any) -> None:
     np.testing.assert_allclose(got.astype(wide), wanted.astype(wide), rtol=16 * eps, atol=16 * eps)
 
 
+def expressions(table: str) -> list[str]:
+    """The expressions of a table, separated by semicolons or by lines."""
+    return [text for text in map(str.strip, re.split("[;\n]", table)) if text]
+
+
 def functions_in(expressions: list[str]) -> set[str]:
     """The names of the functions of `xp` that expressions call."""
     return {name for text in expressions for name in re.findall(r"\bxp\.([\w.]+)", text)}

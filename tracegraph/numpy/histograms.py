@@ -128,13 +128,13 @@ def histogramdd(
     """
     columns = _columns(sample)
     rank = len(columns)
-    each = [bins] * rank if _is_number(bins) else [*bins]
-    if len(each) != rank:
+    bins_of_axes = [bins] * rank if _is_number(bins) else [*bins]
+    if len(bins_of_axes) != rank:
         raise ValueError("The dimension of bins must be equal to the dimension of the sample x.")
     ranges = [None] * rank if range is None else [*range]
     if len(ranges) != rank:
         raise ValueError("range argument must have one entry per dimension")
-    edges = [_axis_edges(*given) for given in zip(columns, each, ranges, strict=True)]
+    edges = [_axis_edges(*of_axis) for of_axis in zip(columns, bins_of_axes, ranges, strict=True)]
     counts = [e.shape[0] - 1 for e in edges]
     box: Any = None
     inside: Any = True
@@ -145,15 +145,15 @@ def histogramdd(
     total = prod(counts)
     require_size(counts)
     box = where(inside, box, total)
-    found = bincount(box, weights, length=total)
-    found = reshape(as_array(found, np.float64), tuple(counts))
+    histogram = bincount(box, weights, length=total)
+    histogram = reshape(as_array(histogram, np.float64), tuple(counts))
     if density:
-        number = sum(found)
+        number = sum(histogram)
         for axis, own in enumerate(edges):
             widths = reshape(diff(own), (-1,) + (1,) * (rank - 1 - axis))
-            found = divide(found, widths)
-        found = divide(found, number)
-    return found, edges
+            histogram = divide(histogram, widths)
+        histogram = divide(histogram, number)
+    return histogram, edges
 
 
 @numpy_function

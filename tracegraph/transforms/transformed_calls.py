@@ -9,10 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from tracegraph import errors, tree
-from tracegraph.arrays.array import Array
 from tracegraph.arrays.eager import any_on_device
 from tracegraph.control.regions import Tree, flatten_checked
 from tracegraph.ir.program import Atom, Region, walk
@@ -264,10 +261,6 @@ class TransformCall:
 
 def _name(names: Sequence[str], i: int) -> str:
     return names[i] if i < len(names) else f"args[{i}]"
-
-
-def _is_array(leaf: Any) -> bool:
-    return isinstance(leaf, (np.ndarray, Array, Tracer))
 
 
 def _is_remote(leaf: Any) -> bool:

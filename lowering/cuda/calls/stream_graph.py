@@ -100,16 +100,7 @@ class StreamGraph:
             definition.slots.name("conditions", conditions.pointer, conditions.bytes.nbytes)
         with definition.building() as graph:
             placement = place(
-                plan,
-                unit,
-                values,
-                compiled.constants,
-                code.calls,
-                stream,
-                definition,
-                graph,
-                share=share,
-                fixed={},
+                code, values, compiled.constants, stream, definition, graph, share=share, fixed={}
             )
             self._effects, channels = connect(plan, unit, stream.timeline, definition.slots)
             emitted = emit(code, values, placement, channels, definition, graph)

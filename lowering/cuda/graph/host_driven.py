@@ -221,7 +221,7 @@ class _HostDriven:
     def recapture(
         self, kernels: Sequence[CutCapturedKernel], issue: Callable[[], None]
     ) -> Sequence[Any]:
-        return self._driver.recapture([each.kernel for each in kernels], issue)
+        return self._driver.recapture([kernel.kernel for kernel in kernels], issue)
 
     def add_host(
         self, graph: CutGraph, dependencies: Sequence[CutNode], function: int, argument: int

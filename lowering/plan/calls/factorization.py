@@ -32,7 +32,7 @@ class Factorization(LibraryCall):
 
     @property
     def name(self) -> str:
-        shapes = [f"{'x'.join(map(str, each.shape))}" for each in self.matrices]
+        shapes = [f"{'x'.join(map(str, matrix.shape))}" for matrix in self.matrices]
         return f"{self.op.name} {', '.join(shapes)}"
 
     @property

@@ -135,14 +135,14 @@ def cond(x: Any, p: Any = None) -> Any:
     with np.errstate(all="ignore"):
         if p in (None, 2, -2):
             values = svdvals(x)
-            found = values[..., 0] / values[..., -1]
-            found = 1 / found if p == -2 else found
+            condition = values[..., 0] / values[..., -1]
+            condition = 1 / condition if p == -2 else condition
         else:
             axes = (x.ndim - 2, x.ndim - 1)
             inverse = inverses(square(x))
-            found = _matrix_norm(x, p, axes, False) * _matrix_norm(inverse, p, axes, False)
+            condition = _matrix_norm(x, p, axes, False) * _matrix_norm(inverse, p, axes, False)
     is_known = any_of(isnan(x), axis=(-2, -1))
-    return where(isnan(found) & ~is_known, np.inf, found).astype(found.dtype)
+    return where(isnan(condition) & ~is_known, np.inf, condition).astype(condition.dtype)
 
 
 def _inexact(x: Any) -> Any:
