@@ -337,7 +337,7 @@ class CudaDevice:
         return handle
 
     def update_whole(self, executable: Any, graph: GraphDefinition) -> None:
-        """By the driver's call, which hands the references to user objects over, too."""
+        """By the driver's call, which also transfers the references to user objects."""
         if isinstance(executable, CudaExecutableGraph):
             executable.require_open()
         update_whole(int(executable.handle), int(graph.handle))

@@ -78,7 +78,7 @@ class LibraryCall(HoldsBuffers):
 
     @property
     def outputs(self) -> tuple[StridedArray, ...]:
-        """The arrays that it writes; one that it also reads is an input, too."""
+        """The arrays that it writes. One that it also reads is an input as well."""
         return items_of(self, "writes")
 
     @property
