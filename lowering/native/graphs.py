@@ -250,6 +250,9 @@ _WRITERS: dict[type[Node], Callable[[NativeGraphWriter, Any], None]] = {
 }
 """What writes each class of nodes; all others are calls of the host."""
 
+WRITTEN = frozenset(_WRITERS)
+"""The classes of nodes that are native code, some of them for some of their calls only."""
+
 
 def _rounds_between_polls(body: Graph) -> int:
     """The rounds of a loop between two polls, a power of two, by an estimate of what one does."""

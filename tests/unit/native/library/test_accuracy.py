@@ -162,7 +162,7 @@ LINES: Mapping[str, Line] = {
     ),
     "gamma": Line(mp.gamma, (uniform(-170, 171.6), uniform(-5, 10), sizes(-1022, 2)), 1),
     "gammaln": Line(
-        log_gamma, (uniform(0, 9), beside(1.0, 2.0), sizes(-1074, 1000, signs=False)), 2
+        log_gamma, (uniform(0, 9), beside(1.0, 2.0), sizes(-1074, 1000, signs=False)), 4
     ),
     "j0": Line(lambda x: mp.besselj(0, x), BESSEL, 4, floor=0.3),
     "j1": Line(lambda x: mp.besselj(1, x), BESSEL, 4, floor=0.3),
