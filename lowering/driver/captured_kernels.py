@@ -77,7 +77,7 @@ def captured_kernels(
     """Capture what `issue` does on a stream, as kernels in order.
 
     Raises:
-        UnrepeatableCaptureError: it is no chain of kernels.
+        UnrepeatableCaptureError: it is not a chain of kernels.
     """
     tails, added = capture_nodes(graph, dependencies, issue, stream)
     if len(tails) != 1 or not added:

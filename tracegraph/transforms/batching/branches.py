@@ -165,7 +165,7 @@ def is_costly(region: Region, count: int) -> bool:
 def _token_param(region: Region, result: Atom) -> int | None:
     """The place of the parameter that is the token before the effects of a region.
 
-    None for a result that is no token.
+    None for a result that is not a token.
     """
     if result.type != TOKEN:
         return None

@@ -120,10 +120,11 @@ def custom_root(
     """A root x of `f` near `x0`, whose derivatives are those of the implicit function.
 
     Args:
-        f: a function of trees like `x0` that returns such a tree. It captures what the root depends
-            on: derivatives are by these values; the first guess has none.
+        f: a function of trees like `x0` that returns such a tree. It captures the values that the
+            root depends on; derivatives are with respect to them. The first guess has no
+            derivative.
         x0: the first guess: a tree of floats or complex numbers.
-        solve: ``solve(f, x0)`` returns the root. It is never differentiated.
+        solve: ``solve(f, x0)`` returns the root, and is never differentiated.
         tangent_solve: ``tangent_solve(g, y)`` solves ``g(x) = y`` for a linear `g`: for a scalar,
             it returns ``y / g(1.0)``. It is given the derivative of `f`, or its transpose.
         has_aux: `solve` returns a pair (x, aux); aux has no derivative.
