@@ -6,12 +6,12 @@ Internal to tracegraph, which imports it when a function is first compiled.
 from lowering.backends.registry import backend as backend
 from lowering.backends.registry import create_stream as create_stream
 from lowering.backends.registry import default_device as default_device
+from lowering.backends.registry import explain as explain
 from lowering.backends.registry import reset as reset
 from lowering.backends.registry import source as source
 from lowering.backends.registry import synchronize as synchronize
 from lowering.backends.registry import trim as trim
 from lowering.lower import lower as lower
-from lowering.plan.reports.explain import explain as explain
 from lowering.plan.reports.explain import memory as memory
 from lowering.plan.reports.explain import schedules as schedules
 from lowering.plan.reports.graphviz import dot as dot

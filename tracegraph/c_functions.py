@@ -49,7 +49,7 @@ def c_function(function: Any) -> int:
     """The address of a C function.
 
     Raises:
-        HostCallError: it is none, or needs the GIL, or is declared with other types.
+        HostCallError: it is not a C function, or needs the GIL, or is declared with other types.
     """
     if not isinstance(function, _FUNCTION_POINTER):
         if callable(function):
@@ -182,7 +182,7 @@ def user_data(data_given: Any) -> tuple[int, bytes | None, Any]:
 
 
 def _refuse_doubtful(given: Any) -> None:
-    """Refuse what has bytes, but may be meant as an address, or is no data."""
+    """Refuse objects that have bytes, but may be meant as an address, or are not data."""
     if isinstance(given, _REFERENCE):
         raise errors.HostCallError(
             "user_data is what ctypes.byref returned, which may have an offset; pass "

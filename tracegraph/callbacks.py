@@ -40,7 +40,7 @@ def callback(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None
         **kwargs: the same, by name.
 
     Raises:
-        NotCallableError: `function` is none.
+        NotCallableError: `function` is not callable.
         LeafTypeError: an argument is not an array or a number.
         EffectInConditionError: it is in the condition of a loop.
 
@@ -99,8 +99,8 @@ def pure_callback(
         **kwargs: as `args`, by name.
 
     Raises:
-        NotCallableError: `function` is none.
-        CallbackTypesError: `result_types` has something else than types, or `vmap_method` is none
+        NotCallableError: `function` is not callable.
+        CallbackTypesError: `result_types` has something other than types, or `vmap_method` is none
             of these.
         LeafTypeError: an argument is not an array or a number.
         CallbackResultError: from a wait for the program: a result has another type, or the pytree

@@ -88,7 +88,7 @@ def stream(s: Any) -> Iterator[None]:
             computed on it are in use.
 
     Raises:
-        TypeError: `s` is none of these.
+        TypeError: `s` is something else.
         ValueError: a negative handle, or the per-thread default stream.
 
     >>> import tracegraph

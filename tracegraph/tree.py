@@ -102,7 +102,7 @@ def _checked(structure: Any, function: str) -> Structure:
     """A structure itself.
 
     Raises:
-        TypeError: it is none.
+        TypeError: it is not one.
     """
     if not isinstance(structure, Structure):
         raise TypeError(
@@ -231,7 +231,8 @@ _SIMPLE = frozenset({int, str, bool, type(None)})
 
 
 def kind_of(static: Any) -> Any:
-    """What tells a static value from others that are equal to it: the types in it, signs of zeros.
+    """What distinguishes a static value from others that are equal to it: the types in it, signs of
+    zeros.
 
     >>> kind_of((1, 2.0)) == kind_of((True, 2.0)), kind_of(0.0) == kind_of(-0.0)
     (False, False)

@@ -117,3 +117,23 @@ class HostBackend:
         for executable in self._executables:
             executable.close()
         self.trim()
+
+
+def host_source(plan: Plan) -> str:
+    """The LLVM IR of a Plan, or the CUDA C++ of its kernels if Plans are interpreted."""
+    if chosen_kind() == "native":
+        from lowering.native.report import source_text
+
+        return source_text(plan)
+    from lowering.backends.cuda import CudaBackend
+
+    return CudaBackend().source(plan)
+
+
+def host_notes(plan: Plan) -> tuple[str, ...]:
+    """What `explain` adds: the loops of each nest, unless Plans are interpreted."""
+    if chosen_kind() == "native":
+        from lowering.native.report import schedules_text
+
+        return (schedules_text(plan),)
+    return ()

@@ -7,6 +7,7 @@ from functools import cache
 
 from lowering.backends import Backend
 from lowering.plan.plan import Plan
+from lowering.plan.reports.explain import explain as explanation
 from lowering.plan.target.target import Target
 from tracegraph.staging.interfaces import DeviceStream
 
@@ -57,11 +58,24 @@ def target_of(device: str) -> Target:
     return target
 
 
-def source(plan: Plan) -> str:
-    """CUDA C++ of all kernels of a Plan, whatever device it is for."""
+def source(plan: Plan, device: str) -> str:
+    """The text of the kernels of a Plan: CUDA C++, but LLVM IR for native code of the host."""
+    if device == "host":
+        from lowering.backends.host import host_source
+
+        return host_source(plan)
     from lowering.backends.cuda import CudaBackend
 
     return CudaBackend().source(plan)
+
+
+def explain(plan: Plan, device: str) -> str:
+    """A table of every loop and branch, and on the host the loops of native code."""
+    if device != "host":
+        return explanation(plan)
+    from lowering.backends.host import host_notes
+
+    return "\n".join((explanation(plan), *host_notes(plan)))
 
 
 def create_stream(device: str, priority: int | None = None) -> DeviceStream | None:

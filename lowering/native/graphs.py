@@ -206,7 +206,7 @@ class NativeGraphWriter:
         self.call_host(self.sites.add(Progress(monitor, word)))
 
     def _poll(self, rounds: str, every: int) -> None:
-        """Call the host in every so many rounds of a loop, a power of two."""
+        """Call the host every few rounds of a loop; their number is a power of two."""
         writer = self.writer
         count = writer.assign(f"load i64, ptr {rounds}")
         writer.line(f"store i64 {writer.assign(f'add i64 {count}, 1')}, ptr {rounds}")
@@ -249,6 +249,9 @@ _WRITERS: dict[type[Node], Callable[[NativeGraphWriter, Any], None]] = {
     PersistentKernelNode: NativeGraphWriter.persistent,
 }
 """What writes each class of nodes; all others are calls of the host."""
+
+WRITTEN = frozenset(_WRITERS)
+"""The classes of nodes that are native code, some of them for some of their calls only."""
 
 
 def _rounds_between_polls(body: Graph) -> int:

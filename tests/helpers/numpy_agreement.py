@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,18 @@ def assert_program_gives(
     for got, wanted in zip(results, map(np.asarray, expected), strict=True):
         assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
         assert_close(got, wanted)
+
+
+def numpys_and_jitted(call: Callable[..., Any], *arguments: Any) -> list[tuple[Any, Any]]:
+    """Results of NumPy's, each with that of the jitted call, of the same dtype and shape."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        wanted = map(np.asarray, tree.leaves(call(*arguments)))
+    found = map(np.asarray, tree.leaves(tracegraph.jit(call, device="host")(*arguments)))
+    pairs = list(zip(wanted, found, strict=True))
+    for value, got in pairs:
+        assert (got.dtype, got.shape) == (value.dtype, value.shape)
+    return pairs
 
 
 def assert_close(got: Any, wanted: Any) -> None:

@@ -51,8 +51,8 @@ class CapturingFunction:
         """The outputs for arrays.
 
         Raises:
-            CustomKernelError: an argument is no array; or it runs on the host, without a function
-                for that.
+            CustomKernelError: an argument is not an array; or it runs on the host, without a
+                function for that.
             CapturedCallError: it cannot be captured.
         """
         try:
@@ -126,7 +126,7 @@ def capture(
         derivative: as in `tracegraph.kernel`; ``"reference"`` differentiates `host`.
 
     Raises:
-        CustomKernelError: `call` or `host` is no function, or an option is none of its values.
+        CustomKernelError: `call` or `host` is not a function, or an option has no such value.
         ParametersError: `derivative` is a function of other parameters.
 
     >>> import numpy as np

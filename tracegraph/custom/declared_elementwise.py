@@ -148,7 +148,7 @@ def _op(
     cost: int,
     count: int,
 ) -> Op:
-    """The record. It is not registered: its name is no one's but its own."""
+    """The record. It is not registered, because another op may have its name."""
     where = expressions.where
 
     @lru_cache(maxsize=256)

@@ -33,7 +33,7 @@ def embed(
     out: Any = None,
     host: Any = None,
 ) -> Any:
-    """Run somebody's CUDA graph here: a child graph node, in loops and branches too.
+    """Run another CUDA graph here, as a child graph node; also in loops and branches.
 
     The graph works on memory of its own. A launch copies each of `reads` to the array in `at` that
     the graph reads, runs it, and copies what it wrote to `out`. So the memory of two embedded
@@ -55,7 +55,7 @@ def embed(
         host: a NumPy function of `reads` that returns the outputs.
 
     Raises:
-        CustomKernelError: an argument is none of these; or it runs on the host, without a function
+        CustomKernelError: an argument is something else; or it runs on the host, without a function
             for that.
         CapturedCallError: when the graph is built: it has nodes that no child graph, or none of a
             loop or branch, may hold.

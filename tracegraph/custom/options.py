@@ -50,5 +50,5 @@ def is_reference(derivative: Any) -> bool:
 
 
 def _is(given: Any, word: str) -> bool:
-    """Whether an option is a word. Arrays, which compare by elements, are none."""
+    """Whether an option is a word. Arrays, which compare by elements, are not."""
     return isinstance(given, str) and given == word

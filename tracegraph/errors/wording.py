@@ -85,7 +85,7 @@ _STAR = _Star()
 """What stands for a leaf."""
 
 
-def value_text(value: object) -> str:
+def value_text(value: Any) -> str:
     """What a value is, in messages: `None`, `the function step (solver.py:12)`, its class."""
     if value is None:
         return "None"

@@ -73,8 +73,8 @@ def histogram(
 ) -> tuple[Any, Any]:
     """How many elements are in each bin, and the edges of the bins.
 
-    `bins` is the number of bins, or their edges. A bin has its lower edge, the last one the upper
-    edge, too. Elements outside of all bins are not counted, nor is NaN.
+    `bins` is the number of bins, or their edges. A bin includes its lower edge; the last bin also
+    includes its upper edge. Elements outside of all bins are not counted, nor is NaN.
 
     Shape: one axis of the bins, and one of the edges.
     Dtype: int64, or that of the weights; float64 with `density`.

@@ -95,7 +95,7 @@ def vectorize(
 ) -> Function:
     """A function of arrays, from one of scalars that can be traced.
 
-    Arguments broadcast. If `pyfunc` does nothing but arithmetic, that is done on whole arrays;
+    Arguments broadcast. If `pyfunc` does only arithmetic, it is applied to whole arrays;
     otherwise it is called for one element after the other, as `tracegraph.map` does. With `otypes`
     it computes as with Python's numbers, in 64 bits. Arguments named in `excluded`, by position or
     keyword, are passed on as they are.

@@ -281,9 +281,9 @@ def polyfit(
         deg: the degree, static.
         rcond: singular values count as zero up to this part of the largest; by default the spacing
             of the dtype at 1 times the number of places.
-        full: whether residuals, rank, singular values and `rcond` are returned, too.
+        full: whether residuals, rank, singular values and `rcond` are also returned.
         w: factors of the errors at each place.
-        cov: whether the covariance of the coefficients is returned, too; "unscaled": not scaled by
+        cov: whether the covariance of the coefficients is also returned; "unscaled": not scaled by
             the residuals.
 
     Shape: (deg + 1,) or (deg + 1, k).

@@ -188,7 +188,7 @@ def isin(
     *,
     kind: str | None = None,
 ) -> Any:
-    """Whether each element is one of the test elements; with `invert`, whether it is none.
+    """Whether each element is one of the test elements; with `invert`, whether it is not.
 
     Test elements are sorted, and searched; a few traced ones are compared one by one.
     `assume_unique` and `kind` choose among NumPy's ways, and change nothing here.

@@ -134,7 +134,8 @@ def _poisson(key: Any, mean: Any) -> Any:
 
 
 def poisson(key: Any, lam: Any, shape: Shape | None = None, dtype: DTypeLike = np.int64) -> Any:
-    """Poisson distributed integers with the mean `lam`; -1 where that is none from 0 to 2**62.
+    """Poisson distributed integers with the mean `lam`; -1 where that is not a number from 0 to
+    2**62.
 
     Above the range of the dtype they are its greatest number.
 

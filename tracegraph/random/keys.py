@@ -90,7 +90,7 @@ def fold_in(key: Any, data: Any) -> Any:
 
 
 def shape_of(shape: int | Sequence[int]) -> tuple[int, ...]:
-    """A shape, of which an integer is one extent.
+    """A shape; an integer stands for one extent.
 
     Raises:
         TypeError: an extent is no integer known while the function is traced.

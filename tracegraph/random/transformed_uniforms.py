@@ -240,7 +240,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Shape | None = Non
     Args:
         key: a key.
         logits: logarithms of probabilities, up to a constant.
-        axis: the axis of which a position is drawn.
+        axis: the axis along which a position is drawn.
         shape: of the result; it ends with the shape of `logits` without the axis, the default.
 
     Dtype: int64.

@@ -191,7 +191,8 @@ def randint(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: DTypeLike =
         key: a key.
         shape: of the result.
         minval: the least integer, broadcast to the shape.
-        maxval: the bound above; one more than the greatest number of the dtype is possible, too.
+        maxval: the bound above, itself excluded; it may be one more than the greatest number of the
+            dtype.
         dtype: of the result, an integer.
 
     Raises:

@@ -127,8 +127,8 @@ class ExportedGraph:
     def instantiate(self, *, upload_stream: Any = None, use_node_priority: bool = False) -> Any:
         """An executable of the graph, with `launch`, `upload`, `update`, `close` and its `handle`.
 
-        ``definition.instantiate()`` of cuda.core makes one, too; this one names the node and your
-        line if the driver refuses, can be updated, and its launches are ordered with calls. The
+        ``definition.instantiate()`` of cuda.core also makes an executable. This one names the node
+        and your line if the driver refuses, can be updated, and orders its launches with calls. The
         options are those of cuda.core's ``GraphCompleteOptions``.
 
         Args:

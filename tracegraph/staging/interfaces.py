@@ -202,13 +202,13 @@ class Compiler(Protocol):
     def create_stream(self, device: str, priority: int | None) -> DeviceStream | None:
         """A new stream of a device; None where calls are over when they return."""
 
-    def source(self, plan: Any) -> str:
-        """CUDA C++ text of the kernels."""
+    def source(self, plan: Any, device: str) -> str:
+        """CUDA C++ text of the kernels, or LLVM IR of native code on the host."""
 
     def memory(self, plan: Any) -> Mapping[str, int]:
         """Bytes of arguments, outputs, scratch and constants, as the Plan has them."""
 
-    def explain(self, plan: Any) -> str:
+    def explain(self, plan: Any, device: str) -> str:
         """A table of every loop and branch."""
 
     def schedules(self, plan: Any) -> Sequence[tuple[str, str, str]]:

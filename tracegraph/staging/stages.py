@@ -116,15 +116,18 @@ class Lowered(Drawable):
 
     @property
     def source(self) -> str:
-        """The CUDA C++ text of the kernels; no GPU is needed for it."""
-        return self.traced.compiler().source(self.plan)
+        """The CUDA C++ text of the kernels; no GPU is needed for it.
+
+        With native code on the host, the LLVM IR instead.
+        """
+        return self.traced.compiler().source(self.plan, self.traced.device)
 
     def explain(self) -> str:
         """A table of every loop and branch: the line it comes from, its schedule, its nodes.
 
         On a GPU, also of nodes that the program does not ask for, such as what loads arguments.
         """
-        return self.traced.compiler().explain(self.plan)
+        return self.traced.compiler().explain(self.plan, self.traced.device)
 
     def dot(self) -> str:
         """The graph in Graphviz's language, bodies of loops and branches as nested clusters."""
@@ -225,7 +228,8 @@ class Compiled(Drawable):
 
         On a GPU, also of nodes that the program does not ask for, such as what loads arguments.
         """
-        return self.lowered.traced.compiler().explain(self.plan)
+        traced = self.lowered.traced
+        return traced.compiler().explain(self.plan, traced.device)
 
     def dot(self) -> str:
         """The graph in Graphviz's language, bodies of loops and branches as nested clusters."""

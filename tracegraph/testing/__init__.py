@@ -1,7 +1,8 @@
 """Testing: an assertion that traced code equals eager code, and strategies for hypothesis.
 
-For the tests of users, too. `arrays`, `scalars` and `programs` need hypothesis, which the extra
-``tracegraph[testing]`` installs. May import the public package, and lowering. Nothing imports it.
+Users may use it in their own tests. `arrays`, `scalars` and `programs` need hypothesis, which the
+extra ``tracegraph[testing]`` installs. May import the public package, and lowering. Nothing imports
+it.
 
     agreement, hints                       the assertion, and what may explain that it fails
     trials, ways                           a call, and the ways of running it

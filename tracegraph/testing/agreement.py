@@ -61,7 +61,7 @@ def assert_traced_equals_eager(
             the names.
 
     Returns:
-        What the eager run returned; None where it raised one of `raises`, and all ways did, too.
+        What the eager run returned; None if it raised one of `raises`, as all ways did.
 
     Raises:
         AssertionError: a way differs. The message says which, where, by how much, and how to run

@@ -15,7 +15,7 @@ FREE_ORDER = ("sum", "prod", "cumsum", "cumprod", "matmul", "scatter_add", "scat
 """Ops whose order of additions or multiplications is not specified."""
 
 ROUNDING = Tolerance(ulps=0, rtol=1e-3, atol=1e-6)
-"""Beyond it, a difference is none of rounding."""
+"""A larger difference does not come from rounding."""
 
 
 def hints(

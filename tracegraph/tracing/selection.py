@@ -142,7 +142,7 @@ Plain = tuple[int | tuple[int | None, ...] | EllipsisType | None, ...]
 
 
 def _plain(index: tuple[Any, ...]) -> Plain | None:
-    """A hashable form of the index, if its meaning depends on nothing but the shape; else None."""
+    """A hashable form of the index, if its meaning depends only on the shape; otherwise None."""
     entries: list[Any] = []
     for entry in index:
         if type(entry) is slice:

@@ -166,7 +166,9 @@ def linearized(
 def recorded_values(
     name: str, leaves: Leaves, function: Callable[[Trace, Leaves], Sequence[Any]]
 ) -> list[Any]:
-    """The values of what `function(trace, leaves)` records: traced ones, or arrays of now."""
+    """The values of what `function(trace, leaves)` records: traced ones, or arrays if nothing is
+    traced.
+    """
     trace = current_trace()
     if trace is not None:
         return list(function(trace, leaves))
@@ -186,7 +188,7 @@ def require_function(transform: str, fun: Any) -> None:
     """Check that a transform is given a function.
 
     Raises:
-        TransformError: it is none, such as the result of one.
+        TransformError: it is not a function, such as the result of one.
     """
     if not callable(fun):
         raise errors.TransformError(

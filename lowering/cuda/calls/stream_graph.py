@@ -75,7 +75,7 @@ class StreamGraph:
         self._device = device = compiled.device
         self._name = compiled.plan.name
         self.end: Event | None = _passed
-        # Loading, pinning and instantiating may wait in the driver, for loops too.
+        # Loading, pinning and instantiating may wait in the driver, also for loops.
         device.timeline.settle_loops()
         self._loops = compiled.loops
         self._prints = bool(compiled.plan.prints)

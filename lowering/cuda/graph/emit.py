@@ -3,10 +3,10 @@
 Edges between kernels are programmatic (PDL): a kernel starts while its primaries run, and waits for
 their end itself. In a chain of small kernels, each takes 0.6 µs then, not 0.85.
 
-The nodes are those of the launch graph, which has what loads arguments and allocates scratch, too:
-see `lowering.plan.launch_graph`. A library node becomes as many nodes as the library captures.
-Each node is added together with its slots, which name what it keeps alive. Parameters that only a
-call knows, the addresses of inputs and outputs, are left null and listed in `Emitted.users`.
+The nodes are those of the launch graph, including those that load arguments and allocate scratch:
+see `lowering.plan.launch_graph`. A library node becomes as many nodes as the library captures. Each
+node is added together with its slots, which name what it keeps alive. Parameters that only a call
+knows, the addresses of inputs and outputs, are left null and listed in `Emitted.users`.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ class Emitted:
     """What a call writes to in a graph.
 
     `users` has, for each buffer that a call binds, the kernel nodes and parameter positions that
-    hold its address; `recaptured` are the library calls that hold some, too. `load` is the root
-    node that writes the values of small inputs, if any; `timers` has the events at the ends of
-    timed sections. `kinds` has those of the nodes that were added for nodes of the Plan which do
-    not say it themselves.
+    hold its address; `recaptured` are the library calls that also hold addresses. `load` is the
+    root node that writes the values of small inputs, if any; `timers` has the events at the ends of
+    timed sections. `kinds` has the kinds of the nodes that were added for nodes of the Plan that do
+    not name theirs.
     """
 
     users: Users
@@ -241,7 +241,7 @@ EMITTERS: dict[type[Node], EmissionRule] = {
     AllocationNode: EmissionRule(add_allocation),
     FreeNode: EmissionRule(add_free),
 }
-"""How classes of nodes are emitted that are no kernels of the Plan's own code."""
+"""How classes of nodes are emitted that have no generated code."""
 
 _OWN_KERNELS = EmissionRule(_add_kernels, is_kernel=True)
 

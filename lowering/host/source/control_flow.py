@@ -161,7 +161,8 @@ WRITERS: dict[type[Node], Callable[[GraphWriter, Any], None]] = {
     WhileNode: GraphWriter.write_while,
     PersistentKernelNode: GraphWriter.write_persistent,
 }
-"""What writes the lines of a class of nodes that are no function of arrays, or one of bytes."""
+"""What writes the lines of a class of nodes that are not functions of arrays, or are functions of
+bytes."""
 
 
 def view_of(array: StridedArray) -> View:

@@ -122,7 +122,7 @@ def _size(kinds: Iterable[_Kinds]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """The rows of a Plan, with `others` also those of nodes that are no loops and branches."""
+    """The rows of a Plan, with `others` also those of nodes that are neither loops nor branches."""
 
     plan: Plan
     others: bool = True

@@ -5,24 +5,10 @@ import pytest
 
 import tracegraph
 from lowering.fusion import row_profitability
+from tests.fakes.foreign_arrays import View
 from tests.helpers.compiled import on_device
 from tests.helpers.parameters import in_turn
 from tests.programs.half import ARITHMETIC, FUNCTIONS, HALVES, assert_arithmetic, assert_function
-
-
-class View:
-    """Part of a device array, as another library would present it."""
-
-    def __init__(self, owner, start, shape):
-        described = owner.__cuda_array_interface__
-        self.owner = owner
-        self.__cuda_array_interface__ = {
-            **described,
-            "shape": shape,
-            "strides": None,
-            "data": (described["data"][0] + start * owner.dtype.itemsize, False),
-        }
-
 
 by_dtype = pytest.mark.parametrize("dtype", HALVES, ids=str)
 

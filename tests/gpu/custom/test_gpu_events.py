@@ -77,7 +77,6 @@ def test_a_launch_waits_in_its_middle():
 
 
 def test_events_of_cuda_core_live_as_long_as_the_graph(stream):
-
     def function():
         done = stream.record()
 

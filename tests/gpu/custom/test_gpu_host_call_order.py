@@ -18,7 +18,7 @@ from tracegraph import tree
 from tracegraph.errors import FallbackWarning
 from tracegraph.testing.ways import using
 
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(COMPILER is None, reason="there is no g++")]
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
 
 CALLS = 20
 

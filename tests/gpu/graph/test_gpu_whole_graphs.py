@@ -14,8 +14,6 @@ from lowering.plan.target import overrides as choices
 from tracegraph.errors import FallbackWarning, InstantiationError, RawMemoryError
 from tracegraph.staging import fallbacks
 
-pytestmark = pytest.mark.gpu
-
 
 def test_a_supported_driver_has_all_but_what_the_device_lacks():
     found = tracegraph.features("cuda")

@@ -133,7 +133,7 @@ def require_safe(name: str, a: Any, out: Any) -> None:
 
 
 def stored(name: str, result: Any, out: Any, casting: Casting = "same_kind") -> Any:
-    """The result of a function that is no ufunc, written to `out`, of the same shape, if given.
+    """The result of a function that is not a ufunc, written to `out`, of the same shape, if given.
 
     Raises:
         ValueError: `out` has another shape.

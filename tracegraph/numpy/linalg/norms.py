@@ -175,7 +175,7 @@ def _of_vector_norm(
 ) -> Any:
     """The sum of x' (|x| / norm)^(ord - 1) along x / |x|, and 0 where x is 0, or the norm.
 
-    An even order takes x itself, of which powers have all derivatives at 0, too.
+    An even order takes x itself: its powers have all derivatives, also at 0.
     """
     place: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
     norm = with_derivative(value, "vector_norm", x, ord=ord, **place)

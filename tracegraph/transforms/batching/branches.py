@@ -1,8 +1,8 @@
 """Batching of branches.
 
-A `cond` or `switch` whose selector is the same in all lanes stays one branch. Else each branch runs
-for the lanes that take it, under their mask, and its results are chosen by lane. A branch that is
-costly stands in a real `cond`, so that one which no lane takes is skipped.
+A `cond` or `switch` whose selector is the same in all lanes stays one branch. Otherwise each branch
+runs for the lanes that take it, under their mask, and its results are chosen by lane. A branch that
+is costly stands in a real `cond`, so that one which no lane takes is skipped.
 """
 
 from __future__ import annotations

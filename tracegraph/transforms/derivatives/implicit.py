@@ -48,8 +48,8 @@ def custom_linear_solve(
     """The solution x of ``matvec(x) = b``, whose derivatives solve systems with the same operator.
 
     Args:
-        matvec: a linear function of trees like `b`. It may capture arrays: derivatives by them are
-            right, too.
+        matvec: a linear function of trees like `b`. It may capture arrays; derivatives with respect
+            to them are right as well.
         b: the right-hand side: a tree of floats or complex numbers, which is also the shape of x.
         solve: ``solve(matvec, b)`` returns x.
         transpose_solve: the same for the transposed operator, which it is given. Reverse mode needs

@@ -1,0 +1,50 @@
+"""Reports on native code: the schedule of each nest, and what is a call of the host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lowering.native.graphs import WRITTEN
+from lowering.native.module import module_of
+from lowering.native.products import has_routines
+from lowering.native.schedule import schedule_of
+from lowering.native.supported import missing
+from lowering.plan.calls.matrix_product import MatrixProduct
+from lowering.plan.nodes import KernelNode, LibraryNode, Node, walk
+from lowering.plan.plan import Plan
+
+
+def schedules_text(plan: Plan) -> str:
+    """A line for each nest and each node that is not a branch, a loop or a copy.
+
+    >>> import numpy as np, tracegraph
+    >>> plan = tracegraph.jit(lambda x: x.sum(0), device="host").lower(np.ones((100, 64))).plan
+    >>> print(schedules_text(plan))
+    native code:
+      lambda_k0_sum: i0 < 64: fold over i1 < 100, columns
+    """
+    return "\n".join(("native code:", *(f"  {line}" for line in _lines(plan))))
+
+
+def _lines(plan: Plan) -> Iterator[str]:
+    for node in walk(plan.graph):
+        if isinstance(node, KernelNode):
+            for nest in node.kernel.nests:
+                lacking = missing(nest)
+                how = f"a call of the host, for {lacking}" if lacking else str(schedule_of(nest))
+                yield f"{node.kernel.name}: {how}"
+        elif isinstance(node, LibraryNode) and isinstance(node.call, MatrixProduct):
+            how = "BLAS" if has_routines(node.call) else "a call of the host"
+            yield f"{node.title}: {how}"
+        elif _is_called(node):
+            yield f"{node.title}: a call of the host"
+
+
+def _is_called(node: Node) -> bool:
+    return type(node) not in WRITTEN or isinstance(node, LibraryNode)
+
+
+def source_text(plan: Plan) -> str:
+    """The schedules as comments, and the LLVM IR of a plan without that of the library."""
+    comments = "\n".join(f"; {line}" for line in schedules_text(plan).split("\n"))
+    return f"{comments}\n{module_of(plan).text}"
