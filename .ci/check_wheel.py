@@ -45,6 +45,8 @@ def main() -> None:
         for name in names:
             if name.startswith("lowering/testing/") or b"lowering.testing" in contents.read(name):
                 raise SystemExit(f"the recording driver is for tests: {name} is it, or uses it")
+        if "lowering/native/library/functions.ll" not in names:
+            raise SystemExit("the wheel lacks the library of native code")
         environment = directory / "env"
         venv.create(environment, with_pip=True)
         python = environment / "bin" / "python"

@@ -12,7 +12,6 @@ from lowering.backends.registry import source as source
 from lowering.backends.registry import synchronize as synchronize
 from lowering.backends.registry import trim as trim
 from lowering.lower import lower as lower
-from lowering.plan.reports import display as _views  # noqa: F401 - printers
 from lowering.plan.reports.explain import memory as memory
 from lowering.plan.reports.explain import schedules as schedules
 from lowering.plan.reports.graphviz import dot as dot

@@ -28,7 +28,8 @@ The packages, in the order of their imports:
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
 `limits`, `modes`, `progress`, `streams`, `memory`, `raw_memory`, `capabilities`, `callbacks`,
-`event` and `debug` are features of one file each, `c_functions` is what `callbacks` checks.
+`event` and `debug` are features of one file each, `c_functions` is what `callbacks` checks, and
+`public_names` gathers the names of a package.
 """
 
 from importlib import import_module as _import_module
@@ -42,7 +43,6 @@ from tracegraph.arrays.array import Array as Array
 from tracegraph.arrays.creation import *
 from tracegraph.capabilities import *
 from tracegraph.errors.names_elsewhere import missing_name as _missing_name
-from tracegraph.ir import display as _views  # noqa: F401 - printers
 from tracegraph.ir.types import ArrayType as ArrayType
 from tracegraph.limits import time_limit as time_limit
 from tracegraph.memory import memory_stats as memory_stats

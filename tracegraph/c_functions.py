@@ -49,7 +49,7 @@ def c_function(function: Any) -> int:
     """The address of a C function.
 
     Raises:
-        HostCallError: it is none, or needs the GIL, or is declared with other types.
+        HostCallError: it is not a C function, or needs the GIL, or is declared with other types.
     """
     if not isinstance(function, _FUNCTION_POINTER):
         if callable(function):
@@ -111,22 +111,22 @@ def _name(declared: object) -> str:
     return declared.__qualname__ if isinstance(declared, type) else errors.value_text(declared)
 
 
-def _kept_by(found: Any, seen: set[int]) -> Iterator[Any]:
+def _kept_by(thing: Any, seen: set[int]) -> Iterator[Any]:
     """What an object of ctypes keeps alive, and what the objects do that it is a part of."""
-    if id(found) in seen:
+    if id(thing) in seen:
         return
-    seen.add(id(found))
-    if isinstance(found, dict):
-        for each in found.values():
-            yield from _kept_by(each, seen)
-    elif isinstance(found, tuple | list):
-        for each in found:
-            yield from _kept_by(each, seen)
-    elif isinstance(found, _DATA):
-        yield from _kept_by(found._objects, seen)
-        yield from _kept_by(found._b_base_, seen)
+    seen.add(id(thing))
+    if isinstance(thing, dict):
+        for part in thing.values():
+            yield from _kept_by(part, seen)
+    elif isinstance(thing, tuple | list):
+        for part in thing:
+            yield from _kept_by(part, seen)
+    elif isinstance(thing, _DATA):
+        yield from _kept_by(thing._objects, seen)
+        yield from _kept_by(thing._b_base_, seen)
     else:
-        yield found
+        yield thing
 
 
 class _Found(ctypes.Structure):
@@ -149,38 +149,40 @@ def _is_in_library(address: int) -> bool:
     return bool(dladdr(ctypes.c_void_p(address), ctypes.byref(_Found())))
 
 
-def user_data(given: Any) -> tuple[int, bytes | None, Any]:
+def user_data(data_given: Any) -> tuple[int, bytes | None, Any]:
     """The address that is passed on, or the bytes that a copy of is made; and what owns more.
 
     Raises:
         HostCallError: it is neither an address nor bytes, or might be both.
     """
-    if given is None:
+    if data_given is None:
         return 0, None, None
-    if isinstance(given, Tracer) or (callable(given) and not isinstance(given, type)):
+    if isinstance(data_given, Tracer) or (
+        callable(data_given) and not isinstance(data_given, type)
+    ):
         raise errors.HostCallError(
-            f"user_data must be bytes, an address or None, not {errors.value_text(given)}; to call "
-            "Python with values of the program, use tracegraph.debug.callback"
+            f"user_data must be bytes, an address or None, not {errors.value_text(data_given)}; to "
+            "call Python with values of the program, use tracegraph.debug.callback"
         )
-    if isinstance(given, int | np.integer) and not isinstance(given, bool):
-        address = int(given)
+    if isinstance(data_given, int | np.integer) and not isinstance(data_given, bool):
+        address = int(data_given)
         if not 0 <= address < 2**64:
-            raise errors.HostCallError(f"user_data must be an address of 64 bits, not {given}")
+            raise errors.HostCallError(f"user_data must be an address of 64 bits, not {data_given}")
         return address, None, None
-    if isinstance(given, (*_ADDRESSES, _POINTER)):
-        return ctypes.cast(given, ctypes.c_void_p).value or 0, None, given
-    _refuse_doubtful(given)
+    if isinstance(data_given, (*_ADDRESSES, _POINTER)):
+        return ctypes.cast(data_given, ctypes.c_void_p).value or 0, None, data_given
+    _refuse_doubtful(data_given)
     try:
-        data = memoryview(given).tobytes()
+        data = memoryview(data_given).tobytes()
     except TypeError:
         raise errors.HostCallError(
-            f"user_data must be bytes, an address or None, not {errors.value_text(given)}"
+            f"user_data must be bytes, an address or None, not {errors.value_text(data_given)}"
         ) from None
-    return 0, data, given if isinstance(given, _DATA) else None
+    return 0, data, data_given if isinstance(data_given, _DATA) else None
 
 
 def _refuse_doubtful(given: Any) -> None:
-    """Refuse what has bytes, but may be meant as an address, or is no data."""
+    """Refuse objects that have bytes, but may be meant as an address, or are not data."""
     if isinstance(given, _REFERENCE):
         raise errors.HostCallError(
             "user_data is what ctypes.byref returned, which may have an offset; pass "

@@ -40,7 +40,7 @@ def callback(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None
         **kwargs: the same, by name.
 
     Raises:
-        NotCallableError: `function` is none.
+        NotCallableError: `function` is not callable.
         LeafTypeError: an argument is not an array or a number.
         EffectInConditionError: it is in the condition of a loop.
 
@@ -99,8 +99,8 @@ def pure_callback(
         **kwargs: as `args`, by name.
 
     Raises:
-        NotCallableError: `function` is none.
-        CallbackTypesError: `result_types` has something else than types, or `vmap_method` is none
+        NotCallableError: `function` is not callable.
+        CallbackTypesError: `result_types` has something other than types, or `vmap_method` is none
             of these.
         LeafTypeError: an argument is not an array or a number.
         CallbackResultError: from a wait for the program: a result has another type, or the pytree
@@ -124,25 +124,25 @@ def pure_callback(
             f"vmap_method must be one of {listed} or None, not {errors.value_text(vmap_method)}"
         )
     _require_seconds(time_limit)
-    given = flatten_checked((args, kwargs), "pure_callback", "arguments")
+    arguments = flatten_checked((args, kwargs), "pure_callback", "arguments")
     leaves, structure = tree.flatten(result_types)
     paths = tuple(tree.paths(structure, "result"))
     types = tuple(map(_declared, leaves, paths))
     name = errors.function_text(function)
 
     def call(*arrays: np.ndarray[Any, Any]) -> Sequence[Any]:
-        returned, found = tree.flatten(_caller(function, given)(*arrays)[0])
+        returned, found = tree.flatten(_caller(function, arguments)(*arrays)[0])
         if found != structure:
             got, wanted = map(errors.structure_text, (found, structure))
             raise errors.CallbackStructureError(name, got, wanted)
         return returned
 
     made = HostFunction(name, call, types, paths, vmap_method, time_limit, user_source())
-    trace = current_for(given.leaves)
+    trace = current_for(arguments.leaves)
     if trace is None:
-        results: Sequence[Any] = ops.answer(made, [np.asarray(leaf) for leaf in given.leaves])
+        results: Sequence[Any] = ops.answer(made, [np.asarray(leaf) for leaf in arguments.leaves])
     else:
-        atoms = [trace.read(leaf) for leaf in given.leaves]
+        atoms = [trace.read(leaf) for leaf in arguments.leaves]
         results = trace.record(get("pure_callback"), atoms, {"callback": made})
     return tree.unflatten(structure, results)
 
@@ -172,9 +172,9 @@ def host_call(function: Any, /, user_data: Any = None) -> None:
             is a null pointer.
 
     Raises:
-        HostCallError: `function` is no C function, or declared with other types, or one of Python's
-            or written in Python, which would need the GIL in a thread of the driver; or `user_data`
-            is none of these.
+        HostCallError: `function` is not a C function, or declared with other types, or one of
+            Python's or written in Python, which would need the GIL in a thread of the driver; or
+            `user_data` is none of these.
         HostCallInBodyError: when the program is compiled: it is inside a branch or a loop.
         EffectInConditionError: it is in the condition of a loop.
     """

@@ -32,8 +32,8 @@ def record(event: Any, /, *values: Any) -> None:
         *values: arrays that are computed before.
 
     Raises:
-        EventError: `event` is none, or has no handle yet, as one of PyTorch before its first
-            record; or a value is no array.
+        EventError: `event` is not an event, or has no handle yet, like one of PyTorch before its
+            first record; or a value is not an array.
         EventInBodyError: when the program is compiled: it is inside a branch or a loop.
         EffectInConditionError: it is in the condition of a loop.
 
@@ -65,7 +65,7 @@ def wait(event: Any, /) -> None:
         event: as in `record`.
 
     Raises:
-        EventError: `event` is none, or has no handle yet.
+        EventError: `event` is not an event, or has no handle yet.
         EventInBodyError: when the program is compiled: it is inside a branch or a loop.
         EffectInConditionError: it is in the condition of a loop.
     """

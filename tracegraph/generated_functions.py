@@ -21,7 +21,7 @@ def define(text: str, name: str, about: str, scope: Mapping[str, Any]) -> Callab
     """
     names = dict(scope)
     exec(compile(text, f"<tracegraph: {about}>", "exec"), names)  # noqa: S102
-    defined: Callable[..., Any] = names.pop(name)  # else it were in a cycle with its globals
+    defined: Callable[..., Any] = names.pop(name)  # or it would be in a cycle with its globals
     return defined
 
 

@@ -19,7 +19,7 @@ def memory_stats(device: str | None = None) -> dict[str, int]:
     scratch. ``graph_bytes``: code and node parameters of graphs; what the driver adds
     is not known. ``high_water``: the most that arrays, cached, arenas and constants together have
     ever been. ``graphs`` is the number of executables. A GPU also has ``free`` and ``total``, the
-    bytes of the whole device, of which other programs hold some.
+    bytes of the whole device; other programs also hold some.
 
     On the host, arrays are NumPy's, and count as 0; what is cached there is not in ``high_water``.
 

@@ -85,11 +85,11 @@ def check_indices(enabled: bool = True) -> Iterator[None]:
     that are traced inside the block check each traced index, and raise ``IndexRangeError``, an
     IndexError, with the user's line: on the host when the element is read, on a device when results
     of the program are waited for. Each check costs a reduction over the index. The promise of
-    ``x.at[i].add(v, unique=True)``, that indices do not repeat, is checked, too: updates of each
+    ``x.at[i].add(v, unique=True)``, that indices do not repeat, is also checked: updates of each
     element are counted, and a second one raises ``RepeatedIndexError``.
 
-    Windows of `dynamic_slice` move as before, and the functions that clamp or drop by their own
-    definition do, such as ``np.take(x, i, mode="clip")`` and ``np.bincount``.
+    Windows of `dynamic_slice` move as before. Functions that clamp or drop by definition still do,
+    such as ``np.take(x, i, mode="clip")`` and ``np.bincount``.
 
     A jitted function has programs of its own for calls inside, as in `deterministic`.
 

@@ -44,7 +44,7 @@ def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
     """The tree of a structure with these leaves.
 
     Raises:
-        TypeError: it is no structure.
+        TypeError: it is not a structure.
         ValueError: the structure has another number of leaves.
 
     >>> unflatten(structure((0, [0])), [1, 2])
@@ -102,7 +102,7 @@ def _checked(structure: Any, function: str) -> Structure:
     """A structure itself.
 
     Raises:
-        TypeError: it is none.
+        TypeError: it is not one.
     """
     if not isinstance(structure, Structure):
         raise TypeError(
@@ -141,7 +141,7 @@ def spread_prefix(prefix: Any, tree: Any) -> list[Any]:
     None is a leaf of the prefix.
 
     Raises:
-        ValueError: it is no prefix of the tree.
+        ValueError: it is not a prefix of the tree.
 
     >>> spread_prefix((0, None), ({"a": 1, "b": 2}, [3]))
     [0, 0, None]
@@ -231,7 +231,8 @@ _SIMPLE = frozenset({int, str, bool, type(None)})
 
 
 def kind_of(static: Any) -> Any:
-    """What tells a static value from others that are equal to it: the types in it, signs of zeros.
+    """What distinguishes a static value from others that are equal to it: the types in it, signs of
+    zeros.
 
     >>> kind_of((1, 2.0)) == kind_of((True, 2.0)), kind_of(0.0) == kind_of(-0.0)
     (False, False)

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Iterable
 from enum import Enum
 from functools import lru_cache
-from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, TypeVar
 
@@ -57,7 +56,7 @@ _USER, _INSTALLED, _OWN = Kind.USER, Kind.INSTALLED, Kind.OWN
 
 
 def _directory(file: str) -> str:
-    return f"{Path(file).parent}{os.sep}"
+    return f"{os.path.dirname(file)}{os.sep}"
 
 
 _PACKAGES = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))

@@ -50,8 +50,8 @@ def _reflection(x: Any, j: Any) -> tuple[Any, Any, Any]:
     """The vector v and the factor t of H = 1 - t v vᴴ, where Hᴴ x is zero below j; and its element
     at j, which is real.
 
-    All but that element is computed of numbers scaled by the largest, so that no square overflows
-    or vanishes, and subnormal columns give an orthogonal reflection, too.
+    Everything but that element is computed from numbers scaled by the largest. So no square
+    overflows or vanishes, and subnormal columns also give an orthogonal reflection.
     """
     row = numbers(x.shape[-1])
     size = tnp.where(row >= j, tnp.abs(x), 0)

@@ -7,8 +7,7 @@ and gets their number as a parameter.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
-from importlib.resources import files
+from functools import cache, lru_cache
 from math import prod
 from typing import Any
 
@@ -43,7 +42,12 @@ _OUTPUTS = {
 }
 """The C++ types of the outputs by kernel; others have one, of the type of the elements."""
 
-_SOURCE = files("lowering.algorithms").joinpath("small_matrices.cuh").read_text()
+
+@cache
+def _source() -> str:
+    from importlib.resources import files  # slow to import, and seldom needed
+
+    return files("lowering.algorithms").joinpath("small_matrices.cuh").read_text()
 
 
 def _orthogonal_type(a: ArrayType, *, vectors: bool) -> ArrayType | tuple[ArrayType, ...]:
@@ -161,15 +165,17 @@ def _kernel(
         per_warp, shared = 1, _shared_bytes(dtype, n, options["vectors"])
     threads = THREADS if shared * (THREADS // 32) <= _SHARED_BYTES else 32
 
-    def out(*given: Any) -> Any:
-        types = op.result_types([each for each in given if isinstance(each, ArrayType)], options)
+    def out(*arguments: Any) -> Any:
+        types = op.result_types(
+            [argument for argument in arguments if isinstance(argument, ArrayType)], options
+        )
         return types if len(types) > 1 else types[0]
 
     def blocks(a: ArrayType, *_: Any) -> int:
         return -(-prod(a.shape[:-2]) // (per_warp * threads // 32))
 
-    def reference(*given: Any) -> Any:
-        return op.reference(*given[: len(arrays)], **options)
+    def reference(*arguments: Any) -> Any:
+        return op.reference(*arguments[: len(arrays)], **options)
 
     entry = f"small_{name}_{n}"
     declared = [f"const T* {each}" for each in arrays] + [f"long long {each}" for each in sizes]
@@ -208,7 +214,7 @@ def _text(
             "template <class P> struct complex_of;",
             f"typedef {real} R;",
             f"typedef {f'complex_of<{real}>' if dtype.kind == 'c' else real} T;",
-            _SOURCE,
+            _source(),
             f'extern "C" __global__ void __launch_bounds__({constants["THREADS"]})',
             f"{entry}({', '.join(parameters)}) {{",
             f"  {body}",

@@ -107,17 +107,17 @@ class _Placement:
         self.visited[output.type] += 1
         if not self.free.get(output.type) or output not in self.writes:
             return
-        found = None
+        donated = None
         for scratch, later in self._scratch(output):
-            found = self._input(number, scratch, later)
-            if found is not None:
-                self.sharing.replace(scratch, found)
+            donated = self._input(number, scratch, later)
+            if donated is not None:
+                self.sharing.replace(scratch, donated)
                 break
-        found = found or self._input(number, output)
-        if found is not None:
-            self.sharing.replace(output, found)
-            self.memory[output] = found
-            del self.free[found.type][self.numbers[found]]
+        donated = donated or self._input(number, output)
+        if donated is not None:
+            self.sharing.replace(output, donated)
+            self.memory[output] = donated
+            del self.free[donated.type][self.numbers[donated]]
 
     def _scratch(self, output: Buffer) -> Iterator[tuple[Buffer, Sequence[int]]]:
         """The scratch that an output may share memory with, and where the output is then written.

@@ -13,9 +13,10 @@ from tracegraph.ir.scalar_values import Load
 def place_carries(body: Block, context: Context) -> None:
     """Write the new value of each carry to the buffer from which the next step reads it.
 
-    The value is computed there if that is safe. Else it is copied there at the end of the body. The
-    copies of one shape are one nest, which reads all before it writes, so that permuted carries
-    need no further memory. Multi-buffering (`scheduling.buffer_rotation`) avoids these copies.
+    The value is computed there if that is safe. Otherwise it is copied there at the end of the
+    body. The copies of one shape are one nest, which reads all before it writes, so that permuted
+    carries need no further memory. Multi-buffering (`scheduling.buffer_rotation`) avoids these
+    copies.
     """
     if not body.carries:
         return
@@ -87,7 +88,7 @@ def plain_copy(node: DraftNode) -> tuple[Buffer, Buffer] | None:
 
 
 def copied_whole(store: Store, space: tuple[int, ...]) -> Buffer | None:
-    """The buffer of which a store of a map writes a copy to another one, of all elements."""
+    """The buffer that a store of a map copies as a whole to another one."""
     value, target = store.value, store.buffer.type
     if not isinstance(value, Load) or value.guard is not None or store.guard is not None:
         return None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import platform
 from math import inf
-from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +20,9 @@ from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.ir.types import ArrayType
 from tracegraph.passes import Motion
 from tracegraph.staging.device_features import DeviceFeatures
+
+if TYPE_CHECKING:
+    from random import Random
 
 TARGET = Target(
     Costs(

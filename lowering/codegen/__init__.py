@@ -1,6 +1,6 @@
 """Code generation: the kernels of a Plan as one CUDA C++ translation unit.
 
-In comes a Plan. Out comes a `Unit`: source text that depends on the Plan only, so that compiled
+A Plan comes in. A `Unit` goes out: source text that depends on the Plan only, so that compiled
 code can be cached by it, and for each kernel node its function, parameters, grid and block. Nothing
 here needs a GPU or a compiler. It may import `lowering.plan` and `tracegraph.ir`.
 

@@ -155,9 +155,9 @@ def _combiners(nest: Nest) -> list[Combiner]:
     """What a reduction, rows or a scan fold by."""
     match nest:
         case ReduceNest(accumulators=accumulators):
-            return [each.combiner for each in accumulators]
+            return [accumulator.combiner for accumulator in accumulators]
         case RowNest(passes=passes):
-            return [each.combiner for one in passes for each in one.accumulators]
+            return [accumulator.combiner for one in passes for accumulator in one.accumulators]
         case ScanNest(combiner=combiner):
             return [combiner]
     return []
@@ -192,7 +192,7 @@ def kernel_text(
     read, written = buffers_of(nests)
     buffers = tuple(dict.fromkeys([*read, *written]))
     others = tuple(dict.fromkeys(p for nest in nests for p in nest_parameters(nest, loops)))
-    workspace = sum(round_up(workspace_bytes(each), ALIGNMENT) for each in geometries)
+    workspace = sum(round_up(workspace_bytes(geometry), ALIGNMENT) for geometry in geometries)
     shared = max(map(shared_bytes, geometries), default=0)
 
     pointers = {buffer: f"p{i}" for i, buffer in enumerate(buffers)}

@@ -62,7 +62,7 @@ class AccessSets(NamedTuple):
 
 
 Accesses = AccessSets | NestAnalysis
-"""A nest that accesses nothing but buffers has its analysis, which has the same two sets."""
+"""A nest that accesses only buffers has its analysis, which has the same two sets."""
 
 
 def accesses_of(node: DraftNode) -> Accesses:

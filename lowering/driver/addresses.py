@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cuda.bindings import driver
 
-from lowering.driver.error_checks import check
+from lowering.driver.error_checks import called
 
 _MEMORY_TYPE = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 _ORDINAL = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
@@ -15,10 +15,7 @@ def locate(address: int) -> str | None:
 
     The plural form of the call accepts any address.
     """
-    kind, ordinal = check(
-        "cuPointerGetAttributes",
-        driver.cuPointerGetAttributes(2, [_MEMORY_TYPE, _ORDINAL], address),
-    )
+    kind, ordinal = called(driver.cuPointerGetAttributes, 2, [_MEMORY_TYPE, _ORDINAL], address)
     match driver.CUmemorytype(int(kind)) if int(kind) else None:
         case None:
             return None

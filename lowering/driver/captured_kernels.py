@@ -10,7 +10,7 @@ from typing import Any
 from cuda.bindings import driver
 from cuda.core.graph import GraphDefinition
 
-from lowering.driver.error_checks import check
+from lowering.driver.error_checks import called, check
 from lowering.driver.foreign_captures import relaxed
 from lowering.driver.graphs import capture_nodes, node_kind
 from lowering.errors import UnrepeatableCaptureError
@@ -77,7 +77,7 @@ def captured_kernels(
     """Capture what `issue` does on a stream, as kernels in order.
 
     Raises:
-        UnrepeatableCaptureError: it is no chain of kernels.
+        UnrepeatableCaptureError: it is not a chain of kernels.
     """
     tails, added = capture_nodes(graph, dependencies, issue, stream)
     if len(tails) != 1 or not added:
@@ -92,7 +92,7 @@ def captured_kernels(
         if len(before) > 1:
             raise UnrepeatableCaptureError(f"one of its kernels is behind {len(before)} others")
         previous, edge = before[0] if before else (None, _NO_EDGE)
-        params = check("cuGraphKernelNodeGetParams", driver.cuGraphKernelNodeGetParams(node))
+        params = called(driver.cuGraphKernelNodeGetParams, node)
         found.append(CapturedKernel(node, params, (int(params.func), int(params.kern), edge)))
         node = previous
     if len(found) != len(added):

@@ -14,7 +14,7 @@ from cuda.core.graph import GraphDefinition
 
 from lowering.cuda.interface import Event, ForeignArray, Launch
 from lowering.driver.device import CudaDevice
-from lowering.driver.error_checks import by_core, check, scarce
+from lowering.driver.error_checks import by_core, called, check, scarce
 from lowering.driver.executables import launcher
 from lowering.driver.foreign_arrays import foreign_array
 from lowering.driver.foreign_captures import add_to_capture
@@ -70,7 +70,7 @@ class CudaDriver(CudaDevice):
     def hand_over(self, event: Event, stream: int) -> None:
         assert isinstance(event, CudaEvent), "events come from this driver"
         handle = driver.CUstream(stream)
-        check("cuStreamWaitEvent", driver.cuStreamWaitEvent(handle, event.handle, 0))
+        called(driver.cuStreamWaitEvent, handle, event.handle, 0)
 
     def synchronize(self) -> None:
         by_core(self._stream.sync)
@@ -100,41 +100,30 @@ class CudaDriver(CudaDevice):
             one.bytes.view(np.uint32)[:] = 1
             self._stop_stream = self._device.create_stream(options=StreamOptions(nonblocking=True))
             self._one = one
-        check(
-            "cuMemcpyHtoDAsync",
-            driver.cuMemcpyHtoDAsync(pointer, self._one.pointer, 4, self._stop_stream.handle),
-        )
+        called(driver.cuMemcpyHtoDAsync, pointer, self._one.pointer, 4, self._stop_stream.handle)
         self._stop_stream.sync()
 
     def clear(self, pointer: int, nbytes: int) -> None:
-        check(
-            "cuMemsetD8Async",
-            driver.cuMemsetD8Async(pointer, 0, nbytes, self._stream_handle),
-        )
+        called(driver.cuMemsetD8Async, pointer, 0, nbytes, self._stream_handle)
 
     def copy(self, target: int, source: int, nbytes: int) -> None:
-        check(
-            "cuMemcpyDtoDAsync",
-            driver.cuMemcpyDtoDAsync(target, source, nbytes, self._stream_handle),
-        )
+        called(driver.cuMemcpyDtoDAsync, target, source, nbytes, self._stream_handle)
 
     def copy_to_device(self, pointer: int, source: np.ndarray[Any, Any]) -> bool:
         """Copy a host array. The driver copies pageable memory aside before the call returns, and
         reads pinned memory later.
         """
         address = source.ctypes.data
-        check(
-            "cuMemcpyHtoDAsync",
-            driver.cuMemcpyHtoDAsync(pointer, address, source.nbytes, self._stream_handle),
-        )
+        called(driver.cuMemcpyHtoDAsync, pointer, address, source.nbytes, self._stream_handle)
         return is_known(address)
 
     def copy_to_host(self, target: np.ndarray[Any, Any], pointer: int) -> None:
-        check(
-            "cuMemcpyDtoHAsync",
-            driver.cuMemcpyDtoHAsync(
-                target.ctypes.data, pointer, target.nbytes, self._stream_handle
-            ),
+        called(
+            driver.cuMemcpyDtoHAsync,
+            target.ctypes.data,
+            pointer,
+            target.nbytes,
+            self._stream_handle,
         )
         self.synchronize()
 
@@ -155,7 +144,7 @@ class CudaDriver(CudaDevice):
 
     def upload(self, executable: CudaExecutableGraph) -> None:
         executable.require_open()
-        check("cuGraphUpload", driver.cuGraphUpload(executable.handle, self._stream_handle))
+        called(driver.cuGraphUpload, executable.handle, self._stream_handle)
 
     def launcher(self, executable: CudaExecutableGraph) -> Callable[[], None]:
         return launcher(executable, self._stream_handle)

@@ -27,7 +27,7 @@ from lowering.driver.captured_kernels import (
     recaptured_parameters,
 )
 from lowering.driver.core_buffers import retained
-from lowering.driver.error_checks import check, scarce
+from lowering.driver.error_checks import called, check, scarce
 from lowering.driver.executables import updater
 from lowering.driver.foreign_captures import relax, relaxed, takes_nodes
 from lowering.driver.graph_nodes import (
@@ -64,15 +64,15 @@ class CudaDevice:
         self.ordinal = ordinal
         self._device = Device(ordinal)
         self._device.set_current()
-        self._context = check("cuCtxGetCurrent", driver.cuCtxGetCurrent())
+        self._context = called(driver.cuCtxGetCurrent)
         self.thread: ThreadState = Thread(self._context)
         self._pinned = PinnedMemory()
         self.name = str(self._device.name)
         self.arch = f"sm_{self._device.arch}"
-        version = int(check("cuDriverGetVersion", driver.cuDriverGetVersion()))
+        version = int(called(driver.cuDriverGetVersion))
         self.cuda_version = (version // 1000, version % 1000 // 10)
         self.multiprocessors = int(self._device.properties.multiprocessor_count)
-        self._handle = check("cuDeviceGet", driver.cuDeviceGet(ordinal))
+        self._handle = called(driver.cuDeviceGet, ordinal)
         self._capture_stream = self._device.create_stream(options=StreamOptions(nonblocking=True))
         self.capture_lock = CaptureLock()
         self._libraries: dict[Callable[[int], Library], Library] = {}
@@ -101,9 +101,9 @@ class CudaDevice:
 
     def trim(self) -> None:
         """Shrink the device's pool to what is in use: cuda.core lets it keep what was freed."""
-        pool = check("cuDeviceGetMemPool", driver.cuDeviceGetMemPool(self._handle))
-        check("cuMemPoolTrimTo", driver.cuMemPoolTrimTo(pool, 0))
-        check("cuDeviceGraphMemTrim", driver.cuDeviceGraphMemTrim(self._handle))
+        pool = called(driver.cuDeviceGetMemPool, self._handle)
+        called(driver.cuMemPoolTrimTo, pool, 0)
+        called(driver.cuDeviceGraphMemTrim, self._handle)
 
     def trim_host(self) -> None:
         """Free the pieces of pinned memory that are not in use."""
@@ -117,7 +117,7 @@ class CudaDevice:
 
     def memory_info(self) -> tuple[int, int]:
         """As the driver counts: memory that the device's pool keeps is not free."""
-        free, total = check("cuMemGetInfo", driver.cuMemGetInfo())
+        free, total = called(driver.cuMemGetInfo)
         return int(free), int(total)
 
     def allocate_host(self, nbytes: int) -> PinnedAllocation:
@@ -328,7 +328,7 @@ class CudaDevice:
     def _own(self, stream: int) -> Any:
         """The handle of a stream, which must be of this device."""
         handle = driver.CUstream(stream)
-        context = check("cuStreamGetCtx", driver.cuStreamGetCtx(handle))
+        context = called(driver.cuStreamGetCtx, handle)
         if int(context) != int(self._context):
             raise ValueError(
                 f"stream {stream:#x} is not of cuda:{self.ordinal}; choose a stream of the device "
@@ -337,7 +337,7 @@ class CudaDevice:
         return handle
 
     def update_whole(self, executable: Any, graph: GraphDefinition) -> None:
-        """By the driver's call, which hands the references to user objects over, too."""
+        """By the driver's call, which also transfers the references to user objects."""
         if isinstance(executable, CudaExecutableGraph):
             executable.require_open()
         update_whole(int(executable.handle), int(graph.handle))

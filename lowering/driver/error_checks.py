@@ -74,6 +74,15 @@ def check(operation: str, answer: tuple[Any, ...]) -> Any:
     return values[0] if len(values) == 1 else tuple(values) or None
 
 
+def called(function: Callable[..., tuple[Any, ...]], *arguments: Any) -> Any:
+    """What a function of the driver returns, its result left out.
+
+    Raises:
+        CudaError: as `check`.
+    """
+    return check(function.__name__, function(*arguments))
+
+
 def by_core(call: Callable[[], _T]) -> _T:
     """What a call of cuda.core returns.
 

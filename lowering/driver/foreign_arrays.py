@@ -9,13 +9,13 @@ from lowering.cuda.interface import ForeignArray
 from tracegraph.ir.types import row_major_strides
 
 _NO_STREAM = -1
-"""What tells a producer, by DLPack, that nothing is to wait for it."""
+"""What DLPack passes to a producer if nothing has to wait for it."""
 
 
 def foreign_array(array: object, stream: int | None) -> ForeignArray | None:
     """A view of another library's array; None if it is not in device memory.
 
-    If there is a stream, that waits for the array's producer.
+    If a stream is given, it waits for the array's producer.
     """
     if not (hasattr(array, "__dlpack__") or hasattr(array, "__cuda_array_interface__")):
         return None

@@ -6,7 +6,7 @@ from typing import Any
 
 from cuda.bindings import driver
 
-from lowering.driver.error_checks import SUCCESS, check
+from lowering.driver.error_checks import SUCCESS, called
 from lowering.driver.graph_nodes import child_node
 
 _RELAXED = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
@@ -48,10 +48,7 @@ def takes_nodes(stream: Any) -> bool:
 
 def add_to_capture(stream: Any, child: Any) -> None:
     """Capture a child graph on a stream, as a launch in it would be."""
-    info = check("cuStreamGetCaptureInfo", driver.cuStreamGetCaptureInfo(stream))
+    info = called(driver.cuStreamGetCaptureInfo, stream)
     graph, before = info[2], list(info[3])
     node = child_node(graph, before, child)
-    check(
-        "cuStreamUpdateCaptureDependencies",
-        driver.cuStreamUpdateCaptureDependencies(stream, [node], None, 1, _SET),
-    )
+    called(driver.cuStreamUpdateCaptureDependencies, stream, [node], None, 1, _SET)

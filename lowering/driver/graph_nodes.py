@@ -13,7 +13,7 @@ from cuda.bindings import driver
 from cuda.core.graph import GraphDefinition
 
 from lowering.cuda.interface import Launch, SharedWords
-from lowering.driver.error_checks import check
+from lowering.driver.error_checks import called, check
 from lowering.plan.conditional_nodes import ConditionalKind
 
 _SHARED_BYTES = 48 * 1024
@@ -72,11 +72,12 @@ def kernel_node(
     params.blockDimX, params.blockDimY, params.blockDimZ = launch.block
     params.sharedMemBytes = launch.shared_bytes
     params.kernelParams = ctypes.addressof(addresses)
-    node = check(
-        "cuGraphAddKernelNode",
-        driver.cuGraphAddKernelNode(
-            graph.handle, list(dependencies) or None, len(dependencies), params
-        ),
+    node = called(
+        driver.cuGraphAddKernelNode,
+        graph.handle,
+        list(dependencies) or None,
+        len(dependencies),
+        params,
     )
     if launch.cooperative:
         _require_cooperation(node)
@@ -93,17 +94,14 @@ def memory_node(graph: Any, nbytes: int, ordinal: int) -> GraphMemoryNode:
     params.poolProps.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
     params.poolProps.location.id = ordinal
     params.bytesize = nbytes
-    node = check("cuGraphAddMemAllocNode", driver.cuGraphAddMemAllocNode(graph, None, 0, params))
+    node = called(driver.cuGraphAddMemAllocNode, graph, None, 0, params)
     return GraphMemoryNode(node, int(params.dptr), nbytes)
 
 
 def free_node(graph: Any, dependencies: Sequence[Any], pointer: int) -> Any:
     """Add a node that frees memory of the graph."""
     before = list(dependencies)
-    return check(
-        "cuGraphAddMemFreeNode",
-        driver.cuGraphAddMemFreeNode(graph, before, len(before), pointer),
-    )
+    return called(driver.cuGraphAddMemFreeNode, graph, before, len(before), pointer)
 
 
 def host_node(graph: Any, dependencies: Sequence[Any], function: int, argument: int) -> Any:
@@ -112,19 +110,13 @@ def host_node(graph: Any, dependencies: Sequence[Any], function: int, argument: 
     params.fn = driver.CUhostFn(function)
     params.userData = argument
     before = list(dependencies)
-    return check(
-        "cuGraphAddHostNode",
-        driver.cuGraphAddHostNode(graph, before or None, len(before), params),
-    )
+    return called(driver.cuGraphAddHostNode, graph, before or None, len(before), params)
 
 
 def child_node(graph: Any, dependencies: Sequence[Any], child: Any) -> Any:
     """Add a node that runs a clone of a graph."""
     before = list(dependencies)
-    return check(
-        "cuGraphAddChildGraphNode",
-        driver.cuGraphAddChildGraphNode(graph, before or None, len(before), child),
-    )
+    return called(driver.cuGraphAddChildGraphNode, graph, before or None, len(before), child)
 
 
 def copy_node(
@@ -136,10 +128,7 @@ def copy_node(
     params.srcDevice, params.dstDevice = source, target
     params.WidthInBytes, params.Height, params.Depth = nbytes, 1, 1
     before = list(dependencies)
-    return check(
-        "cuGraphAddMemcpyNode",
-        driver.cuGraphAddMemcpyNode(graph, before or None, len(before), params, context),
-    )
+    return called(driver.cuGraphAddMemcpyNode, graph, before or None, len(before), params, context)
 
 
 def event_node(
@@ -176,7 +165,7 @@ def allow_shared_memory(kernel: Any, nbytes: int, device: Any) -> None:
     if nbytes > _SHARED_BYTES:
         kind = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         handle = driver.CUkernel(int(kernel.handle))
-        check("cuKernelSetAttribute", driver.cuKernelSetAttribute(kind, nbytes, handle, device))
+        called(driver.cuKernelSetAttribute, kind, nbytes, handle, device)
 
 
 def parameter_cells(
@@ -194,7 +183,7 @@ def _require_cooperation(node: Any) -> None:
     value = driver.CUkernelNodeAttrValue()
     value.cooperative = 1
     kind = driver.CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
-    check("cuGraphKernelNodeSetAttribute", driver.cuGraphKernelNodeSetAttribute(node, kind, value))
+    called(driver.cuGraphKernelNodeSetAttribute, node, kind, value)
 
 
 def _require_clusters(node: Any, cluster: tuple[int, int, int]) -> None:
@@ -202,7 +191,7 @@ def _require_clusters(node: Any, cluster: tuple[int, int, int]) -> None:
     value = driver.CUkernelNodeAttrValue()
     value.clusterDim.x, value.clusterDim.y, value.clusterDim.z = cluster
     kind = driver.CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-    check("cuGraphKernelNodeSetAttribute", driver.cuGraphKernelNodeSetAttribute(node, kind, value))
+    called(driver.cuGraphKernelNodeSetAttribute, node, kind, value)
 
 
 def _depend(
@@ -217,15 +206,17 @@ def _depend(
         count = len(dependencies)
         kinds = [_programmatic()] * count if pdl else None
         try:
-            check(
-                "cuGraphAddDependencies",
-                driver.cuGraphAddDependencies(
-                    graph.handle, list(dependencies), [node] * count, kinds, count
-                ),
+            called(
+                driver.cuGraphAddDependencies,
+                graph.handle,
+                list(dependencies),
+                [node] * count,
+                kinds,
+                count,
             )
         except BaseException:
             with suppress(Exception):
-                check("cuGraphDestroyNode", driver.cuGraphDestroyNode(node))
+                called(driver.cuGraphDestroyNode, node)
             raise
 
 

@@ -9,7 +9,7 @@ from cuda.bindings import driver
 from cuda.core.graph import GraphDefinition
 
 from lowering.cuda.interface import NodesView, NodeView
-from lowering.driver.error_checks import check
+from lowering.driver.error_checks import called, check
 from lowering.driver.graphs import nodes as nodes_of
 
 _PREFIX = "CU_GRAPH_NODE_TYPE_"
@@ -53,10 +53,10 @@ def _enter(
 
 def _edges(graph: Any) -> Iterator[tuple[int, int, bool]]:
     """Those of cuda.core's `edges` come without their data, which CUDA refuses if they have any."""
-    *_, count = check("cuGraphGetEdges", driver.cuGraphGetEdges(graph))
+    *_, count = called(driver.cuGraphGetEdges, graph)
     if not count:
         return
-    before, behind, data, _ = check("cuGraphGetEdges", driver.cuGraphGetEdges(graph, count))
+    before, behind, data, _ = called(driver.cuGraphGetEdges, graph, count)
     for first, second, edge in zip(before, behind, data, strict=True):
         yield int(first), int(second), edge.type == int(_PROGRAMMATIC)
 

@@ -9,7 +9,7 @@ from cuda.bindings import driver
 from cuda.core.graph import GraphDefinition
 
 from lowering.driver.clean_up import freed
-from lowering.driver.error_checks import check
+from lowering.driver.error_checks import called, check
 from lowering.errors import NestedCaptureError
 
 _THREAD_LOCAL = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
@@ -35,19 +35,17 @@ def capture_nodes(
     if is_capturing(stream):
         raise NestedCaptureError
     try:
-        check(
-            "cuStreamBeginCaptureToGraph",
-            driver.cuStreamBeginCaptureToGraph(
-                stream,
-                graph.handle,
-                list(dependencies) or None,
-                None,
-                len(dependencies),
-                _THREAD_LOCAL,
-            ),
+        called(
+            driver.cuStreamBeginCaptureToGraph,
+            stream,
+            graph.handle,
+            list(dependencies) or None,
+            None,
+            len(dependencies),
+            _THREAD_LOCAL,
         )
         issue()
-        info = check("cuStreamGetCaptureInfo", driver.cuStreamGetCaptureInfo(stream))
+        info = called(driver.cuStreamGetCaptureInfo, stream)
         tails = tuple(info[3])
     except BaseException:
         if is_capturing(stream):
@@ -55,7 +53,7 @@ def capture_nodes(
             if ended[0].name not in _BROKEN_OFF:
                 freed("a capture that has failed", "cuStreamEndCapture", ended)
         raise
-    check("cuStreamEndCapture", driver.cuStreamEndCapture(stream))
+    called(driver.cuStreamEndCapture, stream)
     return tails, {at: node for at, node in nodes(graph.handle).items() if at not in before}
 
 
@@ -81,23 +79,23 @@ def is_capturing(stream: Any) -> bool:
 
 def nodes(graph: Any) -> dict[int, Any]:
     """The nodes of a graph by address."""
-    _, count = check("cuGraphGetNodes", driver.cuGraphGetNodes(graph))
+    _, count = called(driver.cuGraphGetNodes, graph)
     if not count:
         return {}
-    nodes, _ = check("cuGraphGetNodes", driver.cuGraphGetNodes(graph, count))
+    nodes, _ = called(driver.cuGraphGetNodes, graph, count)
     return {int(node): node for node in nodes}
 
 
 def node_kind(node: Any) -> str:
     """The kind of a node; copies that a conditional body may not hold are ``pageable_memcpy``."""
-    found = check("cuGraphNodeGetType", driver.cuGraphNodeGetType(node))
+    found = called(driver.cuGraphNodeGetType, node)
     kind = str(found.name).removeprefix("CU_GRAPH_NODE_TYPE_").lower()
     return "pageable_memcpy" if kind == "memcpy" and _is_pageable(node) else kind
 
 
 def _is_pageable(node: Any) -> bool:
     """Whether a copy has an end in host memory that is not pinned."""
-    copy = check("cuGraphMemcpyNodeGetParams", driver.cuGraphMemcpyNodeGetParams(node))
+    copy = called(driver.cuGraphMemcpyNodeGetParams, node)
     host = driver.CUmemorytype.CU_MEMORYTYPE_HOST
     ends = ((copy.srcMemoryType, copy.srcHost), (copy.dstMemoryType, copy.dstHost))
     return any(kind == host and not is_known(int(address)) for kind, address in ends)
@@ -105,7 +103,5 @@ def _is_pageable(node: Any) -> bool:
 
 def is_known(address: int) -> bool:
     """Whether host memory is pinned. The plural form of the call accepts any address."""
-    (kind,) = check(
-        "cuPointerGetAttributes", driver.cuPointerGetAttributes(1, [_MEMORY_TYPE], address)
-    )
+    (kind,) = called(driver.cuPointerGetAttributes, 1, [_MEMORY_TYPE], address)
     return bool(int(kind))

@@ -10,7 +10,7 @@ import numpy as np
 from cuda.bindings import driver
 
 from lowering.driver.clean_up import freed
-from lowering.driver.error_checks import NOT_READY, check
+from lowering.driver.error_checks import NOT_READY, called, check
 from lowering.driver.foreign_captures import relaxed
 from lowering.driver.user_objects import TiedGraph
 from lowering.errors import ClosedGraphError
@@ -122,13 +122,13 @@ class CudaTimer:
     @classmethod
     def create(cls) -> CudaTimer:
         """A new one."""
-        event = check("cuEventCreate", driver.cuEventCreate(0))
+        event = called(driver.cuEventCreate, 0)
         timer = cls(event, int(event))
         weakref.finalize(timer, _destroy_event, event).atexit = False
         return timer
 
     def since(self, start: CudaTimer) -> float:
         """By the driver, which waits for this event."""
-        check("cuEventSynchronize", driver.cuEventSynchronize(self.event))
+        called(driver.cuEventSynchronize, self.event)
         elapsed = driver.cuEventElapsedTime(start.event, self.event)
         return float(check("cuEventElapsedTime", elapsed))

@@ -12,7 +12,7 @@ from cuda.bindings import driver
 from cuda.core import Buffer, Device, MemoryResource
 
 from lowering.driver.clean_up import freed
-from lowering.driver.error_checks import check
+from lowering.driver.error_checks import called, check
 from lowering.driver.foreign_captures import relaxed
 from lowering.plan.nests.rounding import power_of_two
 
@@ -73,7 +73,7 @@ class PinnedMemory(MemoryResource):  # type: ignore[misc]
         try:
             pointer = self._unused[size].pop()
         except (KeyError, IndexError):
-            pointer = int(check("cuMemAllocHost", driver.cuMemAllocHost(size)))
+            pointer = int(called(driver.cuMemAllocHost, size))
         return Buffer.from_handle(pointer, size, self)
 
     def deallocate(self, ptr: Any, size: int, *, stream: Any = None) -> None:

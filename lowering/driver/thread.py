@@ -7,7 +7,7 @@ from typing import Any
 
 from cuda.bindings import driver
 
-from lowering.driver.error_checks import check
+from lowering.driver.error_checks import called
 
 
 class Thread(threading.local):
@@ -21,5 +21,5 @@ class Thread(threading.local):
     """
 
     def __init__(self, context: Any) -> None:
-        check("cuCtxSetCurrent", driver.cuCtxSetCurrent(context))
+        called(driver.cuCtxSetCurrent, context)
         self.ready = True

@@ -27,7 +27,7 @@ from cuda.core.graph import GraphDefinition
 
 from lowering.cuda.interface import LOOKED_AT
 from lowering.driver.clean_up import freed
-from lowering.driver.error_checks import check
+from lowering.driver.error_checks import called
 from lowering.driver.foreign_captures import relaxed
 
 _NO_SYNC = driver.CUuserObject_flags.CU_USER_OBJECT_NO_DESTRUCTOR_SYNC
@@ -72,10 +72,7 @@ class TiedGraph:
         object instead.
         """
         graph = self.definition.handle
-        check(
-            "cuGraphReleaseUserObject",
-            driver.cuGraphReleaseUserObject(graph, self._user_object, 1),
-        )
+        called(driver.cuGraphReleaseUserObject, graph, self._user_object, 1)
         try:
             yield graph
         finally:
@@ -112,9 +109,7 @@ class UserObjects:
         semaphore = self._semaphore()
         destroy = driver.CUhostFn(ctypes.cast(_libc().sem_post, ctypes.c_void_p).value)
         try:
-            user_object = check(
-                "cuUserObjectCreate", driver.cuUserObjectCreate(semaphore, destroy, 1, _NO_SYNC)
-            )
+            user_object = called(driver.cuUserObjectCreate, semaphore, destroy, 1, _NO_SYNC)
         except BaseException:
             self._unused.append(semaphore)
             raise
@@ -190,7 +185,7 @@ class UserObjects:
 
 def _retain(graph: Any, user_object: Any) -> None:
     """Give a graph a reference to a user object."""
-    check("cuGraphRetainUserObject", driver.cuGraphRetainUserObject(graph, user_object, 1, 0))
+    called(driver.cuGraphRetainUserObject, graph, user_object, 1, 0)
 
 
 @cache

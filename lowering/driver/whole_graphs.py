@@ -9,7 +9,7 @@ from typing import Any
 
 from cuda.bindings import driver
 
-from lowering.driver.error_checks import CudaError, CudaMemoryError, check
+from lowering.driver.error_checks import CudaError, CudaMemoryError, called, check
 from lowering.errors import RefusedGraphError
 
 _SINCE = 12000
@@ -112,10 +112,7 @@ def update_whole(executable: int, graph: int) -> None:
 def _exec_update() -> Callable[..., int]:
     """The C function: that of cuda.bindings returns no info about a failure."""
     flags = driver.CUdriverProcAddress_flags.CU_GET_PROC_ADDRESS_DEFAULT
-    address, _ = check(
-        "cuGetProcAddress",
-        driver.cuGetProcAddress(b"cuGraphExecUpdate", _SINCE, flags),
-    )
+    address, _ = called(driver.cuGetProcAddress, b"cuGraphExecUpdate", _SINCE, flags)
     prototype = ctypes.CFUNCTYPE(
         ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(_UpdateInfo)
     )

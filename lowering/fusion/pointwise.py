@@ -202,7 +202,7 @@ class FusionBuilder:
                 places.append(self._loads()[store.buffer])
             if store.buffer in self.stores:
                 places.append(self._written_to(store.buffer).places)
-            if not all(_may_replace(store, each, space) for each in places):
+            if not all(_may_replace(store, place, space) for place in places):
                 return False
         return True
 

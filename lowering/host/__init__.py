@@ -1,6 +1,6 @@
 """The host backend: a plan as one Python function of NumPy calls on the CPU.
 
-In comes a Plan, out goes a `HostExecutable` with the same arena offsets, in-place choices and
+A Plan comes in, and a `HostExecutable` goes out, with the same arena offsets, in-place choices and
 conditions as on a device. The files here are the plain interpreter: one way to evaluate each nest,
 with each value in a temporary of its own. `tuning` only makes the calls cheaper, and joins through
 `passes.py` alone; `TRACEGRAPH_HOST=plain` leaves it out. May import `lowering.plan`,

@@ -22,7 +22,7 @@ from lowering.plan.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class ExecutableMemory:
     """The memory of an executable: its arena, the arrays of scratch and constants, and more bytes
     from `allocate`.
     """
@@ -45,7 +45,9 @@ class Code:
 class MakeCode(Protocol):
     """Makes the code of a plan: see `HostExecutable` for `poison` and `order`."""
 
-    def __call__(self, plan: Plan, memory: Memory, *, poison: bool, order: Random | None) -> Code:
+    def __call__(
+        self, plan: Plan, memory: ExecutableMemory, *, poison: bool, order: Random | None
+    ) -> Code:
         """The code."""
 
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextvars import Context
 from dataclasses import replace
 from functools import partial
-from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from lowering.host.arena import (
     aligned_bytes,
     returnable_bytes,
 )
-from lowering.host.code import Memory, chosen_code
+from lowering.host.code import ExecutableMemory, chosen_code
 from lowering.host.node_owners import slots
 from lowering.host.serialised_calls import PlanCall, Running
 from lowering.plan.nests.buffer import Buffer, overlap
@@ -31,6 +30,9 @@ from tracegraph.staging.calls.donated import Donated
 from tracegraph.staging.calls.last_call import Handling, LastRun
 from tracegraph.staging.exported import ExportedGraph
 from tracegraph.staging.graph_view import GraphView
+
+if TYPE_CHECKING:
+    from random import Random
 
 
 class HostExecutable:
@@ -58,7 +60,7 @@ class HostExecutable:
         quiet = Context()
         quiet.run(np.seterr, all="ignore")
         self._further: list[Array] = []
-        memory = Memory(self._arena, self._memory(), self._further_bytes, self._overlap)
+        memory = ExecutableMemory(self._arena, self._memory(), self._further_bytes, self._overlap)
         code = chosen_code(quiet)(plan, memory, poison=poison, order=order)
         self._scratch_bytes = plan.arena_bytes + sum(each.nbytes for each in self._further)
         self._copied, self._section_times = code.copied, code.section_times

@@ -5,13 +5,15 @@ from __future__ import annotations
 from random import Random
 
 from lowering.host.arena import Workspace
-from lowering.host.code import Code, Memory
+from lowering.host.code import Code, ExecutableMemory
 from lowering.host.passes import chosen_passes
 from lowering.host.source.plan_function import PlanWriter
 from lowering.plan.plan import Plan
 
 
-def interpreted_code(plan: Plan, memory: Memory, *, poison: bool, order: Random | None) -> Code:
+def interpreted_code(
+    plan: Plan, memory: ExecutableMemory, *, poison: bool, order: Random | None
+) -> Code:
     """The code of a plan: a function that is written, and compiled by Python."""
     needed, passes = Workspace(), chosen_passes()
     programs = passes.programs(plan, memory.overlaps, needed)

@@ -127,7 +127,7 @@ class Passes:
 
     def results(self, plan: Plan, programs: Programs) -> Mapping[Instruction, Buffer]:
         """The instructions whose call makes a result of the plan, and which one."""
-        return {made: b for each in self._results for made, b in each(plan, programs).items()}
+        return {made: b for result in self._results for made, b in result(plan, programs).items()}
 
 
 def chosen_passes() -> Passes:

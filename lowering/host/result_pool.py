@@ -40,7 +40,7 @@ def is_pooled(type_: ArrayType) -> bool:
     return LEAST_BYTES <= type_.nbytes <= MOST_BYTES
 
 
-class Memory(np.ndarray[Any, Any]):
+class ArrayMemory(np.ndarray[Any, Any]):
     """The bytes of one array at a time.
 
     A NumPy view refers to the object that owns its memory if that is of another class. So a block
@@ -48,7 +48,7 @@ class Memory(np.ndarray[Any, Any]):
     """
 
 
-Piece = tuple[Memory, int]
+Piece = tuple[ArrayMemory, int]
 """A block of memory, and the offset of its array."""
 
 
@@ -57,7 +57,7 @@ def _references(pieces: Sequence[Piece]) -> int:
     return getrefcount(memory)
 
 
-_IDLE = _references([(Memory(0, np.uint8), 0)])
+_IDLE = _references([(ArrayMemory(0, np.uint8), 0)])
 """The references to a free block; versions of Python differ."""
 
 
@@ -104,10 +104,10 @@ class ResultPool:
         if self.free_bytes > MOST_BYTES:
             self.clear()
         try:
-            memory = Memory(nbytes + PAGE, np.uint8)
+            memory = ArrayMemory(nbytes + PAGE, np.uint8)
         except MemoryError:
             self.clear()
-            memory = Memory(nbytes + PAGE, np.uint8)
+            memory = ArrayMemory(nbytes + PAGE, np.uint8)
         return memory, (next(self._places) - memory.ctypes.data) % PAGE
 
     def clear(self) -> None:
@@ -128,7 +128,7 @@ class ResultPool:
 
 def is_all_of_memory(array: Array) -> bool:
     """Whether an array is all of a block: views of it have the array as their base."""
-    return type(array.base) is Memory
+    return type(array.base) is ArrayMemory
 
 
 RESULTS = ResultPool()

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lowering.native.points import NestWriter
-from lowering.native.schedule import COLUMNS, Loop
+from lowering.native.points import NativeNestWriter
+from lowering.native.schedule import COLUMNS, NestLoop
 
 
 class Columns:
     """Blocks of up to 512 points along an axis."""
 
-    def __init__(self, nest: NestWriter, point: Loop) -> None:
+    def __init__(self, nest: NativeNestWriter, point: NestLoop) -> None:
         self._nest, self._point = nest, point
 
     def array(self, type_: str, number: int) -> str:

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from lowering.host.arena import POISON, Array
-from lowering.host.code import Code, Memory
+from lowering.host.code import Code, ExecutableMemory
 from lowering.host.result_pool import RESULTS, is_pooled
 from lowering.host.source.plan_function import Body, Copied
 from lowering.host.source.python_source import PythonSource
@@ -23,7 +23,7 @@ from lowering.native.available import why_not
 from lowering.native.blas import routine
 from lowering.native.compiler import compile, load
 from lowering.native.host_calls import HostCalls, trampoline
-from lowering.native.module import ENTRY, Module, module_of
+from lowering.native.module import ENTRY, NativeModule, module_of
 from lowering.native.table import ARENA, TRAMPOLINE
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.nests.buffer import Buffer
@@ -41,7 +41,9 @@ _IN_PLACE = 257
 """The flags of an array that is C-contiguous and aligned."""
 
 
-def native_code(plan: Plan, memory: Memory, *, poison: bool, order: Random | None) -> Code:
+def native_code(
+    plan: Plan, memory: ExecutableMemory, *, poison: bool, order: Random | None
+) -> Code:
     """The machine code of a plan as a function of arguments.
 
     Raises:
@@ -65,7 +67,7 @@ def native_code(plan: Plan, memory: Memory, *, poison: bool, order: Random | Non
 class _FunctionWriter:
     """Writes the function that calls the machine code of a plan."""
 
-    def __init__(self, plan: Plan, module: Module, calls: HostCalls, table: Any) -> None:
+    def __init__(self, plan: Plan, module: NativeModule, calls: HostCalls, table: Any) -> None:
         self.copied = Copied()
         self._plan, self._calls, self._module = plan, calls, module
         self._source = PythonSource()
@@ -146,7 +148,9 @@ class _FunctionWriter:
         return lines
 
 
-def _table(plan: Plan, module: Module, calls: HostCalls, memory: Memory, to_host: Any) -> Any:
+def _table(
+    plan: Plan, module: NativeModule, calls: HostCalls, memory: ExecutableMemory, to_host: Any
+) -> Any:
     """The table of addresses, but for those of arguments and results."""
     table = module.table
     made = (ctypes.c_void_p * len(table))()

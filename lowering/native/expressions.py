@@ -43,7 +43,7 @@ PRODUCT_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 RELATIONS = {"<": "slt", ">=": "sge", "==": "eq"}
 
 
-class Expressions:
+class NestExpressions:
     """The values of one nest's expressions where the next instruction is written."""
 
     def __init__(
@@ -145,15 +145,15 @@ class Expressions:
         return self.index(offset_in(buffer.type.shape, indices))
 
 
-def _constant(run: Expressions, expr: Const) -> Parts:
+def _constant(run: NestExpressions, expr: Const) -> Parts:
     return literal(expr)
 
 
-def _axis(run: Expressions, expr: Axis) -> Parts:
+def _axis(run: NestExpressions, expr: Axis) -> Parts:
     return (run.axes[expr.number],)
 
 
-def _sum(run: Expressions, expr: Sum) -> Parts:
+def _sum(run: NestExpressions, expr: Sum) -> Parts:
     write, total = run.writer.assign, ""
     for term, factor in expr.terms:
         value = run.index(term)
@@ -163,7 +163,7 @@ def _sum(run: Expressions, expr: Sum) -> Parts:
     return (write(f"add nsw i64 {total}, {expr.offset}") if expr.offset else total,)
 
 
-def _modulo(run: Expressions, expr: Mod) -> Parts:
+def _modulo(run: NestExpressions, expr: Mod) -> Parts:
     write, divisor = run.writer.assign, expr.divisor
     bounds, x = run.ranges.bounds(expr.operand), run.index(expr.operand)
     if bounds is not None:
@@ -178,7 +178,7 @@ def _modulo(run: Expressions, expr: Mod) -> Parts:
     return (write(f"select i1 {negative}, i64 {raised}, i64 {rest}"),)
 
 
-def _floor_divide(run: Expressions, expr: FloorDiv) -> Parts:
+def _floor_divide(run: NestExpressions, expr: FloorDiv) -> Parts:
     write, divisor = run.writer.assign, expr.divisor
     own = run.ranges.bounds(expr)
     if own is not None and own[0] == own[1]:
@@ -193,7 +193,7 @@ def _floor_divide(run: Expressions, expr: FloorDiv) -> Parts:
     return (write(f"select i1 {negative}, i64 {lowered}, i64 {quotient}"),)
 
 
-def _clamp(run: Expressions, expr: Clamp) -> Parts:
+def _clamp(run: NestExpressions, expr: Clamp) -> Parts:
     bounds, x = run.ranges.bounds(expr.operand), run.index(expr.operand)
     call = run.writer.call
     if bounds is None or bounds[0] < expr.low:
@@ -203,7 +203,7 @@ def _clamp(run: Expressions, expr: Clamp) -> Parts:
     return (x,)
 
 
-def _compare(run: Expressions, expr: Compare) -> Parts:
+def _compare(run: NestExpressions, expr: Compare) -> Parts:
     known = run.ranges.truth(expr)
     if known is not None:
         return ("true" if known else "false",)
@@ -211,7 +211,7 @@ def _compare(run: Expressions, expr: Compare) -> Parts:
     return (run.writer.assign(f"icmp {RELATIONS[expr.relation]} i64 {left}, {right}"),)
 
 
-def _both(run: Expressions, expr: Both) -> Parts:
+def _both(run: NestExpressions, expr: Both) -> Parts:
     known = run.ranges.truth(expr)
     if known is not None:
         return ("true" if known else "false",)
@@ -221,7 +221,7 @@ def _both(run: Expressions, expr: Both) -> Parts:
     return (run.writer.assign(f"and i1 {sides[0]}, {sides[1]}"),)
 
 
-def _select(run: Expressions, expr: Select) -> Parts:
+def _select(run: NestExpressions, expr: Select) -> Parts:
     known = run.ranges.truth(expr.predicate)
     if known is not None:
         return run.value(expr.chosen if known else expr.other)
@@ -241,7 +241,7 @@ def select_parts(
     )
 
 
-def _load(run: Expressions, expr: Load) -> Parts:
+def _load(run: NestExpressions, expr: Load) -> Parts:
     known = run.ranges.truth(expr.guard)
     if known is False:
         return number(0, expr.dtype)
@@ -256,7 +256,7 @@ def _load(run: Expressions, expr: Load) -> Parts:
     return select_parts(run.writer, types, guard, found, number(0, expr.dtype))
 
 
-def _apply(run: Expressions, expr: Apply) -> Parts:
+def _apply(run: NestExpressions, expr: Apply) -> Parts:
     power = _small_power(expr)
     if power:
         return _product(run, expr, power)
@@ -291,7 +291,7 @@ def _small_power(expr: Apply) -> int:
     return int(exponent.value.real)
 
 
-def _product(run: Expressions, expr: Apply, power: int) -> Parts:
+def _product(run: NestExpressions, expr: Apply, power: int) -> Parts:
     (type_,) = register_parts(expr.dtype)
     base = run.value(expr.args[0])[0]
     square = run.writer.assign(f"fmul {type_} {base}, {base}")
@@ -300,11 +300,11 @@ def _product(run: Expressions, expr: Apply, power: int) -> Parts:
     return (run.writer.assign(f"fmul {type_} {square}, {base if power == 3 else square}"),)
 
 
-def _as_value(run: Expressions, expr: AsValue) -> Parts:
+def _as_value(run: NestExpressions, expr: AsValue) -> Parts:
     return run.operations.convert(INDEX, expr.dtype, run.value(expr.operand))
 
 
-def _as_index(run: Expressions, expr: AsIndex) -> Parts:
+def _as_index(run: NestExpressions, expr: AsIndex) -> Parts:
     value, dtype = run.value(expr.operand), expr.operand.dtype
     (type_,) = register_parts(dtype)
     if type_ == "i64":
@@ -313,11 +313,11 @@ def _as_index(run: Expressions, expr: AsIndex) -> Parts:
     return (run.writer.assign(f"{how} {type_} {value[0]} to i64"),)
 
 
-def _accumulated(run: Expressions, expr: Accumulated) -> Parts:
+def _accumulated(run: NestExpressions, expr: Accumulated) -> Parts:
     raise KeyError(f"accumulator {expr.number} is used before it is folded")
 
 
-_WRITERS: dict[type[Expr], Callable[[Expressions, Any], Parts]] = {
+_WRITERS: dict[type[Expr], Callable[[NestExpressions, Any], Parts]] = {
     Const: _constant,
     Axis: _axis,
     Sum: _sum,

@@ -13,8 +13,8 @@ import numpy as np
 from lowering.native.columns import Columns
 from lowering.native.lanes import BLOCK, LANES, LaneFold, chunks, padded
 from lowering.native.operations import direct_instruction, fold_dtype
-from lowering.native.points import NestWriter, stored_roots
-from lowering.native.schedule import Loop, is_folded_in_lanes, is_searched
+from lowering.native.points import NativeNestWriter, stored_roots
+from lowering.native.schedule import NestLoop, is_folded_in_lanes, is_searched
 from lowering.native.types import Parts, element_type, memory_parts, number, register_parts
 from lowering.plan.nests.kernel import Accumulator, ReduceNest, Store
 from lowering.plan.nests.strides import offset_in
@@ -48,7 +48,7 @@ class Folded:
 class FoldWriter:
     """Writes the folds of a nest."""
 
-    def __init__(self, nest: NestWriter) -> None:
+    def __init__(self, nest: NativeNestWriter) -> None:
         self.nest = nest
         self.writer, self.run, self.operations = nest.writer, nest.run, nest.operations
         self._buffers: dict[tuple[int, int], str] = {}
@@ -67,7 +67,7 @@ class FoldWriter:
             if each.accumulator.arg:
                 self.writer.store("i64", "0", each.position, each.private)
 
-    def step(self, folded: Sequence[Folded], loops: Sequence[Loop]) -> None:
+    def step(self, folded: Sequence[Folded], loops: Sequence[NestLoop]) -> None:
         """Fold the values at one step."""
         values = [self.run.value(each.accumulator.value) for each in folded]
         for each, value in zip(folded, values, strict=True):
@@ -80,7 +80,7 @@ class FoldWriter:
             new = self.operations.combine(how, each.dtype, old, value)
             self.operations.store_parts(each.dtype, new, each.variable, each.private)
 
-    def _step_of_position(self, each: Folded, value: Parts, loops: Sequence[Loop]) -> None:
+    def _step_of_position(self, each: Folded, value: Parts, loops: Sequence[NestLoop]) -> None:
         """Keep the first extreme and its position: the first NaN, if there is one."""
         write = self.writer.assign
         value = self.operations.convert(each.accumulator.value.dtype, each.dtype, value)
@@ -161,7 +161,7 @@ class FoldWriter:
     # -- written out ----------------------------------------------------------------------------
 
     def unrolled(
-        self, folded: Sequence[Folded], loops: Sequence[Loop], stores: Sequence[Store] = ()
+        self, folded: Sequence[Folded], loops: Sequence[NestLoop], stores: Sequence[Store] = ()
     ) -> None:
         """Write every step of a fold."""
         self.begin(folded)
@@ -176,7 +176,7 @@ class FoldWriter:
     # -- in blocks of lanes ---------------------------------------------------------------------
 
     def in_blocks(
-        self, folded: Sequence[Folded], loops: Sequence[Loop], stores: Sequence[Store] = ()
+        self, folded: Sequence[Folded], loops: Sequence[NestLoop], stores: Sequence[Store] = ()
     ) -> None:
         """Fold block by block: floats are added in lanes, all else step by step."""
         wide = [each for each in folded if is_folded_in_lanes(each.accumulator)]
@@ -236,7 +236,7 @@ class FoldWriter:
 
     # -- positions ------------------------------------------------------------------------------
 
-    def search(self, each: Folded, loops: Sequence[Loop]) -> None:
+    def search(self, each: Folded, loops: Sequence[NestLoop]) -> None:
         """Find the first extreme: the extreme of each block, then the position in the best block.
 
         Folding a block can be vectorised, and so can the search in one.
@@ -277,7 +277,7 @@ class FoldWriter:
         self._find_in_block(each, loops, split, steps, writer.assign(f"load i64, ptr {first}"))
 
     def _find_in_block(
-        self, each: Folded, loops: Sequence[Loop], split: int, steps: int, start: str
+        self, each: Folded, loops: Sequence[NestLoop], split: int, steps: int, start: str
     ) -> None:
         """The first position in a block that has the extreme."""
         writer, chunked, within = self.writer, loops[split], loops[split + 1 :]
@@ -339,7 +339,7 @@ class FoldWriter:
     def _plain_loops(
         self,
         folded: Sequence[Folded],
-        loops: Sequence[Loop],
+        loops: Sequence[NestLoop],
         stores: Sequence[Store],
         roots: Sequence[Expr],
     ) -> None:
@@ -354,12 +354,12 @@ class FoldWriter:
 
     def _blocks(
         self,
-        loop: Loop,
+        loop: NestLoop,
         steps: int,
         inner: int,
         block: object,
         roots: Sequence[Expr],
-        within: Sequence[Loop],
+        within: Sequence[NestLoop],
     ) -> None:
         """Call `block` for the blocks of a loop: the last may have fewer steps."""
         assert callable(block)
@@ -384,18 +384,18 @@ class FoldWriter:
 
     def _block_loops(
         self,
-        loop: Loop,
+        loop: NestLoop,
         low: str,
         high: str,
         limits: tuple[int, int],
-        within: Sequence[Loop],
+        within: Sequence[NestLoop],
         body: object,
         roots: Sequence[Expr],
         independent: bool,
     ) -> None:
         assert callable(body)
         inner = within if independent else [_ordered(each) for each in within]
-        chosen = Loop(loop.axes, loop.extent, independent)
+        chosen = NestLoop(loop.axes, loop.extent, independent)
         self.nest.steps(
             chosen,
             low,
@@ -409,11 +409,11 @@ class FoldWriter:
         self,
         wide: Sequence[Folded],
         stores: Sequence[Store],
-        loop: Loop,
+        loop: NestLoop,
         low: str,
         high: str,
         limits: tuple[int, int],
-        within: Sequence[Loop],
+        within: Sequence[NestLoop],
         inner: int,
         count: str,
         roots: Sequence[Expr],
@@ -466,7 +466,7 @@ class FoldWriter:
                 self.writer.line(f"store {type_} {identity}, ptr {target}")
 
     def _run_in_memory(
-        self, each: Folded, loop: Loop, low: str, within: Sequence[Loop], inner: int
+        self, each: Folded, loop: NestLoop, low: str, within: Sequence[NestLoop], inner: int
     ) -> str:
         """The address of a block whose values are consecutive in a buffer; else nothing."""
         load = each.accumulator.value
@@ -488,7 +488,7 @@ class FoldWriter:
         return self.run.address(load.buffer, place)
 
     def _buffer(self, each: Folded, part: int) -> str:
-        """Memory for a block of one part of the values of an accumulator."""
+        """ExecutableMemory for a block of one part of the values of an accumulator."""
         key = (each.number, part)
         if key not in self._buffers:
             type_ = memory_parts(each.dtype)[part]
@@ -508,7 +508,7 @@ class FoldWriter:
 
     # -- many points at once --------------------------------------------------------------------
 
-    def columns(self, nest: ReduceNest, point: Loop, steps: Sequence[Loop]) -> None:
+    def columns(self, nest: ReduceNest, point: NestLoop, steps: Sequence[NestLoop]) -> None:
         """Fold with the accumulators of up to 512 points along the innermost axis in memory."""
         columns = Columns(self.nest, point)
         folded = [Folded(n, each, private=False) for n, each in enumerate(nest.accumulators)]
@@ -549,13 +549,13 @@ class FoldWriter:
         columns.blocks(block)
 
 
-def position_of(loops: Sequence[Loop]) -> Expr:
+def position_of(loops: Sequence[NestLoop]) -> Expr:
     """The row-major position of a step."""
     return linear([(Axis.make(loop.axis, loop.extent), stride) for loop, stride in _strides(loops)])
 
 
-def _strides(loops: Sequence[Loop]) -> list[tuple[Loop, int]]:
-    found: list[tuple[Loop, int]] = []
+def _strides(loops: Sequence[NestLoop]) -> list[tuple[NestLoop, int]]:
+    found: list[tuple[NestLoop, int]] = []
     stride = 1
     for loop in reversed(loops):
         found.append((loop, stride))
@@ -563,6 +563,6 @@ def _strides(loops: Sequence[Loop]) -> list[tuple[Loop, int]]:
     return found[::-1]
 
 
-def _ordered(loop: Loop) -> Loop:
+def _ordered(loop: NestLoop) -> NestLoop:
     """The loop with its steps in order."""
-    return Loop(loop.axes, loop.extent, False, loop.cuts)
+    return NestLoop(loop.axes, loop.extent, False, loop.cuts)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-from lowering.native.expressions import Expressions
-from lowering.native.host_calls import POLL, Failure, NodeCall, Progress, Sites
+from lowering.native.expressions import NestExpressions
+from lowering.native.host_calls import POLL, CheckFailure, NodeCall, Progress, Sites
 from lowering.native.nests import write_nest
 from lowering.native.operations import Operations
-from lowering.native.points import NestWriter
+from lowering.native.points import NativeNestWriter
 from lowering.native.products import ProductWriter, has_routines
 from lowering.native.signals import Signals
 from lowering.native.supported import missing
@@ -35,7 +35,7 @@ STOPPED = "stopped"
 """The label of the block that ends the function early."""
 
 
-class GraphWriter:
+class NativeGraphWriter:
     """Writes the instructions of graphs. With `order`, nodes are in a random topological order."""
 
     def __init__(self, plan: Plan, order: Random | None) -> None:
@@ -71,7 +71,9 @@ class GraphWriter:
     def write(self, graph: Graph) -> None:
         """Write the nodes of a graph."""
         for node in self._in_order(graph):
-            write: Callable[[GraphWriter, Any], None] = _WRITERS.get(type(node), GraphWriter.call)
+            write: Callable[[NativeGraphWriter, Any], None] = _WRITERS.get(
+                type(node), NativeGraphWriter.call
+            )
             write(self, node)
 
     def _in_order(self, graph: Graph) -> Sequence[Node]:
@@ -108,9 +110,9 @@ class GraphWriter:
                     value = self.writer.assign(f"{how} {type_} {value} to i64")
                 self._signals.set_condition(condition, value)
             return
-        run = Expressions(self.writer, self.operations, self.addresses)
+        run = NestExpressions(self.writer, self.operations, self.addresses)
         parts = (self.writer, self.operations, run, self._signals)
-        write_nest(NestWriter(nest, *parts, self._overwrites(nest)), nest)
+        write_nest(NativeNestWriter(nest, *parts, self._overwrites(nest)), nest)
 
     def _overwrites(self, nest: Nest) -> bool:
         """Whether a nest may write where it reads."""
@@ -195,7 +197,7 @@ class GraphWriter:
         writer.begin(following)
 
     def _require(self, failure: int) -> None:
-        self.call_host(self.sites.add(Failure(failure)))
+        self.call_host(self.sites.add(CheckFailure(failure)))
 
     def _publish(self, monitor: int, count: str) -> None:
         word = self.sites.word()
@@ -204,7 +206,7 @@ class GraphWriter:
         self.call_host(self.sites.add(Progress(monitor, word)))
 
     def _poll(self, rounds: str, every: int) -> None:
-        """Call the host in every so many rounds of a loop, a power of two."""
+        """Call the host every few rounds of a loop; their number is a power of two."""
         writer = self.writer
         count = writer.assign(f"load i64, ptr {rounds}")
         writer.line(f"store i64 {writer.assign(f'add i64 {count}, 1')}, ptr {rounds}")
@@ -236,15 +238,15 @@ class GraphWriter:
         self.writer.if_(holds, body)
 
 
-_WRITERS: dict[type[Node], Callable[[GraphWriter, Any], None]] = {
-    KernelNode: GraphWriter.kernel,
-    MemcpyNode: GraphWriter.copy,
-    LibraryNode: GraphWriter.library,
-    EventNode: GraphWriter.event,
-    IfElseNode: GraphWriter.if_else,
-    SwitchNode: GraphWriter.switch,
-    WhileNode: GraphWriter.while_,
-    PersistentKernelNode: GraphWriter.persistent,
+_WRITERS: dict[type[Node], Callable[[NativeGraphWriter, Any], None]] = {
+    KernelNode: NativeGraphWriter.kernel,
+    MemcpyNode: NativeGraphWriter.copy,
+    LibraryNode: NativeGraphWriter.library,
+    EventNode: NativeGraphWriter.event,
+    IfElseNode: NativeGraphWriter.if_else,
+    SwitchNode: NativeGraphWriter.switch,
+    WhileNode: NativeGraphWriter.while_,
+    PersistentKernelNode: NativeGraphWriter.persistent,
 }
 """What writes each class of nodes; all others are calls of the host."""
 

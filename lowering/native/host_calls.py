@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from lowering.host.arena import Array, Workspace
-from lowering.host.code import Memory
+from lowering.host.code import ExecutableMemory
 from lowering.host.passes import Passes
 from lowering.host.section_times import SectionTimes
 from lowering.host.source.plan_function import Body, PlanWriter
@@ -49,7 +49,7 @@ class NodeCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class CheckFailure:
     """A check that failed; `failure` is an index into `Plan.failures`."""
 
     failure: int
@@ -63,7 +63,7 @@ class Progress:
     count: Buffer
 
 
-Site = NodeCall | Failure | Progress
+Site = NodeCall | CheckFailure | Progress
 
 
 class Sites:
@@ -119,7 +119,7 @@ class HostCalls:
     `arrays`. `check_time` is called at a poll, if there is one. `failure` is what a site raised.
     """
 
-    def __init__(self, plan: Plan, sites: Sites, memory: Memory) -> None:
+    def __init__(self, plan: Plan, sites: Sites, memory: ExecutableMemory) -> None:
         self.section_times = SectionTimes()
         self.failure: BaseException | None = None
         self.check_time: Callable[[], None] | None = None
@@ -147,7 +147,7 @@ class HostCalls:
                     )
                     body = writer.function(None)
                     self._functions.append(partial(_run, body, alone.inputs, self._bound))
-                case Failure(failure=failure):
+                case CheckFailure(failure=failure):
                     self._functions.append(partial(_fail, plan, failure))
                 case Progress(monitor=monitor, count=count):
                     word = self.words[count]

@@ -21,7 +21,7 @@ LEVELS = 54
 
 
 def padded(count: int) -> int:
-    """The least multiple of the lanes that holds so many elements."""
+    """The least multiple of the lanes that is not less than a number of elements."""
     return -(-count // LANES) * LANES
 
 
@@ -49,7 +49,7 @@ class LaneFold:
         self.writer.line(f"store i64 0, ptr {self._count}")
 
     def block(self, address: str, groups: str) -> str:
-        """The sum of so many groups of 32 consecutive elements."""
+        """The sum of a number of groups of 32 consecutive elements."""
         writer, vector = self.writer, self._vector
         item = f"{self.type} {self.identity}"
         start = f"{vector} <{', '.join([item] * WIDTH)}>"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from lowering.native.graphs import STOPPED, GraphWriter
+from lowering.native.graphs import STOPPED, NativeGraphWriter
 from lowering.native.host_calls import Sites
 from lowering.native.table import Table
 from lowering.plan.plan import Plan
@@ -21,7 +21,7 @@ ENTRY = "run"
 
 
 @dataclass(frozen=True)
-class Module:
+class NativeModule:
     """The text of a module, the library functions that it calls, its table and its sites."""
 
     text: str
@@ -30,9 +30,9 @@ class Module:
     sites: Sites
 
 
-def module_of(plan: Plan, order: Random | None = None) -> Module:
+def module_of(plan: Plan, order: Random | None = None) -> NativeModule:
     """The module of a plan; with `order`, nodes are in a random order that their edges allow."""
-    graphs = GraphWriter(plan, order)
+    graphs = NativeGraphWriter(plan, order)
     graphs.write(plan.graph)
     writer = graphs.writer
     lines = [
@@ -56,6 +56,6 @@ def module_of(plan: Plan, order: Random | None = None) -> Module:
         *writer.metadata,
         "",
     ]
-    return Module(
+    return NativeModule(
         "\n".join(lines), frozenset(graphs.operations.functions), graphs.table, graphs.sites
     )

@@ -8,8 +8,8 @@ from typing import Any
 from lowering.native.columns import Columns
 from lowering.native.folds import Folded, FoldWriter
 from lowering.native.operations import fold_dtype
-from lowering.native.points import NestWriter, stored_roots
-from lowering.native.schedule import Schedule, schedule_of
+from lowering.native.points import NativeNestWriter, stored_roots
+from lowering.native.schedule import NestSchedule, schedule_of
 from lowering.native.types import element_type, number
 from lowering.plan.nests.analysis import nest_accumulators, nest_roots
 from lowering.plan.nests.kernel import (
@@ -22,17 +22,17 @@ from lowering.plan.nests.kernel import (
 )
 
 
-def write_nest(writer: NestWriter, nest: Nest) -> None:
+def write_nest(writer: NativeNestWriter, nest: Nest) -> None:
     """Write a nest that has points."""
     NEST_WRITERS[type(nest)](writer, nest, schedule_of(nest))
 
 
-def _write_map(writer: NestWriter, nest: MapNest, schedule: Schedule) -> None:
+def _write_map(writer: NativeNestWriter, nest: MapNest, schedule: NestSchedule) -> None:
     roots = stored_roots(nest.stores, nest.signals)
     writer.loops(schedule.points, lambda: writer.store(nest.stores, nest.signals), roots)
 
 
-def _write_reduction(writer: NestWriter, nest: ReduceNest, schedule: Schedule) -> None:
+def _write_reduction(writer: NativeNestWriter, nest: ReduceNest, schedule: NestSchedule) -> None:
     folds, roots = FoldWriter(writer), list(nest_roots(nest))
     if schedule.fold == "columns":
         *outer, last = schedule.points
@@ -50,7 +50,7 @@ def _write_reduction(writer: NestWriter, nest: ReduceNest, schedule: Schedule) -
     writer.loops(schedule.points, point, roots)
 
 
-def _write_rows(writer: NestWriter, nest: RowNest, schedule: Schedule) -> None:
+def _write_rows(writer: NativeNestWriter, nest: RowNest, schedule: NestSchedule) -> None:
     folds, roots = FoldWriter(writer), list(nest_roots(nest))
     numbered = [Folded(n, each) for n, each in enumerate(nest_accumulators(nest))]
 
@@ -68,7 +68,7 @@ def _write_rows(writer: NestWriter, nest: RowNest, schedule: Schedule) -> None:
     writer.loops(schedule.points, point, roots)
 
 
-def _write_scan(writer: NestWriter, nest: ScanNest, schedule: Schedule) -> None:
+def _write_scan(writer: NativeNestWriter, nest: ScanNest, schedule: NestSchedule) -> None:
     store, how, operations = nest.store, nest.combiner, writer.operations
     dtype = store.value.dtype
     wide = fold_dtype(dtype)
@@ -114,7 +114,7 @@ def _write_scan(writer: NestWriter, nest: ScanNest, schedule: Schedule) -> None:
         writer.loops(schedule.points, lambda: point(variable), roots)
 
 
-def _write_scatter(writer: NestWriter, nest: ScatterNest, schedule: Schedule) -> None:
+def _write_scatter(writer: NativeNestWriter, nest: ScatterNest, schedule: NestSchedule) -> None:
     writer.loops(
         schedule.points,
         lambda: writer.store([nest.store], combiner=nest.combiner),
@@ -122,7 +122,7 @@ def _write_scatter(writer: NestWriter, nest: ScatterNest, schedule: Schedule) ->
     )
 
 
-NEST_WRITERS: dict[type[Nest], Callable[[NestWriter, Any, Schedule], None]] = {
+NEST_WRITERS: dict[type[Nest], Callable[[NativeNestWriter, Any, NestSchedule], None]] = {
     MapNest: _write_map,
     ReduceNest: _write_reduction,
     RowNest: _write_rows,

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 
-from lowering.native.expressions import Expressions, has_fast_form
+from lowering.native.expressions import NestExpressions, has_fast_form
 from lowering.native.operations import Operations
-from lowering.native.schedule import Loop
+from lowering.native.schedule import NestLoop
 from lowering.native.signals import Signals
 from lowering.native.types import Parts
 from lowering.native.writer import Writer
@@ -32,7 +32,7 @@ _UNKNOWN = 1 << 62
 """The bit of what is known behind a fold only."""
 
 
-class NestWriter:
+class NativeNestWriter:
     """What the writers of all kinds of nests need: expressions, loops and stores of one nest.
 
     `overwrites`: it may write where it reads.
@@ -43,7 +43,7 @@ class NestWriter:
         nest: Nest,
         writer: Writer,
         operations: Operations,
-        run: Expressions,
+        run: NestExpressions,
         signals: Signals,
         overwrites: bool,
     ) -> None:
@@ -59,7 +59,7 @@ class NestWriter:
         self._axes_of: dict[Expr, int] = {}
 
     def loops(
-        self, loops: Sequence[Loop], body: Callable[[], object], roots: Sequence[Expr] = ()
+        self, loops: Sequence[NestLoop], body: Callable[[], object], roots: Sequence[Expr] = ()
     ) -> None:
         """Write nested loops. What roots need and inner loops do not change comes before them."""
         tiled = [loop for loop in loops if loop.tile]
@@ -70,7 +70,7 @@ class NestWriter:
             self._nested(loops, body, roots)
 
     def _nested(
-        self, loops: Sequence[Loop], body: Callable[[], object], roots: Sequence[Expr]
+        self, loops: Sequence[NestLoop], body: Callable[[], object], roots: Sequence[Expr]
     ) -> None:
         if not loops:
             body()
@@ -88,7 +88,7 @@ class NestWriter:
             )
 
     def _tiles(
-        self, across: Loop, along: Loop, body: Callable[[], object], roots: Sequence[Expr]
+        self, across: NestLoop, along: NestLoop, body: Callable[[], object], roots: Sequence[Expr]
     ) -> None:
         """Loops over square tiles and the points of each; what is left over has plain loops."""
         size = across.tile
@@ -114,12 +114,14 @@ class NestWriter:
             self.writer.loop("0", str(long // size), column_of_tiles)
 
         self.writer.loop("0", str(-(-(wide // size) // TILES)), group)
-        plain = [Loop(loop.axes, loop.extent, True) for loop in (across, along)]
+        plain = [NestLoop(loop.axes, loop.extent, True) for loop in (across, along)]
         for ends in (((0, wide), (long, along.extent)), ((wide, across.extent), (0, along.extent))):
             if all(low < high for low, high in ends):
                 self._between(list(zip(plain, ends, strict=True)), body, roots)
 
-    def _of_tile(self, loop: Loop, start: str, body: Callable[[], object], innermost: bool) -> None:
+    def _of_tile(
+        self, loop: NestLoop, start: str, body: Callable[[], object], innermost: bool
+    ) -> None:
         def step(number: str) -> None:
             index = self.writer.assign(f"add nuw nsw i64 {start}, {number}")
             with self.run.scope():
@@ -130,7 +132,7 @@ class NestWriter:
 
     def _between(
         self,
-        loops: Sequence[tuple[Loop, tuple[int, int]]],
+        loops: Sequence[tuple[NestLoop, tuple[int, int]]],
         body: Callable[[], object],
         roots: Sequence[Expr],
     ) -> None:
@@ -151,7 +153,7 @@ class NestWriter:
 
     def steps(
         self,
-        loop: Loop,
+        loop: NestLoop,
         low: str,
         high: str,
         body: Callable[[], object],
@@ -175,7 +177,7 @@ class NestWriter:
         else:
             self.writer.loop(low, high, step, independent=independent)
 
-    def _bind(self, loop: Loop, index: str, first: int, last: int) -> None:
+    def _bind(self, loop: NestLoop, index: str, first: int, last: int) -> None:
         for axis in loop.axes[:-1]:
             self.run.bind(axis, "0", 0, 0)
         self.run.bind(loop.axis, index, first, last)
@@ -229,7 +231,7 @@ class NestWriter:
         yield
         self._stores = True
 
-    def unrolled(self, loops: Sequence[Loop], body: Callable[[], object]) -> None:
+    def unrolled(self, loops: Sequence[NestLoop], body: Callable[[], object]) -> None:
         """Write the body once for every step of nested loops."""
         if not loops:
             body()
@@ -320,7 +322,7 @@ class NestWriter:
         self.operations.store_parts(dtype, value, address)
 
 
-def step_in(run: Expressions, step: Callable[[str], object], index: str) -> None:
+def step_in(run: NestExpressions, step: Callable[[str], object], index: str) -> None:
     """A step with fast forms whose operands were tested before."""
     with run.in_fast_forms(""):
         step(index)

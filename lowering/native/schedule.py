@@ -52,7 +52,7 @@ LinearForm = Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class NestLoop:
     """A loop over one axis, or over several that are one in memory: `axes` has the last one last.
 
     `cuts` are positions where it is split. Steps of an `independent` one may run in any order. With
@@ -77,15 +77,15 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class NestSchedule:
     """How a nest is carried out: loops over its points, outermost first, and over steps of a fold.
 
     `fold` says how steps are folded: written out at each point; with the accumulators of many
     points at once; or point by point, in blocks of lanes.
     """
 
-    points: tuple[Loop, ...]
-    steps: tuple[Loop, ...] = ()
+    points: tuple[NestLoop, ...]
+    steps: tuple[NestLoop, ...] = ()
     fold: FoldForm | None = None
 
     def __str__(self) -> str:
@@ -96,35 +96,35 @@ class Schedule:
         return f"{loops}: fold over {steps}, {self.fold}"
 
 
-def schedule_of(nest: Nest) -> Schedule:
+def schedule_of(nest: Nest) -> NestSchedule:
     """The schedule of a nest."""
     roots = nest_roots(nest)
     match nest:
         case MapNest(space=space):
-            return Schedule(_cut(_independent_loops(_axes(space), _Accesses(nest)), roots))
+            return NestSchedule(_cut(_independent_loops(_axes(space), _Accesses(nest)), roots))
         case ScatterNest(space=space, repeats=repeats):
-            ordered = [Loop((n,), extent, False) for n, extent in _axes(space) if n < repeats]
+            ordered = [NestLoop((n,), extent, False) for n, extent in _axes(space) if n < repeats]
             free = [(n, extent) for n, extent in _axes(space) if n >= repeats]
-            return Schedule((*ordered, *_independent_loops(free, _Accesses(nest))))
+            return NestSchedule((*ordered, *_independent_loops(free, _Accesses(nest))))
         case ScanNest(space=space, axis=axis):
-            others = [Loop((n,), extent, False) for n, extent in _axes(space) if n != axis]
-            steps = (Loop((axis,), space[axis], False),)
+            others = [NestLoop((n,), extent, False) for n, extent in _axes(space) if n != axis]
+            steps = (NestLoop((axis,), space[axis], False),)
             (stored,) = _Accesses(nest).stores
             if others and others[-1].extent >= FEWEST_COLUMNS and stored.get(axis, 0) != 1:
-                return Schedule(tuple(others), steps, "columns")
-            return Schedule(tuple(others), steps, "rows")
+                return NestSchedule(tuple(others), steps, "columns")
+            return NestSchedule(tuple(others), steps, "rows")
         case ReduceNest(space=space, loop=loop) | RowNest(space=space, loop=loop):
             accesses = _Accesses(nest)
             steps = _collapsed(_axes(loop, len(space)), accesses)
             if prod(loop) <= UNROLLED_STEPS:
-                written = tuple(Loop((n,), e, False) for n, e in _axes(loop, len(space)))
-                return Schedule(
+                written = tuple(NestLoop((n,), e, False) for n, e in _axes(loop, len(space)))
+                return NestSchedule(
                     _cut(_collapsed(_axes(space), accesses), roots), written, "unrolled"
                 )
-            points = tuple(Loop((n,), extent, False) for n, extent in _axes(space))
+            points = tuple(NestLoop((n,), extent, False) for n, extent in _axes(space))
             if isinstance(nest, ReduceNest) and _is_along_points(nest, accesses, steps):
-                return Schedule(points, steps, "columns")
-            return Schedule(points, steps, "rows")
+                return NestSchedule(points, steps, "columns")
+            return NestSchedule(points, steps, "rows")
     raise TypeError(f"a nest of class {type(nest).__name__} has no native schedule")
 
 
@@ -214,15 +214,15 @@ def _linear_form(expr: Expr) -> LinearForm:
     return {}
 
 
-def _collapsed(axes: Sequence[tuple[int, int]], accesses: _Accesses) -> tuple[Loop, ...]:
+def _collapsed(axes: Sequence[tuple[int, int]], accesses: _Accesses) -> tuple[NestLoop, ...]:
     """Loops over axes in order; neighbours are one loop where all indices allow it."""
-    loops: list[Loop] = []
+    loops: list[NestLoop] = []
     for number, extent in axes:
         if loops and _are_one(loops[-1].axis, number, extent, accesses.all):
             before = loops.pop()
-            loops.append(Loop((*before.axes, number), before.extent * extent, True))
+            loops.append(NestLoop((*before.axes, number), before.extent * extent, True))
         else:
-            loops.append(Loop((number,), extent, True))
+            loops.append(NestLoop((number,), extent, True))
     return tuple(loops)
 
 
@@ -230,16 +230,18 @@ def _are_one(outer: int, inner: int, extent: int, forms: Iterable[LinearForm]) -
     return all(form.get(outer, 0) == form.get(inner, 0) * extent for form in forms)
 
 
-def _cut(loops: tuple[Loop, ...], roots: Sequence[Expr]) -> tuple[Loop, ...]:
+def _cut(loops: tuple[NestLoop, ...], roots: Sequence[Expr]) -> tuple[NestLoop, ...]:
     """The loops, the innermost split where indices change their form."""
     if not loops or loops[-1].tile:
         return loops
     *outer, last = loops
     cuts = tuple(break_points(roots, last.axis, last.extent))
-    return (*outer, Loop(last.axes, last.extent, last.independent, cuts))
+    return (*outer, NestLoop(last.axes, last.extent, last.independent, cuts))
 
 
-def _independent_loops(axes: Sequence[tuple[int, int]], accesses: _Accesses) -> tuple[Loop, ...]:
+def _independent_loops(
+    axes: Sequence[tuple[int, int]], accesses: _Accesses
+) -> tuple[NestLoop, ...]:
     """Loops over independent points: the innermost has the most accesses along memory."""
     loops = _collapsed(axes, accesses)
     if len(loops) < 2:
@@ -251,11 +253,11 @@ def _independent_loops(axes: Sequence[tuple[int, int]], accesses: _Accesses) -> 
         return ordered
     others = [loop for loop in ordered[:-1] if loop is not across]
     size = max(LINE // accesses.itemsize, 4)
-    tiled = [Loop(loop.axes, loop.extent, True, tile=size) for loop in (across, inner)]
+    tiled = [NestLoop(loop.axes, loop.extent, True, tile=size) for loop in (across, inner)]
     return (*others, *tiled)
 
 
-def _stride_cost(loop: Loop, accesses: _Accesses) -> float:
+def _stride_cost(loop: NestLoop, accesses: _Accesses) -> float:
     """What steps along an axis cost: an access to another line of memory counts as eight."""
     cost = 0.0
     for weight, forms in ((2, accesses.stores), (1, accesses.loads)):
@@ -265,7 +267,7 @@ def _stride_cost(loop: Loop, accesses: _Accesses) -> float:
     return cost + (8 if loop.extent < 8 else 0)
 
 
-def _across(outer: Sequence[Loop], accesses: _Accesses) -> Loop | None:
+def _across(outer: Sequence[NestLoop], accesses: _Accesses) -> NestLoop | None:
     """An outer loop along which accesses are consecutive that are not along the inner one."""
     for loop in outer:
         if any(abs(form.get(loop.axis, 0)) == 1 for form in (*accesses.stores, *accesses.loads)):
@@ -273,7 +275,7 @@ def _across(outer: Sequence[Loop], accesses: _Accesses) -> Loop | None:
     return None
 
 
-def _is_along_points(nest: ReduceNest, accesses: _Accesses, steps: Sequence[Loop]) -> bool:
+def _is_along_points(nest: ReduceNest, accesses: _Accesses, steps: Sequence[NestLoop]) -> bool:
     """Whether a reduction reads along its last axis of points, and nothing along its steps."""
     if not nest.space or nest.space[-1] < FEWEST_COLUMNS:
         return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lowering.native.expressions import Expressions
+from lowering.native.expressions import NestExpressions
 from lowering.native.writer import Writer
 from lowering.plan.nests.kernel import Publish, Require, SetCondition, Signal
 
@@ -27,7 +27,7 @@ class Signals:
         self._conditions = conditions
         self._require, self._publish = require, publish
 
-    def write(self, run: Expressions, signals: Sequence[Signal]) -> None:
+    def write(self, run: NestExpressions, signals: Sequence[Signal]) -> None:
         """Write signals whose values are computed."""
         for signal in signals:
             value = run.value(signal.value)[0]
@@ -45,7 +45,7 @@ class Signals:
         self._writer.line(f"store i64 {value}, ptr {self._conditions[number]}")
 
 
-def as_i64(run: Expressions, signal: Signal, value: str) -> str:
+def as_i64(run: NestExpressions, signal: Signal, value: str) -> str:
     """A bool or an integer in 64 bits."""
     dtype = signal.value.dtype
     if dtype.itemsize == 8:

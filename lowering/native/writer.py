@@ -1,7 +1,7 @@
 """The text of an LLVM function while it is written: registers, blocks, loops and metadata.
 
-Only syntax that LLVM 20 reads, too. Variables that change are memory of the function's frame, which
-LLVM turns into registers.
+Only syntax that LLVM 20 can also read. Variables that change are memory of the function's frame,
+which LLVM turns into registers.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Writer:
         then: Callable[[], object],
         otherwise: Callable[[], object] | None = None,
     ) -> None:
-        """Write two blocks, of which one runs."""
+        """Write two blocks, one of which runs."""
         if condition in ("true", "false"):
             chosen = then if condition == "true" else otherwise
             if chosen is not None:

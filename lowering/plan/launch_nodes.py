@@ -16,7 +16,6 @@ from typing import ClassVar
 
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.buffer_fields import Names, Writes
-from lowering.plan.nests.weight import Weight
 from lowering.plan.nodes import LibraryNode, Node
 from tracegraph.inspection.palette import Tone
 from tracegraph.ir.record import record
@@ -68,10 +67,6 @@ class LoadNode(LaunchKernelNode):
     @property
     def named(self) -> tuple[Buffer, ...]:
         return self.inputs
-
-    @property
-    def weight(self) -> Weight:
-        return Weight(nbytes=sum([buffer.type.nbytes for buffer in self.inputs]))
 
     @property
     def title(self) -> str:

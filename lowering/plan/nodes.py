@@ -8,10 +8,10 @@
            | AllocationNode | FreeNode                and scratch; launch_nodes
            | …                                        others have a file each beside this one
 
-The order of nodes in a graph is a topological order. What executes a Plan, on
-the host and as a CUDA graph, asks them for their arrays, their `run_host` and what they keep alive,
-and distinguishes classes of control flow only. Passes that rewrite kernels
-or schedule loops look for these and leave other nodes as they are.
+The order of nodes in a graph is a topological order. The executors ask a node for its arrays, its
+`run_host` and what it keeps alive; they distinguish the classes that are control flow, kernels or
+copies. Passes that rewrite kernels or schedule loops look for these and leave other nodes as they
+are.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cache
 from itertools import islice
-from operator import is_
-from typing import ClassVar, Literal, Self, get_args
+from operator import attrgetter, is_
+from typing import Any, ClassVar, Literal, Self, get_args
 
 from lowering.plan.calls.library_call import LibraryCall, StridedArray
 from lowering.plan.construct import Construct, Path
@@ -60,12 +60,14 @@ _NO_BUFFERS: frozenset[Buffer] = frozenset()
 class Node(Drawable, HoldsBuffers):
     """Base of all nodes: frozen records, compared by identity, each one node of one graph.
 
-    All answers are about the node without its bodies, which `walk` visits. What it reads and
-    writes, and what its bodies are, the types of its fields say. A new kind of node is a
-    subclass that overrides what differs, and its kernels or its emission.
+    All answers are about the node without its bodies, which `walk` visits. The types of its fields
+    say what it reads and writes, and what its bodies are. A new kind of node is a subclass that
+    overrides what differs, and its kernels or its emission.
     """
 
     __slots__ = ()
+
+    _displayed_by = "lowering.plan.reports.display"
 
     kind: ClassVar[str]
     """Names the class in reports: ``"kernel"``, ``"while"``."""
@@ -166,8 +168,8 @@ class Node(Drawable, HoldsBuffers):
 
     @property
     def weight(self) -> Weight:
-        """What it does when it runs, for estimates of time."""
-        return Weight()
+        """What it does when it runs, for estimates of time: at least it moves its operands."""
+        return Weight(nbytes=sum([array.buffer.type.nbytes for array in self.operands]))
 
     @property
     def name(self) -> str:
@@ -287,10 +289,6 @@ class MemcpyNode(Node):
     is_scratch_copy: bool = False
 
     @property
-    def weight(self) -> Weight:
-        return Weight(nbytes=self.source_buffer.type.nbytes + self.target.type.nbytes)
-
-    @property
     def title(self) -> str:
         return f"copy {self.source_buffer} to {self.target}"
 
@@ -310,6 +308,11 @@ class MemcpyNode(Node):
         return f"memcpy {self.target} = {self.source_buffer}"
 
 
+def _of_call(name: str) -> Any:
+    """A property that a node has from its call."""
+    return property(attrgetter(f"call.{name}"))
+
+
 @record
 class LibraryNode(Node):
     """A call of a library; on CUDA, the nodes that capturing the call yields."""
@@ -322,6 +325,16 @@ class LibraryNode(Node):
     within: tuple[Path, ...] = ()
     workspace: int = 0  # the number of the one that it uses, of those of the graph
 
+    noun = _of_call("noun")
+    name = _of_call("name")
+    title = _of_call("title")
+    purpose = _of_call("purpose")
+    reads = _of_call("reads")
+    writes = _of_call("writes")
+    fixed_buffers = _of_call("fixed_buffers")
+    operands = _of_call("operands")
+    run_host = _of_call("run_host")
+
     @property
     def exclusive(self) -> Hashable:
         return "workspace", self.workspace
@@ -331,30 +344,6 @@ class LibraryNode(Node):
         return "runs" if self.call.skippable else "stays"
 
     @property
-    def noun(self) -> str:
-        return self.call.noun
-
-    @property
-    def reads(self) -> frozenset[Buffer]:
-        return self.call.reads
-
-    @property
-    def writes(self) -> frozenset[Buffer]:
-        return self.call.writes
-
-    @property
-    def fixed_buffers(self) -> frozenset[Buffer]:
-        return self.call.fixed_buffers
-
-    @property
-    def operands(self) -> tuple[StridedArray, ...]:
-        return self.call.operands
-
-    @property
-    def run_host(self) -> Callable[..., object]:
-        return self.call.run_host
-
-    @property
     def keeps(self) -> tuple[Slot, ...]:
         return Slot("library handle", 0), *[Slot(name, 0) for name in self.call.owners]
 
@@ -362,18 +351,6 @@ class LibraryNode(Node):
     def weight(self) -> Weight:
         nbytes = sum([array.buffer.type.nbytes for array in self.call.operands])
         return Weight(0, nbytes, self.call.operations)
-
-    @property
-    def name(self) -> str:
-        return self.call.name
-
-    @property
-    def purpose(self) -> str:
-        return self.call.purpose
-
-    @property
-    def title(self) -> str:
-        return self.call.title
 
     @property
     def text(self) -> str:

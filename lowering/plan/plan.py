@@ -58,6 +58,8 @@ class Plan(Drawable):
     nodes which do not say it themselves.
     """
 
+    _displayed_by = "lowering.plan.reports.display"
+
     name: str
     graph: Graph
     inputs: tuple[Buffer, ...]

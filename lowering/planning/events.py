@@ -33,7 +33,7 @@ def use_event(builder: RegionBuilder, eqn: Eqn) -> None:
 def compute_in_sections(program: Program) -> Program:
     """The program in which the end of a section reads what is computed inside and used behind it.
 
-    Else that might be computed where it is used, behind the section.
+    Otherwise it might be computed where it is used, after the section.
     """
     eqns = program.body.eqns
     starts = {e.attrs["event"].section: i for i, e in enumerate(eqns) if _is_mark(e, "start")}

@@ -96,7 +96,8 @@ _CLASSES: Mapping[Op, type[LapackRoutine]] = {
     getrf_batched: BatchedLU,
     trsm_batched: BatchedSolve,
 }
-"""Calls of a library, or with operands, of their own."""
+"""The planning rule of each call whose library or operands differ from those of
+`lapack_routine`."""
 
 
 def lapack_routine(builder: RegionBuilder, eqn: Eqn) -> None:

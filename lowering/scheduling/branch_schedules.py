@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import add
-from statistics import fmean
 
 from lowering.draft.draft_nodes import DraftBranch, DraftKernel, DraftLoop, DraftNode, FinishedNode
 from lowering.plan.construct import Construct, Inlined, Part
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import Predicate, SetCondition
 from lowering.plan.target.target import Costs
-from lowering.scheduling.cost_model import Leaf, skipped, work
+from lowering.scheduling.cost_model import Leaf, mean, skipped, work
 from lowering.scheduling.predication import flag_dtype, predicated_branch
 from lowering.scheduling.schedule_records import Estimate, Schedule
 from tracegraph.ir.types import ArrayType, scalar_type
@@ -59,7 +58,7 @@ def _time_of_node(branch: Branch, _: int | None) -> Estimate:
         sum(node.time for node in block.nodes if isinstance(node, DraftLoop | DraftBranch))
         for block in branch.node.branches
     ]
-    return Estimate(fmean(times) + fmean(inside))
+    return Estimate(mean(times) + mean(inside))
 
 
 def _as_node(branch: Branch, _: Estimate, construct: Construct) -> list[DraftNode]:
@@ -86,7 +85,7 @@ def _time_of_predicated(branch: Branch, _: int | None) -> Estimate:
     branches = _leaves(branch)
     if not any(branches):
         return Estimate(0.0)
-    return Estimate(fmean(list(_times_by_taken(branch.costs, branches))))
+    return Estimate(mean(list(_times_by_taken(branch.costs, branches))))
 
 
 def _times_by_taken(costs: Costs, branches: Sequence[Sequence[Leaf]]) -> Iterator[float]:

@@ -1,4 +1,4 @@
-"""Induction variables: counters of a loop that nothing but its condition uses.
+"""Induction variables: counters of a loop that only its condition uses.
 
 Where copies of a body follow one another and no condition is tested between them, only the last
 copy counts, by all steps at once.

@@ -196,7 +196,7 @@ class _Weights(dict[tuple[DraftNode, ...], _Weight]):
 
 
 def _time(loop: Loop, weigh: _Weights, factor: int) -> float:
-    """A whole loop, of which an iteration makes `factor` steps."""
+    """A whole loop, whose iterations make `factor` steps each."""
     costs, steps, known = (
         loop.costs,
         loop.construct.expected_steps,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
-from statistics import fmean
 
 from lowering.allocation.in_place import plain_copy
 from lowering.draft.draft_nodes import (
@@ -24,7 +23,7 @@ from lowering.plan.nests.weight import traffic, weight_of
 from lowering.plan.target.hardware import MAX_BLOCK_THREADS, WARP
 from lowering.plan.target.scope import Scope
 from lowering.plan.target.target import PersistentCosts
-from lowering.scheduling.cost_model import folds
+from lowering.scheduling.cost_model import folds, mean
 from tracegraph.ir.op import Elementwise
 from tracegraph.ir.scalar_values import Apply
 
@@ -90,7 +89,7 @@ class _Estimate:
             case DraftLoop(body=body, construct=construct):
                 return construct.expected_steps * self.body(body)
             case DraftBranch(branches=branches):
-                return self.costs.phase + fmean(self.nodes(b.nodes) for b in branches)
+                return self.costs.phase + mean([self.nodes(b.nodes) for b in branches])
             case FinishedNode():
                 return inf if node.plan_node.kind != "copy" else self._barrier()
             case DraftKernel(nests=nests):

@@ -1,6 +1,6 @@
 """Predication: kernels of branches that read a flag, in place of a node that decides.
 
-A flag holds the value of a condition. The nest that sets the condition stores the flag, too.
+A flag holds the value of a condition. The nest that sets the condition also stores the flag.
 """
 
 from __future__ import annotations

@@ -59,8 +59,8 @@ POSITION = np.dtype(np.int32)
 class Copies:
     """Copies of a body in a row.
 
-    If `skipping`, each copy is the whole body of `rotation`. Else each has the nodes of `each`,
-    and the last one counts for all in its `counters`.
+    If `skipping`, each copy is the whole body of `rotation`. Otherwise each has the nodes of
+    `each`, and the last one counts for all in its `counters`.
     """
 
     rotation: Rotation
@@ -289,7 +289,7 @@ def _again(node: DraftNode) -> DraftNode:
 
 
 def _within(node: DraftNode, part: Part) -> DraftNode:
-    """The node, as a part of a loop that is no node of the Plan."""
+    """The node, as a part of a loop that is not a node of the Plan."""
     if isinstance(node, FinishedNode):
         plan_node = node.plan_node
         within = tuple([(part, *path) for path in plan_node.within or ((),)])

@@ -1,4 +1,4 @@
-"""The log: calls of a driver in order, of which one can be made to fail."""
+"""The log: calls of a driver in order, one of which can be made to fail."""
 
 from __future__ import annotations
 

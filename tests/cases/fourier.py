@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.helpers.numpy_agreement import expressions
+
 _RANDOM = np.random.default_rng(0)
 
 
@@ -58,19 +60,18 @@ SEVERAL_AXES = [
     *(f"[xp.fft.{name}(v) for v in (f, h)]" for name in ("fftn", "ifftn", "rfftn", "irfftn")),
     *(f"xp.fft.{name}(k)" for name in ("fft2", "ifft2", "irfft2", "fftn", "irfftn")),
     *(f"xp.fft.{name}(q)" for name in ("fft2", "ifftn", "irfftn")),
-    "xp.fft.rfftn(q.real)",
-    "[xp.fft.fftn(z, axes=a) for a in ((0,), (0, 2), (2, 0), (1, 2, 0))]",
-    "[xp.fft.ifftn(z, (4, 5), a, 'ortho') for a in ((0, 1), (-1, 0))]",
-    "[xp.fft.rfftn(z, (4, 5), a, 'forward') for a in ((0, 1), (-1, 0), (1, 2))]",
-    "[xp.fft.irfftn(z, (4, 5), a) for a in ((0, 1), (-1, 0), (1, 2))]",
-    "[xp.fft.irfft2(z, axes=(2, 0), norm=m) for m in ('backward', 'ortho', 'forward')]",
-    "xp.fft.rfft2(z, (-1, 6))",
-    "xp.fft.irfft2(z, (-1, -1))",
-    "[xp.fft.fftn(c, axes=a) for a in ((0, 0), (1, 0, 1))]",
-    "[xp.fft.rfftn(x, axes=a) for a in ((0, 0), (1, 0, 1), (0, 1, 1))]",
-    "[xp.fft.irfftn(c, axes=a) for a in ((0, 0), (1, 0, 1))]",
-    "[xp.fft.fftn(c, axes=()), xp.fft.ifftn(i, axes=())]",
-    "xp.fft.fft2(e, (2, 2))",
+    *expressions("""
+        xp.fft.rfftn(q.real); [xp.fft.fftn(z, axes=a) for a in ((0,), (0, 2), (2, 0), (1, 2, 0))];
+        [xp.fft.ifftn(z, (4, 5), a, 'ortho') for a in ((0, 1), (-1, 0))];
+        [xp.fft.rfftn(z, (4, 5), a, 'forward') for a in ((0, 1), (-1, 0), (1, 2))];
+        [xp.fft.irfftn(z, (4, 5), a) for a in ((0, 1), (-1, 0), (1, 2))];
+        [xp.fft.irfft2(z, axes=(2, 0), norm=m) for m in ('backward', 'ortho', 'forward')];
+        xp.fft.rfft2(z, (-1, 6)); xp.fft.irfft2(z, (-1, -1));
+        [xp.fft.fftn(c, axes=a) for a in ((0, 0), (1, 0, 1))];
+        [xp.fft.rfftn(x, axes=a) for a in ((0, 0), (1, 0, 1), (0, 1, 1))];
+        [xp.fft.irfftn(c, axes=a) for a in ((0, 0), (1, 0, 1))];
+        [xp.fft.fftn(c, axes=()), xp.fft.ifftn(i, axes=())]; xp.fft.fft2(e, (2, 2))
+    """),
 ]
 
 FREQUENCIES = [
@@ -86,26 +87,13 @@ FREQUENCIES = [
 REFUSED = [
     *(f"xp.fft.{name}(e, axis=0)" for name in _ONE_AXIS),
     *(f"xp.fft.{name}(c)" for name in _REAL),
-    "xp.fft.irfft(o)",
-    "xp.fft.fft(x, 0)",
-    "xp.fft.irfft(o, 0)",
-    "xp.fft.fft(x, -2)",
-    "xp.fft.fft(x, 2.5)",
-    "xp.fft.fft(x, axis=2)",
-    "xp.fft.rfft(x, 3, axis=-3)",
-    "xp.fft.fft(s)",
-    "xp.fft.rfft(c)",
-    "xp.fft.ihfft(k)",
-    "xp.fft.rfftn(c)",
-    "xp.fft.rfft2(k)",
-    "xp.fft.fft(x, norm='other')",
-    "xp.fft.hfft(x, norm='other')",
-    "xp.fft.fftn(x, (2, 2), (0,))",
-    "xp.fft.fftn(x, axes=(0, 3))",
-    "xp.fft.rfftn(x, axes=())",
-    "xp.fft.irfftn(x, axes=())",
-    "xp.fft.fft2(x[0])",
-    "xp.fft.fftshift(x, 4)",
-    "xp.fft.fftfreq(2.5)[0] + s",
+    *expressions("""
+        xp.fft.irfft(o); xp.fft.fft(x, 0); xp.fft.irfft(o, 0); xp.fft.fft(x, -2);
+        xp.fft.fft(x, 2.5); xp.fft.fft(x, axis=2); xp.fft.rfft(x, 3, axis=-3); xp.fft.fft(s);
+        xp.fft.rfft(c); xp.fft.ihfft(k); xp.fft.rfftn(c); xp.fft.rfft2(k);
+        xp.fft.fft(x, norm='other'); xp.fft.hfft(x, norm='other'); xp.fft.fftn(x, (2, 2), (0,));
+        xp.fft.fftn(x, axes=(0, 3)); xp.fft.rfftn(x, axes=()); xp.fft.irfftn(x, axes=());
+        xp.fft.fft2(x[0]); xp.fft.fftshift(x, 4); xp.fft.fftfreq(2.5)[0] + s
+    """),
 ]
 TABLES = [*ONE_AXIS, *SEVERAL_AXES, *FREQUENCIES]

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.helpers.numpy_agreement import expressions
+
 RANDOM = np.random.default_rng(1)
 ARGUMENTS: dict[str, Any] = {
     "i": RANDOM.integers(-9, 9, 7),
@@ -44,33 +46,22 @@ RUNNING = [
     "xp.trapezoid(x, f[:5])",
     "xp.trapezoid(s)",
     *(f"xp.unwrap({v} * 3)" for v in VECTORS),
-    "xp.unwrap(x * 9, axis=0)",
-    "xp.unwrap(x * 9, discont=4.0)",
-    "xp.unwrap(i, period=4)",
-    "xp.unwrap(i, period=5, discont=3)",
-    "xp.unwrap(e)",
-    "xp.unwrap(s)",
+    *expressions("""
+        xp.unwrap(x * 9, axis=0); xp.unwrap(x * 9, discont=4.0); xp.unwrap(i, period=4);
+        xp.unwrap(i, period=5, discont=3); xp.unwrap(e); xp.unwrap(s)
+    """),
 ]
 GRADIENTS = [
     *(f"xp.gradient({v})" for v in VECTORS),
     *(f"xp.gradient({v}, edge_order=2)" for v in "iufhc"),
-    "xp.gradient(x)",
-    "xp.gradient(x, axis=1)",
-    "xp.gradient(x, 0.5, axis=(0, 1))",
-    "xp.gradient(x, 0.5, f[:5].cumsum())",
-    "xp.gradient(x, k[:4], k[:5], edge_order=2)",
-    "xp.gradient(x, i[:4] ** 2, axis=0)",
-    "xp.gradient(f, s)",
-    "xp.gradient(f[:1])",
-    "xp.gradient(f, k[:3])",
-    "xp.gradient(x, 1, 2, 3)",
-    "xp.gradient(f, edge_order=3)",
-    "xp.gradient(f[:2], edge_order=1)",
-    "xp.gradient(f[:2], edge_order=2)",
-    "xp.gradient(f[:3], edge_order=2)",
-    "xp.gradient(f, x)",
-    "xp.gradient(s)",
-    "xp.gradient(f, axis=3)",
+    *expressions("""
+        xp.gradient(x); xp.gradient(x, axis=1); xp.gradient(x, 0.5, axis=(0, 1));
+        xp.gradient(x, 0.5, f[:5].cumsum()); xp.gradient(x, k[:4], k[:5], edge_order=2);
+        xp.gradient(x, i[:4] ** 2, axis=0); xp.gradient(f, s); xp.gradient(f[:1]);
+        xp.gradient(f, k[:3]); xp.gradient(x, 1, 2, 3); xp.gradient(f, edge_order=3);
+        xp.gradient(f[:2], edge_order=1); xp.gradient(f[:2], edge_order=2);
+        xp.gradient(f[:3], edge_order=2); xp.gradient(f, x); xp.gradient(s); xp.gradient(f, axis=3)
+    """),
 ]
 CALLS = [(f, m) for f in ("convolve", "correlate") for m in ("'full'", "'same'", "'valid'")]
 WINDOWS = [
@@ -78,43 +69,34 @@ WINDOWS = [
     *(f"xp.{f}(f[:{n}], c, {m})" for f, m in CALLS for n in (2, 4)),
     *(f"xp.{f}(f, long, {m})" for f, m in CALLS),
     *(f"xp.{f}(long, long[:40], {m})" for f, m in CALLS),
-    "xp.convolve(long, long[:41], 'same')",
-    "xp.convolve(long > 0, long[:40] > 1)",
-    "xp.convolve((long * 9).astype(np.int8), (long[:70] * 9).astype(np.int8))",
-    "xp.correlate(long * 1j, long[:64].astype(np.float16))",
-    "xp.convolve(i, u)",
-    "xp.convolve(s, f)",
-    "xp.convolve(np.array([1.0, 2.0]), p[1])",
-    "xp.convolve(e, f)",
-    "xp.correlate(f, e)",
-    "xp.convolve(x, f)",
-    "xp.convolve(f, f, 'other')",
-    "np.lib.stride_tricks.sliding_window_view(f, 3)",
-    "np.lib.stride_tricks.sliding_window_view(x, (2, 3))",
-    "np.lib.stride_tricks.sliding_window_view(x, 2, axis=-2)",
-    "np.lib.stride_tricks.sliding_window_view(x, (2, 2), axis=(0, 0))",
-    "np.lib.stride_tricks.sliding_window_view(x, 2)",
-    "np.lib.stride_tricks.sliding_window_view(f, 9)",
-    "np.lib.stride_tricks.sliding_window_view(f, -1)",
-    "np.lib.stride_tricks.sliding_window_view(f, 7)",
-    "np.lib.stride_tricks.sliding_window_view(u, (3,)).mean(axis=-1)",
+    *expressions("""
+        xp.convolve(long, long[:41], 'same'); xp.convolve(long > 0, long[:40] > 1);
+        xp.convolve((long * 9).astype(np.int8), (long[:70] * 9).astype(np.int8));
+        xp.correlate(long * 1j, long[:64].astype(np.float16)); xp.convolve(i, u); xp.convolve(s, f);
+        xp.convolve(np.array([1.0, 2.0]), p[1]); xp.convolve(e, f); xp.correlate(f, e);
+        xp.convolve(x, f); xp.convolve(f, f, 'other');
+        np.lib.stride_tricks.sliding_window_view(f, 3);
+        np.lib.stride_tricks.sliding_window_view(x, (2, 3));
+        np.lib.stride_tricks.sliding_window_view(x, 2, axis=-2);
+        np.lib.stride_tricks.sliding_window_view(x, (2, 2), axis=(0, 0));
+        np.lib.stride_tricks.sliding_window_view(x, 2);
+        np.lib.stride_tricks.sliding_window_view(f, 9);
+        np.lib.stride_tricks.sliding_window_view(f, -1);
+        np.lib.stride_tricks.sliding_window_view(f, 7);
+        np.lib.stride_tricks.sliding_window_view(u, (3,)).mean(axis=-1)
+    """),
 ]
 INTERPOLATION = [
     *(f"xp.interp({v}, k, f)" for v in ("f", "i", "b", "h", "x", "s", "e", "k", "p")),
-    "xp.interp(f, k, c)",
-    "xp.interp(f, k, i)",
-    "xp.interp(f, k, f, left=-1, right=s)",
-    "xp.interp(f, k, c, left=1j)",
-    "xp.interp(f * 9, k, f, period=3)",
-    "xp.interp(f * 9, f, c, period=s)",
-    "xp.interp(f, k[:1], f[:1], 1, 2)",
-    "xp.interp(f, np.array([-0.5, 0.0, 0.0, 1.0]), np.array([1.0, 2.0, 3.0, 4.0]))",
-    "xp.interp(f, np.array([-np.inf, 0.0, np.inf]), np.array([1.0, 2.0, 2.0]))",
-    "xp.interp(f, np.array([-1.0, 0.0, 1.0]), np.array([np.inf, np.inf, 2.0]))",
-    "xp.interp(f, k, f[:3])",
-    "xp.interp(f, e, e)",
-    "xp.interp(f, x, x)",
-    "xp.interp(c, k, f)",
-    "xp.interp(f, k, f, period=0)",
+    *expressions("""
+        xp.interp(f, k, c); xp.interp(f, k, i); xp.interp(f, k, f, left=-1, right=s);
+        xp.interp(f, k, c, left=1j); xp.interp(f * 9, k, f, period=3);
+        xp.interp(f * 9, f, c, period=s); xp.interp(f, k[:1], f[:1], 1, 2);
+        xp.interp(f, np.array([-0.5, 0.0, 0.0, 1.0]), np.array([1.0, 2.0, 3.0, 4.0]));
+        xp.interp(f, np.array([-np.inf, 0.0, np.inf]), np.array([1.0, 2.0, 2.0]));
+        xp.interp(f, np.array([-1.0, 0.0, 1.0]), np.array([np.inf, np.inf, 2.0]));
+        xp.interp(f, k, f[:3]); xp.interp(f, e, e); xp.interp(f, x, x); xp.interp(c, k, f);
+        xp.interp(f, k, f, period=0)
+    """),
 ]
 TABLES = [*RUNNING, *GRADIENTS, *WINDOWS, *INTERPOLATION]

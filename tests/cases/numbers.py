@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.helpers.numpy_agreement import expressions
+
 RANDOM = np.random.default_rng(2)
 ARGUMENTS: dict[str, Any] = {
     "i": RANDOM.integers(-9, 9, 11),
@@ -29,40 +31,24 @@ VECTORS = "iufhcb"
 STATISTICS = [
     *(f"xp.cov({v})" for v in (*VECTORS, "x", "x.T", "s", "e")),
     *(f"xp.corrcoef({v})" for v in (*VECTORS, "x", "x.T", "s")),
-    "xp.cov(x, f)",
-    "xp.cov(x, x[:2] * 1j)",
-    "xp.cov(x, rowvar=False)",
-    "xp.cov(x, x, rowvar=False)",
-    "xp.cov(x, bias=True)",
-    "xp.cov(x, ddof=0)",
-    "xp.cov(x, ddof=1.5)",
-    "xp.cov(x, ddof=30)",
-    "xp.cov(x, fweights=abs(i))",
-    "xp.cov(x, fweights=abs(i), ddof=0)",
-    "xp.cov(x, aweights=abs(f))",
-    "xp.cov(x, aweights=abs(f), ddof=0)",
-    "xp.cov(x, fweights=abs(i), aweights=abs(f))",
-    "xp.cov(x, fweights=abs(i), aweights=abs(f), bias=True)",
-    "xp.cov(x, dtype=np.float32)",
-    "xp.cov(d)",
-    "xp.cov(x, d)",
-    "xp.cov(x, fweights=np.full(11, 0.5))",
-    "xp.cov(x, aweights=np.full(11, -0.5))",
-    "xp.corrcoef(x, f)",
-    "xp.corrcoef(x * 1j + x[:1], rowvar=False)",
-    "xp.corrcoef(x, dtype=np.float32)",
-    "xp.average(x, returned=True)",
-    "xp.average(x, 0, returned=True)",
-    "xp.average(x, 1, weights=abs(f), returned=True)",
-    "xp.average(i, weights=abs(i), returned=True, keepdims=True)",
-    "xp.average(h, weights=b + 1, returned=True)",
-    "xp.average(x, (0, 1), abs(x), True)",
-    "xp.average(s, returned=True)",
-    "xp.var(x, 1, mean=xp.mean(x, 1, keepdims=True))",
-    "xp.std(x, 0, mean=xp.mean(x, 0, keepdims=True), ddof=1)",
-    "xp.var(c, mean=xp.mean(c, keepdims=True))",
-    "xp.std(i, mean=1.5)",
-    "xp.var(x, ddof=1, correction=1)",
+    *expressions("""
+        xp.cov(x, f); xp.cov(x, x[:2] * 1j); xp.cov(x, rowvar=False); xp.cov(x, x, rowvar=False);
+        xp.cov(x, bias=True); xp.cov(x, ddof=0); xp.cov(x, ddof=1.5); xp.cov(x, ddof=30);
+        xp.cov(x, fweights=abs(i)); xp.cov(x, fweights=abs(i), ddof=0); xp.cov(x, aweights=abs(f));
+        xp.cov(x, aweights=abs(f), ddof=0); xp.cov(x, fweights=abs(i), aweights=abs(f));
+        xp.cov(x, fweights=abs(i), aweights=abs(f), bias=True); xp.cov(x, dtype=np.float32);
+        xp.cov(d); xp.cov(x, d); xp.cov(x, fweights=np.full(11, 0.5));
+        xp.cov(x, aweights=np.full(11, -0.5)); xp.corrcoef(x, f);
+        xp.corrcoef(x * 1j + x[:1], rowvar=False); xp.corrcoef(x, dtype=np.float32);
+        xp.average(x, returned=True); xp.average(x, 0, returned=True);
+        xp.average(x, 1, weights=abs(f), returned=True);
+        xp.average(i, weights=abs(i), returned=True, keepdims=True);
+        xp.average(h, weights=b + 1, returned=True); xp.average(x, (0, 1), abs(x), True);
+        xp.average(s, returned=True); xp.var(x, 1, mean=xp.mean(x, 1, keepdims=True));
+        xp.std(x, 0, mean=xp.mean(x, 0, keepdims=True), ddof=1);
+        xp.var(c, mean=xp.mean(c, keepdims=True)); xp.std(i, mean=1.5);
+        xp.var(x, ddof=1, correction=1)
+    """),
 ]
 POLYNOMIALS = [
     *(f"xp.polyval({v}[:4], {w})" for v in VECTORS for w in ("f", "i", "c", "x", "s")),
@@ -91,19 +77,12 @@ POLYNOMIALS = [
     "xp.polyint(f, -1)",
     *(f"xp.vander({v}[:4]{n})" for v in VECTORS for n in ("", ", 2", ", N=6, increasing=True")),
     *(f"xp.poly({v}[:4])" for v in "iufhc"),
-    "xp.poly(s)",
-    "xp.polydiv(f, f[:4])",
-    "xp.polydiv(c, i[:3] + 0.5)",
-    "xp.polydiv(f[:2], x[0, :4])",
-    "xp.polyfit(f, x[0], 2)",
-    "xp.polyfit(f, x.T, 1, w=abs(x[1]) + 1)",
-    "xp.polyfit(f, x[0], -1)",
-    "xp.polyfit(x, f, 1)",
-    "xp.vander(f, 0)",
-    "xp.vander(f, 1)",
-    "xp.vander(e)",
-    "xp.vander(x)",
-    "xp.vander(f, -1)",
+    *expressions("""
+        xp.poly(s); xp.polydiv(f, f[:4]); xp.polydiv(c, i[:3] + 0.5); xp.polydiv(f[:2], x[0, :4]);
+        xp.polyfit(f, x[0], 2); xp.polyfit(f, x.T, 1, w=abs(x[1]) + 1); xp.polyfit(f, x[0], -1);
+        xp.polyfit(x, f, 1); xp.vander(f, 0); xp.vander(f, 1); xp.vander(e); xp.vander(x);
+        xp.vander(f, -1)
+    """),
 ]
 BITS = [
     *(f"xp.packbits({v}{o})" for v in "iubfe" for o in ("", ", bitorder='little'")),

@@ -11,7 +11,6 @@ from tracegraph import random
 
 SHAPES = np.array([0.0, 1e-310, 0.3, 1.0, 7.5, 1e9, 1e300, np.inf])
 LOWS = np.array([-np.inf, -1.0, 2.5, 9.0, 40.0, 1e9, -41.0, -np.inf, 5.0])
-ALPHAS = np.array([[0.0, 1.0, 2.0], [0.0, 0.0, 0.0]])
 HIGHS = np.array([np.inf, 30.0, 2.75, np.inf, 41.0, np.inf, -40.0, -9.0, 5.0])
 
 EXACT: dict[str, Callable[[Any], Any]] = {

@@ -11,13 +11,9 @@ import pytest
 import tracegraph
 from tests.helpers.devices import Device
 from tracegraph import ArrayType, cond, debug, fori_loop, pure_callback, scan, tree
-from tracegraph.dtypes import bfloat16
+from tracegraph.dtypes import SHORT_NAMES
 
-DTYPES = [
-    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-    *("float16", "float32", "float64", "complex64", "complex128"),
-    bfloat16,
-]
+DTYPES = tuple(SHORT_NAMES)
 
 CALLS: list[Any] = []
 

@@ -13,13 +13,9 @@ import pytest
 import tracegraph
 from tests.helpers.devices import Device
 from tracegraph import cond, debug, fori_loop, scan, switch
-from tracegraph.dtypes import bfloat16
+from tracegraph.dtypes import SHORT_NAMES
 
-DTYPES = [
-    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-    *("float16", "float32", "float64", "complex64", "complex128"),
-    bfloat16,
-]
+DTYPES = tuple(SHORT_NAMES)
 
 
 def show_all(*arrays: Any) -> Any:

@@ -19,3 +19,17 @@ class Owner:
 
     def __init__(self, memory):
         self.memory = memory
+
+
+class View:
+    """Part of a device array, as another library would present it."""
+
+    def __init__(self, owner, start, shape, strides=None):
+        described = owner.__cuda_array_interface__
+        self.owner = owner
+        self.__cuda_array_interface__ = {
+            **described,
+            "shape": shape,
+            "strides": strides,
+            "data": (described["data"][0] + start * owner.dtype.itemsize, False),
+        }

@@ -1,10 +1,10 @@
 """Compiles what this folder runs into the cache of kernels: most of a run is NVRTC's time.
 
-Usage: python -O compile_ahead.py ARCH COMPILERS PROCESSES MARKERS. First each process runs a part
-of the tests against the recording driver, and writes down the units that a device with this
-architecture would be given. Then all processes compile these units, each one once, the longest
-first. The real run selects tests by MARKERS, and compiles COMPILERS units at a time, into which
-programs are divided.
+Usage: python -O compile_ahead.py ARCH COMPILERS PROCESSES MARKERS. Each process runs a part of
+the tests against the recording driver, and writes down the units that a device with this
+architecture would be given. Meanwhile, as many processes compile these units, each one once. The
+real run selects tests by MARKERS, and compiles COMPILERS units at a time, into which programs are
+divided.
 
 Nothing is launched, so results are wrong: `-O` leaves assertions out, and comparisons of NumPy and
 of `tracegraph.testing` are replaced.
@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import monotonic, sleep
 from typing import Any
 from zlib import crc32
 
@@ -39,11 +40,16 @@ from lowering.testing.recording_driver import RecordingDriver
 
 FOLDER = Path(__file__).parent
 
-LEFT_OUT = (
-    *("driver", "endings", "examples", "extending", "failures", "huge_arrays", "inspection"),
-    *("interop_page", "interrupt", "shutdown", "soak", "streams", "timed"),
+FILES = (
+    *("alignment", "array_api", "check_indices", "contractions", "custom_derivatives"),
+    *("custom_kernels", "derivatives", "exact_derivatives", "fourier", "gradients"),
+    *("host_call_order", "invariants", "kernels", "launch_graph", "legalization"),
+    *("linear_algebra", "linear_functions", "nodes", "one_kernel", "orders", "product_operands"),
+    *("random", "scatters", "schedules", "sorting", "sparse", "special", "special_values"),
+    *("stacks", "testing", "vmap", "writes"),
 )
-"""Files whose tests start processes, need the driver for all they do, or take much memory."""
+"""Files whose tests run many programs. Others use the driver and other libraries themselves, or
+start processes."""
 
 ONE_UNIT = ("alignment",)
 """Files all of whose tests have the kernels of one unit."""
@@ -54,6 +60,9 @@ SECONDS = 10
 SECONDS_IN_ALL = 60
 """Time of a process to write units down, after which it shows where it is and ends. The tests
 compile what is left."""
+
+POLL_SECONDS = 0.1
+"""Time after which new units are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,11 +174,8 @@ def note(folder: Path, arch: str, compilers: int, part: int, parts: int, markers
     tracegraph.testing.agreement.differences = lambda *args, **options: []  # type: ignore
     device = NotingDevice(folder, arch, compilers)
     lowering.cuda.open_devices.open_device = lambda ordinal: device
-    files = [
-        str(path)
-        for path in FOLDER.rglob("test_*.py")
-        if path.stem.removeprefix("test_gpu_") not in LEFT_OUT
-    ]
+    names = [*(f"test_gpu_{name}.py" for name in FILES), "test_corpus_on_device.py", "test_ops.py"]
+    files = [str(path) for path in FOLDER.rglob("test_*.py") if path.name in names]
     options = [
         "-m",
         markers,
@@ -186,9 +192,9 @@ def note(folder: Path, arch: str, compilers: int, part: int, parts: int, markers
 
 
 def main(arch: str, compilers: int, processes: int, markers: str) -> None:
-    """Write all units down, and compile them."""
+    """Compile units while others are being written down."""
     spawning = multiprocessing.get_context("spawn")
-    with TemporaryDirectory() as directory:
+    with TemporaryDirectory() as directory, ProcessPoolExecutor(processes, spawning) as pool:
         folder = Path(directory)
         noting = [
             spawning.Process(target=note, args=(folder, arch, compilers, part, processes, markers))
@@ -196,13 +202,18 @@ def main(arch: str, compilers: int, processes: int, markers: str) -> None:
         ]
         for process in noting:
             process.start()
-        for process in noting:
-            process.join(2 * SECONDS_IN_ALL)
-            process.kill()  # where it has not ended itself
-        units = [pickle.loads(path.read_bytes()) for path in folder.iterdir() if not path.suffix]
-    units.sort(key=lambda unit: len(unit.source), reverse=True)
-    with ProcessPoolExecutor(processes, spawning) as compilers_:
-        list(compilers_.map(CompilingUnit.compile, units))  # raises what a process raised
+        seen: set[Path] = set()
+        running, started = True, monotonic()
+        while running:
+            sleep(POLL_SECONDS)
+            running = any(process.is_alive() for process in noting)
+            if running and monotonic() - started > 2 * SECONDS_IN_ALL:
+                for process in noting:
+                    process.kill()  # where it has not ended itself
+            new = {path for path in folder.iterdir() if not path.suffix} - seen
+            for path in sorted(new, key=lambda path: path.stat().st_size, reverse=True):
+                pool.submit(pickle.loads(path.read_bytes()).compile)
+            seen |= new
 
 
 if __name__ == "__main__":

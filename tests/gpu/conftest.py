@@ -62,6 +62,16 @@ device = jitted_for("cuda")
 
 
 @pytest.fixture
+def stream():
+    """A stream of cuda.core."""
+    from cuda.core import Device
+
+    device = Device(0)
+    device.set_current()
+    return device.create_stream()
+
+
+@pytest.fixture
 def fresh():
     """Nothing is left of other tests, nor of this one."""
     gc.collect()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,18 @@ def assert_program_gives(
         assert_close(got, wanted)
 
 
+def numpys_and_jitted(call: Callable[..., Any], *arguments: Any) -> list[tuple[Any, Any]]:
+    """Results of NumPy's, each with that of the jitted call, of the same dtype and shape."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        wanted = map(np.asarray, tree.leaves(call(*arguments)))
+    found = map(np.asarray, tree.leaves(tracegraph.jit(call, device="host")(*arguments)))
+    pairs = list(zip(wanted, found, strict=True))
+    for value, got in pairs:
+        assert (got.dtype, got.shape) == (value.dtype, value.shape)
+    return pairs
+
+
 def assert_close(got: Any, wanted: Any) -> None:
     if wanted.dtype.kind in "biu":
         np.testing.assert_array_equal(got, wanted)
@@ -82,6 +94,11 @@ def assert_close(got: Any, wanted: Any) -> None:
     eps = 2.0**-7 if wanted.dtype.kind == "V" else np.finfo(wanted.dtype).eps
     wide = np.complex128 if wanted.dtype.kind == "c" else np.float64
     np.testing.assert_allclose(got.astype(wide), wanted.astype(wide), rtol=16 * eps, atol=16 * eps)
+
+
+def expressions(table: str) -> list[str]:
+    """The expressions of a table, separated by semicolons or by lines."""
+    return [text for text in map(str.strip, re.split("[;\n]", table)) if text]
 
 
 def functions_in(expressions: list[str]) -> set[str]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.nests.kernel import Nest
-from lowering.plan.nodes import Graph, KernelNode, LibraryNode, Node, walk
+from lowering.plan.nodes import Graph, KernelNode, Node, walk
 from lowering.plan.plan import Plan
 from tracegraph import ArrayType
 
@@ -40,8 +40,3 @@ def loop_of(plan: Plan) -> WhileNode:
 def nests_of(graph: Graph) -> list[Nest]:
     """The nests of all kernels of a graph, not of bodies."""
     return [n for node in graph.nodes if isinstance(node, KernelNode) for n in node.kernel.nests]
-
-
-def calls_of(plan: Plan) -> list[Any]:
-    """The library calls of a Plan, in bodies as well."""
-    return [node.call for node in nodes_of(plan, LibraryNode)]

@@ -1,8 +1,10 @@
-"""An elementwise op is one record: made outside of the packages, it runs wherever ours do."""
+"""An op is one record: made outside of the packages, it runs and is transformed as ours are."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,12 +14,14 @@ import tracegraph
 import tracegraph.numpy as tnp
 from lowering.plan.nodes import KernelNode
 from tests.helpers.agreement import check, check_on
+from tests.helpers.gradients import check_gradient, check_second
 from tracegraph.arrays.eager import apply
 from tracegraph.ir import op as registry
 from tracegraph.ir.op import Op
 from tracegraph.numpy.ufuncs import new_ufunc
 from tracegraph.ops.elementwise import texts, ufunc_op
 
+DOCS = Path(__file__).parents[2] / "docs" / "extending.md"
 X = np.linspace(-3.0, 3.0, 1000)
 
 
@@ -105,3 +109,78 @@ def test_dtypes_are_those_of_the_ufunc() -> None:
         assert apply(op, x).dtype == np.cbrt(x).dtype
     with pytest.raises(TypeError, match=r"sigmoid is not defined for c128\[3\]"):
         tracegraph.jit(lambda x: apply(op, x), device="host")(np.ones(3, complex))
+
+
+# rules of transforms
+
+
+def mirror() -> Op:
+    """The op of docs/extending.md that has a rule for derivatives and one for lanes."""
+    text = DOCS.read_text("utf-8").partition("## Rules for transforms")[2]
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[:1]
+    names: dict[str, Any] = {"np": np, "apply": apply}
+    exec(compile(code.partition("def weighted")[0], "rules.py", "exec"), names)
+    return names["mirror"]
+
+
+def mirrored(op: Op, x: Any) -> Any:
+    return (apply(op, x**2) * np.arange(1.0, 4)).sum()
+
+
+def test_an_op_with_rules_conforms() -> None:
+    op = mirror()
+    for sample in op.samples():
+        check(op, sample, lambda op, operands, attrs: apply(op, *operands, **attrs))
+    check_on(op, "host")
+
+
+def test_its_derivative_holds_in_both_modes_and_of_second_order() -> None:
+    op = mirror()
+    x = np.array([0.5, -1.0, 2.0])
+    gradient = check_gradient(lambda x: mirrored(op, x), x)
+    np.testing.assert_allclose(gradient, 2 * x * [3.0, 2.0, 1.0])
+    check_second(lambda x: mirrored(op, x), x)
+
+
+def test_its_lanes_are_those_of_single_calls() -> None:
+    op = mirror()
+    xs = np.arange(12.0).reshape(4, 3)
+    for function in (lambda x: mirrored(op, x), tracegraph.grad(lambda x: mirrored(op, x))):
+        expected = np.stack([function(x) for x in xs])
+        np.testing.assert_array_equal(tracegraph.vmap(function)(xs), expected)
+        jitted = tracegraph.jit(tracegraph.vmap(function), device="host")
+        np.testing.assert_array_equal(np.asarray(jitted(xs)), expected)
+
+
+def test_it_is_fused_on_a_gpu_with_its_neighbours() -> None:
+    op = mirror()
+    lowered = tracegraph.jit(lambda x: apply(op, x + 1) * 2, device="cuda").lower(np.ones((8, 3)))
+    assert [type(node) for node in lowered.plan.graph.nodes] == [KernelNode]
+    assert "map [8, 3]" in str(lowered.plan)
+
+
+# kernels
+
+
+def test_a_kernel_of_a_users_own_is_a_node_of_the_graph() -> None:
+    """`tracegraph.kernel`, with rules given as functions: no record, and nothing registered."""
+    before = dict(registry._REGISTRY)
+
+    @tracegraph.kernel(
+        source="""extern "C" __global__ void twice(const double* x, long long n, double* y) {
+             long long i = blockIdx.x * 256LL + threadIdx.x;
+             if (i < n) y[i] = 2 * x[i];
+           }""",
+        out=lambda x, n: x,
+        grid=lambda x, n: -(-x.size // 256),
+        block=256,
+        scalars={"n": np.int64},
+    )
+    def twice(x: Any, n: Any) -> Any:
+        return 2 * x
+
+    run = tracegraph.jit(lambda x: twice(x + 1, x.size), device="host")
+    np.testing.assert_array_equal(np.asarray(run(np.arange(3.0))), [2.0, 4.0, 6.0])
+    plan = tracegraph.jit(lambda x: twice(x + 1, x.size), device="cuda").lower(np.ones(3)).plan
+    assert "custom kernel" in [node.kind for node in plan.graph.nodes]
+    assert before == registry._REGISTRY

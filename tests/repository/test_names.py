@@ -17,7 +17,10 @@ FEATURES: Mapping[str, str] = {
     "diagram": "diagrams as data, of programs and of plans",
     "effects": "prints, checks and reports: record, op, planning, batching",
     "events": "events of other code: record, op, planning, errors",
+    "executable": "what a call runs, on each backend",
+    "folds": "folds: users' declarations, ops, native code",
     "fourier": "Fourier transforms: op, planning, library call",
+    "nests": "what each backend makes of nests",
     "sorting": "sorts: NumPy's functions, op, planning",
     "tridiagonal": "tridiagonal systems: users' function, op, program in its place",
 }

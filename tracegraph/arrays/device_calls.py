@@ -18,8 +18,8 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 def copy(x: Any, device: str | None, *, donate: bool) -> Any:
     """An Array of the elements of `x`, on a device, or else where they are.
 
-    A donated Array gives its memory up. Donated memory that is not tracegraph's own is copied, too:
-    straight to where the result is.
+    A donated Array gives up its memory. Donated memory that does not belong to tracegraph is copied
+    as well, straight to where the result is.
     """
     return _copier(device, donate)(x)
 

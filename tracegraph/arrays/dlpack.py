@@ -182,27 +182,27 @@ def export_device(
     return capsule
 
 
-def consumer_stream(given: Any) -> int | None:
+def consumer_stream(stream: Any) -> int | None:
     """The handle of the stream that a DLPack consumer gives; None if it wants no ordering.
 
     Raises:
         TypeError: not a number.
         ValueError: 0, which DLPack rules out as ambiguous, or a negative number other than -1.
     """
-    if given is None:
+    if stream is None:
         return _LEGACY_STREAM
-    if not isinstance(given, int) or isinstance(given, bool):
+    if not isinstance(stream, int) or isinstance(stream, bool):
         raise TypeError(
-            f"__dlpack__: stream must be the handle of a stream, got {type(given).__qualname__}"
+            f"__dlpack__: stream must be the handle of a stream, got {type(stream).__qualname__}"
         )
-    if given == -1:
+    if stream == -1:
         return None
-    if given < 1:
+    if stream < 1:
         raise ValueError(
-            f"__dlpack__: stream must not be {given}: pass 1 for the legacy default stream, 2 for "
+            f"__dlpack__: stream must not be {stream}: pass 1 for the legacy default stream, 2 for "
             "the per-thread one, -1 for no ordering, or the handle of a stream"
         )
-    return given
+    return stream
 
 
 def import_host(x: Any) -> NDArray[Any] | None:

@@ -81,24 +81,24 @@ def elementwise(
     derivative: Any = None,
     cost: int = 8,
 ) -> ElementwiseFunction:
-    """A function of elements with a text of your own in CUDA C++.
+    """An elementwise function with its own text in CUDA C++.
 
-    It is fused with what surrounds it, in loops and branches too, and `vmap` applies it to lanes.
+    It is fused with its surroundings, also in loops and branches, and `vmap` applies it to lanes.
     Operands are cast to their common dtype, as NumPy's ufuncs do. On the host, the reference runs.
 
     Args:
         reference: a NumPy function of arrays that broadcast: the definition.
-        cuda: a C++ expression of ``{0}``, ``{1}``, …, and ``{T}``, the C++ type of the result. One
-            text is for floating point, to which integers are cast then; a mapping has texts by the
-            kinds of dtypes that they are for: ``"b"``, ``"i"``, ``"u"``, ``"f"``, ``"c"``, or
-            several, as ``"iu"``. float16 and bfloat16 arrive as float. Braces are doubled.
+        cuda: a C++ expression of ``{0}``, ``{1}``, …, and ``{T}``, the C++ type of the result. A
+            single text is for floating point, to which integers are cast; a mapping has texts for
+            kinds of dtypes: ``"b"``, ``"i"``, ``"u"``, ``"f"``, ``"c"``, or several, as ``"iu"``.
+            float16 and bfloat16 arrive as float. Braces are doubled.
         header: C++ that the text needs: functions marked ``__device__``, in a namespace of their
             own, so that names clash with no others.
         out: the dtype of the result, or a function of the operands' dtype; by default, that of the
             reference for ones.
-        derivative: of one operand, a function of the operands; of several, a tuple of these, which
-            are the partial derivatives. They are traced. 0, 1 and -1 stand for constant ones.
-            ``"reference"``: as the reference is, which is traced for that.
+        derivative: for one operand, a function of the operand; for several, a tuple of functions of
+            the operands, the partial derivatives. They are traced. 0, 1 and -1 stand for constant
+            ones. ``"reference"``: as the reference is, which is traced for that.
         cost: of an element: 1 for arithmetic, 8 for a transcendental function. It decides what is
             computed again rather than stored.
 
@@ -148,7 +148,7 @@ def _op(
     cost: int,
     count: int,
 ) -> Op:
-    """The record. It is not registered: its name is no one's but its own."""
+    """The record. It is not registered, because another op may have its name."""
     where = expressions.where
 
     @lru_cache(maxsize=256)
@@ -162,26 +162,30 @@ def _op(
             return canonical_dtype(declared)
         ones = [np.ones(1, dtype) for _ in range(count)]
         with np.errstate(all="ignore"):
-            found = np.asarray(reference(*ones))
-        if found.shape != (1,):
-            row = ("result for one element", "one element", type_text(found.dtype, found.shape))
+            computed = np.asarray(reference(*ones))
+        if computed.shape != (1,):
+            row = (
+                "result for one element",
+                "one element",
+                type_text(computed.dtype, computed.shape),
+            )
             raise errors.KernelResultError(where, [row])
-        return canonical_dtype(found.dtype)
+        return canonical_dtype(computed.dtype)
 
     def type_rule(*types: ArrayType) -> ArrayType:
         (dtype,) = {type_.dtype for type_ in types}
         return ArrayType(result(dtype), broadcast_shapes(*[type_.shape for type_ in types]))
 
-    def values(*given: Any) -> NDArray:
-        types = [type_of(np.asarray(x) if isinstance(x, (list, tuple)) else x) for x in given]
+    def values(*operands: Any) -> NDArray:
+        types = [type_of(np.asarray(x) if isinstance(x, (list, tuple)) else x) for x in operands]
         dtype = expressions.common_dtype(types)
-        arrays = [np.asarray(x).astype(dtype, copy=False) for x in given]
-        found = np.asarray(reference(*[_read_only(array) for array in arrays]))
+        arrays = [np.asarray(x).astype(dtype, copy=False) for x in operands]
+        computed = np.asarray(reference(*[_read_only(array) for array in arrays]))
         wanted = (result(dtype), np.broadcast_shapes(*[array.shape for array in arrays]))
-        if (found.dtype, found.shape) != wanted:
-            row = ("result", type_text(*wanted), type_text(found.dtype, found.shape))
+        if (computed.dtype, computed.shape) != wanted:
+            row = ("result", type_text(*wanted), type_text(computed.dtype, computed.shape))
             raise errors.KernelResultError(where, [row])
-        return found
+        return computed
 
     name = f"custom.{getattr(reference, '__name__', type(reference).__name__)}"
     return Op(
@@ -202,11 +206,11 @@ def _read_only(array: NDArray) -> NDArray:
     return view
 
 
-def _derivative(given: Any, reference: Callable[..., Any], count: int, where: str) -> Derivative:
-    if given is None or is_reference(given):
+def _derivative(declared: Any, reference: Callable[..., Any], count: int, where: str) -> Derivative:
+    if declared is None or is_reference(declared):
 
         def choose() -> Reference:
-            if given is None:
+            if declared is None:
                 raise NoDerivativeError(
                     f"{where} was declared without derivative=; give "
                     'derivative="reference", which differentiates its NumPy reference, or a '
@@ -215,15 +219,15 @@ def _derivative(given: Any, reference: Callable[..., Any], count: int, where: st
             return Reference(f"function {where}", reference, lambda *xs: [reference(*xs)])
 
         return UserRule(choose)
-    each = given if isinstance(given, tuple) else (given,)
-    wrong = [d for d in each if not callable(d) and not _is_constant(d)]
-    if len(each) != count or wrong:
+    partials = declared if isinstance(declared, tuple) else (declared,)
+    wrong = [d for d in partials if not callable(d) and not _is_constant(d)]
+    if len(partials) != count or wrong:
         raise function_error(
             where,
             f'derivative must be "reference", or a function, 0, 1 or -1 for each of {count} '
-            f"operands, not {errors.value_text(wrong[0]) if wrong else f'{len(each)} of them'}",
+            f"operands, not {errors.value_text(wrong[0]) if wrong else f'{len(partials)} of them'}",
         )
-    return Partials(*map(_coefficient, each))
+    return Partials(*map(_coefficient, partials))
 
 
 def _is_constant(given: Any) -> bool:

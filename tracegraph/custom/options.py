@@ -34,14 +34,14 @@ def checked_derivative(
         Exception: it is none of these: what `error` makes of the problem.
         ParametersError: the function takes others.
     """
-    found: Derivative | None = given
+    derivative: Derivative | None = given
     if given is None or is_reference(given):
-        return found
+        return derivative
     if not callable(given):
         listed, got = ", ".join(parameters), errors.value_text(given)
         raise error(f'derivative must be a function ({listed}) or "reference", not {got}')
     require_callable(where, {"derivative": given}, parameters)
-    return found
+    return derivative
 
 
 def is_reference(derivative: Any) -> bool:
@@ -50,5 +50,5 @@ def is_reference(derivative: Any) -> bool:
 
 
 def _is(given: Any, word: str) -> bool:
-    """Whether an option is a word. Arrays, which compare by elements, are none."""
+    """Whether an option is a word. Arrays, which compare by elements, are not."""
     return isinstance(given, str) and given == word

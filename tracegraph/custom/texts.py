@@ -57,15 +57,15 @@ class Expressions:
         Raises:
             CustomKernelError: none has.
         """
-        found = result_type(*types)
-        kind = "f" if found.kind == "V" else found.kind  # bfloat16
-        for each in _INSTEAD[kind]:
-            if each in self.calls:
-                if each == kind:
-                    return found
-                if each == "i":
+        common = result_type(*types)
+        kind = "f" if common.kind == "V" else common.kind  # bfloat16
+        for kind_of_text in _INSTEAD[kind]:
+            if kind_of_text in self.calls:
+                if kind_of_text == kind:
+                    return common
+                if kind_of_text == "i":
                     return np.dtype(np.int8)
-                return resolve(np.cbrt, [ArrayType(found)])[0]  # as functions of floats do
+                return resolve(np.cbrt, [ArrayType(common)])[0]  # as functions of floats do
         listed, kinds = ", ".join(map(str, types)), ", ".join(self.calls)
         raise function_error(
             self.where, f"has no text for {listed}; its texts are for kinds {kinds}"

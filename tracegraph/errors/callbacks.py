@@ -12,7 +12,9 @@ __all__ = [
 
 
 class CallbackTypesError(TypeError):
-    """`pure_callback` got result types that are none, or an unknown way of calling for lanes."""
+    """`pure_callback` got something other than result types, or an unknown way of calling for
+    lanes.
+    """
 
     def __init__(self, problem: str) -> None:
         super().__init__(f"pure_callback: {problem}{user_line()}")

@@ -310,7 +310,7 @@ class StaticLengthError(ControlFlowError):
 
 
 class StepLimitOptionError(ControlFlowError, ValueError):
-    """`max_steps` or `on_max_steps` of a loop is none that it can be."""
+    """`max_steps` or `on_max_steps` of a loop has an impossible value."""
 
     def __init__(
         self, parameter: str, needed: str, value: object, construct: str = "while_loop"
@@ -319,14 +319,14 @@ class StepLimitOptionError(ControlFlowError, ValueError):
 
 
 class ScheduleError(ControlFlowError, ValueError):
-    """`schedule` or `unroll` of a loop or branch is none that it can be."""
+    """`schedule` or `unroll` of a loop or branch has an impossible value."""
 
     def __init__(self, construct: str, parameter: str, needed: str, value: object) -> None:
         super().__init__(construct, f"{parameter} must be {needed}, not {value_text(value)}")
 
 
 class CheckpointsError(ControlFlowError, ValueError):
-    """`checkpoints` of a loop is no number of steps."""
+    """`checkpoints` of a loop is not a number of steps."""
 
     def __init__(self, construct: str, value: object) -> None:
         super().__init__(
@@ -346,7 +346,7 @@ class UnschedulableError(ValueError):
 
 
 class ProgressError(ControlFlowError):
-    """`progress` of a loop is none of what it can be."""
+    """`progress` of a loop has an impossible value."""
 
     def __init__(self, construct: str, value: object) -> None:
         super().__init__(

@@ -9,7 +9,7 @@ __all__ = ["EventError", "EventInBodyError"]
 
 
 class EventError(TypeError):
-    """`event.record` or `event.wait` got no event, or something that is no array."""
+    """`event.record` or `event.wait` got something other than an event or an array."""
 
     def __init__(self, function: str, problem: str) -> None:
         super().__init__(f"{function}: {problem}{user_line()}")

@@ -273,7 +273,7 @@ class OutOfMemoryError(MemoryError):
         device: its name.
         nbytes: what was asked for, as far as is known.
         what: a name for it, such as ``"12 bytes"`` or ``"the graph of solve"``.
-        free, total: bytes of the device, of which other programs hold some.
+        free, total: bytes of the device; other programs also hold some.
         held: bytes that this process holds, by purpose.
         functions: those whose executables hold the most, with the bytes of each.
         function: the one that was called or compiled, if any.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -63,7 +63,9 @@ def function_text(function: Callable[..., Any]) -> str:
         inner = inspect.unwrap(inner.func)
     name = getattr(inner, "__qualname__", type(inner).__qualname__).rpartition("<locals>.")[2]
     code = getattr(inner, "__code__", None) or getattr(type(inner).__call__, "__code__", None)
-    return name if code is None else f"{name} ({Path(code.co_filename).name}:{code.co_firstlineno})"
+    if code is None:
+        return name
+    return f"{name} ({os.path.basename(code.co_filename)}:{code.co_firstlineno})"
 
 
 def structure_text(structure: PyTreeSpec) -> str:
@@ -83,7 +85,7 @@ _STAR = _Star()
 """What stands for a leaf."""
 
 
-def value_text(value: object) -> str:
+def value_text(value: Any) -> str:
     """What a value is, in messages: `None`, `the function step (solver.py:12)`, its class."""
     if value is None:
         return "None"

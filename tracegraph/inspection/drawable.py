@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from tracegraph.inspection.diagram import Diagram
+if TYPE_CHECKING:
+    from tracegraph.inspection.diagram import Diagram
 
 AUTOMATIC_BOXES = 400
 """The most boxes that a notebook draws of its own accord."""
@@ -30,8 +32,12 @@ class Drawable:
 
     __slots__ = ()
 
+    _displayed_by: ClassVar[str]
+    """The module that enters its views, imported when they are asked for."""
+
     @property
     def _views(self) -> Views:
+        import_module(self._displayed_by)
         return next(VIEWS[each] for each in type(self).__mro__ if each in VIEWS)
 
     def diagram(self) -> Diagram:

@@ -26,10 +26,10 @@ def show(
 ) -> Path | None:
     """Show a program, a stage of a jitted function, a plan or one of its nodes as a picture.
 
-    In a notebook, without a path, the picture is displayed. Else it is written to a file: one page
-    of HTML that loads nothing, or with `static` an SVG. On the page, a click on an operation or a
-    node shows its line of source, types, kernel text, bytes, schedule and why; a click on a region
-    zooms in; where a value is used is shown when the mouse is over it.
+    In a notebook, without a path, the picture is displayed. Otherwise it is written to a file: one
+    page of HTML that loads nothing, or with `static` an SVG. On the page, a click on an operation
+    or a node shows its line of source, types, kernel text, bytes, schedule and why; a click on a
+    region zooms in; where a value is used is shown when the mouse is over it.
 
     Args:
         x: a Program, Traced, Lowered, Compiled, a Plan, or a node of one.

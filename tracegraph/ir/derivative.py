@@ -135,8 +135,8 @@ class Jvp:
 class UserRule:
     """Rules of ops that users make: `choose(**attrs)` returns that of an equation.
 
-    It is a function in NumPy's words, which is traced for each derivative that is taken, so that
-    its own derivative is known, too. `choose` raises `NoDerivativeError` if the user gave none.
+    It is a function written with NumPy, which is traced for each derivative that is taken, so that
+    its own derivative is known as well. `choose` raises `NoDerivativeError` if the user gave none.
     """
 
     choose: Callable[..., Reference | Jvp]

@@ -1,4 +1,4 @@
-"""How programs print and draw themselves: imported with tracing."""
+"""How programs print and draw themselves: imported when one is."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class KernelCall:
 
     def arguments(self, operands: Sequence[Any], scalars: Sequence[Any] | None = None) -> list[Any]:
         """One for each parameter: operands, and scalars, by default as NumPy has them."""
-        given = [each.value for each in self.scalars] if scalars is None else scalars
+        given = [scalar.value for scalar in self.scalars] if scalars is None else scalars
         arrays, values, names = iter(operands), iter(given), self.kernel.scalars
         return [next(values if name in names else arrays) for name in self.kernel.parameters]
 

@@ -72,9 +72,9 @@ class Indexed:
     """One result element by re-indexing: views, selections, gathers, generated values.
 
     `element(index, operands, out, **attrs)` returns the scalar expression of result element
-    `index`. `view` says that the result only renames elements of operand 0. Where
-    consecutive elements of the result may be anywhere in operand 0, `run(type, **attrs)` is the
-    number of those that are consecutive there, too.
+    `index`. `view` says that the result only renames elements of operand 0. Where consecutive
+    elements of the result may be anywhere in operand 0, `run(type, **attrs)` is the number of those
+    that are also consecutive there.
     """
 
     element: Callable[..., Expr]

@@ -136,6 +136,8 @@ class Program(Drawable):
     last effect left: it is not handed out.
     """
 
+    _displayed_by = "tracegraph.ir.display"
+
     name: str
     body: Region
     constants: tuple[np.ndarray[Any, Any], ...] = ()

@@ -7,6 +7,7 @@ A leading ``~`` marks a *weak* type: that of a Python scalar, which adapts to th
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -136,14 +137,16 @@ def type_of(value: Any) -> ArrayType:
     return ArrayType(dtype, shape, bool(getattr(value, "weak", False)))
 
 
-_REFUSED: dict[type, str] = {
-    np.matrix: "a numpy.matrix, whose `*` is a matrix product; pass numpy.asarray(x), and use `@`",
-    np.ma.MaskedArray: (
+_REFUSED = {
+    "numpy.matrix": (
+        "a numpy.matrix, whose `*` is a matrix product; pass numpy.asarray(x), and use `@`"
+    ),
+    "numpy.ma.MaskedArray": (
         "a masked array, whose mask would be lost; pass x.filled(value), or the data and the mask "
         "as two arrays"
     ),
 }
-_REFUSED_CLASSES = tuple(_REFUSED)
+"""By name of a class, what it is. To import `numpy.ma` takes 10 ms."""
 
 
 def require_plain(value: Any, verb: str = "got") -> None:
@@ -152,9 +155,12 @@ def require_plain(value: Any, verb: str = "got") -> None:
     Raises:
         TypeError: `value` is a matrix or a masked array; the message begins with the verb.
     """
-    if isinstance(value, _REFUSED_CLASSES):
-        text = next(text for refused, text in _REFUSED.items() if isinstance(value, refused))
-        raise TypeError(f"{verb} {text}")
+    if not isinstance(value, np.ndarray):
+        return
+    for refused, text in _REFUSED.items():
+        module, _, name = refused.rpartition(".")
+        if module in sys.modules and isinstance(value, getattr(sys.modules[module], name, ())):
+            raise TypeError(f"{verb} {text}")
 
 
 def _type_of_int(value: int) -> ArrayType:

@@ -275,7 +275,7 @@ def cross(
     """Cross products of vectors of three elements, or of two, whose third is 0.
 
     Shape: that to which the operands broadcast, the axis in place `axisc`; without the axis if
-    both have vectors of two elements, of which the third one of the product is left.
+    both have vectors of two elements; the result is the third element of the product.
     Dtype: the common one of the operands.
 
     Raises:

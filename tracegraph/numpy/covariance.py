@@ -46,7 +46,7 @@ def cov(
     Raises:
         RuntimeError: weights have another shape than the observations.
         TypeError: `fweights` are no integers.
-        ValueError: there are more than two axes; `ddof` is no integer; weights are negative.
+        ValueError: there are more than two axes; `ddof` is not an integer; weights are negative.
 
     >>> tnp.cov([[0.0, 2.0], [2.0, 0.0]])
     array([[ 2., -2.],
@@ -99,21 +99,21 @@ def _rows(x: Any) -> Any:
 
 def _weights(fweights: Any, aweights: Any, count: int) -> Any:
     """The product of both weights, or None."""
-    found = None
-    for name, given in (("fweights", fweights), ("aweights", aweights)):
-        if given is None:
+    product = None
+    for name, factor in (("fweights", fweights), ("aweights", aweights)):
+        if factor is None:
             continue
-        weights = as_array(given, np.float64)
-        if name == "fweights" and not is_ours((given,)) and (weights != np.around(weights)).any():
+        weights = as_array(factor, np.float64)
+        if name == "fweights" and not is_ours((factor,)) and (weights != np.around(weights)).any():
             raise TypeError("fweights must be integer")
         if weights.ndim > 1:
             raise RuntimeError(f"cannot handle multidimensional {name}")
         if weights.shape != (count,):
             raise RuntimeError(f"incompatible numbers of samples and {name}")
-        if not is_ours((given,)) and (weights < 0).any():
+        if not is_ours((factor,)) and (weights < 0).any():
             raise ValueError(f"{name} cannot be negative")
-        found = weights if found is None else multiply(found, weights)
-    return found
+        product = weights if product is None else multiply(product, weights)
+    return product
 
 
 @numpy_function

@@ -394,7 +394,7 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
     Dtype: that of `a`.
 
     Raises:
-        ValueError: `order` is none of these.
+        ValueError: `order` is something else.
 
     >>> tnp.copy([1, 2])
     array([1, 2])

@@ -237,7 +237,7 @@ def clip(
     a_max: Any = None,
     **options: Any,
 ) -> Any:
-    """Elements limited to `min` to `max`, also spelled `a_min=` and `a_max=`; None is no limit.
+    """Elements limited to `min` to `max`, also spelled `a_min=` and `a_max=`; None is not a limit.
 
     Shape: that to which `a` and the limits broadcast.
     Dtype: the common one of `a` and the limits.

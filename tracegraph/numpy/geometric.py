@@ -77,11 +77,11 @@ def geomspace(
     start, stop = broadcast_arrays(as_array(start, within), as_array(stop, within))
     direction = sign(start)
     start, stop = divide(start, direction), divide(stop, direction)
-    found = lifted(logspace(log10(start), log10(stop), num, endpoint, dtype=within))
+    sequence = lifted(logspace(log10(start), log10(stop), num, endpoint, dtype=within))
     if num > 0:
-        found = found.at[0].set(start)
+        sequence = sequence.at[0].set(start)
     if num > 1 and endpoint:
-        found = found.at[-1].set(stop)
-    found = multiply(found, direction)
-    found = moveaxis(found, 0, axis) if axis else found
-    return as_array(found, within if dtype is None else dtype)
+        sequence = sequence.at[-1].set(stop)
+    sequence = multiply(sequence, direction)
+    sequence = moveaxis(sequence, 0, axis) if axis else sequence
+    return as_array(sequence, within if dtype is None else dtype)

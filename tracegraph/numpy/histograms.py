@@ -73,8 +73,8 @@ def histogram(
 ) -> tuple[Any, Any]:
     """How many elements are in each bin, and the edges of the bins.
 
-    `bins` is the number of bins, or their edges. A bin has its lower edge, the last one the upper
-    edge, too. Elements outside of all bins are not counted, nor is NaN.
+    `bins` is the number of bins, or their edges. A bin includes its lower edge; the last bin also
+    includes its upper edge. Elements outside of all bins are not counted, nor is NaN.
 
     Shape: one axis of the bins, and one of the edges.
     Dtype: int64, or that of the weights; float64 with `density`.
@@ -119,7 +119,7 @@ def histogramdd(
     Dtype: float64.
 
     Raises:
-        TypeError: a number of bins is no integer, or the weights do not convert to float64.
+        TypeError: a number of bins is not an integer, or the weights do not convert to float64.
         ValueError: there is not one entry for each axis, or as in `histogram_bin_edges`.
 
     >>> tnp.histogramdd([[0.0, 1.0], [1.0, 0.0]], bins=2)[0]
@@ -128,13 +128,13 @@ def histogramdd(
     """
     columns = _columns(sample)
     rank = len(columns)
-    each = [bins] * rank if _is_number(bins) else [*bins]
-    if len(each) != rank:
+    bins_of_axes = [bins] * rank if _is_number(bins) else [*bins]
+    if len(bins_of_axes) != rank:
         raise ValueError("The dimension of bins must be equal to the dimension of the sample x.")
     ranges = [None] * rank if range is None else [*range]
     if len(ranges) != rank:
         raise ValueError("range argument must have one entry per dimension")
-    edges = [_axis_edges(*given) for given in zip(columns, each, ranges, strict=True)]
+    edges = [_axis_edges(*of_axis) for of_axis in zip(columns, bins_of_axes, ranges, strict=True)]
     counts = [e.shape[0] - 1 for e in edges]
     box: Any = None
     inside: Any = True
@@ -145,15 +145,15 @@ def histogramdd(
     total = prod(counts)
     require_size(counts)
     box = where(inside, box, total)
-    found = bincount(box, weights, length=total)
-    found = reshape(as_array(found, np.float64), tuple(counts))
+    histogram = bincount(box, weights, length=total)
+    histogram = reshape(as_array(histogram, np.float64), tuple(counts))
     if density:
-        number = sum(found)
+        number = sum(histogram)
         for axis, own in enumerate(edges):
             widths = reshape(diff(own), (-1,) + (1,) * (rank - 1 - axis))
-            found = divide(found, widths)
-        found = divide(found, number)
-    return found, edges
+            histogram = divide(histogram, widths)
+        histogram = divide(histogram, number)
+    return histogram, edges
 
 
 @numpy_function

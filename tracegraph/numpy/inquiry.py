@@ -111,7 +111,7 @@ def iinfo(int_type: Any) -> np.iinfo:
     """The limits of an integer dtype, or of that of an array, which `numpy.iinfo` does not take.
 
     Raises:
-        ValueError: the dtype is none of integers.
+        ValueError: the dtype is not one of integers.
 
     >>> tnp.iinfo(np.zeros(3, np.int8)).max
     127

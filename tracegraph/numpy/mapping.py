@@ -74,14 +74,14 @@ def apply_over_axes(func: Function, a: Any, axes: int | Sequence[int]) -> Any:
     array([[10]])
     """
     a = as_array(a)
-    for given in np.atleast_1d(axes):
-        axis = normalize_axis_index(given, a.ndim)
-        found = as_array(func(a, axis))
-        if found.ndim == a.ndim - 1:
-            found = reshape(found, (*found.shape[:axis], 1, *found.shape[axis:]))
-        if found.ndim != a.ndim:
+    for axis_given in np.atleast_1d(axes):
+        axis = normalize_axis_index(axis_given, a.ndim)
+        reduced = as_array(func(a, axis))
+        if reduced.ndim == a.ndim - 1:
+            reduced = reshape(reduced, (*reduced.shape[:axis], 1, *reduced.shape[axis:]))
+        if reduced.ndim != a.ndim:
             raise ValueError("function is not returning an array of the correct shape")
-        a = found
+        a = reduced
     return a
 
 
@@ -95,7 +95,7 @@ def vectorize(
 ) -> Function:
     """A function of arrays, from one of scalars that can be traced.
 
-    Arguments broadcast. If `pyfunc` does nothing but arithmetic, that is done on whole arrays;
+    Arguments broadcast. If `pyfunc` does only arithmetic, it is applied to whole arrays;
     otherwise it is called for one element after the other, as `tracegraph.map` does. With `otypes`
     it computes as with Python's numbers, in 64 bits. Arguments named in `excluded`, by position or
     keyword, are passed on as they are.
@@ -121,20 +121,20 @@ def vectorize(
             raise UnsupportedByTracerError(
                 "numpy.vectorize with signature=", "use numpy.apply_along_axis or tracegraph.map"
             )
-        given: dict[int | str, Any] = dict(enumerate(args))
-        given.update(kwargs)
+        by_name: dict[int | str, Any] = dict(enumerate(args))
+        by_name.update(kwargs)
         as_given = as_array if otypes is None else _of_python
-        arrays = {k: as_given(v) for k, v in given.items() if k not in kept}
+        arrays = {k: as_given(v) for k, v in by_name.items() if k not in kept}
 
         def of_scalars(values: Sequence[Any]) -> Any:
-            now = {**given, **dict(zip(arrays, values, strict=True))}
+            now = {**by_name, **dict(zip(arrays, values, strict=True))}
             return pyfunc(*[now[k] for k in range(len(args))], **{k: now[k] for k in kwargs})
 
         dtypes = None if plain.otypes is None else [np.dtype(c) for c in plain.otypes]
-        found = _elementwise(pyfunc, of_scalars, list(arrays.values()), dtypes is not None)
-        if isinstance(found, tuple):
-            return tuple([_cast(x, dtypes, k) for k, x in enumerate(found)])
-        return _cast(found, dtypes, 0)
+        mapped = _elementwise(pyfunc, of_scalars, list(arrays.values()), dtypes is not None)
+        if isinstance(mapped, tuple):
+            return tuple([_cast(x, dtypes, k) for k, x in enumerate(mapped)])
+        return _cast(mapped, dtypes, 0)
 
     if doc is not None:
         vectorized.__doc__ = doc

@@ -25,7 +25,7 @@ from tracegraph.numpy.reductions import (
     prod,
     sum,
 )
-from tracegraph.numpy.statistics import as_norm, mean, var
+from tracegraph.numpy.statistics import as_norm, mean, std, var
 from tracegraph.numpy.ufuncs import isnan, less_equal, logical_and, logical_not, sqrt
 from tracegraph.tracing.tracer import Tracer
 
@@ -97,9 +97,10 @@ def nanmean(
     return mean(a, axis, dtype, out, keepdims, where=_no_nan(a, where))
 
 
-@numpy_function
-@reduction(SQUARED, _CALL, "array([0.  , 0.25])")
-def nanvar(
+@numpy_family
+@reduction(SQUARED)
+def _spread(
+    name: str,
     a: Any,
     axis: Axis = None,
     dtype: DTypeLike | None = None,
@@ -111,43 +112,33 @@ def nanvar(
     mean: Any = None,
     correction: float | None = None,
 ) -> Any:
-    """Variances over axes of the elements that are not NaN; NaN where these are `ddof` or fewer."""
+    """{what} over axes of the elements that are not NaN{else_}."""
     a = as_array(a)
     options = {"mean": mean, "correction": correction}
     if a.dtype.kind in "biu":
-        return var(a, axis, dtype, out, ddof, keepdims, where=where, **options)
+        plain = std if name == "nanstd" else var
+        return plain(a, axis, dtype, out, ddof, keepdims, where=where, **options)
     _require_inexact(a, dtype, out)
     mask = _no_nan(a, where)
     result = var(a, axis, dtype, None, ddof, keepdims, where=mask, **options)
-    removed = ddof if correction is None else correction
-    too_few = less_equal(sum(mask, axis, keepdims=keepdims), removed)
-    result = apply(get("where"), too_few, result.dtype.type(np.nan), result)
-    return stored("nanvar", result, out, "unsafe")
-
-
-@numpy_function
-@reduction(SQUARED, _CALL, "array([0. , 0.5])")
-def nanstd(
-    a: Any,
-    axis: Axis = None,
-    dtype: DTypeLike | None = None,
-    out: Any = None,
-    ddof: float = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = True,
-    mean: Any = None,
-    correction: float | None = None,
-) -> Any:
-    """Standard deviations over axes of the elements that are not NaN."""
-    _require_inexact(as_array(a), dtype, out)
-    options = {"where": where, "mean": mean, "correction": correction}
-    result = sqrt(nanvar(a, axis, dtype, None, ddof, keepdims, **options))
-    a = as_array(a)
-    mask = where if a.dtype.kind in "biu" else _no_nan(a, where)
     freedom = ddof if correction is None else correction
-    result = as_norm(result, a, axis, freedom, keepdims, mask, mean)
-    return stored("nanstd", result, out, "unsafe")
+    too_few = less_equal(sum(mask, axis, keepdims=keepdims), freedom)
+    result = apply(get("where"), too_few, result.dtype.type(np.nan), result)
+    if name == "nanstd":
+        result = as_norm(sqrt(result), a, axis, freedom, keepdims, mask, mean)
+    return stored(name, result, out, "unsafe")
+
+
+nanstd = _spread(
+    "nanstd", what="Standard deviations", else_="", call=_CALL, result="array([0. , 0.5])"
+)
+nanvar = _spread(
+    "nanvar",
+    what="Variances",
+    else_="; NaN where these are `ddof` or fewer",
+    call=_CALL,
+    result="array([0.  , 0.25])",
+)
 
 
 @numpy_family

@@ -204,7 +204,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # no
     Dtype: that of `x`; int64 for smaller integers.
 
     Raises:
-        ValueError: `x` is no vector.
+        ValueError: `x` is not a vector.
 
     >>> tnp.vander([1, 2, 3])
     array([[1, 1, 1],
@@ -281,16 +281,16 @@ def polyfit(
         deg: the degree, static.
         rcond: singular values count as zero up to this part of the largest; by default the spacing
             of the dtype at 1 times the number of places.
-        full: whether residuals, rank, singular values and `rcond` are returned, too.
+        full: whether residuals, rank, singular values and `rcond` are also returned.
         w: factors of the errors at each place.
-        cov: whether the covariance of the coefficients is returned, too; "unscaled": not scaled by
+        cov: whether the covariance of the coefficients is also returned; "unscaled": not scaled by
             the residuals.
 
     Shape: (deg + 1,) or (deg + 1, k).
     Dtype: the common floating-point one of `x` and `y`.
 
     Raises:
-        TypeError: `x` is no vector or empty, or `y` or `w` have other shapes.
+        TypeError: `x` is not a vector or empty, or `y` or `w` have other shapes.
         ValueError: `deg` is negative, or there are too few places to scale the covariance.
 
     >>> tnp.polyfit([0.0, 1.0, 2.0], [1.0, 3.0, 5.0], 1).round(6)

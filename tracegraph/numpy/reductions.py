@@ -22,7 +22,7 @@ from tracegraph.numpy.dispatching.dispatch import (
 )
 from tracegraph.numpy.dispatching.docstrings import SAME, SUMMED, reduction
 from tracegraph.numpy.dispatching.families import numpy_family
-from tracegraph.numpy.dispatching.output import mask_of, stored, target_of
+from tracegraph.numpy.dispatching.output import Casting, mask_of, stored, target_of
 from tracegraph.numpy.shapes import broadcast_to, reshape
 from tracegraph.numpy.ufuncs import (
     absolute,
@@ -67,27 +67,23 @@ def kept(result: Any, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: b
     return reshape(result, tuple(1 if k in axes else n for k, n in enumerate(shape)))
 
 
-def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """NumPy's default dtype of sums and products."""
-    if dtype.kind in "bi":
-        return np.dtype(np.int64)
-    return np.dtype(np.uint64) if dtype.kind == "u" else dtype
+def in_fold_dtype(ufunc: np.ufunc, a: Any, dtype: DTypeLike | None, out: Any) -> Any:
+    """An array in the dtype in which a ufunc folds it: that given, or NumPy's for it and `out`.
 
-
-def _folded_in(a: Any, dtype: DTypeLike | None, out: Any) -> Any:
-    """An array in the dtype in which it is summed: that given, or NumPy's for it and `out`."""
+    Raises:
+        TypeError: the ufunc does not fold in the dtype that is given.
+    """
     target = target_of(out)
-    if dtype is None and target is not None:
-        dtype = _dtype_into(a.dtype, target.dtype)
-    return unchecked(a, _sum_dtype(a.dtype) if dtype is None else dtype)
-
-
-def _dtype_into(dtype: np.dtype[Any], out: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype in which elements are summed into an array of another dtype."""
-    wanted: np.dtype[Any] = np.add.resolve_dtypes(
-        (out, dtype, None), casting="unsafe", reduction=True
-    )[2]
-    return wanted
+    if dtype is None:
+        first = None if target is None else target.dtype
+        casting: Casting = "same_kind" if target is None else "unsafe"
+        return unchecked(
+            a, ufunc.resolve_dtypes((first, a.dtype, None), casting=casting, reduction=True)[2]
+        )
+    wanted = np.dtype(dtype)
+    if ufunc.resolve_dtypes((wanted, wanted, None))[2] != wanted:
+        raise TypeError(f"numpy.{ufunc.__name__} does not fold in {wanted}")
+    return unchecked(a, wanted)
 
 
 def masked(a: Any, where: Any, other: Any) -> Any:
@@ -125,7 +121,7 @@ def sum(
     where: Any = True,
 ) -> Any:
     """Sums over axes; of booleans and small integers in 64 bits unless `dtype` is given."""
-    a = _folded_in(as_array(a), dtype, out)
+    a = in_fold_dtype(np.add, as_array(a), dtype, out)
     result = _fold("sum", masked(a, where, a.dtype.type(0)), axis, keepdims)
     if initial is not None:
         initial = as_array(initial, a.dtype)
@@ -149,7 +145,7 @@ def prod(
     where: Any = True,
 ) -> Any:
     """Products over axes; of booleans and small integers in 64 bits unless `dtype` is given."""
-    a = _folded_in(as_array(a), dtype, out)
+    a = in_fold_dtype(np.multiply, as_array(a), dtype, out)
     result = _fold("prod", masked(a, where, a.dtype.type(1)), axis, keepdims)
     if initial is not None:
         result = multiply(result, as_array(initial, a.dtype))
@@ -287,7 +283,8 @@ def _running(
     >>> tnp.{name}([1, 2, 3])
     {result}
     """
-    a = _folded_in(as_array(a), dtype, out)
+    ufunc = np.add if name == "cumsum" else np.multiply
+    a = in_fold_dtype(ufunc, as_array(a), dtype, out)
     if axis is None:
         a, axis = reshape(a, -1), 0
     elif a.ndim == 0:

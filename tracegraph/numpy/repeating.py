@@ -36,7 +36,7 @@ def tile(A: Any, reps: Static) -> Any:  # noqa: N803  (NumPy's name)
 
     Raises:
         ValueError: a count is negative.
-        TypeError: a count is no integer.
+        TypeError: a count is not an integer.
 
     >>> tnp.tile([1, 2], 2)
     array([1, 2, 1, 2])

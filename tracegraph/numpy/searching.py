@@ -53,7 +53,7 @@ def searchsorted(a: Any, v: Any, side: Side = "left", sorter: Any = None) -> Any
     Raises:
         ValueError: `a` has not one axis, `side` is unknown, the sorter has another shape than `a`,
             or a static element of it is out of range.
-        TypeError: the sorter is no vector of integers.
+        TypeError: the sorter is not a vector of integers.
 
     >>> tnp.searchsorted([1, 3, 5], [0, 3, 9])
     array([0, 1, 3])
@@ -188,7 +188,7 @@ def isin(
     *,
     kind: str | None = None,
 ) -> Any:
-    """Whether each element is one of the test elements; with `invert`, whether it is none.
+    """Whether each element is one of the test elements; with `invert`, whether it is not.
 
     Test elements are sorted, and searched; a few traced ones are compared one by one.
     `assume_unique` and `kind` choose among NumPy's ways, and change nothing here.

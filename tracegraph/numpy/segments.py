@@ -19,12 +19,11 @@ from tracegraph.numpy.dispatching.ufunc_methods import (
     OF_MAGNITUDES,
     REDUCTIONS,
     combiner_of,
-    in_fold_dtype,
 )
 from tracegraph.numpy.elementwise import where as choose
 from tracegraph.numpy.index_checks import require_in_range
 from tracegraph.numpy.ordered_folds import folded_in_order
-from tracegraph.numpy.reductions import folded, masked
+from tracegraph.numpy.reductions import folded, in_fold_dtype, masked
 from tracegraph.tracing.operators import ArrayOperators
 
 

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from tracegraph import numpy as functions
-from tracegraph.numpy.dispatching.ufunc_methods import OF_MAGNITUDES, combiner_of, in_fold_dtype
+from tracegraph.numpy.dispatching.ufunc_methods import OF_MAGNITUDES, combiner_of
+from tracegraph.numpy.reductions import in_fold_dtype
 from tracegraph.numpy.selected_functions import (
     Function,
     FunctionCall,

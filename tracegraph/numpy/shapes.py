@@ -1,6 +1,6 @@
 """Functions that change the shape, not the order of elements: reshape, broadcasting, new axes.
 
-Where NumPy returns a view, so do these.
+Where NumPy returns a view, these functions do as well.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def ravel(a: Any, order: str = "C") -> Any:
     Dtype: that of `a`.
 
     Raises:
-        ValueError: `order` is none of these.
+        ValueError: `order` is something else.
 
     >>> tnp.ravel([[1, 2], [3, 4]])
     array([1, 2, 3, 4])

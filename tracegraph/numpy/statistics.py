@@ -12,6 +12,7 @@ from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import transpose
 from tracegraph.numpy.dispatching.dispatch import as_array, copied, lifted, numpy_function
 from tracegraph.numpy.dispatching.docstrings import AVERAGED, SQUARED, reduction
+from tracegraph.numpy.dispatching.families import numpy_family
 from tracegraph.numpy.dispatching.output import stored
 from tracegraph.numpy.elementwise import real
 from tracegraph.numpy.elementwise import where as choose
@@ -67,9 +68,10 @@ def _divided(total: Any, count: Any, dtype: DTypeLike) -> Any:
     return as_array(divide(total, divisor), dtype)
 
 
-@numpy_function
-@reduction(SQUARED, "[[1, 2], [3, 4]], axis=0", "array([1., 1.])")
-def var(
+@numpy_family
+@reduction(SQUARED)
+def _spread(
+    name: str,
     a: Any,
     axis: Axis = None,
     dtype: DTypeLike | None = None,
@@ -81,10 +83,7 @@ def var(
     mean: Any = None,
     correction: float | None = None,
 ) -> Any:
-    """Variances over axes: mean squared distances from the mean, with divisor `n - ddof`.
-
-    `correction` is another name of `ddof`. `mean` is the mean, with the axes kept, if it is known.
-    """
+    """{what}"""
     if correction is not None and ddof != 0:
         raise ValueError("ddof and correction can't be provided simultaneously.")
     a = as_array(a)
@@ -100,33 +99,24 @@ def var(
         squares = real(multiply(distance, conjugate(distance)))
     total = sum(squares, axis, within, None, keepdims, None, where)
     freedom = ddof if correction is None else correction
-    count = _count(a, axis, keepdims, where)
-    left = count - freedom
+    left = _count(a, axis, keepdims, where) - freedom
     left = max(left, 0) if isinstance(left, (int, float)) else maximum(left, 0)
-    return stored("var", _divided(total, left, total.dtype), out, "unsafe")
+    result = _divided(total, left, total.dtype)
+    if name == "std":
+        result = as_norm(sqrt(result), a, axis, freedom, keepdims, where, mean)
+    return stored(name, result, out, "unsafe")
 
 
-@numpy_function
-@reduction(SQUARED, "[[1, 2], [3, 4]], axis=0", "array([1., 1.])")
-def std(
-    a: Any,
-    axis: Axis = None,
-    dtype: DTypeLike | None = None,
-    out: Any = None,
-    ddof: float = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = True,
-    mean: Any = None,
-    correction: float | None = None,
-) -> Any:
-    """Standard deviations over axes: roots of `var`."""
-    result = var(
-        a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction
-    )
-    freedom = ddof if correction is None else correction
-    result = as_norm(sqrt(result), a, axis, freedom, keepdims, where, mean)
-    return stored("std", result, out, "unsafe")
+_COLUMNS = {"call": "[[1, 2], [3, 4]], axis=0", "result": "array([1., 1.])"}
+
+std = _spread("std", what="Standard deviations over axes: roots of `var`.", **_COLUMNS)
+var = _spread(
+    "var",
+    what="Variances over axes: mean squared distances from the mean, with divisor `n - ddof`.\n\n"
+    "    `correction` is another name of `ddof`. `mean` is the mean, with the axes kept, if it is "
+    "known.",
+    **_COLUMNS,
+)
 
 
 def as_norm(

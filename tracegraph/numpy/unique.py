@@ -59,9 +59,9 @@ def unique(
 
     Args:
         ar: an array.
-        return_index: return the first position of each, too.
-        return_inverse: return for each element its place among the distinct ones, too.
-        return_counts: return how often each occurs, too.
+        return_index: also return the first position of each.
+        return_inverse: also return, for each element, its place among the distinct ones.
+        return_counts: also return how often each occurs.
         axis: compare slices along this axis, in the order of their elements.
         equal_nan: whether NaNs are equal, without an axis.
         sorted: changes nothing, they are.

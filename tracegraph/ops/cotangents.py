@@ -36,7 +36,7 @@ def indicator(f: Emitter, condition: Any, like: Any) -> Any:
 
 
 def nonzero(f: Emitter, x: Any) -> Any:
-    """X with the least positive number in place of 0: a divisor of what is 0 then, too.
+    """X with the least positive number in place of 0: a divisor of a numerator that is also 0 then.
 
     The quotient is 0, and its derivative infinite, as it is at the origin of a norm.
     """

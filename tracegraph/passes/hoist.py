@@ -65,24 +65,24 @@ def _hoist(motion: Motion, eqn: Eqn, defs: Defs) -> Replacement | None:
         captured = regions[number].params[at:]
         return search.of(_with_branches_split(regions[number], captured, search), captured)
 
-    def move(number: int, found: Found, into: _Outside) -> list[Atom]:
+    def move(number: int, movable: Found, into: _Outside) -> list[Atom]:
         """Compute what was found; what the region captures of it."""
         nonlocal regions
         env = dict(zip(regions[number].params[at:], captures, strict=True))
-        regions = _with_captures(regions, number, found)
-        return into.emit(found.eqns, env, found.outputs)
+        regions = _with_captures(regions, number, movable)
+        return into.emit(movable.eqns, env, movable.outputs)
 
-    if loop.condition is not None and (found := found_in(0)) is not None:
-        captures += move(0, found, outside)
+    if loop.condition is not None and (movable := found_in(0)) is not None:
+        captures += move(0, movable, outside)
     last = len(regions) - 1
-    found = found_in(last)
-    if found is not None and (steps is not None or found.work <= motion.in_vain):
-        captures += move(last, found, outside)
-    elif found is not None and motion.guards:
+    movable = found_in(last)
+    if movable is not None and (steps is not None or movable.work <= motion.in_vain):
+        captures += move(last, movable, outside)
+    elif movable is not None and motion.guards:
         first = inlined(regions[0], (*eqn.operands[:at], *captures))
         outside.eqns += first.eqns
         inside = _Outside()
-        values = move(last, found, inside)
+        values = move(last, movable, inside)
         captures += outside.branch("cond", first.atoms[0], (0, 2), inside.eqns, values, eqn)
     if len(captures) == len(loop.captures):
         return None

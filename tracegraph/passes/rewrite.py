@@ -46,7 +46,7 @@ def rewrite(
     only_regions: bool = False,
     settled: set[Region] | None = None,
 ) -> Program:
-    """The program with a rule applied to each equation, in nested regions too.
+    """The program with a rule applied to each equation, including those of nested regions.
 
     A rule takes an equation, its operands being final, and the equations that define the values
     so far; it returns a replacement, or None to keep the equation, which is also kept if the

@@ -50,14 +50,14 @@ def truncated_normal(
 ) -> Any:
     """Standard normal numbers between two bounds, which are not among them.
 
-    They are JAX's but for rounding, and precise in the tails, where JAX's are not. Without a number
+    They are JAX's up to rounding, and precise in the tails, where JAX's are not. Without a number
     between the bounds, they are the lower one; NaN if the upper one is below it. They are
     differentiable in both.
 
     Shape: `shape`; by default that to which the bounds broadcast.
 
     Raises:
-        TypeError: `key` is no key; `dtype` is not of real floating-point numbers.
+        TypeError: `key` is not a key; `dtype` is not of real floating-point numbers.
         ValueError: `shape` is negative, or bounds do not broadcast to it.
 
     >>> x = tracegraph.random.truncated_normal(tracegraph.random.key(0), 2.0, 2.5, (100,))

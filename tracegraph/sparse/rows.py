@@ -25,7 +25,7 @@ __all__ = ["CSR"]
 @register_dataclass
 @dataclasses.dataclass(frozen=True, eq=False)
 class CSR:
-    """A matrix of which row `i` has the elements `data[indptr[i]:indptr[i + 1]]`.
+    """A matrix whose row `i` has the elements `data[indptr[i]:indptr[i + 1]]`.
 
     They are in the columns `indices[indptr[i]:indptr[i + 1]]`, in any order; elements of the same
     place are added. What `data` has from `indptr[-1]` on does not count. A CSR is a pytree: it may
@@ -90,7 +90,7 @@ class CSR:
 
         Raises:
             ShapeDependentError: `a` is traced, and `nnz` is not given.
-            ValueError: `a` is no matrix.
+            ValueError: `a` is not a matrix.
 
         >>> tracegraph.sparse.CSR.from_dense(np.array([[0, 5], [0, 0]])).nnz
         1
@@ -142,7 +142,7 @@ class CSR:
         """The sparse array or matrix of SciPy, of any format.
 
         Raises:
-            TypeError: it is none.
+            TypeError: it is not such an array.
         """
         if not hasattr(matrix, "tocsr"):
             raise TypeError(
@@ -224,7 +224,7 @@ def _checked_shape(shape: Any) -> tuple[int, int]:
     """The shape of a matrix.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not one.
     """
     extents = tuple(shape)
     if len(extents) != 2 or not all(isinstance(n, (int, np.integer)) and n >= 0 for n in extents):

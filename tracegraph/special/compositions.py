@@ -81,7 +81,7 @@ def _is_pole(x: Any) -> Any:
 
 @_QUIET
 def beta(a: Any, b: Any) -> Any:
-    """gamma(a) gamma(b) / gamma(a + b), where its factors are too large, too.
+    """gamma(a) gamma(b) / gamma(a + b), also where its factors are too large.
 
     Infinite at the poles of a factor, unless that of the divisor makes the quotient finite.
 
@@ -130,8 +130,8 @@ def logsumexp(a: Any, axis: Axis = None, b: Any = None, keepdims: bool = False) 
         b: factors; both broadcast.
         keepdims: whether the axes stay, with extent 1.
 
-    The derivative in `b` is that of the exponentials, where a factor is 0, too. That of nothing but
-    infinite logarithms of 0 is 0.
+    The derivative in `b` is that of the exponentials, also where a factor is 0. Where all
+    logarithms are those of 0, it is 0.
 
     Dtype: that of the product; float64 for integers.
 

@@ -67,7 +67,7 @@ class Builds:
     """What was traced and built of one function; several threads may use it.
 
     At most `limit` builds are kept: the least recently used are dropped. `drops` are those that
-    were, for the owner of this object to forget, too.
+    were dropped; the owner of this object forgets them as well.
     """
 
     def __init__(

@@ -78,7 +78,10 @@ class Programs(tuple[CompiledProgram, ...]):
 
 def _row(program: CompiledProgram) -> tuple[str, ...]:
     modes = f" [{', '.join(program.modes)}]" if program.modes else ""
-    schedules = (f"{each.construct} {each.line}: {each.schedule}" for each in program.schedules)
+    schedules = (
+        f"{schedule.construct} {schedule.line}: {schedule.schedule}"
+        for schedule in program.schedules
+    )
     return (
         program.arguments + modes,
         program.device,
@@ -109,6 +112,6 @@ def compiled_program(
         evicted=compiled is None or compiled.executable.closed,
         last_used=(_ZERO + timedelta(seconds=cached.used)).astimezone(),
         schedules=tuple(
-            LoopSchedule(*each) for each in cached.lowered.traced.compiler().schedules(plan)
+            LoopSchedule(*schedule) for schedule in cached.lowered.traced.compiler().schedules(plan)
         ),
     )

@@ -12,7 +12,7 @@ def checked(scratch: str) -> Scratch:
     """The option `scratch` of `jit`, checked.
 
     Raises:
-        ValueError: there is none.
+        ValueError: there is no such choice.
 
     >>> checked("kept")
     'kept'

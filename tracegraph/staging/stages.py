@@ -10,18 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import is_
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
 from tracegraph.errors.tracebacks import entry_point, hide_frames
-from tracegraph.inspection.diagram import Diagram
 from tracegraph.inspection.drawable import Drawable
 from tracegraph.ir.argument_ranges import ArgumentRange, argument_ranges
 from tracegraph.ir.program import Program
-from tracegraph.ir.text import program_line
 from tracegraph.ir.types import ArrayType
 from tracegraph.staging import gc_pause
 from tracegraph.staging.calls.donated import Donated
@@ -34,6 +32,9 @@ from tracegraph.staging.interfaces import Compiler, Executable
 from tracegraph.staging.scratch import Scratch
 from tracegraph.tracing.selected import Selected
 from tracegraph.tracing.tracer import Tracer
+
+if TYPE_CHECKING:
+    from tracegraph.inspection.diagram import Diagram
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,6 +75,8 @@ class Traced(Drawable):
         return self.program.diagram()
 
     def __repr__(self) -> str:
+        from tracegraph.ir.text import program_line
+
         return f"<Traced {program_line(self.program)}, for {self.device}>"
 
     def __str__(self) -> str:
@@ -165,7 +168,7 @@ class Compiled(Drawable):
     donated: tuple[int, ...] = field(repr=False)
     results: Results = field(repr=False)
     assemble: Assemble = field(repr=False)
-    """Makes the function's result of what the executable returns."""
+    """Makes the function's result from what the executable returns."""
     ranges: tuple[ArgumentRange, ...] = field(repr=False)
     """Ranges of the Python ints among the arguments, where they are narrower than 64 bits."""
 

@@ -1,7 +1,8 @@
 """Testing: an assertion that traced code equals eager code, and strategies for hypothesis.
 
-For the tests of users, too. `arrays`, `scalars` and `programs` need hypothesis, which the extra
-``tracegraph[testing]`` installs. May import the public package, and lowering. Nothing imports it.
+Users may use it in their own tests. `arrays`, `scalars` and `programs` need hypothesis, which the
+extra ``tracegraph[testing]`` installs. May import the public package, and lowering. Nothing imports
+it.
 
     agreement, hints                       the assertion, and what may explain that it fails
     trials, ways                           a call, and the ways of running it
@@ -16,28 +17,20 @@ For the tests of users, too. `arrays`, `scalars` and `programs` need hypothesis,
     values                                 random values and expressions in random programs
 """
 
-from __future__ import annotations
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING
+from typing import Any as _Any
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-from tracegraph.testing.agreement import assert_traced_equals_eager
-from tracegraph.testing.custom_kernels import check_kernel
-from tracegraph.testing.races import assert_no_races
+from tracegraph.public_names import set_all as _set_all
+from tracegraph.testing.agreement import assert_traced_equals_eager as assert_traced_equals_eager
+from tracegraph.testing.custom_kernels import check_kernel as check_kernel
+from tracegraph.testing.races import assert_no_races as assert_no_races
 
 if TYPE_CHECKING:
-    from tracegraph.testing.random_programs import RandomProgram, programs
-    from tracegraph.testing.strategies import arrays, scalars
-
-__all__ = [
-    "RandomProgram",
-    "arrays",
-    "assert_no_races",
-    "assert_traced_equals_eager",
-    "check_kernel",
-    "programs",
-    "scalars",
-]
+    from tracegraph.testing.random_programs import RandomProgram as RandomProgram
+    from tracegraph.testing.random_programs import programs as programs
+    from tracegraph.testing.strategies import arrays as arrays
+    from tracegraph.testing.strategies import scalars as scalars
 
 _OF_HYPOTHESIS = {
     "RandomProgram": "tracegraph.testing.random_programs",
@@ -47,12 +40,18 @@ _OF_HYPOTHESIS = {
 }
 """Names whose modules need hypothesis. They are imported when first used."""
 
+_all = _set_all(__name__, *_OF_HYPOTHESIS)
 
-def __getattr__(name: str) -> Any:
+
+def __dir__() -> list[str]:
+    return _all
+
+
+def __getattr__(name: str) -> _Any:
     if name not in _OF_HYPOTHESIS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        module = import_module(_OF_HYPOTHESIS[name])
+        module = _import_module(_OF_HYPOTHESIS[name])
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "hypothesis":
             raise
@@ -62,7 +61,3 @@ def __getattr__(name: str) -> Any:
         ) from error
     found = globals()[name] = getattr(module, name)
     return found
-
-
-def __dir__() -> list[str]:
-    return __all__

@@ -61,12 +61,12 @@ def assert_traced_equals_eager(
             the names.
 
     Returns:
-        What the eager run returned; None where it raised one of `raises`, and all ways did, too.
+        What the eager run returned; None if it raised one of `raises`, as all ways did.
 
     Raises:
         AssertionError: a way differs. The message says which, where, by how much, and how to run
             this way alone.
-        TypeError: `function` is not callable, or a tolerance is no number.
+        TypeError: `function` is not callable, or a tolerance is not a number.
         ValueError: there is no such way, or a tolerance is negative.
         Exception: what the eager run raised, if it is not one of `raises`.
 

@@ -33,7 +33,7 @@ def check_kernel(
         rtol: difference allowed between floating-point numbers, relative to the reference's; by
             default, 8 units in the last place of each dtype.
         atol: absolute difference allowed, in addition.
-        device: where the kernel runs. On ``"host"`` that is the reference, too.
+        device: where the kernel runs. On ``"host"``, the reference itself runs.
 
     Raises:
         AssertionError: the results differ, or an argument has changed.

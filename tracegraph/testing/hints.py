@@ -15,7 +15,7 @@ FREE_ORDER = ("sum", "prod", "cumsum", "cumprod", "matmul", "scatter_add", "scat
 """Ops whose order of additions or multiplications is not specified."""
 
 ROUNDING = Tolerance(ulps=0, rtol=1e-3, atol=1e-6)
-"""Beyond it, a difference is none of rounding."""
+"""A larger difference does not come from rounding."""
 
 
 def hints(
@@ -44,8 +44,8 @@ def hints(
             "program runs"
         )
         return
-    way, found = next((way, found) for way, found in faults.items() if found is not None)
-    if isinstance(eager.error, IndexError) and found.error is None:
+    way, fault = next((way, fault) for way, fault in faults.items() if fault is not None)
+    if isinstance(eager.error, IndexError) and fault.error is None:
         yield (
             "traced indices out of range do not raise: reads clamp and writes are dropped, unless "
             "the function is traced inside `with tracegraph.check_indices():`"
@@ -59,9 +59,9 @@ def hints(
         )
         return
     sums = _free_order(trial.traced.program)
-    rounding = found.error is None and not of_results(eager.result, found.result, ROUNDING)
-    if rounding and sums and found.printed.count("\n") == eager.printed.count("\n"):
-        same_prints = found.printed == eager.printed
+    rounding = fault.error is None and not of_results(eager.result, fault.result, ROUNDING)
+    if rounding and sums and fault.printed.count("\n") == eager.printed.count("\n"):
+        same_prints = fault.printed == eager.printed
         allowance = "rtol= or ulps=" if same_prints else "fewer digits, as in {:.6g}"
         yield (
             f"{sums} may add in another order than NumPy, which rounds differently; if that is "

@@ -28,7 +28,7 @@ def assert_no_races(planned: Any) -> None:
 
     Raises:
         AssertionError: some nodes race. The message names them, and what they share.
-        TypeError: `planned` is none of these.
+        TypeError: `planned` is something else.
 
     >>> import numpy as np
     >>> import tracegraph

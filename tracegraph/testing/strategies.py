@@ -58,26 +58,26 @@ def arrays(
     ...     assert np.maximum(points, center).shape == (len(labels), 3)
     >>> test_shapes()
     """
-    described = [parsed(each) for each in (text, *texts)]
-    ranges = {name: SIZES for each in described for name in each.names}
+    described = [parsed(array_text) for array_text in (text, *texts)]
+    ranges = {name: SIZES for array_text in described for name in array_text.names}
     for name, size in (sizes or {}).items():
         if name not in ranges:
             names = ", ".join(ranges) if ranges else "no names"
             raise ValueError(f"sizes has {name!r}, but the arrays have {names}")
         ranges[name] = _range(name, size)
     chosen = [
-        scalars(each.dtype, min_value=min_value, max_value=max_value, finite=finite)
+        scalars(array_text.dtype, min_value=min_value, max_value=max_value, finite=finite)
         if elements is None
         else elements
-        for each in described
+        for array_text in described
     ]
     named = st.fixed_dictionaries(
         {name: st.integers(least, most) for name, (least, most) in ranges.items()}
     )
 
     def with_sizes(drawn: Mapping[str, int]) -> Strategy:
-        each = [_array(d, drawn, e, layouts) for d, e in zip(described, chosen, strict=True)]
-        return st.tuples(*each) if texts else each[0]
+        members = [_array(d, drawn, e, layouts) for d, e in zip(described, chosen, strict=True)]
+        return st.tuples(*members) if texts else members[0]
 
     return named.flatmap(with_sizes)
 

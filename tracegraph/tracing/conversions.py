@@ -378,18 +378,18 @@ def _creation(node: ast.expr, frame: FrameType) -> ast.Call | None:
     except (SyntaxError, tokenize.TokenError):  # a lambda in a longer expression, or a changed file
         return None
     ast.increment_lineno(tree, code.co_firstlineno - 1)
-    found = None
+    assignment = None
     for each in ast.walk(tree):
         if not isinstance(each, ast.Assign) or each.lineno > frame.f_lineno:
             continue
         named = any(isinstance(t, ast.Name) and t.id == node.id for t in each.targets)
-        if named and (found is None or each.lineno > found.lineno):
-            found = each
-    if found is None or not isinstance(found.value, ast.Call):
+        if named and (assignment is None or each.lineno > assignment.lineno):
+            assignment = each
+    if assignment is None or not isinstance(assignment.value, ast.Call):
         return None
-    called = value(found.value.func, frame)
+    called = value(assignment.value.func, frame)
     is_numpys = called in [getattr(np, each) for each in _CREATIONS]
-    return found.value if is_numpys else None
+    return assignment.value if is_numpys else None
 
 
 def value(node: ast.expr, frame: FrameType) -> Any:

@@ -35,7 +35,7 @@ def _is_operand(x: Any) -> bool:
 
 
 def _binary(name: str, converting: str = "operand") -> _Method:
-    """`converting` is the method that makes an operand of what is none yet."""
+    """`converting` is the method that converts a value to an operand."""
 
     def method(self: Any, other: Any) -> Any:
         try:
@@ -52,7 +52,9 @@ def _binary(name: str, converting: str = "operand") -> _Method:
 
 
 def _equality(name: str, otherwise: bool) -> _Method:
-    """`==` or `!=`; compared with what is no number, such as None, elements give `otherwise`."""
+    """`==` or `!=`; compared with something that is not a number, such as None, elements give
+    `otherwise`.
+    """
     compared = _binary(name)
 
     def method(self: Any, other: Any) -> Any:

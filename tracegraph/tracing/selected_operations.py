@@ -138,28 +138,28 @@ def fitted(value: Any, selected: Selected) -> Any:
         BooleanMaskError: as `region_of`.
         ValueError: it does not broadcast.
     """
-    found: Any
+    elements: Any
     if isinstance(value, Selected):
         require_same_places(value, selected)
-        found = value.region
+        elements = value.region
     else:
-        found = value
-        while np.ndim(found) > selected.ndim and np.shape(found)[0] == 1:
-            found = FUNCTIONS["reshape"](found, np.shape(found)[1:])
-        found = aligned(found, selected)
+        elements = value
+        while np.ndim(elements) > selected.ndim and np.shape(elements)[0] == 1:
+            elements = FUNCTIONS["reshape"](elements, np.shape(elements)[1:])
+        elements = aligned(elements, selected)
     shape = selected.region.shape
-    extra = found.ndim - len(shape)
-    if extra > 0 and all(n == 1 for n in found.shape[:extra]):
-        found = FUNCTIONS["reshape"](found, found.shape[extra:])
+    extra = elements.ndim - len(shape)
+    if extra > 0 and all(n == 1 for n in elements.shape[:extra]):
+        elements = FUNCTIONS["reshape"](elements, elements.shape[extra:])
     try:
-        fits = broadcast_shapes(found.shape, shape) == shape
+        fits = broadcast_shapes(elements.shape, shape) == shape
     except ValueError:
         fits = False
     if not fits:
         names = selected.read_text
-        given = f"{value.ndim} axes" if isinstance(value, Selected) else f"shape {np.shape(value)}"
+        got = f"{value.ndim} axes" if isinstance(value, Selected) else f"shape {np.shape(value)}"
         raise ValueError(
-            f"could not broadcast a value of {given} into {names.read}, elements of an array of "
+            f"could not broadcast a value of {got} into {names.read}, elements of an array of "
             f"shape {shape} at a mask of shape {selected.mask.shape}"
         )
-    return found
+    return elements

@@ -231,8 +231,8 @@ def order_of(order: str | None, default: str = "C") -> str:
     """An order of elements as NumPy spells it, in upper or lower case: C, F, A or K.
 
     Raises:
-        TypeError: it is no string, nor None for the default.
-        ValueError: it is none of these.
+        TypeError: it is not a string, nor None for the default.
+        ValueError: it is another word.
     """
     if order is None:
         return default
@@ -254,8 +254,8 @@ def check_writable(tracer: AnyTracer) -> None:
     """Raise unless the memory behind a tracer was made in the region being traced.
 
     Raises:
-        TracerWriteError: an argument, a value of an outer region, or a view that is read-only in
-            NumPy, too.
+        TracerWriteError: an argument, a value of an outer region, or a view that is also read-only
+            in NumPy.
         EscapedTracerError: its trace is over.
     """
     root = tracer

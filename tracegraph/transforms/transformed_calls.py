@@ -9,10 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from tracegraph import errors, tree
-from tracegraph.arrays.array import Array
 from tracegraph.arrays.eager import any_on_device
 from tracegraph.control.regions import Tree, flatten_checked
 from tracegraph.ir.program import Atom, Region, walk
@@ -169,7 +166,9 @@ def linearized(
 def recorded_values(
     name: str, leaves: Leaves, function: Callable[[Trace, Leaves], Sequence[Any]]
 ) -> list[Any]:
-    """The values of what `function(trace, leaves)` records: traced ones, or arrays of now."""
+    """The values of what `function(trace, leaves)` records: traced ones, or arrays if nothing is
+    traced.
+    """
     trace = current_trace()
     if trace is not None:
         return list(function(trace, leaves))
@@ -189,7 +188,7 @@ def require_function(transform: str, fun: Any) -> None:
     """Check that a transform is given a function.
 
     Raises:
-        TransformError: it is none, such as the result of one.
+        TransformError: it is not a function, such as the result of one.
     """
     if not callable(fun):
         raise errors.TransformError(
@@ -264,10 +263,6 @@ class TransformCall:
 
 def _name(names: Sequence[str], i: int) -> str:
     return names[i] if i < len(names) else f"args[{i}]"
-
-
-def _is_array(leaf: Any) -> bool:
-    return isinstance(leaf, (np.ndarray, Array, Tracer))
 
 
 def _is_remote(leaf: Any) -> bool:

@@ -1,6 +1,6 @@
 """Maps: kernels whose points are independent.
 
-In comes a MapNest with its geometry, out go statements in a SourceWriter. Contiguous accesses
+A MapNest with its geometry comes in, and statements in a SourceWriter go out. Contiguous accesses
 become vectors; a map that transposes goes through tiles in shared memory.
 
     maps             one thread for one or several points

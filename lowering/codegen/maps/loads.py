@@ -1,6 +1,6 @@
 """Batched vector loads: all loads of a thread's work are issued before the first is used.
 
-A misaligned vector straddles two aligned ones. These are issued together, too: a thread that waited
+A misaligned vector straddles two aligned ones. These are also issued together: a thread that waited
 for each would have too few loads in flight.
 """
 

@@ -210,23 +210,23 @@ def _is_vector(access: Load | Store, variation: Mapping[Expr, Variation]) -> boo
 
 
 def _variation(order: Iterable[Expr], width: int, axis: int) -> dict[Expr, Variation]:
-    found: dict[Expr, Variation] = {}
+    variations: dict[Expr, Variation] = {}
     for expr in order:  # operands come first
-        parts = [found[child] for child in expr.children]
+        parts = [variations[child] for child in expr.children]
         match expr:
             case Axis(number=number) if number == axis:
-                found[expr] = Variation.CONSECUTIVE
+                variations[expr] = Variation.CONSECUTIVE
             case _ if all(part is Variation.UNIFORM for part in parts):
-                found[expr] = Variation.UNIFORM
+                variations[expr] = Variation.UNIFORM
             case FloorDiv(divisor=divisor) if divisor % width == 0:
-                found[expr] = _if_consecutive(parts[0], Variation.UNIFORM)
+                variations[expr] = _if_consecutive(parts[0], Variation.UNIFORM)
             case Mod(divisor=divisor) if divisor % width == 0:
-                found[expr] = _if_consecutive(parts[0], Variation.CONSECUTIVE)
+                variations[expr] = _if_consecutive(parts[0], Variation.CONSECUTIVE)
             case Sum():
-                found[expr] = _variation_of_sum(expr, parts, width)
+                variations[expr] = _variation_of_sum(expr, parts, width)
             case _:
-                found[expr] = Variation.VARYING
-    return found
+                variations[expr] = Variation.VARYING
+    return variations
 
 
 def _if_consecutive(part: Variation, then: Variation) -> Variation:

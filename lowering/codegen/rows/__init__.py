@@ -1,8 +1,8 @@
 """Rows: reductions, and several passes over each row (softmax, layer norm).
 
-In comes a RowNest with its geometry, out go statements in a SourceWriter. The threads that share a
-row are its lanes; they may be part of a warp, a block, or a cluster of blocks. The order of every
-floating-point reduction depends on shapes only, so results are the same at each run.
+A RowNest with its geometry comes in, and statements in a SourceWriter go out. The threads that
+share a row are its lanes; they may be part of a warp, a block, or a cluster of blocks. The order of
+every floating-point reduction depends on shapes only, so results are the same at each run.
 
     split_reductions                one pass; blocks may split the loop of a row (split reduction)
     register_caching                several passes; a row stays in one block or cluster

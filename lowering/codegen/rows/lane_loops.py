@@ -6,6 +6,7 @@ Every value is folded in an order that depends on shapes only, so results are th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from lowering.codegen.expressions import (
     WIDE,
@@ -75,10 +76,10 @@ def write_loop(
     With `backwards`, long loops that are not split run in reverse.
     """
     hoist(writer, flat.roots, step)
-    width, steps = geometry.width, step.extent
-    whole = steps // width * width  # the rest is less than a vector
-    share = share_of(steps, geometry.splits, geometry.lanes * width)
-    kind = index_type(steps + 2 * share + SERIAL_LIMIT * geometry.lanes)
+    width = geometry.width
+    whole = step.extent // width * width  # the rest is less than a vector
+    share = share_of(step.extent, geometry.splits, geometry.lanes * width)
+    kind = index_type(step.extent + 2 * share + SERIAL_LIMIT * geometry.lanes)
     begin, end = "0", str(whole)
     if geometry.splits > 1:
         writer.line(f"const {kind} begin = {kind}(split) * {share};")
@@ -88,96 +89,126 @@ def write_loop(
     runs = runs_of(flat.values) if width == 1 else []
     accesses = vectors.accesses if width > 1 else [run.loads[0] for run in runs]
     aligned = declare_aligned(writer, accesses, width if width > 1 else longest(runs))
+    loop = _LaneLoop(writer, flat, step, geometry, whole, share, kind, vectors, runs, aligned)
+    inexact = any(fold.dtype.kind not in "biu" and not fold.arg for fold in flat.folds)
+    backwards = backwards and geometry.splits == 1 and whole >= geometry.lanes * width
+    if inexact and share > SERIAL_LIMIT * geometry.lanes:
+        loop.write_chunks(begin, end, backwards)
+    else:
+        loop.write(begin, end, "total", backwards)
+    loop.write_rest()
 
-    def take(begin: str, end: str, total: str) -> None:
+
+@dataclass(frozen=True, slots=True)
+class _LaneLoop:
+    """The loop of a lane over the steps of a pass.
+
+    The first `whole` steps are whole vectors, and a block has a `share` of them. Steps are of the
+    type `kind`.
+    """
+
+    writer: SourceWriter
+    flat: FlatPass
+    step: Axis
+    geometry: RowGeometry
+    whole: int
+    share: int
+    kind: str
+    vectors: Vectors
+    runs: Sequence[Run]
+    aligned: Mapping[Buffer, str]
+
+    def write(self, begin: str, end: str, total: str, backwards: bool) -> None:
+        """Write the steps between two, which fold into accumulators of this name."""
+        width = self.geometry.width
         lane = "lane" if width == 1 else f"lane * {width}"
         first = lane if begin == "0" else f"{begin} + {lane}"
         if width > 1:
-            parts = list(_parts(vectors, share, whole, geometry))
-            writer.line(f"{kind} base = {first};")
-            loop_over_groups(
-                writer, flat, step, geometry, vectors, aligned, parts, end, total, backwards
-            )
-            return
-        if runs and not backwards and share >= geometry.lanes * GROUPS_IN_FLIGHT:
-            writer.line(f"{kind} base = {first};")
-            _write_runs(writer, flat, step, geometry, runs, aligned, end, total)
-            first = "base"
-        turns = ceil_div(whole, geometry.lanes)
-        if first == "lane" and end == str(whole) and turns <= UNROLLED_TURNS and not backwards:
-            with writer.unrolled(f"for (int turn = 0; turn < {turns}; ++turn)"):
-                writer.line(f"const {kind} step = lane + turn * {geometry.lanes};")
-                if whole % geometry.lanes:
-                    writer.line(f"if (turn == {turns - 1} && step >= {whole}) continue;")
-                writer.bind(step, "step")
-                load_runs(writer, runs, aligned)
-                write_step(writer, flat, total)
-            return
-        head = f"for ({kind} step = {first}; step < {end}; step += {geometry.lanes})"
+            self._write_vectors(first, end, total, backwards)
+        else:
+            self._write_steps(first, end, total, backwards)
+
+    def write_chunks(self, begin: str, end: str, backwards: bool) -> None:
+        """Write loops over parts of the steps, each of which has a partial sum."""
+        writer, kind, folds = self.writer, self.kind, self.flat.folds
+        chunk = SERIAL_LIMIT * self.geometry.lanes
+        head = f"for ({kind} first = {begin}; first < {end}; first += {chunk})"
         if backwards:
-            last = f"{first} + ({end} - 1 - lane) / {geometry.lanes} * {geometry.lanes}"
-            head = f"for ({kind} step = {last}; step >= 0; step -= {geometry.lanes})"
+            last = (self.whole - 1) // chunk * chunk
+            head = f"for ({kind} first = {last}; first >= 0; first -= {chunk})"
         with writer.block(head):
-            writer.bind(step, "step")
-            load_runs(writer, runs, aligned)
-            write_step(writer, flat, total)
-
-    inexact = any(fold.dtype.kind not in "biu" and not fold.arg for fold in flat.folds)
-    chunk = SERIAL_LIMIT * geometry.lanes
-    chunks = f"for ({kind} first = {begin}; first < {end}; first += {chunk})"
-    backwards = backwards and geometry.splits == 1 and whole >= geometry.lanes * width
-    if not inexact or share <= chunk:
-        take(begin, end, "total")
-    else:
-        if backwards:
-            last_chunk = (whole - 1) // chunk * chunk
-            chunks = f"for ({kind} first = {last_chunk}; first >= 0; first -= {chunk})"
-            backwards = False  # within a chunk
-        with writer.block(chunks):
             writer.line(f"const {kind} stop = first + {chunk} < {end} ? first + {chunk} : {end};")
-            for fold in flat.folds:
+            for fold in folds:
                 fold.declare(writer, "part")
-            take("first", "stop", "part")
-            for fold in flat.folds:
+            self.write("first", "stop", "part", backwards=False)
+            for fold in folds:
                 fold.accumulate(writer, "total", fold.variables("part"))
-    if whole < steps:
+
+    def write_rest(self) -> None:
+        """Write what is less than a vector: a step for each of the first lanes."""
+        writer, geometry, rest = self.writer, self.geometry, self.step.extent - self.whole
+        if not rest:
+            return
         last = f"split == {geometry.splits - 1} && " if geometry.splits > 1 else ""
-        with writer.block(f"if ({last}lane < {steps - whole})"):
-            writer.line(f"const {kind} step = {whole} + lane;")
-            writer.bind(step, "step")
-            write_step(writer, flat, "total")
+        with writer.block(f"if ({last}lane < {rest})"):
+            writer.line(f"const {self.kind} step = {self.whole} + lane;")
+            writer.bind(self.step, "step")
+            write_step(writer, self.flat, "total")
 
+    def _write_vectors(self, first: str, end: str, total: str, backwards: bool) -> None:
+        writer, flat, step, geometry = self.writer, self.flat, self.step, self.geometry
+        vectors, parts = self.vectors, list(self._parts())
+        writer.line(f"{self.kind} base = {first};")
+        loop_over_groups(
+            writer, flat, step, geometry, vectors, self.aligned, parts, end, total, backwards
+        )
 
-def _write_runs(
-    writer: SourceWriter,
-    flat: FlatPass,
-    step: Axis,
-    geometry: RowGeometry,
-    runs: Sequence[Run],
-    aligned: Mapping[Buffer, str],
-    end: str,
-    total: str,
-) -> None:
-    """Write a loop over GROUPS_IN_FLIGHT steps at a time, from `base` on."""
-    count, lanes = GROUPS_IN_FLIGHT, geometry.lanes
-    head = f"for (; base + {(count - 1) * lanes} < {end}; base += {count * lanes})"
-    parts = UnrolledParts(
-        writer, count, (f"const auto step = base + part * {lanes};",), step, "step"
-    )
-    with writer.block(head):
-        load_runs_of_steps(parts, runs, aligned)
-        with parts.each():
-            write_step(writer, flat, total)
+    def _write_steps(self, first: str, end: str, total: str, backwards: bool) -> None:
+        writer, kind, lanes = self.writer, self.kind, self.geometry.lanes
+        if self.runs and not backwards and self.share >= lanes * GROUPS_IN_FLIGHT:
+            writer.line(f"{kind} base = {first};")
+            self._write_runs(end, total)
+            first = "base"
+        turns = ceil_div(self.whole, lanes)
+        whole_row = first == "lane" and end == str(self.whole)
+        if whole_row and turns <= UNROLLED_TURNS and not backwards:
+            with writer.unrolled(f"for (int turn = 0; turn < {turns}; ++turn)"):
+                writer.line(f"const {kind} step = lane + turn * {lanes};")
+                if self.whole % lanes:
+                    writer.line(f"if (turn == {turns - 1} && step >= {self.whole}) continue;")
+                self._write_step(total)
+            return
+        head = f"for ({kind} step = {first}; step < {end}; step += {lanes})"
+        if backwards:
+            last = f"{first} + ({end} - 1 - lane) / {lanes} * {lanes}"
+            head = f"for ({kind} step = {last}; step >= 0; step -= {lanes})"
+        with writer.block(head):
+            self._write_step(total)
 
+    def _write_step(self, total: str) -> None:
+        self.writer.bind(self.step, "step")
+        load_runs(self.writer, self.runs, self.aligned)
+        write_step(self.writer, self.flat, total)
 
-def _parts(vectors: Vectors, share: int, whole: int, geometry: RowGeometry) -> Iterator[int]:
-    """The groups of each loop's iteration: first several, then one for the rest."""
-    stride = geometry.lanes * geometry.width
-    parts = min(GROUPS_IN_FLIGHT // max(len(vectors.loads), 1), share // stride)
-    if parts > 1:
-        yield parts
-    if parts <= 1 or share % (stride * parts) or whole % (stride * parts):
-        yield 1
+    def _write_runs(self, end: str, total: str) -> None:
+        """Write a loop over GROUPS_IN_FLIGHT steps at a time, from `base` on."""
+        writer, count, lanes = self.writer, GROUPS_IN_FLIGHT, self.geometry.lanes
+        head = f"for (; base + {(count - 1) * lanes} < {end}; base += {count * lanes})"
+        declared = (f"const auto step = base + part * {lanes};",)
+        parts = UnrolledParts(writer, count, declared, self.step, "step")
+        with writer.block(head):
+            load_runs_of_steps(parts, self.runs, self.aligned)
+            with parts.each():
+                write_step(writer, self.flat, total)
+
+    def _parts(self) -> Iterator[int]:
+        """The groups of each loop's iteration: first several, then one for the rest."""
+        stride = self.geometry.lanes * self.geometry.width
+        parts = min(GROUPS_IN_FLIGHT // max(len(self.vectors.loads), 1), self.share // stride)
+        if parts > 1:
+            yield parts
+        if parts <= 1 or self.share % (stride * parts) or self.whole % (stride * parts):
+            yield 1
 
 
 def write_step(writer: SourceWriter, flat: FlatPass, name: str) -> None:

@@ -7,13 +7,15 @@ registers, and the row is read from memory once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from itertools import islice
 from math import prod
 
 from lowering.codegen import geometry_records as records
 from lowering.codegen.effects.signals import write_results, write_stop_check
 from lowering.codegen.expressions import compute, expr_type, hoist, index_type, stored
-from lowering.codegen.flatten import POINT, STEP, linear_axis
+from lowering.codegen.flatten import POINT, STEP, Flattener, linear_axis
 from lowering.codegen.geometry_records import RowGeometry
 from lowering.codegen.maps.vector_accesses import declare_aligned, pack_of
 from lowering.codegen.rows.accumulators import folds_of
@@ -67,32 +69,74 @@ def write_rows(writer: SourceWriter, nest: RowNest, geometry: RowGeometry) -> No
 
 
 def _write_rows(writer: SourceWriter, nest: RowNest, geometry: RowGeometry, tile: str) -> None:
-    flat = flattener_of(nest)
-    folds = folds_of(nest_accumulators(nest))
-    passes: list[FlatPass] = []
-    for row_pass in nest.passes:
-        first = sum(len(done.folds) for done in passes)
-        own = folds[first : first + len(row_pass.accumulators)]
-        passes.append(FlatPass.of(row_pass, own, flat))
+    flat, points = flattener_of(nest), prod(nest.space)
+    passes = _flat_passes(nest, flat)
     geometry = usable(geometry, passes)
     write_stop_check(writer, nest.signals)
-    declare_lane(writer, geometry, prod(nest.space), tile)
+    declare_lane(writer, geometry, points, tile)
     if tile == "block":  # clusters gain nothing from it
-        prefetch_rows(writer, passes, geometry, prod(nest.space), prod(nest.loop))
-    declare_shared(writer, folds, geometry)
+        prefetch_rows(writer, passes, geometry, points, prod(nest.loop))
+    declare_shared(writer, [fold for each in passes for fold in each.folds], geometry)
     writer.bind(linear_axis(POINT, nest.space), "point")
     step = linear_axis(STEP, nest.loop)
     results = [*stored(map(flat.store, nest.stores)), *(flat(s.value) for s in nest.signals)]
-    small = prod(nest.space) * step.extent < records.LARGE_ROWS
-    ahead = _loads_ahead(passes, results) if small else {}
+    small = points * step.extent < records.LARGE_ROWS
+    caching = _caching_of(passes, step, geometry, _loads_ahead(passes, results) if small else {})
+    _write_passes(writer, passes, step, geometry, caching)
+    if not nest.stores and not nest.signals:
+        return
+    if geometry.lanes > 1 and not passes[-1].folds:
+        # the stores below may overwrite what lanes still read in the last pass
+        if geometry.cluster > 1:
+            cluster_barrier(writer)
+        else:
+            writer.line(barrier(geometry.lanes * geometry.stride))
+    with writer.block("if (live)" if geometry.lanes == 1 else "if (live && lane == 0)"):
+        write_results(writer, map(flat.store, nest.stores), map(flat.signal, nest.signals))
+
+
+def _flat_passes(nest: RowNest, flat: Flattener) -> list[FlatPass]:
+    """The passes of a nest, each with its own of the numbered folds."""
+    folds = iter(folds_of(nest_accumulators(nest)))
+    return [
+        FlatPass.of(each, list(islice(folds, len(each.accumulators))), flat) for each in nest.passes
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Caching:
+    """What a row keeps in registers.
+
+    `once` are loads that do not depend on the step, which the first pass makes for later ones;
+    `kept` the values of a step that each pass keeps, None if they need too many registers.
+    """
+
+    once: Sequence[Expr]
+    kept: list[list[Expr]] | None
+
+
+def _caching_of(
+    passes: Sequence[FlatPass], step: Axis, geometry: RowGeometry, ahead: Mapping[Expr, int]
+) -> _Caching:
+    """What to keep, given the loads that the first pass can make `ahead` of later ones."""
     varying = _lasting(list(ahead), step, set())
     changed = {store.buffer for each in passes for store in each.stores}
-    fixed = [expr for expr in ahead if expr not in varying and not _reads(expr, changed)]
-    once = {expr: writer.fresh() for expr in fixed}
+    once = [expr for expr in ahead if expr not in varying and not _reads(expr, changed)]
+    early = [(e, n) for e, n in ahead.items() if e in varying] if geometry.width == 1 else []
+    return _Caching(once, _kept(passes, step, geometry, early) or _kept(passes, step, geometry))
+
+
+def _write_passes(
+    writer: SourceWriter,
+    passes: Sequence[FlatPass],
+    step: Axis,
+    geometry: RowGeometry,
+    caching: _Caching,
+) -> None:
+    """Write the passes, and bind the totals of each."""
+    kept, once = caching.kept, {expr: writer.fresh() for expr in caching.once}
     for expr, name in once.items():
         writer.variable(expr_type(expr), name)
-    early = [(e, n) for e, n in ahead.items() if e in varying] if geometry.width == 1 else []
-    kept = _kept(passes, step, geometry, early) or _kept(passes, step, geometry)
     names: dict[Expr, str] = {}
     last_fold = max(number for number, flat_pass in enumerate(passes) if flat_pass.folds)
     for number, flat_pass in enumerate(passes):
@@ -118,23 +162,12 @@ def _write_rows(writer: SourceWriter, nest: RowNest, geometry: RowGeometry, tile
         reduce_to_all_lanes(writer, flat_pass.folds, geometry)
         if geometry.cluster > 1 and number == last_fold:
             # A block must not exit while others read its shared memory. Arriving after the last
-            # pass
-            # would wait until all its stores have reached memory.
+            # pass would wait until all its stores have reached memory.
             writer.line(ARRIVE)
         for fold in flat_pass.folds:
             writer.bind(*fold.result("total"))
     if geometry.cluster > 1:
         writer.line(WAIT)
-    if not nest.stores and not nest.signals:
-        return
-    if geometry.lanes > 1 and not passes[-1].folds:
-        # the stores below may overwrite what lanes still read in the last pass
-        if geometry.cluster > 1:
-            cluster_barrier(writer)
-        else:
-            writer.line(barrier(geometry.lanes * geometry.stride))
-    with writer.block("if (live)" if geometry.lanes == 1 else "if (live && lane == 0)"):
-        write_results(writer, map(flat.store, nest.stores), map(flat.signal, nest.signals))
 
 
 def _items(step: Axis, geometry: RowGeometry) -> int:
@@ -222,7 +255,7 @@ def _loads_ahead(passes: Sequence[FlatPass], results: Sequence[Expr]) -> dict[Ex
 
 def _reads(expr: Expr, buffers: Set[Buffer]) -> bool:
     """Whether an expression loads from one of these buffers."""
-    loads = (each for each in subexpressions((expr,)) if isinstance(each, Load))
+    loads = (part for part in subexpressions((expr,)) if isinstance(part, Load))
     return any(load.buffer in buffers for load in loads)
 
 

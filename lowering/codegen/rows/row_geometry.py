@@ -90,8 +90,8 @@ def steps_kept(nest: RowNest) -> int:
 
 
 def steps_of_lane(nest: RowNest, width: int) -> int:
-    """The least steps of a lane in a row of several passes: as many as two vectors have, since the
-    reduction of more lanes costs, too.
+    """The least steps of a lane in a row of several passes: as many as two vectors have, since
+    reducing more lanes has a cost as well.
     """
     size, steps = prod(nest.space) * prod(nest.loop), prod(nest.loop)
     if widest(nest) > WORD_BYTES and steps >= LONG_WIDE and size >= 4 * records.LARGE_ROWS:

@@ -1,7 +1,7 @@
 """Vectorised loops of lanes: steps are taken in groups, each of which is one vector access.
 
-Only so do elements of one or two bytes reach the bandwidth of memory: an access to one of them
-costs as much as one to sixteen bytes.
+Elements of one or two bytes need this to reach the bandwidth of memory: an access to one of them
+costs as much as an access to sixteen bytes.
 """
 
 from __future__ import annotations

@@ -84,30 +84,30 @@ def _in_place(argument: Any, wanted: Input, bound: Bound) -> int:
     """
     if type(argument) in NUMBERS or isinstance(argument, np.generic | CudaBuffer):
         return bind(argument, wanted, bound)
-    found = None
+    array = None
     if not isinstance(argument, np.ndarray):
-        found = bound.stream.driver.foreign(argument, ordered=False)
-    if found is None:
+        array = bound.stream.driver.foreign(argument, ordered=False)
+    if array is None:
         raise CapturingStreamError(
             wanted.function,
             f"an argument, {wanted.type.strong()}, is in host memory, which launches of the graph "
             'would not read again; put it on the device before, tracegraph.asarray(x, device="cuda"'
             "), or close over it",
         )
-    check_type(found.dtype, found.shape, wanted.type)
-    check_device(f"cuda:{found.device}", wanted.device)
-    if not is_row_major(found.shape, found.strides) or found.pointer % wanted.type.dtype.itemsize:
+    check_type(array.dtype, array.shape, wanted.type)
+    check_device(f"cuda:{array.device}", wanted.device)
+    if not is_row_major(array.shape, array.strides) or array.pointer % wanted.type.dtype.itemsize:
         raise CapturingStreamError(
             wanted.function,
             f"an argument, {wanted.type.strong()}, is not contiguous, so that it would be copied "
             "now, and not at each launch; pass a contiguous array",
         )
-    if found.pointer % wanted.alignment:
+    if array.pointer % wanted.alignment:
         raise CapturingStreamError(
             wanted.function,
             f"an argument, {wanted.type.strong()}, begins at no multiple of {wanted.alignment} "
             "bytes, as a library call that reads it requires, so that it would be copied now, and "
             "not at each launch; pass an array with memory of its own",
         )
-    bound.foreign += [found.owner, bound.stream.driver.retained(argument)]
-    return found.pointer
+    bound.foreign += [array.owner, bound.stream.driver.retained(argument)]
+    return array.pointer

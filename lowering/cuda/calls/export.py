@@ -109,16 +109,7 @@ def owning_graph(
     definition = Definition(stream.driver, slots, plan.name)
     with definition.building() as graph:
         placement = place(
-            plan,
-            code.unit,
-            {},
-            compiled.constants,
-            code.calls,
-            stream,
-            definition,
-            graph,
-            share=False,
-            fixed=fixed,
+            code, {}, compiled.constants, stream, definition, graph, share=False, fixed=fixed
         )
         emit(code, {}, placement, words, definition, graph)
     return definition

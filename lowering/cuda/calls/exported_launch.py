@@ -30,7 +30,7 @@ class ExportedOperands:
     `arguments` are those that are read where they are, and `results` are written by each launch.
     Launches with `loops` may run for any time; the word `flag` ends them. `scratch` is the use of
     what belongs to the graph: all its executables share it. `exclusive` are the uses of what other
-    graphs need, too.
+    graphs also need.
     """
 
     arguments: Sequence[CudaBuffer | OwnedBuffer | Any]

@@ -29,7 +29,8 @@ StreamCall = Callable[..., list[CudaBuffer]]
 """Takes the arguments, and what is donated if anything; returns the results."""
 
 OnOtherStream = Callable[[], StreamCall | None]
-"""A weak reference to the call of an executable on any stream, for that holds the fast one."""
+"""A weak reference to the call of an executable on any stream. It is weak because the executable
+holds the fast call."""
 
 MOST_ARRAYS = 64
 """Arguments and results up to which a call is written out: the compiler takes 50 µs for each."""

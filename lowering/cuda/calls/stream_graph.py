@@ -75,7 +75,7 @@ class StreamGraph:
         self._device = device = compiled.device
         self._name = compiled.plan.name
         self.end: Event | None = _passed
-        # Loading, pinning and instantiating may wait in the driver, for loops too.
+        # Loading, pinning and instantiating may wait in the driver, also for loops.
         device.timeline.settle_loops()
         self._loops = compiled.loops
         self._prints = bool(compiled.plan.prints)
@@ -100,16 +100,7 @@ class StreamGraph:
             definition.slots.name("conditions", conditions.pointer, conditions.bytes.nbytes)
         with definition.building() as graph:
             placement = place(
-                plan,
-                unit,
-                values,
-                compiled.constants,
-                code.calls,
-                stream,
-                definition,
-                graph,
-                share=share,
-                fixed={},
+                code, values, compiled.constants, stream, definition, graph, share=share, fixed={}
             )
             self._effects, channels = connect(plan, unit, stream.timeline, definition.slots)
             emitted = emit(code, values, placement, channels, definition, graph)

@@ -43,16 +43,16 @@ def _parts(folder: Path) -> Iterator[Path]:
 
 
 def _require_safe(part: Path, folder: Path) -> None:
-    found = part.stat()
-    if found.st_uid not in (os.geteuid(), 0):
-        raise UnsafeFolderError(f"{part} belongs to another user (uid {found.st_uid})")
-    others = found.st_mode & stat.S_IWOTH
-    group = found.st_mode & stat.S_IWGRP and not _is_own_group(found.st_gid)
+    status = part.stat()
+    if status.st_uid not in (os.geteuid(), 0):
+        raise UnsafeFolderError(f"{part} belongs to another user (uid {status.st_uid})")
+    others = status.st_mode & stat.S_IWOTH
+    group = status.st_mode & stat.S_IWGRP and not _is_own_group(status.st_gid)
     above = part in folder.parents
-    if (others or group) and not (above and found.st_mode & stat.S_ISVTX):
-        who = "all users" if others else f"the group with gid {found.st_gid}"
+    if (others or group) and not (above and status.st_mode & stat.S_ISVTX):
+        who = "all users" if others else f"the group with gid {status.st_gid}"
         raise UnsafeFolderError(
-            f"{who} may write to {part} (its mode is {found.st_mode & 0o7777:o})"
+            f"{who} may write to {part} (its mode is {status.st_mode & 0o7777:o})"
         )
 
 

@@ -4,10 +4,12 @@ A Plan and a device come in; a `Definition`, a graph that owns all that its node
 out, which `lowering.cuda.calls` instantiates. It imports nothing from there.
 
     placement            addresses of the arena, constants, workspaces, small inputs, pointers
+    fixed_layout         where these are in the memory of one graph
     definition           a graph while it is built: the order of its steps
     emit                 every node of the Plan becomes nodes of the graph
     emission             the state of the graph meanwhile: addresses, conditions, users of buffers
     launch_nodes         what loads small inputs and addresses, and allocates scratch for a launch
+    library_nodes        calls of libraries, captured
     node_owners          what each node keeps alive, by name
     small_inputs         scalars and short arrays, by value through one root kernel
     pointer_table        addresses for bodies that take no parameter updates

@@ -14,7 +14,7 @@ Every other order raises.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -53,7 +53,11 @@ State = Literal[
 
 
 class Definition:
-    """The graph of the Plan `name`, whose nodes keep alive what is in `slots`."""
+    """The graph of the Plan `name`, whose nodes keep alive what is in `slots`.
+
+    What adds nodes raises `NotOpenError` where none can be added now, and `UnownedAddressError` for
+    an address in no memory of the slots.
+    """
 
     def __init__(self, driver: Driver, slots: SlotTable, name: str) -> None:
         self.driver = driver
@@ -105,6 +109,34 @@ class Definition:
             self._graph = self.driver.tie(self._graph, self.slots)
             self._state = "frozen"
 
+    @contextmanager
+    def _adding(
+        self,
+        node: NodeSlots,
+        *kinds: str,
+        addresses: Iterable[int] = (),
+        owners: Iterable[Any] = (),
+    ) -> Iterator[None]:
+        """Within, nodes of these kinds are added, which hold addresses and need `owners`."""
+        self._require("open")
+        with self._giving_up():
+            self.slots.retain(*owners)
+            self.slots.attach(node, addresses)
+            yield
+        self.kinds += kinds
+
+    def add(
+        self, node: NodeSlots, kind: str, add: Callable[[], Any], owners: Sequence[Any] = ()
+    ) -> Any:
+        """Add a node that points to nothing but what `owners` keep alive, by a call of the driver:
+        one that frees memory of the graph, uses an event, or calls the host.
+        """
+        with self._adding(node, kind, owners=owners):
+            added = add()
+            self.names.enter(added, node)
+        self._hosts |= kind == "host"
+        return added
+
     def add_kernel(
         self,
         graph: Any,
@@ -116,67 +148,27 @@ class Definition:
         pdl: Sequence[Any] = (),
     ) -> KernelNodeHandle:
         """Add a kernel node to the graph or a body, and enter what it keeps alive; `pdl` as in
-        `Driver.add_kernel`.
-
-        Raises:
-            NotOpenError: no nodes can be added now.
-            UnownedAddressError: an owned value is no address in memory of the slots.
+        `Driver.add_kernel`, and the values that are `owned` are addresses.
         """
-        self._require("open")
-        with self._giving_up():
-            self.slots.attach(node, (v for v, keep in zip(values, owned, strict=True) if keep))
+        addresses = (v for v, keep in zip(values, owned, strict=True) if keep)
+        with self._adding(node, "kernel", addresses=addresses):
             handle = self.driver.add_kernel(graph, dependencies, launch, values, pdl)
             self._kernels[handle] = node
             self.names.enter(handle.node, node)
-        self.kinds.append("kernel")
         return handle
 
     def add_memory(self, graph: Any, nbytes: int, node: NodeSlots) -> GraphMemory:
         """Add a node that allocates memory for each launch, to which other nodes may point.
 
         Raises:
-            NotOpenError: no nodes can be added now.
             MemoryError: there are not as many addresses.
         """
-        self._require("open")
-        with self._giving_up():
-            self.slots.attach(node)
+        with self._adding(node, "mem_alloc"):
             memory = self.driver.add_memory(graph, nbytes)
             self.slots.grant(memory)
             self.names.enter(memory.node, node)
         self.single = True
-        self.kinds.append("mem_alloc")
         return memory
-
-    def add_free(
-        self, graph: Any, dependencies: Sequence[Any], memory: GraphMemory, node: NodeSlots
-    ) -> None:
-        """Add the node that frees it, behind all that use it.
-
-        Raises:
-            NotOpenError: no nodes can be added now.
-        """
-        add = partial(self.driver.add_free, graph, dependencies, memory)
-        self._add(node, "mem_free", add)
-
-    def add_host(
-        self,
-        graph: Any,
-        dependencies: Sequence[Any],
-        function: int,
-        argument: int,
-        node: NodeSlots,
-        owners: Sequence[Any],
-    ) -> Any:
-        """Add a call of the C function at an address; `owners` keep it and its argument alive.
-
-        Raises:
-            NotOpenError: no nodes can be added now.
-        """
-        add = partial(self.driver.add_host, graph, dependencies, function, argument)
-        added = self._add(node, "host", add, owners)
-        self._hosts = True
-        return added
 
     def add_embedded(
         self,
@@ -192,62 +184,16 @@ class Definition:
 
         `owners` keep alive that memory, and what the graph points to; the addresses in `owned` are
         of our own memory. Returns the nodes that later work depends on.
-
-        Raises:
-            NotOpenError: no nodes can be added now.
-            UnownedAddressError: an owned value is no address in memory of the slots.
         """
-        self._require("open")
         before, (to_it, from_it), add_copy = list(dependencies), copies, self.driver.add_copy
-        with self._giving_up():
-            self.slots.retain(*owners)
-            self.slots.attach(node, owned)
+        kinds = (*["memcpy"] * len(to_it), "graph", *["memcpy"] * len(from_it))
+        with self._adding(node, *kinds, addresses=owned, owners=owners):
             written = [add_copy(graph, before, *each) for each in to_it]
             child = self.driver.add_child(graph, written or before, handle)
             ends = [add_copy(graph, [child], *each) for each in from_it]
             for added in (*written, child, *ends):
                 self.names.enter(added, node)
-        self.kinds += [*["memcpy"] * len(to_it), "graph", *["memcpy"] * len(from_it)]
         return tuple(ends or [child])
-
-    def add_event(
-        self,
-        graph: Any,
-        dependencies: Sequence[Any],
-        action: Literal["record", "wait"],
-        handle: int,
-        node: NodeSlots,
-        owner: Any,
-    ) -> Any:
-        """Add a record of an event, or a wait for it; `owner` keeps it valid.
-
-        Raises:
-            NotOpenError: no nodes can be added now.
-        """
-        kind = "event_record" if action == "record" else "wait_event"
-        add = partial(self.driver.add_event, graph, dependencies, action, handle)
-        return self._add(node, kind, add, [owner])
-
-    def _add(
-        self, node: NodeSlots, kind: str, add: Callable[[], Any], owners: Sequence[Any] = ()
-    ) -> Any:
-        """Add a node that points to nothing but what `owners` keep alive, by a call of the driver.
-
-        Raises:
-            NotOpenError: no nodes can be added now.
-        """
-        self._require("open")
-        with self._giving_up():
-            self.slots.retain(*owners)
-            self.slots.attach(node)
-            added = add()
-            self.names.enter(added, node)
-        self.kinds.append(kind)
-        return added
-
-    def is_top(self, graph: Any) -> bool:
-        """Whether it is the graph itself, not a body."""
-        return graph is self._graph
 
     def add_conditional(
         self,
@@ -258,20 +204,17 @@ class Definition:
         branches: int,
         node: NodeSlots,
     ) -> tuple[Any, tuple[Any, ...]]:
-        """Add a conditional node; the node and its bodies.
-
-        Raises:
-            NotOpenError: no nodes can be added now.
-        """
-        self._require("open")
-        with self._giving_up():
-            self.slots.attach(node)
+        """Add a conditional node; the node and its bodies."""
+        with self._adding(node, "conditional"):
             added = self.driver.add_conditional(graph, dependencies, kind, condition, branches)
             self.names.enter(added[0], node)
         self.bodies[self.driver.node_key(added[0])] = added[1]
         self.single = True
-        self.kinds.append("conditional")
         return added
+
+    def is_top(self, graph: Any) -> bool:
+        """Whether it is the graph itself, not a body."""
+        return graph is self._graph
 
     def capture(
         self,
@@ -281,12 +224,7 @@ class Definition:
         node: NodeSlots,
         addresses: Sequence[int],
     ) -> tuple[tuple[Any, ...], tuple[str, ...]]:
-        """Capture what `issue` does, which uses memory at `addresses`; as `Driver.capture`.
-
-        Raises:
-            NotOpenError: no nodes can be added now.
-            UnownedAddressError: an address is in no memory of the slots.
-        """
+        """Capture what `issue` does, which uses memory at `addresses`; as `Driver.capture`."""
         captured = self._captured(
             graph, node, addresses, partial(self.driver.capture, graph, dependencies, issue)
         )
@@ -305,8 +243,6 @@ class Definition:
         that it uses and that does not move.
 
         Raises:
-            NotOpenError: no nodes can be added now.
-            UnownedAddressError: an address is in no memory of the slots.
             UnrepeatableCaptureError: as `Driver.capture_kernels`.
         """
         kernels = self._captured(

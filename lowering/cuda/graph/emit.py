@@ -3,10 +3,10 @@
 Edges between kernels are programmatic (PDL): a kernel starts while its primaries run, and waits for
 their end itself. In a chain of small kernels, each takes 0.6 µs then, not 0.85.
 
-The nodes are those of the launch graph, which has what loads arguments and allocates scratch, too:
-see `lowering.plan.launch_graph`. A library node becomes as many nodes as the library captures.
-Each node is added together with its slots, which name what it keeps alive. Parameters that only a
-call knows, the addresses of inputs and outputs, are left null and listed in `Emitted.users`.
+The nodes are those of the launch graph, including those that load arguments and allocate scratch:
+see `lowering.plan.launch_graph`. A library node becomes as many nodes as the library captures. Each
+node is added together with its slots, which name what it keeps alive. Parameters that only a call
+knows, the addresses of inputs and outputs, are left null and listed in `Emitted.users`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from lowering.codegen import KernelCode
@@ -31,17 +32,13 @@ from lowering.cuda.graph.launch_nodes import (
     add_pointers,
     add_table,
 )
+from lowering.cuda.graph.library_nodes import add_library
 from lowering.cuda.graph.node_owners import NodeOwners
 from lowering.cuda.graph.placement import Placement
 from lowering.cuda.graph.pointer_table import entries
 from lowering.cuda.graph.small_inputs import ValueSlot
 from lowering.cuda.interface import KernelNodeHandle, Launch, has_clusters
-from lowering.cuda.libraries.capture import capture
-from lowering.cuda.libraries.foreign_calls import naming
-from lowering.cuda.libraries.library_calls import outside
-from lowering.cuda.libraries.pointer_arrays import pointers
 from lowering.cuda.libraries.recapture import RecapturedCall
-from lowering.plan.calls.captured_call import CapturedCall
 from lowering.plan.conditional_nodes import ConditionalNode, IfElseNode, SwitchNode, WhileNode
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.embedded_graph import EmbeddedGraphNode
@@ -66,10 +63,10 @@ class Emitted:
     """What a call writes to in a graph.
 
     `users` has, for each buffer that a call binds, the kernel nodes and parameter positions that
-    hold its address; `recaptured` are the library calls that hold some, too. `load` is the root
-    node that writes the values of small inputs, if any; `timers` has the events at the ends of
-    timed sections. `kinds` has those of the nodes that were added for nodes of the Plan which do
-    not say it themselves.
+    hold its address; `recaptured` are the library calls that also hold addresses. `load` is the
+    root node that writes the values of small inputs, if any; `timers` has the events at the ends of
+    timed sections. `kinds` has the kinds of the nodes that were added for nodes of the Plan that do
+    not name theirs.
     """
 
     users: Users
@@ -179,102 +176,23 @@ def _add_custom_kernel(
     return (emission.add_kernel(graph, behind, launch, cells, slots).node,)
 
 
-def _add_library(
-    emission: Emission, graph: Any, node: LibraryNode, before: Before
-) -> tuple[Any, ...]:
-    """Capture a call.
-
-    Before its first capture, it is run once outside, where the library may load code and allocate.
-    That run does not write to the graph's memory, which may be in use.
-    """
-    prepared, call = emission.code.calls[node], node.call
-    addresses, warm_up = emission.placement.addresses, emission.placement.warm_up
-    driver, workspace = emission.driver, emission.placement.workspaces[node]
-    nbytes, library = prepared.workspace_bytes, prepared.handle
-    used = [workspace] if nbytes else []
-    found = emission.placement.pointer_arrays.get(node)
-    arrays = [] if found is None else [found]
-    moves = node in emission.placement.moving
-    recaptured = emission.placement.recaptured.get(node)
-    still = (
-        call.operands if recaptured is None else [a for a in call.operands if a.buffer in addresses]
-    )
-    stored = [a for a in still if not moves or a.buffer in call.fixed_buffers]
-
-    def issued(known: Mapping[Buffer, int], *, written: bool) -> Callable[[Any], None]:
-        """What issues the call, whose pointer arrays are written or left to each launch."""
-        for pointer in arrays if written else ():
-            if driver.copy_to_device(pointer, pointers(call, known.__getitem__)):
-                driver.synchronize()
-        return prepared.issue(call, known.__getitem__, *arrays)
-
-    emission.definition.slots.retain(library, *call.owners.values())
-    with driver.capture_lock.hold(), naming(node):
-        if warm_up is not None:
-            spare = warm_up.pointer + emission.code.plan.library_bytes
-            others, end = outside(emission.owners.plan, node, spare)
-            moved = {**addresses, **others}
-            if isinstance(call, CapturedCall) and end > spare:
-                driver.clear(spare, end - spare)
-            library.use_workspace(warm_up.pointer, nbytes)
-            run = issued(moved, written=True)
-            driver.synchronize()
-            run(library)
-            driver.synchronize_capture_stream()
-        slots = emission.owners.of(node)
-        held = [array.address(addresses.__getitem__) for array in stored] + used + arrays
-        if recaptured is not None:
-            again = _recaptured(emission, node, recaptured)
-            return again.capture(graph, before.nodes, slots, held)
-        library.use_workspace(workspace, nbytes)
-        issue = issued(addresses, written=not moves)
-        return capture(
-            emission.definition,
-            graph,
-            before.nodes,
-            lambda: issue(library),
-            node,
-            slots,
-            held,
-            f"the {call.noun.partition(' ')[2]}",
-        )
-
-
-def _recaptured(
-    emission: Emission, node: LibraryNode, buffers: tuple[Buffer, ...]
-) -> RecapturedCall:
-    """A call, not captured yet, that is captured again where these buffers are."""
-    placement = emission.placement
-    call = RecapturedCall(
-        emission.definition,
-        emission.code.calls[node],
-        node.call,
-        buffers,
-        placement.addresses,
-        placement.workspaces[node],
-        placement.placeholders,
-    )
-    emission.recaptured.append(call)
-    return call
-
-
 def _add_host(emission: Emission, graph: Any, node: HostNode, before: Before) -> tuple[Any, ...]:
-    call = CCall.of(node.call)
-    slots, definition = emission.owners.of(node), emission.definition
-    added = definition.add_host(
-        graph, before.nodes, call.function, call.argument, slots, call.owners
-    )
-    return (added,)
+    call, driver = CCall.of(node.call), emission.driver
+    add = partial(driver.add_host, graph, before.nodes, call.function, call.argument)
+    return (emission.definition.add(emission.owners.of(node), "host", add, call.owners),)
 
 
 def _add_event(emission: Emission, graph: Any, node: EventNode, before: Before) -> tuple[Any, ...]:
-    use, slots = node.use, emission.owners.of(node)
-    add = emission.definition.add_event
+    use, owner, driver = node.use, None, emission.driver
     if isinstance(use, EventUse):
-        return (add(graph, before.nodes, use.action, use.handle, slots, use.owner),)
-    timer = emission.driver.create_timer()
-    emission.timers.setdefault(use.section, {})[use.action] = timer
-    return (add(graph, before.nodes, "record", timer.handle, slots, timer),)
+        action, handle, owner = use.action, use.handle, use.owner
+    else:
+        owner = driver.create_timer()
+        action, handle = "record", owner.handle
+        emission.timers.setdefault(use.section, {})[use.action] = owner
+    add = partial(driver.add_event, graph, before.nodes, action, handle)
+    kind = "event_record" if action == "record" else "wait_event"
+    return (emission.definition.add(emission.owners.of(node), kind, add, [owner]),)
 
 
 def _add_conditional(
@@ -310,7 +228,7 @@ EMITTERS: dict[type[Node], EmissionRule] = {
     MemcpyNode: EmissionRule(_add_copy, {COPY_KERNEL: COPY_SOURCE}, is_kernel=True),
     # a programmatic edge from it begins when its blocks have ended, unless it triggers it before
     CustomKernelNode: EmissionRule(_add_custom_kernel, is_kernel=True),
-    LibraryNode: EmissionRule(_add_library),
+    LibraryNode: EmissionRule(add_library),
     HostNode: EmissionRule(_add_host),
     EventNode: EmissionRule(_add_event),
     EmbeddedGraphNode: EmissionRule(add_embedded),
@@ -323,7 +241,7 @@ EMITTERS: dict[type[Node], EmissionRule] = {
     AllocationNode: EmissionRule(add_allocation),
     FreeNode: EmissionRule(add_free),
 }
-"""How classes of nodes are emitted that are no kernels of the Plan's own code."""
+"""How classes of nodes are emitted that have no generated code."""
 
 _OWN_KERNELS = EmissionRule(_add_kernels, is_kernel=True)
 

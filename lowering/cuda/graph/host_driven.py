@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Generic, Literal, TypeVar, cast
+from inspect import isfunction, signature
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
@@ -166,8 +167,19 @@ class CutCapturedKernel(_CutHandle[CapturedKernelHandle]):
         self.kernel.take(parameters)
 
 
+_ADDING = frozenset(
+    name
+    for name, call in vars(Driver).items()
+    if isfunction(call) and {"graph", "dependencies"} <= signature(call).parameters.keys()
+)
+"""The calls that add nodes to a graph."""
+
+
 class _HostDriven:
-    """Handles what concerns graphs, and passes all else to `driver`."""
+    """Handles what concerns graphs, and passes all else to `driver`.
+
+    Calls of the driver that add a node to a graph, and that it lacks, add it to the open segment.
+    """
 
     def __init__(self, driver: Driver, conditions: int, check: Callable[[], None]) -> None:
         self._driver = driver
@@ -177,7 +189,14 @@ class _HostDriven:
         self._created = 0
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._driver, name)
+        call = getattr(self._driver, name)
+        return partial(self._add, call) if name in _ADDING else call
+
+    def _add(
+        self, call: Callable[..., Any], graph: CutGraph, dependencies: Sequence[CutNode], *rest: Any
+    ) -> CutNode:
+        segment = self._open_segment(graph)
+        return CutNode(segment, call(segment.graph, _within(segment, dependencies), *rest))
 
     # Building
 
@@ -221,43 +240,7 @@ class _HostDriven:
     def recapture(
         self, kernels: Sequence[CutCapturedKernel], issue: Callable[[], None]
     ) -> Sequence[Any]:
-        return self._driver.recapture([each.kernel for each in kernels], issue)
-
-    def add_host(
-        self, graph: CutGraph, dependencies: Sequence[CutNode], function: int, argument: int
-    ) -> CutNode:
-        segment = self._open_segment(graph)
-        before = _within(segment, dependencies)
-        return CutNode(segment, self._driver.add_host(segment.graph, before, function, argument))
-
-    def add_copy(
-        self,
-        graph: CutGraph,
-        dependencies: Sequence[CutNode],
-        target: int,
-        source: int,
-        nbytes: int,
-    ) -> CutNode:
-        segment = self._open_segment(graph)
-        before = _within(segment, dependencies)
-        added = self._driver.add_copy(segment.graph, before, target, source, nbytes)
-        return CutNode(segment, added)
-
-    def add_child(self, graph: CutGraph, dependencies: Sequence[CutNode], handle: int) -> CutNode:
-        segment = self._open_segment(graph)
-        before = _within(segment, dependencies)
-        return CutNode(segment, self._driver.add_child(segment.graph, before, handle))
-
-    def add_event(
-        self,
-        graph: CutGraph,
-        dependencies: Sequence[CutNode],
-        action: Literal["record", "wait"],
-        handle: int,
-    ) -> CutNode:
-        segment = self._open_segment(graph)
-        before = _within(segment, dependencies)
-        return CutNode(segment, self._driver.add_event(segment.graph, before, action, handle))
+        return self._driver.recapture([kernel.kernel for kernel in kernels], issue)
 
     def add_conditional(
         self,

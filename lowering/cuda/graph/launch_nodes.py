@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from lowering.cuda.graph.emission import Before, Cell, Emission
@@ -50,13 +51,13 @@ def add_pointers(
     emission: Emission, graph: Any, node: PointersNode, before: Before
 ) -> tuple[Any, ...]:
     """Add a kernel that writes the pointer arrays of some library calls."""
-    written = [each for call in node.calls for each in pointer_arrays(call.call)]
+    written = [array for call in node.calls for array in pointer_arrays(call.call)]
     cells = [Cell(emission.placement.pointer_arrays[node.calls[0]], True)]
-    for each in written:
-        numbers = (each.offset, each.stride, each.count)
-        cells += [emission.address(each.buffer), *map(Cell, numbers)]
+    for array in written:
+        numbers = (array.offset, array.stride, array.count)
+        cells += [emission.address(array.buffer), *map(Cell, numbers)]
     cells += [Cell(0)] * 4 * (part_arrays(emission.placement.moving) - len(written))
-    launch = arrays_launch(emission.kernel(ARRAYS_KERNEL), max(each.count for each in written))
+    launch = arrays_launch(emission.kernel(ARRAYS_KERNEL), max(array.count for array in written))
     slots = emission.owners.kernel(ARRAYS_KERNEL, node, ())
     return (emission.add_kernel(graph, before, launch, cells, slots).node,)
 
@@ -75,5 +76,6 @@ def add_free(emission: Emission, graph: Any, node: FreeNode, before: Before) -> 
     """Add the node that frees scratch."""
     scratch = emission.placement.scratch
     assert scratch is not None
-    emission.definition.add_free(graph, before.nodes, scratch, freeing(node.nbytes))
+    add = partial(emission.driver.add_free, graph, before.nodes, scratch)
+    emission.definition.add(freeing(node.nbytes), "mem_free", add)
     return ()

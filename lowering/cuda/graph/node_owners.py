@@ -47,7 +47,7 @@ class NodeOwners:
         return NodeSlots("kernel", node.name, lines_of(node.sources), (Slot(what, code_bytes),))
 
     def of(self, node: Node) -> NodeSlots:
-        """The slots of a node that is no kernel of ours: what it says itself."""
+        """The slots of a node that is not a generated kernel: what it names itself."""
         return NodeSlots(node.kind, node.name, lines_of(node.sources), node.keeps)
 
     def _module(self, name: str) -> Slot:

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from lowering.codegen import Unit
+from lowering.cuda.compilation.plan_code import PlanCode
 from lowering.cuda.graph.definition import Definition
+from lowering.cuda.graph.fixed_layout import FixedLayout, Piece
 from lowering.cuda.graph.node_owners import allocation
-from lowering.cuda.graph.pointer_table import table_bytes
-from lowering.cuda.graph.small_inputs import ValueSlot, slots_bytes
+from lowering.cuda.graph.small_inputs import ValueSlot
 from lowering.cuda.interface import Allocation, Event, GraphMemory
-from lowering.cuda.libraries.library_calls import (
-    PreparedCalls,
-    captured,
-    outside,
-    workspace_offsets,
-)
-from lowering.cuda.libraries.pointer_arrays import pointers_bytes
-from lowering.cuda.libraries.recapture import placeholder_bytes
+from lowering.cuda.libraries.library_calls import PreparedCalls, outside, workspace_offsets
 from lowering.cuda.memory.pool import PooledMemory
 from lowering.cuda.open_devices import OpenDevice
 from lowering.cuda.streams.stream_state import StreamState
-from lowering.plan.launch_graph import moving_buffers, moving_calls, recaptured_calls
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.rounding import round_up
 from lowering.plan.nodes import LibraryNode, Node
@@ -95,11 +87,9 @@ def upload(plan: Plan, device: OpenDevice) -> Constants:
 
 
 def place(
-    plan: Plan,
-    unit: Unit,
+    code: PlanCode,
     values: Mapping[Buffer, ValueSlot],
     constants: Constants,
-    calls: PreparedCalls,
     stream: StreamState,
     definition: Definition,
     graph: Any,
@@ -118,23 +108,7 @@ def place(
         FrozenSlotsError: the definition is complete.
         OutOfMemoryError: the device has not enough memory.
     """
-    table = round_up(slots_bytes(list(values.values())), ALIGNMENT)
-    size = table + round_up(table_bytes(plan.indirect), ALIGNMENT)
-    workspaces: dict[Node, int] = {}
-    needs: list[tuple[Node, int]] = [(n, code.workspace_bytes) for n, code in unit.kernels.items()]
-    for node, nbytes in needs:
-        if nbytes:
-            workspaces[node], size = size, size + round_up(nbytes, ALIGNMENT)
-    arrays: dict[LibraryNode, int] = {}
-    moving = moving_calls(plan.graph, fixed)
-    still = calls.keys() - set(moving)
-    for call in (*moving, *(n for n in calls if n in still and not captured(n).direct)):
-        if call.call.batches:
-            arrays[call], size = size, size + pointers_bytes(call.call)
-    size = placeholders = round_up(size, ALIGNMENT)
-    recaptured = {n: moving_buffers(n, fixed) for n in recaptured_calls(plan.graph, fixed)}
-    size += max(map(placeholder_bytes, recaptured.values()), default=0)
-
+    plan, layout = code.plan, FixedLayout.of(code, values, fixed)
     library_offset = round_up(plan.arena_bytes, ALIGNMENT)
     arena_bytes = library_offset + plan.library_bytes
     arena = scratch = None
@@ -142,58 +116,54 @@ def place(
         scratch = definition.add_memory(graph, arena_bytes, allocation(arena_bytes))
     elif arena_bytes:
         arena = (stream.arenas.shared if share else stream.arenas.private)(arena_bytes)
+    size = layout.nbytes
     memory = stream.heap.allocate(size, "constants", stream.driver) if size else None
-    slots = definition.slots
-    slots.retain(arena, memory, constants.memory)
-    base = memory.pointer if memory else 0
+    definition.slots.retain(arena, memory, constants.memory)
     home = arena or scratch
-    arena_base = home.pointer if home else 0
+    base, arena_base = (0 if each is None else each.pointer for each in (memory, home))
     if size:
         stream.driver.clear(base, size)
     if constants.ready is not None and not stream.is_default:
         stream.driver.wait(constants.ready)
+    pieces = [Piece(p.what, base + p.start, p.nbytes) for p in layout.pieces]
+    if arena is not None:
+        library = Piece("library workspace", arena_base + library_offset, plan.library_bytes)
+        pieces = [Piece("arena", arena_base, plan.arena_bytes), library, *pieces]
+    _name(definition.slots, pieces, constants)
     addresses = {buffer: arena_base + offset for buffer, offset in plan.offsets.items()}
     addresses |= {buffer: base + slot.offset for buffer, slot in values.items()}
-    addresses |= constants.addresses
-    addresses |= fixed
-    if arena is not None:
-        _name(slots, "arena", arena_base, plan.arena_bytes)
-        _name(slots, "library workspace", arena_base + library_offset, plan.library_bytes)
-    for buffer, address in constants.addresses.items():
-        _name(slots, f"constant {buffer.number} {buffer.type}", address, buffer.type.nbytes)
-    _name(slots, "small inputs", base, slots_bytes(list(values.values())))
-    _name(slots, "pointer table", base + table, table_bytes(plan.indirect))
-    for node, nbytes in needs:
-        _name(slots, "workspace", base + workspaces.get(node, 0), nbytes)
-    for call, offset in arrays.items():
-        _name(slots, "pointer arrays", base + offset, pointers_bytes(call.call))
-    _name(slots, "placeholders", base + placeholders, size - placeholders)
+    libraries = workspace_offsets(code.calls)
     return Placement(
-        addresses=addresses,
+        addresses={**addresses, **constants.addresses, **fixed},
         workspaces={
-            **{node: base + offset for node, offset in workspaces.items()},
-            **{n: arena_base + library_offset + o for n, o in workspace_offsets(calls).items()},
+            **{node: base + offset for node, offset in layout.workspaces.items()},
+            **{node: arena_base + library_offset + at for node, at in libraries.items()},
         },
-        pointer_arrays={node: base + offset for node, offset in arrays.items()},
-        moving=moving,
-        recaptured=recaptured,
-        placeholders=base + placeholders,
+        pointer_arrays={node: base + offset for node, offset in layout.pointer_arrays.items()},
+        moving=layout.moving,
+        recaptured=layout.recaptured,
+        placeholders=base + layout.placeholders,
         values_address=base,
-        table_address=base + table,
+        table_address=base + layout.table,
         scratch=scratch,
         memory=tuple(piece for piece in (arena, memory, constants.memory) if piece is not None),
         needed={
             "scratch": arena_bytes,
             "constants": sum(p.nbytes for p in (memory, constants.memory) if p is not None),
         },
-        warm_up=_warm_up(plan, calls, stream),
+        warm_up=_warm_up(plan, code.calls, stream),
     )
 
 
-def _name(slots: SlotTable, what: str, pointer: int, nbytes: int) -> None:
-    """Name a piece of memory, unless it is empty."""
-    if nbytes:
-        slots.name(what, pointer, nbytes)
+def _name(slots: SlotTable, pieces: Sequence[Piece], constants: Constants) -> None:
+    """Name the pieces of memory that are not empty."""
+    named = [
+        Piece(f"constant {buffer.number} {buffer.type}", address, buffer.type.nbytes)
+        for buffer, address in constants.addresses.items()
+    ]
+    for piece in (*pieces, *named):
+        if piece.nbytes:
+            slots.name(piece.what, piece.start, piece.nbytes)
 
 
 def _warm_up(plan: Plan, calls: PreparedCalls, stream: StreamState) -> PooledMemory | None:

@@ -148,7 +148,7 @@ class Driver(Protocol):
     def beside_captures(self) -> AbstractContextManager[None]:
         """Let this thread allocate, wait and load code on other streams while some are captured.
 
-        Else those calls would be refused, and would end the captures.
+        Otherwise those calls would be refused, and would end the captures.
         """
 
     def add_to_capture(self, stream: int, graph: Any) -> None:
@@ -246,7 +246,7 @@ class Driver(Protocol):
         """A new event, destroyed when it is collected."""
 
     def node_kinds(self, handle: int) -> tuple[str, ...]:
-        """The kind of every node of the graph with this handle, those of child graphs too.
+        """The kind of every node of the graph with this handle, including those of child graphs.
 
         Names are those of `capture`.
         """
@@ -305,7 +305,7 @@ class Driver(Protocol):
         """Release what gone graphs kept alive; looks at `most` graphs, round robin."""
 
     def node_key(self, node: Any) -> Hashable:
-        """What tells a node from all others of its graph and the bodies in it."""
+        """What identifies a node among all others of its graph and the bodies in it."""
 
     def node_keys(self, graph: Any) -> Collection[Hashable]:
         """The keys of all nodes of a graph or a body, those of bodies inside not included."""
@@ -313,7 +313,7 @@ class Driver(Protocol):
     def instantiate(self, graph: Any, *, hosts: bool = False) -> Any:
         """An executable of a tied graph, which it holds until it is closed.
 
-        With `hosts`, the graph calls functions of the host: launches keep what it holds, too.
+        With `hosts`, the graph calls functions of the host, and launches also keep what it holds.
 
         Raises:
             RefusedGraphError: something about the graph does not do.

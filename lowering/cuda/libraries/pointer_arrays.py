@@ -41,33 +41,37 @@ class PointerArray:
 def pointer_arrays(call: LibraryCall) -> list[PointerArray]:
     """The arrays of a call, which follow one another: one for each of its batches."""
     found = []
-    for each in call.batches:
-        itemsize, count = each.buffer.type.dtype.itemsize, prod(each.shape[:-2])
-        stride = each.strides[-3] * itemsize if count > 1 else 0
-        found.append(PointerArray(each.buffer, each.offset * itemsize, stride, count))
+    for batch in call.batches:
+        itemsize, count = batch.buffer.type.dtype.itemsize, prod(batch.shape[:-2])
+        stride = batch.strides[-3] * itemsize if count > 1 else 0
+        found.append(PointerArray(batch.buffer, batch.offset * itemsize, stride, count))
     return found
 
 
 def pointers(call: LibraryCall, address: Callable[[Buffer], int]) -> np.ndarray[Any, Any]:
     """All addresses in the arrays of a call, given those of buffers."""
     rows = [
-        address(each.buffer) + each.offset + each.stride * np.arange(each.count)
-        for each in pointer_arrays(call)
+        address(pointer_array.buffer)
+        + pointer_array.offset
+        + pointer_array.stride * np.arange(pointer_array.count)
+        for pointer_array in pointer_arrays(call)
     ]
     return np.concatenate(rows).astype(np.uint64)
 
 
 def pointers_bytes(call: LibraryCall) -> int:
     """The size of the arrays of a call."""
-    return WORD * sum(each.count for each in pointer_arrays(call))
+    return WORD * sum(pointer_array.count for pointer_array in pointer_arrays(call))
 
 
 def alignments(nodes: Iterable[LibraryNode]) -> dict[Buffer, int]:
     """What the addresses of buffers must be multiples of for these calls, as far as they move."""
     found: dict[Buffer, int] = {}
     for node in nodes:
-        for each in node.call.movable_arrays:
-            found[each.buffer] = max(found.get(each.buffer, 1), node.call.alignment)
+        for movable_array in node.call.movable_arrays:
+            found[movable_array.buffer] = max(
+                found.get(movable_array.buffer, 1), node.call.alignment
+            )
     return found
 
 

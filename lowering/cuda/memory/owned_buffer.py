@@ -23,8 +23,8 @@ class OwnedBuffer:
     Args:
         pointer: the address of the first element.
         type_: its dtype and shape.
-        owner: what keeps the memory. If it is a Buffer of cuda.core, that may be closed: its
-            allocation is kept, too.
+        owner: what keeps the memory. If it is a Buffer of cuda.core, it may be closed: its
+            allocation is kept as well.
         device: the GPU.
         stream: the handle of the stream that writes the memory; None if uses need not wait.
 

@@ -25,7 +25,7 @@ class ExclusiveUse:
     def __init__(self, timeline: Timeline | None = None) -> None:
         self._lock = threading.Lock()
         self.holding = holding(self._lock)
-        """Keeps other threads from it; `hold` lets a stream use it, too."""
+        """Keeps other threads from it; `hold` also lets a stream use it."""
         self.timeline = timeline
         self._event: Event | None = None
 

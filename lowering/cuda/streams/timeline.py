@@ -35,7 +35,7 @@ WAKING_SECONDS = 60e-6
 """What a sleep takes longer than asked for: Linux adds 50 µs to each."""
 
 MOST_QUEUED = 16
-"""Launches behind a loop, after which the next one waits: a full queue would block signals, too.
+"""Launches behind a loop, after which the next one waits: a full queue would also block signals.
 Driver 580 was seen to block at the 28th graph behind one that runs."""
 
 DRIVER_COPIED_BYTES = 64 << 10
@@ -181,7 +181,7 @@ class Timeline:
     def follow(self, event: Event, other: Timeline | None) -> InFlightLaunch | None:
         """Let this stream wait for an event of another one, or of any of the device.
 
-        While loops are in flight there, work here has to be waited for as if it had loops too:
+        While loops are in flight there, work here has to be waited for as if it also had loops:
         then a new launch in flight stands for it, and is returned.
         """
         if event():

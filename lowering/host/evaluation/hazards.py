@@ -27,20 +27,20 @@ def copy_overwritten(instructions: Sequence[Instruction], overlaps: Overlaps) ->
     result: list[Instruction] = []
     written: list[Buffer] = []
     first = 0  # the position of the first store
-    for each in instructions:
-        stored = stored_buffer(each)
+    for instruction in instructions:
+        stored = stored_buffer(instruction)
         if stored is None:
-            result.append(each)
+            result.append(instruction)
             continue
         first = first if written else len(result)
-        for value in each.inputs:
+        for value in instruction.inputs:
             buffer = buffer_of(value)
             if buffer is not None and any(overlaps(buffer, other) for other in written):
                 copy = Temporary(value.dtype, value.shape, value.dims)
                 made = Instruction("write", numpy_calls.store, (value,), copy, elementwise=True)
                 result.insert(first, made)
-                each = each.renamed({value: copy})
-        result.append(each)
+                instruction = instruction.renamed({value: copy})
+        result.append(instruction)
         written.append(stored)
     return result
 

@@ -121,7 +121,7 @@ class Instruction:
     `elementwise`: the output may share memory with an input of the same layout.
     `positive_strides`: NumPy vectorises its loop for positive strides only.
     `keeps`: it reads the output, or leaves some of its elements as they were.
-    `whole_axes`: a part of the output along these axes needs the inputs' other parts, too.
+    `whole_axes`: a part of the output along these axes also needs other parts of the inputs.
     `flat`: it writes the output as one contiguous range.
     """
 

@@ -86,7 +86,7 @@ def _append(run: Evaluator, nest: Nest, order: Sequence[int], plan: Plan) -> Non
         case MapNest(stores=stores, signals=signals):
             _finish(run, stores, signals, plan, rank)
         case ReduceNest(stores=stores, signals=signals):
-            values = [_fold(run, each, loop) for each in nest.accumulators]
+            values = [_fold(run, accumulator, loop) for accumulator in nest.accumulators]
             with run.accumulators(values):
                 _finish(run, stores, signals, plan, rank)
         case RowNest():
@@ -174,13 +174,13 @@ def _finish(
     live = [store for store in stores if store.guard is not FALSE]
     targets = [_target(run, store, rank) for store in live]
     operands = [_operands(run, store) for store in live]
-    for each in signals:
-        value = run.value(each.value)
-        if isinstance(each, SetCondition):
-            condition = Condition(value.dtype, (), {}, each.condition)
+    for signal in signals:
+        value = run.value(signal.value)
+        if isinstance(signal, SetCondition):
+            condition = Condition(value.dtype, (), {}, signal.condition)
             made = Instruction("assign", numpy_calls.number, (value,), condition)
         else:
-            made = Instruction("effect", report_function(each, plan), (value,))
+            made = Instruction("effect", report_function(signal, plan), (value,))
         run.instructions.append(made)
     for target, values in zip(targets, operands, strict=True):
         _store(run, rank, target, values)

@@ -47,8 +47,8 @@ class NestWriter:
 
     def write(self) -> None:
         """Write the lines of all instructions."""
-        for each in self.program.instructions:
-            self.write_instruction(each)
+        for instruction in self.program.instructions:
+            self.write_instruction(instruction)
 
     def write_instruction(self, instruction: Instruction) -> None:
         """Write the line of one instruction."""

@@ -7,8 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
-from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +25,9 @@ from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from tracegraph.ir.events import TimeMark
 from tracegraph.ops.callbacks import CCall
+
+if TYPE_CHECKING:
+    from random import Random
 
 
 class GraphWriter:
@@ -77,8 +79,8 @@ class GraphWriter:
         """Write the nests of a kernel."""
         for predicates, nests in groupby(self._programs[node], attrgetter("predicates")):
             with self._predicated(predicates):
-                for each in nests:
-                    self._write_nest(each)
+                for nest in nests:
+                    self._write_nest(nest)
 
     def write_copy(self, node: MemcpyNode) -> None:
         """Write the copy of a buffer's bytes."""
@@ -159,7 +161,8 @@ WRITERS: dict[type[Node], Callable[[GraphWriter, Any], None]] = {
     WhileNode: GraphWriter.write_while,
     PersistentKernelNode: GraphWriter.write_persistent,
 }
-"""What writes the lines of a class of nodes that are no function of arrays, or one of bytes."""
+"""What writes the lines of a class of nodes that are not functions of arrays, or are functions of
+bytes."""
 
 
 def view_of(array: StridedArray) -> View:

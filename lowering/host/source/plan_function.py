@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +18,9 @@ from lowering.plan.nests.buffer import Buffer
 from lowering.plan.plan import Plan
 from tracegraph import progress
 from tracegraph.staging.calls.clock import clock
+
+if TYPE_CHECKING:
+    from random import Random
 
 Body = Callable[[Sequence[Any], Callable[[], None] | None], Sequence[Array]]
 """Takes the arguments and the function that loops call at every step; returns the results."""

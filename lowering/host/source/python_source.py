@@ -42,16 +42,16 @@ class PythonSource:
 
     def name(self, thing: Any) -> str:
         """The name of a global for an object, which lives as long as the function."""
-        found = self._names.get(id(thing))
-        if found is None:
-            given = getattr(thing, "__name__", "")
-            plain = given.isidentifier() and not keyword.iskeyword(given)
-            found = given if plain else f"k{len(self._objects)}"
-            if found in self._objects or found in _TAKEN:
-                found = f"{found}_{len(self._objects)}"
-            self._objects[found] = thing
-            self._names[id(thing)] = found
-        return found
+        unique = self._names.get(id(thing))
+        if unique is None:
+            own_name = getattr(thing, "__name__", "")
+            plain = own_name.isidentifier() and not keyword.iskeyword(own_name)
+            unique = own_name if plain else f"k{len(self._objects)}"
+            if unique in self._objects or unique in _TAKEN:
+                unique = f"{unique}_{len(self._objects)}"
+            self._objects[unique] = thing
+            self._names[id(thing)] = unique
+        return unique
 
     def value(self, thing: Any) -> str:
         """The text of a constant, or the name of a global for it."""

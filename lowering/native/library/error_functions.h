@@ -81,23 +81,23 @@ TG_INLINE double tgm_near_erfinv(double y, double w) {
       -0x1.9a137911c05cfp-62, 0x1.79a647e43b44ep-66, 0x1.e2aa7ddd776b6p-69, -0x1.b2643e45e1856p-72);
   return fma(y, 0x1.a755e7c99ae86p+0, y * (t * tail));
 }
-// The x with erfc(x) = z, z < 0.01: an approximation by 1 / sqrt(w), and two of Newton's steps for the
-// logarithms.
+// A step of Halley's method for log(erfc(x)) = goal: the large parts of the difference nearly cancel.
+TG_INLINE double tgm_erfcinv_step(double x, double goal) {
+  const tgm_pair scaled = tgm_erfcx_pair(x), square = tgm_two_product(x, x);
+  const double value = scaled.high + scaled.low;
+  const double rest = (-square.high - goal) - square.low + log(value);
+  const double step = rest * value * 0.88622692545275801;
+  return fma(step, fma(step, x - 0.56418958354775629 / value, 1), x);
+}
+// The x with erfc(x) = z, z < 0.01: an approximation by 1 / sqrt(w) to 2**-23, and a step.
 TG_INLINE double tgm_far_erfcinv(double z, double w) {
   const double root = sqrt(w > 6 ? w : 6), v = 1 / root - 0x1.bfd10025997b8p-3;
   const double goal = log(z < 0.01 ? z : 0.01);
-  double x = root * tgm_polynomial(
+  const double x = root * tgm_polynomial(
       v, 0x1.eeb4261bfb9e4p-1, -0x1.9ca11ceb19596p-3, 0x1.73ddd0f12064fp-6, 0x1.587c9aeaa2314p-1,
       -0x1.0e223d03d0de5p0, 0x1.a78124e8d9d48p0, -0x1.072b60a508a3bp2, -0x1.33ea1aeb02976p2,
       -0x1.99a7ee73d65a4p2, 0x1.5420919a854b3p8, -0x1.cd46c848841a4p9);
-  for (int step = 0; step < 2; ++step) {
-    const tgm_pair scaled = tgm_erfcx_pair(x), square = tgm_two_product(x, x);
-    const double value = scaled.high + scaled.low;
-    // log(erfc(x)) - log(z): the large parts nearly cancel
-    const double rest = (-square.high - goal) - square.low + log(value);
-    x = fma(rest * value, 0.88622692545275801, x);
-  }
-  return x;
+  return tgm_erfcinv_step(x, goal);
 }
 TG_SHARED double erfinv(double y) {
   const double size = fabs(y), below = 1 - size, w = -log(below * (1 + size));
@@ -118,6 +118,3 @@ TG_SHARED double normcdfinv(double p) {
   return !(p >= 0 && p <= 1) ? tgm_nan : p == 0.5 ? 0 : p < 0.5 ? -y : y;
 }
 TG_BY_DOUBLE_OF_1(erfcx)
-TG_BY_DOUBLE_OF_1(erfinv)
-TG_BY_DOUBLE_OF_1(erfcinv)
-TG_BY_DOUBLE_OF_1(normcdfinv)

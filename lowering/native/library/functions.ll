@@ -590,45 +590,43 @@ define internal float @_Z10tg_hurwitzIfET_S0_S0_(float %0, float %1) nounwind {
   br label %3
 
 3:
-  %.033 = phi i32 [ 0, %2 ], [ %87, %_Z3powff.exit ]
-  %.032 = phi float [ 0.000000e+00, %2 ], [ %86, %_Z3powff.exit ]
+  %.033 = phi i32 [ 0, %2 ], [ %79, %_Z3powff.exit ]
+  %.032 = phi float [ 0.000000e+00, %2 ], [ %78, %_Z3powff.exit ]
   %4 = icmp ult i32 %.033, 10
-  br i1 %4, label %_Z10tgm_withindd.exit.i, label %_Z10tgm_withindd.exit.i37
+  br i1 %4, label %_Z10tgm_withindd.exit.i, label %_Z10tgm_withindd.exit.i35
 
 _Z10tgm_withindd.exit.i:
   %5 = uitofp nneg i32 %.033 to float
   %6 = fadd float %5, %1
   %7 = fneg float %0
   %8 = call float @llvm.fabs.f32(float %6)
-  %or.cond.i = call i1 @llvm.is.fpclass.f32(float %6, i32 580)
-  %9 = call float @llvm.fabs.f32(float %0)
-  %10 = fcmp oeq float %9, 0x7FF0000000000000
-  %11 = select i1 %or.cond.i, i1 true, i1 %10
-  %12 = fcmp uno float %6, 0.000000e+00
-  %or.cond38.i = or i1 %11, %12
-  %13 = fpext float %8 to double
-  %14 = bitcast double %13 to i64
-  %15 = select i1 %or.cond38.i, i64 4607182418800017408, i64 %14
-  %16 = add i64 %15, -4604544271217802189
-  %17 = add i64 %15, 7141747209585715
-  %18 = lshr i64 %17, 52
-  %19 = or disjoint i64 %18, 4841369599423283200
-  %20 = bitcast i64 %19 to double
-  %21 = fadd double %20, 0xC330000000000400
-  %22 = and i64 %16, -4503599627370496
-  %23 = sub i64 %15, %22
-  %24 = bitcast i64 %23 to double
-  %25 = fadd double %24, -1.000000e+00
-  %26 = fadd double %25, 2.000000e+00
-  %27 = fdiv double %25, %26
-  %28 = fmul double %27, %27
-  %29 = call double @llvm.fma.f64(double %28, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
-  %30 = call double @llvm.fma.f64(double %29, double %28, double 0x3FD9999EB9D6DDFE)
-  %31 = call double @llvm.fma.f64(double %30, double %28, double 0x3FE5555554BA8B0E)
-  %32 = fmul double %27, %28
-  %33 = fmul double %27, 2.000000e+00
-  %34 = call double @llvm.fma.f64(double %32, double %31, double %33)
-  %35 = call double @llvm.fma.f64(double %21, double 0x3FE62E42FEFA39EF, double %34)
+  %9 = call i1 @llvm.is.fpclass.f32(float %6, i32 408)
+  %10 = fpext float %8 to double
+  %11 = bitcast double %10 to i64
+  %12 = select i1 %9, i64 %11, i64 4607182418800017408
+  %13 = add i64 %12, -4604544271217802189
+  %14 = add i64 %12, 7141747209585715
+  %15 = lshr i64 %14, 52
+  %16 = or disjoint i64 %15, 4841369599423283200
+  %17 = bitcast i64 %16 to double
+  %18 = fadd double %17, 0xC330000000000400
+  %19 = and i64 %13, -4503599627370496
+  %20 = sub i64 %12, %19
+  %21 = bitcast i64 %20 to double
+  %22 = fadd double %21, -1.000000e+00
+  %23 = fadd double %22, 2.000000e+00
+  %24 = fdiv double %22, %23
+  %25 = fmul double %24, %24
+  %26 = call double @llvm.fma.f64(double %25, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %27 = call double @llvm.fma.f64(double %26, double %25, double 0x3FD9999EB9D6DDFE)
+  %28 = call double @llvm.fma.f64(double %27, double %25, double 0x3FE5555554BA8B0E)
+  %29 = fmul double %24, %25
+  %30 = fmul double %24, 2.000000e+00
+  %31 = call double @llvm.fma.f64(double %29, double %28, double %30)
+  %32 = call double @llvm.fma.f64(double %18, double 0x3FE62E42FEFA39EF, double %31)
+  %33 = fcmp oeq float %6, 0.000000e+00
+  %34 = select i1 %9, double %32, double %10
+  %35 = select i1 %33, double 0xFFF0000000000000, double %34
   %36 = fpext float %7 to double
   %37 = fmul double %35, %36
   %38 = fcmp ogt double %37, 2.000000e+02
@@ -652,192 +650,160 @@ _Z10tgm_withindd.exit.i:
   %55 = add i64 %54, 4607182418800017408
   %56 = bitcast i64 %55 to double
   %57 = call double @llvm.fma.f64(double %56, double %52, double %56)
-  br i1 %11, label %58, label %63
+  %58 = fptrunc double %57 to float
+  %59 = call float @llvm.trunc.f32(float %7)
+  %60 = fcmp une float %59, %7
+  br i1 %60, label %_Z3powff.exit, label %61
 
-58:
-  %59 = fcmp ogt float %8, 1.000000e+00
-  %60 = fcmp uge float %0, 0.000000e+00
-  %61 = xor i1 %59, %60
-  %62 = select i1 %61, double 0x7FF0000000000000, double 0.000000e+00
-  br label %63
-
-63:
-  %64 = phi double [ %62, %58 ], [ %57, %_Z10tgm_withindd.exit.i ]
-  %65 = fcmp oeq float %8, 1.000000e+00
-  %..i = select i1 %65, double 1.000000e+00, double %64
-  %66 = call float @llvm.trunc.f32(float %7)
-  %67 = fcmp une float %66, %7
-  %.not = xor i1 %67, true
-  %68 = call float @llvm.fabs.f32(float %0)
-  %69 = fcmp olt float %68, 0x4170000000000000
-  %or.cond = and i1 %.not, %69
-  br i1 %or.cond, label %70, label %_Z3powff.exit
-
-70:
-  %71 = fmul float %0, -5.000000e-01
-  %72 = call float @llvm.trunc.f32(float %71)
-  %73 = fcmp une float %72, %71
+61:
+  %62 = fmul float %0, -5.000000e-01
+  %63 = call float @llvm.trunc.f32(float %62)
+  %64 = fcmp une float %63, %62
   br label %_Z3powff.exit
 
 _Z3powff.exit:
-  %74 = phi i1 [ false, %63 ], [ %73, %70 ]
-  %75 = bitcast float %6 to i32
-  %76 = icmp slt i32 %75, 0
-  %brmerge.i.not = and i1 %76, %74
-  %77 = fneg double %..i
-  %78 = select i1 %brmerge.i.not, double %77, double %..i
-  %79 = call i1 @llvm.is.fpclass.f32(float %6, i32 24)
-  %or.cond42.i = and i1 %79, %67
-  %80 = fptrunc double %78 to float
-  %or.cond43.i = fcmp uno float %6, %0
-  %81 = or i1 %or.cond43.i, %or.cond42.i
-  %82 = select i1 %81, float 0x7FF8000000000000, float %80
-  %83 = fcmp oeq float %0, 0.000000e+00
-  %84 = fcmp oeq float %6, 1.000000e+00
-  %or.cond44.i = or i1 %83, %84
-  %85 = select i1 %or.cond44.i, float 1.000000e+00, float %82
-  %86 = fadd float %.032, %85
-  %87 = add nuw nsw i32 %.033, 1
+  %65 = phi i1 [ false, %_Z10tgm_withindd.exit.i ], [ %64, %61 ]
+  %66 = fcmp oeq float %8, 1.000000e+00
+  %67 = fcmp ord float %0, 0.000000e+00
+  %or.cond.i = and i1 %66, %67
+  %68 = select i1 %or.cond.i, float 1.000000e+00, float %58
+  %69 = bitcast float %6 to i32
+  %70 = icmp slt i32 %69, 0
+  %brmerge.i.not = and i1 %70, %65
+  %71 = fneg float %68
+  %72 = select i1 %brmerge.i.not, float %71, float %68
+  %73 = call i1 @llvm.is.fpclass.f32(float %6, i32 24)
+  %or.cond34.i = and i1 %73, %60
+  %74 = select i1 %or.cond34.i, float 0x7FF8000000000000, float %72
+  %75 = fcmp oeq float %0, 0.000000e+00
+  %76 = fcmp oeq float %6, 1.000000e+00
+  %or.cond35.i = or i1 %75, %76
+  %77 = select i1 %or.cond35.i, float 1.000000e+00, float %74
+  %78 = fadd float %.032, %77
+  %79 = add nuw nsw i32 %.033, 1
   br label %3
 
-_Z10tgm_withindd.exit.i37:
-  %88 = fadd float %1, 1.000000e+01
-  %89 = fsub float 1.000000e+00, %0
-  %90 = call float @llvm.fabs.f32(float %88)
-  %or.cond.i34 = call i1 @llvm.is.fpclass.f32(float %88, i32 580)
-  %91 = call float @llvm.fabs.f32(float %89)
-  %92 = fcmp oeq float %91, 0x7FF0000000000000
-  %93 = select i1 %or.cond.i34, i1 true, i1 %92
-  %94 = fcmp uno float %88, 0.000000e+00
-  %or.cond38.i35 = or i1 %93, %94
-  %95 = fpext float %90 to double
-  %96 = bitcast double %95 to i64
-  %97 = select i1 %or.cond38.i35, i64 4607182418800017408, i64 %96
-  %98 = add i64 %97, -4604544271217802189
-  %99 = add i64 %97, 7141747209585715
-  %100 = lshr i64 %99, 52
-  %101 = or disjoint i64 %100, 4841369599423283200
-  %102 = bitcast i64 %101 to double
-  %103 = fadd double %102, 0xC330000000000400
-  %104 = and i64 %98, -4503599627370496
-  %105 = sub i64 %97, %104
-  %106 = bitcast i64 %105 to double
-  %107 = fadd double %106, -1.000000e+00
-  %108 = fadd double %107, 2.000000e+00
-  %109 = fdiv double %107, %108
-  %110 = fmul double %109, %109
-  %111 = call double @llvm.fma.f64(double %110, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
-  %112 = call double @llvm.fma.f64(double %111, double %110, double 0x3FD9999EB9D6DDFE)
-  %113 = call double @llvm.fma.f64(double %112, double %110, double 0x3FE5555554BA8B0E)
-  %114 = fmul double %109, %110
-  %115 = fmul double %109, 2.000000e+00
-  %116 = call double @llvm.fma.f64(double %114, double %113, double %115)
-  %117 = call double @llvm.fma.f64(double %103, double 0x3FE62E42FEFA39EF, double %116)
-  %118 = fpext float %89 to double
-  %119 = fmul double %117, %118
-  %120 = fcmp ogt double %119, 2.000000e+02
-  %121 = fcmp olt double %119, -2.000000e+02
-  %..i.i36 = select i1 %121, double -2.000000e+02, double %119
-  %122 = select i1 %120, double 2.000000e+02, double %..i.i36
-  %123 = call double @llvm.fma.f64(double %122, double 0x3FF71547652B82FE, double 0x4338000000000000)
-  %124 = fadd double %123, 0xC338000000000000
-  %125 = fneg double %124
-  %126 = call double @llvm.fma.f64(double %125, double 0x3FE62E42FEFA39EF, double %122)
-  %127 = fmul double %126, %126
-  %128 = call double @llvm.fma.f64(double %126, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
-  %129 = call double @llvm.fma.f64(double %128, double %126, double 0x3F56C1685916FE81)
-  %130 = call double @llvm.fma.f64(double %129, double %126, double 0x3F81110C63A1644A)
-  %131 = call double @llvm.fma.f64(double %130, double %126, double 0x3FA5555555C8601C)
-  %132 = call double @llvm.fma.f64(double %131, double %126, double 0x3FC55555567507B9)
-  %133 = call double @llvm.fma.f64(double %132, double %126, double 5.000000e-01)
-  %134 = call double @llvm.fma.f64(double %127, double %133, double %126)
-  %135 = bitcast double %123 to i64
-  %136 = shl i64 %135, 52
-  %137 = add i64 %136, 4607182418800017408
-  %138 = bitcast i64 %137 to double
-  %139 = call double @llvm.fma.f64(double %138, double %134, double %138)
-  br i1 %93, label %140, label %145
+_Z10tgm_withindd.exit.i35:
+  %80 = fadd float %1, 1.000000e+01
+  %81 = fsub float 1.000000e+00, %0
+  %82 = call float @llvm.fabs.f32(float %80)
+  %83 = call i1 @llvm.is.fpclass.f32(float %80, i32 408)
+  %84 = fpext float %82 to double
+  %85 = bitcast double %84 to i64
+  %86 = select i1 %83, i64 %85, i64 4607182418800017408
+  %87 = add i64 %86, -4604544271217802189
+  %88 = add i64 %86, 7141747209585715
+  %89 = lshr i64 %88, 52
+  %90 = or disjoint i64 %89, 4841369599423283200
+  %91 = bitcast i64 %90 to double
+  %92 = fadd double %91, 0xC330000000000400
+  %93 = and i64 %87, -4503599627370496
+  %94 = sub i64 %86, %93
+  %95 = bitcast i64 %94 to double
+  %96 = fadd double %95, -1.000000e+00
+  %97 = fadd double %96, 2.000000e+00
+  %98 = fdiv double %96, %97
+  %99 = fmul double %98, %98
+  %100 = call double @llvm.fma.f64(double %99, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %101 = call double @llvm.fma.f64(double %100, double %99, double 0x3FD9999EB9D6DDFE)
+  %102 = call double @llvm.fma.f64(double %101, double %99, double 0x3FE5555554BA8B0E)
+  %103 = fmul double %98, %99
+  %104 = fmul double %98, 2.000000e+00
+  %105 = call double @llvm.fma.f64(double %103, double %102, double %104)
+  %106 = call double @llvm.fma.f64(double %92, double 0x3FE62E42FEFA39EF, double %105)
+  %107 = fcmp oeq float %80, 0.000000e+00
+  %108 = select i1 %83, double %106, double %84
+  %109 = select i1 %107, double 0xFFF0000000000000, double %108
+  %110 = fpext float %81 to double
+  %111 = fmul double %109, %110
+  %112 = fcmp ogt double %111, 2.000000e+02
+  %113 = fcmp olt double %111, -2.000000e+02
+  %..i.i34 = select i1 %113, double -2.000000e+02, double %111
+  %114 = select i1 %112, double 2.000000e+02, double %..i.i34
+  %115 = call double @llvm.fma.f64(double %114, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %116 = fadd double %115, 0xC338000000000000
+  %117 = fneg double %116
+  %118 = call double @llvm.fma.f64(double %117, double 0x3FE62E42FEFA39EF, double %114)
+  %119 = fmul double %118, %118
+  %120 = call double @llvm.fma.f64(double %118, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %121 = call double @llvm.fma.f64(double %120, double %118, double 0x3F56C1685916FE81)
+  %122 = call double @llvm.fma.f64(double %121, double %118, double 0x3F81110C63A1644A)
+  %123 = call double @llvm.fma.f64(double %122, double %118, double 0x3FA5555555C8601C)
+  %124 = call double @llvm.fma.f64(double %123, double %118, double 0x3FC55555567507B9)
+  %125 = call double @llvm.fma.f64(double %124, double %118, double 5.000000e-01)
+  %126 = call double @llvm.fma.f64(double %119, double %125, double %118)
+  %127 = bitcast double %115 to i64
+  %128 = shl i64 %127, 52
+  %129 = add i64 %128, 4607182418800017408
+  %130 = bitcast i64 %129 to double
+  %131 = call double @llvm.fma.f64(double %130, double %126, double %130)
+  %132 = fptrunc double %131 to float
+  %133 = call float @llvm.trunc.f32(float %81)
+  %134 = fcmp une float %133, %81
+  br i1 %134, label %_Z3powff.exit47, label %135
 
-140:
-  %141 = fcmp ogt float %90, 1.000000e+00
-  %142 = fcmp ule float %89, 0.000000e+00
-  %143 = xor i1 %141, %142
-  %144 = select i1 %143, double 0x7FF0000000000000, double 0.000000e+00
-  br label %145
+135:
+  %136 = fmul float %81, 5.000000e-01
+  %137 = call float @llvm.trunc.f32(float %136)
+  %138 = fcmp oeq float %137, %136
+  br label %_Z3powff.exit47
 
-145:
-  %146 = phi double [ %144, %140 ], [ %139, %_Z10tgm_withindd.exit.i37 ]
-  %147 = fcmp oeq float %90, 1.000000e+00
-  %..i40 = select i1 %147, double 1.000000e+00, double %146
-  %148 = call float @llvm.trunc.f32(float %89)
-  %149 = fcmp une float %148, %89
-  %.not54 = xor i1 %149, true
-  %150 = call float @llvm.fabs.f32(float %89)
-  %151 = fcmp olt float %150, 0x4170000000000000
-  %or.cond56 = and i1 %.not54, %151
-  br i1 %or.cond56, label %152, label %_Z3powff.exit50
+_Z3powff.exit47:
+  %.not31.i40 = phi i1 [ true, %_Z10tgm_withindd.exit.i35 ], [ %138, %135 ]
+  %139 = fcmp oeq float %82, 1.000000e+00
+  %140 = fcmp ord float %81, 0.000000e+00
+  %or.cond.i38 = and i1 %139, %140
+  %141 = select i1 %or.cond.i38, float 1.000000e+00, float %132
+  %142 = bitcast float %80 to i32
+  %143 = icmp sgt i32 %142, -1
+  %brmerge.i41 = or i1 %143, %.not31.i40
+  %144 = fneg float %141
+  %145 = select i1 %brmerge.i41, float %141, float %144
+  %146 = call i1 @llvm.is.fpclass.f32(float %80, i32 24)
+  %or.cond34.i45 = and i1 %146, %134
+  %147 = select i1 %or.cond34.i45, float 0x7FF8000000000000, float %145
+  %148 = fcmp oeq float %81, 0.000000e+00
+  %149 = fcmp oeq float %80, 1.000000e+00
+  %or.cond35.i46 = or i1 %148, %149
+  %150 = select i1 %or.cond35.i46, float 1.000000e+00, float %147
+  %151 = fdiv float %150, %80
+  %152 = fmul float %80, %80
+  %153 = fdiv float 1.000000e+00, %152
+  %154 = fadd float %0, -1.000000e+00
+  %155 = fdiv float %150, %154
+  %156 = fmul float %151, 5.000000e-01
+  %157 = fadd float %155, %156
+  %158 = fadd float %.032, %157
+  %159 = fmul float %151, %0
+  %160 = fdiv float %159, %80
+  br label %161
 
-152:
-  %153 = fmul float %89, 5.000000e-01
-  %154 = call float @llvm.trunc.f32(float %153)
-  %155 = fcmp oeq float %154, %153
-  br label %_Z3powff.exit50
+161:
+  %.1 = phi float [ %158, %_Z3powff.exit47 ], [ %177, %163 ]
+  %.031 = phi float [ %160, %_Z3powff.exit47 ], [ %171, %163 ]
+  %.0 = phi i32 [ 0, %_Z3powff.exit47 ], [ %178, %163 ]
+  %162 = icmp ult i32 %.0, 10
+  br i1 %162, label %163, label %179
 
-_Z3powff.exit50:
-  %.not39.i42 = phi i1 [ true, %145 ], [ %155, %152 ]
-  %156 = bitcast float %88 to i32
-  %157 = icmp sgt i32 %156, -1
-  %brmerge.i43 = or i1 %157, %.not39.i42
-  %158 = fneg double %..i40
-  %159 = select i1 %brmerge.i43, double %..i40, double %158
-  %160 = call i1 @llvm.is.fpclass.f32(float %88, i32 24)
-  %or.cond42.i47 = and i1 %160, %149
-  %161 = fptrunc double %159 to float
-  %or.cond43.i48 = fcmp uno float %88, %89
-  %162 = or i1 %or.cond43.i48, %or.cond42.i47
-  %163 = select i1 %162, float 0x7FF8000000000000, float %161
-  %164 = fcmp oeq float %89, 0.000000e+00
-  %165 = fcmp oeq float %88, 1.000000e+00
-  %or.cond44.i49 = or i1 %164, %165
-  %166 = select i1 %or.cond44.i49, float 1.000000e+00, float %163
-  %167 = fdiv float %166, %88
-  %168 = fmul float %88, %88
-  %169 = fdiv float 1.000000e+00, %168
-  %170 = fadd float %0, -1.000000e+00
-  %171 = fdiv float %166, %170
-  %172 = fmul float %167, 5.000000e-01
-  %173 = fadd float %171, %172
-  %174 = fadd float %.032, %173
-  %175 = fmul float %167, %0
-  %176 = fdiv float %175, %88
-  br label %177
-
-177:
-  %.1 = phi float [ %174, %_Z3powff.exit50 ], [ %193, %179 ]
-  %.031 = phi float [ %176, %_Z3powff.exit50 ], [ %187, %179 ]
-  %.0 = phi i32 [ 0, %_Z3powff.exit50 ], [ %194, %179 ]
-  %178 = icmp ult i32 %.0, 10
-  br i1 %178, label %179, label %195
+163:
+  %164 = shl nuw nsw i32 %.0, 1
+  %165 = uitofp nneg i32 %164 to float
+  %166 = fadd float %165, %0
+  %167 = fadd float %166, 1.000000e+00
+  %168 = fadd float %166, 2.000000e+00
+  %169 = fmul float %167, %168
+  %170 = fmul float %169, %153
+  %171 = fmul float %.031, %170
+  %172 = zext nneg i32 %.0 to i64
+  %173 = getelementptr inbounds [10 x double], ptr @__const._Z10tg_hurwitzIfET_S0_S0_.terms, i64 0, i64 %172
+  %174 = load double, ptr %173, align 8
+  %175 = fptrunc double %174 to float
+  %176 = fmul float %.031, %175
+  %177 = fadd float %.1, %176
+  %178 = add nuw nsw i32 %.0, 1
+  br label %161
 
 179:
-  %180 = shl nuw nsw i32 %.0, 1
-  %181 = uitofp nneg i32 %180 to float
-  %182 = fadd float %181, %0
-  %183 = fadd float %182, 1.000000e+00
-  %184 = fadd float %182, 2.000000e+00
-  %185 = fmul float %183, %184
-  %186 = fmul float %185, %169
-  %187 = fmul float %.031, %186
-  %188 = zext nneg i32 %.0 to i64
-  %189 = getelementptr inbounds [10 x double], ptr @__const._Z10tg_hurwitzIfET_S0_S0_.terms, i64 0, i64 %188
-  %190 = load double, ptr %189, align 8
-  %191 = fptrunc double %190 to float
-  %192 = fmul float %.031, %191
-  %193 = fadd float %.1, %192
-  %194 = add nuw nsw i32 %.0, 1
-  br label %177
-
-195:
   ret float %.1
 }
 
@@ -7323,215 +7289,158 @@ define internal double @_Z3logd(double %0) nounwind norecurse willreturn memory(
 
 @_Z3powdd:
 define internal double @_Z3powdd(double %0, double %1) nounwind norecurse willreturn memory(none) alwaysinline {
-  %3 = call double @llvm.fabs.f64(double %0)
-  %4 = fcmp olt double %3, 0x10000000000000
-  %5 = fmul double %3, 0x4350000000000000
-  %6 = select i1 %4, double 0x4330000000000436, double 0x4330000000000400
-  %7 = select i1 %4, double %5, double %3
-  %8 = bitcast double %7 to i64
-  %9 = add i64 %8, -4604544271217802189
-  %10 = add i64 %8, 7141747209585715
-  %11 = lshr i64 %10, 52
-  %12 = or disjoint i64 %11, 4841369599423283200
-  %13 = bitcast i64 %12 to double
-  %14 = fsub double %13, %6
-  %15 = and i64 %9, -4503599627370496
-  %16 = sub i64 %8, %15
-  %17 = bitcast i64 %16 to double
-  %18 = fadd double %17, -1.000000e+00
-  %19 = fadd double %18, 2.000000e+00
-  %20 = fadd double %19, -2.000000e+00
-  %21 = fsub double %20, %19
-  %22 = fadd double %21, 2.000000e+00
-  %23 = fsub double %18, %20
-  %24 = fadd double %22, %23
-  %25 = fdiv double 1.000000e+00, %19
-  %26 = fmul double %25, %18
-  %27 = fneg double %26
-  %28 = call double @llvm.fma.f64(double %27, double %19, double %18)
-  %29 = call double @llvm.fma.f64(double %27, double %24, double 0.000000e+00)
-  %30 = fadd double %28, %29
-  %31 = fmul double %30, %25
-  %32 = fadd double %26, %31
-  %33 = fsub double %26, %32
-  %34 = fadd double %33, %31
-  %35 = fmul double %32, %32
-  %36 = fneg double %35
-  %37 = call double @llvm.fma.f64(double %32, double %32, double %36)
-  %38 = fmul double %34, %32
-  %39 = call double @llvm.fma.f64(double %32, double %34, double %38)
-  %40 = fadd double %37, %39
-  %41 = fadd double %35, %40
-  %42 = fsub double %35, %41
-  %43 = fadd double %42, %40
-  %44 = call double @llvm.fma.f64(double %41, double 0x3FBE03A7ACF07F85, double 0x3FBDF7BA1F4809C3)
-  %45 = call double @llvm.fma.f64(double %44, double %41, double 0x3FC1118CD67251C5)
-  %46 = call double @llvm.fma.f64(double %45, double %41, double 0x3FC3B1395B82701E)
-  %47 = call double @llvm.fma.f64(double %46, double %41, double 0x3FC745D177AD436A)
-  %48 = call double @llvm.fma.f64(double %47, double %41, double 0x3FCC71C71C6EA5AC)
-  %49 = call double @llvm.fma.f64(double %48, double %41, double 0x3FD2492492492522)
-  %50 = call double @llvm.fma.f64(double %49, double %41, double 4.000000e-01)
-  %51 = fmul double %41, %50
-  %52 = fadd double %51, 0x3FE5555555555555
-  %53 = fsub double 0x3FE5555555555555, %52
-  %54 = fadd double %53, %51
-  %55 = fadd double %54, 0x3C85555555555555
-  %56 = fmul double %32, %41
-  %57 = fneg double %56
-  %58 = call double @llvm.fma.f64(double %32, double %41, double %57)
-  %59 = fmul double %34, %41
-  %60 = call double @llvm.fma.f64(double %32, double %43, double %59)
-  %61 = fadd double %58, %60
-  %62 = fadd double %56, %61
-  %63 = fsub double %56, %62
-  %64 = fadd double %63, %61
-  %65 = fmul double %62, %52
-  %66 = fneg double %65
-  %67 = call double @llvm.fma.f64(double %62, double %52, double %66)
-  %68 = fmul double %64, %52
-  %69 = call double @llvm.fma.f64(double %62, double %55, double %68)
-  %70 = fadd double %67, %69
-  %71 = fadd double %65, %70
-  %72 = fsub double %65, %71
-  %73 = fadd double %72, %70
-  %74 = fmul double %32, 2.000000e+00
-  %75 = fmul double %34, 2.000000e+00
-  %76 = fadd double %74, %71
-  %77 = fsub double %76, %74
-  %78 = fsub double %76, %77
-  %79 = fsub double %74, %78
-  %80 = fsub double %71, %77
-  %81 = fadd double %79, %80
-  %82 = fadd double %75, %73
-  %83 = fadd double %81, %82
-  %84 = fadd double %76, %83
-  %85 = fsub double %76, %84
-  %86 = fadd double %85, %83
-  %87 = fmul double %14, 0x3FE62E42FEFA3800
-  %88 = fadd double %87, %84
-  %89 = fsub double %88, %87
-  %90 = fsub double %88, %89
-  %91 = fsub double %87, %90
-  %92 = fsub double %84, %89
-  %93 = fadd double %91, %92
-  %94 = fadd double %86, 0.000000e+00
-  %95 = fadd double %93, %94
-  %96 = fadd double %88, %95
-  %97 = fsub double %88, %96
-  %98 = fadd double %97, %95
-  %99 = fmul double %14, 0x3D2EF35793C76730
-  %100 = fadd double %96, %99
-  %101 = fsub double %100, %96
-  %102 = fsub double %101, %100
-  %103 = fadd double %96, %102
-  %104 = fsub double %99, %101
-  %105 = fadd double %103, %104
-  %106 = fadd double %105, %98
-  %107 = fadd double %100, %106
-  %108 = fsub double %100, %107
-  %109 = fadd double %108, %106
-  %110 = fmul double %107, %1
-  %111 = fneg double %110
-  %112 = call double @llvm.fma.f64(double %1, double %107, double %111)
-  %113 = fmul double %109, %1
-  %114 = fadd double %112, %113
-  %115 = call double @llvm.fabs.f64(double %110)
-  %116 = fcmp ogt double %115, 8.000000e+02
-  %117 = call double @llvm.copysign.f64(double 8.000000e+02, double %110)
-  %. = select i1 %116, double 0.000000e+00, double %114
-  %118 = select i1 %116, double %117, double %110
-  %119 = fcmp ogt double %3, 1.000000e+00
-  %120 = fcmp ule double %1, 0.000000e+00
-  %121 = xor i1 %119, %120
-  %or.cond = call i1 @llvm.is.fpclass.f64(double %0, i32 612)
-  br i1 %or.cond, label %.critedge, label %122
+  %3 = call double @llvm.trunc.f64(double %1)
+  %4 = fcmp une double %3, %1
+  br i1 %4, label %9, label %5
 
-122:
-  %123 = fcmp olt double %118, -7.460000e+02
-  %124 = fcmp ogt double %118, 7.100000e+02
-  %..i.i = select i1 %124, double 7.100000e+02, double %118
-  %125 = select i1 %123, double -7.460000e+02, double %..i.i
-  %126 = call double @llvm.fma.f64(double %125, double 0x3FF71547652B82FE, double 0x4338000000000000)
-  %127 = fadd double %126, 0xC338000000000000
-  %128 = fneg double %127
-  %129 = call double @llvm.fma.f64(double %128, double 0x3FE62E42FEFA3800, double %125)
-  %130 = call double @llvm.fma.f64(double %128, double 0x3D2EF35793C76730, double %.)
-  %131 = fadd double %129, %130
-  %132 = fadd double %131, 1.000000e+00
-  %133 = fsub double 1.000000e+00, %132
-  %134 = fadd double %133, %131
-  %135 = fmul double %131, %131
-  %136 = call double @llvm.fma.f64(double %131, double 0x3E21F72FCA58CC92, double 0x3E5AF4DDDDCF06D6)
-  %137 = call double @llvm.fma.f64(double %136, double %131, double 0x3E927E4DB679BEC4)
-  %138 = call double @llvm.fma.f64(double %137, double %131, double 0x3EC71DE02372BDD3)
-  %139 = call double @llvm.fma.f64(double %138, double %131, double 0x3EFA01A01A6D7883)
-  %140 = call double @llvm.fma.f64(double %139, double %131, double 0x3F2A01A01ABE63B3)
-  %141 = call double @llvm.fma.f64(double %140, double %131, double 0x3F56C16C16C162D6)
-  %142 = call double @llvm.fma.f64(double %141, double %131, double 0x3F811111111100DF)
-  %143 = call double @llvm.fma.f64(double %142, double %131, double 0x3FA5555555555556)
-  %144 = call double @llvm.fma.f64(double %143, double %131, double 0x3FC5555555555557)
-  %145 = call double @llvm.fma.f64(double %144, double %131, double 5.000000e-01)
-  %146 = fsub double %129, %131
-  %147 = fadd double %146, %130
-  %148 = call double @llvm.fma.f64(double %131, double %147, double %147)
-  %149 = call double @llvm.fma.f64(double %135, double %145, double %148)
-  %150 = fadd double %134, %149
-  %151 = fadd double %132, %150
-  %152 = bitcast double %126 to i64
-  %153 = add i64 %152, -4843621399236966400
-  %154 = lshr i64 %153, 1
-  %155 = shl i64 %154, 52
-  %156 = add i64 %155, -4503599627370496
-  %157 = bitcast i64 %156 to double
-  %158 = fmul double %151, %157
-  %159 = xor i64 %154, -1
-  %160 = add i64 %153, %159
-  %161 = shl i64 %160, 52
-  %162 = bitcast i64 %161 to double
-  %163 = fmul double %158, %162
-  %164 = call double @llvm.fabs.f64(double %1)
-  %165 = fcmp oeq double %164, 0x7FF0000000000000
-  br i1 %165, label %.critedge, label %167
+5:
+  %6 = fmul double %1, 5.000000e-01
+  %7 = call double @llvm.trunc.f64(double %6)
+  %8 = fcmp oeq double %7, %6
+  br label %9
 
-.critedge:
-  %166 = select i1 %121, double 0x7FF0000000000000, double 0.000000e+00
-  br label %167
-
-167:
-  %168 = phi double [ %166, %.critedge ], [ %163, %122 ]
-  %169 = call double @llvm.trunc.f64(double %1)
-  %170 = fcmp une double %169, %1
-  %.not = xor i1 %170, true
-  %171 = call double @llvm.fabs.f64(double %1)
-  %172 = fcmp olt double %171, 0x4340000000000000
-  %or.cond56 = and i1 %.not, %172
-  br i1 %or.cond56, label %173, label %177
-
-173:
-  %174 = fmul double %1, 5.000000e-01
-  %175 = call double @llvm.trunc.f64(double %174)
-  %176 = fcmp oeq double %175, %174
-  br label %177
-
-177:
-  %.not45 = phi i1 [ true, %167 ], [ %176, %173 ]
-  %178 = fcmp oeq double %3, 1.000000e+00
-  %.44 = select i1 %178, double 1.000000e+00, double %168
-  %179 = bitcast double %0 to i64
-  %180 = icmp sgt i64 %179, -1
-  %brmerge = or i1 %180, %.not45
-  %181 = fneg double %.44
-  %182 = select i1 %brmerge, double %.44, double %181
-  %183 = call i1 @llvm.is.fpclass.f64(double %0, i32 24)
-  %or.cond48 = and i1 %183, %170
-  %or.cond49 = fcmp uno double %0, %1
-  %184 = or i1 %or.cond49, %or.cond48
-  %185 = select i1 %184, double 0x7FF8000000000000, double %182
-  %186 = fcmp oeq double %1, 0.000000e+00
-  %187 = fcmp oeq double %0, 1.000000e+00
-  %or.cond50 = or i1 %186, %187
-  %188 = select i1 %or.cond50, double 1.000000e+00, double %185
-  ret double %188
+9:
+  %.not36 = phi i1 [ true, %2 ], [ %8, %5 ]
+  %10 = call double @llvm.fabs.f64(double %0)
+  %11 = fcmp ueq double %10, 0x7FF0000000000000
+  %12 = fcmp oeq double %0, 0.000000e+00
+  %13 = fcmp olt double %10, 0x10000000000000
+  %14 = fmul double %10, 0x4350000000000000
+  %15 = select i1 %13, double %14, double %10
+  %16 = bitcast double %15 to i64
+  %17 = add i64 %16, 7141747209585715
+  %18 = lshr i64 %17, 52
+  %19 = or disjoint i64 %18, 4841369599423283200
+  %20 = bitcast i64 %19 to double
+  %21 = select i1 %13, double 0x4330000000000436, double 0x4330000000000400
+  %22 = fsub double %20, %21
+  %23 = fmul double %22, 0x3FE62E42FEFA3800
+  %24 = add i64 %16, -4604544271217802189
+  %25 = and i64 %24, -4503599627370496
+  %26 = sub i64 %16, %25
+  %27 = bitcast i64 %26 to double
+  %28 = fadd double %27, -1.000000e+00
+  %29 = fadd double %28, 2.000000e+00
+  %30 = fdiv double 1.000000e+00, %29
+  %31 = fmul double %28, %30
+  %32 = fmul double %31, 2.000000e+00
+  %33 = fadd double %23, %32
+  %34 = fmul double %31, %31
+  %35 = fmul double %34, %31
+  %36 = call double @llvm.fma.f64(double %34, double 0x3FBE03A7ACF07F85, double 0x3FBDF7BA1F4809C3)
+  %37 = call double @llvm.fma.f64(double %36, double %34, double 0x3FC1118CD67251C5)
+  %38 = call double @llvm.fma.f64(double %37, double %34, double 0x3FC3B1395B82701E)
+  %39 = call double @llvm.fma.f64(double %38, double %34, double 0x3FC745D177AD436A)
+  %40 = call double @llvm.fma.f64(double %39, double %34, double 0x3FCC71C71C6EA5AC)
+  %41 = call double @llvm.fma.f64(double %40, double %34, double 0x3FD2492492492522)
+  %42 = call double @llvm.fma.f64(double %41, double %34, double 4.000000e-01)
+  %43 = fmul double %34, %42
+  %44 = fadd double %43, 0x3FE5555555555555
+  %45 = fmul double %35, %44
+  %46 = fadd double %33, %45
+  %47 = fsub double %33, %46
+  %48 = fadd double %47, %45
+  %49 = fsub double %23, %33
+  %50 = fadd double %49, %32
+  %51 = fneg double %31
+  %52 = fadd double %29, -2.000000e+00
+  %53 = fsub double %28, %52
+  %54 = call double @llvm.fma.f64(double %51, double %29, double %28)
+  %55 = call double @llvm.fma.f64(double %51, double %53, double %54)
+  %56 = fmul double %30, %55
+  %57 = fneg double %45
+  %58 = call double @llvm.fma.f64(double %35, double %44, double %57)
+  %59 = fsub double 0x3FE5555555555555, %44
+  %60 = fadd double %59, %43
+  %61 = fadd double %60, 0x3C85555555555555
+  %62 = fneg double %35
+  %63 = call double @llvm.fma.f64(double %34, double %31, double %62)
+  %64 = fneg double %34
+  %65 = call double @llvm.fma.f64(double %31, double %31, double %64)
+  %66 = fmul double %32, %56
+  %67 = fadd double %65, %66
+  %68 = fmul double %67, %31
+  %69 = call double @llvm.fma.f64(double %34, double %56, double %68)
+  %70 = fadd double %63, %69
+  %71 = fmul double %70, %44
+  %72 = call double @llvm.fma.f64(double %35, double %61, double %71)
+  %73 = fadd double %58, %72
+  %74 = call double @llvm.fma.f64(double %56, double 2.000000e+00, double %73)
+  %75 = call double @llvm.fma.f64(double %22, double 0x3D2EF35793C76730, double %74)
+  %76 = fadd double %50, %75
+  %77 = fadd double %48, %76
+  %78 = fadd double %46, %77
+  %79 = select i1 %12, double 0xFFF0000000000000, double %78
+  %80 = select i1 %11, double %10, double %79
+  %81 = fmul double %80, %1
+  %82 = fcmp olt double %81, -7.460000e+02
+  %83 = fcmp ogt double %81, 7.100000e+02
+  %..i.i = select i1 %83, double 7.100000e+02, double %81
+  %84 = select i1 %82, double -7.460000e+02, double %..i.i
+  %85 = call double @llvm.fma.f64(double %84, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %86 = fadd double %85, 0xC338000000000000
+  %87 = fneg double %86
+  %88 = call double @llvm.fma.f64(double %87, double 0x3FE62E42FEFA3800, double %84)
+  %89 = call double @llvm.fabs.f64(double %81)
+  %90 = fcmp ogt double %89, 8.000000e+02
+  %91 = fneg double %81
+  %92 = call double @llvm.fma.f64(double %1, double %80, double %91)
+  %93 = fsub double %46, %78
+  %94 = fadd double %93, %77
+  %95 = fmul double %94, %1
+  %96 = fadd double %92, %95
+  %97 = select i1 %90, double 0.000000e+00, double %96
+  %98 = call double @llvm.fma.f64(double %87, double 0x3D2EF35793C76730, double %97)
+  %99 = fadd double %88, %98
+  %100 = fadd double %99, 1.000000e+00
+  %101 = fsub double 1.000000e+00, %100
+  %102 = fadd double %101, %99
+  %103 = fmul double %99, %99
+  %104 = call double @llvm.fma.f64(double %99, double 0x3E21F72FCA58CC92, double 0x3E5AF4DDDDCF06D6)
+  %105 = call double @llvm.fma.f64(double %104, double %99, double 0x3E927E4DB679BEC4)
+  %106 = call double @llvm.fma.f64(double %105, double %99, double 0x3EC71DE02372BDD3)
+  %107 = call double @llvm.fma.f64(double %106, double %99, double 0x3EFA01A01A6D7883)
+  %108 = call double @llvm.fma.f64(double %107, double %99, double 0x3F2A01A01ABE63B3)
+  %109 = call double @llvm.fma.f64(double %108, double %99, double 0x3F56C16C16C162D6)
+  %110 = call double @llvm.fma.f64(double %109, double %99, double 0x3F811111111100DF)
+  %111 = call double @llvm.fma.f64(double %110, double %99, double 0x3FA5555555555556)
+  %112 = call double @llvm.fma.f64(double %111, double %99, double 0x3FC5555555555557)
+  %113 = call double @llvm.fma.f64(double %112, double %99, double 5.000000e-01)
+  %114 = fsub double %88, %99
+  %115 = fadd double %114, %98
+  %116 = call double @llvm.fma.f64(double %99, double %115, double %115)
+  %117 = call double @llvm.fma.f64(double %103, double %113, double %116)
+  %118 = fadd double %102, %117
+  %119 = fadd double %100, %118
+  %120 = bitcast double %85 to i64
+  %121 = add i64 %120, -4843621399236966400
+  %122 = lshr i64 %121, 1
+  %123 = shl i64 %122, 52
+  %124 = add i64 %123, -4503599627370496
+  %125 = bitcast i64 %124 to double
+  %126 = fmul double %119, %125
+  %127 = xor i64 %122, -1
+  %128 = add i64 %121, %127
+  %129 = shl i64 %128, 52
+  %130 = bitcast i64 %129 to double
+  %131 = fmul double %126, %130
+  %132 = fcmp oeq double %10, 1.000000e+00
+  %133 = fcmp ord double %1, 0.000000e+00
+  %or.cond = and i1 %132, %133
+  %134 = select i1 %or.cond, double 1.000000e+00, double %131
+  %135 = bitcast double %0 to i64
+  %136 = icmp sgt i64 %135, -1
+  %brmerge = or i1 %136, %.not36
+  %137 = fneg double %134
+  %138 = select i1 %brmerge, double %134, double %137
+  %139 = call i1 @llvm.is.fpclass.f64(double %0, i32 24)
+  %or.cond39 = and i1 %139, %4
+  %140 = select i1 %or.cond39, double 0x7FF8000000000000, double %138
+  %141 = fcmp oeq double %1, 0.000000e+00
+  %142 = fcmp oeq double %0, 1.000000e+00
+  %or.cond40 = or i1 %141, %142
+  %143 = select i1 %or.cond40, double 1.000000e+00, double %140
+  ret double %143
 }
 
 @_Z3sind:
@@ -9558,7 +9467,7 @@ _Z14tgm_log1p_pairdd.exit:
 }
 
 @_Z6erfinvd:
-define internal double @_Z6erfinvd(double %0) nounwind norecurse willreturn memory(none) {
+define internal double @_Z6erfinvd(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = call double @llvm.fabs.f64(double %0)
   %3 = fsub double 1.000000e+00, %2
   %4 = fadd double %2, 1.000000e+00
@@ -9597,124 +9506,118 @@ define internal double @_Z6erfinvd(double %0) nounwind norecurse willreturn memo
   %35 = fmul double %11, %34
   %36 = fmul double %35, %2
   %37 = call double @llvm.fma.f64(double %2, double 0x3FFA755E7C99AE86, double %36)
-  br label %_Z15tgm_far_erfcinvdd.exit
+  br label %120
 
 38:
   %39 = fneg double %6
   %40 = fcmp ogt double %39, 6.000000e+00
   %..i = select i1 %40, double %39, double 6.000000e+00
   %41 = call double @llvm.sqrt.f64(double %..i)
-  %42 = fdiv double 1.000000e+00, %41
-  %43 = fadd double %42, 0xBFCBFD10025997B8
-  %44 = fcmp olt double %3, 1.000000e-02
-  %45 = select i1 %44, double %3, double 1.000000e-02
-  %46 = call double @_Z3logd(double %45)
-  %47 = call double @llvm.fma.f64(double %43, double 0xC08CD46C848841A4, double 0x4075420919A854B3)
-  %48 = call double @llvm.fma.f64(double %47, double %43, double 0xC0199A7EE73D65A4)
-  %49 = call double @llvm.fma.f64(double %48, double %43, double 0xC0133EA1AEB02976)
-  %50 = call double @llvm.fma.f64(double %49, double %43, double 0xC01072B60A508A3B)
-  %51 = call double @llvm.fma.f64(double %50, double %43, double 0x3FFA78124E8D9D48)
-  %52 = call double @llvm.fma.f64(double %51, double %43, double 0xBFF0E223D03D0DE5)
-  %53 = call double @llvm.fma.f64(double %52, double %43, double 0x3FE587C9AEAA2314)
-  %54 = call double @llvm.fma.f64(double %53, double %43, double 0x3F973DDD0F12064F)
-  %55 = call double @llvm.fma.f64(double %54, double %43, double 0xBFC9CA11CEB19596)
-  %56 = call double @llvm.fma.f64(double %55, double %43, double 0x3FEEEB4261BFB9E4)
+  %42 = fcmp olt double %3, 1.000000e-02
+  %43 = select i1 %42, double %3, double 1.000000e-02
+  %44 = fdiv double 1.000000e+00, %41
+  %45 = fadd double %44, 0xBFCBFD10025997B8
+  %46 = call double @_Z3logd(double %43)
+  %47 = call double @llvm.fma.f64(double %45, double 0xC08CD46C848841A4, double 0x4075420919A854B3)
+  %48 = call double @llvm.fma.f64(double %47, double %45, double 0xC0199A7EE73D65A4)
+  %49 = call double @llvm.fma.f64(double %48, double %45, double 0xC0133EA1AEB02976)
+  %50 = call double @llvm.fma.f64(double %49, double %45, double 0xC01072B60A508A3B)
+  %51 = call double @llvm.fma.f64(double %50, double %45, double 0x3FFA78124E8D9D48)
+  %52 = call double @llvm.fma.f64(double %51, double %45, double 0xBFF0E223D03D0DE5)
+  %53 = call double @llvm.fma.f64(double %52, double %45, double 0x3FE587C9AEAA2314)
+  %54 = call double @llvm.fma.f64(double %53, double %45, double 0x3F973DDD0F12064F)
+  %55 = call double @llvm.fma.f64(double %54, double %45, double 0xBFC9CA11CEB19596)
+  %56 = call double @llvm.fma.f64(double %55, double %45, double 0x3FEEEB4261BFB9E4)
   %57 = fmul double %41, %56
-  br label %58
-
-58:
-  %.019.i = phi i32 [ 0, %38 ], [ %119, %60 ]
-  %.0.i = phi double [ %57, %38 ], [ %118, %60 ]
-  %59 = icmp ult i32 %.019.i, 2
-  br i1 %59, label %60, label %_Z15tgm_far_erfcinvdd.exit
-
-60:
-  %61 = fcmp olt double %.0.i, 0x43B0000000000000
-  %..i.i = select i1 %61, double %.0.i, double 0x43B0000000000000
-  %62 = fadd double %..i.i, 4.000000e+00
-  %63 = fdiv double 8.000000e+00, %62
-  %64 = fsub double 1.000000e+00, %63
-  %65 = call double @llvm.fma.f64(double %64, double 0xBDF2FEB115E10FF8, double 0x3E0FF247156A53A2)
-  %66 = call double @llvm.fma.f64(double %65, double %64, double 0x3E2BC41DEF3D5CC5)
-  %67 = call double @llvm.fma.f64(double %66, double %64, double 0xBE4A7F4A11380E73)
-  %68 = call double @llvm.fma.f64(double %67, double %64, double 0xBE564110B1736FB3)
-  %69 = call double @llvm.fma.f64(double %68, double %64, double 0x3E7C8A212189B424)
-  %70 = call double @llvm.fma.f64(double %69, double %64, double 0x3E74DCD6B6D85452)
-  %71 = call double @llvm.fma.f64(double %70, double %64, double 0xBEAB8CE493292DA5)
-  %72 = call double @llvm.fma.f64(double %71, double %64, double 0x3E9393F4D359A7FD)
-  %73 = call double @llvm.fma.f64(double %72, double %64, double 0x3ED7EF644C7815AA)
-  %74 = call double @llvm.fma.f64(double %73, double %64, double 0xBEE7884D2487D5EF)
-  %75 = call double @llvm.fma.f64(double %74, double %64, double 0xBEF99537515467BE)
-  %76 = call double @llvm.fma.f64(double %75, double %64, double 0x3F23BE0432BFA860)
-  %77 = call double @llvm.fma.f64(double %76, double %64, double 0xBF2A1DF5E81F57B4)
-  %78 = call double @llvm.fma.f64(double %77, double %64, double 0xBF48D4A9A6465372)
-  %79 = call double @llvm.fma.f64(double %78, double %64, double 0x3F749C672E199469)
-  %80 = call double @llvm.fma.f64(double %79, double %64, double 0xBF909623884747DB)
-  %81 = call double @llvm.fma.f64(double %80, double %64, double 0x3FA3079EDF5181DF)
-  %82 = call double @llvm.fma.f64(double %81, double %64, double 0xBFB0FB06DFE4C6C0)
-  %83 = call double @llvm.fma.f64(double %82, double %64, double 0x3FB7FEE004E1EEFE)
-  %84 = call double @llvm.fma.f64(double %83, double %64, double 0xBFB9DDB23C3E8F13)
-  %85 = call double @llvm.fma.f64(double %84, double %64, double 0x3FB16ECEFCFA4D10)
-  %86 = call double @llvm.fma.f64(double %85, double %64, double 0x3F8F7F5DF66FD797)
-  %87 = call double @llvm.fma.f64(double %86, double %64, double 0xBFC1DF1AD154A286)
-  %88 = fmul double %64, %87
-  %89 = fadd double %88, 0x3FF3BA5916E9FD7F
-  %90 = fsub double 0x3FF3BA5916E9FD7F, %89
-  %91 = fadd double %90, %88
-  %92 = fmul double %..i.i, 2.000000e+00
+  %58 = fcmp olt double %57, 0x43B0000000000000
+  %..i.i.i = select i1 %58, double %57, double 0x43B0000000000000
+  %59 = fadd double %..i.i.i, 4.000000e+00
+  %60 = fdiv double 8.000000e+00, %59
+  %61 = fsub double 1.000000e+00, %60
+  %62 = call double @llvm.fma.f64(double %61, double 0xBDF2FEB115E10FF8, double 0x3E0FF247156A53A2)
+  %63 = call double @llvm.fma.f64(double %62, double %61, double 0x3E2BC41DEF3D5CC5)
+  %64 = call double @llvm.fma.f64(double %63, double %61, double 0xBE4A7F4A11380E73)
+  %65 = call double @llvm.fma.f64(double %64, double %61, double 0xBE564110B1736FB3)
+  %66 = call double @llvm.fma.f64(double %65, double %61, double 0x3E7C8A212189B424)
+  %67 = call double @llvm.fma.f64(double %66, double %61, double 0x3E74DCD6B6D85452)
+  %68 = call double @llvm.fma.f64(double %67, double %61, double 0xBEAB8CE493292DA5)
+  %69 = call double @llvm.fma.f64(double %68, double %61, double 0x3E9393F4D359A7FD)
+  %70 = call double @llvm.fma.f64(double %69, double %61, double 0x3ED7EF644C7815AA)
+  %71 = call double @llvm.fma.f64(double %70, double %61, double 0xBEE7884D2487D5EF)
+  %72 = call double @llvm.fma.f64(double %71, double %61, double 0xBEF99537515467BE)
+  %73 = call double @llvm.fma.f64(double %72, double %61, double 0x3F23BE0432BFA860)
+  %74 = call double @llvm.fma.f64(double %73, double %61, double 0xBF2A1DF5E81F57B4)
+  %75 = call double @llvm.fma.f64(double %74, double %61, double 0xBF48D4A9A6465372)
+  %76 = call double @llvm.fma.f64(double %75, double %61, double 0x3F749C672E199469)
+  %77 = call double @llvm.fma.f64(double %76, double %61, double 0xBF909623884747DB)
+  %78 = call double @llvm.fma.f64(double %77, double %61, double 0x3FA3079EDF5181DF)
+  %79 = call double @llvm.fma.f64(double %78, double %61, double 0xBFB0FB06DFE4C6C0)
+  %80 = call double @llvm.fma.f64(double %79, double %61, double 0x3FB7FEE004E1EEFE)
+  %81 = call double @llvm.fma.f64(double %80, double %61, double 0xBFB9DDB23C3E8F13)
+  %82 = call double @llvm.fma.f64(double %81, double %61, double 0x3FB16ECEFCFA4D10)
+  %83 = call double @llvm.fma.f64(double %82, double %61, double 0x3F8F7F5DF66FD797)
+  %84 = call double @llvm.fma.f64(double %83, double %61, double 0xBFC1DF1AD154A286)
+  %85 = fmul double %61, %84
+  %86 = fadd double %85, 0x3FF3BA5916E9FD7F
+  %87 = fsub double 0x3FF3BA5916E9FD7F, %86
+  %88 = fadd double %87, %85
+  %89 = fmul double %..i.i.i, 2.000000e+00
+  %90 = fadd double %89, 1.000000e+00
+  %91 = fadd double %90, -1.000000e+00
+  %92 = fsub double %91, %90
   %93 = fadd double %92, 1.000000e+00
-  %94 = fadd double %93, -1.000000e+00
-  %95 = fsub double %94, %93
-  %96 = fadd double %95, 1.000000e+00
-  %97 = fsub double %92, %94
-  %98 = fadd double %96, %97
-  %99 = fdiv double 1.000000e+00, %93
-  %100 = fmul double %99, %89
-  %101 = fneg double %100
-  %102 = call double @llvm.fma.f64(double %101, double %93, double %89)
-  %103 = call double @llvm.fma.f64(double %101, double %98, double %91)
-  %104 = fadd double %102, %103
-  %105 = fmul double %104, %99
-  %106 = fadd double %100, %105
-  %107 = fsub double %100, %106
-  %108 = fadd double %107, %105
-  %109 = fneg double %.0.i
-  %110 = fmul double %.0.i, %109
-  %111 = call double @llvm.fma.f64(double %.0.i, double %.0.i, double %110)
-  %112 = fadd double %106, %108
-  %113 = fsub double %110, %46
-  %114 = fsub double %113, %111
-  %115 = call double @_Z3logd(double %112)
-  %116 = fadd double %114, %115
-  %117 = fmul double %116, %112
-  %118 = call double @llvm.fma.f64(double %117, double 0x3FEC5BF891B4EF6B, double %.0.i)
-  %119 = add nuw nsw i32 %.019.i, 1
-  br label %58
+  %94 = fsub double %89, %91
+  %95 = fadd double %93, %94
+  %96 = fdiv double 1.000000e+00, %90
+  %97 = fmul double %96, %86
+  %98 = fneg double %97
+  %99 = call double @llvm.fma.f64(double %98, double %90, double %86)
+  %100 = call double @llvm.fma.f64(double %98, double %95, double %88)
+  %101 = fadd double %99, %100
+  %102 = fmul double %101, %96
+  %103 = fadd double %97, %102
+  %104 = fsub double %97, %103
+  %105 = fadd double %104, %102
+  %106 = fneg double %57
+  %107 = fmul double %57, %106
+  %108 = call double @llvm.fma.f64(double %57, double %57, double %107)
+  %109 = fadd double %103, %105
+  %110 = fsub double %107, %46
+  %111 = fsub double %110, %108
+  %112 = call double @_Z3logd(double %109)
+  %113 = fadd double %111, %112
+  %114 = fmul double %113, %109
+  %115 = fmul double %114, 0x3FEC5BF891B4EF6B
+  %116 = fdiv double 0x3FE20DD750429B6D, %109
+  %117 = fsub double %57, %116
+  %118 = call double @llvm.fma.f64(double %115, double %117, double 1.000000e+00)
+  %119 = call double @llvm.fma.f64(double %115, double %118, double %57)
+  br label %120
 
-_Z15tgm_far_erfcinvdd.exit:
-  %120 = phi double [ %37, %8 ], [ %.0.i, %58 ]
-  %121 = fcmp oeq double %2, 1.000000e+00
-  %. = select i1 %121, double 0x7FF0000000000000, double %120
-  %122 = fcmp ogt double %2, 1.000000e+00
-  br i1 %122, label %127, label %123
+120:
+  %121 = phi double [ %37, %8 ], [ %119, %38 ]
+  %122 = fcmp oeq double %2, 1.000000e+00
+  %. = select i1 %122, double 0x7FF0000000000000, double %121
+  %123 = fcmp ogt double %2, 1.000000e+00
+  br i1 %123, label %128, label %124
 
-123:
-  %124 = fcmp uno double %0, 0.000000e+00
-  br i1 %124, label %127, label %125
+124:
+  %125 = fcmp uno double %0, 0.000000e+00
+  br i1 %125, label %128, label %126
 
-125:
-  %126 = call double @llvm.copysign.f64(double %., double %0)
-  br label %127
+126:
+  %127 = call double @llvm.copysign.f64(double %., double %0)
+  br label %128
 
-127:
-  %128 = phi double [ 0x7FF8000000000000, %_Z15tgm_far_erfcinvdd.exit ], [ %126, %125 ], [ %0, %123 ]
-  ret double %128
+128:
+  %129 = phi double [ 0x7FF8000000000000, %120 ], [ %127, %126 ], [ %0, %124 ]
+  ret double %129
 }
 
 @_Z6lgammad:
 define internal double @_Z6lgammad(double %0) nounwind norecurse willreturn memory(none) {
   %.sroa.0 = alloca double, align 8
-  %.sroa.079 = alloca double, align 8
+  %.sroa.077 = alloca double, align 8
   %2 = call double @llvm.fabs.f64(double %0)
   %3 = fcmp olt double %2, 0x3C30000000000000
   %. = select i1 %3, double 1.000000e+00, double %2
@@ -9785,850 +9688,698 @@ _Z14tgm_log1p_pairdd.exit.i:
   %54 = bitcast i64 %53 to double
   %55 = fadd double %54, -1.000000e+00
   %56 = fadd double %55, 2.000000e+00
-  %57 = fadd double %56, -2.000000e+00
-  %58 = fsub double %57, %56
-  %59 = fadd double %58, 2.000000e+00
-  %60 = fsub double %55, %57
-  %61 = fadd double %59, %60
-  %62 = fdiv double 1.000000e+00, %56
-  %63 = fmul double %62, %55
-  %64 = fneg double %63
-  %65 = call double @llvm.fma.f64(double %64, double %56, double %55)
-  %66 = call double @llvm.fma.f64(double %64, double %61, double 0.000000e+00)
-  %67 = fadd double %65, %66
-  %68 = fmul double %67, %62
-  %69 = fadd double %63, %68
-  %70 = fsub double %63, %69
-  %71 = fadd double %70, %68
-  %72 = fmul double %69, %69
-  %73 = fneg double %72
-  %74 = call double @llvm.fma.f64(double %69, double %69, double %73)
-  %75 = fmul double %71, %69
-  %76 = call double @llvm.fma.f64(double %69, double %71, double %75)
-  %77 = fadd double %74, %76
-  %78 = fadd double %72, %77
-  %79 = fsub double %72, %78
-  %80 = fadd double %79, %77
-  %81 = call double @llvm.fma.f64(double %78, double 0x3FBE03A7ACF07F85, double 0x3FBDF7BA1F4809C3)
-  %82 = call double @llvm.fma.f64(double %81, double %78, double 0x3FC1118CD67251C5)
-  %83 = call double @llvm.fma.f64(double %82, double %78, double 0x3FC3B1395B82701E)
-  %84 = call double @llvm.fma.f64(double %83, double %78, double 0x3FC745D177AD436A)
-  %85 = call double @llvm.fma.f64(double %84, double %78, double 0x3FCC71C71C6EA5AC)
-  %86 = call double @llvm.fma.f64(double %85, double %78, double 0x3FD2492492492522)
-  %87 = call double @llvm.fma.f64(double %86, double %78, double 4.000000e-01)
-  %88 = fmul double %78, %87
-  %89 = fadd double %88, 0x3FE5555555555555
-  %90 = fsub double 0x3FE5555555555555, %89
-  %91 = fadd double %90, %88
-  %92 = fadd double %91, 0x3C85555555555555
-  %93 = fmul double %69, %78
-  %94 = fneg double %93
-  %95 = call double @llvm.fma.f64(double %69, double %78, double %94)
-  %96 = fmul double %71, %78
-  %97 = call double @llvm.fma.f64(double %69, double %80, double %96)
-  %98 = fadd double %95, %97
-  %99 = fadd double %93, %98
-  %100 = fsub double %93, %99
-  %101 = fadd double %100, %98
-  %102 = fmul double %99, %89
-  %103 = fneg double %102
-  %104 = call double @llvm.fma.f64(double %99, double %89, double %103)
-  %105 = fmul double %101, %89
-  %106 = call double @llvm.fma.f64(double %99, double %92, double %105)
-  %107 = fadd double %104, %106
-  %108 = fadd double %102, %107
-  %109 = fsub double %102, %108
-  %110 = fadd double %109, %107
-  %111 = fmul double %69, 2.000000e+00
-  %112 = fmul double %71, 2.000000e+00
-  %113 = fadd double %111, %108
-  %114 = fsub double %113, %111
-  %115 = fsub double %113, %114
-  %116 = fsub double %111, %115
-  %117 = fsub double %108, %114
-  %118 = fadd double %116, %117
-  %119 = fadd double %112, %110
-  %120 = fadd double %118, %119
-  %121 = fadd double %113, %120
-  %122 = fsub double %113, %121
-  %123 = fadd double %122, %120
-  %124 = fmul double %51, 0x3FE62E42FEFA3800
-  %125 = fadd double %124, %121
-  %126 = fsub double %125, %124
-  %127 = fsub double %125, %126
-  %128 = fsub double %124, %127
-  %129 = fsub double %121, %126
-  %130 = fadd double %128, %129
-  %131 = fadd double %123, 0.000000e+00
-  %132 = fadd double %130, %131
-  %133 = fadd double %125, %132
-  %134 = fsub double %125, %133
-  %135 = fadd double %134, %132
-  %136 = fmul double %51, 0x3D2EF35793C76730
-  %137 = fadd double %133, %136
-  %138 = fsub double %137, %133
-  %139 = fsub double %138, %137
-  %140 = fadd double %133, %139
-  %141 = fsub double %136, %138
-  %142 = fadd double %140, %141
-  %143 = fadd double %142, %135
-  %144 = fadd double %137, %143
-  %145 = fsub double %137, %144
+  %57 = fdiv double 1.000000e+00, %56
+  %58 = fmul double %55, %57
+  %59 = fneg double %58
+  %60 = fadd double %56, -2.000000e+00
+  %61 = fsub double %55, %60
+  %62 = call double @llvm.fma.f64(double %59, double %56, double %55)
+  %63 = call double @llvm.fma.f64(double %59, double %61, double %62)
+  %64 = fmul double %57, %63
+  %65 = fmul double %58, %58
+  %66 = fneg double %65
+  %67 = call double @llvm.fma.f64(double %58, double %58, double %66)
+  %68 = fmul double %58, 2.000000e+00
+  %69 = fmul double %68, %64
+  %70 = fadd double %67, %69
+  %71 = call double @llvm.fma.f64(double %65, double 0x3FBE03A7ACF07F85, double 0x3FBDF7BA1F4809C3)
+  %72 = call double @llvm.fma.f64(double %71, double %65, double 0x3FC1118CD67251C5)
+  %73 = call double @llvm.fma.f64(double %72, double %65, double 0x3FC3B1395B82701E)
+  %74 = call double @llvm.fma.f64(double %73, double %65, double 0x3FC745D177AD436A)
+  %75 = call double @llvm.fma.f64(double %74, double %65, double 0x3FCC71C71C6EA5AC)
+  %76 = call double @llvm.fma.f64(double %75, double %65, double 0x3FD2492492492522)
+  %77 = call double @llvm.fma.f64(double %76, double %65, double 4.000000e-01)
+  %78 = fmul double %65, %77
+  %79 = fadd double %78, 0x3FE5555555555555
+  %80 = fsub double 0x3FE5555555555555, %79
+  %81 = fadd double %80, %78
+  %82 = fadd double %81, 0x3C85555555555555
+  %83 = fmul double %65, %58
+  %84 = fneg double %83
+  %85 = call double @llvm.fma.f64(double %65, double %58, double %84)
+  %86 = fmul double %70, %58
+  %87 = call double @llvm.fma.f64(double %65, double %64, double %86)
+  %88 = fadd double %85, %87
+  %89 = fmul double %83, %79
+  %90 = fneg double %89
+  %91 = call double @llvm.fma.f64(double %83, double %79, double %90)
+  %92 = fmul double %88, %79
+  %93 = call double @llvm.fma.f64(double %83, double %82, double %92)
+  %94 = fadd double %91, %93
+  %95 = fmul double %51, 0x3FE62E42FEFA3800
+  %96 = fadd double %95, %68
+  %97 = fsub double %95, %96
+  %98 = fadd double %97, %68
+  %99 = fadd double %96, %89
+  %100 = fsub double %96, %99
+  %101 = fadd double %100, %89
+  %102 = call double @llvm.fma.f64(double %64, double 2.000000e+00, double %94)
+  %103 = call double @llvm.fma.f64(double %51, double 0x3D2EF35793C76730, double %102)
+  %104 = fadd double %98, %103
+  %105 = fadd double %101, %104
+  %106 = fadd double %99, %105
+  %107 = fsub double %99, %106
+  %108 = fadd double %107, %105
+  %109 = fcmp olt double %., 1.500000e+00
+  br i1 %109, label %110, label %149
+
+110:
+  %111 = fmul double %31, 0x3FE62E42FEFA3800
+  %112 = select i1 %36, double %14, double %35
+  %113 = fadd double %111, %112
+  %114 = fmul double %112, 5.000000e-01
+  %115 = fmul double %114, %112
+  %116 = fsub double %113, %115
+  %117 = fsub double %113, %116
+  %118 = fsub double %117, %115
+  %119 = fsub double %111, %113
+  %120 = fadd double %119, %112
+  %121 = fadd double %112, 2.000000e+00
+  %122 = fdiv double 1.000000e+00, %121
+  %123 = fmul double %112, %122
+  %124 = fmul double %123, %123
+  %125 = call double @llvm.fma.f64(double %124, double 0x3FC2B5F68A50D903, double 0x3FC39FDCCEB4BB45)
+  %126 = call double @llvm.fma.f64(double %125, double %124, double 0x3FC7462B91B8DF65)
+  %127 = call double @llvm.fma.f64(double %126, double %124, double 0x3FCC71C62D5E53E0)
+  %128 = call double @llvm.fma.f64(double %127, double %124, double 0x3FD2492492DFD86C)
+  %129 = call double @llvm.fma.f64(double %128, double %124, double 0x3FD9999999995273)
+  %130 = call double @llvm.fma.f64(double %129, double %124, double 0x3FE5555555555558)
+  %131 = call double @llvm.fma.f64(double %124, double %130, double %115)
+  %132 = fmul double %31, 0x3D2EF35793C76730
+  %133 = call double @llvm.fma.f64(double %123, double %131, double %132)
+  %134 = fneg double %115
+  %135 = call double @llvm.fma.f64(double %114, double %112, double %134)
+  %136 = fsub double %133, %135
+  %137 = fmul double %20, %44
+  %138 = select i1 %36, double 0.000000e+00, double %137
+  %139 = fadd double %112, 1.000000e+00
+  %140 = fdiv double %138, %139
+  %141 = fadd double %136, %140
+  %142 = fadd double %120, %141
+  %143 = fadd double %118, %142
+  %144 = fadd double %116, %143
+  %145 = fsub double %116, %144
   %146 = fadd double %145, %143
-  %147 = fcmp olt double %., 1.500000e+00
-  br i1 %147, label %148, label %187
+  %147 = fneg double %144
+  %148 = fneg double %146
+  br label %149
 
-148:
-  %149 = fmul double %31, 0x3FE62E42FEFA3800
-  %150 = select i1 %36, double %14, double %35
-  %151 = fadd double %149, %150
-  %152 = fmul double %150, 5.000000e-01
-  %153 = fmul double %152, %150
-  %154 = fsub double %151, %153
-  %155 = fsub double %151, %154
-  %156 = fsub double %155, %153
-  %157 = fsub double %149, %151
-  %158 = fadd double %157, %150
-  %159 = fadd double %150, 2.000000e+00
-  %160 = fdiv double 1.000000e+00, %159
-  %161 = fmul double %150, %160
-  %162 = fmul double %161, %161
-  %163 = call double @llvm.fma.f64(double %162, double 0x3FC2B5F68A50D903, double 0x3FC39FDCCEB4BB45)
-  %164 = call double @llvm.fma.f64(double %163, double %162, double 0x3FC7462B91B8DF65)
-  %165 = call double @llvm.fma.f64(double %164, double %162, double 0x3FCC71C62D5E53E0)
-  %166 = call double @llvm.fma.f64(double %165, double %162, double 0x3FD2492492DFD86C)
-  %167 = call double @llvm.fma.f64(double %166, double %162, double 0x3FD9999999995273)
-  %168 = call double @llvm.fma.f64(double %167, double %162, double 0x3FE5555555555558)
-  %169 = call double @llvm.fma.f64(double %162, double %168, double %153)
-  %170 = fmul double %31, 0x3D2EF35793C76730
-  %171 = call double @llvm.fma.f64(double %161, double %169, double %170)
-  %172 = fneg double %153
-  %173 = call double @llvm.fma.f64(double %152, double %150, double %172)
-  %174 = fsub double %171, %173
-  %175 = fmul double %20, %44
-  %176 = select i1 %36, double 0.000000e+00, double %175
-  %177 = fadd double %150, 1.000000e+00
-  %178 = fdiv double %176, %177
-  %179 = fadd double %174, %178
-  %180 = fadd double %158, %179
-  %181 = fadd double %156, %180
-  %182 = fadd double %154, %181
-  %183 = fsub double %154, %182
-  %184 = fadd double %183, %181
-  %185 = fneg double %182
-  %186 = fneg double %184
-  br label %187
+149:
+  %.sroa.021.0.i = phi double [ %147, %110 ], [ 0.000000e+00, %_Z14tgm_log1p_pairdd.exit.i ]
+  %.sroa.522.0.i = phi double [ %148, %110 ], [ 0.000000e+00, %_Z14tgm_log1p_pairdd.exit.i ]
+  %150 = fneg double %106
+  %151 = fsub double %.sroa.021.0.i, %106
+  %152 = fadd double %151, %106
+  %153 = fsub double %151, %152
+  %154 = fsub double %150, %153
+  %155 = fsub double %.sroa.021.0.i, %152
+  %156 = fadd double %154, %155
+  %157 = fsub double %.sroa.522.0.i, %108
+  %158 = fadd double %156, %157
+  %159 = fadd double %151, %158
+  %160 = fsub double %151, %159
+  %161 = fadd double %160, %158
+  %162 = call double @llvm.fma.f64(double %14, double 0x3E711FA5E7C86F7B, double 0xBE82009C1A550D0D)
+  %163 = call double @llvm.fma.f64(double %162, double %14, double 0x3E8B40ADB09A1E12)
+  %164 = call double @llvm.fma.f64(double %163, double %14, double 0xBE9CE17528BCF460)
+  %165 = call double @llvm.fma.f64(double %164, double %14, double 0x3EB012012BE3900A)
+  %166 = call double @llvm.fma.f64(double %165, double %14, double 0xBEC1276EBD557FB0)
+  %167 = call double @llvm.fma.f64(double %166, double %14, double 0x3ED258F3057730FA)
+  %168 = call double @llvm.fma.f64(double %167, double %14, double 0xBEE3CB3BE36AD88B)
+  %169 = call double @llvm.fma.f64(double %168, double %14, double 0x3EF580E0AFA55850)
+  %170 = call double @llvm.fma.f64(double %169, double %14, double 0xBF078DE9AB752B81)
+  %171 = call double @llvm.fma.f64(double %170, double %14, double 0x3F1A127AFEE53E7D)
+  %172 = call double @llvm.fma.f64(double %171, double %14, double 0xBF2D3FD4B679C1C4)
+  %173 = call double @llvm.fma.f64(double %172, double %14, double 0x3F40B36AF8779CA0)
+  %174 = call double @llvm.fma.f64(double %173, double %14, double 0xBF538AC5C2D48207)
+  %175 = call double @llvm.fma.f64(double %174, double %14, double 0x3F67ADD6EADB5317)
+  %176 = call double @llvm.fma.f64(double %175, double %14, double 0xBF7E404FC218DBAE)
+  %177 = call double @llvm.fma.f64(double %176, double %14, double 0x3F951322AC7D848A)
+  %178 = call double @llvm.fma.f64(double %177, double %14, double 0xBFB13E001A55760A)
+  %179 = call double @llvm.fma.f64(double %178, double %14, double 0x3FD4A34CC4A60FA6)
+  %180 = call double @llvm.fma.f64(double %179, double %14, double 0x3FDB0EE6072093CE)
+  %181 = fmul double %180, %14
+  %182 = fadd double %159, %181
+  %183 = fsub double %182, %159
+  %184 = fsub double %182, %183
+  %185 = fsub double %159, %184
+  %186 = fsub double %181, %183
+  %187 = fadd double %185, %186
+  %188 = fadd double %187, %161
+  %189 = fadd double %182, %188
+  %190 = fsub double %182, %189
+  %191 = fadd double %190, %188
+  %192 = fcmp olt double %., 8.000000e+00
+  br i1 %192, label %193, label %200
 
-187:
-  %.sroa.021.0.i = phi double [ %185, %148 ], [ 0.000000e+00, %_Z14tgm_log1p_pairdd.exit.i ]
-  %.sroa.522.0.i = phi double [ %186, %148 ], [ 0.000000e+00, %_Z14tgm_log1p_pairdd.exit.i ]
-  %188 = fneg double %144
-  %189 = fsub double %.sroa.021.0.i, %144
-  %190 = fadd double %189, %144
-  %191 = fsub double %189, %190
-  %192 = fsub double %188, %191
-  %193 = fsub double %.sroa.021.0.i, %190
-  %194 = fadd double %192, %193
-  %195 = fsub double %.sroa.522.0.i, %146
-  %196 = fadd double %194, %195
-  %197 = fadd double %189, %196
-  %198 = fsub double %189, %197
-  %199 = fadd double %198, %196
-  %200 = call double @llvm.fma.f64(double %14, double 0x3E711FA5E7C86F7B, double 0xBE82009C1A550D0D)
-  %201 = call double @llvm.fma.f64(double %200, double %14, double 0x3E8B40ADB09A1E12)
-  %202 = call double @llvm.fma.f64(double %201, double %14, double 0xBE9CE17528BCF460)
-  %203 = call double @llvm.fma.f64(double %202, double %14, double 0x3EB012012BE3900A)
-  %204 = call double @llvm.fma.f64(double %203, double %14, double 0xBEC1276EBD557FB0)
-  %205 = call double @llvm.fma.f64(double %204, double %14, double 0x3ED258F3057730FA)
-  %206 = call double @llvm.fma.f64(double %205, double %14, double 0xBEE3CB3BE36AD88B)
-  %207 = call double @llvm.fma.f64(double %206, double %14, double 0x3EF580E0AFA55850)
-  %208 = call double @llvm.fma.f64(double %207, double %14, double 0xBF078DE9AB752B81)
-  %209 = call double @llvm.fma.f64(double %208, double %14, double 0x3F1A127AFEE53E7D)
-  %210 = call double @llvm.fma.f64(double %209, double %14, double 0xBF2D3FD4B679C1C4)
-  %211 = call double @llvm.fma.f64(double %210, double %14, double 0x3F40B36AF8779CA0)
-  %212 = call double @llvm.fma.f64(double %211, double %14, double 0xBF538AC5C2D48207)
-  %213 = call double @llvm.fma.f64(double %212, double %14, double 0x3F67ADD6EADB5317)
-  %214 = call double @llvm.fma.f64(double %213, double %14, double 0xBF7E404FC218DBAE)
-  %215 = call double @llvm.fma.f64(double %214, double %14, double 0x3F951322AC7D848A)
-  %216 = call double @llvm.fma.f64(double %215, double %14, double 0xBFB13E001A55760A)
-  %217 = call double @llvm.fma.f64(double %216, double %14, double 0x3FD4A34CC4A60FA6)
-  %218 = call double @llvm.fma.f64(double %217, double %14, double 0x3FDB0EE6072093CE)
-  %219 = fmul double %218, %14
-  %220 = fadd double %197, %219
-  %221 = fsub double %220, %197
-  %222 = fsub double %220, %221
-  %223 = fsub double %197, %222
-  %224 = fsub double %219, %221
-  %225 = fadd double %223, %224
-  %226 = fadd double %225, %199
-  %227 = fadd double %220, %226
-  %228 = fsub double %220, %227
-  %229 = fadd double %228, %226
-  %230 = fcmp olt double %., 8.000000e+00
-  br i1 %230, label %231, label %238
-
-231:
-  %232 = fadd double %., 8.000000e+00
-  %233 = fadd double %232, -8.000000e+00
-  %234 = fsub double %233, %232
-  %235 = fadd double %234, 8.000000e+00
-  %236 = fsub double %., %233
-  %237 = fadd double %235, %236
+193:
+  %194 = fadd double %., 8.000000e+00
+  %195 = fadd double %194, -8.000000e+00
+  %196 = fsub double %195, %194
+  %197 = fadd double %196, 8.000000e+00
+  %198 = fsub double %., %195
+  %199 = fadd double %197, %198
   br label %_Z13tgm_lgamma_ofd.exit
 
-238:
-  %239 = fcmp olt double %., 0x7E70000000000000
-  %.45.i = select i1 %239, double %., double 1.000000e+300
+200:
+  %201 = fcmp olt double %., 0x7E70000000000000
+  %.45.i = select i1 %201, double %., double 1.000000e+300
   br label %_Z13tgm_lgamma_ofd.exit
 
 _Z13tgm_lgamma_ofd.exit:
-  %.47.i = phi ptr [ %.sroa.079, %231 ], [ %.sroa.0, %238 ]
-  %.46.i = phi double [ %., %231 ], [ 1.000000e+00, %238 ]
-  %.sroa.06.0.i = phi double [ %232, %231 ], [ %.45.i, %238 ]
-  %.sroa.3.0.i = phi double [ %237, %231 ], [ 0.000000e+00, %238 ]
-  %240 = fdiv double 1.000000e+00, %.sroa.06.0.i
-  %241 = fmul double %240, %240
-  %242 = call double @llvm.fma.f64(double %241, double 0xBFF6476701181F3A, double 0x3FC6FE96381E0680)
-  %243 = call double @llvm.fma.f64(double %242, double %241, double 0xBF9E4286CB0F5398)
-  %244 = call double @llvm.fma.f64(double %243, double %241, double 0x3F7A41A41A41A41A)
-  %245 = call double @llvm.fma.f64(double %244, double %241, double 0xBF5F6AB0D9993C7D)
-  %246 = call double @llvm.fma.f64(double %245, double %241, double 0x3F4B951E2B18FF23)
-  %247 = call double @llvm.fma.f64(double %246, double %241, double 0xBF43813813813814)
-  %248 = call double @llvm.fma.f64(double %247, double %241, double 0x3F4A01A01A01A01A)
-  %249 = call double @llvm.fma.f64(double %248, double %241, double 0xBF66C16C16C16C17)
-  %250 = call double @llvm.fma.f64(double %249, double %241, double 0x3FB5555555555555)
-  %251 = fmul double %240, %250
-  %252 = fcmp olt double %.sroa.06.0.i, 0x10000000000000
-  %253 = fmul double %.sroa.06.0.i, 0x4350000000000000
-  %254 = select i1 %252, double 0x4330000000000436, double 0x4330000000000400
-  %255 = select i1 %252, double %253, double %.sroa.06.0.i
-  %256 = bitcast double %255 to i64
-  %257 = add nsw i64 %256, -4604544271217802189
-  %258 = add nuw i64 %256, 7141747209585715
-  %259 = lshr i64 %258, 52
-  %260 = or disjoint i64 %259, 4841369599423283200
-  %261 = bitcast i64 %260 to double
-  %262 = fsub double %261, %254
-  %263 = and i64 %257, -4503599627370496
-  %264 = sub i64 %256, %263
-  %265 = bitcast i64 %264 to double
-  %266 = fadd double %265, -1.000000e+00
-  %267 = fadd double %266, 2.000000e+00
-  %268 = fadd double %267, -2.000000e+00
-  %269 = fsub double %268, %267
-  %270 = fadd double %269, 2.000000e+00
-  %271 = fsub double %266, %268
-  %272 = fadd double %270, %271
-  %273 = fdiv double 1.000000e+00, %267
-  %274 = fmul double %273, %266
-  %275 = fneg double %274
-  %276 = call double @llvm.fma.f64(double %275, double %267, double %266)
-  %277 = call double @llvm.fma.f64(double %275, double %272, double 0.000000e+00)
-  %278 = fadd double %276, %277
-  %279 = fmul double %278, %273
-  %280 = fadd double %274, %279
-  %281 = fsub double %274, %280
-  %282 = fadd double %281, %279
-  %283 = fmul double %280, %280
-  %284 = fneg double %283
-  %285 = call double @llvm.fma.f64(double %280, double %280, double %284)
-  %286 = fmul double %282, %280
-  %287 = call double @llvm.fma.f64(double %280, double %282, double %286)
-  %288 = fadd double %285, %287
-  %289 = fadd double %283, %288
-  %290 = fsub double %283, %289
-  %291 = fadd double %290, %288
-  %292 = call double @llvm.fma.f64(double %289, double 0x3FBE03A7ACF07F85, double 0x3FBDF7BA1F4809C3)
-  %293 = call double @llvm.fma.f64(double %292, double %289, double 0x3FC1118CD67251C5)
-  %294 = call double @llvm.fma.f64(double %293, double %289, double 0x3FC3B1395B82701E)
-  %295 = call double @llvm.fma.f64(double %294, double %289, double 0x3FC745D177AD436A)
-  %296 = call double @llvm.fma.f64(double %295, double %289, double 0x3FCC71C71C6EA5AC)
-  %297 = call double @llvm.fma.f64(double %296, double %289, double 0x3FD2492492492522)
-  %298 = call double @llvm.fma.f64(double %297, double %289, double 4.000000e-01)
-  %299 = fmul double %289, %298
-  %300 = fadd double %299, 0x3FE5555555555555
-  %301 = fsub double 0x3FE5555555555555, %300
-  %302 = fadd double %301, %299
-  %303 = fadd double %302, 0x3C85555555555555
-  %304 = fmul double %280, %289
-  %305 = fneg double %304
-  %306 = call double @llvm.fma.f64(double %280, double %289, double %305)
-  %307 = fmul double %282, %289
-  %308 = call double @llvm.fma.f64(double %280, double %291, double %307)
-  %309 = fadd double %306, %308
-  %310 = fadd double %304, %309
-  %311 = fsub double %304, %310
-  %312 = fadd double %311, %309
-  %313 = fmul double %310, %300
-  %314 = fneg double %313
-  %315 = call double @llvm.fma.f64(double %310, double %300, double %314)
-  %316 = fmul double %312, %300
-  %317 = call double @llvm.fma.f64(double %310, double %303, double %316)
-  %318 = fadd double %315, %317
-  %319 = fadd double %313, %318
-  %320 = fsub double %313, %319
-  %321 = fadd double %320, %318
-  %322 = fmul double %280, 2.000000e+00
-  %323 = fmul double %282, 2.000000e+00
-  %324 = fadd double %322, %319
-  %325 = fsub double %324, %322
+  %.47.i = phi ptr [ %.sroa.077, %193 ], [ %.sroa.0, %200 ]
+  %.46.i = phi double [ %., %193 ], [ 1.000000e+00, %200 ]
+  %.sroa.06.0.i = phi double [ %194, %193 ], [ %.45.i, %200 ]
+  %.sroa.3.0.i = phi double [ %199, %193 ], [ 0.000000e+00, %200 ]
+  %202 = fdiv double 1.000000e+00, %.sroa.06.0.i
+  %203 = fmul double %202, %202
+  %204 = call double @llvm.fma.f64(double %203, double 0xBFF6476701181F3A, double 0x3FC6FE96381E0680)
+  %205 = call double @llvm.fma.f64(double %204, double %203, double 0xBF9E4286CB0F5398)
+  %206 = call double @llvm.fma.f64(double %205, double %203, double 0x3F7A41A41A41A41A)
+  %207 = call double @llvm.fma.f64(double %206, double %203, double 0xBF5F6AB0D9993C7D)
+  %208 = call double @llvm.fma.f64(double %207, double %203, double 0x3F4B951E2B18FF23)
+  %209 = call double @llvm.fma.f64(double %208, double %203, double 0xBF43813813813814)
+  %210 = call double @llvm.fma.f64(double %209, double %203, double 0x3F4A01A01A01A01A)
+  %211 = call double @llvm.fma.f64(double %210, double %203, double 0xBF66C16C16C16C17)
+  %212 = call double @llvm.fma.f64(double %211, double %203, double 0x3FB5555555555555)
+  %213 = fmul double %202, %212
+  %214 = fcmp olt double %.sroa.06.0.i, 0x10000000000000
+  %215 = fmul double %.sroa.06.0.i, 0x4350000000000000
+  %216 = select i1 %214, double 0x4330000000000436, double 0x4330000000000400
+  %217 = select i1 %214, double %215, double %.sroa.06.0.i
+  %218 = bitcast double %217 to i64
+  %219 = add nsw i64 %218, -4604544271217802189
+  %220 = add nuw i64 %218, 7141747209585715
+  %221 = lshr i64 %220, 52
+  %222 = or disjoint i64 %221, 4841369599423283200
+  %223 = bitcast i64 %222 to double
+  %224 = fsub double %223, %216
+  %225 = and i64 %219, -4503599627370496
+  %226 = sub i64 %218, %225
+  %227 = bitcast i64 %226 to double
+  %228 = fadd double %227, -1.000000e+00
+  %229 = fadd double %228, 2.000000e+00
+  %230 = fdiv double 1.000000e+00, %229
+  %231 = fmul double %228, %230
+  %232 = fneg double %231
+  %233 = fadd double %229, -2.000000e+00
+  %234 = fsub double %228, %233
+  %235 = call double @llvm.fma.f64(double %232, double %229, double %228)
+  %236 = call double @llvm.fma.f64(double %232, double %234, double %235)
+  %237 = fmul double %230, %236
+  %238 = fmul double %231, %231
+  %239 = fneg double %238
+  %240 = call double @llvm.fma.f64(double %231, double %231, double %239)
+  %241 = fmul double %231, 2.000000e+00
+  %242 = fmul double %241, %237
+  %243 = fadd double %240, %242
+  %244 = call double @llvm.fma.f64(double %238, double 0x3FBE03A7ACF07F85, double 0x3FBDF7BA1F4809C3)
+  %245 = call double @llvm.fma.f64(double %244, double %238, double 0x3FC1118CD67251C5)
+  %246 = call double @llvm.fma.f64(double %245, double %238, double 0x3FC3B1395B82701E)
+  %247 = call double @llvm.fma.f64(double %246, double %238, double 0x3FC745D177AD436A)
+  %248 = call double @llvm.fma.f64(double %247, double %238, double 0x3FCC71C71C6EA5AC)
+  %249 = call double @llvm.fma.f64(double %248, double %238, double 0x3FD2492492492522)
+  %250 = call double @llvm.fma.f64(double %249, double %238, double 4.000000e-01)
+  %251 = fmul double %238, %250
+  %252 = fadd double %251, 0x3FE5555555555555
+  %253 = fsub double 0x3FE5555555555555, %252
+  %254 = fadd double %253, %251
+  %255 = fadd double %254, 0x3C85555555555555
+  %256 = fmul double %238, %231
+  %257 = fneg double %256
+  %258 = call double @llvm.fma.f64(double %238, double %231, double %257)
+  %259 = fmul double %243, %231
+  %260 = call double @llvm.fma.f64(double %238, double %237, double %259)
+  %261 = fadd double %258, %260
+  %262 = fmul double %256, %252
+  %263 = fneg double %262
+  %264 = call double @llvm.fma.f64(double %256, double %252, double %263)
+  %265 = fmul double %261, %252
+  %266 = call double @llvm.fma.f64(double %256, double %255, double %265)
+  %267 = fadd double %264, %266
+  %268 = fmul double %224, 0x3FE62E42FEFA3800
+  %269 = fadd double %268, %241
+  %270 = fsub double %268, %269
+  %271 = fadd double %270, %241
+  %272 = fadd double %269, %262
+  %273 = fsub double %269, %272
+  %274 = fadd double %273, %262
+  %275 = call double @llvm.fma.f64(double %237, double 2.000000e+00, double %267)
+  %276 = call double @llvm.fma.f64(double %224, double 0x3D2EF35793C76730, double %275)
+  %277 = fadd double %271, %276
+  %278 = fadd double %274, %277
+  %279 = fadd double %272, %278
+  %280 = fsub double %272, %279
+  %281 = fadd double %280, %278
+  %282 = call double @llvm.fma.f64(double %.sroa.3.0.i, double %202, double %281)
+  %283 = fadd double %.sroa.06.0.i, -5.000000e-01
+  %284 = fsub double %283, %.sroa.06.0.i
+  %285 = fsub double %284, %283
+  %286 = fadd double %.sroa.06.0.i, %285
+  %287 = fsub double -5.000000e-01, %284
+  %288 = fadd double %286, %287
+  %289 = fadd double %288, %.sroa.3.0.i
+  %290 = fadd double %283, %289
+  %291 = fsub double %283, %290
+  %292 = fadd double %291, %289
+  %293 = fmul double %279, %290
+  %294 = fneg double %293
+  %295 = call double @llvm.fma.f64(double %279, double %290, double %294)
+  %296 = fmul double %282, %290
+  %297 = call double @llvm.fma.f64(double %279, double %292, double %296)
+  %298 = fadd double %295, %297
+  %299 = fadd double %293, %298
+  %300 = fsub double %293, %299
+  %301 = fadd double %300, %298
+  %302 = fneg double %.sroa.06.0.i
+  %303 = fsub double %299, %.sroa.06.0.i
+  %304 = fsub double %303, %299
+  %305 = fsub double %303, %304
+  %306 = fsub double %299, %305
+  %307 = fsub double %302, %304
+  %308 = fadd double %306, %307
+  %309 = fsub double %301, %.sroa.3.0.i
+  %310 = fadd double %308, %309
+  %311 = fadd double %303, %310
+  %312 = fsub double %303, %311
+  %313 = fadd double %312, %310
+  %314 = fadd double %213, 0x3FED67F1C864BEB5
+  %315 = fadd double %314, 0xBFED67F1C864BEB5
+  %316 = fsub double %315, %314
+  %317 = fadd double %316, 0x3FED67F1C864BEB5
+  %318 = fsub double %213, %315
+  %319 = fadd double %317, %318
+  %320 = fadd double %319, 0xBC865B5A1B7FF5DF
+  %321 = fadd double %314, %320
+  %322 = fsub double %314, %321
+  %323 = fadd double %322, %320
+  %324 = fadd double %311, %321
+  %325 = fsub double %324, %311
   %326 = fsub double %324, %325
-  %327 = fsub double %322, %326
-  %328 = fsub double %319, %325
+  %327 = fsub double %311, %326
+  %328 = fsub double %321, %325
   %329 = fadd double %327, %328
-  %330 = fadd double %323, %321
+  %330 = fadd double %313, %323
   %331 = fadd double %329, %330
   %332 = fadd double %324, %331
   %333 = fsub double %324, %332
   %334 = fadd double %333, %331
-  %335 = fmul double %262, 0x3FE62E42FEFA3800
-  %336 = fadd double %335, %332
+  store double %332, ptr %.sroa.0, align 8
+  %335 = fadd double %.46.i, 1.000000e+00
+  %336 = fadd double %335, -1.000000e+00
   %337 = fsub double %336, %335
-  %338 = fsub double %336, %337
-  %339 = fsub double %335, %338
-  %340 = fsub double %332, %337
-  %341 = fadd double %339, %340
-  %342 = fadd double %334, 0.000000e+00
-  %343 = fadd double %341, %342
-  %344 = fadd double %336, %343
-  %345 = fsub double %336, %344
-  %346 = fadd double %345, %343
-  %347 = fmul double %262, 0x3D2EF35793C76730
-  %348 = fadd double %344, %347
-  %349 = fsub double %348, %344
-  %350 = fsub double %349, %348
-  %351 = fadd double %344, %350
-  %352 = fsub double %347, %349
-  %353 = fadd double %351, %352
-  %354 = fadd double %353, %346
-  %355 = fadd double %348, %354
-  %356 = fsub double %348, %355
-  %357 = fadd double %356, %354
-  %358 = call double @llvm.fma.f64(double %.sroa.3.0.i, double %240, double %357)
-  %359 = fadd double %.sroa.06.0.i, -5.000000e-01
-  %360 = fsub double %359, %.sroa.06.0.i
-  %361 = fsub double %360, %359
-  %362 = fadd double %.sroa.06.0.i, %361
-  %363 = fsub double -5.000000e-01, %360
-  %364 = fadd double %362, %363
-  %365 = fadd double %364, %.sroa.3.0.i
-  %366 = fadd double %359, %365
-  %367 = fsub double %359, %366
-  %368 = fadd double %367, %365
-  %369 = fmul double %355, %366
-  %370 = fneg double %369
-  %371 = call double @llvm.fma.f64(double %355, double %366, double %370)
-  %372 = fmul double %358, %366
-  %373 = call double @llvm.fma.f64(double %355, double %368, double %372)
-  %374 = fadd double %371, %373
-  %375 = fadd double %369, %374
-  %376 = fsub double %369, %375
-  %377 = fadd double %376, %374
-  %378 = fneg double %.sroa.06.0.i
-  %379 = fsub double %375, %.sroa.06.0.i
-  %380 = fsub double %379, %375
-  %381 = fsub double %379, %380
-  %382 = fsub double %375, %381
-  %383 = fsub double %378, %380
-  %384 = fadd double %382, %383
-  %385 = fsub double %377, %.sroa.3.0.i
-  %386 = fadd double %384, %385
-  %387 = fadd double %379, %386
-  %388 = fsub double %379, %387
-  %389 = fadd double %388, %386
-  %390 = fadd double %251, 0x3FED67F1C864BEB5
-  %391 = fadd double %390, 0xBFED67F1C864BEB5
-  %392 = fsub double %391, %390
-  %393 = fadd double %392, 0x3FED67F1C864BEB5
-  %394 = fsub double %251, %391
-  %395 = fadd double %393, %394
-  %396 = fadd double %395, 0xBC865B5A1B7FF5DF
-  %397 = fadd double %390, %396
-  %398 = fsub double %390, %397
-  %399 = fadd double %398, %396
-  %400 = fadd double %387, %397
-  %401 = fsub double %400, %387
-  %402 = fsub double %400, %401
-  %403 = fsub double %387, %402
-  %404 = fsub double %397, %401
-  %405 = fadd double %403, %404
-  %406 = fadd double %389, %399
-  %407 = fadd double %405, %406
-  %408 = fadd double %400, %407
-  %409 = fsub double %400, %408
-  %410 = fadd double %409, %407
-  store double %408, ptr %.sroa.0, align 8
-  %411 = fadd double %.46.i, 1.000000e+00
-  %412 = fadd double %411, -1.000000e+00
-  %413 = fsub double %412, %411
-  %414 = fadd double %413, 1.000000e+00
-  %415 = fsub double %.46.i, %412
-  %416 = fadd double %414, %415
-  %417 = fmul double %.46.i, %411
-  %418 = fneg double %417
-  %419 = call double @llvm.fma.f64(double %.46.i, double %411, double %418)
-  %420 = fmul double %411, 0.000000e+00
-  %421 = call double @llvm.fma.f64(double %.46.i, double %416, double %420)
-  %422 = fadd double %419, %421
-  %423 = fadd double %417, %422
-  %424 = fsub double %417, %423
-  %425 = fadd double %424, %422
-  %426 = fadd double %.46.i, 2.000000e+00
-  %427 = fadd double %426, -2.000000e+00
-  %428 = fsub double %427, %426
-  %429 = fadd double %428, 2.000000e+00
-  %430 = fsub double %.46.i, %427
-  %431 = fadd double %429, %430
-  %432 = fmul double %423, %426
-  %433 = fneg double %432
-  %434 = call double @llvm.fma.f64(double %423, double %426, double %433)
-  %435 = fmul double %425, %426
-  %436 = call double @llvm.fma.f64(double %423, double %431, double %435)
-  %437 = fadd double %434, %436
-  %438 = fadd double %432, %437
-  %439 = fsub double %432, %438
-  %440 = fadd double %439, %437
-  %441 = fadd double %.46.i, 3.000000e+00
-  %442 = fadd double %441, -3.000000e+00
-  %443 = fsub double %442, %441
-  %444 = fadd double %443, 3.000000e+00
-  %445 = fsub double %.46.i, %442
-  %446 = fadd double %444, %445
-  %447 = fmul double %438, %441
-  %448 = fneg double %447
-  %449 = call double @llvm.fma.f64(double %438, double %441, double %448)
-  %450 = fmul double %440, %441
-  %451 = call double @llvm.fma.f64(double %438, double %446, double %450)
-  %452 = fadd double %449, %451
-  %453 = fadd double %447, %452
-  %454 = fsub double %447, %453
-  %455 = fadd double %454, %452
-  %456 = fadd double %.46.i, 4.000000e+00
-  %457 = fadd double %456, -4.000000e+00
-  %458 = fsub double %457, %456
-  %459 = fadd double %458, 4.000000e+00
-  %460 = fsub double %.46.i, %457
-  %461 = fadd double %459, %460
-  %462 = fmul double %453, %456
-  %463 = fneg double %462
-  %464 = call double @llvm.fma.f64(double %453, double %456, double %463)
-  %465 = fmul double %455, %456
-  %466 = call double @llvm.fma.f64(double %453, double %461, double %465)
-  %467 = fadd double %464, %466
-  %468 = fadd double %462, %467
-  %469 = fsub double %462, %468
-  %470 = fadd double %469, %467
-  %471 = fadd double %.46.i, 5.000000e+00
-  %472 = fadd double %471, -5.000000e+00
-  %473 = fsub double %472, %471
-  %474 = fadd double %473, 5.000000e+00
-  %475 = fsub double %.46.i, %472
-  %476 = fadd double %474, %475
-  %477 = fmul double %468, %471
-  %478 = fneg double %477
-  %479 = call double @llvm.fma.f64(double %468, double %471, double %478)
-  %480 = fmul double %470, %471
-  %481 = call double @llvm.fma.f64(double %468, double %476, double %480)
-  %482 = fadd double %479, %481
-  %483 = fadd double %477, %482
-  %484 = fsub double %477, %483
-  %485 = fadd double %484, %482
-  %486 = fadd double %.46.i, 6.000000e+00
-  %487 = fadd double %486, -6.000000e+00
-  %488 = fsub double %487, %486
-  %489 = fadd double %488, 6.000000e+00
-  %490 = fsub double %.46.i, %487
-  %491 = fadd double %489, %490
-  %492 = fmul double %483, %486
-  %493 = fneg double %492
-  %494 = call double @llvm.fma.f64(double %483, double %486, double %493)
-  %495 = fmul double %485, %486
-  %496 = call double @llvm.fma.f64(double %483, double %491, double %495)
-  %497 = fadd double %494, %496
-  %498 = fadd double %492, %497
-  %499 = fsub double %492, %498
-  %500 = fadd double %499, %497
-  %501 = fadd double %.46.i, 7.000000e+00
-  %502 = fadd double %501, -7.000000e+00
-  %503 = fsub double %502, %501
-  %504 = fadd double %503, 7.000000e+00
-  %505 = fsub double %.46.i, %502
-  %506 = fadd double %504, %505
-  %507 = fmul double %498, %501
-  %508 = fneg double %507
-  %509 = call double @llvm.fma.f64(double %498, double %501, double %508)
-  %510 = fmul double %500, %501
-  %511 = call double @llvm.fma.f64(double %498, double %506, double %510)
-  %512 = fadd double %509, %511
-  %513 = fadd double %507, %512
-  %514 = fsub double %507, %513
-  %515 = fadd double %514, %512
-  %516 = fcmp olt double %513, 0x10000000000000
-  %517 = fmul double %513, 0x4350000000000000
-  %518 = select i1 %516, double 0x4330000000000436, double 0x4330000000000400
-  %519 = select i1 %516, double %517, double %513
-  %520 = bitcast double %519 to i64
-  %521 = add i64 %520, -4604544271217802189
-  %522 = add i64 %520, 7141747209585715
-  %523 = lshr i64 %522, 52
-  %524 = or disjoint i64 %523, 4841369599423283200
-  %525 = bitcast i64 %524 to double
-  %526 = fsub double %525, %518
-  %527 = and i64 %521, -4503599627370496
-  %528 = sub i64 %520, %527
-  %529 = bitcast i64 %528 to double
-  %530 = fadd double %529, -1.000000e+00
-  %531 = fadd double %530, 2.000000e+00
-  %532 = fadd double %531, -2.000000e+00
-  %533 = fsub double %532, %531
-  %534 = fadd double %533, 2.000000e+00
-  %535 = fsub double %530, %532
-  %536 = fadd double %534, %535
-  %537 = fdiv double 1.000000e+00, %531
-  %538 = fmul double %537, %530
-  %539 = fneg double %538
-  %540 = call double @llvm.fma.f64(double %539, double %531, double %530)
-  %541 = call double @llvm.fma.f64(double %539, double %536, double 0.000000e+00)
-  %542 = fadd double %540, %541
-  %543 = fmul double %542, %537
-  %544 = fadd double %538, %543
-  %545 = fsub double %538, %544
-  %546 = fadd double %545, %543
-  %547 = fmul double %544, %544
-  %548 = fneg double %547
-  %549 = call double @llvm.fma.f64(double %544, double %544, double %548)
-  %550 = fmul double %546, %544
-  %551 = call double @llvm.fma.f64(double %544, double %546, double %550)
-  %552 = fadd double %549, %551
-  %553 = fadd double %547, %552
-  %554 = fsub double %547, %553
-  %555 = fadd double %554, %552
-  %556 = call double @llvm.fma.f64(double %553, double 0x3FBE03A7ACF07F85, double 0x3FBDF7BA1F4809C3)
-  %557 = call double @llvm.fma.f64(double %556, double %553, double 0x3FC1118CD67251C5)
-  %558 = call double @llvm.fma.f64(double %557, double %553, double 0x3FC3B1395B82701E)
-  %559 = call double @llvm.fma.f64(double %558, double %553, double 0x3FC745D177AD436A)
-  %560 = call double @llvm.fma.f64(double %559, double %553, double 0x3FCC71C71C6EA5AC)
-  %561 = call double @llvm.fma.f64(double %560, double %553, double 0x3FD2492492492522)
-  %562 = call double @llvm.fma.f64(double %561, double %553, double 4.000000e-01)
-  %563 = fmul double %553, %562
-  %564 = fadd double %563, 0x3FE5555555555555
-  %565 = fsub double 0x3FE5555555555555, %564
-  %566 = fadd double %565, %563
-  %567 = fadd double %566, 0x3C85555555555555
-  %568 = fmul double %544, %553
-  %569 = fneg double %568
-  %570 = call double @llvm.fma.f64(double %544, double %553, double %569)
-  %571 = fmul double %546, %553
-  %572 = call double @llvm.fma.f64(double %544, double %555, double %571)
-  %573 = fadd double %570, %572
-  %574 = fadd double %568, %573
-  %575 = fsub double %568, %574
-  %576 = fadd double %575, %573
-  %577 = fmul double %574, %564
-  %578 = fneg double %577
-  %579 = call double @llvm.fma.f64(double %574, double %564, double %578)
-  %580 = fmul double %576, %564
-  %581 = call double @llvm.fma.f64(double %574, double %567, double %580)
-  %582 = fadd double %579, %581
-  %583 = fadd double %577, %582
-  %584 = fsub double %577, %583
-  %585 = fadd double %584, %582
-  %586 = fmul double %544, 2.000000e+00
-  %587 = fmul double %546, 2.000000e+00
-  %588 = fadd double %586, %583
-  %589 = fsub double %588, %586
-  %590 = fsub double %588, %589
-  %591 = fsub double %586, %590
-  %592 = fsub double %583, %589
-  %593 = fadd double %591, %592
-  %594 = fadd double %587, %585
-  %595 = fadd double %593, %594
-  %596 = fadd double %588, %595
-  %597 = fsub double %588, %596
-  %598 = fadd double %597, %595
-  %599 = fmul double %526, 0x3FE62E42FEFA3800
-  %600 = fadd double %599, %596
-  %601 = fsub double %600, %599
-  %602 = fsub double %600, %601
-  %603 = fsub double %599, %602
-  %604 = fsub double %596, %601
-  %605 = fadd double %603, %604
-  %606 = fadd double %598, 0.000000e+00
-  %607 = fadd double %605, %606
-  %608 = fadd double %600, %607
-  %609 = fsub double %600, %608
-  %610 = fadd double %609, %607
-  %611 = fmul double %526, 0x3D2EF35793C76730
-  %612 = fadd double %608, %611
-  %613 = fsub double %612, %608
-  %614 = fsub double %613, %612
-  %615 = fadd double %608, %614
-  %616 = fsub double %611, %613
-  %617 = fadd double %615, %616
-  %618 = fadd double %617, %610
-  %619 = fadd double %612, %618
-  %620 = fsub double %612, %619
-  %621 = fadd double %620, %618
+  %338 = fadd double %337, 1.000000e+00
+  %339 = fsub double %.46.i, %336
+  %340 = fadd double %338, %339
+  %341 = fmul double %.46.i, %335
+  %342 = fneg double %341
+  %343 = call double @llvm.fma.f64(double %.46.i, double %335, double %342)
+  %344 = fmul double %335, 0.000000e+00
+  %345 = call double @llvm.fma.f64(double %.46.i, double %340, double %344)
+  %346 = fadd double %343, %345
+  %347 = fadd double %341, %346
+  %348 = fsub double %341, %347
+  %349 = fadd double %348, %346
+  %350 = fadd double %.46.i, 2.000000e+00
+  %351 = fadd double %350, -2.000000e+00
+  %352 = fsub double %351, %350
+  %353 = fadd double %352, 2.000000e+00
+  %354 = fsub double %.46.i, %351
+  %355 = fadd double %353, %354
+  %356 = fmul double %347, %350
+  %357 = fneg double %356
+  %358 = call double @llvm.fma.f64(double %347, double %350, double %357)
+  %359 = fmul double %349, %350
+  %360 = call double @llvm.fma.f64(double %347, double %355, double %359)
+  %361 = fadd double %358, %360
+  %362 = fadd double %356, %361
+  %363 = fsub double %356, %362
+  %364 = fadd double %363, %361
+  %365 = fadd double %.46.i, 3.000000e+00
+  %366 = fadd double %365, -3.000000e+00
+  %367 = fsub double %366, %365
+  %368 = fadd double %367, 3.000000e+00
+  %369 = fsub double %.46.i, %366
+  %370 = fadd double %368, %369
+  %371 = fmul double %362, %365
+  %372 = fneg double %371
+  %373 = call double @llvm.fma.f64(double %362, double %365, double %372)
+  %374 = fmul double %364, %365
+  %375 = call double @llvm.fma.f64(double %362, double %370, double %374)
+  %376 = fadd double %373, %375
+  %377 = fadd double %371, %376
+  %378 = fsub double %371, %377
+  %379 = fadd double %378, %376
+  %380 = fadd double %.46.i, 4.000000e+00
+  %381 = fadd double %380, -4.000000e+00
+  %382 = fsub double %381, %380
+  %383 = fadd double %382, 4.000000e+00
+  %384 = fsub double %.46.i, %381
+  %385 = fadd double %383, %384
+  %386 = fmul double %377, %380
+  %387 = fneg double %386
+  %388 = call double @llvm.fma.f64(double %377, double %380, double %387)
+  %389 = fmul double %379, %380
+  %390 = call double @llvm.fma.f64(double %377, double %385, double %389)
+  %391 = fadd double %388, %390
+  %392 = fadd double %386, %391
+  %393 = fsub double %386, %392
+  %394 = fadd double %393, %391
+  %395 = fadd double %.46.i, 5.000000e+00
+  %396 = fadd double %395, -5.000000e+00
+  %397 = fsub double %396, %395
+  %398 = fadd double %397, 5.000000e+00
+  %399 = fsub double %.46.i, %396
+  %400 = fadd double %398, %399
+  %401 = fmul double %392, %395
+  %402 = fneg double %401
+  %403 = call double @llvm.fma.f64(double %392, double %395, double %402)
+  %404 = fmul double %394, %395
+  %405 = call double @llvm.fma.f64(double %392, double %400, double %404)
+  %406 = fadd double %403, %405
+  %407 = fadd double %401, %406
+  %408 = fsub double %401, %407
+  %409 = fadd double %408, %406
+  %410 = fadd double %.46.i, 6.000000e+00
+  %411 = fadd double %410, -6.000000e+00
+  %412 = fsub double %411, %410
+  %413 = fadd double %412, 6.000000e+00
+  %414 = fsub double %.46.i, %411
+  %415 = fadd double %413, %414
+  %416 = fmul double %407, %410
+  %417 = fneg double %416
+  %418 = call double @llvm.fma.f64(double %407, double %410, double %417)
+  %419 = fmul double %409, %410
+  %420 = call double @llvm.fma.f64(double %407, double %415, double %419)
+  %421 = fadd double %418, %420
+  %422 = fadd double %416, %421
+  %423 = fsub double %416, %422
+  %424 = fadd double %423, %421
+  %425 = fadd double %.46.i, 7.000000e+00
+  %426 = fadd double %425, -7.000000e+00
+  %427 = fsub double %426, %425
+  %428 = fadd double %427, 7.000000e+00
+  %429 = fsub double %.46.i, %426
+  %430 = fadd double %428, %429
+  %431 = fmul double %422, %425
+  %432 = fneg double %431
+  %433 = call double @llvm.fma.f64(double %422, double %425, double %432)
+  %434 = fmul double %424, %425
+  %435 = call double @llvm.fma.f64(double %422, double %430, double %434)
+  %436 = fadd double %433, %435
+  %437 = fadd double %431, %436
+  %438 = fsub double %431, %437
+  %439 = fadd double %438, %436
+  %440 = fcmp olt double %437, 0x10000000000000
+  %441 = fmul double %437, 0x4350000000000000
+  %442 = select i1 %440, double 0x4330000000000436, double 0x4330000000000400
+  %443 = select i1 %440, double %441, double %437
+  %444 = bitcast double %443 to i64
+  %445 = add i64 %444, -4604544271217802189
+  %446 = add i64 %444, 7141747209585715
+  %447 = lshr i64 %446, 52
+  %448 = or disjoint i64 %447, 4841369599423283200
+  %449 = bitcast i64 %448 to double
+  %450 = fsub double %449, %442
+  %451 = and i64 %445, -4503599627370496
+  %452 = sub i64 %444, %451
+  %453 = bitcast i64 %452 to double
+  %454 = fadd double %453, -1.000000e+00
+  %455 = fadd double %454, 2.000000e+00
+  %456 = fdiv double 1.000000e+00, %455
+  %457 = fmul double %454, %456
+  %458 = fneg double %457
+  %459 = fadd double %455, -2.000000e+00
+  %460 = fsub double %454, %459
+  %461 = call double @llvm.fma.f64(double %458, double %455, double %454)
+  %462 = call double @llvm.fma.f64(double %458, double %460, double %461)
+  %463 = fmul double %456, %462
+  %464 = fmul double %457, %457
+  %465 = fneg double %464
+  %466 = call double @llvm.fma.f64(double %457, double %457, double %465)
+  %467 = fmul double %457, 2.000000e+00
+  %468 = fmul double %467, %463
+  %469 = fadd double %466, %468
+  %470 = call double @llvm.fma.f64(double %464, double 0x3FBE03A7ACF07F85, double 0x3FBDF7BA1F4809C3)
+  %471 = call double @llvm.fma.f64(double %470, double %464, double 0x3FC1118CD67251C5)
+  %472 = call double @llvm.fma.f64(double %471, double %464, double 0x3FC3B1395B82701E)
+  %473 = call double @llvm.fma.f64(double %472, double %464, double 0x3FC745D177AD436A)
+  %474 = call double @llvm.fma.f64(double %473, double %464, double 0x3FCC71C71C6EA5AC)
+  %475 = call double @llvm.fma.f64(double %474, double %464, double 0x3FD2492492492522)
+  %476 = call double @llvm.fma.f64(double %475, double %464, double 4.000000e-01)
+  %477 = fmul double %464, %476
+  %478 = fadd double %477, 0x3FE5555555555555
+  %479 = fsub double 0x3FE5555555555555, %478
+  %480 = fadd double %479, %477
+  %481 = fadd double %480, 0x3C85555555555555
+  %482 = fmul double %464, %457
+  %483 = fneg double %482
+  %484 = call double @llvm.fma.f64(double %464, double %457, double %483)
+  %485 = fmul double %469, %457
+  %486 = call double @llvm.fma.f64(double %464, double %463, double %485)
+  %487 = fadd double %484, %486
+  %488 = fmul double %482, %478
+  %489 = fneg double %488
+  %490 = call double @llvm.fma.f64(double %482, double %478, double %489)
+  %491 = fmul double %487, %478
+  %492 = call double @llvm.fma.f64(double %482, double %481, double %491)
+  %493 = fadd double %490, %492
+  %494 = fmul double %450, 0x3FE62E42FEFA3800
+  %495 = fadd double %494, %467
+  %496 = fsub double %494, %495
+  %497 = fadd double %496, %467
+  %498 = fadd double %495, %488
+  %499 = fsub double %495, %498
+  %500 = fadd double %499, %488
+  %501 = call double @llvm.fma.f64(double %463, double 2.000000e+00, double %493)
+  %502 = call double @llvm.fma.f64(double %450, double 0x3D2EF35793C76730, double %501)
+  %503 = fadd double %497, %502
+  %504 = fadd double %500, %503
+  %505 = fadd double %498, %504
+  %506 = fsub double %498, %505
+  %507 = fadd double %506, %504
   %.sroa.0.0..sroa.0.0..sroa.0.0..sroa.01.0.copyload.i = load double, ptr %.sroa.0, align 8
-  %622 = fneg double %619
-  %623 = fdiv double %515, %513
-  %624 = fadd double %621, %623
-  %625 = fsub double %.sroa.0.0..sroa.0.0..sroa.0.0..sroa.01.0.copyload.i, %619
-  %626 = fsub double %625, %.sroa.0.0..sroa.0.0..sroa.0.0..sroa.01.0.copyload.i
-  %627 = fsub double %625, %626
-  %628 = fsub double %.sroa.0.0..sroa.0.0..sroa.0.0..sroa.01.0.copyload.i, %627
-  %629 = fsub double %622, %626
-  %630 = fadd double %628, %629
-  %631 = fsub double %410, %624
-  %632 = fadd double %630, %631
-  %633 = fadd double %625, %632
-  %634 = fsub double %625, %633
-  %635 = fadd double %634, %632
-  store double %633, ptr %.sroa.079, align 8
-  %636 = fcmp olt double %., 2.500000e+00
+  %508 = fneg double %505
+  %509 = fdiv double %439, %437
+  %510 = fadd double %507, %509
+  %511 = fsub double %.sroa.0.0..sroa.0.0..sroa.0.0..sroa.01.0.copyload.i, %505
+  %512 = fsub double %511, %.sroa.0.0..sroa.0.0..sroa.0.0..sroa.01.0.copyload.i
+  %513 = fsub double %511, %512
+  %514 = fsub double %.sroa.0.0..sroa.0.0..sroa.0.0..sroa.01.0.copyload.i, %513
+  %515 = fsub double %508, %512
+  %516 = fadd double %514, %515
+  %517 = fsub double %334, %510
+  %518 = fadd double %516, %517
+  %519 = fadd double %511, %518
+  %520 = fsub double %511, %519
+  %521 = fadd double %520, %518
+  store double %519, ptr %.sroa.077, align 8
+  %522 = fcmp olt double %., 2.500000e+00
   %.sroa.043.0.copyload.i.sroa.speculate.load.false = load double, ptr %.47.i, align 8
-  %.sroa.043.0.copyload.i.sroa.speculated = select i1 %636, double %227, double %.sroa.043.0.copyload.i.sroa.speculate.load.false
-  %.sroa.244.0.copyload.i.sroa.speculate.load.false = select i1 %230, double %635, double %410
-  %.sroa.244.0.copyload.i.sroa.speculated = select i1 %636, double %229, double %.sroa.244.0.copyload.i.sroa.speculate.load.false
-  %637 = fcmp olt double %2, 0x4330000000000000
-  %638 = select i1 %637, double %2, double 5.000000e-01
-  %639 = fmul double %638, 2.000000e+00
-  %640 = call double @llvm.rint.f64(double %639)
-  %641 = fsub double %639, %640
-  %642 = fmul double %641, 5.000000e-01
-  %643 = fmul double %642, 0x400921FB54442D18
-  %644 = fneg double %643
-  %645 = call double @llvm.fma.f64(double %642, double 0x400921FB54442D18, double %644)
-  %646 = call double @llvm.fma.f64(double %642, double 0x3CA1A62633145C07, double %645)
-  %647 = fadd double %643, %646
-  %648 = fsub double %643, %647
-  %649 = fadd double %648, %646
-  %.fca.0.insert.i5.i.i = insertvalue { double, double } poison, double %647, 0
-  %650 = fmul double %640, 5.000000e-01
-  %651 = call double @llvm.rint.f64(double %650)
-  %652 = fcmp une double %650, %651
-  %653 = fmul double %647, %647
-  %654 = fmul double %647, %653
-  %655 = call double @llvm.fma.f64(double %653, double 0xBD6AB16F5CAA198A, double 0x3DE61217D9252C03)
-  %656 = call double @llvm.fma.f64(double %655, double %653, double 0xBE5AE645410E937B)
-  %657 = call double @llvm.fma.f64(double %656, double %653, double 0x3EC71DE3A545F836)
-  %658 = call double @llvm.fma.f64(double %657, double %653, double 0xBF2A01A01A01992F)
-  %659 = call double @llvm.fma.f64(double %658, double %653, double 0x3F81111111111110)
-  %660 = call double @llvm.fma.f64(double %659, double %653, double 0xBFC5555555555555)
-  %661 = fmul double %653, -5.000000e-01
-  %662 = call double @llvm.fma.f64(double %661, double %649, double %649)
-  %663 = call double @llvm.fma.f64(double %654, double %660, double %662)
-  %.fca.1.insert.i.i45 = insertvalue { double, double } %.fca.0.insert.i5.i.i, double %663, 1
-  %664 = fadd double %661, 1.000000e+00
-  %665 = fsub double 1.000000e+00, %664
-  %666 = fadd double %665, %661
-  %.fca.0.insert.i.i27.i = insertvalue { double, double } poison, double %664, 0
-  %667 = fmul double %653, %653
-  %668 = call double @llvm.fma.f64(double %653, double 0xBDA907CD8FF5EDE7, double 0x3E21EEB67D026EC6)
-  %669 = call double @llvm.fma.f64(double %668, double %653, double 0xBE927E4FA16CC2D1)
-  %670 = call double @llvm.fma.f64(double %669, double %653, double 0x3EFA01A019F4DDFD)
-  %671 = call double @llvm.fma.f64(double %670, double %653, double 0xBF56C16C16C16963)
-  %672 = call double @llvm.fma.f64(double %671, double %653, double 0x3FA5555555555555)
-  %673 = fneg double %647
-  %674 = fmul double %649, %673
-  %675 = call double @llvm.fma.f64(double %667, double %672, double %674)
-  %676 = fadd double %666, %675
-  %.fca.1.insert.i29.i = insertvalue { double, double } %.fca.0.insert.i.i27.i, double %676, 1
-  %..i46 = select i1 %652, { double, double } %.fca.1.insert.i29.i, { double, double } %.fca.1.insert.i.i45
+  %.sroa.043.0.copyload.i.sroa.speculated = select i1 %522, double %189, double %.sroa.043.0.copyload.i.sroa.speculate.load.false
+  %.sroa.244.0.copyload.i.sroa.speculate.load.false = select i1 %192, double %521, double %334
+  %.sroa.244.0.copyload.i.sroa.speculated = select i1 %522, double %191, double %.sroa.244.0.copyload.i.sroa.speculate.load.false
+  %523 = fcmp olt double %2, 0x4330000000000000
+  %524 = select i1 %523, double %2, double 5.000000e-01
+  %525 = fmul double %524, 2.000000e+00
+  %526 = call double @llvm.rint.f64(double %525)
+  %527 = fsub double %525, %526
+  %528 = fmul double %527, 5.000000e-01
+  %529 = fmul double %528, 0x400921FB54442D18
+  %530 = fneg double %529
+  %531 = call double @llvm.fma.f64(double %528, double 0x400921FB54442D18, double %530)
+  %532 = call double @llvm.fma.f64(double %528, double 0x3CA1A62633145C07, double %531)
+  %533 = fadd double %529, %532
+  %534 = fsub double %529, %533
+  %535 = fadd double %534, %532
+  %.fca.0.insert.i5.i.i = insertvalue { double, double } poison, double %533, 0
+  %536 = fmul double %526, 5.000000e-01
+  %537 = call double @llvm.rint.f64(double %536)
+  %538 = fcmp une double %536, %537
+  %539 = fmul double %533, %533
+  %540 = fmul double %533, %539
+  %541 = call double @llvm.fma.f64(double %539, double 0xBD6AB16F5CAA198A, double 0x3DE61217D9252C03)
+  %542 = call double @llvm.fma.f64(double %541, double %539, double 0xBE5AE645410E937B)
+  %543 = call double @llvm.fma.f64(double %542, double %539, double 0x3EC71DE3A545F836)
+  %544 = call double @llvm.fma.f64(double %543, double %539, double 0xBF2A01A01A01992F)
+  %545 = call double @llvm.fma.f64(double %544, double %539, double 0x3F81111111111110)
+  %546 = call double @llvm.fma.f64(double %545, double %539, double 0xBFC5555555555555)
+  %547 = fmul double %539, -5.000000e-01
+  %548 = call double @llvm.fma.f64(double %547, double %535, double %535)
+  %549 = call double @llvm.fma.f64(double %540, double %546, double %548)
+  %.fca.1.insert.i.i45 = insertvalue { double, double } %.fca.0.insert.i5.i.i, double %549, 1
+  %550 = fadd double %547, 1.000000e+00
+  %551 = fsub double 1.000000e+00, %550
+  %552 = fadd double %551, %547
+  %.fca.0.insert.i.i27.i = insertvalue { double, double } poison, double %550, 0
+  %553 = fmul double %539, %539
+  %554 = call double @llvm.fma.f64(double %539, double 0xBDA907CD8FF5EDE7, double 0x3E21EEB67D026EC6)
+  %555 = call double @llvm.fma.f64(double %554, double %539, double 0xBE927E4FA16CC2D1)
+  %556 = call double @llvm.fma.f64(double %555, double %539, double 0x3EFA01A019F4DDFD)
+  %557 = call double @llvm.fma.f64(double %556, double %539, double 0xBF56C16C16C16963)
+  %558 = call double @llvm.fma.f64(double %557, double %539, double 0x3FA5555555555555)
+  %559 = fneg double %533
+  %560 = fmul double %535, %559
+  %561 = call double @llvm.fma.f64(double %553, double %558, double %560)
+  %562 = fadd double %552, %561
+  %.fca.1.insert.i29.i = insertvalue { double, double } %.fca.0.insert.i.i27.i, double %562, 1
+  %..i46 = select i1 %538, { double, double } %.fca.1.insert.i29.i, { double, double } %.fca.1.insert.i.i45
   %.sroa.speculated.i = extractvalue { double, double } %..i46, 0
-  %.sroa.4.0.copyload.i.sroa.speculated = select i1 %652, double %676, double %663
-  %677 = fadd double %.sroa.speculated.i, %.sroa.4.0.copyload.i.sroa.speculated
-  %678 = fsub double %.sroa.speculated.i, %677
-  %679 = fadd double %678, %.sroa.4.0.copyload.i.sroa.speculated
-  %680 = fcmp olt double %677, 0.000000e+00
-  %681 = fneg double %677
-  %682 = fneg double %679
-  %.pn78 = select i1 %680, double %681, double %677
-  %.pn = select i1 %680, double %682, double %679
-  %683 = fmul double %.pn78, %638
-  %684 = fneg double %683
-  %685 = call double @llvm.fma.f64(double %.pn78, double %638, double %684)
-  %686 = call double @llvm.fma.f64(double %.pn, double %638, double %685)
-  %687 = fadd double %683, %686
-  %688 = fsub double %683, %687
-  %689 = fadd double %688, %686
-  %690 = fcmp olt double %687, 0x10000000000000
-  %691 = fmul double %687, 0x4350000000000000
-  %692 = select i1 %690, double 0x4330000000000436, double 0x4330000000000400
-  %693 = select i1 %690, double %691, double %687
-  %694 = bitcast double %693 to i64
-  %695 = add i64 %694, -4604544271217802189
-  %696 = add i64 %694, 7141747209585715
-  %697 = lshr i64 %696, 52
-  %698 = or disjoint i64 %697, 4841369599423283200
-  %699 = bitcast i64 %698 to double
-  %700 = fsub double %699, %692
-  %701 = and i64 %695, -4503599627370496
-  %702 = sub i64 %694, %701
-  %703 = bitcast i64 %702 to double
-  %704 = fadd double %703, -1.000000e+00
-  %705 = fadd double %704, 2.000000e+00
-  %706 = fadd double %705, -2.000000e+00
-  %707 = fsub double %706, %705
-  %708 = fadd double %707, 2.000000e+00
-  %709 = fsub double %704, %706
-  %710 = fadd double %708, %709
-  %711 = fdiv double 1.000000e+00, %705
-  %712 = fmul double %711, %704
-  %713 = fneg double %712
-  %714 = call double @llvm.fma.f64(double %713, double %705, double %704)
-  %715 = call double @llvm.fma.f64(double %713, double %710, double 0.000000e+00)
-  %716 = fadd double %714, %715
-  %717 = fmul double %716, %711
-  %718 = fadd double %712, %717
-  %719 = fsub double %712, %718
-  %720 = fadd double %719, %717
-  %721 = fmul double %718, %718
-  %722 = fneg double %721
-  %723 = call double @llvm.fma.f64(double %718, double %718, double %722)
-  %724 = fmul double %720, %718
-  %725 = call double @llvm.fma.f64(double %718, double %720, double %724)
-  %726 = fadd double %723, %725
-  %727 = fadd double %721, %726
-  %728 = fsub double %721, %727
-  %729 = fadd double %728, %726
-  %730 = call double @llvm.fma.f64(double %727, double 0x3FBE03A7ACF07F85, double 0x3FBDF7BA1F4809C3)
-  %731 = call double @llvm.fma.f64(double %730, double %727, double 0x3FC1118CD67251C5)
-  %732 = call double @llvm.fma.f64(double %731, double %727, double 0x3FC3B1395B82701E)
-  %733 = call double @llvm.fma.f64(double %732, double %727, double 0x3FC745D177AD436A)
-  %734 = call double @llvm.fma.f64(double %733, double %727, double 0x3FCC71C71C6EA5AC)
-  %735 = call double @llvm.fma.f64(double %734, double %727, double 0x3FD2492492492522)
-  %736 = call double @llvm.fma.f64(double %735, double %727, double 4.000000e-01)
-  %737 = fmul double %727, %736
-  %738 = fadd double %737, 0x3FE5555555555555
-  %739 = fsub double 0x3FE5555555555555, %738
-  %740 = fadd double %739, %737
-  %741 = fadd double %740, 0x3C85555555555555
-  %742 = fmul double %718, %727
-  %743 = fneg double %742
-  %744 = call double @llvm.fma.f64(double %718, double %727, double %743)
-  %745 = fmul double %720, %727
-  %746 = call double @llvm.fma.f64(double %718, double %729, double %745)
-  %747 = fadd double %744, %746
-  %748 = fadd double %742, %747
-  %749 = fsub double %742, %748
-  %750 = fadd double %749, %747
-  %751 = fmul double %748, %738
-  %752 = fneg double %751
-  %753 = call double @llvm.fma.f64(double %748, double %738, double %752)
-  %754 = fmul double %750, %738
-  %755 = call double @llvm.fma.f64(double %748, double %741, double %754)
-  %756 = fadd double %753, %755
-  %757 = fadd double %751, %756
-  %758 = fsub double %751, %757
-  %759 = fadd double %758, %756
-  %760 = fmul double %718, 2.000000e+00
-  %761 = fmul double %720, 2.000000e+00
-  %762 = fadd double %760, %757
-  %763 = fsub double %762, %760
-  %764 = fsub double %762, %763
-  %765 = fsub double %760, %764
-  %766 = fsub double %757, %763
-  %767 = fadd double %765, %766
-  %768 = fadd double %761, %759
-  %769 = fadd double %767, %768
-  %770 = fadd double %762, %769
-  %771 = fsub double %762, %770
-  %772 = fadd double %771, %769
-  %773 = fmul double %700, 0x3FE62E42FEFA3800
-  %774 = fadd double %773, %770
-  %775 = fsub double %774, %773
-  %776 = fsub double %774, %775
-  %777 = fsub double %773, %776
-  %778 = fsub double %770, %775
-  %779 = fadd double %777, %778
-  %780 = fadd double %772, 0.000000e+00
-  %781 = fadd double %779, %780
-  %782 = fadd double %774, %781
-  %783 = fsub double %774, %782
-  %784 = fadd double %783, %781
-  %785 = fmul double %700, 0x3D2EF35793C76730
-  %786 = fadd double %782, %785
-  %787 = fsub double %786, %782
-  %788 = fsub double %787, %786
-  %789 = fadd double %782, %788
-  %790 = fsub double %785, %787
-  %791 = fadd double %789, %790
-  %792 = fadd double %791, %784
-  %793 = fadd double %786, %792
-  %794 = fsub double %786, %793
-  %795 = fadd double %794, %792
-  %796 = fsub double 0x3FF250D048E7A1BD, %793
-  %797 = fsub double 0x3FF250D048E7A1BD, %796
-  %798 = fsub double %797, %793
-  %799 = fsub double 0x3C67ABF2AD8D5088, %795
-  %800 = fdiv double %689, %687
-  %801 = fsub double %799, %800
-  %802 = fadd double %798, %801
-  %803 = fadd double %796, %802
-  %804 = fsub double %796, %803
-  %805 = fadd double %804, %802
-  %806 = fneg double %.sroa.043.0.copyload.i.sroa.speculated
-  %807 = fsub double %803, %.sroa.043.0.copyload.i.sroa.speculated
-  %808 = fsub double %807, %803
-  %809 = fsub double %808, %807
-  %810 = fadd double %803, %809
-  %811 = fsub double %806, %808
-  %812 = fadd double %810, %811
-  %813 = fsub double %805, %.sroa.244.0.copyload.i.sroa.speculated
-  %814 = fadd double %812, %813
-  %815 = fadd double %807, %814
-  %816 = fsub double %807, %815
-  %817 = fadd double %816, %814
-  %818 = fcmp ogt double %0, 0.000000e+00
-  %819 = fadd double %.sroa.043.0.copyload.i.sroa.speculated, %.sroa.244.0.copyload.i.sroa.speculated
-  %820 = fadd double %815, %817
-  %821 = select i1 %818, double %819, double %820
-  br i1 %3, label %822, label %825
+  %.sroa.4.0.copyload.i.sroa.speculated = select i1 %538, double %562, double %549
+  %563 = fadd double %.sroa.speculated.i, %.sroa.4.0.copyload.i.sroa.speculated
+  %564 = fsub double %.sroa.speculated.i, %563
+  %565 = fadd double %564, %.sroa.4.0.copyload.i.sroa.speculated
+  %566 = fcmp olt double %563, 0.000000e+00
+  %567 = fneg double %563
+  %568 = fneg double %565
+  %.pn76 = select i1 %566, double %567, double %563
+  %.pn = select i1 %566, double %568, double %565
+  %569 = fmul double %.pn76, %524
+  %570 = fneg double %569
+  %571 = call double @llvm.fma.f64(double %.pn76, double %524, double %570)
+  %572 = call double @llvm.fma.f64(double %.pn, double %524, double %571)
+  %573 = fadd double %569, %572
+  %574 = fsub double %569, %573
+  %575 = fadd double %574, %572
+  %576 = fcmp olt double %573, 0x10000000000000
+  %577 = fmul double %573, 0x4350000000000000
+  %578 = select i1 %576, double 0x4330000000000436, double 0x4330000000000400
+  %579 = select i1 %576, double %577, double %573
+  %580 = bitcast double %579 to i64
+  %581 = add i64 %580, -4604544271217802189
+  %582 = add i64 %580, 7141747209585715
+  %583 = lshr i64 %582, 52
+  %584 = or disjoint i64 %583, 4841369599423283200
+  %585 = bitcast i64 %584 to double
+  %586 = fsub double %585, %578
+  %587 = and i64 %581, -4503599627370496
+  %588 = sub i64 %580, %587
+  %589 = bitcast i64 %588 to double
+  %590 = fadd double %589, -1.000000e+00
+  %591 = fadd double %590, 2.000000e+00
+  %592 = fdiv double 1.000000e+00, %591
+  %593 = fmul double %590, %592
+  %594 = fneg double %593
+  %595 = fadd double %591, -2.000000e+00
+  %596 = fsub double %590, %595
+  %597 = call double @llvm.fma.f64(double %594, double %591, double %590)
+  %598 = call double @llvm.fma.f64(double %594, double %596, double %597)
+  %599 = fmul double %592, %598
+  %600 = fmul double %593, %593
+  %601 = fneg double %600
+  %602 = call double @llvm.fma.f64(double %593, double %593, double %601)
+  %603 = fmul double %593, 2.000000e+00
+  %604 = fmul double %603, %599
+  %605 = fadd double %602, %604
+  %606 = call double @llvm.fma.f64(double %600, double 0x3FBE03A7ACF07F85, double 0x3FBDF7BA1F4809C3)
+  %607 = call double @llvm.fma.f64(double %606, double %600, double 0x3FC1118CD67251C5)
+  %608 = call double @llvm.fma.f64(double %607, double %600, double 0x3FC3B1395B82701E)
+  %609 = call double @llvm.fma.f64(double %608, double %600, double 0x3FC745D177AD436A)
+  %610 = call double @llvm.fma.f64(double %609, double %600, double 0x3FCC71C71C6EA5AC)
+  %611 = call double @llvm.fma.f64(double %610, double %600, double 0x3FD2492492492522)
+  %612 = call double @llvm.fma.f64(double %611, double %600, double 4.000000e-01)
+  %613 = fmul double %600, %612
+  %614 = fadd double %613, 0x3FE5555555555555
+  %615 = fsub double 0x3FE5555555555555, %614
+  %616 = fadd double %615, %613
+  %617 = fadd double %616, 0x3C85555555555555
+  %618 = fmul double %600, %593
+  %619 = fneg double %618
+  %620 = call double @llvm.fma.f64(double %600, double %593, double %619)
+  %621 = fmul double %605, %593
+  %622 = call double @llvm.fma.f64(double %600, double %599, double %621)
+  %623 = fadd double %620, %622
+  %624 = fmul double %618, %614
+  %625 = fneg double %624
+  %626 = call double @llvm.fma.f64(double %618, double %614, double %625)
+  %627 = fmul double %623, %614
+  %628 = call double @llvm.fma.f64(double %618, double %617, double %627)
+  %629 = fadd double %626, %628
+  %630 = fmul double %586, 0x3FE62E42FEFA3800
+  %631 = fadd double %630, %603
+  %632 = fsub double %630, %631
+  %633 = fadd double %632, %603
+  %634 = fadd double %631, %624
+  %635 = fsub double %631, %634
+  %636 = fadd double %635, %624
+  %637 = call double @llvm.fma.f64(double %599, double 2.000000e+00, double %629)
+  %638 = call double @llvm.fma.f64(double %586, double 0x3D2EF35793C76730, double %637)
+  %639 = fadd double %633, %638
+  %640 = fadd double %636, %639
+  %641 = fadd double %634, %640
+  %642 = fsub double %634, %641
+  %643 = fadd double %642, %640
+  %644 = fsub double 0x3FF250D048E7A1BD, %641
+  %645 = fsub double 0x3FF250D048E7A1BD, %644
+  %646 = fsub double %645, %641
+  %647 = fsub double 0x3C67ABF2AD8D5088, %643
+  %648 = fdiv double %575, %573
+  %649 = fsub double %647, %648
+  %650 = fadd double %646, %649
+  %651 = fadd double %644, %650
+  %652 = fsub double %644, %651
+  %653 = fadd double %652, %650
+  %654 = fneg double %.sroa.043.0.copyload.i.sroa.speculated
+  %655 = fsub double %651, %.sroa.043.0.copyload.i.sroa.speculated
+  %656 = fsub double %655, %651
+  %657 = fsub double %656, %655
+  %658 = fadd double %651, %657
+  %659 = fsub double %654, %656
+  %660 = fadd double %658, %659
+  %661 = fsub double %653, %.sroa.244.0.copyload.i.sroa.speculated
+  %662 = fadd double %660, %661
+  %663 = fadd double %655, %662
+  %664 = fsub double %655, %663
+  %665 = fadd double %664, %662
+  %666 = fcmp ogt double %0, 0.000000e+00
+  %667 = fadd double %.sroa.043.0.copyload.i.sroa.speculated, %.sroa.244.0.copyload.i.sroa.speculated
+  %668 = fadd double %663, %665
+  %669 = select i1 %666, double %667, double %668
+  br i1 %3, label %670, label %673
 
-822:
-  %823 = call double @_Z3logd(double %2)
-  %824 = fneg double %823
-  br label %825
+670:
+  %671 = call double @_Z3logd(double %2)
+  %672 = fneg double %671
+  br label %673
 
-825:
-  %826 = phi double [ %824, %822 ], [ %821, %_Z13tgm_lgamma_ofd.exit ]
-  %827 = fcmp ogt double %0, 0x7E70000000000000
-  br i1 %827, label %828, label %832
+673:
+  %674 = phi double [ %672, %670 ], [ %669, %_Z13tgm_lgamma_ofd.exit ]
+  %675 = fcmp ogt double %0, 0x7E70000000000000
+  br i1 %675, label %676, label %680
 
-828:
-  %829 = call double @_Z3logd(double %0)
-  %830 = fadd double %829, -1.000000e+00
-  %831 = fmul double %830, %0
-  br label %832
+676:
+  %677 = call double @_Z3logd(double %0)
+  %678 = fadd double %677, -1.000000e+00
+  %679 = fmul double %678, %0
+  br label %680
 
-832:
-  %833 = phi double [ %831, %828 ], [ %826, %825 ]
-  %834 = fcmp oeq double %0, 0.000000e+00
-  br i1 %834, label %843, label %835
+680:
+  %681 = phi double [ %679, %676 ], [ %674, %673 ]
+  %682 = fcmp oeq double %0, 0.000000e+00
+  br i1 %682, label %691, label %683
 
-835:
-  %836 = fcmp olt double %0, 0.000000e+00
-  br i1 %836, label %837, label %841
+683:
+  %684 = fcmp olt double %0, 0.000000e+00
+  br i1 %684, label %685, label %689
 
-837:
-  %838 = call double @llvm.floor.f64(double %0)
-  %839 = fcmp oeq double %838, %0
-  %840 = fcmp oeq double %2, 0x7FF0000000000000
-  %or.cond = or i1 %839, %840
-  br i1 %or.cond, label %843, label %842
+685:
+  %686 = call double @llvm.floor.f64(double %0)
+  %687 = fcmp oeq double %686, %0
+  %688 = fcmp oeq double %2, 0x7FF0000000000000
+  %or.cond = or i1 %687, %688
+  br i1 %or.cond, label %691, label %690
 
-841:
+689:
   %.old = fcmp oeq double %2, 0x7FF0000000000000
-  br i1 %.old, label %843, label %842
+  br i1 %.old, label %691, label %690
 
-842:
-  br label %843
+690:
+  br label %691
 
-843:
-  %844 = phi double [ %833, %842 ], [ 0x7FF0000000000000, %841 ], [ 0x7FF0000000000000, %837 ], [ 0x7FF0000000000000, %832 ]
-  %845 = fcmp uno double %0, 0.000000e+00
-  %.41 = select i1 %845, double %0, double %844
+691:
+  %692 = phi double [ %681, %690 ], [ 0x7FF0000000000000, %689 ], [ 0x7FF0000000000000, %685 ], [ 0x7FF0000000000000, %680 ]
+  %693 = fcmp uno double %0, 0.000000e+00
+  %.41 = select i1 %693, double %0, double %692
   ret double %.41
 }
 
@@ -10906,443 +10657,405 @@ define internal double @_Z6tgammad(double %0) nounwind norecurse willreturn memo
   %39 = bitcast i64 %38 to double
   %40 = fadd double %39, -1.000000e+00
   %41 = fadd double %40, 2.000000e+00
-  %42 = fadd double %41, -2.000000e+00
-  %43 = fsub double %42, %41
-  %44 = fadd double %43, 2.000000e+00
-  %45 = fsub double %40, %42
-  %46 = fadd double %44, %45
-  %47 = fdiv double 1.000000e+00, %41
-  %48 = fmul double %47, %40
-  %49 = fneg double %48
-  %50 = call double @llvm.fma.f64(double %49, double %41, double %40)
-  %51 = call double @llvm.fma.f64(double %49, double %46, double 0.000000e+00)
-  %52 = fadd double %50, %51
-  %53 = fmul double %52, %47
-  %54 = fadd double %48, %53
-  %55 = fsub double %48, %54
-  %56 = fadd double %55, %53
-  %57 = fmul double %54, %54
-  %58 = fneg double %57
-  %59 = call double @llvm.fma.f64(double %54, double %54, double %58)
-  %60 = fmul double %56, %54
-  %61 = call double @llvm.fma.f64(double %54, double %56, double %60)
-  %62 = fadd double %59, %61
-  %63 = fadd double %57, %62
-  %64 = fsub double %57, %63
-  %65 = fadd double %64, %62
-  %66 = call double @llvm.fma.f64(double %63, double 0x3FBE03A7ACF07F85, double 0x3FBDF7BA1F4809C3)
-  %67 = call double @llvm.fma.f64(double %66, double %63, double 0x3FC1118CD67251C5)
-  %68 = call double @llvm.fma.f64(double %67, double %63, double 0x3FC3B1395B82701E)
-  %69 = call double @llvm.fma.f64(double %68, double %63, double 0x3FC745D177AD436A)
-  %70 = call double @llvm.fma.f64(double %69, double %63, double 0x3FCC71C71C6EA5AC)
-  %71 = call double @llvm.fma.f64(double %70, double %63, double 0x3FD2492492492522)
-  %72 = call double @llvm.fma.f64(double %71, double %63, double 4.000000e-01)
-  %73 = fmul double %63, %72
-  %74 = fadd double %73, 0x3FE5555555555555
-  %75 = fsub double 0x3FE5555555555555, %74
-  %76 = fadd double %75, %73
-  %77 = fadd double %76, 0x3C85555555555555
-  %78 = fmul double %54, %63
-  %79 = fneg double %78
-  %80 = call double @llvm.fma.f64(double %54, double %63, double %79)
-  %81 = fmul double %56, %63
-  %82 = call double @llvm.fma.f64(double %54, double %65, double %81)
-  %83 = fadd double %80, %82
-  %84 = fadd double %78, %83
-  %85 = fsub double %78, %84
-  %86 = fadd double %85, %83
-  %87 = fmul double %84, %74
-  %88 = fneg double %87
-  %89 = call double @llvm.fma.f64(double %84, double %74, double %88)
-  %90 = fmul double %86, %74
-  %91 = call double @llvm.fma.f64(double %84, double %77, double %90)
-  %92 = fadd double %89, %91
-  %93 = fadd double %87, %92
-  %94 = fsub double %87, %93
-  %95 = fadd double %94, %92
-  %96 = fmul double %54, 2.000000e+00
-  %97 = fmul double %56, 2.000000e+00
-  %98 = fadd double %96, %93
-  %99 = fsub double %98, %96
-  %100 = fsub double %98, %99
-  %101 = fsub double %96, %100
-  %102 = fsub double %93, %99
-  %103 = fadd double %101, %102
-  %104 = fadd double %97, %95
-  %105 = fadd double %103, %104
-  %106 = fadd double %98, %105
-  %107 = fsub double %98, %106
-  %108 = fadd double %107, %105
-  %109 = fmul double %36, 0x3FE62E42FEFA3800
-  %110 = fadd double %109, %106
-  %111 = fsub double %110, %109
-  %112 = fsub double %110, %111
-  %113 = fsub double %109, %112
-  %114 = fsub double %106, %111
-  %115 = fadd double %113, %114
-  %116 = fadd double %108, 0.000000e+00
-  %117 = fadd double %115, %116
-  %118 = fadd double %110, %117
-  %119 = fsub double %110, %118
-  %120 = fadd double %119, %117
-  %121 = fmul double %36, 0x3D2EF35793C76730
-  %122 = fadd double %118, %121
-  %123 = fsub double %122, %118
-  %124 = fsub double %123, %122
-  %125 = fadd double %118, %124
-  %126 = fsub double %121, %123
-  %127 = fadd double %125, %126
-  %128 = fadd double %127, %120
-  %129 = fadd double %122, %128
-  %130 = fsub double %122, %129
-  %131 = fadd double %130, %128
-  %132 = call double @llvm.fma.f64(double %.sroa.512.0.i, double %14, double %131)
-  %133 = fadd double %.sroa.011.0.i, -5.000000e-01
-  %134 = fsub double %133, %.sroa.011.0.i
-  %135 = fsub double %134, %133
-  %136 = fadd double %.sroa.011.0.i, %135
-  %137 = fsub double -5.000000e-01, %134
-  %138 = fadd double %136, %137
-  %139 = fadd double %138, %.sroa.512.0.i
-  %140 = fadd double %133, %139
-  %141 = fsub double %133, %140
-  %142 = fadd double %141, %139
-  %143 = fmul double %129, %140
-  %144 = fneg double %143
-  %145 = call double @llvm.fma.f64(double %129, double %140, double %144)
-  %146 = fmul double %132, %140
-  %147 = call double @llvm.fma.f64(double %129, double %142, double %146)
-  %148 = fadd double %145, %147
-  %149 = fadd double %143, %148
-  %150 = fsub double %143, %149
-  %151 = fadd double %150, %148
-  %152 = fneg double %.sroa.011.0.i
-  %153 = fsub double %149, %.sroa.011.0.i
-  %154 = fsub double %153, %149
-  %155 = fsub double %153, %154
-  %156 = fsub double %149, %155
-  %157 = fsub double %152, %154
-  %158 = fadd double %156, %157
-  %159 = fsub double %151, %.sroa.512.0.i
-  %160 = fadd double %158, %159
-  %161 = fadd double %153, %160
-  %162 = fsub double %153, %161
-  %163 = fadd double %162, %160
-  %164 = fadd double %25, 0x3FED67F1C864BEB5
-  %165 = fadd double %164, 0xBFED67F1C864BEB5
-  %166 = fsub double %165, %164
-  %167 = fadd double %166, 0x3FED67F1C864BEB5
-  %168 = fsub double %25, %165
-  %169 = fadd double %167, %168
-  %170 = fadd double %169, 0xBC865B5A1B7FF5DF
-  %171 = fadd double %164, %170
-  %172 = fsub double %164, %171
-  %173 = fadd double %172, %170
-  %174 = fadd double %161, %171
-  %175 = fsub double %174, %161
-  %176 = fsub double %174, %175
-  %177 = fsub double %161, %176
-  %178 = fsub double %171, %175
-  %179 = fadd double %177, %178
-  %180 = fadd double %163, %173
-  %181 = fadd double %179, %180
-  %182 = fadd double %174, %181
-  %183 = fsub double %174, %182
-  %184 = fadd double %183, %181
-  %185 = call double @llvm.fma.f64(double %182, double 0x3FF71547652B82FE, double 0x4338000000000000)
-  %186 = fadd double %185, 0xC338000000000000
-  %187 = fneg double %186
-  %188 = call double @llvm.fma.f64(double %187, double 0x3FE62E42FEFA3800, double %182)
-  %189 = call double @llvm.fma.f64(double %187, double 0x3D2EF35793C76730, double %184)
-  %190 = fadd double %188, %189
-  %191 = fsub double %188, %190
-  %192 = fadd double %191, %189
-  %193 = fmul double %190, %190
-  %194 = call double @llvm.fma.f64(double %190, double 0x3E21F72FCA58CC92, double 0x3E5AF4DDDDCF06D6)
-  %195 = call double @llvm.fma.f64(double %194, double %190, double 0x3E927E4DB679BEC4)
-  %196 = call double @llvm.fma.f64(double %195, double %190, double 0x3EC71DE02372BDD3)
-  %197 = call double @llvm.fma.f64(double %196, double %190, double 0x3EFA01A01A6D7883)
-  %198 = call double @llvm.fma.f64(double %197, double %190, double 0x3F2A01A01ABE63B3)
-  %199 = call double @llvm.fma.f64(double %198, double %190, double 0x3F56C16C16C162D6)
-  %200 = call double @llvm.fma.f64(double %199, double %190, double 0x3F811111111100DF)
-  %201 = call double @llvm.fma.f64(double %200, double %190, double 0x3FA5555555555556)
-  %202 = call double @llvm.fma.f64(double %201, double %190, double 0x3FC5555555555557)
-  %203 = call double @llvm.fma.f64(double %202, double %190, double 5.000000e-01)
-  %204 = call double @llvm.fma.f64(double %190, double %192, double %192)
-  %205 = call double @llvm.fma.f64(double %193, double %203, double %204)
-  %206 = bitcast double %185 to i64
-  %207 = fadd double %190, 1.000000e+00
-  %208 = fsub double 1.000000e+00, %207
-  %209 = fadd double %208, %190
-  %210 = fadd double %209, %205
-  %211 = fadd double %207, %210
-  %212 = fsub double %207, %211
-  %213 = fadd double %212, %210
-  br i1 %4, label %214, label %_Z12tgm_gamma_ofd.exit
+  %42 = fdiv double 1.000000e+00, %41
+  %43 = fmul double %40, %42
+  %44 = fneg double %43
+  %45 = fadd double %41, -2.000000e+00
+  %46 = fsub double %40, %45
+  %47 = call double @llvm.fma.f64(double %44, double %41, double %40)
+  %48 = call double @llvm.fma.f64(double %44, double %46, double %47)
+  %49 = fmul double %42, %48
+  %50 = fmul double %43, %43
+  %51 = fneg double %50
+  %52 = call double @llvm.fma.f64(double %43, double %43, double %51)
+  %53 = fmul double %43, 2.000000e+00
+  %54 = fmul double %53, %49
+  %55 = fadd double %52, %54
+  %56 = call double @llvm.fma.f64(double %50, double 0x3FBE03A7ACF07F85, double 0x3FBDF7BA1F4809C3)
+  %57 = call double @llvm.fma.f64(double %56, double %50, double 0x3FC1118CD67251C5)
+  %58 = call double @llvm.fma.f64(double %57, double %50, double 0x3FC3B1395B82701E)
+  %59 = call double @llvm.fma.f64(double %58, double %50, double 0x3FC745D177AD436A)
+  %60 = call double @llvm.fma.f64(double %59, double %50, double 0x3FCC71C71C6EA5AC)
+  %61 = call double @llvm.fma.f64(double %60, double %50, double 0x3FD2492492492522)
+  %62 = call double @llvm.fma.f64(double %61, double %50, double 4.000000e-01)
+  %63 = fmul double %50, %62
+  %64 = fadd double %63, 0x3FE5555555555555
+  %65 = fsub double 0x3FE5555555555555, %64
+  %66 = fadd double %65, %63
+  %67 = fadd double %66, 0x3C85555555555555
+  %68 = fmul double %50, %43
+  %69 = fneg double %68
+  %70 = call double @llvm.fma.f64(double %50, double %43, double %69)
+  %71 = fmul double %55, %43
+  %72 = call double @llvm.fma.f64(double %50, double %49, double %71)
+  %73 = fadd double %70, %72
+  %74 = fmul double %68, %64
+  %75 = fneg double %74
+  %76 = call double @llvm.fma.f64(double %68, double %64, double %75)
+  %77 = fmul double %73, %64
+  %78 = call double @llvm.fma.f64(double %68, double %67, double %77)
+  %79 = fadd double %76, %78
+  %80 = fmul double %36, 0x3FE62E42FEFA3800
+  %81 = fadd double %80, %53
+  %82 = fsub double %80, %81
+  %83 = fadd double %82, %53
+  %84 = fadd double %81, %74
+  %85 = fsub double %81, %84
+  %86 = fadd double %85, %74
+  %87 = call double @llvm.fma.f64(double %49, double 2.000000e+00, double %79)
+  %88 = call double @llvm.fma.f64(double %36, double 0x3D2EF35793C76730, double %87)
+  %89 = fadd double %83, %88
+  %90 = fadd double %86, %89
+  %91 = fadd double %84, %90
+  %92 = fsub double %84, %91
+  %93 = fadd double %92, %90
+  %94 = call double @llvm.fma.f64(double %.sroa.512.0.i, double %14, double %93)
+  %95 = fadd double %.sroa.011.0.i, -5.000000e-01
+  %96 = fsub double %95, %.sroa.011.0.i
+  %97 = fsub double %96, %95
+  %98 = fadd double %.sroa.011.0.i, %97
+  %99 = fsub double -5.000000e-01, %96
+  %100 = fadd double %98, %99
+  %101 = fadd double %100, %.sroa.512.0.i
+  %102 = fadd double %95, %101
+  %103 = fsub double %95, %102
+  %104 = fadd double %103, %101
+  %105 = fmul double %91, %102
+  %106 = fneg double %105
+  %107 = call double @llvm.fma.f64(double %91, double %102, double %106)
+  %108 = fmul double %94, %102
+  %109 = call double @llvm.fma.f64(double %91, double %104, double %108)
+  %110 = fadd double %107, %109
+  %111 = fadd double %105, %110
+  %112 = fsub double %105, %111
+  %113 = fadd double %112, %110
+  %114 = fneg double %.sroa.011.0.i
+  %115 = fsub double %111, %.sroa.011.0.i
+  %116 = fsub double %115, %111
+  %117 = fsub double %115, %116
+  %118 = fsub double %111, %117
+  %119 = fsub double %114, %116
+  %120 = fadd double %118, %119
+  %121 = fsub double %113, %.sroa.512.0.i
+  %122 = fadd double %120, %121
+  %123 = fadd double %115, %122
+  %124 = fsub double %115, %123
+  %125 = fadd double %124, %122
+  %126 = fadd double %25, 0x3FED67F1C864BEB5
+  %127 = fadd double %126, 0xBFED67F1C864BEB5
+  %128 = fsub double %127, %126
+  %129 = fadd double %128, 0x3FED67F1C864BEB5
+  %130 = fsub double %25, %127
+  %131 = fadd double %129, %130
+  %132 = fadd double %131, 0xBC865B5A1B7FF5DF
+  %133 = fadd double %126, %132
+  %134 = fsub double %126, %133
+  %135 = fadd double %134, %132
+  %136 = fadd double %123, %133
+  %137 = fsub double %136, %123
+  %138 = fsub double %136, %137
+  %139 = fsub double %123, %138
+  %140 = fsub double %133, %137
+  %141 = fadd double %139, %140
+  %142 = fadd double %125, %135
+  %143 = fadd double %141, %142
+  %144 = fadd double %136, %143
+  %145 = fsub double %136, %144
+  %146 = fadd double %145, %143
+  %147 = call double @llvm.fma.f64(double %144, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %148 = fadd double %147, 0xC338000000000000
+  %149 = fneg double %148
+  %150 = call double @llvm.fma.f64(double %149, double 0x3FE62E42FEFA3800, double %144)
+  %151 = call double @llvm.fma.f64(double %149, double 0x3D2EF35793C76730, double %146)
+  %152 = fadd double %150, %151
+  %153 = fsub double %150, %152
+  %154 = fadd double %153, %151
+  %155 = fmul double %152, %152
+  %156 = call double @llvm.fma.f64(double %152, double 0x3E21F72FCA58CC92, double 0x3E5AF4DDDDCF06D6)
+  %157 = call double @llvm.fma.f64(double %156, double %152, double 0x3E927E4DB679BEC4)
+  %158 = call double @llvm.fma.f64(double %157, double %152, double 0x3EC71DE02372BDD3)
+  %159 = call double @llvm.fma.f64(double %158, double %152, double 0x3EFA01A01A6D7883)
+  %160 = call double @llvm.fma.f64(double %159, double %152, double 0x3F2A01A01ABE63B3)
+  %161 = call double @llvm.fma.f64(double %160, double %152, double 0x3F56C16C16C162D6)
+  %162 = call double @llvm.fma.f64(double %161, double %152, double 0x3F811111111100DF)
+  %163 = call double @llvm.fma.f64(double %162, double %152, double 0x3FA5555555555556)
+  %164 = call double @llvm.fma.f64(double %163, double %152, double 0x3FC5555555555557)
+  %165 = call double @llvm.fma.f64(double %164, double %152, double 5.000000e-01)
+  %166 = call double @llvm.fma.f64(double %152, double %154, double %154)
+  %167 = call double @llvm.fma.f64(double %155, double %165, double %166)
+  %168 = bitcast double %147 to i64
+  %169 = fadd double %152, 1.000000e+00
+  %170 = fsub double 1.000000e+00, %169
+  %171 = fadd double %170, %152
+  %172 = fadd double %171, %167
+  %173 = fadd double %169, %172
+  %174 = fsub double %169, %173
+  %175 = fadd double %174, %172
+  br i1 %4, label %176, label %_Z12tgm_gamma_ofd.exit
 
-214:
-  %215 = fadd double %...i, 1.000000e+00
-  %216 = fmul double %...i, %215
-  %217 = fneg double %216
-  %218 = call double @llvm.fma.f64(double %...i, double %215, double %217)
-  %219 = fadd double %215, -1.000000e+00
-  %220 = fsub double %219, %215
-  %221 = fadd double %220, 1.000000e+00
-  %222 = fsub double %...i, %219
-  %223 = fadd double %221, %222
-  %224 = fmul double %215, 0.000000e+00
-  %225 = call double @llvm.fma.f64(double %...i, double %223, double %224)
-  %226 = fadd double %218, %225
-  %227 = fadd double %216, %226
-  %228 = fadd double %...i, 2.000000e+00
-  %229 = fmul double %227, %228
-  %230 = fneg double %229
-  %231 = call double @llvm.fma.f64(double %227, double %228, double %230)
-  %232 = fadd double %228, -2.000000e+00
-  %233 = fsub double %232, %228
-  %234 = fadd double %233, 2.000000e+00
-  %235 = fsub double %...i, %232
-  %236 = fadd double %234, %235
-  %237 = fsub double %216, %227
-  %238 = fadd double %237, %226
-  %239 = fmul double %238, %228
-  %240 = call double @llvm.fma.f64(double %227, double %236, double %239)
-  %241 = fadd double %231, %240
-  %242 = fadd double %229, %241
-  %243 = fadd double %...i, 3.000000e+00
-  %244 = fmul double %242, %243
-  %245 = fneg double %244
-  %246 = call double @llvm.fma.f64(double %242, double %243, double %245)
-  %247 = fadd double %243, -3.000000e+00
-  %248 = fsub double %247, %243
-  %249 = fadd double %248, 3.000000e+00
-  %250 = fsub double %...i, %247
-  %251 = fadd double %249, %250
-  %252 = fsub double %229, %242
-  %253 = fadd double %252, %241
-  %254 = fmul double %253, %243
-  %255 = call double @llvm.fma.f64(double %242, double %251, double %254)
-  %256 = fadd double %246, %255
-  %257 = fadd double %244, %256
-  %258 = fadd double %...i, 4.000000e+00
-  %259 = fmul double %257, %258
-  %260 = fneg double %259
-  %261 = call double @llvm.fma.f64(double %257, double %258, double %260)
-  %262 = fadd double %258, -4.000000e+00
-  %263 = fsub double %262, %258
-  %264 = fadd double %263, 4.000000e+00
-  %265 = fsub double %...i, %262
-  %266 = fadd double %264, %265
-  %267 = fsub double %244, %257
-  %268 = fadd double %267, %256
-  %269 = fmul double %268, %258
-  %270 = call double @llvm.fma.f64(double %257, double %266, double %269)
-  %271 = fadd double %261, %270
-  %272 = fadd double %259, %271
-  %273 = fadd double %...i, 5.000000e+00
-  %274 = fmul double %272, %273
-  %275 = fneg double %274
-  %276 = call double @llvm.fma.f64(double %272, double %273, double %275)
-  %277 = fadd double %273, -5.000000e+00
-  %278 = fsub double %277, %273
-  %279 = fadd double %278, 5.000000e+00
-  %280 = fsub double %...i, %277
-  %281 = fadd double %279, %280
-  %282 = fsub double %259, %272
-  %283 = fadd double %282, %271
-  %284 = fmul double %283, %273
-  %285 = call double @llvm.fma.f64(double %272, double %281, double %284)
-  %286 = fadd double %276, %285
-  %287 = fadd double %274, %286
-  %288 = fadd double %...i, 6.000000e+00
-  %289 = fmul double %287, %288
-  %290 = fneg double %289
-  %291 = call double @llvm.fma.f64(double %287, double %288, double %290)
-  %292 = fadd double %288, -6.000000e+00
-  %293 = fsub double %292, %288
-  %294 = fadd double %293, 6.000000e+00
-  %295 = fsub double %...i, %292
-  %296 = fadd double %294, %295
-  %297 = fsub double %274, %287
-  %298 = fadd double %297, %286
-  %299 = fmul double %298, %288
-  %300 = call double @llvm.fma.f64(double %287, double %296, double %299)
-  %301 = fadd double %291, %300
-  %302 = fadd double %289, %301
-  %303 = fadd double %...i, 7.000000e+00
-  %304 = fmul double %302, %303
-  %305 = fneg double %304
-  %306 = call double @llvm.fma.f64(double %302, double %303, double %305)
-  %307 = fadd double %303, -7.000000e+00
-  %308 = fsub double %307, %303
-  %309 = fadd double %308, 7.000000e+00
-  %310 = fsub double %...i, %307
-  %311 = fadd double %309, %310
-  %312 = fsub double %289, %302
-  %313 = fadd double %312, %301
-  %314 = fmul double %313, %303
-  %315 = call double @llvm.fma.f64(double %302, double %311, double %314)
-  %316 = fadd double %306, %315
-  %317 = fadd double %304, %316
-  %318 = fsub double %304, %317
-  %319 = fadd double %318, %316
-  %320 = fdiv double 1.000000e+00, %317
-  %321 = fmul double %320, %211
-  %322 = fneg double %321
-  %323 = call double @llvm.fma.f64(double %322, double %317, double %211)
-  %324 = call double @llvm.fma.f64(double %322, double %319, double %213)
-  %325 = fadd double %323, %324
-  %326 = fmul double %325, %320
-  %327 = fadd double %321, %326
-  %328 = fsub double %321, %327
-  %329 = fadd double %328, %326
+176:
+  %177 = fadd double %...i, 1.000000e+00
+  %178 = fmul double %...i, %177
+  %179 = fneg double %178
+  %180 = call double @llvm.fma.f64(double %...i, double %177, double %179)
+  %181 = fadd double %177, -1.000000e+00
+  %182 = fsub double %181, %177
+  %183 = fadd double %182, 1.000000e+00
+  %184 = fsub double %...i, %181
+  %185 = fadd double %183, %184
+  %186 = fmul double %177, 0.000000e+00
+  %187 = call double @llvm.fma.f64(double %...i, double %185, double %186)
+  %188 = fadd double %180, %187
+  %189 = fadd double %178, %188
+  %190 = fadd double %...i, 2.000000e+00
+  %191 = fmul double %189, %190
+  %192 = fneg double %191
+  %193 = call double @llvm.fma.f64(double %189, double %190, double %192)
+  %194 = fadd double %190, -2.000000e+00
+  %195 = fsub double %194, %190
+  %196 = fadd double %195, 2.000000e+00
+  %197 = fsub double %...i, %194
+  %198 = fadd double %196, %197
+  %199 = fsub double %178, %189
+  %200 = fadd double %199, %188
+  %201 = fmul double %200, %190
+  %202 = call double @llvm.fma.f64(double %189, double %198, double %201)
+  %203 = fadd double %193, %202
+  %204 = fadd double %191, %203
+  %205 = fadd double %...i, 3.000000e+00
+  %206 = fmul double %204, %205
+  %207 = fneg double %206
+  %208 = call double @llvm.fma.f64(double %204, double %205, double %207)
+  %209 = fadd double %205, -3.000000e+00
+  %210 = fsub double %209, %205
+  %211 = fadd double %210, 3.000000e+00
+  %212 = fsub double %...i, %209
+  %213 = fadd double %211, %212
+  %214 = fsub double %191, %204
+  %215 = fadd double %214, %203
+  %216 = fmul double %215, %205
+  %217 = call double @llvm.fma.f64(double %204, double %213, double %216)
+  %218 = fadd double %208, %217
+  %219 = fadd double %206, %218
+  %220 = fadd double %...i, 4.000000e+00
+  %221 = fmul double %219, %220
+  %222 = fneg double %221
+  %223 = call double @llvm.fma.f64(double %219, double %220, double %222)
+  %224 = fadd double %220, -4.000000e+00
+  %225 = fsub double %224, %220
+  %226 = fadd double %225, 4.000000e+00
+  %227 = fsub double %...i, %224
+  %228 = fadd double %226, %227
+  %229 = fsub double %206, %219
+  %230 = fadd double %229, %218
+  %231 = fmul double %230, %220
+  %232 = call double @llvm.fma.f64(double %219, double %228, double %231)
+  %233 = fadd double %223, %232
+  %234 = fadd double %221, %233
+  %235 = fadd double %...i, 5.000000e+00
+  %236 = fmul double %234, %235
+  %237 = fneg double %236
+  %238 = call double @llvm.fma.f64(double %234, double %235, double %237)
+  %239 = fadd double %235, -5.000000e+00
+  %240 = fsub double %239, %235
+  %241 = fadd double %240, 5.000000e+00
+  %242 = fsub double %...i, %239
+  %243 = fadd double %241, %242
+  %244 = fsub double %221, %234
+  %245 = fadd double %244, %233
+  %246 = fmul double %245, %235
+  %247 = call double @llvm.fma.f64(double %234, double %243, double %246)
+  %248 = fadd double %238, %247
+  %249 = fadd double %236, %248
+  %250 = fadd double %...i, 6.000000e+00
+  %251 = fmul double %249, %250
+  %252 = fneg double %251
+  %253 = call double @llvm.fma.f64(double %249, double %250, double %252)
+  %254 = fadd double %250, -6.000000e+00
+  %255 = fsub double %254, %250
+  %256 = fadd double %255, 6.000000e+00
+  %257 = fsub double %...i, %254
+  %258 = fadd double %256, %257
+  %259 = fsub double %236, %249
+  %260 = fadd double %259, %248
+  %261 = fmul double %260, %250
+  %262 = call double @llvm.fma.f64(double %249, double %258, double %261)
+  %263 = fadd double %253, %262
+  %264 = fadd double %251, %263
+  %265 = fadd double %...i, 7.000000e+00
+  %266 = fmul double %264, %265
+  %267 = fneg double %266
+  %268 = call double @llvm.fma.f64(double %264, double %265, double %267)
+  %269 = fadd double %265, -7.000000e+00
+  %270 = fsub double %269, %265
+  %271 = fadd double %270, 7.000000e+00
+  %272 = fsub double %...i, %269
+  %273 = fadd double %271, %272
+  %274 = fsub double %251, %264
+  %275 = fadd double %274, %263
+  %276 = fmul double %275, %265
+  %277 = call double @llvm.fma.f64(double %264, double %273, double %276)
+  %278 = fadd double %268, %277
+  %279 = fadd double %266, %278
+  %280 = fsub double %266, %279
+  %281 = fadd double %280, %278
+  %282 = fdiv double 1.000000e+00, %279
+  %283 = fmul double %282, %173
+  %284 = fneg double %283
+  %285 = call double @llvm.fma.f64(double %284, double %279, double %173)
+  %286 = call double @llvm.fma.f64(double %284, double %281, double %175)
+  %287 = fadd double %285, %286
+  %288 = fmul double %287, %282
+  %289 = fadd double %283, %288
+  %290 = fsub double %283, %289
+  %291 = fadd double %290, %288
   br label %_Z12tgm_gamma_ofd.exit
 
 _Z12tgm_gamma_ofd.exit:
-  %.sroa.6.0 = phi double [ %329, %214 ], [ %213, %13 ]
-  %.sroa.0.0 = phi double [ %327, %214 ], [ %211, %13 ]
-  %330 = fadd double %.sroa.0.0, %.sroa.6.0
-  %331 = add i64 %206, -4843621399236966400
-  %332 = lshr i64 %331, 1
-  %333 = shl i64 %332, 52
-  %334 = add i64 %333, -4503599627370496
-  %335 = bitcast i64 %334 to double
-  %336 = fmul double %330, %335
-  %337 = xor i64 %332, -1
-  %338 = add i64 %331, %337
-  %339 = shl i64 %338, 52
-  %340 = bitcast i64 %339 to double
-  %341 = fmul double %336, %340
-  %342 = fcmp olt double %2, 2.000000e+02
-  %343 = select i1 %342, double %2, double 1.995000e+02
-  %344 = fmul double %343, 2.000000e+00
-  %345 = call double @llvm.rint.f64(double %344)
-  %346 = fsub double %344, %345
-  %347 = fmul double %346, 5.000000e-01
-  %348 = fmul double %347, 0x400921FB54442D18
-  %349 = fneg double %348
-  %350 = call double @llvm.fma.f64(double %347, double 0x400921FB54442D18, double %349)
-  %351 = call double @llvm.fma.f64(double %347, double 0x3CA1A62633145C07, double %350)
-  %352 = fadd double %348, %351
-  %353 = fsub double %348, %352
-  %354 = fadd double %353, %351
-  %.fca.0.insert.i5.i.i = insertvalue { double, double } poison, double %352, 0
-  %355 = fmul double %345, 5.000000e-01
-  %356 = call double @llvm.rint.f64(double %355)
-  %357 = fcmp une double %355, %356
-  %358 = fmul double %352, %352
-  %359 = fmul double %352, %358
-  %360 = call double @llvm.fma.f64(double %358, double 0xBD6AB16F5CAA198A, double 0x3DE61217D9252C03)
-  %361 = call double @llvm.fma.f64(double %360, double %358, double 0xBE5AE645410E937B)
-  %362 = call double @llvm.fma.f64(double %361, double %358, double 0x3EC71DE3A545F836)
-  %363 = call double @llvm.fma.f64(double %362, double %358, double 0xBF2A01A01A01992F)
-  %364 = call double @llvm.fma.f64(double %363, double %358, double 0x3F81111111111110)
-  %365 = call double @llvm.fma.f64(double %364, double %358, double 0xBFC5555555555555)
-  %366 = fmul double %358, -5.000000e-01
-  %367 = call double @llvm.fma.f64(double %366, double %354, double %354)
-  %368 = call double @llvm.fma.f64(double %359, double %365, double %367)
-  %.fca.1.insert.i.i47 = insertvalue { double, double } %.fca.0.insert.i5.i.i, double %368, 1
-  %369 = fadd double %366, 1.000000e+00
-  %370 = fsub double 1.000000e+00, %369
-  %371 = fadd double %370, %366
-  %.fca.0.insert.i.i27.i = insertvalue { double, double } poison, double %369, 0
-  %372 = fmul double %358, %358
-  %373 = call double @llvm.fma.f64(double %358, double 0xBDA907CD8FF5EDE7, double 0x3E21EEB67D026EC6)
-  %374 = call double @llvm.fma.f64(double %373, double %358, double 0xBE927E4FA16CC2D1)
-  %375 = call double @llvm.fma.f64(double %374, double %358, double 0x3EFA01A019F4DDFD)
-  %376 = call double @llvm.fma.f64(double %375, double %358, double 0xBF56C16C16C16963)
-  %377 = call double @llvm.fma.f64(double %376, double %358, double 0x3FA5555555555555)
-  %378 = fneg double %352
-  %379 = fmul double %354, %378
-  %380 = call double @llvm.fma.f64(double %372, double %377, double %379)
-  %381 = fadd double %371, %380
-  %.fca.1.insert.i29.i = insertvalue { double, double } %.fca.0.insert.i.i27.i, double %381, 1
-  %..i48 = select i1 %357, { double, double } %.fca.1.insert.i29.i, { double, double } %.fca.1.insert.i.i47
+  %.sroa.6.0 = phi double [ %291, %176 ], [ %175, %13 ]
+  %.sroa.0.0 = phi double [ %289, %176 ], [ %173, %13 ]
+  %292 = fadd double %.sroa.0.0, %.sroa.6.0
+  %293 = add i64 %168, -4843621399236966400
+  %294 = lshr i64 %293, 1
+  %295 = shl i64 %294, 52
+  %296 = add i64 %295, -4503599627370496
+  %297 = bitcast i64 %296 to double
+  %298 = fmul double %292, %297
+  %299 = xor i64 %294, -1
+  %300 = add i64 %293, %299
+  %301 = shl i64 %300, 52
+  %302 = bitcast i64 %301 to double
+  %303 = fmul double %298, %302
+  %304 = fcmp olt double %2, 2.000000e+02
+  %305 = select i1 %304, double %2, double 1.995000e+02
+  %306 = fmul double %305, 2.000000e+00
+  %307 = call double @llvm.rint.f64(double %306)
+  %308 = fsub double %306, %307
+  %309 = fmul double %308, 5.000000e-01
+  %310 = fmul double %309, 0x400921FB54442D18
+  %311 = fneg double %310
+  %312 = call double @llvm.fma.f64(double %309, double 0x400921FB54442D18, double %311)
+  %313 = call double @llvm.fma.f64(double %309, double 0x3CA1A62633145C07, double %312)
+  %314 = fadd double %310, %313
+  %315 = fsub double %310, %314
+  %316 = fadd double %315, %313
+  %.fca.0.insert.i5.i.i = insertvalue { double, double } poison, double %314, 0
+  %317 = fmul double %307, 5.000000e-01
+  %318 = call double @llvm.rint.f64(double %317)
+  %319 = fcmp une double %317, %318
+  %320 = fmul double %314, %314
+  %321 = fmul double %314, %320
+  %322 = call double @llvm.fma.f64(double %320, double 0xBD6AB16F5CAA198A, double 0x3DE61217D9252C03)
+  %323 = call double @llvm.fma.f64(double %322, double %320, double 0xBE5AE645410E937B)
+  %324 = call double @llvm.fma.f64(double %323, double %320, double 0x3EC71DE3A545F836)
+  %325 = call double @llvm.fma.f64(double %324, double %320, double 0xBF2A01A01A01992F)
+  %326 = call double @llvm.fma.f64(double %325, double %320, double 0x3F81111111111110)
+  %327 = call double @llvm.fma.f64(double %326, double %320, double 0xBFC5555555555555)
+  %328 = fmul double %320, -5.000000e-01
+  %329 = call double @llvm.fma.f64(double %328, double %316, double %316)
+  %330 = call double @llvm.fma.f64(double %321, double %327, double %329)
+  %.fca.1.insert.i.i47 = insertvalue { double, double } %.fca.0.insert.i5.i.i, double %330, 1
+  %331 = fadd double %328, 1.000000e+00
+  %332 = fsub double 1.000000e+00, %331
+  %333 = fadd double %332, %328
+  %.fca.0.insert.i.i27.i = insertvalue { double, double } poison, double %331, 0
+  %334 = fmul double %320, %320
+  %335 = call double @llvm.fma.f64(double %320, double 0xBDA907CD8FF5EDE7, double 0x3E21EEB67D026EC6)
+  %336 = call double @llvm.fma.f64(double %335, double %320, double 0xBE927E4FA16CC2D1)
+  %337 = call double @llvm.fma.f64(double %336, double %320, double 0x3EFA01A019F4DDFD)
+  %338 = call double @llvm.fma.f64(double %337, double %320, double 0xBF56C16C16C16963)
+  %339 = call double @llvm.fma.f64(double %338, double %320, double 0x3FA5555555555555)
+  %340 = fneg double %314
+  %341 = fmul double %316, %340
+  %342 = call double @llvm.fma.f64(double %334, double %339, double %341)
+  %343 = fadd double %333, %342
+  %.fca.1.insert.i29.i = insertvalue { double, double } %.fca.0.insert.i.i27.i, double %343, 1
+  %..i48 = select i1 %319, { double, double } %.fca.1.insert.i29.i, { double, double } %.fca.1.insert.i.i47
   %.sroa.speculated.i = extractvalue { double, double } %..i48, 0
-  %.sroa.4.0.copyload.i.sroa.speculated = select i1 %357, double %381, double %368
-  %382 = fadd double %.sroa.speculated.i, %.sroa.4.0.copyload.i.sroa.speculated
-  %383 = fsub double %.sroa.speculated.i, %382
-  %384 = fadd double %383, %.sroa.4.0.copyload.i.sroa.speculated
-  %385 = fcmp olt double %382, 0.000000e+00
-  %386 = fneg double %382
-  %387 = fneg double %384
-  %.pn70 = select i1 %385, double %386, double %382
-  %.pn = select i1 %385, double %387, double %384
-  %388 = fmul double %.pn70, %343
-  %389 = fneg double %388
-  %390 = call double @llvm.fma.f64(double %.pn70, double %343, double %389)
-  %391 = call double @llvm.fma.f64(double %.pn, double %343, double %390)
-  %392 = fadd double %388, %391
-  %393 = fsub double %388, %392
-  %394 = fadd double %393, %391
-  %395 = fmul double %392, %.sroa.0.0
-  %396 = fneg double %395
-  %397 = call double @llvm.fma.f64(double %392, double %.sroa.0.0, double %396)
-  %398 = fmul double %394, %.sroa.0.0
-  %399 = call double @llvm.fma.f64(double %392, double %.sroa.6.0, double %398)
-  %400 = fadd double %397, %399
-  %401 = fadd double %395, %400
-  %402 = fsub double %395, %401
-  %403 = fadd double %402, %400
-  %404 = fdiv double 1.000000e+00, %401
-  %405 = fmul double %404, 0x400921FB54442D18
-  %406 = fneg double %405
-  %407 = call double @llvm.fma.f64(double %406, double %401, double 0x400921FB54442D18)
-  %408 = call double @llvm.fma.f64(double %406, double %403, double 0x3CA1A62633145C07)
-  %409 = fadd double %407, %408
-  %410 = fmul double %409, %404
-  %411 = fadd double %405, %410
-  %412 = fsub double %405, %411
-  %413 = fadd double %412, %410
-  %414 = fadd double %411, %413
-  %415 = sub i64 4843621399236970496, %206
-  %416 = lshr i64 %415, 1
-  %417 = shl i64 %416, 52
-  %418 = add i64 %417, -4503599627370496
-  %419 = bitcast i64 %418 to double
-  %420 = fmul double %414, %419
-  %421 = xor i64 %416, -1
-  %422 = add i64 %415, %421
-  %423 = shl i64 %422, 52
-  %424 = bitcast i64 %423 to double
-  %425 = fmul double %420, %424
-  %426 = call double @llvm.floor.f64(double %2)
-  %427 = fmul double %426, 5.000000e-01
-  %428 = call double @llvm.floor.f64(double %427)
-  %429 = fcmp oeq double %427, %428
-  %430 = fcmp ogt double %0, 0.000000e+00
-  %431 = fneg double %425
-  %432 = select i1 %429, double %431, double %425
-  %433 = select i1 %430, double %341, double %432
-  %434 = fcmp olt double %0, 0.000000e+00
-  %435 = call double @llvm.floor.f64(double %0)
-  %436 = fcmp oeq double %435, %0
-  %or.cond = and i1 %434, %436
-  %437 = select i1 %or.cond, double 0x7FF8000000000000, double %433
-  %438 = fcmp olt double %0, -1.900000e+02
-  %439 = call double @llvm.floor.f64(double %0)
-  %440 = fcmp une double %439, %0
-  %or.cond73 = and i1 %438, %440
-  br i1 %or.cond73, label %441, label %444
+  %.sroa.4.0.copyload.i.sroa.speculated = select i1 %319, double %343, double %330
+  %344 = fadd double %.sroa.speculated.i, %.sroa.4.0.copyload.i.sroa.speculated
+  %345 = fsub double %.sroa.speculated.i, %344
+  %346 = fadd double %345, %.sroa.4.0.copyload.i.sroa.speculated
+  %347 = fcmp olt double %344, 0.000000e+00
+  %348 = fneg double %344
+  %349 = fneg double %346
+  %.pn70 = select i1 %347, double %348, double %344
+  %.pn = select i1 %347, double %349, double %346
+  %350 = fmul double %.pn70, %305
+  %351 = fneg double %350
+  %352 = call double @llvm.fma.f64(double %.pn70, double %305, double %351)
+  %353 = call double @llvm.fma.f64(double %.pn, double %305, double %352)
+  %354 = fadd double %350, %353
+  %355 = fsub double %350, %354
+  %356 = fadd double %355, %353
+  %357 = fmul double %354, %.sroa.0.0
+  %358 = fneg double %357
+  %359 = call double @llvm.fma.f64(double %354, double %.sroa.0.0, double %358)
+  %360 = fmul double %356, %.sroa.0.0
+  %361 = call double @llvm.fma.f64(double %354, double %.sroa.6.0, double %360)
+  %362 = fadd double %359, %361
+  %363 = fadd double %357, %362
+  %364 = fsub double %357, %363
+  %365 = fadd double %364, %362
+  %366 = fdiv double 1.000000e+00, %363
+  %367 = fmul double %366, 0x400921FB54442D18
+  %368 = fneg double %367
+  %369 = call double @llvm.fma.f64(double %368, double %363, double 0x400921FB54442D18)
+  %370 = call double @llvm.fma.f64(double %368, double %365, double 0x3CA1A62633145C07)
+  %371 = fadd double %369, %370
+  %372 = fmul double %371, %366
+  %373 = fadd double %367, %372
+  %374 = fsub double %367, %373
+  %375 = fadd double %374, %372
+  %376 = fadd double %373, %375
+  %377 = sub i64 4843621399236970496, %168
+  %378 = lshr i64 %377, 1
+  %379 = shl i64 %378, 52
+  %380 = add i64 %379, -4503599627370496
+  %381 = bitcast i64 %380 to double
+  %382 = fmul double %376, %381
+  %383 = xor i64 %378, -1
+  %384 = add i64 %377, %383
+  %385 = shl i64 %384, 52
+  %386 = bitcast i64 %385 to double
+  %387 = fmul double %382, %386
+  %388 = call double @llvm.floor.f64(double %2)
+  %389 = fmul double %388, 5.000000e-01
+  %390 = call double @llvm.floor.f64(double %389)
+  %391 = fcmp oeq double %389, %390
+  %392 = fcmp ogt double %0, 0.000000e+00
+  %393 = fneg double %387
+  %394 = select i1 %391, double %393, double %387
+  %395 = select i1 %392, double %303, double %394
+  %396 = fcmp olt double %0, 0.000000e+00
+  %397 = call double @llvm.floor.f64(double %0)
+  %398 = fcmp oeq double %397, %0
+  %or.cond = and i1 %396, %398
+  %399 = select i1 %or.cond, double 0x7FF8000000000000, double %395
+  %400 = fcmp olt double %0, -1.900000e+02
+  %401 = call double @llvm.floor.f64(double %0)
+  %402 = fcmp une double %401, %0
+  %or.cond73 = and i1 %400, %402
+  br i1 %or.cond73, label %403, label %406
 
-441:
-  %442 = select i1 %429, double -1.000000e+00, double 1.000000e+00
-  %443 = call double @llvm.copysign.f64(double 0.000000e+00, double %442)
-  br label %444
+403:
+  %404 = select i1 %391, double -1.000000e+00, double 1.000000e+00
+  %405 = call double @llvm.copysign.f64(double 0.000000e+00, double %404)
+  br label %406
 
-444:
-  %445 = phi double [ %443, %441 ], [ %437, %_Z12tgm_gamma_ofd.exit ]
-  %446 = fdiv double 1.000000e+00, %0
-  %447 = select i1 %3, double %446, double %445
-  %448 = fcmp ogt double %0, 1.720000e+02
-  %449 = select i1 %448, double 0x7FF0000000000000, double %447
-  %450 = fcmp uno double %0, 0.000000e+00
-  %451 = select i1 %450, double %0, double %449
-  ret double %451
+406:
+  %407 = phi double [ %405, %403 ], [ %399, %_Z12tgm_gamma_ofd.exit ]
+  %408 = fdiv double 1.000000e+00, %0
+  %409 = select i1 %3, double %408, double %407
+  %410 = fcmp ogt double %0, 1.720000e+02
+  %411 = select i1 %410, double 0x7FF0000000000000, double %409
+  %412 = fcmp uno double %0, 0.000000e+00
+  %413 = select i1 %412, double %0, double %411
+  ret double %413
 }
 
 @_Z7erfcinvd:
-define internal double @_Z7erfcinvd(double %0) nounwind norecurse willreturn memory(none) {
+define internal double @_Z7erfcinvd(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = fcmp ogt double %0, 1.000000e+00
   %3 = fsub double 2.000000e+00, %0
   %4 = select i1 %2, double %3, double %0
@@ -11383,111 +11096,105 @@ define internal double @_Z7erfcinvd(double %0) nounwind norecurse willreturn mem
   %37 = fmul double %13, %36
   %38 = fmul double %37, %10
   %39 = call double @llvm.fma.f64(double %10, double 0x3FFA755E7C99AE86, double %38)
-  br label %_Z15tgm_far_erfcinvdd.exit
+  br label %122
 
 40:
   %41 = fneg double %7
   %42 = fcmp ogt double %41, 6.000000e+00
   %..i = select i1 %42, double %41, double 6.000000e+00
   %43 = call double @llvm.sqrt.f64(double %..i)
-  %44 = fdiv double 1.000000e+00, %43
-  %45 = fadd double %44, 0xBFCBFD10025997B8
-  %46 = fcmp olt double %4, 1.000000e-02
-  %47 = select i1 %46, double %4, double 1.000000e-02
-  %48 = call double @_Z3logd(double %47)
-  %49 = call double @llvm.fma.f64(double %45, double 0xC08CD46C848841A4, double 0x4075420919A854B3)
-  %50 = call double @llvm.fma.f64(double %49, double %45, double 0xC0199A7EE73D65A4)
-  %51 = call double @llvm.fma.f64(double %50, double %45, double 0xC0133EA1AEB02976)
-  %52 = call double @llvm.fma.f64(double %51, double %45, double 0xC01072B60A508A3B)
-  %53 = call double @llvm.fma.f64(double %52, double %45, double 0x3FFA78124E8D9D48)
-  %54 = call double @llvm.fma.f64(double %53, double %45, double 0xBFF0E223D03D0DE5)
-  %55 = call double @llvm.fma.f64(double %54, double %45, double 0x3FE587C9AEAA2314)
-  %56 = call double @llvm.fma.f64(double %55, double %45, double 0x3F973DDD0F12064F)
-  %57 = call double @llvm.fma.f64(double %56, double %45, double 0xBFC9CA11CEB19596)
-  %58 = call double @llvm.fma.f64(double %57, double %45, double 0x3FEEEB4261BFB9E4)
+  %44 = fcmp olt double %4, 1.000000e-02
+  %45 = select i1 %44, double %4, double 1.000000e-02
+  %46 = fdiv double 1.000000e+00, %43
+  %47 = fadd double %46, 0xBFCBFD10025997B8
+  %48 = call double @_Z3logd(double %45)
+  %49 = call double @llvm.fma.f64(double %47, double 0xC08CD46C848841A4, double 0x4075420919A854B3)
+  %50 = call double @llvm.fma.f64(double %49, double %47, double 0xC0199A7EE73D65A4)
+  %51 = call double @llvm.fma.f64(double %50, double %47, double 0xC0133EA1AEB02976)
+  %52 = call double @llvm.fma.f64(double %51, double %47, double 0xC01072B60A508A3B)
+  %53 = call double @llvm.fma.f64(double %52, double %47, double 0x3FFA78124E8D9D48)
+  %54 = call double @llvm.fma.f64(double %53, double %47, double 0xBFF0E223D03D0DE5)
+  %55 = call double @llvm.fma.f64(double %54, double %47, double 0x3FE587C9AEAA2314)
+  %56 = call double @llvm.fma.f64(double %55, double %47, double 0x3F973DDD0F12064F)
+  %57 = call double @llvm.fma.f64(double %56, double %47, double 0xBFC9CA11CEB19596)
+  %58 = call double @llvm.fma.f64(double %57, double %47, double 0x3FEEEB4261BFB9E4)
   %59 = fmul double %43, %58
-  br label %60
-
-60:
-  %.019.i = phi i32 [ 0, %40 ], [ %121, %62 ]
-  %.0.i = phi double [ %59, %40 ], [ %120, %62 ]
-  %61 = icmp ult i32 %.019.i, 2
-  br i1 %61, label %62, label %_Z15tgm_far_erfcinvdd.exit
-
-62:
-  %63 = fcmp olt double %.0.i, 0x43B0000000000000
-  %..i.i = select i1 %63, double %.0.i, double 0x43B0000000000000
-  %64 = fadd double %..i.i, 4.000000e+00
-  %65 = fdiv double 8.000000e+00, %64
-  %66 = fsub double 1.000000e+00, %65
-  %67 = call double @llvm.fma.f64(double %66, double 0xBDF2FEB115E10FF8, double 0x3E0FF247156A53A2)
-  %68 = call double @llvm.fma.f64(double %67, double %66, double 0x3E2BC41DEF3D5CC5)
-  %69 = call double @llvm.fma.f64(double %68, double %66, double 0xBE4A7F4A11380E73)
-  %70 = call double @llvm.fma.f64(double %69, double %66, double 0xBE564110B1736FB3)
-  %71 = call double @llvm.fma.f64(double %70, double %66, double 0x3E7C8A212189B424)
-  %72 = call double @llvm.fma.f64(double %71, double %66, double 0x3E74DCD6B6D85452)
-  %73 = call double @llvm.fma.f64(double %72, double %66, double 0xBEAB8CE493292DA5)
-  %74 = call double @llvm.fma.f64(double %73, double %66, double 0x3E9393F4D359A7FD)
-  %75 = call double @llvm.fma.f64(double %74, double %66, double 0x3ED7EF644C7815AA)
-  %76 = call double @llvm.fma.f64(double %75, double %66, double 0xBEE7884D2487D5EF)
-  %77 = call double @llvm.fma.f64(double %76, double %66, double 0xBEF99537515467BE)
-  %78 = call double @llvm.fma.f64(double %77, double %66, double 0x3F23BE0432BFA860)
-  %79 = call double @llvm.fma.f64(double %78, double %66, double 0xBF2A1DF5E81F57B4)
-  %80 = call double @llvm.fma.f64(double %79, double %66, double 0xBF48D4A9A6465372)
-  %81 = call double @llvm.fma.f64(double %80, double %66, double 0x3F749C672E199469)
-  %82 = call double @llvm.fma.f64(double %81, double %66, double 0xBF909623884747DB)
-  %83 = call double @llvm.fma.f64(double %82, double %66, double 0x3FA3079EDF5181DF)
-  %84 = call double @llvm.fma.f64(double %83, double %66, double 0xBFB0FB06DFE4C6C0)
-  %85 = call double @llvm.fma.f64(double %84, double %66, double 0x3FB7FEE004E1EEFE)
-  %86 = call double @llvm.fma.f64(double %85, double %66, double 0xBFB9DDB23C3E8F13)
-  %87 = call double @llvm.fma.f64(double %86, double %66, double 0x3FB16ECEFCFA4D10)
-  %88 = call double @llvm.fma.f64(double %87, double %66, double 0x3F8F7F5DF66FD797)
-  %89 = call double @llvm.fma.f64(double %88, double %66, double 0xBFC1DF1AD154A286)
-  %90 = fmul double %66, %89
-  %91 = fadd double %90, 0x3FF3BA5916E9FD7F
-  %92 = fsub double 0x3FF3BA5916E9FD7F, %91
-  %93 = fadd double %92, %90
-  %94 = fmul double %..i.i, 2.000000e+00
+  %60 = fcmp olt double %59, 0x43B0000000000000
+  %..i.i.i = select i1 %60, double %59, double 0x43B0000000000000
+  %61 = fadd double %..i.i.i, 4.000000e+00
+  %62 = fdiv double 8.000000e+00, %61
+  %63 = fsub double 1.000000e+00, %62
+  %64 = call double @llvm.fma.f64(double %63, double 0xBDF2FEB115E10FF8, double 0x3E0FF247156A53A2)
+  %65 = call double @llvm.fma.f64(double %64, double %63, double 0x3E2BC41DEF3D5CC5)
+  %66 = call double @llvm.fma.f64(double %65, double %63, double 0xBE4A7F4A11380E73)
+  %67 = call double @llvm.fma.f64(double %66, double %63, double 0xBE564110B1736FB3)
+  %68 = call double @llvm.fma.f64(double %67, double %63, double 0x3E7C8A212189B424)
+  %69 = call double @llvm.fma.f64(double %68, double %63, double 0x3E74DCD6B6D85452)
+  %70 = call double @llvm.fma.f64(double %69, double %63, double 0xBEAB8CE493292DA5)
+  %71 = call double @llvm.fma.f64(double %70, double %63, double 0x3E9393F4D359A7FD)
+  %72 = call double @llvm.fma.f64(double %71, double %63, double 0x3ED7EF644C7815AA)
+  %73 = call double @llvm.fma.f64(double %72, double %63, double 0xBEE7884D2487D5EF)
+  %74 = call double @llvm.fma.f64(double %73, double %63, double 0xBEF99537515467BE)
+  %75 = call double @llvm.fma.f64(double %74, double %63, double 0x3F23BE0432BFA860)
+  %76 = call double @llvm.fma.f64(double %75, double %63, double 0xBF2A1DF5E81F57B4)
+  %77 = call double @llvm.fma.f64(double %76, double %63, double 0xBF48D4A9A6465372)
+  %78 = call double @llvm.fma.f64(double %77, double %63, double 0x3F749C672E199469)
+  %79 = call double @llvm.fma.f64(double %78, double %63, double 0xBF909623884747DB)
+  %80 = call double @llvm.fma.f64(double %79, double %63, double 0x3FA3079EDF5181DF)
+  %81 = call double @llvm.fma.f64(double %80, double %63, double 0xBFB0FB06DFE4C6C0)
+  %82 = call double @llvm.fma.f64(double %81, double %63, double 0x3FB7FEE004E1EEFE)
+  %83 = call double @llvm.fma.f64(double %82, double %63, double 0xBFB9DDB23C3E8F13)
+  %84 = call double @llvm.fma.f64(double %83, double %63, double 0x3FB16ECEFCFA4D10)
+  %85 = call double @llvm.fma.f64(double %84, double %63, double 0x3F8F7F5DF66FD797)
+  %86 = call double @llvm.fma.f64(double %85, double %63, double 0xBFC1DF1AD154A286)
+  %87 = fmul double %63, %86
+  %88 = fadd double %87, 0x3FF3BA5916E9FD7F
+  %89 = fsub double 0x3FF3BA5916E9FD7F, %88
+  %90 = fadd double %89, %87
+  %91 = fmul double %..i.i.i, 2.000000e+00
+  %92 = fadd double %91, 1.000000e+00
+  %93 = fadd double %92, -1.000000e+00
+  %94 = fsub double %93, %92
   %95 = fadd double %94, 1.000000e+00
-  %96 = fadd double %95, -1.000000e+00
-  %97 = fsub double %96, %95
-  %98 = fadd double %97, 1.000000e+00
-  %99 = fsub double %94, %96
-  %100 = fadd double %98, %99
-  %101 = fdiv double 1.000000e+00, %95
-  %102 = fmul double %101, %91
-  %103 = fneg double %102
-  %104 = call double @llvm.fma.f64(double %103, double %95, double %91)
-  %105 = call double @llvm.fma.f64(double %103, double %100, double %93)
-  %106 = fadd double %104, %105
-  %107 = fmul double %106, %101
-  %108 = fadd double %102, %107
-  %109 = fsub double %102, %108
-  %110 = fadd double %109, %107
-  %111 = fneg double %.0.i
-  %112 = fmul double %.0.i, %111
-  %113 = call double @llvm.fma.f64(double %.0.i, double %.0.i, double %112)
-  %114 = fadd double %108, %110
-  %115 = fsub double %112, %48
-  %116 = fsub double %115, %113
-  %117 = call double @_Z3logd(double %114)
-  %118 = fadd double %116, %117
-  %119 = fmul double %118, %114
-  %120 = call double @llvm.fma.f64(double %119, double 0x3FEC5BF891B4EF6B, double %.0.i)
-  %121 = add nuw nsw i32 %.019.i, 1
-  br label %60
+  %96 = fsub double %91, %93
+  %97 = fadd double %95, %96
+  %98 = fdiv double 1.000000e+00, %92
+  %99 = fmul double %98, %88
+  %100 = fneg double %99
+  %101 = call double @llvm.fma.f64(double %100, double %92, double %88)
+  %102 = call double @llvm.fma.f64(double %100, double %97, double %90)
+  %103 = fadd double %101, %102
+  %104 = fmul double %103, %98
+  %105 = fadd double %99, %104
+  %106 = fsub double %99, %105
+  %107 = fadd double %106, %104
+  %108 = fneg double %59
+  %109 = fmul double %59, %108
+  %110 = call double @llvm.fma.f64(double %59, double %59, double %109)
+  %111 = fadd double %105, %107
+  %112 = fsub double %109, %48
+  %113 = fsub double %112, %110
+  %114 = call double @_Z3logd(double %111)
+  %115 = fadd double %113, %114
+  %116 = fmul double %115, %111
+  %117 = fmul double %116, 0x3FEC5BF891B4EF6B
+  %118 = fdiv double 0x3FE20DD750429B6D, %111
+  %119 = fsub double %59, %118
+  %120 = call double @llvm.fma.f64(double %117, double %119, double 1.000000e+00)
+  %121 = call double @llvm.fma.f64(double %117, double %120, double %59)
+  br label %122
 
-_Z15tgm_far_erfcinvdd.exit:
-  %122 = phi double [ %39, %9 ], [ %.0.i, %60 ]
-  %123 = fcmp oeq double %4, 0.000000e+00
-  %. = select i1 %123, double 0x7FF0000000000000, double %122
-  %124 = fcmp ult double %0, 0.000000e+00
-  %125 = fcmp ugt double %0, 2.000000e+00
-  %or.cond = or i1 %124, %125
-  %126 = fneg double %.
-  %127 = select i1 %2, double %126, double %.
-  %128 = select i1 %or.cond, double 0x7FF8000000000000, double %127
-  ret double %128
+122:
+  %123 = phi double [ %39, %9 ], [ %121, %40 ]
+  %124 = fcmp oeq double %4, 0.000000e+00
+  %. = select i1 %124, double 0x7FF0000000000000, double %123
+  %125 = fcmp ult double %0, 0.000000e+00
+  %126 = fcmp ugt double %0, 2.000000e+00
+  %or.cond = or i1 %125, %126
+  %127 = fneg double %.
+  %128 = select i1 %2, double %127, double %.
+  %129 = select i1 %or.cond, double 0x7FF8000000000000, double %128
+  ret double %129
 }
 
 @_Z7normcdfd:
@@ -12994,103 +12701,86 @@ _Z6tg_exp10tg_complexIdE.exit:
 define internal float @_Z8tg_powerff(float %0, float %1) nounwind alwaysinline {
 _Z10tgm_withindd.exit.i:
   %2 = call float @llvm.fabs.f32(float %0)
-  %or.cond.i = call i1 @llvm.is.fpclass.f32(float %0, i32 612)
-  %3 = call float @llvm.fabs.f32(float %1)
-  %4 = fcmp oeq float %3, 0x7FF0000000000000
-  %5 = select i1 %or.cond.i, i1 true, i1 %4
-  %6 = fcmp uno float %0, 0.000000e+00
-  %or.cond38.i = or i1 %5, %6
-  %7 = fpext float %2 to double
-  %8 = bitcast double %7 to i64
-  %9 = select i1 %or.cond38.i, i64 4607182418800017408, i64 %8
-  %10 = add i64 %9, -4604544271217802189
-  %11 = add i64 %9, 7141747209585715
-  %12 = lshr i64 %11, 52
-  %13 = or disjoint i64 %12, 4841369599423283200
-  %14 = bitcast i64 %13 to double
-  %15 = fadd double %14, 0xC330000000000400
-  %16 = and i64 %10, -4503599627370496
-  %17 = sub i64 %9, %16
-  %18 = bitcast i64 %17 to double
-  %19 = fadd double %18, -1.000000e+00
-  %20 = fadd double %19, 2.000000e+00
-  %21 = fdiv double %19, %20
-  %22 = fmul double %21, %21
-  %23 = call double @llvm.fma.f64(double %22, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
-  %24 = call double @llvm.fma.f64(double %23, double %22, double 0x3FD9999EB9D6DDFE)
-  %25 = call double @llvm.fma.f64(double %24, double %22, double 0x3FE5555554BA8B0E)
-  %26 = fmul double %21, %22
-  %27 = fmul double %21, 2.000000e+00
-  %28 = call double @llvm.fma.f64(double %26, double %25, double %27)
-  %29 = call double @llvm.fma.f64(double %15, double 0x3FE62E42FEFA39EF, double %28)
+  %3 = call i1 @llvm.is.fpclass.f32(float %0, i32 408)
+  %4 = fpext float %2 to double
+  %5 = bitcast double %4 to i64
+  %6 = select i1 %3, i64 %5, i64 4607182418800017408
+  %7 = add i64 %6, -4604544271217802189
+  %8 = add i64 %6, 7141747209585715
+  %9 = lshr i64 %8, 52
+  %10 = or disjoint i64 %9, 4841369599423283200
+  %11 = bitcast i64 %10 to double
+  %12 = fadd double %11, 0xC330000000000400
+  %13 = and i64 %7, -4503599627370496
+  %14 = sub i64 %6, %13
+  %15 = bitcast i64 %14 to double
+  %16 = fadd double %15, -1.000000e+00
+  %17 = fadd double %16, 2.000000e+00
+  %18 = fdiv double %16, %17
+  %19 = fmul double %18, %18
+  %20 = call double @llvm.fma.f64(double %19, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %21 = call double @llvm.fma.f64(double %20, double %19, double 0x3FD9999EB9D6DDFE)
+  %22 = call double @llvm.fma.f64(double %21, double %19, double 0x3FE5555554BA8B0E)
+  %23 = fmul double %18, %19
+  %24 = fmul double %18, 2.000000e+00
+  %25 = call double @llvm.fma.f64(double %23, double %22, double %24)
+  %26 = call double @llvm.fma.f64(double %12, double 0x3FE62E42FEFA39EF, double %25)
+  %27 = fcmp oeq float %0, 0.000000e+00
+  %28 = select i1 %3, double %26, double %4
+  %29 = select i1 %27, double 0xFFF0000000000000, double %28
   %30 = fpext float %1 to double
   %31 = fmul double %29, %30
   %32 = fcmp ogt double %31, 2.000000e+02
   %33 = fcmp olt double %31, -2.000000e+02
   %..i.i = select i1 %33, double -2.000000e+02, double %31
   %34 = select i1 %32, double 2.000000e+02, double %..i.i
-  %35 = call double @llvm.fma.f64(double %34, double 0x3FF71547652B82FE, double 0x4338000000000000)
-  %36 = fadd double %35, 0xC338000000000000
-  %37 = fneg double %36
-  %38 = call double @llvm.fma.f64(double %37, double 0x3FE62E42FEFA39EF, double %34)
-  %39 = fmul double %38, %38
-  %40 = call double @llvm.fma.f64(double %38, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
-  %41 = call double @llvm.fma.f64(double %40, double %38, double 0x3F56C1685916FE81)
-  %42 = call double @llvm.fma.f64(double %41, double %38, double 0x3F81110C63A1644A)
-  %43 = call double @llvm.fma.f64(double %42, double %38, double 0x3FA5555555C8601C)
-  %44 = call double @llvm.fma.f64(double %43, double %38, double 0x3FC55555567507B9)
-  %45 = call double @llvm.fma.f64(double %44, double %38, double 5.000000e-01)
-  %46 = call double @llvm.fma.f64(double %39, double %45, double %38)
-  %47 = bitcast double %35 to i64
-  %48 = shl i64 %47, 52
-  %49 = add i64 %48, 4607182418800017408
-  %50 = bitcast i64 %49 to double
-  %51 = call double @llvm.fma.f64(double %50, double %46, double %50)
-  br i1 %5, label %52, label %57
+  %35 = call float @llvm.trunc.f32(float %1)
+  %36 = fcmp une float %35, %1
+  br i1 %36, label %_Z3powff.exit, label %37
 
-52:
-  %53 = fcmp ogt float %2, 1.000000e+00
-  %54 = fcmp ule float %1, 0.000000e+00
-  %55 = xor i1 %53, %54
-  %56 = select i1 %55, double 0x7FF0000000000000, double 0.000000e+00
-  br label %57
-
-57:
-  %58 = phi double [ %56, %52 ], [ %51, %_Z10tgm_withindd.exit.i ]
-  %59 = call float @llvm.trunc.f32(float %1)
-  %60 = fcmp une float %59, %1
-  %.not = xor i1 %60, true
-  %61 = call float @llvm.fabs.f32(float %1)
-  %62 = fcmp olt float %61, 0x4170000000000000
-  %or.cond = and i1 %.not, %62
-  br i1 %or.cond, label %63, label %_Z3powff.exit
-
-63:
-  %64 = fmul float %1, 5.000000e-01
-  %65 = call float @llvm.trunc.f32(float %64)
-  %66 = fcmp oeq float %65, %64
+37:
+  %38 = fmul float %1, 5.000000e-01
+  %39 = call float @llvm.trunc.f32(float %38)
+  %40 = fcmp oeq float %39, %38
   br label %_Z3powff.exit
 
 _Z3powff.exit:
-  %.not39.i = phi i1 [ true, %57 ], [ %66, %63 ]
-  %67 = fcmp oeq float %2, 1.000000e+00
-  %..i = select i1 %67, double 1.000000e+00, double %58
-  %68 = bitcast float %0 to i32
-  %69 = icmp sgt i32 %68, -1
-  %brmerge.i = or i1 %69, %.not39.i
-  %70 = fneg double %..i
-  %71 = select i1 %brmerge.i, double %..i, double %70
-  %72 = call i1 @llvm.is.fpclass.f32(float %0, i32 24)
-  %or.cond42.i = and i1 %72, %60
-  %73 = fptrunc double %71 to float
-  %or.cond43.i = fcmp uno float %0, %1
-  %74 = or i1 %or.cond43.i, %or.cond42.i
-  %75 = select i1 %74, float 0x7FF8000000000000, float %73
-  %76 = fcmp oeq float %1, 0.000000e+00
-  %77 = fcmp oeq float %0, 1.000000e+00
-  %or.cond44.i = or i1 %76, %77
-  %78 = select i1 %or.cond44.i, float 1.000000e+00, float %75
-  ret float %78
+  %.not31.i = phi i1 [ true, %_Z10tgm_withindd.exit.i ], [ %40, %37 ]
+  %41 = call double @llvm.fma.f64(double %34, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %42 = bitcast double %41 to i64
+  %43 = shl i64 %42, 52
+  %44 = add i64 %43, 4607182418800017408
+  %45 = bitcast i64 %44 to double
+  %46 = fadd double %41, 0xC338000000000000
+  %47 = fneg double %46
+  %48 = call double @llvm.fma.f64(double %47, double 0x3FE62E42FEFA39EF, double %34)
+  %49 = fmul double %48, %48
+  %50 = call double @llvm.fma.f64(double %48, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
+  %51 = call double @llvm.fma.f64(double %50, double %48, double 0x3F56C1685916FE81)
+  %52 = call double @llvm.fma.f64(double %51, double %48, double 0x3F81110C63A1644A)
+  %53 = call double @llvm.fma.f64(double %52, double %48, double 0x3FA5555555C8601C)
+  %54 = call double @llvm.fma.f64(double %53, double %48, double 0x3FC55555567507B9)
+  %55 = call double @llvm.fma.f64(double %54, double %48, double 5.000000e-01)
+  %56 = call double @llvm.fma.f64(double %49, double %55, double %48)
+  %57 = call double @llvm.fma.f64(double %45, double %56, double %45)
+  %58 = fptrunc double %57 to float
+  %59 = fcmp oeq float %2, 1.000000e+00
+  %60 = fcmp ord float %1, 0.000000e+00
+  %or.cond.i = and i1 %59, %60
+  %61 = select i1 %or.cond.i, float 1.000000e+00, float %58
+  %62 = bitcast float %0 to i32
+  %63 = icmp sgt i32 %62, -1
+  %brmerge.i = or i1 %63, %.not31.i
+  %64 = fneg float %61
+  %65 = select i1 %brmerge.i, float %61, float %64
+  %66 = call i1 @llvm.is.fpclass.f32(float %0, i32 24)
+  %or.cond34.i = and i1 %66, %36
+  %67 = select i1 %or.cond34.i, float 0x7FF8000000000000, float %65
+  %68 = fcmp oeq float %1, 0.000000e+00
+  %69 = fcmp oeq float %0, 1.000000e+00
+  %or.cond35.i = or i1 %68, %69
+  %70 = select i1 %or.cond35.i, float 1.000000e+00, float %67
+  ret float %70
 }
 
 @_Z9tg_arccos10tg_complexIdE:
@@ -13242,6 +12932,81 @@ _Z21tg_arcsin_at_infinity10tg_complexIdE.exit:
 
 @_ZL15tgm_two_over_pi:
 @_ZL15tgm_two_over_pi = internal unnamed_addr constant [21 x i64] [i64 0, i64 -6703182060581546711, i64 -277156292786332224, i64 -2638381946312093631, i64 -121206125134887583, i64 -5249950069107600672, i64 452944820249399836, i64 -135693905287338178, i64 -1692731182770600828, i64 -1613291254968254911, i64 4148332274289687028, i64 -7168499653074671557, i64 2303758334597371919, i64 -1211730484530615009, i64 7869616827067468215, i64 5712322887342352941, i64 8441921394348257659, i64 4397547296490951402, i64 7780917995555872008, i64 6197850593633725355, i64 -1094449336203069923], align 16
+
+@_ZN8tgm_fast10tg_far_cosEf:
+define internal float @_ZN8tgm_fast10tg_far_cosEf(float %0) nounwind alwaysinline {
+  %2 = fpext float %0 to double
+  %3 = call double @llvm.fma.f64(double %2, double 0x3FE45F306DC9C883, double 0x4338000000000000)
+  %4 = fadd double %3, 0xC338000000000000
+  %5 = fneg double %4
+  %6 = call double @llvm.fma.f64(double %5, double 0x3FF921FB54442D18, double %2)
+  %7 = call double @llvm.fma.f64(double %5, double 0x3C91A62633145C07, double %6)
+  %8 = bitcast double %3 to i64
+  %9 = fmul double %7, %7
+  %10 = fmul double %9, %7
+  %11 = call double @llvm.fma.f64(double %9, double 0x3EC6DBCFB4DEE452, double 0xBF2A013A455BD213)
+  %12 = call double @llvm.fma.f64(double %11, double %9, double 0x3F811110DECC73FD)
+  %13 = call double @llvm.fma.f64(double %12, double %9, double 0xBFC555555545D0DA)
+  %14 = call double @llvm.fma.f64(double %10, double %13, double %7)
+  %15 = fmul double %9, %9
+  %16 = call double @llvm.fma.f64(double %9, double 0xBE925239A9550AEF, double 0x3EFA015C25366932)
+  %17 = call double @llvm.fma.f64(double %16, double %9, double 0xBF56C16BF534C9EB)
+  %18 = call double @llvm.fma.f64(double %17, double %9, double 0x3FA55555555027AD)
+  %19 = call double @llvm.fma.f64(double %9, double -5.000000e-01, double 1.000000e+00)
+  %20 = call double @llvm.fma.f64(double %15, double %18, double %19)
+  %21 = and i64 %8, 1
+  %.not.i.i.not = icmp eq i64 %21, 0
+  %22 = select i1 %.not.i.i.not, double %20, double %14
+  %23 = bitcast double %22 to i64
+  %24 = shl i64 %8, 62
+  %25 = add i64 %24, 4611686018427387904
+  %26 = and i64 %25, -9223372036854775808
+  %27 = xor i64 %26, %23
+  %28 = bitcast i64 %27 to double
+  %29 = fptrunc double %28 to float
+  ret float %29
+}
+
+@_ZN8tgm_fast10tg_far_sinEf:
+define internal float @_ZN8tgm_fast10tg_far_sinEf(float %0) nounwind alwaysinline {
+  %2 = fcmp oeq float %0, 0.000000e+00
+  br i1 %2, label %_ZN8tgm_fast3sinEf.exit, label %3
+
+3:
+  %4 = fpext float %0 to double
+  %5 = call double @llvm.fma.f64(double %4, double 0x3FE45F306DC9C883, double 0x4338000000000000)
+  %6 = bitcast double %5 to i64
+  %7 = fadd double %5, 0xC338000000000000
+  %8 = fneg double %7
+  %9 = call double @llvm.fma.f64(double %8, double 0x3FF921FB54442D18, double %4)
+  %10 = call double @llvm.fma.f64(double %8, double 0x3C91A62633145C07, double %9)
+  %11 = fmul double %10, %10
+  %12 = fmul double %11, %10
+  %13 = call double @llvm.fma.f64(double %11, double 0x3EC6DBCFB4DEE452, double 0xBF2A013A455BD213)
+  %14 = call double @llvm.fma.f64(double %13, double %11, double 0x3F811110DECC73FD)
+  %15 = call double @llvm.fma.f64(double %14, double %11, double 0xBFC555555545D0DA)
+  %16 = call double @llvm.fma.f64(double %12, double %15, double %10)
+  %17 = fmul double %11, %11
+  %18 = call double @llvm.fma.f64(double %11, double 0xBE925239A9550AEF, double 0x3EFA015C25366932)
+  %19 = call double @llvm.fma.f64(double %18, double %11, double 0xBF56C16BF534C9EB)
+  %20 = call double @llvm.fma.f64(double %19, double %11, double 0x3FA55555555027AD)
+  %21 = call double @llvm.fma.f64(double %11, double -5.000000e-01, double 1.000000e+00)
+  %22 = call double @llvm.fma.f64(double %17, double %20, double %21)
+  %23 = and i64 %6, 1
+  %.not.i.i = icmp eq i64 %23, 0
+  %24 = select i1 %.not.i.i, double %16, double %22
+  %25 = bitcast double %24 to i64
+  %26 = shl i64 %6, 62
+  %27 = and i64 %26, -9223372036854775808
+  %28 = xor i64 %27, %25
+  %29 = bitcast i64 %28 to double
+  %30 = fptrunc double %29 to float
+  br label %_ZN8tgm_fast3sinEf.exit
+
+_ZN8tgm_fast3sinEf.exit:
+  %31 = phi float [ %30, %3 ], [ %0, %1 ]
+  ret float %31
+}
 
 @_ZN8tgm_fast3cosEd:
 define internal double @_ZN8tgm_fast3cosEd(double %0) nounwind norecurse willreturn memory(none) alwaysinline {
@@ -20586,6 +20351,74 @@ _Z11tg_half_cos11tg_bfloat16.exit:
   ret i16 %.0.i.i.i
 }
 
+@tgo_cos_bf16__bf16__fast:
+define internal zeroext i16 @tgo_cos_bf16__bf16__fast(i16 zeroext %0) nounwind alwaysinline {
+  %2 = zext i16 %0 to i32
+  %3 = shl nuw i32 %2, 16
+  %4 = bitcast i32 %3 to float
+  %5 = call float @llvm.fma.f32(float %4, float 0x3FD45F3060000000, float 5.000000e-01)
+  %6 = fadd float %5, 0x4168000000000000
+  %7 = fadd float %6, 0xC168000000000000
+  %8 = fadd float %7, -5.000000e-01
+  %9 = fneg float %8
+  %10 = call float @llvm.fma.f32(float %9, float 0x400921FB40000000, float %4)
+  %11 = call float @llvm.fma.f32(float %9, float 0x3E84442D20000000, float %10)
+  %12 = fmul float %11, %11
+  %13 = call float @llvm.fma.f32(float %12, float 0x3EC5D239C0000000, float 0xBF29F62CC0000000)
+  %14 = call float @llvm.fma.f32(float %13, float %12, float 0x3F8110E740000000)
+  %15 = call float @llvm.fma.f32(float %14, float %12, float 0xBFC5555480000000)
+  %16 = call float @llvm.fma.f32(float %15, float %12, float 1.000000e+00)
+  %17 = fmul float %11, %16
+  %18 = bitcast float %17 to i32
+  %19 = bitcast float %6 to i32
+  %20 = shl i32 %19, 31
+  %21 = xor i32 %20, %18
+  %22 = bitcast i32 %21 to float
+  %23 = call float @llvm.fabs.f32(float %4)
+  %24 = fcmp ult float %23, 1.310720e+05
+  br i1 %24, label %27, label %25
+
+25:
+  %26 = call float @_ZN8tgm_fast10tg_far_cosEf(float %4)
+  br label %27
+
+27:
+  %.0.i = phi float [ %26, %25 ], [ %22, %1 ]
+  %28 = bitcast float %.0.i to i32
+  %29 = fcmp uno float %.0.i, 0.000000e+00
+  br i1 %29, label %30, label %35
+
+30:
+  %31 = lshr i32 %28, 16
+  %32 = trunc nuw i32 %31 to i16
+  %33 = and i16 %32, -32768
+  %34 = or disjoint i16 %33, 32704
+  br label %_ZN8tgm_fast11tg_half_cosENS_11tg_bfloat16E.exit
+
+35:
+  %36 = add i32 %28, 32767
+  %37 = lshr i32 %28, 16
+  %38 = and i32 %37, 1
+  %39 = add i32 %36, %38
+  %40 = lshr i32 %39, 16
+  %41 = trunc nuw i32 %40 to i16
+  br label %_ZN8tgm_fast11tg_half_cosENS_11tg_bfloat16E.exit
+
+_ZN8tgm_fast11tg_half_cosENS_11tg_bfloat16E.exit:
+  %.0.i.i.i = phi i16 [ %34, %30 ], [ %41, %35 ]
+  ret i16 %.0.i.i.i
+}
+
+@tgo_cos_bf16__bf16__in_range:
+define internal zeroext i1 @tgo_cos_bf16__bf16__in_range(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = zext i16 %0 to i32
+  %3 = shl nuw i32 %2, 16
+  %4 = bitcast i32 %3 to float
+  %5 = call float @llvm.fabs.f32(float %4)
+  %6 = fcmp ole float %5, 0x41D0000000000000
+  ret i1 %6
+}
+
 @tgo_cos_c128__c128:
 define internal void @tgo_cos_c128__c128(ptr %0, ptr %1) nounwind alwaysinline {
   %.sroa.02.0.copyload = load double, ptr %1, align 16
@@ -20645,6 +20478,42 @@ define internal zeroext i16 @tgo_cos_f16__f16(i16 zeroext %0) nounwind norecurse
   %22 = fptrunc float %21 to half
   %23 = bitcast half %22 to i16
   ret i16 %23
+}
+
+@tgo_cos_f16__f16__fast:
+define internal zeroext i16 @tgo_cos_f16__f16__fast(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = bitcast i16 %0 to half
+  %3 = fpext half %2 to float
+  %4 = call float @llvm.fma.f32(float %3, float 0x3FD45F3060000000, float 5.000000e-01)
+  %5 = fadd float %4, 0x4168000000000000
+  %6 = fadd float %5, 0xC168000000000000
+  %7 = fadd float %6, -5.000000e-01
+  %8 = fneg float %7
+  %9 = call float @llvm.fma.f32(float %8, float 0x400921FB40000000, float %3)
+  %10 = call float @llvm.fma.f32(float %8, float 0x3E84442D20000000, float %9)
+  %11 = fmul float %10, %10
+  %12 = call float @llvm.fma.f32(float %11, float 0x3EC5D239C0000000, float 0xBF29F62CC0000000)
+  %13 = call float @llvm.fma.f32(float %12, float %11, float 0x3F8110E740000000)
+  %14 = call float @llvm.fma.f32(float %13, float %11, float 0xBFC5555480000000)
+  %15 = call float @llvm.fma.f32(float %14, float %11, float 1.000000e+00)
+  %16 = fmul float %10, %15
+  %17 = bitcast float %16 to i32
+  %18 = bitcast float %5 to i32
+  %19 = shl i32 %18, 31
+  %20 = xor i32 %19, %17
+  %21 = bitcast i32 %20 to float
+  %22 = fptrunc float %21 to half
+  %23 = bitcast half %22 to i16
+  ret i16 %23
+}
+
+@tgo_cos_f16__f16__in_range:
+define internal zeroext i1 @tgo_cos_f16__f16__in_range(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = bitcast i16 %0 to half
+  %3 = call half @llvm.fabs.f16(half %2)
+  %4 = fpext half %3 to float
+  %5 = fcmp ole float %4, 0x41D0000000000000
+  ret i1 %5
 }
 
 @tgo_cos_f32__f32:
@@ -22811,51 +22680,294 @@ define internal zeroext i16 @tgo_erfcinv_bf16__bf16(i16 zeroext %0) nounwind nor
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = fpext float %4 to double
-  %6 = call double @_Z7erfcinvd(double %5)
-  %7 = fptrunc double %6 to float
-  %8 = bitcast float %7 to i32
-  %9 = fcmp uno float %7, 0.000000e+00
-  br i1 %9, label %10, label %15
+  %5 = fcmp ogt float %4, 0.000000e+00
+  %6 = fcmp olt float %4, 2.000000e+00
+  %7 = and i1 %5, %6
+  %8 = fcmp oeq float %4, 0.000000e+00
+  %9 = fcmp oeq float %4, 2.000000e+00
+  %10 = select i1 %9, double 0xFFF0000000000000, double 0x7FF8000000000000
+  %11 = select i1 %8, double 0x7FF0000000000000, double %10
+  br i1 %7, label %12, label %_Z7erfcinvf.exit
 
-10:
-  %11 = lshr i32 %8, 16
-  %12 = trunc nuw i32 %11 to i16
-  %13 = and i16 %12, -32768
-  %14 = or disjoint i16 %13, 32704
+12:
+  %13 = fpext float %4 to double
+  %14 = fcmp ogt float %4, 1.000000e+00
+  %15 = fsub double 2.000000e+00, %13
+  %16 = select i1 %14, double %15, double %13
+  %17 = fsub double 2.000000e+00, %16
+  %18 = fmul double %16, %17
+  %19 = bitcast double %18 to i64
+  %20 = add i64 %19, 7141747209585715
+  %21 = lshr i64 %20, 52
+  %22 = or disjoint i64 %21, 4841369599423283200
+  %23 = bitcast i64 %22 to double
+  %24 = fadd double %23, 0xC330000000000400
+  %25 = add i64 %19, -4604544271217802189
+  %26 = and i64 %25, -4503599627370496
+  %27 = sub i64 %19, %26
+  %28 = bitcast i64 %27 to double
+  %29 = fadd double %28, -1.000000e+00
+  %30 = fadd double %29, 2.000000e+00
+  %31 = fdiv double %29, %30
+  %32 = fmul double %31, %31
+  %33 = fmul double %31, %32
+  %34 = call double @llvm.fma.f64(double %32, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %35 = call double @llvm.fma.f64(double %34, double %32, double 0x3FD9999EB9D6DDFE)
+  %36 = call double @llvm.fma.f64(double %35, double %32, double 0x3FE5555554BA8B0E)
+  %37 = fmul double %31, 2.000000e+00
+  %38 = call double @llvm.fma.f64(double %33, double %36, double %37)
+  %39 = call double @llvm.fma.f64(double %24, double 0x3FE62E42FEFA39EF, double %38)
+  %40 = fcmp ogt double %39, -6.250000e+00
+  %41 = fsub double -3.125000e+00, %39
+  %42 = select i1 %40, double %41, double 3.125000e+00
+  %43 = call double @llvm.fma.f64(double %42, double 0x3D34128221BE3DDB, double 0x3D769C30F6D8F5CE)
+  %44 = call double @llvm.fma.f64(double %43, double %42, double 0xBDB04B81EB5653D2)
+  %45 = call double @llvm.fma.f64(double %44, double %42, double 0xBDC366CBDE6D3391)
+  %46 = call double @llvm.fma.f64(double %45, double %42, double 0x3E1245EF6399D063)
+  %47 = call double @llvm.fma.f64(double %46, double %42, double 0xBE3240A35A24E77F)
+  %48 = call double @llvm.fma.f64(double %47, double %42, double 0xBE5F43A7B62DA4B5)
+  %49 = call double @llvm.fma.f64(double %48, double %42, double 0x3E9C74927780F1EE)
+  %50 = call double @llvm.fma.f64(double %49, double %42, double 0xBEB6E83F954C3C35)
+  %51 = call double @llvm.fma.f64(double %50, double %42, double 0xBEED1DB5F4FF426B)
+  %52 = call double @llvm.fma.f64(double %51, double %42, double 0x3F2879C1EDF1C14B)
+  %53 = call double @llvm.fma.f64(double %52, double %42, double 0xBF48457477542B7B)
+  %54 = call double @llvm.fma.f64(double %53, double %42, double 0xBF78B6C32F9F3419)
+  %55 = call double @llvm.fma.f64(double %54, double %42, double 0x3FCEBD80D92401AF)
+  %56 = call double @llvm.fma.f64(double %55, double %42, double 0x3FFA755E7C99AE86)
+  %57 = fsub double 1.000000e+00, %16
+  %58 = fmul double %56, %57
+  %59 = fneg double %39
+  %60 = fcmp ogt double %59, 6.200000e+00
+  %61 = select i1 %60, double %59, double 6.200000e+00
+  %62 = call double @llvm.sqrt.f64(double %61)
+  %63 = fdiv double 1.000000e+00, %62
+  %64 = fadd double %63, 0xBFCFEA996B17E7F7
+  %65 = call double @llvm.fma.f64(double %64, double 0xC0C0E129223EB9A8, double 0xC086F4DC98C64B61)
+  %66 = call double @llvm.fma.f64(double %65, double %64, double 0x4080044F2F6C2D97)
+  %67 = call double @llvm.fma.f64(double %66, double %64, double 0x4067451DC0DED563)
+  %68 = call double @llvm.fma.f64(double %67, double %64, double 0xC035D35141007A5F)
+  %69 = call double @llvm.fma.f64(double %68, double %64, double 0xC00AFCFF07F41C55)
+  %70 = call double @llvm.fma.f64(double %69, double %64, double 0xC009713E13C2D2EE)
+  %71 = call double @llvm.fma.f64(double %70, double %64, double 0x3FECEFBEBF4DDACC)
+  %72 = call double @llvm.fma.f64(double %71, double %64, double 0xBFEC1554A8B78606)
+  %73 = call double @llvm.fma.f64(double %72, double %64, double 0x3FE1CA21350B9DD4)
+  %74 = call double @llvm.fma.f64(double %73, double %64, double 0x3FB442C0EDE20823)
+  %75 = call double @llvm.fma.f64(double %74, double %64, double 0xBFC961E6CE806BDE)
+  %76 = call double @llvm.fma.f64(double %75, double %64, double 0x3FEEB8EFFBF14966)
+  %77 = fmul double %62, %76
+  %78 = select i1 %40, double %58, double %77
+  %79 = fcmp ogt float %4, 1.000000e+00
+  %80 = fneg double %78
+  %81 = select i1 %79, double %80, double %78
+  br label %_Z7erfcinvf.exit
+
+_Z7erfcinvf.exit:
+  %82 = phi double [ %81, %12 ], [ %11, %1 ]
+  %83 = fptrunc double %82 to float
+  %84 = bitcast float %83 to i32
+  %85 = fcmp uno float %83, 0.000000e+00
+  br i1 %85, label %86, label %91
+
+86:
+  %87 = lshr i32 %84, 16
+  %88 = trunc nuw i32 %87 to i16
+  %89 = and i16 %88, -32768
+  %90 = or disjoint i16 %89, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-15:
-  %16 = add i32 %8, 32767
-  %17 = lshr i32 %8, 16
-  %18 = and i32 %17, 1
-  %19 = add i32 %16, %18
-  %20 = lshr i32 %19, 16
-  %21 = trunc nuw i32 %20 to i16
+91:
+  %92 = add i32 %84, 32767
+  %93 = lshr i32 %84, 16
+  %94 = and i32 %93, 1
+  %95 = add i32 %92, %94
+  %96 = lshr i32 %95, 16
+  %97 = trunc nuw i32 %96 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
+  %.0.i.i = phi i16 [ %90, %86 ], [ %97, %91 ]
   ret i16 %.0.i.i
 }
 
 @tgo_erfcinv_f16__f16:
 define internal zeroext i16 @tgo_erfcinv_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
-  %3 = fpext half %2 to double
-  %4 = call double @_Z7erfcinvd(double %3)
-  %5 = fptrunc double %4 to float
-  %6 = fptrunc float %5 to half
-  %7 = bitcast half %6 to i16
-  ret i16 %7
+  %3 = fcmp ogt half %2, 0xH0000
+  %4 = fcmp olt half %2, 0xH4000
+  %5 = and i1 %3, %4
+  %6 = fcmp oeq half %2, 0xH0000
+  %7 = fcmp oeq half %2, 0xH4000
+  %8 = select i1 %7, double 0xFFF0000000000000, double 0x7FF8000000000000
+  %9 = select i1 %6, double 0x7FF0000000000000, double %8
+  br i1 %5, label %10, label %_Z7erfcinvf.exit
+
+10:
+  %11 = fpext half %2 to double
+  %12 = fcmp ogt half %2, 0xH3C00
+  %13 = fsub double 2.000000e+00, %11
+  %14 = select i1 %12, double %13, double %11
+  %15 = fsub double 2.000000e+00, %14
+  %16 = fmul double %14, %15
+  %17 = bitcast double %16 to i64
+  %18 = add i64 %17, 7141747209585715
+  %19 = lshr i64 %18, 52
+  %20 = or disjoint i64 %19, 4841369599423283200
+  %21 = bitcast i64 %20 to double
+  %22 = fadd double %21, 0xC330000000000400
+  %23 = add i64 %17, -4604544271217802189
+  %24 = and i64 %23, -4503599627370496
+  %25 = sub i64 %17, %24
+  %26 = bitcast i64 %25 to double
+  %27 = fadd double %26, -1.000000e+00
+  %28 = fadd double %27, 2.000000e+00
+  %29 = fdiv double %27, %28
+  %30 = fmul double %29, %29
+  %31 = fmul double %29, %30
+  %32 = call double @llvm.fma.f64(double %30, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %33 = call double @llvm.fma.f64(double %32, double %30, double 0x3FD9999EB9D6DDFE)
+  %34 = call double @llvm.fma.f64(double %33, double %30, double 0x3FE5555554BA8B0E)
+  %35 = fmul double %29, 2.000000e+00
+  %36 = call double @llvm.fma.f64(double %31, double %34, double %35)
+  %37 = call double @llvm.fma.f64(double %22, double 0x3FE62E42FEFA39EF, double %36)
+  %38 = fcmp ogt double %37, -6.250000e+00
+  %39 = fsub double -3.125000e+00, %37
+  %40 = select i1 %38, double %39, double 3.125000e+00
+  %41 = call double @llvm.fma.f64(double %40, double 0x3D34128221BE3DDB, double 0x3D769C30F6D8F5CE)
+  %42 = call double @llvm.fma.f64(double %41, double %40, double 0xBDB04B81EB5653D2)
+  %43 = call double @llvm.fma.f64(double %42, double %40, double 0xBDC366CBDE6D3391)
+  %44 = call double @llvm.fma.f64(double %43, double %40, double 0x3E1245EF6399D063)
+  %45 = call double @llvm.fma.f64(double %44, double %40, double 0xBE3240A35A24E77F)
+  %46 = call double @llvm.fma.f64(double %45, double %40, double 0xBE5F43A7B62DA4B5)
+  %47 = call double @llvm.fma.f64(double %46, double %40, double 0x3E9C74927780F1EE)
+  %48 = call double @llvm.fma.f64(double %47, double %40, double 0xBEB6E83F954C3C35)
+  %49 = call double @llvm.fma.f64(double %48, double %40, double 0xBEED1DB5F4FF426B)
+  %50 = call double @llvm.fma.f64(double %49, double %40, double 0x3F2879C1EDF1C14B)
+  %51 = call double @llvm.fma.f64(double %50, double %40, double 0xBF48457477542B7B)
+  %52 = call double @llvm.fma.f64(double %51, double %40, double 0xBF78B6C32F9F3419)
+  %53 = call double @llvm.fma.f64(double %52, double %40, double 0x3FCEBD80D92401AF)
+  %54 = call double @llvm.fma.f64(double %53, double %40, double 0x3FFA755E7C99AE86)
+  %55 = fsub double 1.000000e+00, %14
+  %56 = fmul double %54, %55
+  %57 = fneg double %37
+  %58 = fcmp ogt double %57, 6.200000e+00
+  %59 = select i1 %58, double %57, double 6.200000e+00
+  %60 = call double @llvm.sqrt.f64(double %59)
+  %61 = fdiv double 1.000000e+00, %60
+  %62 = fadd double %61, 0xBFCFEA996B17E7F7
+  %63 = call double @llvm.fma.f64(double %62, double 0xC0C0E129223EB9A8, double 0xC086F4DC98C64B61)
+  %64 = call double @llvm.fma.f64(double %63, double %62, double 0x4080044F2F6C2D97)
+  %65 = call double @llvm.fma.f64(double %64, double %62, double 0x4067451DC0DED563)
+  %66 = call double @llvm.fma.f64(double %65, double %62, double 0xC035D35141007A5F)
+  %67 = call double @llvm.fma.f64(double %66, double %62, double 0xC00AFCFF07F41C55)
+  %68 = call double @llvm.fma.f64(double %67, double %62, double 0xC009713E13C2D2EE)
+  %69 = call double @llvm.fma.f64(double %68, double %62, double 0x3FECEFBEBF4DDACC)
+  %70 = call double @llvm.fma.f64(double %69, double %62, double 0xBFEC1554A8B78606)
+  %71 = call double @llvm.fma.f64(double %70, double %62, double 0x3FE1CA21350B9DD4)
+  %72 = call double @llvm.fma.f64(double %71, double %62, double 0x3FB442C0EDE20823)
+  %73 = call double @llvm.fma.f64(double %72, double %62, double 0xBFC961E6CE806BDE)
+  %74 = call double @llvm.fma.f64(double %73, double %62, double 0x3FEEB8EFFBF14966)
+  %75 = fmul double %60, %74
+  %76 = select i1 %38, double %56, double %75
+  %77 = fcmp ogt half %2, 0xH3C00
+  %78 = fneg double %76
+  %79 = select i1 %77, double %78, double %76
+  br label %_Z7erfcinvf.exit
+
+_Z7erfcinvf.exit:
+  %80 = phi double [ %79, %10 ], [ %9, %1 ]
+  %81 = fptrunc double %80 to float
+  %82 = fptrunc float %81 to half
+  %83 = bitcast half %82 to i16
+  ret i16 %83
 }
 
 @tgo_erfcinv_f32__f32:
 define internal float @tgo_erfcinv_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = fpext float %0 to double
-  %3 = call double @_Z7erfcinvd(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+  %2 = fcmp ogt float %0, 0.000000e+00
+  %3 = fcmp olt float %0, 2.000000e+00
+  %4 = and i1 %2, %3
+  %5 = fcmp oeq float %0, 0.000000e+00
+  %6 = fcmp oeq float %0, 2.000000e+00
+  %7 = select i1 %6, double 0xFFF0000000000000, double 0x7FF8000000000000
+  %8 = select i1 %5, double 0x7FF0000000000000, double %7
+  br i1 %4, label %9, label %_Z7erfcinvf.exit
+
+9:
+  %10 = fpext float %0 to double
+  %11 = fcmp ogt float %0, 1.000000e+00
+  %12 = fsub double 2.000000e+00, %10
+  %13 = select i1 %11, double %12, double %10
+  %14 = fsub double 2.000000e+00, %13
+  %15 = fmul double %13, %14
+  %16 = bitcast double %15 to i64
+  %17 = add i64 %16, 7141747209585715
+  %18 = lshr i64 %17, 52
+  %19 = or disjoint i64 %18, 4841369599423283200
+  %20 = bitcast i64 %19 to double
+  %21 = fadd double %20, 0xC330000000000400
+  %22 = add i64 %16, -4604544271217802189
+  %23 = and i64 %22, -4503599627370496
+  %24 = sub i64 %16, %23
+  %25 = bitcast i64 %24 to double
+  %26 = fadd double %25, -1.000000e+00
+  %27 = fadd double %26, 2.000000e+00
+  %28 = fdiv double %26, %27
+  %29 = fmul double %28, %28
+  %30 = fmul double %28, %29
+  %31 = call double @llvm.fma.f64(double %29, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %32 = call double @llvm.fma.f64(double %31, double %29, double 0x3FD9999EB9D6DDFE)
+  %33 = call double @llvm.fma.f64(double %32, double %29, double 0x3FE5555554BA8B0E)
+  %34 = fmul double %28, 2.000000e+00
+  %35 = call double @llvm.fma.f64(double %30, double %33, double %34)
+  %36 = call double @llvm.fma.f64(double %21, double 0x3FE62E42FEFA39EF, double %35)
+  %37 = fcmp ogt double %36, -6.250000e+00
+  %38 = fsub double -3.125000e+00, %36
+  %39 = select i1 %37, double %38, double 3.125000e+00
+  %40 = call double @llvm.fma.f64(double %39, double 0x3D34128221BE3DDB, double 0x3D769C30F6D8F5CE)
+  %41 = call double @llvm.fma.f64(double %40, double %39, double 0xBDB04B81EB5653D2)
+  %42 = call double @llvm.fma.f64(double %41, double %39, double 0xBDC366CBDE6D3391)
+  %43 = call double @llvm.fma.f64(double %42, double %39, double 0x3E1245EF6399D063)
+  %44 = call double @llvm.fma.f64(double %43, double %39, double 0xBE3240A35A24E77F)
+  %45 = call double @llvm.fma.f64(double %44, double %39, double 0xBE5F43A7B62DA4B5)
+  %46 = call double @llvm.fma.f64(double %45, double %39, double 0x3E9C74927780F1EE)
+  %47 = call double @llvm.fma.f64(double %46, double %39, double 0xBEB6E83F954C3C35)
+  %48 = call double @llvm.fma.f64(double %47, double %39, double 0xBEED1DB5F4FF426B)
+  %49 = call double @llvm.fma.f64(double %48, double %39, double 0x3F2879C1EDF1C14B)
+  %50 = call double @llvm.fma.f64(double %49, double %39, double 0xBF48457477542B7B)
+  %51 = call double @llvm.fma.f64(double %50, double %39, double 0xBF78B6C32F9F3419)
+  %52 = call double @llvm.fma.f64(double %51, double %39, double 0x3FCEBD80D92401AF)
+  %53 = call double @llvm.fma.f64(double %52, double %39, double 0x3FFA755E7C99AE86)
+  %54 = fsub double 1.000000e+00, %13
+  %55 = fmul double %53, %54
+  %56 = fneg double %36
+  %57 = fcmp ogt double %56, 6.200000e+00
+  %58 = select i1 %57, double %56, double 6.200000e+00
+  %59 = call double @llvm.sqrt.f64(double %58)
+  %60 = fdiv double 1.000000e+00, %59
+  %61 = fadd double %60, 0xBFCFEA996B17E7F7
+  %62 = call double @llvm.fma.f64(double %61, double 0xC0C0E129223EB9A8, double 0xC086F4DC98C64B61)
+  %63 = call double @llvm.fma.f64(double %62, double %61, double 0x4080044F2F6C2D97)
+  %64 = call double @llvm.fma.f64(double %63, double %61, double 0x4067451DC0DED563)
+  %65 = call double @llvm.fma.f64(double %64, double %61, double 0xC035D35141007A5F)
+  %66 = call double @llvm.fma.f64(double %65, double %61, double 0xC00AFCFF07F41C55)
+  %67 = call double @llvm.fma.f64(double %66, double %61, double 0xC009713E13C2D2EE)
+  %68 = call double @llvm.fma.f64(double %67, double %61, double 0x3FECEFBEBF4DDACC)
+  %69 = call double @llvm.fma.f64(double %68, double %61, double 0xBFEC1554A8B78606)
+  %70 = call double @llvm.fma.f64(double %69, double %61, double 0x3FE1CA21350B9DD4)
+  %71 = call double @llvm.fma.f64(double %70, double %61, double 0x3FB442C0EDE20823)
+  %72 = call double @llvm.fma.f64(double %71, double %61, double 0xBFC961E6CE806BDE)
+  %73 = call double @llvm.fma.f64(double %72, double %61, double 0x3FEEB8EFFBF14966)
+  %74 = fmul double %59, %73
+  %75 = select i1 %37, double %55, double %74
+  %76 = fcmp ogt float %0, 1.000000e+00
+  %77 = fneg double %75
+  %78 = select i1 %76, double %77, double %75
+  br label %_Z7erfcinvf.exit
+
+_Z7erfcinvf.exit:
+  %79 = phi double [ %78, %9 ], [ %8, %1 ]
+  %80 = fptrunc double %79 to float
+  ret float %80
 }
 
 @tgo_erfcinv_f64__f64:
@@ -22927,51 +23039,289 @@ define internal zeroext i16 @tgo_erfinv_bf16__bf16(i16 zeroext %0) nounwind nore
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = fpext float %4 to double
-  %6 = call double @_Z6erfinvd(double %5)
-  %7 = fptrunc double %6 to float
-  %8 = bitcast float %7 to i32
-  %9 = fcmp uno float %7, 0.000000e+00
-  br i1 %9, label %10, label %15
+  %5 = call float @llvm.fabs.f32(float %4)
+  %6 = fpext float %5 to double
+  %7 = fcmp olt float %5, 1.000000e+00
+  %..i = select i1 %7, double %6, double 0.000000e+00
+  %8 = fsub double 1.000000e+00, %..i
+  %9 = fadd double %..i, 1.000000e+00
+  %10 = fmul double %8, %9
+  %11 = bitcast double %10 to i64
+  %12 = add i64 %11, -4604544271217802189
+  %13 = add i64 %11, 7141747209585715
+  %14 = lshr i64 %13, 52
+  %15 = or disjoint i64 %14, 4841369599423283200
+  %16 = bitcast i64 %15 to double
+  %17 = fadd double %16, 0xC330000000000400
+  %18 = and i64 %12, -4503599627370496
+  %19 = sub i64 %11, %18
+  %20 = bitcast i64 %19 to double
+  %21 = fadd double %20, -1.000000e+00
+  %22 = fadd double %21, 2.000000e+00
+  %23 = fdiv double %21, %22
+  %24 = fmul double %23, %23
+  %25 = call double @llvm.fma.f64(double %24, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %26 = call double @llvm.fma.f64(double %25, double %24, double 0x3FD9999EB9D6DDFE)
+  %27 = call double @llvm.fma.f64(double %26, double %24, double 0x3FE5555554BA8B0E)
+  %28 = fmul double %23, %24
+  %29 = fmul double %23, 2.000000e+00
+  %30 = call double @llvm.fma.f64(double %28, double %27, double %29)
+  %31 = call double @llvm.fma.f64(double %17, double 0x3FE62E42FEFA39EF, double %30)
+  %32 = fneg double %31
+  %33 = fcmp ogt double %31, -6.250000e+00
+  %34 = fsub double -3.125000e+00, %31
+  %35 = select i1 %33, double %34, double 3.125000e+00
+  %36 = call double @llvm.fma.f64(double %35, double 0x3D34128221BE3DDB, double 0x3D769C30F6D8F5CE)
+  %37 = call double @llvm.fma.f64(double %36, double %35, double 0xBDB04B81EB5653D2)
+  %38 = call double @llvm.fma.f64(double %37, double %35, double 0xBDC366CBDE6D3391)
+  %39 = call double @llvm.fma.f64(double %38, double %35, double 0x3E1245EF6399D063)
+  %40 = call double @llvm.fma.f64(double %39, double %35, double 0xBE3240A35A24E77F)
+  %41 = call double @llvm.fma.f64(double %40, double %35, double 0xBE5F43A7B62DA4B5)
+  %42 = call double @llvm.fma.f64(double %41, double %35, double 0x3E9C74927780F1EE)
+  %43 = call double @llvm.fma.f64(double %42, double %35, double 0xBEB6E83F954C3C35)
+  %44 = call double @llvm.fma.f64(double %43, double %35, double 0xBEED1DB5F4FF426B)
+  %45 = call double @llvm.fma.f64(double %44, double %35, double 0x3F2879C1EDF1C14B)
+  %46 = call double @llvm.fma.f64(double %45, double %35, double 0xBF48457477542B7B)
+  %47 = call double @llvm.fma.f64(double %46, double %35, double 0xBF78B6C32F9F3419)
+  %48 = call double @llvm.fma.f64(double %47, double %35, double 0x3FCEBD80D92401AF)
+  %49 = call double @llvm.fma.f64(double %48, double %35, double 0x3FFA755E7C99AE86)
+  %50 = fmul double %49, %..i
+  %51 = fcmp ogt double %32, 6.200000e+00
+  %52 = select i1 %51, double %32, double 6.200000e+00
+  %53 = call double @llvm.sqrt.f64(double %52)
+  %54 = fdiv double 1.000000e+00, %53
+  %55 = fadd double %54, 0xBFCFEA996B17E7F7
+  %56 = call double @llvm.fma.f64(double %55, double 0xC0C0E129223EB9A8, double 0xC086F4DC98C64B61)
+  %57 = call double @llvm.fma.f64(double %56, double %55, double 0x4080044F2F6C2D97)
+  %58 = call double @llvm.fma.f64(double %57, double %55, double 0x4067451DC0DED563)
+  %59 = call double @llvm.fma.f64(double %58, double %55, double 0xC035D35141007A5F)
+  %60 = call double @llvm.fma.f64(double %59, double %55, double 0xC00AFCFF07F41C55)
+  %61 = call double @llvm.fma.f64(double %60, double %55, double 0xC009713E13C2D2EE)
+  %62 = call double @llvm.fma.f64(double %61, double %55, double 0x3FECEFBEBF4DDACC)
+  %63 = call double @llvm.fma.f64(double %62, double %55, double 0xBFEC1554A8B78606)
+  %64 = call double @llvm.fma.f64(double %63, double %55, double 0x3FE1CA21350B9DD4)
+  %65 = call double @llvm.fma.f64(double %64, double %55, double 0x3FB442C0EDE20823)
+  %66 = call double @llvm.fma.f64(double %65, double %55, double 0xBFC961E6CE806BDE)
+  %67 = call double @llvm.fma.f64(double %66, double %55, double 0x3FEEB8EFFBF14966)
+  %68 = fmul double %53, %67
+  %69 = select i1 %33, double %50, double %68
+  %70 = fcmp oeq float %5, 1.000000e+00
+  %71 = fptrunc double %69 to float
+  %72 = select i1 %70, float 0x7FF0000000000000, float %71
+  %73 = fcmp ogt float %5, 1.000000e+00
+  br i1 %73, label %_Z6erfinvf.exit, label %74
 
-10:
-  %11 = lshr i32 %8, 16
-  %12 = trunc nuw i32 %11 to i16
-  %13 = and i16 %12, -32768
-  %14 = or disjoint i16 %13, 32704
+74:
+  %75 = fcmp uno float %4, 0.000000e+00
+  br i1 %75, label %_Z6erfinvf.exit, label %76
+
+76:
+  %77 = call float @llvm.copysign.f32(float %72, float %4)
+  br label %_Z6erfinvf.exit
+
+_Z6erfinvf.exit:
+  %78 = phi float [ 0x7FF8000000000000, %1 ], [ %77, %76 ], [ %4, %74 ]
+  %79 = bitcast float %78 to i32
+  %80 = fcmp uno float %78, 0.000000e+00
+  br i1 %80, label %81, label %86
+
+81:
+  %82 = lshr i32 %79, 16
+  %83 = trunc nuw i32 %82 to i16
+  %84 = and i16 %83, -32768
+  %85 = or disjoint i16 %84, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-15:
-  %16 = add i32 %8, 32767
-  %17 = lshr i32 %8, 16
-  %18 = and i32 %17, 1
-  %19 = add i32 %16, %18
-  %20 = lshr i32 %19, 16
-  %21 = trunc nuw i32 %20 to i16
+86:
+  %87 = add i32 %79, 32767
+  %88 = lshr i32 %79, 16
+  %89 = and i32 %88, 1
+  %90 = add i32 %87, %89
+  %91 = lshr i32 %90, 16
+  %92 = trunc nuw i32 %91 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
+  %.0.i.i = phi i16 [ %85, %81 ], [ %92, %86 ]
   ret i16 %.0.i.i
 }
 
 @tgo_erfinv_f16__f16:
 define internal zeroext i16 @tgo_erfinv_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
-  %3 = fpext half %2 to double
-  %4 = call double @_Z6erfinvd(double %3)
-  %5 = fptrunc double %4 to float
-  %6 = fptrunc float %5 to half
-  %7 = bitcast half %6 to i16
-  ret i16 %7
+  %3 = fpext half %2 to float
+  %4 = call half @llvm.fabs.f16(half %2)
+  %5 = fpext half %4 to double
+  %6 = fcmp olt half %4, 0xH3C00
+  %..i = select i1 %6, double %5, double 0.000000e+00
+  %7 = fsub double 1.000000e+00, %..i
+  %8 = fadd double %..i, 1.000000e+00
+  %9 = fmul double %7, %8
+  %10 = bitcast double %9 to i64
+  %11 = add i64 %10, -4604544271217802189
+  %12 = add i64 %10, 7141747209585715
+  %13 = lshr i64 %12, 52
+  %14 = or disjoint i64 %13, 4841369599423283200
+  %15 = bitcast i64 %14 to double
+  %16 = fadd double %15, 0xC330000000000400
+  %17 = and i64 %11, -4503599627370496
+  %18 = sub i64 %10, %17
+  %19 = bitcast i64 %18 to double
+  %20 = fadd double %19, -1.000000e+00
+  %21 = fadd double %20, 2.000000e+00
+  %22 = fdiv double %20, %21
+  %23 = fmul double %22, %22
+  %24 = call double @llvm.fma.f64(double %23, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %25 = call double @llvm.fma.f64(double %24, double %23, double 0x3FD9999EB9D6DDFE)
+  %26 = call double @llvm.fma.f64(double %25, double %23, double 0x3FE5555554BA8B0E)
+  %27 = fmul double %22, %23
+  %28 = fmul double %22, 2.000000e+00
+  %29 = call double @llvm.fma.f64(double %27, double %26, double %28)
+  %30 = call double @llvm.fma.f64(double %16, double 0x3FE62E42FEFA39EF, double %29)
+  %31 = fneg double %30
+  %32 = fcmp ogt double %30, -6.250000e+00
+  %33 = fsub double -3.125000e+00, %30
+  %34 = select i1 %32, double %33, double 3.125000e+00
+  %35 = call double @llvm.fma.f64(double %34, double 0x3D34128221BE3DDB, double 0x3D769C30F6D8F5CE)
+  %36 = call double @llvm.fma.f64(double %35, double %34, double 0xBDB04B81EB5653D2)
+  %37 = call double @llvm.fma.f64(double %36, double %34, double 0xBDC366CBDE6D3391)
+  %38 = call double @llvm.fma.f64(double %37, double %34, double 0x3E1245EF6399D063)
+  %39 = call double @llvm.fma.f64(double %38, double %34, double 0xBE3240A35A24E77F)
+  %40 = call double @llvm.fma.f64(double %39, double %34, double 0xBE5F43A7B62DA4B5)
+  %41 = call double @llvm.fma.f64(double %40, double %34, double 0x3E9C74927780F1EE)
+  %42 = call double @llvm.fma.f64(double %41, double %34, double 0xBEB6E83F954C3C35)
+  %43 = call double @llvm.fma.f64(double %42, double %34, double 0xBEED1DB5F4FF426B)
+  %44 = call double @llvm.fma.f64(double %43, double %34, double 0x3F2879C1EDF1C14B)
+  %45 = call double @llvm.fma.f64(double %44, double %34, double 0xBF48457477542B7B)
+  %46 = call double @llvm.fma.f64(double %45, double %34, double 0xBF78B6C32F9F3419)
+  %47 = call double @llvm.fma.f64(double %46, double %34, double 0x3FCEBD80D92401AF)
+  %48 = call double @llvm.fma.f64(double %47, double %34, double 0x3FFA755E7C99AE86)
+  %49 = fmul double %48, %..i
+  %50 = fcmp ogt double %31, 6.200000e+00
+  %51 = select i1 %50, double %31, double 6.200000e+00
+  %52 = call double @llvm.sqrt.f64(double %51)
+  %53 = fdiv double 1.000000e+00, %52
+  %54 = fadd double %53, 0xBFCFEA996B17E7F7
+  %55 = call double @llvm.fma.f64(double %54, double 0xC0C0E129223EB9A8, double 0xC086F4DC98C64B61)
+  %56 = call double @llvm.fma.f64(double %55, double %54, double 0x4080044F2F6C2D97)
+  %57 = call double @llvm.fma.f64(double %56, double %54, double 0x4067451DC0DED563)
+  %58 = call double @llvm.fma.f64(double %57, double %54, double 0xC035D35141007A5F)
+  %59 = call double @llvm.fma.f64(double %58, double %54, double 0xC00AFCFF07F41C55)
+  %60 = call double @llvm.fma.f64(double %59, double %54, double 0xC009713E13C2D2EE)
+  %61 = call double @llvm.fma.f64(double %60, double %54, double 0x3FECEFBEBF4DDACC)
+  %62 = call double @llvm.fma.f64(double %61, double %54, double 0xBFEC1554A8B78606)
+  %63 = call double @llvm.fma.f64(double %62, double %54, double 0x3FE1CA21350B9DD4)
+  %64 = call double @llvm.fma.f64(double %63, double %54, double 0x3FB442C0EDE20823)
+  %65 = call double @llvm.fma.f64(double %64, double %54, double 0xBFC961E6CE806BDE)
+  %66 = call double @llvm.fma.f64(double %65, double %54, double 0x3FEEB8EFFBF14966)
+  %67 = fmul double %52, %66
+  %68 = select i1 %32, double %49, double %67
+  %69 = fcmp oeq half %4, 0xH3C00
+  %70 = fptrunc double %68 to float
+  %71 = select i1 %69, float 0x7FF0000000000000, float %70
+  %72 = fcmp ogt half %4, 0xH3C00
+  br i1 %72, label %_Z6erfinvf.exit, label %73
+
+73:
+  %74 = fcmp uno half %2, 0xH0000
+  br i1 %74, label %_Z6erfinvf.exit, label %75
+
+75:
+  %76 = call float @llvm.copysign.f32(float %71, float %3)
+  %77 = fptrunc float %76 to half
+  %78 = bitcast half %77 to i16
+  br label %_Z6erfinvf.exit
+
+_Z6erfinvf.exit:
+  %79 = phi i16 [ 32256, %1 ], [ %78, %75 ], [ %0, %73 ]
+  ret i16 %79
 }
 
 @tgo_erfinv_f32__f32:
 define internal float @tgo_erfinv_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = fpext float %0 to double
-  %3 = call double @_Z6erfinvd(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+  %2 = call float @llvm.fabs.f32(float %0)
+  %3 = fpext float %2 to double
+  %4 = fcmp olt float %2, 1.000000e+00
+  %..i = select i1 %4, double %3, double 0.000000e+00
+  %5 = fsub double 1.000000e+00, %..i
+  %6 = fadd double %..i, 1.000000e+00
+  %7 = fmul double %5, %6
+  %8 = bitcast double %7 to i64
+  %9 = add i64 %8, -4604544271217802189
+  %10 = add i64 %8, 7141747209585715
+  %11 = lshr i64 %10, 52
+  %12 = or disjoint i64 %11, 4841369599423283200
+  %13 = bitcast i64 %12 to double
+  %14 = fadd double %13, 0xC330000000000400
+  %15 = and i64 %9, -4503599627370496
+  %16 = sub i64 %8, %15
+  %17 = bitcast i64 %16 to double
+  %18 = fadd double %17, -1.000000e+00
+  %19 = fadd double %18, 2.000000e+00
+  %20 = fdiv double %18, %19
+  %21 = fmul double %20, %20
+  %22 = call double @llvm.fma.f64(double %21, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %23 = call double @llvm.fma.f64(double %22, double %21, double 0x3FD9999EB9D6DDFE)
+  %24 = call double @llvm.fma.f64(double %23, double %21, double 0x3FE5555554BA8B0E)
+  %25 = fmul double %20, %21
+  %26 = fmul double %20, 2.000000e+00
+  %27 = call double @llvm.fma.f64(double %25, double %24, double %26)
+  %28 = call double @llvm.fma.f64(double %14, double 0x3FE62E42FEFA39EF, double %27)
+  %29 = fneg double %28
+  %30 = fcmp ogt double %28, -6.250000e+00
+  %31 = fsub double -3.125000e+00, %28
+  %32 = select i1 %30, double %31, double 3.125000e+00
+  %33 = call double @llvm.fma.f64(double %32, double 0x3D34128221BE3DDB, double 0x3D769C30F6D8F5CE)
+  %34 = call double @llvm.fma.f64(double %33, double %32, double 0xBDB04B81EB5653D2)
+  %35 = call double @llvm.fma.f64(double %34, double %32, double 0xBDC366CBDE6D3391)
+  %36 = call double @llvm.fma.f64(double %35, double %32, double 0x3E1245EF6399D063)
+  %37 = call double @llvm.fma.f64(double %36, double %32, double 0xBE3240A35A24E77F)
+  %38 = call double @llvm.fma.f64(double %37, double %32, double 0xBE5F43A7B62DA4B5)
+  %39 = call double @llvm.fma.f64(double %38, double %32, double 0x3E9C74927780F1EE)
+  %40 = call double @llvm.fma.f64(double %39, double %32, double 0xBEB6E83F954C3C35)
+  %41 = call double @llvm.fma.f64(double %40, double %32, double 0xBEED1DB5F4FF426B)
+  %42 = call double @llvm.fma.f64(double %41, double %32, double 0x3F2879C1EDF1C14B)
+  %43 = call double @llvm.fma.f64(double %42, double %32, double 0xBF48457477542B7B)
+  %44 = call double @llvm.fma.f64(double %43, double %32, double 0xBF78B6C32F9F3419)
+  %45 = call double @llvm.fma.f64(double %44, double %32, double 0x3FCEBD80D92401AF)
+  %46 = call double @llvm.fma.f64(double %45, double %32, double 0x3FFA755E7C99AE86)
+  %47 = fmul double %46, %..i
+  %48 = fcmp ogt double %29, 6.200000e+00
+  %49 = select i1 %48, double %29, double 6.200000e+00
+  %50 = call double @llvm.sqrt.f64(double %49)
+  %51 = fdiv double 1.000000e+00, %50
+  %52 = fadd double %51, 0xBFCFEA996B17E7F7
+  %53 = call double @llvm.fma.f64(double %52, double 0xC0C0E129223EB9A8, double 0xC086F4DC98C64B61)
+  %54 = call double @llvm.fma.f64(double %53, double %52, double 0x4080044F2F6C2D97)
+  %55 = call double @llvm.fma.f64(double %54, double %52, double 0x4067451DC0DED563)
+  %56 = call double @llvm.fma.f64(double %55, double %52, double 0xC035D35141007A5F)
+  %57 = call double @llvm.fma.f64(double %56, double %52, double 0xC00AFCFF07F41C55)
+  %58 = call double @llvm.fma.f64(double %57, double %52, double 0xC009713E13C2D2EE)
+  %59 = call double @llvm.fma.f64(double %58, double %52, double 0x3FECEFBEBF4DDACC)
+  %60 = call double @llvm.fma.f64(double %59, double %52, double 0xBFEC1554A8B78606)
+  %61 = call double @llvm.fma.f64(double %60, double %52, double 0x3FE1CA21350B9DD4)
+  %62 = call double @llvm.fma.f64(double %61, double %52, double 0x3FB442C0EDE20823)
+  %63 = call double @llvm.fma.f64(double %62, double %52, double 0xBFC961E6CE806BDE)
+  %64 = call double @llvm.fma.f64(double %63, double %52, double 0x3FEEB8EFFBF14966)
+  %65 = fmul double %50, %64
+  %66 = select i1 %30, double %47, double %65
+  %67 = fcmp oeq float %2, 1.000000e+00
+  %68 = fptrunc double %66 to float
+  %69 = select i1 %67, float 0x7FF0000000000000, float %68
+  %70 = fcmp ogt float %2, 1.000000e+00
+  br i1 %70, label %_Z6erfinvf.exit, label %71
+
+71:
+  %72 = fcmp uno float %0, 0.000000e+00
+  br i1 %72, label %_Z6erfinvf.exit, label %73
+
+73:
+  %74 = call float @llvm.copysign.f32(float %69, float %0)
+  br label %_Z6erfinvf.exit
+
+_Z6erfinvf.exit:
+  %75 = phi float [ 0x7FF8000000000000, %1 ], [ %74, %73 ], [ %0, %71 ]
+  ret float %75
 }
 
 @tgo_erfinv_f64__f64:
@@ -24176,6 +24526,114 @@ _Z7tg_castI11tg_bfloat16fET_T0_.exit:
   ret i16 %.0.i.i
 }
 
+@tgo_floor_divide_bf16_bf16__bf16__fast:
+define internal zeroext i16 @tgo_floor_divide_bf16_bf16__bf16__fast(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+  %3 = zext i16 %0 to i32
+  %4 = shl nuw i32 %3, 16
+  %5 = bitcast i32 %4 to float
+  %6 = zext i16 %1 to i32
+  %7 = shl nuw i32 %6, 16
+  %8 = bitcast i32 %7 to float
+  %9 = fpext float %5 to double
+  %10 = call double @llvm.fabs.f64(double %9)
+  %11 = call float @llvm.fabs.f32(float %8)
+  %12 = fpext float %11 to double
+  %13 = fdiv double %10, %12
+  %14 = call double @llvm.trunc.f64(double %13)
+  %15 = fneg double %14
+  %16 = call double @llvm.fma.f64(double %15, double %12, double %10)
+  %17 = fcmp olt double %16, 0.000000e+00
+  %18 = fadd double %16, %12
+  %19 = select i1 %17, double %18, double %16
+  %20 = fcmp olt double %10, %12
+  %21 = select i1 %20, double %10, double %19
+  %22 = call double @llvm.copysign.f64(double %21, double %9)
+  %23 = fptrunc double %22 to float
+  %24 = fcmp oeq float %8, 0.000000e+00
+  br i1 %24, label %25, label %27
+
+25:
+  %26 = fdiv float %5, %8
+  br label %_ZN8tgm_fast20tg_real_floor_divideIfEET_S1_S1_.exit
+
+27:
+  %28 = fsub float %5, %23
+  %29 = fdiv float %28, %8
+  %30 = fcmp une float %23, 0.000000e+00
+  br i1 %30, label %31, label %36
+
+31:
+  %32 = fcmp olt float %8, 0.000000e+00
+  %33 = fcmp uge float %23, 0.000000e+00
+  %.not.i.i = xor i1 %32, %33
+  br i1 %.not.i.i, label %36, label %34
+
+34:
+  %35 = fadd float %29, -1.000000e+00
+  br label %36
+
+36:
+  %.127.i.i = phi float [ %35, %34 ], [ %29, %31 ], [ %29, %27 ]
+  %37 = fcmp oeq float %.127.i.i, 0.000000e+00
+  br i1 %37, label %38, label %41
+
+38:
+  %39 = fdiv float %5, %8
+  %40 = call float @llvm.copysign.f32(float 0.000000e+00, float %39)
+  br label %_ZN8tgm_fast20tg_real_floor_divideIfEET_S1_S1_.exit
+
+41:
+  %42 = call float @llvm.floor.f32(float %.127.i.i)
+  %43 = fsub float %.127.i.i, %42
+  %44 = fcmp ogt float %43, 5.000000e-01
+  %45 = fadd float %42, 1.000000e+00
+  %46 = select i1 %44, float %45, float %42
+  br label %_ZN8tgm_fast20tg_real_floor_divideIfEET_S1_S1_.exit
+
+_ZN8tgm_fast20tg_real_floor_divideIfEET_S1_S1_.exit:
+  %.1.i.i = phi float [ %26, %25 ], [ %40, %38 ], [ %46, %41 ]
+  %47 = bitcast float %.1.i.i to i32
+  %48 = fcmp uno float %.1.i.i, 0.000000e+00
+  br i1 %48, label %49, label %54
+
+49:
+  %50 = lshr i32 %47, 16
+  %51 = trunc nuw i32 %50 to i16
+  %52 = and i16 %51, -32768
+  %53 = or disjoint i16 %52, 32704
+  br label %_ZN8tgm_fast7tg_castINS_11tg_bfloat16EfEET_T0_.exit
+
+54:
+  %55 = add i32 %47, 32767
+  %56 = lshr i32 %47, 16
+  %57 = and i32 %56, 1
+  %58 = add i32 %55, %57
+  %59 = lshr i32 %58, 16
+  %60 = trunc nuw i32 %59 to i16
+  br label %_ZN8tgm_fast7tg_castINS_11tg_bfloat16EfEET_T0_.exit
+
+_ZN8tgm_fast7tg_castINS_11tg_bfloat16EfEET_T0_.exit:
+  %.0.i.i = phi i16 [ %53, %49 ], [ %60, %54 ]
+  ret i16 %.0.i.i
+}
+
+@tgo_floor_divide_bf16_bf16__bf16__in_range:
+define internal zeroext i1 @tgo_floor_divide_bf16_bf16__bf16__in_range(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+  %3 = zext i16 %0 to i32
+  %4 = shl nuw i32 %3, 16
+  %5 = bitcast i32 %4 to float
+  %6 = zext i16 %1 to i32
+  %7 = shl nuw i32 %6, 16
+  %8 = bitcast i32 %7 to float
+  %9 = call float @llvm.fabs.f32(float %5)
+  %10 = fpext float %9 to double
+  %11 = call float @llvm.fabs.f32(float %8)
+  %12 = fpext float %11 to double
+  %13 = fmul double %12, 0x4330000000000000
+  %14 = fcmp ogt double %13, %10
+  ret i1 %14
+}
+
 @tgo_floor_divide_f16_f16__f16:
 define internal zeroext i16 @tgo_floor_divide_f16_f16__f16(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
   %3 = bitcast i16 %0 to half
@@ -24232,6 +24690,88 @@ _Z20tg_real_floor_divideIfET_S0_S0_.exit:
   %34 = fptrunc float %.1.i.i to half
   %35 = bitcast half %34 to i16
   ret i16 %35
+}
+
+@tgo_floor_divide_f16_f16__f16__fast:
+define internal zeroext i16 @tgo_floor_divide_f16_f16__f16__fast(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+  %3 = bitcast i16 %0 to half
+  %4 = fpext half %3 to float
+  %5 = bitcast i16 %1 to half
+  %6 = fpext half %5 to float
+  %7 = fpext half %3 to double
+  %8 = call double @llvm.fabs.f64(double %7)
+  %9 = call half @llvm.fabs.f16(half %5)
+  %10 = fpext half %9 to double
+  %11 = fdiv double %8, %10
+  %12 = call double @llvm.trunc.f64(double %11)
+  %13 = fneg double %12
+  %14 = call double @llvm.fma.f64(double %13, double %10, double %8)
+  %15 = fcmp olt double %14, 0.000000e+00
+  %16 = fadd double %14, %10
+  %17 = select i1 %15, double %16, double %14
+  %18 = fcmp olt double %8, %10
+  %19 = select i1 %18, double %8, double %17
+  %20 = call double @llvm.copysign.f64(double %19, double %7)
+  %21 = fptrunc double %20 to float
+  %22 = fcmp oeq half %5, 0xH0000
+  br i1 %22, label %23, label %25
+
+23:
+  %24 = fdiv float %4, %6
+  br label %_ZN8tgm_fast20tg_real_floor_divideIfEET_S1_S1_.exit
+
+25:
+  %26 = fsub float %4, %21
+  %27 = fdiv float %26, %6
+  %28 = fcmp une float %21, 0.000000e+00
+  br i1 %28, label %29, label %34
+
+29:
+  %30 = fcmp olt half %5, 0xH0000
+  %31 = fcmp uge float %21, 0.000000e+00
+  %.not.i.i = xor i1 %30, %31
+  br i1 %.not.i.i, label %34, label %32
+
+32:
+  %33 = fadd float %27, -1.000000e+00
+  br label %34
+
+34:
+  %.127.i.i = phi float [ %33, %32 ], [ %27, %29 ], [ %27, %25 ]
+  %35 = fcmp oeq float %.127.i.i, 0.000000e+00
+  br i1 %35, label %36, label %39
+
+36:
+  %37 = fdiv float %4, %6
+  %38 = call float @llvm.copysign.f32(float 0.000000e+00, float %37)
+  br label %_ZN8tgm_fast20tg_real_floor_divideIfEET_S1_S1_.exit
+
+39:
+  %40 = call float @llvm.floor.f32(float %.127.i.i)
+  %41 = fsub float %.127.i.i, %40
+  %42 = fcmp ogt float %41, 5.000000e-01
+  %43 = fadd float %40, 1.000000e+00
+  %44 = select i1 %42, float %43, float %40
+  br label %_ZN8tgm_fast20tg_real_floor_divideIfEET_S1_S1_.exit
+
+_ZN8tgm_fast20tg_real_floor_divideIfEET_S1_S1_.exit:
+  %.1.i.i = phi float [ %24, %23 ], [ %38, %36 ], [ %44, %39 ]
+  %45 = fptrunc float %.1.i.i to half
+  %46 = bitcast half %45 to i16
+  ret i16 %46
+}
+
+@tgo_floor_divide_f16_f16__f16__in_range:
+define internal zeroext i1 @tgo_floor_divide_f16_f16__f16__in_range(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+  %3 = bitcast i16 %0 to half
+  %4 = bitcast i16 %1 to half
+  %5 = call half @llvm.fabs.f16(half %3)
+  %6 = fpext half %5 to double
+  %7 = call half @llvm.fabs.f16(half %4)
+  %8 = fpext half %7 to double
+  %9 = fmul double %8, 0x4330000000000000
+  %10 = fcmp ogt double %9, %6
+  ret i1 %10
 }
 
 @tgo_floor_divide_f32_f32__f32:
@@ -25177,6 +25717,71 @@ _Z7tg_castI11tg_bfloat16fET_T0_.exit:
   ret i16 %.0.i.i
 }
 
+@tgo_fmod_bf16_bf16__bf16__fast:
+define internal zeroext i16 @tgo_fmod_bf16_bf16__bf16__fast(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+  %3 = zext i16 %0 to i32
+  %4 = shl nuw i32 %3, 16
+  %5 = bitcast i32 %4 to float
+  %6 = zext i16 %1 to i32
+  %7 = shl nuw i32 %6, 16
+  %8 = bitcast i32 %7 to float
+  %9 = fpext float %5 to double
+  %10 = call double @llvm.fabs.f64(double %9)
+  %11 = call float @llvm.fabs.f32(float %8)
+  %12 = fpext float %11 to double
+  %13 = fdiv double %10, %12
+  %14 = call double @llvm.trunc.f64(double %13)
+  %15 = fneg double %14
+  %16 = call double @llvm.fma.f64(double %15, double %12, double %10)
+  %17 = fcmp olt double %16, 0.000000e+00
+  %18 = fadd double %16, %12
+  %19 = select i1 %17, double %18, double %16
+  %20 = fcmp olt double %10, %12
+  %21 = select i1 %20, double %10, double %19
+  %22 = call double @llvm.copysign.f64(double %21, double %9)
+  %23 = fptrunc double %22 to float
+  %24 = bitcast float %23 to i32
+  %25 = fcmp uno float %23, 0.000000e+00
+  br i1 %25, label %26, label %31
+
+26:
+  %27 = lshr i32 %24, 16
+  %28 = trunc nuw i32 %27 to i16
+  %29 = and i16 %28, -32768
+  %30 = or disjoint i16 %29, 32704
+  br label %_ZN8tgm_fast7tg_castINS_11tg_bfloat16EfEET_T0_.exit
+
+31:
+  %32 = add i32 %24, 32767
+  %33 = lshr i32 %24, 16
+  %34 = and i32 %33, 1
+  %35 = add i32 %32, %34
+  %36 = lshr i32 %35, 16
+  %37 = trunc nuw i32 %36 to i16
+  br label %_ZN8tgm_fast7tg_castINS_11tg_bfloat16EfEET_T0_.exit
+
+_ZN8tgm_fast7tg_castINS_11tg_bfloat16EfEET_T0_.exit:
+  %.0.i.i = phi i16 [ %30, %26 ], [ %37, %31 ]
+  ret i16 %.0.i.i
+}
+
+@tgo_fmod_bf16_bf16__bf16__in_range:
+define internal zeroext i1 @tgo_fmod_bf16_bf16__bf16__in_range(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+  %3 = zext i16 %0 to i32
+  %4 = shl nuw i32 %3, 16
+  %5 = bitcast i32 %4 to float
+  %6 = zext i16 %1 to i32
+  %7 = shl nuw i32 %6, 16
+  %8 = bitcast i32 %7 to float
+  %9 = call float @llvm.fabs.f32(float %5)
+  %10 = fpext float %9 to double
+  %11 = call float @llvm.fabs.f32(float %8)
+  %12 = fpext float %11 to double
+  %13 = fmul double %12, 0x4330000000000000
+  %14 = fcmp ogt double %13, %10
+  ret i1 %14
+}
+
 @tgo_fmod_f16_f16__f16:
 define internal zeroext i16 @tgo_fmod_f16_f16__f16(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
   %3 = bitcast i16 %0 to half
@@ -25188,6 +25793,43 @@ define internal zeroext i16 @tgo_fmod_f16_f16__f16(i16 zeroext %0, i16 zeroext %
   %9 = fptrunc float %8 to half
   %10 = bitcast half %9 to i16
   ret i16 %10
+}
+
+@tgo_fmod_f16_f16__f16__fast:
+define internal zeroext i16 @tgo_fmod_f16_f16__f16__fast(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+  %3 = bitcast i16 %0 to half
+  %4 = bitcast i16 %1 to half
+  %5 = fpext half %3 to double
+  %6 = call double @llvm.fabs.f64(double %5)
+  %7 = call half @llvm.fabs.f16(half %4)
+  %8 = fpext half %7 to double
+  %9 = fdiv double %6, %8
+  %10 = call double @llvm.trunc.f64(double %9)
+  %11 = fneg double %10
+  %12 = call double @llvm.fma.f64(double %11, double %8, double %6)
+  %13 = fcmp olt double %12, 0.000000e+00
+  %14 = fadd double %12, %8
+  %15 = select i1 %13, double %14, double %12
+  %16 = fcmp olt double %6, %8
+  %17 = select i1 %16, double %6, double %15
+  %18 = call double @llvm.copysign.f64(double %17, double %5)
+  %19 = fptrunc double %18 to float
+  %20 = fptrunc float %19 to half
+  %21 = bitcast half %20 to i16
+  ret i16 %21
+}
+
+@tgo_fmod_f16_f16__f16__in_range:
+define internal zeroext i1 @tgo_fmod_f16_f16__f16__in_range(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+  %3 = bitcast i16 %0 to half
+  %4 = bitcast i16 %1 to half
+  %5 = call half @llvm.fabs.f16(half %3)
+  %6 = fpext half %5 to double
+  %7 = call half @llvm.fabs.f16(half %4)
+  %8 = fpext half %7 to double
+  %9 = fmul double %8, 0x4330000000000000
+  %10 = fcmp ogt double %9, %6
+  ret i1 %10
 }
 
 @tgo_fmod_f32_f32__f32:
@@ -32238,30 +32880,115 @@ define internal zeroext i16 @tgo_ndtri_bf16__bf16(i16 zeroext %0) nounwind norec
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
   %5 = fpext float %4 to double
-  %6 = call double @_Z10normcdfinvd(double %5)
-  %7 = fptrunc double %6 to float
-  %8 = bitcast float %7 to i32
-  %9 = fcmp uno float %7, 0.000000e+00
-  br i1 %9, label %10, label %15
+  %6 = fmul double %5, 2.000000e+00
+  %7 = fcmp ogt double %6, 0.000000e+00
+  %8 = fcmp olt double %6, 2.000000e+00
+  %9 = and i1 %7, %8
+  %10 = fcmp oeq double %6, 0.000000e+00
+  %11 = fcmp oeq double %6, 2.000000e+00
+  %12 = select i1 %11, double 0xFFF0000000000000, double 0x7FF8000000000000
+  %13 = select i1 %10, double 0x7FF0000000000000, double %12
+  br i1 %9, label %14, label %_Z10normcdfinvf.exit
 
-10:
-  %11 = lshr i32 %8, 16
-  %12 = trunc nuw i32 %11 to i16
-  %13 = and i16 %12, -32768
-  %14 = or disjoint i16 %13, 32704
+14:
+  %15 = fcmp ogt double %6, 1.000000e+00
+  %16 = fsub double 2.000000e+00, %6
+  %17 = select i1 %15, double %16, double %6
+  %18 = fsub double 2.000000e+00, %17
+  %19 = fmul double %17, %18
+  %20 = bitcast double %19 to i64
+  %21 = add i64 %20, 7141747209585715
+  %22 = lshr i64 %21, 52
+  %23 = or disjoint i64 %22, 4841369599423283200
+  %24 = bitcast i64 %23 to double
+  %25 = fadd double %24, 0xC330000000000400
+  %26 = add i64 %20, -4604544271217802189
+  %27 = and i64 %26, -4503599627370496
+  %28 = sub i64 %20, %27
+  %29 = bitcast i64 %28 to double
+  %30 = fadd double %29, -1.000000e+00
+  %31 = fadd double %30, 2.000000e+00
+  %32 = fdiv double %30, %31
+  %33 = fmul double %32, %32
+  %34 = fmul double %32, %33
+  %35 = call double @llvm.fma.f64(double %33, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %36 = call double @llvm.fma.f64(double %35, double %33, double 0x3FD9999EB9D6DDFE)
+  %37 = call double @llvm.fma.f64(double %36, double %33, double 0x3FE5555554BA8B0E)
+  %38 = fmul double %32, 2.000000e+00
+  %39 = call double @llvm.fma.f64(double %34, double %37, double %38)
+  %40 = call double @llvm.fma.f64(double %25, double 0x3FE62E42FEFA39EF, double %39)
+  %41 = fcmp ogt double %40, -6.250000e+00
+  %42 = fsub double -3.125000e+00, %40
+  %43 = select i1 %41, double %42, double 3.125000e+00
+  %44 = call double @llvm.fma.f64(double %43, double 0x3D34128221BE3DDB, double 0x3D769C30F6D8F5CE)
+  %45 = call double @llvm.fma.f64(double %44, double %43, double 0xBDB04B81EB5653D2)
+  %46 = call double @llvm.fma.f64(double %45, double %43, double 0xBDC366CBDE6D3391)
+  %47 = call double @llvm.fma.f64(double %46, double %43, double 0x3E1245EF6399D063)
+  %48 = call double @llvm.fma.f64(double %47, double %43, double 0xBE3240A35A24E77F)
+  %49 = call double @llvm.fma.f64(double %48, double %43, double 0xBE5F43A7B62DA4B5)
+  %50 = call double @llvm.fma.f64(double %49, double %43, double 0x3E9C74927780F1EE)
+  %51 = call double @llvm.fma.f64(double %50, double %43, double 0xBEB6E83F954C3C35)
+  %52 = call double @llvm.fma.f64(double %51, double %43, double 0xBEED1DB5F4FF426B)
+  %53 = call double @llvm.fma.f64(double %52, double %43, double 0x3F2879C1EDF1C14B)
+  %54 = call double @llvm.fma.f64(double %53, double %43, double 0xBF48457477542B7B)
+  %55 = call double @llvm.fma.f64(double %54, double %43, double 0xBF78B6C32F9F3419)
+  %56 = call double @llvm.fma.f64(double %55, double %43, double 0x3FCEBD80D92401AF)
+  %57 = call double @llvm.fma.f64(double %56, double %43, double 0x3FFA755E7C99AE86)
+  %58 = fsub double 1.000000e+00, %17
+  %59 = fmul double %57, %58
+  %60 = fneg double %40
+  %61 = fcmp ogt double %60, 6.200000e+00
+  %62 = select i1 %61, double %60, double 6.200000e+00
+  %63 = call double @llvm.sqrt.f64(double %62)
+  %64 = fdiv double 1.000000e+00, %63
+  %65 = fadd double %64, 0xBFCFEA996B17E7F7
+  %66 = call double @llvm.fma.f64(double %65, double 0xC0C0E129223EB9A8, double 0xC086F4DC98C64B61)
+  %67 = call double @llvm.fma.f64(double %66, double %65, double 0x4080044F2F6C2D97)
+  %68 = call double @llvm.fma.f64(double %67, double %65, double 0x4067451DC0DED563)
+  %69 = call double @llvm.fma.f64(double %68, double %65, double 0xC035D35141007A5F)
+  %70 = call double @llvm.fma.f64(double %69, double %65, double 0xC00AFCFF07F41C55)
+  %71 = call double @llvm.fma.f64(double %70, double %65, double 0xC009713E13C2D2EE)
+  %72 = call double @llvm.fma.f64(double %71, double %65, double 0x3FECEFBEBF4DDACC)
+  %73 = call double @llvm.fma.f64(double %72, double %65, double 0xBFEC1554A8B78606)
+  %74 = call double @llvm.fma.f64(double %73, double %65, double 0x3FE1CA21350B9DD4)
+  %75 = call double @llvm.fma.f64(double %74, double %65, double 0x3FB442C0EDE20823)
+  %76 = call double @llvm.fma.f64(double %75, double %65, double 0xBFC961E6CE806BDE)
+  %77 = call double @llvm.fma.f64(double %76, double %65, double 0x3FEEB8EFFBF14966)
+  %78 = fmul double %63, %77
+  %79 = select i1 %41, double %59, double %78
+  %80 = fcmp ogt double %6, 1.000000e+00
+  %81 = fneg double %79
+  %82 = select i1 %80, double %81, double %79
+  br label %_Z10normcdfinvf.exit
+
+_Z10normcdfinvf.exit:
+  %83 = phi double [ %82, %14 ], [ %13, %1 ]
+  %84 = fcmp oeq float %4, 5.000000e-01
+  %85 = fmul double %83, 0xBFF6A09E667F3BCD
+  %86 = fptrunc double %85 to float
+  %87 = select i1 %84, float 0.000000e+00, float %86
+  %88 = bitcast float %87 to i32
+  %89 = fcmp uno float %87, 0.000000e+00
+  br i1 %89, label %90, label %95
+
+90:
+  %91 = lshr i32 %88, 16
+  %92 = trunc nuw i32 %91 to i16
+  %93 = and i16 %92, -32768
+  %94 = or disjoint i16 %93, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-15:
-  %16 = add i32 %8, 32767
-  %17 = lshr i32 %8, 16
-  %18 = and i32 %17, 1
-  %19 = add i32 %16, %18
-  %20 = lshr i32 %19, 16
-  %21 = trunc nuw i32 %20 to i16
+95:
+  %96 = add i32 %88, 32767
+  %97 = lshr i32 %88, 16
+  %98 = and i32 %97, 1
+  %99 = add i32 %96, %98
+  %100 = lshr i32 %99, 16
+  %101 = trunc nuw i32 %100 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %14, %10 ], [ %21, %15 ]
+  %.0.i.i = phi i16 [ %94, %90 ], [ %101, %95 ]
   ret i16 %.0.i.i
 }
 
@@ -32269,19 +32996,189 @@ _Z7tg_castI11tg_bfloat16fET_T0_.exit:
 define internal zeroext i16 @tgo_ndtri_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
   %3 = fpext half %2 to double
-  %4 = call double @_Z10normcdfinvd(double %3)
-  %5 = fptrunc double %4 to float
-  %6 = fptrunc float %5 to half
-  %7 = bitcast half %6 to i16
-  ret i16 %7
+  %4 = fmul double %3, 2.000000e+00
+  %5 = fcmp ogt double %4, 0.000000e+00
+  %6 = fcmp olt double %4, 2.000000e+00
+  %7 = and i1 %5, %6
+  %8 = fcmp oeq double %4, 0.000000e+00
+  %9 = fcmp oeq double %4, 2.000000e+00
+  %10 = select i1 %9, double 0xFFF0000000000000, double 0x7FF8000000000000
+  %11 = select i1 %8, double 0x7FF0000000000000, double %10
+  br i1 %7, label %12, label %_Z10normcdfinvf.exit
+
+12:
+  %13 = fcmp ogt double %4, 1.000000e+00
+  %14 = fsub double 2.000000e+00, %4
+  %15 = select i1 %13, double %14, double %4
+  %16 = fsub double 2.000000e+00, %15
+  %17 = fmul double %15, %16
+  %18 = bitcast double %17 to i64
+  %19 = add i64 %18, 7141747209585715
+  %20 = lshr i64 %19, 52
+  %21 = or disjoint i64 %20, 4841369599423283200
+  %22 = bitcast i64 %21 to double
+  %23 = fadd double %22, 0xC330000000000400
+  %24 = add i64 %18, -4604544271217802189
+  %25 = and i64 %24, -4503599627370496
+  %26 = sub i64 %18, %25
+  %27 = bitcast i64 %26 to double
+  %28 = fadd double %27, -1.000000e+00
+  %29 = fadd double %28, 2.000000e+00
+  %30 = fdiv double %28, %29
+  %31 = fmul double %30, %30
+  %32 = fmul double %30, %31
+  %33 = call double @llvm.fma.f64(double %31, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %34 = call double @llvm.fma.f64(double %33, double %31, double 0x3FD9999EB9D6DDFE)
+  %35 = call double @llvm.fma.f64(double %34, double %31, double 0x3FE5555554BA8B0E)
+  %36 = fmul double %30, 2.000000e+00
+  %37 = call double @llvm.fma.f64(double %32, double %35, double %36)
+  %38 = call double @llvm.fma.f64(double %23, double 0x3FE62E42FEFA39EF, double %37)
+  %39 = fcmp ogt double %38, -6.250000e+00
+  %40 = fsub double -3.125000e+00, %38
+  %41 = select i1 %39, double %40, double 3.125000e+00
+  %42 = call double @llvm.fma.f64(double %41, double 0x3D34128221BE3DDB, double 0x3D769C30F6D8F5CE)
+  %43 = call double @llvm.fma.f64(double %42, double %41, double 0xBDB04B81EB5653D2)
+  %44 = call double @llvm.fma.f64(double %43, double %41, double 0xBDC366CBDE6D3391)
+  %45 = call double @llvm.fma.f64(double %44, double %41, double 0x3E1245EF6399D063)
+  %46 = call double @llvm.fma.f64(double %45, double %41, double 0xBE3240A35A24E77F)
+  %47 = call double @llvm.fma.f64(double %46, double %41, double 0xBE5F43A7B62DA4B5)
+  %48 = call double @llvm.fma.f64(double %47, double %41, double 0x3E9C74927780F1EE)
+  %49 = call double @llvm.fma.f64(double %48, double %41, double 0xBEB6E83F954C3C35)
+  %50 = call double @llvm.fma.f64(double %49, double %41, double 0xBEED1DB5F4FF426B)
+  %51 = call double @llvm.fma.f64(double %50, double %41, double 0x3F2879C1EDF1C14B)
+  %52 = call double @llvm.fma.f64(double %51, double %41, double 0xBF48457477542B7B)
+  %53 = call double @llvm.fma.f64(double %52, double %41, double 0xBF78B6C32F9F3419)
+  %54 = call double @llvm.fma.f64(double %53, double %41, double 0x3FCEBD80D92401AF)
+  %55 = call double @llvm.fma.f64(double %54, double %41, double 0x3FFA755E7C99AE86)
+  %56 = fsub double 1.000000e+00, %15
+  %57 = fmul double %55, %56
+  %58 = fneg double %38
+  %59 = fcmp ogt double %58, 6.200000e+00
+  %60 = select i1 %59, double %58, double 6.200000e+00
+  %61 = call double @llvm.sqrt.f64(double %60)
+  %62 = fdiv double 1.000000e+00, %61
+  %63 = fadd double %62, 0xBFCFEA996B17E7F7
+  %64 = call double @llvm.fma.f64(double %63, double 0xC0C0E129223EB9A8, double 0xC086F4DC98C64B61)
+  %65 = call double @llvm.fma.f64(double %64, double %63, double 0x4080044F2F6C2D97)
+  %66 = call double @llvm.fma.f64(double %65, double %63, double 0x4067451DC0DED563)
+  %67 = call double @llvm.fma.f64(double %66, double %63, double 0xC035D35141007A5F)
+  %68 = call double @llvm.fma.f64(double %67, double %63, double 0xC00AFCFF07F41C55)
+  %69 = call double @llvm.fma.f64(double %68, double %63, double 0xC009713E13C2D2EE)
+  %70 = call double @llvm.fma.f64(double %69, double %63, double 0x3FECEFBEBF4DDACC)
+  %71 = call double @llvm.fma.f64(double %70, double %63, double 0xBFEC1554A8B78606)
+  %72 = call double @llvm.fma.f64(double %71, double %63, double 0x3FE1CA21350B9DD4)
+  %73 = call double @llvm.fma.f64(double %72, double %63, double 0x3FB442C0EDE20823)
+  %74 = call double @llvm.fma.f64(double %73, double %63, double 0xBFC961E6CE806BDE)
+  %75 = call double @llvm.fma.f64(double %74, double %63, double 0x3FEEB8EFFBF14966)
+  %76 = fmul double %61, %75
+  %77 = select i1 %39, double %57, double %76
+  %78 = fcmp ogt double %4, 1.000000e+00
+  %79 = fneg double %77
+  %80 = select i1 %78, double %79, double %77
+  br label %_Z10normcdfinvf.exit
+
+_Z10normcdfinvf.exit:
+  %81 = phi double [ %80, %12 ], [ %11, %1 ]
+  %82 = fcmp oeq half %2, 0xH3800
+  %83 = fmul double %81, 0xBFF6A09E667F3BCD
+  %84 = fptrunc double %83 to float
+  %85 = fptrunc float %84 to half
+  %86 = select i1 %82, half 0xH0000, half %85
+  %87 = bitcast half %86 to i16
+  ret i16 %87
 }
 
 @tgo_ndtri_f32__f32:
 define internal float @tgo_ndtri_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = fpext float %0 to double
-  %3 = call double @_Z10normcdfinvd(double %2)
-  %4 = fptrunc double %3 to float
-  ret float %4
+  %3 = fmul double %2, 2.000000e+00
+  %4 = fcmp ogt double %3, 0.000000e+00
+  %5 = fcmp olt double %3, 2.000000e+00
+  %6 = and i1 %4, %5
+  %7 = fcmp oeq double %3, 0.000000e+00
+  %8 = fcmp oeq double %3, 2.000000e+00
+  %9 = select i1 %8, double 0xFFF0000000000000, double 0x7FF8000000000000
+  %10 = select i1 %7, double 0x7FF0000000000000, double %9
+  br i1 %6, label %11, label %_Z10normcdfinvf.exit
+
+11:
+  %12 = fcmp ogt double %3, 1.000000e+00
+  %13 = fsub double 2.000000e+00, %3
+  %14 = select i1 %12, double %13, double %3
+  %15 = fsub double 2.000000e+00, %14
+  %16 = fmul double %14, %15
+  %17 = bitcast double %16 to i64
+  %18 = add i64 %17, 7141747209585715
+  %19 = lshr i64 %18, 52
+  %20 = or disjoint i64 %19, 4841369599423283200
+  %21 = bitcast i64 %20 to double
+  %22 = fadd double %21, 0xC330000000000400
+  %23 = add i64 %17, -4604544271217802189
+  %24 = and i64 %23, -4503599627370496
+  %25 = sub i64 %17, %24
+  %26 = bitcast i64 %25 to double
+  %27 = fadd double %26, -1.000000e+00
+  %28 = fadd double %27, 2.000000e+00
+  %29 = fdiv double %27, %28
+  %30 = fmul double %29, %29
+  %31 = fmul double %29, %30
+  %32 = call double @llvm.fma.f64(double %30, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %33 = call double @llvm.fma.f64(double %32, double %30, double 0x3FD9999EB9D6DDFE)
+  %34 = call double @llvm.fma.f64(double %33, double %30, double 0x3FE5555554BA8B0E)
+  %35 = fmul double %29, 2.000000e+00
+  %36 = call double @llvm.fma.f64(double %31, double %34, double %35)
+  %37 = call double @llvm.fma.f64(double %22, double 0x3FE62E42FEFA39EF, double %36)
+  %38 = fcmp ogt double %37, -6.250000e+00
+  %39 = fsub double -3.125000e+00, %37
+  %40 = select i1 %38, double %39, double 3.125000e+00
+  %41 = call double @llvm.fma.f64(double %40, double 0x3D34128221BE3DDB, double 0x3D769C30F6D8F5CE)
+  %42 = call double @llvm.fma.f64(double %41, double %40, double 0xBDB04B81EB5653D2)
+  %43 = call double @llvm.fma.f64(double %42, double %40, double 0xBDC366CBDE6D3391)
+  %44 = call double @llvm.fma.f64(double %43, double %40, double 0x3E1245EF6399D063)
+  %45 = call double @llvm.fma.f64(double %44, double %40, double 0xBE3240A35A24E77F)
+  %46 = call double @llvm.fma.f64(double %45, double %40, double 0xBE5F43A7B62DA4B5)
+  %47 = call double @llvm.fma.f64(double %46, double %40, double 0x3E9C74927780F1EE)
+  %48 = call double @llvm.fma.f64(double %47, double %40, double 0xBEB6E83F954C3C35)
+  %49 = call double @llvm.fma.f64(double %48, double %40, double 0xBEED1DB5F4FF426B)
+  %50 = call double @llvm.fma.f64(double %49, double %40, double 0x3F2879C1EDF1C14B)
+  %51 = call double @llvm.fma.f64(double %50, double %40, double 0xBF48457477542B7B)
+  %52 = call double @llvm.fma.f64(double %51, double %40, double 0xBF78B6C32F9F3419)
+  %53 = call double @llvm.fma.f64(double %52, double %40, double 0x3FCEBD80D92401AF)
+  %54 = call double @llvm.fma.f64(double %53, double %40, double 0x3FFA755E7C99AE86)
+  %55 = fsub double 1.000000e+00, %14
+  %56 = fmul double %54, %55
+  %57 = fneg double %37
+  %58 = fcmp ogt double %57, 6.200000e+00
+  %59 = select i1 %58, double %57, double 6.200000e+00
+  %60 = call double @llvm.sqrt.f64(double %59)
+  %61 = fdiv double 1.000000e+00, %60
+  %62 = fadd double %61, 0xBFCFEA996B17E7F7
+  %63 = call double @llvm.fma.f64(double %62, double 0xC0C0E129223EB9A8, double 0xC086F4DC98C64B61)
+  %64 = call double @llvm.fma.f64(double %63, double %62, double 0x4080044F2F6C2D97)
+  %65 = call double @llvm.fma.f64(double %64, double %62, double 0x4067451DC0DED563)
+  %66 = call double @llvm.fma.f64(double %65, double %62, double 0xC035D35141007A5F)
+  %67 = call double @llvm.fma.f64(double %66, double %62, double 0xC00AFCFF07F41C55)
+  %68 = call double @llvm.fma.f64(double %67, double %62, double 0xC009713E13C2D2EE)
+  %69 = call double @llvm.fma.f64(double %68, double %62, double 0x3FECEFBEBF4DDACC)
+  %70 = call double @llvm.fma.f64(double %69, double %62, double 0xBFEC1554A8B78606)
+  %71 = call double @llvm.fma.f64(double %70, double %62, double 0x3FE1CA21350B9DD4)
+  %72 = call double @llvm.fma.f64(double %71, double %62, double 0x3FB442C0EDE20823)
+  %73 = call double @llvm.fma.f64(double %72, double %62, double 0xBFC961E6CE806BDE)
+  %74 = call double @llvm.fma.f64(double %73, double %62, double 0x3FEEB8EFFBF14966)
+  %75 = fmul double %60, %74
+  %76 = select i1 %38, double %56, double %75
+  %77 = fcmp ogt double %3, 1.000000e+00
+  %78 = fneg double %76
+  %79 = select i1 %77, double %78, double %76
+  br label %_Z10normcdfinvf.exit
+
+_Z10normcdfinvf.exit:
+  %80 = phi double [ %79, %11 ], [ %10, %1 ]
+  %81 = fcmp oeq float %0, 5.000000e-01
+  %82 = fmul double %80, 0xBFF6A09E667F3BCD
+  %83 = fptrunc double %82 to float
+  %84 = select i1 %81, float 0.000000e+00, float %83
+  ret float %84
 }
 
 @tgo_ndtri_f64__f64:
@@ -35197,6 +36094,94 @@ _Z7tg_castI11tg_bfloat16fET_T0_.exit:
   ret i16 %.0.i.i
 }
 
+@tgo_remainder_bf16_bf16__bf16__fast:
+define internal zeroext i16 @tgo_remainder_bf16_bf16__bf16__fast(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+  %3 = zext i16 %0 to i32
+  %4 = shl nuw i32 %3, 16
+  %5 = bitcast i32 %4 to float
+  %6 = zext i16 %1 to i32
+  %7 = shl nuw i32 %6, 16
+  %8 = bitcast i32 %7 to float
+  %9 = fpext float %5 to double
+  %10 = call double @llvm.fabs.f64(double %9)
+  %11 = call float @llvm.fabs.f32(float %8)
+  %12 = fpext float %11 to double
+  %13 = fdiv double %10, %12
+  %14 = call double @llvm.trunc.f64(double %13)
+  %15 = fneg double %14
+  %16 = call double @llvm.fma.f64(double %15, double %12, double %10)
+  %17 = fcmp olt double %16, 0.000000e+00
+  %18 = fadd double %16, %12
+  %19 = select i1 %17, double %18, double %16
+  %20 = fcmp olt double %10, %12
+  %21 = select i1 %20, double %10, double %19
+  %22 = call double @llvm.copysign.f64(double %21, double %9)
+  %23 = fptrunc double %22 to float
+  %24 = fcmp oeq float %8, 0.000000e+00
+  br i1 %24, label %_ZN8tgm_fast17tg_real_remainderIfEET_S1_S1_.exit, label %25
+
+25:
+  %26 = fcmp une float %23, 0.000000e+00
+  br i1 %26, label %27, label %32
+
+27:
+  %28 = fcmp olt float %8, 0.000000e+00
+  %29 = fcmp uge float %23, 0.000000e+00
+  %.not.i.i = xor i1 %28, %29
+  br i1 %.not.i.i, label %_ZN8tgm_fast17tg_real_remainderIfEET_S1_S1_.exit, label %30
+
+30:
+  %31 = fadd float %23, %8
+  br label %_ZN8tgm_fast17tg_real_remainderIfEET_S1_S1_.exit
+
+32:
+  %33 = call float @llvm.copysign.f32(float 0.000000e+00, float %8)
+  br label %_ZN8tgm_fast17tg_real_remainderIfEET_S1_S1_.exit
+
+_ZN8tgm_fast17tg_real_remainderIfEET_S1_S1_.exit:
+  %.1 = phi float [ %23, %2 ], [ %23, %27 ], [ %31, %30 ], [ %33, %32 ]
+  %34 = bitcast float %.1 to i32
+  %35 = fcmp uno float %.1, 0.000000e+00
+  br i1 %35, label %36, label %41
+
+36:
+  %37 = lshr i32 %34, 16
+  %38 = trunc nuw i32 %37 to i16
+  %39 = and i16 %38, -32768
+  %40 = or disjoint i16 %39, 32704
+  br label %_ZN8tgm_fast7tg_castINS_11tg_bfloat16EfEET_T0_.exit
+
+41:
+  %42 = add i32 %34, 32767
+  %43 = lshr i32 %34, 16
+  %44 = and i32 %43, 1
+  %45 = add i32 %42, %44
+  %46 = lshr i32 %45, 16
+  %47 = trunc nuw i32 %46 to i16
+  br label %_ZN8tgm_fast7tg_castINS_11tg_bfloat16EfEET_T0_.exit
+
+_ZN8tgm_fast7tg_castINS_11tg_bfloat16EfEET_T0_.exit:
+  %.0.i.i = phi i16 [ %40, %36 ], [ %47, %41 ]
+  ret i16 %.0.i.i
+}
+
+@tgo_remainder_bf16_bf16__bf16__in_range:
+define internal zeroext i1 @tgo_remainder_bf16_bf16__bf16__in_range(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+  %3 = zext i16 %0 to i32
+  %4 = shl nuw i32 %3, 16
+  %5 = bitcast i32 %4 to float
+  %6 = zext i16 %1 to i32
+  %7 = shl nuw i32 %6, 16
+  %8 = bitcast i32 %7 to float
+  %9 = call float @llvm.fabs.f32(float %5)
+  %10 = fpext float %9 to double
+  %11 = call float @llvm.fabs.f32(float %8)
+  %12 = fpext float %11 to double
+  %13 = fmul double %12, 0x4330000000000000
+  %14 = fcmp ogt double %13, %10
+  ret i1 %14
+}
+
 @tgo_remainder_f16_f16__f16:
 define internal zeroext i16 @tgo_remainder_f16_f16__f16(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
   %3 = bitcast i16 %0 to half
@@ -35232,6 +36217,67 @@ _Z17tg_real_remainderIfET_S0_S0_.exit:
   %20 = fptrunc float %.1 to half
   %21 = bitcast half %20 to i16
   ret i16 %21
+}
+
+@tgo_remainder_f16_f16__f16__fast:
+define internal zeroext i16 @tgo_remainder_f16_f16__f16__fast(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+  %3 = bitcast i16 %0 to half
+  %4 = bitcast i16 %1 to half
+  %5 = fpext half %4 to float
+  %6 = fpext half %3 to double
+  %7 = call double @llvm.fabs.f64(double %6)
+  %8 = call half @llvm.fabs.f16(half %4)
+  %9 = fpext half %8 to double
+  %10 = fdiv double %7, %9
+  %11 = call double @llvm.trunc.f64(double %10)
+  %12 = fneg double %11
+  %13 = call double @llvm.fma.f64(double %12, double %9, double %7)
+  %14 = fcmp olt double %13, 0.000000e+00
+  %15 = fadd double %13, %9
+  %16 = select i1 %14, double %15, double %13
+  %17 = fcmp olt double %7, %9
+  %18 = select i1 %17, double %7, double %16
+  %19 = call double @llvm.copysign.f64(double %18, double %6)
+  %20 = fptrunc double %19 to float
+  %21 = fcmp oeq half %4, 0xH0000
+  br i1 %21, label %_ZN8tgm_fast17tg_real_remainderIfEET_S1_S1_.exit, label %22
+
+22:
+  %23 = fcmp une float %20, 0.000000e+00
+  br i1 %23, label %24, label %29
+
+24:
+  %25 = fcmp olt half %4, 0xH0000
+  %26 = fcmp uge float %20, 0.000000e+00
+  %.not.i.i = xor i1 %25, %26
+  br i1 %.not.i.i, label %_ZN8tgm_fast17tg_real_remainderIfEET_S1_S1_.exit, label %27
+
+27:
+  %28 = fadd float %20, %5
+  br label %_ZN8tgm_fast17tg_real_remainderIfEET_S1_S1_.exit
+
+29:
+  %30 = call float @llvm.copysign.f32(float 0.000000e+00, float %5)
+  br label %_ZN8tgm_fast17tg_real_remainderIfEET_S1_S1_.exit
+
+_ZN8tgm_fast17tg_real_remainderIfEET_S1_S1_.exit:
+  %.1 = phi float [ %20, %2 ], [ %20, %24 ], [ %28, %27 ], [ %30, %29 ]
+  %31 = fptrunc float %.1 to half
+  %32 = bitcast half %31 to i16
+  ret i16 %32
+}
+
+@tgo_remainder_f16_f16__f16__in_range:
+define internal zeroext i1 @tgo_remainder_f16_f16__f16__in_range(i16 zeroext %0, i16 zeroext %1) nounwind norecurse willreturn memory(none) alwaysinline {
+  %3 = bitcast i16 %0 to half
+  %4 = bitcast i16 %1 to half
+  %5 = call half @llvm.fabs.f16(half %3)
+  %6 = fpext half %5 to double
+  %7 = call half @llvm.fabs.f16(half %4)
+  %8 = fpext half %7 to double
+  %9 = fmul double %8, 0x4330000000000000
+  %10 = fcmp ogt double %9, %6
+  ret i1 %10
 }
 
 @tgo_remainder_f32_f32__f32:
@@ -35956,6 +37002,72 @@ _Z11tg_half_sin11tg_bfloat16.exit:
   ret i16 %.0.i.i.i
 }
 
+@tgo_sin_bf16__bf16__fast:
+define internal zeroext i16 @tgo_sin_bf16__bf16__fast(i16 zeroext %0) nounwind alwaysinline {
+  %2 = zext i16 %0 to i32
+  %3 = shl nuw i32 %2, 16
+  %4 = bitcast i32 %3 to float
+  %5 = call float @llvm.fma.f32(float %4, float 0x3FD45F3060000000, float 0x4168000000000000)
+  %6 = fadd float %5, 0xC168000000000000
+  %7 = fneg float %6
+  %8 = call float @llvm.fma.f32(float %7, float 0x400921FB40000000, float %4)
+  %9 = call float @llvm.fma.f32(float %7, float 0x3E84442D20000000, float %8)
+  %10 = fmul float %9, %9
+  %11 = call float @llvm.fma.f32(float %10, float 0x3EC5D239C0000000, float 0xBF29F62CC0000000)
+  %12 = call float @llvm.fma.f32(float %11, float %10, float 0x3F8110E740000000)
+  %13 = call float @llvm.fma.f32(float %12, float %10, float 0xBFC5555480000000)
+  %14 = call float @llvm.fma.f32(float %13, float %10, float 1.000000e+00)
+  %15 = fmul float %9, %14
+  %16 = bitcast float %15 to i32
+  %17 = bitcast float %5 to i32
+  %18 = shl i32 %17, 31
+  %19 = xor i32 %18, %16
+  %20 = bitcast i32 %19 to float
+  %21 = call float @llvm.fabs.f32(float %4)
+  %22 = fcmp ult float %21, 1.310720e+05
+  br i1 %22, label %25, label %23
+
+23:
+  %24 = call float @_ZN8tgm_fast10tg_far_sinEf(float %4)
+  br label %25
+
+25:
+  %.0.i = phi float [ %24, %23 ], [ %20, %1 ]
+  %26 = bitcast float %.0.i to i32
+  %27 = fcmp uno float %.0.i, 0.000000e+00
+  br i1 %27, label %28, label %33
+
+28:
+  %29 = lshr i32 %26, 16
+  %30 = trunc nuw i32 %29 to i16
+  %31 = and i16 %30, -32768
+  %32 = or disjoint i16 %31, 32704
+  br label %_ZN8tgm_fast11tg_half_sinENS_11tg_bfloat16E.exit
+
+33:
+  %34 = add i32 %26, 32767
+  %35 = lshr i32 %26, 16
+  %36 = and i32 %35, 1
+  %37 = add i32 %34, %36
+  %38 = lshr i32 %37, 16
+  %39 = trunc nuw i32 %38 to i16
+  br label %_ZN8tgm_fast11tg_half_sinENS_11tg_bfloat16E.exit
+
+_ZN8tgm_fast11tg_half_sinENS_11tg_bfloat16E.exit:
+  %.0.i.i.i = phi i16 [ %32, %28 ], [ %39, %33 ]
+  ret i16 %.0.i.i.i
+}
+
+@tgo_sin_bf16__bf16__in_range:
+define internal zeroext i1 @tgo_sin_bf16__bf16__in_range(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = zext i16 %0 to i32
+  %3 = shl nuw i32 %2, 16
+  %4 = bitcast i32 %3 to float
+  %5 = call float @llvm.fabs.f32(float %4)
+  %6 = fcmp ole float %5, 0x41D0000000000000
+  ret i1 %6
+}
+
 @tgo_sin_c128__c128:
 define internal void @tgo_sin_c128__c128(ptr %0, ptr %1) nounwind alwaysinline {
   %.sroa.02.0.copyload = load double, ptr %1, align 16
@@ -36011,6 +37123,40 @@ define internal zeroext i16 @tgo_sin_f16__f16(i16 zeroext %0) nounwind norecurse
   %20 = fptrunc float %19 to half
   %21 = bitcast half %20 to i16
   ret i16 %21
+}
+
+@tgo_sin_f16__f16__fast:
+define internal zeroext i16 @tgo_sin_f16__f16__fast(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = bitcast i16 %0 to half
+  %3 = fpext half %2 to float
+  %4 = call float @llvm.fma.f32(float %3, float 0x3FD45F3060000000, float 0x4168000000000000)
+  %5 = fadd float %4, 0xC168000000000000
+  %6 = fneg float %5
+  %7 = call float @llvm.fma.f32(float %6, float 0x400921FB40000000, float %3)
+  %8 = call float @llvm.fma.f32(float %6, float 0x3E84442D20000000, float %7)
+  %9 = fmul float %8, %8
+  %10 = call float @llvm.fma.f32(float %9, float 0x3EC5D239C0000000, float 0xBF29F62CC0000000)
+  %11 = call float @llvm.fma.f32(float %10, float %9, float 0x3F8110E740000000)
+  %12 = call float @llvm.fma.f32(float %11, float %9, float 0xBFC5555480000000)
+  %13 = call float @llvm.fma.f32(float %12, float %9, float 1.000000e+00)
+  %14 = fmul float %8, %13
+  %15 = bitcast float %14 to i32
+  %16 = bitcast float %4 to i32
+  %17 = shl i32 %16, 31
+  %18 = xor i32 %17, %15
+  %19 = bitcast i32 %18 to float
+  %20 = fptrunc float %19 to half
+  %21 = bitcast half %20 to i16
+  ret i16 %21
+}
+
+@tgo_sin_f16__f16__in_range:
+define internal zeroext i1 @tgo_sin_f16__f16__in_range(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = bitcast i16 %0 to half
+  %3 = call half @llvm.fabs.f16(half %2)
+  %4 = fpext half %3 to float
+  %5 = fcmp ole float %4, 0x41D0000000000000
+  ret i1 %5
 }
 
 @tgo_sin_f32__f32:
@@ -36973,6 +38119,80 @@ _Z7tg_castI11tg_bfloat16fET_T0_.exit:
   ret i16 %.0.i.i
 }
 
+@tgo_tan_bf16__bf16__fast:
+define internal zeroext i16 @tgo_tan_bf16__bf16__fast(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = zext i16 %0 to i32
+  %3 = shl nuw i32 %2, 16
+  %4 = bitcast i32 %3 to float
+  %5 = fcmp oeq float %4, 0.000000e+00
+  br i1 %5, label %_ZN8tgm_fast6tg_tanEf.exit, label %6
+
+6:
+  %7 = fpext float %4 to double
+  %8 = call double @llvm.fma.f64(double %7, double 0x3FE45F306DC9C883, double 0x4338000000000000)
+  %9 = bitcast double %8 to i64
+  %10 = fadd double %8, 0xC338000000000000
+  %11 = fneg double %10
+  %12 = call double @llvm.fma.f64(double %11, double 0x3FF921FB54442D18, double %7)
+  %13 = call double @llvm.fma.f64(double %11, double 0x3C91A62633145C07, double %12)
+  %14 = fmul double %13, %13
+  %15 = fmul double %14, %13
+  %16 = call double @llvm.fma.f64(double %14, double 0x3EC6DBCFB4DEE452, double 0xBF2A013A455BD213)
+  %17 = call double @llvm.fma.f64(double %16, double %14, double 0x3F811110DECC73FD)
+  %18 = call double @llvm.fma.f64(double %17, double %14, double 0xBFC555555545D0DA)
+  %19 = call double @llvm.fma.f64(double %15, double %18, double %13)
+  %20 = fmul double %14, %14
+  %21 = call double @llvm.fma.f64(double %14, double 0xBE925239A9550AEF, double 0x3EFA015C25366932)
+  %22 = call double @llvm.fma.f64(double %21, double %14, double 0xBF56C16BF534C9EB)
+  %23 = call double @llvm.fma.f64(double %22, double %14, double 0x3FA55555555027AD)
+  %24 = call double @llvm.fma.f64(double %14, double -5.000000e-01, double 1.000000e+00)
+  %25 = call double @llvm.fma.f64(double %20, double %23, double %24)
+  %26 = and i64 %9, 1
+  %.not.i.i.i = icmp eq i64 %26, 0
+  %27 = fneg double %25
+  %28 = fdiv double %27, %19
+  %29 = fdiv double %19, %25
+  %30 = select i1 %.not.i.i.i, double %29, double %28
+  %31 = fptrunc double %30 to float
+  br label %_ZN8tgm_fast6tg_tanEf.exit
+
+_ZN8tgm_fast6tg_tanEf.exit:
+  %32 = phi float [ %31, %6 ], [ %4, %1 ]
+  %33 = bitcast float %32 to i32
+  %34 = fcmp uno float %32, 0.000000e+00
+  br i1 %34, label %35, label %40
+
+35:
+  %36 = lshr i32 %33, 16
+  %37 = trunc nuw i32 %36 to i16
+  %38 = and i16 %37, -32768
+  %39 = or disjoint i16 %38, 32704
+  br label %_ZN8tgm_fast7tg_castINS_11tg_bfloat16EfEET_T0_.exit
+
+40:
+  %41 = add i32 %33, 32767
+  %42 = lshr i32 %33, 16
+  %43 = and i32 %42, 1
+  %44 = add i32 %41, %43
+  %45 = lshr i32 %44, 16
+  %46 = trunc nuw i32 %45 to i16
+  br label %_ZN8tgm_fast7tg_castINS_11tg_bfloat16EfEET_T0_.exit
+
+_ZN8tgm_fast7tg_castINS_11tg_bfloat16EfEET_T0_.exit:
+  %.0.i.i = phi i16 [ %39, %35 ], [ %46, %40 ]
+  ret i16 %.0.i.i
+}
+
+@tgo_tan_bf16__bf16__in_range:
+define internal zeroext i1 @tgo_tan_bf16__bf16__in_range(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = zext i16 %0 to i32
+  %3 = shl nuw i32 %2, 16
+  %4 = bitcast i32 %3 to float
+  %5 = call float @llvm.fabs.f32(float %4)
+  %6 = fcmp ole float %5, 0x41D0000000000000
+  ret i1 %6
+}
+
 @tgo_tan_c128__c128:
 define internal void @tgo_tan_c128__c128(ptr %0, ptr %1) nounwind alwaysinline {
   %.sroa.02.0.copyload = load double, ptr %1, align 16
@@ -37069,6 +38289,57 @@ _Z18tgm_light_place_off.exit.i.i:
 _Z6tg_tanf.exit:
   %42 = phi i16 [ %41, %21 ], [ %0, %_Z18tgm_light_place_off.exit.i.i ]
   ret i16 %42
+}
+
+@tgo_tan_f16__f16__fast:
+define internal zeroext i16 @tgo_tan_f16__f16__fast(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = bitcast i16 %0 to half
+  %3 = fcmp oeq half %2, 0xH0000
+  br i1 %3, label %_ZN8tgm_fast6tg_tanEf.exit, label %4
+
+4:
+  %5 = fpext half %2 to double
+  %6 = call double @llvm.fma.f64(double %5, double 0x3FE45F306DC9C883, double 0x4338000000000000)
+  %7 = bitcast double %6 to i64
+  %8 = fadd double %6, 0xC338000000000000
+  %9 = fneg double %8
+  %10 = call double @llvm.fma.f64(double %9, double 0x3FF921FB54442D18, double %5)
+  %11 = call double @llvm.fma.f64(double %9, double 0x3C91A62633145C07, double %10)
+  %12 = fmul double %11, %11
+  %13 = fmul double %12, %11
+  %14 = call double @llvm.fma.f64(double %12, double 0x3EC6DBCFB4DEE452, double 0xBF2A013A455BD213)
+  %15 = call double @llvm.fma.f64(double %14, double %12, double 0x3F811110DECC73FD)
+  %16 = call double @llvm.fma.f64(double %15, double %12, double 0xBFC555555545D0DA)
+  %17 = call double @llvm.fma.f64(double %13, double %16, double %11)
+  %18 = fmul double %12, %12
+  %19 = call double @llvm.fma.f64(double %12, double 0xBE925239A9550AEF, double 0x3EFA015C25366932)
+  %20 = call double @llvm.fma.f64(double %19, double %12, double 0xBF56C16BF534C9EB)
+  %21 = call double @llvm.fma.f64(double %20, double %12, double 0x3FA55555555027AD)
+  %22 = call double @llvm.fma.f64(double %12, double -5.000000e-01, double 1.000000e+00)
+  %23 = call double @llvm.fma.f64(double %18, double %21, double %22)
+  %24 = and i64 %7, 1
+  %.not.i.i.i = icmp eq i64 %24, 0
+  %25 = fneg double %23
+  %26 = fdiv double %25, %17
+  %27 = fdiv double %17, %23
+  %28 = select i1 %.not.i.i.i, double %27, double %26
+  %29 = fptrunc double %28 to float
+  %30 = fptrunc float %29 to half
+  %31 = bitcast half %30 to i16
+  br label %_ZN8tgm_fast6tg_tanEf.exit
+
+_ZN8tgm_fast6tg_tanEf.exit:
+  %32 = phi i16 [ %31, %4 ], [ %0, %1 ]
+  ret i16 %32
+}
+
+@tgo_tan_f16__f16__in_range:
+define internal zeroext i1 @tgo_tan_f16__f16__in_range(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
+  %2 = bitcast i16 %0 to half
+  %3 = call half @llvm.fabs.f16(half %2)
+  %4 = fpext half %3 to float
+  %5 = fcmp ole float %4, 0x41D0000000000000
+  ret i1 %5
 }
 
 @tgo_tan_f32__f32:

@@ -100,13 +100,15 @@ def joined(text: str, names: Iterable[str]) -> str:
 
 
 def _symbol(line: str) -> str:
-    return _SYMBOL.findall(line)[0]
+    found: list[str] = _SYMBOL.findall(line)
+    return found[0]
 
 
 @cache
 def _blocks() -> Mapping[str, str]:
     """Every constant, declaration and definition by its name."""
-    text = files("lowering.native.library").joinpath("functions.ll").read_text("utf-8")
+    file = files("lowering.native.library").joinpath("functions.ll")
+    text = file.read_bytes().decode("ascii")
     found = {}
     for block in text.rstrip("\n").split("\n\n@"):
         name, _, rest = block.removeprefix("@").partition(":\n")

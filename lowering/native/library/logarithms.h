@@ -124,36 +124,40 @@ TG_SHARED double atanh(double x) {
 
 // ---- powers -------------------------------------------------------------------------------------------
 
-// log(x) with an error of 2**-65 of itself.
+// log(x) with an error of 2**-65 of itself. Products keep the lower halves of both operands.
 TG_INLINE tgm_pair tgm_log_pair(double x) {
   const tgm_split m = tgm_split_of(x);
-  const tgm_pair s = tgm_divide({m.fraction, 0}, tgm_two_sum(2, m.fraction));
-  const tgm_pair square = tgm_multiply(s, s);
-  const double tail = square.high * tgm_polynomial(
-      square.high, 0x1.999999999999ap-2, 0x1.2492492492522p-2, 0x1.c71c71c6ea5acp-3, 0x1.745d177ad436ap-3,
+  const double f = m.fraction, divisor = 2 + f, inverse = 1 / divisor, s = f * inverse;
+  const double s_low = inverse * fma(-s, f - (divisor - 2), fma(-s, divisor, f));
+  const double square = s * s, square_low = fma(s, s, -square) + 2 * s * s_low;
+  const double tail = square * tgm_polynomial(
+      square, 0x1.999999999999ap-2, 0x1.2492492492522p-2, 0x1.c71c71c6ea5acp-3, 0x1.745d177ad436ap-3,
       0x1.3b1395b82701ep-3, 0x1.1118cd67251c5p-3, 0x1.df7ba1f4809c3p-4, 0x1.e03a7acf07f85p-4);
-  const tgm_pair sum = tgm_fast_two_sum(0x1.5555555555555p-1, tail);
-  const tgm_pair factor = {sum.high, sum.low + 0x1.5555555555555p-55};
-  const tgm_pair cube = tgm_multiply(tgm_multiply(s, square), factor);
-  const tgm_pair first = tgm_add({2 * s.high, 2 * s.low}, cube);
-  const tgm_pair whole = tgm_add({m.exponent * tgm_log2_high, 0}, first);
-  return tgm_add(whole, m.exponent * tgm_log2_low);
+  const tgm_pair factor = tgm_fast_two_sum(0x1.5555555555555p-1, tail);
+  const double factor_low = factor.low + 0x1.5555555555555p-55;
+  const double cube = square * s, cube_low = fma(square, s, -cube) + fma(square, s_low, square_low * s);
+  const double term = cube * factor.high;
+  const double term_low = fma(cube, factor.high, -term) + fma(cube, factor_low, cube_low * factor.high);
+  const tgm_pair first = tgm_fast_two_sum(m.exponent * tgm_log2_high, 2 * s);
+  const tgm_pair second = tgm_fast_two_sum(first.high, term);
+  const double low = fma(m.exponent, tgm_log2_low, fma(2, s_low, term_low));
+  return tgm_fast_two_sum(second.high, second.low + (first.low + low));
 }
 
 TG_SHARED double pow(double x, double y) {
   const double size = fabs(x);
   const tgm_pair logarithm = tgm_log_pair(size);
-  const double high = y * logarithm.high, low = fma(y, logarithm.high, -high) + y * logarithm.low;
+  // the logarithms of 0, infinity and NaN
+  double l = size == 0 ? -tgm_inf : logarithm.high;
+  l = size < tgm_inf ? l : size;
+  const double high = y * l, low = fma(y, l, -high) + y * logarithm.low;
   const bool large = fabs(high) > 800;
-  double found = tgm_exp_of_sum(large ? copysign(800.0, high) : high, large ? 0 : low);
-  const bool up = (size > 1) == (y > 0);  // for infinite and zero operands
-  const bool extreme = size == 0 || size == tgm_inf || fabs(y) == tgm_inf;
-  found = extreme ? (up ? tgm_inf : 0) : found;
-  found = size == 1 ? 1 : found;
-  const bool whole = trunc(y) == y, odd = whole && fabs(y) < 0x1p53 && trunc(0.5 * y) != 0.5 * y;
+  double found = tgm_exp_of_sum(high, large ? 0 : low);
+  const double half = 0.5 * y;
+  const bool whole = trunc(y) == y, odd = whole && trunc(half) != half;
+  found = size == 1 && y == y ? 1 : found;
   found = signbit(x) && odd ? -found : found;
   found = x < 0 && !whole && size != tgm_inf ? tgm_nan : found;
-  found = x != x || y != y ? tgm_nan : found;
   return y == 0 || x == 1 ? 1 : found;
 }
 

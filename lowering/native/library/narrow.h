@@ -100,17 +100,16 @@ TG_INLINE float atanh(float x) {
 
 TG_INLINE float pow(float x, float y) {
   const float size = fabs(x);
-  const bool extreme = size == 0 || size == (float)tgm_inf || fabs(y) == (float)tgm_inf;
-  const double logarithm = tgm_light_log(extreme || x != x ? 1 : (double)size);
-  double found = tgm_light_exp_of(tgm_within(y * logarithm, 200));
-  const bool up = (size > 1) == (y > 0);
-  found = extreme ? (up ? tgm_inf : 0) : found;
-  found = size == 1 ? 1 : found;
-  const bool whole = trunc(y) == y, odd = whole && fabs(y) < 0x1p24f && trunc(0.5f * y) != 0.5f * y;
+  const bool usual = size > 0 && size < (float)tgm_inf;
+  const double finite = tgm_light_log(usual ? (double)size : 1);
+  const double logarithm = size == 0 ? -tgm_inf : usual ? finite : (double)size;
+  float found = (float)tgm_light_exp_of(tgm_within(y * logarithm, 200));
+  const float half = 0.5f * y;
+  const bool whole = trunc(y) == y, odd = whole && trunc(half) != half;
+  found = size == 1 && y == y ? 1 : found;
   found = signbit(x) && odd ? -found : found;
-  found = x < 0 && !whole && size != (float)tgm_inf ? tgm_nan : found;
-  found = x != x || y != y ? tgm_nan : found;
-  return y == 0 || x == 1 ? 1 : (float)found;
+  found = x < 0 && !whole && size != (float)tgm_inf ? (float)tgm_nan : found;
+  return y == 0 || x == 1 ? 1 : found;
 }
 TG_INLINE float cbrt(float x) {
   const bool ends = x != x || x == 0 || isinf(x);
@@ -262,6 +261,42 @@ TG_INLINE float normcdf(float x) {
   const double far = 0.5 * tgm_light_erfcx(z) * tgm_light_exp_of(-0.5 * s * s);
   const double near = fma(0.5, tgm_light_near_erf(z < 0.75 ? z : 0.75), 0.5);
   return x != x ? x : (float)(x < 0 ? z < 0.75 ? 1 - near : far : z < 0.75 ? near : 1 - far);
+}
+
+// The x with erf(x) = y and erfc(x) = z, by w = -log(1 - y**2) = -log(z (2 - z)).
+TG_INLINE double tgm_light_erfinv(double y, double w) {
+  const double t = (w < 6.25 ? w : 6.25) - 3.125;
+  const double near = y * tgm_polynomial(
+      t, 0x1.a755e7c99ae86p0, 0x1.ebd80d92401afp-3, -0x1.8b6c32f9f3419p-8, -0x1.8457477542b7bp-11,
+      0x1.879c1edf1c14bp-13, -0x1.d1db5f4ff426bp-17, -0x1.6e83f954c3c35p-20, 0x1.c74927780f1eep-22,
+      -0x1.f43a7b62da4b5p-26, -0x1.240a35a24e77fp-28, 0x1.245ef6399d063p-30, -0x1.366cbde6d3391p-35,
+      -0x1.04b81eb5653d2p-36, 0x1.69c30f6d8f5cep-40, 0x1.4128221be3ddbp-44);
+  const double root = sqrt(w > 6.2 ? w : 6.2), v = 1 / root - 0x1.fea996b17e7f7p-3;
+  const double far = root * tgm_polynomial(
+      v, 0x1.eb8effbf14966p-1, -0x1.961e6ce806bdep-3, 0x1.442c0ede20823p-4, 0x1.1ca21350b9dd4p-1,
+      -0x1.c1554a8b78606p-1, 0x1.cefbebf4ddaccp-1, -0x1.9713e13c2d2eep1, -0x1.afcff07f41c55p1,
+      -0x1.5d35141007a5fp4, 0x1.7451dc0ded563p7, 0x1.0044f2f6c2d97p9, -0x1.6f4dc98c64b61p9,
+      -0x1.0e129223eb9a8p13);
+  return w < 6.25 ? near : far;
+}
+TG_INLINE float erfinv(float y) {
+  const double size = fabs((double)y), z = size < 1 ? size : 0;
+  const double x = tgm_light_erfinv(z, -tgm_light_log((1 - z) * (1 + z)));
+  const float found = size == 1 ? (float)tgm_inf : (float)x;
+  return size > 1 ? (float)tgm_nan : y != y ? y : copysign(found, y);
+}
+// Of a double that a float was multiplied to.
+TG_INLINE double tgm_light_erfcinv(double z) {
+  const bool inside = z > 0 && z < 2;
+  const double place = inside ? z : 1, small = place > 1 ? 2 - place : place;
+  const double size = tgm_light_erfinv(1 - small, -tgm_light_log(small * (2 - small)));
+  const double ends = z == 0 ? tgm_inf : z == 2 ? -tgm_inf : tgm_nan;
+  return inside ? (z > 1 ? -size : size) : ends;
+}
+TG_INLINE float erfcinv(float z) { return (float)tgm_light_erfcinv(z); }
+TG_INLINE float normcdfinv(float p) {
+  const double x = -0x1.6a09e667f3bcdp+0 * tgm_light_erfcinv(2 * (double)p);
+  return p == 0.5f ? 0 : (float)x;
 }
 
 // ---- in float -------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 import tracegraph.ops  # noqa: F401  (registers them)
-from lowering.codegen.preamble import c_type, preamble
+from lowering.codegen.preamble import c_type, preamble, value_type
 from lowering.native.library.symbols import (
     Function,
     by_address,
@@ -77,12 +77,12 @@ def definition(function: Function, name: str | None = None) -> str:
 def _fast_definitions(function: Function) -> str:
     assert function.fast is not None
     fast, in_range = function.fast
-    parameters = ", ".join(f"{c_type(d)} a{n}" for n, d in enumerate(function.arguments))
-    test = (
-        "tgm_is_near_angle(a0)" if len(function.arguments) == 1 else "tgm_is_near_quotient(a0, a1)"
-    )
+    parameters = ", ".join(f"{_passed(d)} p{n}" for n, d in enumerate(function.arguments))
+    loads = "".join(_load(dtype, n) for n, dtype in enumerate(function.arguments))
+    values = ", ".join(f"tg_cast<{value_type(d)}>(a{n})" for n, d in enumerate(function.arguments))
+    test = "tgm_is_near_angle" if len(function.arguments) == 1 else "tgm_is_near_quotient"
     return f"""{definition(function, fast)}
-extern "C" bool {in_range}({parameters}) {{ return {test}; }}"""
+extern "C" bool {in_range}({parameters}) {{ {loads}return {test}({values}); }}"""
 
 
 def _passed(dtype: Any) -> str:

@@ -31,7 +31,7 @@ DType = np.dtype[Any]
 Attrs = Mapping[str, Any] | Iterable[tuple[str, Any]]
 
 FAST_FORMS = frozenset({"sin", "cos", "tan", "fmod", "remainder", "floor_divide"})
-"""Ops whose float32 and float64 functions have a fast form besides."""
+"""Ops whose functions of real floats have a fast form besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def elementwise(op: Op, attrs: Attrs, arguments: Sequence[DType], result: DType)
     types = "_".join(SHORT_NAMES[d] for d in arguments)
     suffix = "".join(f"__{_word(name)}_{_word(value)}" for name, value in used.items())
     name = f"tgo_{op.name}_{types}__{SHORT_NAMES[result]}{suffix}"
-    has_fast_form = op.name in FAST_FORMS and arguments[0].kind == "f" and not is_half(arguments[0])
+    has_fast_form = op.name in FAST_FORMS and kind(arguments[0]) == "f"
     fast = (f"{name}__fast", f"{name}__in_range") if has_fast_form else None
     return Function(name, result, tuple(arguments), text, fast)
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lowering.plan.calls.library_call import LibraryCall, StridedArray
+from lowering.plan.calls.library_call import LibraryCall, StridedArray, by_reference
 from lowering.plan.nests.buffer_fields import Reads, Writes
 from tracegraph.ir.op import Op
 from tracegraph.ir.record import record
@@ -32,17 +32,9 @@ class Factorization(LibraryCall):
 
     @property
     def name(self) -> str:
-        shapes = [f"{'x'.join(map(str, each.shape))}" for each in self.matrices]
+        shapes = [f"{'x'.join(map(str, matrix.shape))}" for matrix in self.matrices]
         return f"{self.op.name} {', '.join(shapes)}"
 
     @property
     def run_host(self) -> Callable[..., object]:
-        count, op, attrs = len(self.matrices), self.op, dict(self.attrs)
-
-        def run(*operands: np.ndarray[Any, Any]) -> None:
-            found = op.reference(*operands[:count], **attrs)
-            values = found if isinstance(found, tuple) else (found,)
-            for out, value in zip(operands[count:], values, strict=True):
-                out[...] = value
-
-        return run
+        return by_reference(self.op, self.attrs, len(self.matrices))

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lowering.plan.calls.library_call import LibraryCall, StridedArray
+from lowering.plan.calls.library_call import LibraryCall, StridedArray, by_reference
 from lowering.plan.nests.buffer_fields import Reads, Updates, Writes
 from tracegraph.ir.op import Op
 from tracegraph.ir.record import record
@@ -58,16 +58,7 @@ class LapackRoutine(LibraryCall):
 
     @property
     def run_host(self) -> Callable[..., object]:
-        op, attrs, count = self.op, dict(self.attrs), len(self.inputs)
-
-        def run(*operands: np.ndarray[Any, Any]) -> None:
-            with np.errstate(all="ignore"):
-                found = op.reference(*operands[:count], **attrs)
-            values = found if isinstance(found, tuple) else (found,)
-            for out, value in zip(operands[count:], values, strict=True):
-                out[...] = value
-
-        return run
+        return by_reference(self.op, self.attrs, len(self.inputs))
 
 
 @record

@@ -10,8 +10,11 @@ from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any, ClassVar
 
+import numpy as np
+
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.buffer_fields import HoldsBuffers, Names, items_of
+from tracegraph.ir.op import Op
 from tracegraph.ir.record import record
 from tracegraph.ir.types import row_major_strides
 
@@ -48,8 +51,8 @@ class StridedArray(HoldsBuffers):
 class LibraryCall(HoldsBuffers):
     """Base of library calls: frozen records, compared by identity.
 
-    A call reads `inputs`, writes all of `outputs`, which the types of its fields say, and has no
-    other visible effect. Capture fixes
+    A call reads `inputs`, writes all of `outputs`, and has no other visible effect. The types of
+    its fields say which arrays these are. Capture fixes
     the addresses of all arrays but `batches`, so the rule that plans it takes operands from
     `lowering.planning.library_operands`, which copies arguments into scratch if necessary. Or it is
     `recaptured`.
@@ -75,7 +78,7 @@ class LibraryCall(HoldsBuffers):
 
     @property
     def outputs(self) -> tuple[StridedArray, ...]:
-        """The arrays that it writes; one that it also reads is an input, too."""
+        """The arrays that it writes. One that it also reads is an input as well."""
         return items_of(self, "writes")
 
     @property
@@ -143,3 +146,17 @@ class LibraryCall(HoldsBuffers):
     def run_host(self) -> Callable[..., object]:
         """A function of the operands as NumPy arrays, which writes the outputs."""
         raise NotImplementedError
+
+
+def by_reference(op: Op, attrs: Mapping[str, Any], count: int) -> Callable[..., object]:
+    """A function that writes the results of an op of its first `count` operands to the others."""
+    attrs = dict(attrs)
+
+    def run(*operands: np.ndarray[Any, Any]) -> None:
+        with np.errstate(all="ignore"):
+            found = op.reference(*operands[:count], **attrs)
+        values = found if isinstance(found, tuple) else (found,)
+        for out, value in zip(operands[count:], values, strict=True):
+            out[...] = value
+
+    return run

@@ -118,7 +118,7 @@ def rename_analysis(
             analysis = NestAnalysis(
                 [new.get(expr, expr) for expr in known.roots],
                 [new.get(expr, expr) for expr in known.expressions],
-                [e for each in known.loads if type(e := new.get(each, each)) is Load],
+                [e for load in known.loads if type(e := new.get(load, load)) is Load],
                 known.accumulated,
                 reads,
                 writes,

@@ -1,4 +1,4 @@
-"""How plans and nodes print and draw themselves: imported with lowering."""
+"""How plans and nodes print and draw themselves: imported when one is."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def explain(plan: Plan) -> str:
     graph = plan.launch_graph
     rows = [_COLUMNS, *table.rows(_placed(graph), 0)]
     kinds = [table.kinds(node) for node in launched(graph)]
-    conditional = sum([each is not None and "conditional" in each for each in kinds])
+    conditional = sum([kind is not None and "conditional" in kind for kind in kinds])
     least = "" if None not in kinds else "at least "
     title = f"{plan.name}: {least}{_size(kinds)} nodes, {conditional} of them conditional"
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -117,12 +117,12 @@ def _placed(graph: Graph) -> list[_Placed]:
 
 def _size(kinds: Iterable[_Kinds]) -> int:
     """How many nodes there are, at least."""
-    return sum([1 if each is None else len(each) for each in kinds])
+    return sum([1 if kind is None else len(kind) for kind in kinds])
 
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """The rows of a Plan, with `others` also those of nodes that are no loops and branches."""
+    """The rows of a Plan, with `others` also those of nodes that are neither loops nor branches."""
 
     plan: Plan
     others: bool = True

@@ -127,23 +127,25 @@ class _Check:
         if isinstance(node, AllocationNode | FreeNode):
             return frozenset(), frozenset((_SCRATCH,))
         if isinstance(node, TableNode):
-            return frozenset(), frozenset([("the address of", each) for each in node.entries])
+            return frozenset(), frozenset(
+                [("the address of", launched) for launched in node.entries]
+            )
         if isinstance(node, PointersNode):
             return frozenset(), frozenset([("the pointers of", call) for call in node.calls])
         reads: set[Resource] = set()
         writes: set[Resource] = set()
         if isinstance(node, LoadNode):
             writes |= node.writes
-        for each in launched_by(node):
-            if each.exclusive is not None:
-                writes.add(each.exclusive)
-            if isinstance(each, LibraryNode):
-                reads |= {_SCRATCH, ("the pointers of", each)}
-        accessed = {b for each in _all(node) for b in each.accessed_buffers}
+        for launched in launched_by(node):
+            if launched.exclusive is not None:
+                writes.add(launched.exclusive)
+            if isinstance(launched, LibraryNode):
+                reads |= {_SCRATCH, ("the pointers of", launched)}
+        accessed = {b for launched in _all(node) for b in launched.accessed_buffers}
         reads |= {_SCRATCH for b in accessed if b.space == "scratch"}
         reads |= accessed & self.by_value
         if self.indirect and body_graphs(node):
-            reads |= {("the address of", each) for each in accessed & self.indirect}
+            reads |= {("the address of", launched) for launched in accessed & self.indirect}
         return frozenset(reads), frozenset(writes)
 
     def within(self, node: Node) -> Iterator[Race]:
@@ -194,11 +196,11 @@ class _Places:
         """The parts in place of such buffers, and the other resources."""
         shared = self.shared
         found: list[Resource] = []
-        for each in buffers:
-            if each in shared:
-                found += shared[each]  # type: ignore[index]
+        for buffer in buffers:
+            if buffer in shared:
+                found += shared[buffer]  # type: ignore[index]
             else:
-                found.append(each)
+                found.append(buffer)
         return frozenset(found)
 
     def text(self, resource: Resource) -> str:

@@ -159,16 +159,16 @@ class PersistentCosts:
 class LapackPolicy:
     """When factorizations are calls of LAPACK's routines, or kernels for small matrices.
 
-    Otherwise they are the programs of `lowering.algorithms`, which are planned as any other.
+    Otherwise they are the programs of `lowering.algorithms`, which are planned like any other.
 
     Args:
         least: by op, the rows or columns, whichever are fewer, from which the library factors them.
         most_matrices: by op, of a batch, which the library factors one after the other.
         at_once: by op, the rows of square matrices, at least and at most, of which the library
             factors a larger batch at once.
-        many: by op, how many small matrices have a kernel of their own in a body, which keeps a
-            loop from being one kernel. At the top any number has, and so have those in a body that
-            the library would factor otherwise.
+        many: by op, how many small matrices get a kernel of their own in a body, where that kernel
+            keeps a loop from being one kernel. At the top, any number gets one. So do matrices in a
+            body that the library would factor otherwise.
     """
 
     least: Mapping[str, int]

@@ -1,4 +1,4 @@
-"""Contraction lowering: matrix products that are no library calls become sums of products.
+"""Contraction lowering: matrix products that are not library calls become sums of products.
 
     matmul x y   ──▶   sum (multiply x y) over k        one reduction nest, the product in registers
 
@@ -83,7 +83,7 @@ def _transposed(x: ArrayType) -> ArrayType:
 
 
 def _flipped(eqn: Eqn, defs: Defs) -> Replacement:
-    """(yᵀ xᵀ)ᵀ: so is the right factor what the left one was."""
+    """(yᵀ xᵀ)ᵀ, whose right factor is the former left one."""
     left, right = eqn.operands
     _, order = shared_batch(left, defs)
     rank = len(order)

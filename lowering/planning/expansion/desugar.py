@@ -7,8 +7,8 @@
   legal, and an inner loop arms its condition anew each time that it is entered.
 - *Index clamping*: the index of `switch` is clamped to its branches.
 - *Checks end loops*: if a loop runs until data says so, the results of checks inside are carried,
-  and it runs only while all have passed. Else an inner loop that ends at its limit of steps could
-  keep the loop around it running for ever, and the failure would never be reported.
+  and it runs only while all have passed. Otherwise an inner loop that ends at its limit of steps
+  could keep the loop around it running for ever, and the failure would never be reported.
 """
 
 from __future__ import annotations

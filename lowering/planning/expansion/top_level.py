@@ -1,4 +1,4 @@
-"""Ops that only the top level of a program may have, as what they become is no node of a body."""
+"""Ops that only the top level of a program may have, because bodies cannot hold their nodes."""
 
 from __future__ import annotations
 

@@ -5,6 +5,8 @@ In-place outputs, donated arguments, random orders of nodes, and bodies without 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -22,61 +24,40 @@ from tracegraph import tree
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
 
-WITHOUT_UPDATES = Features(body_updates=False)
+WAYS: dict[str, dict[str, Any]] = {
+    "as they are": {},
+    "over donated arguments": {"donate": True},
+    "without updates in bodies": {
+        "planned": lambda stage: legalize(stage.lower().plan, Features(body_updates=False)),
+        "donate": True,
+    },
+}
 
 
-def emulated(factory: Any, name: str, **options: Any) -> EmulatedPlans:
+@pytest.fixture(scope="module")
+def plans(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], EmulatedPlans]:
     programs = {str(p): (p.function, p.arguments) for p in PROGRAMS}
-    return EmulatedPlans(programs, factory.mktemp(name), **options)
-
-
-@pytest.fixture(scope="module")
-def plans(tmp_path_factory: pytest.TempPathFactory) -> EmulatedPlans:
-    return emulated(tmp_path_factory, "plain")
-
-
-@pytest.fixture(scope="module")
-def donating(tmp_path_factory: pytest.TempPathFactory) -> EmulatedPlans:
-    return emulated(tmp_path_factory, "donating", donate=True)
-
-
-@pytest.fixture(scope="module")
-def staged(tmp_path_factory: pytest.TempPathFactory) -> EmulatedPlans:
-    return emulated(
-        tmp_path_factory,
-        "staged",
-        planned=lambda stage: legalize(stage.lower().plan, WITHOUT_UPDATES),
-        donate=True,
+    return cache(
+        lambda way: EmulatedPlans(programs, tmp_path_factory.mktemp("kernels"), **WAYS[way])
     )
 
 
-def assert_agrees(program: Program, plans: EmulatedPlans) -> None:
+@pytest.mark.parametrize("way", WAYS)
+@each_program
+def test_results(program: Program, way: str, plans: Callable[[str], EmulatedPlans]) -> None:
     expected = tree.leaves(program.function(*program.arguments))
     for seed in range(3):
         arguments = [np.copy(each) for each in program.arguments]
-        found = plans.run(str(program), *arguments, order=Random(seed))
+        found = plans(way).run(str(program), *arguments, order=Random(seed))
         for a, b in zip(expected, tree.leaves(found), strict=True):
             np.testing.assert_array_equal(b, a)
 
 
-@each_program
-def test_results(program: Program, plans: EmulatedPlans) -> None:
-    assert_agrees(program, plans)
-
-
-@each_program
-def test_results_over_donated_arguments(program: Program, donating: EmulatedPlans) -> None:
-    assert_agrees(program, donating)
-
-
-@each_program
-def test_results_without_updates_in_bodies(program: Program, staged: EmulatedPlans) -> None:
-    assert_agrees(program, staged)
-
-
-def test_kernels_in_bodies_have_fixed_addresses_there(staged: EmulatedPlans) -> None:
+def test_kernels_in_bodies_have_fixed_addresses_there(
+    plans: Callable[[str], EmulatedPlans],
+) -> None:
     spaces = set()
-    for plan in staged._plans.values():
+    for plan in plans("without updates in bodies")._plans.values():
         bodies = [body for node in plan.graph.nodes for body in body_graphs(node)]
         custom = [n for body in bodies for n in walk(body) if isinstance(n, CustomKernelNode)]
         spaces |= {buffer.space for node in custom for buffer in node.accessed_buffers}

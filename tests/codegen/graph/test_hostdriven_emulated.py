@@ -23,14 +23,9 @@ from tracegraph.limits import time_limit
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
 
 PROGRAMS = (
-    "captures_at_depth_three",
-    "collatz_like",
-    "condition_from_a_reduction",
-    "inner_bound_from_device_memory",
-    "loops_that_never_run",
-    "rotated_duplicated_and_kept_carries",
-    "scan_of_scans",
-    "switch_on_2",
+    *("captures_at_depth_three", "collatz_like", "condition_from_a_reduction"),
+    *("inner_bound_from_device_memory", "loops_that_never_run"),
+    *("rotated_duplicated_and_kept_carries", "scan_of_scans", "switch_on_2"),
 )
 
 

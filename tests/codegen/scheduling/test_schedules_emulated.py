@@ -140,7 +140,6 @@ def test_no_block_sees_what_the_next_copy_of_a_body_writes(tmp_path: Path) -> No
 N, M = 19200, 64
 X, Y, TOTAL = buffer("float64", N), buffer("float64", N), buffer("float64")
 ROWS, NORMED = buffer("float64", M, N // M), buffer("float64", M, N // M)
-WHERE = buffer("int64", N)
 GO, CHOICE = buffer("bool"), buffer("int64")
 (I,) = axes(N)
 R, C = axes(M, N // M)

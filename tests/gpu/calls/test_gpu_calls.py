@@ -7,23 +7,10 @@ import pytest
 
 import tracegraph
 from lowering.plan.target import overrides as choices
+from tests.fakes.foreign_arrays import View
 from tests.helpers.compiled import on_device
 from tests.helpers.threads import in_threads
 from tracegraph.errors import UpdateError
-
-
-class View:
-    """Part of a device array, as another library would present it."""
-
-    def __init__(self, owner, start, shape, strides=None):
-        described = owner.__cuda_array_interface__
-        self.owner = owner
-        self.__cuda_array_interface__ = {
-            **described,
-            "shape": shape,
-            "strides": strides,
-            "data": (described["data"][0] + start * owner.dtype.itemsize, False),
-        }
 
 
 def test_one_build_for_arrays_that_move():

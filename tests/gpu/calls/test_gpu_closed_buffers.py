@@ -9,8 +9,6 @@ import tracegraph
 from tracegraph import ArrayType, fori_loop
 from tracegraph.errors import RawMemoryError
 
-pytestmark = pytest.mark.gpu
-
 N = 1 << 20
 TYPE = ArrayType("float64", (N,))
 

@@ -17,15 +17,6 @@ from tracegraph.errors import ExportError
 N = 50_000
 
 
-@pytest.fixture
-def stream():
-    from cuda.core import Device
-
-    device = Device(0)
-    device.set_current()
-    return device.create_stream()
-
-
 def launched(executable, stream):
     executable.launch(stream)
     stream.sync()

@@ -9,8 +9,6 @@ from tests.helpers.threads import in_threads
 from tracegraph import fori_loop, while_loop
 from tracegraph.errors import StoppedError, TimeLimitError
 
-pytestmark = pytest.mark.gpu
-
 N = 200_000
 STEPS = 3_000
 

@@ -42,15 +42,6 @@ def poison():
     return [on_device(np.full(N + k, np.nan)) for k in range(16)]
 
 
-@pytest.fixture
-def stream():
-    from cuda.core import Device
-
-    device = Device(0)
-    device.set_current()
-    return device.create_stream()
-
-
 def stream_of(name):
     """A stream of a library, as cuda.core's, and what keeps it."""
     from cuda.core import Device, Stream

@@ -5,23 +5,10 @@ import pytest
 
 import tracegraph
 from lowering.fusion import row_profitability
+from tests.fakes.foreign_arrays import View
 from tests.helpers.compiled import on_device
+from tests.helpers.parameters import in_turn
 from tests.programs.half import ARITHMETIC, FUNCTIONS, HALVES, assert_arithmetic, assert_function
-
-
-class View:
-    """Part of a device array, as another library would present it."""
-
-    def __init__(self, owner, start, shape):
-        described = owner.__cuda_array_interface__
-        self.owner = owner
-        self.__cuda_array_interface__ = {
-            **described,
-            "shape": shape,
-            "strides": None,
-            "data": (described["data"][0] + start * owner.dtype.itemsize, False),
-        }
-
 
 by_dtype = pytest.mark.parametrize("dtype", HALVES, ids=str)
 
@@ -124,9 +111,11 @@ def test_clusters_run_in_the_bodies_of_loops_and_branches():
     np.testing.assert_allclose(np.asarray(found), expected, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize(("columns", "dtype"), [(4100, "float32"), (1001, "float64")])
-@pytest.mark.parametrize("start", [0, 1, 3])
-def test_rows_that_are_fetched_ahead_are_what_they_would_be(columns, dtype, start):
+@pytest.mark.parametrize(
+    ("start", "row"), in_turn([0, 1, 3], [(4100, "float32"), (1001, "float64")])
+)
+def test_rows_that_are_fetched_ahead_are_what_they_would_be(start, row):
+    columns, dtype = row
     shape = ((70 << 20) // (columns * np.dtype(dtype).itemsize), columns)
     size = shape[0] * columns
     numbers = np.random.default_rng(3).normal(2.0, 3.0, size + start).astype(dtype)

@@ -90,9 +90,8 @@ def updates(method, dtype):
 ELEMENTS = ["bool", *INTEGERS, *FLOATS, *COMPLEX]
 
 
-@pytest.mark.parametrize("dtype", ELEMENTS, ids=str)
-@pytest.mark.parametrize("method", UFUNCS)
-def test_updates_of_elements(method, dtype):
+@pytest.mark.parametrize(("dtype", "method"), in_turn(ELEMENTS, UFUNCS, rounds=2), ids=str)
+def test_updates_of_elements(dtype, method):
     program, given = updates(method, dtype)
     for found, one in zip(tracegraph.jit(program, device="cuda")(given), given, strict=True):
         assert_expected(found, expected_of(method, *one))
@@ -108,8 +107,10 @@ def test_updates_of_rows(method, dtype):
     assert_expected(found, expected_of(method, x, i, v))
 
 
-@pytest.mark.parametrize("places", [1, 8, 2048])
-@pytest.mark.parametrize("dtype", ["int32", "uint64", "float32", "float64", *COMPLEX])
+@pytest.mark.parametrize(
+    ("dtype", "places"),
+    in_turn(["int32", "uint64", "float32", "float64", *COMPLEX], [1, 8, 2048]),
+)
 def test_many_sums_of_few_elements(dtype, places):
     """Enough updates that blocks fold them in shared memory first."""
     random = np.random.default_rng(8)

@@ -126,7 +126,7 @@ def test_a_function_that_allocates() -> None:
     refused(allocating, "captured call .*allocating")
 
 
-def test_the_graph_keeps_what_the_function_refers_to() -> None:
+def test_the_graph_keeps_what_the_function_refers_to(stream: Any) -> None:
     import gc
     import weakref
 
@@ -138,9 +138,6 @@ def test_the_graph_keeps_what_the_function_refers_to() -> None:
     gc.collect()
     assert alive() is not None
     executable = exported.definition.instantiate()
-    from cuda.core import Device
-
-    stream = Device(0).create_stream()
     executable.launch(stream)
     stream.sync()
     np.testing.assert_array_equal(np.asarray(exported.results), 2 * X)

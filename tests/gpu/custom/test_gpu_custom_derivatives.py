@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 import tracegraph
-from tests.cases.custom_derivatives import POINT, Case, each_case, each_place, scalar
+from tests.cases.custom_derivatives import POINT, Case, each_case, scalar
+from tests.comparisons.custom_derivatives import (  # noqa: F401 - run here
+    PROGRAMS,
+    test_values_gradients_and_tangents,
+)
 from tests.helpers.compiled import gpu_jit
 from tracegraph.testing import check_kernel
-
-
-@each_case
-@each_place
-def test_values_and_gradients(case: Case, place: Any) -> None:
-    f, plain = scalar(place(case.function)), scalar(place(case.plain))
-    value, gradient = gpu_jit(tracegraph.value_and_grad(f))(POINT)
-    np.testing.assert_allclose(np.asarray(value), plain(POINT), rtol=1e-12)
-    np.testing.assert_allclose(np.asarray(gradient), tracegraph.grad(plain)(POINT), rtol=1e-11)
-
-
-@each_case
-@each_place
-def test_tangents(case: Case, place: Any) -> None:
-    f, plain = scalar(place(case.function)), scalar(place(case.plain))
-    t = np.cos(POINT)
-    value, along = gpu_jit(lambda x, t: tracegraph.jvp(f, (x,), (t,)))(POINT, t)
-    np.testing.assert_allclose(np.asarray(value), plain(POINT), rtol=1e-12)
-    np.testing.assert_allclose(np.asarray(along), tracegraph.grad(plain)(POINT) @ t, rtol=1e-11)
 
 
 @each_case

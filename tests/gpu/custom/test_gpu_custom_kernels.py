@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -39,42 +41,26 @@ V = (np.arange(N) % 16 / 8).astype(np.float32)
 X = np.arange(float(N))
 
 
-def assert_agrees(program: Program, **options: Any) -> None:
+WAYS: dict[str, Callable[[], Any]] = {
+    "as they are": nullcontext,
+    "over donated arguments": nullcontext,
+    "loops in one kernel": lambda: override(loops="one_kernel", branches="predicated"),
+    "driven by the host": lambda: features.override(conditional_nodes=False),
+    "without updates in bodies": lambda: features.override(body_updates=False),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@each_program
+def test_programs(program: Program, way: str) -> None:
     expected = tree.leaves(program.function(*program.arguments))
-    jitted = tracegraph.jit(program.function, device="cuda", **options)
-    for _ in range(3):
-        arguments = [tracegraph.asarray(each, device="cuda") for each in program.arguments]
-        found = tree.leaves(jitted(*arguments))
-        for a, b in zip(expected, found, strict=True):
-            np.testing.assert_array_equal(np.asarray(b), a)
-
-
-@each_program
-def test_programs(program: Program) -> None:
-    assert_agrees(program)
-
-
-@each_program
-def test_programs_over_donated_arguments(program: Program) -> None:
-    assert_agrees(program, donate_argnums=tuple(range(len(program.arguments))))
-
-
-@each_program
-def test_programs_under_one_kernel_loops(program: Program) -> None:
-    with override(loops="one_kernel", branches="predicated"):
-        assert_agrees(program)
-
-
-@each_program
-def test_programs_that_the_host_drives(program: Program) -> None:
-    with features.override(conditional_nodes=False):
-        assert_agrees(program)
-
-
-@each_program
-def test_programs_without_updates_in_bodies(program: Program) -> None:
-    with features.override(body_updates=False):
-        assert_agrees(program)
+    donated = range(len(program.arguments)) if way == "over donated arguments" else ()
+    with WAYS[way]():
+        jitted = tracegraph.jit(program.function, device="cuda", donate_argnums=donated)
+        for _ in range(3):
+            arguments = [tracegraph.asarray(each, device="cuda") for each in program.arguments]
+            for a, b in zip(expected, tree.leaves(jitted(*arguments)), strict=True):
+                np.testing.assert_array_equal(np.asarray(b), a)
 
 
 def test_kernels_and_their_references() -> None:
@@ -85,31 +71,19 @@ def test_kernels_and_their_references() -> None:
     check_kernel(incremented, X[:64])
 
 
-def test_a_kernel_that_differs_is_found() -> None:
-    wrong = tracegraph.kernel(
-        source='extern "C" __global__ void f(const double* x, double* y) { y[threadIdx.x] = 0; }',
-        entry="f",
-        out=lambda x: x,
-        grid=1,
-        block=lambda x: x.size,
-    )(lambda x: x)
-    with pytest.raises(AssertionError, match="result"):
-        check_kernel(wrong, X[:64])
-
-
-def test_a_kernel_that_writes_to_an_argument_is_found() -> None:
-    wrong = tracegraph.kernel(
-        source="""extern "C" __global__ void f(double* x, double* y) {
-          y[threadIdx.x] = x[threadIdx.x];
-          x[threadIdx.x] = -1;
-        }""",
-        entry="f",
-        out=lambda x: x,
-        grid=1,
-        block=lambda x: x.size,
-    )(lambda x: x)
-    with pytest.raises(AssertionError, match="has written to array 0"):
-        check_kernel(wrong, X[:64])
+@pytest.mark.parametrize(
+    ("body", "match"),
+    [
+        ("y[threadIdx.x] = 0;", "result"),
+        ("y[threadIdx.x] = x[threadIdx.x]; x[threadIdx.x] = -1;", "has written to array 0"),
+    ],
+)
+def test_a_kernel_that_differs_or_writes_to_an_argument_is_found(body: str, match: str) -> None:
+    source = f'extern "C" __global__ void f(double* x, double* y) {{ {body} }}'
+    block = lambda x: x.size  # noqa: E731
+    wrong = tracegraph.kernel(source=source, entry="f", out=lambda x: x, grid=1, block=block)
+    with pytest.raises(AssertionError, match=match):
+        check_kernel(wrong(lambda x: x), X[:64])
 
 
 def test_new_addresses() -> None:
@@ -297,14 +271,11 @@ def test_an_error_of_the_compiler_leaves_the_device_usable() -> None:
     check_kernel(incremented, X[:64])
 
 
-def test_exported() -> None:
+def test_exported(stream: Any) -> None:
     program = PROGRAMS[1]
     compiled = tracegraph.jit(program.function, device="cuda").lower(*program.arguments).compile()
     exported = compiled.export_graph(*program.arguments)
     executable = exported.definition.instantiate()
-    from cuda.core import Device
-
-    stream = Device(0).create_stream()
     executable.launch(stream)
     stream.sync()
     expected = tree.leaves(program.function(*program.arguments))

@@ -147,10 +147,7 @@ def test_what_no_child_may_hold_is_refused():
     agrees(Scaled().__call__, X)  # the device is usable
 
 
-def test_our_graph_with_theirs_in_it_is_exported():
-    from cuda.core import Device
-
-    stream = Device(0).create_stream()
+def test_our_graph_with_theirs_in_it_is_exported(stream):
 
     def export():
         scaled, x = Scaled(), on_device(X)

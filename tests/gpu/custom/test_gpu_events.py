@@ -76,13 +76,7 @@ def test_a_launch_waits_in_its_middle():
             np.testing.assert_allclose(np.asarray(before), np.cumsum(X))
 
 
-def test_events_of_cuda_core_live_as_long_as_the_graph():
-    from cuda.core import Device
-
-    device = Device(0)
-    device.set_current()
-    stream = device.create_stream()
-
+def test_events_of_cuda_core_live_as_long_as_the_graph(stream):
     def function():
         done = stream.record()
 

@@ -18,7 +18,7 @@ from tracegraph import tree
 from tracegraph.errors import FallbackWarning
 from tracegraph.testing.ways import using
 
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(COMPILER is None, reason="there is no g++")]
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
 
 CALLS = 20
 
@@ -85,10 +85,9 @@ def test_an_eager_call_waits_for_the_device(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize("name", ["equal_reads", "between_conditional_loops"])
-def test_an_exported_graph_has_the_call_in_its_place(name: str, memory: Memory) -> None:
-    from cuda.core import Device
-
-    stream = Device(0).create_stream()
+def test_an_exported_graph_has_the_call_in_its_place(
+    name: str, memory: Memory, stream: Any
+) -> None:
     x, (wanted, noted) = memory.owned("cuda"), on_host(name)
     function = tracegraph.jit(lambda x: PROGRAMS[name](x, memory.call), device="cuda")
     exported = function.lower(x).compile().export_graph(x)

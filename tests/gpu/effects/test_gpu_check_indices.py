@@ -10,8 +10,6 @@ import pytest
 import tracegraph
 from tracegraph.errors import IndexRangeError
 
-pytestmark = pytest.mark.gpu
-
 X = np.arange(12.0).reshape(3, 4)
 
 

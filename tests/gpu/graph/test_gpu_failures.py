@@ -22,28 +22,10 @@ RELEASES = {"cuUserObjectRelease"}
 """Calls of finalizers, which tell nobody of a failure."""
 
 STEPS = (
-    "allocate",
-    "allocate_host",
-    "clear",
-    "copy_to_device",
-    "record",
-    "synchronize",
-    "load",
-    "kernel",
-    "launch_kernel",
-    "new_graph",
-    "create_condition",
-    "add_kernel",
-    "add_memory",
-    "add_free",
-    "add_conditional",
-    "capture",
-    "library",
-    "synchronize_capture_stream",
-    "tie",
-    "instantiate",
-    "updater",
-    "launcher",
+    *("allocate", "allocate_host", "clear", "copy_to_device", "record", "synchronize", "load"),
+    *("kernel", "launch_kernel", "new_graph", "create_condition", "add_kernel", "add_memory"),
+    *("add_free", "add_conditional", "capture", "library", "synchronize_capture_stream", "tie"),
+    *("instantiate", "updater", "launcher"),
 )
 """What is asked of `CudaDriver` in a build; some of it calls the driver by cuda.core."""
 

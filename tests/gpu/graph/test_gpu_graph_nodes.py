@@ -7,8 +7,6 @@ import tracegraph
 from tests.helpers.compiled import compiled_for, on_device
 from tracegraph import cond, while_loop
 
-pytestmark = pytest.mark.gpu
-
 N = 10_000
 
 

@@ -21,8 +21,6 @@ from tests.corpus import CASES
 from tests.helpers.parameters import in_turn
 from tests.programs.launched import PROGRAMS
 
-pytestmark = pytest.mark.gpu
-
 Emitted = list[tuple[Graph, Counter[str]]]
 
 SOME = list(CASES)[::6]

@@ -20,8 +20,6 @@ from tracegraph import tree
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
 from tracegraph.testing.ways import using
 
-pytestmark = pytest.mark.gpu
-
 ORDERS = 3
 CALLS = 100
 CONSTRUCTS = [f.__name__ for f in beside.CONSTRUCTS]

@@ -14,8 +14,6 @@ from lowering.plan.target import overrides as choices
 from tracegraph.errors import FallbackWarning, InstantiationError, RawMemoryError
 from tracegraph.staging import fallbacks
 
-pytestmark = pytest.mark.gpu
-
 
 def test_a_supported_driver_has_all_but_what_the_device_lacks():
     found = tracegraph.features("cuda")
@@ -239,15 +237,12 @@ def test_a_second_executable_of_a_graph_with_loops_is_refused():
     given.instantiate().launch()
 
 
-def test_an_executable_of_cuda_core_is_updated():
+def test_an_executable_of_cuda_core_is_updated(stream):
     a, b = np.arange(300.0), np.ones(300)
     compiled = tracegraph.jit(doubled_sum, device="cuda").lower(a).compile()
     first, second = compiled.export_graph(a), compiled.export_graph(b)
     executable = first.definition.instantiate()
     assert first.update(second, executable)
-    from cuda.core import Device
-
-    stream = Device(0).create_stream()
     executable.launch(stream)
     stream.sync()
     np.testing.assert_array_equal(np.asarray(second.results), doubled_sum(b))

@@ -7,11 +7,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
-import pytest
 
 import tracegraph
-
-pytestmark = pytest.mark.gpu
 
 
 def solver(x: Any, matrix: Any) -> Any:

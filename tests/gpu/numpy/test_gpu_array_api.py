@@ -9,8 +9,6 @@ import tracegraph
 import tracegraph.numpy as tnp
 from tests.cases.array_api import SPECIAL, arguments_of, assert_special
 
-pytestmark = pytest.mark.gpu
-
 
 @pytest.mark.parametrize("dtype", SPECIAL)
 def test_special_cases(dtype):

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda import core as cuda_core
 
 import tracegraph
 from lowering.cuda.libraries.cufft import Cufft, CufftPlan
@@ -22,7 +21,8 @@ from lowering.plan.nodes import LibraryNode, walk
 from lowering.plan.target.overrides import override
 from tests.cases import fourier as fourier_cases
 from tests.fakes.foreign_arrays import Foreign
-from tests.helpers.compiled import on_gpu
+from tests.helpers.compiled import all_on_device, on_gpu
+from tests.helpers.parameters import in_turn
 from tests.helpers.threads import in_threads
 from tracegraph import tree
 
@@ -220,10 +220,7 @@ def test_two_streams_at_a_time() -> None:
             np.testing.assert_array_equal(np.asarray(got), wanted)
 
 
-def test_plans_outlive_the_function_as_long_as_a_graph_runs(fresh: Any) -> None:
-    device = cuda_core.Device(0)
-    device.set_current()
-    stream = device.create_stream()
+def test_plans_outlive_the_function_as_long_as_a_graph_runs(fresh: Any, stream: Any) -> None:
     x = points(1009)
     jitted = tracegraph.jit(spectrum, device="cuda")
     given = tracegraph.asarray(x, device="cuda")
@@ -270,10 +267,6 @@ def in_place() -> Iterator[None]:
         yield
 
 
-def on_device(*arrays: Any) -> list[Any]:
-    return [tracegraph.asarray(array, device="cuda") for array in arrays]
-
-
 def assert_moves(function: Any, *arrays: Any, units: float = 64, **options: Any) -> Any:
     """Calls on arrays that move, and come back, give what NumPy gives, without copies."""
     f = tracegraph.jit(function, device="cuda", **options)
@@ -283,7 +276,7 @@ def assert_moves(function: Any, *arrays: Any, units: float = 64, **options: Any)
     kept: list[Any] = []
     for turn in range(4):
         given = [array * (turn + 1) for array in arrays]
-        there = on_device(*given)
+        there = all_on_device(*given)
         for _ in range(2):
             results = tree.leaves(f(*there))
             kept += [*there, *results]
@@ -293,8 +286,9 @@ def assert_moves(function: Any, *arrays: Any, units: float = 64, **options: Any)
     return f
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("n", [*LENGTHS, 6, 4096, 10007, 3 * (1 << 16), 65537])
+@pytest.mark.parametrize(
+    ("n", "dtype"), in_turn([*LENGTHS, 6, 4096, 10007, 3 * (1 << 16), 65537], DTYPES)
+)
 def test_transforms_of_any_length_move(in_place: None, n: int, dtype: str) -> None:
     z = points(n, dtype=dtype, parts=2)
     assert_moves(np.fft.fft, z)
@@ -303,8 +297,10 @@ def test_transforms_of_any_length_move(in_place: None, n: int, dtype: str) -> No
     assert_moves(lambda z: np.fft.irfft(z, n), points(n // 2 + 1, dtype=dtype, parts=2))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", [(8, 8), (97, 30), (64, 1), (1024, 512), (2048, 2048)])
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    in_turn([(8, 8), (97, 30), (64, 1), (1024, 512), (2048, 2048)], DTYPES),
+)
 def test_transforms_over_several_axes_move(
     in_place: None, shape: tuple[int, int], dtype: str
 ) -> None:
@@ -353,7 +349,7 @@ def test_arguments_are_not_changed(in_place: None) -> None:
     f = tracegraph.jit(
         lambda z, x: (np.fft.irfft2(z), np.fft.rfft2(x), np.fft.fft2(z)), device="cuda"
     )
-    there = on_device(z, x)
+    there = all_on_device(z, x)
     for _ in range(3):
         f(*there)
     np.testing.assert_array_equal(np.asarray(there[0]), z)
@@ -363,7 +359,7 @@ def test_arguments_are_not_changed(in_place: None) -> None:
 def test_more_addresses_than_are_kept(in_place: None) -> None:
     f = tracegraph.jit(np.fft.fft2, device="cuda")
     zs = [points(64, 64, parts=2) + k for k in range(KEPT + 4)]
-    there = on_device(*zs)
+    there = all_on_device(*zs)
     for _ in range(3):
         for z, given in zip(zs, there, strict=True):
             assert_close(np.asarray(f(given)), np.fft.fft2(z), 64)
@@ -373,7 +369,7 @@ def test_more_addresses_than_are_kept(in_place: None) -> None:
 def test_a_chain_of_results(in_place: None) -> None:
     f = tracegraph.jit(lambda x: np.fft.fft(x, norm="ortho"), device="cuda")
     x = points(4096, parts=2)
-    (y,) = on_device(x)
+    (y,) = all_on_device(x)
     for _ in range(40):
         y = f(y)
     assert_close(np.asarray(y), x, 1024)  # four transforms are the identity
@@ -391,14 +387,14 @@ def test_donated_arguments(in_place: None) -> None:
     f = tracegraph.jit(step, donate_argnums=0, device="cuda")
     plan = f.lower(x).plan
     assert plan.outputs == plan.inputs
-    (y,) = on_device(x)
+    (y,) = all_on_device(x)
     for _ in range(10):
         y = f(y)
     assert_close(np.asarray(y), x, 1024)
     assert f.stats()["bytes_copied"] == 0
     one = tracegraph.jit(np.fft.fft2, donate_argnums=0, device="cuda")
     for k in range(4):
-        (given,) = on_device(x + k)
+        (given,) = all_on_device(x + k)
         assert_close(np.asarray(one(given)), np.fft.fft2(x + k), 64)
 
 
@@ -406,7 +402,7 @@ def test_several_streams(in_place: None) -> None:
     f = tracegraph.jit(lambda x: np.fft.fft2(np.fft.fft2(x) + 1), device="cuda")
     streams: list[Any] = [None, tracegraph.Stream(), tracegraph.Stream()]
     xs = [points(512, 512, parts=2) + k for k in range(3)]
-    there, found = on_device(*xs), []
+    there, found = all_on_device(*xs), []
     for turn in range(9):
         stream = streams[turn % 3]
         with nullcontext() if stream is None else tracegraph.stream(stream):
@@ -426,25 +422,22 @@ def test_threads_capture_one_after_the_other(in_place: None) -> None:
         with tracegraph.stream(tracegraph.Stream()):
             kept = []
             for k in range(30):
-                (there,) = on_device(x + number + k)
+                (there,) = all_on_device(x + number + k)
                 kept += [there, f(there)]
                 assert_close(np.asarray(kept[-1]), np.fft.fft2(x + number + k), 64)
 
     in_threads(4, work)
 
 
-def test_exported_graphs_have_addresses_of_their_own(in_place: None) -> None:
-    device = cuda_core.Device(0)
-    device.set_current()
-    stream = device.create_stream()
+def test_exported_graphs_have_addresses_of_their_own(in_place: None, stream: Any) -> None:
     f = tracegraph.jit(lambda x: np.fft.fft2(np.fft.fft2(x)), device="cuda")
     x = points(128, 256, parts=2)
     expected = np.fft.fft2(np.fft.fft2(x))
-    (there,) = on_device(x)
+    (there,) = all_on_device(x)
     assert_close(np.asarray(f(there)), expected, 256)
     exported = f.lower(x).compile().export_graph(there)
     executable = exported.definition.instantiate()
-    others = on_device(x + 1, x + 2)
+    others = all_on_device(x + 1, x + 2)
     for other in others:
         f(other)
     del f
@@ -475,7 +468,7 @@ def test_calls_while_another_thread_captures(in_place: None) -> None:
     z = points(64, 64, parts=2)
     theirs = torch.ones(1000, device="cuda")
     zs = [z + k for k in range(5)]
-    there = on_device(*zs)
+    there = all_on_device(*zs)
     filled = [f(each) for each in there]  # the pool has memory for results then
     del filled
     results: list[Any] = []
@@ -497,7 +490,7 @@ def test_calls_while_another_thread_captures(in_place: None) -> None:
 def test_arrays_of_others_that_are_less_aligned(in_place: None, offset: int) -> None:
     n = 1 << 16
     x = points(n + 8, dtype="float32")
-    (there,) = on_device(x)
+    (there,) = all_on_device(x)
     pointer = there.__cuda_array_interface__["data"][0]
     f = tracegraph.jit(np.fft.rfft, device="cuda")
     found = f(Foreign(pointer + 4 * offset, None, "<f4", (n,)))
@@ -512,7 +505,7 @@ def test_without_updates_of_library_nodes_results_are_the_same(in_place: None) -
         compiled = f.lower(x).compile()
         assert compiled.plan.fallbacks
         for k in range(3):
-            (there,) = on_device(x + k)
+            (there,) = all_on_device(x + k)
             found = f(there)
             assert_close(np.asarray(found[0]), np.fft.fft2(x + k), 64)
     assert f.stats()["bytes_copied"]
@@ -525,7 +518,7 @@ def test_loops_beside_a_transform_that_moves(in_place: None) -> None:
     f = tracegraph.jit(function, device="cuda")
     x = points(8, 512, parts=2)
     for n in (0, 3, 5):
-        (there,) = on_device(x + n)
+        (there,) = all_on_device(x + n)
         for found, wanted in zip(f(there, n), function(x + n, n), strict=True):
             assert_close(np.asarray(found), wanted, 256)
 

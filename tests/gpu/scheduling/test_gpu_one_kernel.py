@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tracegraph
-from lowering.plan.target import overrides as choices
 from lowering.plan.target.scope import Scope
+from tests.helpers.compiled import in_scope
 from tests.helpers.threads import in_threads
 from tracegraph import cond, fori_loop, scan, switch, while_loop
 from tracegraph.errors import IndexRangeError, StepLimitError, TimeLimitError
@@ -27,12 +27,6 @@ SCOPES = [
 MANY = SCOPES[2:]
 SIZES = (7, 1000, 20_000)
 DTYPES = ("float32", "float64")
-
-
-def jitted(function: Any, scope: Scope, *arguments: Any) -> Any:
-    """The function compiled for these arguments, its loops in one kernel of a scope."""
-    with choices.override(loops="one_kernel", scope=scope):
-        return tracegraph.jit(function, device="cuda").lower(*arguments).compile()
 
 
 def diffusion(x: Any, n: Any) -> Any:
@@ -60,7 +54,7 @@ def test_every_scope_gives_what_numpy_gives(scope: Scope, size: int, dtype: str)
     if scope.threads == 1 and size > 1000:
         pytest.skip("one thread")
     x = np.random.default_rng(0).random(size).astype(dtype)
-    run = jitted(diffusion, scope, x, 3)
+    run = in_scope(diffusion, scope, x, 3)
     wanted = tracegraph.tree.leaves(diffusion(x, 3))
     for _ in range(3):
         found = tracegraph.tree.leaves(run(x, 3))
@@ -82,7 +76,7 @@ def test_integers_are_exact_through_scatters_and_rotations(scope: Scope) -> None
 
     rng = np.random.default_rng(1)
     x, at = rng.integers(0, 9, 3000), rng.integers(0, 3000, 3000)
-    compiled = jitted(run, scope, x, at, 5)
+    compiled = in_scope(run, scope, x, at, 5)
     for n in (0, 1, 2, 5, 9):
         for new, old in zip(compiled(x, at, n), run(x, at, n), strict=True):
             np.testing.assert_array_equal(np.asarray(new), np.asarray(old))
@@ -91,7 +85,7 @@ def test_integers_are_exact_through_scatters_and_rotations(scope: Scope) -> None
 @pytest.mark.parametrize("scope", SCOPES, ids=str)
 def test_the_time_limit_stops_it(scope: Scope) -> None:
     x = np.ones(2 * scope.threads)
-    endless = jitted(lambda x: while_loop(lambda x: np.all(x > -1), lambda x: x + 1, x), scope, x)
+    endless = in_scope(lambda x: while_loop(lambda x: np.all(x > -1), lambda x: x + 1, x), scope, x)
     x = tracegraph.asarray(x, device="cuda")
     start = time.perf_counter()
     with pytest.raises(TimeLimitError), tracegraph.time_limit(0.1):
@@ -110,15 +104,15 @@ def test_steps_are_limited_and_checked(scope: Scope) -> None:
 
     x = np.ones(300)
     with pytest.raises(StepLimitError):
-        np.asarray(jitted(limited, scope, x)(x))
+        np.asarray(in_scope(limited, scope, x)(x))
     with tracegraph.check_indices(), pytest.raises(IndexRangeError):
-        np.asarray(jitted(checked, scope, x)(x))
+        np.asarray(in_scope(checked, scope, x)(x))
 
 
 def test_two_streams_run_loops_at_the_same_time() -> None:
     """The first loop ends when the second has begun to write what it waits for: its own limit."""
     x = np.ones(100)
-    slow = jitted(lambda x, n: fori_loop(0, n, lambda i, x: np.sin(x) + 1, x), SCOPES[2], x, 1)
+    slow = in_scope(lambda x, n: fori_loop(0, n, lambda i, x: np.sin(x) + 1, x), SCOPES[2], x, 1)
     slow(x, 1)
     streams = [tracegraph.Stream("cuda") for _ in range(4)]
     results = []
@@ -131,7 +125,7 @@ def test_two_streams_run_loops_at_the_same_time() -> None:
 
 def test_threads_that_call_it_do_not_disturb_each_other() -> None:
     x = np.arange(64.0)
-    run = jitted(diffusion, SCOPES[2], x, 3)
+    run = in_scope(diffusion, SCOPES[2], x, 3)
     wanted = [np.asarray(leaf) for leaf in tracegraph.tree.leaves(run(x, 3))]
 
     def call(_: int) -> None:
@@ -152,7 +146,7 @@ def test_an_exported_graph_with_it_becomes_a_part_of_another(scope: Scope) -> No
     device.set_current()
     stream = device.create_stream()
     x = tracegraph.asarray(np.ones(500), device="cuda")
-    compiled = jitted(lambda x: fori_loop(0, 5, lambda i, x: np.roll(x, 1) * 2, x), scope, x)
+    compiled = in_scope(lambda x: fori_loop(0, 5, lambda i, x: np.roll(x, 1) * 2, x), scope, x)
     exported = compiled.export_graph(x)
     outer = GraphDefinition()
     outer.embed(exported.definition)

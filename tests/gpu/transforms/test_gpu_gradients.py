@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tracegraph
-from lowering.plan.target import overrides as choices
 from lowering.plan.target.scope import Scope
+from tests.helpers.compiled import in_scope
 from tests.programs.checkpoints import LENGTH, LOOPS, of_while_loop
 from tests.programs.gradients import PROGRAMS, X
 from tracegraph import fori_loop, grad, hessian, jvp, scan, vmap, while_loop
@@ -129,11 +129,6 @@ def test_a_constant_that_hits_elements_more_than_once(size: int) -> None:
 
 
 # loops in one kernel
-
-
-def in_scope(function: Any, scope: Scope, *arguments: Any) -> Any:
-    with choices.override(loops="one_kernel", scope=scope):
-        return tracegraph.jit(function, device="cuda").lower(*arguments).compile()
 
 
 @pytest.mark.parametrize("scope", SCOPES, ids=str)

@@ -143,14 +143,14 @@ def test_what_is_kept_makes_room_where_memory_is_short(monkeypatch: pytest.Monke
     kept = own.maker(ArrayType("uint8", (1000,)))()
     del kept
 
-    memory = pool.Memory
+    memory = pool.ArrayMemory
 
-    def allocate(nbytes: int, dtype: Any) -> pool.Memory:
+    def allocate(nbytes: int, dtype: Any) -> pool.ArrayMemory:
         if own.free_bytes or nbytes > 10_000:
             raise MemoryError
         return memory(nbytes, dtype)
 
-    monkeypatch.setattr(pool, "Memory", allocate)
+    monkeypatch.setattr(pool, "ArrayMemory", allocate)
     for _ in range(2):
         assert own.maker(ArrayType("uint8", (5000,)))().shape == (5000,)
         with pytest.raises(MemoryError):

@@ -14,6 +14,7 @@ from lowering.plan.nodes import LibraryNode, MemcpyNode, walk
 from lowering.plan.plan import Plan
 from lowering.plan.reports.explain import explain
 from lowering.plan.target.overrides import override
+from tests.helpers.compiled import plan_of
 from tracegraph import ArrayType
 from tracegraph.dtypes import bfloat16
 
@@ -22,9 +23,7 @@ assert POLICY is not None
 
 
 def planned(function: Any, *types: ArrayType, device: str = "cuda", **choices: Any) -> Plan:
-    with override(products="library", **choices):
-        plan: Plan = tracegraph.jit(function, device=device).lower(*types).plan
-    return plan
+    return plan_of(function, *types, device=device, choices={"products": "library", **choices})
 
 
 def products(plan: Plan) -> list[MatrixProduct]:

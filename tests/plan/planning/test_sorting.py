@@ -11,17 +11,13 @@ import tracegraph
 import tracegraph.numpy as tnp
 from lowering.codegen import unit_source
 from lowering.plan.nodes import KernelNode, walk
-from lowering.plan.plan import Plan
 from lowering.plan.sort import LONGEST_ROW, SortNode, SortShape
 from tests.helpers.compiled import plan_of
+from tests.helpers.plans import nodes_of
 from tracegraph import errors
 from tracegraph.ir.types import ArrayType
 
 ROW = np.zeros(20_000, np.float32)
-
-
-def sorts(plan: Plan) -> list[SortNode]:
-    return [node for node in walk(plan.graph) if isinstance(node, SortNode)]
 
 
 @pytest.mark.parametrize("function", [np.sort, np.argsort])
@@ -36,7 +32,7 @@ def test_arguments_and_results_are_not_copied(function: Any, shape: tuple[int, .
 def test_kernels_and_scratch_follow_from_the_length() -> None:
     def kernels(function: Any, dtype: Any, *shape: int) -> int:
         plan = plan_of(function, np.zeros(shape, dtype))
-        (node,) = sorts(plan)
+        (node,) = nodes_of(plan, SortNode)
         assert plan.arena_bytes == 0 or node.scratch
         return len(unit_source(plan).sequences[node])
 
@@ -50,7 +46,7 @@ def test_kernels_and_scratch_follow_from_the_length() -> None:
 def test_the_host_needs_no_scratch() -> None:
     plan = plan_of(np.argsort, ROW, device="host")
     assert plan.arena_bytes == 0
-    assert not sorts(plan)[0].scratch
+    assert not nodes_of(plan, SortNode)[0].scratch
 
 
 def test_operands_are_made_contiguous_once() -> None:
@@ -58,10 +54,10 @@ def test_operands_are_made_contiguous_once() -> None:
         return np.sort(x, axis=0), np.argsort(x + 1, axis=0)
 
     plan = plan_of(turned, np.zeros((3000, 4)))
-    assert len(sorts(plan)) == 2
-    assert {node.keys.shape for node in sorts(plan)} == {(4, 3000)}
+    assert len(nodes_of(plan, SortNode)) == 2
+    assert {node.keys.shape for node in nodes_of(plan, SortNode)} == {(4, 3000)}
     rows = plan_of(lambda x: np.sort(x[2:]), np.zeros((5, 100)))
-    assert [node.keys.offset for node in sorts(rows)] == [200]
+    assert [node.keys.offset for node in nodes_of(rows, SortNode)] == [200]
     assert not any(isinstance(node, KernelNode) for node in walk(rows.graph))
 
 
@@ -80,7 +76,7 @@ def test_a_loop_of_sorts_is_not_one_kernel() -> None:
 
 def test_equal_sorts_are_one() -> None:
     plan = plan_of(lambda x: (np.argsort(x), np.take(x, np.argsort(x)), tnp.argsort(x)), ROW)
-    assert len(sorts(plan)) == 1
+    assert len(nodes_of(plan, SortNode)) == 1
 
 
 def test_rows_are_not_too_long() -> None:
@@ -95,4 +91,4 @@ def test_rows_are_not_too_long() -> None:
 def test_printed_plans_and_graphs_name_them() -> None:
     plan = plan_of(np.sort, np.zeros((3, 5000)))
     assert "sort 3x5000: output[0] = input[0]:5000,1" in str(plan)
-    assert sorts(plan)[0].noun == "a sort"
+    assert nodes_of(plan, SortNode)[0].noun == "a sort"

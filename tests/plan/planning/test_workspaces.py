@@ -15,6 +15,7 @@ from lowering.plan.plan import Plan
 from lowering.plan.target.overrides import override
 from lowering.planning.workspaces import FILLING_RESULTS, MOST_WORKSPACES
 from lowering.testing.recording_backend import RecordingBackend
+from tests.helpers.compiled import plan_of
 from tracegraph import ArrayType
 
 N = 64
@@ -22,9 +23,8 @@ N = 64
 
 def planned(function: Callable[..., Any], arguments: int, n: int = N, device: str = "cuda") -> Plan:
     matrices = [ArrayType(np.float32, (n, n))] * arguments
-    with override(products="library", loops="conditional"):
-        plan: Plan = tracegraph.jit(function, device=device).lower(*matrices).plan
-    return plan
+    choices = {"products": "library", "loops": "conditional"}
+    return plan_of(function, *matrices, device=device, choices=choices)
 
 
 def workspaces(plan: Plan) -> list[int]:

@@ -16,15 +16,9 @@ from lowering.plan.plan import Plan
 from lowering.plan.reports.explain import explain
 from lowering.plan.target import overrides as choices
 from lowering.plan.target.scope import Scope
+from tests.helpers.compiled import nodes_planned_for
 from tracegraph import ArrayType, cond, debug, fori_loop, while_loop
 from tracegraph.errors import UnschedulableError
-from tracegraph.ir.record import replace
-
-
-def plan_of(function: Any, *types: Any) -> Plan:
-    """The plan, without what a launch does for arguments."""
-    plan: Plan = tracegraph.jit(function, device="cuda").lower(*types).plan
-    return replace(plan, as_graph=False)
 
 
 def scopes(plan: Plan) -> list[Scope]:
@@ -43,11 +37,11 @@ def vector(n: int) -> ArrayType:
 def test_a_small_loop_is_one_kernel_of_the_threads_that_it_has_work_for(
     n: int, threads: int
 ) -> None:
-    assert scopes(plan_of(halving, vector(n))) == [Scope(1, threads)]
+    assert scopes(nodes_planned_for(halving, vector(n))) == [Scope(1, threads)]
 
 
 def test_a_loop_over_much_data_is_not() -> None:
-    assert scopes(plan_of(halving, vector(1 << 20))) == []
+    assert scopes(nodes_planned_for(halving, vector(1 << 20))) == []
 
 
 def test_stacks_count_by_what_a_step_moves() -> None:
@@ -61,13 +55,13 @@ def test_stacks_count_by_what_a_step_moves() -> None:
 
         return np.sum(fori_loop(0, 300, step, y))
 
-    plan = plan_of(tracegraph.grad(total), vector(512))
+    plan = nodes_planned_for(tracegraph.grad(total), vector(512))
     assert plan.arena_bytes > 1 << 20
     assert scopes(plan) == [Scope(1, 512)] * 2
 
 
 def test_it_needs_no_conditional_node_and_is_explained() -> None:
-    plan = plan_of(halving, vector(3))
+    plan = nodes_planned_for(halving, vector(3))
     title, _, row = explain(plan).splitlines()
     assert title.endswith("0 of them conditional")
     assert "one kernel, 1 thread" in row
@@ -81,7 +75,7 @@ def test_loops_and_branches_inside_run_in_the_same_kernel() -> None:
 
         return fori_loop(0, n, body, x)
 
-    plan = plan_of(run, vector(4), ArrayType("int64"))
+    plan = nodes_planned_for(run, vector(4), ArrayType("int64"))
     assert len(scopes(plan)) == 1
     assert [row.split()[1] for row in explain(plan).splitlines()[2:]] == ["fori_loop"] * 2 + [
         "cond"
@@ -96,8 +90,8 @@ def test_a_loop_that_prints_keeps_its_node_unless_pinned() -> None:
 
         return while_loop(lambda x: x[0] > 1, body, x, schedule=schedule)
 
-    assert scopes(plan_of(run, vector(3))) == []
-    assert len(scopes(plan_of(lambda x: run(x, "one_kernel"), vector(3)))) == 1
+    assert scopes(nodes_planned_for(run, vector(3))) == []
+    assert len(scopes(nodes_planned_for(lambda x: run(x, "one_kernel"), vector(3)))) == 1
 
 
 def test_a_library_call_is_an_obstacle() -> None:
@@ -108,7 +102,7 @@ def test_a_library_call_is_an_obstacle() -> None:
         choices.override(products="library"),
         pytest.raises(UnschedulableError, match=r"cannot be one_kernel: a product inside"),
     ):
-        plan_of(run, ArrayType("float32", (512, 512)))
+        nodes_planned_for(run, ArrayType("float32", (512, 512)))
 
 
 def test_steps_of_an_iteration_cannot_be_asked_for() -> None:
@@ -121,7 +115,7 @@ def test_steps_of_an_iteration_cannot_be_asked_for() -> None:
 
 def text_of(function: Any, *types: Any, scope: Scope) -> str:
     with choices.override(loops="one_kernel", scope=scope):
-        unit = unit_source(plan_of(function, *types))
+        unit = unit_source(nodes_planned_for(function, *types))
     (code,) = [code for node, code in unit.kernels.items() if node.kind == "persistent"]
     start = unit.source.index(f"{code.name}(")
     return unit.source[start : unit.source.find('\nextern "C"', start)]
@@ -151,7 +145,7 @@ def test_a_carry_that_is_written_in_part_is_copied() -> None:
 
     found = run(np.arange(8.0), 3)
     with choices.override(loops="one_kernel", scope=BLOCK):
-        plan = plan_of(run, vector(8), NUMBER)
+        plan = nodes_planned_for(run, vector(8), NUMBER)
     assert len(scopes(plan)) == 1
     np.testing.assert_array_equal(HostExecutable(plan)([np.arange(8.0), np.int64(3)])[0], found)
 
@@ -171,7 +165,7 @@ def test_a_block_keeps_in_shared_memory_what_fits() -> None:
 def test_blocks_that_wait_for_each_other_are_launched_together() -> None:
     for scope, cluster in ((GRID, 1), (Scope(8, 128, clustered=True), 8), (BLOCK, 1)):
         with choices.override(loops="one_kernel", scope=scope):
-            unit = unit_source(plan_of(rolling, vector(5000), NUMBER))
+            unit = unit_source(nodes_planned_for(rolling, vector(5000), NUMBER))
         (code,) = [code for node, code in unit.kernels.items() if node.kind == "persistent"]
         assert (code.cooperative, code.cluster) == (scope.blocks > 1, cluster)
         assert code.grid == (scope.blocks, 1, 1)

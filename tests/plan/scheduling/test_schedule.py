@@ -26,18 +26,13 @@ from lowering.scheduling.branch_schedules import BRANCH_SCHEDULES
 from lowering.scheduling.loop_schedules import LOOP_SCHEDULES, MOST_NODES
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver
+from tests.helpers.compiled import nodes_planned_for
 from tests.helpers.forced import FORCED, on_host, scheduled
 from tracegraph import ArrayType, cond, errors, fori_loop, scan, switch, while_loop
 
 VECTOR = ArrayType("float64", (8,))
 NUMBER = ArrayType("int64")
 FLAG = ArrayType("bool")
-
-
-def plan_of(function: Any, *types: Any, device: str = "cuda") -> Plan:
-    """The plan, without what a launch does for arguments."""
-    plan: Plan = tracegraph.jit(function, device=device).lower(*types).plan
-    return replace(plan, as_graph=False)
 
 
 def plan_of_nodes(function: Any, *types: Any) -> Plan:
@@ -51,7 +46,7 @@ def stage_of(function: Any, *types: Any) -> Any:
 
 
 def bare(function: Any, *types: Any) -> Plan:
-    return plan_of(function, *types, device="host")
+    return nodes_planned_for(function, *types, device="host")
 
 
 def rows(plan: Plan) -> list[list[str]]:
@@ -144,7 +139,7 @@ POWER = """\
 
 
 def test_branches_become_one_kernel_behind_the_flag() -> None:
-    assert text(plan_of(choose, FLAG, VECTOR)) == CHOSEN
+    assert text(nodes_planned_for(choose, FLAG, VECTOR)) == CHOSEN
 
 
 def test_each_copy_of_a_body_reads_one_flag_and_writes_the_next() -> None:
@@ -188,7 +183,7 @@ def test_a_branch_inside_a_branch_asks_for_both() -> None:
         inner = lambda x: cond(q, np.sin, np.cos, x)  # noqa: E731
         return cond(p, inner, lambda x: -x, x)
 
-    plan = plan_of(run, FLAG, FLAG, VECTOR)
+    plan = nodes_planned_for(run, FLAG, FLAG, VECTOR)
     asked = [
         [p.value for p in nest.predicates]
         for node in plan.graph.nodes
@@ -211,7 +206,9 @@ def test_a_host_decides_for_nothing() -> None:
 
     plan = bare(run, FLAG, VECTOR)
     assert [row[1] for row in rows(plan)] == ["WHILE node", "IF/ELSE node"]
-    assert plan_of(run, FLAG, VECTOR, device="cuda:1").node_counts.keys() == {"KernelNode"}
+    assert nodes_planned_for(run, FLAG, VECTOR, device="cuda:1").node_counts.keys() == {
+        "KernelNode"
+    }
 
 
 # -- as if written by hand -----------------------------------------------------------------------
@@ -240,8 +237,8 @@ def by_hand(step: Any, n: int) -> Any:
     ],
 )
 def test_a_short_loop_plans_to_the_kernels_of_the_same_code_by_hand(step: Any) -> None:
-    loop = plan_of(lambda x: fori_loop(0, 4, step, x), VECTOR)
-    hand = plan_of(by_hand(step, 4), VECTOR)
+    loop = nodes_planned_for(lambda x: fori_loop(0, 4, step, x), VECTOR)
+    hand = nodes_planned_for(by_hand(step, 4), VECTOR)
     assert loop.node_counts == hand.node_counts
     assert re.sub(r"lambda", "run", text(loop)) == text(hand)
 
@@ -250,15 +247,15 @@ def test_writes_in_a_short_loop_plan_to_the_kernels_of_the_same_code_by_hand() -
     def step(i: Any, c: Any) -> Any:
         return c.at[i].set(c[-1] + 1) * 2
 
-    loop = plan_of(lambda x: fori_loop(0, 4, step, x), VECTOR)
-    assert loop.node_counts == plan_of(by_hand(step, 4), VECTOR).node_counts
+    loop = nodes_planned_for(lambda x: fori_loop(0, 4, step, x), VECTOR)
+    assert loop.node_counts == nodes_planned_for(by_hand(step, 4), VECTOR).node_counts
 
 
 def test_a_short_scan_is_unrolled_with_its_stacks() -> None:
     def run(xs: Any) -> Any:
         return scan(lambda c, x: (c + x, c * x), 0.0, xs, reverse=True)
 
-    plan = plan_of(run, ArrayType("float64", (4,)))
+    plan = nodes_planned_for(run, ArrayType("float64", (4,)))
     assert not any(node.bodies for node in plan.graph.nodes)
     xs = np.arange(1.0, 5)
     (carry, ys), wanted = tracegraph.jit(run, device="host")(xs), run(xs)
@@ -272,7 +269,7 @@ def test_branches_of_an_unrolled_loop_are_shown_inside_it() -> None:
     def run(p: Any, x: Any) -> Any:
         return fori_loop(0, 3, lambda i, x: choose(p, x), x)
 
-    assert [row[:2] for row in rows(plan_of(run, FLAG, VECTOR))] == [
+    assert [row[:2] for row in rows(nodes_planned_for(run, FLAG, VECTOR))] == [
         ["fori_loop", "unrolled"],
         *[["cond", "predicated"]] * 3,
     ]
@@ -285,13 +282,13 @@ def test_a_predicated_branch_of_two_maps_is_a_flag_and_a_kernel() -> None:
         def run(p: Any, x: Any) -> Any:
             return cond(p > 0, lambda x: x * 2 + 1, np.sin, x, schedule="predicated")
 
-        plan = plan_of(run, NUMBER, x)
+        plan = nodes_planned_for(run, NUMBER, x)
         assert plan.node_counts == {"KernelNode": 2}
 
 
 def test_nodes_do_not_grow_with_the_number_of_steps() -> None:
     def nodes(n: int) -> int:
-        plan = plan_of(lambda x: fori_loop(0, n, lambda i, c: np.sin(c) + i, x), VECTOR)
+        plan = nodes_planned_for(lambda x: fori_loop(0, n, lambda i, c: np.sin(c) + i, x), VECTOR)
         return sum(plan.node_counts.values())
 
     assert max(map(nodes, (1, 2, 17, 32, 33, 997, 1000, 10_007, 10_000_000))) <= 3 + MOST_NODES
@@ -309,13 +306,13 @@ def test_a_known_number_of_steps_is_divided_if_it_can_be() -> None:
 
 def test_a_long_body_is_not_unrolled() -> None:
     long = ArrayType("float32", (1 << 26,))
-    plan = plan_of(lambda x, n: fori_loop(0, n, lambda i, c: c * 2, x), long, NUMBER)
+    plan = nodes_planned_for(lambda x, n: fori_loop(0, n, lambda i, c: c * 2, x), long, NUMBER)
     assert rows(plan)[0][1::2] == ["WHILE node", "its body takes longer"]
 
 
 def test_a_branch_that_would_cost_much_to_skip_stays_a_node() -> None:
     large = ArrayType("float32", (1 << 26,))
-    assert rows(plan_of(choose, FLAG, large))[0][1:] == [
+    assert rows(nodes_planned_for(choose, FLAG, large))[0][1:] == [
         "IF/ELSE node",
         "1+1",
         "no gain without a node",
@@ -436,7 +433,7 @@ def test_a_pinned_schedule_is_used_on_every_device(device: str) -> None:
         x = scan(lambda c, _: (c * 2, None), x, None, 9, schedule="conditional")[0]
         return tracegraph.map(lambda y: y + 1, x, schedule="conditional")
 
-    plan = plan_of(run, FLAG, NUMBER, VECTOR, device=device)
+    plan = nodes_planned_for(run, FLAG, NUMBER, VECTOR, device=device)
     assert [(row[0], row[1], row[3]) for row in rows(plan)] == [
         ("cond", "predicated", "asked for"),
         ("switch", "SWITCH node", "asked for"),
@@ -464,7 +461,7 @@ def test_slices_taken_together_and_iterations_unrolled() -> None:
     def run(xs: Any) -> Any:
         return scan(lambda c, x: (c + x, None), 0.0, xs, unroll=2, schedule="unrolled")[0]
 
-    plan = plan_of(run, ArrayType("float64", (16,)))
+    plan = nodes_planned_for(run, ArrayType("float64", (16,)))
     assert rows(plan)[0][1] == "unrolled"
     assert len(plan.graph.nodes) < 32
 
@@ -492,7 +489,7 @@ def pinned_remainder(p: Any, x: Any) -> Any:
 def test_a_pin_that_is_impossible_is_an_error_with_the_line(function: Any, message: str) -> None:
     line = function.__code__.co_firstlineno + 1
     with pytest.raises(errors.UnschedulableError) as raised:
-        plan_of(function, FLAG, ArrayType("float64", (64, 64)))
+        nodes_planned_for(function, FLAG, ArrayType("float64", (64, 64)))
     assert str(raised.value).startswith(message)
     assert f"test_schedule.py:{line}, in {function.__name__}" in str(raised.value)
 
@@ -506,8 +503,8 @@ def test_a_pinned_branch_of_empty_arrays_has_nothing_to_run(device: str) -> None
         return fori_loop(0, n, lambda i, x: either(p, x), x, unroll=2)
 
     empty = ArrayType("float64", (0,))
-    assert plan_of(either, FLAG, empty, device=device).node_counts.total() == 0
-    unrolled = plan_of(loop, FLAG, empty, NUMBER, device=device)
+    assert nodes_planned_for(either, FLAG, empty, device=device).node_counts.total() == 0
+    unrolled = nodes_planned_for(loop, FLAG, empty, NUMBER, device=device)
     assert [row[:2] for row in rows(unrolled)] == [["fori_loop", "unrolled x2"]]
     result = tracegraph.jit(loop, device="host")(True, np.ones(0), 3)
     assert result.shape == (0,)
@@ -553,7 +550,7 @@ def test_schedules_set_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_device_needs_less_where_branches_are_predicated() -> None:
     assert "conditional_nodes" in needed_features(bare(choose, FLAG, VECTOR))
-    assert needed_features(plan_of(choose, FLAG, VECTOR)) == ("programmatic_edges",)
+    assert needed_features(nodes_planned_for(choose, FLAG, VECTOR)) == ("programmatic_edges",)
 
 
 def test_the_host_may_drive_what_is_unrolled() -> None:
@@ -567,7 +564,7 @@ def test_legalization_keeps_predicates() -> None:
         x = fori_loop(0, n, lambda i, y: choose(p, y) + x, x)
         return cond(p, lambda x: x @ x, lambda x: x + 1, x)
 
-    plan = plan_of(run, FLAG, NUMBER, ArrayType("float64", (64, 64)))
+    plan = nodes_planned_for(run, FLAG, NUMBER, ArrayType("float64", (64, 64)))
     fitted = legalize(plan, Features(body_updates=False))
 
     def guards(plan: Plan) -> list[int]:
@@ -581,7 +578,7 @@ def test_legalization_keeps_predicates() -> None:
 
 def test_kernels_get_the_addresses_of_their_flags_and_new_ones_of_arguments() -> None:
     driver = RecordingDriver()
-    executable = RecordingBackend(driver).compile(plan_of(choose, FLAG, VECTOR))
+    executable = RecordingBackend(driver).compile(nodes_planned_for(choose, FLAG, VECTOR))
     (graph,) = driver.graphs
     first, either = graph.nodes[1:]
     assert (1, 2) in set(graph.edges)
@@ -593,6 +590,6 @@ def test_kernels_get_the_addresses_of_their_flags_and_new_ones_of_arguments() ->
 
 def test_a_loop_without_a_node_is_no_loop_to_the_device() -> None:
     driver = RecordingDriver()
-    RecordingBackend(driver).compile(plan_of(power, VECTOR))
+    RecordingBackend(driver).compile(nodes_planned_for(power, VECTOR))
     assert driver.count("create_condition") == 0
     assert all(node.kind == "kernel" for node in driver.graphs[0].nodes)

@@ -9,13 +9,13 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 
 import tracegraph
 from tests.helpers.traced import trace
 from tracegraph import ArrayType, debug, errors, pure_callback, tree
+from tracegraph.dtypes import SHORT_NAMES
 from tracegraph.ir import interpret
 from tracegraph.ir.verify import verify
 from tracegraph.passes import cse, dce, fold, inline, optimize, simplify, tidy_captures
@@ -23,11 +23,7 @@ from tracegraph.passes import cse, dce, fold, inline, optimize, simplify, tidy_c
 X = np.array([1.0, 2.0, 3.0])
 F64, VECTOR = ArrayType(np.dtype(np.float64)), ArrayType(np.dtype(np.float64), (3,))
 PASSES = [dce, fold, tidy_captures, inline, simplify, cse, optimize]
-DTYPES = [
-    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-    *("float16", "float32", "float64", "complex64", "complex128"),
-    ml_dtypes.bfloat16,
-]
+DTYPES = tuple(SHORT_NAMES)
 
 
 class Log:

@@ -12,105 +12,26 @@ import pytest
 
 import tracegraph
 import tracegraph.numpy as tnp
-from tests.helpers.numpy_agreement import assert_expression_equals_numpy, functions_in
+from tests.helpers.numpy_agreement import assert_expression_equals_numpy, expressions, functions_in
 from tests.helpers.traced import assert_traced_equals_eager, trace
 from tracegraph import errors
 from tracegraph.numpy import elementwise, ufuncs
 
 UNARY = [
-    "negative",
-    "positive",
-    "absolute",
-    "sign",
-    "reciprocal",
-    "square",
-    "sqrt",
-    "cbrt",
-    "exp",
-    "exp2",
-    "expm1",
-    "log",
-    "log2",
-    "log10",
-    "log1p",
-    "sin",
-    "cos",
-    "tan",
-    "arcsin",
-    "arccos",
-    "arctan",
-    "sinh",
-    "cosh",
-    "tanh",
-    "arcsinh",
-    "arccosh",
-    "arctanh",
-    "floor",
-    "ceil",
-    "trunc",
-    "rint",
-    "logical_not",
-    "invert",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "signbit",
-    "deg2rad",
-    "rad2deg",
-    "conjugate",
-    "fabs",
-    "modf",
-    "real",
-    "imag",
-    "angle",
-    "nan_to_num",
-    "round",
-    "fix",
-    "sinc",
-    "bitwise_count",
-    "frexp",
-    "spacing",
+    *("negative", "positive", "absolute", "sign", "reciprocal", "square", "sqrt", "cbrt", "exp"),
+    *("exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin", "arccos"),
+    *("arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "floor", "ceil"),
+    *("trunc", "rint", "logical_not", "invert", "isfinite", "isinf", "isnan", "signbit"),
+    *("deg2rad", "rad2deg", "conjugate", "fabs", "modf", "real", "imag", "angle", "nan_to_num"),
+    *("round", "fix", "sinc", "bitwise_count", "frexp", "spacing"),
 ]
 BINARY = [
-    "add",
-    "subtract",
-    "multiply",
-    "divide",
-    "floor_divide",
-    "remainder",
-    "fmod",
-    "power",
-    "arctan2",
-    "hypot",
-    "logaddexp",
-    "logaddexp2",
-    "maximum",
-    "minimum",
-    "fmax",
-    "fmin",
-    "equal",
-    "not_equal",
-    "less",
-    "less_equal",
-    "greater",
-    "greater_equal",
-    "logical_and",
-    "logical_or",
-    "logical_xor",
-    "bitwise_and",
-    "bitwise_or",
-    "bitwise_xor",
-    "left_shift",
-    "right_shift",
-    "copysign",
-    "nextafter",
-    "heaviside",
-    "float_power",
-    "divmod",
-    "isclose",
-    "gcd",
-    "lcm",
-    "ldexp",
+    *("add", "subtract", "multiply", "divide", "floor_divide", "remainder", "fmod", "power"),
+    *("arctan2", "hypot", "logaddexp", "logaddexp2", "maximum", "minimum", "fmax", "fmin"),
+    *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and"),
+    *("logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift"),
+    *("right_shift", "copysign", "nextafter", "heaviside", "float_power", "divmod", "isclose"),
+    *("gcd", "lcm", "ldexp"),
 ]
 ALIASES = {
     "abs": "absolute",
@@ -133,47 +54,21 @@ ALIASES = {
     "mod": "remainder",
     "pow": "power",
 }
-COMPOSED = [
-    "xp.where(x > y, x, y)",
-    "xp.where(x > 2, x, 1.5)",
-    "xp.where(x, 1, 0)",
-    "xp.clip(x, 1, 3)",
-    "xp.clip(x, None, 2)",
-    "xp.clip(x, min=1)",
-    "xp.clip(x, a_min=1, a_max=3)",
-    "xp.clip(x, 1, a_max=3)",
-    "x.clip(1, max=y)",
-    "xp.around(x / 3, 2)",
-    "xp.round(x / 3, -1)",
-    "(x / 3).round(1)",
-    "xp.round(x, -3)",
-    "xp.astype(x, np.int32)",
-    "x.astype(bool)",
-    "x.astype(np.complex64).real",
-    "xp.isclose(x / 0, y / 0, equal_nan=True)",
-    "xp.nan_to_num(x / 0, nan=1.0, posinf=2.0)",
-    "xp.angle(x + 1j * y, deg=True)",
-    "xp.add(x, y, dtype=np.float64)",
-    "xp.sin(x, dtype=np.float64)",
-    "xp.add.outer(x[0], y[0]) if xp is np else np.add.outer(x[0], y[0])",
-    "xp.add(x, [1, 2, 3])",
-    "x.real + x.imag",
-    "xp.imag(x / 0)",
-    "xp.isclose(x / 10, 0.3, rtol=0, atol=0)",
-]
+COMPOSED = expressions("""
+    xp.where(x > y, x, y); xp.where(x > 2, x, 1.5); xp.where(x, 1, 0); xp.clip(x, 1, 3);
+    xp.clip(x, None, 2); xp.clip(x, min=1); xp.clip(x, a_min=1, a_max=3); xp.clip(x, 1, a_max=3);
+    x.clip(1, max=y); xp.around(x / 3, 2); xp.round(x / 3, -1); (x / 3).round(1); xp.round(x, -3);
+    xp.astype(x, np.int32); x.astype(bool); x.astype(np.complex64).real;
+    xp.isclose(x / 0, y / 0, equal_nan=True); xp.nan_to_num(x / 0, nan=1.0, posinf=2.0);
+    xp.angle(x + 1j * y, deg=True); xp.add(x, y, dtype=np.float64); xp.sin(x, dtype=np.float64);
+    xp.add.outer(x[0], y[0]) if xp is np else np.add.outer(x[0], y[0]); xp.add(x, [1, 2, 3]);
+    x.real + x.imag; xp.imag(x / 0); xp.isclose(x / 10, 0.3, rtol=0, atol=0)
+""")
 
 VALUES = np.array([[0, 1, -2], [3, 0.5, 7]])
 DTYPES = [
-    "bool",
-    "int8",
-    "uint8",
-    "int32",
-    "int64",
-    "float16",
-    "float32",
-    "float64",
-    "complex64",
-    "complex128",
+    *("bool", "int8", "uint8", "int32", "int64", "float16", "float32", "float64", "complex64"),
+    *("complex128",),
 ]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tracegraph
-from tests.helpers.numpy_agreement import assert_jitted_equals_numpy
+from tests.helpers.numpy_agreement import assert_jitted_equals_numpy, expressions
 
 ARGUMENTS = {
     "x": np.array([[3.5, -1.0, 2.0], [0.25, 7.0, -4.0]]),
@@ -34,24 +34,17 @@ EXPRESSIONS = [
     *[f"np.pad({a}, 3, {m!r}, stat_length={n})"
       for a in ["x", "i"] for m in ["mean", "median", "maximum", "minimum"]
       for n in ["1", "2", "(2, 1)", "((1, 2), (3, 9))", "None"]],
-    "np.pad(x, 2, 'maximum', stat_length=0)",
-    "np.pad(x, 2, 'mean', stat_length=-1)",
-    "np.pad(x, 2, constant_values=(1, 2))",
-    "np.pad(x, ((1, 0), (2, 3)), constant_values=((1, 2), (3, 4)))",
-    "np.pad(x, 1, constant_values=((x[0, 0], x[0, 1]), (x[0, 2], x[1, 0])))",
-    "np.pad(i, 3, 'linear_ramp', end_values=((-7, 5), (100, 0)))",
-    "np.pad(x, {1: 2}, 'mean')",
-    "np.pad(x, {-1: (0, 2), 0: 1}, 'edge')",
-    "np.pad(b, 2, 'maximum')",
-    "np.pad(b, 2, 'reflect')",
-    "np.pad(f, [], 'edge')",
-    "np.pad(x, 3.4)",
-    "np.pad(x, '3')",
-    "np.pad(x, ((-1, 0), (0, 0)))",
-    "np.pad(x, 1, 'unknown')",
-    "np.pad(x, 1, 'edge', reflect_type='even')",
-    "np.pad(x, 1, 'mean', constant_values=0)",
-    "np.pad(x, np.uint8(1))",
+    *expressions("""
+        np.pad(x, 2, 'maximum', stat_length=0); np.pad(x, 2, 'mean', stat_length=-1);
+        np.pad(x, 2, constant_values=(1, 2));
+        np.pad(x, ((1, 0), (2, 3)), constant_values=((1, 2), (3, 4)));
+        np.pad(x, 1, constant_values=((x[0, 0], x[0, 1]), (x[0, 2], x[1, 0])));
+        np.pad(i, 3, 'linear_ramp', end_values=((-7, 5), (100, 0))); np.pad(x, {1: 2}, 'mean');
+        np.pad(x, {-1: (0, 2), 0: 1}, 'edge'); np.pad(b, 2, 'maximum'); np.pad(b, 2, 'reflect');
+        np.pad(f, [], 'edge'); np.pad(x, 3.4); np.pad(x, '3'); np.pad(x, ((-1, 0), (0, 0)));
+        np.pad(x, 1, 'unknown'); np.pad(x, 1, 'edge', reflect_type='even');
+        np.pad(x, 1, 'mean', constant_values=0); np.pad(x, np.uint8(1))
+    """),
 ]  # fmt: skip
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 
 import tracegraph
-from tracegraph import tree
+from tests.helpers.numpy_agreement import numpys_and_jitted
 
 X = np.arange(12.0).reshape(3, 4) / 3 - 2
 N = np.where(X > 1.5, np.nan, X)
@@ -25,12 +24,7 @@ def _eps(*arrays: Any) -> float:
 
 
 def assert_as_numpy(call: Callable[..., Any], *arguments: Any) -> None:
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        wanted = tree.leaves(call(*arguments))
-    found = tree.leaves(tracegraph.jit(call, device="host")(*arguments))
-    for got, value in zip(map(np.asarray, found), map(np.asarray, wanted), strict=True):
-        assert (got.dtype, got.shape) == (value.dtype, value.shape)
+    for value, got in numpys_and_jitted(call, *arguments):
         exact = value.dtype.kind not in "fc"
         rtol = 0 if exact else 32 * _eps(value, *arguments)
         np.testing.assert_allclose(got, value, rtol=rtol, atol=rtol)

@@ -24,7 +24,7 @@ def target_of(out: Any) -> Any:
     """The array of `out=`, which ufuncs pass in a tuple; None if there is none.
 
     Raises:
-        TypeError: it is no array.
+        TypeError: it is not an array.
         ValueError: the tuple has another number of arrays than one.
     """
     if not isinstance(out, tuple):
@@ -133,7 +133,7 @@ def require_safe(name: str, a: Any, out: Any) -> None:
 
 
 def stored(name: str, result: Any, out: Any, casting: Casting = "same_kind") -> Any:
-    """The result of a function that is no ufunc, written to `out`, of the same shape, if given.
+    """The result of a function that is not a ufunc, written to `out`, of the same shape, if given.
 
     Raises:
         ValueError: `out` has another shape.

@@ -38,7 +38,7 @@ _ADVICE = {
         for name, hermitian in (("eig", "eigh"), ("eigvals", "eigvalsh"))
     },
 }
-"""What else to do, where it is none."""
+"""What else to do if there is no such function."""
 
 
 def array_ufunc(

@@ -22,7 +22,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 Static = Any
-"""The annotation of a static parameter that is no axis, shape or number: nested tuples of ints."""
+"""The annotation of a static parameter that is not an axis, shape or number: nested tuples of
+ints."""
 
 
 def require_static(

@@ -17,11 +17,11 @@ from tracegraph.arrays.eager import apply
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir import combiners
 from tracegraph.ir.op import Combiner, get
-from tracegraph.numpy.dispatching.dispatch import as_array, copied, lifted, unchecked
-from tracegraph.numpy.dispatching.output import Casting, mask_of, stored, target_of
+from tracegraph.numpy.dispatching.dispatch import as_array, copied, lifted
+from tracegraph.numpy.dispatching.output import mask_of, stored
 from tracegraph.numpy.elementwise import where as choose
 from tracegraph.numpy.ordered_folds import accumulated_in_order, folded_in_order
-from tracegraph.numpy.reductions import Axis, folded, folded_axes, kept, masked
+from tracegraph.numpy.reductions import Axis, folded, folded_axes, in_fold_dtype, kept, masked
 from tracegraph.tracing.selected import Selected
 
 COMBINERS = {c.name: c for c in vars(combiners).values() if isinstance(c, Combiner)}
@@ -224,18 +224,3 @@ def combiner_of(ufunc: np.ufunc, method: str) -> Combiner | None:
     if getattr(functions, name, None) is None or name == "ldexp":  # of operands of two dtypes
         raise UnsupportedByTracerError(f"numpy.{name}.{method}")
     return COMBINERS.get(name)
-
-
-def in_fold_dtype(ufunc: np.ufunc, a: Any, dtype: DTypeLike | None, out: Any) -> Any:
-    """An array in the dtype in which it is folded: that given, or NumPy's for it and `out`."""
-    target = target_of(out)
-    if dtype is None:
-        first = None if target is None else target.dtype
-        casting: Casting = "same_kind" if target is None else "unsafe"
-        return unchecked(
-            a, ufunc.resolve_dtypes((first, a.dtype, None), casting=casting, reduction=True)[2]
-        )
-    wanted = np.dtype(dtype)
-    if ufunc.resolve_dtypes((wanted, wanted, None))[2] != wanted:
-        raise TypeError(f"numpy.{ufunc.__name__} does not fold in {wanted}")
-    return unchecked(a, wanted)

@@ -51,10 +51,10 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
         at = splits[first, last]
         return dot(product(first, at), product(at + 1, last))
 
-    found = product(0, len(factors) - 1)
-    found = found[0] if row else found
-    found = found[..., 0] if column else found
-    return stored("linalg.multi_dot", found, out)
+    whole = product(0, len(factors) - 1)
+    whole = whole[0] if row else whole
+    whole = whole[..., 0] if column else whole
+    return stored("linalg.multi_dot", whole, out)
 
 
 def _splits(extents: Sequence[int]) -> dict[tuple[int, int], int]:

@@ -40,7 +40,7 @@ _BY_MINORS = 3
 def det(a: Any) -> Any:
     """The determinants of square matrices.
 
-    They have derivatives at singular matrices, too.
+    They have derivatives at singular matrices as well.
 
     Shape: that of `a` without its last two axes.
     Dtype: that of `a`; float64 for integers.

@@ -79,7 +79,7 @@ def vector_norm(
 
     Raises:
         AxisError: an axis is out of range.
-        ValueError: `ord` is no number.
+        ValueError: `ord` is not a number.
 
     >>> tnp.linalg.vector_norm([3.0, -4.0], ord=1)
     np.float64(7.0)
@@ -124,7 +124,7 @@ def cond(x: Any, p: Any = None) -> Any:
     Raises:
         LinAlgError: the matrices are empty, or not square.
         TypeError: LAPACK has no such dtype, as for float16.
-        ValueError: `p` is no order of a matrix norm.
+        ValueError: `p` is not an order of a matrix norm.
 
     >>> tnp.linalg.cond([[2.0, 0.0], [0.0, 4.0]])
     np.float64(2.0)
@@ -135,14 +135,14 @@ def cond(x: Any, p: Any = None) -> Any:
     with np.errstate(all="ignore"):
         if p in (None, 2, -2):
             values = svdvals(x)
-            found = values[..., 0] / values[..., -1]
-            found = 1 / found if p == -2 else found
+            condition = values[..., 0] / values[..., -1]
+            condition = 1 / condition if p == -2 else condition
         else:
             axes = (x.ndim - 2, x.ndim - 1)
             inverse = inverses(square(x))
-            found = _matrix_norm(x, p, axes, False) * _matrix_norm(inverse, p, axes, False)
+            condition = _matrix_norm(x, p, axes, False) * _matrix_norm(inverse, p, axes, False)
     is_known = any_of(isnan(x), axis=(-2, -1))
-    return where(isnan(found) & ~is_known, np.inf, found).astype(found.dtype)
+    return where(isnan(condition) & ~is_known, np.inf, condition).astype(condition.dtype)
 
 
 def _inexact(x: Any) -> Any:
@@ -175,7 +175,7 @@ def _of_vector_norm(
 ) -> Any:
     """The sum of x' (|x| / norm)^(ord - 1) along x / |x|, and 0 where x is 0, or the norm.
 
-    An even order takes x itself, of which powers have all derivatives at 0, too.
+    An even order takes x itself: its powers have all derivatives, also at 0.
     """
     place: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
     norm = with_derivative(value, "vector_norm", x, ord=ord, **place)

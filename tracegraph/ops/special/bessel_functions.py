@@ -1,4 +1,4 @@
-"""Bessel functions; modified ones, of which those with an e are scaled by exp(-|x|)."""
+"""Bessel functions, and modified ones; those with an e are scaled by exp(-|x|)."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _BERNOULLI = (
 """B2, B4, …"""
 
 _MOST = 2.0**31
-"""SciPy takes no greater number for an integer, of which a quotient of poles is finite."""
+"""SciPy takes no greater number for an integer; quotients of poles are finite at integers."""
 
 _STIRLING = [b / ((2 * k + 2) * (2 * k + 1)) for k, b in enumerate(_BERNOULLI)]
 

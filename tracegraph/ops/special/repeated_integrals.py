@@ -59,7 +59,7 @@ def hazard(f: Emitter, x: Any) -> Any:
 
 
 def hazard_excess(f: Emitter, of: Any, x: Any) -> Any:
-    """`hazard(x) + x`, of which nothing is left far below 0: -hazard' / hazard."""
+    """`hazard(x) + x`, which cancels far below 0: -hazard' / hazard."""
     size = f.maximum(x * -sqrt(0.5), number(x, 0))
     below = sqrt(2) * first_ratio(f, f.erfcx(size), size)
     value = f.where(f.less(x, number(x, 0)), below, x + of)

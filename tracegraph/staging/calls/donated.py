@@ -33,7 +33,7 @@ class Donated:
         """Take the donated Arrays of a call, which are invalid from here on.
 
         Raises:
-            DonatedArrayError: one of them is passed as another argument, too.
+            DonatedArrayError: one of them is also passed as another argument.
         """
         for number in numbers:
             array = passed[number]

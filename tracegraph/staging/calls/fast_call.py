@@ -127,7 +127,7 @@ def _factory(
     """A function (keys, key, cached, recover, kinds, unflatten) -> fast call.
 
     For arguments of this layout, with leaves of these classes, or Python ints of these ranges. With
-    a form, the results are made in the generated text, too.
+    a form, the generated text also makes the results.
     """
     unpacking = Unpacking()
     unpacking.call(arguments, keywords)

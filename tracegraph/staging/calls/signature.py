@@ -63,7 +63,7 @@ def direct_call(passed: Iterable[Any]) -> tuple[DirectKey, list[Any]] | None:
 
     None if there is something else among them.
 
-    Calls with equal keys have equal keys by `Signature.bind`, too. This one is found faster, but
+    Calls with equal keys also have equal keys by `Signature.bind`. This key is computed faster, but
     nothing is checked: it is valid only once `bind` has accepted a call with it.
     """
     key: list[Any] = []

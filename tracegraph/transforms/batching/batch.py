@@ -95,18 +95,18 @@ class _Marks:
         return self._known[x.atom]
 
 
-def _batch_eqn(lanes: Lanes, eqn: Eqn, given: Sequence[Batch]) -> Sequence[Batch]:
+def _batch_eqn(lanes: Lanes, eqn: Eqn, operands: Sequence[Batch]) -> Sequence[Batch]:
     op, attrs = eqn.op, eqn.attrs
     if is_effect(eqn):
-        return [Batch(batch_effect(lanes, eqn, given), False)]
+        return [Batch(batch_effect(lanes, eqn, operands), False)]
     if op.name in _CONTROL:
-        return _CONTROL[op.name](batch_region, lanes, eqn, given)
+        return _CONTROL[op.name](batch_region, lanes, eqn, operands)
     if isinstance(op.form, Call):
-        return batch_call(batch_region, lanes, eqn, given)
-    atoms, batched = [x.atom for x in given], [x.is_batched for x in given]
+        return batch_call(batch_region, lanes, eqn, operands)
+    atoms, batched = [x.atom for x in operands], [x.is_batched for x in operands]
     if not any(batched) and lanes.writing is None:
-        found = lanes.trace.record(op, atoms, attrs, eqn.regions, eqn.hints)
-        return [Batch(each.atom, False) for each in found]
+        results = lanes.trace.record(op, atoms, attrs, eqn.regions, eqn.hints)
+        return [Batch(result_tracer.atom, False) for result_tracer in results]
     match op.form:
         case Elementwise():
             rank = eqn.outputs[0].type.ndim

@@ -1,8 +1,8 @@
 """Batching of branches.
 
-A `cond` or `switch` whose selector is the same in all lanes stays one branch. Else each branch runs
-for the lanes that take it, under their mask, and its results are chosen by lane. A branch that is
-costly stands in a real `cond`, so that one which no lane takes is skipped.
+A `cond` or `switch` whose selector is the same in all lanes stays one branch. Otherwise each branch
+runs for the lanes that take it, under their mask, and its results are chosen by lane. A branch that
+is costly stands in a real `cond`, so that one which no lane takes is skipped.
 """
 
 from __future__ import annotations
@@ -114,33 +114,39 @@ def _guarded(
 ) -> list[Atom]:
     """A branch that runs if a live lane takes it. The results of the others are the old ones."""
     assert lanes.mask is not None
-    given = [x.is_batched for x in captures]
+    batched = [x.is_batched for x in captures]
     atoms = [*[x.atom for x in captures], *(old or ())]
     types = [atom.type for atom in atoms]
 
     def taken(inner: Lanes, params: Sequence[Atom]) -> Sequence[Atom]:
-        before, (mask,) = params[len(given) :], inner.masks
-        found = inner.spread_as(batch(inner, region, batches(params[: len(given)], given)), flags)
-        return found if old is None else _merged(inner, mask, found, before, flags)
+        before, (mask,) = params[len(batched) :], inner.masks
+        results_of_lanes = inner.spread_as(
+            batch(inner, region, batches(params[: len(batched)], batched)), flags
+        )
+        return (
+            results_of_lanes
+            if old is None
+            else _merged(inner, mask, results_of_lanes, before, flags)
+        )
 
     def skipped(inner: Lanes, params: Sequence[Atom]) -> Sequence[Atom]:
-        found = []
+        old_results = []
         for i, (type_, result) in enumerate(zip(types_found, region.results, strict=True)):
             place = _token_param(region, result)
             if place is not None:
-                found.append(params[place])
+                old_results.append(params[place])
             elif old is None:
-                found.append(inner.zeros(type_))
+                old_results.append(inner.zeros(type_))
             else:
-                found.append(params[len(given) + i])
-        return found
+                old_results.append(params[len(batched) + i])
+        return old_results
 
     first = lanes.region(types, taken)
     types_found = first.result_types
     regions = (first, lanes.region(types, skipped))
     operands = (lanes.any(lanes.mask), *atoms, lanes.mask)
     results = lanes.trace.record(get("cond"), operands, {}, regions, eqn.hints)
-    return [each.atom for each in results]
+    return [result_tracer.atom for result_tracer in results]
 
 
 def is_costly(region: Region, count: int) -> bool:
@@ -159,7 +165,7 @@ def is_costly(region: Region, count: int) -> bool:
 def _token_param(region: Region, result: Atom) -> int | None:
     """The place of the parameter that is the token before the effects of a region.
 
-    None for a result that is no token.
+    None for a result that is not a token.
     """
     if result.type != TOKEN:
         return None

@@ -59,23 +59,25 @@ def _sequential(lanes: Lanes, eqn: Eqn, operands: Sequence[Batch]) -> list[Atom]
 
     def step(inner: Lanes, params: Sequence[Atom]) -> Sequence[Atom]:
         own, common = iter(params[: len(sliced)]), iter(params[len(xs) :])
-        given = [next(own if x.is_batched else common) for x in operands]
+        operands_of_lane = [next(own if x.is_batched else common) for x in operands]
         if lanes.mask is None:
-            return _record(inner, eqn, given, callback)
-        types = [atom.type for atom in given]
+            return _record(inner, eqn, operands_of_lane, callback)
+        types = [atom.type for atom in operands_of_lane]
         branches = (
             inner.region(types, lambda at, atoms: _record(at, eqn, atoms, callback)),
             inner.region(types, lambda at, atoms: [at.zeros(t) for t in callback.results]),
         )
-        found = inner.trace.record(get("cond"), (params[len(sliced)], *given), {}, branches)
-        return [each.atom for each in found]
+        results = inner.trace.record(
+            get("cond"), (params[len(sliced)], *operands_of_lane), {}, branches
+        )
+        return [result.atom for result in results]
 
     slices = [x.type.with_shape(x.type.shape[1:]) for x in xs]
     types = [*slices, *[x.type for x in shared]]
     attrs = {"carry": 0, "xs": len(xs), "length": lanes.count, "reverse": False}
     region = lanes.masked(None).region(types, step)
-    found = lanes.trace.record(get("scan"), (*xs, *shared), attrs, (region,))
-    return [each.atom for each in found]
+    stacked = lanes.trace.record(get("scan"), (*xs, *shared), attrs, (region,))
+    return [out.atom for out in stacked]
 
 
 def _record(lanes: Lanes, eqn: Eqn, operands: Sequence[Atom], callback: HostFunction) -> list[Atom]:

@@ -36,19 +36,22 @@ def batch_call(
     batch: BatchRegion, lanes: Lanes, eqn: Eqn, operands: Sequence[Batch]
 ) -> Sequence[Batch]:
     """A call for all lanes."""
-    given = tuple([x.is_batched for x in operands])
-    wanted = lanes.flags.call(eqn, given)
-    flags, signatures = given, [_Signature(given, wanted), *map(_shared, eqn.regions[1:])]
-    if any(given) and has_rules(eqn):
-        flags, signatures = _signatures(eqn, given)
+    batched_operands = tuple([x.is_batched for x in operands])
+    wanted = lanes.flags.call(eqn, batched_operands)
+    flags, signatures = (
+        batched_operands,
+        [_Signature(batched_operands, wanted), *map(_shared, eqn.regions[1:])],
+    )
+    if any(batched_operands) and has_rules(eqn):
+        flags, signatures = _signatures(eqn, batched_operands)
     atoms = lanes.spread_as(operands, flags)
 
     def batched(region: Region, signature: _Signature) -> Region:
         def record(inner: Lanes, params: Sequence[Atom]) -> Sequence[Atom]:
-            found = batch(inner, region, batches(params, signature.params))
+            results = batch(inner, region, batches(params, signature.params))
             if not signature.summed:
-                return inner.spread_as(found, signature.results)
-            whole = inner.spread_as(found, (True,) * len(found))
+                return inner.spread_as(results, signature.results)
+            whole = inner.spread_as(results, (True,) * len(results))
             pairs = zip(whole, signature.results, strict=True)
             return [x if is_batched else _sum(inner, x) for x, is_batched in pairs]
 
@@ -57,10 +60,10 @@ def batch_call(
 
     attrs = dict(eqn.attrs)
     if "types" in attrs:
-        attrs["types"] = tuple([lanes.type_of(t, any(given)) for t in attrs["types"]])
+        attrs["types"] = tuple([lanes.type_of(t, any(batched_operands)) for t in attrs["types"]])
     regions = tuple(map(batched, eqn.regions, signatures))
-    found = lanes.trace.record(eqn.op, (*atoms, *lanes.masks), attrs, regions, eqn.hints)
-    return batches([each.atom for each in found], wanted)
+    outputs = lanes.trace.record(eqn.op, (*atoms, *lanes.masks), attrs, regions, eqn.hints)
+    return batches([result.atom for result in outputs], wanted)
 
 
 def _sum(lanes: Lanes, x: Atom) -> Atom:

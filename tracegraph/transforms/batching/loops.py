@@ -1,7 +1,7 @@
 """Batching of loops.
 
-A `while_loop` whose condition is the same in all lanes stays one loop. Else it runs while a lane
-goes on, and carries which of them do:
+A `while_loop` whose condition is the same in all lanes stays one loop. Otherwise it runs while a
+lane goes on, and carries which of them do:
 
     live = mask & cond(s)
     while any(live):

@@ -29,7 +29,7 @@ def _rule(
     branches, activity = branch_parts(eqn).branches, Activity()
     relevant = [relevant_atoms(branch) for branch in branches]
     params = zip(*(branch.params for branch in branches), strict=True)
-    matters = [any(map(set.__contains__, relevant, each)) for each in params]
+    matters = [any(map(set.__contains__, relevant, param)) for param in params]
     ts = [ts[0], *(t if flag else None for t, flag in zip(ts[1:], matters, strict=True))]
     active = [t is not None for t in ts[1:]]
     columns = [activity.results(branch, active) for branch in branches]
@@ -133,25 +133,25 @@ def _transpose(self: Transposer, eqn: Eqn, flags: Sequence[bool], cts: Cotangent
     residuals = [self.value(a) for a, flag in captured if not flag]
     so_far = [self.pop_cotangent(a) for a, flag in captured if flag]
     wanted = [a.type for a, flag in captured if flag]
-    given = [ct for ct in cts if ct is not None]
-    operands = [*residuals, *given, *(acc for acc in so_far if acc is not None)]
+    live_cts = [ct for ct in cts if ct is not None]
+    operands = [*residuals, *live_cts, *(acc for acc in so_far if acc is not None)]
     types = [x.type for x in operands]
 
     def backwards(branch: Any) -> Any:
         def record(trace: Trace, params: list[Tracer]) -> Sequence[Any]:
             rest = params[: len(residuals)]
-            each = iter(params[len(residuals) :])
-            own = [next(each) if flag else None for flag in live]
-            before = [None if acc is None else next(each) for acc in so_far]
-            found = Transposer(trace).run(branch, linear, rest, own, before)
-            return dense(trace, wanted, found)
+            rest_of_params = iter(params[len(residuals) :])
+            own = [next(rest_of_params) if flag else None for flag in live]
+            before = [None if acc is None else next(rest_of_params) for acc in so_far]
+            cotangents = Transposer(trace).run(branch, linear, rest, own, before)
+            return dense(trace, wanted, cotangents)
 
         return region_of(self.trace, types, record)
 
     regions = tuple(map(backwards, parts.branches))
     atoms = [self.trace.read(x) for x in (self.value(parts.selector), *operands)]
-    found = iter(self.trace.record(eqn.op, atoms, {}, regions, eqn.hints))
-    return [None, *(next(found) if flag else None for flag in linear)]
+    cotangents = iter(self.trace.record(eqn.op, atoms, {}, regions, eqn.hints))
+    return [None, *(next(cotangents) if flag else None for flag in linear)]
 
 
 for _name in ("cond", "switch"):

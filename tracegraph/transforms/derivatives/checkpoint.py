@@ -43,13 +43,13 @@ __all__ = ["checkpoint"]
     concrete="arguments that are not arrays are passed on as they are",
 )
 def checkpoint(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function; in reverse mode, what it computes is computed again instead of kept.
+    """The same function, whose values reverse mode computes again instead of keeping them.
 
-    Its arguments and what it captures are kept. Use it on the body of a long loop, or on a part of
-    a function whose intermediate values take much memory.
+    Only its arguments and the values that it captures are kept. Use it on the body of a long loop,
+    or on a part of a function whose intermediate values take much memory.
 
     Raises:
-        TransformError: `fun` is no function.
+        TransformError: `fun` is not a function.
 
     >>> import numpy as np
     >>> import tracegraph
@@ -146,20 +146,20 @@ def _transpose(self: Transposer, eqn: Eqn, flags: Sequence[bool], cts: Cotangent
     residuals = [self.value(a) for a, flag in pairs if not flag]
     so_far = [self.pop_cotangent(a) for a, flag in pairs if flag]
     wanted = [a.type for a, flag in pairs if flag]
-    given = [ct for ct in cts if ct is not None]
-    operands = [*residuals, *given, *(acc for acc in so_far if acc is not None)]
+    live_cts = [ct for ct in cts if ct is not None]
+    operands = [*residuals, *live_cts, *(acc for acc in so_far if acc is not None)]
 
     def record(trace: Trace, params: list[Tracer]) -> Sequence[Any]:
-        each = iter(params[len(residuals) :])
-        own = [next(each) if flag else None for flag in live]
-        before = [None if acc is None else next(each) for acc in so_far]
-        found = Transposer(trace).run(region, flags, params[: len(residuals)], own, before)
-        return dense(trace, wanted, found)
+        rest_of_params = iter(params[len(residuals) :])
+        own = [next(rest_of_params) if flag else None for flag in live]
+        before = [None if acc is None else next(rest_of_params) for acc in so_far]
+        cotangents = Transposer(trace).run(region, flags, params[: len(residuals)], own, before)
+        return dense(trace, wanted, cotangents)
 
     backwards = region_of(self.trace, [x.type for x in operands], record)
     atoms = [self.trace.read(x) for x in operands]
-    found = iter(self.trace.record(eqn.op, atoms, eqn.attrs, (backwards,)))
-    return [next(found) if flag else None for flag in flags]
+    cotangents = iter(self.trace.record(eqn.op, atoms, eqn.attrs, (backwards,)))
+    return [next(cotangents) if flag else None for flag in flags]
 
 
 linearize.STRUCTURAL["checkpoint"] = _rule

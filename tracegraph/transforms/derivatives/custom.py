@@ -191,20 +191,21 @@ class custom_jvp(_Custom):  # noqa: N801 - a decorator
 
     Args:
         fun: a function of pytrees of arrays. Arguments that are neither arrays nor inexact numbers
-            are passed on as they are. Rules take all arguments by position, defaults among them,
-            and those given by keywords alone last.
+            are passed on as they are. Rules take all arguments by position, including defaults, and
+            keyword-only arguments last.
 
     The rule, set by `defjvp`, takes the arguments and their tangents as two tuples, and returns the
     result and its tangent, which must be linear in the tangents. Tangents are trees like the
-    arguments, with None for integers; None for a tangent that is returned is zero. It may call the
-    function itself: this is differentiated by the rule again, at every order. Reverse mode
-    transposes it.
+    arguments, with None for integers; None for a tangent that is returned is zero. The rule may
+    call the function itself, which is differentiated by the rule again, at every order. Reverse
+    mode transposes it.
 
-    Function and rule may use any value around them, but no value by which they are differentiated.
+    Function and rule may use any value around them, except values with respect to which they are
+    differentiated.
 
     Raises:
         CustomRuleError: there is no rule, or it returns something else; or it is not linear in the
-            tangents, in reverse mode; or the function captures a value by which it is
+            tangents, in reverse mode; or the function captures a value with respect to which it is
             differentiated.
 
     >>> import numpy as np

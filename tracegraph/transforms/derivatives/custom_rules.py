@@ -76,14 +76,14 @@ def _is_applied_to_tangents(self: Linearizer, eqn: Eqn) -> bool:
 def _jvp_rule(self: Linearizer, eqn: Eqn, xs: Sequence[Tracer], ts: Tangents) -> Results:
     if _is_applied_to_tangents(self, eqn):
         return Linearizer(self.primal, self.linear).run(eqn.regions[0], xs, ts)
-    given, split, count = _given(self, eqn, xs, ts), eqn.attrs["args"], len(eqn.outputs)
+    in_tangents, split, count = _given(self, eqn, xs, ts), eqn.attrs["args"], len(eqn.outputs)
     rule = eqn.regions[1]
     if self.is_forward:
-        found = run_region(self.primal, rule, [*xs[:split], *given, *xs[split:]])
-        return found[:count], _spread(eqn, found[count:])
-    zeros = dense(self.primal, [t.type for t in given], [None] * len(given))
+        results = run_region(self.primal, rule, [*xs[:split], *in_tangents, *xs[split:]])
+        return results[:count], _spread(eqn, results[count:])
+    zeros = dense(self.primal, [t.type for t in in_tangents], [None] * len(in_tangents))
     args = [*xs[:split], *zeros, *xs[split:]]
-    tangents = [*[None] * split, *given, *[None] * (len(xs) - split)]
+    tangents = [*[None] * split, *in_tangents, *[None] * (len(xs) - split)]
     wanted = [i >= count for i in range(len(rule.results))]
     try:
         outs, tangent = run_linear(self.primal, self.linear, zeros, rule, args, tangents, wanted)

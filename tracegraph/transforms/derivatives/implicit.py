@@ -48,8 +48,8 @@ def custom_linear_solve(
     """The solution x of ``matvec(x) = b``, whose derivatives solve systems with the same operator.
 
     Args:
-        matvec: a linear function of trees like `b`. It may capture arrays: derivatives by them are
-            right, too.
+        matvec: a linear function of trees like `b`. It may capture arrays; derivatives with respect
+            to them are right as well.
         b: the right-hand side: a tree of floats or complex numbers, which is also the shape of x.
         solve: ``solve(matvec, b)`` returns x.
         transpose_solve: the same for the transposed operator, which it is given. Reverse mode needs
@@ -69,13 +69,13 @@ def custom_linear_solve(
     >>> tracegraph.grad(half)(3.0)
     np.float64(0.5)
     """
-    given = _inexact("custom_linear_solve", b, "b")
+    right_side = _inexact("custom_linear_solve", b, "b")
     trace = current_trace()
     if trace is None:
         return solve(matvec, b)
 
     def unflatten(leaves: Sequence[Any]) -> Any:
-        return tree.unflatten(given.structure, leaves)
+        return tree.unflatten(right_side.structure, leaves)
 
     def applied(leaves: Sequence[Any]) -> Any:
         return matvec(unflatten(leaves))
@@ -83,13 +83,13 @@ def custom_linear_solve(
     def solved(solver: Function, operator: Function) -> Callable[[Sequence[Any]], Any]:
         return lambda leaves: _pair(solver, solver(operator, unflatten(leaves)), has_aux)
 
-    given = _settled(trace, given, solved(solve, matvec), solve)
-    types = given.types
+    right_side = _settled(trace, right_side, solved(solve, matvec), solve)
+    types = right_side.types
     regions = Regions("linear_solve", trace, len(types))
     whole = regions.add(solved(solve, matvec), types, solve)
-    _require_like("custom_linear_solve", "solve", solve, given, whole, "b")
+    _require_like("custom_linear_solve", "solve", solve, right_side, whole, "b")
     operator = regions.add(applied, types, matvec, pure=True)
-    _require_like("custom_linear_solve", "matvec", matvec, given, operator, "b")
+    _require_like("custom_linear_solve", "matvec", matvec, right_side, operator, "b")
     attrs: dict[str, Any] = {"x": len(types), "symmetric": bool(symmetric)}
     if transpose_solve is not None and not symmetric and trace.orders:
 
@@ -98,12 +98,16 @@ def custom_linear_solve(
 
         try:
             name = "custom_linear_solve"
-            found = regions.add(solved(transpose_solve, transposed), types, transpose_solve)
-            _require_like(name, "transpose_solve", transpose_solve, given, found, "b")
+            transposed_region = regions.add(
+                solved(transpose_solve, transposed), types, transpose_solve
+            )
+            _require_like(
+                name, "transpose_solve", transpose_solve, right_side, transposed_region, "b"
+            )
         except Exception as error:  # of the derivative that needs it
             attrs["fault"] = error
             del regions.traced[2:]
-    outs = regions.record(given.leaves, attrs)
+    outs = regions.record(right_side.leaves, attrs)
     x, aux = tree.unflatten(whole.structure, outs)
     return (x, aux) if has_aux else x
 
@@ -116,10 +120,11 @@ def custom_root(
     """A root x of `f` near `x0`, whose derivatives are those of the implicit function.
 
     Args:
-        f: a function of trees like `x0` that returns such a tree. It captures what the root depends
-            on: derivatives are by these values; the first guess has none.
+        f: a function of trees like `x0` that returns such a tree. It captures the values that the
+            root depends on; derivatives are with respect to them. The first guess has no
+            derivative.
         x0: the first guess: a tree of floats or complex numbers.
-        solve: ``solve(f, x0)`` returns the root. It is never differentiated.
+        solve: ``solve(f, x0)`` returns the root, and is never differentiated.
         tangent_solve: ``tangent_solve(g, y)`` solves ``g(x) = y`` for a linear `g`: for a scalar,
             it returns ``y / g(1.0)``. It is given the derivative of `f`, or its transpose.
         has_aux: `solve` returns a pair (x, aux); aux has no derivative.
@@ -137,25 +142,25 @@ def custom_root(
     >>> round(float(tracegraph.grad(root)(9.0)), 12)
     0.166666666667
     """
-    given = _inexact("custom_root", x0, "x0")
+    guess = _inexact("custom_root", x0, "x0")
     trace = current_trace()
     if trace is None:
         return solve(f, x0)
-    count = len(given.types)
+    count = len(guess.types)
 
     def unflatten(leaves: Sequence[Any]) -> Any:
-        return tree.unflatten(given.structure, leaves)
+        return tree.unflatten(guess.structure, leaves)
 
-    def found(leaves: Sequence[Any]) -> Any:
+    def solved(leaves: Sequence[Any]) -> Any:
         return _pair(solve, solve(f, unflatten(leaves)), has_aux)
 
-    given = _settled(trace, given, found, solve)
-    types = given.types
+    guess = _settled(trace, guess, solved, solve)
+    types = guess.types
     regions = Regions("custom_root", trace, count)
-    whole = regions.add(found, types, solve)
-    _require_like("custom_root", "solve", solve, given, whole, "x0")
+    whole = regions.add(solved, types, solve)
+    _require_like("custom_root", "solve", solve, guess, whole, "x0")
     function = regions.add(lambda leaves: f(unflatten(leaves)), types, f, pure=True)
-    _require_like("custom_root", "f", f, given, function, "x0")
+    _require_like("custom_root", "f", f, guess, function, "x0")
 
     def forwards(leaves: Sequence[Any]) -> Any:
         y, x = unflatten(leaves[:count]), unflatten(leaves[count:])
@@ -169,13 +174,13 @@ def custom_root(
     if trace.orders:
         try:
             tangent = regions.add(forwards, (*types, *types), tangent_solve)
-            _require_like("custom_root", "tangent_solve", tangent_solve, given, tangent, "x0")
+            _require_like("custom_root", "tangent_solve", tangent_solve, guess, tangent, "x0")
             with suppress(errors.ReverseLoopError):  # f has a loop of unknown length: forwards only
                 regions.add(backwards, (*types, *types), tangent_solve)
         except Exception as error:  # of the derivative that needs it
             attrs["fault"] = error
             del regions.traced[2:]
-    outs = regions.record(given.leaves, attrs)
+    outs = regions.record(guess.leaves, attrs)
     x, aux = tree.unflatten(whole.structure, outs)
     return (x, aux) if has_aux else x
 
@@ -196,23 +201,25 @@ def _inexact(transform: str, value: Any, name: str) -> Tree:
 
 
 def _settled(
-    trace: Trace, given: Tree, solved: Callable[[Sequence[Any]], Any], solve: Function
+    trace: Trace, unknown: Tree, solved: Callable[[Sequence[Any]], Any], solve: Function
 ) -> Tree:
     """The unknown in the types of the solution: a Python number takes that which `solve` gives it,
     as it does in a loop.
     """
-    types = [t.strong() for t in given.types]
-    if any(t.weak for t in given.types):
-        found = trace_tree(solved, given.types, trace, "implicit derivative", solve).types
-        joined = [join(*pair) for pair in zip(given.types, found, strict=False)]
+    types = [t.strong() for t in unknown.types]
+    if any(t.weak for t in unknown.types):
+        solution_types = trace_tree(
+            solved, unknown.types, trace, "implicit derivative", solve
+        ).types
+        joined = [join(*pair) for pair in zip(unknown.types, solution_types, strict=False)]
         if len(joined) == len(types) and None not in joined:
             types = [t.strong() for t in joined if t is not None]
     emit = Emit(trace)
     leaves = [
         x if have == needed else emit.cast(x, dtype=needed.dtype)
-        for x, have, needed in zip(given.leaves, given.types, types, strict=True)
+        for x, have, needed in zip(unknown.leaves, unknown.types, types, strict=True)
     ]
-    return Tree(tuple(leaves), tuple(types), given.structure)
+    return Tree(tuple(leaves), tuple(types), unknown.structure)
 
 
 def _pair(function: Function, returned: Any, has_aux: bool) -> tuple[Any, Any]:

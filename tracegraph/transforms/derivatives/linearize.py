@@ -271,7 +271,7 @@ def linear_tangent(
 
 
 def require_forward(attrs: Mapping[str, Any]) -> None:
-    """Check that the linear part of a custom_vjp is known forwards, too.
+    """Check that the linear part of a custom_vjp is also known forwards.
 
     Raises:
         CustomRuleError: it could not be transposed.

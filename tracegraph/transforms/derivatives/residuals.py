@@ -1,8 +1,8 @@
 """The cut: which values of a body its derivative keeps, and which it computes again.
 
-Elementwise values are computed again if what they are made of is kept anyway, or takes fewer bytes,
-or as many and the op is cheap: several values are often made of one. It is a greedy choice, from
-the last equation back.
+An elementwise value is computed again if its operands are kept anyway, or take fewer bytes, or take
+as many bytes and the op is cheap, because several values are often made of one operand. The choice
+is greedy, from the last equation back.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Cut:
 
 
 def cut(eqns: Sequence[Eqn], needed: Sequence[Value], free: Collection[Value]) -> Cut:
-    """What to keep of the values that equations make, so that the `needed` can be made of it.
+    """Which values of the equations to keep, so that the `needed` ones can be computed from them.
 
-    The `free` values are there anyway.
+    The `free` values are kept anyway.
     """
     makers = {value: eqn for eqn in eqns for value in eqn.outputs}
     order = {eqn: number for number, eqn in enumerate(eqns)}

@@ -117,15 +117,15 @@ def _transpose_scan(
 
     def record(trace: Trace, params: list[Tracer]) -> Sequence[Any]:
         after, sums = params[:count], params[count : len(state)]
-        given = params[len(state) : len(state) + len(stacked)]
+        slices_in = params[len(state) : len(state) + len(stacked)]
         own = len(stacked) - sum(live)
-        each = iter(given[own:])
-        residuals = [*given[:own], *params[len(state) + len(stacked) :]]
-        results = [*after, *(next(each) if flag else None for flag in live)]
+        cotangents_in = iter(slices_in[own:])
+        residuals = [*slices_in[:own], *params[len(state) + len(stacked) :]]
+        results = [*after, *(next(cotangents_in) if flag else None for flag in live)]
         before = [None] * (count + len(slices)) + list(sums)
-        found = Transposer(trace).run(body, linear, residuals, results, before)
+        cotangents_out = Transposer(trace).run(body, linear, residuals, results, before)
         wanted = [body.params[i].type for i, flag in enumerate(linear) if flag]
-        whole = dense(trace, wanted, found)
+        whole = dense(trace, wanted, cotangents_out)
         middle = count + len(slices)
         return [*whole[:count], *whole[middle:], *whole[count:middle]]
 
@@ -137,9 +137,9 @@ def _transpose_scan(
         "reverse": not eqn.attrs["reverse"],
     }
     atoms = [self.trace.read(x) for x in (*state, *stacked, *captures)]
-    found = self.trace.record(eqn.op, atoms, attrs, (region,), eqn.hints)
+    cotangents = self.trace.record(eqn.op, atoms, attrs, (region,), eqn.hints)
     back: list[Any] = [None] * len(flags)
-    for i, ct in zip((*range(count), *fixed, *slices), found, strict=True):
+    for i, ct in zip((*range(count), *fixed, *slices), cotangents, strict=True):
         back[i] = ct
     return back
 

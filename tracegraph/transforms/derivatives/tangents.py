@@ -67,18 +67,18 @@ def matched(
 def _fitted(type_: ArrayType, leaf: Any) -> Any:
     """A tangent in the dtype of its value, which it must convert to by "same_kind"; else None."""
     try:
-        given = type_of(leaf)
+        type_given = type_of(leaf)
     except (TypeError, OverflowError):
         return None
-    if given.shape != type_.shape:
+    if type_given.shape != type_.shape:
         return None
-    if given.dtype != type_.dtype and not (
-        given.weak or np.can_cast(given.dtype, type_.dtype, "same_kind")
+    if type_given.dtype != type_.dtype and not (
+        type_given.weak or np.can_cast(type_given.dtype, type_.dtype, "same_kind")
     ):
         return None
-    if given.weak and given.dtype.kind == "c" and type_.dtype.kind != "c":
+    if type_given.weak and type_given.dtype.kind == "c" and type_.dtype.kind != "c":
         return None
-    if given.dtype == type_.dtype and not given.weak:
+    if type_given.dtype == type_.dtype and not type_given.weak:
         return leaf
     if not isinstance(leaf, (np.ndarray, Array, Tracer)):
         return np.asarray(leaf, type_.dtype)[()]

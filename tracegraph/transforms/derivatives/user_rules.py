@@ -64,35 +64,37 @@ def _of_jvp(
     flags = [is_inexact(x.type) and flag for x, flag in zip(xs, takes, strict=True)]
     count = len(xs)
     types = [x.type for x, flag in zip(xs, flags, strict=True) if flag]
-    given = [t for t, flag in zip(ts, flags, strict=True) if flag]
+    in_tangents = [t for t, flag in zip(ts, flags, strict=True) if flag]
     live = [v.type.strong() for v in eqn.outputs if is_inexact(v.type)]
 
     def call(leaves: Sequence[Any]) -> Any:
-        each = iter(leaves[count:])
-        tangents = [next(each) if flag else None for flag in flags]
+        next_tangent = iter(leaves[count:])
+        tangents = [next(next_tangent) if flag else None for flag in flags]
         pairs = zip(rule.function(leaves[:count], tangents), eqn.outputs, strict=True)
-        found = [t for t, v in pairs if is_inexact(v.type)]
-        return in_dtypes(live, fitted(rule.label, rule.written, live, found))
+        out_tangents = [t for t, v in pairs if is_inexact(v.type)]
+        return in_dtypes(live, fitted(rule.label, rule.written, live, out_tangents))
 
     region, captures = _traced(self, rule, [*(x.type for x in xs), *types], call)
     if self.is_forward:
-        args = [*xs, *dense(self.primal, types, given), *captures]
-        found: Sequence[Any] = run_region(self.primal, region, args)
+        args = [*xs, *dense(self.primal, types, in_tangents), *captures]
+        out_tangents: Sequence[Any] = run_region(self.primal, region, args)
     else:
         zeros = dense(self.primal, types, [None] * len(types))
         args = [*xs, *zeros, *captures]
-        directions = [*[None] * count, *given, *[None] * len(captures)]
+        directions = [*[None] * count, *in_tangents, *[None] * len(captures)]
         with _once(rule):
             try:
-                _, found = run_linear(self.primal, self.linear, zeros, region, args, directions)
+                _, out_tangents = run_linear(
+                    self.primal, self.linear, zeros, region, args, directions
+                )
             except errors.NonlinearError as error:
                 raise errors.CustomRuleError(
                     rule.label,
                     f"{errors.function_text(rule.written)} must be linear in the tangents, as "
                     f"reverse mode transposes it: {error.op} is not, at {error.source}",
                 ) from None
-    each = iter(found)
-    return [next(each) if is_inexact(v.type) else None for v in eqn.outputs]
+    next_tangent = iter(out_tangents)
+    return [next(next_tangent) if is_inexact(v.type) else None for v in eqn.outputs]
 
 
 def _traced(

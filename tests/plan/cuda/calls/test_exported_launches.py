@@ -282,16 +282,6 @@ def test_threads_launch_on_streams_of_their_own():
     assert not executable.closed
 
 
-def test_the_default_stream_alone_needs_no_events():
-    backend = RecordingBackend()
-    given, _ = exported(diamond, backend)
-    mine = given.instantiate()
-    mine.launch()
-    start = len(backend.device.driver.calls)
-    mine.launch()
-    assert operations(backend.device.driver, start) == [("launch", 1)]
-
-
 def test_results_that_are_dropped_return_to_the_pool_of_their_stream():
     backend = RecordingBackend()
     given, _ = exported(copy_plan, backend)
@@ -371,9 +361,11 @@ def test_arrays_of_other_libraries_are_waited_for_at_each_launch():
     assert done.index(("foreign", 77)) < done.index(("launch", 77))
 
 
-def test_what_was_copied_when_it_was_exported_is_not_asked_for_again():
+@pytest.mark.parametrize("arguments", [None, [np.ones(1000)]], ids=["own", "copied"])
+@pytest.mark.parametrize("make", [diamond, copy_plan])
+def test_the_default_stream_alone_needs_no_events_and_copies_nothing_again(make, arguments):
     backend = RecordingBackend()
-    given, _ = exported(copy_plan, backend, [np.ones(1000)])
+    given, _ = exported(make, backend, arguments)
     mine = given.instantiate()
     mine.launch()
     start = len(backend.device.driver.calls)

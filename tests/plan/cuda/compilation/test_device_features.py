@@ -12,13 +12,8 @@ from lowering.testing.recording_driver import RecordingDriver
 from tracegraph.errors import DeviceLostError
 
 FLAGS = (
-    "conditional_nodes",
-    "body_updates",
-    "memory_nodes",
-    "library_updates",
-    "programmatic_edges",
-    "clusters",
-    "cooperative_launches",
+    *("conditional_nodes", "body_updates", "memory_nodes", "library_updates"),
+    *("programmatic_edges", "clusters", "cooperative_launches"),
 )
 
 

@@ -14,8 +14,6 @@ import tracegraph
 from lowering.cuda.interface import Launch
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.custom_kernel import CustomKernelNode
-from lowering.plan.nodes import walk
-from lowering.plan.plan import Plan
 from lowering.plan.reports.explain import explain
 from lowering.plan.target.overrides import override
 from lowering.testing.call_log import InjectedError
@@ -35,14 +33,11 @@ from tests.cases.custom_kernels import (
     updated_in_a_loop,
 )
 from tests.helpers.compiled import plan_of
+from tests.helpers.plans import nodes_of
 from tracegraph import errors
 
 V = np.linspace(0, 2, N, dtype=np.float32)
 X = np.arange(float(N))
-
-
-def own(plan: Plan) -> list[CustomKernelNode]:
-    return [node for node in walk(plan.graph) if isinstance(node, CustomKernelNode)]
 
 
 @each_program
@@ -51,7 +46,7 @@ def test_each_call_is_one_kernel_node(program: Program) -> None:
     backend = RecordingBackend()
     executable = backend.compile(plan)
     (graph,) = backend.device.driver.graphs
-    nodes = own(plan)
+    nodes = nodes_of(plan, CustomKernelNode)
     assert nodes
     recorded = [node for node in graph.walk() if node.launch is not None]
     for node in nodes:
@@ -71,7 +66,7 @@ def test_each_call_is_one_kernel_node(program: Program) -> None:
 
 def test_parameters_are_pointers_values_and_outputs() -> None:
     plan = plan_of(once, V, V)
-    (node,) = own(plan)
+    (node,) = nodes_of(plan, CustomKernelNode)
     backend = RecordingBackend()
     backend.compile(plan)
     (graph,) = backend.device.driver.graphs
@@ -99,7 +94,7 @@ def test_arguments_at_new_addresses_are_patched() -> None:
 
 
 def test_an_output_takes_the_place_of_what_is_not_needed_any_more() -> None:
-    (node,) = own(plan_of(lambda x, y: saxpy(2.0, x, y + 1), X, X))
+    (node,) = nodes_of(plan_of(lambda x, y: saxpy(2.0, x, y + 1), X, X), CustomKernelNode)
     assert node.outputs == (node.arguments[1],)
     assert node.outputs[0].space == "output"
     plan = plan_of(updated, X, X)  # y is used later: it is copied
@@ -116,7 +111,7 @@ def test_donated_arguments_are_updated_in_place() -> None:
     assert plan.aliases == {0: 1}
     assert node.writes == {plan.inputs[1]}
     plan = plan_of(updated_in_a_loop, X, X, donate_argnums=1)
-    (node,) = own(plan)
+    (node,) = nodes_of(plan, CustomKernelNode)
     assert node.writes == {plan.inputs[1]}
     assert plan.aliases == {0: 1}
 

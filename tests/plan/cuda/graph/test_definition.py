@@ -4,6 +4,7 @@ import gc
 import threading
 import weakref
 from contextlib import suppress
+from functools import partial
 from typing import get_args
 
 import pytest
@@ -147,9 +148,7 @@ def test_a_plan_is_not_emitted_into_a_definition_that_is_complete():
     default = backend.device.default_stream
     definition = Definition(backend.device.driver, SlotTable(), plan.name)
     with definition.building() as graph:
-        placement = place(
-            plan, unit, {}, constants, {}, default, definition, graph, share=True, fixed={}
-        )
+        placement = place(code, {}, constants, default, definition, graph, share=True, fixed={})
         emit(code, {}, placement, {}, definition, graph)
     with pytest.raises(FrozenSlotsError):
         emit(code, {}, placement, {}, definition, graph)
@@ -239,7 +238,8 @@ def take(step, definition, graph, executable):
         case "add_memory":
             definition.add_memory(graph, MEMORY.nbytes, NODE)
         case "add_free":
-            definition.add_free(graph, [], MEMORY, NODE)
+            free = partial(definition.driver.add_free, graph, [], MEMORY)
+            definition.add(NODE, "mem_free", free)
         case "capture":
             definition.capture(graph, [], lambda: None, PRODUCT, [])
         case "updater":

@@ -259,13 +259,19 @@ def test_a_graph_owns_its_plans_also_when_everything_else_is_gone():
     assert all(plan in made.slots for plan in plans)
 
 
-def test_a_plan_is_destroyed_behind_its_graphs_when_the_next_is_made():
+def a_transform():
+    """A call of fft, our view of cuFFT, and the library behind it."""
     source, target = (
         StridedArray.whole(Buffer("scratch", i, ArrayType("complex128", (8,)))) for i in (0, 1)
     )
     call = FourierTransform(get("fft"), {"rank": 1, "inverse": False}, source, target, False)
     cufft = Cufft.__new__(Cufft)
     cufft._cufft, cufft._stream, cufft._ended = library, _, _ = Library(np.zeros(1)), 7, []
+    return call, cufft, library
+
+
+def test_a_plan_is_destroyed_behind_its_graphs_when_the_next_is_made():
+    call, cufft, library = a_transform()
     plan = cufft.prepare(call)
     del plan
     gc.collect()
@@ -299,12 +305,7 @@ def test_what_is_kept_is_freed_for_a_plan_that_lacks_memory():
 
 
 def test_a_lack_of_memory_for_a_plan_is_a_memory_error():
-    source, target = (
-        StridedArray.whole(Buffer("scratch", i, ArrayType("complex128", (8,)))) for i in (0, 1)
-    )
-    call = FourierTransform(get("fft"), {"rank": 1, "inverse": False}, source, target, False)
-    cufft = Cufft.__new__(Cufft)
-    cufft._cufft, cufft._stream, cufft._ended = library, _, _ = Library(np.zeros(1)), 7, []
+    call, cufft, library = a_transform()
 
     def fail(*plan):
         raise RuntimeError("CUFFT_ALLOC_FAILED")

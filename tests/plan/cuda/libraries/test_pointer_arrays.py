@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,13 +21,13 @@ from lowering.plan.calls.matrix_product import MatrixOperand, MatrixProduct
 from lowering.plan.launch_graph import MOST_ARRAYS, moving_calls, pointer_parts
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import LibraryNode, walk
-from lowering.plan.plan import Plan
 from lowering.plan.reports.explain import explain
 from lowering.plan.target.overrides import override
 from lowering.testing.recorded_objects import RecordedNode
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver
 from tests.fakes.foreign_arrays import Foreign
+from tests.helpers.compiled import plan_of
 from tracegraph import ArrayType
 
 SQUARE = ArrayType("float32", (64, 64))
@@ -39,12 +40,9 @@ def backend(monkeypatch: pytest.MonkeyPatch) -> RecordingBackend:
     return backend
 
 
-def planned(function: Any, *types: Any, **options: Any) -> Plan:
-    with override(
-        products="library", operands="in_place", loops="conditional", branches="conditional"
-    ):
-        plan: Plan = tracegraph.jit(function, device="cuda", **options).lower(*types).plan
-    return plan
+IN_PLACE = {"products": "library", "operands": "in_place"}
+NODES = {"loops": "conditional", "branches": "conditional"}
+planned = partial(plan_of, choices=IN_PLACE | NODES)
 
 
 def product(x: Any, y: Any) -> Any:

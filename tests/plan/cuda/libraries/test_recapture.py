@@ -7,6 +7,7 @@ import random
 import sys
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,13 @@ from lowering.errors import NestedCaptureError, UnrepeatableCaptureError
 from lowering.legalization.features import override as declare
 from lowering.plan.plan import Plan
 from lowering.plan.reports.explain import explain
-from lowering.plan.target.overrides import override
 from lowering.testing.call_log import InjectedError
 from lowering.testing.recorded_objects import RecordedNode
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver
 from tests.fakes.foreign_arrays import Foreign
 from tests.fakes.interrupts import InterruptError, interrupt_after, interrupted
+from tests.helpers.compiled import plan_of
 from tests.programs.hand_made_plans import VECTOR, moving_transforms
 from tracegraph import ArrayType
 from tracegraph.errors import (
@@ -97,10 +98,7 @@ def backend(monkeypatch: pytest.MonkeyPatch) -> RecordingBackend:
     return backend
 
 
-def planned(function: Callable[..., Any], *types: Any, **options: Any) -> Plan:
-    with override(operands="in_place"):
-        plan: Plan = tracegraph.jit(function, device="cuda", **options).lower(*types).plan
-    return plan
+planned = partial(plan_of, choices={"operands": "in_place"})
 
 
 def pointers(*buffers: Any) -> list[int]:

@@ -3,20 +3,17 @@
 import gc
 import weakref
 
-import ml_dtypes
 import numpy as np
 import pytest
 
 import tracegraph
 from tests.fakes.foreign_arrays import Foreign, Owner
 from tracegraph import ArrayType
+from tracegraph.dtypes import SHORT_NAMES
 from tracegraph.errors import RawMemoryError
 
 VECTOR = ArrayType("float64", (1000,))
-DTYPES = [
-    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-    *("float16", "float32", "float64", "complex64", "complex128", ml_dtypes.bfloat16),
-]
+DTYPES = tuple(SHORT_NAMES)
 
 
 def raw(backend, type_=VECTOR, **options):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tracegraph
-from tests.helpers.numpy_agreement import assert_jitted_equals_numpy
+from tests.helpers.numpy_agreement import assert_jitted_equals_numpy, expressions
 from tracegraph import errors
 
 RNG = np.random.default_rng(5)
@@ -28,126 +28,63 @@ ARGUMENTS = {
     "u": np.array([3, 250, 7], np.uint8),
 }
 
-SPLITTING = [
-    "np.array_split(v, np.int64(2))",
-    "np.array_split(v, np.array(3))",
-    "np.array_split(v, 2.7)",
-    "np.array_split(v, -1)",
-    "np.array_split(v, 0)",
-    "np.array_split(e, 2)",
-    "np.array_split(x, 2, axis=np.int8(1))",
-    "np.split(x, np.uint8(2))",
-    "np.split(x, np.array([1, 3]))",
-    "np.split(x, [1.5])",
-    "np.split(x, 3)",
-    "np.hsplit(x, np.int64(3))",
-    "np.vsplit(x, np.int64(2))",
-    "np.dsplit(y, np.int64(2))",
-    "np.hsplit(s, 1)",
-    "np.vsplit(v, 5)",
-    "np.dsplit(x, 1)",
-]
+SPLITTING = expressions("""
+    np.array_split(v, np.int64(2)); np.array_split(v, np.array(3)); np.array_split(v, 2.7);
+    np.array_split(v, -1); np.array_split(v, 0); np.array_split(e, 2);
+    np.array_split(x, 2, axis=np.int8(1)); np.split(x, np.uint8(2)); np.split(x, np.array([1, 3]));
+    np.split(x, [1.5]); np.split(x, 3); np.hsplit(x, np.int64(3)); np.vsplit(x, np.int64(2));
+    np.dsplit(y, np.int64(2)); np.hsplit(s, 1); np.vsplit(v, 5); np.dsplit(x, 1)
+""")
 
-JOINING = [
-    "np.hstack([x, v])",
-    "np.vstack([x, y])",
-    "np.concatenate([x, v])",
-    "np.concatenate([x, x], axis=np.int64(1))",
-    "np.concatenate([x, x], axis=2)",
-    "np.stack([x, x], axis=np.int64(-1))",
-    "np.tile(v, np.int64(2))",
-    "np.tile(v, np.array([2, 1]))",
-    "np.tile(v, 1.5)",
-    "np.tile(v, (2, 1.0))",
-    "np.tile(v, -1)",
-    "np.tile(x, (2, 0, 1))",
-    "np.expand_dims(x, np.int64(1))",
-    "np.expand_dims(x, [0, np.int32(2)])",
-    "np.expand_dims(x, (0, 0))",
-    "np.size(x, (0, 1))",
-    "np.size(x, ())",
-    "np.size(x, np.int64(1))",
-    "np.size(x, 2)",
-    "np.size(x, (0, 0))",
-    "np.rollaxis(y, 0, -5)",
-    "np.rollaxis(y, 0, 4)",
-    "np.rollaxis(y, 2, -3)",
-    "np.rollaxis(y, np.int64(1), np.int64(3))",
-    "np.roll(v, 2**66)",
-    "np.roll(v, -(2**70) - 1)",
-    "np.roll(x, (2**66, 1), (0, 1))",
-    "np.roll(e, 2**66, 1)",
-    "np.permute_dims(x)",
-    "np.tensordot(x, x, axes=(np.int64(0), np.int64(0)))",
-    "np.tensordot(x, x, axes=([np.int64(0)], [np.int8(0)]))",
-    "np.tensordot(x, x.T, axes=np.int64(1))",
-    "np.apply_over_axes(np.sum, x, np.int64(0))",
-    "np.apply_over_axes(np.sum, y, np.array([0, 2]))",
-    "np.add.reduceat(x, [0, 2], axis=np.int64(0))",
-    "np.linspace(s, 3.0, np.int64(4))",
-    "np.linspace(s, 3.0, -1)",
-    "np.linspace(s, 3.0, 2.5)",
-]
+JOINING = expressions("""
+    np.hstack([x, v]); np.vstack([x, y]); np.concatenate([x, v]);
+    np.concatenate([x, x], axis=np.int64(1)); np.concatenate([x, x], axis=2);
+    np.stack([x, x], axis=np.int64(-1)); np.tile(v, np.int64(2)); np.tile(v, np.array([2, 1]));
+    np.tile(v, 1.5); np.tile(v, (2, 1.0)); np.tile(v, -1); np.tile(x, (2, 0, 1));
+    np.expand_dims(x, np.int64(1)); np.expand_dims(x, [0, np.int32(2)]); np.expand_dims(x, (0, 0));
+    np.size(x, (0, 1)); np.size(x, ()); np.size(x, np.int64(1)); np.size(x, 2); np.size(x, (0, 0));
+    np.rollaxis(y, 0, -5); np.rollaxis(y, 0, 4); np.rollaxis(y, 2, -3);
+    np.rollaxis(y, np.int64(1), np.int64(3)); np.roll(v, 2**66); np.roll(v, -(2**70) - 1);
+    np.roll(x, (2**66, 1), (0, 1)); np.roll(e, 2**66, 1); np.permute_dims(x);
+    np.tensordot(x, x, axes=(np.int64(0), np.int64(0)));
+    np.tensordot(x, x, axes=([np.int64(0)], [np.int8(0)])); np.tensordot(x, x.T, axes=np.int64(1));
+    np.apply_over_axes(np.sum, x, np.int64(0)); np.apply_over_axes(np.sum, y, np.array([0, 2]));
+    np.add.reduceat(x, [0, 2], axis=np.int64(0)); np.linspace(s, 3.0, np.int64(4));
+    np.linspace(s, 3.0, -1); np.linspace(s, 3.0, 2.5)
+""")
 
-CHOOSING = [
-    "np.select([v, v > 2], [v, v])",
-    "np.select([v > 4, v > 2], [v, w], default=np.nan)",
-    "np.select(i > 0, [1, 2])",
-    "np.select(b[:1], [0], default=[0])",
-    "np.select([], [])",
-    "np.select([v > 2, x[:, :1] > 0], [v, w])",
-    "np.select([True, b], [u, u])",
-    "np.choose(i, [1000, u, u])",
-    "np.choose(i[0], [-1, u, u])",
-    "np.choose([0, 1, 0], (300, u))",
-    "np.choose(i, (s, 7, u))",
-    "np.isclose(f, 2)",
-    "np.isclose(f, 2, rtol=0, atol=1e-5)",
-    "np.isclose(u, 3.0000001)",
-    "np.isclose(u, 250)",
-    "np.allclose(f, [1, 2, 2, -3])",
-    "np.sum(x, axis=1, where=[True, False, True])",
-    "np.mean(x, where=[[True], [False], [True], [True]])",
-    "np.nan_to_num(w / w, nan=np.inf, posinf=3.0)",
-    "np.cross(x[:, :2], x[:, :2])",
-    "np.cross(x[:, :2], x)",
-    "np.cross(x, x[:, 1:])",
-    "np.cross(v[:4], v[:4])",
-]
+CHOOSING = expressions("""
+    np.select([v, v > 2], [v, v]); np.select([v > 4, v > 2], [v, w], default=np.nan);
+    np.select(i > 0, [1, 2]); np.select(b[:1], [0], default=[0]); np.select([], []);
+    np.select([v > 2, x[:, :1] > 0], [v, w]); np.select([True, b], [u, u]);
+    np.choose(i, [1000, u, u]); np.choose(i[0], [-1, u, u]); np.choose([0, 1, 0], (300, u));
+    np.choose(i, (s, 7, u)); np.isclose(f, 2); np.isclose(f, 2, rtol=0, atol=1e-5);
+    np.isclose(u, 3.0000001); np.isclose(u, 250); np.allclose(f, [1, 2, 2, -3]);
+    np.sum(x, axis=1, where=[True, False, True]);
+    np.mean(x, where=[[True], [False], [True], [True]]);
+    np.nan_to_num(w / w, nan=np.inf, posinf=3.0); np.cross(x[:, :2], x[:, :2]);
+    np.cross(x[:, :2], x); np.cross(x, x[:, 1:]); np.cross(v[:4], v[:4])
+""")
 
-SEARCHING = [
-    "np.searchsorted(v, [0, 3, 9], sorter=np.argsort(v))",
-    "np.searchsorted(v, 3, sorter=[2, 1, 3, 4, 0])",
-    "np.searchsorted(v, 3, sorter=[2, 1, 3, 4])",
-    "np.searchsorted(v, 3, sorter=[2, 1, 3, 4, 0, 1])",
-    "np.searchsorted(v, 3, sorter=[5, 6, 7, 8, 9])",
-    "np.searchsorted(v, 3, sorter=[-1, -2, -3, -4, -5])",
-    "np.searchsorted(v, 3, sorter=[1.0, 2.0, 0.0, 3.0, 4.0])",
-    "np.searchsorted(v, 3, sorter=[[2, 1, 3, 4, 0]])",
-    "np.bincount(v[:0], weights=w[:0], minlength=3)",
-    "np.bincount(v[:0], weights=w[:0])",
-    "np.bincount(v, weights=w, minlength=6)",
-    "np.ravel_multi_index([i, i], (2, 0), mode='clip')",
-    "np.ravel_multi_index([i, i], (0, 3), mode='wrap')",
-    "np.ravel_multi_index([i, i], (2**62, 2))",
-    "np.ravel_multi_index([i, i], (2**40, 3), mode='clip')",
-    "np.ravel_multi_index([i[:, :0], i[:, :0]], (0, 3))",
-    "np.unravel_index(v, ())",
-    "np.unravel_index(n, ())",
-    "np.unravel_index(v, (2, 0))",
-    "np.unravel_index(v[:0], (2, 0))",
-    "np.unravel_index(v, (2**32, 2**32))",
-    "np.unravel_index(v, (2**31, 2**31))",
-    "np.lexsort((s, s))",
-    "np.lexsort((s,), axis=3)",
-    "np.convolve(w, w[:2], mode=None)",
-    "np.correlate(w, w[:2], mode=3.5)",
-    "np.unpackbits(u, bitorder=3)",
-    "np.histogramdd(w[:, None] * np.ones(10), bins=1024)",
-    "np.diff(w, n=0, prepend=1, append=2)",
-    "np.diff(w, n=2, prepend=[1, 5])",
-    "np.diff(x, n=0, axis=0, append=x[:1])",
-]
+SEARCHING = expressions("""
+    np.searchsorted(v, [0, 3, 9], sorter=np.argsort(v));
+    np.searchsorted(v, 3, sorter=[2, 1, 3, 4, 0]); np.searchsorted(v, 3, sorter=[2, 1, 3, 4]);
+    np.searchsorted(v, 3, sorter=[2, 1, 3, 4, 0, 1]); np.searchsorted(v, 3, sorter=[5, 6, 7, 8, 9]);
+    np.searchsorted(v, 3, sorter=[-1, -2, -3, -4, -5]);
+    np.searchsorted(v, 3, sorter=[1.0, 2.0, 0.0, 3.0, 4.0]);
+    np.searchsorted(v, 3, sorter=[[2, 1, 3, 4, 0]]); np.bincount(v[:0], weights=w[:0], minlength=3);
+    np.bincount(v[:0], weights=w[:0]); np.bincount(v, weights=w, minlength=6);
+    np.ravel_multi_index([i, i], (2, 0), mode='clip');
+    np.ravel_multi_index([i, i], (0, 3), mode='wrap'); np.ravel_multi_index([i, i], (2**62, 2));
+    np.ravel_multi_index([i, i], (2**40, 3), mode='clip');
+    np.ravel_multi_index([i[:, :0], i[:, :0]], (0, 3)); np.unravel_index(v, ());
+    np.unravel_index(n, ()); np.unravel_index(v, (2, 0)); np.unravel_index(v[:0], (2, 0));
+    np.unravel_index(v, (2**32, 2**32)); np.unravel_index(v, (2**31, 2**31)); np.lexsort((s, s));
+    np.lexsort((s,), axis=3); np.convolve(w, w[:2], mode=None); np.correlate(w, w[:2], mode=3.5);
+    np.unpackbits(u, bitorder=3); np.histogramdd(w[:, None] * np.ones(10), bins=1024);
+    np.diff(w, n=0, prepend=1, append=2); np.diff(w, n=2, prepend=[1, 5]);
+    np.diff(x, n=0, axis=0, append=x[:1])
+""")
 
 LAYOUTS = [
     *[f"{make}.ravel('K')"
@@ -158,16 +95,13 @@ LAYOUTS = [
                    f"np.copy(x + 1, order={order!r})",
                    f"np.einsum('ij->ji', x + 1, order={order!r})",
                    f"np.einsum('ij,jk->ki', x, x.T, order={order!r})"]],
-    "np.zeros_like(x, order='X')",
-    "np.empty_like(x, order='F').shape",
-    "np.full_like(x, 3, order='K')",
-    "np.einsum('ij->i', x, dtype='c16')",
-    "np.einsum('ij->i', i, dtype='f4')",
-    "np.einsum('ij->i', i, dtype='f4', casting='unsafe')",
-    "np.einsum('ij->i', x, order='Z')",
-    "np.einsum(x, [0, -1])",
-    "np.einsum(x, [0, 52])",
-    "np.einsum(x, [np.int64(0), 1], [1, 0])",
+    *expressions("""
+        np.zeros_like(x, order='X'); np.empty_like(x, order='F').shape;
+        np.full_like(x, 3, order='K'); np.einsum('ij->i', x, dtype='c16');
+        np.einsum('ij->i', i, dtype='f4'); np.einsum('ij->i', i, dtype='f4', casting='unsafe');
+        np.einsum('ij->i', x, order='Z'); np.einsum(x, [0, -1]); np.einsum(x, [0, 52]);
+        np.einsum(x, [np.int64(0), 1], [1, 0])
+    """),
 ]  # fmt: skip
 
 

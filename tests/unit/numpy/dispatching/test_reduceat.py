@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tracegraph as tg
-from tests.helpers.numpy_agreement import assert_jitted_equals_numpy
+from tests.helpers.numpy_agreement import assert_jitted_equals_numpy, expressions
 from tests.helpers.ufunc_arguments import DTYPES, UFUNCS, argument
 
 INDICES: dict[str, Any] = {
@@ -36,33 +36,24 @@ def test_reduceat_equals_numpys_in_every_dtype(ufunc: str, dtype: str) -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        "np.add.reduceat(x, [0, 1], axis=1, dtype=np.float32)",
-        "np.add.reduceat(x[0], [0, 2], axis=None)",
-        "np.hypot.reduceat(x.T, [1, 0], axis=-1)",
-        "np.add.reduceat(x.T, i, axis=-1)",
-        "np.add.reduceat(x[0], [0, 2], axis=(0,))",
-        "np.add.reduceat(x[0], [True, False])",
-        "np.add.reduceat(x[:0], [])",
-        "np.add.reduceat(x, np.zeros(0, np.int8))",
-        "np.multiply.reduceat(np.stack([x, x + 1]), i, axis=2)",
-        "np.maximum.reduceat(x, i[:1])",
-        "np.add.reduceat(np.arange(9), x[0].astype(int))",
+        *expressions("""
+            np.add.reduceat(x, [0, 1], axis=1, dtype=np.float32);
+            np.add.reduceat(x[0], [0, 2], axis=None); np.hypot.reduceat(x.T, [1, 0], axis=-1);
+            np.add.reduceat(x.T, i, axis=-1); np.add.reduceat(x[0], [0, 2], axis=(0,));
+            np.add.reduceat(x[0], [True, False]); np.add.reduceat(x[:0], []);
+            np.add.reduceat(x, np.zeros(0, np.int8));
+            np.multiply.reduceat(np.stack([x, x + 1]), i, axis=2); np.maximum.reduceat(x, i[:1]);
+            np.add.reduceat(np.arange(9), x[0].astype(int))
+        """),
         # what raises
-        "np.add.reduceat(x[0, 0], [0])",
-        "np.add.reduceat(x, [3])",
-        "np.add.reduceat(x, [-1])",
-        "np.add.reduceat(x[:0], [0])",
-        "np.add.reduceat(x[:0], i)",
-        "np.add.reduceat(x, [[0, 1]])",
-        "np.add.reduceat(x, 1)",
-        "np.add.reduceat(x, i[None])",
-        "np.add.reduceat(x, np.array([0.5]))",
-        "np.add.reduceat(x, np.array([1], np.uint64))",
-        "np.add.reduceat(x, x[0])",
-        "np.add.reduceat(x, [0], axis=2)",
-        "np.add.reduceat(x, [0], axis=(0, 1))",
-        "np.add.reduceat(x, [0], axis=None)",
-        "np.bitwise_or.reduceat(x, [0])",
+        *expressions("""
+            np.add.reduceat(x[0, 0], [0]); np.add.reduceat(x, [3]); np.add.reduceat(x, [-1]);
+            np.add.reduceat(x[:0], [0]); np.add.reduceat(x[:0], i); np.add.reduceat(x, [[0, 1]]);
+            np.add.reduceat(x, 1); np.add.reduceat(x, i[None]); np.add.reduceat(x, np.array([0.5]));
+            np.add.reduceat(x, np.array([1], np.uint64)); np.add.reduceat(x, x[0]);
+            np.add.reduceat(x, [0], axis=2); np.add.reduceat(x, [0], axis=(0, 1));
+            np.add.reduceat(x, [0], axis=None); np.bitwise_or.reduceat(x, [0])
+        """),
     ],
 )
 def test_options_and_errors_are_numpys(call: str) -> None:

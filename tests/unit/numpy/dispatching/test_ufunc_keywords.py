@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 
 import tracegraph
-from tracegraph import tree
+from tests.helpers.numpy_agreement import numpys_and_jitted
 from tracegraph.numpy.dispatching.ufunc_methods import COMBINERS
 
 X = np.arange(12.0).reshape(3, 4) - 4
@@ -21,12 +20,7 @@ Call = Callable[[Any, Any, Any], Any]
 
 def assert_as_numpy(call: Callable[..., Any], *arguments: Any) -> None:
     """Require values, dtypes, shapes and signs of zeros of a jitted call to be NumPy's."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        wanted = tree.leaves(call(*arguments))
-    found = tree.leaves(tracegraph.jit(call, device="host")(*arguments))
-    for got, value in zip(map(np.asarray, found), map(np.asarray, wanted), strict=True):
-        assert (got.dtype, got.shape) == (value.dtype, value.shape)
+    for value, got in numpys_and_jitted(call, *arguments):
         if value.dtype.kind in "fc":
             np.testing.assert_allclose(got, value, rtol=8 * np.finfo(value.dtype).eps)
             np.testing.assert_array_equal(np.signbit(got.real), np.signbit(value.real))

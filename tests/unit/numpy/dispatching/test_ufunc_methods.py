@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tracegraph as tg
-from tests.helpers.numpy_agreement import assert_jitted_equals_numpy
+from tests.helpers.numpy_agreement import assert_jitted_equals_numpy, expressions
 from tests.helpers.ufunc_arguments import DTYPES, UFUNCS, argument
 
 
@@ -18,26 +18,14 @@ def test_folds_equal_numpys_in_every_dtype(ufunc: str, dtype: str) -> None:
     x = argument(dtype, 3, 5)
     arguments = {"x": x, "m": argument("bool", 3, 5)}
     for call in (
-        "reduce(x)",
-        "reduce(x, axis=1, keepdims=True)",
-        "reduce(x, axis=None)",
-        "reduce(x[:1])",
-        "reduce(x, axis=(), keepdims=True)",
-        "reduce(x[:, :0], axis=1)",
-        "reduce(x[:0], axis=1)",
-        "reduce(x[0, 0])",
-        "reduce(x, 1, initial=x[0, 0])",
-        "reduce(x, 1, where=m)",
-        "reduce(x, 1, where=m, initial=x[0, 1])",
-        "reduce(x[:, :0], axis=1, initial=x[0, 1])",
-        "accumulate(x)",
-        "accumulate(x, axis=-1)",
-        "accumulate(x[:0])",
-        "accumulate(x[:1])",
-        "accumulate(x[0, 0])",
-        "accumulate(x, axis=None)",
-        "outer(x[0], x[:2])",
-        "outer(x[0, 0], x[1])",
+        *expressions("""
+        reduce(x); reduce(x, axis=1, keepdims=True); reduce(x, axis=None); reduce(x[:1]);
+        reduce(x, axis=(), keepdims=True); reduce(x[:, :0], axis=1); reduce(x[:0], axis=1);
+        reduce(x[0, 0]); reduce(x, 1, initial=x[0, 0]); reduce(x, 1, where=m);
+        reduce(x, 1, where=m, initial=x[0, 1]); reduce(x[:, :0], axis=1, initial=x[0, 1]);
+        accumulate(x); accumulate(x, axis=-1); accumulate(x[:0]); accumulate(x[:1]);
+        accumulate(x[0, 0]); accumulate(x, axis=None); outer(x[0], x[:2]); outer(x[0, 0], x[1])
+        """),
     ):
         if "initial" in call and dtype in ("complex64", "float16", "float32", "float64"):
             call = call.replace("x[0, 0]", "x.dtype.type(2)").replace("x[0, 1]", "x.dtype.type(2)")
@@ -47,23 +35,16 @@ def test_folds_equal_numpys_in_every_dtype(ufunc: str, dtype: str) -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        "np.add.reduce(i, dtype=np.int8)",
-        "np.hypot.reduce(i, dtype=np.float32)",
-        "np.bitwise_or.reduce(i, dtype=np.float32)",
-        "np.logical_and.reduce(x, dtype=bool)",
-        "np.maximum.accumulate(i, dtype=np.float32)",
-        "np.multiply.accumulate(x, 1, dtype=np.complex64)",
-        "np.gcd.reduce(i, axis=2)",
-        "np.add.outer(x, i, dtype=np.float32)",
-        "np.divmod.outer(x[0], x[1])",
-        "np.less.outer(i[0], x[0])",
-        "np.frexp(x)[1] + xp.ldexp(x, i)",
-        "np.ldexp(x, 3)",
-        "np.ldexp(x.astype(np.float16), i)",
-        "np.ldexp(i, i)",
-        "np.ldexp(x, x)",
-        "np.add.reduce(x, initial=None)",
-        "np.add.reduce(x[:0], initial=None)",
+        *expressions("""
+        np.add.reduce(i, dtype=np.int8); np.hypot.reduce(i, dtype=np.float32);
+        np.bitwise_or.reduce(i, dtype=np.float32); np.logical_and.reduce(x, dtype=bool);
+        np.maximum.accumulate(i, dtype=np.float32);
+        np.multiply.accumulate(x, 1, dtype=np.complex64); np.gcd.reduce(i, axis=2);
+        np.add.outer(x, i, dtype=np.float32); np.divmod.outer(x[0], x[1]);
+        np.less.outer(i[0], x[0]); np.frexp(x)[1] + xp.ldexp(x, i); np.ldexp(x, 3);
+        np.ldexp(x.astype(np.float16), i); np.ldexp(i, i); np.ldexp(x, x);
+        np.add.reduce(x, initial=None); np.add.reduce(x[:0], initial=None)
+        """),
     ],
 )
 def test_options_are_numpys(call: str) -> None:
