@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
-from lowering.native.operations import direct_instruction, fold_dtype
-from lowering.native.ranges import break_points
+from lowering.native.nests.operations import direct_instruction, fold_dtype
+from lowering.native.nests.ranges import break_points
 from lowering.plan.nests.analysis import nest_roots
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import (
@@ -87,6 +87,16 @@ class NestSchedule:
     points: tuple[NestLoop, ...]
     steps: tuple[NestLoop, ...] = ()
     fold: FoldForm | None = None
+    is_ordered: bool = False
+
+    @property
+    def divisible(self) -> NestLoop | None:
+        """The outermost loop, if its steps may be divided among threads: points are independent,
+        but for those of a scatter that may meet.
+        """
+        if not self.points or self.is_ordered:
+            return None
+        return self.points[0]
 
     def __str__(self) -> str:
         loops = "; ".join(map(str, self.points)) or "one point"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lowering.native.expressions import NestExpressions
+from lowering.native.nests.expressions import NestExpressions
 from lowering.native.writer import Writer
 from lowering.plan.nests.kernel import Publish, Require, SetCondition, Signal
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lowering.native.columns import Columns
-from lowering.native.folds import Folded, FoldWriter
-from lowering.native.operations import fold_dtype
-from lowering.native.points import NativeNestWriter, stored_roots
+from lowering.native.nests.columns import Columns
+from lowering.native.nests.folds import Folded, FoldWriter
+from lowering.native.nests.operations import fold_dtype
+from lowering.native.nests.points import NativeNestWriter, stored_roots
 from lowering.native.schedule import NestSchedule, schedule_of
 from lowering.native.types import element_type, number
 from lowering.plan.nests.analysis import nest_accumulators, nest_roots

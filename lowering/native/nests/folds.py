@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from lowering.native.columns import Columns
-from lowering.native.lanes import BLOCK, LANES, LaneFold, chunks, padded
-from lowering.native.operations import direct_instruction, fold_dtype
-from lowering.native.points import NativeNestWriter, stored_roots
+from lowering.native.nests.columns import Columns
+from lowering.native.nests.lanes import BLOCK, LANES, LaneFold, chunks, padded
+from lowering.native.nests.operations import direct_instruction, fold_dtype
+from lowering.native.nests.points import NativeNestWriter, stored_roots
 from lowering.native.schedule import NestLoop, is_folded_in_lanes, is_searched
 from lowering.native.types import Parts, element_type, memory_parts, number, register_parts
 from lowering.plan.nests.kernel import Accumulator, ReduceNest, Store

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 
-from lowering.native.expressions import NestExpressions, has_fast_form
-from lowering.native.operations import Operations
+from lowering.native.nests.expressions import NestExpressions, has_fast_form
+from lowering.native.nests.operations import Operations
 from lowering.native.schedule import NestLoop
 from lowering.native.signals import Signals
 from lowering.native.types import Parts
