@@ -177,10 +177,10 @@ def _zeta_below_0(x: Array, q: Array) -> Array:
 def zeta(x: Array, q: Array) -> Array:
     """The sum of (q + k)**-x over k from 0; NaN for x below 1, infinite at poles."""
     below, pole = q < 0, (q <= 0) & (q == np.floor(q))
-    found = _zeta_from_0(x, np.where(below, 1.0, q))
-    found = mended(found, np.broadcast_to(below & ~pole, found.shape), _zeta_below_0, x, q)
-    found = np.where(pole, np.inf, found)
-    return np.where(x == 1, np.inf, np.where(x < 1, np.nan, found))
+    values = _zeta_from_0(x, np.where(below, 1.0, q))
+    values = mended(values, np.broadcast_to(below & ~pole, values.shape), _zeta_below_0, x, q)
+    values = np.where(pole, np.inf, values)
+    return np.where(x == 1, np.inf, np.where(x < 1, np.nan, values))
 
 
 def polygamma(n: int, x: Array) -> Array:
