@@ -152,7 +152,7 @@ LINES: Mapping[str, Line] = {
     "arctanh": Line(mp.atanh, (uniform(-1, 1), sizes(-1074, -1e-9)), 1),
     "cbrt": Line(lambda x: mp.sign(x) * mp.cbrt(abs(x)), (uniform(-8, 8), sizes(-1074, 1023)), 1),
     "erf": Line(mp.erf, (uniform(-6, 6), beside(1.0), sizes(-1074, 2)), 1),
-    "erfc": Line(mp.erfc, (uniform(-6, 27), beside(0.5), sizes(-60, 2)), 1.5),
+    "erfc": Line(mp.erfc, (uniform(-6, 27), beside(0.5), sizes(-60, 2)), 2),
     "erfcx": Line(scaled_erfc, (uniform(-26, 50), beside(0.5), sizes(-60, 6)), 2),
     "erfinv": Line(mp.erfinv, (uniform(-1, 1), sizes(-1000, -1e-6)), 3),
     "erfcinv": Line(inverse_erfc, (uniform(0, 1), sizes(-1074, 0, signs=False)), 3),

@@ -37,14 +37,14 @@ def function_of(op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Fu
 
 
 @cache
-def compiled() -> tuple[Compiled, Mapping[str, int]]:
-    """All functions of the library, hardly optimized: that takes least time."""
+def compiled(speed: int = 0) -> tuple[Compiled, Mapping[str, int]]:
+    """All functions of the library, not optimized unless asked for: that takes least time."""
     every = [function for function in functions() if load.has(function.name)]
-    return Compiled(every, speed=0), {function.name: n for n, function in enumerate(every)}
+    return Compiled(every, speed), {function.name: n for n, function in enumerate(every)}
 
 
-def run(function: Function, *operands: Any) -> NDArray:
-    machine_code, numbers = compiled()
+def run(function: Function, *operands: Any, speed: int = 0) -> NDArray:
+    machine_code, numbers = compiled(speed)
     spread = np.broadcast_arrays(*operands)
     return machine_code(numbers[function.name], *spread)
 
@@ -53,6 +53,20 @@ def run(function: Function, *operands: Any) -> NDArray:
 def test_functions_of_ops_compute_what_references_do(name: str) -> None:
     def applied(op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
         return run(function_of(op, operands, attrs), *operands)
+
+    for case in CASES:
+        if case.op.name == name:
+            check(case.op, case.sample, applied)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", sorted({case.op.name for case in CASES}))
+def test_so_do_vectorized_functions(name: str) -> None:
+    def applied(op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+        repeated = [np.broadcast_to(x, (9, *np.shape(x))) for x in np.broadcast_arrays(*operands)]
+        result = run(function_of(op, operands, attrs), *repeated, speed=2)
+        assert all(row.tobytes() == result[0].tobytes() for row in result)
+        return result[0]
 
     for case in CASES:
         if case.op.name == name:
