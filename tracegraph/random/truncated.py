@@ -33,7 +33,7 @@ _REFERENCE = 1.0
 _ABOVE_REFERENCE = erfc(_REFERENCE / sqrt(2)) / 2
 
 _STEPS = 2
-"""Of Halley's iteration: the estimate is 0.01 off at most, and each step cubes the error."""
+"""Steps of Halley's iteration: the estimate is at most 0.01 off, and each step cubes the error."""
 
 
 def _centre(dtype: np.dtype[Any]) -> float:

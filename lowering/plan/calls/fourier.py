@@ -112,7 +112,7 @@ class FourierTransform(LibraryCall):
 
     @property
     def operations(self) -> int:
-        """By the usual formula; half of it if points are real."""
+        """The usual formula; half of that if points are real."""
         n = prod(self.points)
         each = 5 if self.op.name == "fft" else 2.5
         return round(each * self.batch * n * log2(n))

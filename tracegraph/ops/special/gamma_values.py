@@ -55,7 +55,7 @@ _ZETA = (
 """zeta(k) - 1 for k = 2, 3, …"""
 
 _OF_LOG = [0.0, 1 - _EULER, *((-1) ** k * z / k for k, z in enumerate(_ZETA, 2))]
-"""Of gammaln(2 + e) in powers of e."""
+"""The coefficients of gammaln(2 + e) in powers of e."""
 
 
 def gammaln(x: Array) -> Array:
@@ -65,7 +65,7 @@ def gammaln(x: Array) -> Array:
 
 
 def _log_of_gamma(x: Array) -> Array:
-    """With an absolute error of some ulp of 1, and precise where it is large."""
+    """gammaln(x), with an absolute error of some ulp of 1, and precise where it is large."""
     return mended(_gammaln(x), np.abs(x) < 1e-200, _gammaln_near_0, x)
 
 

@@ -104,7 +104,7 @@ _TEMME = (
         3.4463580499464896e-09,
     ),
 )
-"""Of the functions C0 … C4 in powers of eta, for |eta| up to 0.35."""
+"""Coefficients of the functions C0 … C4 in powers of eta, for |eta| up to 0.35."""
 
 
 def log1p_less(u: Array) -> Array:
