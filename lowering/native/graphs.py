@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -95,7 +96,7 @@ class NativeGraphWriter:
         printing = [nest for nest in nests if isinstance(nest, PrintNest)]
         for nest in (*[nest for nest in nests if nest not in printing], *printing):
             if 0 not in nest.space:
-                self._predicated(nest.predicates, lambda nest=nest: self._nest(nest))
+                self._predicated(nest.predicates, partial(self._nest, nest))
 
     def _nest(self, nest: Nest) -> None:
         if missing(nest):

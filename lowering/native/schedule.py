@@ -115,14 +115,15 @@ def schedule_of(nest: Nest) -> NestSchedule:
         case ScatterNest(space=space, repeats=repeats):
             ordered = [NestLoop((n,), extent, False) for n, extent in _axes(space) if n < repeats]
             free = [(n, extent) for n, extent in _axes(space) if n >= repeats]
-            return NestSchedule((*ordered, *_independent_loops(free, _Accesses(nest))))
+            loops = (*ordered, *_independent_loops(free, _Accesses(nest)))
+            return NestSchedule(loops, is_ordered=bool(ordered))
         case ScanNest(space=space, axis=axis):
             others = [NestLoop((n,), extent, False) for n, extent in _axes(space) if n != axis]
-            steps = (NestLoop((axis,), space[axis], False),)
+            along = (NestLoop((axis,), space[axis], False),)
             (stored,) = _Accesses(nest).stores
             if others and others[-1].extent >= FEWEST_COLUMNS and stored.get(axis, 0) != 1:
-                return NestSchedule(tuple(others), steps, "columns")
-            return NestSchedule(tuple(others), steps, "rows")
+                return NestSchedule(tuple(others), along, "columns")
+            return NestSchedule(tuple(others), along, "rows")
         case ReduceNest(space=space, loop=loop) | RowNest(space=space, loop=loop):
             accesses = _Accesses(nest)
             steps = _collapsed(_axes(loop, len(space)), accesses)

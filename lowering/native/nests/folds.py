@@ -113,10 +113,10 @@ class FoldWriter:
 
     def _is_better_complex(
         self,
-        dtype: np.dtype,
+        dtype: np.dtype[Any],
         greatest: bool,
         value: Parts,
-        old: Parts,  # type: ignore[type-arg]
+        old: Parts,
     ) -> str:
         """Complex numbers are ordered by the real part, then by the other."""
         write, (type_, _) = self.writer.assign, memory_parts(dtype)

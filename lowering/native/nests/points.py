@@ -100,8 +100,8 @@ class NativeNestWriter:
             )
             with self.run.scope():
                 self.hoist(roots)
-                row = partial(self._of_tile, along, second, body, innermost=True)
-                self._of_tile(across, first, row, innermost=False)
+                inner = partial(self._of_tile, along, second, body, innermost=True)
+                self._of_tile(across, first, inner, innermost=False)
 
         def group(number: str) -> None:
             first = self.writer.assign(f"mul nuw nsw i64 {number}, {TILES}")

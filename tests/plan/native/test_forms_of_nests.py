@@ -97,14 +97,15 @@ def test_products_of_all_layouts_are_blas(dtype: str) -> None:
     assert routine("dgemm") is not None
     a, b = (RANDOM.integers(-9, 9, shape).astype(dtype) for shape in ((70, 80), (80, 90)))
     v = RANDOM.integers(-9, 9, 80).astype(dtype)
-    for function, arguments in (
+    cases: tuple[tuple[Any, tuple[Any, ...]], ...] = (
         (lambda a, b: a @ b, (a, b)),
         (lambda a, b: (b.T @ a.T).T + 0, (a, b)),
         (lambda a, b: a.T @ b.T, (a.T.copy(), b.T.copy())),
         (lambda a, v: a @ v, (a, v)),
         (lambda a, v: v @ a, (a.T.copy(), v)),
         (lambda a, v: v @ a.T, (a, v)),
-    ):
+    )
+    for function, arguments in cases:
         np.testing.assert_array_equal(native(function, *arguments), function(*arguments))
 
 
