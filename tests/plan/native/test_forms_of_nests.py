@@ -120,6 +120,21 @@ def test_products_do_not_read_what_they_write() -> None:
             found.fill(np.nan)
 
 
+@pytest.mark.parametrize("length", [30, 1000, 3000, 9000])
+def test_values_that_several_passes_need_are_computed_once(length: int) -> None:
+    def softmax(x: Any) -> Any:
+        powers = np.exp(x - x.max(1, keepdims=True))
+        return powers / powers.sum(1, keepdims=True)
+
+    def beside(x: Any) -> Any:
+        powers = np.exp(x)
+        return powers / (x.sum(1, keepdims=True) + powers.max(1, keepdims=True))
+
+    x = RANDOM.uniform(0.1, 3.0, (5, length))
+    assert_agrees(native(softmax, x), softmax(x), 16)
+    assert_agrees(native(beside, x), beside(x), 16)
+
+
 def test_plans_for_a_gpu_run_natively() -> None:
     from lowering.backends.cuda import TARGET as CUDA
     from tests.helpers.running import traced
