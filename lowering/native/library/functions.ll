@@ -1438,17 +1438,17 @@ _Z5log1pf.exit:
   %11 = fadd float %9, %10
   %12 = fsub float %9, %11
   %13 = fadd float %12, %10
-  %14 = call float @llvm.fma.f32(float %11, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
-  %15 = call float @llvm.fma.f32(float %14, float %11, float 0x3FA55551A0000000)
-  %16 = call float @llvm.fma.f32(float %15, float %11, float 0x3FC5554DE0000000)
-  %17 = call float @llvm.fma.f32(float %16, float %11, float 5.000000e-01)
-  %18 = fadd float %11, 1.000000e+00
-  %19 = fsub float 1.000000e+00, %18
-  %20 = fadd float %19, %11
-  %21 = fmul float %11, %11
-  %22 = call float @llvm.fma.f32(float %21, float %17, float %13)
-  %23 = fadd float %20, %22
-  %24 = fadd float %18, %23
+  %14 = fadd float %11, 1.000000e+00
+  %15 = fsub float 1.000000e+00, %14
+  %16 = fadd float %15, %11
+  %17 = fmul float %11, %11
+  %18 = call float @llvm.fma.f32(float %11, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %19 = call float @llvm.fma.f32(float %18, float %11, float 0x3FA55551A0000000)
+  %20 = call float @llvm.fma.f32(float %19, float %11, float 0x3FC5554DE0000000)
+  %21 = call float @llvm.fma.f32(float %20, float %11, float 5.000000e-01)
+  %22 = call float @llvm.fma.f32(float %17, float %21, float %13)
+  %23 = fadd float %16, %22
+  %24 = fadd float %14, %23
   %25 = bitcast float %6 to i32
   %26 = add i32 %25, -1262485248
   %27 = lshr i32 %26, 1
@@ -1537,17 +1537,17 @@ _Z5log1pf.exit:
   %18 = fadd float %16, %17
   %19 = fsub float %16, %18
   %20 = fadd float %19, %17
-  %21 = call float @llvm.fma.f32(float %18, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
-  %22 = call float @llvm.fma.f32(float %21, float %18, float 0x3FA55551A0000000)
-  %23 = call float @llvm.fma.f32(float %22, float %18, float 0x3FC5554DE0000000)
-  %24 = call float @llvm.fma.f32(float %23, float %18, float 5.000000e-01)
-  %25 = fadd float %18, 1.000000e+00
-  %26 = fsub float 1.000000e+00, %25
-  %27 = fadd float %26, %18
-  %28 = fmul float %18, %18
-  %29 = call float @llvm.fma.f32(float %28, float %24, float %20)
-  %30 = fadd float %27, %29
-  %31 = fadd float %25, %30
+  %21 = fadd float %18, 1.000000e+00
+  %22 = fsub float 1.000000e+00, %21
+  %23 = fadd float %22, %18
+  %24 = fmul float %18, %18
+  %25 = call float @llvm.fma.f32(float %18, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %26 = call float @llvm.fma.f32(float %25, float %18, float 0x3FA55551A0000000)
+  %27 = call float @llvm.fma.f32(float %26, float %18, float 0x3FC5554DE0000000)
+  %28 = call float @llvm.fma.f32(float %27, float %18, float 5.000000e-01)
+  %29 = call float @llvm.fma.f32(float %24, float %28, float %20)
+  %30 = fadd float %23, %29
+  %31 = fadd float %21, %30
   %32 = bitcast float %13 to i32
   %33 = add i32 %32, -1262485248
   %34 = lshr i32 %33, 1
@@ -1620,17 +1620,17 @@ _Z5log1pf.exit16:
   %94 = fadd float %92, %93
   %95 = fsub float %92, %94
   %96 = fadd float %95, %93
-  %97 = call float @llvm.fma.f32(float %94, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
-  %98 = call float @llvm.fma.f32(float %97, float %94, float 0x3FA55551A0000000)
-  %99 = call float @llvm.fma.f32(float %98, float %94, float 0x3FC5554DE0000000)
-  %100 = call float @llvm.fma.f32(float %99, float %94, float 5.000000e-01)
-  %101 = fadd float %94, 1.000000e+00
-  %102 = fsub float 1.000000e+00, %101
-  %103 = fadd float %102, %94
-  %104 = fmul float %94, %94
-  %105 = call float @llvm.fma.f32(float %104, float %100, float %96)
-  %106 = fadd float %103, %105
-  %107 = fadd float %101, %106
+  %97 = fadd float %94, 1.000000e+00
+  %98 = fsub float 1.000000e+00, %97
+  %99 = fadd float %98, %94
+  %100 = fmul float %94, %94
+  %101 = call float @llvm.fma.f32(float %94, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %102 = call float @llvm.fma.f32(float %101, float %94, float 0x3FA55551A0000000)
+  %103 = call float @llvm.fma.f32(float %102, float %94, float 0x3FC5554DE0000000)
+  %104 = call float @llvm.fma.f32(float %103, float %94, float 5.000000e-01)
+  %105 = call float @llvm.fma.f32(float %100, float %104, float %96)
+  %106 = fadd float %99, %105
+  %107 = fadd float %97, %106
   %108 = bitcast float %89 to i32
   %109 = add i32 %108, -1262485248
   %110 = lshr i32 %109, 1
@@ -3316,160 +3316,180 @@ define internal float @_Z13tg_logaddexp2IfET_S0_S0_(float %0, float %1) nounwind
 
 4:
   %5 = fadd float %0, 1.000000e+00
-  br label %138
+  br label %162
 
 6:
   %7 = fsub float %0, %1
   %8 = fcmp ogt float %7, 0.000000e+00
-  br i1 %8, label %_Z4exp2f.exit, label %71
+  br i1 %8, label %_Z5log1pf.exit, label %85
 
-_Z4exp2f.exit:
+_Z5log1pf.exit:
   %9 = fneg float %7
-  %10 = fpext float %9 to double
-  %11 = fcmp olt double %10, -2.000000e+02
-  %..i.i = select i1 %11, double -2.000000e+02, double %10
-  %12 = fadd double %..i.i, 0x4338000000000000
-  %13 = fadd double %12, 0xC338000000000000
-  %14 = fsub double %..i.i, %13
-  %15 = bitcast double %12 to i64
-  %16 = shl i64 %15, 52
-  %17 = add i64 %16, 4607182418800017408
-  %18 = bitcast i64 %17 to double
-  %19 = fmul double %14, 0x3FE62E42FEFA39EF
-  %20 = fmul double %19, %19
-  %21 = call double @llvm.fma.f64(double %19, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
-  %22 = call double @llvm.fma.f64(double %21, double %19, double 0x3F56C1685916FE81)
-  %23 = call double @llvm.fma.f64(double %22, double %19, double 0x3F81110C63A1644A)
-  %24 = call double @llvm.fma.f64(double %23, double %19, double 0x3FA5555555C8601C)
-  %25 = call double @llvm.fma.f64(double %24, double %19, double 0x3FC55555567507B9)
-  %26 = call double @llvm.fma.f64(double %25, double %19, double 5.000000e-01)
-  %27 = call double @llvm.fma.f64(double %20, double %26, double %19)
-  %28 = call double @llvm.fma.f64(double %18, double %27, double %18)
-  %29 = fptrunc double %28 to float
-  %30 = fcmp ogt float %29, -1.000000e+00
-  %31 = fcmp one float %29, 0x7FF0000000000000
-  %32 = and i1 %30, %31
-  %33 = fpext float %29 to double
-  %34 = select i1 %32, double %33, double 0.000000e+00
-  %35 = fadd double %34, 1.000000e+00
-  %36 = bitcast double %35 to i64
-  %37 = add i64 %36, -4604544271217802189
-  %38 = add i64 %36, 7141747209585715
-  %39 = lshr i64 %38, 52
-  %40 = or disjoint i64 %39, 4841369599423283200
-  %41 = bitcast i64 %40 to double
-  %42 = fadd double %41, 0xC330000000000400
-  %43 = and i64 %37, -4503599627370496
-  %44 = sub i64 %36, %43
-  %45 = bitcast i64 %44 to double
-  %46 = fadd double %45, -1.000000e+00
-  %47 = fadd double %46, 2.000000e+00
-  %48 = fdiv double %46, %47
-  %49 = fmul double %48, %48
-  %50 = call double @llvm.fma.f64(double %49, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
-  %51 = call double @llvm.fma.f64(double %50, double %49, double 0x3FD9999EB9D6DDFE)
-  %52 = call double @llvm.fma.f64(double %51, double %49, double 0x3FE5555554BA8B0E)
-  %53 = fmul double %48, %49
-  %54 = fmul double %48, 2.000000e+00
-  %55 = call double @llvm.fma.f64(double %53, double %52, double %54)
-  %56 = call double @llvm.fma.f64(double %42, double 0x3FE62E42FEFA39EF, double %55)
-  %57 = fcmp olt double %34, 1.000000e+00
-  %58 = fadd double %35, -1.000000e+00
-  %59 = fsub double %34, %58
-  %60 = select i1 %57, double %59, double 0.000000e+00
-  %61 = fadd double %56, %60
-  %62 = fcmp oeq float %29, -1.000000e+00
-  %63 = fcmp olt float %29, -1.000000e+00
-  %64 = select i1 %63, double 0x7FF8000000000000, double %33
-  %65 = select i1 %62, double 0xFFF0000000000000, double %64
-  %66 = fcmp oeq float %29, 0.000000e+00
-  %..i = select i1 %32, double %61, double %65
-  %67 = fptrunc double %..i to float
-  %68 = select i1 %66, float %29, float %67
-  %69 = fmul float %68, 0x3FF7154760000000
-  %70 = fadd float %69, %0
-  br label %138
+  %10 = fcmp ogt float %7, 1.600000e+02
+  %11 = fcmp ogt float %9, 1.400000e+02
+  %..i = select i1 %11, float 1.400000e+02, float %9
+  %12 = select i1 %10, float -1.600000e+02, float %..i
+  %13 = fadd float %12, 0x4168000000000000
+  %14 = fadd float %13, 0xC168000000000000
+  %15 = fsub float %12, %14
+  %16 = fmul float %15, 0x3FE62E4300000000
+  %17 = fneg float %16
+  %18 = call float @llvm.fma.f32(float %15, float 0x3FE62E4300000000, float %17)
+  %19 = fmul float %15, 0xBE205C6100000000
+  %20 = fadd float %18, %19
+  %21 = fadd float %16, 1.000000e+00
+  %22 = fsub float 1.000000e+00, %21
+  %23 = fadd float %22, %16
+  %24 = fmul float %16, %16
+  %25 = call float @llvm.fma.f32(float %16, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %26 = call float @llvm.fma.f32(float %25, float %16, float 0x3FA55551A0000000)
+  %27 = call float @llvm.fma.f32(float %26, float %16, float 0x3FC5554DE0000000)
+  %28 = call float @llvm.fma.f32(float %27, float %16, float 5.000000e-01)
+  %29 = call float @llvm.fma.f32(float %24, float %28, float %20)
+  %30 = fadd float %23, %29
+  %31 = fadd float %21, %30
+  %32 = bitcast float %13 to i32
+  %33 = add i32 %32, -1262485248
+  %34 = lshr i32 %33, 1
+  %35 = shl i32 %34, 23
+  %36 = add i32 %35, -8388608
+  %37 = bitcast i32 %36 to float
+  %38 = fmul float %31, %37
+  %39 = xor i32 %34, -1
+  %40 = add i32 %33, %39
+  %41 = shl i32 %40, 23
+  %42 = bitcast i32 %41 to float
+  %43 = fmul float %38, %42
+  %44 = fcmp ogt float %43, -1.000000e+00
+  %45 = fcmp one float %43, 0x7FF0000000000000
+  %46 = and i1 %44, %45
+  %47 = fpext float %43 to double
+  %48 = select i1 %46, double %47, double 0.000000e+00
+  %49 = fadd double %48, 1.000000e+00
+  %50 = bitcast double %49 to i64
+  %51 = add i64 %50, -4604544271217802189
+  %52 = add i64 %50, 7141747209585715
+  %53 = lshr i64 %52, 52
+  %54 = or disjoint i64 %53, 4841369599423283200
+  %55 = bitcast i64 %54 to double
+  %56 = fadd double %55, 0xC330000000000400
+  %57 = and i64 %51, -4503599627370496
+  %58 = sub i64 %50, %57
+  %59 = bitcast i64 %58 to double
+  %60 = fadd double %59, -1.000000e+00
+  %61 = fadd double %60, 2.000000e+00
+  %62 = fdiv double %60, %61
+  %63 = fmul double %62, %62
+  %64 = call double @llvm.fma.f64(double %63, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %65 = call double @llvm.fma.f64(double %64, double %63, double 0x3FD9999EB9D6DDFE)
+  %66 = call double @llvm.fma.f64(double %65, double %63, double 0x3FE5555554BA8B0E)
+  %67 = fmul double %62, %63
+  %68 = fmul double %62, 2.000000e+00
+  %69 = call double @llvm.fma.f64(double %67, double %66, double %68)
+  %70 = call double @llvm.fma.f64(double %56, double 0x3FE62E42FEFA39EF, double %69)
+  %71 = fcmp olt double %48, 1.000000e+00
+  %72 = fadd double %49, -1.000000e+00
+  %73 = fsub double %48, %72
+  %74 = select i1 %71, double %73, double 0.000000e+00
+  %75 = fadd double %70, %74
+  %76 = fcmp oeq float %43, -1.000000e+00
+  %77 = fcmp olt float %43, -1.000000e+00
+  %78 = select i1 %77, double 0x7FF8000000000000, double %47
+  %79 = select i1 %76, double 0xFFF0000000000000, double %78
+  %80 = fcmp oeq float %43, 0.000000e+00
+  %..i13 = select i1 %46, double %75, double %79
+  %81 = fptrunc double %..i13 to float
+  %82 = select i1 %80, float %43, float %81
+  %83 = fmul float %82, 0x3FF7154760000000
+  %84 = fadd float %83, %0
+  br label %162
 
-71:
-  %72 = fcmp ugt float %7, 0.000000e+00
-  br i1 %72, label %138, label %73
+85:
+  %86 = fcmp ugt float %7, 0.000000e+00
+  br i1 %86, label %162, label %_Z5log1pf.exit16
 
-73:
-  %74 = fcmp ogt float %7, 2.000000e+02
-  br i1 %74, label %_Z4exp2f.exit14, label %75
+_Z5log1pf.exit16:
+  %87 = fcmp olt float %7, -1.600000e+02
+  %88 = fcmp ogt float %7, 1.400000e+02
+  %..i14 = select i1 %88, float 1.400000e+02, float %7
+  %89 = select i1 %87, float -1.600000e+02, float %..i14
+  %90 = fadd float %89, 0x4168000000000000
+  %91 = fadd float %90, 0xC168000000000000
+  %92 = fsub float %89, %91
+  %93 = fmul float %92, 0x3FE62E4300000000
+  %94 = fneg float %93
+  %95 = call float @llvm.fma.f32(float %92, float 0x3FE62E4300000000, float %94)
+  %96 = fmul float %92, 0xBE205C6100000000
+  %97 = fadd float %95, %96
+  %98 = fadd float %93, 1.000000e+00
+  %99 = fsub float 1.000000e+00, %98
+  %100 = fadd float %99, %93
+  %101 = fmul float %93, %93
+  %102 = call float @llvm.fma.f32(float %93, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %103 = call float @llvm.fma.f32(float %102, float %93, float 0x3FA55551A0000000)
+  %104 = call float @llvm.fma.f32(float %103, float %93, float 0x3FC5554DE0000000)
+  %105 = call float @llvm.fma.f32(float %104, float %93, float 5.000000e-01)
+  %106 = call float @llvm.fma.f32(float %101, float %105, float %97)
+  %107 = fadd float %100, %106
+  %108 = fadd float %98, %107
+  %109 = bitcast float %90 to i32
+  %110 = add i32 %109, -1262485248
+  %111 = lshr i32 %110, 1
+  %112 = shl i32 %111, 23
+  %113 = add i32 %112, -8388608
+  %114 = bitcast i32 %113 to float
+  %115 = fmul float %108, %114
+  %116 = xor i32 %111, -1
+  %117 = add i32 %110, %116
+  %118 = shl i32 %117, 23
+  %119 = bitcast i32 %118 to float
+  %120 = fmul float %115, %119
+  %121 = fcmp ogt float %120, -1.000000e+00
+  %122 = fcmp one float %120, 0x7FF0000000000000
+  %123 = and i1 %121, %122
+  %124 = fpext float %120 to double
+  %125 = select i1 %123, double %124, double 0.000000e+00
+  %126 = fadd double %125, 1.000000e+00
+  %127 = bitcast double %126 to i64
+  %128 = add i64 %127, -4604544271217802189
+  %129 = add i64 %127, 7141747209585715
+  %130 = lshr i64 %129, 52
+  %131 = or disjoint i64 %130, 4841369599423283200
+  %132 = bitcast i64 %131 to double
+  %133 = fadd double %132, 0xC330000000000400
+  %134 = and i64 %128, -4503599627370496
+  %135 = sub i64 %127, %134
+  %136 = bitcast i64 %135 to double
+  %137 = fadd double %136, -1.000000e+00
+  %138 = fadd double %137, 2.000000e+00
+  %139 = fdiv double %137, %138
+  %140 = fmul double %139, %139
+  %141 = call double @llvm.fma.f64(double %140, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %142 = call double @llvm.fma.f64(double %141, double %140, double 0x3FD9999EB9D6DDFE)
+  %143 = call double @llvm.fma.f64(double %142, double %140, double 0x3FE5555554BA8B0E)
+  %144 = fmul double %139, %140
+  %145 = fmul double %139, 2.000000e+00
+  %146 = call double @llvm.fma.f64(double %144, double %143, double %145)
+  %147 = call double @llvm.fma.f64(double %133, double 0x3FE62E42FEFA39EF, double %146)
+  %148 = fcmp olt double %125, 1.000000e+00
+  %149 = fadd double %126, -1.000000e+00
+  %150 = fsub double %125, %149
+  %151 = select i1 %148, double %150, double 0.000000e+00
+  %152 = fadd double %147, %151
+  %153 = fcmp oeq float %120, -1.000000e+00
+  %154 = fcmp olt float %120, -1.000000e+00
+  %155 = select i1 %154, double 0x7FF8000000000000, double %124
+  %156 = select i1 %153, double 0xFFF0000000000000, double %155
+  %157 = fcmp oeq float %120, 0.000000e+00
+  %..i15 = select i1 %123, double %152, double %156
+  %158 = fptrunc double %..i15 to float
+  %159 = select i1 %157, float %120, float %158
+  %160 = fmul float %159, 0x3FF7154760000000
+  %161 = fadd float %160, %1
+  br label %162
 
-75:
-  %76 = fpext float %7 to double
-  %77 = fcmp olt double %76, -2.000000e+02
-  %..i.i13 = select i1 %77, double -2.000000e+02, double %76
-  br label %_Z4exp2f.exit14
-
-_Z4exp2f.exit14:
-  %78 = phi double [ %..i.i13, %75 ], [ 2.000000e+02, %73 ]
-  %79 = fadd double %78, 0x4338000000000000
-  %80 = fadd double %79, 0xC338000000000000
-  %81 = fsub double %78, %80
-  %82 = bitcast double %79 to i64
-  %83 = shl i64 %82, 52
-  %84 = add i64 %83, 4607182418800017408
-  %85 = bitcast i64 %84 to double
-  %86 = fmul double %81, 0x3FE62E42FEFA39EF
-  %87 = fmul double %86, %86
-  %88 = call double @llvm.fma.f64(double %86, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
-  %89 = call double @llvm.fma.f64(double %88, double %86, double 0x3F56C1685916FE81)
-  %90 = call double @llvm.fma.f64(double %89, double %86, double 0x3F81110C63A1644A)
-  %91 = call double @llvm.fma.f64(double %90, double %86, double 0x3FA5555555C8601C)
-  %92 = call double @llvm.fma.f64(double %91, double %86, double 0x3FC55555567507B9)
-  %93 = call double @llvm.fma.f64(double %92, double %86, double 5.000000e-01)
-  %94 = call double @llvm.fma.f64(double %87, double %93, double %86)
-  %95 = call double @llvm.fma.f64(double %85, double %94, double %85)
-  %96 = fptrunc double %95 to float
-  %97 = fcmp ogt float %96, -1.000000e+00
-  %98 = fcmp one float %96, 0x7FF0000000000000
-  %99 = and i1 %97, %98
-  %100 = fpext float %96 to double
-  %101 = select i1 %99, double %100, double 0.000000e+00
-  %102 = fadd double %101, 1.000000e+00
-  %103 = bitcast double %102 to i64
-  %104 = add i64 %103, -4604544271217802189
-  %105 = add i64 %103, 7141747209585715
-  %106 = lshr i64 %105, 52
-  %107 = or disjoint i64 %106, 4841369599423283200
-  %108 = bitcast i64 %107 to double
-  %109 = fadd double %108, 0xC330000000000400
-  %110 = and i64 %104, -4503599627370496
-  %111 = sub i64 %103, %110
-  %112 = bitcast i64 %111 to double
-  %113 = fadd double %112, -1.000000e+00
-  %114 = fadd double %113, 2.000000e+00
-  %115 = fdiv double %113, %114
-  %116 = fmul double %115, %115
-  %117 = call double @llvm.fma.f64(double %116, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
-  %118 = call double @llvm.fma.f64(double %117, double %116, double 0x3FD9999EB9D6DDFE)
-  %119 = call double @llvm.fma.f64(double %118, double %116, double 0x3FE5555554BA8B0E)
-  %120 = fmul double %115, %116
-  %121 = fmul double %115, 2.000000e+00
-  %122 = call double @llvm.fma.f64(double %120, double %119, double %121)
-  %123 = call double @llvm.fma.f64(double %109, double 0x3FE62E42FEFA39EF, double %122)
-  %124 = fcmp olt double %101, 1.000000e+00
-  %125 = fadd double %102, -1.000000e+00
-  %126 = fsub double %101, %125
-  %127 = select i1 %124, double %126, double 0.000000e+00
-  %128 = fadd double %123, %127
-  %129 = fcmp oeq float %96, -1.000000e+00
-  %130 = fcmp olt float %96, -1.000000e+00
-  %131 = select i1 %130, double 0x7FF8000000000000, double %100
-  %132 = select i1 %129, double 0xFFF0000000000000, double %131
-  %133 = fcmp oeq float %96, 0.000000e+00
-  %..i15 = select i1 %99, double %128, double %132
-  %134 = fptrunc double %..i15 to float
-  %135 = select i1 %133, float %96, float %134
-  %136 = fmul float %135, 0x3FF7154760000000
-  %137 = fadd float %136, %1
-  br label %138
-
-138:
-  %.0 = phi float [ %5, %4 ], [ %70, %_Z4exp2f.exit ], [ %137, %_Z4exp2f.exit14 ], [ %7, %71 ]
+162:
+  %.0 = phi float [ %5, %4 ], [ %84, %_Z5log1pf.exit ], [ %161, %_Z5log1pf.exit16 ], [ %7, %85 ]
   ret float %.0
 }
 
@@ -10426,17 +10446,17 @@ define internal float @_Z6tg_i1eIfET_S0_(float %0) nounwind {
   %29 = fadd float %27, %28
   %30 = fsub float %27, %29
   %31 = fadd float %30, %28
-  %32 = call float @llvm.fma.f32(float %29, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
-  %33 = call float @llvm.fma.f32(float %32, float %29, float 0x3FA55551A0000000)
-  %34 = call float @llvm.fma.f32(float %33, float %29, float 0x3FC5554DE0000000)
-  %35 = call float @llvm.fma.f32(float %34, float %29, float 5.000000e-01)
-  %36 = fadd float %29, 1.000000e+00
-  %37 = fsub float 1.000000e+00, %36
-  %38 = fadd float %37, %29
-  %39 = fmul float %29, %29
-  %40 = call float @llvm.fma.f32(float %39, float %35, float %31)
-  %41 = fadd float %38, %40
-  %42 = fadd float %36, %41
+  %32 = fadd float %29, 1.000000e+00
+  %33 = fsub float 1.000000e+00, %32
+  %34 = fadd float %33, %29
+  %35 = fmul float %29, %29
+  %36 = call float @llvm.fma.f32(float %29, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %37 = call float @llvm.fma.f32(float %36, float %29, float 0x3FA55551A0000000)
+  %38 = call float @llvm.fma.f32(float %37, float %29, float 0x3FC5554DE0000000)
+  %39 = call float @llvm.fma.f32(float %38, float %29, float 5.000000e-01)
+  %40 = call float @llvm.fma.f32(float %35, float %39, float %31)
+  %41 = fadd float %34, %40
+  %42 = fadd float %32, %41
   %43 = bitcast float %24 to i32
   %44 = add i32 %43, -1262485248
   %45 = lshr i32 %44, 1
@@ -11504,17 +11524,17 @@ define internal float @_Z7tg_exp1IfET_S0_(float %0) nounwind {
   %76 = fadd float %74, %75
   %77 = fsub float %74, %76
   %78 = fadd float %77, %75
-  %79 = call float @llvm.fma.f32(float %76, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
-  %80 = call float @llvm.fma.f32(float %79, float %76, float 0x3FA55551A0000000)
-  %81 = call float @llvm.fma.f32(float %80, float %76, float 0x3FC5554DE0000000)
-  %82 = call float @llvm.fma.f32(float %81, float %76, float 5.000000e-01)
-  %83 = fadd float %76, 1.000000e+00
-  %84 = fsub float 1.000000e+00, %83
-  %85 = fadd float %84, %76
-  %86 = fmul float %76, %76
-  %87 = call float @llvm.fma.f32(float %86, float %82, float %78)
-  %88 = fadd float %85, %87
-  %89 = fadd float %83, %88
+  %79 = fadd float %76, 1.000000e+00
+  %80 = fsub float 1.000000e+00, %79
+  %81 = fadd float %80, %76
+  %82 = fmul float %76, %76
+  %83 = call float @llvm.fma.f32(float %76, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %84 = call float @llvm.fma.f32(float %83, float %76, float 0x3FA55551A0000000)
+  %85 = call float @llvm.fma.f32(float %84, float %76, float 0x3FC5554DE0000000)
+  %86 = call float @llvm.fma.f32(float %85, float %76, float 5.000000e-01)
+  %87 = call float @llvm.fma.f32(float %82, float %86, float %78)
+  %88 = fadd float %81, %87
+  %89 = fadd float %79, %88
   %90 = bitcast float %71 to i32
   %91 = add i32 %90, -1262485248
   %92 = lshr i32 %91, 1
@@ -11822,17 +11842,17 @@ define internal float @_Z7tg_expiIfET_S0_(float %0) nounwind {
   %79 = fadd float %77, %78
   %80 = fsub float %77, %79
   %81 = fadd float %80, %78
-  %82 = call float @llvm.fma.f32(float %79, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
-  %83 = call float @llvm.fma.f32(float %82, float %79, float 0x3FA55551A0000000)
-  %84 = call float @llvm.fma.f32(float %83, float %79, float 0x3FC5554DE0000000)
-  %85 = call float @llvm.fma.f32(float %84, float %79, float 5.000000e-01)
-  %86 = fadd float %79, 1.000000e+00
-  %87 = fsub float 1.000000e+00, %86
-  %88 = fadd float %87, %79
-  %89 = fmul float %79, %79
-  %90 = call float @llvm.fma.f32(float %89, float %85, float %81)
-  %91 = fadd float %88, %90
-  %92 = fadd float %86, %91
+  %82 = fadd float %79, 1.000000e+00
+  %83 = fsub float 1.000000e+00, %82
+  %84 = fadd float %83, %79
+  %85 = fmul float %79, %79
+  %86 = call float @llvm.fma.f32(float %79, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %87 = call float @llvm.fma.f32(float %86, float %79, float 0x3FA55551A0000000)
+  %88 = call float @llvm.fma.f32(float %87, float %79, float 0x3FC5554DE0000000)
+  %89 = call float @llvm.fma.f32(float %88, float %79, float 5.000000e-01)
+  %90 = call float @llvm.fma.f32(float %85, float %89, float %81)
+  %91 = fadd float %84, %90
+  %92 = fadd float %82, %91
   %93 = bitcast float %74 to i32
   %94 = add i32 %93, -1262485248
   %95 = lshr i32 %94, 1
@@ -23445,57 +23465,63 @@ define internal zeroext i16 @tgo_exp2_bf16__bf16(i16 zeroext %0) nounwind norecu
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = fcmp ogt float %4, 2.000000e+02
-  br i1 %5, label %_Z4exp2f.exit, label %6
+  %5 = fcmp olt float %4, -1.600000e+02
+  %6 = fcmp ogt float %4, 1.400000e+02
+  %..i = select i1 %6, float 1.400000e+02, float %4
+  %7 = select i1 %5, float -1.600000e+02, float %..i
+  %8 = fadd float %7, 0x4168000000000000
+  %9 = fadd float %8, 0xC168000000000000
+  %10 = fsub float %7, %9
+  %11 = fmul float %10, 0x3FE62E4300000000
+  %12 = fneg float %11
+  %13 = call float @llvm.fma.f32(float %10, float 0x3FE62E4300000000, float %12)
+  %14 = fmul float %10, 0xBE205C6100000000
+  %15 = fadd float %13, %14
+  %16 = fadd float %11, 1.000000e+00
+  %17 = fsub float 1.000000e+00, %16
+  %18 = fadd float %17, %11
+  %19 = fmul float %11, %11
+  %20 = call float @llvm.fma.f32(float %11, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %21 = call float @llvm.fma.f32(float %20, float %11, float 0x3FA55551A0000000)
+  %22 = call float @llvm.fma.f32(float %21, float %11, float 0x3FC5554DE0000000)
+  %23 = call float @llvm.fma.f32(float %22, float %11, float 5.000000e-01)
+  %24 = call float @llvm.fma.f32(float %19, float %23, float %15)
+  %25 = fadd float %18, %24
+  %26 = fadd float %16, %25
+  %27 = bitcast float %8 to i32
+  %28 = add i32 %27, -1262485248
+  %29 = lshr i32 %28, 1
+  %30 = shl i32 %29, 23
+  %31 = add i32 %30, -8388608
+  %32 = bitcast i32 %31 to float
+  %33 = fmul float %26, %32
+  %34 = xor i32 %29, -1
+  %35 = add i32 %28, %34
+  %36 = shl i32 %35, 23
+  %37 = bitcast i32 %36 to float
+  %38 = fmul float %33, %37
+  %39 = bitcast float %38 to i32
+  %40 = fcmp uno float %38, 0.000000e+00
+  br i1 %40, label %41, label %46
 
-6:
-  %7 = fpext float %4 to double
-  %8 = fcmp olt double %7, -2.000000e+02
-  %..i.i = select i1 %8, double -2.000000e+02, double %7
-  br label %_Z4exp2f.exit
-
-_Z4exp2f.exit:
-  %9 = phi double [ %..i.i, %6 ], [ 2.000000e+02, %1 ]
-  %10 = fadd double %9, 0x4338000000000000
-  %11 = fadd double %10, 0xC338000000000000
-  %12 = fsub double %9, %11
-  %13 = bitcast double %10 to i64
-  %14 = shl i64 %13, 52
-  %15 = add i64 %14, 4607182418800017408
-  %16 = bitcast i64 %15 to double
-  %17 = fmul double %12, 0x3FE62E42FEFA39EF
-  %18 = fmul double %17, %17
-  %19 = call double @llvm.fma.f64(double %17, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
-  %20 = call double @llvm.fma.f64(double %19, double %17, double 0x3F56C1685916FE81)
-  %21 = call double @llvm.fma.f64(double %20, double %17, double 0x3F81110C63A1644A)
-  %22 = call double @llvm.fma.f64(double %21, double %17, double 0x3FA5555555C8601C)
-  %23 = call double @llvm.fma.f64(double %22, double %17, double 0x3FC55555567507B9)
-  %24 = call double @llvm.fma.f64(double %23, double %17, double 5.000000e-01)
-  %25 = call double @llvm.fma.f64(double %18, double %24, double %17)
-  %26 = call double @llvm.fma.f64(double %16, double %25, double %16)
-  %27 = fptrunc double %26 to float
-  %28 = bitcast float %27 to i32
-  %29 = fcmp uno float %27, 0.000000e+00
-  br i1 %29, label %30, label %35
-
-30:
-  %31 = lshr i32 %28, 16
-  %32 = trunc nuw i32 %31 to i16
-  %33 = and i16 %32, -32768
-  %34 = or disjoint i16 %33, 32704
+41:
+  %42 = lshr i32 %39, 16
+  %43 = trunc nuw i32 %42 to i16
+  %44 = and i16 %43, -32768
+  %45 = or disjoint i16 %44, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-35:
-  %36 = add i32 %28, 32767
-  %37 = lshr i32 %28, 16
-  %38 = and i32 %37, 1
-  %39 = add i32 %36, %38
-  %40 = lshr i32 %39, 16
-  %41 = trunc nuw i32 %40 to i16
+46:
+  %47 = add i32 %39, 32767
+  %48 = lshr i32 %39, 16
+  %49 = and i32 %48, 1
+  %50 = add i32 %47, %49
+  %51 = lshr i32 %50, 16
+  %52 = trunc nuw i32 %51 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %34, %30 ], [ %41, %35 ]
+  %.0.i.i = phi i16 [ %45, %41 ], [ %52, %46 ]
   ret i16 %.0.i.i
 }
 
@@ -23563,72 +23589,85 @@ define internal void @tgo_exp2_c64__c64(ptr %0, ptr %1) nounwind alwaysinline {
 @tgo_exp2_f16__f16:
 define internal zeroext i16 @tgo_exp2_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
-  %3 = fcmp ogt half %2, 0xH5A40
-  br i1 %3, label %_Z4exp2f.exit, label %4
-
-4:
-  %5 = fpext half %2 to double
-  %6 = fcmp olt double %5, -2.000000e+02
-  %..i.i = select i1 %6, double -2.000000e+02, double %5
-  br label %_Z4exp2f.exit
-
-_Z4exp2f.exit:
-  %7 = phi double [ %..i.i, %4 ], [ 2.000000e+02, %1 ]
-  %8 = fadd double %7, 0x4338000000000000
-  %9 = fadd double %8, 0xC338000000000000
-  %10 = fsub double %7, %9
-  %11 = bitcast double %8 to i64
-  %12 = shl i64 %11, 52
-  %13 = add i64 %12, 4607182418800017408
-  %14 = bitcast i64 %13 to double
-  %15 = fmul double %10, 0x3FE62E42FEFA39EF
-  %16 = fmul double %15, %15
-  %17 = call double @llvm.fma.f64(double %15, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
-  %18 = call double @llvm.fma.f64(double %17, double %15, double 0x3F56C1685916FE81)
-  %19 = call double @llvm.fma.f64(double %18, double %15, double 0x3F81110C63A1644A)
-  %20 = call double @llvm.fma.f64(double %19, double %15, double 0x3FA5555555C8601C)
-  %21 = call double @llvm.fma.f64(double %20, double %15, double 0x3FC55555567507B9)
-  %22 = call double @llvm.fma.f64(double %21, double %15, double 5.000000e-01)
-  %23 = call double @llvm.fma.f64(double %16, double %22, double %15)
-  %24 = call double @llvm.fma.f64(double %14, double %23, double %14)
-  %25 = fptrunc double %24 to float
-  %26 = fptrunc float %25 to half
-  %27 = bitcast half %26 to i16
-  ret i16 %27
+  %3 = fpext half %2 to float
+  %4 = fcmp olt half %2, 0xHD900
+  %5 = fcmp ogt float %3, 1.400000e+02
+  %..i = select i1 %5, float 1.400000e+02, float %3
+  %6 = select i1 %4, float -1.600000e+02, float %..i
+  %7 = fadd float %6, 0x4168000000000000
+  %8 = fadd float %7, 0xC168000000000000
+  %9 = fsub float %6, %8
+  %10 = fmul float %9, 0x3FE62E4300000000
+  %11 = fneg float %10
+  %12 = call float @llvm.fma.f32(float %9, float 0x3FE62E4300000000, float %11)
+  %13 = fmul float %9, 0xBE205C6100000000
+  %14 = fadd float %12, %13
+  %15 = fadd float %10, 1.000000e+00
+  %16 = fsub float 1.000000e+00, %15
+  %17 = fadd float %16, %10
+  %18 = fmul float %10, %10
+  %19 = call float @llvm.fma.f32(float %10, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %20 = call float @llvm.fma.f32(float %19, float %10, float 0x3FA55551A0000000)
+  %21 = call float @llvm.fma.f32(float %20, float %10, float 0x3FC5554DE0000000)
+  %22 = call float @llvm.fma.f32(float %21, float %10, float 5.000000e-01)
+  %23 = call float @llvm.fma.f32(float %18, float %22, float %14)
+  %24 = fadd float %17, %23
+  %25 = fadd float %15, %24
+  %26 = bitcast float %7 to i32
+  %27 = add i32 %26, -1262485248
+  %28 = lshr i32 %27, 1
+  %29 = shl i32 %28, 23
+  %30 = add i32 %29, -8388608
+  %31 = bitcast i32 %30 to float
+  %32 = fmul float %25, %31
+  %33 = xor i32 %28, -1
+  %34 = add i32 %27, %33
+  %35 = shl i32 %34, 23
+  %36 = bitcast i32 %35 to float
+  %37 = fmul float %32, %36
+  %38 = fptrunc float %37 to half
+  %39 = bitcast half %38 to i16
+  ret i16 %39
 }
 
 @tgo_exp2_f32__f32:
 define internal float @tgo_exp2_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = fcmp ogt float %0, 2.000000e+02
-  br i1 %2, label %_Z4exp2f.exit, label %3
-
-3:
-  %4 = fpext float %0 to double
-  %5 = fcmp olt double %4, -2.000000e+02
-  %..i.i = select i1 %5, double -2.000000e+02, double %4
-  br label %_Z4exp2f.exit
-
-_Z4exp2f.exit:
-  %6 = phi double [ %..i.i, %3 ], [ 2.000000e+02, %1 ]
-  %7 = fadd double %6, 0x4338000000000000
-  %8 = fadd double %7, 0xC338000000000000
-  %9 = fsub double %6, %8
-  %10 = bitcast double %7 to i64
-  %11 = shl i64 %10, 52
-  %12 = add i64 %11, 4607182418800017408
-  %13 = bitcast i64 %12 to double
-  %14 = fmul double %9, 0x3FE62E42FEFA39EF
-  %15 = fmul double %14, %14
-  %16 = call double @llvm.fma.f64(double %14, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
-  %17 = call double @llvm.fma.f64(double %16, double %14, double 0x3F56C1685916FE81)
-  %18 = call double @llvm.fma.f64(double %17, double %14, double 0x3F81110C63A1644A)
-  %19 = call double @llvm.fma.f64(double %18, double %14, double 0x3FA5555555C8601C)
-  %20 = call double @llvm.fma.f64(double %19, double %14, double 0x3FC55555567507B9)
-  %21 = call double @llvm.fma.f64(double %20, double %14, double 5.000000e-01)
-  %22 = call double @llvm.fma.f64(double %15, double %21, double %14)
-  %23 = call double @llvm.fma.f64(double %13, double %22, double %13)
-  %24 = fptrunc double %23 to float
-  ret float %24
+  %2 = fcmp olt float %0, -1.600000e+02
+  %3 = fcmp ogt float %0, 1.400000e+02
+  %..i = select i1 %3, float 1.400000e+02, float %0
+  %4 = select i1 %2, float -1.600000e+02, float %..i
+  %5 = fadd float %4, 0x4168000000000000
+  %6 = fadd float %5, 0xC168000000000000
+  %7 = fsub float %4, %6
+  %8 = fmul float %7, 0x3FE62E4300000000
+  %9 = fneg float %8
+  %10 = call float @llvm.fma.f32(float %7, float 0x3FE62E4300000000, float %9)
+  %11 = fmul float %7, 0xBE205C6100000000
+  %12 = fadd float %10, %11
+  %13 = fadd float %8, 1.000000e+00
+  %14 = fsub float 1.000000e+00, %13
+  %15 = fadd float %14, %8
+  %16 = fmul float %8, %8
+  %17 = call float @llvm.fma.f32(float %8, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %18 = call float @llvm.fma.f32(float %17, float %8, float 0x3FA55551A0000000)
+  %19 = call float @llvm.fma.f32(float %18, float %8, float 0x3FC5554DE0000000)
+  %20 = call float @llvm.fma.f32(float %19, float %8, float 5.000000e-01)
+  %21 = call float @llvm.fma.f32(float %16, float %20, float %12)
+  %22 = fadd float %15, %21
+  %23 = fadd float %13, %22
+  %24 = bitcast float %5 to i32
+  %25 = add i32 %24, -1262485248
+  %26 = lshr i32 %25, 1
+  %27 = shl i32 %26, 23
+  %28 = add i32 %27, -8388608
+  %29 = bitcast i32 %28 to float
+  %30 = fmul float %23, %29
+  %31 = xor i32 %26, -1
+  %32 = add i32 %25, %31
+  %33 = shl i32 %32, 23
+  %34 = bitcast i32 %33 to float
+  %35 = fmul float %30, %34
+  ret float %35
 }
 
 @tgo_exp2_f64__f64:
@@ -23643,58 +23682,64 @@ define internal zeroext i16 @tgo_exp_bf16__bf16(i16 zeroext %0) nounwind norecur
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
   %5 = fmul float %4, 0x3FE7154760000000
-  %6 = fcmp ogt float %5, 2.000000e+02
-  br i1 %6, label %_Z15tg_power_of_twof.exit.i, label %7
+  %6 = fcmp olt float %5, -1.600000e+02
+  %7 = fcmp ogt float %5, 1.400000e+02
+  %..i.i.i.i = select i1 %7, float 1.400000e+02, float %5
+  %8 = select i1 %6, float -1.600000e+02, float %..i.i.i.i
+  %9 = fadd float %8, 0x4168000000000000
+  %10 = fadd float %9, 0xC168000000000000
+  %11 = fsub float %8, %10
+  %12 = fmul float %11, 0x3FE62E4300000000
+  %13 = fneg float %12
+  %14 = call float @llvm.fma.f32(float %11, float 0x3FE62E4300000000, float %13)
+  %15 = fmul float %11, 0xBE205C6100000000
+  %16 = fadd float %14, %15
+  %17 = fadd float %12, 1.000000e+00
+  %18 = fsub float 1.000000e+00, %17
+  %19 = fadd float %18, %12
+  %20 = fmul float %12, %12
+  %21 = call float @llvm.fma.f32(float %12, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %22 = call float @llvm.fma.f32(float %21, float %12, float 0x3FA55551A0000000)
+  %23 = call float @llvm.fma.f32(float %22, float %12, float 0x3FC5554DE0000000)
+  %24 = call float @llvm.fma.f32(float %23, float %12, float 5.000000e-01)
+  %25 = call float @llvm.fma.f32(float %20, float %24, float %16)
+  %26 = fadd float %19, %25
+  %27 = fadd float %17, %26
+  %28 = bitcast float %9 to i32
+  %29 = add i32 %28, -1262485248
+  %30 = lshr i32 %29, 1
+  %31 = shl i32 %30, 23
+  %32 = add i32 %31, -8388608
+  %33 = bitcast i32 %32 to float
+  %34 = fmul float %27, %33
+  %35 = xor i32 %30, -1
+  %36 = add i32 %29, %35
+  %37 = shl i32 %36, 23
+  %38 = bitcast i32 %37 to float
+  %39 = fmul float %34, %38
+  %40 = fmul float %39, %39
+  %41 = bitcast float %40 to i32
+  %42 = fcmp uno float %40, 0.000000e+00
+  br i1 %42, label %43, label %48
 
-7:
-  %8 = fpext float %5 to double
-  %9 = fcmp olt double %8, -2.000000e+02
-  %..i.i.i.i.i = select i1 %9, double -2.000000e+02, double %8
-  br label %_Z15tg_power_of_twof.exit.i
-
-_Z15tg_power_of_twof.exit.i:
-  %10 = phi double [ %..i.i.i.i.i, %7 ], [ 2.000000e+02, %1 ]
-  %11 = fadd double %10, 0x4338000000000000
-  %12 = fadd double %11, 0xC338000000000000
-  %13 = fsub double %10, %12
-  %14 = bitcast double %11 to i64
-  %15 = shl i64 %14, 52
-  %16 = add i64 %15, 4607182418800017408
-  %17 = bitcast i64 %16 to double
-  %18 = fmul double %13, 0x3FE62E42FEFA39EF
-  %19 = fmul double %18, %18
-  %20 = call double @llvm.fma.f64(double %18, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
-  %21 = call double @llvm.fma.f64(double %20, double %18, double 0x3F56C1685916FE81)
-  %22 = call double @llvm.fma.f64(double %21, double %18, double 0x3F81110C63A1644A)
-  %23 = call double @llvm.fma.f64(double %22, double %18, double 0x3FA5555555C8601C)
-  %24 = call double @llvm.fma.f64(double %23, double %18, double 0x3FC55555567507B9)
-  %25 = call double @llvm.fma.f64(double %24, double %18, double 5.000000e-01)
-  %26 = call double @llvm.fma.f64(double %19, double %25, double %18)
-  %27 = call double @llvm.fma.f64(double %17, double %26, double %17)
-  %28 = fptrunc double %27 to float
-  %29 = fmul float %28, %28
-  %30 = bitcast float %29 to i32
-  %31 = fcmp uno float %29, 0.000000e+00
-  br i1 %31, label %32, label %37
-
-32:
-  %33 = lshr i32 %30, 16
-  %34 = trunc nuw i32 %33 to i16
-  %35 = and i16 %34, -32768
-  %36 = or disjoint i16 %35, 32704
+43:
+  %44 = lshr i32 %41, 16
+  %45 = trunc nuw i32 %44 to i16
+  %46 = and i16 %45, -32768
+  %47 = or disjoint i16 %46, 32704
   br label %_Z11tg_half_exp11tg_bfloat16.exit
 
-37:
-  %38 = add nuw i32 %30, 32767
-  %39 = lshr i32 %30, 16
-  %40 = and i32 %39, 1
-  %41 = add i32 %38, %40
-  %42 = lshr i32 %41, 16
-  %43 = trunc nuw i32 %42 to i16
+48:
+  %49 = add nuw i32 %41, 32767
+  %50 = lshr i32 %41, 16
+  %51 = and i32 %50, 1
+  %52 = add i32 %49, %51
+  %53 = lshr i32 %52, 16
+  %54 = trunc nuw i32 %53 to i16
   br label %_Z11tg_half_exp11tg_bfloat16.exit
 
 _Z11tg_half_exp11tg_bfloat16.exit:
-  %.0.i.i.i = phi i16 [ %36, %32 ], [ %43, %37 ]
+  %.0.i.i.i = phi i16 [ %47, %43 ], [ %54, %48 ]
   ret i16 %.0.i.i.i
 }
 
@@ -23809,38 +23854,44 @@ define internal zeroext i16 @tgo_exp_f16__f16(i16 zeroext %0) nounwind norecurse
   %2 = bitcast i16 %0 to half
   %3 = fpext half %2 to float
   %4 = fmul float %3, 0x3FF7154760000000
-  %5 = fcmp ogt float %4, 2.000000e+02
-  br i1 %5, label %_Z11tg_half_exp7tg_half.exit, label %6
-
-6:
-  %7 = fpext float %4 to double
-  %8 = fcmp olt double %7, -2.000000e+02
-  %..i.i.i.i.i = select i1 %8, double -2.000000e+02, double %7
-  br label %_Z11tg_half_exp7tg_half.exit
-
-_Z11tg_half_exp7tg_half.exit:
-  %9 = phi double [ %..i.i.i.i.i, %6 ], [ 2.000000e+02, %1 ]
-  %10 = fadd double %9, 0x4338000000000000
-  %11 = fadd double %10, 0xC338000000000000
-  %12 = fsub double %9, %11
-  %13 = bitcast double %10 to i64
-  %14 = shl i64 %13, 52
-  %15 = add i64 %14, 4607182418800017408
-  %16 = bitcast i64 %15 to double
-  %17 = fmul double %12, 0x3FE62E42FEFA39EF
-  %18 = fmul double %17, %17
-  %19 = call double @llvm.fma.f64(double %17, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
-  %20 = call double @llvm.fma.f64(double %19, double %17, double 0x3F56C1685916FE81)
-  %21 = call double @llvm.fma.f64(double %20, double %17, double 0x3F81110C63A1644A)
-  %22 = call double @llvm.fma.f64(double %21, double %17, double 0x3FA5555555C8601C)
-  %23 = call double @llvm.fma.f64(double %22, double %17, double 0x3FC55555567507B9)
-  %24 = call double @llvm.fma.f64(double %23, double %17, double 5.000000e-01)
-  %25 = call double @llvm.fma.f64(double %18, double %24, double %17)
-  %26 = call double @llvm.fma.f64(double %16, double %25, double %16)
-  %27 = fptrunc double %26 to float
-  %28 = fptrunc float %27 to half
-  %29 = bitcast half %28 to i16
-  ret i16 %29
+  %5 = fcmp olt float %4, -1.600000e+02
+  %6 = fcmp ogt float %4, 1.400000e+02
+  %..i.i.i.i = select i1 %6, float 1.400000e+02, float %4
+  %7 = select i1 %5, float -1.600000e+02, float %..i.i.i.i
+  %8 = fadd float %7, 0x4168000000000000
+  %9 = fadd float %8, 0xC168000000000000
+  %10 = fsub float %7, %9
+  %11 = fmul float %10, 0x3FE62E4300000000
+  %12 = fneg float %11
+  %13 = call float @llvm.fma.f32(float %10, float 0x3FE62E4300000000, float %12)
+  %14 = fmul float %10, 0xBE205C6100000000
+  %15 = fadd float %13, %14
+  %16 = fadd float %11, 1.000000e+00
+  %17 = fsub float 1.000000e+00, %16
+  %18 = fadd float %17, %11
+  %19 = fmul float %11, %11
+  %20 = call float @llvm.fma.f32(float %11, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %21 = call float @llvm.fma.f32(float %20, float %11, float 0x3FA55551A0000000)
+  %22 = call float @llvm.fma.f32(float %21, float %11, float 0x3FC5554DE0000000)
+  %23 = call float @llvm.fma.f32(float %22, float %11, float 5.000000e-01)
+  %24 = call float @llvm.fma.f32(float %19, float %23, float %15)
+  %25 = fadd float %18, %24
+  %26 = fadd float %16, %25
+  %27 = bitcast float %8 to i32
+  %28 = add i32 %27, -1262485248
+  %29 = lshr i32 %28, 1
+  %30 = shl i32 %29, 23
+  %31 = add i32 %30, -8388608
+  %32 = bitcast i32 %31 to float
+  %33 = fmul float %26, %32
+  %34 = xor i32 %29, -1
+  %35 = add i32 %28, %34
+  %36 = shl i32 %35, 23
+  %37 = bitcast i32 %36 to float
+  %38 = fmul float %33, %37
+  %39 = fptrunc float %38 to half
+  %40 = bitcast half %39 to i16
+  ret i16 %40
 }
 
 @tgo_exp_f32__f32:
@@ -23857,17 +23908,17 @@ define internal float @tgo_exp_f32__f32(float %0) nounwind norecurse willreturn 
   %10 = fadd float %8, %9
   %11 = fsub float %8, %10
   %12 = fadd float %11, %9
-  %13 = call float @llvm.fma.f32(float %10, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
-  %14 = call float @llvm.fma.f32(float %13, float %10, float 0x3FA55551A0000000)
-  %15 = call float @llvm.fma.f32(float %14, float %10, float 0x3FC5554DE0000000)
-  %16 = call float @llvm.fma.f32(float %15, float %10, float 5.000000e-01)
-  %17 = fadd float %10, 1.000000e+00
-  %18 = fsub float 1.000000e+00, %17
-  %19 = fadd float %18, %10
-  %20 = fmul float %10, %10
-  %21 = call float @llvm.fma.f32(float %20, float %16, float %12)
-  %22 = fadd float %19, %21
-  %23 = fadd float %17, %22
+  %13 = fadd float %10, 1.000000e+00
+  %14 = fsub float 1.000000e+00, %13
+  %15 = fadd float %14, %10
+  %16 = fmul float %10, %10
+  %17 = call float @llvm.fma.f32(float %10, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %18 = call float @llvm.fma.f32(float %17, float %10, float 0x3FA55551A0000000)
+  %19 = call float @llvm.fma.f32(float %18, float %10, float 0x3FC5554DE0000000)
+  %20 = call float @llvm.fma.f32(float %19, float %10, float 5.000000e-01)
+  %21 = call float @llvm.fma.f32(float %16, float %20, float %12)
+  %22 = fadd float %15, %21
+  %23 = fadd float %13, %22
   %24 = bitcast float %5 to i32
   %25 = add i32 %24, -1262485248
   %26 = lshr i32 %25, 1
@@ -23960,17 +24011,17 @@ define internal zeroext i16 @tgo_expit_bf16__bf16(i16 zeroext %0) nounwind norec
   %14 = fadd float %12, %13
   %15 = fsub float %12, %14
   %16 = fadd float %15, %13
-  %17 = call float @llvm.fma.f32(float %14, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
-  %18 = call float @llvm.fma.f32(float %17, float %14, float 0x3FA55551A0000000)
-  %19 = call float @llvm.fma.f32(float %18, float %14, float 0x3FC5554DE0000000)
-  %20 = call float @llvm.fma.f32(float %19, float %14, float 5.000000e-01)
-  %21 = fadd float %14, 1.000000e+00
-  %22 = fsub float 1.000000e+00, %21
-  %23 = fadd float %22, %14
-  %24 = fmul float %14, %14
-  %25 = call float @llvm.fma.f32(float %24, float %20, float %16)
-  %26 = fadd float %23, %25
-  %27 = fadd float %21, %26
+  %17 = fadd float %14, 1.000000e+00
+  %18 = fsub float 1.000000e+00, %17
+  %19 = fadd float %18, %14
+  %20 = fmul float %14, %14
+  %21 = call float @llvm.fma.f32(float %14, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %22 = call float @llvm.fma.f32(float %21, float %14, float 0x3FA55551A0000000)
+  %23 = call float @llvm.fma.f32(float %22, float %14, float 0x3FC5554DE0000000)
+  %24 = call float @llvm.fma.f32(float %23, float %14, float 5.000000e-01)
+  %25 = call float @llvm.fma.f32(float %20, float %24, float %16)
+  %26 = fadd float %19, %25
+  %27 = fadd float %17, %26
   %28 = bitcast float %9 to i32
   %29 = add i32 %28, -1262485248
   %30 = lshr i32 %29, 1
@@ -24027,17 +24078,17 @@ define internal zeroext i16 @tgo_expit_f16__f16(i16 zeroext %0) nounwind norecur
   %13 = fadd float %11, %12
   %14 = fsub float %11, %13
   %15 = fadd float %14, %12
-  %16 = call float @llvm.fma.f32(float %13, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
-  %17 = call float @llvm.fma.f32(float %16, float %13, float 0x3FA55551A0000000)
-  %18 = call float @llvm.fma.f32(float %17, float %13, float 0x3FC5554DE0000000)
-  %19 = call float @llvm.fma.f32(float %18, float %13, float 5.000000e-01)
-  %20 = fadd float %13, 1.000000e+00
-  %21 = fsub float 1.000000e+00, %20
-  %22 = fadd float %21, %13
-  %23 = fmul float %13, %13
-  %24 = call float @llvm.fma.f32(float %23, float %19, float %15)
-  %25 = fadd float %22, %24
-  %26 = fadd float %20, %25
+  %16 = fadd float %13, 1.000000e+00
+  %17 = fsub float 1.000000e+00, %16
+  %18 = fadd float %17, %13
+  %19 = fmul float %13, %13
+  %20 = call float @llvm.fma.f32(float %13, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %21 = call float @llvm.fma.f32(float %20, float %13, float 0x3FA55551A0000000)
+  %22 = call float @llvm.fma.f32(float %21, float %13, float 0x3FC5554DE0000000)
+  %23 = call float @llvm.fma.f32(float %22, float %13, float 5.000000e-01)
+  %24 = call float @llvm.fma.f32(float %19, float %23, float %15)
+  %25 = fadd float %18, %24
+  %26 = fadd float %16, %25
   %27 = bitcast float %8 to i32
   %28 = add i32 %27, -1262485248
   %29 = lshr i32 %28, 1
@@ -24072,17 +24123,17 @@ define internal float @tgo_expit_f32__f32(float %0) nounwind norecurse willretur
   %11 = fadd float %9, %10
   %12 = fsub float %9, %11
   %13 = fadd float %12, %10
-  %14 = call float @llvm.fma.f32(float %11, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
-  %15 = call float @llvm.fma.f32(float %14, float %11, float 0x3FA55551A0000000)
-  %16 = call float @llvm.fma.f32(float %15, float %11, float 0x3FC5554DE0000000)
-  %17 = call float @llvm.fma.f32(float %16, float %11, float 5.000000e-01)
-  %18 = fadd float %11, 1.000000e+00
-  %19 = fsub float 1.000000e+00, %18
-  %20 = fadd float %19, %11
-  %21 = fmul float %11, %11
-  %22 = call float @llvm.fma.f32(float %21, float %17, float %13)
-  %23 = fadd float %20, %22
-  %24 = fadd float %18, %23
+  %14 = fadd float %11, 1.000000e+00
+  %15 = fsub float 1.000000e+00, %14
+  %16 = fadd float %15, %11
+  %17 = fmul float %11, %11
+  %18 = call float @llvm.fma.f32(float %11, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %19 = call float @llvm.fma.f32(float %18, float %11, float 0x3FA55551A0000000)
+  %20 = call float @llvm.fma.f32(float %19, float %11, float 0x3FC5554DE0000000)
+  %21 = call float @llvm.fma.f32(float %20, float %11, float 5.000000e-01)
+  %22 = call float @llvm.fma.f32(float %17, float %21, float %13)
+  %23 = fadd float %16, %22
+  %24 = fadd float %14, %23
   %25 = bitcast float %6 to i32
   %26 = add i32 %25, -1262485248
   %27 = lshr i32 %26, 1
@@ -27523,17 +27574,17 @@ define internal zeroext i16 @tgo_i0e_bf16__bf16(i16 zeroext %0) nounwind norecur
   %31 = fadd float %29, %30
   %32 = fsub float %29, %31
   %33 = fadd float %32, %30
-  %34 = call float @llvm.fma.f32(float %31, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
-  %35 = call float @llvm.fma.f32(float %34, float %31, float 0x3FA55551A0000000)
-  %36 = call float @llvm.fma.f32(float %35, float %31, float 0x3FC5554DE0000000)
-  %37 = call float @llvm.fma.f32(float %36, float %31, float 5.000000e-01)
-  %38 = fadd float %31, 1.000000e+00
-  %39 = fsub float 1.000000e+00, %38
-  %40 = fadd float %39, %31
-  %41 = fmul float %31, %31
-  %42 = call float @llvm.fma.f32(float %41, float %37, float %33)
-  %43 = fadd float %40, %42
-  %44 = fadd float %38, %43
+  %34 = fadd float %31, 1.000000e+00
+  %35 = fsub float 1.000000e+00, %34
+  %36 = fadd float %35, %31
+  %37 = fmul float %31, %31
+  %38 = call float @llvm.fma.f32(float %31, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %39 = call float @llvm.fma.f32(float %38, float %31, float 0x3FA55551A0000000)
+  %40 = call float @llvm.fma.f32(float %39, float %31, float 0x3FC5554DE0000000)
+  %41 = call float @llvm.fma.f32(float %40, float %31, float 5.000000e-01)
+  %42 = call float @llvm.fma.f32(float %37, float %41, float %33)
+  %43 = fadd float %36, %42
+  %44 = fadd float %34, %43
   %45 = bitcast float %26 to i32
   %46 = add i32 %45, -1262485248
   %47 = lshr i32 %46, 1
@@ -27651,17 +27702,17 @@ define internal zeroext i16 @tgo_i0e_f16__f16(i16 zeroext %0) nounwind norecurse
   %30 = fadd float %28, %29
   %31 = fsub float %28, %30
   %32 = fadd float %31, %29
-  %33 = call float @llvm.fma.f32(float %30, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
-  %34 = call float @llvm.fma.f32(float %33, float %30, float 0x3FA55551A0000000)
-  %35 = call float @llvm.fma.f32(float %34, float %30, float 0x3FC5554DE0000000)
-  %36 = call float @llvm.fma.f32(float %35, float %30, float 5.000000e-01)
-  %37 = fadd float %30, 1.000000e+00
-  %38 = fsub float 1.000000e+00, %37
-  %39 = fadd float %38, %30
-  %40 = fmul float %30, %30
-  %41 = call float @llvm.fma.f32(float %40, float %36, float %32)
-  %42 = fadd float %39, %41
-  %43 = fadd float %37, %42
+  %33 = fadd float %30, 1.000000e+00
+  %34 = fsub float 1.000000e+00, %33
+  %35 = fadd float %34, %30
+  %36 = fmul float %30, %30
+  %37 = call float @llvm.fma.f32(float %30, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %38 = call float @llvm.fma.f32(float %37, float %30, float 0x3FA55551A0000000)
+  %39 = call float @llvm.fma.f32(float %38, float %30, float 0x3FC5554DE0000000)
+  %40 = call float @llvm.fma.f32(float %39, float %30, float 5.000000e-01)
+  %41 = call float @llvm.fma.f32(float %36, float %40, float %32)
+  %42 = fadd float %35, %41
+  %43 = fadd float %33, %42
   %44 = bitcast float %25 to i32
   %45 = add i32 %44, -1262485248
   %46 = lshr i32 %45, 1
@@ -27757,17 +27808,17 @@ define internal float @tgo_i0e_f32__f32(float %0) nounwind norecurse willreturn 
   %28 = fadd float %26, %27
   %29 = fsub float %26, %28
   %30 = fadd float %29, %27
-  %31 = call float @llvm.fma.f32(float %28, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
-  %32 = call float @llvm.fma.f32(float %31, float %28, float 0x3FA55551A0000000)
-  %33 = call float @llvm.fma.f32(float %32, float %28, float 0x3FC5554DE0000000)
-  %34 = call float @llvm.fma.f32(float %33, float %28, float 5.000000e-01)
-  %35 = fadd float %28, 1.000000e+00
-  %36 = fsub float 1.000000e+00, %35
-  %37 = fadd float %36, %28
-  %38 = fmul float %28, %28
-  %39 = call float @llvm.fma.f32(float %38, float %34, float %30)
-  %40 = fadd float %37, %39
-  %41 = fadd float %35, %40
+  %31 = fadd float %28, 1.000000e+00
+  %32 = fsub float 1.000000e+00, %31
+  %33 = fadd float %32, %28
+  %34 = fmul float %28, %28
+  %35 = call float @llvm.fma.f32(float %28, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %36 = call float @llvm.fma.f32(float %35, float %28, float 0x3FA55551A0000000)
+  %37 = call float @llvm.fma.f32(float %36, float %28, float 0x3FC5554DE0000000)
+  %38 = call float @llvm.fma.f32(float %37, float %28, float 5.000000e-01)
+  %39 = call float @llvm.fma.f32(float %34, float %38, float %30)
+  %40 = fadd float %33, %39
+  %41 = fadd float %31, %40
   %42 = bitcast float %23 to i32
   %43 = add i32 %42, -1262485248
   %44 = lshr i32 %43, 1

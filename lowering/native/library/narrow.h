@@ -1,6 +1,6 @@
 // float32 functions. Most are computed in double, with fewer terms and no compensation: their errors are
-// little more than half a unit in the last place. exp and log are computed in float, which is twice as
-// fast, and have errors below one unit. Comes after the functions of double.
+// little more than half a unit in the last place. exp, exp2 and log are computed in float, which is
+// faster, and have errors below one unit. Comes after the functions of double.
 
 // exp(r) - 1 for |r| <= log(2) / 2, with an error of 2**-38.
 TG_INLINE double tgm_light_tail(double r) {
@@ -25,12 +25,6 @@ TG_INLINE double tgm_light_expm1(double x) {
 }
 TG_INLINE double tgm_within(double x, double most) { return x > most ? most : x < -most ? -most : x; }
 
-TG_INLINE float exp2(float x) {
-  const double z = tgm_within(x, 200), shifted = z + tgm_magic, r = z - (shifted - tgm_magic);
-  const double scale = tgm_double((tgm_bits(shifted) + 1023) << 52);
-  return (float)fma(scale, tgm_light_tail(r * 0x1.62e42fefa39efp-1), scale);
-}
-TG_INLINE float exp2f(float x) { return exp2(x); }
 TG_INLINE float expm1(float x) {
   const float y = (float)tgm_light_expm1(tgm_within(x, 120));
   return x == 0 ? x : y;
@@ -301,16 +295,27 @@ TG_INLINE float normcdfinv(float p) {
 
 // ---- in float -------------------------------------------------------------------------------------------
 
+// (exp(r) - 1 - r) / r**2
+TG_INLINE float tgm_exp_tail(float r) {
+  return tgm_polynomial(
+      r, 0x1p-1, 0x1.5554dep-3, 0x1.55551ap-5, 0x1.120b62p-7, 0x1.6d10fcp-10);
+}
 TG_INLINE float exp(float x) {
   const float z = x < -105 ? -105 : x > 90 ? 90 : x;
   const float shifted = fma(z, 0x1.715476p+0f, tgm_magic_f), k = shifted - tgm_magic_f;
   const float near = fma(-k, 0x1.62e4p-1f, z), small = -k * 0x1.7f7d1cp-20f;  // log(2) in two parts
   const float r = near + small, error = (near - r) + small;
-  const float tail = tgm_polynomial(
-      r, 0x1p-1, 0x1.5554dep-3, 0x1.55551ap-5, 0x1.120b62p-7, 0x1.6d10fcp-10);
-  const float sum = 1 + r, low = ((1 - sum) + r) + fma(r * r, tail, error);
+  const float sum = 1 + r, low = ((1 - sum) + r) + fma(r * r, tgm_exp_tail(r), error);
   return tgm_scaled(sum + low, (int)(tgm_bits(shifted) - tgm_bits(tgm_magic_f)));
 }
+TG_INLINE float exp2(float x) {
+  const float z = x < -160 ? -160 : x > 140 ? 140 : x, shifted = z + tgm_magic_f;
+  const float place = z - (shifted - tgm_magic_f), r = place * 0x1.62e43p-1f;  // log(2)
+  const float error = fma(place, 0x1.62e43p-1f, -r) + place * -0x1.05c61p-29f;
+  const float sum = 1 + r, low = ((1 - sum) + r) + fma(r * r, tgm_exp_tail(r), error);
+  return tgm_scaled(sum + low, (int)(tgm_bits(shifted) - tgm_bits(tgm_magic_f)));
+}
+TG_INLINE float exp2f(float x) { return exp2(x); }
 TG_INLINE float log(float x) {
   const bool tiny = x < 0x1p-126f;
   const tgm_u32 bits = tgm_bits(tiny ? x * 0x1p23f : x), above = bits - 0x3f3504f3;  // sqrt(1/2)
