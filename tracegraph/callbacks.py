@@ -172,9 +172,9 @@ def host_call(function: Any, /, user_data: Any = None) -> None:
             is a null pointer.
 
     Raises:
-        HostCallError: `function` is no C function, or declared with other types, or one of Python's
-            or written in Python, which would need the GIL in a thread of the driver; or `user_data`
-            is none of these.
+        HostCallError: `function` is not a C function, or declared with other types, or one of
+            Python's or written in Python, which would need the GIL in a thread of the driver; or
+            `user_data` is none of these.
         HostCallInBodyError: when the program is compiled: it is inside a branch or a loop.
         EffectInConditionError: it is in the condition of a loop.
     """

@@ -70,7 +70,7 @@ def timed(name: str) -> Iterator[None]:
         name: what `timings` calls it.
 
     Raises:
-        TypeError: `name` is no string.
+        TypeError: `name` is not a string.
         EventInBodyError: when the program is compiled: it is inside a branch or a loop.
         EffectInConditionError: it is in the condition of a loop.
 

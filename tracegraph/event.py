@@ -33,7 +33,7 @@ def record(event: Any, /, *values: Any) -> None:
 
     Raises:
         EventError: `event` is not an event, or has no handle yet, like one of PyTorch before its
-            first record; or a value is no array.
+            first record; or a value is not an array.
         EventInBodyError: when the program is compiled: it is inside a branch or a loop.
         EffectInConditionError: it is in the condition of a loop.
 

@@ -88,8 +88,8 @@ def check_indices(enabled: bool = True) -> Iterator[None]:
     ``x.at[i].add(v, unique=True)``, that indices do not repeat, is also checked: updates of each
     element are counted, and a second one raises ``RepeatedIndexError``.
 
-    Windows of `dynamic_slice` move as before, and the functions that clamp or drop by their own
-    definition do, such as ``np.take(x, i, mode="clip")`` and ``np.bincount``.
+    Windows of `dynamic_slice` move as before. Functions that clamp or drop by definition still do,
+    such as ``np.take(x, i, mode="clip")`` and ``np.bincount``.
 
     A jitted function has programs of its own for calls inside, as in `deterministic`.
 

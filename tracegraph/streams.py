@@ -22,12 +22,12 @@ class Stream:
     Args:
         device: ``"host"``, ``"cuda"`` or ``"cuda:1"``; without it, the device that functions run on
             by default.
-        priority: where work waits for the GPU in several streams, lower numbers come first. Without
+        priority: if work in several streams waits for the GPU, lower numbers come first. Without
             it, the lowest priority, 0. On the host it has no effect either.
 
     Raises:
         ValueError: there is no such device, or it has no such priority.
-        TypeError: the priority is no integer.
+        TypeError: the priority is not an integer.
         RuntimeError: the device cannot be used.
 
     >>> Stream("host")

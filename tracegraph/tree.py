@@ -44,7 +44,7 @@ def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
     """The tree of a structure with these leaves.
 
     Raises:
-        TypeError: it is no structure.
+        TypeError: it is not a structure.
         ValueError: the structure has another number of leaves.
 
     >>> unflatten(structure((0, [0])), [1, 2])
@@ -141,7 +141,7 @@ def spread_prefix(prefix: Any, tree: Any) -> list[Any]:
     None is a leaf of the prefix.
 
     Raises:
-        ValueError: it is no prefix of the tree.
+        ValueError: it is not a prefix of the tree.
 
     >>> spread_prefix((0, None), ({"a": 1, "b": 2}, [3]))
     [0, 0, None]

@@ -19,9 +19,10 @@ from lowering.host.code import Code, ExecutableMemory
 from lowering.host.result_pool import RESULTS, is_pooled
 from lowering.host.source.plan_function import Body, Copied
 from lowering.host.source.python_source import PythonSource
+from lowering.native.available import why_not
 from lowering.native.blas import routine
 from lowering.native.compiler import compile, load
-from lowering.native.host_calls import HostCalls
+from lowering.native.host_calls import HostCalls, trampoline
 from lowering.native.module import ENTRY, NativeModule, module_of
 from lowering.native.table import ARENA, TRAMPOLINE
 from lowering.plan.conditional_nodes import WhileNode
@@ -43,22 +44,30 @@ _IN_PLACE = 257
 def native_code(
     plan: Plan, memory: ExecutableMemory, *, poison: bool, order: Random | None
 ) -> Code:
-    """The machine code of a plan as a function of arguments."""
+    """The machine code of a plan as a function of arguments.
+
+    Raises:
+        RuntimeError: native code cannot run here.
+    """
+    reason = why_not()
+    if reason:
+        raise RuntimeError(
+            f"TRACEGRAPH_HOST is 'native', but {reason}: unset it, and plans are interpreted"
+        )
     module = module_of(plan, order)
     calls = HostCalls(plan, module.sites, memory)
     code = load(compile(module.text, module.functions), ENTRY)
-    writer = _FunctionWriter(plan, module, calls, memory)
+    to_host = trampoline(calls)
+    writer = _FunctionWriter(plan, module, calls, _table(plan, module, calls, memory, to_host))
     poisoned = (memory.arena, calls.workspace) if poison else None
-    body = writer.function(code.address, (code, calls.trampoline), poisoned)
+    body = writer.function(code.address, (code, to_host), poisoned)
     return Code(body, writer.copied, calls.section_times)
 
 
 class _FunctionWriter:
     """Writes the function that calls the machine code of a plan."""
 
-    def __init__(
-        self, plan: Plan, module: NativeModule, calls: HostCalls, memory: ExecutableMemory
-    ) -> None:
+    def __init__(self, plan: Plan, module: NativeModule, calls: HostCalls, table: Any) -> None:
         self.copied = Copied()
         self._plan, self._calls, self._module = plan, calls, module
         self._source = PythonSource()
@@ -66,7 +75,7 @@ class _FunctionWriter:
         fresh = (buffer for buffer in plan.outputs if buffer.space == "output")
         self._outputs = {buffer: f"o{i}" for i, buffer in enumerate(dict.fromkeys(fresh))}
         self._arrays = {**self._inputs, **self._outputs}
-        self._table = _table(plan, module, calls, memory)
+        self._table = table
 
     def function(
         self, address: int, kept: tuple[object, ...], poisoned: Sequence[Array] | None
@@ -139,12 +148,14 @@ class _FunctionWriter:
         return lines
 
 
-def _table(plan: Plan, module: NativeModule, calls: HostCalls, memory: ExecutableMemory) -> Any:
+def _table(
+    plan: Plan, module: NativeModule, calls: HostCalls, memory: ExecutableMemory, to_host: Any
+) -> Any:
     """The table of addresses, but for those of arguments and results."""
     table = module.table
     made = (ctypes.c_void_p * len(table))()
     made[table.place(ARENA)] = memory.arena.ctypes.data
-    made[table.place(TRAMPOLINE)] = ctypes.cast(calls.trampoline, ctypes.c_void_p).value
+    made[table.place(TRAMPOLINE)] = ctypes.cast(to_host, ctypes.c_void_p).value
     for buffer, _ in plan.constants:
         array = memory.arrays[buffer]
         made[table.place(buffer)] = array.ctypes.data if array.size else _SPARE.ctypes.data

@@ -18,7 +18,7 @@ from lowering.host.arena import Array, Workspace
 from lowering.host.code import ExecutableMemory
 from lowering.host.passes import Passes
 from lowering.host.section_times import SectionTimes
-from lowering.host.source.plan_function import PlanWriter
+from lowering.host.source.plan_function import Body, PlanWriter
 from lowering.plan.event_node import EventNode
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import Kernel, Nest, SetCondition, Store
@@ -29,9 +29,13 @@ from tracegraph.ir.events import TimeMark
 from tracegraph.ir.record import replace as changed
 from tracegraph.ir.scalar import INDEX
 from tracegraph.ir.types import ArrayType
+from tracegraph.progress import Monitor
 
-Trampoline = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
-"""The C type of the function that native code calls: the site, the arena; 0 if it went well."""
+Trampoline = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
+"""The C type of the function that native code calls with a site; 0 if it went well.
+
+The code passes the arena besides, which the function ignores: so LLVM knows that it may change.
+"""
 
 POLL = 0
 """The site that looks at the clock and at signals."""
@@ -109,25 +113,19 @@ def replace_number(buffer: Buffer, number: int) -> Buffer:
 
 
 class HostCalls:
-    """The functions of a plan's sites, and the trampoline that calls them.
+    """The functions of a plan's sites.
 
     `bind` gives the arguments and results of a call of the plan, of which the sites access
-    `arrays`. `failure` is what a site raised.
+    `arrays`. `check_time` is called at a poll, if there is one. `failure` is what a site raised.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        sites: Sites,
-        memory: ExecutableMemory,
-    ) -> None:
+    def __init__(self, plan: Plan, sites: Sites, memory: ExecutableMemory) -> None:
         self.section_times = SectionTimes()
         self.failure: BaseException | None = None
         self.check_time: Callable[[], None] | None = None
         self.words = {buffer: np.zeros(1, buffer.type.dtype) for buffer in sites.words}
-        self._plan = plan
-        self._bound: dict[Buffer, Array] = {}
         self.arrays = arrays_of(sites.sites, plan)
+        self._bound: dict[Buffer, Array] = {}
         words = {buffer: word.view(np.uint8) for buffer, word in self.words.items()}
         known = {**memory.arrays, **words}
         needed, passes = Workspace(), Passes()
@@ -137,71 +135,73 @@ class HostCalls:
             if isinstance(site, NodeCall)
         }
         self.workspace = memory.allocate(needed.size)
-        self._functions: list[Callable[[], object]] = [self._poll]
+        self._functions: list[Callable[[], object]] = []
         for number, site in enumerate(sites.sites):
             match site:
                 case NodeCall(node=EventNode(use=TimeMark() as use)):
                     self._functions.append(partial(self.section_times.mark, use))
                 case NodeCall(node=node):
-                    self._functions.append(self._of_node(node, passes, programs[number], known))
+                    alone = _only(plan, node)
+                    writer = PlanWriter(
+                        alone, passes, programs[number], known, self.workspace, None
+                    )
+                    body = writer.function(None)
+                    self._functions.append(partial(_run, body, alone.inputs, self._bound))
                 case CheckFailure(failure=failure):
-                    self._functions.append(partial(self._fail, failure))
+                    self._functions.append(partial(_fail, plan, failure))
                 case Progress(monitor=monitor, count=count):
-                    self._functions.append(partial(self._report, monitor, self.words[count]))
-        runner = self._runner()
-        next(runner)
-        # A generator's method: signals are handled inside of its `try`, as its first step begins.
-        self.trampoline = Trampoline(lambda_of(runner))
+                    word = self.words[count]
+                    self._functions.append(partial(_report, plan.monitors[monitor], word))
 
     def bind(self, arrays: Mapping[Buffer, Array]) -> None:
         """The arrays of arguments and results in this call."""
         self._bound.clear()
         self._bound.update(arrays)
 
-    def _runner(self) -> Generator[int, int, None]:
-        done = 0
-        while True:
-            try:
-                site = yield done
-                self._functions[site]()
-                done = 0
-            except GeneratorExit:
-                raise
-            except BaseException as failure:
-                self.failure, done = failure, 1
-
-    def _poll(self) -> None:
-        if self.check_time is not None:
+    def call(self, site: int) -> None:
+        """Run a site. Raises what it does."""
+        if site != POLL:
+            self._functions[site - 1]()
+        elif self.check_time is not None:
             self.check_time()
 
-    def _fail(self, number: int) -> None:
-        raise self._plan.failures[number].exception()
 
-    def _report(self, monitor: int, count: Array) -> None:
-        progress.report(self._plan.monitors[monitor], int(count[0]))
+def trampoline(calls: HostCalls) -> Any:
+    """The C function that calls sites, and keeps what they raise.
 
-    def _of_node(
-        self,
-        node: Node,
-        passes: Passes,
-        programs: Any,
-        memory: Mapping[Buffer, Array],
-    ) -> Callable[[], object]:
-        """The interpreter's function of one node, on the arrays of the call."""
-        alone = _only(self._plan, node)
-        writer = PlanWriter(alone, passes, programs, memory, self.workspace, None)
-        body, bound = writer.function(None), self._bound
-
-        def run() -> None:
-            body([bound[buffer] for buffer in alone.inputs], None)
-
-        return run
+    The method of a generator is no Python function: a pending signal is handled when the generator
+    goes on, inside of its `try`. A function would handle it before.
+    """
+    runner = _runner(calls)
+    next(runner)
+    return Trampoline(runner.send)
 
 
-def lambda_of(runner: Generator[int, int, None]) -> Callable[[int, int], int]:
-    """The function of a site and the arena's address that resumes a generator."""
-    send = runner.send
-    return lambda site, arena: send(site)
+def _runner(calls: HostCalls) -> Generator[int, int, None]:
+    done = 0
+    while True:
+        try:
+            while True:
+                site = yield done
+                calls.call(site)
+                done = 0
+        except GeneratorExit:
+            return
+        except BaseException as failure:
+            calls.failure, done = failure, 1
+
+
+def _run(body: Body, inputs: Sequence[Buffer], bound: Mapping[Buffer, Array]) -> None:
+    """Run the interpreter's function of one node on the arrays of the call."""
+    body([bound[buffer] for buffer in inputs], None)
+
+
+def _fail(plan: Plan, number: int) -> None:
+    raise plan.failures[number].exception()
+
+
+def _report(monitor: Monitor, count: Array) -> None:
+    progress.report(monitor, int(count[0]))
 
 
 def _only(plan: Plan, node: Node) -> Plan:

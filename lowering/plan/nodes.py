@@ -8,10 +8,10 @@
            | AllocationNode | FreeNode                and scratch; launch_nodes
            | …                                        others have a file each beside this one
 
-The order of nodes in a graph is a topological order. What executes a Plan, on
-the host and as a CUDA graph, asks them for their arrays, their `run_host` and what they keep alive,
-and distinguishes classes of control flow only. Passes that rewrite kernels
-or schedule loops look for these and leave other nodes as they are.
+The order of nodes in a graph is a topological order. The executors ask a node for its arrays, its
+`run_host` and what it keeps alive; they distinguish the classes that are control flow, kernels or
+copies. Passes that rewrite kernels or schedule loops look for these and leave other nodes as they
+are.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ _NO_BUFFERS: frozenset[Buffer] = frozenset()
 class Node(Drawable, HoldsBuffers):
     """Base of all nodes: frozen records, compared by identity, each one node of one graph.
 
-    All answers are about the node without its bodies, which `walk` visits. What it reads and
-    writes, and what its bodies are, the types of its fields say. A new kind of node is a
-    subclass that overrides what differs, and its kernels or its emission.
+    All answers are about the node without its bodies, which `walk` visits. The types of its fields
+    say what it reads and writes, and what its bodies are. A new kind of node is a subclass that
+    overrides what differs, and its kernels or its emission.
     """
 
     __slots__ = ()

@@ -49,9 +49,9 @@ def _writing(name: str, instead: str) -> Callable[..., NoReturn]:
 class Array(ArrayOperators):
     """An immutable n-dimensional array, in host memory or on a device.
 
-    It works like an ndarray: operators, methods, indexing, and NumPy's functions, which return
-    Arrays in turn. Work on a device is asynchronous; reading elements waits for it. Elements are
-    replaced by `x.at[index].set(value)`, which is a new Array.
+    It works like an ndarray: operators, methods, indexing, and NumPy's functions, all of which
+    return Arrays. Work on a device is asynchronous; reading elements waits for it. To replace
+    elements, make a new Array with `x.at[index].set(value)`.
 
     Made by `tracegraph.asarray`, `tracegraph.from_dlpack` and by jitted functions.
 

@@ -34,8 +34,8 @@ def asarray(
         dtype: the dtype to convert to, as NumPy converts with casting="unsafe".
         device: ``"host"``, ``"cuda"`` or ``"cuda:1"``; without it, the elements stay where they
             are.
-        copy: False if an Array is to be returned as it is, True if it is to be copied, too, so
-            that the result stays valid when `x` is donated. Other arrays are always copied.
+        copy: False to return an Array as it is; True to copy an Array as well, so that the result
+            stays valid when `x` is donated. Other arrays are always copied.
 
     Raises:
         TypeError: not an array or a number, or of a dtype that arrays cannot have.

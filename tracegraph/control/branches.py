@@ -50,14 +50,14 @@ def cond(
     Args:
         pred: a scalar of any boolean or numeric dtype; non-zero, NaN included, is true.
         true_fun: takes the operands and returns a pytree of arrays and scalars.
-        false_fun: the same. Traced, both must return one structure with the same shapes and dtypes;
-            Python scalars take the dtype of the other result.
+        false_fun: the same. If traced, both must return one structure with the same shapes and
+            dtypes; Python scalars take the dtype of the other result.
         *operands: pytrees. The functions may also use any array around them. A function may write
             to its operands, which are its own: those given stay as they are, and what it returns
             shares no memory with them.
         schedule: ``"conditional"``: a node of the graph chooses the branch; ``"predicated"``: the
             kernels of both branches are launched, and those of the branch not taken return at once;
-            None: what is estimated to be faster.
+            None: the one that is estimated to be faster.
 
     Only the function taken runs. While a function is traced, both are traced.
 
@@ -66,7 +66,7 @@ def cond(
         ScheduleError: there is no such `schedule`.
         UnschedulableError: lowered, a branch cannot be predicated: it has a loop or a product.
         NotCallableError: `true_fun` or `false_fun` is not callable.
-        LeafTypeError: an operand, or what a function returned, has a leaf that is no array.
+        LeafTypeError: an operand, or what a function returned, has a leaf that is not an array.
         StructureError: traced, the functions return different structures.
         LeafMismatchError: traced, the functions return different types.
 
@@ -107,7 +107,7 @@ def switch(
         ScheduleError, UnschedulableError: as in `cond`.
         NoBranchesError: `branches` is empty, or not a list or tuple.
         NotCallableError: a branch is not callable.
-        LeafTypeError: an operand, or what a branch returned, has a leaf that is no array.
+        LeafTypeError: an operand, or what a branch returned, has a leaf that is not an array.
         StructureError: traced, the branches return different structures.
         LeafMismatchError: traced, the branches return different types.
 

@@ -95,11 +95,11 @@ def while_loop(
         NotCallableError: `cond_fun` or `body_fun` is not callable.
         ConditionError: `cond_fun` returned anything but a boolean scalar.
         EffectInConditionError: `cond_fun` has an effect.
-        LeafTypeError: the carry has a leaf that is no array.
+        LeafTypeError: the carry has a leaf that is not an array.
         StructureError: the body returned another structure than that of the carry.
         LeafMismatchError: the body returned other types than those of the carry.
         StaticLengthError: `max_steps` or `checkpoints` is a traced value.
-        CheckpointsError: `checkpoints` is no int of at least 1.
+        CheckpointsError: `checkpoints` is not an int of at least 1.
         StepLimitOptionError: `max_steps` or `on_max_steps` has a value not listed above.
         ProgressError: `progress` has a value not listed above.
         ScheduleError: `schedule` or `unroll` has a value not listed above.

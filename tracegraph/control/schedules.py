@@ -43,7 +43,7 @@ def loop_hints(
     Raises:
         ScheduleError: there is no such schedule, or `unroll` does not fit it.
         StaticLengthError: `checkpoints` is a traced value.
-        CheckpointsError: `checkpoints` is no int of at least 1.
+        CheckpointsError: `checkpoints` is not an int of at least 1.
 
     >>> loop_hints("while_loop", None, 4).given()
     {'schedule': 'unrolled', 'unroll': 4}

@@ -69,7 +69,7 @@ def bounded_steps(
 
     Raises:
         StaticLengthError: `max_steps` is a traced value.
-        StepLimitOptionError: `max_steps` is no int of at least 0, or `on_max_steps` is unknown.
+        StepLimitOptionError: `max_steps` is not an int of at least 0, or `on_max_steps` is unknown.
         ProgressError, EffectInConditionError: as in `steps_of`.
     """
     monitor = steps_of("while_loop", body_fun, progress_).monitor

@@ -108,15 +108,16 @@ def capture(
 ) -> CapturingFunction:
     """A function of arrays whose work another library does: cuFFT, CuPy, PyTorch, your own.
 
-    In a traced function its kernels and copies become nodes of the graph, at its place, in loops
-    and branches too. On the host `host` runs.
+    In a traced function, its kernels and copies become nodes of the graph at that place, also in
+    loops and branches. On the host, `host` runs.
 
     `call(stream, *inputs, *outputs)` is not run at launches. It runs when a graph is built: once on
     zeros, so that libraries can load code, and once while `stream` is captured. It has to enqueue
     all work on that stream, which has a `handle` and ``__cuda_stream__``, and to write all of the
     outputs. Arrays have ``__cuda_array_interface__``, are contiguous, and their addresses stay the
-    same: arguments are copied there. The function may not wait for the device, and must not
-    allocate memory for the work: bring it, in what `call` refers to, which the graph keeps alive.
+    same: arguments are copied there. The function must not wait for the device, and must not
+    allocate memory for the work: keep memory in objects that `call` refers to, which the graph
+    keeps alive.
 
     Args:
         call: the function.

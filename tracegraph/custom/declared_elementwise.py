@@ -81,24 +81,24 @@ def elementwise(
     derivative: Any = None,
     cost: int = 8,
 ) -> ElementwiseFunction:
-    """A function of elements with a text of your own in CUDA C++.
+    """An elementwise function with its own text in CUDA C++.
 
-    It is fused with what surrounds it, in loops and branches too, and `vmap` applies it to lanes.
+    It is fused with its surroundings, also in loops and branches, and `vmap` applies it to lanes.
     Operands are cast to their common dtype, as NumPy's ufuncs do. On the host, the reference runs.
 
     Args:
         reference: a NumPy function of arrays that broadcast: the definition.
-        cuda: a C++ expression of ``{0}``, ``{1}``, …, and ``{T}``, the C++ type of the result. One
-            text is for floating point, to which integers are cast then; a mapping has texts by the
-            kinds of dtypes that they are for: ``"b"``, ``"i"``, ``"u"``, ``"f"``, ``"c"``, or
-            several, as ``"iu"``. float16 and bfloat16 arrive as float. Braces are doubled.
+        cuda: a C++ expression of ``{0}``, ``{1}``, …, and ``{T}``, the C++ type of the result. A
+            single text is for floating point, to which integers are cast; a mapping has texts for
+            kinds of dtypes: ``"b"``, ``"i"``, ``"u"``, ``"f"``, ``"c"``, or several, as ``"iu"``.
+            float16 and bfloat16 arrive as float. Braces are doubled.
         header: C++ that the text needs: functions marked ``__device__``, in a namespace of their
             own, so that names clash with no others.
         out: the dtype of the result, or a function of the operands' dtype; by default, that of the
             reference for ones.
-        derivative: of one operand, a function of the operands; of several, a tuple of these, which
-            are the partial derivatives. They are traced. 0, 1 and -1 stand for constant ones.
-            ``"reference"``: as the reference is, which is traced for that.
+        derivative: for one operand, a function of the operand; for several, a tuple of functions of
+            the operands, the partial derivatives. They are traced. 0, 1 and -1 stand for constant
+            ones. ``"reference"``: as the reference is, which is traced for that.
         cost: of an element: 1 for arithmetic, 8 for a transcendental function. It decides what is
             computed again rather than stored.
 

@@ -39,15 +39,15 @@ def embed(
     the graph reads, runs it, and copies what it wrote to `out`. So the memory of two embedded
     graphs may be the same: they run one after the other. On the host `host` runs.
 
-    The graph is cloned when ours is built; what is done to it later has no effect. It, and the
-    arrays, live as long as ours. With `out` it is a function of `reads`, which may be left out if
-    its result is not used. Without, it runs once for each time that a program reaches this line,
-    in the order of prints.
+    The graph is cloned when the graph around it is built; later changes have no effect. The clone
+    and the arrays live as long as the graph around it. With `out` it is a function of `reads`, and
+    is left out if its result is not used. Without `out`, it runs each time the program reaches this
+    line, in the order of prints.
 
     Args:
         graph: a ``cuda.core.graph.GraphDefinition``, a ``cupy.cuda.Graph``, a
             ``torch.cuda.CUDAGraph`` that keeps its graph, or the handle of a ``CUgraph``, whose
-            owner then has to live until ours is built.
+            owner then has to live until the graph around it is built.
         reads: an array, or a sequence of arrays.
         at: for each of them, an array in device memory, contiguous, of the same type.
         out: an array in device memory that the graph writes, or a tuple of them. Where only the

@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 def record(cls: type[_T]) -> type[_T]:
     """A dataclass with slots, whose instances are compared by identity and do not change.
 
-    Its repr is that of a dataclass, unless the class or a base that is no dataclass defines one.
+    Its repr is that of a dataclass, unless the class or a base that is not a dataclass defines one.
     """
     written = any("__repr__" in vars(each) and not is_dataclass(each) for each in cls.__mro__[:-1])
     return dataclass(slots=True, eq=False, repr=not written)(cls)

@@ -46,7 +46,7 @@ def cov(
     Raises:
         RuntimeError: weights have another shape than the observations.
         TypeError: `fweights` are no integers.
-        ValueError: there are more than two axes; `ddof` is no integer; weights are negative.
+        ValueError: there are more than two axes; `ddof` is not an integer; weights are negative.
 
     >>> tnp.cov([[0.0, 2.0], [2.0, 0.0]])
     array([[ 2., -2.],

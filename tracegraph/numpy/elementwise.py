@@ -112,9 +112,9 @@ def astype(x: Any, dtype: DTypeLike, /, *, copy: bool = True, device: str | None
     """
     target = np.dtype(dtype)
     if isinstance(x, ArrayOperators):
-        found = unchecked(x, target)
-        found = copied(found) if copy and found is x else found
-        return found if device is None else found.to_device(device)
+        converted = unchecked(x, target)
+        converted = copied(converted) if copy and converted is x else converted
+        return converted if device is None else converted.to_device(device)
     result = as_array(np.array(x) if copy else x, target)
     return result if device in (None, "cpu") else asarray(result, device=device)
 
@@ -237,7 +237,7 @@ def clip(
     a_max: Any = None,
     **options: Any,
 ) -> Any:
-    """Elements limited to `min` to `max`, also spelled `a_min=` and `a_max=`; None is no limit.
+    """Elements limited to `min` to `max`, also spelled `a_min=` and `a_max=`; None is not a limit.
 
     Shape: that to which `a` and the limits broadcast.
     Dtype: the common one of `a` and the limits.

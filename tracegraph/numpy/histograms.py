@@ -119,7 +119,7 @@ def histogramdd(
     Dtype: float64.
 
     Raises:
-        TypeError: a number of bins is no integer, or the weights do not convert to float64.
+        TypeError: a number of bins is not an integer, or the weights do not convert to float64.
         ValueError: there is not one entry for each axis, or as in `histogram_bin_edges`.
 
     >>> tnp.histogramdd([[0.0, 1.0], [1.0, 0.0]], bins=2)[0]

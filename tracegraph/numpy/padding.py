@@ -67,7 +67,7 @@ def pad(array: Any, pad_width: Static, mode: Any = "constant", **kwargs: Any) ->
     Dtype: that of `array`.
 
     Raises:
-        TypeError: a width is no integer.
+        TypeError: a width is not an integer.
         ValueError: a width is negative, the mode is unknown or has no such keyword, or an axis
             without elements is extended by its own.
 

@@ -19,7 +19,7 @@ from tracegraph.numpy.ufuncs import (
 class QuantileMethod(NamedTuple):
     """How a quantile is found.
 
-    `virtual` is the index of quantiles `q` in sorted rows of `n`. If it is no integer, `gamma`
+    `virtual` is the index of quantiles `q` in sorted rows of `n`. If it is not an integer, `gamma`
     changes the part beyond the element before it; without `gamma`, it always is one.
     """
 

@@ -54,7 +54,7 @@ __all__ = ["nanpercentile", "nanquantile", "percentile", "quantile"]
 
 
 @numpy_family
-def _quantiles(  # noqa: D417 - the name is no parameter of the functions
+def _quantiles(  # noqa: D417 - the name is not a parameter of the functions
     name: str,
     a: Any,
     q: Any,

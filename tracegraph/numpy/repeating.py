@@ -36,7 +36,7 @@ def tile(A: Any, reps: Static) -> Any:  # noqa: N803  (NumPy's name)
 
     Raises:
         ValueError: a count is negative.
-        TypeError: a count is no integer.
+        TypeError: a count is not an integer.
 
     >>> tnp.tile([1, 2], 2)
     array([1, 2, 1, 2])
@@ -96,7 +96,7 @@ def repeat(
 
 
 def _static_counts(given: Any, counts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Counts as int64; uint64, too, which the array API standard allows and NumPy refuses."""
+    """Counts as int64, also those of uint64, which the array API standard allows, unlike NumPy."""
     if isinstance(given, (np.ndarray, ArrayOperators)) and counts.dtype.kind not in "biu":
         raise TypeError(f"repeats must be integers, got {counts.dtype}")
     if counts.size and int(counts.min()) < 0:

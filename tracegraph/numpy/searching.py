@@ -37,7 +37,7 @@ Side = Literal["left", "right"]
 
 _COMPARED = 32
 """Test elements up to which each element is compared with all, in the kernel that uses the result;
-more are sorted. It is the length up to which a sort compares, too (`lowering.plan.sort`)."""
+more are sorted. Sorts compare up to the same length (`lowering.plan.sort`)."""
 
 
 @numpy_function
@@ -53,7 +53,7 @@ def searchsorted(a: Any, v: Any, side: Side = "left", sorter: Any = None) -> Any
     Raises:
         ValueError: `a` has not one axis, `side` is unknown, the sorter has another shape than `a`,
             or a static element of it is out of range.
-        TypeError: the sorter is no vector of integers.
+        TypeError: the sorter is not a vector of integers.
 
     >>> tnp.searchsorted([1, 3, 5], [0, 3, 9])
     array([0, 1, 3])

@@ -189,7 +189,7 @@ def partition(
     Dtype: that of `a`.
 
     Raises:
-        TypeError: `kth` is no integer, nor several.
+        TypeError: `kth` is not an integer, nor several.
         ValueError: a static `kth` is out of range, or `kind` is unknown.
         AxisError: the axis is out of range.
 
@@ -211,7 +211,7 @@ def argpartition(
     Dtype: int64.
 
     Raises:
-        TypeError: `kth` is no integer, nor several.
+        TypeError: `kth` is not an integer, nor several.
         ValueError: a static `kth` is out of range, or `kind` is unknown.
         AxisError: the axis is out of range.
 

@@ -21,7 +21,8 @@ __all__ = ["dynamic_slice", "dynamic_update_slice"]
 def dynamic_slice(x: Any, starts: Any, sizes: Sequence[int]) -> Any:
     """The window of static `sizes` that begins at `starts`, which may be traced.
 
-    A negative start counts from the end; after that, the window is moved to where it fits.
+    A negative start counts from the end. A window that still does not fit is moved to where it
+    fits.
 
     Args:
         x: an array.
@@ -32,7 +33,7 @@ def dynamic_slice(x: Any, starts: Any, sizes: Sequence[int]) -> Any:
     Dtype: that of `x`.
 
     Raises:
-        TypeError: a start is no integer.
+        TypeError: a start is not an integer.
         ValueError: there is not one start and one size for each axis, or the window is larger than
             `x`.
 
@@ -49,8 +50,8 @@ def dynamic_slice(x: Any, starts: Any, sizes: Sequence[int]) -> Any:
 def dynamic_update_slice(x: Any, update: Any, starts: Any) -> Any:
     """`x` with the window that begins at `starts`, which may be traced, replaced by `update`.
 
-    A negative start counts from the end; after that, the window is moved to where it fits. `x`
-    itself stays as it is.
+    A negative start counts from the end. A window that still does not fit is moved to where it
+    fits. `x` itself stays as it is.
 
     Args:
         x: an array.
@@ -61,7 +62,7 @@ def dynamic_update_slice(x: Any, update: Any, starts: Any) -> Any:
     Dtype: that of `x`.
 
     Raises:
-        TypeError: a start is no integer.
+        TypeError: a start is not an integer.
         ValueError: there is not one start for each axis, or the window is larger than `x`.
 
     >>> import tracegraph

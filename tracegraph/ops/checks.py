@@ -45,7 +45,7 @@ def check_indices(op: str, indices: Sequence[ArrayType], shape: tuple[int, ...])
     """Require integer arrays of one shape.
 
     Raises:
-        TypeError: an index is no integer.
+        TypeError: an index is not an integer.
         ValueError: an index has another shape.
     """
     for type_ in indices:

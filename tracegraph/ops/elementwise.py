@@ -37,7 +37,8 @@ def ufunc_op(
 ) -> Op:
     """Register the op that a ufunc defines: its name, promotion, result dtype and values.
 
-    An op that is no ufunc has a `name` and a `reference` of its own, and the dtypes of the ufunc.
+    An op that is not a ufunc has a `name` and a `reference` of its own, and the dtypes of the
+    ufunc.
 
     Args:
         ufunc: the definition.

@@ -152,8 +152,8 @@ def check_window(op: str, x: ArrayType, starts: Sequence[ArrayType], sizes: Ints
     """Require a window that fits into x and one scalar integer start per axis.
 
     Raises:
-        TypeError: a start is no integer.
-        ValueError: a start is no scalar, a count is wrong, or the window is larger than x.
+        TypeError: a start is not an integer.
+        ValueError: a start is not a scalar, a count is wrong, or the window is larger than x.
     """
     check_count(op, "starts", starts, x.ndim)
     check_count(op, "sizes", sizes, x.ndim)

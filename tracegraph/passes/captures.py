@@ -1,5 +1,5 @@
 """Loop-invariant carries become captures; captures are distinct values; and what all branches
-return as it came in is no result of the branch.
+return as it came in is not a result of the branch.
 
     while_loop[carry=2] x table 2.0 x x   ->   while_loop[carry=1] x x table
 

@@ -4,7 +4,8 @@ An equation is *invariant* if all its operands are: captures of the loop, litera
 invariant equations. Effects are not, nor callbacks.
 
 Not all that is invariant is worth a place in memory: kernels compute views, broadcasts and cheap
-arithmetic where they are used, without any. What moves are the *roots*, with what they are made of:
+arithmetic where they are used, without any. What moves are the *roots*, with everything that they
+are computed from:
 
 - factorizations, products, transforms, sorts, running folds, scatters, kernels of users;
 - folds, loops and branches;
@@ -14,7 +15,7 @@ arithmetic where they are used, without any. What moves are the *roots*, with wh
   op is a call; and those that take more memory, if it is little. It is the sum along a chain of ops
   that counts.
 
-What is no root stays in the loop, and is computed outside, too, where a root needs it.
+What is not a root stays in the loop, and is also computed outside if a root needs it.
 """
 
 from __future__ import annotations

@@ -137,12 +137,12 @@ def poisson(key: Any, lam: Any, shape: Shape | None = None, dtype: DTypeLike = n
     """Poisson distributed integers with the mean `lam`; -1 where that is not a number from 0 to
     2**62.
 
-    Above the range of the dtype they are its greatest number.
+    Numbers above the range of the dtype are its greatest number.
 
     Shape: `shape`; by default that of `lam`.
 
     Raises:
-        TypeError: `key` is no key; `dtype` is not of signed integers.
+        TypeError: `key` is not a key; `dtype` is not of signed integers.
         ValueError: `shape` is negative, or `lam` does not broadcast to it.
 
     >>> x = tracegraph.random.poisson(tracegraph.random.key(0), 3.0, (10_000,))
@@ -196,7 +196,7 @@ def _binomial(key: Any, n: Any, p: Any) -> Any:
     at_once = 0.92 - 4.2 / b
 
     def logarithm(k: Any) -> Any:
-        """Of the probability, but for a constant."""
+        """The logarithm of the probability, up to a constant."""
         return -_deviance(k, n * p) - _deviance(n - k, n * q) - _rest(k) - _rest(n - k)
 
     mode = tnp.floor((n + 1) * p)
@@ -221,12 +221,13 @@ def binomial(
 ) -> Any:
     """How many of `n` trials succeed, each with probability `p`, as floating-point numbers.
 
-    NaN where `n` is no number from 0 to 2**53, or `p` none from 0 to 1; `n` is rounded down.
+    NaN where `n` is not a number from 0 to 2**53, or `p` is not one from 0 to 1; `n` is rounded
+    down.
 
     Shape: `shape`; by default that to which the parameters broadcast.
 
     Raises:
-        TypeError: `key` is no key; `dtype` is not of real floating-point numbers.
+        TypeError: `key` is not a key; `dtype` is not of real floating-point numbers.
         ValueError: `shape` is negative, or parameters do not broadcast to it.
 
     >>> x = tracegraph.random.binomial(tracegraph.random.key(0), 100, 0.3, (10_000,))
@@ -248,12 +249,13 @@ def binomial(
 def geometric(key: Any, p: Any, shape: Shape | None = None, dtype: DTypeLike = np.int64) -> Any:
     """How many trials there are up to the first success, each with probability `p`.
 
-    -1 where `p` is 0, or no probability. Above the range of the dtype they are its greatest number.
+    -1 where `p` is 0 or is not a probability. Numbers above the range of the dtype are its greatest
+    number.
 
     Shape: `shape`; by default that of `p`.
 
     Raises:
-        TypeError: `key` is no key; `dtype` is not of signed integers.
+        TypeError: `key` is not a key; `dtype` is not of signed integers.
         ValueError: `shape` is negative, or `p` does not broadcast to it.
 
     >>> x = tracegraph.random.geometric(tracegraph.random.key(0), 0.25, (10_000,))

@@ -21,7 +21,8 @@ _WORD = np.dtype(np.uint32)
 
 
 def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> Any:
-    """An array with its slices along an axis in random order, or so the integers below `x`: JAX's.
+    """An array with its slices along an axis in random order, or the integers below `x` in random
+    order: JAX's.
 
     Args:
         key: a key.
@@ -33,7 +34,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> A
     Dtype: that of `x`, or int64.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: the number of integers is negative.
         AxisError: the axis is out of range.
 
@@ -81,7 +82,7 @@ def choice(
         axis: the axis along which elements are drawn.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: there is nothing to draw from, or less than to draw without replacement; or `p`
             has another length.
         AxisError: the axis is out of range.

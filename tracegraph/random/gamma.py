@@ -111,12 +111,12 @@ def _draw(key: Any, a: Any, shape: tuple[int, ...]) -> _Drawn:
 def loggamma(key: Any, a: Any, shape: Shape | None = None, dtype: DTypeLike = np.float64) -> Any:
     """Logarithms of gamma distributed numbers, finite where those are too small.
 
-    Of the parameter 0 they are -inf; NaN for one below 0.
+    They are -inf for the parameter 0, and NaN for one below 0.
 
     Shape: `shape`; by default that of `a`.
 
     Raises:
-        TypeError: `key` is no key; `dtype` is not of real floating-point numbers.
+        TypeError: `key` is not a key; `dtype` is not of real floating-point numbers.
         ValueError: `shape` is negative, or `a` does not broadcast to it.
         DerivativeError: a derivative in `a` is needed.
 
@@ -133,12 +133,12 @@ def loggamma(key: Any, a: Any, shape: Shape | None = None, dtype: DTypeLike = np
 def gamma(key: Any, a: Any, shape: Shape | None = None, dtype: DTypeLike = np.float64) -> Any:
     """Numbers with a density proportional to x**(a - 1) exp(-x).
 
-    Of the parameter 0 they are 0, and of an infinite one infinite; NaN for one below 0.
+    They are 0 for the parameter 0, infinite for an infinite one, and NaN for one below 0.
 
     Shape: `shape`; by default that of `a`.
 
     Raises:
-        TypeError: `key` is no key; `dtype` is not of real floating-point numbers.
+        TypeError: `key` is not a key; `dtype` is not of real floating-point numbers.
         ValueError: `shape` is negative, or `a` does not broadcast to it.
         DerivativeError: a derivative in `a` is needed.
 
@@ -159,7 +159,7 @@ def chisquare(key: Any, df: Any, shape: Shape | None = None, dtype: DTypeLike = 
     Shape: `shape`; by default that of `df`.
 
     Raises:
-        TypeError: `key` is no key; `dtype` is not of real floating-point numbers.
+        TypeError: `key` is not a key; `dtype` is not of real floating-point numbers.
         ValueError: `shape` is negative, or `df` does not broadcast to it.
         DerivativeError: a derivative in `df` is needed.
 
@@ -191,7 +191,7 @@ def f(
     Shape: `shape`; by default that to which the parameters broadcast.
 
     Raises:
-        TypeError: `key` is no key; `dtype` is not of real floating-point numbers.
+        TypeError: `key` is not a key; `dtype` is not of real floating-point numbers.
         ValueError: `shape` is negative, or parameters do not broadcast to it.
         DerivativeError: a derivative in a parameter is needed.
 
@@ -216,7 +216,7 @@ def t(key: Any, df: Any, shape: Shape | None = None, dtype: DTypeLike = np.float
     Shape: `shape`; by default that of `df`.
 
     Raises:
-        TypeError: `key` is no key; `dtype` is not of real floating-point numbers.
+        TypeError: `key` is not a key; `dtype` is not of real floating-point numbers.
         ValueError: `shape` is negative, or `df` does not broadcast to it.
         DerivativeError: a derivative in `df` is needed.
 
@@ -240,12 +240,13 @@ def beta(
 ) -> Any:
     """Numbers from 0 to 1 with a density proportional to x**(a - 1) (1 - x)**(b - 1).
 
-    Where a parameter is 0 or infinite they are 0 or 1; where both are, what equal ones tend to.
+    If a parameter is 0 or infinite, they are 0 or 1; if both are, they have the limit for equal
+    parameters.
 
     Shape: `shape`; by default that to which the parameters broadcast.
 
     Raises:
-        TypeError: `key` is no key; `dtype` is not of real floating-point numbers.
+        TypeError: `key` is not a key; `dtype` is not of real floating-point numbers.
         ValueError: `shape` is negative, or parameters do not broadcast to it.
         DerivativeError: a derivative in a parameter is needed.
 
@@ -311,12 +312,12 @@ def dirichlet(
 ) -> Any:
     """Vectors of positive numbers whose sum is 1, with a density proportional to their powers.
 
-    Elements of the parameter 0 are 0, unless all parameters are.
+    Elements whose parameter is 0 are 0, unless all parameters are 0.
 
     Shape: `(*shape, n)`, where `alpha` has the shape `(..., n)`; by default that of `alpha`.
 
     Raises:
-        TypeError: `key` is no key; `dtype` is not of real floating-point numbers.
+        TypeError: `key` is not a key; `dtype` is not of real floating-point numbers.
         ValueError: `alpha` has no axis, `shape` is negative, or `alpha` does not broadcast.
         DerivativeError: a derivative in `alpha` is needed.
 

@@ -28,7 +28,7 @@ def key(seed: Any) -> Any:
     Dtype: uint32.
 
     Raises:
-        TypeError: the seed is no integer, or not a single one.
+        TypeError: the seed is not an integer, or not a single one.
         OverflowError: the seed does not fit 64 bits.
 
     >>> tracegraph.random.key(42)
@@ -48,7 +48,7 @@ PRNGKey = key
 
 
 def split(key: Any, num: int | Sequence[int] = 2) -> Any:
-    """New keys of a key, which are independent of each other; use the old one no longer.
+    """New keys, made from a key and independent of each other. Do not use the old key again.
 
     Args:
         key: a key.
@@ -58,7 +58,7 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Any:
     Dtype: uint32.
 
     Raises:
-        TypeError: `key` is no key, or `num` no integer.
+        TypeError: `key` is not a key, or `num` is not an integer.
         ValueError: `num` is negative.
 
     >>> tracegraph.random.split(tracegraph.random.key(42))
@@ -69,15 +69,15 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Any:
 
 
 def fold_in(key: Any, data: Any) -> Any:
-    """The key that a key and an integer make, such as the number of an iteration.
+    """A key made from a key and an integer, such as the number of an iteration.
 
-    Of integers of 64 bits the lower half counts.
+    Only the lower half of a 64-bit integer counts.
 
     Shape: `(2,)`.
     Dtype: uint32.
 
     Raises:
-        TypeError: `key` is no key, or `data` no integer.
+        TypeError: `key` is not a key, or `data` is not an integer.
 
     >>> tracegraph.random.fold_in(tracegraph.random.key(42), 1)
     array([  64467757, 2916123636], dtype=uint32)
@@ -93,7 +93,7 @@ def shape_of(shape: int | Sequence[int]) -> tuple[int, ...]:
     """A shape; an integer stands for one extent.
 
     Raises:
-        TypeError: an extent is no integer known while the function is traced.
+        TypeError: an extent is not an integer known while the function is traced.
         ValueError: an extent is negative.
     """
     given = shape if isinstance(shape, (tuple, list)) else (shape,)
@@ -127,7 +127,7 @@ def _halves(key: Any) -> tuple[Any, Any]:
     """The two words of a key.
 
     Raises:
-        TypeError: it is no key.
+        TypeError: it is not a key.
     """
     key = as_array(key)
     if key.dtype != _WORD or key.shape != (2,):

@@ -42,10 +42,10 @@ def shape_for(shape: Shape | None, *values: Any) -> tuple[int, ...]:
 def normal(key: Any, shape: Shape = (), dtype: DTypeLike = np.float64) -> Any:
     """Standard normal numbers; of a complex dtype, both parts have the variance 1/2.
 
-    They are JAX's but for rounding.
+    They are JAX's up to rounding.
 
     Raises:
-        TypeError: `key` is no key; `dtype` is not of floating-point numbers.
+        TypeError: `key` is not a key; `dtype` is not of floating-point numbers.
         ValueError: `shape` is negative.
 
     >>> tracegraph.random.normal(tracegraph.random.key(42), (), np.float32).round(3)
@@ -66,7 +66,7 @@ def exponential(key: Any, shape: Shape = (), dtype: DTypeLike = np.float64) -> A
     """Exponentially distributed numbers, with mean 1.
 
     Raises:
-        TypeError: `key` is no key; `dtype` is not of real floating-point numbers.
+        TypeError: `key` is not a key; `dtype` is not of real floating-point numbers.
         ValueError: `shape` is negative.
 
     >>> tracegraph.random.exponential(tracegraph.random.key(0), (2,), np.float32).round(3)
@@ -79,7 +79,7 @@ def gumbel(key: Any, shape: Shape = (), dtype: DTypeLike = np.float64) -> Any:
     """Numbers of the standard Gumbel distribution.
 
     Raises:
-        TypeError: `key` is no key; `dtype` is not of real floating-point numbers.
+        TypeError: `key` is not a key; `dtype` is not of real floating-point numbers.
         ValueError: `shape` is negative.
 
     >>> tracegraph.random.gumbel(tracegraph.random.key(0), (2,), np.float32).round(3)
@@ -98,7 +98,7 @@ def laplace(key: Any, shape: Shape = (), dtype: DTypeLike = np.float64) -> Any:
     """Numbers of the standard Laplace distribution.
 
     Raises:
-        TypeError: `key` is no key; `dtype` is not of real floating-point numbers.
+        TypeError: `key` is not a key; `dtype` is not of real floating-point numbers.
         ValueError: `shape` is negative.
 
     >>> tracegraph.random.laplace(tracegraph.random.key(0), (2,), np.float32).round(3)
@@ -114,7 +114,7 @@ def logistic(key: Any, shape: Shape = (), dtype: DTypeLike = np.float64) -> Any:
     """Numbers of the standard logistic distribution.
 
     Raises:
-        TypeError: `key` is no key; `dtype` is not of real floating-point numbers.
+        TypeError: `key` is not a key; `dtype` is not of real floating-point numbers.
         ValueError: `shape` is negative.
 
     >>> tracegraph.random.logistic(tracegraph.random.key(0), (2,), np.float32).round(3)
@@ -128,7 +128,7 @@ def cauchy(key: Any, shape: Shape = (), dtype: DTypeLike = np.float64) -> Any:
     """Numbers of the standard Cauchy distribution.
 
     Raises:
-        TypeError: `key` is no key; `dtype` is not of real floating-point numbers.
+        TypeError: `key` is not a key; `dtype` is not of real floating-point numbers.
         ValueError: `shape` is negative.
 
     >>> tracegraph.random.cauchy(tracegraph.random.key(0), (2,), np.float32).round(3)
@@ -147,7 +147,7 @@ def rayleigh(
     Shape: `shape`; by default that of `scale`.
 
     Raises:
-        TypeError: `key` is no key; `dtype` is not of real floating-point numbers.
+        TypeError: `key` is not a key; `dtype` is not of real floating-point numbers.
         ValueError: `shape` is negative, or `scale` does not broadcast to it.
 
     >>> tracegraph.random.rayleigh(tracegraph.random.key(0), 1.0, (2,), np.float32).round(3)
@@ -170,7 +170,7 @@ def pareto(key: Any, b: Any, shape: Shape | None = None, dtype: DTypeLike = np.f
     Shape: `shape`; by default that of `b`.
 
     Raises:
-        TypeError: `key` is no key; `dtype` is not of real floating-point numbers.
+        TypeError: `key` is not a key; `dtype` is not of real floating-point numbers.
         ValueError: `shape` is negative, or `b` does not broadcast to it.
 
     >>> tracegraph.random.pareto(tracegraph.random.key(0), 2.0, (2,), np.float32).round(3)
@@ -198,7 +198,7 @@ def weibull_min(
     Shape: `shape`; by default that to which the parameters broadcast.
 
     Raises:
-        TypeError: `key` is no key; `dtype` is not of real floating-point numbers.
+        TypeError: `key` is not a key; `dtype` is not of real floating-point numbers.
         ValueError: `shape` is negative, or parameters do not broadcast to it.
 
     >>> tracegraph.random.weibull_min(tracegraph.random.key(0), 1.0, 2.0, (2,), np.float32).round(3)
@@ -245,10 +245,10 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Shape | None = Non
 
     Dtype: int64.
 
-    Logits of 16 bits are added to noise of float32; else the positions are JAX's.
+    Logits of 16 bits are added to noise of float32; otherwise the positions are JAX's.
 
     Raises:
-        TypeError: `key` is no key; `logits` are not of real floating-point numbers.
+        TypeError: `key` is not a key; `logits` are not of real floating-point numbers.
         ValueError: `shape` does not end with that of `logits` without the axis.
         AxisError: the axis is out of range.
 

@@ -28,7 +28,7 @@ def bits(key: Any, shape: Shape = (), dtype: DTypeLike = np.uint64) -> Any:
     Dtype: `dtype`: uint8, uint16, uint32 or uint64.
 
     Raises:
-        TypeError: `key` is no key; `dtype` is no unsigned integer.
+        TypeError: `key` is not a key; `dtype` is not an unsigned integer.
         ValueError: `shape` is negative.
 
     >>> tracegraph.random.bits(tracegraph.random.key(0), (2,), np.uint32)
@@ -66,11 +66,11 @@ def uniform(
     minval: Any = 0.0,
     maxval: Any = 1.0,
 ) -> Any:
-    """Numbers from `minval` on and below `maxval`, all equally probable.
+    """Numbers of equal probability, at least `minval` and below `maxval`.
 
-    From 0 to 1 they are JAX's, multiples of 2**-52, or 2**-23 for float32; in other ranges, too,
-    but where JAX's are infinite or rounded to `maxval`. Where no number is below `maxval`, they are
-    `minval`.
+    From 0 to 1 they are JAX's: multiples of 2**-52, or 2**-23 for float32. In other ranges they are
+    JAX's, except where those are infinite or rounded to `maxval`. If there is no number from
+    `minval` to below `maxval`, they are `minval`.
 
     Args:
         key: a key.
@@ -80,7 +80,7 @@ def uniform(
         maxval: the bound above, broadcast to the shape.
 
     Raises:
-        TypeError: `key` is no key; `dtype` is not of real floating-point numbers.
+        TypeError: `key` is not a key; `dtype` is not of real floating-point numbers.
         ValueError: `shape` is negative, or bounds do not broadcast to it.
 
     >>> tracegraph.random.uniform(tracegraph.random.key(0), (2,), np.float32)
@@ -196,7 +196,7 @@ def randint(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: DTypeLike =
         dtype: of the result, an integer.
 
     Raises:
-        TypeError: `key` is no key; `dtype` or a bound is no integer.
+        TypeError: `key` is not a key; `dtype` or a bound is not an integer.
         ValueError: `shape` is negative, or bounds do not broadcast to it.
 
     >>> tracegraph.random.randint(tracegraph.random.key(0), (5,), 0, 10)
@@ -257,14 +257,14 @@ def _bound(bound: Any, dtype: np.dtype[Any]) -> tuple[Any, Any]:
 def bernoulli(key: Any, p: Any = 0.5, shape: Shape | None = None) -> Any:
     """Booleans that are true with probability `p`.
 
-    They are JAX's where `p` is not small: JAX's are true with the next greater multiple of 2**-10
+    They are JAX's, unless `p` is small: JAX's are true with the next greater multiple of 2**-10
     for float16, 2**-23 for float32, and 2**-52 for float64.
 
     Shape: `shape`, to which `p` broadcasts; by default that of `p`.
     Dtype: bool.
 
     Raises:
-        TypeError: `key` is no key; `p` is not of real floating-point numbers.
+        TypeError: `key` is not a key; `p` is not of real floating-point numbers.
         ValueError: `shape` is negative, or `p` does not broadcast to it.
 
     >>> tracegraph.random.bernoulli(tracegraph.random.key(0), shape=(3,))
@@ -314,7 +314,7 @@ def rademacher(key: Any, shape: Shape = (), dtype: DTypeLike = np.int64) -> Any:
     """Numbers that are 1 or -1, with equal probability: JAX's.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: `shape` is negative.
 
     >>> tracegraph.random.rademacher(tracegraph.random.key(0), (3,))

@@ -29,7 +29,7 @@ def multivariate_normal(
     dtype: DTypeLike = np.float64,
     method: str = "cholesky",
 ) -> Any:
-    """Normal vectors with a mean and a covariance matrix: JAX's but for rounding.
+    """Normal vectors with a mean and a covariance matrix: JAX's up to rounding.
 
     They are differentiable in both.
 
@@ -45,7 +45,7 @@ def multivariate_normal(
     Shape: `(*shape, n)`.
 
     Raises:
-        TypeError: `key` is no key; `dtype` is not of real floating-point numbers.
+        TypeError: `key` is not a key; `dtype` is not of real floating-point numbers.
         ValueError: the shapes do not fit, or the method is unknown.
 
     >>> cov = np.array([[2.0, 1.0], [1.0, 3.0]])
@@ -95,12 +95,12 @@ def orthogonal(key: Any, n: int, shape: Shape = (), dtype: DTypeLike = np.float6
     """Orthogonal matrices, uniformly distributed; unitary ones, of a complex dtype.
 
     The factor Q of a normal matrix, with the signs of the diagonal of R: Mezzadri, "How to generate
-    random matrices from the classical compact groups", 2007. They are JAX's but for rounding.
+    random matrices from the classical compact groups", 2007. They are JAX's up to rounding.
 
     Shape: `(*shape, n, n)`.
 
     Raises:
-        TypeError: `key` is no key; `dtype` is not of floating-point numbers.
+        TypeError: `key` is not a key; `dtype` is not of floating-point numbers.
         ValueError: `n` or `shape` is negative.
 
     >>> q = tracegraph.random.orthogonal(tracegraph.random.key(0), 3)
@@ -135,7 +135,7 @@ def generalized_normal(key: Any, p: float, shape: Shape = (), dtype: DTypeLike =
     """Numbers with a density proportional to exp(-abs(x)**p), p being static.
 
     Raises:
-        TypeError: `key` is no key; `dtype` is not of real floating-point numbers.
+        TypeError: `key` is not a key; `dtype` is not of real floating-point numbers.
         UnsupportedByTracerError: `p` is traced.
         ValueError: `p` is not positive, or `shape` is negative.
 
@@ -169,7 +169,7 @@ def ball(key: Any, d: int, p: float = 2, shape: Shape = (), dtype: DTypeLike = n
     Shape: `(*shape, d)`.
 
     Raises:
-        TypeError: `key` is no key; `dtype` is not of real floating-point numbers.
+        TypeError: `key` is not a key; `dtype` is not of real floating-point numbers.
         UnsupportedByTracerError: `p` is traced.
         ValueError: `p` is not positive, or `d` or `shape` is negative.
 

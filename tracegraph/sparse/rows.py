@@ -90,7 +90,7 @@ class CSR:
 
         Raises:
             ShapeDependentError: `a` is traced, and `nnz` is not given.
-            ValueError: `a` is no matrix.
+            ValueError: `a` is not a matrix.
 
         >>> tracegraph.sparse.CSR.from_dense(np.array([[0, 5], [0, 0]])).nnz
         1

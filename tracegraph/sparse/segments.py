@@ -59,7 +59,7 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) ->
 
     Raises:
         ShapeDependentError: `segment_ids` is traced, and `num_segments` is not given.
-        TypeError: `segment_ids` is no vector of integers.
+        TypeError: `segment_ids` is not a vector of integers.
         ValueError: there is not one segment for each row, or `num_segments` is negative.
 
     >>> tracegraph.sparse.segment_sum([1.0, 2.0, 4.0], [0, 2, 0], 4)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceFeatures:
-    """What graphs on a device may hold and do, found by trying it; prints as a few lines.
+    """What graphs on a device may hold and do, found by trying it. It prints as a few lines.
 
-    Without CUDA graphs, as on the host, all flags are False: plans run there by other means.
+    Where there are no CUDA graphs, as on the host, all flags are False: plans run there in another
+    way.
     """
 
     device: str

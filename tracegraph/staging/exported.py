@@ -70,7 +70,7 @@ class ExportedNode(GraphNode):
         It counts in executables that are made with ``use_node_priority=True`` after it is set.
 
         Raises:
-            NodeError: it is no kernel.
+            NodeError: it is not a kernel.
         """
         return int(self.given.priority(self))
 
@@ -78,9 +78,9 @@ class ExportedNode(GraphNode):
         """Give a kernel another priority.
 
         Raises:
-            NodeError: it is no kernel.
+            NodeError: it is not a kernel.
             ValueError: the priority is out of the range of the device.
-            TypeError: it is no integer.
+            TypeError: it is not an integer.
         """
         self.given.set_priority(self, priority)
 
@@ -141,7 +141,7 @@ class ExportedGraph:
             InstantiationError: the driver refuses, as it does for a second executable of a graph
                 with loops or branches.
             MemoryError: the driver has not enough memory.
-            TypeError, ValueError: `upload_stream` is no stream, or one of another device.
+            TypeError, ValueError: `upload_stream` is not a stream, or one of another device.
         """
         return self.given.instantiate(upload_stream, use_node_priority)
 
@@ -161,7 +161,7 @@ class ExportedGraph:
 
         Raises:
             NotInstantiatedError: `instantiate` has made none that is open.
-            TypeError: `other` is no exported graph.
+            TypeError: `other` is not an exported graph.
             ValueError: `other` is on another device.
         """
         return self.given.update(other, executable)  # type: ignore[no-any-return]

@@ -186,7 +186,7 @@ class Jitted(Generic[P, R_co]):
         (1, 0)
 
         Raises:
-            UnsupportedArgumentError: an argument is no array, number or type.
+            UnsupportedArgumentError: an argument is not an array, number or type.
             OutOfMemoryError: the device has not enough memory.
             CapturingStreamError: other code captures the current stream.
         """

@@ -53,7 +53,7 @@ def get_budget() -> int | None:
     """The limit in bytes that is in force, or None.
 
     Raises:
-        ValueError: the environment variable TRACEGRAPH_MEMORY_BUDGET is no number of bytes.
+        ValueError: the environment variable TRACEGRAPH_MEMORY_BUDGET is not a number of bytes.
 
     >>> get_budget() is None
     True

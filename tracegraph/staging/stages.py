@@ -168,7 +168,7 @@ class Compiled(Drawable):
     donated: tuple[int, ...] = field(repr=False)
     results: Results = field(repr=False)
     assemble: Assemble = field(repr=False)
-    """Makes the function's result of what the executable returns."""
+    """Makes the function's result from what the executable returns."""
     ranges: tuple[ArgumentRange, ...] = field(repr=False)
     """Ranges of the Python ints among the arguments, where they are narrower than 64 bits."""
 

@@ -66,7 +66,7 @@ def assert_traced_equals_eager(
     Raises:
         AssertionError: a way differs. The message says which, where, by how much, and how to run
             this way alone.
-        TypeError: `function` is not callable, or a tolerance is no number.
+        TypeError: `function` is not callable, or a tolerance is not a number.
         ValueError: there is no such way, or a tolerance is negative.
         Exception: what the eager run raised, if it is not one of `raises`.
 

@@ -263,7 +263,7 @@ def chosen_ways(ways: Any) -> Sequence[Way]:
     """The ways of a name, names, or a mapping from names to functions; for ``"all"``, every one.
 
     Raises:
-        TypeError: `ways` is no name, sequence of names or mapping from names to functions.
+        TypeError: `ways` is not a name, sequence of names or mapping from names to functions.
         ValueError: there is no such way, or none is named.
     """
     if isinstance(ways, Mapping):

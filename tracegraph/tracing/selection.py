@@ -41,8 +41,8 @@ class Selection:
     `starts`, `steps` and `sizes` have one int per axis of the array; an axis in `arrays` is whole.
     `arrays` maps axes to integer arrays that broadcast to shape `batch`; `gathers` says whether one
     of them has axes. `layout` lists what the result's axes are: axes of the array, NEW_AXIS, or
-    BATCH for the batch axes. `copies`: NumPy's result is no view, as an index is an array, even one
-    without axes, or every axis was given an integer. `shape` is that of the result.
+    BATCH for the batch axes. `copies`: NumPy's result is not a view, as an index is an array, even
+    one without axes, or every axis was given an integer. `shape` is that of the result.
     """
 
     starts: Ints

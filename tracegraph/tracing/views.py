@@ -231,7 +231,7 @@ def order_of(order: str | None, default: str = "C") -> str:
     """An order of elements as NumPy spells it, in upper or lower case: C, F, A or K.
 
     Raises:
-        TypeError: it is no string, nor None for the default.
+        TypeError: it is not a string, nor None for the default.
         ValueError: it is another word.
     """
     if order is None:

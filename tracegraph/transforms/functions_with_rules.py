@@ -96,7 +96,7 @@ class BoundArguments:
         """What a rule returned for each inexact leaf: a cotangent, or None for zero.
 
         Raises:
-            CustomRuleError: it is no tuple of one tree for each argument, or of other shapes.
+            CustomRuleError: it is not a tuple of one tree for each argument, or of other shapes.
         """
         count = len(self.structure.children())
 

@@ -64,8 +64,8 @@ class Bound:
 class Input:
     """An input of a Plan, which is the one of a `function`.
 
-    An array whose address is no multiple of the `alignment` is copied. A small input has a slot at
-    a fixed address, and words among the `values` that are passed.
+    An array whose address is not a multiple of the `alignment` is copied. A small input has a slot
+    at a fixed address, and words among the `values` that are passed.
     """
 
     __slots__ = (

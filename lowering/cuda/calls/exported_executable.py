@@ -153,7 +153,7 @@ class ExportedExecutable:
             ClosedError: it was closed.
             CapturingStreamError: other code captures the stream, and the graph can be no child.
             StoppedError: what computes an argument was stopped.
-            TypeError, ValueError: it is no stream, or one of another device.
+            TypeError, ValueError: it is not a stream, or one of another device.
         """
         chosen = _chosen(stream)
         if chosen is not None and self._device.driver.is_capturing(chosen.handle):
@@ -179,7 +179,7 @@ class ExportedExecutable:
         Raises:
             ClosedError: it was closed.
             CapturingStreamError: other code captures the stream.
-            TypeError, ValueError: it is no stream, or one of another device.
+            TypeError, ValueError: it is not a stream, or one of another device.
         """
         chosen = _chosen(stream)
         if chosen is not None and self._device.driver.is_capturing(chosen.handle):

@@ -51,8 +51,8 @@ class StridedArray(HoldsBuffers):
 class LibraryCall(HoldsBuffers):
     """Base of library calls: frozen records, compared by identity.
 
-    A call reads `inputs`, writes all of `outputs`, which the types of its fields say, and has no
-    other visible effect. Capture fixes
+    A call reads `inputs`, writes all of `outputs`, and has no other visible effect. The types of
+    its fields say which arrays these are. Capture fixes
     the addresses of all arrays but `batches`, so the rule that plans it takes operands from
     `lowering.planning.library_operands`, which copies arguments into scratch if necessary. Or it is
     `recaptured`.

@@ -24,7 +24,7 @@ def target_of(out: Any) -> Any:
     """The array of `out=`, which ufuncs pass in a tuple; None if there is none.
 
     Raises:
-        TypeError: it is no array.
+        TypeError: it is not an array.
         ValueError: the tuple has another number of arrays than one.
     """
     if not isinstance(out, tuple):

@@ -29,7 +29,7 @@ def fftfreq(
     Dtype: float64, or `dtype`.
 
     Raises:
-        ValueError: `n` is no integer.
+        ValueError: `n` is not an integer.
         ZeroDivisionError: `n` or `d` is 0, and not traced.
 
     >>> tnp.fft.fftfreq(4, 0.5)
@@ -51,7 +51,7 @@ def rfftfreq(
     Dtype: float64, or `dtype`.
 
     Raises:
-        ValueError: `n` is no integer.
+        ValueError: `n` is not an integer.
         ZeroDivisionError: `n` or `d` is 0, and not traced.
 
     >>> tnp.fft.rfftfreq(4, 0.5)

@@ -119,7 +119,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     int32 for the rank.
 
     Raises:
-        LinAlgError: `a` is no matrix, or rows do not fit.
+        LinAlgError: `a` is not a matrix, or rows do not fit.
         TypeError: LAPACK has no such dtype, as for float16.
 
     >>> tnp.linalg.lstsq([[1.0], [1.0]], [1.0, 3.0])[0]

@@ -79,7 +79,7 @@ def vector_norm(
 
     Raises:
         AxisError: an axis is out of range.
-        ValueError: `ord` is no number.
+        ValueError: `ord` is not a number.
 
     >>> tnp.linalg.vector_norm([3.0, -4.0], ord=1)
     np.float64(7.0)
@@ -124,7 +124,7 @@ def cond(x: Any, p: Any = None) -> Any:
     Raises:
         LinAlgError: the matrices are empty, or not square.
         TypeError: LAPACK has no such dtype, as for float16.
-        ValueError: `p` is no order of a matrix norm.
+        ValueError: `p` is not an order of a matrix norm.
 
     >>> tnp.linalg.cond([[2.0, 0.0], [0.0, 4.0]])
     np.float64(2.0)

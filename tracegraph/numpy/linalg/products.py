@@ -52,7 +52,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
     Dtype: the common one of the operands.
 
     Raises:
-        ValueError: an operand is no vector.
+        ValueError: an operand is not a vector.
 
     >>> tnp.linalg.outer([1, 2], [3, 4])
     array([[3, 4],
@@ -106,7 +106,7 @@ def matrix_power(a: Any, n: int) -> Any:
 
     Raises:
         LinAlgError: the matrices are not square.
-        TypeError: `n` is no integer.
+        TypeError: `n` is not an integer.
 
     >>> tnp.linalg.matrix_power([[1, 1], [0, 1]], 3)
     array([[1, 3],

@@ -96,7 +96,7 @@ def _merged(
     old: Sequence[Atom],
     flags: Sequence[bool],
 ) -> list[Atom]:
-    """In the lanes of the mask the new values; those that are not batched have no elements."""
+    """The new values in the lanes of the mask; values that are not batched have no elements."""
     return [
         lanes.select(mask, x, y) if flag else x
         for x, y, flag in zip(new, old, flags, strict=True)
@@ -165,7 +165,7 @@ def is_costly(region: Region, count: int) -> bool:
 def _token_param(region: Region, result: Atom) -> int | None:
     """The place of the parameter that is the token before the effects of a region.
 
-    None for a result that is no token.
+    None for a result that is not a token.
     """
     if result.type != TOKEN:
         return None

@@ -68,7 +68,7 @@ def vmap(
         VmapAxesError: the axes do not fit the arguments or the results.
         LaneCountError: mapped axes differ in extent, or there is none.
         OutAxesError: `out_axes` is None for a result that differs between lanes.
-        LeafTypeError: a mapped argument, or a result, has a leaf that is no array.
+        LeafTypeError: a mapped argument, or a result, has a leaf that is not an array.
         BatchRuleError: `fun` applies an op of your own that has no batching rule.
 
     >>> import numpy as np

@@ -43,13 +43,13 @@ __all__ = ["checkpoint"]
     concrete="arguments that are not arrays are passed on as they are",
 )
 def checkpoint(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function; in reverse mode, what it computes is computed again instead of kept.
+    """The same function, whose values reverse mode computes again instead of keeping them.
 
-    Its arguments and what it captures are kept. Use it on the body of a long loop, or on a part of
-    a function whose intermediate values take much memory.
+    Only its arguments and the values that it captures are kept. Use it on the body of a long loop,
+    or on a part of a function whose intermediate values take much memory.
 
     Raises:
-        TransformError: `fun` is no function.
+        TransformError: `fun` is not a function.
 
     >>> import numpy as np
     >>> import tracegraph

@@ -41,7 +41,7 @@ class _Running(threading.local):
 
 
 _running = _Running()
-"""Of a thread: the functions whose rules are being traced, outermost first."""
+"""The functions whose rules a thread traces, outermost first."""
 
 
 _AS_THEY_ARE = (
@@ -56,7 +56,7 @@ _SETTERS = {
     "def_vjp": "the rules are set by defvjp(forward, backward)",
     "def_jvp": "the rule is set by defjvp(rule)",
 }
-"""By names that people try: what there is."""
+"""By names that people try, the name to use."""
 
 
 class _Custom:
@@ -191,20 +191,21 @@ class custom_jvp(_Custom):  # noqa: N801 - a decorator
 
     Args:
         fun: a function of pytrees of arrays. Arguments that are neither arrays nor inexact numbers
-            are passed on as they are. Rules take all arguments by position, defaults among them,
-            and those given by keywords alone last.
+            are passed on as they are. Rules take all arguments by position, including defaults, and
+            keyword-only arguments last.
 
     The rule, set by `defjvp`, takes the arguments and their tangents as two tuples, and returns the
     result and its tangent, which must be linear in the tangents. Tangents are trees like the
-    arguments, with None for integers; None for a tangent that is returned is zero. It may call the
-    function itself: this is differentiated by the rule again, at every order. Reverse mode
-    transposes it.
+    arguments, with None for integers; None for a tangent that is returned is zero. The rule may
+    call the function itself, which is differentiated by the rule again, at every order. Reverse
+    mode transposes it.
 
-    Function and rule may use any value around them, but no value by which they are differentiated.
+    Function and rule may use any value around them, except values with respect to which they are
+    differentiated.
 
     Raises:
         CustomRuleError: there is no rule, or it returns something else; or it is not linear in the
-            tangents, in reverse mode; or the function captures a value by which it is
+            tangents, in reverse mode; or the function captures a value with respect to which it is
             differentiated.
 
     >>> import numpy as np
