@@ -1,8 +1,8 @@
 // The C++ of this folder is compiled to LLVM IR alone, without a C library. Here are bits of floats,
 // fused operations, sums and products without error, and polynomials.
 //
-// Coefficients interpolate a function at Chebyshev's nodes, computed with 200 bits and rounded; leading
-// terms are kept apart, so that those that are rounded count little.
+// Coefficients interpolate a function at Chebyshev's nodes, and are rounded: test_polynomials.py makes
+// them. Leading terms are kept apart, so that those that are rounded count little.
 //
 // Functions have no branches, tables or calls, so that LLVM vectorizes loops around them: both sides of
 // a choice are computed. What has a slow part says so.
