@@ -9637,7 +9637,7 @@ define internal double @_Z6erfinvd(double %0) nounwind norecurse willreturn memo
 @_Z6lgammad:
 define internal double @_Z6lgammad(double %0) nounwind norecurse willreturn memory(none) {
   %.sroa.0 = alloca double, align 8
-  %.sroa.077 = alloca double, align 8
+  %.sroa.081 = alloca double, align 8
   %2 = call double @llvm.fabs.f64(double %0)
   %3 = fcmp olt double %2, 0x3C30000000000000
   %. = select i1 %3, double 1.000000e+00, double %2
@@ -9867,7 +9867,7 @@ _Z14tgm_log1p_pairdd.exit.i:
   br label %_Z13tgm_lgamma_ofd.exit
 
 _Z13tgm_lgamma_ofd.exit:
-  %.47.i = phi ptr [ %.sroa.077, %193 ], [ %.sroa.0, %200 ]
+  %.47.i = phi ptr [ %.sroa.081, %193 ], [ %.sroa.0, %200 ]
   %.46.i = phi double [ %., %193 ], [ 1.000000e+00, %200 ]
   %.sroa.06.0.i = phi double [ %194, %193 ], [ %.45.i, %200 ]
   %.sroa.3.0.i = phi double [ %199, %193 ], [ 0.000000e+00, %200 ]
@@ -10193,7 +10193,7 @@ _Z13tgm_lgamma_ofd.exit:
   %519 = fadd double %511, %518
   %520 = fsub double %511, %519
   %521 = fadd double %520, %518
-  store double %519, ptr %.sroa.077, align 8
+  store double %519, ptr %.sroa.081, align 8
   %522 = fcmp olt double %., 2.500000e+00
   %.sroa.043.0.copyload.i.sroa.speculate.load.false = load double, ptr %.47.i, align 8
   %.sroa.043.0.copyload.i.sroa.speculated = select i1 %522, double %189, double %.sroa.043.0.copyload.i.sroa.speculate.load.false
@@ -10227,7 +10227,7 @@ _Z13tgm_lgamma_ofd.exit:
   %547 = fmul double %539, -5.000000e-01
   %548 = call double @llvm.fma.f64(double %547, double %535, double %535)
   %549 = call double @llvm.fma.f64(double %540, double %546, double %548)
-  %.fca.1.insert.i.i45 = insertvalue { double, double } %.fca.0.insert.i5.i.i, double %549, 1
+  %.fca.1.insert.i.i47 = insertvalue { double, double } %.fca.0.insert.i5.i.i, double %549, 1
   %550 = fadd double %547, 1.000000e+00
   %551 = fsub double 1.000000e+00, %550
   %552 = fadd double %551, %547
@@ -10243,8 +10243,8 @@ _Z13tgm_lgamma_ofd.exit:
   %561 = call double @llvm.fma.f64(double %553, double %558, double %560)
   %562 = fadd double %552, %561
   %.fca.1.insert.i29.i = insertvalue { double, double } %.fca.0.insert.i.i27.i, double %562, 1
-  %..i46 = select i1 %538, { double, double } %.fca.1.insert.i29.i, { double, double } %.fca.1.insert.i.i45
-  %.sroa.speculated.i = extractvalue { double, double } %..i46, 0
+  %..i48 = select i1 %538, { double, double } %.fca.1.insert.i29.i, { double, double } %.fca.1.insert.i.i47
+  %.sroa.speculated.i = extractvalue { double, double } %..i48, 0
   %.sroa.4.0.copyload.i.sroa.speculated = select i1 %538, double %562, double %549
   %563 = fadd double %.sroa.speculated.i, %.sroa.4.0.copyload.i.sroa.speculated
   %564 = fsub double %.sroa.speculated.i, %563
@@ -10252,11 +10252,11 @@ _Z13tgm_lgamma_ofd.exit:
   %566 = fcmp olt double %563, 0.000000e+00
   %567 = fneg double %563
   %568 = fneg double %565
-  %.pn76 = select i1 %566, double %567, double %563
+  %.pn80 = select i1 %566, double %567, double %563
   %.pn = select i1 %566, double %568, double %565
-  %569 = fmul double %.pn76, %524
+  %569 = fmul double %.pn80, %524
   %570 = fneg double %569
-  %571 = call double @llvm.fma.f64(double %.pn76, double %524, double %570)
+  %571 = call double @llvm.fma.f64(double %.pn80, double %524, double %570)
   %572 = call double @llvm.fma.f64(double %.pn, double %524, double %571)
   %573 = fadd double %569, %572
   %574 = fsub double %569, %573
@@ -10329,78 +10329,82 @@ _Z13tgm_lgamma_ofd.exit:
   %641 = fadd double %634, %640
   %642 = fsub double %634, %641
   %643 = fadd double %642, %640
-  %644 = fsub double 0x3FF250D048E7A1BD, %641
-  %645 = fsub double 0x3FF250D048E7A1BD, %644
-  %646 = fsub double %645, %641
-  %647 = fsub double 0x3C67ABF2AD8D5088, %643
-  %648 = fdiv double %575, %573
-  %649 = fsub double %647, %648
-  %650 = fadd double %646, %649
-  %651 = fadd double %644, %650
-  %652 = fsub double %644, %651
-  %653 = fadd double %652, %650
-  %654 = fneg double %.sroa.043.0.copyload.i.sroa.speculated
-  %655 = fsub double %651, %.sroa.043.0.copyload.i.sroa.speculated
-  %656 = fsub double %655, %651
-  %657 = fsub double %656, %655
-  %658 = fadd double %651, %657
-  %659 = fsub double %654, %656
-  %660 = fadd double %658, %659
-  %661 = fsub double %653, %.sroa.244.0.copyload.i.sroa.speculated
-  %662 = fadd double %660, %661
-  %663 = fadd double %655, %662
-  %664 = fsub double %655, %663
-  %665 = fadd double %664, %662
-  %666 = fcmp ogt double %0, 0.000000e+00
-  %667 = fadd double %.sroa.043.0.copyload.i.sroa.speculated, %.sroa.244.0.copyload.i.sroa.speculated
-  %668 = fadd double %663, %665
-  %669 = select i1 %666, double %667, double %668
-  br i1 %3, label %670, label %673
+  %644 = fneg double %641
+  %645 = fsub double 0x3FF250D048E7A1BD, %641
+  %646 = fadd double %645, 0xBFF250D048E7A1BD
+  %647 = fsub double %646, %645
+  %648 = fadd double %647, 0x3FF250D048E7A1BD
+  %649 = fsub double %644, %646
+  %650 = fadd double %648, %649
+  %651 = fsub double 0x3C67ABF2AD8D5088, %643
+  %652 = fdiv double %575, %573
+  %653 = fsub double %651, %652
+  %654 = fadd double %650, %653
+  %655 = fadd double %645, %654
+  %656 = fsub double %645, %655
+  %657 = fadd double %656, %654
+  %658 = fneg double %.sroa.043.0.copyload.i.sroa.speculated
+  %659 = fsub double %655, %.sroa.043.0.copyload.i.sroa.speculated
+  %660 = fsub double %659, %655
+  %661 = fsub double %660, %659
+  %662 = fadd double %655, %661
+  %663 = fsub double %658, %660
+  %664 = fadd double %662, %663
+  %665 = fsub double %657, %.sroa.244.0.copyload.i.sroa.speculated
+  %666 = fadd double %664, %665
+  %667 = fadd double %659, %666
+  %668 = fsub double %659, %667
+  %669 = fadd double %668, %666
+  %670 = fcmp ogt double %0, 0.000000e+00
+  %671 = fadd double %.sroa.043.0.copyload.i.sroa.speculated, %.sroa.244.0.copyload.i.sroa.speculated
+  %672 = fadd double %667, %669
+  %673 = select i1 %670, double %671, double %672
+  br i1 %3, label %674, label %677
 
-670:
-  %671 = call double @_Z3logd(double %2)
-  %672 = fneg double %671
-  br label %673
+674:
+  %675 = call double @_Z3logd(double %2)
+  %676 = fneg double %675
+  br label %677
 
-673:
-  %674 = phi double [ %672, %670 ], [ %669, %_Z13tgm_lgamma_ofd.exit ]
-  %675 = fcmp ogt double %0, 0x7E70000000000000
-  br i1 %675, label %676, label %680
-
-676:
-  %677 = call double @_Z3logd(double %0)
-  %678 = fadd double %677, -1.000000e+00
-  %679 = fmul double %678, %0
-  br label %680
+677:
+  %678 = phi double [ %676, %674 ], [ %673, %_Z13tgm_lgamma_ofd.exit ]
+  %679 = fcmp ogt double %0, 0x7E70000000000000
+  br i1 %679, label %680, label %684
 
 680:
-  %681 = phi double [ %679, %676 ], [ %674, %673 ]
-  %682 = fcmp oeq double %0, 0.000000e+00
-  br i1 %682, label %691, label %683
+  %681 = call double @_Z3logd(double %0)
+  %682 = fadd double %681, -1.000000e+00
+  %683 = fmul double %682, %0
+  br label %684
 
-683:
-  %684 = fcmp olt double %0, 0.000000e+00
-  br i1 %684, label %685, label %689
+684:
+  %685 = phi double [ %683, %680 ], [ %678, %677 ]
+  %686 = fcmp oeq double %0, 0.000000e+00
+  br i1 %686, label %695, label %687
 
-685:
-  %686 = call double @llvm.floor.f64(double %0)
-  %687 = fcmp oeq double %686, %0
-  %688 = fcmp oeq double %2, 0x7FF0000000000000
-  %or.cond = or i1 %687, %688
-  br i1 %or.cond, label %691, label %690
+687:
+  %688 = fcmp olt double %0, 0.000000e+00
+  br i1 %688, label %689, label %693
 
 689:
+  %690 = call double @llvm.floor.f64(double %0)
+  %691 = fcmp oeq double %690, %0
+  %692 = fcmp oeq double %2, 0x7FF0000000000000
+  %or.cond = or i1 %691, %692
+  br i1 %or.cond, label %695, label %694
+
+693:
   %.old = fcmp oeq double %2, 0x7FF0000000000000
-  br i1 %.old, label %691, label %690
+  br i1 %.old, label %695, label %694
 
-690:
-  br label %691
+694:
+  br label %695
 
-691:
-  %692 = phi double [ %681, %690 ], [ 0x7FF0000000000000, %689 ], [ 0x7FF0000000000000, %685 ], [ 0x7FF0000000000000, %680 ]
-  %693 = fcmp uno double %0, 0.000000e+00
-  %.41 = select i1 %693, double %0, double %692
-  ret double %.41
+695:
+  %696 = phi double [ %685, %694 ], [ 0x7FF0000000000000, %693 ], [ 0x7FF0000000000000, %689 ], [ 0x7FF0000000000000, %684 ]
+  %697 = fcmp uno double %0, 0.000000e+00
+  %.43 = select i1 %697, double %0, double %696
+  ret double %.43
 }
 
 @_Z6tg_i1eIfET_S0_:
