@@ -70,7 +70,8 @@ TG_SHARED double normcdf(double x) {
 
 // The x with erf(x) = y, by w = -log(1 - y**2): x / y is a polynomial of w up to 6.25.
 TG_INLINE double tgm_near_erfinv(double y, double w) {
-  const double t = (w < 6.25 ? w : 6.25) - 3.125;
+  const tgm_pair difference = tgm_two_sum(w < 6.25 ? w : 6.25, -3.125);
+  const double t = difference.high, slope = 0.25;  // roughly, for what the difference has lost
   const double tail = tgm_polynomial(t, 0x1.ebd80d9b13dfap-3, -0x1.8b6c33114ea2fp-8,
       -0x1.84576948359ddp-11, 0x1.879c2a20aeb2ep-13, -0x1.d1d1f7c9ffa6dp-17, -0x1.6e8a53c7ac2ffp-20,
       0x1.c6b4f8868f532p-22, -0x1.f36ceed4416aep-26, -0x1.1a9eb00326b9bp-28, 0x1.20f544d62fff1p-30,
@@ -78,7 +79,9 @@ TG_INLINE double tgm_near_erfinv(double y, double w) {
       -0x1.6877e8ae70f27p-45, 0x1.d5e95ecc5f898p-48, -0x1.6b6b0fc6a580fp-55, -0x1.19ac650194dcap-53,
       0x1.1e1f9ee618b29p-56, 0x1.669b9213d3cdfp-61, -0x1.9a137911c05cfp-62, 0x1.79a647e43b44ep-66,
       0x1.e2aa7ddd776b6p-69, -0x1.b2643e45e1856p-72);
-  return fma(y, 0x1.a755e7c99ae86p+0, y * (t * tail));
+  const tgm_pair product = tgm_two_product(t, tail),
+                 sum = tgm_fast_two_sum(0x1.a755e7c99ae86p+0, product.high);
+  return fma(y, sum.high, y * (sum.low + fma(slope, difference.low, product.low)));
 }
 // A step of Halley's method for log(erfc(x)) = goal: the large parts of the difference nearly cancel.
 TG_INLINE double tgm_erfcinv_step(double x, double goal) {

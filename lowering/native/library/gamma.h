@@ -24,7 +24,8 @@ TG_INLINE tgm_pair tgm_eight_factors(double x) {
   tgm_pair product = {x, 0};
 #define TG_FACTOR(k) product = tgm_multiply(product, tgm_two_sum(k, x));
   TG_FACTOR(1)
-  TG_FACTOR(2) TG_FACTOR(3) TG_FACTOR(4) TG_FACTOR(5) TG_FACTOR(6) TG_FACTOR(7)
+  TG_FACTOR(2)
+  TG_FACTOR(3) TG_FACTOR(4) TG_FACTOR(5) TG_FACTOR(6) TG_FACTOR(7)
 #undef TG_FACTOR
       return product;
 }
@@ -70,15 +71,16 @@ TG_SHARED double tgamma(double x) {
   return x != x ? x : y;
 }
 
-// log(gamma(2 + u)) for |u| <= 1/2.
-TG_INLINE double tgm_lgamma_of_2_and(double u) {
-  return u * tgm_polynomial(u, 0x1.b0ee6072093cep-2, 0x1.4a34cc4a60fa6p-2, -0x1.13e001a55760ap-4,
-                 0x1.51322ac7d848ap-6, -0x1.e404fc218dbaep-8, 0x1.7add6eadb5317p-9,
-                 -0x1.38ac5c2d48207p-10, 0x1.0b36af8779cap-11, -0x1.d3fd4b679c1c4p-13,
-                 0x1.a127afee53e7dp-14, -0x1.78de9ab752b81p-15, 0x1.580e0afa5585p-16,
-                 -0x1.3cb3be36ad88bp-17, 0x1.258f3057730fap-18, -0x1.1276ebd557fbp-19,
-                 0x1.012012be3900ap-20, -0x1.ce17528bcf46p-22, 0x1.b40adb09a1e12p-23,
-                 -0x1.2009c1a550d0dp-23, 0x1.11fa5e7c86f7bp-24);
+// log(gamma(2 + u)) for |u| <= 1/2: its leading term has no error.
+TG_INLINE tgm_pair tgm_lgamma_of_2_and(double u) {
+  const tgm_pair product = tgm_two_product(u, 0x1.b0ee6072093cep-2);
+  const double tail =
+      tgm_polynomial(u, 0x1.4a34cc4a60fa6p-2, -0x1.13e001a55760ap-4, 0x1.51322ac7d848ap-6,
+          -0x1.e404fc218dbaep-8, 0x1.7add6eadb5317p-9, -0x1.38ac5c2d48207p-10, 0x1.0b36af8779cap-11,
+          -0x1.d3fd4b679c1c4p-13, 0x1.a127afee53e7dp-14, -0x1.78de9ab752b81p-15, 0x1.580e0afa5585p-16,
+          -0x1.3cb3be36ad88bp-17, 0x1.258f3057730fap-18, -0x1.1276ebd557fbp-19, 0x1.012012be3900ap-20,
+          -0x1.ce17528bcf46p-22, 0x1.b40adb09a1e12p-23, -0x1.2009c1a550d0dp-23, 0x1.11fa5e7c86f7bp-24);
+  return tgm_fast_two_sum(product.high, fma(u * u, tail, fma(u, 0x1.6cb90701fbfabp-58, product.low)));
 }
 // log(gamma(x)) for x > 0. Near its zeros, of 2 + u less the logarithms of the factors between.
 TG_INLINE tgm_pair tgm_lgamma_of(double x) {

@@ -199,7 +199,7 @@ def fits() -> Iterator[tuple[str, Function, Real, Real, int]]:
     yield "cyl_bessel_i1", modified_beyond(1), -1, 1, 24
 
 
-APART = {"tgm_near_erf", "tgm_erfcx_pair", "tgm_near_erfinv"}
+APART = {"tgm_near_erf", "tgm_erfcx_pair", "tgm_near_erfinv", "tgm_lgamma_of_2_and"}
 """Functions that add the constant coefficient by themselves."""
 
 HEAD = re.compile(r"^TG_(?:INLINE|SHARED) [\w:]+ (\w+)\(([^)]*)\)", re.MULTILINE)
