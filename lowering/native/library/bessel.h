@@ -135,11 +135,15 @@ TG_INLINE double tgm_modified(double x, double within, double scaled) {
 }
 TG_SHARED double cyl_bessel_i0(double x) {
   const double size = fabs(x), near = size < 8 ? size : 8, far = size < 8 ? 8 : size < 800 ? size : 800;
-  const double within = tgm_polynomial(0.25 * near * near, 0x1p0, 0x1p0, 0x1.0000000000002p-2,
-      0x1.c71c71c71c6dfp-6, 0x1.c71c71c71cbe1p-10, 0x1.23456789a8318p-14, 0x1.02e85c08d260ap-19,
-      0x1.522a43f155552p-25, 0x1.522a444603fe2p-31, 0x1.0b312ee43b7c5p-37, 0x1.5601c7e411b36p-44,
-      0x1.69c76363ac35fp-51, 0x1.41b6c17a09391p-58, 0x1.e56f7ffb05c87p-66, 0x1.46a4446d3e276p-73,
-      0x1.31d00bad6ba1ap-81, 0x1.20d247d00eeebp-88);
+  const tgm_pair z = tgm_two_product(0.5 * near, 0.5 * near);
+  // the derivative of the logarithm, roughly, for what the square has lost
+  const double lost = z.low * (2 / (1 + sqrt(1 + near * near)));
+  const double series = tgm_polynomial(z.high, 0x1p0, 0x1p0, 0x1.0000000000002p-2, 0x1.c71c71c71c6dfp-6,
+      0x1.c71c71c71cbe1p-10, 0x1.23456789a8318p-14, 0x1.02e85c08d260ap-19, 0x1.522a43f155552p-25,
+      0x1.522a444603fe2p-31, 0x1.0b312ee43b7c5p-37, 0x1.5601c7e411b36p-44, 0x1.69c76363ac35fp-51,
+      0x1.41b6c17a09391p-58, 0x1.e56f7ffb05c87p-66, 0x1.46a4446d3e276p-73, 0x1.31d00bad6ba1ap-81,
+      0x1.20d247d00eeebp-88);
+  const double within = fma(series, lost, series);
   const double t = 16 / far - 1,
                scaled = tgm_polynomial(t, 0x1.9bd428ad249a5p-2, 0x1.b87969bb93b75p-9,
                    0x1.1daa72b5e650cp-13, 0x1.75e5ee71edd14p-17, 0x1.8e513a1d5e52bp-20,
@@ -154,12 +158,15 @@ TG_SHARED double cyl_bessel_i0(double x) {
 }
 TG_SHARED double cyl_bessel_i1(double x) {
   const double size = fabs(x), near = size < 8 ? size : 8, far = size < 8 ? 8 : size < 800 ? size : 800;
-  const double within = near * tgm_polynomial(0.25 * near * near, 0x1p-1, 0x1p-2, 0x1.5555555555556p-5,
-                                   0x1.c71c71c71c70fp-9, 0x1.6c16c16c16d2p-13, 0x1.845c8a0ce3807p-18,
-                                   0x1.27e4fb77a30bbp-23, 0x1.522a43f427f3bp-29, 0x1.2c9758fda3036p-35,
-                                   0x1.ab81e74959342p-42, 0x1.f176cf1f1237fp-49, 0x1.e260acd0c17e6p-56,
-                                   0x1.8be972f0e252ep-63, 0x1.159f90570389ap-70, 0x1.5ac53da80dc82p-78,
-                                   0x1.38dbeef3ff4f1p-86, 0x1.08fbc76dd1dfp-93);
+  const tgm_pair z = tgm_two_product(0.5 * near, 0.5 * near);
+  // the derivative of the logarithm, roughly, for what the square has lost
+  const double lost = z.low * (2 / (2 + sqrt(4 + near * near)));
+  const double series = tgm_polynomial(z.high, 0x1p-1, 0x1p-2, 0x1.5555555555556p-5,
+      0x1.c71c71c71c70fp-9, 0x1.6c16c16c16d2p-13, 0x1.845c8a0ce3807p-18, 0x1.27e4fb77a30bbp-23,
+      0x1.522a43f427f3bp-29, 0x1.2c9758fda3036p-35, 0x1.ab81e74959342p-42, 0x1.f176cf1f1237fp-49,
+      0x1.e260acd0c17e6p-56, 0x1.8be972f0e252ep-63, 0x1.159f90570389ap-70, 0x1.5ac53da80dc82p-78,
+      0x1.38dbeef3ff4f1p-86, 0x1.08fbc76dd1dfp-93);
+  const double within = near * fma(series, lost, series);
   const double t = 16 / far - 1,
                scaled = tgm_polynomial(t, 0x1.8ebe783a8403p-2, -0x1.3f796198ee628p-7,
                    -0x1.cbc54df1ece76p-13, -0x1.f89c23066d278p-17, -0x1.ec8e101744487p-20,

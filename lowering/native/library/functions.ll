@@ -2979,8 +2979,8 @@ define internal double @_Z13cyl_bessel_i0d(double %0) nounwind norecurse willret
   %2 = call double @llvm.fabs.f64(double %0)
   %3 = fcmp olt double %2, 8.000000e+00
   %4 = fcmp olt double %2, 8.000000e+02
-  %.18 = select i1 %4, double %2, double 8.000000e+02
-  %5 = fdiv double 1.600000e+01, %.18
+  %.23 = select i1 %4, double %2, double 8.000000e+02
+  %5 = fdiv double 1.600000e+01, %.23
   %6 = fadd double %5, -1.000000e+00
   %7 = select i1 %3, double 1.000000e+00, double %6
   %8 = call double @llvm.fma.f64(double %7, double 0xBDD36E52C10032D7, double 0xBDB52109C25BD9EC)
@@ -3012,8 +3012,8 @@ define internal double @_Z13cyl_bessel_i0d(double %0) nounwind norecurse willret
 
 33:
   %. = select i1 %3, double %2, double 8.000000e+00
-  %34 = fmul double %., 2.500000e-01
-  %35 = fmul double %34, %.
+  %34 = fmul double %., 5.000000e-01
+  %35 = fmul double %34, %34
   %36 = call double @llvm.fma.f64(double %35, double 0x3A720D247D00EEEB, double 0x3AE31D00BAD6BA1A)
   %37 = call double @llvm.fma.f64(double %36, double %35, double 0x3B646A4446D3E276)
   %38 = call double @llvm.fma.f64(double %37, double %35, double 0x3BDE56F7FFB05C87)
@@ -3030,57 +3030,66 @@ define internal double @_Z13cyl_bessel_i0d(double %0) nounwind norecurse willret
   %49 = call double @llvm.fma.f64(double %48, double %35, double 0x3FD0000000000002)
   %50 = call double @llvm.fma.f64(double %49, double %35, double 1.000000e+00)
   %51 = call double @llvm.fma.f64(double %50, double %35, double 1.000000e+00)
-  %.. = select i1 %3, double %2, double %.18
-  %52 = fcmp olt double %.., 8.000000e+00
-  br i1 %52, label %_Z12tgm_modifiedddd.exit, label %53
+  %52 = fneg double %35
+  %53 = call double @llvm.fma.f64(double %34, double %34, double %52)
+  %54 = fmul double %., %.
+  %55 = fadd double %54, 1.000000e+00
+  %56 = call double @llvm.sqrt.f64(double %55)
+  %57 = fadd double %56, 1.000000e+00
+  %58 = fdiv double 2.000000e+00, %57
+  %59 = fmul double %53, %58
+  %60 = call double @llvm.fma.f64(double %51, double %59, double %51)
+  %.. = select i1 %3, double %2, double %.23
+  %61 = fcmp olt double %.., 8.000000e+00
+  br i1 %61, label %_Z12tgm_modifiedddd.exit, label %62
 
-53:
-  %54 = call double @llvm.sqrt.f64(double %..)
-  %55 = call double @llvm.fma.f64(double %.., double 0x3FF71547652B82FE, double 0x4338000000000000)
-  %56 = fadd double %55, 0xC338000000000000
-  %57 = fneg double %56
-  %58 = call double @llvm.fma.f64(double %57, double 0x3FE62E42FEFA3800, double %..)
-  %59 = call double @llvm.fma.f64(double %57, double 0x3D2EF35793C76730, double 0.000000e+00)
-  %60 = fadd double %58, %59
-  %61 = fadd double %60, 1.000000e+00
-  %62 = fsub double 1.000000e+00, %61
-  %63 = fadd double %62, %60
-  %64 = bitcast double %55 to i64
-  %65 = fmul double %60, %60
-  %66 = call double @llvm.fma.f64(double %60, double 0x3E21F72FCA58CC92, double 0x3E5AF4DDDDCF06D6)
-  %67 = call double @llvm.fma.f64(double %66, double %60, double 0x3E927E4DB679BEC4)
-  %68 = call double @llvm.fma.f64(double %67, double %60, double 0x3EC71DE02372BDD3)
-  %69 = call double @llvm.fma.f64(double %68, double %60, double 0x3EFA01A01A6D7883)
-  %70 = call double @llvm.fma.f64(double %69, double %60, double 0x3F2A01A01ABE63B3)
-  %71 = call double @llvm.fma.f64(double %70, double %60, double 0x3F56C16C16C162D6)
-  %72 = call double @llvm.fma.f64(double %71, double %60, double 0x3F811111111100DF)
-  %73 = call double @llvm.fma.f64(double %72, double %60, double 0x3FA5555555555556)
-  %74 = call double @llvm.fma.f64(double %73, double %60, double 0x3FC5555555555557)
-  %75 = call double @llvm.fma.f64(double %74, double %60, double 5.000000e-01)
-  %76 = fsub double %58, %60
-  %77 = fadd double %76, %59
-  %78 = call double @llvm.fma.f64(double %60, double %77, double %77)
-  %79 = call double @llvm.fma.f64(double %65, double %75, double %78)
-  %80 = fdiv double %31, %54
-  %81 = fadd double %63, %79
-  %82 = fmul double %80, %81
-  %83 = call double @llvm.fma.f64(double %80, double %61, double %82)
-  %84 = add i64 %64, -4843621399236966400
-  %85 = lshr i64 %84, 1
-  %86 = shl i64 %85, 52
-  %87 = add i64 %86, -4503599627370496
-  %88 = bitcast i64 %87 to double
-  %89 = fmul double %83, %88
-  %90 = xor i64 %85, -1
-  %91 = add i64 %84, %90
-  %92 = shl i64 %91, 52
-  %93 = bitcast i64 %92 to double
-  %94 = fmul double %89, %93
+62:
+  %63 = call double @llvm.sqrt.f64(double %..)
+  %64 = call double @llvm.fma.f64(double %.., double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %65 = fadd double %64, 0xC338000000000000
+  %66 = fneg double %65
+  %67 = call double @llvm.fma.f64(double %66, double 0x3FE62E42FEFA3800, double %..)
+  %68 = call double @llvm.fma.f64(double %66, double 0x3D2EF35793C76730, double 0.000000e+00)
+  %69 = fadd double %67, %68
+  %70 = fadd double %69, 1.000000e+00
+  %71 = fsub double 1.000000e+00, %70
+  %72 = fadd double %71, %69
+  %73 = bitcast double %64 to i64
+  %74 = fmul double %69, %69
+  %75 = call double @llvm.fma.f64(double %69, double 0x3E21F72FCA58CC92, double 0x3E5AF4DDDDCF06D6)
+  %76 = call double @llvm.fma.f64(double %75, double %69, double 0x3E927E4DB679BEC4)
+  %77 = call double @llvm.fma.f64(double %76, double %69, double 0x3EC71DE02372BDD3)
+  %78 = call double @llvm.fma.f64(double %77, double %69, double 0x3EFA01A01A6D7883)
+  %79 = call double @llvm.fma.f64(double %78, double %69, double 0x3F2A01A01ABE63B3)
+  %80 = call double @llvm.fma.f64(double %79, double %69, double 0x3F56C16C16C162D6)
+  %81 = call double @llvm.fma.f64(double %80, double %69, double 0x3F811111111100DF)
+  %82 = call double @llvm.fma.f64(double %81, double %69, double 0x3FA5555555555556)
+  %83 = call double @llvm.fma.f64(double %82, double %69, double 0x3FC5555555555557)
+  %84 = call double @llvm.fma.f64(double %83, double %69, double 5.000000e-01)
+  %85 = fsub double %67, %69
+  %86 = fadd double %85, %68
+  %87 = call double @llvm.fma.f64(double %69, double %86, double %86)
+  %88 = call double @llvm.fma.f64(double %74, double %84, double %87)
+  %89 = fdiv double %31, %63
+  %90 = fadd double %72, %88
+  %91 = fmul double %89, %90
+  %92 = call double @llvm.fma.f64(double %89, double %70, double %91)
+  %93 = add i64 %73, -4843621399236966400
+  %94 = lshr i64 %93, 1
+  %95 = shl i64 %94, 52
+  %96 = add i64 %95, -4503599627370496
+  %97 = bitcast i64 %96 to double
+  %98 = fmul double %92, %97
+  %99 = xor i64 %94, -1
+  %100 = add i64 %93, %99
+  %101 = shl i64 %100, 52
+  %102 = bitcast i64 %101 to double
+  %103 = fmul double %98, %102
   br label %_Z12tgm_modifiedddd.exit
 
 _Z12tgm_modifiedddd.exit:
-  %95 = phi double [ %0, %1 ], [ %94, %53 ], [ %51, %33 ]
-  ret double %95
+  %104 = phi double [ %0, %1 ], [ %103, %62 ], [ %60, %33 ]
+  ret double %104
 }
 
 @_Z13cyl_bessel_i1d:
@@ -3089,116 +3098,125 @@ define internal double @_Z13cyl_bessel_i1d(double %0) nounwind norecurse willret
   %3 = fcmp olt double %2, 8.000000e+00
   %. = select i1 %3, double %2, double 8.000000e+00
   %4 = fcmp olt double %2, 8.000000e+02
-  %.22 = select i1 %4, double %2, double 8.000000e+02
-  %5 = fmul double %., 2.500000e-01
-  %6 = fmul double %5, %.
-  %7 = call double @llvm.fma.f64(double %6, double 0x3A208FBC76DD1DF0, double 0x3A938DBEEF3FF4F1)
-  %8 = call double @llvm.fma.f64(double %7, double %6, double 0x3B15AC53DA80DC82)
-  %9 = call double @llvm.fma.f64(double %8, double %6, double 0x3B9159F90570389A)
-  %10 = call double @llvm.fma.f64(double %9, double %6, double 0x3C08BE972F0E252E)
-  %11 = call double @llvm.fma.f64(double %10, double %6, double 0x3C7E260ACD0C17E6)
-  %12 = call double @llvm.fma.f64(double %11, double %6, double 0x3CEF176CF1F1237F)
-  %13 = call double @llvm.fma.f64(double %12, double %6, double 0x3D5AB81E74959342)
-  %14 = call double @llvm.fma.f64(double %13, double %6, double 0x3DC2C9758FDA3036)
-  %15 = call double @llvm.fma.f64(double %14, double %6, double 0x3E2522A43F427F3B)
-  %16 = call double @llvm.fma.f64(double %15, double %6, double 0x3E827E4FB77A30BB)
-  %17 = call double @llvm.fma.f64(double %16, double %6, double 0x3ED845C8A0CE3807)
-  %18 = call double @llvm.fma.f64(double %17, double %6, double 0x3F26C16C16C16D20)
-  %19 = call double @llvm.fma.f64(double %18, double %6, double 0x3F6C71C71C71C70F)
-  %20 = call double @llvm.fma.f64(double %19, double %6, double 0x3FA5555555555556)
-  %21 = call double @llvm.fma.f64(double %20, double %6, double 2.500000e-01)
-  %22 = call double @llvm.fma.f64(double %21, double %6, double 5.000000e-01)
-  %23 = fmul double %., %22
-  %24 = select i1 %3, double %2, double %.22
-  %25 = fcmp olt double %24, 8.000000e+00
-  br i1 %25, label %_Z12tgm_modifiedddd.exit, label %26
+  %.27 = select i1 %4, double %2, double 8.000000e+02
+  %5 = fmul double %., 5.000000e-01
+  %6 = fmul double %5, %5
+  %7 = fneg double %6
+  %8 = call double @llvm.fma.f64(double %5, double %5, double %7)
+  %9 = fmul double %., %.
+  %10 = fadd double %9, 4.000000e+00
+  %11 = call double @llvm.sqrt.f64(double %10)
+  %12 = fadd double %11, 2.000000e+00
+  %13 = fdiv double 2.000000e+00, %12
+  %14 = fmul double %8, %13
+  %15 = call double @llvm.fma.f64(double %6, double 0x3A208FBC76DD1DF0, double 0x3A938DBEEF3FF4F1)
+  %16 = call double @llvm.fma.f64(double %15, double %6, double 0x3B15AC53DA80DC82)
+  %17 = call double @llvm.fma.f64(double %16, double %6, double 0x3B9159F90570389A)
+  %18 = call double @llvm.fma.f64(double %17, double %6, double 0x3C08BE972F0E252E)
+  %19 = call double @llvm.fma.f64(double %18, double %6, double 0x3C7E260ACD0C17E6)
+  %20 = call double @llvm.fma.f64(double %19, double %6, double 0x3CEF176CF1F1237F)
+  %21 = call double @llvm.fma.f64(double %20, double %6, double 0x3D5AB81E74959342)
+  %22 = call double @llvm.fma.f64(double %21, double %6, double 0x3DC2C9758FDA3036)
+  %23 = call double @llvm.fma.f64(double %22, double %6, double 0x3E2522A43F427F3B)
+  %24 = call double @llvm.fma.f64(double %23, double %6, double 0x3E827E4FB77A30BB)
+  %25 = call double @llvm.fma.f64(double %24, double %6, double 0x3ED845C8A0CE3807)
+  %26 = call double @llvm.fma.f64(double %25, double %6, double 0x3F26C16C16C16D20)
+  %27 = call double @llvm.fma.f64(double %26, double %6, double 0x3F6C71C71C71C70F)
+  %28 = call double @llvm.fma.f64(double %27, double %6, double 0x3FA5555555555556)
+  %29 = call double @llvm.fma.f64(double %28, double %6, double 2.500000e-01)
+  %30 = call double @llvm.fma.f64(double %29, double %6, double 5.000000e-01)
+  %31 = call double @llvm.fma.f64(double %30, double %14, double %30)
+  %32 = fmul double %., %31
+  %33 = select i1 %3, double %2, double %.27
+  %34 = fcmp olt double %33, 8.000000e+00
+  br i1 %34, label %_Z12tgm_modifiedddd.exit, label %35
 
-26:
-  %27 = call double @llvm.sqrt.f64(double %24)
-  %28 = call double @llvm.fma.f64(double %24, double 0x3FF71547652B82FE, double 0x4338000000000000)
-  %29 = fadd double %28, 0xC338000000000000
-  %30 = fneg double %29
-  %31 = call double @llvm.fma.f64(double %30, double 0x3FE62E42FEFA3800, double %24)
-  %32 = call double @llvm.fma.f64(double %30, double 0x3D2EF35793C76730, double 0.000000e+00)
-  %33 = fadd double %31, %32
-  %34 = fadd double %33, 1.000000e+00
-  %35 = fsub double 1.000000e+00, %34
-  %36 = fadd double %35, %33
-  %37 = bitcast double %28 to i64
-  %38 = fmul double %33, %33
-  %39 = call double @llvm.fma.f64(double %33, double 0x3E21F72FCA58CC92, double 0x3E5AF4DDDDCF06D6)
-  %40 = call double @llvm.fma.f64(double %39, double %33, double 0x3E927E4DB679BEC4)
-  %41 = call double @llvm.fma.f64(double %40, double %33, double 0x3EC71DE02372BDD3)
-  %42 = call double @llvm.fma.f64(double %41, double %33, double 0x3EFA01A01A6D7883)
-  %43 = call double @llvm.fma.f64(double %42, double %33, double 0x3F2A01A01ABE63B3)
-  %44 = call double @llvm.fma.f64(double %43, double %33, double 0x3F56C16C16C162D6)
-  %45 = call double @llvm.fma.f64(double %44, double %33, double 0x3F811111111100DF)
-  %46 = call double @llvm.fma.f64(double %45, double %33, double 0x3FA5555555555556)
-  %47 = call double @llvm.fma.f64(double %46, double %33, double 0x3FC5555555555557)
-  %48 = call double @llvm.fma.f64(double %47, double %33, double 5.000000e-01)
-  %49 = fsub double %31, %33
-  %50 = fadd double %49, %32
-  %51 = call double @llvm.fma.f64(double %33, double %50, double %50)
-  %52 = call double @llvm.fma.f64(double %38, double %48, double %51)
-  %53 = fdiv double 1.600000e+01, %.22
-  %54 = fadd double %53, -1.000000e+00
-  %55 = select i1 %3, double 1.000000e+00, double %54
-  %56 = call double @llvm.fma.f64(double %55, double 0x3DD432B0A4121172, double 0x3DB33E83E12CA3B4)
-  %57 = call double @llvm.fma.f64(double %56, double %55, double 0xBE02839623E2341C)
-  %58 = call double @llvm.fma.f64(double %57, double %55, double 0xBDE272AE05110368)
-  %59 = call double @llvm.fma.f64(double %58, double %55, double 0x3E1FCE6B32270B52)
-  %60 = call double @llvm.fma.f64(double %59, double %55, double 0x3E01AEE882806184)
-  %61 = call double @llvm.fma.f64(double %60, double %55, double 0xBE3162964D5F91DB)
-  %62 = call double @llvm.fma.f64(double %61, double %55, double 0xBE1858C7591014BD)
-  %63 = call double @llvm.fma.f64(double %62, double %55, double 0x3E3BDC8DAED57DB9)
-  %64 = call double @llvm.fma.f64(double %63, double %55, double 0x3E2D4345A69BFC30)
-  %65 = call double @llvm.fma.f64(double %64, double %55, double 0xBE41465CE7D29637)
-  %66 = call double @llvm.fma.f64(double %65, double %55, double 0xBE40630CDDD4E099)
-  %67 = call double @llvm.fma.f64(double %66, double %55, double 0x3E39F203CF2783B7)
-  %68 = call double @llvm.fma.f64(double %67, double %55, double 0x3E4E20E7D69649CA)
-  %69 = call double @llvm.fma.f64(double %68, double %55, double 0x3E3CD81846FB3FF1)
-  %70 = call double @llvm.fma.f64(double %69, double %55, double 0xBE421895BB7BA33F)
-  %71 = call double @llvm.fma.f64(double %70, double %55, double 0xBE59180F82A1D429)
-  %72 = call double @llvm.fma.f64(double %71, double %55, double 0xBE6727A73A8063A8)
-  %73 = call double @llvm.fma.f64(double %72, double %55, double 0xBE7AD8DB6E1FECBB)
-  %74 = call double @llvm.fma.f64(double %73, double %55, double 0xBE976137E6905189)
-  %75 = call double @llvm.fma.f64(double %74, double %55, double 0xBEBEC8E101744487)
-  %76 = call double @llvm.fma.f64(double %75, double %55, double 0xBEEF89C23066D278)
-  %77 = call double @llvm.fma.f64(double %76, double %55, double 0xBF2CBC54DF1ECE76)
-  %78 = call double @llvm.fma.f64(double %77, double %55, double 0xBF83F796198EE628)
-  %79 = call double @llvm.fma.f64(double %78, double %55, double 0x3FD8EBE783A84030)
-  %80 = fdiv double %79, %27
-  %81 = fadd double %36, %52
-  %82 = fmul double %80, %81
-  %83 = call double @llvm.fma.f64(double %80, double %34, double %82)
-  %84 = add i64 %37, -4843621399236966400
-  %85 = lshr i64 %84, 1
-  %86 = shl i64 %85, 52
-  %87 = add i64 %86, -4503599627370496
-  %88 = bitcast i64 %87 to double
-  %89 = fmul double %83, %88
-  %90 = xor i64 %85, -1
-  %91 = add i64 %84, %90
-  %92 = shl i64 %91, 52
-  %93 = bitcast i64 %92 to double
-  %94 = fmul double %89, %93
+35:
+  %36 = call double @llvm.sqrt.f64(double %33)
+  %37 = call double @llvm.fma.f64(double %33, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %38 = fadd double %37, 0xC338000000000000
+  %39 = fneg double %38
+  %40 = call double @llvm.fma.f64(double %39, double 0x3FE62E42FEFA3800, double %33)
+  %41 = call double @llvm.fma.f64(double %39, double 0x3D2EF35793C76730, double 0.000000e+00)
+  %42 = fadd double %40, %41
+  %43 = fadd double %42, 1.000000e+00
+  %44 = fsub double 1.000000e+00, %43
+  %45 = fadd double %44, %42
+  %46 = bitcast double %37 to i64
+  %47 = fmul double %42, %42
+  %48 = call double @llvm.fma.f64(double %42, double 0x3E21F72FCA58CC92, double 0x3E5AF4DDDDCF06D6)
+  %49 = call double @llvm.fma.f64(double %48, double %42, double 0x3E927E4DB679BEC4)
+  %50 = call double @llvm.fma.f64(double %49, double %42, double 0x3EC71DE02372BDD3)
+  %51 = call double @llvm.fma.f64(double %50, double %42, double 0x3EFA01A01A6D7883)
+  %52 = call double @llvm.fma.f64(double %51, double %42, double 0x3F2A01A01ABE63B3)
+  %53 = call double @llvm.fma.f64(double %52, double %42, double 0x3F56C16C16C162D6)
+  %54 = call double @llvm.fma.f64(double %53, double %42, double 0x3F811111111100DF)
+  %55 = call double @llvm.fma.f64(double %54, double %42, double 0x3FA5555555555556)
+  %56 = call double @llvm.fma.f64(double %55, double %42, double 0x3FC5555555555557)
+  %57 = call double @llvm.fma.f64(double %56, double %42, double 5.000000e-01)
+  %58 = fsub double %40, %42
+  %59 = fadd double %58, %41
+  %60 = call double @llvm.fma.f64(double %42, double %59, double %59)
+  %61 = call double @llvm.fma.f64(double %47, double %57, double %60)
+  %62 = fdiv double 1.600000e+01, %.27
+  %63 = fadd double %62, -1.000000e+00
+  %64 = select i1 %3, double 1.000000e+00, double %63
+  %65 = call double @llvm.fma.f64(double %64, double 0x3DD432B0A4121172, double 0x3DB33E83E12CA3B4)
+  %66 = call double @llvm.fma.f64(double %65, double %64, double 0xBE02839623E2341C)
+  %67 = call double @llvm.fma.f64(double %66, double %64, double 0xBDE272AE05110368)
+  %68 = call double @llvm.fma.f64(double %67, double %64, double 0x3E1FCE6B32270B52)
+  %69 = call double @llvm.fma.f64(double %68, double %64, double 0x3E01AEE882806184)
+  %70 = call double @llvm.fma.f64(double %69, double %64, double 0xBE3162964D5F91DB)
+  %71 = call double @llvm.fma.f64(double %70, double %64, double 0xBE1858C7591014BD)
+  %72 = call double @llvm.fma.f64(double %71, double %64, double 0x3E3BDC8DAED57DB9)
+  %73 = call double @llvm.fma.f64(double %72, double %64, double 0x3E2D4345A69BFC30)
+  %74 = call double @llvm.fma.f64(double %73, double %64, double 0xBE41465CE7D29637)
+  %75 = call double @llvm.fma.f64(double %74, double %64, double 0xBE40630CDDD4E099)
+  %76 = call double @llvm.fma.f64(double %75, double %64, double 0x3E39F203CF2783B7)
+  %77 = call double @llvm.fma.f64(double %76, double %64, double 0x3E4E20E7D69649CA)
+  %78 = call double @llvm.fma.f64(double %77, double %64, double 0x3E3CD81846FB3FF1)
+  %79 = call double @llvm.fma.f64(double %78, double %64, double 0xBE421895BB7BA33F)
+  %80 = call double @llvm.fma.f64(double %79, double %64, double 0xBE59180F82A1D429)
+  %81 = call double @llvm.fma.f64(double %80, double %64, double 0xBE6727A73A8063A8)
+  %82 = call double @llvm.fma.f64(double %81, double %64, double 0xBE7AD8DB6E1FECBB)
+  %83 = call double @llvm.fma.f64(double %82, double %64, double 0xBE976137E6905189)
+  %84 = call double @llvm.fma.f64(double %83, double %64, double 0xBEBEC8E101744487)
+  %85 = call double @llvm.fma.f64(double %84, double %64, double 0xBEEF89C23066D278)
+  %86 = call double @llvm.fma.f64(double %85, double %64, double 0xBF2CBC54DF1ECE76)
+  %87 = call double @llvm.fma.f64(double %86, double %64, double 0xBF83F796198EE628)
+  %88 = call double @llvm.fma.f64(double %87, double %64, double 0x3FD8EBE783A84030)
+  %89 = fdiv double %88, %36
+  %90 = fadd double %45, %61
+  %91 = fmul double %89, %90
+  %92 = call double @llvm.fma.f64(double %89, double %43, double %91)
+  %93 = add i64 %46, -4843621399236966400
+  %94 = lshr i64 %93, 1
+  %95 = shl i64 %94, 52
+  %96 = add i64 %95, -4503599627370496
+  %97 = bitcast i64 %96 to double
+  %98 = fmul double %92, %97
+  %99 = xor i64 %94, -1
+  %100 = add i64 %93, %99
+  %101 = shl i64 %100, 52
+  %102 = bitcast i64 %101 to double
+  %103 = fmul double %98, %102
   br label %_Z12tgm_modifiedddd.exit
 
 _Z12tgm_modifiedddd.exit:
-  %95 = phi double [ %94, %26 ], [ %23, %1 ]
-  %96 = fcmp uno double %0, 0.000000e+00
-  br i1 %96, label %102, label %97
+  %104 = phi double [ %103, %35 ], [ %32, %1 ]
+  %105 = fcmp uno double %0, 0.000000e+00
+  br i1 %105, label %111, label %106
 
-97:
-  %98 = bitcast double %0 to i64
-  %99 = icmp slt i64 %98, 0
-  %100 = fneg double %95
-  %101 = select i1 %99, double %100, double %95
-  br label %102
+106:
+  %107 = bitcast double %0 to i64
+  %108 = icmp slt i64 %107, 0
+  %109 = fneg double %104
+  %110 = select i1 %108, double %109, double %104
+  br label %111
 
-102:
-  %103 = phi double [ %101, %97 ], [ %0, %_Z12tgm_modifiedddd.exit ]
-  ret double %103
+111:
+  %112 = phi double [ %110, %106 ], [ %0, %_Z12tgm_modifiedddd.exit ]
+  ret double %112
 }
 
 @_Z13tg_gamma_termdd:

@@ -25,7 +25,8 @@ TG_INLINE tgm_pair tgm_eight_factors(double x) {
 #define TG_FACTOR(k) product = tgm_multiply(product, tgm_two_sum(k, x));
   TG_FACTOR(1)
   TG_FACTOR(2)
-  TG_FACTOR(3) TG_FACTOR(4) TG_FACTOR(5) TG_FACTOR(6) TG_FACTOR(7)
+  TG_FACTOR(3)
+  TG_FACTOR(4) TG_FACTOR(5) TG_FACTOR(6) TG_FACTOR(7)
 #undef TG_FACTOR
       return product;
 }
