@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 from typing import Any
 
-from lowering.native.expressions import NestExpressions
 from lowering.native.host_calls import POLL, CheckFailure, NodeCall, Progress, Sites
-from lowering.native.nests import write_nest
-from lowering.native.operations import Operations
-from lowering.native.points import NativeNestWriter
+from lowering.native.nests.expressions import NestExpressions
+from lowering.native.nests.nest_kinds import write_nest
+from lowering.native.nests.operations import Operations
+from lowering.native.nests.points import NativeNestWriter
+from lowering.native.nests.supported import missing
 from lowering.native.products import ProductWriter, has_routines
 from lowering.native.signals import Signals
-from lowering.native.supported import missing
 from lowering.native.table import DATA_OFFSET, TRAMPOLINE, Table
 from lowering.native.types import memory_parts
+from lowering.native.work import work_of
 from lowering.native.writer import Writer
 from lowering.plan.calls.matrix_product import MatrixProduct
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
@@ -23,13 +25,13 @@ from lowering.plan.event_node import EventNode
 from lowering.plan.nests.analysis import nest_reads, nest_writes
 from lowering.plan.nests.buffer import Buffer, overlap
 from lowering.plan.nests.kernel import Nest, Predicate, PrintNest
-from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode, Node, walk
+from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode, Node
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from tracegraph.ir.events import TimeMark
 
 POLLED_WORK = 1 << 16
-"""Points and bytes of a loop's steps between two looks at the clock: some tens of microseconds."""
+"""The work of a loop's steps between two looks at the clock: some tens of microseconds."""
 
 STOPPED = "stopped"
 """The label of the block that ends the function early."""
@@ -94,7 +96,7 @@ class NativeGraphWriter:
         printing = [nest for nest in nests if isinstance(nest, PrintNest)]
         for nest in (*[nest for nest in nests if nest not in printing], *printing):
             if 0 not in nest.space:
-                self._predicated(nest.predicates, lambda nest=nest: self._nest(nest))
+                self._predicated(nest.predicates, partial(self._nest, nest))
 
     def _nest(self, nest: Nest) -> None:
         if missing(nest):
@@ -256,8 +258,4 @@ WRITTEN = frozenset(_WRITERS)
 
 def _rounds_between_polls(body: Graph) -> int:
     """The rounds of a loop between two polls, a power of two, by an estimate of what one does."""
-    work = 1
-    for node in walk(body):
-        weight = node.weight
-        work += weight.points + weight.nbytes // 8 + weight.operations
-    return 1 << max((POLLED_WORK // work).bit_length() - 1, 0)
+    return 1 << max((POLLED_WORK // max(work_of(body), 1)).bit_length() - 1, 0)
