@@ -1,7 +1,7 @@
 """Calls of the host from native code: what has no native form, run by the plain interpreter.
 
 Each place in the code is a site with a number. Native code calls one function, the trampoline, with
-that number. Site 0 is a look at the clock and at signals, which loops call now and then.
+that number. Site 0 is a poll: see `polls`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from lowering.host.code import ExecutableMemory
 from lowering.host.passes import Passes
 from lowering.host.section_times import SectionTimes
 from lowering.host.source.plan_function import Body, PlanWriter
+from lowering.native.polls import POLL
 from lowering.plan.event_node import EventNode
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import Kernel, Nest, SetCondition, Store
@@ -36,9 +37,6 @@ Trampoline = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 
 The code passes the arena besides, which the function ignores: so LLVM knows that it may change.
 """
-
-POLL = 0
-"""The site that looks at the clock and at signals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +114,7 @@ class HostCalls:
     """The functions of a plan's sites.
 
     `bind` gives the arguments and results of a call of the plan, of which the sites access
-    `arrays`. `check_time` is called at a poll, if there is one. `failure` is what a site raised.
+    `arrays`. `check_time` is called at each site, if there is one. `failure` is what a site raised.
     """
 
     def __init__(self, plan: Plan, sites: Sites, memory: ExecutableMemory) -> None:
@@ -162,7 +160,7 @@ class HostCalls:
         """Run a site. Raises what it does."""
         if site != POLL:
             self._functions[site - 1]()
-        elif self.check_time is not None:
+        if self.check_time is not None:
             self.check_time()
 
 
