@@ -97,8 +97,7 @@ class _FunctionWriter:
             known = ", ".join(f"{source.name(b)}: {self._arrays[b]}" for b in calls.arrays)
             lines.append(f"{source.name(calls.bind)}({{{known}}})")
         if any(isinstance(node, WhileNode) for node in walk(plan.graph)):
-            lines.append(f"{source.name(calls)}.check_time = check_time")
-            lines.append("if check_time is not None: check_time()")
+            lines.append(f"{source.name(calls.limit)}(check_time)")
         prototype = ctypes.PYFUNCTYPE if _is_short(plan) else ctypes.CFUNCTYPE
         entry = prototype(ctypes.c_int32, ctypes.c_void_p)(address)
         entry.kept = (*kept, self._table, plan.constants)  # type: ignore[attr-defined]
@@ -111,8 +110,12 @@ class _FunctionWriter:
             return body
 
         def with_bars(arguments: Sequence[Any], check: Callable[[], None] | None) -> Any:
+            calls.reset_bars()
             with progress.bars():
-                return body(arguments, check)
+                try:
+                    return body(arguments, check)
+                finally:
+                    calls.draw_bars()
 
         return with_bars
 

@@ -45,7 +45,7 @@ class NativeGraphWriter:
         self.operations = Operations(self.writer)
         self.table = Table(plan)
         self.sites = Sites()
-        self.polls = Polls(self.writer, self.table, self._end_if)
+        self.polls = Polls(self.writer, self.table, self._end_if, self._limited)
         self.writer.poll = self.polls.after
         self.addresses: dict[Buffer, str] = {}
         self._order = order
@@ -205,6 +205,11 @@ class NativeGraphWriter:
         self._end_if(writer.assign(f"call i64 {function}(i64 {site}, ptr %arena)"))
         writer.work += HOST_CALL
 
+    def _limited(self) -> str:
+        self.sites.limited = self.sites.word()
+        self._bind(self.sites.limited)
+        return self.addresses[self.sites.limited]
+
     def _end_if(self, failed: str) -> None:
         """End the function unless an `i64` is 0."""
         following = self.writer.label()
@@ -216,10 +221,13 @@ class NativeGraphWriter:
         self.call_host(self.sites.add(CheckFailure(failure)))
 
     def _publish(self, monitor: int, count: str) -> None:
-        word = self.sites.word()
+        """Store a count; a function is told each, a bar reads it at polls."""
+        draws = self.plan.monitors[monitor].callback is None
+        word = self.sites.bar(monitor) if draws else self.sites.word()
         self._bind(word)
         self.writer.line(f"store i64 {count}, ptr {self.addresses[word]}")
-        self.call_host(self.sites.add(Progress(monitor, word)))
+        if not draws:
+            self.call_host(self.sites.add(Progress(monitor, word)))
 
     # -- values ---------------------------------------------------------------------------------
 

@@ -33,10 +33,20 @@ _EFFECTS = "memory(argmem: readwrite, inaccessiblemem: readwrite) nounwind cold"
 
 
 class Polls:
-    """Writes polls. `fails(value)` ends the run unless an `i64` is 0."""
+    """Writes polls. `fails(value)` ends the run unless an `i64` is 0.
 
-    def __init__(self, writer: Writer, table: Table, fails: Callable[[str], None]) -> None:
-        self._writer, self._table, self._fails = writer, table, fails
+    `limited()` is the address of an integer: 1 if the call has a time limit, else 0. With a limit
+    the first step of a loop calls the host, as the time may be up before.
+    """
+
+    def __init__(
+        self,
+        writer: Writer,
+        table: Table,
+        fails: Callable[[str], None],
+        limited: Callable[[], str],
+    ) -> None:
+        self._writer, self._table, self._fails, self._limited = writer, table, fails, limited
         self._spent = self._due = ""
         self.functions: list[str] = []
         """The text of the function that polls, once one is written."""
@@ -45,9 +55,7 @@ class Polls:
         """Write a poll behind code that does so much work each time that it runs."""
         writer = self._writer
         if not self.functions:
-            self._spent, self._due = (writer.in_frame("alloca i64") for _ in range(2))
-            for variable in (self._spent, self._due):
-                writer.frame.append(f"  store i64 0, ptr {variable}")
+            self._begin()
             self.functions.append(self._function())
         before = writer.assign(f"load i64, ptr {self._spent}")
         spent = writer.assign(f"add i64 {before}, {min(work, POLLED_WORK)}")
@@ -59,6 +67,15 @@ class Polls:
             self._fails(writer.assign(f"call i64 @poll({arguments}) {_EFFECTS}"))
 
         writer.if_(writer.assign(f"icmp uge i64 {spent}, {POLLED_WORK}"), poll)
+
+    def _begin(self) -> None:
+        """Set the variables of polls when the run begins."""
+        frame = self._writer.in_frame
+        self._spent, self._due = frame("alloca i64"), frame("alloca i64")
+        limited = frame(f"load i64, ptr {self._limited()}")
+        spent = frame(f"mul i64 {limited}, {POLLED_WORK}")
+        for value, variable in ((spent, self._spent), (limited, self._due)):
+            self._writer.frame.append(f"  store i64 {value}, ptr {variable}")
 
     def _function(self) -> str:
         """The function that reads the clock, and calls the host if that is due."""
