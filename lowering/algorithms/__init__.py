@@ -46,7 +46,7 @@ ALGORITHMS: Mapping[str, Callable[..., Any]] = {
     "triangular_solve": triangular_solve,
     "tridiagonal_solve": tridiagonal_solve,
 }
-"""By name of an op: a function of its operands and attributes that returns its results."""
+"""By the name of an op, a function of its operands and attributes that returns its results."""
 
 BY_LIBRARY: Mapping[str, Callable[..., Any]] = {
     "cholesky": by_library.cholesky,

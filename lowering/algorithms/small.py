@@ -225,7 +225,7 @@ def _text(
 
 
 def _shared_bytes(dtype: np.dtype[Any], n: int, vectors: bool) -> int:
-    """Of a warp: the matrix and the basis, with an even number of columns; sines and cosines."""
+    """The bytes of a warp: matrix and basis, with an even number of columns; sines and cosines."""
     pairs = (n + 1) // 2
     words = (2 if vectors else 1) * 2 * pairs * (2 * pairs + 1) + pairs
     return words * dtype.itemsize + pairs * real_dtype(dtype).itemsize

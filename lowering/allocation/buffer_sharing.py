@@ -60,12 +60,12 @@ class BufferSharing:
 
     def resolve(self, buffer: Buffer) -> Buffer:
         """The representative of a buffer's set."""
-        found = buffer
-        while found in self.parents:
-            found = self.parents[found]
-        while buffer is not found:  # path compression
-            self.parents[buffer], buffer = found, self.parents[buffer]
-        return found
+        representative = buffer
+        while representative in self.parents:
+            representative = self.parents[representative]
+        while buffer is not representative:  # path compression
+            self.parents[buffer], buffer = representative, self.parents[buffer]
+        return representative
 
     def replace(self, buffer: Buffer, target: Buffer) -> None:
         """Replace a buffer by another one, throughout the block."""

@@ -41,7 +41,7 @@ def value_type(dtype: np.dtype[Any]) -> str:
 
 
 def kind(dtype: np.dtype[Any]) -> str:
-    """The key of a dtype in `Elementwise.c`: 'b', 'i', 'u', 'f' (bfloat16 too) or 'c'.
+    """The key of a dtype in `Elementwise.c`: 'b', 'i', 'u', 'f' (also for bfloat16) or 'c'.
 
     >>> kind(bfloat16)
     'f'

@@ -1,7 +1,7 @@
 """Dependence analysis: true dependences of nodes, and the hazards that reuse of memory creates.
 
 Two nodes conflict if one writes memory, or sets a condition, that the other accesses. Prints,
-callbacks, checks and progress conflict too: the host sees them in the order of the program. A
+callbacks, checks and progress also conflict: the host sees them in the order of the program. A
 barrier conflicts with everything. Edges
 are a transitive reduction: a node has an edge from each earlier node that it conflicts with,
 unless other edges imply it.

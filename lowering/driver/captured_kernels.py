@@ -82,22 +82,26 @@ def captured_kernels(
     tails, added = capture_nodes(graph, dependencies, issue, stream)
     if len(tails) != 1 or not added:
         raise UnrepeatableCaptureError(f"it is {len(added)} nodes with {len(tails)} ends")
-    found: list[CapturedKernel] = []
+    backwards: list[CapturedKernel] = []
     node: Any = tails[0]
     while node is not None:
         kind = node_kind(node)
         if kind != "kernel":
             raise UnrepeatableCaptureError(f"it has a node of kind {kind}")
-        before = [(each, edge) for each, edge in _dependencies(node) if int(each) in added]
+        before = [
+            (dependency, edge)
+            for dependency, edge in _dependencies(node)
+            if int(dependency) in added
+        ]
         if len(before) > 1:
             raise UnrepeatableCaptureError(f"one of its kernels is behind {len(before)} others")
         previous, edge = before[0] if before else (None, _NO_EDGE)
         params = called(driver.cuGraphKernelNodeGetParams, node)
-        found.append(CapturedKernel(node, params, (int(params.func), int(params.kern), edge)))
+        backwards.append(CapturedKernel(node, params, (int(params.func), int(params.kern), edge)))
         node = previous
-    if len(found) != len(added):
+    if len(backwards) != len(added):
         raise UnrepeatableCaptureError("its kernels are no chain")
-    return tuple(reversed(found))
+    return tuple(reversed(backwards))
 
 
 def recaptured_parameters(

@@ -128,7 +128,9 @@ class CudaDriver(CudaDevice):
         self.synchronize()
 
     def write_word(self, pointer: int, value: int) -> None:
-        """By a memory operation of the stream, which makes earlier writes visible first."""
+        """Write a word by a memory operation of the stream, which first makes earlier writes
+        visible.
+        """
         written = driver.cuStreamWriteValue32(self._stream_handle, pointer, value, 0)
         check("cuStreamWriteValue32", written)
 

@@ -116,7 +116,9 @@ class CudaDevice:
         return int(check("cuDeviceGetGraphMemAttribute", answer))
 
     def memory_info(self) -> tuple[int, int]:
-        """As the driver counts: memory that the device's pool keeps is not free."""
+        """Free and total bytes as the driver counts: memory that the device's pool keeps is not
+        free.
+        """
         free, total = called(driver.cuMemGetInfo)
         return int(free), int(total)
 
@@ -146,7 +148,7 @@ class CudaDevice:
         return takes_nodes(driver.CUstream(stream))
 
     def beside_captures(self) -> AbstractContextManager[None]:
-        """By the thread's own capture mode, which is relaxed meanwhile."""
+        """Relax the thread's capture mode meanwhile."""
         return relaxed()
 
     # Code
@@ -164,7 +166,7 @@ class CudaDevice:
         return tuple([info.size for info in kernel.arguments_info])
 
     def resident_blocks(self, launch: Launch) -> int:
-        """By the occupancy of the kernel."""
+        """The blocks that the occupancy of the kernel allows."""
         allow_shared_memory(launch.kernel, launch.shared_bytes, self._handle)
         each = launch.kernel.occupancy.max_active_blocks_per_multiprocessor(
             prod(launch.block), launch.shared_bytes

@@ -16,7 +16,7 @@ from lowering.driver.handles import CudaExecutableGraph
 def updater(
     executable: CudaExecutableGraph, kernel: DriverKernelNode | CapturedKernel
 ) -> Callable[[], None]:
-    """The driver's call with its arguments, for nodes in bodies too; it keeps their values."""
+    """The driver's call with its arguments, also for nodes in bodies; it keeps their values."""
     update = driver.cuGraphExecKernelNodeSetParams
 
     def run() -> None:

@@ -15,7 +15,7 @@ from lowering.plan.nodes import Graph, LibraryNode, Node, launched_by, with_rewr
 from tracegraph.ir.record import replace
 
 MOST_WORKSPACES = 4
-"""Of a graph. The library wants some tens of megabytes for each."""
+"""Workspaces of a graph. The library needs some tens of megabytes for each."""
 
 FILLING_RESULTS = 1 << 20
 """Results of a product that fills a GPU alone: 256 tiles of 64 by 64."""

@@ -89,7 +89,7 @@ def _time_of_predicated(branch: Branch, _: int | None) -> Estimate:
 
 
 def _times_by_taken(costs: Costs, branches: Sequence[Sequence[Leaf]]) -> Iterator[float]:
-    """All branches beside each other, for each that may be the one that runs."""
+    """The time of all branches side by side, for each branch that may be the one that runs."""
     kernel = costs.kernel + costs.check
     own = [kernel * len(taken) + work(costs, taken) for taken in branches]
     lengths = [kernel * len(branch) for branch in branches]

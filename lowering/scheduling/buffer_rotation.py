@@ -151,27 +151,27 @@ def _moves(
         last_write.update(dict.fromkeys(writes, position))
         last_read.update(dict.fromkeys(node_reads(node), position))
 
-    found: dict[Buffer, tuple[Buffer, Store]] = {}
+    moves: dict[Buffer, tuple[Buffer, Store]] = {}
     complete: set[Buffer] = set()  # sources whose last write precedes the move
     for position, node in enumerate(nodes):
         for nest, store, source in copies[position]:
             target = store.buffer
             beside = any(target in nest_reads(n) for n in _nests(node) if n is not nest)
             if stores[target] == 1 and last_read.get(target, -1) <= position and not beside:
-                found[target] = (source, store)
+                moves[target] = (source, store)
                 if source in local and last_write.get(source, position) < position:
                     complete.add(source)
 
     while True:
         kept: dict[Buffer, tuple[Buffer, Store]] = {}
         taken: set[Buffer] = set()
-        for target, (source, store) in found.items():
-            if source not in taken and (source in found or source in complete):
+        for target, (source, store) in moves.items():
+            if source not in taken and (source in moves or source in complete):
                 kept[target] = (source, store)
                 taken.add(source)
-        if len(kept) == len(found):
-            return found
-        found = kept
+        if len(kept) == len(moves):
+            return moves
+        moves = kept
 
 
 def _copies(node: DraftNode) -> Iterator[tuple[MapNest, Store, Buffer]]:

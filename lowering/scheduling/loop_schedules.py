@@ -177,7 +177,7 @@ class _Weight(NamedTuple):
 
 
 class _Weights(dict[tuple[DraftNode, ...], _Weight]):
-    """By nodes; each tuple is weighed once, for most copies share what they are made of."""
+    """Weights by nodes. Each tuple is weighed once, because most copies share their nodes."""
 
     def __init__(self, loop: Loop) -> None:
         super().__init__()

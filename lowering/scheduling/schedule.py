@@ -136,7 +136,7 @@ def _choose(
     default, *others = schedules
     construct = node.construct
     if asked.schedule is not None:
-        chosen = next(each for each in schedules if each.name == asked.schedule)
+        chosen = next(schedule for schedule in schedules if schedule.name == asked.schedule)
         obstacle = chosen.obstacle(subject, asked.unroll)
         if obstacle is None:
             return _explained(chosen, chosen.estimate(subject, asked.unroll), construct, asked.why)
@@ -145,9 +145,9 @@ def _choose(
             raise UnschedulableError(construct.name, asked.schedule, obstacle, source)
         return _explained(default, Estimate(0.0), construct, obstacle)
     known = default.estimate(subject, None)
-    obstacles = [each.obstacle(subject, None) for each in others]
+    obstacles = [schedule.obstacle(subject, None) for schedule in others]
     possible = [s for s, obstacle in zip(others, obstacles, strict=True) if obstacle is None]
-    estimates = [each.estimate(subject, None) for each in possible]
+    estimates = [schedule.estimate(subject, None) for schedule in possible]
     best = min(range(len(possible)), key=lambda i: estimates[i].time, default=None)
     if best is None or estimates[best].time >= known.time * (1 - least_gain):
         why = subject.no_gain if possible else next(iter(obstacles), None)

@@ -73,7 +73,7 @@ class MemoryRecorder(CallLog):
         return False
 
     def copy_to_host(self, target: np.ndarray[Any, Any], pointer: int) -> None:
-        """Zeros, for there is no memory."""
+        """Zeros, because there is no memory."""
         self._log("copy_to_host", pointer, target.nbytes)
         target[...] = 0
 
@@ -84,7 +84,7 @@ class MemoryRecorder(CallLog):
                 memory.bytes[at : at + 4].view(np.uint32)[0] = value
 
     def locate(self, address: int) -> str | None:
-        """In which of the memory that is alive."""
+        """The name of the live memory that an address is in."""
         for memory in self.live_memory:
             on_device = isinstance(memory, RecordedMemory)
             nbytes = memory.nbytes if isinstance(memory, RecordedMemory) else memory.bytes.nbytes

@@ -167,5 +167,5 @@ class RecordingDriver(GraphRecorder, ExecutableRecorder, CaptureRecorder, Driver
         return None if infos is None else tuple([info.size for info in infos])
 
     def resident_blocks(self, launch: Launch) -> int:
-        """By threads alone, 2048 in a multiprocessor."""
+        """The blocks that threads alone allow: 2048 threads in a multiprocessor."""
         return self.multiprocessors * (2048 // prod(launch.block))

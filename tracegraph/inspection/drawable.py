@@ -24,7 +24,7 @@ class Views:
 
 
 VIEWS: dict[type, Views] = {}
-"""By class: what prints and draws it, so that data need not import its printers."""
+"""What prints and draws an object, by its class, so that data need not import its printers."""
 
 
 class Drawable:

@@ -95,19 +95,19 @@ def _region(region: DiagramRegion, least: float = 0.0) -> PlacedRegion:
     sized = [_sized(box) for box in region.boxes]
     links = [Link(edge.source, edge.target, edge.port) for edge in region.edges]
     near_use = [box.near_use for box in region.boxes]
-    found = arrange([each.size for each in sized], links, near_use)
-    inner = max(found.width, text_width(region.label, CAPTION_SIZE), least - 2 * PADDING)
-    side = round(PADDING + (inner - found.width) / 2, 1)
+    placed = arrange([each.size for each in sized], links, near_use)
+    inner = max(placed.width, text_width(region.label, CAPTION_SIZE), least - 2 * PADDING)
+    side = round(PADDING + (inner - placed.width) / 2, 1)
     top = PADDING + (LABEL_HEIGHT if region.label else 0.0)
     boxes = [
         PlacedBox(s.box, left + side, above + top, *s.size, s.title, s.lines, s.regions)
-        for s, (left, above) in zip(sized, found.corners, strict=True)
+        for s, (left, above) in zip(sized, placed.corners, strict=True)
     ]
     wires = [
         Wire(edge, tuple([(left + side, above + top) for left, above in route]))
-        for edge, route in zip(region.edges, found.routes, strict=True)
+        for edge, route in zip(region.edges, placed.routes, strict=True)
     ]
-    height = found.height + top + PADDING
+    height = placed.height + top + PADDING
     width = round(inner + 2 * PADDING, 1)
     return PlacedRegion(region, 0.0, 0.0, width, height, tuple(boxes), tuple(wires))
 

@@ -35,7 +35,7 @@ loop, branch, persistent (loops inside of one kernel).
 
 
 class Colours(NamedTuple):
-    """Of a box: its inside, and its border, which is also that of its caption."""
+    """The colours of a box: its inside, and its border, which its caption shares."""
 
     fill: str
     stroke: str

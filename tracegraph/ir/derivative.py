@@ -64,7 +64,7 @@ class Linear:
 
     `transpose(f, ct, acc, types, *operands, **attrs)` returns a cotangent, or None for zero, for
     each of the operands that `of` names. `types` has their types, and None for an operand that
-    needs no cotangent; it is None among `operands`, too, if it is linear. If the op `accumulates`,
+    needs no cotangent; it is also None among `operands` if it is linear. If the op `accumulates`,
     `acc` is the cotangent of operand 0 so far, or None, and what the rule returns replaces it.
     """
 

@@ -143,14 +143,14 @@ def _extents(
     kernel: CustomKernel, what: str, declared: Any, given: Sequence[Any], limits: Extents
 ) -> Extents:
     """Three extents of a grid, a block or a cluster; those left out are 1."""
-    found = _called(declared, given)
-    items = tuple(found) if isinstance(found, (tuple, list)) else (found,)
+    extents = _called(declared, given)
+    items = tuple(extents) if isinstance(extents, (tuple, list)) else (extents,)
     if not 1 <= len(items) <= 3:
-        raise kernel.error(f"{what}={found!r} has {len(items)} extents; give one to three")
+        raise kernel.error(f"{what}={extents!r} has {len(items)} extents; give one to three")
     x, y, z = (*[_integer(kernel, what, item) for item in items], 1, 1)[:3]
     for extent, limit in zip((x, y, z), limits, strict=True):
         if extent > limit:
-            raise kernel.error(f"{what}={found!r} is too large: the limits are {limits}")
+            raise kernel.error(f"{what}={extents!r} is too large: the limits are {limits}")
     return x, y, z
 
 

@@ -193,7 +193,7 @@ def promotion_tokens(types: Sequence[ArrayType]) -> tuple[Any, ...]:
 def result_type(*types: ArrayType) -> np.dtype[Any]:
     """The common dtype of these types, by NumPy 2's promotion.
 
-    Python ints stay integers: one that needs uint64 makes the others uint64, too.
+    Python ints stay integers: one that needs uint64 makes the others uint64 as well.
 
     Raises:
         TypeError: NumPy has no common dtype for them (bfloat16 with float16).

@@ -130,6 +130,6 @@ def _resized(words: Any, target: np.dtype[Any]) -> Any:
 
 
 def _shifts(count: int, size: int, dtype: np.dtype[Any]) -> Any:
-    """By how many bits the parts of a word are shifted, in the order of memory."""
+    """The bits that each part of a word is shifted by, in the order of memory."""
     order = range(count) if sys.byteorder == "little" else reversed(range(count))
     return np.array([8 * size * k for k in order], dtype)

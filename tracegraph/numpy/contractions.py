@@ -223,7 +223,7 @@ def tensordot(a: Any, b: Any, axes: Static = 2) -> Any:
     array([17, 39])
     """
     x, y = unified(a, b)
-    paired: Any = axes  # a number, of NumPy's too, or a pair
+    paired: Any = axes  # a number, also of NumPy's, or a pair
     if np.ndim(paired) == 0:
         count = index(paired)
         if count > min(x.ndim, y.ndim):

@@ -204,18 +204,18 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     return found[0] if len(found) == 1 else tuple(found)
 
 
-def _distances(f: Any, axes: tuple[int, ...], given: tuple[Any, ...]) -> list[Any]:
+def _distances(f: Any, axes: tuple[int, ...], spacings: tuple[Any, ...]) -> list[Any]:
     """For each axis a distance, or the distances of neighbours as a vector."""
-    if not given:
+    if not spacings:
         return [1.0] * len(axes)
-    if len(given) == 1 and np.ndim(given[0]) == 0:
-        return list(given) * len(axes)
-    if len(given) != len(axes):
+    if len(spacings) == 1 and np.ndim(spacings[0]) == 0:
+        return list(spacings) * len(axes)
+    if len(spacings) != len(axes):
         raise TypeError(
-            f"gradient takes one distance, or one for each of {len(axes)} axes, got {len(given)}"
+            f"gradient takes one distance, or one for each of {len(axes)} axes, got {len(spacings)}"
         )
     steps: list[Any] = []
-    for k, positions in zip(axes, given, strict=True):
+    for k, positions in zip(axes, spacings, strict=True):
         if np.ndim(positions) == 0:
             steps.append(positions)
             continue

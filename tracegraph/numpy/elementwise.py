@@ -112,9 +112,9 @@ def astype(x: Any, dtype: DTypeLike, /, *, copy: bool = True, device: str | None
     """
     target = np.dtype(dtype)
     if isinstance(x, ArrayOperators):
-        found = unchecked(x, target)
-        found = copied(found) if copy and found is x else found
-        return found if device is None else found.to_device(device)
+        converted = unchecked(x, target)
+        converted = copied(converted) if copy and converted is x else converted
+        return converted if device is None else converted.to_device(device)
     result = as_array(np.array(x) if copy else x, target)
     return result if device in (None, "cpu") else asarray(result, device=device)
 

@@ -321,12 +321,12 @@ def polyfit(
         right = multiply(right, w if right.ndim == 1 else w[:, None])
     scale = sqrt(summed(multiply(left, left), axis=0))
     left = divide(left, scale)
-    found, residuals, rank, values = lstsq(left, right, rcond)
-    found = divide(found.T, scale).T
+    solution, residuals, rank, values = lstsq(left, right, rcond)
+    solution = divide(solution.T, scale).T
     if full:
-        return found, residuals, rank, values, rcond
+        return solution, residuals, rank, values, rcond
     if not cov:
-        return found
+        return solution
     base = divide(inv(matmul(left.T, left)), multiply(scale[:, None], scale))
     if isinstance(cov, str) and cov == "unscaled":
         factor: Any = 1
@@ -337,5 +337,5 @@ def polyfit(
     else:
         factor = divide(residuals, x.shape[0] - order)
     if y.ndim == 1:
-        return found, multiply(base, factor)
-    return found, multiply(base[:, :, None], factor)
+        return solution, multiply(base, factor)
+    return solution, multiply(base[:, :, None], factor)

@@ -96,7 +96,7 @@ def repeat(
 
 
 def _static_counts(given: Any, counts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Counts as int64; uint64, too, which the array API standard allows and NumPy refuses."""
+    """Counts as int64, also those of uint64, which the array API standard allows, unlike NumPy."""
     if isinstance(given, (np.ndarray, ArrayOperators)) and counts.dtype.kind not in "biu":
         raise TypeError(f"repeats must be integers, got {counts.dtype}")
     if counts.size and int(counts.min()) < 0:

@@ -37,7 +37,7 @@ Side = Literal["left", "right"]
 
 _COMPARED = 32
 """Test elements up to which each element is compared with all, in the kernel that uses the result;
-more are sorted. It is the length up to which a sort compares, too (`lowering.plan.sort`)."""
+more are sorted. Sorts compare up to the same length (`lowering.plan.sort`)."""
 
 
 @numpy_function

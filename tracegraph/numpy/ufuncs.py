@@ -217,7 +217,7 @@ def float_power(x: Any, y: Any, /) -> Any:
 
 
 _OPERATOR_POWERS = {(int, 2): square, (int, -1): reciprocal, (float, 0.5): sqrt}
-"""By class and value of a Python exponent: the function that ndarray's `**` applies instead."""
+"""By class and value of a Python exponent, the function that ndarray's `**` applies instead."""
 
 
 def raised(x: Any, y: Any) -> Any:

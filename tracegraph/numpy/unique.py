@@ -109,14 +109,14 @@ def by_numpy(name: str, arrays: tuple[Any, ...], *args: Any, **options: Any) -> 
             rest = ", y" if len(arrays) > 1 else ""
             call = f"tracegraph.numpy.{name}(x{rest}, size=n)"
             raise errors.ShapeDependentError(array, f"numpy.{name}", call)
-    found = getattr(np, name)(*map(np.asarray, arrays), *args, **options)
+    result = getattr(np, name)(*map(np.asarray, arrays), *args, **options)
     device = next((x.device for x in arrays if isinstance(x, Array)), None)
     if device is None:
-        return found
-    if isinstance(found, np.ndarray):
-        return asarray(found, device=device)
-    placed = [asarray(x, device=device) for x in found]
-    return tuple(placed) if type(found) is tuple else type(found)(*placed)
+        return result
+    if isinstance(result, np.ndarray):
+        return asarray(result, device=device)
+    placed = [asarray(x, device=device) for x in result]
+    return tuple(placed) if type(result) is tuple else type(result)(*placed)
 
 
 def _distinct(

@@ -12,7 +12,7 @@ from tracegraph.ir.program import Literal
 from tracegraph.ir.types import ArrayType, broadcast_shapes
 
 Types = Sequence[Any]
-"""Of a transpose: the type of each operand, None for one that needs no cotangent."""
+"""The type of each operand of a transpose; None for one that needs no cotangent."""
 
 
 def number(x: Any, value: float) -> Any:

@@ -66,7 +66,7 @@ def weights(exponential: str) -> Partials:
 
 
 def _of_arcsinh(f: Emitter, out: Any, x: Any) -> Any:
-    """Of real numbers by `hypot`, which does not overflow."""
+    """1 / sqrt(1 + x²); for real numbers by `hypot`, which does not overflow."""
     if x.dtype.kind == "c":
         return 1 / f.sqrt(1 + x * x)
     return 1 / f.hypot(number(x, 1), x)

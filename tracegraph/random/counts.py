@@ -196,7 +196,7 @@ def _binomial(key: Any, n: Any, p: Any) -> Any:
     at_once = 0.92 - 4.2 / b
 
     def logarithm(k: Any) -> Any:
-        """Of the probability, but for a constant."""
+        """The logarithm of the probability, up to a constant."""
         return -_deviance(k, n * p) - _deviance(n - k, n * q) - _rest(k) - _rest(n - k)
 
     mode = tnp.floor((n + 1) * p)

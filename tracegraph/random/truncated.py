@@ -33,7 +33,7 @@ _REFERENCE = 1.0
 _ABOVE_REFERENCE = erfc(_REFERENCE / sqrt(2)) / 2
 
 _STEPS = 2
-"""Of Halley's iteration: the estimate is 0.01 off at most, and each step cubes the error."""
+"""Steps of Halley's iteration: the estimate is at most 0.01 off, and each step cubes the error."""
 
 
 def _centre(dtype: np.dtype[Any]) -> float:
@@ -105,16 +105,18 @@ def _sample(low: Any, high: Any, drawn: Any, has_tails: bool) -> Any:
         return tnp.minimum(tnp.maximum(found, least), greatest)
 
 
-def _with_tails(low: Any, high: Any, drawn: Any, positive: Any, in_tail: Any, found: Any) -> Any:
+def _with_tails(low: Any, high: Any, drawn: Any, positive: Any, in_tail: Any, numbers: Any) -> Any:
     """Samples with those in tails; only those are computed, where it is known which they are."""
     if not isinstance(in_tail, np.ndarray) or not in_tail.ndim:
-        return tnp.where(in_tail, cast(_in_tail(low, high, drawn, positive), found.dtype), found)
+        return tnp.where(
+            in_tail, cast(_in_tail(low, high, drawn, positive), numbers.dtype), numbers
+        )
     if in_tail.any():
         shape = in_tail.shape
         there = (np.broadcast_to(x, shape)[in_tail] for x in (low, high, drawn, positive))
-        found = np.array(found)
-        found[in_tail] = cast(_in_tail(*there), found.dtype)
-    return found
+        numbers = np.array(numbers)
+        numbers[in_tail] = cast(_in_tail(*there), numbers.dtype)
+    return numbers
 
 
 class _Side(NamedTuple):
@@ -221,20 +223,20 @@ def _between(low: Any, high: Any, drawn: Any) -> Any:
 def _slope(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
     """The density at a bound over that at the sample, times the share on the other side."""
     low, high, drawn = primals
-    found = _between(low, high, drawn)
+    sample = _between(low, high, drawn)
     with np.errstate(all="ignore"):
-        positive = found > 0
+        positive = sample > 0
         side, share, above = _seen(low, high, constant(drawn), positive)
         one, zero = above.dtype.type(1), above.dtype.type(0)
-        scaled = _scaled(tnp.absolute(cast(found, above.dtype))) / above
+        scaled = _scaled(tnp.absolute(cast(sample, above.dtype))) / above
 
         def weight(share: Any, above: Any, bound: Any) -> Any:
             counts = _counts(bound)
-            found = share * above * scaled / _scaled(tnp.where(counts, bound, zero))
-            return tnp.where(counts, found, zero)
+            slope = share * above * scaled / _scaled(tnp.where(counts, bound, zero))
+            return tnp.where(counts, slope, zero)
 
         of_near = weight(one - share, side.above_near, side.near)
         of_far = weight(share, side.above_far, side.far)
-        of_low = cast(tnp.where(positive, of_near, of_far), found.dtype)
-        of_high = cast(tnp.where(positive, of_far, of_near), found.dtype)
-        return found, of_low * tangents[0] + of_high * tangents[1]
+        of_low = cast(tnp.where(positive, of_near, of_far), sample.dtype)
+        of_high = cast(tnp.where(positive, of_far, of_near), sample.dtype)
+        return sample, of_low * tangents[0] + of_high * tangents[1]

@@ -49,7 +49,7 @@ def _scan(nest: ScanNest, scope: Scope) -> ScanGeometry:
 
 
 def _scatter(nest: ScatterNest, scope: Scope) -> ScatterGeometry:
-    """In order where one thread runs all updates: its registers have no atomics."""
+    """Updates run in order if one thread makes all of them: its registers have no atomics."""
     if scope.threads > 1:
         return scatter_geometry(nest, scope.threads)
     return ScatterGeometry(1, 1, prod(nest.space[nest.repeats :]) if prod(nest.space) else 0)

@@ -236,7 +236,7 @@ def _loads_ahead(passes: Sequence[FlatPass], results: Sequence[Expr]) -> dict[Ex
 
     A row that is short waits for memory in each pass for longer than it computes.
     """
-    found: dict[Expr, int] = {}
+    ahead: dict[Expr, int] = {}
     changed: set[Buffer] = set()
     for number, roots in enumerate([*(each.roots for each in passes), results]):
         changing: set[Expr] = set()
@@ -248,9 +248,9 @@ def _loads_ahead(passes: Sequence[FlatPass], results: Sequence[Expr]) -> dict[Ex
             ):
                 changing.add(expr)
             elif isinstance(expr, Load) and number:
-                found.setdefault(expr, number)
+                ahead.setdefault(expr, number)
         changed |= {store.buffer for each in passes[number : number + 1] for store in each.stores}
-    return found
+    return ahead
 
 
 def _reads(expr: Expr, buffers: Set[Buffer]) -> bool:

@@ -42,7 +42,7 @@ class AddressWords:
     ) -> None:
         """The nodes hold these `addresses` now; the `load` node, if any, holds none of them.
 
-        Those of `recaptured` calls hold them, too, or placeholders instead of null.
+        Those of `recaptured` calls also hold them, or placeholders instead of null.
         """
         self.words: Any = (ctypes.c_uint64 * len(buffers))(*addresses)
         self.kernels: list[dict[KernelHandle, None]] = []

@@ -2,7 +2,7 @@
 
 Launches on several streams run at the same time, except those that print and those with WHILE
 nodes. Two WHILE nodes at a time end in CUDA_ERROR_LAUNCH_FAILED now and then (driver 580.159 on an
-H200, in plain CUDA too), after which the process can do nothing more on the device.
+H200, also in plain CUDA), after which the process can do nothing more on the device.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from lowering.plan.nests.rounding import round_up
 from tracegraph.ir.callbacks import HostFunction
 
 ENDED = LOST
-"""In place of the number of lost records, for none is lost: the launches that have ended."""
+"""The launches that have ended. The word is that of lost records, because no call is lost."""
 WORD_NUMBERS = 1 << 32
 """How many launches that word can count."""
 

@@ -49,7 +49,7 @@ class _Current(threading.local):
 
 
 _current = _Current()
-"""In a thread of callbacks, whose they are, and the call that a kernel waits for, if it is one."""
+"""The owner of the callbacks that a thread makes, and the call that a kernel waits for, if any."""
 
 
 class Callbacks:

@@ -197,7 +197,7 @@ class CudaBuffer(PooledMemory):
     ) -> tuple[str, ...]:
         """`made` as lines of a generated function: each name is a variable.
 
-        The allocation's `pointer` is one too, for it is passed to the launch as well.
+        The allocation's `pointer` is one as well, because it is passed to the launch.
         """
         return (
             f"{buffer} = CudaBuffer()",

@@ -18,7 +18,7 @@ from pathlib import Path
 from lowering.native.library.source import functions, source
 
 VERSION = 19
-"""Of LLVM: not after that of the oldest llvmlite allowed, which has 20."""
+"""The version of LLVM: at most that of the oldest llvmlite allowed, which has 20."""
 
 TARGET = Path(__file__).with_name("functions.ll")
 

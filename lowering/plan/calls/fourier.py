@@ -62,8 +62,8 @@ def _used_strides(extents: tuple[int, ...], strides: tuple[int, ...]) -> tuple[i
 class FourierTransform(LibraryCall):
     """An op of `tracegraph.ops.fourier` on arrays in memory.
 
-    If it `overwrites` its operand, that is an output, too, whose elements nothing may read. If it
-    is `recaptured`, its arrays may be arguments and results, which move.
+    If it `overwrites` its operand, the operand is also an output, whose elements nothing may read.
+    If it is `recaptured`, its arrays may be arguments and results, which move.
     """
 
     noun: ClassVar[str] = "a Fourier transform"
@@ -112,7 +112,7 @@ class FourierTransform(LibraryCall):
 
     @property
     def operations(self) -> int:
-        """By the usual formula; half of it if points are real."""
+        """The usual formula; half of that if points are real."""
         n = prod(self.points)
         each = 5 if self.op.name == "fft" else 2.5
         return round(each * self.batch * n * log2(n))

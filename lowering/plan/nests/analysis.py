@@ -209,7 +209,7 @@ def nest_accumulated(nest: Nest) -> Sequence[Accumulated]:
 
 
 def nest_reads(nest: Nest) -> frozenset[Buffer]:
-    """Buffers that a nest reads, its flags too; a combining scatter reads its target."""
+    """Buffers that a nest reads, including its flags; a combining scatter reads its target."""
     known: NestAnalysis = nest.analysis or analyze(nest)
     return known.reads
 

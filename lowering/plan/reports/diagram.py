@@ -96,10 +96,17 @@ def _schedules(node: Node) -> Sequence[str]:
 def _constructs(node: Node) -> Sequence[tuple[Construct, str]]:
     """The same, with their schedules; those of a kernel are in its phases."""
     phases = [phase for body in node.bodies for phase in body.nodes] if node.is_kernel else []
-    known = [(each.construct, each.kind) for each in (node, *phases) if each.construct is not None]
+    known = [
+        (member.construct, member.kind)
+        for member in (node, *phases)
+        if member.construct is not None
+    ]
     return [
         *[(construct, schedule_text(construct, kind)) for construct, kind in known],
-        *[(each.construct, each.construct.schedule.replace("_", " ")) for each in _inlined(node)],
+        *[
+            (member.construct, member.construct.schedule.replace("_", " "))
+            for member in _inlined(node)
+        ],
     ]
 
 

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 
 import tracegraph
 from lowering.host import passes
+from lowering.host.choice import VARIABLE
 from lowering.host.executable import HostExecutable
-from lowering.host.passes import VARIABLE, Passes, chosen_passes
+from lowering.host.passes import Passes, chosen_passes
 from lowering.host.source.call_emitter import NestWriter
 from lowering.host.tuning import passes as tuning
 from lowering.host.tuning.expressions import remainders

@@ -102,10 +102,10 @@ def _places(name: str, axes: Any, counts: Sequence[int], keepdims: bool) -> Axes
         shorter = [*counts[:-1], counts[0]]
     if len(axes) not in (len(counts), len(shorter)) or len(axes) < len(counts) - 1:
         raise ValueError(f"axes of {name} should be a list of {len(counts)} entries")
-    found = []
+    places = []
     for given, count in zip(axes, shorter, strict=False):
         entry = given if isinstance(given, tuple) else (given,)
         if len(entry) != count:
             raise ValueError(f"an entry of axes of {name} should have {count} axes, got {given!r}")
-        found.append(tuple([operator.index(k) for k in entry]))
-    return found
+        places.append(tuple([operator.index(k) for k in entry]))
+    return places

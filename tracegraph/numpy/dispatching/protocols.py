@@ -101,7 +101,7 @@ def is_ours(ufunc: np.ufunc) -> bool:
 
 
 def _is_scipys(ufunc: np.ufunc) -> bool:
-    """Whether a ufunc is one of `scipy.special`; the module has those, too, that are not public."""
+    """Whether a ufunc is one of `scipy.special`; the module also has private ones."""
     module = sys.modules.get("scipy.special._ufuncs")
     return module is not None and getattr(module, ufunc.__name__, None) is ufunc
 

@@ -85,17 +85,17 @@ def _split(
             f"{name}() takes from {ufunc.nin} to {ufunc.nargs} positional arguments but "
             f"{len(args)} were given"
         )
-    inputs, given = args[: ufunc.nin], tuple(args[ufunc.nin :])
-    if given and out is not None:
+    inputs, outputs = args[: ufunc.nin], tuple(args[ufunc.nin :])
+    if outputs and out is not None:
         raise TypeError(f"{name}() got its results both as positional arguments and as out=")
     if out is not None:
-        given = out if isinstance(out, tuple) else (out,)
-        if len(given) != ufunc.nout:
+        outputs = out if isinstance(out, tuple) else (out,)
+        if len(outputs) != ufunc.nout:
             raise ValueError(
                 f"out= of {name} is a tuple of {ufunc.nout} arrays, or one where there is one "
-                f"result; got {len(given)}"
+                f"result; got {len(outputs)}"
             )
-    return inputs, (*given, *[None] * (ufunc.nout - len(given)))
+    return inputs, (*outputs, *[None] * (ufunc.nout - len(outputs)))
 
 
 def _signature(ufunc: np.ufunc, options: dict[str, Any]) -> Dtypes | None:
@@ -147,12 +147,12 @@ def _loop(
     Python number ends the process (NumPy 2.4).
     """
     tokens = promotion_tokens([type_of(x) for x in operands])
-    given = (*tokens, *(None,) * ufunc.nout)
+    dtypes_asked = (*tokens, *(None,) * ufunc.nout)
     if signature is None:
-        found = ufunc.resolve_dtypes(given, casting="unsafe")
+        resolved = ufunc.resolve_dtypes(dtypes_asked, casting="unsafe")
     else:
-        found = ufunc.resolve_dtypes(given, casting="unsafe", signature=signature)
-    for token, dtype in zip(tokens, found, strict=False):
+        resolved = ufunc.resolve_dtypes(dtypes_asked, casting="unsafe", signature=signature)
+    for token, dtype in zip(tokens, resolved, strict=False):
         if isinstance(token, type):  # of a Python number
             allowed = casting == "unsafe" or np.result_type(token(0), dtype) == dtype
         else:
@@ -162,7 +162,7 @@ def _loop(
                 f"numpy.{ufunc.__name__} cannot cast an operand of "
                 f"{getattr(token, '__name__', token)} to {dtype} by the rule {casting!r}"
             )
-    return tuple(found)
+    return tuple(resolved)
 
 
 def _converted(x: Any, dtype: np.dtype[Any]) -> Any:

@@ -1,7 +1,7 @@
 """Determinants, by LU factorization.
 
-A determinant is a polynomial of the elements: it has derivatives of every order at singular
-matrices, too, where neither the factors nor the inverse have any. Rules here give these.
+A determinant is a polynomial of the elements. So it has derivatives of every order, also at
+singular matrices, where neither the factors nor the inverse have any. Rules here give these.
 """
 
 from __future__ import annotations

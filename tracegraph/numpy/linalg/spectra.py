@@ -91,8 +91,8 @@ def svd(
     U and Vh are square, or with `full_matrices=False` as narrow as `a` is; `compute_uv=False` gives
     S alone. For `hermitian` matrices, eigenvalues of the lower triangle are used. A matrix that is
     not finite gives NaN. Vectors are determined up to a factor of size 1, which depends on the
-    device; derivatives of what does not depend on that choice are right at equal singular values,
-    too, to about half of the digits, and those of `full` matrices are refused.
+    device; derivatives of what does not depend on that choice are also right at equal singular
+    values, to about half of the digits, and those of `full` matrices are refused.
 
     A GPU factors `a` by Householder reflections, and orthogonalizes by one-sided Jacobi sweeps
     (Drmač and Veselić, New fast and accurate Jacobi SVD algorithm I, 2008); the host runs LAPACK.

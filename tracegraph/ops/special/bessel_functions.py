@@ -27,7 +27,9 @@ _FAR = 30.0
 
 
 def _expansion(order: int) -> list[float]:
-    """Of sqrt(2 pi x) times it, in powers of 1 / x (Abramowitz and Stegun, 9.7.1)."""
+    """Coefficients of sqrt(2 pi x) times the function in powers of 1 / x (Abramowitz and Stegun,
+    9.7.1).
+    """
     found = [1.0]
     for k in range(1, 18):
         found.append(found[-1] * ((2 * k - 1) ** 2 - 4 * order * order) / (8 * k))

@@ -13,7 +13,7 @@ from tracegraph.ops.special.records import COST, special
 _SQUARES = [(comb(2 * n, n) / 4**n) ** 2 for n in range(20)]
 _SLOPE_OF_K = [pi / 2 * n * c for n, c in enumerate(_SQUARES)][1:]
 _SLOPE_OF_E = [-pi / 2 * n / (2 * n - 1) * c for n, c in enumerate(_SQUARES)][1:]
-"""In powers of m, where the difference of both integrals is nearly 0."""
+"""Coefficients in powers of m, for m where the difference of both integrals is nearly 0."""
 
 _NEAR = 0.06
 

@@ -19,7 +19,8 @@ from tracegraph.ops.tricky import NDArray, tricky
 
 _LARGE = 20.0
 _OF_DIGAMMA = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
-"""Of digamma(x) - log(x) + 1 / (2 x), in powers of -1 / x² (Abramowitz and Stegun, 6.3.18)."""
+"""Coefficients of digamma(x) - log(x) + 1 / (2 x) in powers of -1 / x² (Abramowitz and Stegun,
+6.3.18)."""
 
 
 def _digamma_drop(f: Emitter, a: Any, b: Any) -> Any:

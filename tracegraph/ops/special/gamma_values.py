@@ -55,7 +55,7 @@ _ZETA = (
 """zeta(k) - 1 for k = 2, 3, …"""
 
 _OF_LOG = [0.0, 1 - _EULER, *((-1) ** k * z / k for k, z in enumerate(_ZETA, 2))]
-"""Of gammaln(2 + e) in powers of e."""
+"""The coefficients of gammaln(2 + e) in powers of e."""
 
 
 def gammaln(x: Array) -> Array:
@@ -65,7 +65,7 @@ def gammaln(x: Array) -> Array:
 
 
 def _log_of_gamma(x: Array) -> Array:
-    """With an absolute error of some ulp of 1, and precise where it is large."""
+    """gammaln(x), with an absolute error of some ulp of 1, and precise where it is large."""
     return mended(_gammaln(x), np.abs(x) < 1e-200, _gammaln_near_0, x)
 
 
@@ -177,10 +177,10 @@ def _zeta_below_0(x: Array, q: Array) -> Array:
 def zeta(x: Array, q: Array) -> Array:
     """The sum of (q + k)**-x over k from 0; NaN for x below 1, infinite at poles."""
     below, pole = q < 0, (q <= 0) & (q == np.floor(q))
-    found = _zeta_from_0(x, np.where(below, 1.0, q))
-    found = mended(found, np.broadcast_to(below & ~pole, found.shape), _zeta_below_0, x, q)
-    found = np.where(pole, np.inf, found)
-    return np.where(x == 1, np.inf, np.where(x < 1, np.nan, found))
+    values = _zeta_from_0(x, np.where(below, 1.0, q))
+    values = mended(values, np.broadcast_to(below & ~pole, values.shape), _zeta_below_0, x, q)
+    values = np.where(pole, np.inf, values)
+    return np.where(x == 1, np.inf, np.where(x < 1, np.nan, values))
 
 
 def polygamma(n: int, x: Array) -> Array:

@@ -104,7 +104,7 @@ _TEMME = (
         3.4463580499464896e-09,
     ),
 )
-"""Of the functions C0 … C4 in powers of eta, for |eta| up to 0.35."""
+"""Coefficients of the functions C0 … C4 in powers of eta, for |eta| up to 0.35."""
 
 
 def log1p_less(u: Array) -> Array:
@@ -127,13 +127,15 @@ def _uniform(a: Array, x: Array, sign: float) -> Array:
 
 def _incomplete_gamma(a: Array, x: Array, upper: bool) -> Array:
     a, x = map(np.asarray, np.broadcast_arrays(a, x))
-    found = (_gammaincc if upper else _gammainc)(a, x)
+    values = (_gammaincc if upper else _gammainc)(a, x)
     ordinary = (a > 0) & (x > 0) & np.isfinite(a) & np.isfinite(x)
-    found = np.where(ordinary & np.isnan(found), (a > x) == upper, found)
+    values = np.where(ordinary & np.isnan(values), (a > x) == upper, values)
     if upper:  # where SciPy has 0 for numbers below the least normal one
-        found = mended(found, ordinary & (a < 1e-100) & (x > 1e-3), lambda a, x: a * _exp1(x), a, x)
+        values = mended(
+            values, ordinary & (a < 1e-100) & (x > 1e-3), lambda a, x: a * _exp1(x), a, x
+        )
     uniform = (a >= 200) & (np.abs(x - a) < 0.3 * a)
-    return mended(found, uniform, lambda a, x: _uniform(a, x, 2.0 * upper - 1), a, x)
+    return mended(values, uniform, lambda a, x: _uniform(a, x, 2.0 * upper - 1), a, x)
 
 
 def gammainc(a: Array, x: Array) -> Array:

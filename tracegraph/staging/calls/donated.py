@@ -41,7 +41,7 @@ class Donated:
                 continue
             self._taken.append((array, array.memory, array.placement))
             array.invalidate()
-            # References: the list of leaves, and what was taken. Another thread may have one, too,
+            # References: the list of leaves, and what was taken. Another thread may also have one,
             # but none can get one from now on.
             if getrefcount(leaves[number]) <= _ALONE + 1:
                 self.owned.add(number)

@@ -59,16 +59,16 @@ def batch_region(
     try:
         for eqn in region.eqns:
             trace.source = eqn.source
-            given = [read_marked(atom) for atom in eqn.operands]
-            meets_shared = not eqn.regions and _meets_shared(given)
+            inputs = [read_marked(atom) for atom in eqn.operands]
+            meets_shared = not eqn.regions and _meets_shared(inputs)
             if meets_shared:
-                given = [marks.of(x) for x in given]
+                inputs = [marks.of(x) for x in inputs]
             if eqn in guarded:  # it keeps lanes that are not live as they are: those are used
-                given[0] = read(eqn.operands[0])
+                inputs[0] = read(eqn.operands[0])
                 marks.values.update(eqn.outputs)
-                outputs = _batch_eqn(replace(lanes, writing=lanes.mask), eqn, given)
+                outputs = _batch_eqn(replace(lanes, writing=lanes.mask), eqn, inputs)
             else:
-                outputs = _batch_eqn(lanes, eqn, given)
+                outputs = _batch_eqn(lanes, eqn, inputs)
                 if meets_shared:
                     outputs = [marks.of(x) for x in outputs]
             env.update(zip(eqn.outputs, outputs, strict=True))

@@ -96,7 +96,7 @@ def _merged(
     old: Sequence[Atom],
     flags: Sequence[bool],
 ) -> list[Atom]:
-    """In the lanes of the mask the new values; those that are not batched have no elements."""
+    """The new values in the lanes of the mask; values that are not batched have no elements."""
     return [
         lanes.select(mask, x, y) if flag else x
         for x, y, flag in zip(new, old, flags, strict=True)

@@ -77,24 +77,24 @@ def _shared(region: Region) -> _Signature:
     return _Signature((False,) * len(region.params), (False,) * len(region.results))
 
 
-def _signatures(eqn: Eqn, given: Flags) -> tuple[Flags, list[_Signature]]:
+def _signatures(eqn: Eqn, batched: Flags) -> tuple[Flags, list[_Signature]]:
     """Which operands are batched, and the signatures of the regions."""
     name, types = eqn.op.name, [a.type for a in eqn.operands]
     if name == "custom_linear":
-        return _linear_signatures(eqn, given)
+        return _linear_signatures(eqn, batched)
     args = eqn.attrs["args"]
-    own, captures = given[:args], given[args:]
+    own, captures = batched[:args], batched[args:]
     tangents = [f for f, t in zip(own, types, strict=False) if t.dtype.kind in INEXACT]
     if name == "custom_jvp":
         function, rule = eqn.regions
-        return given, [
-            _Signature(given, _batched(function.result_types)),
+        return batched, [
+            _Signature(batched, _batched(function.result_types)),
             _Signature((*own, *tangents, *captures), _batched(rule.result_types)),
         ]
     if name == "custom_vjp":
         *forwards, backward = eqn.regions
-        both = [_Signature(given, _batched(region.result_types)) for region in forwards]
-        return given, [*both, _Signature(_led(backward, captures), tuple(tangents), summed=True)]
+        both = [_Signature(batched, _batched(region.result_types)) for region in forwards]
+        return batched, [*both, _Signature(_led(backward, captures), tuple(tangents), summed=True)]
     signatures = [_Signature(_led(r, captures), _batched(r.result_types)) for r in eqn.regions]
     return signatures[0].params, signatures
 

@@ -17,7 +17,7 @@ from tracegraph.transforms.batching.lanes import Batch, BatchRegion, Lanes
 
 
 def batch_custom_kernel(
-    batch_region: BatchRegion, lanes: Lanes, eqn: Eqn, given: Sequence[Batch]
+    batch_region: BatchRegion, lanes: Lanes, eqn: Eqn, batches: Sequence[Batch]
 ) -> list[Batch]:
     """The kernel's own rule, or a loop of calls.
 
@@ -26,9 +26,9 @@ def batch_custom_kernel(
     """
     call: KernelCall = eqn.attrs["call"]
     trace, rule = lanes.trace, call.kernel.batching
-    if not any(x.is_batched for x in given):
-        found = trace.record(eqn.op, [x.atom for x in given], eqn.attrs)
-        return [Batch(x.atom, False) for x in found]
+    if not any(x.is_batched for x in batches):
+        results = trace.record(eqn.op, [x.atom for x in batches], eqn.attrs)
+        return [Batch(x.atom, False) for x in results]
     if rule is None:
         where = "" if eqn.source is None else f"called at {eqn.source}, in {eqn.source.function}"
         raise call.kernel.error(
@@ -38,11 +38,11 @@ def batch_custom_kernel(
             where,
         )
     with Active(trace):
-        operands = [Tracer(trace, x.atom) for x in given]
+        operands = [Tracer(trace, x.atom) for x in batches]
         if rule == "sequential":
-            outputs = _one_by_one(eqn, given, operands)
+            outputs = _one_by_one(eqn, batches, operands)
         else:
-            flags = tuple([x.is_batched for x in given])
+            flags = tuple([x.is_batched for x in batches])
             returned = rule(lanes.count, flags, *call.arguments(operands))
             outputs = _checked(lanes, eqn, returned)
         return [Batch(trace.read(x), True) for x in outputs]

@@ -79,7 +79,7 @@ class Lanes:
         ]
 
     def select(self, mask: Atom, x: Atom, y: Atom) -> Atom:
-        """In each lane of the mask x, else y; both are batched."""
+        """X in the lanes of the mask, y in the others; both are batched."""
         return self.emit("where", aligned(self, mask, x.type.ndim - 1), x, y)
 
     def any(self, mask: Atom) -> Atom:

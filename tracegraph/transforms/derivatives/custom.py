@@ -41,7 +41,7 @@ class _Running(threading.local):
 
 
 _running = _Running()
-"""Of a thread: the functions whose rules are being traced, outermost first."""
+"""The functions whose rules a thread traces, outermost first."""
 
 
 _AS_THEY_ARE = (
@@ -56,7 +56,7 @@ _SETTERS = {
     "def_vjp": "the rules are set by defvjp(forward, backward)",
     "def_jvp": "the rule is set by defjvp(rule)",
 }
-"""By names that people try: what there is."""
+"""By names that people try, the name to use."""
 
 
 class _Custom:

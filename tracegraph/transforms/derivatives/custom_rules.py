@@ -99,15 +99,15 @@ def _jvp_rule(self: Linearizer, eqn: Eqn, xs: Sequence[Tracer], ts: Tangents) ->
 def _vjp_rule(self: Linearizer, eqn: Eqn, xs: Sequence[Tracer], ts: Tangents) -> Results:
     if _is_applied_to_tangents(self, eqn):
         return Linearizer(self.primal, self.linear).run(eqn.regions[0], xs, ts)
-    given, split, count = _given(self, eqn, xs, ts), eqn.attrs["args"], len(eqn.outputs)
+    in_tangents, split, count = _given(self, eqn, xs, ts), eqn.attrs["args"], len(eqn.outputs)
     outs = run_region(self.primal, eqn.regions[1], xs)
     residuals, captures = outs[count:], xs[split:]
     backward = eqn.regions[2]
     types = [v.type.strong() for v in eqn.outputs if is_inexact(v.type)]
-    regions = _linear_regions(self.linear, backward, given, residuals, types, captures)
-    atoms = [self.linear.read(x) for x in (*given, *residuals, *captures)]
+    regions = _linear_regions(self.linear, backward, in_tangents, residuals, types, captures)
+    atoms = [self.linear.read(x) for x in (*in_tangents, *residuals, *captures)]
     attrs = {
-        "tangents": len(given),
+        "tangents": len(in_tangents),
         "residuals": len(residuals),
         "types": tuple(types),
         "forward": len(regions) == 2,
@@ -116,10 +116,10 @@ def _vjp_rule(self: Linearizer, eqn: Eqn, xs: Sequence[Tracer], ts: Tangents) ->
         attrs["fault"] = eqn.attrs["backward_fault"]
     if self.is_forward:
         require_forward(attrs)
-        args = [*given, *residuals, *captures]
+        args = [*in_tangents, *residuals, *captures]
         return outs[:count], _spread(eqn, run_region(self.linear, regions[0], args))
-    found = self.linear.record(get("custom_linear"), atoms, attrs, regions)
-    return outs[:count], _spread(eqn, found)
+    out_tangents = self.linear.record(get("custom_linear"), atoms, attrs, regions)
+    return outs[:count], _spread(eqn, out_tangents)
 
 
 def _linear_regions(

@@ -240,7 +240,7 @@ def _pair(function: Function, returned: Any, has_aux: bool) -> tuple[Any, Any]:
 
 
 def _require_like(
-    construct: str, role: str, function: Function, given: Tree, traced: TracedRegion, like: str
+    construct: str, role: str, function: Function, unknown: Tree, traced: TracedRegion, like: str
 ) -> None:
     """Check that a function returned a tree like the unknown: `solve` with aux behind it.
 
@@ -250,11 +250,11 @@ def _require_like(
     structure, types = traced.structure, traced.types
     if role in ("solve", "transpose_solve"):
         structure = structure.children()[0]
-    found = [(t.dtype, t.shape) for t in types[: len(given.types)]]
-    if structure != given.structure or found != [(t.dtype, t.shape) for t in given.types]:
-        shape, wanted = map(errors.structure_text, (structure, given.structure))
+    returned = [(t.dtype, t.shape) for t in types[: len(unknown.types)]]
+    if structure != unknown.structure or returned != [(t.dtype, t.shape) for t in unknown.types]:
+        shape, wanted = map(errors.structure_text, (structure, unknown.structure))
         got = ", ".join(str(t.strong()) for t in types[: structure.num_leaves])
-        needed = ", ".join(str(t.strong()) for t in given.types)
+        needed = ", ".join(str(t.strong()) for t in unknown.types)
         raise errors.CustomRuleError(
             construct,
             f"{role}, which is {errors.function_text(function)}, must return {wanted} of {needed}, "

@@ -272,7 +272,7 @@ def _starts(types: Sequence[ArrayType]) -> list[int]:
 
 
 def _units(emit: Emit, total: int, start: int, type_: ArrayType) -> Any:
-    """Of each of `total` basis vectors the part of one array, whose first element is `start`."""
+    """For each of `total` basis vectors, the part of one array, whose first element is `start`."""
     numbers = emit.reshape(emit.iota(size=total, dtype=_INT64), shape=(total, 1))
     places = emit.iota(size=type_.size, dtype=_INT64)
     here = emit.equal(numbers, emit.add(places, np.int64(start)))

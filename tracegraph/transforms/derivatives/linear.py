@@ -260,11 +260,11 @@ class _Linear(Linearizer):
             }
             affecting = _affecting(region)
             for inner in region.eqns:
-                each = [a in live for a in inner.operands]
-                if any(each) and not affecting.isdisjoint(inner.outputs):
-                    self._require_smooth(inner, each)
-                found = self.dependence.outputs(inner, each)
-                live.update(v for v, flag in zip(inner.outputs, found, strict=True) if flag)
+                live_operands = [a in live for a in inner.operands]
+                if any(live_operands) and not affecting.isdisjoint(inner.outputs):
+                    self._require_smooth(inner, live_operands)
+                live_outputs = self.dependence.outputs(inner, live_operands)
+                live.update(v for v, flag in zip(inner.outputs, live_outputs, strict=True) if flag)
 
     def _is_stepped(self, eqn: Eqn, active: Sequence[bool]) -> bool:
         """Whether a result is constant between jumps, in one of the operands that are active."""

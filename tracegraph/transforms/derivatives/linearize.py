@@ -42,7 +42,8 @@ It is called if an operand has a tangent.
 """
 
 BY_RECORD: dict[type, Rule] = {}
-"""By kind of derivative record: rules that trace functions, in modules that import this one."""
+"""By the kind of a derivative record, rules that trace functions, in modules that import this
+one."""
 
 
 @dataclass(slots=True)

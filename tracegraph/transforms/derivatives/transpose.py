@@ -23,7 +23,7 @@ Cotangents = Sequence[Any]
 Rule = Callable[["Transposer", Eqn, Sequence[bool], Cotangents], Cotangents]
 
 STRUCTURAL: dict[str, Rule] = {}
-"""By name of an op with regions: the rule that gives the cotangents of its operands."""
+"""By the name of an op with regions, the rule that gives the cotangents of its operands."""
 
 
 @dataclass(slots=True)
