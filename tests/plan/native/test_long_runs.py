@@ -121,9 +121,13 @@ def test_other_threads_go_on_and_may_end_it() -> None:
         _thread.interrupt_main()
 
     thread = Thread(target=count)
-    with pytest.raises(KeyboardInterrupt):
+
+    def run_beside() -> None:
         thread.start()
         executable(ARGUMENTS)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_beside()
     thread.join()
     assert len(counted) == 100_000
 
