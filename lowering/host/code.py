@@ -1,19 +1,17 @@
 """What runs a plan on the CPU: the interpreter, with or without tuning, or machine code.
 
-Each kind makes a function of a plan; all else,
-such as memory, checks of arguments, locks and limits, is the executable's.
+Each kind makes a function of a plan; all else, such as memory, checks of arguments, locks and
+limits, is the executable's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextvars import Context
 from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
 from lowering.host.arena import Array
-from lowering.host.choice import chosen_kind
 from lowering.host.evaluation.hazards import Overlaps
 from lowering.host.section_times import SectionTimes
 from lowering.host.source.plan_function import Body, Copied
@@ -49,15 +47,3 @@ class MakeCode(Protocol):
         self, plan: Plan, memory: ExecutableMemory, *, poison: bool, order: Random | None
     ) -> Code:
         """The code."""
-
-
-def chosen_code(quiet: Context) -> MakeCode:
-    """What makes the code, in a context where NumPy is quiet."""
-    if chosen_kind() == "native":
-        # the one import of native code, which imports this package for calls of the host
-        from lowering.native.executable import native_code
-
-        return native_code
-    from lowering.host.interpreter import interpreted_code
-
-    return lambda *args, **options: quiet.run(interpreted_code, *args, **options)

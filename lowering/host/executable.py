@@ -16,7 +16,8 @@ from lowering.host.arena import (
     aligned_bytes,
     returnable_bytes,
 )
-from lowering.host.code import ExecutableMemory, chosen_code
+from lowering.host.chosen_code import chosen_code
+from lowering.host.code import ExecutableMemory
 from lowering.host.node_owners import slots
 from lowering.host.serialised_calls import PlanCall, Running
 from lowering.plan.nests.buffer import Buffer, overlap

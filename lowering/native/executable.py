@@ -26,14 +26,15 @@ from lowering.native.host_calls import HostCalls, trampoline
 from lowering.native.module import ENTRY, NativeModule, module_of
 from lowering.native.polls import CLOCK, clock_address
 from lowering.native.table import ARENA, TRAMPOLINE
+from lowering.native.work import work_of
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import walk
 from lowering.plan.plan import Plan
 from tracegraph import progress
 
-SHORT = 1 << 13
-"""Points and bytes of a plan that runs for a few microseconds: it keeps the GIL."""
+SHORT = 1 << 12
+"""The work of a plan that runs for a few microseconds: it keeps the GIL."""
 
 _SPARE = np.zeros(64, np.uint8)
 """What the code reads in place of an array without elements."""
@@ -178,13 +179,8 @@ def _table(
 
 def _is_short(plan: Plan) -> bool:
     """Whether a plan runs for so short a time that other threads can wait for it."""
-    work = 0
-    for node in walk(plan.graph):
-        if isinstance(node, WhileNode):
-            return False
-        weight = node.weight
-        work += weight.points + weight.nbytes + weight.operations
-    return work < SHORT
+    loops = any(isinstance(node, WhileNode) for node in walk(plan.graph))
+    return not loops and work_of(plan.graph) < SHORT
 
 
 def _raise(calls: HostCalls) -> NoReturn:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 from typing import Any
 
-from lowering.native.expressions import NestExpressions
 from lowering.native.host_calls import CheckFailure, NodeCall, Progress, Sites
-from lowering.native.nests import write_nest
-from lowering.native.operations import Operations
-from lowering.native.points import NativeNestWriter
+from lowering.native.nests.expressions import NestExpressions
+from lowering.native.nests.nest_kinds import write_nest
+from lowering.native.nests.operations import Operations
+from lowering.native.nests.points import NativeNestWriter
+from lowering.native.nests.supported import missing
 from lowering.native.polls import POLLED_WORK, Polls
 from lowering.native.products import ProductWriter, has_routines
 from lowering.native.signals import Signals
-from lowering.native.supported import missing
 from lowering.native.table import DATA_OFFSET, TRAMPOLINE, Table
 from lowering.native.types import memory_parts
+from lowering.native.work import CALL
 from lowering.native.writer import LONG, Writer
 from lowering.plan.calls.matrix_product import MatrixProduct
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
@@ -28,9 +30,6 @@ from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode, Node
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from tracegraph.ir.events import TimeMark
-
-HOST_CALL = 1 << 8
-"""The least work of a call of the host."""
 
 STOPPED = "stopped"
 """The label of the block that ends the function early."""
@@ -103,7 +102,7 @@ class NativeGraphWriter:
         printing = [nest for nest in nests if isinstance(nest, PrintNest)]
         for nest in (*[nest for nest in nests if nest not in printing], *printing):
             if 0 not in nest.space:
-                self._predicated(nest.predicates, lambda nest=nest: self._nest(nest))
+                self._predicated(nest.predicates, partial(self._nest, nest))
 
     def _nest(self, nest: Nest) -> None:
         if missing(nest):
@@ -203,7 +202,7 @@ class NativeGraphWriter:
         entry = writer.assign(f"getelementptr inbounds ptr, ptr %table, i64 {place}")
         function = writer.assign(f"load ptr, ptr {entry}")
         self._end_if(writer.assign(f"call i64 {function}(i64 {site}, ptr %arena)"))
-        writer.work += HOST_CALL
+        writer.work += CALL
 
     def _limited(self) -> str:
         self.sites.limited = self.sites.word()

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from lowering.native.graphs import WRITTEN
 from lowering.native.module import module_of
+from lowering.native.nests.supported import missing
 from lowering.native.products import has_routines
 from lowering.native.schedule import schedule_of
-from lowering.native.supported import missing
 from lowering.plan.calls.matrix_product import MatrixProduct
 from lowering.plan.nodes import KernelNode, LibraryNode, Node, walk
 from lowering.plan.plan import Plan

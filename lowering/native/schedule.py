@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
-from lowering.native.operations import direct_instruction, fold_dtype
-from lowering.native.ranges import break_points
+from lowering.native.nests.operations import direct_instruction, fold_dtype
+from lowering.native.nests.ranges import break_points
 from lowering.plan.nests.analysis import nest_roots
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import (
@@ -87,6 +87,16 @@ class NestSchedule:
     points: tuple[NestLoop, ...]
     steps: tuple[NestLoop, ...] = ()
     fold: FoldForm | None = None
+    is_ordered: bool = False
+
+    @property
+    def divisible(self) -> NestLoop | None:
+        """The outermost loop, if its steps may be divided among threads: points are independent,
+        but for those of a scatter that may meet.
+        """
+        if not self.points or self.is_ordered:
+            return None
+        return self.points[0]
 
     def __str__(self) -> str:
         loops = "; ".join(map(str, self.points)) or "one point"
@@ -105,14 +115,15 @@ def schedule_of(nest: Nest) -> NestSchedule:
         case ScatterNest(space=space, repeats=repeats):
             ordered = [NestLoop((n,), extent, False) for n, extent in _axes(space) if n < repeats]
             free = [(n, extent) for n, extent in _axes(space) if n >= repeats]
-            return NestSchedule((*ordered, *_independent_loops(free, _Accesses(nest))))
+            loops = (*ordered, *_independent_loops(free, _Accesses(nest)))
+            return NestSchedule(loops, is_ordered=bool(ordered))
         case ScanNest(space=space, axis=axis):
             others = [NestLoop((n,), extent, False) for n, extent in _axes(space) if n != axis]
-            steps = (NestLoop((axis,), space[axis], False),)
+            along = (NestLoop((axis,), space[axis], False),)
             (stored,) = _Accesses(nest).stores
             if others and others[-1].extent >= FEWEST_COLUMNS and stored.get(axis, 0) != 1:
-                return NestSchedule(tuple(others), steps, "columns")
-            return NestSchedule(tuple(others), steps, "rows")
+                return NestSchedule(tuple(others), along, "columns")
+            return NestSchedule(tuple(others), along, "rows")
         case ReduceNest(space=space, loop=loop) | RowNest(space=space, loop=loop):
             accesses = _Accesses(nest)
             steps = _collapsed(_axes(loop, len(space)), accesses)

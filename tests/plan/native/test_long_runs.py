@@ -13,7 +13,7 @@ import pytest
 import tracegraph
 from lowering.host.executable import HostExecutable
 from lowering.native.module import module_of
-from tests.helpers.native import compiled, native_plan
+from tests.plan.native.running_natively import compiled, native_plan
 from tracegraph import control, errors
 from tracegraph import numpy as tnp
 
