@@ -28,7 +28,7 @@ TARGET = Target(
         calls=0,
     ),
     fusion=FusionPolicy(),
-    contractions=ContractionPolicy(small_extent=16, small_products=24**3, most_products=1 << 20),
+    contractions=ContractionPolicy(small_extent=16, small_products=24**3, most_products=1 << 40),
     factorizations=frozenset(ALGORITHMS),
     sort_scratch=False,
     motion=Motion(cheap=True, in_vain=1 << 10, guards=True),

@@ -27,6 +27,7 @@ from lowering.native.compilation.tiers import Entry, Tiers
 from lowering.native.host_calls import HostCalls, trampoline
 from lowering.native.library.load import joined
 from lowering.native.module import ENTRY, NativeModule, module_of
+from lowering.native.polls import CLOCK, clock_address
 from lowering.native.table import ARENA, TRAMPOLINE
 from lowering.native.work import work_of
 from lowering.plan.conditional_nodes import WhileNode
@@ -98,7 +99,7 @@ class _FunctionWriter:
             known = ", ".join(f"{source.name(b)}: {self._arrays[b]}" for b in calls.arrays)
             lines.append(f"{source.name(calls.bind)}({{{known}}})")
         if any(isinstance(node, WhileNode) for node in walk(plan.graph)):
-            lines.append(f"{source.name(calls)}.check_time = check_time")
+            lines.append(f"{source.name(calls.limit)}(check_time)")
         entry = source.name(tiers.entry)
         run = f"{entry}({ctypes.addressof(self._table)})"
         lines.append(f"if {run}: {source.name(_raise)}({source.name(calls)})")
@@ -110,8 +111,12 @@ class _FunctionWriter:
             return body
 
         def with_bars(arguments: Sequence[Any], check: Callable[[], None] | None) -> Any:
+            calls.reset_bars()
             with progress.bars():
-                return body(arguments, check)
+                try:
+                    return body(arguments, check)
+                finally:
+                    calls.draw_bars()
 
         return with_bars
 
@@ -162,6 +167,8 @@ def _table(
         made[table.place(buffer)] = array.ctypes.data if array.size else _SPARE.ctypes.data
     for buffer, word in calls.words.items():
         made[table.place(buffer)] = word.ctypes.data
+    if CLOCK in table.names:
+        made[table.place(CLOCK)] = clock_address()
     for name in table.names:
         if name.startswith("blas "):
             found = routine(name.removeprefix("blas "))

@@ -168,7 +168,7 @@ class _Accesses:
         self.positions: list[LinearForm] = []
         self.loads: list[LinearForm] = []
         self.all: list[LinearForm] = []
-        self._seen: set[Expr] = set()
+        self._seen: set[tuple[Expr, bool]] = set()
         self._stack: list[tuple[Expr, bool]] = []
         stores: Iterable[Store]
         match nest:
@@ -196,10 +196,10 @@ class _Accesses:
     def _walk(self, root: Expr, is_position: bool) -> None:
         stack = [(root, is_position)]
         while stack:
-            expr, where = stack.pop()
-            if expr in self._seen and not where:
+            expr, where = key = stack.pop()
+            if key in self._seen:
                 continue
-            self._seen.add(expr)
+            self._seen.add(key)
             form = _linear_form(expr)
             if form:
                 self.all.append(form)
