@@ -19,7 +19,7 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
-from lowering.native.compiler import Loaded, compile, load
+from lowering.native.compilation.compiler import Loaded, compile, load
 from lowering.native.library.load import POOL
 from tracegraph.threads import get_threads
 
