@@ -13,7 +13,7 @@ from typing import Literal
 
 VARIABLE = "TRACEGRAPH_HOST"
 
-Kind = Literal["tuned", "plain", "native"]
+Kind = Literal["plain", "native"]
 
 INSTRUCTIONS = ("fma", "f16c")
 """Instructions of x86-64 without which the library calls functions that processes do not have: all
@@ -24,7 +24,7 @@ OLDEST_LLVM = 20
 
 
 def chosen_kind() -> Kind:
-    """What TRACEGRAPH_HOST asks for, and can run; the tuned interpreter if it is not set.
+    """What TRACEGRAPH_HOST asks for, and can run; the interpreter if it is not set.
 
     Raises:
         ValueError: it is something else.
@@ -60,11 +60,9 @@ def why_not_native() -> str:
 
 def _asked_kind() -> Kind:
     value = os.environ.get(VARIABLE, "")
-    if value in ("plain", "native"):
-        return "plain" if value == "plain" else "native"
-    if value:
+    if value not in ("", "plain", "native"):
         raise ValueError(
-            f"{VARIABLE} is {value!r}; it takes 'plain', which runs plans without tuning, "
+            f"{VARIABLE} is {value!r}; it takes 'plain', which interprets plans by NumPy, "
             "'native', which compiles them to machine code, or nothing: unset it"
         )
-    return "tuned"
+    return "native" if value == "native" else "plain"

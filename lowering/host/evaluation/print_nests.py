@@ -13,7 +13,6 @@ import numpy as np
 from lowering.host.arena import Array
 from lowering.host.evaluation.evaluate import Evaluator
 from lowering.host.evaluation.instructions import Instruction
-from lowering.host.evaluation.nests import MakeEvaluator
 from lowering.host.evaluation.strided_views import whole
 from lowering.plan.nests.kernel import CallNest, PrintedArray, PrintNest
 from lowering.plan.plan import Plan
@@ -22,13 +21,13 @@ from tracegraph.ir.effects import PrintFormat
 from tracegraph.ops.callbacks import answer
 
 
-def print_evaluators(nest: PrintNest, plan: Plan, evaluator: MakeEvaluator) -> Iterator[Evaluator]:
+def print_evaluators(nest: PrintNest, plan: Plan) -> Iterator[Evaluator]:
     """The instructions of a print or call nest. Each argument has its own iteration space."""
     values: list[Array] = [np.empty(a.shape, a.value.dtype) for a in nest.arguments]
     for argument, value in zip(nest.arguments, values, strict=True):
         if prod(argument.shape):
-            yield _copied(argument, value, evaluator)
-    last = evaluator((), ())
+            yield _copied(argument, value)
+    last = Evaluator(())
     if isinstance(nest, CallNest):
         last.instructions += _called(nest, plan.callbacks[nest.site], values)
     else:
@@ -56,8 +55,8 @@ def _called(nest: CallNest, callback: HostFunction, values: list[Array]) -> Iter
         yield Instruction("write", take(position), (), whole(buffer))
 
 
-def _copied(argument: PrintedArray, into: Array, evaluator: MakeEvaluator) -> Evaluator:
-    run = evaluator(argument.shape, ())
+def _copied(argument: PrintedArray, into: Array) -> Evaluator:
+    run = Evaluator(argument.shape)
     value = run.value(argument.value)
     run.instructions.append(Instruction("effect", _copy_to(into), (value,)))
     return run
