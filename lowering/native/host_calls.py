@@ -16,7 +16,7 @@ import numpy as np
 
 from lowering.host.arena import Array, Workspace
 from lowering.host.code import ExecutableMemory
-from lowering.host.passes import Passes
+from lowering.host.evaluation.programs import programs_of
 from lowering.host.section_times import SectionTimes
 from lowering.host.source.plan_function import Body, PlanWriter
 from lowering.native.polls import POLL
@@ -143,9 +143,9 @@ class HostCalls:
         self._bound: dict[Buffer, Array] = {}
         words = {buffer: word.view(np.uint8) for buffer, word in self.words.items()}
         known = {**memory.arrays, **words}
-        needed, passes = Workspace(), Passes()
+        needed = Workspace()
         programs = {
-            number: passes.programs(_only(plan, site.node), memory.overlaps, needed)
+            number: programs_of(_only(plan, site.node), memory.overlaps, needed)
             for number, site in enumerate(sites.sites)
             if isinstance(site, NodeCall)
         }
@@ -157,9 +157,7 @@ class HostCalls:
                     self._functions.append(partial(self.section_times.mark, use))
                 case NodeCall(node=node):
                     alone = _only(plan, node)
-                    writer = PlanWriter(
-                        alone, passes, programs[number], known, self.workspace, None
-                    )
+                    writer = PlanWriter(alone, programs[number], known, self.workspace, None)
                     body = writer.function(None)
                     self._functions.append(partial(_run, body, alone.inputs, self._bound))
                 case CheckFailure(failure=failure):

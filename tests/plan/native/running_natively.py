@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lowering.backends.native import TARGET
+from lowering.backends.host import TARGET
 from lowering.host.choice import VARIABLE
 from lowering.host.executable import HostExecutable
 from lowering.lower import lower
