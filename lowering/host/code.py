@@ -1,24 +1,31 @@
-"""What runs a plan on the CPU: the interpreter, with or without tuning, or machine code.
+"""What executables need of a plan's code, interpreted or compiled: a function of arguments.
 
-Each kind makes a function of a plan; all else,
-such as memory, checks of arguments, locks and limits, is the executable's.
+All else, such as memory, checks of arguments, locks and limits, is the executable's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextvars import Context
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Protocol
+from typing import Any, Protocol
 
-from lowering.host.arena import Array
-from lowering.host.choice import chosen_kind
-from lowering.host.evaluation.hazards import Overlaps
+import numpy as np
+
+from lowering.host.arena import POISON, Array
+from lowering.host.result_pool import RESULTS, is_pooled
 from lowering.host.section_times import SectionTimes
-from lowering.host.source.plan_function import Body, Copied
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.plan import Plan
+from tracegraph import progress
+from tracegraph.ir.types import ArrayType
+from tracegraph.staging.calls.clock import clock
+
+Overlaps = Callable[[Buffer, Buffer], bool]
+"""Whether two buffers share memory."""
+
+Body = Callable[[Sequence[Any], Callable[[], None] | None], Sequence[Array]]
+"""Takes the arguments and the function that loops call at every step; returns the results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +38,24 @@ class ExecutableMemory:
     arrays: Mapping[Buffer, Array]
     allocate: Callable[[int], Array]
     overlaps: Overlaps
+
+
+class Copied:
+    """Counts the bytes of arguments that could not be read in place.
+
+    `last` has the time and the bytes of the last copy for each input, by number.
+    """
+
+    def __init__(self) -> None:
+        self.nbytes = 0
+        self.last: dict[int, tuple[float, int]] = {}
+
+    def contiguous(self, number: int, argument: Any, dtype: np.dtype[Any] | None = None) -> Array:
+        """A counted copy of an array or a number, in row-major order, for an input."""
+        copy: Array = np.array(argument, dtype, order="C")
+        self.nbytes += copy.nbytes
+        self.last[number] = clock(), copy.nbytes
+        return copy
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +76,26 @@ class MakeCode(Protocol):
         """The code."""
 
 
-def chosen_code(quiet: Context) -> MakeCode:
-    """What makes the code, in a context where NumPy is quiet."""
-    if chosen_kind() == "native":
-        # the one import of native code, which imports this package for calls of the host
-        from lowering.native.executable import native_code
+def result_maker(type_: ArrayType) -> Callable[[], Array]:
+    """A function that makes uninitialised results of a type."""
+    if is_pooled(type_):
+        return RESULTS.maker(type_)
+    shape, dtype = type_.shape, type_.dtype
+    return lambda: np.empty(shape, dtype)
 
-        return native_code
-    from lowering.host.interpreter import interpreted_code
 
-    return lambda *args, **options: quiet.run(interpreted_code, *args, **options)
+def fill_with_poison(memory: Array) -> None:
+    """Fill contiguous memory with `POISON`."""
+    memory.reshape(-1).view(np.uint8).fill(POISON)
+
+
+def with_bars(plan: Plan, body: Body) -> Body:
+    """The function with the bars of the plan's loops, if any report progress."""
+    if not plan.monitors:
+        return body
+
+    def run(arguments: Sequence[Any], check_time: Callable[[], None] | None) -> Sequence[Array]:
+        with progress.bars():
+            return body(arguments, check_time)
+
+    return run

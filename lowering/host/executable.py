@@ -16,7 +16,8 @@ from lowering.host.arena import (
     aligned_bytes,
     returnable_bytes,
 )
-from lowering.host.code import ExecutableMemory, chosen_code
+from lowering.host.choice import chosen_kind
+from lowering.host.code import ExecutableMemory, MakeCode
 from lowering.host.node_owners import slots
 from lowering.host.serialised_calls import PlanCall, Running
 from lowering.plan.nests.buffer import Buffer, overlap
@@ -61,7 +62,7 @@ class HostExecutable:
         quiet.run(np.seterr, all="ignore")
         self._further: list[Array] = []
         memory = ExecutableMemory(self._arena, self._memory(), self._further_bytes, self._overlap)
-        code = chosen_code(quiet)(plan, memory, poison=poison, order=order)
+        code = _chosen_code(quiet)(plan, memory, poison=poison, order=order)
         self._scratch_bytes = plan.arena_bytes + sum(each.nbytes for each in self._further)
         self._copied, self._section_times = code.copied, code.section_times
         another = partial(HostExecutable, plan)
@@ -230,3 +231,14 @@ class HostExecutable:
 
     def _overlap(self, one: Buffer, other: Buffer) -> bool:
         return overlap(one, other, self.plan.offsets)
+
+
+def _chosen_code(quiet: Context) -> MakeCode:
+    """What makes the code, in a context where NumPy is quiet."""
+    if chosen_kind() == "native":
+        from lowering.native.executable import native_code  # needs llvmlite
+
+        return native_code
+    from lowering.host.interpreter.interpreter import interpreted_code
+
+    return lambda *args, **options: quiet.run(interpreted_code, *args, **options)
