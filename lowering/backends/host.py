@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lowering.algorithms import ALGORITHMS
-from lowering.host.choice import chosen_kind
+from lowering.host.choice import chosen_kind, why_interpreted
 from lowering.host.executable import HostExecutable
 from lowering.host.owned_memory import host_memory
 from lowering.host.result_pool import RESULTS
@@ -42,7 +42,7 @@ TARGET = Target(
         gather_penalty=((inf, 0),),
     ),
     fusion=FusionPolicy(),
-    contractions=ContractionPolicy(small_extent=16, small_products=24**3, most_products=1 << 20),
+    contractions=ContractionPolicy(small_extent=16, small_products=24**3, most_products=1 << 40),
     factorizations=frozenset(ALGORITHMS),
     sort_scratch=False,
     motion=Motion(cheap=True, in_vain=1 << 10, guards=True),
@@ -130,9 +130,10 @@ def host_source(plan: Plan) -> str:
 
 
 def host_notes(plan: Plan) -> tuple[str, ...]:
-    """What `explain` adds: the loops of each nest, unless Plans are interpreted."""
+    """What `explain` adds: the loops of each nest, or why there is no native code."""
     if chosen_kind() == "native":
         from lowering.native.report import schedules_text
 
         return (schedules_text(plan),)
-    return ()
+    reason = why_interpreted()
+    return (f"interpreted, not native code: {reason}",) if reason else ()

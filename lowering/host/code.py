@@ -58,13 +58,21 @@ class Copied:
         return copy
 
 
+def _nothing() -> None:
+    """What is left to do where nothing is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A function of a plan. `copied` counts while it runs, `section_times` measures."""
+    """A function of a plan. `copied` counts while it runs, `section_times` measures.
+
+    `finish` makes it as fast as it becomes, which else happens while it is used.
+    """
 
     body: Body
     copied: Copied
     section_times: SectionTimes
+    finish: Callable[[], None] = _nothing
 
 
 class MakeCode(Protocol):
@@ -89,13 +97,25 @@ def fill_with_poison(memory: Array) -> None:
     memory.reshape(-1).view(np.uint8).fill(POISON)
 
 
-def with_bars(plan: Plan, body: Body) -> Body:
-    """The function with the bars of the plan's loops, if any report progress."""
+def with_bars(
+    plan: Plan,
+    body: Body,
+    before: Callable[[], object] = _nothing,
+    after: Callable[[], object] = _nothing,
+) -> Body:
+    """The function with the bars of the plan's loops, if any report progress.
+
+    `before` and `after` are called while the bars are there.
+    """
     if not plan.monitors:
         return body
 
     def run(arguments: Sequence[Any], check_time: Callable[[], None] | None) -> Sequence[Array]:
         with progress.bars():
-            return body(arguments, check_time)
+            before()
+            try:
+                return body(arguments, check_time)
+            finally:
+                after()
 
     return run

@@ -16,8 +16,8 @@ from lowering.host.arena import (
     aligned_bytes,
     returnable_bytes,
 )
-from lowering.host.choice import chosen_kind
-from lowering.host.code import ExecutableMemory, MakeCode
+from lowering.host.chosen_code import chosen_code
+from lowering.host.code import ExecutableMemory
 from lowering.host.node_owners import slots
 from lowering.host.serialised_calls import PlanCall, Running
 from lowering.plan.nests.buffer import Buffer, overlap
@@ -62,9 +62,10 @@ class HostExecutable:
         quiet.run(np.seterr, all="ignore")
         self._further: list[Array] = []
         memory = ExecutableMemory(self._arena, self._memory(), self._further_bytes, self._overlap)
-        code = _chosen_code(quiet)(plan, memory, poison=poison, order=order)
+        code = chosen_code(quiet)(plan, memory, poison=poison, order=order)
         self._scratch_bytes = plan.arena_bytes + sum(each.nbytes for each in self._further)
         self._copied, self._section_times = code.copied, code.section_times
+        self._finish = code.finish
         another = partial(HostExecutable, plan)
         self._running = Running(plan, code.body, quiet, code.copied, self._give_back, another)
         self.launch: PlanCall = self._running.quickest()
@@ -84,13 +85,14 @@ class HostExecutable:
         return self.launch(self._checked(arguments), donated)
 
     def upload(self) -> None:
-        """As `Executable.upload`: there is nothing to do.
+        """As `Executable.upload`: the code is made as fast as it becomes.
 
         Raises:
             ClosedError: it is closed.
         """
         if self.closed:
             raise ClosedError(self.plan.name)
+        self._finish()
 
     def view(self) -> GraphView:
         """Raise NoGraphError."""
@@ -151,6 +153,7 @@ class HostExecutable:
         self._running.close()
         self._arena = np.empty(0, np.uint8)
         self._give_back, self._further = [], []
+        self._finish = _nothing
 
     @property
     def closed(self) -> bool:
@@ -233,12 +236,5 @@ class HostExecutable:
         return overlap(one, other, self.plan.offsets)
 
 
-def _chosen_code(quiet: Context) -> MakeCode:
-    """What makes the code, in a context where NumPy is quiet."""
-    if chosen_kind() == "native":
-        from lowering.native.executable import native_code  # needs llvmlite
-
-        return native_code
-    from lowering.host.interpreter.interpreter import interpreted_code
-
-    return lambda *args, **options: quiet.run(interpreted_code, *args, **options)
+def _nothing() -> None:
+    """What is left to do for a closed executable."""

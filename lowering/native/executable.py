@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from functools import partial
 from random import Random
 from struct import Struct
 from typing import Any, NoReturn
@@ -17,20 +18,24 @@ import numpy as np
 from lowering.host.arena import Array
 from lowering.host.code import Body, Code, Copied, ExecutableMemory, fill_with_poison, with_bars
 from lowering.host.result_pool import RESULTS, is_pooled
-from lowering.native.available import why_not
 from lowering.native.blas import routine
-from lowering.native.compiler import compile, load
+from lowering.native.compilation.compiler import Loaded
+from lowering.native.compilation.first_level import first_level
+from lowering.native.compilation.tiers import Entry, Tiers
 from lowering.native.host_calls import HostCalls, trampoline
+from lowering.native.library.load import joined
 from lowering.native.module import ENTRY, NativeModule, module_of
+from lowering.native.polls import CLOCK, clock_address
 from lowering.native.python_source import PythonSource
 from lowering.native.table import ARENA, TRAMPOLINE
+from lowering.native.work import work_of
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import walk
 from lowering.plan.plan import Plan
 
-SHORT = 1 << 13
-"""Points and bytes of a plan that runs for a few microseconds: it keeps the GIL."""
+SHORT = 1 << 12
+"""The work of a plan that runs for a few microseconds: it keeps the GIL."""
 
 _SPARE = np.zeros(64, np.uint8)
 """What the code reads in place of an array without elements."""
@@ -42,24 +47,24 @@ _IN_PLACE = 257
 def native_code(
     plan: Plan, memory: ExecutableMemory, *, poison: bool, order: Random | None
 ) -> Code:
-    """The machine code of a plan as a function of arguments.
-
-    Raises:
-        RuntimeError: native code cannot run here.
-    """
-    reason = why_not()
-    if reason:
-        raise RuntimeError(
-            f"TRACEGRAPH_HOST is 'native', but {reason}: unset it, and plans are interpreted"
-        )
+    """The machine code of a plan as a function of arguments."""
     module = module_of(plan, order)
     calls = HostCalls(plan, module.sites, memory)
-    code = load(compile(module.text, module.functions), ENTRY)
     to_host = trampoline(calls)
-    writer = _FunctionWriter(plan, module, calls, _table(plan, module, calls, memory, to_host))
+    table = _table(plan, module, calls, memory, to_host)
+    writer = _FunctionWriter(plan, module, calls, table)
     poisoned = (memory.arena, calls.workspace) if poison else None
-    body = writer.function(code.address, (code, to_host), poisoned)
-    return Code(body, writer.copied, calls.section_times)
+    prototype = ctypes.PYFUNCTYPE if _is_short(plan) else ctypes.CFUNCTYPE
+    function = prototype(ctypes.c_int32, ctypes.c_void_p)
+
+    def entry(code: Loaded) -> Entry:
+        made: Any = function(code.address)
+        made.kept = code, to_host, table, plan.constants
+        return made  # type: ignore[no-any-return]
+
+    tiers = Tiers(joined(module.text, module.functions), ENTRY, first_level(plan), entry)
+    body = writer.function(tiers, poisoned)
+    return Code(body, writer.copied, calls.section_times, tiers.finish)
 
 
 class _FunctionWriter:
@@ -75,9 +80,7 @@ class _FunctionWriter:
         self._arrays = {**self._inputs, **self._outputs}
         self._table = table
 
-    def function(
-        self, address: int, kept: tuple[object, ...], poisoned: Sequence[Array] | None
-    ) -> Body:
+    def function(self, tiers: Tiers, poisoned: Sequence[Array] | None) -> Body:
         """The function; before each call it poisons these arrays and the results, if given."""
         source, plan = self._source, self._plan
         lines = [*self._argument_lines(), *self._result_lines(poisoned)]
@@ -94,15 +97,15 @@ class _FunctionWriter:
             known = ", ".join(f"{source.name(b)}: {self._arrays[b]}" for b in calls.arrays)
             lines.append(f"{source.name(calls.bind)}({{{known}}})")
         if any(isinstance(node, WhileNode) for node in walk(plan.graph)):
-            lines.append(f"{source.name(calls)}.check_time = check_time")
-        prototype = ctypes.PYFUNCTYPE if _is_short(plan) else ctypes.CFUNCTYPE
-        entry = prototype(ctypes.c_int32, ctypes.c_void_p)(address)
-        entry.kept = (*kept, self._table, plan.constants)  # type: ignore[attr-defined]
-        run = f"{source.name(entry)}({ctypes.addressof(self._table)})"
+            lines.append(f"{source.name(calls.limit)}(check_time)")
+        entry = source.name(tiers.entry)
+        run = f"{entry}({ctypes.addressof(self._table)})"
         lines.append(f"if {run}: {source.name(_raise)}({source.name(calls)})")
         results = f"[{', '.join(self._arrays[b] for b in plan.outputs)}]"
         head = "def run(arguments, check_time):"
-        return with_bars(plan, source.function([head, *lines], results, plan.name))
+        body = source.function([head, *lines], results, plan.name)
+        tiers.exchange_by(partial(body.__globals__.__setitem__, entry))
+        return with_bars(plan, body, calls.reset_bars, calls.draw_bars)
 
     def _object(self, buffer: Buffer, variable: str) -> str:
         """The address of an array object."""
@@ -151,6 +154,8 @@ def _table(
         made[table.place(buffer)] = array.ctypes.data if array.size else _SPARE.ctypes.data
     for buffer, word in calls.words.items():
         made[table.place(buffer)] = word.ctypes.data
+    if CLOCK in table.names:
+        made[table.place(CLOCK)] = clock_address()
     for name in table.names:
         if name.startswith("blas "):
             found = routine(name.removeprefix("blas "))
@@ -161,13 +166,8 @@ def _table(
 
 def _is_short(plan: Plan) -> bool:
     """Whether a plan runs for so short a time that other threads can wait for it."""
-    work = 0
-    for node in walk(plan.graph):
-        if isinstance(node, WhileNode):
-            return False
-        weight = node.weight
-        work += weight.points + weight.nbytes + weight.operations
-    return work < SHORT
+    loops = any(isinstance(node, WhileNode) for node in walk(plan.graph))
+    return not loops and work_of(plan.graph) < SHORT
 
 
 def _raise(calls: HostCalls) -> NoReturn:

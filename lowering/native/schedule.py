@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
-from lowering.native.operations import direct_instruction, fold_dtype
-from lowering.native.ranges import break_points
+from lowering.native.nests.operations import direct_instruction, fold_dtype
+from lowering.native.nests.ranges import break_points
 from lowering.plan.nests.analysis import nest_roots
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import (
@@ -87,6 +87,16 @@ class NestSchedule:
     points: tuple[NestLoop, ...]
     steps: tuple[NestLoop, ...] = ()
     fold: FoldForm | None = None
+    is_ordered: bool = False
+
+    @property
+    def divisible(self) -> NestLoop | None:
+        """The outermost loop, if its steps may be divided among threads: points are independent,
+        but for those of a scatter that may meet.
+        """
+        if not self.points or self.is_ordered:
+            return None
+        return self.points[0]
 
     def __str__(self) -> str:
         loops = "; ".join(map(str, self.points)) or "one point"
@@ -105,14 +115,15 @@ def schedule_of(nest: Nest) -> NestSchedule:
         case ScatterNest(space=space, repeats=repeats):
             ordered = [NestLoop((n,), extent, False) for n, extent in _axes(space) if n < repeats]
             free = [(n, extent) for n, extent in _axes(space) if n >= repeats]
-            return NestSchedule((*ordered, *_independent_loops(free, _Accesses(nest))))
+            loops = (*ordered, *_independent_loops(free, _Accesses(nest)))
+            return NestSchedule(loops, is_ordered=bool(ordered))
         case ScanNest(space=space, axis=axis):
             others = [NestLoop((n,), extent, False) for n, extent in _axes(space) if n != axis]
-            steps = (NestLoop((axis,), space[axis], False),)
+            along = (NestLoop((axis,), space[axis], False),)
             (stored,) = _Accesses(nest).stores
             if others and others[-1].extent >= FEWEST_COLUMNS and stored.get(axis, 0) != 1:
-                return NestSchedule(tuple(others), steps, "columns")
-            return NestSchedule(tuple(others), steps, "rows")
+                return NestSchedule(tuple(others), along, "columns")
+            return NestSchedule(tuple(others), along, "rows")
         case ReduceNest(space=space, loop=loop) | RowNest(space=space, loop=loop):
             accesses = _Accesses(nest)
             steps = _collapsed(_axes(loop, len(space)), accesses)
@@ -154,11 +165,9 @@ class _Accesses:
     """The linear forms of indices of a nest: where it reads and writes, and all others."""
 
     def __init__(self, nest: Nest) -> None:
-        self.positions: list[LinearForm] = []
         self.loads: list[LinearForm] = []
         self.all: list[LinearForm] = []
         self._seen: set[Expr] = set()
-        self._stack: list[tuple[Expr, bool]] = []
         stores: Iterable[Store]
         match nest:
             case ScanNest(store=store) | ScatterNest(store=store):
@@ -169,41 +178,38 @@ class _Accesses:
                 stores = found
             case _:
                 stores = ()
-        self._stack += [(root, False) for root in nest_roots(nest)]
         indices = {index for store in stores for index in store.indices}
-        self._stack = [(root, False) for root, _ in self._stack if root not in indices]
+        roots = [root for root in nest_roots(nest) if root not in indices]
         self.itemsize = max([s.buffer.type.dtype.itemsize for s in stores], default=8)
         self.stores = [self._position(store.buffer, store.indices) for store in stores]
-        for root, where in self._stack:
-            self._walk(root, where)
+        for root in roots:
+            self._walk(root)
 
     def _position(self, buffer: Buffer, indices: tuple[Expr, ...]) -> LinearForm:
         position = offset_in(buffer.type.shape, indices)
-        self._walk(position, True)
+        self._walk(position)
         return _linear_form(position)
 
-    def _walk(self, root: Expr, is_position: bool) -> None:
-        stack = [(root, is_position)]
+    def _walk(self, root: Expr) -> None:
+        stack = [root]
         while stack:
-            expr, where = stack.pop()
-            if expr in self._seen and not where:
+            expr = stack.pop()
+            if expr in self._seen:
                 continue
             self._seen.add(expr)
             form = _linear_form(expr)
             if form:
                 self.all.append(form)
-                if where:
-                    self.positions.append(form)
             if isinstance(expr, Sum):
-                stack += [(term, where) for term, _ in expr.terms if type(term) is not Axis]
+                stack += [term for term, _ in expr.terms if type(term) is not Axis]
             elif isinstance(expr, Load):
                 position = offset_in(expr.buffer.type.shape, expr.indices)
                 self.loads.append(_linear_form(position))
-                stack.append((position, True))
+                stack.append(position)
                 if expr.guard is not None:
-                    stack.append((expr.guard, False))
+                    stack.append(expr.guard)
             elif type(expr) is not Axis:
-                stack += [(child, where) for child in expr.children]
+                stack += expr.children
 
 
 def _linear_form(expr: Expr) -> LinearForm:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import tracegraph
+from lowering.host.choice import chosen_kind
 from lowering.host.executable import HostExecutable
 from lowering.lower import lower
 from lowering.plan.target.overrides import override
@@ -105,8 +106,8 @@ ANY_ZERO = frozenset({"clip", "fmax", "fmin", "maximum", "minimum", "nextafter",
 """Ops for which NumPy's loops for different dtypes do not agree on the sign of a zero result."""
 
 ANY_ZERO_ON_GPU = frozenset({"max", "min"})
-"""Those besides that a GPU folds by instructions to which +0 is larger than -0. NumPy takes the one
-or the other, by the dtype, the length and the place."""
+"""Those besides that GPUs and native code fold by instructions to which +0 is larger than -0. NumPy
+takes the one or the other, by the dtype, the length and the place."""
 
 
 def check(op: Op, sample: Sample, run: Run, any_zero: frozenset[str] = ANY_ZERO) -> None:
@@ -212,6 +213,7 @@ def check_on(op: Op, device: str) -> None:
 
     arguments = [tuple(map(np.asarray, s.operands)) for s in samples]
     results = iter(tracegraph.jit(every, device=device)(*arguments))
-    any_zero = ANY_ZERO | ANY_ZERO_ON_GPU if device == "cuda" else ANY_ZERO
+    by_instructions = device == "cuda" or chosen_kind() == "native"
+    any_zero = ANY_ZERO | ANY_ZERO_ON_GPU if by_instructions else ANY_ZERO
     for sample in samples:
         check(op, sample, lambda *_: next(results), any_zero)

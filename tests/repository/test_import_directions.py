@@ -23,6 +23,10 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("tracegraph.staging.compiler", "lowering"): "the plug: tracegraph knows its compiler there",
     ("lowering.cuda.open_devices", "lowering.driver"): "the plug: the driver is opened there",
     ("lowering.host.passes", "lowering.host.tuning.passes"): "the plug: tuning may be left out",
+    (
+        "lowering.host.chosen_code",
+        "lowering.native.executable",
+    ): "the plug: the chosen kind",
 }
 """Imports against the direction of the tables, each with the reason for it."""
 
@@ -130,11 +134,13 @@ LOWERING: Table = {
     "fusion": {"draft", *PLAN},
     "legalization": PLAN,
     "codegen": PLAN,
+    "disk_cache": frozenset(),
     "native.library": {"codegen"},
-    "cuda": {"plan.reports", "legalization", "codegen", "errors", *PLAN},
+    "native": {"native.library", "disk_cache", "host", *PLAN},
+    "cuda": {"plan.reports", "legalization", "codegen", "disk_cache", "errors", *PLAN},
     "driver": {"cuda", "errors", *PLAN},
     "host": {"plan.reports", *PLAN},
-    "backends": {"algorithms", "cuda", "host", "codegen", *PLAN},
+    "backends": {"algorithms", "cuda", "host", "native", "codegen", "plan.reports", *PLAN},
     "lower": {
         *("backends", "fusion", "scheduling", "allocation", "planning", "planning.expansion"),
         *("draft", *PLAN),

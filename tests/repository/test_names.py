@@ -20,7 +20,6 @@ FEATURES: Mapping[str, str] = {
     "executable": "what a call runs, on each backend",
     "folds": "folds: users' declarations, ops, native code",
     "fourier": "Fourier transforms: op, planning, library call",
-    "nests": "what each backend makes of nests",
     "sorting": "sorts: NumPy's functions, op, planning",
     "tridiagonal": "tridiagonal systems: users' function, op, program in its place",
 }

@@ -10,8 +10,8 @@ import pytest
 
 from tests.corpus import CASES
 from tests.helpers.agreement import assert_agrees
-from tests.helpers.native import compiled, native, native_plan
 from tests.helpers.running import assert_case_agrees, eager
+from tests.plan.native.running_natively import compiled, native, native_plan
 from tracegraph import tree
 
 

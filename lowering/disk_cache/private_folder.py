@@ -1,6 +1,6 @@
-"""The folder of compiled kernels: only its user may be able to change what is in it.
+"""The folder of compiled code: only its user may be able to change what is in it.
 
-Anyone who can write to it could put code there that this process then runs on the GPU. So the
+Anyone who can write to it could put code there that this process then runs. So the
 folder, what it is in, and its parts have to belong to the user or to root, and nobody else may
 write to them. In a parent with the sticky bit, as /tmp, others can add files but not replace the
 folder.

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from lowering.native.library.symbols import elementwise
-from lowering.native.operations import Operations
-from lowering.native.ranges import Ranges
+from lowering.native.nests.operations import Operations
+from lowering.native.nests.ranges import Ranges
 from lowering.native.types import Parts, element_type, literal, number, register_parts
 from lowering.native.writer import Writer
 from lowering.plan.nests.buffer import Buffer

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 
-from lowering.native.expressions import NestExpressions, has_fast_form
-from lowering.native.operations import Operations
+from lowering.native.nests.expressions import NestExpressions, has_fast_form
+from lowering.native.nests.operations import Operations
 from lowering.native.schedule import NestLoop
 from lowering.native.signals import Signals
 from lowering.native.types import Parts
@@ -16,7 +16,7 @@ from lowering.native.writer import Writer
 from lowering.plan.nests.analysis import nest_expressions
 from lowering.plan.nests.kernel import Nest, Signal, Store
 from tracegraph.ir.op import Combiner
-from tracegraph.ir.scalar import Axis, Expr
+from tracegraph.ir.scalar import Axis, Expr, linear
 from tracegraph.ir.scalar_values import Accumulated, Apply, Load
 
 CHECKED = 1024
@@ -100,8 +100,8 @@ class NativeNestWriter:
             )
             with self.run.scope():
                 self.hoist(roots)
-                row = partial(self._of_tile, along, second, body, innermost=True)
-                self._of_tile(across, first, row, innermost=False)
+                inner = partial(self._of_tile, along, second, body, innermost=True)
+                self._of_tile(across, first, inner, innermost=False)
 
         def group(number: str) -> None:
             first = self.writer.assign(f"mul nuw nsw i64 {number}, {TILES}")
@@ -334,3 +334,20 @@ def stored_roots(stores: Sequence[Store], signals: Sequence[Signal] = ()) -> lis
     found += [store.guard for store in stores if store.guard is not None]
     found += [index for store in stores for index in store.indices]
     return found + [signal.value for signal in signals]
+
+
+def position_of(loops: Sequence[NestLoop]) -> Expr:
+    """The row-major position of a step."""
+    return linear(
+        [(Axis.make(loop.axis, loop.extent), stride) for loop, stride in step_strides(loops)]
+    )
+
+
+def step_strides(loops: Sequence[NestLoop]) -> list[tuple[NestLoop, int]]:
+    """Loops, each with the steps of those inside of it."""
+    found: list[tuple[NestLoop, int]] = []
+    stride = 1
+    for loop in reversed(loops):
+        found.append((loop, stride))
+        stride *= loop.extent
+    return found[::-1]

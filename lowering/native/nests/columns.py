@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lowering.native.points import NativeNestWriter
+from lowering.native.nests.points import NativeNestWriter
 from lowering.native.schedule import COLUMNS, NestLoop
 
 

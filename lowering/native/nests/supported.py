@@ -11,8 +11,8 @@ import numpy as np
 
 from lowering.native.library.load import has
 from lowering.native.library.symbols import Function, combiner, elementwise
-from lowering.native.nests import NEST_WRITERS
-from lowering.native.operations import direct_instruction, fold_dtype
+from lowering.native.nests.nest_kinds import NEST_WRITERS
+from lowering.native.nests.operations import direct_instruction, fold_dtype
 from lowering.plan.nests.analysis import nest_accumulators, nest_expressions
 from lowering.plan.nests.kernel import Nest, ScanNest, ScatterNest
 from tracegraph.ir.op import Combiner

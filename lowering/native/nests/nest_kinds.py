@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lowering.native.columns import Columns
-from lowering.native.folds import Folded, FoldWriter
-from lowering.native.operations import fold_dtype
-from lowering.native.points import NativeNestWriter, stored_roots
+from lowering.native.nests.columns import Columns
+from lowering.native.nests.folds import Folded, FoldWriter
+from lowering.native.nests.kept_values import KeptValues
+from lowering.native.nests.operations import fold_dtype
+from lowering.native.nests.points import NativeNestWriter, stored_roots
 from lowering.native.schedule import NestSchedule, schedule_of
 from lowering.native.types import element_type, number
 from lowering.plan.nests.analysis import nest_accumulators, nest_roots
@@ -53,9 +54,13 @@ def _write_reduction(writer: NativeNestWriter, nest: ReduceNest, schedule: NestS
 def _write_rows(writer: NativeNestWriter, nest: RowNest, schedule: NestSchedule) -> None:
     folds, roots = FoldWriter(writer), list(nest_roots(nest))
     numbered = [Folded(n, each) for n, each in enumerate(nest_accumulators(nest))]
+    kept = KeptValues(writer, nest, schedule.steps)
+    if schedule.fold != "unrolled":
+        folds.kept = kept
 
     def point() -> None:
         first = 0
+        kept.begin_row()
         for each in nest.passes:
             folded = numbered[first : first + len(each.accumulators)]
             first += len(each.accumulators)
@@ -63,6 +68,7 @@ def _write_rows(writer: NativeNestWriter, nest: RowNest, schedule: NestSchedule)
                 folds.unrolled(folded, schedule.steps, each.stores)
             else:
                 folds.in_blocks(folded, schedule.steps, each.stores)
+            kept.end_pass()
         writer.store(nest.stores, nest.signals)
 
     writer.loops(schedule.points, point, roots)

@@ -1,0 +1,96 @@
+"""Sums of floats: one order of additions, whatever vectors the processor has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lowering.native.module import module_of
+from lowering.native.nests.lanes import BLOCK, LANES, WIDTH, chunks
+from tests.plan.native.running_natively import native, native_plan
+
+LENGTHS = [17, 31, 32, 33, 100, 1000, 1024, 1025, 2048, 3000, 5 * 1024 + 7]
+
+
+def tree(values: Any) -> Any:
+    """The sum of lanes: four vectors in pairs, then the halves of a vector."""
+    vectors = values.reshape(-1, WIDTH)
+    while len(vectors) > 1:
+        vectors = vectors[::2] + vectors[1::2]
+    (lanes,) = vectors
+    while len(lanes) > 1:
+        half = len(lanes) // 2
+        lanes = lanes[:half] + lanes[half:]
+    return lanes[0]
+
+
+def block_sum(values: Any) -> Any:
+    """The sum of a block: element i in lane i % 32."""
+    padded = np.zeros(-(-len(values) // LANES) * LANES, values.dtype)
+    padded[: len(values)] = values
+    lanes = np.zeros(LANES, values.dtype)
+    for group in padded.reshape(-1, LANES):
+        lanes = lanes + group
+    return tree(lanes)
+
+
+def pairwise_sum(values: Any) -> Any:
+    """The sum of blocks, in pairs."""
+    blocks = [values[start : start + BLOCK] for start in range(0, len(values), BLOCK)]
+    if len(blocks) == 1:
+        return block_sum(values)
+    levels: dict[int, Any] = {}
+    for count, each in enumerate(map(block_sum, blocks)):
+        level, total = 0, each
+        while count >> level & 1:
+            total = levels.pop(level) + total
+            level += 1
+        levels[level] = total
+    total = values.dtype.type(0)
+    for level in sorted(levels):
+        total = levels[level] + total
+    return total
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("length", LENGTHS)
+def test_the_order_of_additions_is_fixed(length: int, dtype: Any) -> None:
+    x = np.random.default_rng(length).normal(size=length).astype(dtype)
+    assert native(np.sum, x).tobytes() == pairwise_sum(x).tobytes()
+    assert native(lambda x: np.sum(3 * x), x).tobytes() == pairwise_sum(3 * x).tobytes()
+
+
+def test_parts_of_complex_numbers_are_summed_alike() -> None:
+    random = np.random.default_rng(0)
+    x: Any = random.normal(size=1500) + 1j * random.normal(size=1500)
+    found = native(np.sum, x)
+    assert (found.real, found.imag) == (pairwise_sum(x.real.copy()), pairwise_sum(x.imag.copy()))
+
+
+def test_rows_of_a_matrix_are_summed_alike() -> None:
+    x = np.random.default_rng(0).normal(size=(3, 1300))
+    found = native(lambda x: x.sum(axis=1), x)
+    assert [pairwise_sum(row) for row in x] == found.tolist()
+
+
+@pytest.mark.parametrize("function", [np.sum, np.var, lambda x: np.cumsum(x), lambda x: x @ x])
+def test_no_instruction_may_be_reordered_or_fused(function: Any) -> None:
+    text = module_of(native_plan(function, np.ones(4096))).text
+    for flag in ("reassoc", "fast", "contract", "nsz", "arcp", "nnan", "ninf", "afn"):
+        assert f" {flag} " not in text
+
+
+def test_text_has_no_addresses_and_is_the_same_again() -> None:
+    plan = native_plan(lambda x: np.sin(x) @ x + np.sort(x), np.ones(4096))
+    text = module_of(plan).text
+    assert "inttoptr" not in text
+    assert module_of(plan).text == text
+
+
+def test_blocks_hold_whole_steps_of_the_outer_loop() -> None:
+    for extents in ([5000], [3, 5000], [1000, 7], [2, 3, 4], [40, 30, 20]):
+        split, steps, inner = chunks(extents)
+        assert steps * inner <= BLOCK
+        assert inner == np.prod(extents[split + 1 :], dtype=int)
