@@ -21,7 +21,7 @@ from typing import Any
 
 from lowering.native.compilation.compiler import Loaded, compile, load
 from lowering.native.library.load import POOL
-from tracegraph.threads import get_threads
+from tracegraph.concurrency.threads import get_threads
 
 POOL_ENTRY, RUN_ENTRY = "pool", "pool run"
 """The entries of tables that have the address of the pool, and of the function that runs chunks."""
