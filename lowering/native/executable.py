@@ -24,7 +24,8 @@ from lowering.native.blas import routine
 from lowering.native.compiler import compile, load
 from lowering.native.host_calls import HostCalls, trampoline
 from lowering.native.module import ENTRY, NativeModule, module_of
-from lowering.native.table import ARENA, TRAMPOLINE
+from lowering.native.pool import addresses, ready
+from lowering.native.table import ARENA, POOL, RUN_CHUNKS, TRAMPOLINE
 from lowering.native.work import work_of
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.nests.buffer import Buffer
@@ -98,6 +99,8 @@ class _FunctionWriter:
             lines.append(f"{source.name(calls.bind)}({{{known}}})")
         if any(isinstance(node, WhileNode) for node in walk(plan.graph)):
             lines.append(f"{source.name(calls)}.check_time = check_time")
+        if POOL in self._module.table.names:
+            lines.append(f"{source.name(ready)}()")
         prototype = ctypes.PYFUNCTYPE if _is_short(plan) else ctypes.CFUNCTYPE
         entry = prototype(ctypes.c_int32, ctypes.c_void_p)(address)
         entry.kept = (*kept, self._table, plan.constants)  # type: ignore[attr-defined]
@@ -162,6 +165,8 @@ def _table(
         made[table.place(buffer)] = array.ctypes.data if array.size else _SPARE.ctypes.data
     for buffer, word in calls.words.items():
         made[table.place(buffer)] = word.ctypes.data
+    if POOL in table.names:
+        made[table.place(POOL)], made[table.place(RUN_CHUNKS)] = addresses()
     for name in table.names:
         if name.startswith("blas "):
             found = routine(name.removeprefix("blas "))

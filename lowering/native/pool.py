@@ -21,10 +21,7 @@ from typing import Any
 
 from lowering.native.compiler import Loaded, compile, load
 from lowering.native.library.load import POOL
-from tracegraph.threads import get_threads
-
-POOL_ENTRY, RUN_ENTRY = "pool", "pool run"
-"""The entries of tables that have the address of the pool, and of the function that runs chunks."""
+from tracegraph.concurrency.threads import get_threads
 
 _BYTES = 512
 """The size of `tgp_pool`."""

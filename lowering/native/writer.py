@@ -6,13 +6,23 @@ which LLVM turns into registers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 Metadata = Sequence[str]
 
 
+@dataclass(frozen=True, slots=True)
+class FunctionText:
+    """The instructions of a function: those of its entry block, and the others."""
+
+    frame: list[str]
+    lines: list[str]
+
+
 class Writer:
-    """Instructions of one function, in blocks."""
+    """Instructions of one function, in blocks; `functions` are the texts of others."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -21,6 +31,7 @@ class Writer:
         self.declarations: dict[str, None] = {}
         self.metadata: list[str] = []
         self.globals: list[str] = []
+        self.functions: list[str] = []
         self._shared: dict[tuple[str, int], str] = {}
         self._registers = self._labels = 0
         self._access_group: str | None = None
@@ -50,6 +61,14 @@ class Writer:
         types = ", ".join(each.rpartition(" ")[0] for each in arguments)
         self.declare(f"declare {result} @{name}({types})")
         return self.assign(f"call {result} @{name}({', '.join(arguments)})")
+
+    @contextmanager
+    def function(self) -> Iterator[FunctionText]:
+        """Within, instructions are those of another function."""
+        outer = self.lines, self.frame, self._shared, self._access_group
+        self.lines, self.frame, self._shared, self._access_group = [], [], {}, None
+        yield FunctionText(self.frame, self.lines)
+        self.lines, self.frame, self._shared, self._access_group = outer
 
     # -- memory ---------------------------------------------------------------------------------
 
