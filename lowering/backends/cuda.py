@@ -41,7 +41,6 @@ TARGET = Target(
         gigaflop=20.0,
         recompute_limit=1,
         gather_penalty=((128 << 10, 0), (24 << 20, 40), (inf, 112)),
-        calls=0,
     ),
     contractions=ContractionPolicy(
         reuse=4,

@@ -7,21 +7,19 @@ from typing import Literal
 
 VARIABLE = "TRACEGRAPH_HOST"
 
-Kind = Literal["tuned", "plain", "native"]
+Kind = Literal["plain", "native"]
 
 
 def chosen_kind() -> Kind:
-    """What TRACEGRAPH_HOST asks for; the tuned interpreter if it is not set.
+    """What TRACEGRAPH_HOST asks for; the interpreter if it is not set.
 
     Raises:
         ValueError: it is something else.
     """
     value = os.environ.get(VARIABLE, "")
-    if value in ("plain", "native"):
-        return "plain" if value == "plain" else "native"
-    if value:
+    if value not in ("", "plain", "native"):
         raise ValueError(
-            f"{VARIABLE} is {value!r}; it takes 'plain', which runs plans without tuning, "
+            f"{VARIABLE} is {value!r}; it takes 'plain', which interprets plans by NumPy, "
             "'native', which compiles them to machine code, or nothing: unset it"
         )
-    return "tuned"
+    return "native" if value == "native" else "plain"

@@ -7,7 +7,7 @@ limits, is the executable's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
 
@@ -33,11 +33,15 @@ class ExecutableMemory:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A function of a plan. `copied` counts while it runs, `section_times` measures."""
+    """A function of a plan. `copied` counts while it runs, `section_times` measures.
+
+    `finish` makes it as fast as it becomes, which else happens while it is used.
+    """
 
     body: Body
     copied: Copied
     section_times: SectionTimes
+    finish: Callable[[], None] = field(default=lambda: None)
 
 
 class MakeCode(Protocol):

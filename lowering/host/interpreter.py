@@ -6,7 +6,7 @@ from random import Random
 
 from lowering.host.arena import Workspace
 from lowering.host.code import Code, ExecutableMemory
-from lowering.host.passes import chosen_passes
+from lowering.host.evaluation.programs import programs_of
 from lowering.host.source.plan_function import PlanWriter
 from lowering.plan.plan import Plan
 
@@ -15,9 +15,9 @@ def interpreted_code(
     plan: Plan, memory: ExecutableMemory, *, poison: bool, order: Random | None
 ) -> Code:
     """The code of a plan: a function that is written, and compiled by Python."""
-    needed, passes = Workspace(), chosen_passes()
-    programs = passes.programs(plan, memory.overlaps, needed)
+    needed = Workspace()
+    programs = programs_of(plan, memory.overlaps, needed)
     workspace = memory.allocate(needed.size)
-    writer = PlanWriter(plan, passes, programs, memory.arrays, workspace, order)
+    writer = PlanWriter(plan, programs, memory.arrays, workspace, order)
     body = writer.function((memory.arena, workspace) if poison else None)
     return Code(body, writer.copied, writer.section_times)

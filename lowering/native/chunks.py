@@ -33,6 +33,9 @@ CHUNK_TIME = 10_000
 
 MOST_CHUNKS = 512
 
+LONG_CHUNK = 1_000_000
+"""Nanoseconds of a chunk from which on there may be more chunks: nobody can stop one."""
+
 LINE = 64
 """Steps of an innermost loop that a chunk is a multiple of: threads share no line of the cache."""
 
@@ -53,14 +56,15 @@ def _chunks_of(nest: Nest, schedule: NestSchedule) -> Chunks | None:
     time = time_of(nest)
     if time < LEAST_TIME:
         return None
-    count = min(max(int(time / CHUNK_TIME), 2), MOST_CHUNKS)
-    found = _of_points(nest, schedule, count)
+    most = max(MOST_CHUNKS, int(time / LONG_CHUNK))
+    count = min(max(int(time / CHUNK_TIME), 2), most)
+    found = _of_points(nest, schedule, count, time)
     if found is not None and found.count >= min(count, ENOUGH_CHUNKS):
         return found
     points = prod([loop.extent for loop in schedule.points])
     blocks = None
     if isinstance(nest, ReduceNest | RowNest) and time / points >= LEAST_TIME:
-        blocks = _of_blocks(schedule, min(max(int(time / points / CHUNK_TIME), 2), MOST_CHUNKS))
+        blocks = _of_blocks(schedule, time / points)
     return blocks or found
 
 
@@ -76,13 +80,13 @@ def time_of(nest: Nest) -> float:
     return steps * cost / COST_OF_A_NANOSECOND
 
 
-def _of_points(nest: Nest, schedule: NestSchedule, count: int) -> Chunks | None:
+def _of_points(nest: Nest, schedule: NestSchedule, count: int, time: float) -> Chunks | None:
     """Chunks of the outermost loop that has enough steps; else of the one that has most."""
     best: Chunks | None = None
     for number, loop in enumerate(schedule.points):
         if isinstance(nest, ScatterNest) and not loop.independent:
             continue  # its points may have one target
-        found = _of_loop(number, loop, count, schedule)
+        found = _of_loop(number, schedule, count, time)
         if found is not None and (best is None or found.count > best.count):
             best = found
         if best is not None and best.count >= min(count, ENOUGH_CHUNKS):
@@ -90,7 +94,8 @@ def _of_points(nest: Nest, schedule: NestSchedule, count: int) -> Chunks | None:
     return best
 
 
-def _of_loop(number: int, loop: NestLoop, count: int, schedule: NestSchedule) -> Chunks | None:
+def _of_loop(number: int, schedule: NestSchedule, count: int, time: float) -> Chunks | None:
+    loop = schedule.points[number]
     is_last = number == len(schedule.points) - 1
     unit = 1
     if loop.tile:
@@ -103,23 +108,24 @@ def _of_loop(number: int, loop: NestLoop, count: int, schedule: NestSchedule) ->
     if is_last and schedule.fold == "columns" and size > COLUMNS:
         size = _multiple(size, COLUMNS)
     chunks = -(-loop.extent // size)
-    return Chunks(number, size, chunks) if chunks > 1 else None
+    return Chunks(number, size, chunks, time) if chunks > 1 else None
 
 
 def _multiple(size: int, unit: int) -> int:
     return -(-size // unit) * unit
 
 
-def _of_blocks(schedule: NestSchedule, count: int) -> Chunks | None:
+def _of_blocks(schedule: NestSchedule, time: float) -> Chunks | None:
     """Chunks of the blocks of a fold, which are a power of two: whole parts of the tree."""
     if schedule.fold != "rows" or not schedule.steps:
         return None
+    count = min(max(int(time / CHUNK_TIME), 2), MOST_CHUNKS)
     blocks = blocks_in(schedule.steps)
     size = 1
     while size * count < blocks:
         size *= 2
     chunks = -(-blocks // size)
-    return Chunks(None, size, chunks) if chunks > 1 else None
+    return Chunks(None, size, chunks, time) if chunks > 1 else None
 
 
 def blocks_in(steps: Sequence[NestLoop]) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 from struct import Struct
 from typing import Any, NoReturn
@@ -21,9 +22,13 @@ from lowering.host.source.plan_function import Body, Copied
 from lowering.host.source.python_source import PythonSource
 from lowering.native.available import why_not
 from lowering.native.blas import routine
-from lowering.native.compiler import compile, load
+from lowering.native.compilation.compiler import Loaded
+from lowering.native.compilation.first_level import first_level
+from lowering.native.compilation.tiers import Entry, Tiers
 from lowering.native.host_calls import HostCalls, trampoline
+from lowering.native.library.load import joined
 from lowering.native.module import ENTRY, NativeModule, module_of
+from lowering.native.polls import CLOCK, clock_address
 from lowering.native.pool import addresses, ready
 from lowering.native.table import ARENA, POOL, RUN_CHUNKS, TRAMPOLINE
 from lowering.native.work import work_of
@@ -58,12 +63,21 @@ def native_code(
         )
     module = module_of(plan, order)
     calls = HostCalls(plan, module.sites, memory)
-    code = load(compile(module.text, module.functions), ENTRY)
     to_host = trampoline(calls)
-    writer = _FunctionWriter(plan, module, calls, _table(plan, module, calls, memory, to_host))
+    table = _table(plan, module, calls, memory, to_host)
+    writer = _FunctionWriter(plan, module, calls, table)
     poisoned = (memory.arena, calls.workspace) if poison else None
-    body = writer.function(code.address, (code, to_host), poisoned)
-    return Code(body, writer.copied, calls.section_times)
+    prototype = ctypes.PYFUNCTYPE if _is_short(plan) else ctypes.CFUNCTYPE
+    function = prototype(ctypes.c_int32, ctypes.c_void_p)
+
+    def entry(code: Loaded) -> Entry:
+        made: Any = function(code.address)
+        made.kept = code, to_host, table, plan.constants
+        return made  # type: ignore[no-any-return]
+
+    tiers = Tiers(joined(module.text, module.functions), ENTRY, first_level(plan), entry)
+    body = writer.function(tiers, poisoned)
+    return Code(body, writer.copied, calls.section_times, tiers.finish)
 
 
 class _FunctionWriter:
@@ -79,9 +93,7 @@ class _FunctionWriter:
         self._arrays = {**self._inputs, **self._outputs}
         self._table = table
 
-    def function(
-        self, address: int, kept: tuple[object, ...], poisoned: Sequence[Array] | None
-    ) -> Body:
+    def function(self, tiers: Tiers, poisoned: Sequence[Array] | None) -> Body:
         """The function; before each call it poisons these arrays and the results, if given."""
         source, plan = self._source, self._plan
         lines = [*self._argument_lines(), *self._result_lines(poisoned)]
@@ -98,23 +110,26 @@ class _FunctionWriter:
             known = ", ".join(f"{source.name(b)}: {self._arrays[b]}" for b in calls.arrays)
             lines.append(f"{source.name(calls.bind)}({{{known}}})")
         if any(isinstance(node, WhileNode) for node in walk(plan.graph)):
-            lines.append(f"{source.name(calls)}.check_time = check_time")
+            lines.append(f"{source.name(calls.limit)}(check_time)")
         if POOL in self._module.table.names:
             lines.append(f"{source.name(ready)}()")
-        prototype = ctypes.PYFUNCTYPE if _is_short(plan) else ctypes.CFUNCTYPE
-        entry = prototype(ctypes.c_int32, ctypes.c_void_p)(address)
-        entry.kept = (*kept, self._table, plan.constants)  # type: ignore[attr-defined]
-        run = f"{source.name(entry)}({ctypes.addressof(self._table)})"
+        entry = source.name(tiers.entry)
+        run = f"{entry}({ctypes.addressof(self._table)})"
         lines.append(f"if {run}: {source.name(_raise)}({source.name(calls)})")
         results = f"[{', '.join(self._arrays[b] for b in plan.outputs)}]"
         head = "def run(arguments, check_time):"
         body = source.function([head, *lines], results, plan.name)
+        tiers.exchange_by(partial(body.__globals__.__setitem__, entry))
         if not plan.monitors:
             return body
 
         def with_bars(arguments: Sequence[Any], check: Callable[[], None] | None) -> Any:
+            calls.reset_bars()
             with progress.bars():
-                return body(arguments, check)
+                try:
+                    return body(arguments, check)
+                finally:
+                    calls.draw_bars()
 
         return with_bars
 
@@ -167,6 +182,8 @@ def _table(
         made[table.place(buffer)] = word.ctypes.data
     if POOL in table.names:
         made[table.place(POOL)], made[table.place(RUN_CHUNKS)] = addresses()
+    if CLOCK in table.names:
+        made[table.place(CLOCK)] = clock_address()
     for name in table.names:
         if name.startswith("blas "):
             found = routine(name.removeprefix("blas "))

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 from typing import Any
 
-from lowering.native.host_calls import POLL, CheckFailure, NodeCall, Progress, Sites
+from lowering.native.host_calls import CheckFailure, NodeCall, Progress, Sites
 from lowering.native.nests.expressions import NestExpressions
 from lowering.native.nests.nest_kinds import write_nest
 from lowering.native.nests.operations import Operations
 from lowering.native.nests.points import NativeNestWriter
 from lowering.native.nests.supported import missing
 from lowering.native.parallel import ChunkFunctions
+from lowering.native.polls import POLLED_WORK, Polls
 from lowering.native.products import ProductWriter, has_routines
 from lowering.native.signals import Signals
 from lowering.native.table import DATA_OFFSET, TRAMPOLINE, Table
 from lowering.native.types import memory_parts
-from lowering.native.work import work_of
-from lowering.native.writer import Writer
+from lowering.native.work import CALL
+from lowering.native.writer import LONG, Writer
 from lowering.plan.calls.matrix_product import MatrixProduct
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.event_node import EventNode
@@ -29,9 +31,6 @@ from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode, Node
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from tracegraph.ir.events import TimeMark
-
-POLLED_WORK = 1 << 16
-"""The work of a loop's steps between two looks at the clock: some tens of microseconds."""
 
 STOPPED = "stopped"
 """The label of the block that ends the function early."""
@@ -46,8 +45,11 @@ class NativeGraphWriter:
         self.operations = Operations(self.writer)
         self.table = Table(plan)
         self.sites = Sites()
+        self.polls = Polls(self.writer, self.table, self._end_if, self._limited)
+        self.writer.poll = self.polls.after
         self.addresses: dict[Buffer, str] = {}
         self._order = order
+        self._in_loop = False
         self._conditions = [self.writer.variable("i64") for _ in range(plan.conditions)]
         self._signals = Signals(self.writer, self._conditions, self._require, self._publish)
         self._products = ProductWriter(self.writer, self.table, self.addresses)
@@ -77,12 +79,17 @@ class NativeGraphWriter:
         return found
 
     def write(self, graph: Graph) -> None:
-        """Write the nodes of a graph."""
+        """Write the nodes of a graph; a poll follows a node that works long."""
         for node in self._in_order(graph):
             write: Callable[[NativeGraphWriter, Any], None] = _WRITERS.get(
                 type(node), NativeGraphWriter.call
             )
+            before = self.writer.work
             write(self, node)
+            work = self.writer.work - before
+            if work >= (POLLED_WORK if self._in_loop else LONG):
+                self.polls.after(work)
+                self.writer.work = before
 
     def _in_order(self, graph: Graph) -> Sequence[Node]:
         if self._order is None:
@@ -102,7 +109,7 @@ class NativeGraphWriter:
         printing = [nest for nest in nests if isinstance(nest, PrintNest)]
         for nest in (*[nest for nest in nests if nest not in printing], *printing):
             if 0 not in nest.space:
-                self._predicated(nest.predicates, lambda nest=nest: self._nest(nest))
+                self._predicated(nest.predicates, partial(self._nest, nest))
 
     def _nest(self, nest: Nest) -> None:
         if missing(nest):
@@ -136,11 +143,13 @@ class NativeGraphWriter:
         nbytes = node.target.type.nbytes
         arguments = f"ptr {target}, ptr {source}, i64 {nbytes}, i1 false"
         self.writer.line(f"call void @llvm.memmove.p0.p0.i64({arguments})")
+        self.writer.work += nbytes // 16
 
     def library(self, node: LibraryNode) -> None:
         """Write a product as a call of BLAS; all else is a call of the host."""
         if isinstance(node.call, MatrixProduct) and has_routines(node.call):
             self._products.write(node.call)
+            self.writer.work += node.weight.operations // 8
         else:
             self.call(node)
 
@@ -152,6 +161,7 @@ class NativeGraphWriter:
     def call(self, node: Node) -> None:
         """Write a call of the host that runs a node."""
         self.call_host(self.sites.add(NodeCall(node)))
+        self.writer.work += node.weight.points + node.weight.operations // 8
 
     def if_else(self, node: IfElseNode) -> None:
         """Write two branches."""
@@ -172,20 +182,19 @@ class NativeGraphWriter:
         writer.begin(end)
 
     def while_(self, node: WhileNode) -> None:
-        """Write a loop, which looks at the clock and at signals now and then."""
+        """Write a loop, which polls now and then."""
         writer = self.writer
         if node.entry is not None:
             self._signals.set_condition(node.condition, self._flag(node.entry))
-        rounds = writer.variable("i64")
-        writer.line(f"store i64 0, ptr {rounds}")
         head, inside, end = writer.label(), writer.label(), writer.label()
         writer.jump(head)
         writer.begin(head)
         goes_on = writer.assign(f"icmp ne i64 {self._condition(node.condition)}, 0")
         writer.branch(goes_on, inside, end)
         writer.begin(inside)
-        self._poll(rounds, _rounds_between_polls(node.body))
-        self.write(node.body)
+        outer, self._in_loop = self._in_loop, True
+        self.polls.after(writer.measured(lambda: self.write(node.body)))
+        self._in_loop = outer
         writer.jump(head)
         writer.begin(end)
 
@@ -201,28 +210,32 @@ class NativeGraphWriter:
         place = self.table.place(TRAMPOLINE)
         entry = writer.assign(f"getelementptr inbounds ptr, ptr %table, i64 {place}")
         function = writer.assign(f"load ptr, ptr {entry}")
-        failed = writer.assign(f"call i64 {function}(i64 {site}, ptr %arena)")
-        following = writer.label()
-        writer.branch(writer.assign(f"icmp eq i64 {failed}, 0"), following, STOPPED)
-        writer.begin(following)
+        self._end_if(writer.assign(f"call i64 {function}(i64 {site}, ptr %arena)"))
+        writer.work += CALL
+
+    def _limited(self) -> str:
+        self.sites.limited = self.sites.word()
+        self._bind(self.sites.limited)
+        return self.addresses[self.sites.limited]
+
+    def _end_if(self, failed: str) -> None:
+        """End the function unless an `i64` is 0."""
+        following = self.writer.label()
+        goes_on = self.writer.assign(f"icmp eq i64 {failed}, 0")
+        self.writer.branch(goes_on, following, STOPPED)
+        self.writer.begin(following)
 
     def _require(self, failure: int) -> None:
         self.call_host(self.sites.add(CheckFailure(failure)))
 
     def _publish(self, monitor: int, count: str) -> None:
-        word = self.sites.word()
+        """Store a count; a function is told each, a bar reads it at polls."""
+        draws = self.plan.monitors[monitor].callback is None
+        word = self.sites.bar(monitor) if draws else self.sites.word()
         self._bind(word)
         self.writer.line(f"store i64 {count}, ptr {self.addresses[word]}")
-        self.call_host(self.sites.add(Progress(monitor, word)))
-
-    def _poll(self, rounds: str, every: int) -> None:
-        """Call the host every few rounds of a loop; their number is a power of two."""
-        writer = self.writer
-        count = writer.assign(f"load i64, ptr {rounds}")
-        writer.line(f"store i64 {writer.assign(f'add i64 {count}, 1')}, ptr {rounds}")
-        rest = writer.assign(f"and i64 {count}, {every - 1}")
-        due = writer.assign(f"icmp eq i64 {rest}, {every - 1}")
-        writer.if_(due, lambda: self.call_host(POLL))
+        if not draws:
+            self.call_host(self.sites.add(Progress(monitor, word)))
 
     # -- values ---------------------------------------------------------------------------------
 
@@ -262,8 +275,3 @@ _WRITERS: dict[type[Node], Callable[[NativeGraphWriter, Any], None]] = {
 
 WRITTEN = frozenset(_WRITERS)
 """The classes of nodes that are native code, some of them for some of their calls only."""
-
-
-def _rounds_between_polls(body: Graph) -> int:
-    """The rounds of a loop between two polls, a power of two, by an estimate of what one does."""
-    return 1 << max((POLLED_WORK // max(work_of(body), 1)).bit_length() - 1, 0)

@@ -1,7 +1,7 @@
 """Calls of the host from native code: what has no native form, run by the plain interpreter.
 
 Each place in the code is a site with a number. Native code calls one function, the trampoline, with
-that number. Site 0 is a look at the clock and at signals, which loops call now and then.
+that number. Site 0 is a poll: see `polls`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ import numpy as np
 
 from lowering.host.arena import Array, Workspace
 from lowering.host.code import ExecutableMemory
-from lowering.host.passes import Passes
+from lowering.host.evaluation.programs import programs_of
 from lowering.host.section_times import SectionTimes
 from lowering.host.source.plan_function import Body, PlanWriter
+from lowering.native.polls import POLL
 from lowering.plan.event_node import EventNode
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import Kernel, Nest, SetCondition, Store
@@ -36,9 +37,6 @@ Trampoline = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 
 The code passes the arena besides, which the function ignores: so LLVM knows that it may change.
 """
-
-POLL = 0
-"""The site that looks at the clock and at signals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +70,9 @@ class Sites:
     def __init__(self) -> None:
         self.sites: list[Site] = []
         self.words: list[Buffer] = []
+        self.bars: dict[int, Buffer] = {}
+        self.limited: Buffer | None = None
+        """Whether the call has a time limit, where code polls."""
 
     def add(self, site: Site) -> int:
         """The number of a new site."""
@@ -82,6 +83,12 @@ class Sites:
         """A new integer in memory, which native code and the host read and write."""
         self.words.append(Buffer("scratch", -1 - len(self.words), ArrayType(INDEX, ())))
         return self.words[-1]
+
+    def bar(self, monitor: int) -> Buffer:
+        """The integer in which native code counts the steps of a loop that has a bar."""
+        if monitor not in self.bars:
+            self.bars[monitor] = self.word()
+        return self.bars[monitor]
 
     def of_nest(self, nest: Nest) -> tuple[int, list[tuple[int, Buffer]]]:
         """The site of a nest, and the conditions that it sets with the words that hold them.
@@ -112,25 +119,33 @@ def replace_number(buffer: Buffer, number: int) -> Buffer:
     return changed(buffer, number=number)
 
 
+_NONE = -1
+"""The count of a loop that has not begun."""
+
+
 class HostCalls:
     """The functions of a plan's sites.
 
     `bind` gives the arguments and results of a call of the plan, of which the sites access
-    `arrays`. `check_time` is called at a poll, if there is one. `failure` is what a site raised.
+    `arrays`. `failure` is what a site raised.
     """
 
     def __init__(self, plan: Plan, sites: Sites, memory: ExecutableMemory) -> None:
         self.section_times = SectionTimes()
         self.failure: BaseException | None = None
-        self.check_time: Callable[[], None] | None = None
+        self._check_time: Callable[[], None] | None = None
         self.words = {buffer: np.zeros(1, buffer.type.dtype) for buffer in sites.words}
         self.arrays = arrays_of(sites.sites, plan)
+        self._limited = None if sites.limited is None else self.words[sites.limited]
+        self._bars = [
+            (plan.monitors[number], self.words[word]) for number, word in sites.bars.items()
+        ]
         self._bound: dict[Buffer, Array] = {}
         words = {buffer: word.view(np.uint8) for buffer, word in self.words.items()}
         known = {**memory.arrays, **words}
-        needed, passes = Workspace(), Passes()
+        needed = Workspace()
         programs = {
-            number: passes.programs(_only(plan, site.node), memory.overlaps, needed)
+            number: programs_of(_only(plan, site.node), memory.overlaps, needed)
             for number, site in enumerate(sites.sites)
             if isinstance(site, NodeCall)
         }
@@ -142,9 +157,7 @@ class HostCalls:
                     self._functions.append(partial(self.section_times.mark, use))
                 case NodeCall(node=node):
                     alone = _only(plan, node)
-                    writer = PlanWriter(
-                        alone, passes, programs[number], known, self.workspace, None
-                    )
+                    writer = PlanWriter(alone, programs[number], known, self.workspace, None)
                     body = writer.function(None)
                     self._functions.append(partial(_run, body, alone.inputs, self._bound))
                 case CheckFailure(failure=failure):
@@ -158,12 +171,32 @@ class HostCalls:
         self._bound.clear()
         self._bound.update(arrays)
 
+    def limit(self, check_time: Callable[[], None] | None) -> None:
+        """Call a function at each site of this call, which raises when the time is up."""
+        if check_time is not self._check_time:
+            self._check_time = check_time
+            if self._limited is not None:
+                self._limited[0] = check_time is not None
+
+    def reset_bars(self) -> None:
+        """Forget the steps of an earlier call."""
+        for _, count in self._bars:
+            count[0] = _NONE
+
+    def draw_bars(self) -> None:
+        """Show the steps of loops that have begun."""
+        for monitor, count in self._bars:
+            if count[0] != _NONE:
+                progress.report(monitor, int(count[0]))
+
     def call(self, site: int) -> None:
         """Run a site. Raises what it does."""
         if site != POLL:
             self._functions[site - 1]()
-        elif self.check_time is not None:
-            self.check_time()
+        else:
+            self.draw_bars()
+        if self._check_time is not None:
+            self._check_time()
 
 
 def trampoline(calls: HostCalls) -> Any:

@@ -51,6 +51,7 @@ def module_of(plan: Plan, order: Random | None = None) -> NativeModule:
         "  ret i32 1",
         "}",
         *writer.functions,
+        *graphs.polls.functions,
         *writer.declarations,
         "attributes #0 = { nounwind }",
         "attributes #1 = { nounwind noinline }",

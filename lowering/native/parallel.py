@@ -10,8 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from lowering.native.schedule import Chunks
 from lowering.native.table import POOL, RUN_CHUNKS, Table
 from lowering.native.writer import Writer
+
+LONGEST_CALL = 20_000_000
+"""Nanoseconds of a call of the pool, about: it cannot be stopped."""
 
 
 class ChunkFunctions:
@@ -20,9 +24,9 @@ class ChunkFunctions:
     def __init__(self, writer: Writer, table: Table) -> None:
         self._writer, self._table = writer, table
 
-    def write(self, frame: str, count: int, body: Callable[[], object]) -> None:
+    def write(self, frame: str, chunks: Chunks, body: Callable[[], object]) -> None:
         """Write the function that `body` writes, whose chunk is %chunk, and the call of the pool
-        for all chunks.
+        for all chunks; or, if they take long, a loop of calls, which can be stopped.
         """
         writer = self._writer
         with writer.function() as function:
@@ -41,9 +45,24 @@ class ChunkFunctions:
                 )
             )
         )
+        calls = min(max(int(chunks.time / LONGEST_CALL), 1), chunks.count)
+        size = -(-chunks.count // calls)
         pool, run = (self._entry(entry) for entry in (POOL, RUN_CHUNKS))
-        passed = f"ptr {pool}, ptr {name}, ptr %table, ptr %arena, ptr {frame}, i64 {count}"
-        writer.line(f"call void {run}({passed})")
+
+        def call(first: str, end: str) -> None:
+            passed = f"ptr {pool}, ptr {name}, ptr %table, ptr %arena, ptr {frame}"
+            writer.line(f"call void {run}({passed}, i64 {first}, i64 {end})")
+            writer.work += int(chunks.time / calls)
+
+        def group(number: str) -> None:
+            first = writer.assign(f"mul nuw nsw i64 {number}, {size}")
+            end = writer.assign(f"add nuw nsw i64 {first}, {size}")
+            call(first, writer.call("i64", "llvm.smin.i64", f"i64 {end}", f"i64 {chunks.count}"))
+
+        if calls == 1:
+            call("0", str(chunks.count))
+        else:
+            writer.loop("0", str(-(-chunks.count // size)), group)
 
     def _entry(self, name: str) -> str:
         place = self._table.place(name)

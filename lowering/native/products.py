@@ -134,8 +134,7 @@ class ProductWriter:
     def _gemm(self, call: MatrixProduct, left: str, right: str, target: str) -> None:
         """BLAS's matrices have columns in memory: a target with rows is its transpose."""
         name = f"{LETTERS[call.target.buffer.type.dtype]}gemm"
-        shapes = [_leading(*each) for each in _matrices(call)]
-        assert all(shapes)
+        shapes = [shape for each in _matrices(call) if (shape := _leading(*each))]
         (left_rows, left_leading), (right_rows, right_leading), (flipped, leading) = shapes
         m, n = call.m, call.n
         first, second = (left, left_rows, left_leading), (right, right_rows, right_leading)

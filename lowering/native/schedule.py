@@ -90,6 +90,8 @@ class Chunks:
     loop: int | None
     size: int
     count: int
+    time: float
+    """An estimate of the nanoseconds that all of them take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +128,15 @@ def schedule_of(nest: Nest) -> NestSchedule:
         case ScatterNest(space=space, repeats=repeats):
             ordered = [NestLoop((n,), extent, False) for n, extent in _axes(space) if n < repeats]
             free = [(n, extent) for n, extent in _axes(space) if n >= repeats]
-            return NestSchedule((*ordered, *_independent_loops(free, _Accesses(nest))))
+            loops = (*ordered, *_independent_loops(free, _Accesses(nest)))
+            return NestSchedule(loops)
         case ScanNest(space=space, axis=axis):
             others = [NestLoop((n,), extent, False) for n, extent in _axes(space) if n != axis]
-            steps = (NestLoop((axis,), space[axis], False),)
+            along = (NestLoop((axis,), space[axis], False),)
             (stored,) = _Accesses(nest).stores
             if others and others[-1].extent >= FEWEST_COLUMNS and stored.get(axis, 0) != 1:
-                return NestSchedule(tuple(others), steps, "columns")
-            return NestSchedule(tuple(others), steps, "rows")
+                return NestSchedule(tuple(others), along, "columns")
+            return NestSchedule(tuple(others), along, "rows")
         case ReduceNest(space=space, loop=loop) | RowNest(space=space, loop=loop):
             accesses = _Accesses(nest)
             steps = _collapsed(_axes(loop, len(space)), accesses)
@@ -178,7 +181,7 @@ class _Accesses:
         self.positions: list[LinearForm] = []
         self.loads: list[LinearForm] = []
         self.all: list[LinearForm] = []
-        self._seen: set[Expr] = set()
+        self._seen: set[tuple[Expr, bool]] = set()
         self._stack: list[tuple[Expr, bool]] = []
         stores: Iterable[Store]
         match nest:
@@ -206,10 +209,10 @@ class _Accesses:
     def _walk(self, root: Expr, is_position: bool) -> None:
         stack = [(root, is_position)]
         while stack:
-            expr, where = stack.pop()
-            if expr in self._seen and not where:
+            expr, where = key = stack.pop()
+            if key in self._seen:
                 continue
-            self._seen.add(expr)
+            self._seen.add(key)
             form = _linear_form(expr)
             if form:
                 self.all.append(form)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from lowering.native.nests.expressions import NestExpressions
 from lowering.native.writer import Writer
@@ -36,7 +37,7 @@ class Signals:
                     self.set_condition(number, as_i64(run, signal, value))
                 case Require(failure=number):
                     failed = self._writer.assign(f"xor i1 {value}, true")
-                    self._writer.if_(failed, lambda number=number: self._require(number))
+                    self._writer.if_(failed, partial(self._require, number))
                 case Publish(monitor=number):
                     self._publish(number, as_i64(run, signal, value))
 

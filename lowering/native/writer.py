@@ -12,6 +12,21 @@ from dataclasses import dataclass
 
 Metadata = Sequence[str]
 
+INSTRUCTIONS = 8
+"""Instructions of one unit of work: about a nanosecond."""
+
+LONG = 1 << 22
+"""Work of a loop that may take many milliseconds."""
+
+LONG_BLOCK = 1 << 16
+"""Steps of a loop of very many between two polls."""
+
+POLLED_STEP = 1 << 12
+"""The least work of a step of a loop that polls: the poll itself is lost in it."""
+
+UNKNOWN_STEPS = 1 << 8
+"""Steps of a loop whose ends are known at run time only."""
+
 
 @dataclass(frozen=True, slots=True)
 class FunctionText:
@@ -33,7 +48,12 @@ class Writer:
         self.globals: list[str] = []
         self.functions: list[str] = []
         self._shared: dict[tuple[str, int], str] = {}
+        self.work = 0
+        """The work of the loops that were written so far, but for those that poll."""
+        self.poll: Callable[[int], None] | None = None
+        """Writes a poll behind so much work, where loops are long."""
         self._registers = self._labels = 0
+        self._in_loops = 0
         self._access_group: str | None = None
 
     def register(self) -> str:
@@ -66,8 +86,11 @@ class Writer:
     def function(self) -> Iterator[FunctionText]:
         """Within, instructions are those of another function."""
         outer = self.lines, self.frame, self._shared, self._access_group
+        work, in_loops, poll = self.work, self._in_loops, self.poll
         self.lines, self.frame, self._shared, self._access_group = [], [], {}, None
+        self.poll = None  # only the plan's own function calls the host
         yield FunctionText(self.frame, self.lines)
+        self.work, self._in_loops, self.poll = work, in_loops, poll
         self.lines, self.frame, self._shared, self._access_group = outer
 
     # -- memory ---------------------------------------------------------------------------------
@@ -166,6 +189,10 @@ class Writer:
         The steps of an `independent` one do not read what others write: LLVM may then vectorise it
         without checks of addresses.
         """
+        steps = _steps(low, high)
+        if self.poll is not None and steps >= LONG:
+            self._loop_over_blocks(low, high, body, independent)
+            return
         variable = self.variable("i64")
         head, inside, end = self.label(), self.label(), self.label()
         self.line(f"store i64 {low}, ptr {variable}")
@@ -177,7 +204,11 @@ class Writer:
         outer, metadata = self._access_group, ""
         if independent:
             self._access_group = self._node("distinct !{}")
-        body(index)
+        work = self.measured(lambda: body(index))
+        if self.poll is not None and work >= POLLED_STEP and work * steps >= LONG:
+            self.poll(work)
+        else:
+            self.work += work * steps
         following = self.assign(f"add nuw nsw i64 {index}, 1")
         self.line(f"store i64 {following}, ptr {variable}")
         if independent:
@@ -187,6 +218,37 @@ class Writer:
         self.jump(head, metadata)
         self.begin(end)
 
+    def _loop_over_blocks(
+        self, low: str, high: str, body: Callable[[str], object], independent: bool
+    ) -> None:
+        """A loop of very many steps: blocks of them, with a poll behind each."""
+        whole = _steps(low, high) // LONG_BLOCK
+        first = int(low)
+
+        def block(number: str) -> None:
+            distance = self.assign(f"mul nuw nsw i64 {number}, {LONG_BLOCK}")
+            start = self.assign(f"add nsw i64 {distance}, {first}")
+
+            def step(place: str) -> None:
+                body(self.assign(f"add nsw i64 {start}, {place}"))
+
+            self.loop("0", str(LONG_BLOCK), step, independent=independent)
+
+        self.loop("0", str(whole), block)
+        rest = first + whole * LONG_BLOCK
+        if rest < int(high):
+            self.loop(str(rest), high, body, independent=independent)
+
+    def measured(self, body: Callable[[], object]) -> int:
+        """Write code; the work that it does in each run, but for loops that poll."""
+        around, in_loops, begun = self.work, self._in_loops, len(self.lines)
+        self.work = self._in_loops = 0
+        body()
+        written = len(self.lines) - begun
+        work = self.work + (written - self._in_loops) // INSTRUCTIONS + 1
+        self.work, self._in_loops = around, in_loops + written
+        return work
+
     def _node(self, text: str) -> str:
         self.metadata.append(f"!{len(self.metadata)} = {text}")
         return f"!{len(self.metadata) - 1}"
@@ -194,3 +256,11 @@ class Writer:
     def _node_of_itself(self, *others: str) -> str:
         own = f"!{len(self.metadata)}"
         return self._node(f"distinct !{{{', '.join((own, *others))}}}")
+
+
+def _steps(low: str, high: str) -> int:
+    """The number of steps of a loop, or a guess."""
+    try:
+        return max(int(high) - int(low), 0)
+    except ValueError:
+        return UNKNOWN_STEPS

@@ -1,7 +1,8 @@
 """Lists of parameters of which a part runs always, and all of it with the soak tests.
 
-They are for comparisons on a device that emulated kernels make for all values: there, each kind of
-kernel is to be seen once.
+They are for comparisons on a device, where each value is to be seen, but not each combination. Many
+of these are made for all combinations by emulated kernels or on the host; where they are not, as
+for residuals of matrices of all sizes and dtypes, only the soak tests make them all.
 """
 
 from __future__ import annotations

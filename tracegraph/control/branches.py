@@ -79,12 +79,12 @@ def cond(
     type_ = _number_type(pred)
     if type_ is None or type_.shape != ():
         raise errors.PredicateError("cond", pred, type_)
-    given = flatten_checked(operands, "cond", "operands")
-    trace = current_for((pred, *given.leaves))
+    flat_operands = flatten_checked(operands, "cond", "operands")
+    trace = current_for((pred, *flat_operands.leaves))
     if trace is None:
         chosen = true_fun if np.asarray(pred) != 0 else false_fun
-        return call_owned(chosen, given.structure, given.leaves)
-    return _record(trace, ops.cond, _truth(trace, pred), named, given, hints)
+        return call_owned(chosen, flat_operands.structure, flat_operands.leaves)
+    return _record(trace, ops.cond, _truth(trace, pred), named, flat_operands, hints)
 
 
 @entry_point

@@ -78,7 +78,7 @@ def embed(
             label, f"host must be a function, not {errors.value_text(host)}"
         )
     values = [_value(value, label) for value in _several(reads)]
-    inputs = [_memory(each, label, "at") for each in _several(at)]
+    inputs = [_memory(array, label, "at") for array in _several(at)]
     _require_fitting(values, inputs, label)
     _require_apart(inputs, label)
     outputs = () if out is None else tuple([_memory(o, label, "out") for o in _several(out)])
@@ -98,8 +98,8 @@ def embed(
     if not outputs:
         _perform(call, values)
         return None
-    found = apply(custom_kernel, *values, call=call)
-    return (found,) if isinstance(out, (tuple, list)) and len(types) == 1 else found
+    results = apply(custom_kernel, *values, call=call)
+    return (results,) if isinstance(out, (tuple, list)) and len(types) == 1 else results
 
 
 def _perform(call: KernelCall, values: Sequence[Any]) -> None:

@@ -40,12 +40,12 @@ def logspace(
     array([  1.,  10., 100.])
     """
     if np.ndim(base):
-        given = [as_array(x) for x in (start, stop, base)]
-        rank = max(x.ndim for x in given)
-        start, stop, base = (reshape(x, (1,) * (rank - x.ndim) + x.shape) for x in given)
+        bounds = [as_array(x) for x in (start, stop, base)]
+        rank = max(x.ndim for x in bounds)
+        start, stop, base = (reshape(x, (1,) * (rank - x.ndim) + x.shape) for x in bounds)
         base = expand_dims(base, axis)
-    found = power(base, linspace(start, stop, num, endpoint, axis=axis))
-    return found if dtype is None else as_array(found, dtype)
+    sequence = power(base, linspace(start, stop, num, endpoint, axis=axis))
+    return sequence if dtype is None else as_array(sequence, dtype)
 
 
 @numpy_function

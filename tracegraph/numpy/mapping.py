@@ -52,11 +52,11 @@ def apply_along_axis(func1d: Function, axis: int, arr: Any, *args: Any, **kwargs
     def of_row(row: Any) -> Any:
         return as_array(func1d(row, *args, **kwargs))
 
-    found = control.map(of_row, rows)
-    inner = found.shape[1:]
-    found = reshape(found, outer + inner)
-    order = [*range(axis), *range(len(outer), found.ndim), *range(axis, len(outer))]
-    return transpose(found, order)
+    mapped = control.map(of_row, rows)
+    inner = mapped.shape[1:]
+    mapped = reshape(mapped, outer + inner)
+    order = [*range(axis), *range(len(outer), mapped.ndim), *range(axis, len(outer))]
+    return transpose(mapped, order)
 
 
 @numpy_function

@@ -229,9 +229,9 @@ def _around_count(x: Selected, entries: list[Any]) -> tuple[Any, ...]:
     axis = 0
     for entry in entries:
         covered = [slice(None)] * (x.ndim - taken) if entry is Ellipsis else [entry]
-        for each in covered:
-            if axis == x.before and _axes_of(each):
-                if not (isinstance(each, slice) and each == slice(None)):
+        for part in covered:
+            if axis == x.before and _axes_of(part):
+                if not (isinstance(part, slice) and part == slice(None)):
                     x.refuse(
                         "{read} at a position or a slice among these elements",
                         "write tracegraph.numpy.extract({mask}, {array}, size=n) for the first n "
@@ -239,8 +239,8 @@ def _around_count(x: Selected, entries: list[Any]) -> tuple[Any, ...]:
                     )
                 inner += [slice(None)] * x.mask.ndim
             else:
-                inner.append(each)
-            axis += _axes_of(each)
+                inner.append(part)
+            axis += _axes_of(part)
     return tuple(inner)
 
 

@@ -114,14 +114,14 @@ def _quantiles(  # noqa: D417 - the name is not a parameter of the functions
         raise IndexError(f"{name} needs elements along its axes, got shape {a.shape}")
     skip_nans = skip_nans and a.dtype.kind not in "biu"
     if weights is None:
-        found = _of_rows(sort(rows), q, METHODS[method], method == "linear", weak, skip_nans)
+        quantiles = _of_rows(sort(rows), q, METHODS[method], method == "linear", weak, skip_nans)
     else:
         weights = along_last(_fitted(weights, a, axis, axes), axes)
-        found = _weighted(rows, weights, q, skip_nans)
+        quantiles = _weighted(rows, weights, q, skip_nans)
     if keepdims:
         shape = tuple([1 if k in axes else n for k, n in enumerate(a.shape)])
-        found = reshape(found, (*q.shape, *shape))
-    return written(name, found, out, True)
+        quantiles = reshape(quantiles, (*q.shape, *shape))
+    return written(name, quantiles, out, True)
 
 
 def _check_range(name: str, q: Any) -> None:

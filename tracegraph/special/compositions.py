@@ -166,10 +166,10 @@ def logsumexp(a: Any, axis: Axis = None, b: Any = None, keepdims: bool = False) 
         total = most + rest
     apart = (most != 0) & tnp.isfinite(most)
     ratio = tnp.where(apart, rest / tnp.where(apart, most, a.dtype.type(1)), zero)
-    found = tnp.log1p(ratio) + tnp.log(tnp.where(apart, most, total)) + shift
+    logarithm = tnp.log1p(ratio) + tnp.log(tnp.where(apart, most, total)) + shift
     axes = tuple([k - a.ndim for k in reduced_axes(a, axis)])
-    found = with_derivative(found, "logsumexp", *operands, axes=axes)
-    return found if keepdims else tnp.sum(found, axis=axis)
+    logarithm = with_derivative(logarithm, "logsumexp", *operands, axes=axes)
+    return logarithm if keepdims else tnp.sum(logarithm, axis=axis)
 
 
 @_QUIET

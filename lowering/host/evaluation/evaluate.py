@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -30,8 +30,6 @@ from lowering.host.evaluation.instructions import (
 )
 from lowering.host.evaluation.load_forms import LoadForm, load_form
 from lowering.plan.nests.buffer import Buffer
-from lowering.plan.nests.kernel import Store
-from tracegraph.ir.op import Elementwise
 from tracegraph.ir.scalar import Axis, Both, Clamp, Compare, Const, Expr, FloorDiv, Mod, Select, Sum
 from tracegraph.ir.scalar_values import Accumulated, Apply, AsIndex, AsValue, Load
 
@@ -39,75 +37,28 @@ FOLD_LIMIT = 1 << 17
 """Constant folding keeps arrays of up to this many elements: 1 MiB of positions. Larger ones are
 computed in each run. An upper bound on memory, not a measured optimum."""
 
-EXPENSIVE = 8
-"""Least cost of ops whose loops NumPy vectorises for positive strides only. `tanh` of 2^16 float32
-takes 14 times as long on a reversed view, `sin` 19 times; `add` 5 times (NumPy 2.4.6, EPYC)."""
-
 _INDEX = np.dtype(np.int64)
 _RELATIONS = {"<": np.less, ">=": np.greater_equal, "==": np.equal}
 
 
-class Evaluation(NamedTuple):
-    """A way to compute an expression: `emit` does so, after the `operands` are evaluated."""
-
-    operands: tuple[Expr, ...]
-    emit: Callable[[], NumpyValue]
-
-
-Rule = Callable[["Evaluator", Expr], Evaluation | None]
-"""An expression's form if the rule has a better one than the evaluator's own."""
-
-LayoutRule = Callable[
-    [tuple[int, ...], tuple[int, ...], Iterable[NumpyValue]], tuple[int, ...] | None
-]
-"""The memory order of a temporary of this shape that varies along these axes and is computed from
-these values; None for row-major."""
-
-
-def row_major(run: Evaluator) -> LayoutRule:
-    """The layout of temporaries in which each is row-major."""
-    return lambda shape, axes, inputs: None
-
-
 class Evaluator:
-    """The instructions of nests over one iteration space.
+    """The instructions of a nest; `extents` are those of its space and loop."""
 
-    Args:
-        extents: those of the axes of the nests' space and loops.
-        accesses: the loads and stores of the nests, for the layout.
-        rules: tried in order before the evaluator's own form of an expression.
-        layout: chooses the memory order of temporaries.
-    """
-
-    def __init__(
-        self,
-        extents: tuple[int, ...],
-        accesses: Sequence[Load | Store] = (),
-        rules: Sequence[Rule] = (),
-        layout: Callable[[Evaluator], LayoutRule] = row_major,
-    ) -> None:
+    def __init__(self, extents: tuple[int, ...]) -> None:
         self.extents = extents
-        self.accesses = accesses
         self.axes_of = AxisDependence(extents)
         self.instructions: list[Instruction] = []
-        self.layout = layout(self)
-        self._rules = rules
         self._values: dict[Expr, NumpyValue] = {}
-        self._forms: dict[Expr, Evaluation | None] = {}
         self._loads: dict[Load, LoadForm | None] = {}
 
     def mesh(self, axes: Iterable[int]) -> tuple[int, ...]:
         """The open-mesh shape of what varies along `axes`."""
         return strided_views.mesh(self.extents, axes)
 
-    def temporary(
-        self, dtype: np.dtype[Any], axes: Iterable[int], inputs: Iterable[NumpyValue] = ()
-    ) -> Temporary:
-        """A new intermediate value that varies along `axes`, computed from the `inputs`."""
-        chosen = tuple(sorted(axes))
-        shape = self.mesh(chosen)
-        order = self.layout(shape, chosen, inputs)
-        return Temporary(dtype, shape, {axis: axis for axis in chosen}, order)
+    def temporary(self, dtype: np.dtype[Any], axes: Iterable[int]) -> Temporary:
+        """A new intermediate value that varies along `axes`."""
+        chosen = sorted(axes)
+        return Temporary(dtype, self.mesh(chosen), {axis: axis for axis in chosen})
 
     # -- values ---------------------------------------------------------------------------------
 
@@ -117,45 +68,28 @@ class Evaluator:
 
         The axes of expressions are computed anew: an earlier query may have come before the values.
         """
-        before = self._values, self._forms, self._loads, self.axes_of
+        before = self._values, self._loads, self.axes_of
         known: dict[Expr, NumpyValue] = {
             Accumulated.make(number, value.dtype): value for number, value in enumerate(values)
         }
-        self._values, self._forms, self._loads = {**self._values, **known}, {}, {}
+        self._values, self._loads = {**self._values, **known}, {}
         axes = {expr: frozenset(value.dims) for expr, value in known.items()}
         self.axes_of = AxisDependence(self.extents, axes)
         yield
-        self._values, self._forms, self._loads, self.axes_of = before
+        self._values, self._loads, self.axes_of = before
 
     def value(self, expr: Expr) -> NumpyValue:
         """The value of an expression."""
-        return post_order(expr, self._values, self._operands, self._emit)
+        return post_order(expr, self._values, self._operands, self._compute)
 
     def _operands(self, expr: Expr) -> tuple[Expr, ...]:
-        form = self._form(expr)
-        if form is not None:
-            return form.operands
         if isinstance(expr, Load):
-            load = self.load_form(expr)
+            load = self._load_form(expr)
             return () if load is None else load.operands
         return expr.children
 
-    def _form(self, expr: Expr) -> Evaluation | None:
-        if expr not in self._forms:
-            form = None
-            for rule in self._rules:
-                form = rule(self, expr)
-                if form is not None:
-                    break
-            self._forms[expr] = form
-        return self._forms[expr]
-
-    def _emit(self, expr: Expr) -> NumpyValue:
-        form = self._form(expr)
-        return self.compute(expr) if form is None else form.emit()
-
-    def compute(self, expr: Expr) -> NumpyValue:
-        """The value of an expression whose operands are evaluated, by the evaluator's own form."""
+    def _compute(self, expr: Expr) -> NumpyValue:
+        """The value of an expression whose operands are evaluated."""
         match expr:
             case Const():
                 return static(_array_of(expr))
@@ -181,24 +115,23 @@ class Evaluator:
                 function, before = instead
                 return self.write(function, (*map(static, before), *operands), dtype)
         dtypes = tuple(value.dtype for value in operands)
-        function, elementwise = numpy_calls.of_op(op, dtypes, dtype, dict(expr.attrs))
-        expensive = isinstance(op.form, Elementwise) and op.form.cost >= EXPENSIVE
-        return self.write(function, operands, dtype, elementwise, expensive)
+        function = numpy_calls.of_op(op, dtypes, dtype, dict(expr.attrs))
+        return self.write(function, operands, dtype)
 
     def _index(self, expr: Expr) -> NumpyValue:
         match expr:
             case Select(predicate=predicate, chosen=chosen, other=other):
                 operands = tuple(map(self.value, (predicate, chosen, other)))
-                return self.write(numpy_calls.where, operands, expr.dtype, elementwise=False)
+                return self.write(numpy_calls.where, operands, expr.dtype)
             case Sum(terms=terms, offset=offset):
                 return self._sum(terms, offset)
             case FloorDiv(operand=operand, divisor=divisor):
-                return self.with_number(np.floor_divide, self.value(operand), divisor)
+                return self._with_number(np.floor_divide, self.value(operand), divisor)
             case Mod(operand=operand, divisor=divisor):
-                return self.with_number(np.remainder, self.value(operand), divisor)
+                return self._with_number(np.remainder, self.value(operand), divisor)
             case Clamp(operand=operand, low=low, high=high):
-                raised = self.with_number(np.maximum, self.value(operand), low)
-                return self.with_number(np.minimum, raised, high)
+                raised = self._with_number(np.maximum, self.value(operand), low)
+                return self._with_number(np.minimum, raised, high)
             case Compare(relation=relation, left=left, right=right):
                 operands = (self.value(left), self.value(right))
                 return self.write(_RELATIONS[relation], operands, expr.dtype)
@@ -211,12 +144,12 @@ class Evaluator:
         for term, factor in terms:
             value = self.value(term)
             if factor != 1:
-                value = self.with_number(np.multiply, value, factor)
+                value = self._with_number(np.multiply, value, factor)
             total = value if total is None else self.write(np.add, (total, value), _INDEX)
         assert total is not None
-        return self.with_number(np.add, total, offset) if offset else total
+        return self._with_number(np.add, total, offset) if offset else total
 
-    def with_number(self, ufunc: np.ufunc, value: NumpyValue, number: int) -> NumpyValue:
+    def _with_number(self, ufunc: np.ufunc, value: NumpyValue, number: int) -> NumpyValue:
         """The index ufunc(value, number)."""
         return self.write(ufunc, (value, static(np.array(number))), _INDEX)
 
@@ -229,8 +162,6 @@ class Evaluator:
         function: Callable[..., Any],
         inputs: tuple[NumpyValue, ...],
         dtype: np.dtype[Any],
-        elementwise: bool = True,
-        positive_strides: bool = False,
     ) -> NumpyValue:
         """The value function(*inputs), element by element over the axes of the inputs."""
         axes = frozenset().union(*(value.dims for value in inputs))
@@ -243,9 +174,8 @@ class Evaluator:
             else:
                 function(*operands, array)
             return static(array, tuple(sorted(axes)))
-        output = self.temporary(dtype, axes, inputs)
-        made = Instruction("write", function, inputs, output, elementwise, positive_strides)
-        self.instructions.append(made)
+        output = self.temporary(dtype, axes)
+        self.instructions.append(Instruction("write", function, inputs, output))
         return output
 
     def assign(
@@ -253,11 +183,9 @@ class Evaluator:
         function: Callable[..., Any],
         inputs: tuple[NumpyValue, ...],
         output: DynamicView,
-        whole_axes: tuple[int, ...] = (),
     ) -> DynamicView:
         """The array that function(*inputs) returns."""
-        made = Instruction("assign", function, inputs, output, whole_axes=whole_axes)
-        self.instructions.append(made)
+        self.instructions.append(Instruction("assign", function, inputs, output))
         return output
 
     def broadcast(self, value: NumpyValue, axes: Iterable[int]) -> NumpyValue:
@@ -271,18 +199,18 @@ class Evaluator:
             return static(np.broadcast_to(value.array, shape), all_axes)
         buffer = value.buffer if isinstance(value, View | DynamicView) else None
         output = DynamicView(value.dtype, shape, {axis: axis for axis in all_axes}, buffer)
-        return self.assign(numpy_calls.broadcast(shape), (value,), output, all_axes)
+        return self.assign(numpy_calls.broadcast(shape), (value,), output)
 
     # -- loads ----------------------------------------------------------------------------------
 
-    def load_form(self, load: Load) -> LoadForm | None:
+    def _load_form(self, load: Load) -> LoadForm | None:
         """The form of a load; None if it only gives zeros."""
         if load not in self._loads:
             self._loads[load] = load_form(load, self.extents, self.axes_of)
         return self._loads[load]
 
     def _load(self, load: Load) -> NumpyValue:
-        form = self.load_form(load)
+        form = self._load_form(load)
         if form is None:
             return static(np.zeros((), load.dtype))
         if form.is_dynamic:
@@ -291,14 +219,14 @@ class Evaluator:
             loaded: NumpyValue = strided_views.window(load.buffer, form.map, self.extents)
         else:
             loaded = self._gathered(form, load.buffer)
-        return self.masked(loaded, form.guard)
+        return self._masked(loaded, form.guard)
 
-    def masked(self, loaded: NumpyValue, guard: Expr | None) -> NumpyValue:
+    def _masked(self, loaded: NumpyValue, guard: Expr | None) -> NumpyValue:
         """What was loaded where the guard holds, else zero."""
         if guard is None:
             return loaded
         inputs = (loaded, self.value(guard))
-        return self.write(numpy_calls.masked, inputs, loaded.dtype, elementwise=False)
+        return self.write(numpy_calls.masked, inputs, loaded.dtype)
 
     def dynamic_window(self, buffer: Buffer, where: AccessMap) -> DynamicView:
         """The elements of an access map whose residual is a scalar that the run computes."""
@@ -327,7 +255,7 @@ class Evaluator:
 
     def window_index(self, positions: NumpyValue, where: AccessMap) -> NumpyValue:
         """Positions as indices of the first dimension of the sliding window."""
-        return self.with_number(np.add, positions, where.low) if where.low else positions
+        return self._with_number(np.add, positions, where.low) if where.low else positions
 
 
 def _array_of(constant: Const) -> Array:

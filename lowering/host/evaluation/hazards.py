@@ -37,9 +37,9 @@ def copy_overwritten(instructions: Sequence[Instruction], overlaps: Overlaps) ->
             buffer = buffer_of(value)
             if buffer is not None and any(overlaps(buffer, other) for other in written):
                 copy = Temporary(value.dtype, value.shape, value.dims)
-                made = Instruction("write", numpy_calls.store, (value,), copy, elementwise=True)
+                made = Instruction("write", numpy_calls.store, (value,), copy)
                 result.insert(first, made)
-                instruction = instruction.renamed({value: copy})
+                instruction = instruction.reading({value: copy})
         result.append(instruction)
         written.append(stored)
     return result

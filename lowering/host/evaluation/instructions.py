@@ -7,7 +7,7 @@ row is computed once for a whole matrix, and a scalar once for everything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, Literal
@@ -50,25 +50,7 @@ class View(NumpyValue):
 
 @dataclass(slots=True, eq=False)
 class Temporary(NumpyValue):
-    """An intermediate value in the workspace: contiguous, its dimensions in this memory `order`.
-
-    None is row-major.
-    """
-
-    order: tuple[int, ...] | None = None
-
-
-@dataclass(slots=True, eq=False)
-class ReversedTemporary(NumpyValue):
-    """A view of a temporary with negative strides along some of its dimensions."""
-
-    base: Temporary
-    along: frozenset[int]
-
-    @classmethod
-    def of(cls, base: Temporary, along: frozenset[int]) -> ReversedTemporary:
-        """The same elements, reversed along these dimensions."""
-        return cls(base.dtype, base.shape, base.dims, base, along)
+    """An intermediate value in the workspace, contiguous in row-major order."""
 
 
 @dataclass(slots=True, eq=False)
@@ -103,12 +85,6 @@ class UfuncMethod:
     before: tuple[Any, ...]
     after: tuple[Any, ...] = ()
 
-    @property
-    def bound(self) -> Callable[..., Any]:
-        """The method itself."""
-        found: Callable[..., Any] = getattr(self.ufunc, self.name)
-        return found
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Instruction:
@@ -117,38 +93,13 @@ class Instruction:
     `write`: function(*inputs, output) fills the output.
     `assign`: function(*inputs) returns the output, a DynamicView or a Condition.
     `effect`: function(*inputs) returns nothing.
-
-    `elementwise`: the output may share memory with an input of the same layout.
-    `positive_strides`: NumPy vectorises its loop for positive strides only.
-    `keeps`: it reads the output, or leaves some of its elements as they were.
-    `whole_axes`: a part of the output along these axes also needs other parts of the inputs.
-    `flat`: it writes the output as one contiguous range.
     """
 
     kind: Literal["write", "assign", "effect"]
     function: Callable[..., Any] | UfuncMethod
     inputs: tuple[NumpyValue, ...]
     output: NumpyValue | None = None
-    elementwise: bool = False
-    positive_strides: bool = False
-    keeps: bool = False
-    whole_axes: tuple[int, ...] = ()
-    flat: bool = False
 
-    @property
-    def folded(self) -> Sequence[int]:
-        """The dimensions of its operand that a reduction folds; none for any other call."""
-        if not isinstance(self.function, UfuncMethod) or self.function.name != "reduce":
-            return ()
-        axes: tuple[int, ...] | None = self.function.before[0]
-        return range(len(self.inputs[0].shape)) if axes is None else axes
-
-    def renamed(self, names: Mapping[NumpyValue, NumpyValue]) -> Instruction:
-        """The same instruction on other values."""
-        if names.keys().isdisjoint((*self.inputs, self.output)):
-            return self
-        inputs = tuple(names.get(value, value) for value in self.inputs)
-        output = self.output
-        return replace(
-            self, inputs=inputs, output=output if output is None else names.get(output, output)
-        )
+    def reading(self, names: Mapping[NumpyValue, NumpyValue]) -> Instruction:
+        """The same instruction on other inputs."""
+        return replace(self, inputs=tuple(names.get(value, value) for value in self.inputs))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -20,9 +20,8 @@ from lowering.host.evaluation.instructions import (
     View,
     static,
 )
-from lowering.host.evaluation.nest_program import NestGroup, accesses_of
+from lowering.host.evaluation.nest_program import extents_of
 from lowering.host.reports import report_function
-from lowering.plan.nests.analysis import nest_expressions
 from lowering.plan.nests.kernel import (
     Accumulator,
     MapNest,
@@ -35,11 +34,9 @@ from lowering.plan.nests.kernel import (
     Signal,
     Store,
 )
-from lowering.plan.nests.rewriting import map_nest
 from lowering.plan.plan import Plan
 from tracegraph.ir.op import Combiner
-from tracegraph.ir.scalar import FALSE, TRUE, Axis, Expr
-from tracegraph.ir.scalar_values import Load
+from tracegraph.ir.scalar import FALSE, TRUE, Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,35 +50,12 @@ class _Scattered:
 
 _Target = View | DynamicView | _Scattered
 
-MakeEvaluator = Callable[[tuple[int, ...], Sequence[Load | Store]], Evaluator]
-"""An evaluator over these extents of nests with these accesses."""
 
-
-def evaluate(group: NestGroup, plan: Plan, evaluator: MakeEvaluator) -> Evaluator:
-    """The instructions of a group of nests; their signals are those of `plan`."""
-    given = group.extents
-    order, nests = tuple(range(len(given))), group.nests
-    if group.order is not None:
-        order, nests = group.order, tuple(_renumbered(nest, group.order) for nest in nests)
-    run = evaluator(tuple(given[axis] for axis in order), accesses_of(nests[0]))
-    for nest in nests:
-        _append(run, nest, order, plan)
-    return run
-
-
-def _renumbered(nest: Nest, order: Sequence[int]) -> Nest:
-    """The nest with expressions over axes in this order; its space and loop stay as they are."""
-    replacement: dict[Expr, Expr] = {
-        axis: Axis.make(order.index(axis.number), axis.extent)
-        for axis in nest_expressions(nest)
-        if isinstance(axis, Axis) and order[axis.number] != axis.number
-    }
-    return map_nest(nest, replacement) if replacement else nest
-
-
-def _append(run: Evaluator, nest: Nest, order: Sequence[int], plan: Plan) -> None:
+def evaluate(nest: Nest, plan: Plan) -> Evaluator:
+    """The instructions of a nest; its signals are those of `plan`."""
+    run = Evaluator(extents_of(nest))
     rank = len(nest.space)
-    loop = sorted(order.index(axis) for axis in range(rank, len(run.extents)))
+    loop = range(rank, len(run.extents))
     match nest:
         case MapNest(stores=stores, signals=signals):
             _finish(run, stores, signals, plan, rank)
@@ -92,9 +66,10 @@ def _append(run: Evaluator, nest: Nest, order: Sequence[int], plan: Plan) -> Non
         case RowNest():
             _rows(run, nest, plan, loop)
         case ScanNest():
-            _scan(run, nest, order.index(nest.axis))
+            _scan(run, nest)
         case ScatterNest():
             _scatter(run, nest)
+    return run
 
 
 def _rows(run: Evaluator, nest: RowNest, plan: Plan, loop: Sequence[int]) -> None:
@@ -138,16 +113,15 @@ def _of_one(run: Evaluator, combiner: Combiner, value: NumpyValue) -> NumpyValue
     return run.write(combiner.ufunc, (static(np.asarray(combiner.identity(dtype))), value), dtype)
 
 
-def _scan(run: Evaluator, nest: ScanNest, axis: int) -> None:
-    rank = len(nest.space)
+def _scan(run: Evaluator, nest: ScanNest) -> None:
+    rank, axis = len(nest.space), nest.axis
     target = _target(run, nest.store, rank)
     value = run.value(nest.store.value)
     if run.extents[axis] > 1:
         value = run.broadcast(value, [axis])
         function = numpy_calls.accumulated(nest.combiner.ufunc, axis)
         running = run.temporary(value.dtype, value.dims)
-        made = Instruction("write", function, (value,), running, whole_axes=(axis,))
-        run.instructions.append(made)
+        run.instructions.append(Instruction("write", function, (value,), running))
         value = running
     guard = _guard(nest.store)
     _store(run, rank, target, (value,) if guard is None else (value, run.value(guard)))
@@ -215,19 +189,17 @@ def _store(
     """Append the store of operands = (value[, guard])."""
     if isinstance(target, _Scattered):
         extents = (*run.extents[:rank], *(1 for _ in run.extents[rank:]))
-        window, axes = target.window, tuple(range(rank))
+        window = target.window
         spread = _spread(window) if repeats and combine is not None else None
         arguments = (extents, target.axes, tuple(window.dims), combine, spread)
         scatter = numpy_calls.scattered(*arguments)
         output = window if spread is None else strided_views.whole(window.buffer)
         inputs = (target.positions, *operands)
-        run.instructions.append(Instruction("write", scatter, inputs, output, whole_axes=axes))
+        run.instructions.append(Instruction("write", scatter, inputs, output))
     elif target is not None:
         plain = numpy_calls.store if len(operands) == 1 else numpy_calls.store_where
         store = plain if combine is None else numpy_calls.combined(combine)
-        keeps = store is not numpy_calls.store
-        made = Instruction("write", store, operands, target, elementwise=True, keeps=keeps)
-        run.instructions.append(made)
+        run.instructions.append(Instruction("write", store, operands, target))
 
 
 def _spread(window: View) -> Array:

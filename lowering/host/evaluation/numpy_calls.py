@@ -18,21 +18,21 @@ from tracegraph.ir.types import row_major_strides
 
 def of_op(
     op: Op, dtypes: Sequence[np.dtype[Any]], dtype: np.dtype[Any], attrs: Mapping[str, Any]
-) -> tuple[Callable[..., object], bool]:
-    """An elementwise op as function(*operands, out); whether `out` may be an operand's memory."""
+) -> Callable[..., object]:
+    """An elementwise op as function(*operands, out)."""
     if op.name == "cast":
-        return convert, True
+        return convert
     if op.name == "where":
-        return where, False
+        return where
     reference = op.reference
     ufunc = inspect.unwrap(reference)  # the wrapper silences warnings; a plan does so once a call
     if isinstance(ufunc, np.ufunc) and not attrs and yields(ufunc, dtypes, dtype):
-        return ufunc, True
+        return ufunc
 
     def computed(*arrays: Array) -> None:
         convert(np.asarray(reference(*arrays[:-1], **attrs)), arrays[-1])
 
-    return computed, True
+    return computed
 
 
 def yields(ufunc: np.ufunc, dtypes: Sequence[np.dtype[Any]], dtype: np.dtype[Any]) -> bool:

@@ -91,13 +91,10 @@ class Frame:
         key = _key(view)
         if key not in self._names:
             self._names[key] = variable = self.source.variable()
-            self.source.first(f"{variable} = {self.view_text(view, name)}")
+            array, dtype = self.source.name(np.ndarray), self.source.name(view.dtype)
+            made = f"{array}({view.shape}, {dtype}, {name}, {view.offset}, {view.strides})"
+            self.source.first(f"{variable} = {made}")
         return self._names[key]
-
-    def view_text(self, view: View, name: str) -> str:
-        """A view of the array `name` of its buffer."""
-        array, dtype = self.source.name(np.ndarray), self.source.name(view.dtype)
-        return f"{array}({view.shape}, {dtype}, {name}, {view.offset}, {view.strides})"
 
     def read_directly(self, value: NumpyValue) -> None:
         """Note that a step uses the address of a value: it must be contiguous."""
@@ -108,10 +105,6 @@ class Frame:
         """The element of a value without axes, called `name`, as a Python number."""
         if isinstance(value, Static) and math.isfinite(number := value.array.item()):
             return repr(number)
-        return self.element(name)
-
-    def element(self, name: str) -> str:
-        """The element of the array `name`, which has no axes, as a Python number."""
         return f"{name}.item()"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -13,7 +13,6 @@ from lowering.host.evaluation.instructions import (
     Condition,
     Instruction,
     NumpyValue,
-    ReversedTemporary,
     Temporary,
     UfuncMethod,
 )
@@ -25,76 +24,61 @@ OUT_BY_NAME = (np.maximum, np.minimum)
 
 
 class NestWriter:
-    """Writes the lines that run a nest.
+    """Writes the lines that run a nest."""
 
-    The calls of the instructions in `allocating` make a result of the plan themselves. Only tuning
-    finds any.
-    """
-
-    def __init__(
-        self,
-        program: NestProgram,
-        frame: Frame,
-        workspace: Array,
-        allocating: Container[Instruction] = (),
-    ) -> None:
-        self.program = program
-        self.frame = frame
-        self.source = frame.source
-        self.allocating = allocating
+    def __init__(self, program: NestProgram, frame: Frame, workspace: Array) -> None:
+        self._program = program
+        self._frame = frame
+        self._source = frame.source
         self._workspace = workspace
-        self._temporaries: dict[Temporary | ReversedTemporary, str] = {}
+        self._temporaries: dict[Temporary, str] = {}
 
     def write(self) -> None:
         """Write the lines of all instructions."""
-        for instruction in self.program.instructions:
-            self.write_instruction(instruction)
+        for instruction in self._program.instructions:
+            self._write_call(instruction)
 
-    def write_instruction(self, instruction: Instruction) -> None:
-        """Write the line of one instruction."""
-        names = [self.name(value) for value in instruction.inputs]
+    def _write_call(self, instruction: Instruction) -> None:
+        names = [self._name(value) for value in instruction.inputs]
         if instruction.kind == "assign":
             for value in instruction.inputs:
-                self.frame.read_directly(value)
-        self.write_call(instruction, names)
-
-    def write_call(self, instruction: Instruction, names: list[str]) -> None:
-        """Write the line of an instruction on inputs of these names."""
+                self._frame.read_directly(value)
         output = instruction.output
         if isinstance(output, Condition):
-            value = self.frame.number(instruction.inputs[0], names[0])
-            self.source.line(f"{self.frame.name(output)} = {value}")
+            value = self._frame.number(instruction.inputs[0], names[0])
+            self._source.line(f"{self._frame.name(output)} = {value}")
             return
-        call = f"{self.source.name(instruction.function)}({', '.join(names)})"
+        call = f"{self._source.name(instruction.function)}({', '.join(names)})"
         if output is None:
-            self.source.line(call)
+            self._source.line(call)
             return
-        out = self.name(output)
+        out = self._name(output)
         if instruction.kind == "assign":
-            self.source.line(f"{out} = {call}")
+            self._source.line(f"{out} = {call}")
         else:
-            self.write_filling(instruction, names, out)
+            self._write_filling(instruction.function, names, out)
 
-    def write_filling(self, instruction: Instruction, names: list[str], out: str) -> None:
-        """Write the line of an instruction that fills the array `out`."""
-        text = self.filling_text(instruction.function, names, out)
-        arrays = self.frame.arrays((*names, out))
-        if arrays and _takes_output_last(instruction.function):
-            self.source.call(text, instruction.function, *arrays)
+    def _write_filling(
+        self, function: Callable[..., Any] | UfuncMethod, names: list[str], out: str
+    ) -> None:
+        text = self._filling_text(function, names, out)
+        arrays = self._frame.arrays((*names, out))
+        if arrays and _takes_output_last(function):
+            self._source.call(text, function, *arrays)
         else:
-            self.source.line(text)
+            self._source.line(text)
 
-    def filling_text(
+    def _filling_text(
         self, function: Callable[..., Any] | UfuncMethod, names: Sequence[str], out: str
     ) -> str:
         """The call that fills `out`; an assignment or a method call where Python has one."""
         operands = ", ".join(names)
         if function is numpy_calls.store:
             return f"{out}[...] = {operands}"
-        name = self.source.name
+        name = self._source.name
         if isinstance(function, UfuncMethod):
             before, after = (
-                "".join(f", {self.source.value(x)}" for x in arguments)
+                "".join(f", {self._source.value(x)}" for x in arguments)
                 for arguments in (function.before, function.after)
             )
             return f"{name(function.ufunc)}.{function.name}({operands}{before}, {out}{after})"
@@ -102,27 +86,14 @@ class NestWriter:
             return f"{name(function)}({operands}, out={out})"
         return f"{name(function)}({', '.join((*names, out))})"
 
-    def name(self, value: NumpyValue) -> str:
-        """The name of a value."""
-        if not isinstance(value, Temporary | ReversedTemporary):
-            return self.frame.name(value)
+    def _name(self, value: NumpyValue) -> str:
+        if not isinstance(value, Temporary):
+            return self._frame.name(value)
         if value not in self._temporaries:
-            base = value.base if isinstance(value, ReversedTemporary) else value
-            start, shape = self.program.starts[base], self.program.shape(base)
-            array = _placed(shape, base, self._workspace, start)
-            if isinstance(value, ReversedTemporary):
-                array = np.flip(array, tuple(value.along))
-            self._temporaries[value] = self.frame.fixed(array)
+            start = self._program.starts[value]
+            array: Array = np.ndarray(value.shape, value.dtype, self._workspace, start)
+            self._temporaries[value] = self._frame.fixed(array)
         return self._temporaries[value]
-
-
-def _placed(shape: tuple[int, ...], value: Temporary, workspace: Array, start: int) -> Array:
-    """The array of a temporary, contiguous in its memory order."""
-    if value.order is None:
-        return np.ndarray(shape, value.dtype, workspace, start)
-    ordered = tuple(shape[dim] for dim in value.order)
-    array: Array = np.ndarray(ordered, value.dtype, workspace, start)
-    return array.transpose(np.argsort(value.order))
 
 
 def _takes_output_last(

@@ -9,9 +9,11 @@ import numpy as np
 
 from lowering.host.arena import POISON, Array
 from lowering.host.evaluation.nest_program import NestProgram
-from lowering.host.passes import Passes, Programs
+from lowering.host.evaluation.programs import Programs
 from lowering.host.result_pool import RESULTS, is_pooled
 from lowering.host.section_times import SectionTimes
+from lowering.host.source.array_names import Frame
+from lowering.host.source.call_emitter import NestWriter
 from lowering.host.source.control_flow import GraphWriter
 from lowering.host.source.python_source import PythonSource
 from lowering.plan.nests.buffer import Buffer
@@ -53,7 +55,6 @@ class PlanWriter:
     def __init__(
         self,
         plan: Plan,
-        passes: Passes,
         programs: Programs,
         memory: Mapping[Buffer, Array],
         workspace: Array,
@@ -67,12 +68,10 @@ class PlanWriter:
         fresh = (buffer for buffer in plan.outputs if buffer.space == "output")
         self._outputs = {buffer: f"o{i}" for i, buffer in enumerate(fresh)}
         self._bound = {**self._inputs, **self._outputs}
-        self._frame = passes.frame(self._source, memory, self._bound)
-        made = passes.results(plan, programs) if order is None else {}
-        self._allocated = set(made.values())
+        self._frame = Frame(self._source, memory, self._bound)
 
         def write_nest(program: NestProgram) -> None:
-            passes.writer(program, self._frame, workspace, made).write()
+            NestWriter(program, self._frame, workspace).write()
 
         times = self.section_times
         GraphWriter(plan, programs, self._frame, write_nest, order, times).write(plan.graph)
@@ -110,8 +109,6 @@ class PlanWriter:
         name = self._source.name
         lines = [f"{name(_poison)}({name(array)})" for array in poisoned or ()]
         for buffer, variable in self._outputs.items():
-            if buffer in self._allocated:
-                continue
             shape, dtype = buffer.type.shape, name(buffer.type.dtype)
             if is_pooled(buffer.type):
                 lines.append(f"{variable} = {name(RESULTS.maker(buffer.type))}()")

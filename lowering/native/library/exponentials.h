@@ -8,10 +8,9 @@ constexpr double tgm_log2_high = 0x1.62e42fefa38p-1, tgm_log2_low = 0x1.ef35793c
 
 // (exp(r) - 1 - r) / r**2 for |r| <= log(2) / 2.
 TG_INLINE double tgm_exp_tail(double r) {
-  return tgm_polynomial(
-      r, 0x1p-1, 0x1.5555555555557p-3, 0x1.5555555555556p-5, 0x1.11111111100dfp-7, 0x1.6c16c16c162d6p-10,
-      0x1.a01a01abe63b3p-13, 0x1.a01a01a6d7883p-16, 0x1.71de02372bdd3p-19, 0x1.27e4db679bec4p-22,
-      0x1.af4ddddcf06d6p-26, 0x1.1f72fca58cc92p-29);
+  return tgm_polynomial(r, 0x1p-1, 0x1.5555555555557p-3, 0x1.5555555555556p-5, 0x1.11111111100dfp-7,
+      0x1.6c16c16c162d6p-10, 0x1.a01a01abe63b3p-13, 0x1.a01a01a6d7883p-16, 0x1.71de02372bdd3p-19,
+      0x1.27e4db679bec4p-22, 0x1.af4ddddcf06d6p-26, 0x1.1f72fca58cc92p-29);
 }
 
 struct tgm_exponential {
@@ -25,7 +24,7 @@ TG_INLINE tgm_exponential tgm_exp_parts(double x, double rest) {
   const double near = fma(-k, tgm_log2_high, x), small = fma(-k, tgm_log2_low, rest);
   const double r = near + small, error = (near - r) + small;
   return {{r, fma(r * r, tgm_exp_tail(r), fma(r, error, error))},
-          (tgm_i64)(tgm_bits(shifted) - tgm_bits(tgm_magic))};
+      (tgm_i64)(tgm_bits(shifted) - tgm_bits(tgm_magic))};
 }
 TG_INLINE double tgm_exp_clamped(double x) { return x < -746 ? -746 : x > 710 ? 710 : x; }
 
@@ -50,7 +49,8 @@ TG_SHARED double exp2(double x) {
   const double high = r * 0x1.62e42fefa39efp-1;
   const double low = fma(r, 0x1.62e42fefa39efp-1, -high) + r * 0x1.abc9e3b39803fp-56;
   const tgm_pair sum = tgm_fast_two_sum(1, high);
-  const double mantissa = sum.high + (sum.low + fma(high * high, tgm_exp_tail(high), fma(high, low, low)));
+  const double mantissa =
+      sum.high + (sum.low + fma(high * high, tgm_exp_tail(high), fma(high, low, low)));
   return tgm_scaled(mantissa, (tgm_i64)(tgm_bits(shifted) - tgm_bits(tgm_magic)));
 }
 
@@ -74,7 +74,9 @@ TG_SHARED double expm1(double x) {
 // ---- hyperbolic functions -------------------------------------------------------------------------
 
 // exp(|x|) / 2 and exp(-|x|) / 2 as pairs; the second is 0 where it does not count.
-struct tgm_halves { tgm_pair up, down; };
+struct tgm_halves {
+  tgm_pair up, down;
+};
 TG_INLINE tgm_halves tgm_half_exponentials(double x) {
   const double size = fabs(x) > 711 ? 711 : fabs(x);
   const tgm_exponential e = tgm_exp_parts(size, 0);
@@ -92,9 +94,11 @@ TG_SHARED double sinh(double x) {
   const double rest = ((e.up.high - difference) - e.down.high) + (e.up.low - e.down.low);
   const double far = fabs(x) > 711 ? tgm_inf : difference + rest;
   const double z = x * x;
-  const double near = fma(x * z, tgm_polynomial(
-      z, 0x1.5555555555555p-3, 0x1.1111111111111p-7, 0x1.a01a01a01a001p-13, 0x1.71de3a556f96cp-19,
-      0x1.ae6456792a77fp-26, 0x1.612467ccb226p-33, 0x1.ae777c36fd5b6p-41, 0x1.99f0806c2628dp-49), x);
+  const double near = fma(x * z,
+      tgm_polynomial(z, 0x1.5555555555555p-3, 0x1.1111111111111p-7, 0x1.a01a01a01a001p-13,
+          0x1.71de3a556f96cp-19, 0x1.ae6456792a77fp-26, 0x1.612467ccb226p-33, 0x1.ae777c36fd5b6p-41,
+          0x1.99f0806c2628dp-49),
+      x);
   return x != x ? x : fabs(x) < 1 ? near : copysign(far, x);
 }
 TG_SHARED double cosh(double x) {

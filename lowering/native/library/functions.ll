@@ -1438,17 +1438,17 @@ _Z5log1pf.exit:
   %11 = fadd float %9, %10
   %12 = fsub float %9, %11
   %13 = fadd float %12, %10
-  %14 = call float @llvm.fma.f32(float %11, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
-  %15 = call float @llvm.fma.f32(float %14, float %11, float 0x3FA55551A0000000)
-  %16 = call float @llvm.fma.f32(float %15, float %11, float 0x3FC5554DE0000000)
-  %17 = call float @llvm.fma.f32(float %16, float %11, float 5.000000e-01)
-  %18 = fadd float %11, 1.000000e+00
-  %19 = fsub float 1.000000e+00, %18
-  %20 = fadd float %19, %11
-  %21 = fmul float %11, %11
-  %22 = call float @llvm.fma.f32(float %21, float %17, float %13)
-  %23 = fadd float %20, %22
-  %24 = fadd float %18, %23
+  %14 = fadd float %11, 1.000000e+00
+  %15 = fsub float 1.000000e+00, %14
+  %16 = fadd float %15, %11
+  %17 = fmul float %11, %11
+  %18 = call float @llvm.fma.f32(float %11, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %19 = call float @llvm.fma.f32(float %18, float %11, float 0x3FA55551A0000000)
+  %20 = call float @llvm.fma.f32(float %19, float %11, float 0x3FC5554DE0000000)
+  %21 = call float @llvm.fma.f32(float %20, float %11, float 5.000000e-01)
+  %22 = call float @llvm.fma.f32(float %17, float %21, float %13)
+  %23 = fadd float %16, %22
+  %24 = fadd float %14, %23
   %25 = bitcast float %6 to i32
   %26 = add i32 %25, -1262485248
   %27 = lshr i32 %26, 1
@@ -1537,17 +1537,17 @@ _Z5log1pf.exit:
   %18 = fadd float %16, %17
   %19 = fsub float %16, %18
   %20 = fadd float %19, %17
-  %21 = call float @llvm.fma.f32(float %18, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
-  %22 = call float @llvm.fma.f32(float %21, float %18, float 0x3FA55551A0000000)
-  %23 = call float @llvm.fma.f32(float %22, float %18, float 0x3FC5554DE0000000)
-  %24 = call float @llvm.fma.f32(float %23, float %18, float 5.000000e-01)
-  %25 = fadd float %18, 1.000000e+00
-  %26 = fsub float 1.000000e+00, %25
-  %27 = fadd float %26, %18
-  %28 = fmul float %18, %18
-  %29 = call float @llvm.fma.f32(float %28, float %24, float %20)
-  %30 = fadd float %27, %29
-  %31 = fadd float %25, %30
+  %21 = fadd float %18, 1.000000e+00
+  %22 = fsub float 1.000000e+00, %21
+  %23 = fadd float %22, %18
+  %24 = fmul float %18, %18
+  %25 = call float @llvm.fma.f32(float %18, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %26 = call float @llvm.fma.f32(float %25, float %18, float 0x3FA55551A0000000)
+  %27 = call float @llvm.fma.f32(float %26, float %18, float 0x3FC5554DE0000000)
+  %28 = call float @llvm.fma.f32(float %27, float %18, float 5.000000e-01)
+  %29 = call float @llvm.fma.f32(float %24, float %28, float %20)
+  %30 = fadd float %23, %29
+  %31 = fadd float %21, %30
   %32 = bitcast float %13 to i32
   %33 = add i32 %32, -1262485248
   %34 = lshr i32 %33, 1
@@ -1620,17 +1620,17 @@ _Z5log1pf.exit16:
   %94 = fadd float %92, %93
   %95 = fsub float %92, %94
   %96 = fadd float %95, %93
-  %97 = call float @llvm.fma.f32(float %94, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
-  %98 = call float @llvm.fma.f32(float %97, float %94, float 0x3FA55551A0000000)
-  %99 = call float @llvm.fma.f32(float %98, float %94, float 0x3FC5554DE0000000)
-  %100 = call float @llvm.fma.f32(float %99, float %94, float 5.000000e-01)
-  %101 = fadd float %94, 1.000000e+00
-  %102 = fsub float 1.000000e+00, %101
-  %103 = fadd float %102, %94
-  %104 = fmul float %94, %94
-  %105 = call float @llvm.fma.f32(float %104, float %100, float %96)
-  %106 = fadd float %103, %105
-  %107 = fadd float %101, %106
+  %97 = fadd float %94, 1.000000e+00
+  %98 = fsub float 1.000000e+00, %97
+  %99 = fadd float %98, %94
+  %100 = fmul float %94, %94
+  %101 = call float @llvm.fma.f32(float %94, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %102 = call float @llvm.fma.f32(float %101, float %94, float 0x3FA55551A0000000)
+  %103 = call float @llvm.fma.f32(float %102, float %94, float 0x3FC5554DE0000000)
+  %104 = call float @llvm.fma.f32(float %103, float %94, float 5.000000e-01)
+  %105 = call float @llvm.fma.f32(float %100, float %104, float %96)
+  %106 = fadd float %99, %105
+  %107 = fadd float %97, %106
   %108 = bitcast float %89 to i32
   %109 = add i32 %108, -1262485248
   %110 = lshr i32 %109, 1
@@ -2979,8 +2979,8 @@ define internal double @_Z13cyl_bessel_i0d(double %0) nounwind norecurse willret
   %2 = call double @llvm.fabs.f64(double %0)
   %3 = fcmp olt double %2, 8.000000e+00
   %4 = fcmp olt double %2, 8.000000e+02
-  %.18 = select i1 %4, double %2, double 8.000000e+02
-  %5 = fdiv double 1.600000e+01, %.18
+  %.23 = select i1 %4, double %2, double 8.000000e+02
+  %5 = fdiv double 1.600000e+01, %.23
   %6 = fadd double %5, -1.000000e+00
   %7 = select i1 %3, double 1.000000e+00, double %6
   %8 = call double @llvm.fma.f64(double %7, double 0xBDD36E52C10032D7, double 0xBDB52109C25BD9EC)
@@ -3012,8 +3012,8 @@ define internal double @_Z13cyl_bessel_i0d(double %0) nounwind norecurse willret
 
 33:
   %. = select i1 %3, double %2, double 8.000000e+00
-  %34 = fmul double %., 2.500000e-01
-  %35 = fmul double %34, %.
+  %34 = fmul double %., 5.000000e-01
+  %35 = fmul double %34, %34
   %36 = call double @llvm.fma.f64(double %35, double 0x3A720D247D00EEEB, double 0x3AE31D00BAD6BA1A)
   %37 = call double @llvm.fma.f64(double %36, double %35, double 0x3B646A4446D3E276)
   %38 = call double @llvm.fma.f64(double %37, double %35, double 0x3BDE56F7FFB05C87)
@@ -3030,57 +3030,66 @@ define internal double @_Z13cyl_bessel_i0d(double %0) nounwind norecurse willret
   %49 = call double @llvm.fma.f64(double %48, double %35, double 0x3FD0000000000002)
   %50 = call double @llvm.fma.f64(double %49, double %35, double 1.000000e+00)
   %51 = call double @llvm.fma.f64(double %50, double %35, double 1.000000e+00)
-  %.. = select i1 %3, double %2, double %.18
-  %52 = fcmp olt double %.., 8.000000e+00
-  br i1 %52, label %_Z12tgm_modifiedddd.exit, label %53
+  %52 = fneg double %35
+  %53 = call double @llvm.fma.f64(double %34, double %34, double %52)
+  %54 = fmul double %., %.
+  %55 = fadd double %54, 1.000000e+00
+  %56 = call double @llvm.sqrt.f64(double %55)
+  %57 = fadd double %56, 1.000000e+00
+  %58 = fdiv double 2.000000e+00, %57
+  %59 = fmul double %53, %58
+  %60 = call double @llvm.fma.f64(double %51, double %59, double %51)
+  %.. = select i1 %3, double %2, double %.23
+  %61 = fcmp olt double %.., 8.000000e+00
+  br i1 %61, label %_Z12tgm_modifiedddd.exit, label %62
 
-53:
-  %54 = call double @llvm.sqrt.f64(double %..)
-  %55 = call double @llvm.fma.f64(double %.., double 0x3FF71547652B82FE, double 0x4338000000000000)
-  %56 = fadd double %55, 0xC338000000000000
-  %57 = fneg double %56
-  %58 = call double @llvm.fma.f64(double %57, double 0x3FE62E42FEFA3800, double %..)
-  %59 = call double @llvm.fma.f64(double %57, double 0x3D2EF35793C76730, double 0.000000e+00)
-  %60 = fadd double %58, %59
-  %61 = fadd double %60, 1.000000e+00
-  %62 = fsub double 1.000000e+00, %61
-  %63 = fadd double %62, %60
-  %64 = bitcast double %55 to i64
-  %65 = fmul double %60, %60
-  %66 = call double @llvm.fma.f64(double %60, double 0x3E21F72FCA58CC92, double 0x3E5AF4DDDDCF06D6)
-  %67 = call double @llvm.fma.f64(double %66, double %60, double 0x3E927E4DB679BEC4)
-  %68 = call double @llvm.fma.f64(double %67, double %60, double 0x3EC71DE02372BDD3)
-  %69 = call double @llvm.fma.f64(double %68, double %60, double 0x3EFA01A01A6D7883)
-  %70 = call double @llvm.fma.f64(double %69, double %60, double 0x3F2A01A01ABE63B3)
-  %71 = call double @llvm.fma.f64(double %70, double %60, double 0x3F56C16C16C162D6)
-  %72 = call double @llvm.fma.f64(double %71, double %60, double 0x3F811111111100DF)
-  %73 = call double @llvm.fma.f64(double %72, double %60, double 0x3FA5555555555556)
-  %74 = call double @llvm.fma.f64(double %73, double %60, double 0x3FC5555555555557)
-  %75 = call double @llvm.fma.f64(double %74, double %60, double 5.000000e-01)
-  %76 = fsub double %58, %60
-  %77 = fadd double %76, %59
-  %78 = call double @llvm.fma.f64(double %60, double %77, double %77)
-  %79 = call double @llvm.fma.f64(double %65, double %75, double %78)
-  %80 = fdiv double %31, %54
-  %81 = fadd double %63, %79
-  %82 = fmul double %80, %81
-  %83 = call double @llvm.fma.f64(double %80, double %61, double %82)
-  %84 = add i64 %64, -4843621399236966400
-  %85 = lshr i64 %84, 1
-  %86 = shl i64 %85, 52
-  %87 = add i64 %86, -4503599627370496
-  %88 = bitcast i64 %87 to double
-  %89 = fmul double %83, %88
-  %90 = xor i64 %85, -1
-  %91 = add i64 %84, %90
-  %92 = shl i64 %91, 52
-  %93 = bitcast i64 %92 to double
-  %94 = fmul double %89, %93
+62:
+  %63 = call double @llvm.sqrt.f64(double %..)
+  %64 = call double @llvm.fma.f64(double %.., double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %65 = fadd double %64, 0xC338000000000000
+  %66 = fneg double %65
+  %67 = call double @llvm.fma.f64(double %66, double 0x3FE62E42FEFA3800, double %..)
+  %68 = call double @llvm.fma.f64(double %66, double 0x3D2EF35793C76730, double 0.000000e+00)
+  %69 = fadd double %67, %68
+  %70 = fadd double %69, 1.000000e+00
+  %71 = fsub double 1.000000e+00, %70
+  %72 = fadd double %71, %69
+  %73 = bitcast double %64 to i64
+  %74 = fmul double %69, %69
+  %75 = call double @llvm.fma.f64(double %69, double 0x3E21F72FCA58CC92, double 0x3E5AF4DDDDCF06D6)
+  %76 = call double @llvm.fma.f64(double %75, double %69, double 0x3E927E4DB679BEC4)
+  %77 = call double @llvm.fma.f64(double %76, double %69, double 0x3EC71DE02372BDD3)
+  %78 = call double @llvm.fma.f64(double %77, double %69, double 0x3EFA01A01A6D7883)
+  %79 = call double @llvm.fma.f64(double %78, double %69, double 0x3F2A01A01ABE63B3)
+  %80 = call double @llvm.fma.f64(double %79, double %69, double 0x3F56C16C16C162D6)
+  %81 = call double @llvm.fma.f64(double %80, double %69, double 0x3F811111111100DF)
+  %82 = call double @llvm.fma.f64(double %81, double %69, double 0x3FA5555555555556)
+  %83 = call double @llvm.fma.f64(double %82, double %69, double 0x3FC5555555555557)
+  %84 = call double @llvm.fma.f64(double %83, double %69, double 5.000000e-01)
+  %85 = fsub double %67, %69
+  %86 = fadd double %85, %68
+  %87 = call double @llvm.fma.f64(double %69, double %86, double %86)
+  %88 = call double @llvm.fma.f64(double %74, double %84, double %87)
+  %89 = fdiv double %31, %63
+  %90 = fadd double %72, %88
+  %91 = fmul double %89, %90
+  %92 = call double @llvm.fma.f64(double %89, double %70, double %91)
+  %93 = add i64 %73, -4843621399236966400
+  %94 = lshr i64 %93, 1
+  %95 = shl i64 %94, 52
+  %96 = add i64 %95, -4503599627370496
+  %97 = bitcast i64 %96 to double
+  %98 = fmul double %92, %97
+  %99 = xor i64 %94, -1
+  %100 = add i64 %93, %99
+  %101 = shl i64 %100, 52
+  %102 = bitcast i64 %101 to double
+  %103 = fmul double %98, %102
   br label %_Z12tgm_modifiedddd.exit
 
 _Z12tgm_modifiedddd.exit:
-  %95 = phi double [ %0, %1 ], [ %94, %53 ], [ %51, %33 ]
-  ret double %95
+  %104 = phi double [ %0, %1 ], [ %103, %62 ], [ %60, %33 ]
+  ret double %104
 }
 
 @_Z13cyl_bessel_i1d:
@@ -3089,116 +3098,125 @@ define internal double @_Z13cyl_bessel_i1d(double %0) nounwind norecurse willret
   %3 = fcmp olt double %2, 8.000000e+00
   %. = select i1 %3, double %2, double 8.000000e+00
   %4 = fcmp olt double %2, 8.000000e+02
-  %.22 = select i1 %4, double %2, double 8.000000e+02
-  %5 = fmul double %., 2.500000e-01
-  %6 = fmul double %5, %.
-  %7 = call double @llvm.fma.f64(double %6, double 0x3A208FBC76DD1DF0, double 0x3A938DBEEF3FF4F1)
-  %8 = call double @llvm.fma.f64(double %7, double %6, double 0x3B15AC53DA80DC82)
-  %9 = call double @llvm.fma.f64(double %8, double %6, double 0x3B9159F90570389A)
-  %10 = call double @llvm.fma.f64(double %9, double %6, double 0x3C08BE972F0E252E)
-  %11 = call double @llvm.fma.f64(double %10, double %6, double 0x3C7E260ACD0C17E6)
-  %12 = call double @llvm.fma.f64(double %11, double %6, double 0x3CEF176CF1F1237F)
-  %13 = call double @llvm.fma.f64(double %12, double %6, double 0x3D5AB81E74959342)
-  %14 = call double @llvm.fma.f64(double %13, double %6, double 0x3DC2C9758FDA3036)
-  %15 = call double @llvm.fma.f64(double %14, double %6, double 0x3E2522A43F427F3B)
-  %16 = call double @llvm.fma.f64(double %15, double %6, double 0x3E827E4FB77A30BB)
-  %17 = call double @llvm.fma.f64(double %16, double %6, double 0x3ED845C8A0CE3807)
-  %18 = call double @llvm.fma.f64(double %17, double %6, double 0x3F26C16C16C16D20)
-  %19 = call double @llvm.fma.f64(double %18, double %6, double 0x3F6C71C71C71C70F)
-  %20 = call double @llvm.fma.f64(double %19, double %6, double 0x3FA5555555555556)
-  %21 = call double @llvm.fma.f64(double %20, double %6, double 2.500000e-01)
-  %22 = call double @llvm.fma.f64(double %21, double %6, double 5.000000e-01)
-  %23 = fmul double %., %22
-  %24 = select i1 %3, double %2, double %.22
-  %25 = fcmp olt double %24, 8.000000e+00
-  br i1 %25, label %_Z12tgm_modifiedddd.exit, label %26
+  %.27 = select i1 %4, double %2, double 8.000000e+02
+  %5 = fmul double %., 5.000000e-01
+  %6 = fmul double %5, %5
+  %7 = fneg double %6
+  %8 = call double @llvm.fma.f64(double %5, double %5, double %7)
+  %9 = fmul double %., %.
+  %10 = fadd double %9, 4.000000e+00
+  %11 = call double @llvm.sqrt.f64(double %10)
+  %12 = fadd double %11, 2.000000e+00
+  %13 = fdiv double 2.000000e+00, %12
+  %14 = fmul double %8, %13
+  %15 = call double @llvm.fma.f64(double %6, double 0x3A208FBC76DD1DF0, double 0x3A938DBEEF3FF4F1)
+  %16 = call double @llvm.fma.f64(double %15, double %6, double 0x3B15AC53DA80DC82)
+  %17 = call double @llvm.fma.f64(double %16, double %6, double 0x3B9159F90570389A)
+  %18 = call double @llvm.fma.f64(double %17, double %6, double 0x3C08BE972F0E252E)
+  %19 = call double @llvm.fma.f64(double %18, double %6, double 0x3C7E260ACD0C17E6)
+  %20 = call double @llvm.fma.f64(double %19, double %6, double 0x3CEF176CF1F1237F)
+  %21 = call double @llvm.fma.f64(double %20, double %6, double 0x3D5AB81E74959342)
+  %22 = call double @llvm.fma.f64(double %21, double %6, double 0x3DC2C9758FDA3036)
+  %23 = call double @llvm.fma.f64(double %22, double %6, double 0x3E2522A43F427F3B)
+  %24 = call double @llvm.fma.f64(double %23, double %6, double 0x3E827E4FB77A30BB)
+  %25 = call double @llvm.fma.f64(double %24, double %6, double 0x3ED845C8A0CE3807)
+  %26 = call double @llvm.fma.f64(double %25, double %6, double 0x3F26C16C16C16D20)
+  %27 = call double @llvm.fma.f64(double %26, double %6, double 0x3F6C71C71C71C70F)
+  %28 = call double @llvm.fma.f64(double %27, double %6, double 0x3FA5555555555556)
+  %29 = call double @llvm.fma.f64(double %28, double %6, double 2.500000e-01)
+  %30 = call double @llvm.fma.f64(double %29, double %6, double 5.000000e-01)
+  %31 = call double @llvm.fma.f64(double %30, double %14, double %30)
+  %32 = fmul double %., %31
+  %33 = select i1 %3, double %2, double %.27
+  %34 = fcmp olt double %33, 8.000000e+00
+  br i1 %34, label %_Z12tgm_modifiedddd.exit, label %35
 
-26:
-  %27 = call double @llvm.sqrt.f64(double %24)
-  %28 = call double @llvm.fma.f64(double %24, double 0x3FF71547652B82FE, double 0x4338000000000000)
-  %29 = fadd double %28, 0xC338000000000000
-  %30 = fneg double %29
-  %31 = call double @llvm.fma.f64(double %30, double 0x3FE62E42FEFA3800, double %24)
-  %32 = call double @llvm.fma.f64(double %30, double 0x3D2EF35793C76730, double 0.000000e+00)
-  %33 = fadd double %31, %32
-  %34 = fadd double %33, 1.000000e+00
-  %35 = fsub double 1.000000e+00, %34
-  %36 = fadd double %35, %33
-  %37 = bitcast double %28 to i64
-  %38 = fmul double %33, %33
-  %39 = call double @llvm.fma.f64(double %33, double 0x3E21F72FCA58CC92, double 0x3E5AF4DDDDCF06D6)
-  %40 = call double @llvm.fma.f64(double %39, double %33, double 0x3E927E4DB679BEC4)
-  %41 = call double @llvm.fma.f64(double %40, double %33, double 0x3EC71DE02372BDD3)
-  %42 = call double @llvm.fma.f64(double %41, double %33, double 0x3EFA01A01A6D7883)
-  %43 = call double @llvm.fma.f64(double %42, double %33, double 0x3F2A01A01ABE63B3)
-  %44 = call double @llvm.fma.f64(double %43, double %33, double 0x3F56C16C16C162D6)
-  %45 = call double @llvm.fma.f64(double %44, double %33, double 0x3F811111111100DF)
-  %46 = call double @llvm.fma.f64(double %45, double %33, double 0x3FA5555555555556)
-  %47 = call double @llvm.fma.f64(double %46, double %33, double 0x3FC5555555555557)
-  %48 = call double @llvm.fma.f64(double %47, double %33, double 5.000000e-01)
-  %49 = fsub double %31, %33
-  %50 = fadd double %49, %32
-  %51 = call double @llvm.fma.f64(double %33, double %50, double %50)
-  %52 = call double @llvm.fma.f64(double %38, double %48, double %51)
-  %53 = fdiv double 1.600000e+01, %.22
-  %54 = fadd double %53, -1.000000e+00
-  %55 = select i1 %3, double 1.000000e+00, double %54
-  %56 = call double @llvm.fma.f64(double %55, double 0x3DD432B0A4121172, double 0x3DB33E83E12CA3B4)
-  %57 = call double @llvm.fma.f64(double %56, double %55, double 0xBE02839623E2341C)
-  %58 = call double @llvm.fma.f64(double %57, double %55, double 0xBDE272AE05110368)
-  %59 = call double @llvm.fma.f64(double %58, double %55, double 0x3E1FCE6B32270B52)
-  %60 = call double @llvm.fma.f64(double %59, double %55, double 0x3E01AEE882806184)
-  %61 = call double @llvm.fma.f64(double %60, double %55, double 0xBE3162964D5F91DB)
-  %62 = call double @llvm.fma.f64(double %61, double %55, double 0xBE1858C7591014BD)
-  %63 = call double @llvm.fma.f64(double %62, double %55, double 0x3E3BDC8DAED57DB9)
-  %64 = call double @llvm.fma.f64(double %63, double %55, double 0x3E2D4345A69BFC30)
-  %65 = call double @llvm.fma.f64(double %64, double %55, double 0xBE41465CE7D29637)
-  %66 = call double @llvm.fma.f64(double %65, double %55, double 0xBE40630CDDD4E099)
-  %67 = call double @llvm.fma.f64(double %66, double %55, double 0x3E39F203CF2783B7)
-  %68 = call double @llvm.fma.f64(double %67, double %55, double 0x3E4E20E7D69649CA)
-  %69 = call double @llvm.fma.f64(double %68, double %55, double 0x3E3CD81846FB3FF1)
-  %70 = call double @llvm.fma.f64(double %69, double %55, double 0xBE421895BB7BA33F)
-  %71 = call double @llvm.fma.f64(double %70, double %55, double 0xBE59180F82A1D429)
-  %72 = call double @llvm.fma.f64(double %71, double %55, double 0xBE6727A73A8063A8)
-  %73 = call double @llvm.fma.f64(double %72, double %55, double 0xBE7AD8DB6E1FECBB)
-  %74 = call double @llvm.fma.f64(double %73, double %55, double 0xBE976137E6905189)
-  %75 = call double @llvm.fma.f64(double %74, double %55, double 0xBEBEC8E101744487)
-  %76 = call double @llvm.fma.f64(double %75, double %55, double 0xBEEF89C23066D278)
-  %77 = call double @llvm.fma.f64(double %76, double %55, double 0xBF2CBC54DF1ECE76)
-  %78 = call double @llvm.fma.f64(double %77, double %55, double 0xBF83F796198EE628)
-  %79 = call double @llvm.fma.f64(double %78, double %55, double 0x3FD8EBE783A84030)
-  %80 = fdiv double %79, %27
-  %81 = fadd double %36, %52
-  %82 = fmul double %80, %81
-  %83 = call double @llvm.fma.f64(double %80, double %34, double %82)
-  %84 = add i64 %37, -4843621399236966400
-  %85 = lshr i64 %84, 1
-  %86 = shl i64 %85, 52
-  %87 = add i64 %86, -4503599627370496
-  %88 = bitcast i64 %87 to double
-  %89 = fmul double %83, %88
-  %90 = xor i64 %85, -1
-  %91 = add i64 %84, %90
-  %92 = shl i64 %91, 52
-  %93 = bitcast i64 %92 to double
-  %94 = fmul double %89, %93
+35:
+  %36 = call double @llvm.sqrt.f64(double %33)
+  %37 = call double @llvm.fma.f64(double %33, double 0x3FF71547652B82FE, double 0x4338000000000000)
+  %38 = fadd double %37, 0xC338000000000000
+  %39 = fneg double %38
+  %40 = call double @llvm.fma.f64(double %39, double 0x3FE62E42FEFA3800, double %33)
+  %41 = call double @llvm.fma.f64(double %39, double 0x3D2EF35793C76730, double 0.000000e+00)
+  %42 = fadd double %40, %41
+  %43 = fadd double %42, 1.000000e+00
+  %44 = fsub double 1.000000e+00, %43
+  %45 = fadd double %44, %42
+  %46 = bitcast double %37 to i64
+  %47 = fmul double %42, %42
+  %48 = call double @llvm.fma.f64(double %42, double 0x3E21F72FCA58CC92, double 0x3E5AF4DDDDCF06D6)
+  %49 = call double @llvm.fma.f64(double %48, double %42, double 0x3E927E4DB679BEC4)
+  %50 = call double @llvm.fma.f64(double %49, double %42, double 0x3EC71DE02372BDD3)
+  %51 = call double @llvm.fma.f64(double %50, double %42, double 0x3EFA01A01A6D7883)
+  %52 = call double @llvm.fma.f64(double %51, double %42, double 0x3F2A01A01ABE63B3)
+  %53 = call double @llvm.fma.f64(double %52, double %42, double 0x3F56C16C16C162D6)
+  %54 = call double @llvm.fma.f64(double %53, double %42, double 0x3F811111111100DF)
+  %55 = call double @llvm.fma.f64(double %54, double %42, double 0x3FA5555555555556)
+  %56 = call double @llvm.fma.f64(double %55, double %42, double 0x3FC5555555555557)
+  %57 = call double @llvm.fma.f64(double %56, double %42, double 5.000000e-01)
+  %58 = fsub double %40, %42
+  %59 = fadd double %58, %41
+  %60 = call double @llvm.fma.f64(double %42, double %59, double %59)
+  %61 = call double @llvm.fma.f64(double %47, double %57, double %60)
+  %62 = fdiv double 1.600000e+01, %.27
+  %63 = fadd double %62, -1.000000e+00
+  %64 = select i1 %3, double 1.000000e+00, double %63
+  %65 = call double @llvm.fma.f64(double %64, double 0x3DD432B0A4121172, double 0x3DB33E83E12CA3B4)
+  %66 = call double @llvm.fma.f64(double %65, double %64, double 0xBE02839623E2341C)
+  %67 = call double @llvm.fma.f64(double %66, double %64, double 0xBDE272AE05110368)
+  %68 = call double @llvm.fma.f64(double %67, double %64, double 0x3E1FCE6B32270B52)
+  %69 = call double @llvm.fma.f64(double %68, double %64, double 0x3E01AEE882806184)
+  %70 = call double @llvm.fma.f64(double %69, double %64, double 0xBE3162964D5F91DB)
+  %71 = call double @llvm.fma.f64(double %70, double %64, double 0xBE1858C7591014BD)
+  %72 = call double @llvm.fma.f64(double %71, double %64, double 0x3E3BDC8DAED57DB9)
+  %73 = call double @llvm.fma.f64(double %72, double %64, double 0x3E2D4345A69BFC30)
+  %74 = call double @llvm.fma.f64(double %73, double %64, double 0xBE41465CE7D29637)
+  %75 = call double @llvm.fma.f64(double %74, double %64, double 0xBE40630CDDD4E099)
+  %76 = call double @llvm.fma.f64(double %75, double %64, double 0x3E39F203CF2783B7)
+  %77 = call double @llvm.fma.f64(double %76, double %64, double 0x3E4E20E7D69649CA)
+  %78 = call double @llvm.fma.f64(double %77, double %64, double 0x3E3CD81846FB3FF1)
+  %79 = call double @llvm.fma.f64(double %78, double %64, double 0xBE421895BB7BA33F)
+  %80 = call double @llvm.fma.f64(double %79, double %64, double 0xBE59180F82A1D429)
+  %81 = call double @llvm.fma.f64(double %80, double %64, double 0xBE6727A73A8063A8)
+  %82 = call double @llvm.fma.f64(double %81, double %64, double 0xBE7AD8DB6E1FECBB)
+  %83 = call double @llvm.fma.f64(double %82, double %64, double 0xBE976137E6905189)
+  %84 = call double @llvm.fma.f64(double %83, double %64, double 0xBEBEC8E101744487)
+  %85 = call double @llvm.fma.f64(double %84, double %64, double 0xBEEF89C23066D278)
+  %86 = call double @llvm.fma.f64(double %85, double %64, double 0xBF2CBC54DF1ECE76)
+  %87 = call double @llvm.fma.f64(double %86, double %64, double 0xBF83F796198EE628)
+  %88 = call double @llvm.fma.f64(double %87, double %64, double 0x3FD8EBE783A84030)
+  %89 = fdiv double %88, %36
+  %90 = fadd double %45, %61
+  %91 = fmul double %89, %90
+  %92 = call double @llvm.fma.f64(double %89, double %43, double %91)
+  %93 = add i64 %46, -4843621399236966400
+  %94 = lshr i64 %93, 1
+  %95 = shl i64 %94, 52
+  %96 = add i64 %95, -4503599627370496
+  %97 = bitcast i64 %96 to double
+  %98 = fmul double %92, %97
+  %99 = xor i64 %94, -1
+  %100 = add i64 %93, %99
+  %101 = shl i64 %100, 52
+  %102 = bitcast i64 %101 to double
+  %103 = fmul double %98, %102
   br label %_Z12tgm_modifiedddd.exit
 
 _Z12tgm_modifiedddd.exit:
-  %95 = phi double [ %94, %26 ], [ %23, %1 ]
-  %96 = fcmp uno double %0, 0.000000e+00
-  br i1 %96, label %102, label %97
+  %104 = phi double [ %103, %35 ], [ %32, %1 ]
+  %105 = fcmp uno double %0, 0.000000e+00
+  br i1 %105, label %111, label %106
 
-97:
-  %98 = bitcast double %0 to i64
-  %99 = icmp slt i64 %98, 0
-  %100 = fneg double %95
-  %101 = select i1 %99, double %100, double %95
-  br label %102
+106:
+  %107 = bitcast double %0 to i64
+  %108 = icmp slt i64 %107, 0
+  %109 = fneg double %104
+  %110 = select i1 %108, double %109, double %104
+  br label %111
 
-102:
-  %103 = phi double [ %101, %97 ], [ %0, %_Z12tgm_modifiedddd.exit ]
-  ret double %103
+111:
+  %112 = phi double [ %110, %106 ], [ %0, %_Z12tgm_modifiedddd.exit ]
+  ret double %112
 }
 
 @_Z13tg_gamma_termdd:
@@ -3316,160 +3334,180 @@ define internal float @_Z13tg_logaddexp2IfET_S0_S0_(float %0, float %1) nounwind
 
 4:
   %5 = fadd float %0, 1.000000e+00
-  br label %138
+  br label %162
 
 6:
   %7 = fsub float %0, %1
   %8 = fcmp ogt float %7, 0.000000e+00
-  br i1 %8, label %_Z4exp2f.exit, label %71
+  br i1 %8, label %_Z5log1pf.exit, label %85
 
-_Z4exp2f.exit:
+_Z5log1pf.exit:
   %9 = fneg float %7
-  %10 = fpext float %9 to double
-  %11 = fcmp olt double %10, -2.000000e+02
-  %..i.i = select i1 %11, double -2.000000e+02, double %10
-  %12 = fadd double %..i.i, 0x4338000000000000
-  %13 = fadd double %12, 0xC338000000000000
-  %14 = fsub double %..i.i, %13
-  %15 = bitcast double %12 to i64
-  %16 = shl i64 %15, 52
-  %17 = add i64 %16, 4607182418800017408
-  %18 = bitcast i64 %17 to double
-  %19 = fmul double %14, 0x3FE62E42FEFA39EF
-  %20 = fmul double %19, %19
-  %21 = call double @llvm.fma.f64(double %19, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
-  %22 = call double @llvm.fma.f64(double %21, double %19, double 0x3F56C1685916FE81)
-  %23 = call double @llvm.fma.f64(double %22, double %19, double 0x3F81110C63A1644A)
-  %24 = call double @llvm.fma.f64(double %23, double %19, double 0x3FA5555555C8601C)
-  %25 = call double @llvm.fma.f64(double %24, double %19, double 0x3FC55555567507B9)
-  %26 = call double @llvm.fma.f64(double %25, double %19, double 5.000000e-01)
-  %27 = call double @llvm.fma.f64(double %20, double %26, double %19)
-  %28 = call double @llvm.fma.f64(double %18, double %27, double %18)
-  %29 = fptrunc double %28 to float
-  %30 = fcmp ogt float %29, -1.000000e+00
-  %31 = fcmp one float %29, 0x7FF0000000000000
-  %32 = and i1 %30, %31
-  %33 = fpext float %29 to double
-  %34 = select i1 %32, double %33, double 0.000000e+00
-  %35 = fadd double %34, 1.000000e+00
-  %36 = bitcast double %35 to i64
-  %37 = add i64 %36, -4604544271217802189
-  %38 = add i64 %36, 7141747209585715
-  %39 = lshr i64 %38, 52
-  %40 = or disjoint i64 %39, 4841369599423283200
-  %41 = bitcast i64 %40 to double
-  %42 = fadd double %41, 0xC330000000000400
-  %43 = and i64 %37, -4503599627370496
-  %44 = sub i64 %36, %43
-  %45 = bitcast i64 %44 to double
-  %46 = fadd double %45, -1.000000e+00
-  %47 = fadd double %46, 2.000000e+00
-  %48 = fdiv double %46, %47
-  %49 = fmul double %48, %48
-  %50 = call double @llvm.fma.f64(double %49, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
-  %51 = call double @llvm.fma.f64(double %50, double %49, double 0x3FD9999EB9D6DDFE)
-  %52 = call double @llvm.fma.f64(double %51, double %49, double 0x3FE5555554BA8B0E)
-  %53 = fmul double %48, %49
-  %54 = fmul double %48, 2.000000e+00
-  %55 = call double @llvm.fma.f64(double %53, double %52, double %54)
-  %56 = call double @llvm.fma.f64(double %42, double 0x3FE62E42FEFA39EF, double %55)
-  %57 = fcmp olt double %34, 1.000000e+00
-  %58 = fadd double %35, -1.000000e+00
-  %59 = fsub double %34, %58
-  %60 = select i1 %57, double %59, double 0.000000e+00
-  %61 = fadd double %56, %60
-  %62 = fcmp oeq float %29, -1.000000e+00
-  %63 = fcmp olt float %29, -1.000000e+00
-  %64 = select i1 %63, double 0x7FF8000000000000, double %33
-  %65 = select i1 %62, double 0xFFF0000000000000, double %64
-  %66 = fcmp oeq float %29, 0.000000e+00
-  %..i = select i1 %32, double %61, double %65
-  %67 = fptrunc double %..i to float
-  %68 = select i1 %66, float %29, float %67
-  %69 = fmul float %68, 0x3FF7154760000000
-  %70 = fadd float %69, %0
-  br label %138
+  %10 = fcmp ogt float %7, 1.600000e+02
+  %11 = fcmp ogt float %9, 1.400000e+02
+  %..i = select i1 %11, float 1.400000e+02, float %9
+  %12 = select i1 %10, float -1.600000e+02, float %..i
+  %13 = fadd float %12, 0x4168000000000000
+  %14 = fadd float %13, 0xC168000000000000
+  %15 = fsub float %12, %14
+  %16 = fmul float %15, 0x3FE62E4300000000
+  %17 = fneg float %16
+  %18 = call float @llvm.fma.f32(float %15, float 0x3FE62E4300000000, float %17)
+  %19 = fmul float %15, 0xBE205C6100000000
+  %20 = fadd float %18, %19
+  %21 = fadd float %16, 1.000000e+00
+  %22 = fsub float 1.000000e+00, %21
+  %23 = fadd float %22, %16
+  %24 = fmul float %16, %16
+  %25 = call float @llvm.fma.f32(float %16, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %26 = call float @llvm.fma.f32(float %25, float %16, float 0x3FA55551A0000000)
+  %27 = call float @llvm.fma.f32(float %26, float %16, float 0x3FC5554DE0000000)
+  %28 = call float @llvm.fma.f32(float %27, float %16, float 5.000000e-01)
+  %29 = call float @llvm.fma.f32(float %24, float %28, float %20)
+  %30 = fadd float %23, %29
+  %31 = fadd float %21, %30
+  %32 = bitcast float %13 to i32
+  %33 = add i32 %32, -1262485248
+  %34 = lshr i32 %33, 1
+  %35 = shl i32 %34, 23
+  %36 = add i32 %35, -8388608
+  %37 = bitcast i32 %36 to float
+  %38 = fmul float %31, %37
+  %39 = xor i32 %34, -1
+  %40 = add i32 %33, %39
+  %41 = shl i32 %40, 23
+  %42 = bitcast i32 %41 to float
+  %43 = fmul float %38, %42
+  %44 = fcmp ogt float %43, -1.000000e+00
+  %45 = fcmp one float %43, 0x7FF0000000000000
+  %46 = and i1 %44, %45
+  %47 = fpext float %43 to double
+  %48 = select i1 %46, double %47, double 0.000000e+00
+  %49 = fadd double %48, 1.000000e+00
+  %50 = bitcast double %49 to i64
+  %51 = add i64 %50, -4604544271217802189
+  %52 = add i64 %50, 7141747209585715
+  %53 = lshr i64 %52, 52
+  %54 = or disjoint i64 %53, 4841369599423283200
+  %55 = bitcast i64 %54 to double
+  %56 = fadd double %55, 0xC330000000000400
+  %57 = and i64 %51, -4503599627370496
+  %58 = sub i64 %50, %57
+  %59 = bitcast i64 %58 to double
+  %60 = fadd double %59, -1.000000e+00
+  %61 = fadd double %60, 2.000000e+00
+  %62 = fdiv double %60, %61
+  %63 = fmul double %62, %62
+  %64 = call double @llvm.fma.f64(double %63, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %65 = call double @llvm.fma.f64(double %64, double %63, double 0x3FD9999EB9D6DDFE)
+  %66 = call double @llvm.fma.f64(double %65, double %63, double 0x3FE5555554BA8B0E)
+  %67 = fmul double %62, %63
+  %68 = fmul double %62, 2.000000e+00
+  %69 = call double @llvm.fma.f64(double %67, double %66, double %68)
+  %70 = call double @llvm.fma.f64(double %56, double 0x3FE62E42FEFA39EF, double %69)
+  %71 = fcmp olt double %48, 1.000000e+00
+  %72 = fadd double %49, -1.000000e+00
+  %73 = fsub double %48, %72
+  %74 = select i1 %71, double %73, double 0.000000e+00
+  %75 = fadd double %70, %74
+  %76 = fcmp oeq float %43, -1.000000e+00
+  %77 = fcmp olt float %43, -1.000000e+00
+  %78 = select i1 %77, double 0x7FF8000000000000, double %47
+  %79 = select i1 %76, double 0xFFF0000000000000, double %78
+  %80 = fcmp oeq float %43, 0.000000e+00
+  %..i13 = select i1 %46, double %75, double %79
+  %81 = fptrunc double %..i13 to float
+  %82 = select i1 %80, float %43, float %81
+  %83 = fmul float %82, 0x3FF7154760000000
+  %84 = fadd float %83, %0
+  br label %162
 
-71:
-  %72 = fcmp ugt float %7, 0.000000e+00
-  br i1 %72, label %138, label %73
+85:
+  %86 = fcmp ugt float %7, 0.000000e+00
+  br i1 %86, label %162, label %_Z5log1pf.exit16
 
-73:
-  %74 = fcmp ogt float %7, 2.000000e+02
-  br i1 %74, label %_Z4exp2f.exit14, label %75
+_Z5log1pf.exit16:
+  %87 = fcmp olt float %7, -1.600000e+02
+  %88 = fcmp ogt float %7, 1.400000e+02
+  %..i14 = select i1 %88, float 1.400000e+02, float %7
+  %89 = select i1 %87, float -1.600000e+02, float %..i14
+  %90 = fadd float %89, 0x4168000000000000
+  %91 = fadd float %90, 0xC168000000000000
+  %92 = fsub float %89, %91
+  %93 = fmul float %92, 0x3FE62E4300000000
+  %94 = fneg float %93
+  %95 = call float @llvm.fma.f32(float %92, float 0x3FE62E4300000000, float %94)
+  %96 = fmul float %92, 0xBE205C6100000000
+  %97 = fadd float %95, %96
+  %98 = fadd float %93, 1.000000e+00
+  %99 = fsub float 1.000000e+00, %98
+  %100 = fadd float %99, %93
+  %101 = fmul float %93, %93
+  %102 = call float @llvm.fma.f32(float %93, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %103 = call float @llvm.fma.f32(float %102, float %93, float 0x3FA55551A0000000)
+  %104 = call float @llvm.fma.f32(float %103, float %93, float 0x3FC5554DE0000000)
+  %105 = call float @llvm.fma.f32(float %104, float %93, float 5.000000e-01)
+  %106 = call float @llvm.fma.f32(float %101, float %105, float %97)
+  %107 = fadd float %100, %106
+  %108 = fadd float %98, %107
+  %109 = bitcast float %90 to i32
+  %110 = add i32 %109, -1262485248
+  %111 = lshr i32 %110, 1
+  %112 = shl i32 %111, 23
+  %113 = add i32 %112, -8388608
+  %114 = bitcast i32 %113 to float
+  %115 = fmul float %108, %114
+  %116 = xor i32 %111, -1
+  %117 = add i32 %110, %116
+  %118 = shl i32 %117, 23
+  %119 = bitcast i32 %118 to float
+  %120 = fmul float %115, %119
+  %121 = fcmp ogt float %120, -1.000000e+00
+  %122 = fcmp one float %120, 0x7FF0000000000000
+  %123 = and i1 %121, %122
+  %124 = fpext float %120 to double
+  %125 = select i1 %123, double %124, double 0.000000e+00
+  %126 = fadd double %125, 1.000000e+00
+  %127 = bitcast double %126 to i64
+  %128 = add i64 %127, -4604544271217802189
+  %129 = add i64 %127, 7141747209585715
+  %130 = lshr i64 %129, 52
+  %131 = or disjoint i64 %130, 4841369599423283200
+  %132 = bitcast i64 %131 to double
+  %133 = fadd double %132, 0xC330000000000400
+  %134 = and i64 %128, -4503599627370496
+  %135 = sub i64 %127, %134
+  %136 = bitcast i64 %135 to double
+  %137 = fadd double %136, -1.000000e+00
+  %138 = fadd double %137, 2.000000e+00
+  %139 = fdiv double %137, %138
+  %140 = fmul double %139, %139
+  %141 = call double @llvm.fma.f64(double %140, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
+  %142 = call double @llvm.fma.f64(double %141, double %140, double 0x3FD9999EB9D6DDFE)
+  %143 = call double @llvm.fma.f64(double %142, double %140, double 0x3FE5555554BA8B0E)
+  %144 = fmul double %139, %140
+  %145 = fmul double %139, 2.000000e+00
+  %146 = call double @llvm.fma.f64(double %144, double %143, double %145)
+  %147 = call double @llvm.fma.f64(double %133, double 0x3FE62E42FEFA39EF, double %146)
+  %148 = fcmp olt double %125, 1.000000e+00
+  %149 = fadd double %126, -1.000000e+00
+  %150 = fsub double %125, %149
+  %151 = select i1 %148, double %150, double 0.000000e+00
+  %152 = fadd double %147, %151
+  %153 = fcmp oeq float %120, -1.000000e+00
+  %154 = fcmp olt float %120, -1.000000e+00
+  %155 = select i1 %154, double 0x7FF8000000000000, double %124
+  %156 = select i1 %153, double 0xFFF0000000000000, double %155
+  %157 = fcmp oeq float %120, 0.000000e+00
+  %..i15 = select i1 %123, double %152, double %156
+  %158 = fptrunc double %..i15 to float
+  %159 = select i1 %157, float %120, float %158
+  %160 = fmul float %159, 0x3FF7154760000000
+  %161 = fadd float %160, %1
+  br label %162
 
-75:
-  %76 = fpext float %7 to double
-  %77 = fcmp olt double %76, -2.000000e+02
-  %..i.i13 = select i1 %77, double -2.000000e+02, double %76
-  br label %_Z4exp2f.exit14
-
-_Z4exp2f.exit14:
-  %78 = phi double [ %..i.i13, %75 ], [ 2.000000e+02, %73 ]
-  %79 = fadd double %78, 0x4338000000000000
-  %80 = fadd double %79, 0xC338000000000000
-  %81 = fsub double %78, %80
-  %82 = bitcast double %79 to i64
-  %83 = shl i64 %82, 52
-  %84 = add i64 %83, 4607182418800017408
-  %85 = bitcast i64 %84 to double
-  %86 = fmul double %81, 0x3FE62E42FEFA39EF
-  %87 = fmul double %86, %86
-  %88 = call double @llvm.fma.f64(double %86, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
-  %89 = call double @llvm.fma.f64(double %88, double %86, double 0x3F56C1685916FE81)
-  %90 = call double @llvm.fma.f64(double %89, double %86, double 0x3F81110C63A1644A)
-  %91 = call double @llvm.fma.f64(double %90, double %86, double 0x3FA5555555C8601C)
-  %92 = call double @llvm.fma.f64(double %91, double %86, double 0x3FC55555567507B9)
-  %93 = call double @llvm.fma.f64(double %92, double %86, double 5.000000e-01)
-  %94 = call double @llvm.fma.f64(double %87, double %93, double %86)
-  %95 = call double @llvm.fma.f64(double %85, double %94, double %85)
-  %96 = fptrunc double %95 to float
-  %97 = fcmp ogt float %96, -1.000000e+00
-  %98 = fcmp one float %96, 0x7FF0000000000000
-  %99 = and i1 %97, %98
-  %100 = fpext float %96 to double
-  %101 = select i1 %99, double %100, double 0.000000e+00
-  %102 = fadd double %101, 1.000000e+00
-  %103 = bitcast double %102 to i64
-  %104 = add i64 %103, -4604544271217802189
-  %105 = add i64 %103, 7141747209585715
-  %106 = lshr i64 %105, 52
-  %107 = or disjoint i64 %106, 4841369599423283200
-  %108 = bitcast i64 %107 to double
-  %109 = fadd double %108, 0xC330000000000400
-  %110 = and i64 %104, -4503599627370496
-  %111 = sub i64 %103, %110
-  %112 = bitcast i64 %111 to double
-  %113 = fadd double %112, -1.000000e+00
-  %114 = fadd double %113, 2.000000e+00
-  %115 = fdiv double %113, %114
-  %116 = fmul double %115, %115
-  %117 = call double @llvm.fma.f64(double %116, double 0x3FCDDD4DAD98E4C4, double 0x3FD245C273432202)
-  %118 = call double @llvm.fma.f64(double %117, double %116, double 0x3FD9999EB9D6DDFE)
-  %119 = call double @llvm.fma.f64(double %118, double %116, double 0x3FE5555554BA8B0E)
-  %120 = fmul double %115, %116
-  %121 = fmul double %115, 2.000000e+00
-  %122 = call double @llvm.fma.f64(double %120, double %119, double %121)
-  %123 = call double @llvm.fma.f64(double %109, double 0x3FE62E42FEFA39EF, double %122)
-  %124 = fcmp olt double %101, 1.000000e+00
-  %125 = fadd double %102, -1.000000e+00
-  %126 = fsub double %101, %125
-  %127 = select i1 %124, double %126, double 0.000000e+00
-  %128 = fadd double %123, %127
-  %129 = fcmp oeq float %96, -1.000000e+00
-  %130 = fcmp olt float %96, -1.000000e+00
-  %131 = select i1 %130, double 0x7FF8000000000000, double %100
-  %132 = select i1 %129, double 0xFFF0000000000000, double %131
-  %133 = fcmp oeq float %96, 0.000000e+00
-  %..i15 = select i1 %99, double %128, double %132
-  %134 = fptrunc double %..i15 to float
-  %135 = select i1 %133, float %96, float %134
-  %136 = fmul float %135, 0x3FF7154760000000
-  %137 = fadd float %136, %1
-  br label %138
-
-138:
-  %.0 = phi float [ %5, %4 ], [ %70, %_Z4exp2f.exit ], [ %137, %_Z4exp2f.exit14 ], [ %7, %71 ]
+162:
+  %.0 = phi float [ %5, %4 ], [ %84, %_Z5log1pf.exit ], [ %161, %_Z5log1pf.exit16 ], [ %7, %85 ]
   ret float %.0
 }
 
@@ -9473,151 +9511,163 @@ define internal double @_Z6erfinvd(double %0) nounwind norecurse willreturn memo
   %4 = fadd double %2, 1.000000e+00
   %5 = fmul double %3, %4
   %6 = call double @_Z3logd(double %5)
-  %7 = fcmp ogt double %6, -6.250000e+00
-  br i1 %7, label %8, label %38
+  %7 = fneg double %6
+  %8 = fcmp ogt double %6, -6.250000e+00
+  br i1 %8, label %9, label %50
 
-8:
-  %9 = fcmp ogt double %6, -6.250000e+00
-  %10 = fsub double -3.125000e+00, %6
-  %11 = select i1 %9, double %10, double 3.125000e+00
-  %12 = call double @llvm.fma.f64(double %11, double 0xBB7B2643E45E1856, double 0x3BAE2AA7DDD776B6)
-  %13 = call double @llvm.fma.f64(double %12, double %11, double 0x3BD79A647E43B44E)
-  %14 = call double @llvm.fma.f64(double %13, double %11, double 0xBC19A137911C05CF)
-  %15 = call double @llvm.fma.f64(double %14, double %11, double 0x3C2669B9213D3CDF)
-  %16 = call double @llvm.fma.f64(double %15, double %11, double 0x3C71E1F9EE618B29)
-  %17 = call double @llvm.fma.f64(double %16, double %11, double 0xBCA19AC650194DCA)
-  %18 = call double @llvm.fma.f64(double %17, double %11, double 0xBC86B6B0FC6A580F)
-  %19 = call double @llvm.fma.f64(double %18, double %11, double 0x3CFD5E95ECC5F898)
-  %20 = call double @llvm.fma.f64(double %19, double %11, double 0xBD26877E8AE70F27)
-  %21 = call double @llvm.fma.f64(double %20, double %11, double 0xBD36B86F85109F07)
-  %22 = call double @llvm.fma.f64(double %21, double %11, double 0x3D87236B79E1D57E)
-  %23 = call double @llvm.fma.f64(double %22, double %11, double 0xBDAC8A6AFA1550F4)
-  %24 = call double @llvm.fma.f64(double %23, double %11, double 0xBDCDC3F457145CD3)
-  %25 = call double @llvm.fma.f64(double %24, double %11, double 0x3E120F544D62FFF1)
-  %26 = call double @llvm.fma.f64(double %25, double %11, double 0xBE31A9EB00326B9B)
-  %27 = call double @llvm.fma.f64(double %26, double %11, double 0xBE5F36CEED4416AE)
-  %28 = call double @llvm.fma.f64(double %27, double %11, double 0x3E9C6B4F8868F532)
-  %29 = call double @llvm.fma.f64(double %28, double %11, double 0xBEB6E8A53C7AC2FF)
-  %30 = call double @llvm.fma.f64(double %29, double %11, double 0xBEED1D1F7C9FFA6D)
-  %31 = call double @llvm.fma.f64(double %30, double %11, double 0x3F2879C2A20AEB2E)
-  %32 = call double @llvm.fma.f64(double %31, double %11, double 0xBF484576948359DD)
-  %33 = call double @llvm.fma.f64(double %32, double %11, double 0xBF78B6C33114EA2F)
-  %34 = call double @llvm.fma.f64(double %33, double %11, double 0x3FCEBD80D9B13DFA)
-  %35 = fmul double %11, %34
-  %36 = fmul double %35, %2
-  %37 = call double @llvm.fma.f64(double %2, double 0x3FFA755E7C99AE86, double %36)
-  br label %120
+9:
+  %10 = fcmp olt double %7, 6.250000e+00
+  %..i = select i1 %10, double %7, double 6.250000e+00
+  %11 = fadd double %..i, -3.125000e+00
+  %12 = fsub double %11, %..i
+  %13 = fsub double %11, %12
+  %14 = fsub double %..i, %13
+  %15 = fsub double -3.125000e+00, %12
+  %16 = fadd double %14, %15
+  %17 = call double @llvm.fma.f64(double %11, double 0xBB7B2643E45E1856, double 0x3BAE2AA7DDD776B6)
+  %18 = call double @llvm.fma.f64(double %17, double %11, double 0x3BD79A647E43B44E)
+  %19 = call double @llvm.fma.f64(double %18, double %11, double 0xBC19A137911C05CF)
+  %20 = call double @llvm.fma.f64(double %19, double %11, double 0x3C2669B9213D3CDF)
+  %21 = call double @llvm.fma.f64(double %20, double %11, double 0x3C71E1F9EE618B29)
+  %22 = call double @llvm.fma.f64(double %21, double %11, double 0xBCA19AC650194DCA)
+  %23 = call double @llvm.fma.f64(double %22, double %11, double 0xBC86B6B0FC6A580F)
+  %24 = call double @llvm.fma.f64(double %23, double %11, double 0x3CFD5E95ECC5F898)
+  %25 = call double @llvm.fma.f64(double %24, double %11, double 0xBD26877E8AE70F27)
+  %26 = call double @llvm.fma.f64(double %25, double %11, double 0xBD36B86F85109F07)
+  %27 = call double @llvm.fma.f64(double %26, double %11, double 0x3D87236B79E1D57E)
+  %28 = call double @llvm.fma.f64(double %27, double %11, double 0xBDAC8A6AFA1550F4)
+  %29 = call double @llvm.fma.f64(double %28, double %11, double 0xBDCDC3F457145CD3)
+  %30 = call double @llvm.fma.f64(double %29, double %11, double 0x3E120F544D62FFF1)
+  %31 = call double @llvm.fma.f64(double %30, double %11, double 0xBE31A9EB00326B9B)
+  %32 = call double @llvm.fma.f64(double %31, double %11, double 0xBE5F36CEED4416AE)
+  %33 = call double @llvm.fma.f64(double %32, double %11, double 0x3E9C6B4F8868F532)
+  %34 = call double @llvm.fma.f64(double %33, double %11, double 0xBEB6E8A53C7AC2FF)
+  %35 = call double @llvm.fma.f64(double %34, double %11, double 0xBEED1D1F7C9FFA6D)
+  %36 = call double @llvm.fma.f64(double %35, double %11, double 0x3F2879C2A20AEB2E)
+  %37 = call double @llvm.fma.f64(double %36, double %11, double 0xBF484576948359DD)
+  %38 = call double @llvm.fma.f64(double %37, double %11, double 0xBF78B6C33114EA2F)
+  %39 = call double @llvm.fma.f64(double %38, double %11, double 0x3FCEBD80D9B13DFA)
+  %40 = fmul double %11, %39
+  %41 = fneg double %40
+  %42 = call double @llvm.fma.f64(double %11, double %39, double %41)
+  %43 = fadd double %40, 0x3FFA755E7C99AE86
+  %44 = fsub double 0x3FFA755E7C99AE86, %43
+  %45 = fadd double %44, %40
+  %46 = call double @llvm.fma.f64(double %16, double 2.500000e-01, double %42)
+  %47 = fadd double %45, %46
+  %48 = fmul double %47, %2
+  %49 = call double @llvm.fma.f64(double %2, double %43, double %48)
+  br label %131
 
-38:
-  %39 = fneg double %6
-  %40 = fcmp ogt double %39, 6.000000e+00
-  %..i = select i1 %40, double %39, double 6.000000e+00
-  %41 = call double @llvm.sqrt.f64(double %..i)
-  %42 = fcmp olt double %3, 1.000000e-02
-  %43 = select i1 %42, double %3, double 1.000000e-02
-  %44 = fdiv double 1.000000e+00, %41
-  %45 = fadd double %44, 0xBFCBFD10025997B8
-  %46 = call double @_Z3logd(double %43)
-  %47 = call double @llvm.fma.f64(double %45, double 0xC08CD46C848841A4, double 0x4075420919A854B3)
-  %48 = call double @llvm.fma.f64(double %47, double %45, double 0xC0199A7EE73D65A4)
-  %49 = call double @llvm.fma.f64(double %48, double %45, double 0xC0133EA1AEB02976)
-  %50 = call double @llvm.fma.f64(double %49, double %45, double 0xC01072B60A508A3B)
-  %51 = call double @llvm.fma.f64(double %50, double %45, double 0x3FFA78124E8D9D48)
-  %52 = call double @llvm.fma.f64(double %51, double %45, double 0xBFF0E223D03D0DE5)
-  %53 = call double @llvm.fma.f64(double %52, double %45, double 0x3FE587C9AEAA2314)
-  %54 = call double @llvm.fma.f64(double %53, double %45, double 0x3F973DDD0F12064F)
-  %55 = call double @llvm.fma.f64(double %54, double %45, double 0xBFC9CA11CEB19596)
-  %56 = call double @llvm.fma.f64(double %55, double %45, double 0x3FEEEB4261BFB9E4)
-  %57 = fmul double %41, %56
-  %58 = fcmp olt double %57, 0x43B0000000000000
-  %..i.i.i = select i1 %58, double %57, double 0x43B0000000000000
-  %59 = fadd double %..i.i.i, 4.000000e+00
-  %60 = fdiv double 8.000000e+00, %59
-  %61 = fsub double 1.000000e+00, %60
-  %62 = call double @llvm.fma.f64(double %61, double 0xBDF2FEB115E10FF8, double 0x3E0FF247156A53A2)
-  %63 = call double @llvm.fma.f64(double %62, double %61, double 0x3E2BC41DEF3D5CC5)
-  %64 = call double @llvm.fma.f64(double %63, double %61, double 0xBE4A7F4A11380E73)
-  %65 = call double @llvm.fma.f64(double %64, double %61, double 0xBE564110B1736FB3)
-  %66 = call double @llvm.fma.f64(double %65, double %61, double 0x3E7C8A212189B424)
-  %67 = call double @llvm.fma.f64(double %66, double %61, double 0x3E74DCD6B6D85452)
-  %68 = call double @llvm.fma.f64(double %67, double %61, double 0xBEAB8CE493292DA5)
-  %69 = call double @llvm.fma.f64(double %68, double %61, double 0x3E9393F4D359A7FD)
-  %70 = call double @llvm.fma.f64(double %69, double %61, double 0x3ED7EF644C7815AA)
-  %71 = call double @llvm.fma.f64(double %70, double %61, double 0xBEE7884D2487D5EF)
-  %72 = call double @llvm.fma.f64(double %71, double %61, double 0xBEF99537515467BE)
-  %73 = call double @llvm.fma.f64(double %72, double %61, double 0x3F23BE0432BFA860)
-  %74 = call double @llvm.fma.f64(double %73, double %61, double 0xBF2A1DF5E81F57B4)
-  %75 = call double @llvm.fma.f64(double %74, double %61, double 0xBF48D4A9A6465372)
-  %76 = call double @llvm.fma.f64(double %75, double %61, double 0x3F749C672E199469)
-  %77 = call double @llvm.fma.f64(double %76, double %61, double 0xBF909623884747DB)
-  %78 = call double @llvm.fma.f64(double %77, double %61, double 0x3FA3079EDF5181DF)
-  %79 = call double @llvm.fma.f64(double %78, double %61, double 0xBFB0FB06DFE4C6C0)
-  %80 = call double @llvm.fma.f64(double %79, double %61, double 0x3FB7FEE004E1EEFE)
-  %81 = call double @llvm.fma.f64(double %80, double %61, double 0xBFB9DDB23C3E8F13)
-  %82 = call double @llvm.fma.f64(double %81, double %61, double 0x3FB16ECEFCFA4D10)
-  %83 = call double @llvm.fma.f64(double %82, double %61, double 0x3F8F7F5DF66FD797)
-  %84 = call double @llvm.fma.f64(double %83, double %61, double 0xBFC1DF1AD154A286)
-  %85 = fmul double %61, %84
-  %86 = fadd double %85, 0x3FF3BA5916E9FD7F
-  %87 = fsub double 0x3FF3BA5916E9FD7F, %86
-  %88 = fadd double %87, %85
-  %89 = fmul double %..i.i.i, 2.000000e+00
-  %90 = fadd double %89, 1.000000e+00
-  %91 = fadd double %90, -1.000000e+00
-  %92 = fsub double %91, %90
-  %93 = fadd double %92, 1.000000e+00
-  %94 = fsub double %89, %91
-  %95 = fadd double %93, %94
-  %96 = fdiv double 1.000000e+00, %90
-  %97 = fmul double %96, %86
-  %98 = fneg double %97
-  %99 = call double @llvm.fma.f64(double %98, double %90, double %86)
-  %100 = call double @llvm.fma.f64(double %98, double %95, double %88)
-  %101 = fadd double %99, %100
-  %102 = fmul double %101, %96
-  %103 = fadd double %97, %102
-  %104 = fsub double %97, %103
-  %105 = fadd double %104, %102
-  %106 = fneg double %57
-  %107 = fmul double %57, %106
-  %108 = call double @llvm.fma.f64(double %57, double %57, double %107)
-  %109 = fadd double %103, %105
-  %110 = fsub double %107, %46
-  %111 = fsub double %110, %108
-  %112 = call double @_Z3logd(double %109)
-  %113 = fadd double %111, %112
-  %114 = fmul double %113, %109
-  %115 = fmul double %114, 0x3FEC5BF891B4EF6B
-  %116 = fdiv double 0x3FE20DD750429B6D, %109
-  %117 = fsub double %57, %116
-  %118 = call double @llvm.fma.f64(double %115, double %117, double 1.000000e+00)
-  %119 = call double @llvm.fma.f64(double %115, double %118, double %57)
-  br label %120
+50:
+  %51 = fcmp ogt double %7, 6.000000e+00
+  %..i17 = select i1 %51, double %7, double 6.000000e+00
+  %52 = call double @llvm.sqrt.f64(double %..i17)
+  %53 = fcmp olt double %3, 1.000000e-02
+  %54 = select i1 %53, double %3, double 1.000000e-02
+  %55 = fdiv double 1.000000e+00, %52
+  %56 = fadd double %55, 0xBFCBFD10025997B8
+  %57 = call double @_Z3logd(double %54)
+  %58 = call double @llvm.fma.f64(double %56, double 0xC08CD46C848841A4, double 0x4075420919A854B3)
+  %59 = call double @llvm.fma.f64(double %58, double %56, double 0xC0199A7EE73D65A4)
+  %60 = call double @llvm.fma.f64(double %59, double %56, double 0xC0133EA1AEB02976)
+  %61 = call double @llvm.fma.f64(double %60, double %56, double 0xC01072B60A508A3B)
+  %62 = call double @llvm.fma.f64(double %61, double %56, double 0x3FFA78124E8D9D48)
+  %63 = call double @llvm.fma.f64(double %62, double %56, double 0xBFF0E223D03D0DE5)
+  %64 = call double @llvm.fma.f64(double %63, double %56, double 0x3FE587C9AEAA2314)
+  %65 = call double @llvm.fma.f64(double %64, double %56, double 0x3F973DDD0F12064F)
+  %66 = call double @llvm.fma.f64(double %65, double %56, double 0xBFC9CA11CEB19596)
+  %67 = call double @llvm.fma.f64(double %66, double %56, double 0x3FEEEB4261BFB9E4)
+  %68 = fmul double %52, %67
+  %69 = fcmp olt double %68, 0x43B0000000000000
+  %..i.i.i = select i1 %69, double %68, double 0x43B0000000000000
+  %70 = fadd double %..i.i.i, 4.000000e+00
+  %71 = fdiv double 8.000000e+00, %70
+  %72 = fsub double 1.000000e+00, %71
+  %73 = call double @llvm.fma.f64(double %72, double 0xBDF2FEB115E10FF8, double 0x3E0FF247156A53A2)
+  %74 = call double @llvm.fma.f64(double %73, double %72, double 0x3E2BC41DEF3D5CC5)
+  %75 = call double @llvm.fma.f64(double %74, double %72, double 0xBE4A7F4A11380E73)
+  %76 = call double @llvm.fma.f64(double %75, double %72, double 0xBE564110B1736FB3)
+  %77 = call double @llvm.fma.f64(double %76, double %72, double 0x3E7C8A212189B424)
+  %78 = call double @llvm.fma.f64(double %77, double %72, double 0x3E74DCD6B6D85452)
+  %79 = call double @llvm.fma.f64(double %78, double %72, double 0xBEAB8CE493292DA5)
+  %80 = call double @llvm.fma.f64(double %79, double %72, double 0x3E9393F4D359A7FD)
+  %81 = call double @llvm.fma.f64(double %80, double %72, double 0x3ED7EF644C7815AA)
+  %82 = call double @llvm.fma.f64(double %81, double %72, double 0xBEE7884D2487D5EF)
+  %83 = call double @llvm.fma.f64(double %82, double %72, double 0xBEF99537515467BE)
+  %84 = call double @llvm.fma.f64(double %83, double %72, double 0x3F23BE0432BFA860)
+  %85 = call double @llvm.fma.f64(double %84, double %72, double 0xBF2A1DF5E81F57B4)
+  %86 = call double @llvm.fma.f64(double %85, double %72, double 0xBF48D4A9A6465372)
+  %87 = call double @llvm.fma.f64(double %86, double %72, double 0x3F749C672E199469)
+  %88 = call double @llvm.fma.f64(double %87, double %72, double 0xBF909623884747DB)
+  %89 = call double @llvm.fma.f64(double %88, double %72, double 0x3FA3079EDF5181DF)
+  %90 = call double @llvm.fma.f64(double %89, double %72, double 0xBFB0FB06DFE4C6C0)
+  %91 = call double @llvm.fma.f64(double %90, double %72, double 0x3FB7FEE004E1EEFE)
+  %92 = call double @llvm.fma.f64(double %91, double %72, double 0xBFB9DDB23C3E8F13)
+  %93 = call double @llvm.fma.f64(double %92, double %72, double 0x3FB16ECEFCFA4D10)
+  %94 = call double @llvm.fma.f64(double %93, double %72, double 0x3F8F7F5DF66FD797)
+  %95 = call double @llvm.fma.f64(double %94, double %72, double 0xBFC1DF1AD154A286)
+  %96 = fmul double %72, %95
+  %97 = fadd double %96, 0x3FF3BA5916E9FD7F
+  %98 = fsub double 0x3FF3BA5916E9FD7F, %97
+  %99 = fadd double %98, %96
+  %100 = fmul double %..i.i.i, 2.000000e+00
+  %101 = fadd double %100, 1.000000e+00
+  %102 = fadd double %101, -1.000000e+00
+  %103 = fsub double %102, %101
+  %104 = fadd double %103, 1.000000e+00
+  %105 = fsub double %100, %102
+  %106 = fadd double %104, %105
+  %107 = fdiv double 1.000000e+00, %101
+  %108 = fmul double %107, %97
+  %109 = fneg double %108
+  %110 = call double @llvm.fma.f64(double %109, double %101, double %97)
+  %111 = call double @llvm.fma.f64(double %109, double %106, double %99)
+  %112 = fadd double %110, %111
+  %113 = fmul double %112, %107
+  %114 = fadd double %108, %113
+  %115 = fsub double %108, %114
+  %116 = fadd double %115, %113
+  %117 = fneg double %68
+  %118 = fmul double %68, %117
+  %119 = call double @llvm.fma.f64(double %68, double %68, double %118)
+  %120 = fadd double %114, %116
+  %121 = fsub double %118, %57
+  %122 = fsub double %121, %119
+  %123 = call double @_Z3logd(double %120)
+  %124 = fadd double %122, %123
+  %125 = fmul double %124, %120
+  %126 = fmul double %125, 0x3FEC5BF891B4EF6B
+  %127 = fdiv double 0x3FE20DD750429B6D, %120
+  %128 = fsub double %68, %127
+  %129 = call double @llvm.fma.f64(double %126, double %128, double 1.000000e+00)
+  %130 = call double @llvm.fma.f64(double %126, double %129, double %68)
+  br label %131
 
-120:
-  %121 = phi double [ %37, %8 ], [ %119, %38 ]
-  %122 = fcmp oeq double %2, 1.000000e+00
-  %. = select i1 %122, double 0x7FF0000000000000, double %121
-  %123 = fcmp ogt double %2, 1.000000e+00
-  br i1 %123, label %128, label %124
+131:
+  %132 = phi double [ %49, %9 ], [ %130, %50 ]
+  %133 = fcmp oeq double %2, 1.000000e+00
+  %. = select i1 %133, double 0x7FF0000000000000, double %132
+  %134 = fcmp ogt double %2, 1.000000e+00
+  br i1 %134, label %139, label %135
 
-124:
-  %125 = fcmp uno double %0, 0.000000e+00
-  br i1 %125, label %128, label %126
+135:
+  %136 = fcmp uno double %0, 0.000000e+00
+  br i1 %136, label %139, label %137
 
-126:
-  %127 = call double @llvm.copysign.f64(double %., double %0)
-  br label %128
+137:
+  %138 = call double @llvm.copysign.f64(double %., double %0)
+  br label %139
 
-128:
-  %129 = phi double [ 0x7FF8000000000000, %120 ], [ %127, %126 ], [ %0, %124 ]
-  ret double %129
+139:
+  %140 = phi double [ 0x7FF8000000000000, %131 ], [ %138, %137 ], [ %0, %135 ]
+  ret double %140
 }
 
 @_Z6lgammad:
 define internal double @_Z6lgammad(double %0) nounwind norecurse willreturn memory(none) {
   %.sroa.0 = alloca double, align 8
-  %.sroa.077 = alloca double, align 8
+  %.sroa.079 = alloca double, align 8
   %2 = call double @llvm.fabs.f64(double %0)
   %3 = fcmp olt double %2, 0x3C30000000000000
   %. = select i1 %3, double 1.000000e+00, double %2
@@ -9785,602 +9835,614 @@ _Z14tgm_log1p_pairdd.exit.i:
   br label %149
 
 149:
-  %.sroa.021.0.i = phi double [ %147, %110 ], [ 0.000000e+00, %_Z14tgm_log1p_pairdd.exit.i ]
-  %.sroa.522.0.i = phi double [ %148, %110 ], [ 0.000000e+00, %_Z14tgm_log1p_pairdd.exit.i ]
+  %.sroa.023.0.i = phi double [ %147, %110 ], [ 0.000000e+00, %_Z14tgm_log1p_pairdd.exit.i ]
+  %.sroa.524.0.i = phi double [ %148, %110 ], [ 0.000000e+00, %_Z14tgm_log1p_pairdd.exit.i ]
   %150 = fneg double %106
-  %151 = fsub double %.sroa.021.0.i, %106
+  %151 = fsub double %.sroa.023.0.i, %106
   %152 = fadd double %151, %106
   %153 = fsub double %151, %152
   %154 = fsub double %150, %153
-  %155 = fsub double %.sroa.021.0.i, %152
+  %155 = fsub double %.sroa.023.0.i, %152
   %156 = fadd double %154, %155
-  %157 = fsub double %.sroa.522.0.i, %108
+  %157 = fsub double %.sroa.524.0.i, %108
   %158 = fadd double %156, %157
   %159 = fadd double %151, %158
   %160 = fsub double %151, %159
   %161 = fadd double %160, %158
-  %162 = call double @llvm.fma.f64(double %14, double 0x3E711FA5E7C86F7B, double 0xBE82009C1A550D0D)
-  %163 = call double @llvm.fma.f64(double %162, double %14, double 0x3E8B40ADB09A1E12)
-  %164 = call double @llvm.fma.f64(double %163, double %14, double 0xBE9CE17528BCF460)
-  %165 = call double @llvm.fma.f64(double %164, double %14, double 0x3EB012012BE3900A)
-  %166 = call double @llvm.fma.f64(double %165, double %14, double 0xBEC1276EBD557FB0)
-  %167 = call double @llvm.fma.f64(double %166, double %14, double 0x3ED258F3057730FA)
-  %168 = call double @llvm.fma.f64(double %167, double %14, double 0xBEE3CB3BE36AD88B)
-  %169 = call double @llvm.fma.f64(double %168, double %14, double 0x3EF580E0AFA55850)
-  %170 = call double @llvm.fma.f64(double %169, double %14, double 0xBF078DE9AB752B81)
-  %171 = call double @llvm.fma.f64(double %170, double %14, double 0x3F1A127AFEE53E7D)
-  %172 = call double @llvm.fma.f64(double %171, double %14, double 0xBF2D3FD4B679C1C4)
-  %173 = call double @llvm.fma.f64(double %172, double %14, double 0x3F40B36AF8779CA0)
-  %174 = call double @llvm.fma.f64(double %173, double %14, double 0xBF538AC5C2D48207)
-  %175 = call double @llvm.fma.f64(double %174, double %14, double 0x3F67ADD6EADB5317)
-  %176 = call double @llvm.fma.f64(double %175, double %14, double 0xBF7E404FC218DBAE)
-  %177 = call double @llvm.fma.f64(double %176, double %14, double 0x3F951322AC7D848A)
-  %178 = call double @llvm.fma.f64(double %177, double %14, double 0xBFB13E001A55760A)
-  %179 = call double @llvm.fma.f64(double %178, double %14, double 0x3FD4A34CC4A60FA6)
-  %180 = call double @llvm.fma.f64(double %179, double %14, double 0x3FDB0EE6072093CE)
-  %181 = fmul double %180, %14
-  %182 = fadd double %159, %181
-  %183 = fsub double %182, %159
-  %184 = fsub double %182, %183
-  %185 = fsub double %159, %184
-  %186 = fsub double %181, %183
-  %187 = fadd double %185, %186
-  %188 = fadd double %187, %161
-  %189 = fadd double %182, %188
-  %190 = fsub double %182, %189
-  %191 = fadd double %190, %188
-  %192 = fcmp olt double %., 8.000000e+00
-  br i1 %192, label %193, label %200
+  %162 = fmul double %14, 0x3FDB0EE6072093CE
+  %163 = fneg double %162
+  %164 = call double @llvm.fma.f64(double %14, double 0x3FDB0EE6072093CE, double %163)
+  %165 = call double @llvm.fma.f64(double %14, double 0x3E711FA5E7C86F7B, double 0xBE82009C1A550D0D)
+  %166 = call double @llvm.fma.f64(double %165, double %14, double 0x3E8B40ADB09A1E12)
+  %167 = call double @llvm.fma.f64(double %166, double %14, double 0xBE9CE17528BCF460)
+  %168 = call double @llvm.fma.f64(double %167, double %14, double 0x3EB012012BE3900A)
+  %169 = call double @llvm.fma.f64(double %168, double %14, double 0xBEC1276EBD557FB0)
+  %170 = call double @llvm.fma.f64(double %169, double %14, double 0x3ED258F3057730FA)
+  %171 = call double @llvm.fma.f64(double %170, double %14, double 0xBEE3CB3BE36AD88B)
+  %172 = call double @llvm.fma.f64(double %171, double %14, double 0x3EF580E0AFA55850)
+  %173 = call double @llvm.fma.f64(double %172, double %14, double 0xBF078DE9AB752B81)
+  %174 = call double @llvm.fma.f64(double %173, double %14, double 0x3F1A127AFEE53E7D)
+  %175 = call double @llvm.fma.f64(double %174, double %14, double 0xBF2D3FD4B679C1C4)
+  %176 = call double @llvm.fma.f64(double %175, double %14, double 0x3F40B36AF8779CA0)
+  %177 = call double @llvm.fma.f64(double %176, double %14, double 0xBF538AC5C2D48207)
+  %178 = call double @llvm.fma.f64(double %177, double %14, double 0x3F67ADD6EADB5317)
+  %179 = call double @llvm.fma.f64(double %178, double %14, double 0xBF7E404FC218DBAE)
+  %180 = call double @llvm.fma.f64(double %179, double %14, double 0x3F951322AC7D848A)
+  %181 = call double @llvm.fma.f64(double %180, double %14, double 0xBFB13E001A55760A)
+  %182 = call double @llvm.fma.f64(double %181, double %14, double 0x3FD4A34CC4A60FA6)
+  %183 = fmul double %14, %14
+  %184 = call double @llvm.fma.f64(double %14, double 0x3C56CB90701FBFAB, double %164)
+  %185 = call double @llvm.fma.f64(double %183, double %182, double %184)
+  %186 = fadd double %162, %185
+  %187 = fsub double %162, %186
+  %188 = fadd double %187, %185
+  %189 = fadd double %159, %186
+  %190 = fsub double %189, %159
+  %191 = fsub double %189, %190
+  %192 = fsub double %159, %191
+  %193 = fsub double %186, %190
+  %194 = fadd double %192, %193
+  %195 = fadd double %161, %188
+  %196 = fadd double %194, %195
+  %197 = fadd double %189, %196
+  %198 = fsub double %189, %197
+  %199 = fadd double %198, %196
+  %200 = fcmp olt double %., 8.000000e+00
+  br i1 %200, label %201, label %208
 
-193:
-  %194 = fadd double %., 8.000000e+00
-  %195 = fadd double %194, -8.000000e+00
-  %196 = fsub double %195, %194
-  %197 = fadd double %196, 8.000000e+00
-  %198 = fsub double %., %195
-  %199 = fadd double %197, %198
+201:
+  %202 = fadd double %., 8.000000e+00
+  %203 = fadd double %202, -8.000000e+00
+  %204 = fsub double %203, %202
+  %205 = fadd double %204, 8.000000e+00
+  %206 = fsub double %., %203
+  %207 = fadd double %205, %206
   br label %_Z13tgm_lgamma_ofd.exit
 
-200:
-  %201 = fcmp olt double %., 0x7E70000000000000
-  %.45.i = select i1 %201, double %., double 1.000000e+300
+208:
+  %209 = fcmp olt double %., 0x7E70000000000000
+  %.47.i = select i1 %209, double %., double 1.000000e+300
   br label %_Z13tgm_lgamma_ofd.exit
 
 _Z13tgm_lgamma_ofd.exit:
-  %.47.i = phi ptr [ %.sroa.077, %193 ], [ %.sroa.0, %200 ]
-  %.46.i = phi double [ %., %193 ], [ 1.000000e+00, %200 ]
-  %.sroa.06.0.i = phi double [ %194, %193 ], [ %.45.i, %200 ]
-  %.sroa.3.0.i = phi double [ %199, %193 ], [ 0.000000e+00, %200 ]
-  %202 = fdiv double 1.000000e+00, %.sroa.06.0.i
-  %203 = fmul double %202, %202
-  %204 = call double @llvm.fma.f64(double %203, double 0xBFF6476701181F3A, double 0x3FC6FE96381E0680)
-  %205 = call double @llvm.fma.f64(double %204, double %203, double 0xBF9E4286CB0F5398)
-  %206 = call double @llvm.fma.f64(double %205, double %203, double 0x3F7A41A41A41A41A)
-  %207 = call double @llvm.fma.f64(double %206, double %203, double 0xBF5F6AB0D9993C7D)
-  %208 = call double @llvm.fma.f64(double %207, double %203, double 0x3F4B951E2B18FF23)
-  %209 = call double @llvm.fma.f64(double %208, double %203, double 0xBF43813813813814)
-  %210 = call double @llvm.fma.f64(double %209, double %203, double 0x3F4A01A01A01A01A)
-  %211 = call double @llvm.fma.f64(double %210, double %203, double 0xBF66C16C16C16C17)
-  %212 = call double @llvm.fma.f64(double %211, double %203, double 0x3FB5555555555555)
-  %213 = fmul double %202, %212
-  %214 = fcmp olt double %.sroa.06.0.i, 0x10000000000000
-  %215 = fmul double %.sroa.06.0.i, 0x4350000000000000
-  %216 = select i1 %214, double 0x4330000000000436, double 0x4330000000000400
-  %217 = select i1 %214, double %215, double %.sroa.06.0.i
-  %218 = bitcast double %217 to i64
-  %219 = add nsw i64 %218, -4604544271217802189
-  %220 = add nuw i64 %218, 7141747209585715
-  %221 = lshr i64 %220, 52
-  %222 = or disjoint i64 %221, 4841369599423283200
-  %223 = bitcast i64 %222 to double
-  %224 = fsub double %223, %216
-  %225 = and i64 %219, -4503599627370496
-  %226 = sub i64 %218, %225
-  %227 = bitcast i64 %226 to double
-  %228 = fadd double %227, -1.000000e+00
-  %229 = fadd double %228, 2.000000e+00
-  %230 = fdiv double 1.000000e+00, %229
-  %231 = fmul double %228, %230
-  %232 = fneg double %231
-  %233 = fadd double %229, -2.000000e+00
-  %234 = fsub double %228, %233
-  %235 = call double @llvm.fma.f64(double %232, double %229, double %228)
-  %236 = call double @llvm.fma.f64(double %232, double %234, double %235)
-  %237 = fmul double %230, %236
-  %238 = fmul double %231, %231
-  %239 = fneg double %238
-  %240 = call double @llvm.fma.f64(double %231, double %231, double %239)
-  %241 = fmul double %231, 2.000000e+00
-  %242 = fmul double %241, %237
-  %243 = fadd double %240, %242
-  %244 = call double @llvm.fma.f64(double %238, double 0x3FBE03A7ACF07F85, double 0x3FBDF7BA1F4809C3)
-  %245 = call double @llvm.fma.f64(double %244, double %238, double 0x3FC1118CD67251C5)
-  %246 = call double @llvm.fma.f64(double %245, double %238, double 0x3FC3B1395B82701E)
-  %247 = call double @llvm.fma.f64(double %246, double %238, double 0x3FC745D177AD436A)
-  %248 = call double @llvm.fma.f64(double %247, double %238, double 0x3FCC71C71C6EA5AC)
-  %249 = call double @llvm.fma.f64(double %248, double %238, double 0x3FD2492492492522)
-  %250 = call double @llvm.fma.f64(double %249, double %238, double 4.000000e-01)
-  %251 = fmul double %238, %250
-  %252 = fadd double %251, 0x3FE5555555555555
-  %253 = fsub double 0x3FE5555555555555, %252
-  %254 = fadd double %253, %251
-  %255 = fadd double %254, 0x3C85555555555555
-  %256 = fmul double %238, %231
-  %257 = fneg double %256
-  %258 = call double @llvm.fma.f64(double %238, double %231, double %257)
-  %259 = fmul double %243, %231
-  %260 = call double @llvm.fma.f64(double %238, double %237, double %259)
-  %261 = fadd double %258, %260
-  %262 = fmul double %256, %252
-  %263 = fneg double %262
-  %264 = call double @llvm.fma.f64(double %256, double %252, double %263)
-  %265 = fmul double %261, %252
-  %266 = call double @llvm.fma.f64(double %256, double %255, double %265)
-  %267 = fadd double %264, %266
-  %268 = fmul double %224, 0x3FE62E42FEFA3800
-  %269 = fadd double %268, %241
-  %270 = fsub double %268, %269
-  %271 = fadd double %270, %241
-  %272 = fadd double %269, %262
-  %273 = fsub double %269, %272
-  %274 = fadd double %273, %262
-  %275 = call double @llvm.fma.f64(double %237, double 2.000000e+00, double %267)
-  %276 = call double @llvm.fma.f64(double %224, double 0x3D2EF35793C76730, double %275)
-  %277 = fadd double %271, %276
-  %278 = fadd double %274, %277
-  %279 = fadd double %272, %278
-  %280 = fsub double %272, %279
-  %281 = fadd double %280, %278
-  %282 = call double @llvm.fma.f64(double %.sroa.3.0.i, double %202, double %281)
-  %283 = fadd double %.sroa.06.0.i, -5.000000e-01
-  %284 = fsub double %283, %.sroa.06.0.i
-  %285 = fsub double %284, %283
-  %286 = fadd double %.sroa.06.0.i, %285
-  %287 = fsub double -5.000000e-01, %284
-  %288 = fadd double %286, %287
-  %289 = fadd double %288, %.sroa.3.0.i
-  %290 = fadd double %283, %289
-  %291 = fsub double %283, %290
-  %292 = fadd double %291, %289
-  %293 = fmul double %279, %290
-  %294 = fneg double %293
-  %295 = call double @llvm.fma.f64(double %279, double %290, double %294)
-  %296 = fmul double %282, %290
-  %297 = call double @llvm.fma.f64(double %279, double %292, double %296)
-  %298 = fadd double %295, %297
-  %299 = fadd double %293, %298
-  %300 = fsub double %293, %299
-  %301 = fadd double %300, %298
-  %302 = fneg double %.sroa.06.0.i
-  %303 = fsub double %299, %.sroa.06.0.i
-  %304 = fsub double %303, %299
-  %305 = fsub double %303, %304
-  %306 = fsub double %299, %305
-  %307 = fsub double %302, %304
-  %308 = fadd double %306, %307
-  %309 = fsub double %301, %.sroa.3.0.i
-  %310 = fadd double %308, %309
-  %311 = fadd double %303, %310
-  %312 = fsub double %303, %311
-  %313 = fadd double %312, %310
-  %314 = fadd double %213, 0x3FED67F1C864BEB5
-  %315 = fadd double %314, 0xBFED67F1C864BEB5
-  %316 = fsub double %315, %314
-  %317 = fadd double %316, 0x3FED67F1C864BEB5
-  %318 = fsub double %213, %315
-  %319 = fadd double %317, %318
-  %320 = fadd double %319, 0xBC865B5A1B7FF5DF
-  %321 = fadd double %314, %320
-  %322 = fsub double %314, %321
-  %323 = fadd double %322, %320
-  %324 = fadd double %311, %321
-  %325 = fsub double %324, %311
-  %326 = fsub double %324, %325
-  %327 = fsub double %311, %326
-  %328 = fsub double %321, %325
-  %329 = fadd double %327, %328
-  %330 = fadd double %313, %323
-  %331 = fadd double %329, %330
-  %332 = fadd double %324, %331
-  %333 = fsub double %324, %332
-  %334 = fadd double %333, %331
-  store double %332, ptr %.sroa.0, align 8
-  %335 = fadd double %.46.i, 1.000000e+00
-  %336 = fadd double %335, -1.000000e+00
-  %337 = fsub double %336, %335
-  %338 = fadd double %337, 1.000000e+00
-  %339 = fsub double %.46.i, %336
-  %340 = fadd double %338, %339
-  %341 = fmul double %.46.i, %335
-  %342 = fneg double %341
-  %343 = call double @llvm.fma.f64(double %.46.i, double %335, double %342)
-  %344 = fmul double %335, 0.000000e+00
-  %345 = call double @llvm.fma.f64(double %.46.i, double %340, double %344)
-  %346 = fadd double %343, %345
-  %347 = fadd double %341, %346
-  %348 = fsub double %341, %347
-  %349 = fadd double %348, %346
-  %350 = fadd double %.46.i, 2.000000e+00
-  %351 = fadd double %350, -2.000000e+00
-  %352 = fsub double %351, %350
-  %353 = fadd double %352, 2.000000e+00
-  %354 = fsub double %.46.i, %351
-  %355 = fadd double %353, %354
-  %356 = fmul double %347, %350
-  %357 = fneg double %356
-  %358 = call double @llvm.fma.f64(double %347, double %350, double %357)
-  %359 = fmul double %349, %350
-  %360 = call double @llvm.fma.f64(double %347, double %355, double %359)
-  %361 = fadd double %358, %360
-  %362 = fadd double %356, %361
-  %363 = fsub double %356, %362
-  %364 = fadd double %363, %361
-  %365 = fadd double %.46.i, 3.000000e+00
-  %366 = fadd double %365, -3.000000e+00
-  %367 = fsub double %366, %365
-  %368 = fadd double %367, 3.000000e+00
-  %369 = fsub double %.46.i, %366
-  %370 = fadd double %368, %369
-  %371 = fmul double %362, %365
-  %372 = fneg double %371
-  %373 = call double @llvm.fma.f64(double %362, double %365, double %372)
-  %374 = fmul double %364, %365
-  %375 = call double @llvm.fma.f64(double %362, double %370, double %374)
-  %376 = fadd double %373, %375
-  %377 = fadd double %371, %376
-  %378 = fsub double %371, %377
-  %379 = fadd double %378, %376
-  %380 = fadd double %.46.i, 4.000000e+00
-  %381 = fadd double %380, -4.000000e+00
-  %382 = fsub double %381, %380
-  %383 = fadd double %382, 4.000000e+00
-  %384 = fsub double %.46.i, %381
-  %385 = fadd double %383, %384
-  %386 = fmul double %377, %380
-  %387 = fneg double %386
-  %388 = call double @llvm.fma.f64(double %377, double %380, double %387)
-  %389 = fmul double %379, %380
-  %390 = call double @llvm.fma.f64(double %377, double %385, double %389)
-  %391 = fadd double %388, %390
-  %392 = fadd double %386, %391
-  %393 = fsub double %386, %392
-  %394 = fadd double %393, %391
-  %395 = fadd double %.46.i, 5.000000e+00
-  %396 = fadd double %395, -5.000000e+00
-  %397 = fsub double %396, %395
-  %398 = fadd double %397, 5.000000e+00
-  %399 = fsub double %.46.i, %396
-  %400 = fadd double %398, %399
-  %401 = fmul double %392, %395
-  %402 = fneg double %401
-  %403 = call double @llvm.fma.f64(double %392, double %395, double %402)
-  %404 = fmul double %394, %395
-  %405 = call double @llvm.fma.f64(double %392, double %400, double %404)
-  %406 = fadd double %403, %405
-  %407 = fadd double %401, %406
-  %408 = fsub double %401, %407
-  %409 = fadd double %408, %406
-  %410 = fadd double %.46.i, 6.000000e+00
-  %411 = fadd double %410, -6.000000e+00
-  %412 = fsub double %411, %410
-  %413 = fadd double %412, 6.000000e+00
-  %414 = fsub double %.46.i, %411
-  %415 = fadd double %413, %414
-  %416 = fmul double %407, %410
-  %417 = fneg double %416
-  %418 = call double @llvm.fma.f64(double %407, double %410, double %417)
-  %419 = fmul double %409, %410
-  %420 = call double @llvm.fma.f64(double %407, double %415, double %419)
-  %421 = fadd double %418, %420
-  %422 = fadd double %416, %421
-  %423 = fsub double %416, %422
-  %424 = fadd double %423, %421
-  %425 = fadd double %.46.i, 7.000000e+00
-  %426 = fadd double %425, -7.000000e+00
-  %427 = fsub double %426, %425
-  %428 = fadd double %427, 7.000000e+00
-  %429 = fsub double %.46.i, %426
-  %430 = fadd double %428, %429
-  %431 = fmul double %422, %425
-  %432 = fneg double %431
-  %433 = call double @llvm.fma.f64(double %422, double %425, double %432)
-  %434 = fmul double %424, %425
-  %435 = call double @llvm.fma.f64(double %422, double %430, double %434)
-  %436 = fadd double %433, %435
-  %437 = fadd double %431, %436
-  %438 = fsub double %431, %437
-  %439 = fadd double %438, %436
-  %440 = fcmp olt double %437, 0x10000000000000
-  %441 = fmul double %437, 0x4350000000000000
-  %442 = select i1 %440, double 0x4330000000000436, double 0x4330000000000400
-  %443 = select i1 %440, double %441, double %437
-  %444 = bitcast double %443 to i64
-  %445 = add i64 %444, -4604544271217802189
-  %446 = add i64 %444, 7141747209585715
-  %447 = lshr i64 %446, 52
-  %448 = or disjoint i64 %447, 4841369599423283200
-  %449 = bitcast i64 %448 to double
-  %450 = fsub double %449, %442
-  %451 = and i64 %445, -4503599627370496
-  %452 = sub i64 %444, %451
-  %453 = bitcast i64 %452 to double
-  %454 = fadd double %453, -1.000000e+00
-  %455 = fadd double %454, 2.000000e+00
-  %456 = fdiv double 1.000000e+00, %455
-  %457 = fmul double %454, %456
-  %458 = fneg double %457
-  %459 = fadd double %455, -2.000000e+00
-  %460 = fsub double %454, %459
-  %461 = call double @llvm.fma.f64(double %458, double %455, double %454)
-  %462 = call double @llvm.fma.f64(double %458, double %460, double %461)
-  %463 = fmul double %456, %462
-  %464 = fmul double %457, %457
-  %465 = fneg double %464
-  %466 = call double @llvm.fma.f64(double %457, double %457, double %465)
-  %467 = fmul double %457, 2.000000e+00
-  %468 = fmul double %467, %463
-  %469 = fadd double %466, %468
-  %470 = call double @llvm.fma.f64(double %464, double 0x3FBE03A7ACF07F85, double 0x3FBDF7BA1F4809C3)
-  %471 = call double @llvm.fma.f64(double %470, double %464, double 0x3FC1118CD67251C5)
-  %472 = call double @llvm.fma.f64(double %471, double %464, double 0x3FC3B1395B82701E)
-  %473 = call double @llvm.fma.f64(double %472, double %464, double 0x3FC745D177AD436A)
-  %474 = call double @llvm.fma.f64(double %473, double %464, double 0x3FCC71C71C6EA5AC)
-  %475 = call double @llvm.fma.f64(double %474, double %464, double 0x3FD2492492492522)
-  %476 = call double @llvm.fma.f64(double %475, double %464, double 4.000000e-01)
-  %477 = fmul double %464, %476
-  %478 = fadd double %477, 0x3FE5555555555555
-  %479 = fsub double 0x3FE5555555555555, %478
-  %480 = fadd double %479, %477
-  %481 = fadd double %480, 0x3C85555555555555
-  %482 = fmul double %464, %457
-  %483 = fneg double %482
-  %484 = call double @llvm.fma.f64(double %464, double %457, double %483)
-  %485 = fmul double %469, %457
-  %486 = call double @llvm.fma.f64(double %464, double %463, double %485)
-  %487 = fadd double %484, %486
-  %488 = fmul double %482, %478
-  %489 = fneg double %488
-  %490 = call double @llvm.fma.f64(double %482, double %478, double %489)
-  %491 = fmul double %487, %478
-  %492 = call double @llvm.fma.f64(double %482, double %481, double %491)
-  %493 = fadd double %490, %492
-  %494 = fmul double %450, 0x3FE62E42FEFA3800
-  %495 = fadd double %494, %467
-  %496 = fsub double %494, %495
-  %497 = fadd double %496, %467
-  %498 = fadd double %495, %488
-  %499 = fsub double %495, %498
-  %500 = fadd double %499, %488
-  %501 = call double @llvm.fma.f64(double %463, double 2.000000e+00, double %493)
-  %502 = call double @llvm.fma.f64(double %450, double 0x3D2EF35793C76730, double %501)
-  %503 = fadd double %497, %502
-  %504 = fadd double %500, %503
-  %505 = fadd double %498, %504
-  %506 = fsub double %498, %505
-  %507 = fadd double %506, %504
+  %.49.i = phi ptr [ %.sroa.079, %201 ], [ %.sroa.0, %208 ]
+  %.48.i = phi double [ %., %201 ], [ 1.000000e+00, %208 ]
+  %.sroa.06.0.i = phi double [ %202, %201 ], [ %.47.i, %208 ]
+  %.sroa.3.0.i = phi double [ %207, %201 ], [ 0.000000e+00, %208 ]
+  %210 = fdiv double 1.000000e+00, %.sroa.06.0.i
+  %211 = fmul double %210, %210
+  %212 = call double @llvm.fma.f64(double %211, double 0xBFF6476701181F3A, double 0x3FC6FE96381E0680)
+  %213 = call double @llvm.fma.f64(double %212, double %211, double 0xBF9E4286CB0F5398)
+  %214 = call double @llvm.fma.f64(double %213, double %211, double 0x3F7A41A41A41A41A)
+  %215 = call double @llvm.fma.f64(double %214, double %211, double 0xBF5F6AB0D9993C7D)
+  %216 = call double @llvm.fma.f64(double %215, double %211, double 0x3F4B951E2B18FF23)
+  %217 = call double @llvm.fma.f64(double %216, double %211, double 0xBF43813813813814)
+  %218 = call double @llvm.fma.f64(double %217, double %211, double 0x3F4A01A01A01A01A)
+  %219 = call double @llvm.fma.f64(double %218, double %211, double 0xBF66C16C16C16C17)
+  %220 = call double @llvm.fma.f64(double %219, double %211, double 0x3FB5555555555555)
+  %221 = fmul double %210, %220
+  %222 = fcmp olt double %.sroa.06.0.i, 0x10000000000000
+  %223 = fmul double %.sroa.06.0.i, 0x4350000000000000
+  %224 = select i1 %222, double 0x4330000000000436, double 0x4330000000000400
+  %225 = select i1 %222, double %223, double %.sroa.06.0.i
+  %226 = bitcast double %225 to i64
+  %227 = add nsw i64 %226, -4604544271217802189
+  %228 = add nuw i64 %226, 7141747209585715
+  %229 = lshr i64 %228, 52
+  %230 = or disjoint i64 %229, 4841369599423283200
+  %231 = bitcast i64 %230 to double
+  %232 = fsub double %231, %224
+  %233 = and i64 %227, -4503599627370496
+  %234 = sub i64 %226, %233
+  %235 = bitcast i64 %234 to double
+  %236 = fadd double %235, -1.000000e+00
+  %237 = fadd double %236, 2.000000e+00
+  %238 = fdiv double 1.000000e+00, %237
+  %239 = fmul double %236, %238
+  %240 = fneg double %239
+  %241 = fadd double %237, -2.000000e+00
+  %242 = fsub double %236, %241
+  %243 = call double @llvm.fma.f64(double %240, double %237, double %236)
+  %244 = call double @llvm.fma.f64(double %240, double %242, double %243)
+  %245 = fmul double %238, %244
+  %246 = fmul double %239, %239
+  %247 = fneg double %246
+  %248 = call double @llvm.fma.f64(double %239, double %239, double %247)
+  %249 = fmul double %239, 2.000000e+00
+  %250 = fmul double %249, %245
+  %251 = fadd double %248, %250
+  %252 = call double @llvm.fma.f64(double %246, double 0x3FBE03A7ACF07F85, double 0x3FBDF7BA1F4809C3)
+  %253 = call double @llvm.fma.f64(double %252, double %246, double 0x3FC1118CD67251C5)
+  %254 = call double @llvm.fma.f64(double %253, double %246, double 0x3FC3B1395B82701E)
+  %255 = call double @llvm.fma.f64(double %254, double %246, double 0x3FC745D177AD436A)
+  %256 = call double @llvm.fma.f64(double %255, double %246, double 0x3FCC71C71C6EA5AC)
+  %257 = call double @llvm.fma.f64(double %256, double %246, double 0x3FD2492492492522)
+  %258 = call double @llvm.fma.f64(double %257, double %246, double 4.000000e-01)
+  %259 = fmul double %246, %258
+  %260 = fadd double %259, 0x3FE5555555555555
+  %261 = fsub double 0x3FE5555555555555, %260
+  %262 = fadd double %261, %259
+  %263 = fadd double %262, 0x3C85555555555555
+  %264 = fmul double %246, %239
+  %265 = fneg double %264
+  %266 = call double @llvm.fma.f64(double %246, double %239, double %265)
+  %267 = fmul double %251, %239
+  %268 = call double @llvm.fma.f64(double %246, double %245, double %267)
+  %269 = fadd double %266, %268
+  %270 = fmul double %264, %260
+  %271 = fneg double %270
+  %272 = call double @llvm.fma.f64(double %264, double %260, double %271)
+  %273 = fmul double %269, %260
+  %274 = call double @llvm.fma.f64(double %264, double %263, double %273)
+  %275 = fadd double %272, %274
+  %276 = fmul double %232, 0x3FE62E42FEFA3800
+  %277 = fadd double %276, %249
+  %278 = fsub double %276, %277
+  %279 = fadd double %278, %249
+  %280 = fadd double %277, %270
+  %281 = fsub double %277, %280
+  %282 = fadd double %281, %270
+  %283 = call double @llvm.fma.f64(double %245, double 2.000000e+00, double %275)
+  %284 = call double @llvm.fma.f64(double %232, double 0x3D2EF35793C76730, double %283)
+  %285 = fadd double %279, %284
+  %286 = fadd double %282, %285
+  %287 = fadd double %280, %286
+  %288 = fsub double %280, %287
+  %289 = fadd double %288, %286
+  %290 = call double @llvm.fma.f64(double %.sroa.3.0.i, double %210, double %289)
+  %291 = fadd double %.sroa.06.0.i, -5.000000e-01
+  %292 = fsub double %291, %.sroa.06.0.i
+  %293 = fsub double %292, %291
+  %294 = fadd double %.sroa.06.0.i, %293
+  %295 = fsub double -5.000000e-01, %292
+  %296 = fadd double %294, %295
+  %297 = fadd double %296, %.sroa.3.0.i
+  %298 = fadd double %291, %297
+  %299 = fsub double %291, %298
+  %300 = fadd double %299, %297
+  %301 = fmul double %287, %298
+  %302 = fneg double %301
+  %303 = call double @llvm.fma.f64(double %287, double %298, double %302)
+  %304 = fmul double %290, %298
+  %305 = call double @llvm.fma.f64(double %287, double %300, double %304)
+  %306 = fadd double %303, %305
+  %307 = fadd double %301, %306
+  %308 = fsub double %301, %307
+  %309 = fadd double %308, %306
+  %310 = fneg double %.sroa.06.0.i
+  %311 = fsub double %307, %.sroa.06.0.i
+  %312 = fsub double %311, %307
+  %313 = fsub double %311, %312
+  %314 = fsub double %307, %313
+  %315 = fsub double %310, %312
+  %316 = fadd double %314, %315
+  %317 = fsub double %309, %.sroa.3.0.i
+  %318 = fadd double %316, %317
+  %319 = fadd double %311, %318
+  %320 = fsub double %311, %319
+  %321 = fadd double %320, %318
+  %322 = fadd double %221, 0x3FED67F1C864BEB5
+  %323 = fadd double %322, 0xBFED67F1C864BEB5
+  %324 = fsub double %323, %322
+  %325 = fadd double %324, 0x3FED67F1C864BEB5
+  %326 = fsub double %221, %323
+  %327 = fadd double %325, %326
+  %328 = fadd double %327, 0xBC865B5A1B7FF5DF
+  %329 = fadd double %322, %328
+  %330 = fsub double %322, %329
+  %331 = fadd double %330, %328
+  %332 = fadd double %319, %329
+  %333 = fsub double %332, %319
+  %334 = fsub double %332, %333
+  %335 = fsub double %319, %334
+  %336 = fsub double %329, %333
+  %337 = fadd double %335, %336
+  %338 = fadd double %321, %331
+  %339 = fadd double %337, %338
+  %340 = fadd double %332, %339
+  %341 = fsub double %332, %340
+  %342 = fadd double %341, %339
+  store double %340, ptr %.sroa.0, align 8
+  %343 = fadd double %.48.i, 1.000000e+00
+  %344 = fadd double %343, -1.000000e+00
+  %345 = fsub double %344, %343
+  %346 = fadd double %345, 1.000000e+00
+  %347 = fsub double %.48.i, %344
+  %348 = fadd double %346, %347
+  %349 = fmul double %.48.i, %343
+  %350 = fneg double %349
+  %351 = call double @llvm.fma.f64(double %.48.i, double %343, double %350)
+  %352 = fmul double %343, 0.000000e+00
+  %353 = call double @llvm.fma.f64(double %.48.i, double %348, double %352)
+  %354 = fadd double %351, %353
+  %355 = fadd double %349, %354
+  %356 = fsub double %349, %355
+  %357 = fadd double %356, %354
+  %358 = fadd double %.48.i, 2.000000e+00
+  %359 = fadd double %358, -2.000000e+00
+  %360 = fsub double %359, %358
+  %361 = fadd double %360, 2.000000e+00
+  %362 = fsub double %.48.i, %359
+  %363 = fadd double %361, %362
+  %364 = fmul double %355, %358
+  %365 = fneg double %364
+  %366 = call double @llvm.fma.f64(double %355, double %358, double %365)
+  %367 = fmul double %357, %358
+  %368 = call double @llvm.fma.f64(double %355, double %363, double %367)
+  %369 = fadd double %366, %368
+  %370 = fadd double %364, %369
+  %371 = fsub double %364, %370
+  %372 = fadd double %371, %369
+  %373 = fadd double %.48.i, 3.000000e+00
+  %374 = fadd double %373, -3.000000e+00
+  %375 = fsub double %374, %373
+  %376 = fadd double %375, 3.000000e+00
+  %377 = fsub double %.48.i, %374
+  %378 = fadd double %376, %377
+  %379 = fmul double %370, %373
+  %380 = fneg double %379
+  %381 = call double @llvm.fma.f64(double %370, double %373, double %380)
+  %382 = fmul double %372, %373
+  %383 = call double @llvm.fma.f64(double %370, double %378, double %382)
+  %384 = fadd double %381, %383
+  %385 = fadd double %379, %384
+  %386 = fsub double %379, %385
+  %387 = fadd double %386, %384
+  %388 = fadd double %.48.i, 4.000000e+00
+  %389 = fadd double %388, -4.000000e+00
+  %390 = fsub double %389, %388
+  %391 = fadd double %390, 4.000000e+00
+  %392 = fsub double %.48.i, %389
+  %393 = fadd double %391, %392
+  %394 = fmul double %385, %388
+  %395 = fneg double %394
+  %396 = call double @llvm.fma.f64(double %385, double %388, double %395)
+  %397 = fmul double %387, %388
+  %398 = call double @llvm.fma.f64(double %385, double %393, double %397)
+  %399 = fadd double %396, %398
+  %400 = fadd double %394, %399
+  %401 = fsub double %394, %400
+  %402 = fadd double %401, %399
+  %403 = fadd double %.48.i, 5.000000e+00
+  %404 = fadd double %403, -5.000000e+00
+  %405 = fsub double %404, %403
+  %406 = fadd double %405, 5.000000e+00
+  %407 = fsub double %.48.i, %404
+  %408 = fadd double %406, %407
+  %409 = fmul double %400, %403
+  %410 = fneg double %409
+  %411 = call double @llvm.fma.f64(double %400, double %403, double %410)
+  %412 = fmul double %402, %403
+  %413 = call double @llvm.fma.f64(double %400, double %408, double %412)
+  %414 = fadd double %411, %413
+  %415 = fadd double %409, %414
+  %416 = fsub double %409, %415
+  %417 = fadd double %416, %414
+  %418 = fadd double %.48.i, 6.000000e+00
+  %419 = fadd double %418, -6.000000e+00
+  %420 = fsub double %419, %418
+  %421 = fadd double %420, 6.000000e+00
+  %422 = fsub double %.48.i, %419
+  %423 = fadd double %421, %422
+  %424 = fmul double %415, %418
+  %425 = fneg double %424
+  %426 = call double @llvm.fma.f64(double %415, double %418, double %425)
+  %427 = fmul double %417, %418
+  %428 = call double @llvm.fma.f64(double %415, double %423, double %427)
+  %429 = fadd double %426, %428
+  %430 = fadd double %424, %429
+  %431 = fsub double %424, %430
+  %432 = fadd double %431, %429
+  %433 = fadd double %.48.i, 7.000000e+00
+  %434 = fadd double %433, -7.000000e+00
+  %435 = fsub double %434, %433
+  %436 = fadd double %435, 7.000000e+00
+  %437 = fsub double %.48.i, %434
+  %438 = fadd double %436, %437
+  %439 = fmul double %430, %433
+  %440 = fneg double %439
+  %441 = call double @llvm.fma.f64(double %430, double %433, double %440)
+  %442 = fmul double %432, %433
+  %443 = call double @llvm.fma.f64(double %430, double %438, double %442)
+  %444 = fadd double %441, %443
+  %445 = fadd double %439, %444
+  %446 = fsub double %439, %445
+  %447 = fadd double %446, %444
+  %448 = fcmp olt double %445, 0x10000000000000
+  %449 = fmul double %445, 0x4350000000000000
+  %450 = select i1 %448, double 0x4330000000000436, double 0x4330000000000400
+  %451 = select i1 %448, double %449, double %445
+  %452 = bitcast double %451 to i64
+  %453 = add i64 %452, -4604544271217802189
+  %454 = add i64 %452, 7141747209585715
+  %455 = lshr i64 %454, 52
+  %456 = or disjoint i64 %455, 4841369599423283200
+  %457 = bitcast i64 %456 to double
+  %458 = fsub double %457, %450
+  %459 = and i64 %453, -4503599627370496
+  %460 = sub i64 %452, %459
+  %461 = bitcast i64 %460 to double
+  %462 = fadd double %461, -1.000000e+00
+  %463 = fadd double %462, 2.000000e+00
+  %464 = fdiv double 1.000000e+00, %463
+  %465 = fmul double %462, %464
+  %466 = fneg double %465
+  %467 = fadd double %463, -2.000000e+00
+  %468 = fsub double %462, %467
+  %469 = call double @llvm.fma.f64(double %466, double %463, double %462)
+  %470 = call double @llvm.fma.f64(double %466, double %468, double %469)
+  %471 = fmul double %464, %470
+  %472 = fmul double %465, %465
+  %473 = fneg double %472
+  %474 = call double @llvm.fma.f64(double %465, double %465, double %473)
+  %475 = fmul double %465, 2.000000e+00
+  %476 = fmul double %475, %471
+  %477 = fadd double %474, %476
+  %478 = call double @llvm.fma.f64(double %472, double 0x3FBE03A7ACF07F85, double 0x3FBDF7BA1F4809C3)
+  %479 = call double @llvm.fma.f64(double %478, double %472, double 0x3FC1118CD67251C5)
+  %480 = call double @llvm.fma.f64(double %479, double %472, double 0x3FC3B1395B82701E)
+  %481 = call double @llvm.fma.f64(double %480, double %472, double 0x3FC745D177AD436A)
+  %482 = call double @llvm.fma.f64(double %481, double %472, double 0x3FCC71C71C6EA5AC)
+  %483 = call double @llvm.fma.f64(double %482, double %472, double 0x3FD2492492492522)
+  %484 = call double @llvm.fma.f64(double %483, double %472, double 4.000000e-01)
+  %485 = fmul double %472, %484
+  %486 = fadd double %485, 0x3FE5555555555555
+  %487 = fsub double 0x3FE5555555555555, %486
+  %488 = fadd double %487, %485
+  %489 = fadd double %488, 0x3C85555555555555
+  %490 = fmul double %472, %465
+  %491 = fneg double %490
+  %492 = call double @llvm.fma.f64(double %472, double %465, double %491)
+  %493 = fmul double %477, %465
+  %494 = call double @llvm.fma.f64(double %472, double %471, double %493)
+  %495 = fadd double %492, %494
+  %496 = fmul double %490, %486
+  %497 = fneg double %496
+  %498 = call double @llvm.fma.f64(double %490, double %486, double %497)
+  %499 = fmul double %495, %486
+  %500 = call double @llvm.fma.f64(double %490, double %489, double %499)
+  %501 = fadd double %498, %500
+  %502 = fmul double %458, 0x3FE62E42FEFA3800
+  %503 = fadd double %502, %475
+  %504 = fsub double %502, %503
+  %505 = fadd double %504, %475
+  %506 = fadd double %503, %496
+  %507 = fsub double %503, %506
+  %508 = fadd double %507, %496
+  %509 = call double @llvm.fma.f64(double %471, double 2.000000e+00, double %501)
+  %510 = call double @llvm.fma.f64(double %458, double 0x3D2EF35793C76730, double %509)
+  %511 = fadd double %505, %510
+  %512 = fadd double %508, %511
+  %513 = fadd double %506, %512
+  %514 = fsub double %506, %513
+  %515 = fadd double %514, %512
   %.sroa.0.0..sroa.0.0..sroa.0.0..sroa.01.0.copyload.i = load double, ptr %.sroa.0, align 8
-  %508 = fneg double %505
-  %509 = fdiv double %439, %437
-  %510 = fadd double %507, %509
-  %511 = fsub double %.sroa.0.0..sroa.0.0..sroa.0.0..sroa.01.0.copyload.i, %505
-  %512 = fsub double %511, %.sroa.0.0..sroa.0.0..sroa.0.0..sroa.01.0.copyload.i
-  %513 = fsub double %511, %512
-  %514 = fsub double %.sroa.0.0..sroa.0.0..sroa.0.0..sroa.01.0.copyload.i, %513
-  %515 = fsub double %508, %512
-  %516 = fadd double %514, %515
-  %517 = fsub double %334, %510
-  %518 = fadd double %516, %517
-  %519 = fadd double %511, %518
-  %520 = fsub double %511, %519
-  %521 = fadd double %520, %518
-  store double %519, ptr %.sroa.077, align 8
-  %522 = fcmp olt double %., 2.500000e+00
-  %.sroa.043.0.copyload.i.sroa.speculate.load.false = load double, ptr %.47.i, align 8
-  %.sroa.043.0.copyload.i.sroa.speculated = select i1 %522, double %189, double %.sroa.043.0.copyload.i.sroa.speculate.load.false
-  %.sroa.244.0.copyload.i.sroa.speculate.load.false = select i1 %192, double %521, double %334
-  %.sroa.244.0.copyload.i.sroa.speculated = select i1 %522, double %191, double %.sroa.244.0.copyload.i.sroa.speculate.load.false
-  %523 = fcmp olt double %2, 0x4330000000000000
-  %524 = select i1 %523, double %2, double 5.000000e-01
-  %525 = fmul double %524, 2.000000e+00
-  %526 = call double @llvm.rint.f64(double %525)
-  %527 = fsub double %525, %526
-  %528 = fmul double %527, 5.000000e-01
-  %529 = fmul double %528, 0x400921FB54442D18
-  %530 = fneg double %529
-  %531 = call double @llvm.fma.f64(double %528, double 0x400921FB54442D18, double %530)
-  %532 = call double @llvm.fma.f64(double %528, double 0x3CA1A62633145C07, double %531)
-  %533 = fadd double %529, %532
-  %534 = fsub double %529, %533
-  %535 = fadd double %534, %532
-  %.fca.0.insert.i5.i.i = insertvalue { double, double } poison, double %533, 0
-  %536 = fmul double %526, 5.000000e-01
-  %537 = call double @llvm.rint.f64(double %536)
-  %538 = fcmp une double %536, %537
-  %539 = fmul double %533, %533
-  %540 = fmul double %533, %539
-  %541 = call double @llvm.fma.f64(double %539, double 0xBD6AB16F5CAA198A, double 0x3DE61217D9252C03)
-  %542 = call double @llvm.fma.f64(double %541, double %539, double 0xBE5AE645410E937B)
-  %543 = call double @llvm.fma.f64(double %542, double %539, double 0x3EC71DE3A545F836)
-  %544 = call double @llvm.fma.f64(double %543, double %539, double 0xBF2A01A01A01992F)
-  %545 = call double @llvm.fma.f64(double %544, double %539, double 0x3F81111111111110)
-  %546 = call double @llvm.fma.f64(double %545, double %539, double 0xBFC5555555555555)
-  %547 = fmul double %539, -5.000000e-01
-  %548 = call double @llvm.fma.f64(double %547, double %535, double %535)
-  %549 = call double @llvm.fma.f64(double %540, double %546, double %548)
-  %.fca.1.insert.i.i45 = insertvalue { double, double } %.fca.0.insert.i5.i.i, double %549, 1
-  %550 = fadd double %547, 1.000000e+00
-  %551 = fsub double 1.000000e+00, %550
-  %552 = fadd double %551, %547
-  %.fca.0.insert.i.i27.i = insertvalue { double, double } poison, double %550, 0
-  %553 = fmul double %539, %539
-  %554 = call double @llvm.fma.f64(double %539, double 0xBDA907CD8FF5EDE7, double 0x3E21EEB67D026EC6)
-  %555 = call double @llvm.fma.f64(double %554, double %539, double 0xBE927E4FA16CC2D1)
-  %556 = call double @llvm.fma.f64(double %555, double %539, double 0x3EFA01A019F4DDFD)
-  %557 = call double @llvm.fma.f64(double %556, double %539, double 0xBF56C16C16C16963)
-  %558 = call double @llvm.fma.f64(double %557, double %539, double 0x3FA5555555555555)
-  %559 = fneg double %533
-  %560 = fmul double %535, %559
-  %561 = call double @llvm.fma.f64(double %553, double %558, double %560)
-  %562 = fadd double %552, %561
-  %.fca.1.insert.i29.i = insertvalue { double, double } %.fca.0.insert.i.i27.i, double %562, 1
-  %..i46 = select i1 %538, { double, double } %.fca.1.insert.i29.i, { double, double } %.fca.1.insert.i.i45
-  %.sroa.speculated.i = extractvalue { double, double } %..i46, 0
-  %.sroa.4.0.copyload.i.sroa.speculated = select i1 %538, double %562, double %549
-  %563 = fadd double %.sroa.speculated.i, %.sroa.4.0.copyload.i.sroa.speculated
-  %564 = fsub double %.sroa.speculated.i, %563
-  %565 = fadd double %564, %.sroa.4.0.copyload.i.sroa.speculated
-  %566 = fcmp olt double %563, 0.000000e+00
-  %567 = fneg double %563
-  %568 = fneg double %565
-  %.pn76 = select i1 %566, double %567, double %563
-  %.pn = select i1 %566, double %568, double %565
-  %569 = fmul double %.pn76, %524
-  %570 = fneg double %569
-  %571 = call double @llvm.fma.f64(double %.pn76, double %524, double %570)
-  %572 = call double @llvm.fma.f64(double %.pn, double %524, double %571)
-  %573 = fadd double %569, %572
-  %574 = fsub double %569, %573
-  %575 = fadd double %574, %572
-  %576 = fcmp olt double %573, 0x10000000000000
-  %577 = fmul double %573, 0x4350000000000000
-  %578 = select i1 %576, double 0x4330000000000436, double 0x4330000000000400
-  %579 = select i1 %576, double %577, double %573
-  %580 = bitcast double %579 to i64
-  %581 = add i64 %580, -4604544271217802189
-  %582 = add i64 %580, 7141747209585715
-  %583 = lshr i64 %582, 52
-  %584 = or disjoint i64 %583, 4841369599423283200
-  %585 = bitcast i64 %584 to double
-  %586 = fsub double %585, %578
-  %587 = and i64 %581, -4503599627370496
-  %588 = sub i64 %580, %587
-  %589 = bitcast i64 %588 to double
-  %590 = fadd double %589, -1.000000e+00
-  %591 = fadd double %590, 2.000000e+00
-  %592 = fdiv double 1.000000e+00, %591
-  %593 = fmul double %590, %592
-  %594 = fneg double %593
-  %595 = fadd double %591, -2.000000e+00
-  %596 = fsub double %590, %595
-  %597 = call double @llvm.fma.f64(double %594, double %591, double %590)
-  %598 = call double @llvm.fma.f64(double %594, double %596, double %597)
-  %599 = fmul double %592, %598
-  %600 = fmul double %593, %593
-  %601 = fneg double %600
-  %602 = call double @llvm.fma.f64(double %593, double %593, double %601)
-  %603 = fmul double %593, 2.000000e+00
-  %604 = fmul double %603, %599
-  %605 = fadd double %602, %604
-  %606 = call double @llvm.fma.f64(double %600, double 0x3FBE03A7ACF07F85, double 0x3FBDF7BA1F4809C3)
-  %607 = call double @llvm.fma.f64(double %606, double %600, double 0x3FC1118CD67251C5)
-  %608 = call double @llvm.fma.f64(double %607, double %600, double 0x3FC3B1395B82701E)
-  %609 = call double @llvm.fma.f64(double %608, double %600, double 0x3FC745D177AD436A)
-  %610 = call double @llvm.fma.f64(double %609, double %600, double 0x3FCC71C71C6EA5AC)
-  %611 = call double @llvm.fma.f64(double %610, double %600, double 0x3FD2492492492522)
-  %612 = call double @llvm.fma.f64(double %611, double %600, double 4.000000e-01)
-  %613 = fmul double %600, %612
-  %614 = fadd double %613, 0x3FE5555555555555
-  %615 = fsub double 0x3FE5555555555555, %614
-  %616 = fadd double %615, %613
-  %617 = fadd double %616, 0x3C85555555555555
-  %618 = fmul double %600, %593
-  %619 = fneg double %618
-  %620 = call double @llvm.fma.f64(double %600, double %593, double %619)
-  %621 = fmul double %605, %593
-  %622 = call double @llvm.fma.f64(double %600, double %599, double %621)
-  %623 = fadd double %620, %622
-  %624 = fmul double %618, %614
-  %625 = fneg double %624
-  %626 = call double @llvm.fma.f64(double %618, double %614, double %625)
-  %627 = fmul double %623, %614
-  %628 = call double @llvm.fma.f64(double %618, double %617, double %627)
-  %629 = fadd double %626, %628
-  %630 = fmul double %586, 0x3FE62E42FEFA3800
-  %631 = fadd double %630, %603
-  %632 = fsub double %630, %631
-  %633 = fadd double %632, %603
-  %634 = fadd double %631, %624
-  %635 = fsub double %631, %634
-  %636 = fadd double %635, %624
-  %637 = call double @llvm.fma.f64(double %599, double 2.000000e+00, double %629)
-  %638 = call double @llvm.fma.f64(double %586, double 0x3D2EF35793C76730, double %637)
-  %639 = fadd double %633, %638
-  %640 = fadd double %636, %639
-  %641 = fadd double %634, %640
-  %642 = fsub double %634, %641
-  %643 = fadd double %642, %640
-  %644 = fsub double 0x3FF250D048E7A1BD, %641
-  %645 = fsub double 0x3FF250D048E7A1BD, %644
-  %646 = fsub double %645, %641
-  %647 = fsub double 0x3C67ABF2AD8D5088, %643
-  %648 = fdiv double %575, %573
-  %649 = fsub double %647, %648
-  %650 = fadd double %646, %649
-  %651 = fadd double %644, %650
-  %652 = fsub double %644, %651
-  %653 = fadd double %652, %650
-  %654 = fneg double %.sroa.043.0.copyload.i.sroa.speculated
-  %655 = fsub double %651, %.sroa.043.0.copyload.i.sroa.speculated
-  %656 = fsub double %655, %651
-  %657 = fsub double %656, %655
-  %658 = fadd double %651, %657
-  %659 = fsub double %654, %656
-  %660 = fadd double %658, %659
-  %661 = fsub double %653, %.sroa.244.0.copyload.i.sroa.speculated
-  %662 = fadd double %660, %661
-  %663 = fadd double %655, %662
-  %664 = fsub double %655, %663
+  %516 = fneg double %513
+  %517 = fdiv double %447, %445
+  %518 = fadd double %515, %517
+  %519 = fsub double %.sroa.0.0..sroa.0.0..sroa.0.0..sroa.01.0.copyload.i, %513
+  %520 = fsub double %519, %.sroa.0.0..sroa.0.0..sroa.0.0..sroa.01.0.copyload.i
+  %521 = fsub double %519, %520
+  %522 = fsub double %.sroa.0.0..sroa.0.0..sroa.0.0..sroa.01.0.copyload.i, %521
+  %523 = fsub double %516, %520
+  %524 = fadd double %522, %523
+  %525 = fsub double %342, %518
+  %526 = fadd double %524, %525
+  %527 = fadd double %519, %526
+  %528 = fsub double %519, %527
+  %529 = fadd double %528, %526
+  store double %527, ptr %.sroa.079, align 8
+  %530 = fcmp olt double %., 2.500000e+00
+  %.sroa.045.0.copyload.i.sroa.speculate.load.false = load double, ptr %.49.i, align 8
+  %.sroa.045.0.copyload.i.sroa.speculated = select i1 %530, double %197, double %.sroa.045.0.copyload.i.sroa.speculate.load.false
+  %.sroa.246.0.copyload.i.sroa.speculate.load.false = select i1 %200, double %529, double %342
+  %.sroa.246.0.copyload.i.sroa.speculated = select i1 %530, double %199, double %.sroa.246.0.copyload.i.sroa.speculate.load.false
+  %531 = fcmp olt double %2, 0x4330000000000000
+  %532 = select i1 %531, double %2, double 5.000000e-01
+  %533 = fmul double %532, 2.000000e+00
+  %534 = call double @llvm.rint.f64(double %533)
+  %535 = fsub double %533, %534
+  %536 = fmul double %535, 5.000000e-01
+  %537 = fmul double %536, 0x400921FB54442D18
+  %538 = fneg double %537
+  %539 = call double @llvm.fma.f64(double %536, double 0x400921FB54442D18, double %538)
+  %540 = call double @llvm.fma.f64(double %536, double 0x3CA1A62633145C07, double %539)
+  %541 = fadd double %537, %540
+  %542 = fsub double %537, %541
+  %543 = fadd double %542, %540
+  %.fca.0.insert.i5.i.i = insertvalue { double, double } poison, double %541, 0
+  %544 = fmul double %534, 5.000000e-01
+  %545 = call double @llvm.rint.f64(double %544)
+  %546 = fcmp une double %544, %545
+  %547 = fmul double %541, %541
+  %548 = fmul double %541, %547
+  %549 = call double @llvm.fma.f64(double %547, double 0xBD6AB16F5CAA198A, double 0x3DE61217D9252C03)
+  %550 = call double @llvm.fma.f64(double %549, double %547, double 0xBE5AE645410E937B)
+  %551 = call double @llvm.fma.f64(double %550, double %547, double 0x3EC71DE3A545F836)
+  %552 = call double @llvm.fma.f64(double %551, double %547, double 0xBF2A01A01A01992F)
+  %553 = call double @llvm.fma.f64(double %552, double %547, double 0x3F81111111111110)
+  %554 = call double @llvm.fma.f64(double %553, double %547, double 0xBFC5555555555555)
+  %555 = fmul double %547, -5.000000e-01
+  %556 = call double @llvm.fma.f64(double %555, double %543, double %543)
+  %557 = call double @llvm.fma.f64(double %548, double %554, double %556)
+  %.fca.1.insert.i.i47 = insertvalue { double, double } %.fca.0.insert.i5.i.i, double %557, 1
+  %558 = fadd double %555, 1.000000e+00
+  %559 = fsub double 1.000000e+00, %558
+  %560 = fadd double %559, %555
+  %.fca.0.insert.i.i27.i = insertvalue { double, double } poison, double %558, 0
+  %561 = fmul double %547, %547
+  %562 = call double @llvm.fma.f64(double %547, double 0xBDA907CD8FF5EDE7, double 0x3E21EEB67D026EC6)
+  %563 = call double @llvm.fma.f64(double %562, double %547, double 0xBE927E4FA16CC2D1)
+  %564 = call double @llvm.fma.f64(double %563, double %547, double 0x3EFA01A019F4DDFD)
+  %565 = call double @llvm.fma.f64(double %564, double %547, double 0xBF56C16C16C16963)
+  %566 = call double @llvm.fma.f64(double %565, double %547, double 0x3FA5555555555555)
+  %567 = fneg double %541
+  %568 = fmul double %543, %567
+  %569 = call double @llvm.fma.f64(double %561, double %566, double %568)
+  %570 = fadd double %560, %569
+  %.fca.1.insert.i29.i = insertvalue { double, double } %.fca.0.insert.i.i27.i, double %570, 1
+  %..i48 = select i1 %546, { double, double } %.fca.1.insert.i29.i, { double, double } %.fca.1.insert.i.i47
+  %.sroa.speculated.i = extractvalue { double, double } %..i48, 0
+  %.sroa.4.0.copyload.i.sroa.speculated = select i1 %546, double %570, double %557
+  %571 = fadd double %.sroa.speculated.i, %.sroa.4.0.copyload.i.sroa.speculated
+  %572 = fsub double %.sroa.speculated.i, %571
+  %573 = fadd double %572, %.sroa.4.0.copyload.i.sroa.speculated
+  %574 = fcmp olt double %571, 0.000000e+00
+  %575 = fneg double %571
+  %576 = fneg double %573
+  %.pn78 = select i1 %574, double %575, double %571
+  %.pn = select i1 %574, double %576, double %573
+  %577 = fmul double %.pn78, %532
+  %578 = fneg double %577
+  %579 = call double @llvm.fma.f64(double %.pn78, double %532, double %578)
+  %580 = call double @llvm.fma.f64(double %.pn, double %532, double %579)
+  %581 = fadd double %577, %580
+  %582 = fsub double %577, %581
+  %583 = fadd double %582, %580
+  %584 = fcmp olt double %581, 0x10000000000000
+  %585 = fmul double %581, 0x4350000000000000
+  %586 = select i1 %584, double 0x4330000000000436, double 0x4330000000000400
+  %587 = select i1 %584, double %585, double %581
+  %588 = bitcast double %587 to i64
+  %589 = add i64 %588, -4604544271217802189
+  %590 = add i64 %588, 7141747209585715
+  %591 = lshr i64 %590, 52
+  %592 = or disjoint i64 %591, 4841369599423283200
+  %593 = bitcast i64 %592 to double
+  %594 = fsub double %593, %586
+  %595 = and i64 %589, -4503599627370496
+  %596 = sub i64 %588, %595
+  %597 = bitcast i64 %596 to double
+  %598 = fadd double %597, -1.000000e+00
+  %599 = fadd double %598, 2.000000e+00
+  %600 = fdiv double 1.000000e+00, %599
+  %601 = fmul double %598, %600
+  %602 = fneg double %601
+  %603 = fadd double %599, -2.000000e+00
+  %604 = fsub double %598, %603
+  %605 = call double @llvm.fma.f64(double %602, double %599, double %598)
+  %606 = call double @llvm.fma.f64(double %602, double %604, double %605)
+  %607 = fmul double %600, %606
+  %608 = fmul double %601, %601
+  %609 = fneg double %608
+  %610 = call double @llvm.fma.f64(double %601, double %601, double %609)
+  %611 = fmul double %601, 2.000000e+00
+  %612 = fmul double %611, %607
+  %613 = fadd double %610, %612
+  %614 = call double @llvm.fma.f64(double %608, double 0x3FBE03A7ACF07F85, double 0x3FBDF7BA1F4809C3)
+  %615 = call double @llvm.fma.f64(double %614, double %608, double 0x3FC1118CD67251C5)
+  %616 = call double @llvm.fma.f64(double %615, double %608, double 0x3FC3B1395B82701E)
+  %617 = call double @llvm.fma.f64(double %616, double %608, double 0x3FC745D177AD436A)
+  %618 = call double @llvm.fma.f64(double %617, double %608, double 0x3FCC71C71C6EA5AC)
+  %619 = call double @llvm.fma.f64(double %618, double %608, double 0x3FD2492492492522)
+  %620 = call double @llvm.fma.f64(double %619, double %608, double 4.000000e-01)
+  %621 = fmul double %608, %620
+  %622 = fadd double %621, 0x3FE5555555555555
+  %623 = fsub double 0x3FE5555555555555, %622
+  %624 = fadd double %623, %621
+  %625 = fadd double %624, 0x3C85555555555555
+  %626 = fmul double %608, %601
+  %627 = fneg double %626
+  %628 = call double @llvm.fma.f64(double %608, double %601, double %627)
+  %629 = fmul double %613, %601
+  %630 = call double @llvm.fma.f64(double %608, double %607, double %629)
+  %631 = fadd double %628, %630
+  %632 = fmul double %626, %622
+  %633 = fneg double %632
+  %634 = call double @llvm.fma.f64(double %626, double %622, double %633)
+  %635 = fmul double %631, %622
+  %636 = call double @llvm.fma.f64(double %626, double %625, double %635)
+  %637 = fadd double %634, %636
+  %638 = fmul double %594, 0x3FE62E42FEFA3800
+  %639 = fadd double %638, %611
+  %640 = fsub double %638, %639
+  %641 = fadd double %640, %611
+  %642 = fadd double %639, %632
+  %643 = fsub double %639, %642
+  %644 = fadd double %643, %632
+  %645 = call double @llvm.fma.f64(double %607, double 2.000000e+00, double %637)
+  %646 = call double @llvm.fma.f64(double %594, double 0x3D2EF35793C76730, double %645)
+  %647 = fadd double %641, %646
+  %648 = fadd double %644, %647
+  %649 = fadd double %642, %648
+  %650 = fsub double %642, %649
+  %651 = fadd double %650, %648
+  %652 = fneg double %649
+  %653 = fsub double 0x3FF250D048E7A1BD, %649
+  %654 = fadd double %653, 0xBFF250D048E7A1BD
+  %655 = fsub double %654, %653
+  %656 = fadd double %655, 0x3FF250D048E7A1BD
+  %657 = fsub double %652, %654
+  %658 = fadd double %656, %657
+  %659 = fsub double 0x3C67ABF2AD8D5088, %651
+  %660 = fdiv double %583, %581
+  %661 = fsub double %659, %660
+  %662 = fadd double %658, %661
+  %663 = fadd double %653, %662
+  %664 = fsub double %653, %663
   %665 = fadd double %664, %662
-  %666 = fcmp ogt double %0, 0.000000e+00
-  %667 = fadd double %.sroa.043.0.copyload.i.sroa.speculated, %.sroa.244.0.copyload.i.sroa.speculated
-  %668 = fadd double %663, %665
-  %669 = select i1 %666, double %667, double %668
-  br i1 %3, label %670, label %673
+  %666 = fneg double %.sroa.045.0.copyload.i.sroa.speculated
+  %667 = fsub double %663, %.sroa.045.0.copyload.i.sroa.speculated
+  %668 = fsub double %667, %663
+  %669 = fsub double %668, %667
+  %670 = fadd double %663, %669
+  %671 = fsub double %666, %668
+  %672 = fadd double %670, %671
+  %673 = fsub double %665, %.sroa.246.0.copyload.i.sroa.speculated
+  %674 = fadd double %672, %673
+  %675 = fadd double %667, %674
+  %676 = fsub double %667, %675
+  %677 = fadd double %676, %674
+  %678 = fcmp ogt double %0, 0.000000e+00
+  %679 = fadd double %.sroa.045.0.copyload.i.sroa.speculated, %.sroa.246.0.copyload.i.sroa.speculated
+  %680 = fadd double %675, %677
+  %681 = select i1 %678, double %679, double %680
+  br i1 %3, label %682, label %685
 
-670:
-  %671 = call double @_Z3logd(double %2)
-  %672 = fneg double %671
-  br label %673
-
-673:
-  %674 = phi double [ %672, %670 ], [ %669, %_Z13tgm_lgamma_ofd.exit ]
-  %675 = fcmp ogt double %0, 0x7E70000000000000
-  br i1 %675, label %676, label %680
-
-676:
-  %677 = call double @_Z3logd(double %0)
-  %678 = fadd double %677, -1.000000e+00
-  %679 = fmul double %678, %0
-  br label %680
-
-680:
-  %681 = phi double [ %679, %676 ], [ %674, %673 ]
-  %682 = fcmp oeq double %0, 0.000000e+00
-  br i1 %682, label %691, label %683
-
-683:
-  %684 = fcmp olt double %0, 0.000000e+00
-  br i1 %684, label %685, label %689
+682:
+  %683 = call double @_Z3logd(double %2)
+  %684 = fneg double %683
+  br label %685
 
 685:
-  %686 = call double @llvm.floor.f64(double %0)
-  %687 = fcmp oeq double %686, %0
-  %688 = fcmp oeq double %2, 0x7FF0000000000000
-  %or.cond = or i1 %687, %688
-  br i1 %or.cond, label %691, label %690
+  %686 = phi double [ %684, %682 ], [ %681, %_Z13tgm_lgamma_ofd.exit ]
+  %687 = fcmp ogt double %0, 0x7E70000000000000
+  br i1 %687, label %688, label %692
 
-689:
+688:
+  %689 = call double @_Z3logd(double %0)
+  %690 = fadd double %689, -1.000000e+00
+  %691 = fmul double %690, %0
+  br label %692
+
+692:
+  %693 = phi double [ %691, %688 ], [ %686, %685 ]
+  %694 = fcmp oeq double %0, 0.000000e+00
+  br i1 %694, label %703, label %695
+
+695:
+  %696 = fcmp olt double %0, 0.000000e+00
+  br i1 %696, label %697, label %701
+
+697:
+  %698 = call double @llvm.floor.f64(double %0)
+  %699 = fcmp oeq double %698, %0
+  %700 = fcmp oeq double %2, 0x7FF0000000000000
+  %or.cond = or i1 %699, %700
+  br i1 %or.cond, label %703, label %702
+
+701:
   %.old = fcmp oeq double %2, 0x7FF0000000000000
-  br i1 %.old, label %691, label %690
+  br i1 %.old, label %703, label %702
 
-690:
-  br label %691
+702:
+  br label %703
 
-691:
-  %692 = phi double [ %681, %690 ], [ 0x7FF0000000000000, %689 ], [ 0x7FF0000000000000, %685 ], [ 0x7FF0000000000000, %680 ]
-  %693 = fcmp uno double %0, 0.000000e+00
-  %.41 = select i1 %693, double %0, double %692
-  ret double %.41
+703:
+  %704 = phi double [ %693, %702 ], [ 0x7FF0000000000000, %701 ], [ 0x7FF0000000000000, %697 ], [ 0x7FF0000000000000, %692 ]
+  %705 = fcmp uno double %0, 0.000000e+00
+  %.43 = select i1 %705, double %0, double %704
+  ret double %.43
 }
 
 @_Z6tg_i1eIfET_S0_:
@@ -10426,17 +10488,17 @@ define internal float @_Z6tg_i1eIfET_S0_(float %0) nounwind {
   %29 = fadd float %27, %28
   %30 = fsub float %27, %29
   %31 = fadd float %30, %28
-  %32 = call float @llvm.fma.f32(float %29, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
-  %33 = call float @llvm.fma.f32(float %32, float %29, float 0x3FA55551A0000000)
-  %34 = call float @llvm.fma.f32(float %33, float %29, float 0x3FC5554DE0000000)
-  %35 = call float @llvm.fma.f32(float %34, float %29, float 5.000000e-01)
-  %36 = fadd float %29, 1.000000e+00
-  %37 = fsub float 1.000000e+00, %36
-  %38 = fadd float %37, %29
-  %39 = fmul float %29, %29
-  %40 = call float @llvm.fma.f32(float %39, float %35, float %31)
-  %41 = fadd float %38, %40
-  %42 = fadd float %36, %41
+  %32 = fadd float %29, 1.000000e+00
+  %33 = fsub float 1.000000e+00, %32
+  %34 = fadd float %33, %29
+  %35 = fmul float %29, %29
+  %36 = call float @llvm.fma.f32(float %29, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %37 = call float @llvm.fma.f32(float %36, float %29, float 0x3FA55551A0000000)
+  %38 = call float @llvm.fma.f32(float %37, float %29, float 0x3FC5554DE0000000)
+  %39 = call float @llvm.fma.f32(float %38, float %29, float 5.000000e-01)
+  %40 = call float @llvm.fma.f32(float %35, float %39, float %31)
+  %41 = fadd float %34, %40
+  %42 = fadd float %32, %41
   %43 = bitcast float %24 to i32
   %44 = add i32 %43, -1262485248
   %45 = lshr i32 %44, 1
@@ -11062,139 +11124,151 @@ define internal double @_Z7erfcinvd(double %0) nounwind norecurse willreturn mem
   %5 = fsub double 2.000000e+00, %4
   %6 = fmul double %4, %5
   %7 = call double @_Z3logd(double %6)
-  %8 = fcmp ogt double %7, -6.250000e+00
-  br i1 %8, label %9, label %40
+  %8 = fneg double %7
+  %9 = fcmp ogt double %7, -6.250000e+00
+  br i1 %9, label %10, label %52
 
-9:
-  %10 = fsub double 1.000000e+00, %4
-  %11 = fcmp ogt double %7, -6.250000e+00
-  %12 = fsub double -3.125000e+00, %7
-  %13 = select i1 %11, double %12, double 3.125000e+00
-  %14 = call double @llvm.fma.f64(double %13, double 0xBB7B2643E45E1856, double 0x3BAE2AA7DDD776B6)
-  %15 = call double @llvm.fma.f64(double %14, double %13, double 0x3BD79A647E43B44E)
-  %16 = call double @llvm.fma.f64(double %15, double %13, double 0xBC19A137911C05CF)
-  %17 = call double @llvm.fma.f64(double %16, double %13, double 0x3C2669B9213D3CDF)
-  %18 = call double @llvm.fma.f64(double %17, double %13, double 0x3C71E1F9EE618B29)
-  %19 = call double @llvm.fma.f64(double %18, double %13, double 0xBCA19AC650194DCA)
-  %20 = call double @llvm.fma.f64(double %19, double %13, double 0xBC86B6B0FC6A580F)
-  %21 = call double @llvm.fma.f64(double %20, double %13, double 0x3CFD5E95ECC5F898)
-  %22 = call double @llvm.fma.f64(double %21, double %13, double 0xBD26877E8AE70F27)
-  %23 = call double @llvm.fma.f64(double %22, double %13, double 0xBD36B86F85109F07)
-  %24 = call double @llvm.fma.f64(double %23, double %13, double 0x3D87236B79E1D57E)
-  %25 = call double @llvm.fma.f64(double %24, double %13, double 0xBDAC8A6AFA1550F4)
-  %26 = call double @llvm.fma.f64(double %25, double %13, double 0xBDCDC3F457145CD3)
-  %27 = call double @llvm.fma.f64(double %26, double %13, double 0x3E120F544D62FFF1)
-  %28 = call double @llvm.fma.f64(double %27, double %13, double 0xBE31A9EB00326B9B)
-  %29 = call double @llvm.fma.f64(double %28, double %13, double 0xBE5F36CEED4416AE)
-  %30 = call double @llvm.fma.f64(double %29, double %13, double 0x3E9C6B4F8868F532)
-  %31 = call double @llvm.fma.f64(double %30, double %13, double 0xBEB6E8A53C7AC2FF)
-  %32 = call double @llvm.fma.f64(double %31, double %13, double 0xBEED1D1F7C9FFA6D)
-  %33 = call double @llvm.fma.f64(double %32, double %13, double 0x3F2879C2A20AEB2E)
-  %34 = call double @llvm.fma.f64(double %33, double %13, double 0xBF484576948359DD)
-  %35 = call double @llvm.fma.f64(double %34, double %13, double 0xBF78B6C33114EA2F)
-  %36 = call double @llvm.fma.f64(double %35, double %13, double 0x3FCEBD80D9B13DFA)
-  %37 = fmul double %13, %36
-  %38 = fmul double %37, %10
-  %39 = call double @llvm.fma.f64(double %10, double 0x3FFA755E7C99AE86, double %38)
-  br label %122
+10:
+  %11 = fsub double 1.000000e+00, %4
+  %12 = fcmp olt double %8, 6.250000e+00
+  %..i = select i1 %12, double %8, double 6.250000e+00
+  %13 = fadd double %..i, -3.125000e+00
+  %14 = fsub double %13, %..i
+  %15 = fsub double %13, %14
+  %16 = fsub double %..i, %15
+  %17 = fsub double -3.125000e+00, %14
+  %18 = fadd double %16, %17
+  %19 = call double @llvm.fma.f64(double %13, double 0xBB7B2643E45E1856, double 0x3BAE2AA7DDD776B6)
+  %20 = call double @llvm.fma.f64(double %19, double %13, double 0x3BD79A647E43B44E)
+  %21 = call double @llvm.fma.f64(double %20, double %13, double 0xBC19A137911C05CF)
+  %22 = call double @llvm.fma.f64(double %21, double %13, double 0x3C2669B9213D3CDF)
+  %23 = call double @llvm.fma.f64(double %22, double %13, double 0x3C71E1F9EE618B29)
+  %24 = call double @llvm.fma.f64(double %23, double %13, double 0xBCA19AC650194DCA)
+  %25 = call double @llvm.fma.f64(double %24, double %13, double 0xBC86B6B0FC6A580F)
+  %26 = call double @llvm.fma.f64(double %25, double %13, double 0x3CFD5E95ECC5F898)
+  %27 = call double @llvm.fma.f64(double %26, double %13, double 0xBD26877E8AE70F27)
+  %28 = call double @llvm.fma.f64(double %27, double %13, double 0xBD36B86F85109F07)
+  %29 = call double @llvm.fma.f64(double %28, double %13, double 0x3D87236B79E1D57E)
+  %30 = call double @llvm.fma.f64(double %29, double %13, double 0xBDAC8A6AFA1550F4)
+  %31 = call double @llvm.fma.f64(double %30, double %13, double 0xBDCDC3F457145CD3)
+  %32 = call double @llvm.fma.f64(double %31, double %13, double 0x3E120F544D62FFF1)
+  %33 = call double @llvm.fma.f64(double %32, double %13, double 0xBE31A9EB00326B9B)
+  %34 = call double @llvm.fma.f64(double %33, double %13, double 0xBE5F36CEED4416AE)
+  %35 = call double @llvm.fma.f64(double %34, double %13, double 0x3E9C6B4F8868F532)
+  %36 = call double @llvm.fma.f64(double %35, double %13, double 0xBEB6E8A53C7AC2FF)
+  %37 = call double @llvm.fma.f64(double %36, double %13, double 0xBEED1D1F7C9FFA6D)
+  %38 = call double @llvm.fma.f64(double %37, double %13, double 0x3F2879C2A20AEB2E)
+  %39 = call double @llvm.fma.f64(double %38, double %13, double 0xBF484576948359DD)
+  %40 = call double @llvm.fma.f64(double %39, double %13, double 0xBF78B6C33114EA2F)
+  %41 = call double @llvm.fma.f64(double %40, double %13, double 0x3FCEBD80D9B13DFA)
+  %42 = fmul double %13, %41
+  %43 = fneg double %42
+  %44 = call double @llvm.fma.f64(double %13, double %41, double %43)
+  %45 = fadd double %42, 0x3FFA755E7C99AE86
+  %46 = fsub double 0x3FFA755E7C99AE86, %45
+  %47 = fadd double %46, %42
+  %48 = call double @llvm.fma.f64(double %18, double 2.500000e-01, double %44)
+  %49 = fadd double %47, %48
+  %50 = fmul double %49, %11
+  %51 = call double @llvm.fma.f64(double %11, double %45, double %50)
+  br label %133
 
-40:
-  %41 = fneg double %7
-  %42 = fcmp ogt double %41, 6.000000e+00
-  %..i = select i1 %42, double %41, double 6.000000e+00
-  %43 = call double @llvm.sqrt.f64(double %..i)
-  %44 = fcmp olt double %4, 1.000000e-02
-  %45 = select i1 %44, double %4, double 1.000000e-02
-  %46 = fdiv double 1.000000e+00, %43
-  %47 = fadd double %46, 0xBFCBFD10025997B8
-  %48 = call double @_Z3logd(double %45)
-  %49 = call double @llvm.fma.f64(double %47, double 0xC08CD46C848841A4, double 0x4075420919A854B3)
-  %50 = call double @llvm.fma.f64(double %49, double %47, double 0xC0199A7EE73D65A4)
-  %51 = call double @llvm.fma.f64(double %50, double %47, double 0xC0133EA1AEB02976)
-  %52 = call double @llvm.fma.f64(double %51, double %47, double 0xC01072B60A508A3B)
-  %53 = call double @llvm.fma.f64(double %52, double %47, double 0x3FFA78124E8D9D48)
-  %54 = call double @llvm.fma.f64(double %53, double %47, double 0xBFF0E223D03D0DE5)
-  %55 = call double @llvm.fma.f64(double %54, double %47, double 0x3FE587C9AEAA2314)
-  %56 = call double @llvm.fma.f64(double %55, double %47, double 0x3F973DDD0F12064F)
-  %57 = call double @llvm.fma.f64(double %56, double %47, double 0xBFC9CA11CEB19596)
-  %58 = call double @llvm.fma.f64(double %57, double %47, double 0x3FEEEB4261BFB9E4)
-  %59 = fmul double %43, %58
-  %60 = fcmp olt double %59, 0x43B0000000000000
-  %..i.i.i = select i1 %60, double %59, double 0x43B0000000000000
-  %61 = fadd double %..i.i.i, 4.000000e+00
-  %62 = fdiv double 8.000000e+00, %61
-  %63 = fsub double 1.000000e+00, %62
-  %64 = call double @llvm.fma.f64(double %63, double 0xBDF2FEB115E10FF8, double 0x3E0FF247156A53A2)
-  %65 = call double @llvm.fma.f64(double %64, double %63, double 0x3E2BC41DEF3D5CC5)
-  %66 = call double @llvm.fma.f64(double %65, double %63, double 0xBE4A7F4A11380E73)
-  %67 = call double @llvm.fma.f64(double %66, double %63, double 0xBE564110B1736FB3)
-  %68 = call double @llvm.fma.f64(double %67, double %63, double 0x3E7C8A212189B424)
-  %69 = call double @llvm.fma.f64(double %68, double %63, double 0x3E74DCD6B6D85452)
-  %70 = call double @llvm.fma.f64(double %69, double %63, double 0xBEAB8CE493292DA5)
-  %71 = call double @llvm.fma.f64(double %70, double %63, double 0x3E9393F4D359A7FD)
-  %72 = call double @llvm.fma.f64(double %71, double %63, double 0x3ED7EF644C7815AA)
-  %73 = call double @llvm.fma.f64(double %72, double %63, double 0xBEE7884D2487D5EF)
-  %74 = call double @llvm.fma.f64(double %73, double %63, double 0xBEF99537515467BE)
-  %75 = call double @llvm.fma.f64(double %74, double %63, double 0x3F23BE0432BFA860)
-  %76 = call double @llvm.fma.f64(double %75, double %63, double 0xBF2A1DF5E81F57B4)
-  %77 = call double @llvm.fma.f64(double %76, double %63, double 0xBF48D4A9A6465372)
-  %78 = call double @llvm.fma.f64(double %77, double %63, double 0x3F749C672E199469)
-  %79 = call double @llvm.fma.f64(double %78, double %63, double 0xBF909623884747DB)
-  %80 = call double @llvm.fma.f64(double %79, double %63, double 0x3FA3079EDF5181DF)
-  %81 = call double @llvm.fma.f64(double %80, double %63, double 0xBFB0FB06DFE4C6C0)
-  %82 = call double @llvm.fma.f64(double %81, double %63, double 0x3FB7FEE004E1EEFE)
-  %83 = call double @llvm.fma.f64(double %82, double %63, double 0xBFB9DDB23C3E8F13)
-  %84 = call double @llvm.fma.f64(double %83, double %63, double 0x3FB16ECEFCFA4D10)
-  %85 = call double @llvm.fma.f64(double %84, double %63, double 0x3F8F7F5DF66FD797)
-  %86 = call double @llvm.fma.f64(double %85, double %63, double 0xBFC1DF1AD154A286)
-  %87 = fmul double %63, %86
-  %88 = fadd double %87, 0x3FF3BA5916E9FD7F
-  %89 = fsub double 0x3FF3BA5916E9FD7F, %88
-  %90 = fadd double %89, %87
-  %91 = fmul double %..i.i.i, 2.000000e+00
-  %92 = fadd double %91, 1.000000e+00
-  %93 = fadd double %92, -1.000000e+00
-  %94 = fsub double %93, %92
-  %95 = fadd double %94, 1.000000e+00
-  %96 = fsub double %91, %93
-  %97 = fadd double %95, %96
-  %98 = fdiv double 1.000000e+00, %92
-  %99 = fmul double %98, %88
-  %100 = fneg double %99
-  %101 = call double @llvm.fma.f64(double %100, double %92, double %88)
-  %102 = call double @llvm.fma.f64(double %100, double %97, double %90)
-  %103 = fadd double %101, %102
-  %104 = fmul double %103, %98
-  %105 = fadd double %99, %104
-  %106 = fsub double %99, %105
-  %107 = fadd double %106, %104
-  %108 = fneg double %59
-  %109 = fmul double %59, %108
-  %110 = call double @llvm.fma.f64(double %59, double %59, double %109)
-  %111 = fadd double %105, %107
-  %112 = fsub double %109, %48
-  %113 = fsub double %112, %110
-  %114 = call double @_Z3logd(double %111)
-  %115 = fadd double %113, %114
-  %116 = fmul double %115, %111
-  %117 = fmul double %116, 0x3FEC5BF891B4EF6B
-  %118 = fdiv double 0x3FE20DD750429B6D, %111
-  %119 = fsub double %59, %118
-  %120 = call double @llvm.fma.f64(double %117, double %119, double 1.000000e+00)
-  %121 = call double @llvm.fma.f64(double %117, double %120, double %59)
-  br label %122
+52:
+  %53 = fcmp ogt double %8, 6.000000e+00
+  %..i17 = select i1 %53, double %8, double 6.000000e+00
+  %54 = call double @llvm.sqrt.f64(double %..i17)
+  %55 = fcmp olt double %4, 1.000000e-02
+  %56 = select i1 %55, double %4, double 1.000000e-02
+  %57 = fdiv double 1.000000e+00, %54
+  %58 = fadd double %57, 0xBFCBFD10025997B8
+  %59 = call double @_Z3logd(double %56)
+  %60 = call double @llvm.fma.f64(double %58, double 0xC08CD46C848841A4, double 0x4075420919A854B3)
+  %61 = call double @llvm.fma.f64(double %60, double %58, double 0xC0199A7EE73D65A4)
+  %62 = call double @llvm.fma.f64(double %61, double %58, double 0xC0133EA1AEB02976)
+  %63 = call double @llvm.fma.f64(double %62, double %58, double 0xC01072B60A508A3B)
+  %64 = call double @llvm.fma.f64(double %63, double %58, double 0x3FFA78124E8D9D48)
+  %65 = call double @llvm.fma.f64(double %64, double %58, double 0xBFF0E223D03D0DE5)
+  %66 = call double @llvm.fma.f64(double %65, double %58, double 0x3FE587C9AEAA2314)
+  %67 = call double @llvm.fma.f64(double %66, double %58, double 0x3F973DDD0F12064F)
+  %68 = call double @llvm.fma.f64(double %67, double %58, double 0xBFC9CA11CEB19596)
+  %69 = call double @llvm.fma.f64(double %68, double %58, double 0x3FEEEB4261BFB9E4)
+  %70 = fmul double %54, %69
+  %71 = fcmp olt double %70, 0x43B0000000000000
+  %..i.i.i = select i1 %71, double %70, double 0x43B0000000000000
+  %72 = fadd double %..i.i.i, 4.000000e+00
+  %73 = fdiv double 8.000000e+00, %72
+  %74 = fsub double 1.000000e+00, %73
+  %75 = call double @llvm.fma.f64(double %74, double 0xBDF2FEB115E10FF8, double 0x3E0FF247156A53A2)
+  %76 = call double @llvm.fma.f64(double %75, double %74, double 0x3E2BC41DEF3D5CC5)
+  %77 = call double @llvm.fma.f64(double %76, double %74, double 0xBE4A7F4A11380E73)
+  %78 = call double @llvm.fma.f64(double %77, double %74, double 0xBE564110B1736FB3)
+  %79 = call double @llvm.fma.f64(double %78, double %74, double 0x3E7C8A212189B424)
+  %80 = call double @llvm.fma.f64(double %79, double %74, double 0x3E74DCD6B6D85452)
+  %81 = call double @llvm.fma.f64(double %80, double %74, double 0xBEAB8CE493292DA5)
+  %82 = call double @llvm.fma.f64(double %81, double %74, double 0x3E9393F4D359A7FD)
+  %83 = call double @llvm.fma.f64(double %82, double %74, double 0x3ED7EF644C7815AA)
+  %84 = call double @llvm.fma.f64(double %83, double %74, double 0xBEE7884D2487D5EF)
+  %85 = call double @llvm.fma.f64(double %84, double %74, double 0xBEF99537515467BE)
+  %86 = call double @llvm.fma.f64(double %85, double %74, double 0x3F23BE0432BFA860)
+  %87 = call double @llvm.fma.f64(double %86, double %74, double 0xBF2A1DF5E81F57B4)
+  %88 = call double @llvm.fma.f64(double %87, double %74, double 0xBF48D4A9A6465372)
+  %89 = call double @llvm.fma.f64(double %88, double %74, double 0x3F749C672E199469)
+  %90 = call double @llvm.fma.f64(double %89, double %74, double 0xBF909623884747DB)
+  %91 = call double @llvm.fma.f64(double %90, double %74, double 0x3FA3079EDF5181DF)
+  %92 = call double @llvm.fma.f64(double %91, double %74, double 0xBFB0FB06DFE4C6C0)
+  %93 = call double @llvm.fma.f64(double %92, double %74, double 0x3FB7FEE004E1EEFE)
+  %94 = call double @llvm.fma.f64(double %93, double %74, double 0xBFB9DDB23C3E8F13)
+  %95 = call double @llvm.fma.f64(double %94, double %74, double 0x3FB16ECEFCFA4D10)
+  %96 = call double @llvm.fma.f64(double %95, double %74, double 0x3F8F7F5DF66FD797)
+  %97 = call double @llvm.fma.f64(double %96, double %74, double 0xBFC1DF1AD154A286)
+  %98 = fmul double %74, %97
+  %99 = fadd double %98, 0x3FF3BA5916E9FD7F
+  %100 = fsub double 0x3FF3BA5916E9FD7F, %99
+  %101 = fadd double %100, %98
+  %102 = fmul double %..i.i.i, 2.000000e+00
+  %103 = fadd double %102, 1.000000e+00
+  %104 = fadd double %103, -1.000000e+00
+  %105 = fsub double %104, %103
+  %106 = fadd double %105, 1.000000e+00
+  %107 = fsub double %102, %104
+  %108 = fadd double %106, %107
+  %109 = fdiv double 1.000000e+00, %103
+  %110 = fmul double %109, %99
+  %111 = fneg double %110
+  %112 = call double @llvm.fma.f64(double %111, double %103, double %99)
+  %113 = call double @llvm.fma.f64(double %111, double %108, double %101)
+  %114 = fadd double %112, %113
+  %115 = fmul double %114, %109
+  %116 = fadd double %110, %115
+  %117 = fsub double %110, %116
+  %118 = fadd double %117, %115
+  %119 = fneg double %70
+  %120 = fmul double %70, %119
+  %121 = call double @llvm.fma.f64(double %70, double %70, double %120)
+  %122 = fadd double %116, %118
+  %123 = fsub double %120, %59
+  %124 = fsub double %123, %121
+  %125 = call double @_Z3logd(double %122)
+  %126 = fadd double %124, %125
+  %127 = fmul double %126, %122
+  %128 = fmul double %127, 0x3FEC5BF891B4EF6B
+  %129 = fdiv double 0x3FE20DD750429B6D, %122
+  %130 = fsub double %70, %129
+  %131 = call double @llvm.fma.f64(double %128, double %130, double 1.000000e+00)
+  %132 = call double @llvm.fma.f64(double %128, double %131, double %70)
+  br label %133
 
-122:
-  %123 = phi double [ %39, %9 ], [ %121, %40 ]
-  %124 = fcmp oeq double %4, 0.000000e+00
-  %. = select i1 %124, double 0x7FF0000000000000, double %123
-  %125 = fcmp ult double %0, 0.000000e+00
-  %126 = fcmp ugt double %0, 2.000000e+00
-  %or.cond = or i1 %125, %126
-  %127 = fneg double %.
-  %128 = select i1 %2, double %127, double %.
-  %129 = select i1 %or.cond, double 0x7FF8000000000000, double %128
-  ret double %129
+133:
+  %134 = phi double [ %51, %10 ], [ %132, %52 ]
+  %135 = fcmp oeq double %4, 0.000000e+00
+  %. = select i1 %135, double 0x7FF0000000000000, double %134
+  %136 = fcmp ult double %0, 0.000000e+00
+  %137 = fcmp ugt double %0, 2.000000e+00
+  %or.cond = or i1 %136, %137
+  %138 = fneg double %.
+  %139 = select i1 %2, double %138, double %.
+  %140 = select i1 %or.cond, double 0x7FF8000000000000, double %139
+  ret double %140
 }
 
 @_Z7normcdfd:
@@ -11504,17 +11578,17 @@ define internal float @_Z7tg_exp1IfET_S0_(float %0) nounwind {
   %76 = fadd float %74, %75
   %77 = fsub float %74, %76
   %78 = fadd float %77, %75
-  %79 = call float @llvm.fma.f32(float %76, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
-  %80 = call float @llvm.fma.f32(float %79, float %76, float 0x3FA55551A0000000)
-  %81 = call float @llvm.fma.f32(float %80, float %76, float 0x3FC5554DE0000000)
-  %82 = call float @llvm.fma.f32(float %81, float %76, float 5.000000e-01)
-  %83 = fadd float %76, 1.000000e+00
-  %84 = fsub float 1.000000e+00, %83
-  %85 = fadd float %84, %76
-  %86 = fmul float %76, %76
-  %87 = call float @llvm.fma.f32(float %86, float %82, float %78)
-  %88 = fadd float %85, %87
-  %89 = fadd float %83, %88
+  %79 = fadd float %76, 1.000000e+00
+  %80 = fsub float 1.000000e+00, %79
+  %81 = fadd float %80, %76
+  %82 = fmul float %76, %76
+  %83 = call float @llvm.fma.f32(float %76, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %84 = call float @llvm.fma.f32(float %83, float %76, float 0x3FA55551A0000000)
+  %85 = call float @llvm.fma.f32(float %84, float %76, float 0x3FC5554DE0000000)
+  %86 = call float @llvm.fma.f32(float %85, float %76, float 5.000000e-01)
+  %87 = call float @llvm.fma.f32(float %82, float %86, float %78)
+  %88 = fadd float %81, %87
+  %89 = fadd float %79, %88
   %90 = bitcast float %71 to i32
   %91 = add i32 %90, -1262485248
   %92 = lshr i32 %91, 1
@@ -11822,17 +11896,17 @@ define internal float @_Z7tg_expiIfET_S0_(float %0) nounwind {
   %79 = fadd float %77, %78
   %80 = fsub float %77, %79
   %81 = fadd float %80, %78
-  %82 = call float @llvm.fma.f32(float %79, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
-  %83 = call float @llvm.fma.f32(float %82, float %79, float 0x3FA55551A0000000)
-  %84 = call float @llvm.fma.f32(float %83, float %79, float 0x3FC5554DE0000000)
-  %85 = call float @llvm.fma.f32(float %84, float %79, float 5.000000e-01)
-  %86 = fadd float %79, 1.000000e+00
-  %87 = fsub float 1.000000e+00, %86
-  %88 = fadd float %87, %79
-  %89 = fmul float %79, %79
-  %90 = call float @llvm.fma.f32(float %89, float %85, float %81)
-  %91 = fadd float %88, %90
-  %92 = fadd float %86, %91
+  %82 = fadd float %79, 1.000000e+00
+  %83 = fsub float 1.000000e+00, %82
+  %84 = fadd float %83, %79
+  %85 = fmul float %79, %79
+  %86 = call float @llvm.fma.f32(float %79, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %87 = call float @llvm.fma.f32(float %86, float %79, float 0x3FA55551A0000000)
+  %88 = call float @llvm.fma.f32(float %87, float %79, float 0x3FC5554DE0000000)
+  %89 = call float @llvm.fma.f32(float %88, float %79, float 5.000000e-01)
+  %90 = call float @llvm.fma.f32(float %85, float %89, float %81)
+  %91 = fadd float %84, %90
+  %92 = fadd float %82, %91
   %93 = bitcast float %74 to i32
   %94 = add i32 %93, -1262485248
   %95 = lshr i32 %94, 1
@@ -23445,57 +23519,63 @@ define internal zeroext i16 @tgo_exp2_bf16__bf16(i16 zeroext %0) nounwind norecu
   %2 = zext i16 %0 to i32
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
-  %5 = fcmp ogt float %4, 2.000000e+02
-  br i1 %5, label %_Z4exp2f.exit, label %6
+  %5 = fcmp olt float %4, -1.600000e+02
+  %6 = fcmp ogt float %4, 1.400000e+02
+  %..i = select i1 %6, float 1.400000e+02, float %4
+  %7 = select i1 %5, float -1.600000e+02, float %..i
+  %8 = fadd float %7, 0x4168000000000000
+  %9 = fadd float %8, 0xC168000000000000
+  %10 = fsub float %7, %9
+  %11 = fmul float %10, 0x3FE62E4300000000
+  %12 = fneg float %11
+  %13 = call float @llvm.fma.f32(float %10, float 0x3FE62E4300000000, float %12)
+  %14 = fmul float %10, 0xBE205C6100000000
+  %15 = fadd float %13, %14
+  %16 = fadd float %11, 1.000000e+00
+  %17 = fsub float 1.000000e+00, %16
+  %18 = fadd float %17, %11
+  %19 = fmul float %11, %11
+  %20 = call float @llvm.fma.f32(float %11, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %21 = call float @llvm.fma.f32(float %20, float %11, float 0x3FA55551A0000000)
+  %22 = call float @llvm.fma.f32(float %21, float %11, float 0x3FC5554DE0000000)
+  %23 = call float @llvm.fma.f32(float %22, float %11, float 5.000000e-01)
+  %24 = call float @llvm.fma.f32(float %19, float %23, float %15)
+  %25 = fadd float %18, %24
+  %26 = fadd float %16, %25
+  %27 = bitcast float %8 to i32
+  %28 = add i32 %27, -1262485248
+  %29 = lshr i32 %28, 1
+  %30 = shl i32 %29, 23
+  %31 = add i32 %30, -8388608
+  %32 = bitcast i32 %31 to float
+  %33 = fmul float %26, %32
+  %34 = xor i32 %29, -1
+  %35 = add i32 %28, %34
+  %36 = shl i32 %35, 23
+  %37 = bitcast i32 %36 to float
+  %38 = fmul float %33, %37
+  %39 = bitcast float %38 to i32
+  %40 = fcmp uno float %38, 0.000000e+00
+  br i1 %40, label %41, label %46
 
-6:
-  %7 = fpext float %4 to double
-  %8 = fcmp olt double %7, -2.000000e+02
-  %..i.i = select i1 %8, double -2.000000e+02, double %7
-  br label %_Z4exp2f.exit
-
-_Z4exp2f.exit:
-  %9 = phi double [ %..i.i, %6 ], [ 2.000000e+02, %1 ]
-  %10 = fadd double %9, 0x4338000000000000
-  %11 = fadd double %10, 0xC338000000000000
-  %12 = fsub double %9, %11
-  %13 = bitcast double %10 to i64
-  %14 = shl i64 %13, 52
-  %15 = add i64 %14, 4607182418800017408
-  %16 = bitcast i64 %15 to double
-  %17 = fmul double %12, 0x3FE62E42FEFA39EF
-  %18 = fmul double %17, %17
-  %19 = call double @llvm.fma.f64(double %17, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
-  %20 = call double @llvm.fma.f64(double %19, double %17, double 0x3F56C1685916FE81)
-  %21 = call double @llvm.fma.f64(double %20, double %17, double 0x3F81110C63A1644A)
-  %22 = call double @llvm.fma.f64(double %21, double %17, double 0x3FA5555555C8601C)
-  %23 = call double @llvm.fma.f64(double %22, double %17, double 0x3FC55555567507B9)
-  %24 = call double @llvm.fma.f64(double %23, double %17, double 5.000000e-01)
-  %25 = call double @llvm.fma.f64(double %18, double %24, double %17)
-  %26 = call double @llvm.fma.f64(double %16, double %25, double %16)
-  %27 = fptrunc double %26 to float
-  %28 = bitcast float %27 to i32
-  %29 = fcmp uno float %27, 0.000000e+00
-  br i1 %29, label %30, label %35
-
-30:
-  %31 = lshr i32 %28, 16
-  %32 = trunc nuw i32 %31 to i16
-  %33 = and i16 %32, -32768
-  %34 = or disjoint i16 %33, 32704
+41:
+  %42 = lshr i32 %39, 16
+  %43 = trunc nuw i32 %42 to i16
+  %44 = and i16 %43, -32768
+  %45 = or disjoint i16 %44, 32704
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
-35:
-  %36 = add i32 %28, 32767
-  %37 = lshr i32 %28, 16
-  %38 = and i32 %37, 1
-  %39 = add i32 %36, %38
-  %40 = lshr i32 %39, 16
-  %41 = trunc nuw i32 %40 to i16
+46:
+  %47 = add i32 %39, 32767
+  %48 = lshr i32 %39, 16
+  %49 = and i32 %48, 1
+  %50 = add i32 %47, %49
+  %51 = lshr i32 %50, 16
+  %52 = trunc nuw i32 %51 to i16
   br label %_Z7tg_castI11tg_bfloat16fET_T0_.exit
 
 _Z7tg_castI11tg_bfloat16fET_T0_.exit:
-  %.0.i.i = phi i16 [ %34, %30 ], [ %41, %35 ]
+  %.0.i.i = phi i16 [ %45, %41 ], [ %52, %46 ]
   ret i16 %.0.i.i
 }
 
@@ -23563,72 +23643,85 @@ define internal void @tgo_exp2_c64__c64(ptr %0, ptr %1) nounwind alwaysinline {
 @tgo_exp2_f16__f16:
 define internal zeroext i16 @tgo_exp2_f16__f16(i16 zeroext %0) nounwind norecurse willreturn memory(none) alwaysinline {
   %2 = bitcast i16 %0 to half
-  %3 = fcmp ogt half %2, 0xH5A40
-  br i1 %3, label %_Z4exp2f.exit, label %4
-
-4:
-  %5 = fpext half %2 to double
-  %6 = fcmp olt double %5, -2.000000e+02
-  %..i.i = select i1 %6, double -2.000000e+02, double %5
-  br label %_Z4exp2f.exit
-
-_Z4exp2f.exit:
-  %7 = phi double [ %..i.i, %4 ], [ 2.000000e+02, %1 ]
-  %8 = fadd double %7, 0x4338000000000000
-  %9 = fadd double %8, 0xC338000000000000
-  %10 = fsub double %7, %9
-  %11 = bitcast double %8 to i64
-  %12 = shl i64 %11, 52
-  %13 = add i64 %12, 4607182418800017408
-  %14 = bitcast i64 %13 to double
-  %15 = fmul double %10, 0x3FE62E42FEFA39EF
-  %16 = fmul double %15, %15
-  %17 = call double @llvm.fma.f64(double %15, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
-  %18 = call double @llvm.fma.f64(double %17, double %15, double 0x3F56C1685916FE81)
-  %19 = call double @llvm.fma.f64(double %18, double %15, double 0x3F81110C63A1644A)
-  %20 = call double @llvm.fma.f64(double %19, double %15, double 0x3FA5555555C8601C)
-  %21 = call double @llvm.fma.f64(double %20, double %15, double 0x3FC55555567507B9)
-  %22 = call double @llvm.fma.f64(double %21, double %15, double 5.000000e-01)
-  %23 = call double @llvm.fma.f64(double %16, double %22, double %15)
-  %24 = call double @llvm.fma.f64(double %14, double %23, double %14)
-  %25 = fptrunc double %24 to float
-  %26 = fptrunc float %25 to half
-  %27 = bitcast half %26 to i16
-  ret i16 %27
+  %3 = fpext half %2 to float
+  %4 = fcmp olt half %2, 0xHD900
+  %5 = fcmp ogt float %3, 1.400000e+02
+  %..i = select i1 %5, float 1.400000e+02, float %3
+  %6 = select i1 %4, float -1.600000e+02, float %..i
+  %7 = fadd float %6, 0x4168000000000000
+  %8 = fadd float %7, 0xC168000000000000
+  %9 = fsub float %6, %8
+  %10 = fmul float %9, 0x3FE62E4300000000
+  %11 = fneg float %10
+  %12 = call float @llvm.fma.f32(float %9, float 0x3FE62E4300000000, float %11)
+  %13 = fmul float %9, 0xBE205C6100000000
+  %14 = fadd float %12, %13
+  %15 = fadd float %10, 1.000000e+00
+  %16 = fsub float 1.000000e+00, %15
+  %17 = fadd float %16, %10
+  %18 = fmul float %10, %10
+  %19 = call float @llvm.fma.f32(float %10, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %20 = call float @llvm.fma.f32(float %19, float %10, float 0x3FA55551A0000000)
+  %21 = call float @llvm.fma.f32(float %20, float %10, float 0x3FC5554DE0000000)
+  %22 = call float @llvm.fma.f32(float %21, float %10, float 5.000000e-01)
+  %23 = call float @llvm.fma.f32(float %18, float %22, float %14)
+  %24 = fadd float %17, %23
+  %25 = fadd float %15, %24
+  %26 = bitcast float %7 to i32
+  %27 = add i32 %26, -1262485248
+  %28 = lshr i32 %27, 1
+  %29 = shl i32 %28, 23
+  %30 = add i32 %29, -8388608
+  %31 = bitcast i32 %30 to float
+  %32 = fmul float %25, %31
+  %33 = xor i32 %28, -1
+  %34 = add i32 %27, %33
+  %35 = shl i32 %34, 23
+  %36 = bitcast i32 %35 to float
+  %37 = fmul float %32, %36
+  %38 = fptrunc float %37 to half
+  %39 = bitcast half %38 to i16
+  ret i16 %39
 }
 
 @tgo_exp2_f32__f32:
 define internal float @tgo_exp2_f32__f32(float %0) nounwind norecurse willreturn memory(none) alwaysinline {
-  %2 = fcmp ogt float %0, 2.000000e+02
-  br i1 %2, label %_Z4exp2f.exit, label %3
-
-3:
-  %4 = fpext float %0 to double
-  %5 = fcmp olt double %4, -2.000000e+02
-  %..i.i = select i1 %5, double -2.000000e+02, double %4
-  br label %_Z4exp2f.exit
-
-_Z4exp2f.exit:
-  %6 = phi double [ %..i.i, %3 ], [ 2.000000e+02, %1 ]
-  %7 = fadd double %6, 0x4338000000000000
-  %8 = fadd double %7, 0xC338000000000000
-  %9 = fsub double %6, %8
-  %10 = bitcast double %7 to i64
-  %11 = shl i64 %10, 52
-  %12 = add i64 %11, 4607182418800017408
-  %13 = bitcast i64 %12 to double
-  %14 = fmul double %9, 0x3FE62E42FEFA39EF
-  %15 = fmul double %14, %14
-  %16 = call double @llvm.fma.f64(double %14, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
-  %17 = call double @llvm.fma.f64(double %16, double %14, double 0x3F56C1685916FE81)
-  %18 = call double @llvm.fma.f64(double %17, double %14, double 0x3F81110C63A1644A)
-  %19 = call double @llvm.fma.f64(double %18, double %14, double 0x3FA5555555C8601C)
-  %20 = call double @llvm.fma.f64(double %19, double %14, double 0x3FC55555567507B9)
-  %21 = call double @llvm.fma.f64(double %20, double %14, double 5.000000e-01)
-  %22 = call double @llvm.fma.f64(double %15, double %21, double %14)
-  %23 = call double @llvm.fma.f64(double %13, double %22, double %13)
-  %24 = fptrunc double %23 to float
-  ret float %24
+  %2 = fcmp olt float %0, -1.600000e+02
+  %3 = fcmp ogt float %0, 1.400000e+02
+  %..i = select i1 %3, float 1.400000e+02, float %0
+  %4 = select i1 %2, float -1.600000e+02, float %..i
+  %5 = fadd float %4, 0x4168000000000000
+  %6 = fadd float %5, 0xC168000000000000
+  %7 = fsub float %4, %6
+  %8 = fmul float %7, 0x3FE62E4300000000
+  %9 = fneg float %8
+  %10 = call float @llvm.fma.f32(float %7, float 0x3FE62E4300000000, float %9)
+  %11 = fmul float %7, 0xBE205C6100000000
+  %12 = fadd float %10, %11
+  %13 = fadd float %8, 1.000000e+00
+  %14 = fsub float 1.000000e+00, %13
+  %15 = fadd float %14, %8
+  %16 = fmul float %8, %8
+  %17 = call float @llvm.fma.f32(float %8, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %18 = call float @llvm.fma.f32(float %17, float %8, float 0x3FA55551A0000000)
+  %19 = call float @llvm.fma.f32(float %18, float %8, float 0x3FC5554DE0000000)
+  %20 = call float @llvm.fma.f32(float %19, float %8, float 5.000000e-01)
+  %21 = call float @llvm.fma.f32(float %16, float %20, float %12)
+  %22 = fadd float %15, %21
+  %23 = fadd float %13, %22
+  %24 = bitcast float %5 to i32
+  %25 = add i32 %24, -1262485248
+  %26 = lshr i32 %25, 1
+  %27 = shl i32 %26, 23
+  %28 = add i32 %27, -8388608
+  %29 = bitcast i32 %28 to float
+  %30 = fmul float %23, %29
+  %31 = xor i32 %26, -1
+  %32 = add i32 %25, %31
+  %33 = shl i32 %32, 23
+  %34 = bitcast i32 %33 to float
+  %35 = fmul float %30, %34
+  ret float %35
 }
 
 @tgo_exp2_f64__f64:
@@ -23643,58 +23736,64 @@ define internal zeroext i16 @tgo_exp_bf16__bf16(i16 zeroext %0) nounwind norecur
   %3 = shl nuw i32 %2, 16
   %4 = bitcast i32 %3 to float
   %5 = fmul float %4, 0x3FE7154760000000
-  %6 = fcmp ogt float %5, 2.000000e+02
-  br i1 %6, label %_Z15tg_power_of_twof.exit.i, label %7
+  %6 = fcmp olt float %5, -1.600000e+02
+  %7 = fcmp ogt float %5, 1.400000e+02
+  %..i.i.i.i = select i1 %7, float 1.400000e+02, float %5
+  %8 = select i1 %6, float -1.600000e+02, float %..i.i.i.i
+  %9 = fadd float %8, 0x4168000000000000
+  %10 = fadd float %9, 0xC168000000000000
+  %11 = fsub float %8, %10
+  %12 = fmul float %11, 0x3FE62E4300000000
+  %13 = fneg float %12
+  %14 = call float @llvm.fma.f32(float %11, float 0x3FE62E4300000000, float %13)
+  %15 = fmul float %11, 0xBE205C6100000000
+  %16 = fadd float %14, %15
+  %17 = fadd float %12, 1.000000e+00
+  %18 = fsub float 1.000000e+00, %17
+  %19 = fadd float %18, %12
+  %20 = fmul float %12, %12
+  %21 = call float @llvm.fma.f32(float %12, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %22 = call float @llvm.fma.f32(float %21, float %12, float 0x3FA55551A0000000)
+  %23 = call float @llvm.fma.f32(float %22, float %12, float 0x3FC5554DE0000000)
+  %24 = call float @llvm.fma.f32(float %23, float %12, float 5.000000e-01)
+  %25 = call float @llvm.fma.f32(float %20, float %24, float %16)
+  %26 = fadd float %19, %25
+  %27 = fadd float %17, %26
+  %28 = bitcast float %9 to i32
+  %29 = add i32 %28, -1262485248
+  %30 = lshr i32 %29, 1
+  %31 = shl i32 %30, 23
+  %32 = add i32 %31, -8388608
+  %33 = bitcast i32 %32 to float
+  %34 = fmul float %27, %33
+  %35 = xor i32 %30, -1
+  %36 = add i32 %29, %35
+  %37 = shl i32 %36, 23
+  %38 = bitcast i32 %37 to float
+  %39 = fmul float %34, %38
+  %40 = fmul float %39, %39
+  %41 = bitcast float %40 to i32
+  %42 = fcmp uno float %40, 0.000000e+00
+  br i1 %42, label %43, label %48
 
-7:
-  %8 = fpext float %5 to double
-  %9 = fcmp olt double %8, -2.000000e+02
-  %..i.i.i.i.i = select i1 %9, double -2.000000e+02, double %8
-  br label %_Z15tg_power_of_twof.exit.i
-
-_Z15tg_power_of_twof.exit.i:
-  %10 = phi double [ %..i.i.i.i.i, %7 ], [ 2.000000e+02, %1 ]
-  %11 = fadd double %10, 0x4338000000000000
-  %12 = fadd double %11, 0xC338000000000000
-  %13 = fsub double %10, %12
-  %14 = bitcast double %11 to i64
-  %15 = shl i64 %14, 52
-  %16 = add i64 %15, 4607182418800017408
-  %17 = bitcast i64 %16 to double
-  %18 = fmul double %13, 0x3FE62E42FEFA39EF
-  %19 = fmul double %18, %18
-  %20 = call double @llvm.fma.f64(double %18, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
-  %21 = call double @llvm.fma.f64(double %20, double %18, double 0x3F56C1685916FE81)
-  %22 = call double @llvm.fma.f64(double %21, double %18, double 0x3F81110C63A1644A)
-  %23 = call double @llvm.fma.f64(double %22, double %18, double 0x3FA5555555C8601C)
-  %24 = call double @llvm.fma.f64(double %23, double %18, double 0x3FC55555567507B9)
-  %25 = call double @llvm.fma.f64(double %24, double %18, double 5.000000e-01)
-  %26 = call double @llvm.fma.f64(double %19, double %25, double %18)
-  %27 = call double @llvm.fma.f64(double %17, double %26, double %17)
-  %28 = fptrunc double %27 to float
-  %29 = fmul float %28, %28
-  %30 = bitcast float %29 to i32
-  %31 = fcmp uno float %29, 0.000000e+00
-  br i1 %31, label %32, label %37
-
-32:
-  %33 = lshr i32 %30, 16
-  %34 = trunc nuw i32 %33 to i16
-  %35 = and i16 %34, -32768
-  %36 = or disjoint i16 %35, 32704
+43:
+  %44 = lshr i32 %41, 16
+  %45 = trunc nuw i32 %44 to i16
+  %46 = and i16 %45, -32768
+  %47 = or disjoint i16 %46, 32704
   br label %_Z11tg_half_exp11tg_bfloat16.exit
 
-37:
-  %38 = add nuw i32 %30, 32767
-  %39 = lshr i32 %30, 16
-  %40 = and i32 %39, 1
-  %41 = add i32 %38, %40
-  %42 = lshr i32 %41, 16
-  %43 = trunc nuw i32 %42 to i16
+48:
+  %49 = add nuw i32 %41, 32767
+  %50 = lshr i32 %41, 16
+  %51 = and i32 %50, 1
+  %52 = add i32 %49, %51
+  %53 = lshr i32 %52, 16
+  %54 = trunc nuw i32 %53 to i16
   br label %_Z11tg_half_exp11tg_bfloat16.exit
 
 _Z11tg_half_exp11tg_bfloat16.exit:
-  %.0.i.i.i = phi i16 [ %36, %32 ], [ %43, %37 ]
+  %.0.i.i.i = phi i16 [ %47, %43 ], [ %54, %48 ]
   ret i16 %.0.i.i.i
 }
 
@@ -23809,38 +23908,44 @@ define internal zeroext i16 @tgo_exp_f16__f16(i16 zeroext %0) nounwind norecurse
   %2 = bitcast i16 %0 to half
   %3 = fpext half %2 to float
   %4 = fmul float %3, 0x3FF7154760000000
-  %5 = fcmp ogt float %4, 2.000000e+02
-  br i1 %5, label %_Z11tg_half_exp7tg_half.exit, label %6
-
-6:
-  %7 = fpext float %4 to double
-  %8 = fcmp olt double %7, -2.000000e+02
-  %..i.i.i.i.i = select i1 %8, double -2.000000e+02, double %7
-  br label %_Z11tg_half_exp7tg_half.exit
-
-_Z11tg_half_exp7tg_half.exit:
-  %9 = phi double [ %..i.i.i.i.i, %6 ], [ 2.000000e+02, %1 ]
-  %10 = fadd double %9, 0x4338000000000000
-  %11 = fadd double %10, 0xC338000000000000
-  %12 = fsub double %9, %11
-  %13 = bitcast double %10 to i64
-  %14 = shl i64 %13, 52
-  %15 = add i64 %14, 4607182418800017408
-  %16 = bitcast i64 %15 to double
-  %17 = fmul double %12, 0x3FE62E42FEFA39EF
-  %18 = fmul double %17, %17
-  %19 = call double @llvm.fma.f64(double %17, double 0x3EFA11313AF8DCCA, double 0x3F2A1516A5685407)
-  %20 = call double @llvm.fma.f64(double %19, double %17, double 0x3F56C1685916FE81)
-  %21 = call double @llvm.fma.f64(double %20, double %17, double 0x3F81110C63A1644A)
-  %22 = call double @llvm.fma.f64(double %21, double %17, double 0x3FA5555555C8601C)
-  %23 = call double @llvm.fma.f64(double %22, double %17, double 0x3FC55555567507B9)
-  %24 = call double @llvm.fma.f64(double %23, double %17, double 5.000000e-01)
-  %25 = call double @llvm.fma.f64(double %18, double %24, double %17)
-  %26 = call double @llvm.fma.f64(double %16, double %25, double %16)
-  %27 = fptrunc double %26 to float
-  %28 = fptrunc float %27 to half
-  %29 = bitcast half %28 to i16
-  ret i16 %29
+  %5 = fcmp olt float %4, -1.600000e+02
+  %6 = fcmp ogt float %4, 1.400000e+02
+  %..i.i.i.i = select i1 %6, float 1.400000e+02, float %4
+  %7 = select i1 %5, float -1.600000e+02, float %..i.i.i.i
+  %8 = fadd float %7, 0x4168000000000000
+  %9 = fadd float %8, 0xC168000000000000
+  %10 = fsub float %7, %9
+  %11 = fmul float %10, 0x3FE62E4300000000
+  %12 = fneg float %11
+  %13 = call float @llvm.fma.f32(float %10, float 0x3FE62E4300000000, float %12)
+  %14 = fmul float %10, 0xBE205C6100000000
+  %15 = fadd float %13, %14
+  %16 = fadd float %11, 1.000000e+00
+  %17 = fsub float 1.000000e+00, %16
+  %18 = fadd float %17, %11
+  %19 = fmul float %11, %11
+  %20 = call float @llvm.fma.f32(float %11, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %21 = call float @llvm.fma.f32(float %20, float %11, float 0x3FA55551A0000000)
+  %22 = call float @llvm.fma.f32(float %21, float %11, float 0x3FC5554DE0000000)
+  %23 = call float @llvm.fma.f32(float %22, float %11, float 5.000000e-01)
+  %24 = call float @llvm.fma.f32(float %19, float %23, float %15)
+  %25 = fadd float %18, %24
+  %26 = fadd float %16, %25
+  %27 = bitcast float %8 to i32
+  %28 = add i32 %27, -1262485248
+  %29 = lshr i32 %28, 1
+  %30 = shl i32 %29, 23
+  %31 = add i32 %30, -8388608
+  %32 = bitcast i32 %31 to float
+  %33 = fmul float %26, %32
+  %34 = xor i32 %29, -1
+  %35 = add i32 %28, %34
+  %36 = shl i32 %35, 23
+  %37 = bitcast i32 %36 to float
+  %38 = fmul float %33, %37
+  %39 = fptrunc float %38 to half
+  %40 = bitcast half %39 to i16
+  ret i16 %40
 }
 
 @tgo_exp_f32__f32:
@@ -23857,17 +23962,17 @@ define internal float @tgo_exp_f32__f32(float %0) nounwind norecurse willreturn 
   %10 = fadd float %8, %9
   %11 = fsub float %8, %10
   %12 = fadd float %11, %9
-  %13 = call float @llvm.fma.f32(float %10, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
-  %14 = call float @llvm.fma.f32(float %13, float %10, float 0x3FA55551A0000000)
-  %15 = call float @llvm.fma.f32(float %14, float %10, float 0x3FC5554DE0000000)
-  %16 = call float @llvm.fma.f32(float %15, float %10, float 5.000000e-01)
-  %17 = fadd float %10, 1.000000e+00
-  %18 = fsub float 1.000000e+00, %17
-  %19 = fadd float %18, %10
-  %20 = fmul float %10, %10
-  %21 = call float @llvm.fma.f32(float %20, float %16, float %12)
-  %22 = fadd float %19, %21
-  %23 = fadd float %17, %22
+  %13 = fadd float %10, 1.000000e+00
+  %14 = fsub float 1.000000e+00, %13
+  %15 = fadd float %14, %10
+  %16 = fmul float %10, %10
+  %17 = call float @llvm.fma.f32(float %10, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %18 = call float @llvm.fma.f32(float %17, float %10, float 0x3FA55551A0000000)
+  %19 = call float @llvm.fma.f32(float %18, float %10, float 0x3FC5554DE0000000)
+  %20 = call float @llvm.fma.f32(float %19, float %10, float 5.000000e-01)
+  %21 = call float @llvm.fma.f32(float %16, float %20, float %12)
+  %22 = fadd float %15, %21
+  %23 = fadd float %13, %22
   %24 = bitcast float %5 to i32
   %25 = add i32 %24, -1262485248
   %26 = lshr i32 %25, 1
@@ -23960,17 +24065,17 @@ define internal zeroext i16 @tgo_expit_bf16__bf16(i16 zeroext %0) nounwind norec
   %14 = fadd float %12, %13
   %15 = fsub float %12, %14
   %16 = fadd float %15, %13
-  %17 = call float @llvm.fma.f32(float %14, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
-  %18 = call float @llvm.fma.f32(float %17, float %14, float 0x3FA55551A0000000)
-  %19 = call float @llvm.fma.f32(float %18, float %14, float 0x3FC5554DE0000000)
-  %20 = call float @llvm.fma.f32(float %19, float %14, float 5.000000e-01)
-  %21 = fadd float %14, 1.000000e+00
-  %22 = fsub float 1.000000e+00, %21
-  %23 = fadd float %22, %14
-  %24 = fmul float %14, %14
-  %25 = call float @llvm.fma.f32(float %24, float %20, float %16)
-  %26 = fadd float %23, %25
-  %27 = fadd float %21, %26
+  %17 = fadd float %14, 1.000000e+00
+  %18 = fsub float 1.000000e+00, %17
+  %19 = fadd float %18, %14
+  %20 = fmul float %14, %14
+  %21 = call float @llvm.fma.f32(float %14, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %22 = call float @llvm.fma.f32(float %21, float %14, float 0x3FA55551A0000000)
+  %23 = call float @llvm.fma.f32(float %22, float %14, float 0x3FC5554DE0000000)
+  %24 = call float @llvm.fma.f32(float %23, float %14, float 5.000000e-01)
+  %25 = call float @llvm.fma.f32(float %20, float %24, float %16)
+  %26 = fadd float %19, %25
+  %27 = fadd float %17, %26
   %28 = bitcast float %9 to i32
   %29 = add i32 %28, -1262485248
   %30 = lshr i32 %29, 1
@@ -24027,17 +24132,17 @@ define internal zeroext i16 @tgo_expit_f16__f16(i16 zeroext %0) nounwind norecur
   %13 = fadd float %11, %12
   %14 = fsub float %11, %13
   %15 = fadd float %14, %12
-  %16 = call float @llvm.fma.f32(float %13, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
-  %17 = call float @llvm.fma.f32(float %16, float %13, float 0x3FA55551A0000000)
-  %18 = call float @llvm.fma.f32(float %17, float %13, float 0x3FC5554DE0000000)
-  %19 = call float @llvm.fma.f32(float %18, float %13, float 5.000000e-01)
-  %20 = fadd float %13, 1.000000e+00
-  %21 = fsub float 1.000000e+00, %20
-  %22 = fadd float %21, %13
-  %23 = fmul float %13, %13
-  %24 = call float @llvm.fma.f32(float %23, float %19, float %15)
-  %25 = fadd float %22, %24
-  %26 = fadd float %20, %25
+  %16 = fadd float %13, 1.000000e+00
+  %17 = fsub float 1.000000e+00, %16
+  %18 = fadd float %17, %13
+  %19 = fmul float %13, %13
+  %20 = call float @llvm.fma.f32(float %13, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %21 = call float @llvm.fma.f32(float %20, float %13, float 0x3FA55551A0000000)
+  %22 = call float @llvm.fma.f32(float %21, float %13, float 0x3FC5554DE0000000)
+  %23 = call float @llvm.fma.f32(float %22, float %13, float 5.000000e-01)
+  %24 = call float @llvm.fma.f32(float %19, float %23, float %15)
+  %25 = fadd float %18, %24
+  %26 = fadd float %16, %25
   %27 = bitcast float %8 to i32
   %28 = add i32 %27, -1262485248
   %29 = lshr i32 %28, 1
@@ -24072,17 +24177,17 @@ define internal float @tgo_expit_f32__f32(float %0) nounwind norecurse willretur
   %11 = fadd float %9, %10
   %12 = fsub float %9, %11
   %13 = fadd float %12, %10
-  %14 = call float @llvm.fma.f32(float %11, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
-  %15 = call float @llvm.fma.f32(float %14, float %11, float 0x3FA55551A0000000)
-  %16 = call float @llvm.fma.f32(float %15, float %11, float 0x3FC5554DE0000000)
-  %17 = call float @llvm.fma.f32(float %16, float %11, float 5.000000e-01)
-  %18 = fadd float %11, 1.000000e+00
-  %19 = fsub float 1.000000e+00, %18
-  %20 = fadd float %19, %11
-  %21 = fmul float %11, %11
-  %22 = call float @llvm.fma.f32(float %21, float %17, float %13)
-  %23 = fadd float %20, %22
-  %24 = fadd float %18, %23
+  %14 = fadd float %11, 1.000000e+00
+  %15 = fsub float 1.000000e+00, %14
+  %16 = fadd float %15, %11
+  %17 = fmul float %11, %11
+  %18 = call float @llvm.fma.f32(float %11, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %19 = call float @llvm.fma.f32(float %18, float %11, float 0x3FA55551A0000000)
+  %20 = call float @llvm.fma.f32(float %19, float %11, float 0x3FC5554DE0000000)
+  %21 = call float @llvm.fma.f32(float %20, float %11, float 5.000000e-01)
+  %22 = call float @llvm.fma.f32(float %17, float %21, float %13)
+  %23 = fadd float %16, %22
+  %24 = fadd float %14, %23
   %25 = bitcast float %6 to i32
   %26 = add i32 %25, -1262485248
   %27 = lshr i32 %26, 1
@@ -27523,17 +27628,17 @@ define internal zeroext i16 @tgo_i0e_bf16__bf16(i16 zeroext %0) nounwind norecur
   %31 = fadd float %29, %30
   %32 = fsub float %29, %31
   %33 = fadd float %32, %30
-  %34 = call float @llvm.fma.f32(float %31, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
-  %35 = call float @llvm.fma.f32(float %34, float %31, float 0x3FA55551A0000000)
-  %36 = call float @llvm.fma.f32(float %35, float %31, float 0x3FC5554DE0000000)
-  %37 = call float @llvm.fma.f32(float %36, float %31, float 5.000000e-01)
-  %38 = fadd float %31, 1.000000e+00
-  %39 = fsub float 1.000000e+00, %38
-  %40 = fadd float %39, %31
-  %41 = fmul float %31, %31
-  %42 = call float @llvm.fma.f32(float %41, float %37, float %33)
-  %43 = fadd float %40, %42
-  %44 = fadd float %38, %43
+  %34 = fadd float %31, 1.000000e+00
+  %35 = fsub float 1.000000e+00, %34
+  %36 = fadd float %35, %31
+  %37 = fmul float %31, %31
+  %38 = call float @llvm.fma.f32(float %31, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %39 = call float @llvm.fma.f32(float %38, float %31, float 0x3FA55551A0000000)
+  %40 = call float @llvm.fma.f32(float %39, float %31, float 0x3FC5554DE0000000)
+  %41 = call float @llvm.fma.f32(float %40, float %31, float 5.000000e-01)
+  %42 = call float @llvm.fma.f32(float %37, float %41, float %33)
+  %43 = fadd float %36, %42
+  %44 = fadd float %34, %43
   %45 = bitcast float %26 to i32
   %46 = add i32 %45, -1262485248
   %47 = lshr i32 %46, 1
@@ -27651,17 +27756,17 @@ define internal zeroext i16 @tgo_i0e_f16__f16(i16 zeroext %0) nounwind norecurse
   %30 = fadd float %28, %29
   %31 = fsub float %28, %30
   %32 = fadd float %31, %29
-  %33 = call float @llvm.fma.f32(float %30, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
-  %34 = call float @llvm.fma.f32(float %33, float %30, float 0x3FA55551A0000000)
-  %35 = call float @llvm.fma.f32(float %34, float %30, float 0x3FC5554DE0000000)
-  %36 = call float @llvm.fma.f32(float %35, float %30, float 5.000000e-01)
-  %37 = fadd float %30, 1.000000e+00
-  %38 = fsub float 1.000000e+00, %37
-  %39 = fadd float %38, %30
-  %40 = fmul float %30, %30
-  %41 = call float @llvm.fma.f32(float %40, float %36, float %32)
-  %42 = fadd float %39, %41
-  %43 = fadd float %37, %42
+  %33 = fadd float %30, 1.000000e+00
+  %34 = fsub float 1.000000e+00, %33
+  %35 = fadd float %34, %30
+  %36 = fmul float %30, %30
+  %37 = call float @llvm.fma.f32(float %30, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %38 = call float @llvm.fma.f32(float %37, float %30, float 0x3FA55551A0000000)
+  %39 = call float @llvm.fma.f32(float %38, float %30, float 0x3FC5554DE0000000)
+  %40 = call float @llvm.fma.f32(float %39, float %30, float 5.000000e-01)
+  %41 = call float @llvm.fma.f32(float %36, float %40, float %32)
+  %42 = fadd float %35, %41
+  %43 = fadd float %33, %42
   %44 = bitcast float %25 to i32
   %45 = add i32 %44, -1262485248
   %46 = lshr i32 %45, 1
@@ -27757,17 +27862,17 @@ define internal float @tgo_i0e_f32__f32(float %0) nounwind norecurse willreturn 
   %28 = fadd float %26, %27
   %29 = fsub float %26, %28
   %30 = fadd float %29, %27
-  %31 = call float @llvm.fma.f32(float %28, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
-  %32 = call float @llvm.fma.f32(float %31, float %28, float 0x3FA55551A0000000)
-  %33 = call float @llvm.fma.f32(float %32, float %28, float 0x3FC5554DE0000000)
-  %34 = call float @llvm.fma.f32(float %33, float %28, float 5.000000e-01)
-  %35 = fadd float %28, 1.000000e+00
-  %36 = fsub float 1.000000e+00, %35
-  %37 = fadd float %36, %28
-  %38 = fmul float %28, %28
-  %39 = call float @llvm.fma.f32(float %38, float %34, float %30)
-  %40 = fadd float %37, %39
-  %41 = fadd float %35, %40
+  %31 = fadd float %28, 1.000000e+00
+  %32 = fsub float 1.000000e+00, %31
+  %33 = fadd float %32, %28
+  %34 = fmul float %28, %28
+  %35 = call float @llvm.fma.f32(float %28, float 0x3F56D10FC0000000, float 0x3F8120B620000000)
+  %36 = call float @llvm.fma.f32(float %35, float %28, float 0x3FA55551A0000000)
+  %37 = call float @llvm.fma.f32(float %36, float %28, float 0x3FC5554DE0000000)
+  %38 = call float @llvm.fma.f32(float %37, float %28, float 5.000000e-01)
+  %39 = call float @llvm.fma.f32(float %34, float %38, float %30)
+  %40 = fadd float %33, %39
+  %41 = fadd float %31, %40
   %42 = bitcast float %23 to i32
   %43 = add i32 %42, -1262485248
   %44 = lshr i32 %43, 1
@@ -39506,153 +39611,154 @@ define internal double @tgo_zeta_f64_f64__f64(double %0, double %1) nounwind alw
 }
 
 @tgp_run:
-define internal void @tgp_run(ptr %0, ptr %1, ptr %2, ptr %3, ptr %4, i64 %5) nounwind {
-  %7 = icmp slt i64 %5, 2
-  br i1 %7, label %16, label %8
+define internal void @tgp_run(ptr %0, ptr %1, ptr %2, ptr %3, ptr %4, i64 %5, i64 %6) nounwind {
+  %8 = sub nsw i64 %6, %5
+  %9 = icmp slt i64 %8, 2
+  br i1 %9, label %18, label %10
 
-8:
-  %9 = getelementptr inbounds i8, ptr %0, i64 128
-  %10 = load atomic i64, ptr %9 seq_cst, align 8
-  %11 = icmp eq i64 %10, 0
-  br i1 %11, label %16, label %12
+10:
+  %11 = getelementptr inbounds i8, ptr %0, i64 128
+  %12 = load atomic i64, ptr %11 seq_cst, align 8
+  %13 = icmp eq i64 %12, 0
+  br i1 %13, label %18, label %14
 
-12:
-  %13 = getelementptr inbounds i8, ptr %0, i64 192
-  %14 = cmpxchg ptr %13, i64 0, i64 1 seq_cst seq_cst, align 64
-  %15 = extractvalue { i64, i1 } %14, 1
-  br i1 %15, label %21, label %16
+14:
+  %15 = getelementptr inbounds i8, ptr %0, i64 192
+  %16 = cmpxchg ptr %15, i64 0, i64 1 seq_cst seq_cst, align 64
+  %17 = extractvalue { i64, i1 } %16, 1
+  br i1 %17, label %23, label %18
 
-16:
-  br label %17
-
-17:
-  %.038 = phi i64 [ 0, %16 ], [ %20, %19 ]
-  %18 = icmp slt i64 %.038, %5
-  br i1 %18, label %19, label %79
+18:
+  br label %19
 
 19:
-  call void %1(ptr %2, ptr %3, ptr %4, i64 %.038)
-  %20 = add nuw nsw i64 %.038, 1
-  br label %17
+  %.042 = phi i64 [ %5, %18 ], [ %22, %21 ]
+  %20 = icmp slt i64 %.042, %6
+  br i1 %20, label %21, label %81
 
 21:
-  %22 = getelementptr inbounds i8, ptr %0, i64 64
-  store ptr %1, ptr %22, align 64
-  %23 = getelementptr inbounds i8, ptr %0, i64 72
-  store ptr %2, ptr %23, align 8
-  %24 = getelementptr inbounds i8, ptr %0, i64 80
-  store ptr %3, ptr %24, align 16
-  %25 = getelementptr inbounds i8, ptr %0, i64 88
-  store ptr %4, ptr %25, align 8
-  %26 = getelementptr inbounds i8, ptr %0, i64 96
-  store i64 %5, ptr %26, align 32
-  %27 = getelementptr inbounds i8, ptr %0, i64 384
-  store atomic i64 0, ptr %27 seq_cst, align 8
-  %28 = getelementptr inbounds i8, ptr %0, i64 256
-  %29 = getelementptr inbounds i8, ptr %0, i64 104
-  %30 = load i64, ptr %29, align 8
-  %31 = add nsw i64 %30, 1
-  store i64 %31, ptr %29, align 8
-  store atomic i64 %31, ptr %28 seq_cst, align 8
-  %32 = add nsw i64 %5, -1
-  %33 = getelementptr inbounds i8, ptr %0, i64 448
-  %34 = load atomic i64, ptr %33 seq_cst, align 8
-  %35 = icmp eq i64 %34, 0
-  br i1 %35, label %_Z8tgp_wakeP8tgp_poolx.exit, label %36
+  call void %1(ptr %2, ptr %3, ptr %4, i64 %.042)
+  %22 = add nsw i64 %.042, 1
+  br label %19
 
-36:
-  %37 = load ptr, ptr %0, align 64
-  %38 = getelementptr inbounds i8, ptr %0, i64 48
-  %39 = load ptr, ptr %38, align 16
-  call void %37(ptr %39)
-  %40 = load atomic i64, ptr %33 seq_cst, align 8
-  br label %41
+23:
+  %24 = getelementptr inbounds i8, ptr %0, i64 64
+  store ptr %1, ptr %24, align 64
+  %25 = getelementptr inbounds i8, ptr %0, i64 72
+  store ptr %2, ptr %25, align 8
+  %26 = getelementptr inbounds i8, ptr %0, i64 80
+  store ptr %3, ptr %26, align 16
+  %27 = getelementptr inbounds i8, ptr %0, i64 88
+  store ptr %4, ptr %27, align 8
+  %28 = getelementptr inbounds i8, ptr %0, i64 96
+  store i64 %6, ptr %28, align 32
+  %29 = getelementptr inbounds i8, ptr %0, i64 384
+  store atomic i64 %5, ptr %29 seq_cst, align 8
+  %30 = getelementptr inbounds i8, ptr %0, i64 256
+  %31 = getelementptr inbounds i8, ptr %0, i64 104
+  %32 = load i64, ptr %31, align 8
+  %33 = add nsw i64 %32, 1
+  store i64 %33, ptr %31, align 8
+  store atomic i64 %33, ptr %30 seq_cst, align 8
+  %34 = add nsw i64 %8, -1
+  %35 = getelementptr inbounds i8, ptr %0, i64 448
+  %36 = load atomic i64, ptr %35 seq_cst, align 8
+  %37 = icmp eq i64 %36, 0
+  br i1 %37, label %_Z8tgp_wakeP8tgp_poolx.exit, label %38
 
-41:
-  %.0.i = phi i64 [ 0, %36 ], [ %49, %44 ]
-  %42 = icmp slt i64 %.0.i, %40
-  %43 = icmp slt i64 %.0.i, %32
-  %spec.select.i = select i1 %42, i1 %43, i1 false
-  br i1 %spec.select.i, label %44, label %50
+38:
+  %39 = load ptr, ptr %0, align 64
+  %40 = getelementptr inbounds i8, ptr %0, i64 48
+  %41 = load ptr, ptr %40, align 16
+  call void %39(ptr %41)
+  %42 = load atomic i64, ptr %35 seq_cst, align 8
+  br label %43
 
-44:
-  %45 = getelementptr inbounds i8, ptr %0, i64 24
-  %46 = load ptr, ptr %45, align 8
-  %47 = getelementptr inbounds i8, ptr %0, i64 56
+43:
+  %.0.i = phi i64 [ 0, %38 ], [ %51, %46 ]
+  %44 = icmp slt i64 %.0.i, %42
+  %45 = icmp slt i64 %.0.i, %34
+  %spec.select.i = select i1 %44, i1 %45, i1 false
+  br i1 %spec.select.i, label %46, label %52
+
+46:
+  %47 = getelementptr inbounds i8, ptr %0, i64 24
   %48 = load ptr, ptr %47, align 8
-  call void %46(ptr %48)
-  %49 = add nuw nsw i64 %.0.i, 1
-  br label %41
+  %49 = getelementptr inbounds i8, ptr %0, i64 56
+  %50 = load ptr, ptr %49, align 8
+  call void %48(ptr %50)
+  %51 = add nuw nsw i64 %.0.i, 1
+  br label %43
 
-50:
-  %51 = getelementptr inbounds i8, ptr %0, i64 8
-  %52 = load ptr, ptr %51, align 8
-  %53 = load ptr, ptr %38, align 16
-  call void %52(ptr %53)
+52:
+  %53 = getelementptr inbounds i8, ptr %0, i64 8
+  %54 = load ptr, ptr %53, align 8
+  %55 = load ptr, ptr %40, align 16
+  call void %54(ptr %55)
   br label %_Z8tgp_wakeP8tgp_poolx.exit
 
 _Z8tgp_wakeP8tgp_poolx.exit:
-  br label %54
+  br label %56
 
-54:
-  %55 = atomicrmw add ptr %27, i64 1 seq_cst, align 8
-  %56 = load i64, ptr %26, align 32
-  %.not.i = icmp sge i64 %55, %56
-  br i1 %.not.i, label %62, label %57
+56:
+  %57 = atomicrmw add ptr %29, i64 1 seq_cst, align 8
+  %58 = load i64, ptr %28, align 32
+  %.not.i = icmp sge i64 %57, %58
+  br i1 %.not.i, label %64, label %59
 
-57:
-  %58 = load ptr, ptr %22, align 64
-  %59 = load ptr, ptr %23, align 8
-  %60 = load ptr, ptr %24, align 16
+59:
+  %60 = load ptr, ptr %24, align 64
   %61 = load ptr, ptr %25, align 8
-  call void %58(ptr %59, ptr %60, ptr %61, i64 %55)
-  br label %62
-
-62:
-  switch i1 %.not.i, label %63 [
-    i1 false, label %54
-    i1 true, label %_Z15tgp_take_chunksP8tgp_pool.exit
-  ]
-
-63:
-  unreachable
-
-_Z15tgp_take_chunksP8tgp_pool.exit:
-  store atomic i64 0, ptr %28 seq_cst, align 8
+  %62 = load ptr, ptr %26, align 16
+  %63 = load ptr, ptr %27, align 8
+  call void %60(ptr %61, ptr %62, ptr %63, i64 %57)
   br label %64
 
 64:
-  %.0 = phi i64 [ 0, %_Z15tgp_take_chunksP8tgp_pool.exit ], [ %77, %76 ]
-  %65 = getelementptr inbounds i8, ptr %0, i64 320
-  %66 = load atomic i64, ptr %65 seq_cst, align 8
-  %.not = icmp eq i64 %66, 0
-  br i1 %.not, label %78, label %67
+  switch i1 %.not.i, label %65 [
+    i1 false, label %56
+    i1 true, label %_Z15tgp_take_chunksP8tgp_pool.exit
+  ]
 
-67:
-  %68 = icmp ult i64 %.0, 2000
-  br i1 %68, label %69, label %72
+65:
+  unreachable
+
+_Z15tgp_take_chunksP8tgp_pool.exit:
+  store atomic i64 0, ptr %30 seq_cst, align 8
+  br label %66
+
+66:
+  %.0 = phi i64 [ 0, %_Z15tgp_take_chunksP8tgp_pool.exit ], [ %79, %78 ]
+  %67 = getelementptr inbounds i8, ptr %0, i64 320
+  %68 = load atomic i64, ptr %67 seq_cst, align 8
+  %.not = icmp eq i64 %68, 0
+  br i1 %.not, label %80, label %69
 
 69:
-  %70 = getelementptr inbounds i8, ptr %0, i64 40
-  %71 = load ptr, ptr %70, align 8
-  call void %71()
-  br label %76
+  %70 = icmp ult i64 %.0, 2000
+  br i1 %70, label %71, label %74
 
-72:
-  %73 = getelementptr inbounds i8, ptr %0, i64 32
-  %74 = load ptr, ptr %73, align 32
-  %75 = call i32 %74()
-  br label %76
+71:
+  %72 = getelementptr inbounds i8, ptr %0, i64 40
+  %73 = load ptr, ptr %72, align 8
+  call void %73()
+  br label %78
 
-76:
-  %77 = add nuw nsw i64 %.0, 1
-  br label %64
+74:
+  %75 = getelementptr inbounds i8, ptr %0, i64 32
+  %76 = load ptr, ptr %75, align 32
+  %77 = call i32 %76()
+  br label %78
 
 78:
-  store atomic i64 0, ptr %13 seq_cst, align 8
-  br label %79
+  %79 = add nuw nsw i64 %.0, 1
+  br label %66
 
-79:
+80:
+  store atomic i64 0, ptr %15 seq_cst, align 8
+  br label %81
+
+81:
   ret void
 }
 

@@ -2,7 +2,9 @@
 //
 // x is 2**k m, m from sqrt(1/2) to sqrt(2), and log(m) = 2 s + s**3 (2/3 + ...) with s = (m - 1) / (m + 1).
 
-struct tgm_split { double exponent, fraction; };  // x = 2**exponent (1 + fraction)
+struct tgm_split {
+  double exponent, fraction;
+};  // x = 2**exponent (1 + fraction)
 
 // Of a positive number that is finite; of others, something.
 TG_INLINE tgm_split tgm_split_of(double x) {
@@ -17,9 +19,8 @@ TG_INLINE tgm_split tgm_split_of(double x) {
 
 // s**2 (2/3 + ...) / s**2 ...: (log((1 + s) / (1 - s)) - 2 s) / s**3, of the square of s.
 TG_INLINE double tgm_log_tail(double square) {
-  return tgm_polynomial(
-      square, 0x1.5555555555558p-1, 0x1.9999999995273p-2, 0x1.2492492dfd86cp-2, 0x1.c71c62d5e53ep-3,
-      0x1.7462b91b8df65p-3, 0x1.39fdcceb4bb45p-3, 0x1.2b5f68a50d903p-3);
+  return tgm_polynomial(square, 0x1.5555555555558p-1, 0x1.9999999995273p-2, 0x1.2492492dfd86cp-2,
+      0x1.c71c62d5e53ep-3, 0x1.7462b91b8df65p-3, 0x1.39fdcceb4bb45p-3, 0x1.2b5f68a50d903p-3);
 }
 
 // log(1 + f), `rest` being the error of f: at most an ulp of 1 + f.
@@ -39,7 +40,8 @@ TG_INLINE double tgm_log_special(double x, double y) {
 // log(x 2**more)
 TG_INLINE double tgm_log_of_scaled(double x, double more) {
   const tgm_split m = tgm_split_of(x);
-  const double f = m.fraction, k = m.exponent + more, s = f / (2 + f), square = s * s, half = 0.5 * f * f;
+  const double f = m.fraction, k = m.exponent + more, s = f / (2 + f), square = s * s,
+               half = 0.5 * f * f;
   const double tail = fma(s, fma(square, tgm_log_tail(square), half), k * tgm_log2_low);
   const tgm_pair sum = tgm_fast_two_sum(k * tgm_log2_high, f);
   return tgm_log_special(x, sum.high + (sum.low + (tail - half)));
@@ -49,13 +51,15 @@ TG_SHARED double log(double x) { return tgm_log_of_scaled(x, 0); }
 // The sum of k and the logarithm times a constant.
 TG_SHARED double log2(double x) {
   const tgm_split m = tgm_split_of(x);
-  const tgm_pair y = tgm_multiply(tgm_log_of_fraction(m.fraction, 0), {0x1.71547652b82fep0, 0x1.777d0ffda0d24p-56});
+  const tgm_pair y =
+      tgm_multiply(tgm_log_of_fraction(m.fraction, 0), {0x1.71547652b82fep0, 0x1.777d0ffda0d24p-56});
   const tgm_pair sum = tgm_fast_two_sum(m.exponent, y.high);
   return tgm_log_special(x, sum.high + (sum.low + y.low));
 }
 TG_SHARED double log10(double x) {
   const tgm_split m = tgm_split_of(x);
-  const tgm_pair y = tgm_multiply(tgm_log_of_fraction(m.fraction, 0), {0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57});
+  const tgm_pair y =
+      tgm_multiply(tgm_log_of_fraction(m.fraction, 0), {0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57});
   // log10(2): products of the first part with exponents are exact
   const tgm_pair sum = tgm_fast_two_sum(m.exponent * 0x1.34413509f78p-2, y.high);
   return tgm_log_special(x, sum.high + (sum.low + fma(m.exponent, 0x1.fef311f12b358p-46, y.low)));
@@ -76,7 +80,8 @@ TG_INLINE tgm_pair tgm_log1p_pair(double x, double rest) {
   const double correction = error / (1 + f);
   const tgm_pair first = tgm_fast_two_sum(m.exponent * tgm_log2_high, f);
   const tgm_pair second = tgm_fast_two_sum(first.high, -half);
-  return tgm_fast_two_sum(second.high, second.low + (first.low + (tail - fma(0.5 * f, f, -half) + correction)));
+  return tgm_fast_two_sum(
+      second.high, second.low + (first.low + (tail - fma(0.5 * f, f, -half) + correction)));
 }
 TG_SHARED double log1p(double x) {
   const tgm_pair y = tgm_log1p_pair(x, 0);
@@ -130,9 +135,9 @@ TG_INLINE tgm_pair tgm_log_pair(double x) {
   const double f = m.fraction, divisor = 2 + f, inverse = 1 / divisor, s = f * inverse;
   const double s_low = inverse * fma(-s, f - (divisor - 2), fma(-s, divisor, f));
   const double square = s * s, square_low = fma(s, s, -square) + 2 * s * s_low;
-  const double tail = square * tgm_polynomial(
-      square, 0x1.999999999999ap-2, 0x1.2492492492522p-2, 0x1.c71c71c6ea5acp-3, 0x1.745d177ad436ap-3,
-      0x1.3b1395b82701ep-3, 0x1.1118cd67251c5p-3, 0x1.df7ba1f4809c3p-4, 0x1.e03a7acf07f85p-4);
+  const double tail = square * tgm_polynomial(square, 0x1.999999999999ap-2, 0x1.2492492492522p-2,
+                                   0x1.c71c71c6ea5acp-3, 0x1.745d177ad436ap-3, 0x1.3b1395b82701ep-3,
+                                   0x1.1118cd67251c5p-3, 0x1.df7ba1f4809c3p-4, 0x1.e03a7acf07f85p-4);
   const tgm_pair factor = tgm_fast_two_sum(0x1.5555555555555p-1, tail);
   const double factor_low = factor.low + 0x1.5555555555555p-55;
   const double cube = square * s, cube_low = fma(square, s, -cube) + fma(square, s_low, square_low * s);

@@ -1,14 +1,17 @@
 // float32 functions. Most are computed in double, with fewer terms and no compensation: their errors are
-// little more than half a unit in the last place. exp and log are computed in float, which is twice as
-// fast, and have errors below one unit. Comes after the functions of double.
+// little more than half a unit in the last place. exp, exp2 and log are computed in float, which is
+// faster, and have errors below one unit. Comes after the functions of double.
 
 // exp(r) - 1 for |r| <= log(2) / 2, with an error of 2**-38.
 TG_INLINE double tgm_light_tail(double r) {
-  return fma(r * r, tgm_polynomial(
-      r, 0x1p-1, 0x1.55555567507b9p-3, 0x1.5555555c8601cp-5, 0x1.1110c63a1644ap-7, 0x1.6c1685916fe81p-10,
-      0x1.a1516a5685407p-13, 0x1.a11313af8dccap-16), r);
+  return fma(r * r,
+      tgm_polynomial(r, 0x1p-1, 0x1.55555567507b9p-3, 0x1.5555555c8601cp-5, 0x1.1110c63a1644ap-7,
+          0x1.6c1685916fe81p-10, 0x1.a1516a5685407p-13, 0x1.a11313af8dccap-16),
+      r);
 }
-struct tgm_light { double tail, scale; };  // exp(x) = scale (1 + tail)
+struct tgm_light {
+  double tail, scale;
+};  // exp(x) = scale (1 + tail)
 TG_INLINE tgm_light tgm_light_exp(double x) {  // |x| < 700
   const double shifted = fma(x, 0x1.71547652b82fep0, tgm_magic), k = shifted - tgm_magic;
   const double r = fma(-k, 0x1.62e42fefa39efp-1, x);
@@ -25,12 +28,6 @@ TG_INLINE double tgm_light_expm1(double x) {
 }
 TG_INLINE double tgm_within(double x, double most) { return x > most ? most : x < -most ? -most : x; }
 
-TG_INLINE float exp2(float x) {
-  const double z = tgm_within(x, 200), shifted = z + tgm_magic, r = z - (shifted - tgm_magic);
-  const double scale = tgm_double((tgm_bits(shifted) + 1023) << 52);
-  return (float)fma(scale, tgm_light_tail(r * 0x1.62e42fefa39efp-1), scale);
-}
-TG_INLINE float exp2f(float x) { return exp2(x); }
 TG_INLINE float expm1(float x) {
   const float y = (float)tgm_light_expm1(tgm_within(x, 120));
   return x == 0 ? x : y;
@@ -130,13 +127,18 @@ TG_INLINE float hypot(float x, float y) {
 
 // ---- circular functions -------------------------------------------------------------------------------
 
-struct tgm_light_angle { double sine, cosine; };  // of x less a multiple of pi / 2
+struct tgm_light_angle {
+  double sine, cosine;
+};  // of x less a multiple of pi / 2
 TG_INLINE tgm_light_angle tgm_light_angle_of(double r) {
   const double square = r * r;
-  const double sine = fma(r * square, tgm_polynomial(
-      square, -0x1.555555545d0dap-3, 0x1.11110decc73fdp-7, -0x1.a013a455bd213p-13, 0x1.6dbcfb4dee452p-19), r);
-  const double cosine = fma(square * square, tgm_polynomial(
-      square, 0x1.55555555027adp-5, -0x1.6c16bf534c9ebp-10, 0x1.a015c25366932p-16, -0x1.25239a9550aefp-22),
+  const double sine = fma(r * square,
+      tgm_polynomial(square, -0x1.555555545d0dap-3, 0x1.11110decc73fdp-7, -0x1.a013a455bd213p-13,
+          0x1.6dbcfb4dee452p-19),
+      r);
+  const double cosine = fma(square * square,
+      tgm_polynomial(square, 0x1.55555555027adp-5, -0x1.6c16bf534c9ebp-10, 0x1.a015c25366932p-16,
+          -0x1.25239a9550aefp-22),
       fma(-0.5, square, 1));
   return {sine, cosine};
 }
@@ -149,7 +151,10 @@ TG_INLINE double tgm_light_tan(double r, tgm_u64 quadrant) {
   return quadrant & 1 ? -y.cosine / y.sine : y.sine / y.cosine;
 }
 // The distance of a float of at most 2**30 from a multiple of pi / 2 is above 2**-60.
-struct tgm_light_place { double r; tgm_u64 quadrant; };
+struct tgm_light_place {
+  double r;
+  tgm_u64 quadrant;
+};
 TG_INLINE tgm_light_place tgm_light_near(double x) {
   const double shifted = fma(x, 0x1.45f306dc9c883p-1, tgm_magic), k = shifted - tgm_magic;
   return {fma(-k, 0x1.1a62633145c07p-54, fma(-k, 0x1.921fb54442d18p+0, x)), tgm_bits(shifted)};
@@ -190,9 +195,10 @@ TG_INLINE float tan(float x) {
 TG_INLINE double tgm_light_atan(double up, double down) {
   const bool turned = up > 0x1.a827999fcef32p-2 * down;
   const double t = (turned ? up - down : up) / (turned ? up + down : down), square = t * t;
-  const double y = fma(t * square, tgm_polynomial(
-      square, -0x1.5555555501012p-2, 0x1.9999982174cc2p-3, -0x1.2491bf4d43d38p-3, 0x1.c6f6423772b89p-4,
-      -0x1.71d068317959cp-4, 0x1.2430533e53a2cp-4, -0x1.4ae872e20e209p-5), t);
+  const double y = fma(t * square,
+      tgm_polynomial(square, -0x1.5555555501012p-2, 0x1.9999982174cc2p-3, -0x1.2491bf4d43d38p-3,
+          0x1.c6f6423772b89p-4, -0x1.71d068317959cp-4, 0x1.2430533e53a2cp-4, -0x1.4ae872e20e209p-5),
+      t);
   return turned ? y + tgm_pi_high / 4 : y;
 }
 TG_INLINE float atan(float x) {
@@ -213,9 +219,10 @@ TG_INLINE float atan2(float y, float x) {
 TG_INLINE double tgm_light_asin(double size) {
   const bool far = size > 0.5;
   const double square = far ? 0.5 * (1 - size) : size * size, s = far ? sqrt(square) : size;
-  return fma(s * square, tgm_polynomial(
-      square, 0x1.5555555c0171dp-3, 0x1.33331ecf8b70bp-4, 0x1.6dc0f007c13e8p-5, 0x1.efedf83ab6506p-6,
-      0x1.82db23768c84fp-6, 0x1.5a80a068e3ee2p-7, 0x1.fb7ca379d49c6p-6), s);
+  return fma(s * square,
+      tgm_polynomial(square, 0x1.5555555c0171dp-3, 0x1.33331ecf8b70bp-4, 0x1.6dc0f007c13e8p-5,
+          0x1.efedf83ab6506p-6, 0x1.82db23768c84fp-6, 0x1.5a80a068e3ee2p-7, 0x1.fb7ca379d49c6p-6),
+      s);
 }
 TG_INLINE float asin(float x) {
   const double size = fabs((double)x), y = tgm_light_asin(size < 1 ? size : 1);
@@ -224,7 +231,8 @@ TG_INLINE float asin(float x) {
 }
 TG_INLINE float acos(float x) {
   const double size = fabs((double)x), y = tgm_light_asin(size < 1 ? size : 1);
-  const double far = x < 0 ? tgm_pi_high - 2 * y : 2 * y, near = tgm_pi_high / 2 - copysign(y, (double)x);
+  const double far = x < 0 ? tgm_pi_high - 2 * y : 2 * y,
+               near = tgm_pi_high / 2 - copysign(y, (double)x);
   return size > 1 ? (float)tgm_nan : x != x ? x : (float)(size > 0.5 ? far : near);
 }
 
@@ -232,17 +240,18 @@ TG_INLINE float acos(float x) {
 
 TG_INLINE double tgm_light_near_erf(double x) {
   const double z = x * x;
-  return x * tgm_polynomial(
-      z, 0x1.20dd75040cec4p0, -0x1.81274661ca5c3p-2, 0x1.ce2efea77636p-4, -0x1.b827051379f15p-6,
-      0x1.55e3343fd3eb7p-8, -0x1.b624c9b06ee75p-11, 0x1.8d384f1f8881ap-14);
+  return x * tgm_polynomial(z, 0x1.20dd75040cec4p0, -0x1.81274661ca5c3p-2, 0x1.ce2efea77636p-4,
+                 -0x1.b827051379f15p-6, 0x1.55e3343fd3eb7p-8, -0x1.b624c9b06ee75p-11,
+                 0x1.8d384f1f8881ap-14);
 }
 TG_INLINE double tgm_light_erfcx(double x) {  // from 0
   const double t = 1 - 8 / (x + 4);
-  return tgm_polynomial(
-      t, 0x1.3ba5916eb6731p0, -0x1.1df1acb764938p-3, 0x1.f7f5db42c01d9p-7, 0x1.16ecd3d36153p-4,
-      -0x1.9ddb1c646637bp-4, 0x1.7fef370b77727p-4, -0x1.0fb08f86aeff4p-4, 0x1.306df30a55111p-5,
-      -0x1.09619cb4100fcp-6, 0x1.4abc4625b968ep-8, -0x1.8d177d07ecd97p-11, -0x1.cd13b0f970db9p-13,
-      0x1.3959cbf46887bp-13, -0x1.27b1accfae994p-17, -0x1.52a5a01f9b972p-17) / fma(2, x, 1);
+  return tgm_polynomial(t, 0x1.3ba5916eb6731p0, -0x1.1df1acb764938p-3, 0x1.f7f5db42c01d9p-7,
+             0x1.16ecd3d36153p-4, -0x1.9ddb1c646637bp-4, 0x1.7fef370b77727p-4, -0x1.0fb08f86aeff4p-4,
+             0x1.306df30a55111p-5, -0x1.09619cb4100fcp-6, 0x1.4abc4625b968ep-8, -0x1.8d177d07ecd97p-11,
+             -0x1.cd13b0f970db9p-13, 0x1.3959cbf46887bp-13, -0x1.27b1accfae994p-17,
+             -0x1.52a5a01f9b972p-17) /
+         fma(2, x, 1);
 }
 TG_INLINE float erf(float x) {
   const double size = fabs((double)x), z = size < 6 ? size : 6;
@@ -266,17 +275,18 @@ TG_INLINE float normcdf(float x) {
 // The x with erf(x) = y and erfc(x) = z, by w = -log(1 - y**2) = -log(z (2 - z)).
 TG_INLINE double tgm_light_erfinv(double y, double w) {
   const double t = (w < 6.25 ? w : 6.25) - 3.125;
-  const double near = y * tgm_polynomial(
-      t, 0x1.a755e7c99ae86p0, 0x1.ebd80d92401afp-3, -0x1.8b6c32f9f3419p-8, -0x1.8457477542b7bp-11,
-      0x1.879c1edf1c14bp-13, -0x1.d1db5f4ff426bp-17, -0x1.6e83f954c3c35p-20, 0x1.c74927780f1eep-22,
-      -0x1.f43a7b62da4b5p-26, -0x1.240a35a24e77fp-28, 0x1.245ef6399d063p-30, -0x1.366cbde6d3391p-35,
-      -0x1.04b81eb5653d2p-36, 0x1.69c30f6d8f5cep-40, 0x1.4128221be3ddbp-44);
+  const double near =
+      y * tgm_polynomial(t, 0x1.a755e7c99ae86p0, 0x1.ebd80d92401afp-3, -0x1.8b6c32f9f3419p-8,
+              -0x1.8457477542b7bp-11, 0x1.879c1edf1c14bp-13, -0x1.d1db5f4ff426bp-17,
+              -0x1.6e83f954c3c35p-20, 0x1.c74927780f1eep-22, -0x1.f43a7b62da4b5p-26,
+              -0x1.240a35a24e77fp-28, 0x1.245ef6399d063p-30, -0x1.366cbde6d3391p-35,
+              -0x1.04b81eb5653d2p-36, 0x1.69c30f6d8f5cep-40, 0x1.4128221be3ddbp-44);
   const double root = sqrt(w > 6.2 ? w : 6.2), v = 1 / root - 0x1.fea996b17e7f7p-3;
-  const double far = root * tgm_polynomial(
-      v, 0x1.eb8effbf14966p-1, -0x1.961e6ce806bdep-3, 0x1.442c0ede20823p-4, 0x1.1ca21350b9dd4p-1,
-      -0x1.c1554a8b78606p-1, 0x1.cefbebf4ddaccp-1, -0x1.9713e13c2d2eep1, -0x1.afcff07f41c55p1,
-      -0x1.5d35141007a5fp4, 0x1.7451dc0ded563p7, 0x1.0044f2f6c2d97p9, -0x1.6f4dc98c64b61p9,
-      -0x1.0e129223eb9a8p13);
+  const double far =
+      root * tgm_polynomial(v, 0x1.eb8effbf14966p-1, -0x1.961e6ce806bdep-3, 0x1.442c0ede20823p-4,
+                 0x1.1ca21350b9dd4p-1, -0x1.c1554a8b78606p-1, 0x1.cefbebf4ddaccp-1,
+                 -0x1.9713e13c2d2eep1, -0x1.afcff07f41c55p1, -0x1.5d35141007a5fp4, 0x1.7451dc0ded563p7,
+                 0x1.0044f2f6c2d97p9, -0x1.6f4dc98c64b61p9, -0x1.0e129223eb9a8p13);
   return w < 6.25 ? near : far;
 }
 TG_INLINE float erfinv(float y) {
@@ -301,24 +311,33 @@ TG_INLINE float normcdfinv(float p) {
 
 // ---- in float -------------------------------------------------------------------------------------------
 
+// (exp(r) - 1 - r) / r**2
+TG_INLINE float tgm_exp_tail(float r) {
+  return tgm_polynomial(r, 0x1p-1, 0x1.5554dep-3, 0x1.55551ap-5, 0x1.120b62p-7, 0x1.6d10fcp-10);
+}
 TG_INLINE float exp(float x) {
   const float z = x < -105 ? -105 : x > 90 ? 90 : x;
   const float shifted = fma(z, 0x1.715476p+0f, tgm_magic_f), k = shifted - tgm_magic_f;
   const float near = fma(-k, 0x1.62e4p-1f, z), small = -k * 0x1.7f7d1cp-20f;  // log(2) in two parts
   const float r = near + small, error = (near - r) + small;
-  const float tail = tgm_polynomial(
-      r, 0x1p-1, 0x1.5554dep-3, 0x1.55551ap-5, 0x1.120b62p-7, 0x1.6d10fcp-10);
-  const float sum = 1 + r, low = ((1 - sum) + r) + fma(r * r, tail, error);
+  const float sum = 1 + r, low = ((1 - sum) + r) + fma(r * r, tgm_exp_tail(r), error);
   return tgm_scaled(sum + low, (int)(tgm_bits(shifted) - tgm_bits(tgm_magic_f)));
 }
+TG_INLINE float exp2(float x) {
+  const float z = x < -160 ? -160 : x > 140 ? 140 : x, shifted = z + tgm_magic_f;
+  const float place = z - (shifted - tgm_magic_f), r = place * 0x1.62e43p-1f;  // log(2)
+  const float error = fma(place, 0x1.62e43p-1f, -r) + place * -0x1.05c61p-29f;
+  const float sum = 1 + r, low = ((1 - sum) + r) + fma(r * r, tgm_exp_tail(r), error);
+  return tgm_scaled(sum + low, (int)(tgm_bits(shifted) - tgm_bits(tgm_magic_f)));
+}
+TG_INLINE float exp2f(float x) { return exp2(x); }
 TG_INLINE float log(float x) {
   const bool tiny = x < 0x1p-126f;
   const tgm_u32 bits = tgm_bits(tiny ? x * 0x1p23f : x), above = bits - 0x3f3504f3;  // sqrt(1/2)
   const float k = (float)((int)above >> 23) - (tiny ? 23 : 0);
   const float f = tgm_float(bits - (above & 0xff800000)) - 1, square = f * f;
-  const float tail = tgm_polynomial(
-      f, 0x1.555554p-2, -0x1.fffffcp-3, 0x1.999d5ap-3, -0x1.555b4ap-3, 0x1.23d21ap-3, -0x1.fcf4c6p-4,
-      0x1.dea282p-4, -0x1.d635bcp-4, 0x1.1d8ea6p-4);
+  const float tail = tgm_polynomial(f, 0x1.555554p-2, -0x1.fffffcp-3, 0x1.999d5ap-3, -0x1.555b4ap-3,
+      0x1.23d21ap-3, -0x1.fcf4c6p-4, 0x1.dea282p-4, -0x1.d635bcp-4, 0x1.1d8ea6p-4);
   const float low = fma(k, 0x1.7f7d1cp-20f, fma(f * square, tail, -0.5f * square));
   const float high = k * 0x1.62e4p-1f, sum = high + f, rest = (high - sum) + f;
   const float y = sum + (rest + low);

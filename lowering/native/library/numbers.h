@@ -1,6 +1,9 @@
 // The C++ of this folder is compiled to LLVM IR alone, without a C library. Here are bits of floats,
 // fused operations, sums and products without error, and polynomials.
 //
+// Coefficients interpolate a function at Chebyshev's nodes, and are rounded: test_polynomials.py makes
+// them. Leading terms are kept apart, so that those that are rounded count little.
+//
 // Functions have no branches, tables or calls, so that LLVM vectorizes loops around them: both sides of
 // a choice are computed. What has a slow part says so.
 
@@ -67,7 +70,10 @@ TG_INLINE float tgm_scaled(float x, int n) {
 }
 
 // A polynomial by Horner's rule, the constant coefficient first.
-template <class R> TG_INLINE R tgm_polynomial(R, double c) { return (R)c; }
+template <class R>
+TG_INLINE R tgm_polynomial(R, double c) {
+  return (R)c;
+}
 template <class R, class... Rest>
 TG_INLINE R tgm_polynomial(R x, double c, Rest... rest) {
   return fma(tgm_polynomial(x, rest...), x, (R)c);
@@ -75,7 +81,9 @@ TG_INLINE R tgm_polynomial(R x, double c, Rest... rest) {
 
 // ---- double-double: the unevaluated sum of two, the second at most half an ulp of the first ---------
 
-struct tgm_pair { double high, low; };
+struct tgm_pair {
+  double high, low;
+};
 
 TG_INLINE tgm_pair tgm_two_sum(double x, double y) {
   const double high = x + y, part = high - x;

@@ -51,11 +51,15 @@ TG_INLINE float ldexp(float x, int n) { return (float)ldexp((double)x, n); }
 
 TG_INLINE double nextafter(double x, double y) {
   const tgm_u64 bits = tgm_bits(x);
-  const tgm_u64 next = x == 0 ? (tgm_bits(y) & 0x8000000000000000) | 1 : (x < y) == (x > 0) ? bits + 1 : bits - 1;
+  const tgm_u64 next = x == 0               ? (tgm_bits(y) & 0x8000000000000000) | 1
+                       : (x < y) == (x > 0) ? bits + 1
+                                            : bits - 1;
   return x != x || y != y ? x + y : x == y ? y : tgm_double(next);
 }
 TG_INLINE float nextafter(float x, float y) {
   const tgm_u32 bits = tgm_bits(x);
-  const tgm_u32 next = x == 0 ? (tgm_bits(y) & 0x80000000) | 1 : (x < y) == (x > 0) ? bits + 1 : bits - 1;
+  const tgm_u32 next = x == 0               ? (tgm_bits(y) & 0x80000000) | 1
+                       : (x < y) == (x > 0) ? bits + 1
+                                            : bits - 1;
   return x != x || y != y ? x + y : x == y ? y : tgm_float(next);
 }

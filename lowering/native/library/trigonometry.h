@@ -14,19 +14,19 @@ constexpr double tgm_near_angles = 0x1p30;
 TG_INLINE tgm_angle tgm_near_angle(double x) {
   const double shifted = fma(x, 0x1.45f306dc9c883p-1, tgm_magic), k = shifted - tgm_magic;
   const double first = fma(-k, 0x1.921fb54442d18p+0, x);
-  const tgm_pair product = tgm_two_product(k, 0x1.1a62633145c07p-54), sum = tgm_two_sum(first, -product.high);
+  const tgm_pair product = tgm_two_product(k, 0x1.1a62633145c07p-54),
+                 sum = tgm_two_sum(first, -product.high);
   const double rest = fma(-k, -0x1.f1976b7ed8fbcp-110, sum.low - product.low);
   // adding a zero to -0 would make it +0
   return {x == 0 ? x : sum.high, x == 0 ? x : rest, tgm_bits(shifted)};
 }
 
 // The digits of 2 / pi, after 64 zeros.
-static const tgm_u64 tgm_two_over_pi[] = {
-    0x0, 0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561,
-    0xb7246e3a424dd2e0, 0x6492eea09d1921c, 0xfe1deb1cb129a73e, 0xe88235f52ebb4484, 0xe99c7026b45f7e41,
-    0x3991d639835339f4, 0x9c845f8bbdf9283b, 0x1ff897ffde05980f, 0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7,
-    0x4f463f669e5fea2d, 0x7527bac7ebe5f17b, 0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab,
-    0xf0cfbc209af4361d};
+static const tgm_u64 tgm_two_over_pi[] = {0x0, 0xa2f9836e4e441529, 0xfc2757d1f534ddc0,
+    0xdb6295993c439041, 0xfe5163abdebbc561, 0xb7246e3a424dd2e0, 0x6492eea09d1921c, 0xfe1deb1cb129a73e,
+    0xe88235f52ebb4484, 0xe99c7026b45f7e41, 0x3991d639835339f4, 0x9c845f8bbdf9283b, 0x1ff897ffde05980f,
+    0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7, 0x4f463f669e5fea2d, 0x7527bac7ebe5f17b, 0x3d0739f78a5292ea,
+    0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab, 0xf0cfbc209af4361d};
 
 // For |x| from 2**20 on, infinities and NaN: x is an integer of 53 bits times 2**power. Of 2 / pi, digits
 // that give multiples of 4 are left out, and 192 follow.
@@ -62,7 +62,7 @@ __attribute__((noinline)) tgm_angle tgm_far_angle(double x) {
   const tgm_pair angle = tgm_multiply(turns, tgm_pair{0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54});
   const bool negative = above != signbit(x);
   return {negative ? -angle.high : angle.high, negative ? -angle.low : angle.low,
-          signbit(x) ? 0 - quadrant : quadrant};
+      signbit(x) ? 0 - quadrant : quadrant};
 }
 TG_INLINE tgm_angle tgm_angle_of(double x) {
   return fabs(x) <= tgm_near_angles ? tgm_near_angle(x) : tgm_far_angle(x);
@@ -70,15 +70,15 @@ TG_INLINE tgm_angle tgm_angle_of(double x) {
 
 // sin(r) - r and cos(r) - 1 + r**2 / 2.
 TG_INLINE double tgm_sin_tail(double r, double square, double rest) {
-  return fma(r * square, tgm_polynomial(
-      square, -0x1.5555555555555p-3, 0x1.111111111111p-7, -0x1.a01a01a01992fp-13, 0x1.71de3a545f836p-19,
-      -0x1.ae645410e937bp-26, 0x1.61217d9252c03p-33, -0x1.ab16f5caa198ap-41),
+  return fma(r * square,
+      tgm_polynomial(square, -0x1.5555555555555p-3, 0x1.111111111111p-7, -0x1.a01a01a01992fp-13,
+          0x1.71de3a545f836p-19, -0x1.ae645410e937bp-26, 0x1.61217d9252c03p-33, -0x1.ab16f5caa198ap-41),
       fma(-0.5 * square, rest, rest));
 }
 TG_INLINE double tgm_cos_tail(double r, double square, double rest) {
-  return fma(square * square, tgm_polynomial(
-      square, 0x1.5555555555555p-5, -0x1.6c16c16c16963p-10, 0x1.a01a019f4ddfdp-16, -0x1.27e4fa16cc2d1p-22,
-      0x1.1eeb67d026ec6p-29, -0x1.907cd8ff5ede7p-37),
+  return fma(square * square,
+      tgm_polynomial(square, 0x1.5555555555555p-5, -0x1.6c16c16c16963p-10, 0x1.a01a019f4ddfdp-16,
+          -0x1.27e4fa16cc2d1p-22, 0x1.1eeb67d026ec6p-29, -0x1.907cd8ff5ede7p-37),
       -r * rest);
 }
 TG_INLINE tgm_pair tgm_sin_pair(tgm_angle x) { return {x.r, tgm_sin_tail(x.r, x.r * x.r, x.rest)}; }
@@ -112,7 +112,10 @@ TG_SHARED double sin(double x) { return tgm_sin_of(tgm_near_angle(x), 0); }
 TG_SHARED double cos(double x) { return tgm_sin_of(tgm_near_angle(x), 1); }
 TG_SHARED double tan(double x) { return tgm_tan_of(tgm_near_angle(x)); }
 }  // namespace tgm_fast
-template <class R> TG_INLINE bool tgm_is_near_angle(R x) { return fabs(x) <= (R)tgm_near_angles; }
+template <class R>
+TG_INLINE bool tgm_is_near_angle(R x) {
+  return fabs(x) <= (R)tgm_near_angles;
+}
 
 TG_SHARED double sin(double x) { return tgm_sin_of(tgm_angle_of(x), 0); }
 TG_SHARED double cos(double x) { return tgm_sin_of(tgm_angle_of(x), 1); }
@@ -126,22 +129,27 @@ constexpr double tgm_pi_high = 0x1.921fb54442d18p+1, tgm_pi_low = 0x1.1a62633145
 TG_INLINE tgm_pair tgm_atan_of_quotient(tgm_pair up, tgm_pair down) {
   const bool turned = up.high > 0x1.a827999fcef32p-2 * down.high;
   const tgm_pair difference = tgm_two_sum(up.high, -down.high), sum = tgm_two_sum(up.high, down.high);
-  const double u = turned ? difference.high : up.high, u_rest = turned ? difference.low + (up.low - down.low) : up.low;
-  const double d = turned ? sum.high : down.high, d_rest = turned ? sum.low + (up.low + down.low) : down.low;
+  const double u = turned ? difference.high : up.high,
+               u_rest = turned ? difference.low + (up.low - down.low) : up.low;
+  const double d = turned ? sum.high : down.high,
+               d_rest = turned ? sum.low + (up.low + down.low) : down.low;
   const double inverse = 1 / d, near = u * inverse;
   const double rest = (fma(-near, d, u) + fma(-near, d_rest, u_rest)) * inverse;
   const double t = near + rest, error = (near - t) + rest, square = t * t;
-  const double tail = fma(t * square, tgm_polynomial(
-      square, -0x1.5555555555555p-2, 0x1.9999999999952p-3, -0x1.249249248d684p-3, 0x1.c71c71c2f380bp-4,
-      -0x1.745d165a9c6e5p-4, 0x1.3b1392795fc5ap-4, -0x1.110e814671e04p-4, 0x1.e199784c12a9ep-5,
-      -0x1.ac761bf063541p-5, 0x1.74c978a6dcea9p-5, -0x1.1aff6be5c2d5p-5, 0x1.0a5f9b30092c3p-6), fma(-square, error, error));
+  const double tail = fma(t * square,
+      tgm_polynomial(square, -0x1.5555555555555p-2, 0x1.9999999999952p-3, -0x1.249249248d684p-3,
+          0x1.c71c71c2f380bp-4, -0x1.745d165a9c6e5p-4, 0x1.3b1392795fc5ap-4, -0x1.110e814671e04p-4,
+          0x1.e199784c12a9ep-5, -0x1.ac761bf063541p-5, 0x1.74c978a6dcea9p-5, -0x1.1aff6be5c2d5p-5,
+          0x1.0a5f9b30092c3p-6),
+      fma(-square, error, error));
   const tgm_pair total = tgm_fast_two_sum(turned ? tgm_pi_high / 4 : 0, t);
   return {total.high, total.low + (tail + (turned ? tgm_pi_low / 4 : 0))};
 }
 TG_SHARED double atan(double x) {
   const double size = fabs(x);
   const bool above = size > 1;
-  const tgm_pair first = {above ? 1 : size, 0}, second = {above ? (size < 0x1p1000 ? size : 0x1p1000) : 1, 0};
+  const tgm_pair first = {above ? 1 : size, 0},
+                 second = {above ? (size < 0x1p1000 ? size : 0x1p1000) : 1, 0};
   const tgm_pair found = tgm_atan_of_quotient(first, second);
   const tgm_pair sum = tgm_fast_two_sum(above ? tgm_pi_high / 2 : 0, above ? -found.high : found.high);
   const double y = sum.high + (sum.low + (above ? tgm_pi_low / 2 - found.low : found.low));
@@ -169,11 +177,10 @@ TG_SHARED double atan2(double y, double x) {
 
 // (asin(x) - x) / x**3 of the square of x.
 TG_INLINE double tgm_asin_tail(double square) {
-  return tgm_polynomial(
-      square, 0x1.5555555555556p-3, 0x1.3333333332ecap-4, 0x1.6db6db6e31f13p-5, 0x1.f1c71c1db0623p-6,
-      0x1.6e8bb1c8209a2p-6, 0x1.1c4d35cf95421p-6, 0x1.c9cf07674736ap-7, 0x1.782651caa6547p-7,
-      0x1.52420b04b37bep-7, 0x1.65a9c4dfcf8b2p-8, 0x1.1d189408314eep-6, -0x1.e6aaa8a0a04ccp-7,
-      0x1.d72b2bc8155f8p-6);
+  return tgm_polynomial(square, 0x1.5555555555556p-3, 0x1.3333333332ecap-4, 0x1.6db6db6e31f13p-5,
+      0x1.f1c71c1db0623p-6, 0x1.6e8bb1c8209a2p-6, 0x1.1c4d35cf95421p-6, 0x1.c9cf07674736ap-7,
+      0x1.782651caa6547p-7, 0x1.52420b04b37bep-7, 0x1.65a9c4dfcf8b2p-8, 0x1.1d189408314eep-6,
+      -0x1.e6aaa8a0a04ccp-7, 0x1.d72b2bc8155f8p-6);
 }
 // Beyond 1/2: asin(x) = pi / 2 - 2 asin(sqrt((1 - x) / 2)).
 struct tgm_asin_parts {

@@ -45,7 +45,7 @@ def fold_in_chunks(
         for each in own:
             given.store(part, each, "%chunk")
 
-    nest.chunked(frame, chunks.count, chunk)
+    nest.chunked(frame, chunks, chunk)
     given = _Given(nest, frame, first, chunks.count)
     for each in folded:
         if is_folded_in_lanes(each.accumulator):

@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 
 from lowering.native.nests.columns import Columns
+from lowering.native.nests.kept_values import KeptValues
 from lowering.native.nests.lanes import BLOCK, LANES, LaneFold, chunks, padded
 from lowering.native.nests.operations import direct_instruction, fold_dtype
-from lowering.native.nests.points import NativeNestWriter, stored_roots
+from lowering.native.nests.points import NativeNestWriter, position_of, step_strides, stored_roots
 from lowering.native.schedule import NestLoop, is_folded_in_lanes, is_searched
 from lowering.native.types import Parts, element_type, memory_parts, number, register_parts
 from lowering.plan.nests.kernel import Accumulator, ReduceNest, Store
 from lowering.plan.nests.strides import offset_in
-from tracegraph.ir.scalar import INDEX, Axis, Expr, affine, linear
+from tracegraph.ir.scalar import INDEX, Expr, affine
 from tracegraph.ir.scalar_values import Accumulated, Load
 
 LAST = (1 << 63) - 1
@@ -56,6 +57,7 @@ class FoldWriter:
         self.writer, self.run, self.operations = nest.writer, nest.run, nest.operations
         self._buffers: dict[tuple[int, int], str] = {}
         self._lanes: dict[tuple[int, int], LaneFold] = {}
+        self.kept: KeptValues | None = None
 
     # -- one point after the other --------------------------------------------------------------
 
@@ -116,10 +118,10 @@ class FoldWriter:
 
     def _is_better_complex(
         self,
-        dtype: np.dtype,
+        dtype: np.dtype[Any],
         greatest: bool,
         value: Parts,
-        old: Parts,  # type: ignore[type-arg]
+        old: Parts,
     ) -> str:
         """Complex numbers are ordered by the real part, then by the other."""
         write, (type_, _) = self.writer.assign, memory_parts(dtype)
@@ -217,7 +219,7 @@ class FoldWriter:
 
         def block(low: str, high: str, limits: tuple[int, int], count: str) -> None:
             if plain:
-                step = lambda: self.step(plain, loops)  # noqa: E731
+                step = partial(self.step, plain, loops)
                 self._block_loops(chunked, low, high, limits, within, step, roots, False)
             sums = self._sums_of_block(
                 wide, stores, chunked, low, high, limits, within, inner, count, roots
@@ -294,7 +296,7 @@ class FoldWriter:
             writer.line(f"store i64 {least}, ptr {found}")
 
         with self.run.scope():
-            for loop, stride in _strides(loops)[: split + 1]:
+            for loop, stride in step_strides(loops)[: split + 1]:
                 quotient = writer.assign(f"udiv i64 {start}, {stride}")
                 place = writer.assign(f"urem i64 {quotient}, {loop.extent}")
                 if loop is chunked:
@@ -344,8 +346,12 @@ class FoldWriter:
         """All steps in loops: of a pass that stores without a fold, in any order."""
 
         def step() -> None:
+            if self.kept is not None:
+                self.kept.load()
             self.step(folded, loops)
             self.nest.store(stores)
+            if self.kept is not None:
+                self.kept.store()
 
         if self._range is not None:
             split, _, _ = chunks([loop.extent for loop in loops])
@@ -479,6 +485,8 @@ class FoldWriter:
         copied = [each for each in wide if each.number not in direct]
 
         def fill() -> None:
+            if self.kept is not None:
+                self.kept.load()
             values = []
             for each in copied:
                 value = self.run.value(each.accumulator.value)
@@ -497,8 +505,10 @@ class FoldWriter:
                     target = self.writer.element(type_, self._buffer(each, part), place)
                     self.writer.store(type_, x, target)
             self.nest.store(stores)
+            if self.kept is not None:
+                self.kept.store()
 
-        if copied or stores:
+        if copied or stores or (self.kept is not None and self.kept.are_pending):
             self._block_loops(loop, low, high, limits, within, fill, roots, True)
         for each in copied:
             self._pad(each, size)
@@ -529,7 +539,7 @@ class FoldWriter:
         if self.run.ranges.truth(load.guard) is not True:
             return ""
         position = offset_in(load.buffer.type.shape, load.indices)
-        steps = {each_.axis: stride for each_, stride in _strides(within)}
+        steps = {each_.axis: stride for each_, stride in step_strides(within)}
         steps[loop.axis] = inner
         found = affine(position)
         if found is None or any(found[0].get(axis, 0) != f for axis, f in steps.items()):
@@ -602,20 +612,6 @@ class FoldWriter:
             columns.at_points(low, count, finish)
 
         columns.blocks(block)
-
-
-def position_of(loops: Sequence[NestLoop]) -> Expr:
-    """The row-major position of a step."""
-    return linear([(Axis.make(loop.axis, loop.extent), stride) for loop, stride in _strides(loops)])
-
-
-def _strides(loops: Sequence[NestLoop]) -> list[tuple[NestLoop, int]]:
-    found: list[tuple[NestLoop, int]] = []
-    stride = 1
-    for loop in reversed(loops):
-        found.append((loop, stride))
-        stride *= loop.extent
-    return found[::-1]
 
 
 def _ordered(loop: NestLoop) -> NestLoop:

@@ -9,6 +9,7 @@ from lowering.native.chunks import blocks_in, chunked_schedule_of
 from lowering.native.nests.chunked_folds import fold_in_chunks
 from lowering.native.nests.columns import Columns
 from lowering.native.nests.folds import Folded, FoldWriter
+from lowering.native.nests.kept_values import KeptValues
 from lowering.native.nests.operations import fold_dtype
 from lowering.native.nests.points import NativeNestWriter, stored_roots
 from lowering.native.schedule import NestSchedule
@@ -75,9 +76,13 @@ def _fold_blocks(
 def _write_rows(writer: NativeNestWriter, nest: RowNest, schedule: NestSchedule) -> None:
     folds, roots = FoldWriter(writer), list(nest_roots(nest))
     numbered = [Folded(n, each) for n, each in enumerate(nest_accumulators(nest))]
+    kept = KeptValues(writer, nest, schedule.steps)
+    if schedule.fold != "unrolled":
+        folds.kept = kept
 
     def point() -> None:
         first = 0
+        kept.begin_row()
         for each in nest.passes:
             folded = numbered[first : first + len(each.accumulators)]
             first += len(each.accumulators)
@@ -85,6 +90,7 @@ def _write_rows(writer: NativeNestWriter, nest: RowNest, schedule: NestSchedule)
                 folds.unrolled(folded, schedule.steps, each.stores)
             else:
                 _fold_blocks(folds, folded, schedule, each.stores)
+            kept.end_pass()
         writer.store(nest.stores, nest.signals)
 
     writer.loops(schedule.points, point, roots)

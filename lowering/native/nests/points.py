@@ -19,7 +19,7 @@ from lowering.plan.nests.analysis import nest_expressions
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import Nest, Signal, Store
 from tracegraph.ir.op import Combiner
-from tracegraph.ir.scalar import Axis, Expr
+from tracegraph.ir.scalar import Axis, Expr, linear
 from tracegraph.ir.scalar_values import Accumulated, Apply, Load
 
 CHECKED = 1024
@@ -82,11 +82,11 @@ class NativeNestWriter:
     def chunked(
         self,
         frame: str,
-        count: int,
+        chunks: Chunks,
         body: Callable[[NativeNestWriter], object],
     ) -> None:
-        """Write the function of a chunk, and the call that runs `count` of them; `body` writes it,
-        with a writer that has no values yet.
+        """Write the function of a chunk, and the call that runs all of them; `body` writes it, with
+        a writer that has no values yet.
         """
 
         def chunk() -> None:
@@ -97,7 +97,7 @@ class NativeNestWriter:
             body(NativeNestWriter(*parts, self._functions, self._address))
             self.operations.functions |= operations.functions
 
-        self._functions.write(frame, count, chunk)
+        self._functions.write(frame, chunks, chunk)
 
     def chunked_points(
         self, points: Sequence[NestLoop], chunks: Chunks, body: Callable[[NativeNestWriter], object]
@@ -113,7 +113,7 @@ class NativeNestWriter:
             inner.part = Part(loop, chunks.size, low, high)
             body(inner)
 
-        self.chunked("null", chunks.count, part)
+        self.chunked("null", chunks, part)
 
     def within_part(self, loop: NestLoop, low: str, high: str) -> tuple[str, str]:
         """The steps of a loop between two that the chunk has; there may be none."""
@@ -168,8 +168,8 @@ class NativeNestWriter:
             )
             with self.run.scope():
                 self.hoist(roots)
-                row = partial(self._of_tile, along, second, body, innermost=True)
-                self._of_tile(across, first, row, innermost=False)
+                inner = partial(self._of_tile, along, second, body, innermost=True)
+                self._of_tile(across, first, inner, innermost=False)
 
         def group(number: str) -> None:
             first = self.writer.assign(f"mul nuw nsw i64 {number}, {TILES}")
@@ -427,3 +427,20 @@ def stored_roots(stores: Sequence[Store], signals: Sequence[Signal] = ()) -> lis
     found += [store.guard for store in stores if store.guard is not None]
     found += [index for store in stores for index in store.indices]
     return found + [signal.value for signal in signals]
+
+
+def position_of(loops: Sequence[NestLoop]) -> Expr:
+    """The row-major position of a step."""
+    return linear(
+        [(Axis.make(loop.axis, loop.extent), stride) for loop, stride in step_strides(loops)]
+    )
+
+
+def step_strides(loops: Sequence[NestLoop]) -> list[tuple[NestLoop, int]]:
+    """Loops, each with the steps of those inside of it."""
+    found: list[tuple[NestLoop, int]] = []
+    stride = 1
+    for loop in reversed(loops):
+        found.append((loop, stride))
+        stride *= loop.extent
+    return found[::-1]

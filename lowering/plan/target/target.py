@@ -39,8 +39,6 @@ class Costs:
         recompute_limit: the most that an op may cost, in units of `Elementwise.cost`, to be
             computed again for each use of its result instead of stored.
         gather_penalty: sequential bytes per random access, by the most bytes of the array.
-        calls: where each op is NumPy calls, the overhead of one for a few elements, as the
-            sequential bytes that take as long; else 0.
     """
 
     kernel: float
@@ -58,7 +56,6 @@ class Costs:
     gigaflop: float
     recompute_limit: float
     gather_penalty: tuple[tuple[float, int], ...]
-    calls: int
 
     @property
     def control_is_free(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from lowering.native.chunks import chunked_schedule_of
 from lowering.native.module import module_of
 from lowering.native.nests.lanes import BLOCK
 from lowering.native.report import schedules_text
-from lowering.native.schedule import Chunks, schedule_of
+from lowering.native.schedule import schedule_of
 from lowering.plan.nodes import KernelNode, walk
 from lowering.plan.plan import Plan
 from tests.corpus import CASES
@@ -153,7 +154,8 @@ def test_chunks_are_of_the_outermost_loop_that_has_enough_steps() -> None:
 
 def test_a_long_sum_has_chunks_of_whole_parts_of_its_tree() -> None:
     chunks = chunked_schedule_of(nest_of(lambda x: x.sum(), np.zeros(1_000_000))).chunks
-    assert chunks == Chunks(loop=None, size=chunks.size, count=chunks.count)
+    assert chunks is not None
+    assert chunks.loop is None
     assert chunks.size.bit_count() == 1
     assert (
         (chunks.count - 1) * chunks.size * BLOCK < 1_000_000 <= chunks.count * chunks.size * BLOCK
@@ -188,3 +190,15 @@ def test_code_of_chunks_has_no_address_and_no_number_of_threads() -> None:
             texts.add(module_of(native_plan(lambda x: np.exp(x).sum(), np.zeros(100_000))).text)
     (text,) = texts
     assert "inttoptr" not in text
+
+
+def test_long_nests_run_in_several_calls_of_the_pool_with_polls_between_them() -> None:
+    short, long = (
+        module_of(native_plan(np.exp, np.broadcast_to(1.0, (length,)))).text
+        for length in (100_000, 1_000_000_000)
+    )
+    all_at_once = re.compile(r"call void %r\d+\(.*ptr null, i64 0, i64 \d+\)")
+    assert all_at_once.search(short)
+    assert "call i64 @poll" not in short
+    assert not all_at_once.search(long)
+    assert "call i64 @poll" in long

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lowering.backends.native import TARGET
+from lowering.backends.host import TARGET
 from lowering.lower import lower
 from lowering.native.blas import routine
 from lowering.native.schedule import NestSchedule, schedule_of
@@ -97,14 +97,15 @@ def test_products_of_all_layouts_are_blas(dtype: str) -> None:
     assert routine("dgemm") is not None
     a, b = (RANDOM.integers(-9, 9, shape).astype(dtype) for shape in ((70, 80), (80, 90)))
     v = RANDOM.integers(-9, 9, 80).astype(dtype)
-    for function, arguments in (
+    cases: tuple[tuple[Any, tuple[Any, ...]], ...] = (
         (lambda a, b: a @ b, (a, b)),
         (lambda a, b: (b.T @ a.T).T + 0, (a, b)),
         (lambda a, b: a.T @ b.T, (a.T.copy(), b.T.copy())),
         (lambda a, v: a @ v, (a, v)),
         (lambda a, v: v @ a, (a.T.copy(), v)),
         (lambda a, v: v @ a.T, (a, v)),
-    ):
+    )
+    for function, arguments in cases:
         np.testing.assert_array_equal(native(function, *arguments), function(*arguments))
 
 
@@ -117,6 +118,21 @@ def test_products_do_not_read_what_they_write() -> None:
         for found in executable([a, v]):
             np.testing.assert_array_equal(found, 200)
             found.fill(np.nan)
+
+
+@pytest.mark.parametrize("length", [30, 1000, 3000, 9000])
+def test_values_that_several_passes_need_are_computed_once(length: int) -> None:
+    def softmax(x: Any) -> Any:
+        powers = np.exp(x - x.max(1, keepdims=True))
+        return powers / powers.sum(1, keepdims=True)
+
+    def beside(x: Any) -> Any:
+        powers = np.exp(x)
+        return powers / (x.sum(1, keepdims=True) + powers.max(1, keepdims=True))
+
+    x = RANDOM.uniform(0.1, 3.0, (5, length))
+    assert_agrees(native(softmax, x), softmax(x), 16)
+    assert_agrees(native(beside, x), beside(x), 16)
 
 
 def test_plans_for_a_gpu_run_natively() -> None:

@@ -56,7 +56,7 @@ def pairwise_sum(values: Any) -> Any:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("length", LENGTHS)
-def test_the_order_of_additions_is_fixed(length: int, dtype: type) -> None:
+def test_the_order_of_additions_is_fixed(length: int, dtype: Any) -> None:
     x = np.random.default_rng(length).normal(size=length).astype(dtype)
     assert native(np.sum, x).tobytes() == pairwise_sum(x).tobytes()
     assert native(lambda x: np.sum(3 * x), x).tobytes() == pairwise_sum(3 * x).tobytes()
@@ -64,7 +64,7 @@ def test_the_order_of_additions_is_fixed(length: int, dtype: type) -> None:
 
 def test_parts_of_complex_numbers_are_summed_alike() -> None:
     random = np.random.default_rng(0)
-    x = random.normal(size=1500) + 1j * random.normal(size=1500)
+    x: Any = random.normal(size=1500) + 1j * random.normal(size=1500)
     found = native(np.sum, x)
     assert (found.real, found.imag) == (pairwise_sum(x.real.copy()), pairwise_sum(x.imag.copy()))
 

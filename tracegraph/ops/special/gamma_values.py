@@ -131,14 +131,14 @@ def _betaln_below(a: Array, b: Array) -> Array:
     below = of_total - sines[0] + rest
     rest = _betaln_from_0(np.where(both, 1 - low, one), np.where(both, 1 - high, one))
     reflected = log(pi) + of_total - sines[0] - sines[1] - np.log(1 - total) - rest
-    found = np.where(positive, above, np.where(negative, below, reflected))
-    found = np.where(mixed & np.isinf(high), np.inf, found)
+    values = np.where(positive, above, np.where(negative, below, reflected))
+    values = np.where(mixed & np.isinf(high), np.inf, values)
 
     finite = pole & (high == np.floor(high)) & (high > 0) & (1 - total > 0)
     finite &= (low > -_MOST) & (high < _MOST)
     of_poles = _betaln_from_0(np.where(finite, 1 - total, one), np.where(finite, high, one))
-    found = np.where(pole, np.where(finite, of_poles, np.inf), found)
-    return np.where(~pole & (np.isnan(a) | np.isnan(b)), np.nan, found)
+    values = np.where(pole, np.where(finite, of_poles, np.inf), values)
+    return np.where(~pole & (np.isnan(a) | np.isnan(b)), np.nan, values)
 
 
 def _hurwitz(s: Array, q: Array) -> Array:

@@ -73,12 +73,12 @@ def jvp(
     >>> jvp(np.sin, (0.0,), (2.0,))
     (np.float64(0.0), np.float64(2.0))
     """
-    for name, given in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(given, (tuple, list)):
+    for name, entries in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(entries, (tuple, list)):
             raise errors.TransformError(
                 "jvp",
                 f"{name} must be a tuple with an entry for each argument, not "
-                f"{errors.value_text(given)}; write (x,) for one",
+                f"{errors.value_text(entries)}; write (x,) for one",
             )
     primals, tangents = tuple(primals), tuple(tangents)
     call = TransformCall("jvp", fun, primals, {}, range(len(primals)))
@@ -100,9 +100,9 @@ def jvp(
             directions[i] = plain(trace, t)
         out, aux = _split(traced.result.structure, has_aux)
         count = out.num_leaves
-        outs, found = traced.run(trace, trace, values, directions, count)
+        outs, out_tangents = traced.run(trace, trace, values, directions, count)
         parts[:] = [out, aux, len(outs)]
-        return [*outs, *dense_inexact(trace, traced.types[:count], found)]
+        return [*outs, *dense_inexact(trace, traced.types[:count], out_tangents)]
 
     leaves = [*call.leaves, *(known[i] for i in places)]
     values = recorded_values("jvp", leaves, record)

@@ -68,7 +68,7 @@ def linear_transpose(fun: Function, *types: Any) -> Function:
 
     @entry_point
     def transposed(cotangent: Any) -> Any:
-        given, got = tree.flatten(cotangent)
+        cotangents, got = tree.flatten(cotangent)
 
         def record(trace: Trace, leaves: Sequence[Any]) -> Sequence[Any]:
             def call(tracers: Sequence[Any]) -> Any:
@@ -97,7 +97,7 @@ def linear_transpose(fun: Function, *types: Any) -> Function:
                 trace.last_token = outs[-1]
             return dense_inexact(trace, known, found)
 
-        found = iter(recorded_values("linear_transpose", given, record))
+        found = iter(recorded_values("linear_transpose", cotangents, record))
         return tree.unflatten(structure, list(found))
 
     return transposed

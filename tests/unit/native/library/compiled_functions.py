@@ -66,13 +66,15 @@ def loop(function: Function, name: str) -> str:
 class Compiled:
     """Machine code of loops around functions."""
 
-    def __init__(self, functions: Sequence[Function], speed: int = 2) -> None:
+    def __init__(
+        self, functions: Sequence[Function], speed: int = 2, cpu: str | None = None
+    ) -> None:
         self._functions = list(functions)
         needed = load.definitions(function.name for function in functions)
         loops = (loop(function, f"loop_{n}") for n, function in enumerate(functions))
         module = llvm.parse_assembly("\n".join((needed.module(), *loops)))
         module.verify()
-        machine = target_machine()
+        machine = target_machine(cpu)
         options = llvm.create_pipeline_tuning_options(speed_level=speed)
         options.loop_vectorization = speed > 0
         builder = llvm.create_pass_builder(machine, options)
@@ -107,12 +109,12 @@ def _initialize() -> None:
     llvm.initialize_native_asmprinter()
 
 
-def target_machine() -> llvm.TargetMachine:
-    """The machine at hand. Each module needs its own."""
+def target_machine(cpu: str | None) -> llvm.TargetMachine:
+    """The machine at hand, or one with less that it can run as. Each module needs its own."""
     _initialize()
     return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
+        cpu=cpu or llvm.get_host_cpu_name(),
+        features="" if cpu else llvm.get_host_cpu_features().flatten(),
         opt=2,
         reloc="pic",
         jit=True,

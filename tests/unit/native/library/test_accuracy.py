@@ -154,22 +154,22 @@ LINES: Mapping[str, Line] = {
     "erf": Line(mp.erf, (uniform(-6, 6), beside(1.0), sizes(-1074, 2)), 1),
     "erfc": Line(mp.erfc, (uniform(-6, 27), beside(0.5), sizes(-60, 2)), 2),
     "erfcx": Line(scaled_erfc, (uniform(-26, 50), beside(0.5), sizes(-60, 6)), 2),
-    "erfinv": Line(mp.erfinv, (uniform(-1, 1), sizes(-1000, -1e-6)), 3),
-    "erfcinv": Line(inverse_erfc, (uniform(0, 1), sizes(-1074, 0, signs=False)), 3),
+    "erfinv": Line(mp.erfinv, (uniform(-1, 1), sizes(-1000, -1e-6)), 2),
+    "erfcinv": Line(inverse_erfc, (uniform(0, 1), sizes(-1074, 0, signs=False)), 2),
     "ndtr": Line(lambda x: mp.erfc(-x / mp.sqrt(2)) / 2, (uniform(-38, 8), sizes(-60, 2)), 2),
     "ndtri": Line(
-        lambda p: -mp.sqrt(2) * inverse_erfc(2 * p), (uniform(0, 0.5), sizes(-1074, -1, False)), 3
+        lambda p: -mp.sqrt(2) * inverse_erfc(2 * p), (uniform(0, 0.5), sizes(-1074, -1, False)), 2
     ),
     "gamma": Line(mp.gamma, (uniform(-170, 171.6), uniform(-5, 10), sizes(-1022, 2)), 1),
     "gammaln": Line(
-        log_gamma, (uniform(0, 9), beside(1.0, 2.0), sizes(-1074, 1000, signs=False)), 4
+        log_gamma, (uniform(0, 9), beside(1.0, 2.0), sizes(-1074, 1000, signs=False)), 2
     ),
     "j0": Line(lambda x: mp.besselj(0, x), BESSEL, 4, floor=0.3),
     "j1": Line(lambda x: mp.besselj(1, x), BESSEL, 4, floor=0.3),
     "y0": Line(lambda x: mp.bessely(0, x), BESSEL, 4, floor=0.3),
     "y1": Line(lambda x: mp.bessely(1, x), BESSEL, 6, floor=0.3),
-    "i0": Line(lambda x: mp.besseli(0, x), (uniform(-12, 12), uniform(-712, 712)), 4),
-    "i1": Line(lambda x: mp.besseli(1, x), (uniform(-12, 12), uniform(-712, 712)), 4),
+    "i0": Line(lambda x: mp.besseli(0, x), (uniform(-12, 12), uniform(-712, 712)), 2.5),
+    "i1": Line(lambda x: mp.besseli(1, x), (uniform(-12, 12), uniform(-712, 712)), 2.5),
 }
 """Functions of one number."""
 

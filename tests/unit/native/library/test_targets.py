@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import re
 from collections.abc import Iterable
 
@@ -89,3 +90,20 @@ def test_loops_are_vectorized(dtype: type) -> None:
         text = Compiled([function]).text
         body = text[text.index("@loop_0(") :]
         assert re.search(r"store <\d+ x \w+>", body), function.name
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
+def test_results_do_not_depend_on_the_width_of_vectors(dtype: type) -> None:
+    """The same bits without vectors and with them, and on x86 with those of AVX2."""
+    number = np.dtype(dtype)
+    found = [elementwise(get(name), {}, [number], number) for name in VECTORIZED]
+    tried = [function for function in found if function is not None]
+    random = np.random.default_rng(7)
+    x = np.concatenate([random.uniform(-9, 9, 500), np.exp2(random.uniform(-99, 99, 505))])
+    x = random.permutation(x).astype(number)
+    ways = [Compiled(tried, speed=0), Compiled(tried)]
+    if platform.machine() in {"x86_64", "AMD64"}:
+        ways.append(Compiled(tried, cpu="x86-64-v3"))
+    for place, function in enumerate(tried):
+        first, *others = (np.nan_to_num(way(place, x)).tobytes() for way in ways)
+        assert all(other == first for other in others), function.name
