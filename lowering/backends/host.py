@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lowering.algorithms import ALGORITHMS
-from lowering.host.choice import chosen_kind
+from lowering.host.choice import chosen_kind, why_interpreted
 from lowering.host.executable import HostExecutable
 from lowering.host.owned_memory import host_memory
 from lowering.host.result_pool import RESULTS
@@ -130,9 +130,10 @@ def host_source(plan: Plan) -> str:
 
 
 def host_notes(plan: Plan) -> tuple[str, ...]:
-    """What `explain` adds: the loops of each nest, unless Plans are interpreted."""
+    """What `explain` adds: the loops of each nest, or why there is no native code."""
     if chosen_kind() == "native":
         from lowering.native.report import schedules_text
 
         return (schedules_text(plan),)
-    return ()
+    reason = why_interpreted()
+    return (f"interpreted, not native code: {reason}",) if reason else ()

@@ -20,7 +20,6 @@ from lowering.host.code import Code, ExecutableMemory
 from lowering.host.result_pool import RESULTS, is_pooled
 from lowering.host.source.plan_function import Body, Copied
 from lowering.host.source.python_source import PythonSource
-from lowering.native.available import why_not
 from lowering.native.blas import routine
 from lowering.native.compilation.compiler import Loaded
 from lowering.native.compilation.first_level import first_level
@@ -51,16 +50,7 @@ _IN_PLACE = 257
 def native_code(
     plan: Plan, memory: ExecutableMemory, *, poison: bool, order: Random | None
 ) -> Code:
-    """The machine code of a plan as a function of arguments.
-
-    Raises:
-        RuntimeError: native code cannot run here.
-    """
-    reason = why_not()
-    if reason:
-        raise RuntimeError(
-            f"TRACEGRAPH_HOST is 'native', but {reason}: unset it, and plans are interpreted"
-        )
+    """The machine code of a plan as a function of arguments."""
     module = module_of(plan, order)
     calls = HostCalls(plan, module.sites, memory)
     to_host = trampoline(calls)

@@ -1,15 +1,16 @@
 """The thread that compiles while other code runs: one for the process, made when it is needed.
 
-It is a daemon: a process that ends does not wait for it.
+It is a daemon: a process that ends does not wait for its jobs.
 """
 
 from __future__ import annotations
 
-import atexit
 import os
 from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Lock, Thread
+
+from lowering.native.compilation.llvm_turns import in_llvm
 
 Job = Callable[[], object]
 
@@ -27,10 +28,9 @@ class Background:
         self._jobs: SimpleQueue[Job] = SimpleQueue()
         self._lock = Lock()
         self._thread: Thread | None = None
-        self.is_over = False
 
     def add(self, job: Job) -> None:
-        """Run a job later, unless the process ends before."""
+        """Run a job later, unless the process ends before that."""
         self._jobs.put(job)
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
@@ -41,14 +41,10 @@ class Background:
         replaced: object = None
         while True:
             job = self._jobs.get()
-            if self.is_over:
-                return
-            replaced = job()  # noqa: F841
-            del job  # what it holds lives no longer
-
-    def end(self) -> None:
-        """Begin no further job."""
-        self.is_over = True
+            following = job()
+            with in_llvm():
+                replaced = following  # noqa: F841
+            del job, following
 
 
 _background = Background()
@@ -67,4 +63,3 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
-atexit.register(lambda: _background.end())

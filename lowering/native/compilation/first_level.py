@@ -16,7 +16,7 @@ LONGEST = 50.0
 STEPS = 200
 """The steps that a loop is taken to make if they depend on data."""
 
-POINT, INSTRUCTION = 1e-6, 3e-7
+POINT, INSTRUCTION = 2e-6, 6e-7
 """Milliseconds of quick code for each point of a nest, and for each op there besides."""
 
 

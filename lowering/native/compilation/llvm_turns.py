@@ -2,10 +2,14 @@
 
 Llvmlite has a lock of its own around each of its calls. To optimise a module is one call of up to
 200 ms, which the thread in the background must not begin while a caller compiles.
+
+The end of the process waits for the call of LLVM that runs, if one does: LLVM destroys its data
+then, and would abort the process. No other begins.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,14 +20,14 @@ class _Turns:
     def __init__(self) -> None:
         self.free = Condition()
         self.first = 0  # threads that wait and go first
-        self.is_taken = False
+        self.is_taken = self.is_over = False
 
     @contextmanager
     def taken(self, first: bool) -> Iterator[None]:
         with self.free:
             self.first += first
             try:
-                self.free.wait_for(lambda: not self.is_taken and (first or not self.first))
+                self.free.wait_for(lambda: not self.is_taken and (first or self._is_idle))
                 self.is_taken = True
             finally:
                 self.first -= first
@@ -33,6 +37,16 @@ class _Turns:
             with self.free:
                 self.is_taken = False
                 self.free.notify_all()
+
+    @property
+    def _is_idle(self) -> bool:
+        return not self.first and not self.is_over
+
+    def end(self) -> None:
+        """Let no thread in but those that go first, and wait for the one that is there."""
+        with self.free:
+            self.is_over = True
+            self.free.wait_for(lambda: not self.is_taken)
 
 
 _turns = _Turns()
@@ -72,3 +86,5 @@ if hasattr(os, "register_at_fork"):
         after_in_parent=_forking.close,
         after_in_child=_after_fork_in_child,
     )
+
+atexit.register(lambda: _turns.end())
