@@ -23,7 +23,7 @@ from lowering.native.schedule import (
 from lowering.plan.nests.analysis import nest_accumulators, nest_expressions, nest_stores
 from lowering.plan.nests.kernel import Nest, ReduceNest, RowNest, ScatterNest
 from tracegraph.ir.op import Elementwise
-from tracegraph.ir.scalar_values import Apply, Load
+from tracegraph.ir.scalar_values import Apply, AsIndex, Load
 
 LEAST_TIME = 20_000
 """Nanoseconds of a nest that is worth it: to wake a thread takes some 5,000."""
@@ -42,8 +42,13 @@ LINE = 64
 ENOUGH_CHUNKS = 16
 """Chunks of an outer loop, from which on inner ones are left whole."""
 
-COST_OF_A_NANOSECOND = 8
-"""What a processor does in a nanosecond, in vectors: an exponential function, or 8 additions."""
+EXPENSIVE = 8
+"""The cost of an op, in units of `Elementwise.cost`, from which on it is a function."""
+
+FUNCTION_TIME, ARITHMETIC_TIME, ACCESS_TIME, INDIRECT_TIME = 0.5, 0.04, 0.05, 0.5
+"""Nanoseconds of an element, in vectors: of a function such as exp, of an addition, of a load, a
+store or a fold, and of an index that is read from memory.
+"""
 
 
 def chunked_schedule_of(nest: Nest) -> NestSchedule:
@@ -70,14 +75,17 @@ def _chunks_of(nest: Nest, schedule: NestSchedule) -> Chunks | None:
 
 def time_of(nest: Nest) -> float:
     """An estimate of the time of a nest on one thread, in nanoseconds."""
-    cost = len(nest_stores(nest)) + len(nest_accumulators(nest))
+    step = ACCESS_TIME * (len(nest_stores(nest)) + len(nest_accumulators(nest)))
     for expr in nest_expressions(nest):
         if isinstance(expr, Load):
-            cost += 1
+            step += ACCESS_TIME
+        elif isinstance(expr, AsIndex):
+            step += INDIRECT_TIME
         elif isinstance(expr, Apply) and isinstance(expr.op.form, Elementwise):
-            cost += expr.op.form.cost
+            cost = expr.op.form.cost
+            step += FUNCTION_TIME if cost >= EXPENSIVE else cost * ARITHMETIC_TIME
     steps = prod(nest.space) * prod(nest.loop if isinstance(nest, ReduceNest | RowNest) else ())
-    return steps * cost / COST_OF_A_NANOSECOND
+    return steps * step
 
 
 def _of_points(nest: Nest, schedule: NestSchedule, count: int, time: float) -> Chunks | None:

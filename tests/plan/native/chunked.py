@@ -17,8 +17,8 @@ from lowering.plan.plan import Plan
 def small_chunks() -> Iterator[None]:
     """Within, code is written with chunks of a few steps wherever a nest can have some."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunks, "LEAST_TIME", 0)
-        patch.setattr(chunks, "CHUNK_TIME", 2)
+        patch.setattr(chunks, "LEAST_TIME", 1e-3)
+        patch.setattr(chunks, "CHUNK_TIME", 1)
         patch.setattr(chunks, "LINE", 1)
         yield
 
