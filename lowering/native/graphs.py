@@ -13,6 +13,7 @@ from lowering.native.nests.nest_kinds import write_nest
 from lowering.native.nests.operations import Operations
 from lowering.native.nests.points import NativeNestWriter
 from lowering.native.nests.supported import missing
+from lowering.native.parallel import ChunkFunctions
 from lowering.native.parts import LARGEST, Unit, grouped, size_of_graph, size_of_nest, size_of_node
 from lowering.native.polls import POLLED_WORK, Polls
 from lowering.native.products import ProductWriter, has_routines
@@ -171,7 +172,9 @@ class NativeGraphWriter:
             return
         run = NestExpressions(self.writer, self.operations, self.addresses)
         parts = (self.writer, self.operations, run, self._signals)
-        write_nest(NativeNestWriter(nest, *parts, self._overwrites(nest)), nest)
+        functions = ChunkFunctions(self.writer, self.table)
+        overwrites = self._overwrites(nest)
+        write_nest(NativeNestWriter(nest, *parts, overwrites, functions, self._address), nest)
 
     def _overwrites(self, nest: Nest) -> bool:
         """Whether a nest may write where it reads."""

@@ -83,6 +83,7 @@ def _text(graphs: NativeGraphWriter, head: list[str]) -> ModuleText:
         f"{STOPPED}:",
         "  ret i64 1",
         "}",
+        *writer.functions,
         *graphs.polls.functions,
         *writer.declarations,
         "attributes #0 = { nounwind }",

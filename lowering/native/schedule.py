@@ -45,6 +45,9 @@ tiles would often be at the same places of the cache, which holds 8 to 16 lines 
 FEWEST_TILED = 64
 """The least extent of both axes of a nest with tiles."""
 
+TILES = 8
+"""Tiles that are read one beside the other: memory is read ahead along a row."""
+
 FoldForm = Literal["unrolled", "columns", "rows"]
 
 LinearForm = Mapping[int, int]
@@ -77,6 +80,21 @@ class NestLoop:
 
 
 @dataclass(frozen=True, slots=True)
+class Chunks:
+    """Parts of a nest that threads may carry out: `count` of a size; the last may be smaller.
+
+    A chunk is a number of steps of a loop over points, `loop` by its number; or, with None, of
+    blocks of a fold.
+    """
+
+    loop: int | None
+    size: int
+    count: int
+    time: float
+    """An estimate of the nanoseconds that all of them take."""
+
+
+@dataclass(frozen=True, slots=True)
 class NestSchedule:
     """How a nest is carried out: loops over its points, outermost first, and over steps of a fold.
 
@@ -87,23 +105,18 @@ class NestSchedule:
     points: tuple[NestLoop, ...]
     steps: tuple[NestLoop, ...] = ()
     fold: FoldForm | None = None
-    is_ordered: bool = False
-
-    @property
-    def divisible(self) -> NestLoop | None:
-        """The outermost loop, if its steps may be divided among threads: points are independent,
-        but for those of a scatter that may meet.
-        """
-        if not self.points or self.is_ordered:
-            return None
-        return self.points[0]
+    chunks: Chunks | None = None
 
     def __str__(self) -> str:
         loops = "; ".join(map(str, self.points)) or "one point"
-        if self.fold is None:
-            return loops
-        steps = "; ".join(map(str, self.steps)) or "one step"
-        return f"{loops}: fold over {steps}, {self.fold}"
+        if self.fold is not None:
+            steps = "; ".join(map(str, self.steps)) or "one step"
+            loops = f"{loops}: fold over {steps}, {self.fold}"
+        return loops if self.chunks is None else f"{loops}; {self._chunks_text(self.chunks)}"
+
+    def _chunks_text(self, chunks: Chunks) -> str:
+        of = "blocks" if chunks.loop is None else f"i{self.points[chunks.loop].axis}"
+        return f"threads: {chunks.count} chunks of {chunks.size} {of}"
 
 
 def schedule_of(nest: Nest) -> NestSchedule:
@@ -116,7 +129,7 @@ def schedule_of(nest: Nest) -> NestSchedule:
             ordered = [NestLoop((n,), extent, False) for n, extent in _axes(space) if n < repeats]
             free = [(n, extent) for n, extent in _axes(space) if n >= repeats]
             loops = (*ordered, *_independent_loops(free, _Accesses(nest)))
-            return NestSchedule(loops, is_ordered=bool(ordered))
+            return NestSchedule(loops)
         case ScanNest(space=space, axis=axis):
             others = [NestLoop((n,), extent, False) for n, extent in _axes(space) if n != axis]
             along = (NestLoop((axis,), space[axis], False),)
@@ -165,11 +178,9 @@ class _Accesses:
     """The linear forms of indices of a nest: where it reads and writes, and all others."""
 
     def __init__(self, nest: Nest) -> None:
-        self.positions: list[LinearForm] = []
         self.loads: list[LinearForm] = []
         self.all: list[LinearForm] = []
-        self._seen: set[tuple[Expr, bool]] = set()
-        self._stack: list[tuple[Expr, bool]] = []
+        self._seen: set[Expr] = set()
         stores: Iterable[Store]
         match nest:
             case ScanNest(store=store) | ScatterNest(store=store):
@@ -180,41 +191,38 @@ class _Accesses:
                 stores = found
             case _:
                 stores = ()
-        self._stack += [(root, False) for root in nest_roots(nest)]
         indices = {index for store in stores for index in store.indices}
-        self._stack = [(root, False) for root, _ in self._stack if root not in indices]
+        roots = [root for root in nest_roots(nest) if root not in indices]
         self.itemsize = max([s.buffer.type.dtype.itemsize for s in stores], default=8)
         self.stores = [self._position(store.buffer, store.indices) for store in stores]
-        for root, where in self._stack:
-            self._walk(root, where)
+        for root in roots:
+            self._walk(root)
 
     def _position(self, buffer: Buffer, indices: tuple[Expr, ...]) -> LinearForm:
         position = offset_in(buffer.type.shape, indices)
-        self._walk(position, True)
+        self._walk(position)
         return _linear_form(position)
 
-    def _walk(self, root: Expr, is_position: bool) -> None:
-        stack = [(root, is_position)]
+    def _walk(self, root: Expr) -> None:
+        stack = [root]
         while stack:
-            expr, where = key = stack.pop()
-            if key in self._seen:
+            expr = stack.pop()
+            if expr in self._seen:
                 continue
-            self._seen.add(key)
+            self._seen.add(expr)
             form = _linear_form(expr)
             if form:
                 self.all.append(form)
-                if where:
-                    self.positions.append(form)
             if isinstance(expr, Sum):
-                stack += [(term, where) for term, _ in expr.terms if type(term) is not Axis]
+                stack += [term for term, _ in expr.terms if type(term) is not Axis]
             elif isinstance(expr, Load):
                 position = offset_in(expr.buffer.type.shape, expr.indices)
                 self.loads.append(_linear_form(position))
-                stack.append((position, True))
+                stack.append(position)
                 if expr.guard is not None:
-                    stack.append((expr.guard, False))
+                    stack.append(expr.guard)
             elif type(expr) is not Axis:
-                stack += [(child, where) for child in expr.children]
+                stack += expr.children
 
 
 def _linear_form(expr: Expr) -> LinearForm:

@@ -73,9 +73,8 @@ class NativeDevice:
 
 def assert_same_bits(one: Any, other: Any) -> None:
     """Fail unless two arrays have the same bits; any NaN is like any other."""
-    parts = [
-        (a.real, a.imag) if a.dtype.kind == "c" else (a,) for a in map(np.asarray, (one, other))
-    ]
+    arrays = [np.asarray(each) for each in (one, other)]
+    parts = [(a.real, a.imag) if a.dtype.kind == "c" else (a,) for a in arrays]
     for x, y in zip(*parts, strict=True):
         bits = [np.where(p != p, p.dtype.type(0), p).tobytes() for p in (x, y)]
         assert ((x != x) == (y != y)).all(), f"NaNs differ:\n{one}\n{other}"
