@@ -40,6 +40,7 @@ TARGET = Target(
         megabyte=100.0,
         gigaflop=1e4,
         recompute_limit=0,
+        expansion=4,
         gather_penalty=((inf, 0),),
         calls=24 << 10,
     ),

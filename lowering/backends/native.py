@@ -24,6 +24,7 @@ TARGET = Target(
         megabyte=100.0,
         gigaflop=1e4,
         recompute_limit=4,
+        expansion=2,
         gather_penalty=((inf, 0),),
         calls=0,
     ),
