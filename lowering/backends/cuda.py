@@ -42,7 +42,6 @@ TARGET = Target(
         recompute_limit=1,
         expansion=4,
         gather_penalty=((128 << 10, 0), (24 << 20, 40), (inf, 112)),
-        calls=0,
     ),
     contractions=ContractionPolicy(
         reuse=4,

@@ -1,4 +1,4 @@
-"""The backend "host": a Plan run on the CPU with NumPy."""
+"""The backend "host": a Plan run on the CPU, as machine code or by the interpreter."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lowering.algorithms import ALGORITHMS
-from lowering.backends.native import TARGET as NATIVE
-from lowering.host.choice import chosen_kind
+from lowering.host.choice import chosen_kind, why_interpreted
 from lowering.host.executable import HostExecutable
 from lowering.host.owned_memory import host_memory
 from lowering.host.result_pool import RESULTS
 from lowering.plan.plan import Plan
-from lowering.plan.target.target import Costs, FusionPolicy, Target
+from lowering.plan.target.target import ContractionPolicy, Costs, FusionPolicy, Target
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.ir.types import ArrayType
 from tracegraph.passes import Motion
@@ -26,42 +25,42 @@ if TYPE_CHECKING:
 
 TARGET = Target(
     Costs(
-        kernel=1.0,
+        kernel=0.01,
         fold=0.0,
-        kernel_in_branch=1.0,
-        check=0.1,
+        kernel_in_branch=0.01,
+        check=0.001,
         branch=0.0,
         fork=0.0,
-        skipped_sibling=0.1,
+        skipped_sibling=0.001,
         loop_iteration=0.0,
         update=0.0,
         updates_libraries=True,
         block=0.0,
         megabyte=100.0,
         gigaflop=1e4,
-        recompute_limit=0,
-        expansion=4,
+        recompute_limit=4,
+        expansion=2,
         gather_penalty=((inf, 0),),
-        calls=24 << 10,
     ),
-    fusion=FusionPolicy(unrolled_positions=0),
+    fusion=FusionPolicy(),
+    contractions=ContractionPolicy(small_extent=16, small_products=24**3, most_products=1 << 40),
     factorizations=frozenset(ALGORITHMS),
     sort_scratch=False,
     motion=Motion(cheap=True, in_vain=1 << 10, guards=True),
 )
-"""Loops and branches are Python's, so that their nodes are free. Each op is a call on arrays, so
-that none is computed twice, nor in each step of a loop if once is enough. The fusion policy is the
-GPU's, whose plans the host is to resemble, but for sources that are selected by position, each of
-which has calls of its own."""
+"""What planning needs to know of machine code; the interpreter runs the same Plans. Loops and
+branches are jumps, so that their nodes are free. A further nest costs a loop. Ops that cost little
+are computed again rather than stored. A call of BLAS takes as long as a product of about 24 x 24
+matrices by loops."""
 
 
 class HostBackend:
     """Compiles Plans for the CPU. The options, for debugging, are those of `HostExecutable`."""
 
     name = "host"
+    target = TARGET
 
     def __init__(self, *, poison: bool = False, order: Random | None = None) -> None:
-        self.target = NATIVE if chosen_kind() == "native" else TARGET
         self._poison = poison
         self._order = order
         self._executables: ConcurrentWeakSet[HostExecutable] = ConcurrentWeakSet()
@@ -132,9 +131,10 @@ def host_source(plan: Plan) -> str:
 
 
 def host_notes(plan: Plan) -> tuple[str, ...]:
-    """What `explain` adds: the loops of each nest, unless Plans are interpreted."""
+    """What `explain` adds: the loops of each nest, or why there is no native code."""
     if chosen_kind() == "native":
         from lowering.native.report import schedules_text
 
         return (schedules_text(plan),)
-    return ()
+    reason = why_interpreted()
+    return (f"interpreted, not native code: {reason}",) if reason else ()

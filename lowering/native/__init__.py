@@ -1,6 +1,6 @@
 """Native code: a Plan as machine code on the CPU, by LLVM.
 
-    Plan ── module ─▶ LLVM IR, as text ── compiler ─▶ object file ── executable ─▶ function
+    Plan ── module ─▶ LLVM IR, as text ── compilation ─▶ object file ── executable ─▶ function
 
     types, writer        LLVM's types and literals; instructions, blocks, loops
     schedule             the order of loops and the forms of folds, as data
@@ -11,8 +11,8 @@
     polls                looks at the clock in long runs
     host_calls           what native code does not have, run by the interpreter
     table, module        the addresses that the code is called with, and its whole text
-    compiler, executable machine code, and the function that calls it
-    available, report    whether it can run here; what `explain` and `source` show
+    compilation/         machine code, made quickly and then well, and kept on disk
+    executable, report   the function that calls it; what `explain` and `source` show
 
 A Plan is one function. What has no native form is a call of the host from inside of it.
 """

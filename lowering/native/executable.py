@@ -7,31 +7,32 @@ code gets the addresses of array objects and finds those of their elements itsel
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from random import Random
 from struct import Struct
 from typing import Any, NoReturn
 
 import numpy as np
 
-from lowering.host.arena import POISON, Array
-from lowering.host.code import Code, ExecutableMemory
+from lowering.host.arena import Array
+from lowering.host.code import Body, Code, Copied, ExecutableMemory, fill_with_poison, with_bars
 from lowering.host.result_pool import RESULTS, is_pooled
-from lowering.host.source.plan_function import Body, Copied
-from lowering.host.source.python_source import PythonSource
-from lowering.native.available import why_not
 from lowering.native.blas import routine
-from lowering.native.compiler import compile, load
+from lowering.native.compilation.compiler import Loaded
+from lowering.native.compilation.first_level import first_level
+from lowering.native.compilation.tiers import Entry, Tiers
 from lowering.native.host_calls import HostCalls, trampoline
+from lowering.native.library.load import joined
 from lowering.native.module import ENTRY, NativeModule, module_of
 from lowering.native.polls import CLOCK, clock_address
+from lowering.native.python_source import PythonSource
 from lowering.native.table import ARENA, TRAMPOLINE
 from lowering.native.work import work_of
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import walk
 from lowering.plan.plan import Plan
-from tracegraph import progress
 
 SHORT = 1 << 12
 """The work of a plan that runs for a few microseconds: it keeps the GIL."""
@@ -46,24 +47,24 @@ _IN_PLACE = 257
 def native_code(
     plan: Plan, memory: ExecutableMemory, *, poison: bool, order: Random | None
 ) -> Code:
-    """The machine code of a plan as a function of arguments.
-
-    Raises:
-        RuntimeError: native code cannot run here.
-    """
-    reason = why_not()
-    if reason:
-        raise RuntimeError(
-            f"TRACEGRAPH_HOST is 'native', but {reason}: unset it, and plans are interpreted"
-        )
+    """The machine code of a plan as a function of arguments."""
     module = module_of(plan, order)
     calls = HostCalls(plan, module.sites, memory)
-    code = load(compile(module.text, module.functions), ENTRY)
     to_host = trampoline(calls)
-    writer = _FunctionWriter(plan, module, calls, _table(plan, module, calls, memory, to_host))
+    table = _table(plan, module, calls, memory, to_host)
+    writer = _FunctionWriter(plan, module, calls, table)
     poisoned = (memory.arena, calls.workspace) if poison else None
-    body = writer.function(code.address, (code, to_host), poisoned)
-    return Code(body, writer.copied, calls.section_times)
+    prototype = ctypes.PYFUNCTYPE if _is_short(plan) else ctypes.CFUNCTYPE
+    function = prototype(ctypes.c_int32, ctypes.c_void_p)
+
+    def entry(code: Loaded) -> Entry:
+        made: Any = function(code.address)
+        made.kept = code, to_host, table, plan.constants
+        return made  # type: ignore[no-any-return]
+
+    tiers = Tiers(joined(module.text, module.functions), ENTRY, first_level(plan), entry)
+    body = writer.function(tiers, poisoned)
+    return Code(body, writer.copied, calls.section_times, tiers.finish)
 
 
 class _FunctionWriter:
@@ -79,9 +80,7 @@ class _FunctionWriter:
         self._arrays = {**self._inputs, **self._outputs}
         self._table = table
 
-    def function(
-        self, address: int, kept: tuple[object, ...], poisoned: Sequence[Array] | None
-    ) -> Body:
+    def function(self, tiers: Tiers, poisoned: Sequence[Array] | None) -> Body:
         """The function; before each call it poisons these arrays and the results, if given."""
         source, plan = self._source, self._plan
         lines = [*self._argument_lines(), *self._result_lines(poisoned)]
@@ -99,26 +98,14 @@ class _FunctionWriter:
             lines.append(f"{source.name(calls.bind)}({{{known}}})")
         if any(isinstance(node, WhileNode) for node in walk(plan.graph)):
             lines.append(f"{source.name(calls.limit)}(check_time)")
-        prototype = ctypes.PYFUNCTYPE if _is_short(plan) else ctypes.CFUNCTYPE
-        entry = prototype(ctypes.c_int32, ctypes.c_void_p)(address)
-        entry.kept = (*kept, self._table, plan.constants)  # type: ignore[attr-defined]
-        run = f"{source.name(entry)}({ctypes.addressof(self._table)})"
+        entry = source.name(tiers.entry)
+        run = f"{entry}({ctypes.addressof(self._table)})"
         lines.append(f"if {run}: {source.name(_raise)}({source.name(calls)})")
         results = f"[{', '.join(self._arrays[b] for b in plan.outputs)}]"
         head = "def run(arguments, check_time):"
         body = source.function([head, *lines], results, plan.name)
-        if not plan.monitors:
-            return body
-
-        def with_bars(arguments: Sequence[Any], check: Callable[[], None] | None) -> Any:
-            calls.reset_bars()
-            with progress.bars():
-                try:
-                    return body(arguments, check)
-                finally:
-                    calls.draw_bars()
-
-        return with_bars
+        tiers.exchange_by(partial(body.__globals__.__setitem__, entry))
+        return with_bars(plan, body, calls.reset_bars, calls.draw_bars)
 
     def _object(self, buffer: Buffer, variable: str) -> str:
         """The address of an array object."""
@@ -142,7 +129,7 @@ class _FunctionWriter:
 
     def _result_lines(self, poisoned: Sequence[Array] | None) -> list[str]:
         name = self._source.name
-        lines = [f"{name(_poison)}({name(array)})" for array in poisoned or ()]
+        lines = [f"{name(fill_with_poison)}({name(array)})" for array in poisoned or ()]
         for buffer, variable in self._outputs.items():
             shape, dtype = buffer.type.shape, name(buffer.type.dtype)
             if is_pooled(buffer.type):
@@ -150,7 +137,7 @@ class _FunctionWriter:
             else:
                 lines.append(f"{variable} = {name(np.empty)}({shape}, {dtype})")
             if poisoned is not None:
-                lines.append(f"{name(_poison)}({variable})")
+                lines.append(f"{name(fill_with_poison)}({variable})")
         return lines
 
 
@@ -187,7 +174,3 @@ def _raise(calls: HostCalls) -> NoReturn:
     failure, calls.failure = calls.failure, None
     assert failure is not None, "native code stops early only where the host raised"
     raise failure
-
-
-def _poison(memory: Array) -> None:
-    memory.reshape(-1).view(np.uint8).fill(POISON)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lowering.native.compilation.code_files import why_not_kept
+from lowering.native.compilation.first_level import rule_text
 from lowering.native.graphs import WRITTEN
 from lowering.native.module import module_of
 from lowering.native.nests.supported import missing
@@ -15,15 +17,20 @@ from lowering.plan.plan import Plan
 
 
 def schedules_text(plan: Plan) -> str:
-    """A line for each nest and each node that is not a branch, a loop or a copy.
+    """When which code runs, and a line for each node that is not a branch, a loop or a copy.
+
+    A kernel has a line for each nest.
 
     >>> import numpy as np, tracegraph
     >>> plan = tracegraph.jit(lambda x: x.sum(0), device="host").lower(np.ones((100, 64))).plan
     >>> print(schedules_text(plan))
-    native code:
+    native code: quick code at first (about 0.017 ms); from the second call on a thread makes full code
       lambda_k0_sum: i0 < 64: fold over i1 < 100, columns
     """
-    return "\n".join(("native code:", *(f"  {line}" for line in _lines(plan))))
+    reason = why_not_kept()
+    kept = (f"not kept on disk: {reason}",) if reason else ()
+    lines = (*kept, *_lines(plan))
+    return "\n".join((f"native code: {rule_text(plan)}", *(f"  {line}" for line in lines)))
 
 
 def _lines(plan: Plan) -> Iterator[str]:

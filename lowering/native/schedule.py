@@ -165,11 +165,9 @@ class _Accesses:
     """The linear forms of indices of a nest: where it reads and writes, and all others."""
 
     def __init__(self, nest: Nest) -> None:
-        self.positions: list[LinearForm] = []
         self.loads: list[LinearForm] = []
         self.all: list[LinearForm] = []
-        self._seen: set[tuple[Expr, bool]] = set()
-        self._stack: list[tuple[Expr, bool]] = []
+        self._seen: set[Expr] = set()
         stores: Iterable[Store]
         match nest:
             case ScanNest(store=store) | ScatterNest(store=store):
@@ -180,41 +178,38 @@ class _Accesses:
                 stores = found
             case _:
                 stores = ()
-        self._stack += [(root, False) for root in nest_roots(nest)]
         indices = {index for store in stores for index in store.indices}
-        self._stack = [(root, False) for root, _ in self._stack if root not in indices]
+        roots = [root for root in nest_roots(nest) if root not in indices]
         self.itemsize = max([s.buffer.type.dtype.itemsize for s in stores], default=8)
         self.stores = [self._position(store.buffer, store.indices) for store in stores]
-        for root, where in self._stack:
-            self._walk(root, where)
+        for root in roots:
+            self._walk(root)
 
     def _position(self, buffer: Buffer, indices: tuple[Expr, ...]) -> LinearForm:
         position = offset_in(buffer.type.shape, indices)
-        self._walk(position, True)
+        self._walk(position)
         return _linear_form(position)
 
-    def _walk(self, root: Expr, is_position: bool) -> None:
-        stack = [(root, is_position)]
+    def _walk(self, root: Expr) -> None:
+        stack = [root]
         while stack:
-            expr, where = key = stack.pop()
-            if key in self._seen:
+            expr = stack.pop()
+            if expr in self._seen:
                 continue
-            self._seen.add(key)
+            self._seen.add(expr)
             form = _linear_form(expr)
             if form:
                 self.all.append(form)
-                if where:
-                    self.positions.append(form)
             if isinstance(expr, Sum):
-                stack += [(term, where) for term, _ in expr.terms if type(term) is not Axis]
+                stack += [term for term, _ in expr.terms if type(term) is not Axis]
             elif isinstance(expr, Load):
                 position = offset_in(expr.buffer.type.shape, expr.indices)
                 self.loads.append(_linear_form(position))
-                stack.append((position, True))
+                stack.append(position)
                 if expr.guard is not None:
-                    stack.append((expr.guard, False))
+                    stack.append(expr.guard)
             elif type(expr) is not Axis:
-                stack += [(child, where) for child in expr.children]
+                stack += expr.children
 
 
 def _linear_form(expr: Expr) -> LinearForm:

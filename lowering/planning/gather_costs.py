@@ -12,7 +12,6 @@ def is_gathered_faster(
     value: ArrayType,
     arrays: Sequence[ArrayType],
     gathers: Sequence[tuple[int, int]],
-    parts: int,
     costs: Costs,
 ) -> bool:
     """Whether a value is gathered at least as fast if it is materialized first.
@@ -24,17 +23,10 @@ def is_gathered_faster(
         value: the type of the value.
         arrays: the types of the arrays that it is computed from.
         gathers: for each gather of the value, its points and the length of contiguous runs.
-        parts: gathers of each array that an inlined value takes: two for a roll.
         costs: those of the target, which are in sequential bytes here.
     """
     inlined = sum([costs.reading(array, *gather) for array in arrays for gather in gathers])
     stored = sum([costs.reading(value, *gather) for gather in gathers])
-    if costs.calls:  # each array and the op itself is a call on whole arrays
-        element = (len(arrays) + 1) * value.dtype.itemsize
-        inlined += element * sum(points for points, _ in gathers)
-        inlined += costs.calls * parts * len(arrays)
-        stored += element * value.size + costs.calls
-    else:
-        stored += 1e6 * costs.kernel / costs.megabyte
-        stored += value.nbytes + sum(array.nbytes for array in arrays)
+    stored += 1e6 * costs.kernel / costs.megabyte
+    stored += value.nbytes + sum(array.nbytes for array in arrays)
     return inlined >= stored

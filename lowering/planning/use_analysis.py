@@ -272,9 +272,7 @@ class UseAnalysis:
                 return True
             inputs = [a for a in eqn.operands if isinstance(a, Value)]
             return len(inputs) > 1 or _is_also_folded(sites)
-        # where ops are NumPy calls, what uses a roll or a concatenation is computed in parts
-        in_parts = bool(self.costs.calls) and isinstance(eqn.op.form, Indexed)
-        if self.cost[out] < EXPENSIVE and not in_parts:
+        if self.cost[out] < EXPENSIVE:
             return False
         return bool(sites) and sites[0].points >= self.costs.expansion * out.type.size
 
@@ -285,8 +283,7 @@ class UseAnalysis:
         gathers = [(site.points, site.run) for site in sites if site.run is not None]
         if not gathers:
             return False
-        parts = 2 if isinstance(self.producer[out].op.form, Indexed) else 1
-        return is_gathered_faster(out.type, self._arrays_read(out), gathers, parts, self.costs)
+        return is_gathered_faster(out.type, self._arrays_read(out), gathers, self.costs)
 
     def _arrays_read(self, out: Value) -> list[ArrayType]:
         """The arrays from which an inlined value is computed."""

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from lowering.cuda.compilation.compile import CACHE_VARIABLE
+from lowering.disk_cache.location import CACHE_VARIABLE
 from tests.emulation.emulator import COMPILER
 from tests.emulation.plan_emulator import EmulatedPlans
 from tests.helpers.forced import FORCED, scheduled

@@ -3,7 +3,6 @@
 All but `compiled_plan` and `plan_code` serve any kernel.
 
 compile          kernel source to cubin: NVRTC behind a disk cache
-cache_folder     whether the folder of that cache can be trusted
 modules          loaded code, by the names of functions
 plan_code        the code of a Plan
 compiled_plan    code, constants and features of a Plan

@@ -1,15 +1,14 @@
 """Compilation: kernel source to cubin, by NVRTC behind a disk cache. No GPU is needed.
 
-The key of an entry is made of the source, the options and the compiler. An entry is the SHA-256 of
-the cubin, then the cubin: one that is truncated or damaged is recognised and compiled again. Making
-the key does not load the compiler, which would take longer than all else for a cached kernel.
+The key of an entry is made of the source, the options and the compiler. An entry that is truncated
+or damaged is compiled again. Making the key does not load the compiler, which would take longer than
+all else for a cached kernel.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -17,17 +16,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from lowering.cuda.compilation.cache_folder import make_private
+from lowering.disk_cache.location import CACHE_VARIABLE, code_store
+from lowering.disk_cache.store import CodeStore
 
-CACHE_VARIABLE = "TRACEGRAPH_CACHE_DIR"
-CACHE_BYTES = 1 << 30
 OPTIONS: dict[str, Any] = {"std": "c++17", "fma": False, "minimal": True}
 """`minimal` leaves out declarations of textures and of the CUDA runtime, which takes 4 ms less."""
 
 _PACKAGES = ("cuda-core", "cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")
 _TOOLKIT_VARIABLES = ("CUDA_HOME", "CUDA_PATH")
-_DIGEST_BYTES = hashlib.sha256().digest_size
-
 
 _CUSTOM_OPTIONS: dict[str, Any] = {"std": "c++17"}
 """Options of users' own units: nvcc's, which contracts multiplications and additions."""
@@ -63,7 +59,7 @@ def _from_cache(source: str, arch: str, options: Mapping[str, Any]) -> Any:
 
     key = _key(source, arch, options)
     store = program_cache()
-    code = _kept(store, key) if store is not None else None
+    code = store.get(key) if store is not None else None
     if code is not None:
         return ObjectCode.from_cubin(code)
     compiled = _compiled(source, arch, options)
@@ -110,22 +106,10 @@ def compiler_identity() -> tuple[str, ...]:
     return (*found, *(str(Path(toolkit).resolve()) for toolkit in toolkits if toolkit))
 
 
-def cache_directory() -> Path:
-    """Where compiled kernels are kept: TRACEGRAPH_CACHE_DIR, or the user's cache directory."""
-    chosen = os.environ.get(CACHE_VARIABLE)
-    if chosen:
-        return Path(chosen)
-    if sys.platform == "win32":
-        root = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
-    else:
-        root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(root) / "tracegraph" / "kernels"
-
-
-def program_cache() -> Any:
+def program_cache() -> CodeStore | None:
     """The cache, or None, with a warning, where none can be made, or others could write to it."""
     try:
-        return _opened(cache_directory())
+        return code_store()
     except (OSError, RuntimeError) as error:  # of a user without a home, as in some containers
         warnings.warn(
             f"compiled kernels are not kept: {error}; set {CACHE_VARIABLE} to a directory that "
@@ -135,27 +119,8 @@ def program_cache() -> Any:
         return None
 
 
-@cache
-def _opened(directory: Path) -> Any:
-    from cuda.core.utils import FileStreamProgramCache
-
-    return FileStreamProgramCache(make_private(directory), max_size_bytes=CACHE_BYTES)
-
-
-def _kept(store: Any, key: bytes) -> bytes | None:
-    """The code under a key; None if there is none, or it is damaged or unreadable."""
+def _keep(store: CodeStore, key: bytes, code: bytes) -> None:
     try:
-        entry = store.get(key)
-    except OSError:
-        return None
-    if entry is None:
-        return None
-    digest, code = entry[:_DIGEST_BYTES], entry[_DIGEST_BYTES:]
-    return code if hashlib.sha256(code).digest() == digest else None
-
-
-def _keep(store: Any, key: bytes, code: bytes) -> None:
-    try:
-        store[key] = hashlib.sha256(code).digest() + code
+        store.put(key, code)
     except OSError as error:
         warnings.warn(f"a compiled kernel was not kept: {error}", stacklevel=3)

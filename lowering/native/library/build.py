@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from lowering.native.library.load import POOL
 from lowering.native.library.source import functions, source
 
 VERSION = 19
@@ -78,6 +79,7 @@ def stripped(module: str) -> str:
     blocks = dict(_blocks(module, attributes))
     used: set[str] = set()
     waiting = [name for function in functions() for name in (function.name, *(function.fast or ()))]
+    waiting += POOL
     while waiting:
         name = waiting.pop()
         if name not in used:

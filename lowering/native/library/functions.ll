@@ -39609,3 +39609,346 @@ define internal double @tgo_zeta_f64_f64__f64(double %0, double %1) nounwind alw
   %3 = call double @_Z7tg_zetaIdET_S0_S0_(double %0, double %1)
   ret double %3
 }
+
+@tgp_run:
+define internal void @tgp_run(ptr %0, ptr %1, ptr %2, ptr %3, ptr %4, i64 %5) nounwind {
+  %7 = icmp slt i64 %5, 2
+  br i1 %7, label %16, label %8
+
+8:
+  %9 = getelementptr inbounds i8, ptr %0, i64 128
+  %10 = load atomic i64, ptr %9 seq_cst, align 8
+  %11 = icmp eq i64 %10, 0
+  br i1 %11, label %16, label %12
+
+12:
+  %13 = getelementptr inbounds i8, ptr %0, i64 192
+  %14 = cmpxchg ptr %13, i64 0, i64 1 seq_cst seq_cst, align 64
+  %15 = extractvalue { i64, i1 } %14, 1
+  br i1 %15, label %21, label %16
+
+16:
+  br label %17
+
+17:
+  %.038 = phi i64 [ 0, %16 ], [ %20, %19 ]
+  %18 = icmp slt i64 %.038, %5
+  br i1 %18, label %19, label %79
+
+19:
+  call void %1(ptr %2, ptr %3, ptr %4, i64 %.038)
+  %20 = add nuw nsw i64 %.038, 1
+  br label %17
+
+21:
+  %22 = getelementptr inbounds i8, ptr %0, i64 64
+  store ptr %1, ptr %22, align 64
+  %23 = getelementptr inbounds i8, ptr %0, i64 72
+  store ptr %2, ptr %23, align 8
+  %24 = getelementptr inbounds i8, ptr %0, i64 80
+  store ptr %3, ptr %24, align 16
+  %25 = getelementptr inbounds i8, ptr %0, i64 88
+  store ptr %4, ptr %25, align 8
+  %26 = getelementptr inbounds i8, ptr %0, i64 96
+  store i64 %5, ptr %26, align 32
+  %27 = getelementptr inbounds i8, ptr %0, i64 384
+  store atomic i64 0, ptr %27 seq_cst, align 8
+  %28 = getelementptr inbounds i8, ptr %0, i64 256
+  %29 = getelementptr inbounds i8, ptr %0, i64 104
+  %30 = load i64, ptr %29, align 8
+  %31 = add nsw i64 %30, 1
+  store i64 %31, ptr %29, align 8
+  store atomic i64 %31, ptr %28 seq_cst, align 8
+  %32 = add nsw i64 %5, -1
+  %33 = getelementptr inbounds i8, ptr %0, i64 448
+  %34 = load atomic i64, ptr %33 seq_cst, align 8
+  %35 = icmp eq i64 %34, 0
+  br i1 %35, label %_Z8tgp_wakeP8tgp_poolx.exit, label %36
+
+36:
+  %37 = load ptr, ptr %0, align 64
+  %38 = getelementptr inbounds i8, ptr %0, i64 48
+  %39 = load ptr, ptr %38, align 16
+  call void %37(ptr %39)
+  %40 = load atomic i64, ptr %33 seq_cst, align 8
+  br label %41
+
+41:
+  %.0.i = phi i64 [ 0, %36 ], [ %49, %44 ]
+  %42 = icmp slt i64 %.0.i, %40
+  %43 = icmp slt i64 %.0.i, %32
+  %spec.select.i = select i1 %42, i1 %43, i1 false
+  br i1 %spec.select.i, label %44, label %50
+
+44:
+  %45 = getelementptr inbounds i8, ptr %0, i64 24
+  %46 = load ptr, ptr %45, align 8
+  %47 = getelementptr inbounds i8, ptr %0, i64 56
+  %48 = load ptr, ptr %47, align 8
+  call void %46(ptr %48)
+  %49 = add nuw nsw i64 %.0.i, 1
+  br label %41
+
+50:
+  %51 = getelementptr inbounds i8, ptr %0, i64 8
+  %52 = load ptr, ptr %51, align 8
+  %53 = load ptr, ptr %38, align 16
+  call void %52(ptr %53)
+  br label %_Z8tgp_wakeP8tgp_poolx.exit
+
+_Z8tgp_wakeP8tgp_poolx.exit:
+  br label %54
+
+54:
+  %55 = atomicrmw add ptr %27, i64 1 seq_cst, align 8
+  %56 = load i64, ptr %26, align 32
+  %.not.i = icmp sge i64 %55, %56
+  br i1 %.not.i, label %62, label %57
+
+57:
+  %58 = load ptr, ptr %22, align 64
+  %59 = load ptr, ptr %23, align 8
+  %60 = load ptr, ptr %24, align 16
+  %61 = load ptr, ptr %25, align 8
+  call void %58(ptr %59, ptr %60, ptr %61, i64 %55)
+  br label %62
+
+62:
+  switch i1 %.not.i, label %63 [
+    i1 false, label %54
+    i1 true, label %_Z15tgp_take_chunksP8tgp_pool.exit
+  ]
+
+63:
+  unreachable
+
+_Z15tgp_take_chunksP8tgp_pool.exit:
+  store atomic i64 0, ptr %28 seq_cst, align 8
+  br label %64
+
+64:
+  %.0 = phi i64 [ 0, %_Z15tgp_take_chunksP8tgp_pool.exit ], [ %77, %76 ]
+  %65 = getelementptr inbounds i8, ptr %0, i64 320
+  %66 = load atomic i64, ptr %65 seq_cst, align 8
+  %.not = icmp eq i64 %66, 0
+  br i1 %.not, label %78, label %67
+
+67:
+  %68 = icmp ult i64 %.0, 2000
+  br i1 %68, label %69, label %72
+
+69:
+  %70 = getelementptr inbounds i8, ptr %0, i64 40
+  %71 = load ptr, ptr %70, align 8
+  call void %71()
+  br label %76
+
+72:
+  %73 = getelementptr inbounds i8, ptr %0, i64 32
+  %74 = load ptr, ptr %73, align 32
+  %75 = call i32 %74()
+  br label %76
+
+76:
+  %77 = add nuw nsw i64 %.0, 1
+  br label %64
+
+78:
+  store atomic i64 0, ptr %13 seq_cst, align 8
+  br label %79
+
+79:
+  ret void
+}
+
+@tgp_want:
+define internal void @tgp_want(ptr %0, i64 %1) nounwind {
+  %3 = getelementptr inbounds i8, ptr %0, i64 128
+  store atomic i64 %1, ptr %3 seq_cst, align 8
+  %4 = getelementptr inbounds i8, ptr %0, i64 448
+  %5 = load atomic i64, ptr %4 seq_cst, align 8
+  %6 = load atomic i64, ptr %4 seq_cst, align 8
+  %7 = icmp eq i64 %6, 0
+  br i1 %7, label %_Z8tgp_wakeP8tgp_poolx.exit, label %8
+
+8:
+  %9 = load ptr, ptr %0, align 64
+  %10 = getelementptr inbounds i8, ptr %0, i64 48
+  %11 = load ptr, ptr %10, align 16
+  call void %9(ptr %11)
+  %12 = load atomic i64, ptr %4 seq_cst, align 8
+  br label %13
+
+13:
+  %.0.i = phi i64 [ 0, %8 ], [ %21, %16 ]
+  %14 = icmp slt i64 %.0.i, %12
+  %15 = icmp slt i64 %.0.i, %5
+  %spec.select.i = select i1 %14, i1 %15, i1 false
+  br i1 %spec.select.i, label %16, label %22
+
+16:
+  %17 = getelementptr inbounds i8, ptr %0, i64 24
+  %18 = load ptr, ptr %17, align 8
+  %19 = getelementptr inbounds i8, ptr %0, i64 56
+  %20 = load ptr, ptr %19, align 8
+  call void %18(ptr %20)
+  %21 = add nuw nsw i64 %.0.i, 1
+  br label %13
+
+22:
+  %23 = getelementptr inbounds i8, ptr %0, i64 8
+  %24 = load ptr, ptr %23, align 8
+  %25 = load ptr, ptr %10, align 16
+  call void %24(ptr %25)
+  br label %_Z8tgp_wakeP8tgp_poolx.exit
+
+_Z8tgp_wakeP8tgp_poolx.exit:
+  ret void
+}
+
+@tgp_work:
+define internal void @tgp_work(ptr %0, i64 %1) nounwind {
+  br label %3
+
+3:
+  %.0 = phi i64 [ 0, %2 ], [ %.2, %70 ]
+  br label %4
+
+4:
+  %.018.i = phi i64 [ 0, %3 ], [ %15, %12 ]
+  %5 = icmp ult i64 %.018.i, 2000
+  br i1 %5, label %6, label %.critedge
+
+6:
+  %7 = getelementptr inbounds i8, ptr %0, i64 256
+  %8 = load atomic i64, ptr %7 seq_cst, align 8
+  %.not.i.i = icmp eq i64 %8, 0
+  %.not5.i.i = icmp eq i64 %8, %.0
+  %or.cond.i.i = or i1 %.not.i.i, %.not5.i.i
+  br i1 %or.cond.i.i, label %_Z10tgp_is_dueP8tgp_poolxx.exit.i, label %.critedge
+
+_Z10tgp_is_dueP8tgp_poolxx.exit.i:
+  %9 = getelementptr inbounds i8, ptr %0, i64 128
+  %10 = load atomic i64, ptr %9 seq_cst, align 8
+  %11 = icmp sle i64 %10, %1
+  br i1 %11, label %.critedge, label %12
+
+12:
+  %13 = getelementptr inbounds i8, ptr %0, i64 40
+  %14 = load ptr, ptr %13, align 8
+  call void %14()
+  %15 = add nuw nsw i64 %.018.i, 1
+  br label %4
+
+.critedge:
+  %.0.i = phi i32 [ 2, %4 ], [ 1, %_Z10tgp_is_dueP8tgp_poolxx.exit.i ], [ 1, %6 ]
+  switch i32 %.0.i, label %39 [
+    i32 2, label %16
+    i32 1, label %_Z9tgp_sleepP8tgp_poolxx.exit
+  ]
+
+16:
+  %17 = load ptr, ptr %0, align 64
+  %18 = getelementptr inbounds i8, ptr %0, i64 48
+  %19 = load ptr, ptr %18, align 16
+  call void %17(ptr %19)
+  %20 = getelementptr inbounds i8, ptr %0, i64 448
+  %21 = atomicrmw add ptr %20, i64 1 seq_cst, align 8
+  br label %22
+
+22:
+  %23 = getelementptr inbounds i8, ptr %0, i64 256
+  %24 = load atomic i64, ptr %23 seq_cst, align 8
+  %.not.i19.i = icmp eq i64 %24, 0
+  %.not5.i20.i = icmp eq i64 %24, %.0
+  %or.cond.i21.i = or i1 %.not.i19.i, %.not5.i20.i
+  br i1 %or.cond.i21.i, label %_Z10tgp_is_dueP8tgp_poolxx.exit22.i, label %.critedge16
+
+_Z10tgp_is_dueP8tgp_poolxx.exit22.i:
+  %25 = getelementptr inbounds i8, ptr %0, i64 128
+  %26 = load atomic i64, ptr %25 seq_cst, align 8
+  %27 = icmp sle i64 %26, %1
+  br i1 %27, label %.critedge16, label %28
+
+28:
+  %29 = getelementptr inbounds i8, ptr %0, i64 16
+  %30 = load ptr, ptr %29, align 16
+  %31 = getelementptr inbounds i8, ptr %0, i64 56
+  %32 = load ptr, ptr %31, align 8
+  %33 = load ptr, ptr %18, align 16
+  %34 = call i32 %30(ptr %32, ptr %33, i32 -1, i32 0)
+  br label %22
+
+.critedge16:
+  %35 = atomicrmw add ptr %20, i64 -1 seq_cst, align 8
+  %36 = getelementptr inbounds i8, ptr %0, i64 8
+  %37 = load ptr, ptr %36, align 8
+  %38 = load ptr, ptr %18, align 16
+  call void %37(ptr %38)
+  br label %_Z9tgp_sleepP8tgp_poolxx.exit
+
+39:
+  unreachable
+
+_Z9tgp_sleepP8tgp_poolxx.exit:
+  %40 = getelementptr inbounds i8, ptr %0, i64 128
+  %41 = load atomic i64, ptr %40 seq_cst, align 8
+  %.not = icmp sgt i64 %41, %1
+  br i1 %.not, label %43, label %42
+
+42:
+  ret void
+
+43:
+  %44 = getelementptr inbounds i8, ptr %0, i64 256
+  %45 = load atomic i64, ptr %44 seq_cst, align 8
+  %46 = icmp eq i64 %45, 0
+  %47 = icmp eq i64 %45, %.0
+  %or.cond = or i1 %46, %47
+  br i1 %or.cond, label %70, label %48
+
+48:
+  %49 = getelementptr inbounds i8, ptr %0, i64 320
+  %50 = atomicrmw add ptr %49, i64 1 seq_cst, align 8
+  %51 = load atomic i64, ptr %44 seq_cst, align 8
+  %52 = icmp eq i64 %51, %45
+  br i1 %52, label %53, label %_Z15tgp_take_chunksP8tgp_pool.exit
+
+53:
+  %54 = getelementptr inbounds i8, ptr %0, i64 384
+  %55 = atomicrmw add ptr %54, i64 1 seq_cst, align 8
+  %56 = getelementptr inbounds i8, ptr %0, i64 96
+  %57 = load i64, ptr %56, align 32
+  %.not.i = icmp sge i64 %55, %57
+  br i1 %.not.i, label %67, label %58
+
+58:
+  %59 = getelementptr inbounds i8, ptr %0, i64 64
+  %60 = load ptr, ptr %59, align 64
+  %61 = getelementptr inbounds i8, ptr %0, i64 72
+  %62 = load ptr, ptr %61, align 8
+  %63 = getelementptr inbounds i8, ptr %0, i64 80
+  %64 = load ptr, ptr %63, align 16
+  %65 = getelementptr inbounds i8, ptr %0, i64 88
+  %66 = load ptr, ptr %65, align 8
+  call void %60(ptr %62, ptr %64, ptr %66, i64 %55)
+  br label %67
+
+67:
+  switch i1 %.not.i, label %68 [
+    i1 false, label %53
+    i1 true, label %_Z15tgp_take_chunksP8tgp_pool.exit
+  ]
+
+68:
+  unreachable
+
+_Z15tgp_take_chunksP8tgp_pool.exit:
+  %.1 = phi i64 [ %.0, %48 ], [ %45, %67 ]
+  %69 = atomicrmw add ptr %49, i64 -1 seq_cst, align 8
+  br label %70
+
+70:
+  %.2 = phi i64 [ %.1, %_Z15tgp_take_chunksP8tgp_pool.exit ], [ %.0, %43 ]
+  br label %3
+}

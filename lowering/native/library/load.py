@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+POOL = ("tgp_run", "tgp_want", "tgp_work")
+"""The functions of the pool of threads."""
+
 _SYMBOL = re.compile(r"@([\w.$]+)")
 
 

@@ -32,6 +32,7 @@ MATHEMATICS = (
     "bessel.h",
     "narrow.h",
     "shim.h",
+    "pool.h",
 )
 """The folder's own C++ in its order. The device texts follow."""
 

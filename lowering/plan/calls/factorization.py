@@ -27,7 +27,7 @@ class Factorization(LibraryCall):
     @property
     def operations(self) -> int:
         """About as many as a product of the matrices has."""
-        *batch, m, n = self.matrices[-1].shape
+        *batch, m, n = 1, *self.matrices[-1].shape  # it may be a vector, of pivots
         return 2 * int(np.prod(batch, dtype=np.int64)) * m * n * self.matrices[0].shape[-1]
 
     @property

@@ -41,8 +41,6 @@ class Costs:
         expansion: points of a use for each element of an expensive value, from which it is stored
             rather than computed again.
         gather_penalty: sequential bytes per random access, by the most bytes of the array.
-        calls: where each op is NumPy calls, the overhead of one for a few elements, as the
-            sequential bytes that take as long; else 0.
     """
 
     kernel: float
@@ -61,7 +59,6 @@ class Costs:
     recompute_limit: float
     expansion: float
     gather_penalty: tuple[tuple[float, int], ...]
-    calls: int
 
     @property
     def control_is_free(self) -> bool:

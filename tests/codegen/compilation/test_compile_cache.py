@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from lowering.codegen.preamble import preamble
-from lowering.cuda.compilation import cache_folder
 from lowering.cuda.compilation import compile as compiling
 from lowering.cuda.graph.copies import COPY_SOURCE, PACK_AXES, PACK_SOURCE, pack_values
 from lowering.cuda.graph.small_inputs import load_source, value_slots
 from lowering.cuda.interface import ForeignArray
 from lowering.cuda.libraries.pointer_arrays import arrays_source
+from lowering.disk_cache import private_folder
+from lowering.disk_cache.location import CACHE_VARIABLE, cache_directory
 from lowering.plan.launch_graph import MOST_ARRAYS, fitting
 from lowering.plan.nests.buffer import Buffer
 from tests.helpers.processes import end_of
@@ -26,7 +27,7 @@ SOURCE = 'extern "C" __global__ void fill(float* x) {{ x[threadIdx.x] = {}f; }}'
 
 @pytest.fixture
 def directory(tmp_path, monkeypatch):
-    monkeypatch.setenv(compiling.CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     return tmp_path
 
 
@@ -124,8 +125,8 @@ def test_a_damaged_entry_is_rebuilt(directory, damage):
 
 def test_a_directory_that_cannot_be_made_only_warns(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
-    monkeypatch.setenv(compiling.CACHE_VARIABLE, str(tmp_path / "file" / "below"))
-    with pytest.warns(UserWarning, match=compiling.CACHE_VARIABLE):
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "file" / "below"))
+    with pytest.warns(UserWarning, match=CACHE_VARIABLE):
         assert compiling.cubin(SOURCE.format("4.0"), "sm_90").code
 
 
@@ -175,10 +176,10 @@ as_root = pytest.mark.skipif(
 def test_a_folder_that_others_can_write_to_is_not_used(tmp_path, monkeypatch, opened, why):
     folder = tmp_path / "mine" / "kernels"
     folder.mkdir(parents=True, mode=0o700)
-    monkeypatch.setenv(compiling.CACHE_VARIABLE, str(folder))
+    monkeypatch.setenv(CACHE_VARIABLE, str(folder))
     opened(folder)
     source = SOURCE.format("12.0")
-    with pytest.warns(UserWarning, match=f"not kept: .*{why}.*{compiling.CACHE_VARIABLE}"):
+    with pytest.warns(UserWarning, match=f"not kept: .*{why}.*{CACHE_VARIABLE}"):
         assert compiling.cubin(source, "sm_90").code
     assert not entries(folder)
 
@@ -189,7 +190,7 @@ def test_a_link_is_judged_by_where_it_leads(tmp_path, monkeypatch):
     folder.mkdir()
     folder.chmod(0o777)
     (tmp_path / "link").symlink_to(folder)
-    monkeypatch.setenv(compiling.CACHE_VARIABLE, str(tmp_path / "link"))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "link"))
     with pytest.warns(UserWarning, match="all users may write to .*shared"):
         compiling.program_cache()
 
@@ -198,7 +199,7 @@ def test_a_link_is_judged_by_where_it_leads(tmp_path, monkeypatch):
 def test_a_folder_of_ones_own_in_one_with_the_sticky_bit_is_used(tmp_path, monkeypatch):
     (tmp_path / "everybody").mkdir()
     (tmp_path / "everybody").chmod(0o1777)
-    monkeypatch.setenv(compiling.CACHE_VARIABLE, str(tmp_path / "everybody" / "kernels"))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "everybody" / "kernels"))
     before = os.umask(0)
     try:
         assert compiling.program_cache() is not None
@@ -209,9 +210,9 @@ def test_a_folder_of_ones_own_in_one_with_the_sticky_bit_is_used(tmp_path, monke
 
 @posix
 def test_the_private_group_of_a_user_may_write(tmp_path, monkeypatch):
-    monkeypatch.setattr(cache_folder, "_is_own_group", lambda gid: True)
+    monkeypatch.setattr(private_folder, "_is_own_group", lambda gid: True)
     tmp_path.chmod(0o770)
-    assert cache_folder.make_private(tmp_path) == tmp_path.resolve()
+    assert private_folder.make_private(tmp_path) == tmp_path.resolve()
 
 
 def test_an_entry_that_cannot_be_read_is_compiled_again(directory, monkeypatch):
@@ -229,11 +230,11 @@ def test_a_user_without_a_home_only_gets_a_warning(monkeypatch):
     def homeless():
         raise RuntimeError("Could not determine home directory.")
 
-    monkeypatch.delenv(compiling.CACHE_VARIABLE, raising=False)
+    monkeypatch.delenv(CACHE_VARIABLE, raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr("pathlib.Path.home", homeless)
     monkeypatch.setattr(sys, "platform", "linux")
-    with pytest.warns(UserWarning, match=compiling.CACHE_VARIABLE):
+    with pytest.warns(UserWarning, match=CACHE_VARIABLE):
         assert compiling.cubin(SOURCE.format("9.0"), "sm_90").code
 
 
@@ -244,10 +245,10 @@ def test_the_compilers_log_is_in_the_error(directory):
 
 
 def test_the_directory_follows_the_environment(monkeypatch, tmp_path):
-    monkeypatch.delenv(compiling.CACHE_VARIABLE, raising=False)
+    monkeypatch.delenv(CACHE_VARIABLE, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(sys, "platform", "linux")
-    assert compiling.cache_directory() == tmp_path / "tracegraph" / "kernels"
+    assert cache_directory() == tmp_path / "tracegraph" / "kernels"
 
 
 def test_products_are_rounded_before_they_are_added(directory):

@@ -178,9 +178,3 @@ def test_no_kernels_are_added() -> None:
 def test_selection_can_be_forced() -> None:
     with override(sources="selected"):
         assert sum(map(selections, kernels(rolled, X)))
-
-
-def test_the_host_makes_a_call_for_each_source_in_any_case() -> None:
-    graph = tracegraph.jit(chosen, device="host").lower(X).plan.graph
-    nodes = [node for node in walk(graph) if isinstance(node, KernelNode)]
-    assert (5, 12, 34) in {nest.space for node in nodes for nest in node.kernel.nests}

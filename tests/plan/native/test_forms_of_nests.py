@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lowering.backends.native import TARGET
+from lowering.backends.host import TARGET
 from lowering.lower import lower
 from lowering.native.blas import routine
 from lowering.native.schedule import NestSchedule, schedule_of

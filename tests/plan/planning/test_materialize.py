@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tracegraph
-from lowering.backends import cuda, host
+from lowering.backends.cuda import TARGET
 from lowering.plan.nests.analysis import nest_size
 from lowering.planning import materialize
 from lowering.planning.materialize import choose_materialized
@@ -16,10 +16,9 @@ from tests.helpers.compiled import host_plan_of, plan_of
 from tests.helpers.plans import kinds, nests_of, vector
 from tracegraph import ArrayType
 
-CUDA, HOST = cuda.TARGET.costs, host.TARGET.costs
+CUDA = TARGET.costs
 F32 = np.float32
 F64 = np.float64
-INDEX = np.array([7, 0, 3, 3, 1, 6, 2, 5])
 
 
 def materialized(region, sinks, costs):
@@ -58,46 +57,6 @@ def test_what_a_map_of_one_space_shares_is_not_stored_to_be_forwarded():
     assert materialized(region, 2, CUDA) == condition, "a condition is read by a signal"
     deep = tracegraph.jit(lambda x: reduce(np.multiply, [x] * 150)).trace(vector()).optimized.body
     assert len(materialized(deep, 1, CUDA)) == 2, "kernels are built by recursion"
-
-
-@pytest.mark.parametrize("moved", [lambda t: np.roll(t, 3), lambda t: t[INDEX]])
-def test_the_host_computes_forwards_and_once(moved):
-    """Where an op is a call, two gathers take longer than one, and what is done twice twice."""
-
-    def function(x, y):
-        shared = x * 2
-        return moved(shared + y), shared - y
-
-    region = tracegraph.jit(function).trace(vector(), vector()).optimized.body
-    shared, total = (eqn.outputs[0] for eqn in region.eqns[:2])
-    assert materialized(region, 2, HOST) == {shared, total}
-    assert materialized(region, 2, CUDA) == set()
-
-
-@pytest.mark.parametrize(("picked", "stores"), [(1 << 20, True), (1 << 19, False), (1 << 4, False)])
-def test_the_host_computes_alone_what_is_picked_if_that_is_less(picked, stores):
-    region = tracegraph.jit(lambda x, y, index: (x * y)[index])
-    types = [ArrayType(np.float32, (1 << 20,))] * 2
-    body = region.trace(*types, ArrayType(np.int32, (picked,))).optimized.body
-    assert materialized(body, 1, HOST) == ({body.eqns[0].outputs[0]} if stores else set())
-
-
-def test_the_host_rolls_what_is_used_in_many_rows_once():
-    """Inlined, all that is made of it is made in parts."""
-    region = tracegraph.jit(lambda r, x: np.maximum(np.roll(r * 2, 3), x))
-    body = region.trace(ArrayType(F32, (900,)), ArrayType(F32, (50, 900))).optimized.body
-    rolled = body.eqns[-2].outputs[0]
-    assert rolled in materialized(body, 1, HOST)
-    assert rolled not in materialized(body, 1, CUDA)
-
-
-@pytest.mark.parametrize(("rows", "stores"), [(100, True), (100_000, False)])
-def test_the_host_rolls_small_arrays_before_it_picks_of_them(rows, stores):
-    """To find the positions of each part takes longer than to roll a few elements."""
-    region = tracegraph.jit(lambda x, index: np.roll(x * 2, 1, axis=1)[index])
-    types = (ArrayType(F32, (rows, 3)), ArrayType(np.int32, (8,)))
-    body = region.trace(*types).optimized.body
-    assert (body.eqns[1].outputs[0] in materialized(body, 1, HOST)) == stores
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,6 @@ def test_an_argument_of_a_product_inside_a_loop_is_copied_once_outside():
 
 
 def test_a_product_on_the_host_reads_its_arguments_in_place():
-    plan = host_plan_of(lambda a, x: a.T @ x, ArrayType(F64, (6, 4)), ArrayType(F64, (6, 3)))
+    plan = host_plan_of(lambda a, x: a.T @ x, ArrayType(F64, (60, 40)), ArrayType(F64, (60, 30)))
     (node,) = [n for n in plan.graph.nodes if isinstance(n, LibraryNode)]
     assert [array.buffer for array in node.call.inputs] == list(plan.inputs)

@@ -104,9 +104,10 @@ def test_a_product_with_reuse_and_much_work_is_a_library_call(shapes: Any) -> No
     assert kinds(plan_of(product, *types))["LibraryNode"] == 1
 
 
-def test_the_host_calls_the_library() -> None:
-    types = [ArrayType(F64, shape) for shape in ((1, 9), (9, 40))]
-    assert LibraryNode in map(type, plan_of(product, *types, device="host").graph.nodes)
+@pytest.mark.parametrize(("n", "called"), [(16, False), (24, False), (25, True)])
+def test_the_host_calls_the_library_for_large_products(n: int, called: bool) -> None:
+    plan = plan_of(product, *[ArrayType(F64, (n, n))] * 2, device="host")
+    assert (LibraryNode in map(type, plan.graph.nodes)) == called
 
 
 def test_either_form_can_be_forced() -> None:

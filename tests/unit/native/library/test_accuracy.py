@@ -166,10 +166,10 @@ LINES: Mapping[str, Line] = {
     ),
     "j0": Line(lambda x: mp.besselj(0, x), BESSEL, 4, floor=0.3),
     "j1": Line(lambda x: mp.besselj(1, x), BESSEL, 4, floor=0.3),
-    "y0": Line(lambda x: mp.bessely(0, x), BESSEL, 4, floor=0.3),
+    "y0": Line(lambda x: mp.bessely(0, x), BESSEL, 6, floor=0.3),
     "y1": Line(lambda x: mp.bessely(1, x), BESSEL, 6, floor=0.3),
-    "i0": Line(lambda x: mp.besseli(0, x), (uniform(-12, 12), uniform(-712, 712)), 2.5),
-    "i1": Line(lambda x: mp.besseli(1, x), (uniform(-12, 12), uniform(-712, 712)), 2.5),
+    "i0": Line(lambda x: mp.besseli(0, x), (uniform(-12, 12), uniform(-712, 712)), 3.5),
+    "i1": Line(lambda x: mp.besseli(1, x), (uniform(-12, 12), uniform(-712, 712)), 3.5),
 }
 """Functions of one number."""
 

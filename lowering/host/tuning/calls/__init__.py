@@ -1,1 +1,0 @@
-"""Passes on single calls: their forms, and where their results are."""

@@ -1,1 +1,0 @@
-"""Passes on expressions: indices, clips and remainders that NumPy computes in fewer calls."""

@@ -1,1 +1,0 @@
-"""Passes on programs of instructions: layouts, blocks and stores of temporaries."""

@@ -1,0 +1,145 @@
+"""Machine code of LLVM modules, by llvmlite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+from lowering.native.library.load import joined
+
+Phase = Callable[[], AbstractContextManager[object]]
+"""Makes the context that a phase of compiling is in."""
+
+Level = Literal["quick", "full"]
+"""How much a module is optimised. Both levels give the same bits: LLVM may not reorder operations
+on floats, nor contract them.
+"""
+
+QUICK_PASSES = ("always_inliner", "sroa", "instruction_combine", "simplify_cfg", "loop_rotate")
+"""What makes code bearable at least cost: registers in place of memory, and inlined ops."""
+
+FULL_OPTIONS: Mapping[str, Any] = {
+    "speed_level": 2,
+    "loop_vectorization": True,
+    "loop_interleaving": True,
+    "loop_unrolling": True,
+    "slp_vectorization": False,  # takes long, and gave slower code
+}
+
+CODE_GENERATION: Mapping[Level, int] = {"quick": 0, "full": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Machine code in memory, as long as this lives."""
+
+    engine: Any
+    address: int
+
+
+@cache
+def _llvm() -> Any:
+    """Llvmlite's binding, loaded when code is first compiled: that takes 25 ms and 43 MB."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
+
+
+@cache
+def processor() -> tuple[str, str]:
+    """The name and the features of the processor that code is made for."""
+    llvm = _llvm()
+    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+
+
+def compiler_identity(level: Level) -> tuple[str, ...]:
+    """What machine code depends on besides the text: versions, the processor, and the passes."""
+    import llvmlite
+
+    llvm = _llvm()
+    passes = QUICK_PASSES if level == "quick" else sorted(FULL_OPTIONS.items())
+    return (
+        *("llvmlite", llvmlite.__version__, *map(str, llvm.llvm_version_info)),
+        *(llvm.get_default_triple(), *processor()),
+        *(level, repr(passes), str(CODE_GENERATION[level])),
+    )
+
+
+def _target_machine(level: Level = "full") -> Any:
+    """A target machine of this processor; an execution engine takes it for itself."""
+    llvm = _llvm()
+    target = llvm.Target.from_default_triple()
+    name, features = processor()
+    return target.create_target_machine(
+        cpu=name,
+        features=features,
+        opt=CODE_GENERATION[level],
+        jit=True,
+        reloc="pic",  # code may be anywhere
+        codemodel="small",
+    )
+
+
+def compile(text: str, level: Level = "full", phase: Phase = nullcontext) -> bytes:
+    """The object file of a module that defines all that it calls: see `joined`.
+
+    Reading, optimising and writing it are a phase each: others may use LLVM between them.
+
+    Raises:
+        RuntimeError: LLVM does not accept the text.
+    """
+    with phase():
+        machine = _target_machine(level)
+        module = _parsed(text, machine)
+    with phase():
+        _optimise(module, machine, level)
+    with phase():
+        return bytes(machine.emit_object(module))
+
+
+def assembly(text: str, names: Iterable[str], level: Level = "full") -> str:
+    """The assembly of a module's text with functions of the library, for inspection."""
+    machine = _target_machine(level)
+    module = _parsed(joined(text, names), machine)
+    _optimise(module, machine, level)
+    return str(machine.emit_assembly(module))
+
+
+def _parsed(text: str, machine: Any) -> Any:
+    module = _llvm().parse_assembly(text)
+    module.triple, module.data_layout = machine.triple, str(machine.target_data)
+    return module
+
+
+def _optimise(module: Any, machine: Any, level: Level) -> None:
+    llvm = _llvm()
+    if level == "quick":
+        builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(0))
+        passes = llvm.create_new_module_pass_manager()
+        for name in QUICK_PASSES:
+            getattr(passes, f"add_{name}_pass")()
+    else:
+        options = llvm.create_pipeline_tuning_options()
+        for name, value in FULL_OPTIONS.items():
+            setattr(options, name, value)
+        builder = llvm.create_pass_builder(machine, options)
+        passes = builder.getModulePassManager()
+    passes.run(module, builder)
+
+
+def load(code: bytes, entry: str) -> Loaded:
+    """Load an object file, and find the address of a function.
+
+    Raises:
+        RuntimeError: LLVM cannot read it.
+    """
+    llvm = _llvm()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())
+    engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return Loaded(engine, engine.get_function_address(entry))

@@ -1,0 +1,73 @@
+"""Which code the first calls of a plan run: quick code, unless that would run for long."""
+
+from __future__ import annotations
+
+from lowering.native.compilation.compiler import Level
+from lowering.plan.conditional_nodes import WhileNode
+from lowering.plan.nests.analysis import nest_expressions
+from lowering.plan.nests.weight import weight_of
+from lowering.plan.nodes import Graph, KernelNode, Node
+from lowering.plan.plan import Plan
+from tracegraph.ir.scalar_values import Apply
+
+LONGEST = 50.0
+"""Estimated milliseconds of quick code; to make full code takes about as long."""
+
+STEPS = 200
+"""The steps that a loop is taken to make if they depend on data."""
+
+POINT, INSTRUCTION = 2e-6, 6e-7
+"""Milliseconds of quick code for each point of a nest, and for each op there besides."""
+
+
+def estimated_time(plan: Plan) -> float:
+    """Milliseconds that the quick code of a plan may take.
+
+    Matrix products and other calls of libraries do not count, for they take as long from full code.
+    """
+    return _time_of(plan.graph)
+
+
+def first_level(plan: Plan) -> Level:
+    """The level of the code that the first call runs.
+
+    >>> import numpy as np, tracegraph
+    >>> def plan(n):
+    ...     return tracegraph.jit(lambda x: x + 1, device="host").lower(np.zeros(n)).plan
+    >>> first_level(plan(10)), first_level(plan(10**8))
+    ('quick', 'full')
+    """
+    return "quick" if estimated_time(plan) <= LONGEST else "full"
+
+
+def rule_text(plan: Plan) -> str:
+    """The level of the code of the first calls of a plan, and why, for reports."""
+    estimated = f"about {estimated_time(plan):.2g} ms"
+    if first_level(plan) == "full":
+        return f"full code at once: quick code would run for {estimated}"
+    return f"quick code at first ({estimated}); from the second call on a thread makes full code"
+
+
+def _time_of(graph: Graph) -> float:
+    return sum(map(_node_time, graph.nodes))
+
+
+def _node_time(node: Node) -> float:
+    own = _kernel_time(node) if isinstance(node, KernelNode) else 0.0
+    bodies = [_time_of(body) for body in node.bodies]
+    if not isinstance(node, WhileNode):
+        return own + max(bodies, default=0.0)
+    construct = node.construct
+    steps = None if construct is None else construct.steps
+    if steps is None:
+        most = None if construct is None else construct.max_steps
+        steps = STEPS if most is None else min(STEPS, most)
+    return steps * sum(bodies)
+
+
+def _kernel_time(node: KernelNode) -> float:
+    time = 0.0
+    for nest in node.kernel.nests:
+        ops = sum(isinstance(expr, Apply) for expr in nest_expressions(nest))
+        time += weight_of((nest,)).points * (POINT + ops * INSTRUCTION)
+    return time
