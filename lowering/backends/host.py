@@ -39,6 +39,7 @@ TARGET = Target(
         megabyte=100.0,
         gigaflop=1e4,
         recompute_limit=4,
+        expansion=2,
         gather_penalty=((inf, 0),),
     ),
     fusion=FusionPolicy(row_passes=8),

@@ -21,7 +21,7 @@ from lowering.native.signals import Signals
 from lowering.native.table import DATA_OFFSET, TRAMPOLINE, Table
 from lowering.native.types import memory_parts
 from lowering.native.work import CALL
-from lowering.native.writer import LONG, Writer
+from lowering.native.writer import LONG, Made, Writer
 from lowering.plan.calls.matrix_product import MatrixProduct
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.event_node import EventNode
@@ -32,18 +32,6 @@ from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode, Node
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from tracegraph.ir.events import TimeMark
-
-
-class Made(dict[Any, str]):
-    """Registers by what they hold, made when they are first asked for."""
-
-    def __init__(self, make: Callable[[Any], str]) -> None:
-        self._make = make
-
-    def __missing__(self, key: Any) -> str:
-        self[key] = made = self._make(key)
-        return made
-
 
 STOPPED = "stopped"
 """The label of the block that ends the function early."""

@@ -38,6 +38,8 @@ class Costs:
         gigaflop: a billion operations of a product.
         recompute_limit: the most that an op may cost, in units of `Elementwise.cost`, to be
             computed again for each use of its result instead of stored.
+        expansion: points of a use for each element of an expensive value, from which it is stored
+            rather than computed again.
         gather_penalty: sequential bytes per random access, by the most bytes of the array.
     """
 
@@ -55,6 +57,7 @@ class Costs:
     megabyte: float
     gigaflop: float
     recompute_limit: float
+    expansion: float
     gather_penalty: tuple[tuple[float, int], ...]
 
     @property

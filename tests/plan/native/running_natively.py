@@ -73,9 +73,8 @@ class NativeDevice:
 
 def assert_same_bits(one: Any, other: Any) -> None:
     """Fail unless two arrays have the same bits; any NaN is like any other."""
-    arrays = [np.asarray(each) for each in (one, other)]
-    parts = [(a.real, a.imag) if a.dtype.kind == "c" else (a,) for a in arrays]
-    for x, y in zip(*parts, strict=True):
-        bits = [np.where(p != p, p.dtype.type(0), p).tobytes() for p in (x, y)]
-        assert ((x != x) == (y != y)).all(), f"NaNs differ:\n{one}\n{other}"
-        assert bits[0] == bits[1], f"bits differ:\n{one}\n{other}"
+    arrays = [np.atleast_1d(each) for each in (one, other)]
+    floats = [each.view(each.real.dtype) if each.dtype.kind == "c" else each for each in arrays]
+    bits = [np.where(each != each, each.dtype.type(0), each).tobytes() for each in floats]
+    assert bits[0] == bits[1], f"bits differ:\n{one}\n{other}"
+    assert ((floats[0] != floats[0]) == (floats[1] != floats[1])).all()
