@@ -5,6 +5,7 @@ runs Plans on the host, and a check of every Plan that is made.
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import wraps
@@ -13,10 +14,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from lowering.host.choice import VARIABLE
+from lowering.host.choice import VARIABLE, why_not_native
 from lowering.legalization.legalize import legalize
 from lowering.lower import lower
-from lowering.native.available import why_not
 from lowering.plan.plan import Plan
 from lowering.plan.reports.races import races
 from tracegraph.testing import assert_no_races
@@ -32,14 +32,18 @@ settings.register_profile("long", max_examples=2500, deadline=None, suppress_hea
 settings.load_profile("ci")
 
 
+os.environ.setdefault(VARIABLE, "plain")
+# interpreted unless the environment says more: machine code of each program takes 25 to 100 ms to
+# compile. Tests of native code, and those with `each_host`, choose it themselves.
+
 EACH_HOST = ("plain", "native")
 
 
 @pytest.fixture(params=EACH_HOST)
 def each_host(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans on the host are interpreted, and in a second run of the test, machine code."""
-    if request.param == "native" and why_not():
-        pytest.skip(why_not())
+    if request.param == "native" and why_not_native():
+        pytest.skip(why_not_native())
     monkeypatch.setenv(VARIABLE, request.param)
 
 
