@@ -13,6 +13,7 @@ from lowering.backends.host import TARGET
 from lowering.host.choice import VARIABLE
 from lowering.host.executable import HostExecutable
 from lowering.lower import lower
+from lowering.native.compilation.compiler import Level
 from lowering.plan.plan import Plan
 from tests.helpers.devices import Programs
 from tests.helpers.running import traced
@@ -28,10 +29,13 @@ def native_plan(function: Function, *arguments: Any, donated: Sequence[int] = ()
     return lower(stage.optimized, TARGET, leaves)
 
 
-def compiled(plan: Plan, order: Random | None = None, poison: bool = True) -> HostExecutable:
-    """The machine code of a plan."""
+def compiled(
+    plan: Plan, order: Random | None = None, poison: bool = True, level: Level = "full"
+) -> HostExecutable:
+    """The machine code of a plan: what calls run until the executable is uploaded is `level`."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(VARIABLE, "native")
+        patch.setattr("lowering.native.executable.first_level", lambda plan: level)
         return HostExecutable(plan, poison=poison, order=order)
 
 
@@ -43,8 +47,9 @@ def native(function: Function, *arguments: Any) -> Any:
 
 
 class NativeDevice:
-    """Runs programs of a module as native code in memory that nobody has written: as code that is
-    made quickly, and once more as full code. Their bits are the same, but for those of NaNs.
+    """Runs programs of a module as native code, in memory that nobody has written.
+
+    Quick code runs first, and then full code: the bits are the same.
     """
 
     inexact: Collection[str] = ()
@@ -57,19 +62,20 @@ class NativeDevice:
         """The results; with an `order`, of code with the nodes in a random one."""
         function, given = self._programs[name]
         stage = traced(function, *given)
-        executable = compiled(lower(stage.optimized, TARGET), order)
-        quick = [*executable(tree.leaves(arguments))]
+        executable = compiled(lower(stage.optimized, TARGET), order, level="quick")
+        first = [*executable(tree.leaves(arguments))]
         executable.upload()
-        full = [*executable(tree.leaves(arguments))]
-        for one, other in zip(quick, full, strict=True):
-            assert _bits(one) == _bits(other), "full code differs from quick code"
-        return tree.unflatten(stage.out_structure, full)
+        second = [*executable(tree.leaves(arguments))]
+        for one, other in zip(first, second, strict=True):
+            assert_same_bits(one, other)
+        return tree.unflatten(stage.out_structure, second)
 
 
-def _bits(array: np.ndarray[Any, Any]) -> bytes:
-    """The bytes of an array. Optimising may change the sign of a NaN."""
-    if array.dtype.kind in "biu":
-        return array.tobytes()
-    if array.dtype.kind == "c":
-        return _bits(array.real) + _bits(array.imag)
-    return np.where(array == array, array, np.nan).tobytes()
+def assert_same_bits(one: Any, other: Any) -> None:
+    """Fail unless two arrays have the same bits; any NaN is like any other."""
+    floats = [
+        each.view(each.real.dtype) if each.dtype.kind == "c" else each for each in (one, other)
+    ]
+    bits = [np.where(each != each, each.dtype.type(0), each).tobytes() for each in floats]
+    assert bits[0] == bits[1], f"bits differ:\n{one}\n{other}"
+    assert ((floats[0] != floats[0]) == (floats[1] != floats[1])).all()
