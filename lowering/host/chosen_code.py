@@ -1,4 +1,4 @@
-"""The plug for what runs plans: the code of the kind that is chosen."""
+"""The code of the kind that is chosen."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from contextvars import Context
 
 from lowering.host.choice import chosen_kind
 from lowering.host.code import MakeCode
-from lowering.host.interpreter import interpreted_code
+from lowering.host.interpreter.interpreter import interpreted_code
 
 
 def chosen_code(quiet: Context) -> MakeCode:
     """What makes the code, in a context where NumPy is quiet."""
     if chosen_kind() == "native":
-        # the one import of native code, which imports this package for calls of the host
-        from lowering.native.executable import native_code
+        from lowering.native.executable import native_code  # loads llvmlite
 
         return native_code
     return lambda *args, **options: quiet.run(interpreted_code, *args, **options)

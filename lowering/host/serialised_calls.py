@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from lowering.host.arena import Array
+from lowering.host.code import Body, Copied
 from lowering.host.result_pool import is_all_of_memory
-from lowering.host.source.plan_function import Body, Copied
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.nodes import walk
 from lowering.plan.plan import Plan

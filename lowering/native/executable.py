@@ -7,7 +7,7 @@ code gets the addresses of array objects and finds those of their elements itsel
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from random import Random
 from struct import Struct
@@ -15,11 +15,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from lowering.host.arena import POISON, Array
-from lowering.host.code import Code, ExecutableMemory
+from lowering.host.arena import Array
+from lowering.host.code import Body, Code, Copied, ExecutableMemory, fill_with_poison, with_bars
 from lowering.host.result_pool import RESULTS, is_pooled
-from lowering.host.source.plan_function import Body, Copied
-from lowering.host.source.python_source import PythonSource
 from lowering.native.blas import routine
 from lowering.native.compilation.compiler import Loaded
 from lowering.native.compilation.first_level import first_level
@@ -29,13 +27,13 @@ from lowering.native.library.load import joined
 from lowering.native.module import ENTRY, NativeModule, module_of
 from lowering.native.polls import CLOCK, clock_address
 from lowering.native.pool import addresses, ready
+from lowering.native.python_source import PythonSource
 from lowering.native.table import ARENA, POOL, RUN_CHUNKS, TRAMPOLINE
 from lowering.native.work import work_of
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import walk
 from lowering.plan.plan import Plan
-from tracegraph import progress
 
 SHORT = 1 << 12
 """The work of a plan that runs for a few microseconds: it keeps the GIL."""
@@ -110,18 +108,7 @@ class _FunctionWriter:
         head = "def run(arguments, check_time):"
         body = source.function([head, *lines], results, plan.name)
         tiers.exchange_by(partial(body.__globals__.__setitem__, entry))
-        if not plan.monitors:
-            return body
-
-        def with_bars(arguments: Sequence[Any], check: Callable[[], None] | None) -> Any:
-            calls.reset_bars()
-            with progress.bars():
-                try:
-                    return body(arguments, check)
-                finally:
-                    calls.draw_bars()
-
-        return with_bars
+        return with_bars(plan, body, calls.reset_bars, calls.draw_bars)
 
     def _object(self, buffer: Buffer, variable: str) -> str:
         """The address of an array object."""
@@ -145,7 +132,7 @@ class _FunctionWriter:
 
     def _result_lines(self, poisoned: Sequence[Array] | None) -> list[str]:
         name = self._source.name
-        lines = [f"{name(_poison)}({name(array)})" for array in poisoned or ()]
+        lines = [f"{name(fill_with_poison)}({name(array)})" for array in poisoned or ()]
         for buffer, variable in self._outputs.items():
             shape, dtype = buffer.type.shape, name(buffer.type.dtype)
             if is_pooled(buffer.type):
@@ -153,7 +140,7 @@ class _FunctionWriter:
             else:
                 lines.append(f"{variable} = {name(np.empty)}({shape}, {dtype})")
             if poisoned is not None:
-                lines.append(f"{name(_poison)}({variable})")
+                lines.append(f"{name(fill_with_poison)}({variable})")
         return lines
 
 
@@ -192,7 +179,3 @@ def _raise(calls: HostCalls) -> NoReturn:
     failure, calls.failure = calls.failure, None
     assert failure is not None, "native code stops early only where the host raised"
     raise failure
-
-
-def _poison(memory: Array) -> None:
-    memory.reshape(-1).view(np.uint8).fill(POISON)

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from lowering.host.arena import Array, Workspace
-from lowering.host.code import ExecutableMemory
-from lowering.host.evaluation.programs import programs_of
+from lowering.host.code import Body, ExecutableMemory
+from lowering.host.interpreter.interpreter import interpreted
+from lowering.host.interpreter.programs import programs_of
 from lowering.host.section_times import SectionTimes
-from lowering.host.source.plan_function import Body, PlanWriter
 from lowering.native.polls import POLL
 from lowering.plan.event_node import EventNode
 from lowering.plan.nests.buffer import Buffer
@@ -157,9 +157,8 @@ class HostCalls:
                     self._functions.append(partial(self.section_times.mark, use))
                 case NodeCall(node=node):
                     alone = _only(plan, node)
-                    writer = PlanWriter(alone, programs[number], known, self.workspace, None)
-                    body = writer.function(None)
-                    self._functions.append(partial(_run, body, alone.inputs, self._bound))
+                    code = interpreted(alone, programs[number], known, self.workspace)
+                    self._functions.append(partial(_run, code.body, alone.inputs, self._bound))
                 case CheckFailure(failure=failure):
                     self._functions.append(partial(_fail, plan, failure))
                 case Progress(monitor=monitor, count=count):

@@ -1,8 +1,8 @@
-"""What several threads share, and how many there may be. It imports nothing of the package.
+"""What several threads share. It imports nothing of the package.
 
-All are used by tracegraph and by lowering.
+tracegraph and lowering use it.
 
 locks      locks that are taken together, and work that waits for one
+threads    how many threads native code may have
 weak_set   a weak set for several threads
-threads    the limit of threads of native code
 """

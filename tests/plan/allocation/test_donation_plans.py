@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import tracegraph
-from lowering import explain
 from lowering.host.executable import HostExecutable
 from lowering.legalization.pointer_table import bound_in_bodies, with_pointer_table
 from lowering.plan.conditional_nodes import WhileNode
@@ -17,6 +16,7 @@ from lowering.plan.nests.analysis import nest_writes
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import LibraryNode, MemcpyNode, walk
 from lowering.plan.plan import Donation, Plan
+from lowering.plan.reports.explain import explain
 from lowering.plan.target.overrides import override
 from tracegraph import ArrayType, tree
 
@@ -171,8 +171,8 @@ def test_a_product_reads_the_argument_before_it_is_overwritten() -> None:
 )
 @pytest.mark.parametrize("donated", [0, 1, (0, 1)])
 def test_on_the_host_a_product_reads_the_argument_itself_in_time(function, donated) -> None:
-    a, x = np.random.default_rng(0).random((2, 8, 8))
-    plan = plan_of(function, MATRIX, MATRIX, donated=donated)
+    a, x = np.random.default_rng(0).random((2, 32, 32))
+    plan = plan_of(function, *[ArrayType("float64", (32, 32))] * 2, donated=donated)
     assert plan.aliases
     expected = tree.leaves(function(a, x))
     for seed in range(8):

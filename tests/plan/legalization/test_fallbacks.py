@@ -12,6 +12,7 @@ import lowering
 import tracegraph
 from lowering.legalization.features import Feature, Features, override
 from lowering.legalization.legalize import legalize
+from lowering.plan.reports.explain import explain
 from lowering.plan.target import overrides as choices
 from lowering.testing.recording_backend import RecordingBackend
 from tracegraph.errors import FallbackWarning
@@ -86,7 +87,7 @@ def test_scratch_copies_are_named_with_their_bytes() -> None:
     assert plan.copied == (plan.inputs[0], plan.outputs[0])
     assert plan.copied_bytes == 2 * V.nbytes
     assert plan.fallbacks[0].what == "each launch copies 4,800 B for cond"
-    text = lowering.explain(plan)
+    text = explain(plan)
     assert "each launch copies 2,400 B to scratch: input[0] f64[300] moves" in text
     assert "each launch copies 2,400 B from scratch: output[0] f64[300] moves" in text
 

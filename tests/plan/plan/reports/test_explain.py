@@ -33,7 +33,7 @@ def everything(x, n):
 
 
 EXPECTED = """\
-everything: 25 nodes, 8 of them conditional
+everything: 24 nodes, 8 of them conditional
 line                construct   steps   schedule      nodes  why
 test_explain.py:24  fori_loop   10      WHILE node    4      takes any body
 test_explain.py:22    cond      -       IF/ELSE node  1+1    takes any body

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from lowering.host.arena import Array
-from lowering.host.evaluation import numpy_calls, numpy_workarounds, strided_views
-from lowering.host.evaluation.access_maps import AccessMap
-from lowering.host.evaluation.axis_dependence import AxisDependence, post_order
-from lowering.host.evaluation.dynamic_offsets import offset_function
-from lowering.host.evaluation.instructions import (
+from lowering.host.interpreter import numpy_calls, numpy_workarounds, strided_views
+from lowering.host.interpreter.access_maps import AccessMap
+from lowering.host.interpreter.axis_dependence import AxisDependence, post_order
+from lowering.host.interpreter.dynamic_offsets import offset_function
+from lowering.host.interpreter.instructions import (
     DynamicView,
     Instruction,
     NumpyValue,
@@ -28,7 +28,7 @@ from lowering.host.evaluation.instructions import (
     View,
     static,
 )
-from lowering.host.evaluation.load_forms import LoadForm, load_form
+from lowering.host.interpreter.load_forms import LoadForm, load_form
 from lowering.plan.nests.buffer import Buffer
 from tracegraph.ir.scalar import Axis, Both, Clamp, Compare, Const, Expr, FloorDiv, Mod, Select, Sum
 from tracegraph.ir.scalar_values import Accumulated, Apply, AsIndex, AsValue, Load
@@ -166,13 +166,11 @@ class Evaluator:
         """The value function(*inputs), element by element over the axes of the inputs."""
         axes = frozenset().union(*(value.dims for value in inputs))
         shape = self.mesh(axes)
+        function = numpy_calls.with_output_last(function)
         if all(isinstance(value, Static) for value in inputs) and prod(shape) <= FOLD_LIMIT:
             array = np.empty(shape, dtype)
             operands = [value.array for value in inputs if isinstance(value, Static)]
-            if isinstance(function, np.ufunc):  # some take `out` by keyword only
-                function(*operands, out=array)
-            else:
-                function(*operands, array)
+            function(*operands, array)
             return static(array, tuple(sorted(axes)))
         output = self.temporary(dtype, axes)
         self.instructions.append(Instruction("write", function, inputs, output))

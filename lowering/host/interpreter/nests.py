@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from lowering.host.arena import Array
-from lowering.host.evaluation import numpy_calls, strided_views
-from lowering.host.evaluation.access_maps import access_map
-from lowering.host.evaluation.evaluate import Evaluator
-from lowering.host.evaluation.instructions import (
+from lowering.host.interpreter import numpy_calls, strided_views
+from lowering.host.interpreter.access_maps import access_map
+from lowering.host.interpreter.evaluate import Evaluator
+from lowering.host.interpreter.instructions import (
     Condition,
     DynamicView,
     Instruction,
@@ -20,8 +20,8 @@ from lowering.host.evaluation.instructions import (
     View,
     static,
 )
-from lowering.host.evaluation.nest_program import extents_of
-from lowering.host.reports import report_function
+from lowering.host.interpreter.nest_program import extents_of
+from lowering.host.interpreter.reports import report_function
 from lowering.plan.nests.kernel import (
     Accumulator,
     MapNest,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from lowering.host.evaluation import numpy_calls
-from lowering.host.evaluation.instructions import (
+from lowering.host.code import Overlaps
+from lowering.host.interpreter import numpy_calls
+from lowering.host.interpreter.instructions import (
     DynamicView,
     Instruction,
     NumpyValue,
@@ -13,9 +14,6 @@ from lowering.host.evaluation.instructions import (
     View,
 )
 from lowering.plan.nests.buffer import Buffer
-
-Overlaps = Callable[[Buffer, Buffer], bool]
-"""Whether two buffers share memory."""
 
 
 def copy_overwritten(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[Instruction]:

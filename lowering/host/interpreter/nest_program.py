@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lowering.host.arena import Workspace
-from lowering.host.evaluation.instructions import Instruction, Temporary
+from lowering.host.interpreter.instructions import Instruction, Temporary
 from lowering.plan.nests.kernel import Nest, Predicate, ReduceNest, RowNest
 
 

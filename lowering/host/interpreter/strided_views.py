@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lowering.host.evaluation.access_maps import AccessMap
-from lowering.host.evaluation.instructions import View
+from lowering.host.interpreter.access_maps import AccessMap
+from lowering.host.interpreter.instructions import View
 from lowering.plan.nests.buffer import Buffer
 
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from lowering.host.arena import Array
-from lowering.host.evaluation.dynamic_offsets import Offset
-from lowering.host.evaluation.instructions import UfuncMethod
+from lowering.host.interpreter.dynamic_offsets import Offset
 from tracegraph.ir.op import Op
 from tracegraph.ir.types import row_major_strides
 
@@ -43,6 +42,13 @@ def yields(ufunc: np.ufunc, dtypes: Sequence[np.dtype[Any]], dtype: np.dtype[Any
         return bool(ufunc.resolve_dtypes((*dtypes, None))[-1] == dtype)
     except TypeError:
         return False
+
+
+def with_output_last(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function; two ufuncs take the output by name only."""
+    if function not in (np.maximum, np.minimum):
+        return function
+    return lambda left, right, out: function(left, right, out=out)
 
 
 def convert(value: Array, out: Array) -> None:
@@ -184,15 +190,14 @@ def broadcast(shape: tuple[int, ...]) -> Callable[[Array], Array]:
 
 def folded(
     ufunc: np.ufunc, dtype: np.dtype[Any], axes: tuple[int, ...] | None
-) -> Callable[[Array, Array], object] | UfuncMethod:
+) -> Callable[[Array, Array], object]:
     """A function (values, out) that folds over `axes`, which stay as extents of 1; None: over all.
 
-    Sums and products of 16-bit floats are folded in float32 and rounded once. For other folds the
-    dtype is that of the output, which is NumPy's default: naming it takes longer.
+    Sums and products of 16-bit floats are folded in float32 and rounded once.
     """
     keep = axes is not None
     if not (_is_half(dtype) and ufunc in (np.add, np.multiply)):
-        return UfuncMethod(ufunc, "reduce", (axes, None), (True,) if keep else ())
+        return lambda value, out: ufunc.reduce(value, axes, None, out, keep)
     wide = np.dtype(np.float32)
 
     def fold_wide(value: Array, out: Array) -> None:
@@ -218,6 +223,6 @@ def positioned(ufunc: np.ufunc, kept: int) -> Callable[[Array, Array], object]:
     return position
 
 
-def accumulated(ufunc: np.ufunc, axis: int) -> UfuncMethod:
+def accumulated(ufunc: np.ufunc, axis: int) -> Callable[[Array, Array], object]:
     """A function (values, out) that folds along an axis and keeps every partial result."""
-    return UfuncMethod(ufunc, "accumulate", (axis, None))
+    return lambda value, out: ufunc.accumulate(value, axis, None, out)

@@ -1,4 +1,4 @@
-"""The function that the host makes of a plan: its text and its results."""
+"""Functions on the host: what they compute, and what they keep."""
 
 from __future__ import annotations
 
@@ -11,59 +11,23 @@ import pytest
 
 import tracegraph
 from lowering.host.executable import HostExecutable
-from lowering.host.source.python_source import LONG, PythonSource
 from lowering.plan.nests.kernel import MapNest, Store
 from tests.cases.host_nests import F64, ap, axes, buffer, run
 from tracegraph.ir.scalar import const, select
 from tracegraph.ir.scalar_values import Load, as_index
 
-
-@pytest.fixture
-def text_of(monkeypatch):
-    """The text that a function compiled for the host consists of."""
-
-    def text(function, *arguments):
-        texts = []
-        write = PythonSource.text
-        with monkeypatch.context() as patch:
-            patch.setattr(
-                PythonSource, "text", lambda *given: texts.append(write(*given)) or texts[-1]
-            )
-            compiled = tracegraph.jit(function, device="host").lower(*arguments).compile()
-        for _ in range(2):
-            found, wanted = compiled(*arguments), function(*arguments)
-            np.testing.assert_array_equal(np.asarray(found), np.asarray(wanted))
-        return texts[0]
-
-    return text
-
-
 X = np.linspace(0.0, 1.0, 12).reshape(3, 4)
 
 
-def test_an_expression_is_what_one_would_write_by_hand(text_of):
-    assert (
-        text_of(lambda x, a, b: x * a + b, X[0], X[1], X[2])
-        == """\
-def run(arguments, check_time):
-    [a0, a1, a2] = arguments
-    o0 = empty((4,), k5)
-    multiply(a0, a1, k1)
-    add(k1, a2, k3)
-    o0[...] = k3
-    return [o0]
-"""
-    )
-
-
-def test_what_a_switch_makes_others_may_read(text_of):
+def test_what_a_switch_makes_others_may_read():
     def numbered(n, x):
         y = tracegraph.switch(n, [np.sin, np.cos, lambda x: x * 2.0], x)
         return y, y[::-1] + y
 
+    f = tracegraph.jit(numbered, device="host")
     for n in range(3):
-        text_of(lambda n, x: numbered(n, x)[0], np.int64(n), X[0])
-    text_of(numbered, np.int64(1), X[0])
+        for found, wanted in zip(f(np.int64(n), X[0]), numbered(n, X[0]), strict=True):
+            np.testing.assert_array_equal(np.asarray(found), wanted)
 
 
 def test_a_result_that_is_also_a_condition_is_stored():
@@ -101,18 +65,7 @@ def test_quotients_by_zero_are_numpys():
             np.testing.assert_array_equal(np.asarray(f(dtype(x), dtype(0))[0]), dtype(wanted))
 
 
-def test_many_calls_in_a_row_are_not_compiled_line_by_line(text_of):
-    def long(x):
-        for i in range(2 * LONG):
-            x = np.sin(x) + i
-        return tracegraph.cond(x.sum() > 0, lambda y: y * 2, lambda y: y + 1, x)
-
-    text = text_of(long, X)
-    assert "step()" in text
-    assert text.count("\n") < 2 * LONG
-
-
-def test_constructs_deeper_than_python_allows(text_of):
+def test_constructs_deeper_than_python_allows():
     def deep(level):
         if not level:
             return lambda x: x + 1
@@ -121,14 +74,15 @@ def test_constructs_deeper_than_python_allows(text_of):
             return lambda x: tracegraph.cond(x.sum() < 1e9, inner, lambda y: y * 0, x)
         return lambda x: tracegraph.fori_loop(0, 1, lambda _, y: inner(y), x)
 
-    assert "nonlocal c" in text_of(deep(24), np.ones(2))
+    f = tracegraph.jit(deep(24), device="host")
+    np.testing.assert_array_equal(np.asarray(f(np.ones(2))), np.full(2, 2.0))
 
 
-def test_an_argument_read_once_is_read_where_it_is():
+def test_arguments_that_are_not_contiguous_are_copied():
     f = tracegraph.jit(lambda x, y: x * 2 + (y * y).sum(), device="host")
-    x, y = X.T, X[::2]
+    x, y = X.T, X[1:]
     np.testing.assert_array_equal(np.asarray(f(x, y)), x * 2 + (y * y).sum())
-    assert f.stats()["bytes_copied"] == y.nbytes, "it is read twice"
+    assert f.stats()["bytes_copied"] == x.nbytes
 
 
 def test_results_are_row_major_whatever_the_arguments_are():
@@ -227,14 +181,6 @@ def test_a_window_whose_surroundings_are_read_is_not_run_as_a_range():
     expected = x.copy()
     expected[:, 1:39] *= 2
     np.testing.assert_array_equal(found, expected)
-
-
-def test_no_object_takes_a_name_of_the_function_itself():
-    def run() -> None:
-        raise NotImplementedError
-
-    source = PythonSource()
-    assert source.name(run) not in ("run", "arguments", "check_time")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64", "bool"])

@@ -1,4 +1,4 @@
-"""Nests with predicates in the function that the host makes of a plan."""
+"""Nests with predicates on the host."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import tracegraph
-from lowering.host.source.python_source import DEEPEST, PythonSource
 from lowering.plan.nests.kernel import Kernel, MapNest, Predicate, Store
 from lowering.plan.nodes import KernelNode
 from lowering.plan.target import overrides as choices
@@ -80,19 +79,18 @@ def test_a_window_that_is_run_as_a_range_has_the_predicates_of_its_nest(go):
     np.testing.assert_array_equal(found, wanted)
 
 
-def test_nests_of_a_kernel_with_equal_predicates_stand_in_one_block(monkeypatch):
-    texts = []
-    write = PythonSource.text
-    monkeypatch.setattr(
-        PythonSource, "text", lambda *given: texts.append(write(*given)) or texts[-1]
-    )
+@pytest.mark.parametrize("go", [False, True])
+def test_nests_of_a_kernel_with_equal_predicates_all_run_or_none(go):
     flag = buffer("input", 1, dtype=BOOL)
-    outs = [buffer("output", n, 8) for n in range(3)]
-    values = [ap(op, AT) for op in ("sin", "cos", "exp")]
-    holds = Predicate(flag, True)
-    both = Kernel("k", tuple(mapped(out, v, holds) for out, v in zip(outs, values, strict=True)))
-    run([KernelNode(both)], (X, flag), tuple(outs), [NUMBERS, np.array(True)])
-    assert texts[0].count("if a1.item():") == 1
+    outs = tuple(buffer("output", n, 8) for n in range(3))
+    ops, holds = ("sin", "cos", "exp"), Predicate(flag, True)
+    start = Kernel("start", tuple(mapped(out, const(-1.0, F64)) for out in outs))
+    nests = tuple(mapped(out, ap(op, AT), holds) for out, op in zip(outs, ops, strict=True))
+    nodes = [KernelNode(start), KernelNode(Kernel("k", nests))]
+    results = run(nodes, (X, flag), outs, [NUMBERS, np.array(go)])
+    for found, op in zip(results, ops, strict=True):
+        wanted = getattr(np, op)(NUMBERS) if go else np.full(8, -1.0)
+        np.testing.assert_array_equal(found, wanted)
 
 
 def test_predicates_deep_inside_loops():
@@ -102,6 +100,6 @@ def test_predicates_deep_inside_loops():
         return tracegraph.fori_loop(0, 1 + level % 2, lambda _, y: deep(level - 1, y), x)
 
     with choices.override(branches="predicated"):
-        f = tracegraph.jit(lambda x: deep(DEEPEST, x), device="host")
+        f = tracegraph.jit(lambda x: deep(8, x), device="host")
         for x in (np.zeros(2), np.full(2, 4.0)):
-            np.testing.assert_array_equal(np.asarray(f(x)), deep(DEEPEST, x))
+            np.testing.assert_array_equal(np.asarray(f(x)), deep(8, x))

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from lowering.host.arena import Workspace
-from lowering.host.evaluation.hazards import Overlaps, copy_overwritten
-from lowering.host.evaluation.nest_program import NestProgram, place_temporaries
-from lowering.host.evaluation.nests import evaluate
-from lowering.host.evaluation.print_nests import print_evaluators
+from lowering.host.code import Overlaps
+from lowering.host.interpreter.hazards import copy_overwritten
+from lowering.host.interpreter.nest_program import NestProgram, place_temporaries
+from lowering.host.interpreter.nests import evaluate
+from lowering.host.interpreter.print_nests import print_evaluators
 from lowering.plan.nests.kernel import Kernel, PrintNest
 from lowering.plan.nodes import KernelNode, walk
 from lowering.plan.plan import Plan

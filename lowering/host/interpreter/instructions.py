@@ -76,16 +76,6 @@ def static(array: Array, axes: tuple[int, ...] = ()) -> Static:
     return Static(array.dtype, array.shape, {axis: axis for axis in axes}, array)
 
 
-@dataclass(frozen=True, slots=True)
-class UfuncMethod:
-    """A method of a ufunc as function(operand, output), with the arguments around the output."""
-
-    ufunc: np.ufunc
-    name: str
-    before: tuple[Any, ...]
-    after: tuple[Any, ...] = ()
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Instruction:
     """One NumPy call.
@@ -96,7 +86,7 @@ class Instruction:
     """
 
     kind: Literal["write", "assign", "effect"]
-    function: Callable[..., Any] | UfuncMethod
+    function: Callable[..., Any]
     inputs: tuple[NumpyValue, ...]
     output: NumpyValue | None = None
 

@@ -11,9 +11,9 @@ from math import prod
 import numpy as np
 
 from lowering.host.arena import Array
-from lowering.host.evaluation.evaluate import Evaluator
-from lowering.host.evaluation.instructions import Instruction
-from lowering.host.evaluation.strided_views import whole
+from lowering.host.interpreter.evaluate import Evaluator
+from lowering.host.interpreter.instructions import Instruction
+from lowering.host.interpreter.strided_views import whole
 from lowering.plan.nests.kernel import CallNest, PrintedArray, PrintNest
 from lowering.plan.plan import Plan
 from tracegraph.ir.callbacks import HostFunction
