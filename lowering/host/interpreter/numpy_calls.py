@@ -197,7 +197,7 @@ def folded(
     """
     keep = axes is not None
     if not (_is_half(dtype) and ufunc in (np.add, np.multiply)):
-        return lambda value, out: ufunc.reduce(value, axes, None, out, keep)
+        return lambda value, out: ufunc.reduce(value, axes, None, out=out, keepdims=keep)
     wide = np.dtype(np.float32)
 
     def fold_wide(value: Array, out: Array) -> None:
