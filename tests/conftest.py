@@ -1,5 +1,5 @@
-"""What all tests share: garbage collection, soak tests, how many examples hypothesis tries, and a
-check of every Plan that is made.
+"""What all tests share: garbage collection, soak tests, how many examples hypothesis tries, what
+runs Plans on the host, and a check of every Plan that is made.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from lowering.host.choice import VARIABLE
 from lowering.legalization.legalize import legalize
 from lowering.lower import lower
+from lowering.native.available import why_not
 from lowering.plan.plan import Plan
 from lowering.plan.reports.races import races
 from tracegraph.testing import assert_no_races
@@ -28,6 +30,17 @@ settings.register_profile(
 )
 settings.register_profile("long", max_examples=2500, deadline=None, suppress_health_check=SLOW)
 settings.load_profile("ci")
+
+
+EACH_HOST = ("plain", "native")
+
+
+@pytest.fixture(params=EACH_HOST)
+def each_host(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans on the host are interpreted, and in a second run of the test, machine code."""
+    if request.param == "native" and why_not():
+        pytest.skip(why_not())
+    monkeypatch.setenv(VARIABLE, request.param)
 
 
 def check_plans_of(function: Callable[..., Any]) -> None:

@@ -10,7 +10,7 @@ import gc
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe
 from typing import Any
@@ -22,16 +22,25 @@ from .row import Inputs, Results, Row
 class Elsewhere:
     """The other process, which has opened a library; `version` is that library's.
 
+    With `cores`, it stays on them. Without, it is timed on the core of the turn.
+
     Raises:
         RuntimeError: it could not be opened, or the process ended.
     """
 
-    def __init__(self, library: str, device: str, settings: Mapping[str, str]) -> None:
-        self.library = library
+    def __init__(
+        self,
+        library: str,
+        device: str,
+        settings: Mapping[str, str],
+        cores: Collection[int] | None = None,
+    ) -> None:
+        self.library, self.cores = library, cores
         self._pipe, theirs = Pipe()
         path = os.pathsep.join(["", *sys.path])
+        told = ",".join(map(str, cores or ()))
         self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__, library, device, str(theirs.fileno())],
+            [sys.executable, "-m", __name__, library, device, str(theirs.fileno()), told],
             env={**os.environ, "PYTHONPATH": path, **settings},
             pass_fds=[theirs.fileno()],
             stdout=subprocess.DEVNULL,
@@ -82,16 +91,16 @@ class RemoteContestant(Contestant):
     process: Elsewhere
 
     def waited(self, runs: int) -> float:
-        seconds: float = self.process.ask("sample", True, runs, _cores())
+        seconds: float = self.process.ask("sample", True, runs, self._cores())
         return seconds
 
     def queued(self, runs: int) -> float:
-        seconds: float = self.process.ask("sample", False, runs, _cores())
+        seconds: float = self.process.ask("sample", False, runs, self._cores())
         return seconds
 
-
-def _cores() -> set[int] | None:
-    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
+    def _cores(self) -> set[int] | None:
+        has_affinity = self.process.cores is None and hasattr(os, "sched_getaffinity")
+        return os.sched_getaffinity(0) if has_affinity else None
 
 
 class _Served:
@@ -137,9 +146,11 @@ class _Served:
         return self._library.results(self._contestant.run())
 
 
-def _serve(library: str, device: str, descriptor: int) -> None:
+def _serve(library: str, device: str, descriptor: int, cores: str) -> None:
     from .outcome import reason
 
+    if cores:
+        os.sched_setaffinity(0, map(int, cores.split(",")))
     pipe = Connection(descriptor)
     try:
         served = _Served(library, device)
@@ -159,4 +170,4 @@ def _serve(library: str, device: str, descriptor: int) -> None:
 
 
 if __name__ == "__main__":
-    _serve(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    _serve(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4])

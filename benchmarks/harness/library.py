@@ -122,6 +122,13 @@ def _jax_with_command_buffers(device: str) -> Library:
     raise failure
 
 
+def _jax_on_one_core(device: str) -> Library:
+    if device != "host" or not hasattr(os, "sched_getaffinity"):
+        raise Unavailable("it is for the host of systems that bind processes to cores")
+    process = Elsewhere("jax", device, {}, cores={max(os.sched_getaffinity(0))})
+    return Library("jax-1", process.version, _nothing, _nothing, elsewhere=process)
+
+
 def _torch(device: str) -> Library:
     import torch
 
@@ -175,6 +182,7 @@ OPENERS: Mapping[str, Callable[[str], Library]] = {
     "numpy": _numpy,
     "jax": _jax,
     "jax-cb": _jax_with_command_buffers,
+    "jax-1": _jax_on_one_core,
     "torch": _torch,
     "cupy": _cupy,
     "warp": _warp,

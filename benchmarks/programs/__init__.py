@@ -6,9 +6,29 @@ libraries spell differently. `program.py` makes the rows of a program, by size a
 
 from __future__ import annotations
 
-from . import clusters, decisions, dynamics, lattice, linear_algebra, sequences
+from . import (
+    clusters,
+    decisions,
+    dynamics,
+    krylov,
+    lattice,
+    least_squares,
+    linear_algebra,
+    sampling,
+    sequences,
+)
 from .program import Program
 
-_MODULES = (dynamics, linear_algebra, decisions, clusters, sequences, lattice)
+_MODULES = (
+    dynamics,
+    linear_algebra,
+    krylov,
+    least_squares,
+    decisions,
+    clusters,
+    sampling,
+    sequences,
+    lattice,
+)
 
 PROGRAMS: tuple[Program, ...] = tuple(program for module in _MODULES for program in module.PROGRAMS)

@@ -54,13 +54,30 @@ def populations(draw, n, dtype):
     return draw.uniform((2, n), dtype, 0.5, 2.0), 10.0, tolerance
 
 
-def tsit5(language, loop):
+def _hunted(xp, y):
+    """How fast prey and predators become more."""
+    prey, predators = y[0], y[1]
+    return xp.stack([prey * (1.1 - 0.4 * predators), predators * (0.1 * prey - 0.4)])
+
+
+def _whirls(draw, n, dtype):
+    """Where n trajectories of Lorenz's system begin; they end before rounding decides."""
+    tolerance = 1e-4 if dtype == np.float32 else 1e-8
+    return draw.uniform((3, n), dtype, 0.9, 1.1), 5.0, tolerance
+
+
+def _whirling(xp, y):
+    """Lorenz, "Deterministic Nonperiodic Flow", 1963."""
+    x, y, z = y[0], y[1], y[2]
+    return xp.stack([10 * (y - x), x * (28 - z) - y, x * y - (8 / 3) * z])
+
+
+def tsit5(language, loop, slope_of=_hunted):
     """Integrates with adaptive steps, which `loop(unfinished, step, state)` makes."""
     xp = language.xp
 
     def slope(y):
-        prey, predators = y[0], y[1]
-        return xp.stack([prey * (1.1 - 0.4 * predators), predators * (0.1 * prey - 0.4)])
+        return slope_of(xp, y)
 
     def weighted(weights, slopes):
         terms = (weight * slope for weight, slope in zip(weights, slopes, strict=True))
@@ -146,6 +163,14 @@ PROGRAMS = (
         inputs=populations,
         sizes=(1, 256, 65_536),
         agrees=within(1e-2, 1e-6, steps=0.2),
+    ),
+    Program(
+        name="lorenz",
+        title="Tsit5 with adaptive steps, n trajectories of Lorenz's system",
+        write=lambda language: tsit5(language, language.loops.while_loop, _whirling),
+        inputs=_whirls,
+        sizes=(1, 256, 65_536),
+        agrees=within(5e-2, 1e-5, steps=0.2),
     ),
     Program(
         name="molecules",

@@ -41,17 +41,21 @@ class Program:
         """A row for each size and dtype."""
         for size in self.sizes:
             for dtype in DTYPES:
-                variant = f"{size}_{'f32' if dtype == 'float32' else 'f64'}"
-                function = self.derivative_of
-                yield Row(
-                    name=f"{self.name}_{variant}",
-                    title=self.title,
-                    inputs=partial(self._draw, size, np.dtype(dtype)),
-                    contestants=self.contestants(),
-                    unit=MILLISECONDS,
-                    agrees=self.agrees,
-                    derivative_of=f"{function}_{variant}" if function else None,
-                )
+                yield self.row(size, dtype)
+
+    def row(self, size: int, dtype: str) -> Row:
+        """The row of one size and dtype."""
+        variant = f"{size}_{'f32' if dtype == 'float32' else 'f64'}"
+        function = self.derivative_of
+        return Row(
+            name=f"{self.name}_{variant}",
+            title=self.title,
+            inputs=partial(self._draw, size, np.dtype(dtype)),
+            contestants=self.contestants(),
+            unit=MILLISECONDS,
+            agrees=self.agrees,
+            derivative_of=f"{function}_{variant}" if function else None,
+        )
 
     def _draw(self, size: int, dtype: np.dtype, draw: Draw) -> Inputs:
         return self.inputs(draw, draw.size(size), dtype)

@@ -20,6 +20,7 @@ from . import (
     library_rows,
     mandelbrot,
     nested_loop,
+    processor,
     reduction_loop,
     sorting,
     stacked_scan,
@@ -67,7 +68,9 @@ GROUPS: Mapping[str, Sequence[Row]] = {
     **_OF_LIBRARIES,
     "sorting": sorting.ROWS,
     "callbacks": callbacks.ROWS,
+    "processor": processor.ROWS,
 }
-"""Names that stand for several rows: programs, derivatives, what libraries do, sorts, callbacks."""
+"""Names that stand for several rows: programs, derivatives, what libraries do, sorts, callbacks,
+and what is for a CPU."""
 
 ROWS: Mapping[str, Row] = {row.name: row for rows in (OWN_ROWS, *GROUPS.values()) for row in rows}

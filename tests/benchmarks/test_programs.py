@@ -67,7 +67,9 @@ def test_groups_stand_for_their_rows():
 
     assert len(chosen("programs")) == 6 * len(PROGRAMS)
     assert chosen("edit", "edit_60_f32", "cg") == [row.name for row in GROUPS["edit"]] + ["cg"]
-    groups = {*chosen("programs", "transforms", "fft", "linalg", "sorting", "callbacks")}
+    groups = {
+        *chosen("programs", "transforms", "fft", "linalg", "sorting", "callbacks", "processor")
+    }
     assert groups == {*ROWS} - {row.name for row in OWN_ROWS}
     assert command._parser().parse_args([]).rows == OWN_ROWS
 

@@ -15,6 +15,8 @@ from tests.corpus import CASES
 from tests.helpers.traced import trace
 from tracegraph import errors, tree
 
+each_host = pytest.mark.usefixtures("each_host")
+
 X = np.arange(12.0).reshape(3, 4)
 
 
@@ -125,6 +127,7 @@ def test_an_index_raises_where_numpys_does(name: str, index: int, dtype: Any) ->
         np.testing.assert_array_equal(checked(function, X, at), expected)
 
 
+@each_host
 @pytest.mark.parametrize("indices", [[0, 1, 2, -3], [0, 1, 2, 3], [-4, 0, 1, 1]])
 @pytest.mark.parametrize("name", OF_MANY)
 def test_one_of_many_raises(name: str, indices: list[int]) -> None:
@@ -138,6 +141,7 @@ def test_one_of_many_raises(name: str, indices: list[int]) -> None:
         checked(function, X, at)
 
 
+@each_host
 @pytest.mark.parametrize("indices", [[0, 1, 2, 0], [0, 1, 2, 3], [0, 1, -1, 2]])
 @pytest.mark.parametrize("name", FROM_ZERO)
 def test_numbers_that_do_not_count_from_the_end(name: str, indices: list[int]) -> None:
@@ -152,6 +156,7 @@ def test_numbers_that_do_not_count_from_the_end(name: str, indices: list[int]) -
         np.testing.assert_array_equal(checked(function, X, at), expected)
 
 
+@each_host
 @pytest.mark.parametrize("name", RAVELLED)
 def test_positions_in_the_ravelled_array(name: str) -> None:
     function = RAVELLED[name]
@@ -161,6 +166,7 @@ def test_positions_in_the_ravelled_array(name: str) -> None:
         checked(function, X, outside)
 
 
+@each_host
 @pytest.mark.parametrize(
     "function",
     [
@@ -189,6 +195,7 @@ def test_programs_without_such_indices_run_as_before(case: Any) -> None:
         np.testing.assert_array_equal(one, other)
 
 
+@each_host
 def test_the_message_has_the_index_and_the_line() -> None:
     def element(table: Any, k: Any) -> Any:
         return table[k]
@@ -202,6 +209,7 @@ def test_the_message_has_the_index_and_the_line() -> None:
         checked(written, X, np.array(9))
 
 
+@each_host
 def test_indices_in_loops_and_branches() -> None:
     def summed(x: Any, n: Any) -> Any:
         return tracegraph.fori_loop(0, n, lambda i, s: s + x[i], 0.0)
@@ -224,6 +232,7 @@ def test_indices_in_loops_and_branches() -> None:
             checked(function, x, i)
 
 
+@each_host
 def test_the_condition_of_a_loop_needs_an_exemption() -> None:
     def chased(x: Any, i: Any) -> Any:
         return tracegraph.while_loop(lambda i: x[i] > i, lambda i: x[i], i)
@@ -243,6 +252,7 @@ def test_the_condition_of_a_loop_needs_an_exemption() -> None:
         checked(exempted, np.array([20, 0, 30]), 0)
 
 
+@each_host
 def test_programs_of_calls_inside_and_outside_are_two() -> None:
     element = tracegraph.jit(lambda x, i: x[i], device="host")
     for _ in range(2):
@@ -263,6 +273,7 @@ def test_programs_of_calls_inside_and_outside_are_two() -> None:
     )
 
 
+@each_host
 def test_static_indices_cost_nothing() -> None:
     with tracegraph.check_indices():
         program = trace(lambda x: (x[1], x[[0, 2]], x[1:], written(x, 1)), X)
@@ -271,6 +282,7 @@ def test_static_indices_cost_nothing() -> None:
         assert "require" in str(trace(lambda x, i: x[i], X, 1))
 
 
+@each_host
 def test_arrays_raise_as_before() -> None:
     with tracegraph.check_indices(), pytest.raises(IndexError, match="out of bounds"):
         tracegraph.asarray(X)[3]

@@ -17,6 +17,8 @@ from tracegraph import errors, memory
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.staging import executable_cache
 
+pytestmark = pytest.mark.usefixtures("each_host")
+
 
 @pytest.fixture(autouse=True)
 def own_cache(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:

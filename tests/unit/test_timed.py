@@ -14,6 +14,8 @@ from lowering.testing.recording_backend import RecordingBackend
 from tests.helpers.compiled import plan_of
 from tracegraph import debug, errors
 
+pytestmark = pytest.mark.usefixtures("each_host")
+
 X = np.arange(1000.0)
 
 

@@ -51,6 +51,12 @@ def _llvm() -> Any:
 
 
 @cache
+def processor() -> tuple[str, str]:
+    """The name and the features of the processor that code is made for."""
+    llvm = _llvm()
+    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+
+
 def compiler_identity(level: Level) -> tuple[str, ...]:
     """What machine code depends on besides the text: versions, the processor, and the passes."""
     import llvmlite
@@ -59,9 +65,8 @@ def compiler_identity(level: Level) -> tuple[str, ...]:
     passes = QUICK_PASSES if level == "quick" else sorted(FULL_OPTIONS.items())
     return (
         *("llvmlite", llvmlite.__version__, *map(str, llvm.llvm_version_info)),
-        *(llvm.get_default_triple(), llvm.get_host_cpu_name()),
-        *(llvm.get_host_cpu_features().flatten(), level, repr(passes)),
-        str(CODE_GENERATION[level]),
+        *(llvm.get_default_triple(), *processor()),
+        *(level, repr(passes), str(CODE_GENERATION[level])),
     )
 
 
@@ -69,9 +74,10 @@ def _target_machine(level: Level = "full") -> Any:
     """A target machine of this processor; an execution engine takes it for itself."""
     llvm = _llvm()
     target = llvm.Target.from_default_triple()
+    name, features = processor()
     return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
+        cpu=name,
+        features=features,
         opt=CODE_GENERATION[level],
         jit=True,
         reloc="pic",  # code may be anywhere

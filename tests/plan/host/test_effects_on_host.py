@@ -13,6 +13,8 @@ from lowering.host.executable import HostExecutable
 from tracegraph import debug, errors
 from tracegraph.limits import time_limit
 
+pytestmark = pytest.mark.usefixtures("each_host")
+
 
 def executables(function, *arguments):
     """One that runs nodes in the plan's order, and some in random ones."""

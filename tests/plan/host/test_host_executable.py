@@ -21,6 +21,8 @@ from tracegraph.ir.op import get
 from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.tracing.trace import trace_program
 
+pytestmark = pytest.mark.usefixtures("each_host")
+
 add, subtract, multiply, divide, less = (
     partial(apply, get(name)) for name in ("add", "subtract", "multiply", "divide", "less")
 )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lowering.native import compiler
+from lowering.native.compilation import compiler
 from tests.plan.native.running_natively import native
 
 pytestmark = pytest.mark.skipif(
@@ -19,14 +19,7 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture
 def with_vectors_of_256_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compile for processors that have AVX2 and FMA, and nothing newer."""
-    target = compiler._llvm().Target.from_default_triple()
-
-    def machine() -> Any:
-        return target.create_target_machine(
-            cpu="x86-64-v3", features="", opt=2, jit=True, reloc="pic", codemodel="small"
-        )
-
-    monkeypatch.setattr(compiler, "_target_machine", machine)
+    monkeypatch.setattr(compiler, "processor", lambda: ("x86-64-v3", ""))
 
 
 def computed(x: Any, y: Any) -> Any:

@@ -15,6 +15,8 @@ from tracegraph.ir import interpret
 from tracegraph.ir.program import Program, walk
 from tracegraph.passes import optimize
 
+pytestmark = pytest.mark.usefixtures("each_host")
+
 X = np.array([1.0, 2.0, 3.0])
 
 

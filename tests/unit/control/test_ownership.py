@@ -11,6 +11,8 @@ import pytest
 import tracegraph
 from tracegraph import cond, errors, fori_loop, scan, switch, tree, while_loop
 
+pytestmark = pytest.mark.usefixtures("each_host")
+
 X = np.arange(6.0)
 
 

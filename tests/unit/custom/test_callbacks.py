@@ -20,6 +20,8 @@ from tracegraph.ir import interpret
 from tracegraph.ir.verify import verify
 from tracegraph.passes import cse, dce, fold, inline, optimize, simplify, tidy_captures
 
+pytestmark = pytest.mark.usefixtures("each_host")
+
 X = np.array([1.0, 2.0, 3.0])
 F64, VECTOR = ArrayType(np.dtype(np.float64)), ArrayType(np.dtype(np.float64), (3,))
 PASSES = [dce, fold, tidy_captures, inline, simplify, cse, optimize]

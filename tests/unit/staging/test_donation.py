@@ -14,6 +14,8 @@ from lowering.host.result_pool import LEAST_BYTES
 from tracegraph import Array, errors
 from tracegraph.staging.calls.fast_call import MOST_LEAVES
 
+pytestmark = pytest.mark.usefixtures("each_host")
+
 
 def step(x: Any) -> Any:
     return x * 2 + 1

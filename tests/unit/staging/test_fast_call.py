@@ -13,6 +13,8 @@ from tests.helpers.threads import in_threads
 from tracegraph import errors
 from tracegraph.staging.calls.fast_call import MOST_LEAVES
 
+pytestmark = pytest.mark.usefixtures("each_host")
+
 
 def scaled(x, a):
     return x * a + 1

@@ -4,11 +4,14 @@ import gc
 import sys
 
 import numpy as np
+import pytest
 
 import tracegraph
 from tests.helpers.threads import in_threads
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.ir.scalar import Axis
+
+pytestmark = pytest.mark.usefixtures("each_host")
 
 THREADS, CALLS = 16, 1000
 
