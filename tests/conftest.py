@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from lowering.host.choice import VARIABLE
+from lowering.host.choice import VARIABLE, why_not_native
 from lowering.legalization.legalize import legalize
 from lowering.lower import lower
-from lowering.native.available import why_not
 from lowering.plan.plan import Plan
 from lowering.plan.reports.races import races
 from tracegraph.testing import assert_no_races
@@ -38,8 +37,8 @@ EACH_HOST = ("plain", "native")
 @pytest.fixture(params=EACH_HOST)
 def each_host(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans on the host are interpreted, and in a second run of the test, machine code."""
-    if request.param == "native" and why_not():
-        pytest.skip(why_not())
+    if request.param == "native" and why_not_native():
+        pytest.skip(why_not_native())
     monkeypatch.setenv(VARIABLE, request.param)
 
 
