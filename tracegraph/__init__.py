@@ -42,6 +42,8 @@ from tracegraph import tree as tree
 from tracegraph.arrays.array import Array as Array
 from tracegraph.arrays.creation import *
 from tracegraph.capabilities import *
+from tracegraph.concurrency.threads import get_threads as get_threads
+from tracegraph.concurrency.threads import set_threads as set_threads
 from tracegraph.errors.names_elsewhere import missing_name as _missing_name
 from tracegraph.ir.types import ArrayType as ArrayType
 from tracegraph.limits import time_limit as time_limit

@@ -4,6 +4,7 @@
 
     types, writer        LLVM's types and literals; instructions, blocks, loops
     schedule             the order of loops and the forms of folds, as data
+    chunks, parallel, pool        parts of large nests, as functions, for a pool of threads
     nests/               scalar expressions, loops, folds, each kind of nest
     library/             the scalar ops as LLVM IR
     products, blas       matrix products by BLAS

@@ -26,8 +26,9 @@ from lowering.native.host_calls import HostCalls, trampoline
 from lowering.native.library.load import joined
 from lowering.native.module import ENTRY, NativeModule, module_of
 from lowering.native.polls import CLOCK, clock_address
+from lowering.native.pool import addresses, ready
 from lowering.native.python_source import PythonSource
-from lowering.native.table import ARENA, TRAMPOLINE
+from lowering.native.table import ARENA, POOL, RUN_CHUNKS, TRAMPOLINE
 from lowering.native.work import work_of
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.nests.buffer import Buffer
@@ -98,6 +99,8 @@ class _FunctionWriter:
             lines.append(f"{source.name(calls.bind)}({{{known}}})")
         if any(isinstance(node, WhileNode) for node in walk(plan.graph)):
             lines.append(f"{source.name(calls.limit)}(check_time)")
+        if POOL in self._module.table.names:
+            lines.append(f"{source.name(ready)}()")
         entry = source.name(tiers.entry)
         run = f"{entry}({ctypes.addressof(self._table)})"
         lines.append(f"if {run}: {source.name(_raise)}({source.name(calls)})")
@@ -154,6 +157,8 @@ def _table(
         made[table.place(buffer)] = array.ctypes.data if array.size else _SPARE.ctypes.data
     for buffer, word in calls.words.items():
         made[table.place(buffer)] = word.ctypes.data
+    if POOL in table.names:
+        made[table.place(POOL)], made[table.place(RUN_CHUNKS)] = addresses()
     if CLOCK in table.names:
         made[table.place(CLOCK)] = clock_address()
     for name in table.names:

@@ -13,6 +13,7 @@ from lowering.native.nests.nest_kinds import write_nest
 from lowering.native.nests.operations import Operations
 from lowering.native.nests.points import NativeNestWriter
 from lowering.native.nests.supported import missing
+from lowering.native.parallel import ChunkFunctions
 from lowering.native.polls import POLLED_WORK, Polls
 from lowering.native.products import ProductWriter, has_routines
 from lowering.native.signals import Signals
@@ -55,21 +56,27 @@ class NativeGraphWriter:
         for buffer in (*plan.inputs, *plan.outputs, *[buffer for buffer, _ in plan.constants]):
             if buffer not in self.addresses:
                 self._bind(buffer)
-        for buffer, offset in plan.offsets.items():
-            text = f"getelementptr inbounds i8, ptr %arena, i64 {offset}"
-            self.addresses[buffer] = self.writer.in_frame(text)
+        for buffer in plan.offsets:
+            self._bind(buffer)
         for condition in self._conditions:
             self.writer.line(f"store i64 0, ptr {condition}")
 
     def _bind(self, buffer: Buffer) -> None:
-        """Take the address of a buffer from the table."""
+        """Compute the address of a buffer, for the whole function."""
+        self.addresses[buffer] = self._address(buffer)
+
+    def _address(self, buffer: Buffer) -> str:
+        """The address of a buffer: in the arena, or taken from the table."""
+        offset = self.plan.offsets.get(buffer)
+        if offset is not None:
+            return self.writer.in_frame(f"getelementptr inbounds i8, ptr %arena, i64 {offset}")
         place = self.table.place(buffer)
         entry = self.writer.in_frame(f"getelementptr inbounds ptr, ptr %table, i64 {place}")
         found = self.writer.in_frame(f"load ptr, ptr {entry}")
         if buffer.space in ("input", "output"):  # an array object
             data = f"getelementptr inbounds i8, ptr {found}, i64 {DATA_OFFSET}"
             found = self.writer.in_frame(f"load ptr, ptr {self.writer.in_frame(data)}")
-        self.addresses[buffer] = found
+        return found
 
     def write(self, graph: Graph) -> None:
         """Write the nodes of a graph; a poll follows a node that works long."""
@@ -120,7 +127,9 @@ class NativeGraphWriter:
             return
         run = NestExpressions(self.writer, self.operations, self.addresses)
         parts = (self.writer, self.operations, run, self._signals)
-        write_nest(NativeNestWriter(nest, *parts, self._overwrites(nest)), nest)
+        functions = ChunkFunctions(self.writer, self.table)
+        overwrites = self._overwrites(nest)
+        write_nest(NativeNestWriter(nest, *parts, overwrites, functions, self._address), nest)
 
     def _overwrites(self, nest: Nest) -> bool:
         """Whether a nest may write where it reads."""

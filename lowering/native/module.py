@@ -50,6 +50,7 @@ def module_of(plan: Plan, order: Random | None = None) -> NativeModule:
         f"{STOPPED}:",
         "  ret i32 1",
         "}",
+        *writer.functions,
         *graphs.polls.functions,
         *writer.declarations,
         "attributes #0 = { nounwind }",

@@ -19,12 +19,11 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
+from lowering.native.compilation.code_files import keep, kept
 from lowering.native.compilation.compiler import Loaded, compile, load
-from lowering.native.library.load import POOL
+from lowering.native.compilation.llvm_turns import first_in_llvm
+from lowering.native.library.load import POOL, joined
 from tracegraph.concurrency.threads import get_threads
-
-POOL_ENTRY, RUN_ENTRY = "pool", "pool run"
-"""The entries of tables that have the address of the pool, and of the function that runs chunks."""
 
 _BYTES = 512
 """The size of `tgp_pool`."""
@@ -149,9 +148,10 @@ class _Pool:
 def _compiled() -> _Functions:
     machine = platform.machine().lower()
     declared, call = _PAUSES.get(_ALIASES.get(machine, machine), ("", ""))
+    passed = "ptr %pool, ptr %task, ptr %table, ptr %arena, ptr %frame, i64 %first, i64 %end"
     text = f"""
-define void @run(ptr %p, ptr %task, ptr %table, ptr %arena, ptr %frame, i64 %chunks) {{
-  call void @tgp_run(ptr %p, ptr %task, ptr %table, ptr %arena, ptr %frame, i64 %chunks)
+define void @run({passed}) {{
+  call void @tgp_run({passed})
   ret void
 }}
 define void @want(ptr %p, i64 %workers) {{
@@ -168,7 +168,13 @@ define void @pause() {{
 }}
 {declared and f"declare void {declared}"}
 """
-    code = load(compile(text, POOL), "run")
+    whole = joined(text, POOL)
+    with first_in_llvm():
+        found = kept(whole, "full")
+        made = compile(whole) if found is None else found
+        code = load(made, "run")
+    if found is None:
+        keep(whole, "full", made)
     pause, want, work = map(code.engine.get_function_address, ("pause", "want", "work"))
     prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
     return _Functions(code, pause, code.address, prototype(want), prototype(work))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lowering.native.chunks import chunked_schedule_of
 from lowering.native.compilation.code_files import why_not_kept
 from lowering.native.compilation.first_level import rule_text
 from lowering.native.graphs import WRITTEN
 from lowering.native.module import module_of
 from lowering.native.nests.supported import missing
 from lowering.native.products import has_routines
-from lowering.native.schedule import schedule_of
 from lowering.plan.calls.matrix_product import MatrixProduct
 from lowering.plan.nodes import KernelNode, LibraryNode, Node, walk
 from lowering.plan.plan import Plan
@@ -38,7 +38,11 @@ def _lines(plan: Plan) -> Iterator[str]:
         if isinstance(node, KernelNode):
             for nest in node.kernel.nests:
                 lacking = missing(nest)
-                how = f"a call of the host, for {lacking}" if lacking else str(schedule_of(nest))
+                how = (
+                    f"a call of the host, for {lacking}"
+                    if lacking
+                    else str(chunked_schedule_of(nest))
+                )
                 yield f"{node.kernel.name}: {how}"
         elif isinstance(node, LibraryNode) and isinstance(node.call, MatrixProduct):
             how = "BLAS" if has_routines(node.call) else "a call of the host"

@@ -45,6 +45,9 @@ tiles would often be at the same places of the cache, which holds 8 to 16 lines 
 FEWEST_TILED = 64
 """The least extent of both axes of a nest with tiles."""
 
+TILES = 8
+"""Tiles that are read one beside the other: memory is read ahead along a row."""
+
 FoldForm = Literal["unrolled", "columns", "rows"]
 
 LinearForm = Mapping[int, int]
@@ -77,6 +80,21 @@ class NestLoop:
 
 
 @dataclass(frozen=True, slots=True)
+class Chunks:
+    """Parts of a nest that threads may carry out: `count` of a size; the last may be smaller.
+
+    A chunk is a number of steps of a loop over points, `loop` by its number; or, with None, of
+    blocks of a fold.
+    """
+
+    loop: int | None
+    size: int
+    count: int
+    time: float
+    """An estimate of the nanoseconds that all of them take."""
+
+
+@dataclass(frozen=True, slots=True)
 class NestSchedule:
     """How a nest is carried out: loops over its points, outermost first, and over steps of a fold.
 
@@ -87,23 +105,18 @@ class NestSchedule:
     points: tuple[NestLoop, ...]
     steps: tuple[NestLoop, ...] = ()
     fold: FoldForm | None = None
-    is_ordered: bool = False
-
-    @property
-    def divisible(self) -> NestLoop | None:
-        """The outermost loop, if its steps may be divided among threads: points are independent,
-        but for those of a scatter that may meet.
-        """
-        if not self.points or self.is_ordered:
-            return None
-        return self.points[0]
+    chunks: Chunks | None = None
 
     def __str__(self) -> str:
         loops = "; ".join(map(str, self.points)) or "one point"
-        if self.fold is None:
-            return loops
-        steps = "; ".join(map(str, self.steps)) or "one step"
-        return f"{loops}: fold over {steps}, {self.fold}"
+        if self.fold is not None:
+            steps = "; ".join(map(str, self.steps)) or "one step"
+            loops = f"{loops}: fold over {steps}, {self.fold}"
+        return loops if self.chunks is None else f"{loops}; {self._chunks_text(self.chunks)}"
+
+    def _chunks_text(self, chunks: Chunks) -> str:
+        of = "blocks" if chunks.loop is None else f"i{self.points[chunks.loop].axis}"
+        return f"threads: {chunks.count} chunks of {chunks.size} {of}"
 
 
 def schedule_of(nest: Nest) -> NestSchedule:
@@ -116,7 +129,7 @@ def schedule_of(nest: Nest) -> NestSchedule:
             ordered = [NestLoop((n,), extent, False) for n, extent in _axes(space) if n < repeats]
             free = [(n, extent) for n, extent in _axes(space) if n >= repeats]
             loops = (*ordered, *_independent_loops(free, _Accesses(nest)))
-            return NestSchedule(loops, is_ordered=bool(ordered))
+            return NestSchedule(loops)
         case ScanNest(space=space, axis=axis):
             others = [NestLoop((n,), extent, False) for n, extent in _axes(space) if n != axis]
             along = (NestLoop((axis,), space[axis], False),)

@@ -20,6 +20,9 @@ ARENA = "arena"
 TRAMPOLINE = "trampoline"
 """The entry of the function that calls the host."""
 
+POOL, RUN_CHUNKS = "pool", "run chunks"
+"""The entries of the pool of threads, and of its function that runs the chunks of a nest."""
+
 
 def _data_offset() -> int:
     """Where an array object has the address of its elements, as NumPy's C interface says."""

@@ -6,7 +6,9 @@ which LLVM turns into registers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 Metadata = Sequence[str]
 
@@ -26,8 +28,16 @@ UNKNOWN_STEPS = 1 << 8
 """Steps of a loop whose ends are known at run time only."""
 
 
+@dataclass(frozen=True, slots=True)
+class FunctionText:
+    """The instructions of a function: those of its entry block, and the others."""
+
+    frame: list[str]
+    lines: list[str]
+
+
 class Writer:
-    """Instructions of one function, in blocks."""
+    """Instructions of one function, in blocks; `functions` are the texts of others."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -36,6 +46,7 @@ class Writer:
         self.declarations: dict[str, None] = {}
         self.metadata: list[str] = []
         self.globals: list[str] = []
+        self.functions: list[str] = []
         self._shared: dict[tuple[str, int], str] = {}
         self.work = 0
         """The work of the loops that were written so far, but for those that poll."""
@@ -70,6 +81,17 @@ class Writer:
         types = ", ".join(each.rpartition(" ")[0] for each in arguments)
         self.declare(f"declare {result} @{name}({types})")
         return self.assign(f"call {result} @{name}({', '.join(arguments)})")
+
+    @contextmanager
+    def function(self) -> Iterator[FunctionText]:
+        """Within, instructions are those of another function."""
+        outer = self.lines, self.frame, self._shared, self._access_group
+        work, in_loops, poll = self.work, self._in_loops, self.poll
+        self.lines, self.frame, self._shared, self._access_group = [], [], {}, None
+        self.poll = None  # only the plan's own function calls the host
+        yield FunctionText(self.frame, self.lines)
+        self.work, self._in_loops, self.poll = work, in_loops, poll
+        self.lines, self.frame, self._shared, self._access_group = outer
 
     # -- memory ---------------------------------------------------------------------------------
 

@@ -89,7 +89,7 @@ TRACEGRAPH: Table = {
     "tracegraph": {
         *("arrays", "callbacks", "capabilities", "control", "custom", "debug", "errors", "event"),
         *("ir", "limits", "linalg", "memory", "raw_memory", "numpy", "random", "inspection"),
-        *("sparse", "special", "staging", "streams"),
+        *("sparse", "special", "staging", "streams", "concurrency"),
         *("transforms", "tree", "version", "modes"),
     },
     "testing": {

@@ -1,6 +1,6 @@
-"""What several threads share. It imports nothing of the package.
+"""What several threads share, and how many there may be. It imports nothing of the package.
 
-tracegraph and lowering use it.
+All are used by tracegraph and by lowering.
 
 locks      locks that are taken together, and work that waits for one
 threads    how many threads native code may have

@@ -39,7 +39,7 @@ def set_threads(number: int | None) -> None:
     2
     >>> set_threads(None)
     """
-    global _chosen
+    global _chosen  # noqa: PLW0603 - the limit is the process's
     if number is not None:
         if isinstance(number, bool) or not isinstance(number, int):
             raise TypeError(f"set_threads takes a number of threads, or None, got {number!r}")

@@ -6,5 +6,6 @@
     load      the text of the functions that a program needs, with all that they call
 
 The C++ of this folder is the mathematics that CUDA's library has and a CPU has not: functions that
-LLVM vectorizes, and the native half of the pool of threads. Users need no compiler: the repository and the wheel hold functions.ll.
+LLVM vectorizes. `pool.h` is the native half of the pool of threads. Users need no compiler: the
+repository and the wheel hold functions.ll.
 """

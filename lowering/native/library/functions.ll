@@ -39611,153 +39611,154 @@ define internal double @tgo_zeta_f64_f64__f64(double %0, double %1) nounwind alw
 }
 
 @tgp_run:
-define internal void @tgp_run(ptr %0, ptr %1, ptr %2, ptr %3, ptr %4, i64 %5) nounwind {
-  %7 = icmp slt i64 %5, 2
-  br i1 %7, label %16, label %8
+define internal void @tgp_run(ptr %0, ptr %1, ptr %2, ptr %3, ptr %4, i64 %5, i64 %6) nounwind {
+  %8 = sub nsw i64 %6, %5
+  %9 = icmp slt i64 %8, 2
+  br i1 %9, label %18, label %10
 
-8:
-  %9 = getelementptr inbounds i8, ptr %0, i64 128
-  %10 = load atomic i64, ptr %9 seq_cst, align 8
-  %11 = icmp eq i64 %10, 0
-  br i1 %11, label %16, label %12
+10:
+  %11 = getelementptr inbounds i8, ptr %0, i64 128
+  %12 = load atomic i64, ptr %11 seq_cst, align 8
+  %13 = icmp eq i64 %12, 0
+  br i1 %13, label %18, label %14
 
-12:
-  %13 = getelementptr inbounds i8, ptr %0, i64 192
-  %14 = cmpxchg ptr %13, i64 0, i64 1 seq_cst seq_cst, align 64
-  %15 = extractvalue { i64, i1 } %14, 1
-  br i1 %15, label %21, label %16
+14:
+  %15 = getelementptr inbounds i8, ptr %0, i64 192
+  %16 = cmpxchg ptr %15, i64 0, i64 1 seq_cst seq_cst, align 64
+  %17 = extractvalue { i64, i1 } %16, 1
+  br i1 %17, label %23, label %18
 
-16:
-  br label %17
-
-17:
-  %.038 = phi i64 [ 0, %16 ], [ %20, %19 ]
-  %18 = icmp slt i64 %.038, %5
-  br i1 %18, label %19, label %79
+18:
+  br label %19
 
 19:
-  call void %1(ptr %2, ptr %3, ptr %4, i64 %.038)
-  %20 = add nuw nsw i64 %.038, 1
-  br label %17
+  %.042 = phi i64 [ %5, %18 ], [ %22, %21 ]
+  %20 = icmp slt i64 %.042, %6
+  br i1 %20, label %21, label %81
 
 21:
-  %22 = getelementptr inbounds i8, ptr %0, i64 64
-  store ptr %1, ptr %22, align 64
-  %23 = getelementptr inbounds i8, ptr %0, i64 72
-  store ptr %2, ptr %23, align 8
-  %24 = getelementptr inbounds i8, ptr %0, i64 80
-  store ptr %3, ptr %24, align 16
-  %25 = getelementptr inbounds i8, ptr %0, i64 88
-  store ptr %4, ptr %25, align 8
-  %26 = getelementptr inbounds i8, ptr %0, i64 96
-  store i64 %5, ptr %26, align 32
-  %27 = getelementptr inbounds i8, ptr %0, i64 384
-  store atomic i64 0, ptr %27 seq_cst, align 8
-  %28 = getelementptr inbounds i8, ptr %0, i64 256
-  %29 = getelementptr inbounds i8, ptr %0, i64 104
-  %30 = load i64, ptr %29, align 8
-  %31 = add nsw i64 %30, 1
-  store i64 %31, ptr %29, align 8
-  store atomic i64 %31, ptr %28 seq_cst, align 8
-  %32 = add nsw i64 %5, -1
-  %33 = getelementptr inbounds i8, ptr %0, i64 448
-  %34 = load atomic i64, ptr %33 seq_cst, align 8
-  %35 = icmp eq i64 %34, 0
-  br i1 %35, label %_Z8tgp_wakeP8tgp_poolx.exit, label %36
+  call void %1(ptr %2, ptr %3, ptr %4, i64 %.042)
+  %22 = add nsw i64 %.042, 1
+  br label %19
 
-36:
-  %37 = load ptr, ptr %0, align 64
-  %38 = getelementptr inbounds i8, ptr %0, i64 48
-  %39 = load ptr, ptr %38, align 16
-  call void %37(ptr %39)
-  %40 = load atomic i64, ptr %33 seq_cst, align 8
-  br label %41
+23:
+  %24 = getelementptr inbounds i8, ptr %0, i64 64
+  store ptr %1, ptr %24, align 64
+  %25 = getelementptr inbounds i8, ptr %0, i64 72
+  store ptr %2, ptr %25, align 8
+  %26 = getelementptr inbounds i8, ptr %0, i64 80
+  store ptr %3, ptr %26, align 16
+  %27 = getelementptr inbounds i8, ptr %0, i64 88
+  store ptr %4, ptr %27, align 8
+  %28 = getelementptr inbounds i8, ptr %0, i64 96
+  store i64 %6, ptr %28, align 32
+  %29 = getelementptr inbounds i8, ptr %0, i64 384
+  store atomic i64 %5, ptr %29 seq_cst, align 8
+  %30 = getelementptr inbounds i8, ptr %0, i64 256
+  %31 = getelementptr inbounds i8, ptr %0, i64 104
+  %32 = load i64, ptr %31, align 8
+  %33 = add nsw i64 %32, 1
+  store i64 %33, ptr %31, align 8
+  store atomic i64 %33, ptr %30 seq_cst, align 8
+  %34 = add nsw i64 %8, -1
+  %35 = getelementptr inbounds i8, ptr %0, i64 448
+  %36 = load atomic i64, ptr %35 seq_cst, align 8
+  %37 = icmp eq i64 %36, 0
+  br i1 %37, label %_Z8tgp_wakeP8tgp_poolx.exit, label %38
 
-41:
-  %.0.i = phi i64 [ 0, %36 ], [ %49, %44 ]
-  %42 = icmp slt i64 %.0.i, %40
-  %43 = icmp slt i64 %.0.i, %32
-  %spec.select.i = select i1 %42, i1 %43, i1 false
-  br i1 %spec.select.i, label %44, label %50
+38:
+  %39 = load ptr, ptr %0, align 64
+  %40 = getelementptr inbounds i8, ptr %0, i64 48
+  %41 = load ptr, ptr %40, align 16
+  call void %39(ptr %41)
+  %42 = load atomic i64, ptr %35 seq_cst, align 8
+  br label %43
 
-44:
-  %45 = getelementptr inbounds i8, ptr %0, i64 24
-  %46 = load ptr, ptr %45, align 8
-  %47 = getelementptr inbounds i8, ptr %0, i64 56
+43:
+  %.0.i = phi i64 [ 0, %38 ], [ %51, %46 ]
+  %44 = icmp slt i64 %.0.i, %42
+  %45 = icmp slt i64 %.0.i, %34
+  %spec.select.i = select i1 %44, i1 %45, i1 false
+  br i1 %spec.select.i, label %46, label %52
+
+46:
+  %47 = getelementptr inbounds i8, ptr %0, i64 24
   %48 = load ptr, ptr %47, align 8
-  call void %46(ptr %48)
-  %49 = add nuw nsw i64 %.0.i, 1
-  br label %41
+  %49 = getelementptr inbounds i8, ptr %0, i64 56
+  %50 = load ptr, ptr %49, align 8
+  call void %48(ptr %50)
+  %51 = add nuw nsw i64 %.0.i, 1
+  br label %43
 
-50:
-  %51 = getelementptr inbounds i8, ptr %0, i64 8
-  %52 = load ptr, ptr %51, align 8
-  %53 = load ptr, ptr %38, align 16
-  call void %52(ptr %53)
+52:
+  %53 = getelementptr inbounds i8, ptr %0, i64 8
+  %54 = load ptr, ptr %53, align 8
+  %55 = load ptr, ptr %40, align 16
+  call void %54(ptr %55)
   br label %_Z8tgp_wakeP8tgp_poolx.exit
 
 _Z8tgp_wakeP8tgp_poolx.exit:
-  br label %54
+  br label %56
 
-54:
-  %55 = atomicrmw add ptr %27, i64 1 seq_cst, align 8
-  %56 = load i64, ptr %26, align 32
-  %.not.i = icmp sge i64 %55, %56
-  br i1 %.not.i, label %62, label %57
+56:
+  %57 = atomicrmw add ptr %29, i64 1 seq_cst, align 8
+  %58 = load i64, ptr %28, align 32
+  %.not.i = icmp sge i64 %57, %58
+  br i1 %.not.i, label %64, label %59
 
-57:
-  %58 = load ptr, ptr %22, align 64
-  %59 = load ptr, ptr %23, align 8
-  %60 = load ptr, ptr %24, align 16
+59:
+  %60 = load ptr, ptr %24, align 64
   %61 = load ptr, ptr %25, align 8
-  call void %58(ptr %59, ptr %60, ptr %61, i64 %55)
-  br label %62
-
-62:
-  switch i1 %.not.i, label %63 [
-    i1 false, label %54
-    i1 true, label %_Z15tgp_take_chunksP8tgp_pool.exit
-  ]
-
-63:
-  unreachable
-
-_Z15tgp_take_chunksP8tgp_pool.exit:
-  store atomic i64 0, ptr %28 seq_cst, align 8
+  %62 = load ptr, ptr %26, align 16
+  %63 = load ptr, ptr %27, align 8
+  call void %60(ptr %61, ptr %62, ptr %63, i64 %57)
   br label %64
 
 64:
-  %.0 = phi i64 [ 0, %_Z15tgp_take_chunksP8tgp_pool.exit ], [ %77, %76 ]
-  %65 = getelementptr inbounds i8, ptr %0, i64 320
-  %66 = load atomic i64, ptr %65 seq_cst, align 8
-  %.not = icmp eq i64 %66, 0
-  br i1 %.not, label %78, label %67
+  switch i1 %.not.i, label %65 [
+    i1 false, label %56
+    i1 true, label %_Z15tgp_take_chunksP8tgp_pool.exit
+  ]
 
-67:
-  %68 = icmp ult i64 %.0, 2000
-  br i1 %68, label %69, label %72
+65:
+  unreachable
+
+_Z15tgp_take_chunksP8tgp_pool.exit:
+  store atomic i64 0, ptr %30 seq_cst, align 8
+  br label %66
+
+66:
+  %.0 = phi i64 [ 0, %_Z15tgp_take_chunksP8tgp_pool.exit ], [ %79, %78 ]
+  %67 = getelementptr inbounds i8, ptr %0, i64 320
+  %68 = load atomic i64, ptr %67 seq_cst, align 8
+  %.not = icmp eq i64 %68, 0
+  br i1 %.not, label %80, label %69
 
 69:
-  %70 = getelementptr inbounds i8, ptr %0, i64 40
-  %71 = load ptr, ptr %70, align 8
-  call void %71()
-  br label %76
+  %70 = icmp ult i64 %.0, 2000
+  br i1 %70, label %71, label %74
 
-72:
-  %73 = getelementptr inbounds i8, ptr %0, i64 32
-  %74 = load ptr, ptr %73, align 32
-  %75 = call i32 %74()
-  br label %76
+71:
+  %72 = getelementptr inbounds i8, ptr %0, i64 40
+  %73 = load ptr, ptr %72, align 8
+  call void %73()
+  br label %78
 
-76:
-  %77 = add nuw nsw i64 %.0, 1
-  br label %64
+74:
+  %75 = getelementptr inbounds i8, ptr %0, i64 32
+  %76 = load ptr, ptr %75, align 32
+  %77 = call i32 %76()
+  br label %78
 
 78:
-  store atomic i64 0, ptr %13 seq_cst, align 8
-  br label %79
+  %79 = add nuw nsw i64 %.0, 1
+  br label %66
 
-79:
+80:
+  store atomic i64 0, ptr %15 seq_cst, align 8
+  br label %81
+
+81:
   ret void
 }
 

@@ -19,7 +19,7 @@ struct tgp_pool {
   // of the open job, written before it is opened
   alignas(64) void (*task)(void* table, void* arena, void* frame, tgm_i64 chunk);
   void *table, *arena, *frame;
-  tgm_i64 chunks, last;
+  tgm_i64 end, last;
 
   // a line of the cache for each word that several threads change
   alignas(64) tgm_i64 wanted;    // workers; those with higher numbers leave
@@ -39,7 +39,7 @@ TG_INLINE tgm_i64 tgp_add(tgm_i64* word, tgm_i64 value) { return __atomic_fetch_
 TG_INLINE void tgp_take_chunks(tgp_pool* pool) {
   for (;;) {
     const tgm_i64 chunk = tgp_add(&pool->next, 1);
-    if (chunk >= pool->chunks) return;
+    if (chunk >= pool->end) return;
     pool->task(pool->table, pool->arena, pool->frame, chunk);
   }
 }
@@ -96,19 +96,19 @@ extern "C" void tgp_want(tgp_pool* pool, tgm_i64 workers) {
   tgp_wake(pool, tgp_read(&pool->sleeping));
 }
 
-// Runs all chunks, and returns when they are done.
+// Runs the chunks from `first` to below `end`, and returns when they are done.
 extern "C" void tgp_run(tgp_pool* pool, void (*task)(void*, void*, void*, tgm_i64), void* table,
-                        void* arena, void* frame, tgm_i64 chunks) {
+                        void* arena, void* frame, tgm_i64 first, tgm_i64 end) {
   tgm_i64 free = 0;
-  if (chunks < 2 || tgp_read(&pool->wanted) == 0 ||
+  if (end - first < 2 || tgp_read(&pool->wanted) == 0 ||
       !__atomic_compare_exchange_n(&pool->owned, &free, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
-    for (tgm_i64 chunk = 0; chunk < chunks; ++chunk) task(table, arena, frame, chunk);
+    for (tgm_i64 chunk = first; chunk < end; ++chunk) task(table, arena, frame, chunk);
     return;
   }
-  pool->task = task, pool->table = table, pool->arena = arena, pool->frame = frame, pool->chunks = chunks;
-  tgp_write(&pool->next, 0);
+  pool->task = task, pool->table = table, pool->arena = arena, pool->frame = frame, pool->end = end;
+  tgp_write(&pool->next, first);
   tgp_write(&pool->job, ++pool->last);
-  tgp_wake(pool, chunks - 1);
+  tgp_wake(pool, end - first - 1);
   tgp_take_chunks(pool);
   tgp_write(&pool->job, 0);
   for (tgm_i64 spin = 0; tgp_read(&pool->inside) != 0; ++spin) {

@@ -16,6 +16,9 @@ class Columns:
 
     def __init__(self, nest: NativeNestWriter, point: NestLoop) -> None:
         self._nest, self._point = nest, point
+        part = nest.part
+        self._part = part if part is not None and part.loop.axes == point.axes else None
+        self._size = COLUMNS if self._part is None else min(self._part.size, COLUMNS)
 
     def array(self, type_: str, number: int) -> str:
         """The address of an element for each point of a block."""
@@ -24,17 +27,30 @@ class Columns:
     def blocks(self, body: Callable[[str, int], object]) -> None:
         """Write `body`, of the first point and the number of points, for all blocks."""
         writer, run = self._nest.writer, self._nest.run
-        whole, rest = divmod(self._point.extent, COLUMNS)
+        size = self._size
+        whole, rest = divmod(self._point.extent, size)
 
         def one(number: str) -> None:
             with run.scope():
-                body(writer.assign(f"mul nuw nsw i64 {number}, {COLUMNS}"), COLUMNS)
+                body(writer.assign(f"mul nuw nsw i64 {number}, {size}"), size)
 
-        if whole:
-            writer.loop("0", str(whole), one)
-        if rest:
+        def last() -> None:
             with run.scope():
-                body(str(whole * COLUMNS), rest)
+                body(str(whole * size), rest)
+
+        part = self._part
+        if part is None:
+            if whole:
+                writer.loop("0", str(whole), one)
+            if rest:
+                last()
+            return
+        # chunks begin with a block
+        begin = writer.assign(f"sdiv i64 {part.low}, {size}")
+        writer.loop(begin, writer.assign(f"sdiv i64 {part.high}, {size}"), one)
+        if rest:
+            is_there = writer.assign(f"icmp sgt i64 {part.high}, {whole * size}")
+            writer.if_(is_there, last)
 
     def at_points(self, first: str, count: int, body: Callable[[str], object]) -> None:
         """Write `body`, of the number in the block, for each point of a block."""

@@ -47,10 +47,13 @@ class Folded:
 
 
 class FoldWriter:
-    """Writes the folds of a nest."""
+    """Writes the folds of a nest; those `in_blocks` of a range of blocks only, if it is given."""
 
-    def __init__(self, nest: NativeNestWriter) -> None:
+    def __init__(self, nest: NativeNestWriter, blocks: tuple[str, str] | None = None) -> None:
         self.nest = nest
+        self._range = blocks
+        self.results: dict[int, Parts] = {}
+        """What was folded, by accumulator, in the dtypes of folds."""
         self.writer, self.run, self.operations = nest.writer, nest.run, nest.operations
         self._buffers: dict[tuple[int, int], str] = {}
         self._lanes: dict[tuple[int, int], LaneFold] = {}
@@ -88,7 +91,7 @@ class FoldWriter:
         value = self.operations.convert(each.accumulator.value.dtype, each.dtype, value)
         old = self.operations.load_parts(each.dtype, each.variable, each.private)
         position = self.run.index(position_of(loops))
-        chosen = self._is_better(each, value, old)
+        chosen = self.is_better(each, value, old)
         types = register_parts(each.dtype)
         new = tuple(
             write(f"select i1 {chosen}, {type_} {x}, {type_} {y}")
@@ -99,7 +102,7 @@ class FoldWriter:
         after = write(f"select i1 {chosen}, i64 {position}, i64 {before}")
         self.writer.store("i64", after, each.position, each.private)
 
-    def _is_better(self, each: Folded, value: Parts, old: Parts) -> str:
+    def is_better(self, each: Folded, value: Parts, old: Parts) -> str:
         """Whether a value comes before an extreme that was found earlier: a NaN before numbers."""
         write, dtype = self.writer.assign, each.dtype
         greatest = each.accumulator.combiner.name == "maximum"
@@ -154,6 +157,7 @@ class FoldWriter:
     def set_result(self, each: Folded, value: Parts) -> None:
         """Give the result of a fold, in the dtype that it is folded in."""
         dtype = each.accumulator.value.dtype
+        self.results[each.number] = value
         if each.accumulator.arg:
             self.run.values[Accumulated.make(each.number, INDEX)] = value
             return
@@ -200,6 +204,7 @@ class FoldWriter:
         split, steps, inner = chunks([loop.extent for loop in loops])
         outer, chunked, within = loops[:split], loops[split], loops[split + 1 :]
         blocks = prod([loop.extent for loop in outer]) * -(-chunked.extent // steps)
+        is_one = blocks == 1 and self._range is None
         if searched and not plain and not wide and not stores:
             return
         if not wide:
@@ -207,8 +212,8 @@ class FoldWriter:
             self.end(plain)
             return
         for each in wide:
-            for lane in self._lane_folds(each):
-                if blocks > 1:
+            for lane in self.lane_folds(each):
+                if not is_one:
                     lane.begin_blocks()
         results: list[list[str]] = []
 
@@ -219,19 +224,16 @@ class FoldWriter:
             sums = self._sums_of_block(
                 wide, stores, chunked, low, high, limits, within, inner, count, roots
             )
-            if blocks == 1:
+            if is_one:
                 results.extend(sums)
                 return
             for each, parts in zip(wide, sums, strict=True):
-                for lane, value in zip(self._lane_folds(each), parts, strict=True):
+                for lane, value in zip(self.lane_folds(each), parts, strict=True):
                     lane.push(value)
 
-        def blocks_of_outer() -> None:
-            self._blocks(chunked, steps, inner, block, roots, within)
-
-        self.nest.loops([_ordered(loop) for loop in outer], blocks_of_outer, roots)
-        if blocks > 1:
-            results = [[lane.total() for lane in self._lane_folds(each)] for each in wide]
+        self._all_blocks(loops, block, roots)
+        if not is_one:
+            results = [[lane.total() for lane in self.lane_folds(each)] for each in wide]
         for each, parts in zip(wide, results, strict=True):
             self.set_result(each, tuple(parts))
         self.end(plain)
@@ -244,8 +246,8 @@ class FoldWriter:
         Folding a block can be vectorised, and so can the search in one.
         """
         writer, roots = self.writer, [each.accumulator.value]
-        split, steps, inner = chunks([loop.extent for loop in loops])
-        outer, chunked, within = loops[:split], loops[split], loops[split + 1 :]
+        split, steps, _ = chunks([loop.extent for loop in loops])
+        chunked, within = loops[split], loops[split + 1 :]
         self.begin([each])
         block_extreme = writer.variable(element_type(each.dtype))
         first = writer.variable("i64")
@@ -269,13 +271,9 @@ class FoldWriter:
                     start = self.run.index(position_of(loops))
                 writer.line(f"store i64 {start}, ptr {first}")
 
-            writer.if_(self._is_better(each, found, best), keep)
+            writer.if_(self.is_better(each, found, best), keep)
 
-        self.nest.loops(
-            [_ordered(loop) for loop in outer],
-            lambda: self._blocks(chunked, steps, inner, block, roots, within),
-            roots,
-        )
+        self._all_blocks(loops, block, roots)
         self._find_in_block(each, loops, split, steps, writer.assign(f"load i64, ptr {first}"))
 
     def _find_in_block(
@@ -355,8 +353,64 @@ class FoldWriter:
             if self.kept is not None:
                 self.kept.store()
 
+        if self._range is not None:
+            split, _, _ = chunks([loop.extent for loop in loops])
+            chunked, within = loops[split], loops[split + 1 :]
+
+            def block(low: str, high: str, limits: tuple[int, int], count: str) -> None:
+                self._block_loops(chunked, low, high, limits, within, step, roots, not folded)
+
+            self._all_blocks(loops, block, roots)
+            return
         given = loops if not folded else [_ordered(loop) for loop in loops]
         self.nest.loops(given, step, roots)
+
+    def _all_blocks(self, loops: Sequence[NestLoop], block: object, roots: Sequence[Expr]) -> None:
+        """Call `block` for all blocks of nested loops, or for those of the range."""
+        split, steps, inner = chunks([loop.extent for loop in loops])
+        outer, chunked, within = loops[:split], loops[split], loops[split + 1 :]
+        if self._range is None:
+            self.nest.loops(
+                [_ordered(loop) for loop in outer],
+                lambda: self._blocks(chunked, steps, inner, block, roots, within),
+                roots,
+            )
+            return
+        assert callable(block)
+        write, (whole, rest) = self.writer.assign, divmod(chunked.extent, steps)
+        per_row = whole + bool(rest)
+
+        def one(number_: str) -> None:
+            with self.run.scope():
+                place, row = number_, ""
+                if outer:
+                    place = write(f"urem i64 {number_}, {per_row}")
+                    row = write(f"udiv i64 {number_}, {per_row}")
+                for loop in reversed(outer):
+                    for axis in loop.axes[:-1]:
+                        self.run.bind(axis, "0", 0, 0)
+                    index = write(f"urem i64 {row}, {loop.extent}")
+                    row = write(f"udiv i64 {row}, {loop.extent}")
+                    self.run.bind(loop.axis, index, 0, loop.extent - 1)
+                self.nest.hoist(roots)
+
+                def full() -> None:
+                    low = write(f"mul nuw nsw i64 {place}, {steps}")
+                    high = write(f"add nuw nsw i64 {low}, {steps}")
+                    with self.run.scope():
+                        block(low, high, (0, whole * steps - 1), str(steps * inner))
+
+                def last() -> None:
+                    low, high = whole * steps, chunked.extent
+                    with self.run.scope():
+                        block(str(low), str(high), (low, high - 1), str(rest * inner))
+
+                if rest:
+                    self.writer.if_(write(f"icmp eq i64 {place}, {whole}"), last, full)
+                else:
+                    full()
+
+        self.writer.loop(*self._range, one)
 
     def _blocks(
         self,
@@ -462,7 +516,7 @@ class FoldWriter:
         return [
             [
                 lane.block(direct.get(each.number) or self._buffer(each, part), groups)
-                for part, lane in enumerate(self._lane_folds(each))
+                for part, lane in enumerate(self.lane_folds(each))
             ]
             for each in wide
         ]
@@ -505,7 +559,8 @@ class FoldWriter:
             self._buffers[key] = self.writer.shared(f"[{BLOCK} x {type_}]", len(self._buffers))
         return self._buffers[key]
 
-    def _lane_folds(self, each: Folded) -> list[LaneFold]:
+    def lane_folds(self, each: Folded) -> list[LaneFold]:
+        """The lanes of an accumulator, for each part of its values."""
         instruction = direct_instruction(each.accumulator.combiner, each.dtype)
         assert instruction is not None
         for part, (type_, identity) in enumerate(

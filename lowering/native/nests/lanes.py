@@ -116,12 +116,14 @@ class LaneFold:
         writer.line(f"store {type_} {now}, ptr {writer.element(type_, self._stack, at)}")
         writer.line(f"store i64 {writer.assign(f'add i64 {count}, 1')}, ptr {self._count}")
 
-    def total(self) -> str:
-        """The sum of all blocks: what the levels hold, from the last blocks to the first."""
+    def total(self, after: str = "") -> str:
+        """The sum of all blocks: what the levels hold, from the last blocks to the first; `after`
+        is the sum of blocks that come after all these.
+        """
         writer, type_ = self.writer, self.type
         count = writer.assign(f"load i64, ptr {self._count}")
         result = writer.variable(type_)
-        writer.line(f"store {type_} {self.identity}, ptr {result}")
+        writer.line(f"store {type_} {after or self.identity}, ptr {result}")
 
         def level(at: str) -> None:
             digit = writer.assign(f"and i64 {writer.assign(f'lshr i64 {count}, {at}')}, 1")

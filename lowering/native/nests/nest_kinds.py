@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from lowering.native.chunks import blocks_in, chunked_schedule_of
+from lowering.native.nests.chunked_folds import fold_in_chunks
 from lowering.native.nests.columns import Columns
 from lowering.native.nests.folds import Folded, FoldWriter
 from lowering.native.nests.kept_values import KeptValues
 from lowering.native.nests.operations import fold_dtype
 from lowering.native.nests.points import NativeNestWriter, stored_roots
-from lowering.native.schedule import NestSchedule, schedule_of
+from lowering.native.schedule import NestSchedule
 from lowering.native.types import element_type, number
 from lowering.plan.nests.analysis import nest_accumulators, nest_roots
 from lowering.plan.nests.kernel import (
@@ -20,12 +22,18 @@ from lowering.plan.nests.kernel import (
     RowNest,
     ScanNest,
     ScatterNest,
+    Store,
 )
 
 
 def write_nest(writer: NativeNestWriter, nest: Nest) -> None:
     """Write a nest that has points."""
-    NEST_WRITERS[type(nest)](writer, nest, schedule_of(nest))
+    schedule, write = chunked_schedule_of(nest), NEST_WRITERS[type(nest)]
+    if schedule.chunks is None or schedule.chunks.loop is None:
+        write(writer, nest, schedule)
+    else:
+        points, chunks = schedule.points, schedule.chunks
+        writer.chunked_points(points, chunks, lambda inner: write(inner, nest, schedule))
 
 
 def _write_map(writer: NativeNestWriter, nest: MapNest, schedule: NestSchedule) -> None:
@@ -45,10 +53,24 @@ def _write_reduction(writer: NativeNestWriter, nest: ReduceNest, schedule: NestS
         if schedule.fold == "unrolled":
             folds.unrolled(folded, schedule.steps)
         else:
-            folds.in_blocks(folded, schedule.steps)
+            _fold_blocks(folds, folded, schedule)
         writer.store(nest.stores, nest.signals)
 
     writer.loops(schedule.points, point, roots)
+
+
+def _fold_blocks(
+    folds: FoldWriter,
+    folded: Sequence[Folded],
+    schedule: NestSchedule,
+    stores: Sequence[Store] = (),
+) -> None:
+    """The folds of one pass at a point, in chunks if those of the nest are of blocks."""
+    chunks, steps = schedule.chunks, schedule.steps
+    if chunks is not None and chunks.loop is None:
+        fold_in_chunks(folds, folded, steps, stores, chunks, blocks_in(steps))
+    else:
+        folds.in_blocks(folded, steps, stores)
 
 
 def _write_rows(writer: NativeNestWriter, nest: RowNest, schedule: NestSchedule) -> None:
@@ -67,7 +89,7 @@ def _write_rows(writer: NativeNestWriter, nest: RowNest, schedule: NestSchedule)
             if schedule.fold == "unrolled":
                 folds.unrolled(folded, schedule.steps, each.stores)
             else:
-                folds.in_blocks(folded, schedule.steps, each.stores)
+                _fold_blocks(folds, folded, schedule, each.stores)
             kept.end_pass()
         writer.store(nest.stores, nest.signals)
 

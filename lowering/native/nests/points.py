@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
 from lowering.native.nests.expressions import NestExpressions, has_fast_form
 from lowering.native.nests.operations import Operations
-from lowering.native.schedule import NestLoop
+from lowering.native.parallel import ChunkFunctions
+from lowering.native.schedule import TILES, Chunks, NestLoop
 from lowering.native.signals import Signals
 from lowering.native.types import Parts
 from lowering.native.writer import Writer
 from lowering.plan.nests.analysis import nest_expressions
+from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import Nest, Signal, Store
 from tracegraph.ir.op import Combiner
 from tracegraph.ir.scalar import Axis, Expr, linear
@@ -22,9 +25,6 @@ from tracegraph.ir.scalar_values import Accumulated, Apply, Load
 CHECKED = 1024
 """Points of a block whose operands are checked together."""
 
-TILES = 8
-"""Tiles that are read one beside the other: memory is read ahead along a row."""
-
 FEWEST_CHECKED = 16
 """Points of a loop from which it is checked in blocks."""
 
@@ -32,10 +32,24 @@ _UNKNOWN = 1 << 62
 """The bit of what is known behind a fold only."""
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The steps of a loop that a chunk has, from `low` to below `high`, which are registers.
+
+    All chunks but the last have `size` of them.
+    """
+
+    loop: NestLoop
+    size: int
+    low: str
+    high: str
+
+
 class NativeNestWriter:
     """What the writers of all kinds of nests need: expressions, loops and stores of one nest.
 
-    `overwrites`: it may write where it reads.
+    `overwrites`: it may write where it reads. `functions` writes chunks as functions, in which
+    `address` makes the address of a buffer known.
     """
 
     def __init__(
@@ -46,17 +60,71 @@ class NativeNestWriter:
         run: NestExpressions,
         signals: Signals,
         overwrites: bool,
+        functions: ChunkFunctions,
+        address: Callable[[Buffer], str],
     ) -> None:
+        self.nest = nest
         self.writer = writer
         self.operations = operations
         self.run = run
         self.signals = signals
         self.overwrites = overwrites
+        self.part: Part | None = None
+        self._functions, self._address = functions, address
         self.has_fast_forms = any(
             isinstance(expr, Apply) and has_fast_form(expr) for expr in nest_expressions(nest)
         )
         self._stores = True
         self._axes_of: dict[Expr, int] = {}
+
+    # -- chunks ---------------------------------------------------------------------------------
+
+    def chunked(
+        self,
+        frame: str,
+        chunks: Chunks,
+        body: Callable[[NativeNestWriter], object],
+    ) -> None:
+        """Write the function of a chunk, and the call that runs all of them; `body` writes it, with
+        a writer that has no values yet.
+        """
+
+        def chunk() -> None:
+            operations = Operations(self.writer)
+            run = NestExpressions(self.writer, operations, AddressesInFunction(self._address))
+            run.ranges = self.run.ranges
+            parts = (self.nest, self.writer, operations, run, self.signals, self.overwrites)
+            body(NativeNestWriter(*parts, self._functions, self._address))
+            self.operations.functions |= operations.functions
+
+        self._functions.write(frame, chunks, chunk)
+
+    def chunked_points(
+        self, points: Sequence[NestLoop], chunks: Chunks, body: Callable[[NativeNestWriter], object]
+    ) -> None:
+        """Write chunks of steps of a loop over points."""
+        assert chunks.loop is not None
+        loop = points[chunks.loop]
+
+        def part(inner: NativeNestWriter) -> None:
+            low = self.writer.assign(f"mul nuw nsw i64 %chunk, {chunks.size}")
+            high = self.writer.assign(f"add nuw nsw i64 {low}, {chunks.size}")
+            high = self.writer.call("i64", "llvm.smin.i64", f"i64 {high}", f"i64 {loop.extent}")
+            inner.part = Part(loop, chunks.size, low, high)
+            body(inner)
+
+        self.chunked("null", chunks, part)
+
+    def within_part(self, loop: NestLoop, low: str, high: str) -> tuple[str, str]:
+        """The steps of a loop between two that the chunk has; there may be none."""
+        if self.part is None or self.part.loop.axes != loop.axes:
+            return low, high
+        return (
+            self.writer.call("i64", "llvm.smax.i64", f"i64 {low}", f"i64 {self.part.low}"),
+            self.writer.call("i64", "llvm.smin.i64", f"i64 {high}", f"i64 {self.part.high}"),
+        )
+
+    # -- loops ----------------------------------------------------------------------------------
 
     def loops(
         self, loops: Sequence[NestLoop], body: Callable[[], object], roots: Sequence[Expr] = ()
@@ -113,11 +181,20 @@ class NativeNestWriter:
 
             self.writer.loop("0", str(long // size), column_of_tiles)
 
-        self.writer.loop("0", str(-(-(wide // size) // TILES)), group)
+        begin, end = self.within_part(across, "0", str(wide))
+        self.writer.loop(*self._groups(begin, end, size * TILES), group)
         plain = [NestLoop(loop.axes, loop.extent, True) for loop in (across, along)]
         for ends in (((0, wide), (long, along.extent)), ((wide, across.extent), (0, along.extent))):
             if all(low < high for low, high in ends):
                 self._between(list(zip(plain, ends, strict=True)), body, roots)
+
+    def _groups(self, begin: str, end: str, size: int) -> tuple[str, str]:
+        """The first group of steps, and the one behind the last; chunks begin with a group."""
+        rounded = self.writer.assign(f"add nsw i64 {end}, {size - 1}")
+        return (
+            self.writer.assign(f"sdiv i64 {begin}, {size}"),
+            self.writer.assign(f"sdiv i64 {rounded}, {size}"),
+        )
 
     def _of_tile(
         self, loop: NestLoop, start: str, body: Callable[[], object], innermost: bool
@@ -164,6 +241,7 @@ class NativeNestWriter:
         """Write one loop from low to below high; its index is within the limits."""
         first, last = limits
         independent = innermost and loop.independent
+        begin, end = self.within_part(loop, low, high)
 
         def step(index: str) -> None:
             with self.run.scope():
@@ -171,11 +249,14 @@ class NativeNestWriter:
                 body()
 
         if first == last:
-            step(low)
+            is_there = "true"
+            if (begin, end) != (low, high):
+                is_there = self.writer.assign(f"icmp slt i64 {begin}, {end}")
+            self.writer.if_(is_there, lambda: step(low))
         elif independent and self.has_fast_forms and last - first >= FEWEST_CHECKED:
-            self._checked_blocks(low, high, step)
+            self._checked_blocks(begin, end, step)
         else:
-            self.writer.loop(low, high, step, independent=independent)
+            self.writer.loop(begin, end, step, independent=independent)
 
     def _bind(self, loop: NestLoop, index: str, first: int, last: int) -> None:
         for axis in loop.axes[:-1]:
@@ -320,6 +401,18 @@ class NativeNestWriter:
             old = self.operations.load_parts(dtype, address)
             value = self.operations.folded(combiner, dtype, old, value)
         self.operations.store_parts(dtype, value, address)
+
+
+class AddressesInFunction(dict[Buffer, str]):
+    """The addresses of buffers in a function, each computed when it is first needed."""
+
+    def __init__(self, address: Callable[[Buffer], str]) -> None:
+        super().__init__()
+        self._address = address
+
+    def __missing__(self, buffer: Buffer) -> str:
+        found = self[buffer] = self._address(buffer)
+        return found
 
 
 def step_in(run: NestExpressions, step: Callable[[str], object], index: str) -> None:
