@@ -33,7 +33,7 @@ _UNKNOWN = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ChunkRange:
     """The steps of a loop that a chunk has, from `low` to below `high`, which are registers.
 
     All chunks but the last have `size` of them.
@@ -69,7 +69,7 @@ class NativeNestWriter:
         self.run = run
         self.signals = signals
         self.overwrites = overwrites
-        self.part: Part | None = None
+        self.part: ChunkRange | None = None
         self._functions, self._address = functions, address
         self.has_fast_forms = any(
             isinstance(expr, Apply) and has_fast_form(expr) for expr in nest_expressions(nest)
@@ -110,7 +110,7 @@ class NativeNestWriter:
             low = self.writer.assign(f"mul nuw nsw i64 %chunk, {chunks.size}")
             high = self.writer.assign(f"add nuw nsw i64 {low}, {chunks.size}")
             high = self.writer.call("i64", "llvm.smin.i64", f"i64 {high}", f"i64 {loop.extent}")
-            inner.part = Part(loop, chunks.size, low, high)
+            inner.part = ChunkRange(loop, chunks.size, low, high)
             body(inner)
 
         self.chunked("null", chunks, part)
