@@ -9,5 +9,4 @@ evaluate, axis_dependence          scalar expressions as instructions
 access_maps, load_forms            loads and stores as views or gathers
 strided_views, dynamic_offsets     the windows of access maps; offsets that data decides
 instructions, numpy_calls          the data, and the calls that it names
-numpy_workarounds                  where NumPy's loops are wrong
 """

@@ -1,4 +1,8 @@
-"""The NumPy calls of instructions. All take the output as the last argument."""
+"""The NumPy calls of instructions. All take the output as the last argument.
+
+Ufuncs write contiguous arrays only: into others, some loops of NumPy write wrong elements (2.4.6 on
+x86-64: `isfinite`, `isinf`, `isnan` and `signbit` of 16 floats or more, and `negative`).
+"""
 
 from __future__ import annotations
 
