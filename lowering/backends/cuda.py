@@ -40,6 +40,7 @@ TARGET = Target(
         megabyte=0.24,
         gigaflop=20.0,
         recompute_limit=1,
+        expansion=4,
         gather_penalty=((128 << 10, 0), (24 << 20, 40), (inf, 112)),
     ),
     contractions=ContractionPolicy(

@@ -41,10 +41,11 @@ MAX_DEPTH = 60
 """Equations on the longest inlined path: bounds the recursion that builds expressions."""
 
 EXPANSION = 4
-"""Points of a use for each element of the value, from which inlining repeats too much work."""
+"""Elements of an array for each of a value that is read from it, from which the value is stored
+before the array is updated."""
 
 EXPENSIVE = 4
-"""Scalar work of a value, in units of `Elementwise.cost`, from which `EXPANSION` applies."""
+"""Scalar work of a value, in units of `Elementwise.cost`, from which `Costs.expansion` applies."""
 
 MAX_PRINTED_WORK = 1 << 14
 """Scalar work of the values that a print computes itself, which has few threads."""
@@ -273,7 +274,7 @@ class UseAnalysis:
             return len(inputs) > 1 or _is_also_folded(sites)
         if self.cost[out] < EXPENSIVE:
             return False
-        return bool(sites) and sites[0].points >= EXPANSION * out.type.size
+        return bool(sites) and sites[0].points >= self.costs.expansion * out.type.size
 
     def _is_gathered_faster(self, out: Value, sites: Sequence[EvaluationSite]) -> bool:
         """Whether gathers of a value are faster if it is materialized."""

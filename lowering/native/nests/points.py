@@ -14,7 +14,7 @@ from lowering.native.parallel import ChunkFunctions
 from lowering.native.schedule import TILES, Chunks, NestLoop
 from lowering.native.signals import Signals
 from lowering.native.types import Parts
-from lowering.native.writer import Writer
+from lowering.native.writer import Made, Writer
 from lowering.plan.nests.analysis import nest_expressions
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import Nest, Signal, Store
@@ -33,7 +33,7 @@ _UNKNOWN = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkRange:
+class LoopPart:
     """The steps of a loop that a chunk has, from `low` to below `high`, which are registers.
 
     All chunks but the last have `size` of them.
@@ -69,7 +69,7 @@ class NativeNestWriter:
         self.run = run
         self.signals = signals
         self.overwrites = overwrites
-        self.part: ChunkRange | None = None
+        self.part: LoopPart | None = None
         self._functions, self._address = functions, address
         self.has_fast_forms = any(
             isinstance(expr, Apply) and has_fast_form(expr) for expr in nest_expressions(nest)
@@ -91,7 +91,7 @@ class NativeNestWriter:
 
         def chunk() -> None:
             operations = Operations(self.writer)
-            run = NestExpressions(self.writer, operations, AddressesInFunction(self._address))
+            run = NestExpressions(self.writer, operations, Made(self._address))
             run.ranges = self.run.ranges
             parts = (self.nest, self.writer, operations, run, self.signals, self.overwrites)
             body(NativeNestWriter(*parts, self._functions, self._address))
@@ -110,7 +110,7 @@ class NativeNestWriter:
             low = self.writer.assign(f"mul nuw nsw i64 %chunk, {chunks.size}")
             high = self.writer.assign(f"add nuw nsw i64 {low}, {chunks.size}")
             high = self.writer.call("i64", "llvm.smin.i64", f"i64 {high}", f"i64 {loop.extent}")
-            inner.part = ChunkRange(loop, chunks.size, low, high)
+            inner.part = LoopPart(loop, chunks.size, low, high)
             body(inner)
 
         self.chunked("null", chunks, part)
@@ -401,18 +401,6 @@ class NativeNestWriter:
             old = self.operations.load_parts(dtype, address)
             value = self.operations.folded(combiner, dtype, old, value)
         self.operations.store_parts(dtype, value, address)
-
-
-class AddressesInFunction(dict[Buffer, str]):
-    """The addresses of buffers in a function, each computed when it is first needed."""
-
-    def __init__(self, address: Callable[[Buffer], str]) -> None:
-        super().__init__()
-        self._address = address
-
-    def __missing__(self, buffer: Buffer) -> str:
-        found = self[buffer] = self._address(buffer)
-        return found
 
 
 def step_in(run: NestExpressions, step: Callable[[str], object], index: str) -> None:

@@ -38,6 +38,8 @@ class Costs:
         gigaflop: a billion operations of a product.
         recompute_limit: the most that an op may cost, in units of `Elementwise.cost`, to be
             computed again for each use of its result instead of stored.
+        expansion: points of a use for each element of an expensive value, from which it is stored
+            rather than computed again.
         gather_penalty: sequential bytes per random access, by the most bytes of the array.
     """
 
@@ -55,6 +57,7 @@ class Costs:
     megabyte: float
     gigaflop: float
     recompute_limit: float
+    expansion: float
     gather_penalty: tuple[tuple[float, int], ...]
 
     @property
@@ -90,10 +93,13 @@ class FusionPolicy:
         unrolled_positions: the most positions along an axis of sources, as of a stack, that one
             point of a map computes; 0 if each source is an operation of its own in any case. The
             default bounds the code, and the registers of a thread.
+        row_passes: the most passes over a row in one nest. Compilers take time that grows with the
+            square of a nest's length.
     """
 
     strided_bytes: float = 0.7e6 / 0.24
     unrolled_positions: int = 16
+    row_passes: float = inf
 
 
 @dataclass(frozen=True, slots=True)
