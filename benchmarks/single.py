@@ -1,7 +1,7 @@
 """Single functions of NumPy on the host, jitted and eager: ``python -m benchmarks.single``.
 
 A call of a jitted function costs a microsecond or two more than one of NumPy, however little it
-does; what is slower with large arrays, too, is done with more calls than NumPy needs, or by others.
+does.
 One line a function: microseconds of both, and how many times as fast the jitted one is.
 """
 

@@ -5,6 +5,7 @@ runs Plans on the host, and a check of every Plan that is made.
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import wraps
@@ -30,6 +31,10 @@ settings.register_profile(
 settings.register_profile("long", max_examples=2500, deadline=None, suppress_health_check=SLOW)
 settings.load_profile("ci")
 
+
+os.environ.setdefault(VARIABLE, "plain")
+# interpreted unless the environment says more: machine code of each program takes 25 to 100 ms to
+# compile. Tests of native code, and those with `each_host`, choose it themselves.
 
 EACH_HOST = ("plain", "native")
 

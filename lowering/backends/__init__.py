@@ -6,7 +6,7 @@ of lowering, but imports the executors only when a device is used.
 
     registry  devices by name, entry points of others' backends, work on all backends in use
     cuda      one CUDA graph on an NVIDIA GPU
-    host      NumPy calls on the CPU
+    host      machine code on the CPU, or the interpreter
 """
 
 from tracegraph.arrays.device_buffer import DeviceBuffer as DeviceBuffer

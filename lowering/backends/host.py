@@ -42,7 +42,7 @@ TARGET = Target(
         expansion=2,
         gather_penalty=((inf, 0),),
     ),
-    fusion=FusionPolicy(),
+    fusion=FusionPolicy(row_passes=8),
     contractions=ContractionPolicy(small_extent=16, small_products=24**3, most_products=1 << 40),
     factorizations=frozenset(ALGORITHMS),
     sort_scratch=False,

@@ -37,6 +37,8 @@ def fuse_rows(
     Later passes read back what is stored in a buffer of `kept`, and recompute other values.
     """
     rows = _joined(first, second, kept)
+    if rows is not None and len(rows.passes) > policy.row_passes:
+        return None
     if rows is not None and adds_uncoalesced(rows, first, second, policy):
         return None
     if rows is None or len(rows.passes) != 1 or rows.passes[0].stores:

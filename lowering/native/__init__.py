@@ -9,6 +9,7 @@
     library/             the scalar ops as LLVM IR
     products, blas       matrix products by BLAS
     graphs, signals      nodes, branches and loops of a Plan as blocks of one function
+    parts                large plans as several functions
     polls                looks at the clock in long runs
     host_calls           what native code does not have, run by the interpreter
     table, module        the addresses that the code is called with, and its whole text

@@ -36,6 +36,9 @@ MOST_CHUNKS = 512
 LONG_CHUNK = 1_000_000
 """Nanoseconds of a chunk from which on there may be more chunks: nobody can stop one."""
 
+MOST_PARTS = 1 << 12
+"""Chunks of a fold at one point: each has words on the stack of the caller."""
+
 LINE = 64
 """Steps of an innermost loop that a chunk is a multiple of: threads share no line of the cache."""
 
@@ -127,7 +130,8 @@ def _of_blocks(schedule: NestSchedule, time: float) -> Chunks | None:
     """Chunks of the blocks of a fold, which are a power of two: whole parts of the tree."""
     if schedule.fold != "rows" or not schedule.steps:
         return None
-    count = min(max(int(time / CHUNK_TIME), 2), MOST_CHUNKS)
+    most = min(max(MOST_CHUNKS, int(time / LONG_CHUNK)), MOST_PARTS)
+    count = min(max(int(time / CHUNK_TIME), 2), most)
     blocks = blocks_in(schedule.steps)
     size = 1
     while size * count < blocks:

@@ -23,8 +23,7 @@ from lowering.native.compilation.compiler import Loaded
 from lowering.native.compilation.first_level import first_level
 from lowering.native.compilation.tiers import Entry, Tiers
 from lowering.native.host_calls import HostCalls, trampoline
-from lowering.native.library.load import joined
-from lowering.native.module import ENTRY, NativeModule, module_of
+from lowering.native.module import ENTRY, NativeModules, modules_of
 from lowering.native.polls import CLOCK, clock_address
 from lowering.native.pool import addresses, ready
 from lowering.native.python_source import PythonSource
@@ -49,7 +48,7 @@ def native_code(
     plan: Plan, memory: ExecutableMemory, *, poison: bool, order: Random | None
 ) -> Code:
     """The machine code of a plan as a function of arguments."""
-    module = module_of(plan, order)
+    module = modules_of(plan, order)
     calls = HostCalls(plan, module.sites, memory)
     to_host = trampoline(calls)
     table = _table(plan, module, calls, memory, to_host)
@@ -63,7 +62,8 @@ def native_code(
         made.kept = code, to_host, table, plan.constants
         return made  # type: ignore[no-any-return]
 
-    tiers = Tiers(joined(module.text, module.functions), ENTRY, first_level(plan), entry)
+    texts = [each.joined() for each in module.modules]
+    tiers = Tiers(texts, ENTRY, first_level(plan), entry)
     body = writer.function(tiers, poisoned)
     return Code(body, writer.copied, calls.section_times, tiers.finish)
 
@@ -71,7 +71,7 @@ def native_code(
 class _FunctionWriter:
     """Writes the function that calls the machine code of a plan."""
 
-    def __init__(self, plan: Plan, module: NativeModule, calls: HostCalls, table: Any) -> None:
+    def __init__(self, plan: Plan, module: NativeModules, calls: HostCalls, table: Any) -> None:
         self.copied = Copied()
         self._plan, self._calls, self._module = plan, calls, module
         self._source = PythonSource()
@@ -145,7 +145,7 @@ class _FunctionWriter:
 
 
 def _table(
-    plan: Plan, module: NativeModule, calls: HostCalls, memory: ExecutableMemory, to_host: Any
+    plan: Plan, module: NativeModules, calls: HostCalls, memory: ExecutableMemory, to_host: Any
 ) -> Any:
     """The table of addresses, but for those of arguments and results."""
     table = module.table

@@ -14,13 +14,14 @@ from lowering.native.nests.operations import Operations
 from lowering.native.nests.points import NativeNestWriter
 from lowering.native.nests.supported import missing
 from lowering.native.parallel import ChunkFunctions
+from lowering.native.parts import LARGEST, Unit, grouped, size_of_graph, size_of_nest, size_of_node
 from lowering.native.polls import POLLED_WORK, Polls
 from lowering.native.products import ProductWriter, has_routines
 from lowering.native.signals import Signals
 from lowering.native.table import DATA_OFFSET, TRAMPOLINE, Table
 from lowering.native.types import memory_parts
 from lowering.native.work import CALL
-from lowering.native.writer import LONG, Writer
+from lowering.native.writer import LONG, Made, Writer
 from lowering.plan.calls.matrix_product import MatrixProduct
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.event_node import EventNode
@@ -37,33 +38,37 @@ STOPPED = "stopped"
 
 
 class NativeGraphWriter:
-    """Writes the instructions of graphs. With `order`, nodes are in a random topological order."""
+    """Writes the instructions of graphs. With `order`, nodes are in a random topological order.
 
-    def __init__(self, plan: Plan, order: Random | None) -> None:
+    A large plan has `parts`, written by others of this class: they are functions of their own, with
+    the table, the arena and the conditions of the whole.
+    """
+
+    def __init__(
+        self, plan: Plan, order: Random | None, whole: NativeGraphWriter | None = None
+    ) -> None:
         self.plan = plan
         self.writer = Writer()
         self.operations = Operations(self.writer)
-        self.table = Table(plan)
-        self.sites = Sites()
+        self.table: Table = Table(plan) if whole is None else whole.table
+        self.sites: Sites = Sites() if whole is None else whole.sites
+        self.parts: list[NativeGraphWriter] = []
+        self._has_parts = whole is None and size_of_graph(plan.graph) > LARGEST
         self.polls = Polls(self.writer, self.table, self._end_if, self._limited)
         self.writer.poll = self.polls.after
-        self.addresses: dict[Buffer, str] = {}
+        self.addresses = Made(self._address)
         self._order = order
-        self._in_loop = False
-        self._conditions = [self.writer.variable("i64") for _ in range(plan.conditions)]
+        self._in_loop: bool = whole is not None and whole._in_loop
+        self._conditions = Made(self._condition_address)
         self._signals = Signals(self.writer, self._conditions, self._require, self._publish)
         self._products = ProductWriter(self.writer, self.table, self.addresses)
-        for buffer in (*plan.inputs, *plan.outputs, *[buffer for buffer, _ in plan.constants]):
-            if buffer not in self.addresses:
-                self._bind(buffer)
-        for buffer in plan.offsets:
-            self._bind(buffer)
-        for condition in self._conditions:
-            self.writer.line(f"store i64 0, ptr {condition}")
+        if whole is None:
+            self.writer.frame.append(f"  %conditions = alloca [{max(plan.conditions, 1)} x i64]")
+            for number in range(plan.conditions):
+                self.writer.line(f"store i64 0, ptr {self._conditions[number]}")
 
-    def _bind(self, buffer: Buffer) -> None:
-        """Compute the address of a buffer, for the whole function."""
-        self.addresses[buffer] = self._address(buffer)
+    def _condition_address(self, number: int) -> str:
+        return self.writer.in_frame(f"getelementptr inbounds i64, ptr %conditions, i64 {number}")
 
     def _address(self, buffer: Buffer) -> str:
         """The address of a buffer: in the arena, or taken from the table."""
@@ -79,17 +84,44 @@ class NativeGraphWriter:
         return found
 
     def write(self, graph: Graph) -> None:
-        """Write the nodes of a graph; a poll follows a node that works long."""
-        for node in self._in_order(graph):
-            write: Callable[[NativeGraphWriter, Any], None] = _WRITERS.get(
-                type(node), NativeGraphWriter.call
-            )
-            before = self.writer.work
-            write(self, node)
-            work = self.writer.work - before
-            if work >= (POLLED_WORK if self._in_loop else LONG):
-                self.polls.after(work)
-                self.writer.work = before
+        """Write the nodes of a graph."""
+        units = [Unit(node, size_of_node(node)) for node in self._in_order(graph)]
+        self._in_parts(units, NativeGraphWriter._node)
+
+    def _node(self, node: Node) -> None:
+        """Write a node; a poll follows one that works long."""
+        write: Callable[[NativeGraphWriter, Any], None] = _WRITERS.get(
+            type(node), NativeGraphWriter.call
+        )
+        before = self.writer.work
+        write(self, node)
+        work = self.writer.work - before
+        if work >= (POLLED_WORK if self._in_loop else LONG):
+            self.polls.after(work)
+            self.writer.work = before
+
+    def _in_parts(
+        self, units: Sequence[Unit], write: Callable[[NativeGraphWriter, Any], None]
+    ) -> None:
+        """Write each unit, here or in parts of a large plan."""
+        if not self._has_parts:
+            for unit in units:
+                write(self, unit.item)
+            return
+        for apart, group in grouped(units):
+            part = NativeGraphWriter(self.plan, self._order, self) if apart else self
+            for item in group:
+                write(part, item)
+            if apart:
+                self._call_part(part)
+
+    def _call_part(self, part: NativeGraphWriter) -> None:
+        """Write the call of a function of its own."""
+        self.parts.append(part)
+        arguments = ("ptr %table", "ptr %arena", "ptr %conditions")
+        failed = self.writer.call("i64", f"part{len(self.parts)}", *arguments)
+        self._end_if(failed)
+        self.writer.work += part.writer.work
 
     def _in_order(self, graph: Graph) -> Sequence[Node]:
         if self._order is None:
@@ -107,15 +139,16 @@ class NativeGraphWriter:
         """Write the nests of a kernel; prints come last."""
         nests = node.kernel.nests
         printing = [nest for nest in nests if isinstance(nest, PrintNest)]
-        for nest in (*[nest for nest in nests if nest not in printing], *printing):
-            if 0 not in nest.space:
-                self._predicated(nest.predicates, partial(self._nest, nest))
+        ordered = (*[nest for nest in nests if nest not in printing], *printing)
+        units = [Unit(nest, size_of_nest(nest)) for nest in ordered if 0 not in nest.space]
+        self._in_parts(units, NativeGraphWriter._predicated_nest)
+
+    def _predicated_nest(self, nest: Nest) -> None:
+        self._predicated(nest.predicates, partial(self._nest, nest))
 
     def _nest(self, nest: Nest) -> None:
         if missing(nest):
             site, conditions = self.sites.of_nest(nest)
-            for _, word in conditions:
-                self._bind(word)
             self.call_host(site)
             for condition, word in conditions:
                 (type_,) = memory_parts(word.type.dtype)
@@ -214,8 +247,8 @@ class NativeGraphWriter:
         writer.work += CALL
 
     def _limited(self) -> str:
-        self.sites.limited = self.sites.word()
-        self._bind(self.sites.limited)
+        if self.sites.limited is None:
+            self.sites.limited = self.sites.word()
         return self.addresses[self.sites.limited]
 
     def _end_if(self, failed: str) -> None:
@@ -232,7 +265,6 @@ class NativeGraphWriter:
         """Store a count; a function is told each, a bar reads it at polls."""
         draws = self.plan.monitors[monitor].callback is None
         word = self.sites.bar(monitor) if draws else self.sites.word()
-        self._bind(word)
         self.writer.line(f"store i64 {count}, ptr {self.addresses[word]}")
         if not draws:
             self.call_host(self.sites.add(Progress(monitor, word)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from lowering.native.nests.expressions import NestExpressions
@@ -20,7 +20,7 @@ class Signals:
     def __init__(
         self,
         writer: Writer,
-        conditions: Sequence[str],
+        conditions: Mapping[int, str],
         require: Callable[[int], None],
         publish: Callable[[int, str], None],
     ) -> None:

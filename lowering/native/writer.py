@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 Metadata = Sequence[str]
 
@@ -34,6 +35,18 @@ class FunctionText:
 
     frame: list[str]
     lines: list[str]
+
+
+class Made(dict[Any, str]):
+    """Registers of a function by what they hold, made when they are first asked for."""
+
+    def __init__(self, make: Callable[[Any], str]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, key: Any) -> str:
+        self[key] = made = self._make(key)
+        return made
 
 
 class Writer:

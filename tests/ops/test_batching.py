@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tracegraph
-from tests.helpers.agreement import ANY_ZERO, BY_MATRIX, check
+from tests.helpers.agreement import BY_MATRIX, any_zero_on, check
 from tests.helpers.batching import (
     PLAIN,
     applied,
@@ -46,7 +46,7 @@ def test_lanes_are_those_of_the_reference(op: Op) -> None:
 
 @each_op
 def test_lanes_are_those_of_the_reference_when_lowered(op: Op) -> None:
-    check_batched_on(op, "host", ANY_ZERO)
+    check_batched_on(op, "host", any_zero_on("host"))
 
 
 def _reversed(**rules: object) -> Op:

@@ -1,8 +1,8 @@
 """Compilation: kernel source to cubin, by NVRTC behind a disk cache. No GPU is needed.
 
-The key of an entry is made of the source, the options and the compiler. An entry that is truncated
-or damaged is compiled again. Making the key does not load the compiler, which would take longer than
-all else for a cached kernel.
+The key of an entry is made of the source, the options and the compiler. A truncated or damaged
+entry is compiled again. Making the key does not load the compiler, which would take longer than all
+else for a cached kernel.
 """
 
 from __future__ import annotations

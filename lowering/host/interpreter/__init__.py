@@ -1,11 +1,12 @@
-"""Evaluation: nests as NumPy calls over whole spaces.
+"""The interpreter: a plan as calls of NumPy, each nest over its whole space.
 
-This is the plain interpreter, with each value in a temporary of its own.
+One way to evaluate each nest, with each value in a temporary of its own.
 
-nests, nest_program, hazards       kinds of nests as instructions; places of their temporaries
-evaluate, axis_dependence          scalar expressions as calls
+interpreter, steps, frame          a plan as functions without arguments, on a place for each array
+programs, nest_program, hazards    the instructions of kernels; places of temporaries
+nests, print_nests, reports        kinds of nests, prints and signals as instructions
+evaluate, axis_dependence          scalar expressions as instructions
 access_maps, load_forms            loads and stores as views or gathers
 strided_views, dynamic_offsets     the windows of access maps; offsets that data decides
 instructions, numpy_calls          the data, and the calls that it names
-numpy_workarounds                  where NumPy's loops are wrong
 """

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from lowering.host.arena import Array
-from lowering.host.interpreter import numpy_calls, numpy_workarounds, strided_views
+from lowering.host.interpreter import numpy_calls, strided_views
 from lowering.host.interpreter.access_maps import AccessMap
 from lowering.host.interpreter.axis_dependence import AxisDependence, post_order
 from lowering.host.interpreter.dynamic_offsets import offset_function
@@ -109,11 +109,6 @@ class Evaluator:
     def _apply(self, expr: Apply) -> NumpyValue:
         op, dtype = expr.op, expr.dtype
         operands = tuple(map(self.value, expr.args))
-        if len(operands) == 1:
-            instead = numpy_workarounds.instead(op, operands[0].dtype)
-            if instead is not None:
-                function, before = instead
-                return self.write(function, (*map(static, before), *operands), dtype)
         dtypes = tuple(value.dtype for value in operands)
         function = numpy_calls.of_op(op, dtypes, dtype, dict(expr.attrs))
         return self.write(function, operands, dtype)

@@ -1,4 +1,8 @@
-"""The NumPy calls of instructions. All take the output as the last argument."""
+"""The NumPy calls of instructions. All take the output as the last argument.
+
+Ufuncs write contiguous arrays only: into others, some loops of NumPy write wrong elements (2.4.6 on
+x86-64: `isfinite`, `isinf`, `isnan` and `signbit` of 16 floats or more, and `negative`).
+"""
 
 from __future__ import annotations
 
@@ -197,7 +201,7 @@ def folded(
     """
     keep = axes is not None
     if not (_is_half(dtype) and ufunc in (np.add, np.multiply)):
-        return lambda value, out: ufunc.reduce(value, axes, None, out, keep)
+        return lambda value, out: ufunc.reduce(value, axes, None, out=out, keepdims=keep)
     wide = np.dtype(np.float32)
 
     def fold_wide(value: Array, out: Array) -> None:

@@ -47,18 +47,17 @@ class Background:
             del job, following
 
 
-_background = Background()
+_of_process = [Background()]
 
 
 def in_background(job: Job) -> None:
     """Run a job in the process's thread for that."""
-    _background.add(job)
+    _of_process[0].add(job)
 
 
 def _after_fork() -> None:
-    """A child has no such thread, and what it has to compile it asks for itself."""
-    global _background
-    _background = Background()
+    """A child has no such thread, nor the jobs of its parent."""
+    _of_process[0] = Background()
 
 
 if hasattr(os, "register_at_fork"):

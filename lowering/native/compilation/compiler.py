@@ -132,14 +132,15 @@ def _optimise(module: Any, machine: Any, level: Level) -> None:
     passes.run(module, builder)
 
 
-def load(code: bytes, entry: str) -> Loaded:
-    """Load an object file, and find the address of a function.
+def load(codes: Iterable[bytes], entry: str) -> Loaded:
+    """Load object files that call one another, and find the address of a function.
 
     Raises:
-        RuntimeError: LLVM cannot read it.
+        RuntimeError: LLVM cannot read one.
     """
     llvm = _llvm()
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())
-    engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(code))
+    for code in codes:
+        engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(code))
     engine.finalize_object()
     return Loaded(engine, engine.get_function_address(entry))

@@ -44,8 +44,8 @@ def rule_text(plan: Plan) -> str:
     """The level of the code of the first calls of a plan, and why, for reports."""
     estimated = f"about {estimated_time(plan):.2g} ms"
     if first_level(plan) == "full":
-        return f"full code at once: quick code would run for {estimated}"
-    return f"quick code at first ({estimated}); from the second call on a thread makes full code"
+        return f"full at once: quick code would run for {estimated}"
+    return f"quick at first ({estimated}); the second call has full code made"
 
 
 def _time_of(graph: Graph) -> float:

@@ -49,20 +49,21 @@ class _Turns:
             self.free.wait_for(lambda: not self.is_taken)
 
 
-_turns = _Turns()
+_of_process = [_Turns()]
+"""The turns of this process: one in a list, for a child of it has others."""
 
 
 @contextmanager
 def first_in_llvm() -> Iterator[None]:
     """Within, this thread has LLVM to itself; it goes before those that use `in_llvm`."""
-    with _turns.taken(first=True):
+    with _of_process[0].taken(first=True):
         yield
 
 
 @contextmanager
 def in_llvm() -> Iterator[None]:
     """Within, this thread has LLVM to itself, once no other wants it."""
-    with _turns.taken(first=False):
+    with _of_process[0].taken(first=False):
         yield
 
 
@@ -74,9 +75,8 @@ def _before_fork() -> None:
 
 
 def _after_fork_in_child() -> None:
-    global _turns
     _forking.pop_all()
-    _turns = _Turns()
+    _of_process[0] = _Turns()
 
 
 # A child has this thread only: LLVM, and its lock, must not be in use by another one at the fork.
@@ -87,4 +87,9 @@ if hasattr(os, "register_at_fork"):
         after_in_child=_after_fork_in_child,
     )
 
-atexit.register(lambda: _turns.end())
+
+def _at_exit() -> None:
+    _of_process[0].end()
+
+
+atexit.register(_at_exit)

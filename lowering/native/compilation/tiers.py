@@ -1,4 +1,4 @@
-"""The machine code of a module: quick for the first calls, then full.
+"""The machine code of modules: quick for the first calls, then full.
 
 What a plan's function calls is a global of it. Its first value runs quick code and puts the second
 one there, which asks the thread in the background for full code. When that is ready, the thread
@@ -8,13 +8,14 @@ began with.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from threading import Lock
 from weakref import ref
 
 from lowering.native.compilation.background import in_background
 from lowering.native.compilation.code_files import keep, kept
-from lowering.native.compilation.compiler import Level, Loaded, compile, load
+from lowering.native.compilation.compiler import Level, Loaded, Phase, compile, load
 from lowering.native.compilation.llvm_turns import first_in_llvm, in_llvm
 
 Entry = Callable[[int], int]
@@ -22,10 +23,10 @@ Entry = Callable[[int], int]
 
 
 class Tiers:
-    """The code of a module; `function` makes the entry of loaded code.
+    """The code of modules; `function` makes the entry of loaded code.
 
     Args:
-        text: a module that defines all that it calls.
+        texts: modules that define all that they call.
         name: the function to call.
         first: the level to begin with. If full code is on disk, it begins with that.
 
@@ -34,15 +35,14 @@ class Tiers:
     """
 
     def __init__(
-        self, text: str, name: str, first: Level, function: Callable[[Loaded], Entry]
+        self, texts: Sequence[str], name: str, first: Level, function: Callable[[Loaded], Entry]
     ) -> None:
-        self._text, self._name, self._function = text, name, function
+        self._texts, self._name, self._function = texts, name, function
         self._lock = Lock()
         self._exchange: Callable[[Entry], None] | None = None
-        found = kept(text, "full")
-        self.level: Level = "full" if found is not None else first
-        with first_in_llvm():
-            code = load(found or _made(text, self.level), name)
+        full = [kept(text, "full") for text in texts]
+        self.level: Level = first if None in full else "full"
+        code = self._made(self.level)
         entry = function(code)
         self.entry: Entry = entry if self.level == "full" else self._counted(entry, code)
         """What a plan's function calls at first."""
@@ -54,9 +54,13 @@ class Tiers:
     def finish(self) -> None:
         """Make the full code now, if it is not there."""
         if self.level == "quick":
-            with first_in_llvm():
-                code = load(kept(self._text, "full") or _made(self._text, "full"), self._name)
-            self._take(code)
+            self._take(self._made("full"))
+
+    def _made(self, level: Level) -> Loaded:
+        """The code of a level, while a caller waits."""
+        with first_in_llvm():
+            codes = [kept(text, level) or _compiled(text, level) for text in self._texts]
+            return load(codes, self._name)
 
     def _counted(self, quick: Entry, code: Loaded) -> Entry:
         """The entry that runs quick code, and asks for full code in the second call."""
@@ -91,11 +95,10 @@ class Tiers:
             self._exchange(entry)
 
 
-def _made(text: str, level: Level) -> bytes:
-    code = kept(text, level)
-    if code is None:
-        code = compile(text, level)
-        keep(text, level, code)
+def _compiled(text: str, level: Level, phase: Phase = nullcontext) -> bytes:
+    """The code of a module, which is kept."""
+    code = compile(text, level, phase)
+    keep(text, level, code)
     return code
 
 
@@ -103,13 +106,16 @@ def _finish_in_background(reference: ref[Tiers], quick: Loaded) -> Loaded:
     """Make full code. The result is the quick one, which a call may still run."""
     tiers = reference()
     if tiers is not None and tiers.level == "quick":
-        text, name = tiers._text, tiers._name
+        texts, name = tiers._texts, tiers._name
         del tiers  # it may be dropped while its code is compiled
-        code = compile(text, "full", in_llvm)
-        keep(text, "full", code)
+        codes = []
+        for text in texts:
+            codes.append(kept(text, "full") or _compiled(text, "full", in_llvm))
+            if reference() is None:
+                return quick
         tiers = reference()
         if tiers is not None and tiers.level == "quick":
             with in_llvm():
-                loaded = load(code, name)
+                loaded = load(codes, name)
             tiers._take(loaded)
     return quick

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from lowering.native.nests.folds import Folded, FoldWriter
 from lowering.native.nests.points import NativeNestWriter
-from lowering.native.schedule import Chunks, NestLoop, is_folded_in_lanes
+from lowering.native.schedule import Chunks, NestLoop, is_folded_in_lanes, is_searched
 from lowering.native.types import Parts, register_parts
 from lowering.plan.nests.kernel import Store
 from tracegraph.ir.scalar_values import Accumulated
@@ -51,7 +51,7 @@ def fold_in_chunks(
         if is_folded_in_lanes(each.accumulator):
             _sum(folds, each, given, chunks, blocks)
         else:
-            _fold(folds, each, given, chunks)
+            _fold(folds, each, given, chunks, loops)
 
 
 class _Known:
@@ -122,7 +122,7 @@ class _Given:
         )
 
     def position(self, each: Folded, chunk: str) -> str:
-        """The position of the extreme of a chunk."""
+        """The position of the extreme of a chunk, or of the block that has it."""
         place = self._place(each, len(each.identity), chunk)
         return self._nest.writer.assign(f"load i64, ptr {place}")
 
@@ -146,7 +146,9 @@ def _sum(folds: FoldWriter, each: Folded, given: _Given, chunks: Chunks, blocks:
     folds.set_result(each, tuple(totals))
 
 
-def _fold(folds: FoldWriter, each: Folded, given: _Given, chunks: Chunks) -> None:
+def _fold(
+    folds: FoldWriter, each: Folded, given: _Given, chunks: Chunks, loops: Sequence[NestLoop]
+) -> None:
     """Fold the results of chunks one after the other."""
     operations, writer = folds.operations, folds.writer
     folds.begin([each])
@@ -169,4 +171,7 @@ def _fold(folds: FoldWriter, each: Folded, given: _Given, chunks: Chunks) -> Non
         writer.if_(folds.is_better(each, value, old), keep)
 
     writer.loop("1", str(chunks.count), step)
-    folds.end([each])
+    if is_searched(each.accumulator):
+        folds.find_in_block(each, loops, writer.load("i64", each.position, True))
+    else:
+        folds.end([each])

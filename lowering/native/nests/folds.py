@@ -244,10 +244,11 @@ class FoldWriter:
     def search(self, each: Folded, loops: Sequence[NestLoop]) -> None:
         """Find the first extreme: the extreme of each block, then the position in the best block.
 
-        Folding a block can be vectorised, and so can the search in one.
+        Folding a block can be vectorised, and so can the search in one. In a range of blocks, the
+        result is the position where the best of these blocks begins.
         """
         writer, roots = self.writer, [each.accumulator.value]
-        split, steps, _ = chunks([loop.extent for loop in loops])
+        split, _, _ = chunks([loop.extent for loop in loops])
         chunked, within = loops[split], loops[split + 1 :]
         self.begin([each])
         block_extreme = writer.variable(element_type(each.dtype))
@@ -275,12 +276,15 @@ class FoldWriter:
             writer.if_(self.is_better(each, found, best), keep)
 
         self._all_blocks(loops, block, roots)
-        self._find_in_block(each, loops, split, steps, writer.assign(f"load i64, ptr {first}"))
+        start = writer.assign(f"load i64, ptr {first}")
+        if self._range is None:
+            self.find_in_block(each, loops, start)
+        else:
+            self.set_result(each, (start,))
 
-    def _find_in_block(
-        self, each: Folded, loops: Sequence[NestLoop], split: int, steps: int, start: str
-    ) -> None:
-        """The first position in a block that has the extreme."""
+    def find_in_block(self, each: Folded, loops: Sequence[NestLoop], start: str) -> None:
+        """The first position that has the extreme, in the block that begins at a position."""
+        split, steps, _ = chunks([loop.extent for loop in loops])
         writer, chunked, within = self.writer, loops[split], loops[split + 1 :]
         best = self.operations.load_parts(each.dtype, each.variable, private=True)
         found = writer.variable("i64")
@@ -379,14 +383,32 @@ class FoldWriter:
             return
         assert callable(block)
         write, (whole, rest) = self.writer.assign, divmod(chunked.extent, steps)
+
+        def full(place: str) -> None:
+            low = write(f"mul nuw nsw i64 {place}, {steps}")
+            high = write(f"add nuw nsw i64 {low}, {steps}")
+            with self.run.scope():
+                block(low, high, (0, whole * steps - 1), str(steps * inner))
+
+        def last() -> None:
+            low, high = whole * steps, chunked.extent
+            with self.run.scope():
+                block(str(low), str(high), (low, high - 1), str(rest * inner))
+
+        begin, end = self._range
+        if not outer:
+            self.nest.hoist(roots)
+            before_last = self.writer.call("i64", "llvm.smin.i64", f"i64 {end}", f"i64 {whole}")
+            self.writer.loop(begin, before_last, full)
+            if rest:
+                self.writer.if_(write(f"icmp sgt i64 {end}, {whole}"), last)
+            return
         per_row = whole + bool(rest)
 
         def one(number_: str) -> None:
             with self.run.scope():
-                place, row = number_, ""
-                if outer:
-                    place = write(f"urem i64 {number_}, {per_row}")
-                    row = write(f"udiv i64 {number_}, {per_row}")
+                place = write(f"urem i64 {number_}, {per_row}")
+                row = write(f"udiv i64 {number_}, {per_row}")
                 for loop in reversed(outer):
                     for axis in loop.axes[:-1]:
                         self.run.bind(axis, "0", 0, 0)
@@ -394,24 +416,13 @@ class FoldWriter:
                     row = write(f"udiv i64 {row}, {loop.extent}")
                     self.run.bind(loop.axis, index, 0, loop.extent - 1)
                 self.nest.hoist(roots)
-
-                def full() -> None:
-                    low = write(f"mul nuw nsw i64 {place}, {steps}")
-                    high = write(f"add nuw nsw i64 {low}, {steps}")
-                    with self.run.scope():
-                        block(low, high, (0, whole * steps - 1), str(steps * inner))
-
-                def last() -> None:
-                    low, high = whole * steps, chunked.extent
-                    with self.run.scope():
-                        block(str(low), str(high), (low, high - 1), str(rest * inner))
-
                 if rest:
-                    self.writer.if_(write(f"icmp eq i64 {place}, {whole}"), last, full)
+                    is_last = write(f"icmp eq i64 {place}, {whole}")
+                    self.writer.if_(is_last, last, lambda: full(place))
                 else:
-                    full()
+                    full(place)
 
-        self.writer.loop(*self._range, one)
+        self.writer.loop(begin, end, one)
 
     def _blocks(
         self,

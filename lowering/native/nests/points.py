@@ -14,7 +14,7 @@ from lowering.native.parallel import ChunkFunctions
 from lowering.native.schedule import TILES, Chunks, NestLoop
 from lowering.native.signals import Signals
 from lowering.native.types import Parts
-from lowering.native.writer import Writer
+from lowering.native.writer import Made, Writer
 from lowering.plan.nests.analysis import nest_expressions
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import Nest, Signal, Store
@@ -91,7 +91,7 @@ class NativeNestWriter:
 
         def chunk() -> None:
             operations = Operations(self.writer)
-            run = NestExpressions(self.writer, operations, AddressesInFunction(self._address))
+            run = NestExpressions(self.writer, operations, Made(self._address))
             run.ranges = self.run.ranges
             parts = (self.nest, self.writer, operations, run, self.signals, self.overwrites)
             body(NativeNestWriter(*parts, self._functions, self._address))
@@ -401,18 +401,6 @@ class NativeNestWriter:
             old = self.operations.load_parts(dtype, address)
             value = self.operations.folded(combiner, dtype, old, value)
         self.operations.store_parts(dtype, value, address)
-
-
-class AddressesInFunction(dict[Buffer, str]):
-    """The addresses of buffers in a function, each computed when it is first needed."""
-
-    def __init__(self, address: Callable[[Buffer], str]) -> None:
-        super().__init__()
-        self._address = address
-
-    def __missing__(self, buffer: Buffer) -> str:
-        found = self[buffer] = self._address(buffer)
-        return found
 
 
 def step_in(run: NestExpressions, step: Callable[[str], object], index: str) -> None:

@@ -93,10 +93,13 @@ class FusionPolicy:
         unrolled_positions: the most positions along an axis of sources, as of a stack, that one
             point of a map computes; 0 if each source is an operation of its own in any case. The
             default bounds the code, and the registers of a thread.
+        row_passes: the most passes over a row in one nest. Compilers take time that grows with the
+            square of a nest's length.
     """
 
     strided_bytes: float = 0.7e6 / 0.24
     unrolled_positions: int = 16
+    row_passes: float = inf
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,68 @@
-"""TRACEGRAPH_HOST: what it takes."""
+"""What runs plans on the CPU, and what happens where native code cannot."""
 
 from __future__ import annotations
 
-import numpy as np
+import platform
+from collections.abc import Iterator
+
 import pytest
 
+from lowering.host import choice
+from tests.helpers.processes import end_of
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Native code is asked for, and what is found out is forgotten."""
+    monkeypatch.setenv(choice.VARIABLE, "native")
+    choice.why_not_native.cache_clear()
+    yield
+    choice.why_not_native.cache_clear()
+
+
+def test_native_code_runs_where_it_can(asked: None) -> None:
+    pytest.importorskip("llvmlite")
+    assert (choice.chosen_kind(), choice.why_interpreted()) == ("native", "")
+
+
+def test_another_word_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(choice.VARIABLE, "fast")
+    with pytest.raises(ValueError, match="TRACEGRAPH_HOST is 'fast'; it takes 'plain'"):
+        choice.chosen_kind()
+
+
+def test_an_old_llvm_is_not_used(asked: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llvmlite.binding.llvm_version_info", (15, 0, 7))
+    assert choice.chosen_kind() == "plain"
+    assert choice.why_interpreted() == (
+        "llvmlite has LLVM 15, and 20 or newer is needed: update llvmlite"
+    )
+
+
+@pytest.mark.skipif(
+    platform.machine().lower() not in ("x86_64", "amd64"), reason="others have the instructions"
+)
+def test_old_processors_interpret(asked: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llvmlite.binding.get_host_cpu_features", lambda: {"sse2": True})
+    assert choice.chosen_kind() == "plain"
+    assert choice.why_interpreted() == "the processor lacks the instructions fma, f16c"
+
+
+HIDDEN = """
+import sys
+sys.modules["llvmlite"] = None  # as if it were not installed
+import warnings
+warnings.simplefilter("error")
+import numpy as np
 import tracegraph
-from lowering.host.choice import VARIABLE
+f = tracegraph.jit(lambda x: np.exp(x).sum(0), device="host")
+print(f.lower(np.zeros((2, 3))).explain().split("\\n")[-1])
+print(f(np.zeros((2, 3))))
+f.warm(np.zeros((2, 3)))
+assert "CUDA" in f.lower(np.zeros((2, 3))).source or "__global__" in f.lower(np.zeros(3)).source
+"""
 
 
-def test_another_value_is_refused_at_the_first_use(monkeypatch):
-    monkeypatch.setenv(VARIABLE, "fast")
-    f = tracegraph.jit(lambda x: x + 1, device="host")
-    with pytest.raises(ValueError, match=r"TRACEGRAPH_HOST is 'fast'; it takes 'plain'"):
-        f(np.ones(3))
-    monkeypatch.setenv(VARIABLE, "")
-    np.testing.assert_array_equal(np.asarray(f(np.ones(3))), 2 * np.ones(3))
+def test_without_llvmlite_plans_are_interpreted_and_only_explain_says_so() -> None:
+    said = "interpreted, not native code: the package llvmlite is not installed"
+    assert end_of(HIDDEN, TRACEGRAPH_HOST="native") == (0, f"{said}\n[2. 2. 2.]\n", "")

@@ -12,7 +12,7 @@ import pytest
 
 import tracegraph
 from lowering.host.executable import HostExecutable
-from lowering.native.module import module_of
+from lowering.native.module import modules_of
 from tests.plan.native.running_natively import compiled, native_plan
 from tracegraph import control, errors
 from tracegraph import numpy as tnp
@@ -155,5 +155,7 @@ def test_a_bar_is_drawn_while_its_loop_runs(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_short_plans_do_not_poll() -> None:
-    assert "@poll" not in module_of(native_plan(lambda x: tnp.exp(x).sum() + x, np.ones(1000))).text
-    assert "@poll" in module_of(native_plan(tiny, *ARGUMENTS)).text
+    assert (
+        "@poll" not in modules_of(native_plan(lambda x: tnp.exp(x).sum() + x, np.ones(1000))).text
+    )
+    assert "@poll" in modules_of(native_plan(tiny, *ARGUMENTS)).text

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lowering.native.module import module_of
+from lowering.native.module import modules_of
 from lowering.native.nests.lanes import BLOCK, LANES, WIDTH, chunks
 from tests.plan.native.running_natively import native, native_plan
 
@@ -77,16 +77,16 @@ def test_rows_of_a_matrix_are_summed_alike() -> None:
 
 @pytest.mark.parametrize("function", [np.sum, np.var, lambda x: np.cumsum(x), lambda x: x @ x])
 def test_no_instruction_may_be_reordered_or_fused(function: Any) -> None:
-    text = module_of(native_plan(function, np.ones(4096))).text
+    text = modules_of(native_plan(function, np.ones(4096))).text
     for flag in ("reassoc", "fast", "contract", "nsz", "arcp", "nnan", "ninf", "afn"):
         assert f" {flag} " not in text
 
 
 def test_text_has_no_addresses_and_is_the_same_again() -> None:
     plan = native_plan(lambda x: np.sin(x) @ x + np.sort(x), np.ones(4096))
-    text = module_of(plan).text
+    text = modules_of(plan).text
     assert "inttoptr" not in text
-    assert module_of(plan).text == text
+    assert modules_of(plan).text == text
 
 
 def test_blocks_hold_whole_steps_of_the_outer_loop() -> None:
