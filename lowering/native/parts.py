@@ -52,7 +52,8 @@ def grouped(units: Sequence[SizedPart]) -> Iterator[tuple[bool, list[Any]]]:
 
     One that is too large for a part is by itself, and no part.
 
-    >>> [*grouped([SizedPart("a", 700), SizedPart("b", 300), SizedPart("c", 400), SizedPart("d", 9000), SizedPart("e", 5)])]
+    >>> sizes = {"a": 700, "b": 300, "c": 400, "d": 9000, "e": 5}
+    >>> [*grouped([SizedPart(name, size) for name, size in sizes.items()])]
     [(True, ['a', 'b']), (True, ['c']), (False, ['d']), (False, ['e'])]
     """
     group: list[Any] = []
