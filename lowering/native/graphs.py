@@ -61,7 +61,14 @@ class NativeGraphWriter:
         self.sites: Sites = Sites() if whole is None else whole.sites
         self.parts: list[NativeGraphWriter] = []
         self._has_parts = whole is None and size_of_graph(plan.graph) > LARGEST
-        self.polls = Polls(self.writer, self.table, self._end_if, self._limited)
+        self.polls: Polls = Polls(
+            self.writer,
+            self.table,
+            plan.conditions,
+            self._end_if,
+            self._limited,
+            None if whole is None else whole.polls,
+        )
         self.writer.poll = self.polls.after
         self.addresses = Made(self._address)
         self._order = order
@@ -70,7 +77,7 @@ class NativeGraphWriter:
         self._signals = Signals(self.writer, self._conditions, self._require, self._publish)
         self._products = ProductWriter(self.writer, self.table, self.addresses)
         if whole is None:
-            self.writer.frame.append(f"  %conditions = alloca [{max(plan.conditions, 1)} x i64]")
+            self.writer.frame.append(f"  %conditions = alloca [{plan.conditions + 2} x i64]")
             for number in range(plan.conditions):
                 self.writer.line(f"store i64 0, ptr {self._conditions[number]}")
 
