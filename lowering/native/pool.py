@@ -172,7 +172,7 @@ define void @pause() {{
     with first_in_llvm():
         found = kept(whole, "full")
         made = compile(whole) if found is None else found
-        code = load(made, "run")
+        code = load([made], "run")
     if found is None:
         keep(whole, "full", made)
     pause, want, work = map(code.engine.get_function_address, ("pause", "want", "work"))
