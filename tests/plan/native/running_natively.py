@@ -73,8 +73,8 @@ class NativeDevice:
 
 def assert_same_bits(one: Any, other: Any) -> None:
     """Fail unless two arrays have the same bits; any NaN is like any other."""
-    arrays = [np.atleast_1d(each) for each in (one, other)]
-    floats = [each.view(each.real.dtype) if each.dtype.kind == "c" else each for each in arrays]
+    arrays = [np.atleast_1d(one), np.atleast_1d(other)]
+    floats = [x.view(x.real.dtype) if x.dtype.kind == "c" else x for x in arrays]
     bits = [np.where(each != each, each.dtype.type(0), each).tobytes() for each in floats]
     assert bits[0] == bits[1], f"bits differ:\n{one}\n{other}"
     assert ((floats[0] != floats[0]) == (floats[1] != floats[1])).all()
