@@ -14,7 +14,14 @@ from lowering.native.nests.operations import Operations
 from lowering.native.nests.points import NativeNestWriter
 from lowering.native.nests.supported import missing
 from lowering.native.parallel import ChunkFunctions
-from lowering.native.parts import LARGEST, Unit, grouped, size_of_graph, size_of_nest, size_of_node
+from lowering.native.parts import (
+    LARGEST,
+    SizedUnit,
+    grouped,
+    size_of_graph,
+    size_of_nest,
+    size_of_node,
+)
 from lowering.native.polls import POLLED_WORK, Polls
 from lowering.native.products import ProductWriter, has_routines
 from lowering.native.signals import Signals
@@ -85,7 +92,7 @@ class NativeGraphWriter:
 
     def write(self, graph: Graph) -> None:
         """Write the nodes of a graph."""
-        units = [Unit(node, size_of_node(node)) for node in self._in_order(graph)]
+        units = [SizedUnit(node, size_of_node(node)) for node in self._in_order(graph)]
         self._in_parts(units, NativeGraphWriter._node)
 
     def _node(self, node: Node) -> None:
@@ -101,7 +108,7 @@ class NativeGraphWriter:
             self.writer.work = before
 
     def _in_parts(
-        self, units: Sequence[Unit], write: Callable[[NativeGraphWriter, Any], None]
+        self, units: Sequence[SizedUnit], write: Callable[[NativeGraphWriter, Any], None]
     ) -> None:
         """Write each unit, here or in parts of a large plan."""
         if not self._has_parts:
@@ -140,7 +147,7 @@ class NativeGraphWriter:
         nests = node.kernel.nests
         printing = [nest for nest in nests if isinstance(nest, PrintNest)]
         ordered = (*[nest for nest in nests if nest not in printing], *printing)
-        units = [Unit(nest, size_of_nest(nest)) for nest in ordered if 0 not in nest.space]
+        units = [SizedUnit(nest, size_of_nest(nest)) for nest in ordered if 0 not in nest.space]
         self._in_parts(units, NativeGraphWriter._predicated_nest)
 
     def _predicated_nest(self, nest: Nest) -> None:
