@@ -52,7 +52,8 @@ def grouped(units: Sequence[SizedUnit]) -> Iterator[tuple[bool, list[Any]]]:
 
     One that is too large for a part is by itself, and no part.
 
-    >>> [*grouped([SizedUnit("a", 700), SizedUnit("b", 300), SizedUnit("c", 400), SizedUnit("d", 9000), SizedUnit("e", 5)])]
+    >>> sizes = zip("abcde", (700, 300, 400, 9000, 5), strict=True)
+    >>> [*grouped([SizedUnit(*each) for each in sizes])]
     [(True, ['a', 'b']), (True, ['c']), (False, ['d']), (False, ['e'])]
     """
     group: list[Any] = []
