@@ -80,7 +80,7 @@ def _after_fork_in_child() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=lambda: _of_process[0].take(first=True),
-        after_in_parent=lambda: _of_process[0].give_back(),
+        after_in_parent=lambda: _of_process[0].give_back(),  # noqa: PLW0108 - asked for then
         after_in_child=_after_fork_in_child,
     )
 
