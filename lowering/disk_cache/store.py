@@ -79,10 +79,18 @@ class CodeStore:
             with suppress(OSError):
                 os.unlink(name)
             raise
-        with self._lock:
-            self._nbytes = None if self._nbytes is None else self._nbytes + len(entry)
-            if self._nbytes is None or self._nbytes > self._most_bytes:
-                self._nbytes = self._trimmed()
+        # not waited for: another thread counts this entry with all others when it reads the folder,
+        # and in a child of this process it may not be there to give the lock back
+        if self._lock.acquire(blocking=False):
+            try:
+                self._count(len(entry))
+            finally:
+                self._lock.release()
+
+    def _count(self, added: int) -> None:
+        self._nbytes = None if self._nbytes is None else self._nbytes + added
+        if self._nbytes is None or self._nbytes > self._most_bytes:
+            self._nbytes = self._trimmed()
 
     def _path(self, key: bytes) -> Path:
         name = key.hex()

@@ -14,7 +14,14 @@ from lowering.native.nests.operations import Operations
 from lowering.native.nests.points import NativeNestWriter
 from lowering.native.nests.supported import missing
 from lowering.native.parallel import ChunkFunctions
-from lowering.native.parts import LARGEST, Unit, grouped, size_of_graph, size_of_nest, size_of_node
+from lowering.native.parts import (
+    LARGEST,
+    SizedPart,
+    grouped,
+    size_of_graph,
+    size_of_nest,
+    size_of_node,
+)
 from lowering.native.polls import POLLED_WORK, Polls
 from lowering.native.products import ProductWriter, has_routines
 from lowering.native.signals import Signals
@@ -50,20 +57,27 @@ class NativeGraphWriter:
         self.plan = plan
         self.writer = Writer()
         self.operations = Operations(self.writer)
-        self.table = Table(plan) if whole is None else whole.table
-        self.sites = Sites() if whole is None else whole.sites
+        self.table: Table = Table(plan) if whole is None else whole.table
+        self.sites: Sites = Sites() if whole is None else whole.sites
         self.parts: list[NativeGraphWriter] = []
         self._has_parts = whole is None and size_of_graph(plan.graph) > LARGEST
-        self.polls = Polls(self.writer, self.table, self._end_if, self._limited)
+        self.polls: Polls = Polls(
+            self.writer,
+            self.table,
+            plan.conditions,
+            self._end_if,
+            self._limited,
+            None if whole is None else whole.polls,
+        )
         self.writer.poll = self.polls.after
         self.addresses = Made(self._address)
         self._order = order
-        self._in_loop = whole is not None and whole._in_loop
+        self._in_loop: bool = whole is not None and whole._in_loop
         self._conditions = Made(self._condition_address)
         self._signals = Signals(self.writer, self._conditions, self._require, self._publish)
         self._products = ProductWriter(self.writer, self.table, self.addresses)
         if whole is None:
-            self.writer.frame.append(f"  %conditions = alloca [{max(plan.conditions, 1)} x i64]")
+            self.writer.frame.append(f"  %conditions = alloca [{plan.conditions + 2} x i64]")
             for number in range(plan.conditions):
                 self.writer.line(f"store i64 0, ptr {self._conditions[number]}")
 
@@ -85,7 +99,7 @@ class NativeGraphWriter:
 
     def write(self, graph: Graph) -> None:
         """Write the nodes of a graph."""
-        units = [Unit(node, size_of_node(node)) for node in self._in_order(graph)]
+        units = [SizedPart(node, size_of_node(node)) for node in self._in_order(graph)]
         self._in_parts(units, NativeGraphWriter._node)
 
     def _node(self, node: Node) -> None:
@@ -101,7 +115,7 @@ class NativeGraphWriter:
             self.writer.work = before
 
     def _in_parts(
-        self, units: Sequence[Unit], write: Callable[[NativeGraphWriter, Any], None]
+        self, units: Sequence[SizedPart], write: Callable[[NativeGraphWriter, Any], None]
     ) -> None:
         """Write each unit, here or in parts of a large plan."""
         if not self._has_parts:
@@ -140,7 +154,7 @@ class NativeGraphWriter:
         nests = node.kernel.nests
         printing = [nest for nest in nests if isinstance(nest, PrintNest)]
         ordered = (*[nest for nest in nests if nest not in printing], *printing)
-        units = [Unit(nest, size_of_nest(nest)) for nest in ordered if 0 not in nest.space]
+        units = [SizedPart(nest, size_of_nest(nest)) for nest in ordered if 0 not in nest.space]
         self._in_parts(units, NativeGraphWriter._predicated_nest)
 
     def _predicated_nest(self, nest: Nest) -> None:

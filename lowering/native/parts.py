@@ -23,7 +23,7 @@ NEST, ACCUMULATOR = 20, 60
 """The size of a nest and of a fold besides their expressions: a loop takes LLVM 6 ms."""
 
 
-class Unit(NamedTuple):
+class SizedPart(NamedTuple):
     """Something that is written as a whole, and its size."""
 
     item: Any
@@ -47,12 +47,13 @@ def size_of_graph(graph: Graph) -> int:
     return sum(map(size_of_node, graph.nodes))
 
 
-def grouped(units: Sequence[Unit]) -> Iterator[tuple[bool, list[Any]]]:
+def grouped(units: Sequence[SizedPart]) -> Iterator[tuple[bool, list[Any]]]:
     """The units in order, in groups, and whether a group is to be a part.
 
     One that is too large for a part is by itself, and no part.
 
-    >>> [*grouped([Unit("a", 700), Unit("b", 300), Unit("c", 400), Unit("d", 9000), Unit("e", 5)])]
+    >>> sizes = {"a": 700, "b": 300, "c": 400, "d": 9000, "e": 5}
+    >>> [*grouped([SizedPart(name, size) for name, size in sizes.items()])]
     [(True, ['a', 'b']), (True, ['c']), (False, ['d']), (False, ['e'])]
     """
     group: list[Any] = []

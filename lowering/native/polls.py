@@ -35,18 +35,24 @@ _EFFECTS = "memory(argmem: readwrite, inaccessiblemem: readwrite) nounwind cold"
 class Polls:
     """Writes polls. `fails(value)` ends the run unless an `i64` is 0.
 
-    `limited()` is the address of an integer: 1 if the call has a time limit, else 0. With a limit
-    the first step of a loop calls the host, as the time may be up before.
+    `words` is the place of two integers in the memory %conditions, which all functions of a plan
+    share: the work since the last look at the clock, and when to call the host. `limited()` is the
+    address of an integer: 1 if the call has a time limit, else 0. With a limit the first step of a
+    loop calls the host, as the time may be up before. A part of a plan has the polls of the
+    `whole`, whose function sets the integers when the run begins.
     """
 
     def __init__(
         self,
         writer: Writer,
         table: Table,
+        words: int,
         fails: Callable[[str], None],
         limited: Callable[[], str],
+        whole: Polls | None = None,
     ) -> None:
-        self._writer, self._table, self._fails, self._limited = writer, table, fails, limited
+        self._writer, self._table, self._words = writer, table, words
+        self._fails, self._limited, self._whole = fails, limited, whole
         self._spent = self._due = ""
         self.functions: list[str] = []
         """The text of the function that polls, once one is written."""
@@ -55,7 +61,7 @@ class Polls:
         """Write a poll behind code that does so much work each time that it runs."""
         writer = self._writer
         if not self.functions:
-            self._begin()
+            self.begin()
             self.functions.append(self._function())
         before = writer.assign(f"load i64, ptr {self._spent}")
         spent = writer.assign(f"add i64 {before}, {min(work, POLLED_WORK)}")
@@ -68,10 +74,18 @@ class Polls:
 
         writer.if_(writer.assign(f"icmp uge i64 {spent}, {POLLED_WORK}"), poll)
 
-    def _begin(self) -> None:
-        """Set the variables of polls when the run begins."""
+    def begin(self) -> None:
+        """Take the addresses of the integers, which are set when the run begins."""
+        if self._spent:
+            return
         frame = self._writer.in_frame
-        self._spent, self._due = frame("alloca i64"), frame("alloca i64")
+        self._spent, self._due = (
+            frame(f"getelementptr inbounds i64, ptr %conditions, i64 {self._words + number}")
+            for number in range(2)
+        )
+        if self._whole is not None:
+            self._whole.begin()
+            return
         limited = frame(f"load i64, ptr {self._limited()}")
         spent = frame(f"mul i64 {limited}, {POLLED_WORK}")
         for value, variable in ((spent, self._spent), (limited, self._due)):

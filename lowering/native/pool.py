@@ -99,6 +99,7 @@ class _Pool:
             system.pthread_mutex_init(ctypes.c_void_p(mutex), None)
             system.pthread_cond_init(ctypes.c_void_p(condition), None)
         entries = [ctypes.cast(getattr(system, name), ctypes.c_void_p).value for name in names]
+        words: list[ctypes.c_void_p | int | None]
         words = [*entries, functions.pause, mutex, condition]
         (ctypes.c_void_p * len(words)).from_address(self.address)[:] = words
 
@@ -172,7 +173,7 @@ define void @pause() {{
     with first_in_llvm():
         found = kept(whole, "full")
         made = compile(whole) if found is None else found
-        code = load((made,), "run")
+        code = load([made], "run")
     if found is None:
         keep(whole, "full", made)
     pause, want, work = map(code.engine.get_function_address, ("pause", "want", "work"))

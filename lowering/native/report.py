@@ -8,7 +8,7 @@ from lowering.native.chunks import chunked_schedule_of
 from lowering.native.compilation.code_files import why_not_kept
 from lowering.native.compilation.first_level import rule_text
 from lowering.native.graphs import WRITTEN
-from lowering.native.module import module_of
+from lowering.native.module import modules_of
 from lowering.native.nests.supported import missing
 from lowering.native.products import has_routines
 from lowering.plan.calls.matrix_product import MatrixProduct
@@ -57,4 +57,4 @@ def _is_called(node: Node) -> bool:
 def source_text(plan: Plan) -> str:
     """The schedules as comments, and the LLVM IR of a plan without that of the library."""
     comments = "\n".join(f"; {line}" for line in schedules_text(plan).split("\n"))
-    return f"{comments}\n{module_of(plan).text}"
+    return f"{comments}\n{modules_of(plan).text}"

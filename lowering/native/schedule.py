@@ -146,7 +146,7 @@ def schedule_of(nest: Nest) -> NestSchedule:
                     _cut(_collapsed(_axes(space), accesses), roots), written, "unrolled"
                 )
             points = tuple(NestLoop((n,), extent, False) for n, extent in _axes(space))
-            if isinstance(nest, ReduceNest) and _is_along_points(nest, accesses, steps):
+            if _is_along_points(nest, accesses, steps):
                 return NestSchedule(points, steps, "columns")
             return NestSchedule(points, steps, "rows")
     raise TypeError(f"a nest of class {type(nest).__name__} has no native schedule")
@@ -294,8 +294,10 @@ def _across(outer: Sequence[NestLoop], accesses: _Accesses) -> NestLoop | None:
     return None
 
 
-def _is_along_points(nest: ReduceNest, accesses: _Accesses, steps: Sequence[NestLoop]) -> bool:
-    """Whether a reduction reads along its last axis of points, and nothing along its steps."""
+def _is_along_points(
+    nest: ReduceNest | RowNest, accesses: _Accesses, steps: Sequence[NestLoop]
+) -> bool:
+    """Whether a fold reads along its last axis of points, and nothing along its steps."""
     if not nest.space or nest.space[-1] < FEWEST_COLUMNS:
         return False
     last, inner = len(nest.space) - 1, steps[-1].axis

@@ -57,15 +57,23 @@ def processor() -> tuple[str, str]:
     return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
 
 
+@cache
+def _triple() -> str:
+    return str(_llvm().get_default_triple())
+
+
 def compiler_identity(level: Level) -> tuple[str, ...]:
-    """What machine code depends on besides the text: versions, the processor, and the passes."""
+    """What machine code depends on besides the text: versions, the processor, and the passes.
+
+    Once known, it is there without a call of LLVM, which another thread may be using.
+    """
     import llvmlite
 
     llvm = _llvm()
     passes = QUICK_PASSES if level == "quick" else sorted(FULL_OPTIONS.items())
     return (
         *("llvmlite", llvmlite.__version__, *map(str, llvm.llvm_version_info)),
-        *(llvm.get_default_triple(), *processor()),
+        *(_triple(), *processor()),
         *(level, repr(passes), str(CODE_GENERATION[level])),
     )
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import atexit
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from threading import Condition
 
 
@@ -22,8 +22,7 @@ class _Turns:
         self.first = 0  # threads that wait and go first
         self.is_taken = self.is_over = False
 
-    @contextmanager
-    def taken(self, first: bool) -> Iterator[None]:
+    def take(self, first: bool) -> None:
         with self.free:
             self.first += first
             try:
@@ -31,12 +30,11 @@ class _Turns:
                 self.is_taken = True
             finally:
                 self.first -= first
-        try:
-            yield
-        finally:
-            with self.free:
-                self.is_taken = False
-                self.free.notify_all()
+
+    def give_back(self) -> None:
+        with self.free:
+            self.is_taken = False
+            self.free.notify_all()
 
     @property
     def _is_idle(self) -> bool:
@@ -56,34 +54,33 @@ _of_process = [_Turns()]
 @contextmanager
 def first_in_llvm() -> Iterator[None]:
     """Within, this thread has LLVM to itself; it goes before those that use `in_llvm`."""
-    with _of_process[0].taken(first=True):
-        yield
+    yield from _turn(first=True)
 
 
 @contextmanager
 def in_llvm() -> Iterator[None]:
     """Within, this thread has LLVM to itself, once no other wants it."""
-    with _of_process[0].taken(first=False):
+    yield from _turn(first=False)
+
+
+def _turn(first: bool) -> Iterator[None]:
+    turns = _of_process[0]
+    turns.take(first)
+    try:
         yield
-
-
-_forking = ExitStack()
-
-
-def _before_fork() -> None:
-    _forking.enter_context(first_in_llvm())
+    finally:
+        turns.give_back()
 
 
 def _after_fork_in_child() -> None:
-    _forking.pop_all()
     _of_process[0] = _Turns()
 
 
 # A child has this thread only: LLVM, and its lock, must not be in use by another one at the fork.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_before_fork,
-        after_in_parent=_forking.close,
+        before=lambda: _of_process[0].take(first=True),
+        after_in_parent=lambda: _of_process[0].give_back(),  # noqa: PLW0108 - asked for then
         after_in_child=_after_fork_in_child,
     )
 

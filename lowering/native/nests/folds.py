@@ -18,7 +18,8 @@ from lowering.native.nests.points import NativeNestWriter, position_of, step_str
 from lowering.native.nests.vectors import StepVectors
 from lowering.native.schedule import NestLoop, is_folded_in_lanes, is_searched
 from lowering.native.types import Parts, element_type, memory_parts, number, register_parts
-from lowering.plan.nests.kernel import Accumulator, ReduceNest, Store
+from lowering.plan.nests.analysis import as_rows, nest_accumulators
+from lowering.plan.nests.kernel import Accumulator, Pass, ReduceNest, RowNest, Store
 from tracegraph.ir.scalar import INDEX, Expr
 from tracegraph.ir.scalar_values import Accumulated
 
@@ -559,14 +560,16 @@ class FoldWriter:
 
     # -- many points at once --------------------------------------------------------------------
 
-    def columns(self, nest: ReduceNest, point: NestLoop, steps: Sequence[NestLoop]) -> None:
+    def columns(
+        self, nest: ReduceNest | RowNest, point: NestLoop, steps: Sequence[NestLoop]
+    ) -> None:
         """Fold with the accumulators of up to 512 points along the innermost axis in memory."""
-        columns = Columns(self.nest, point)
-        folded = [Folded(n, each, private=False) for n, each in enumerate(nest.accumulators)]
-        roots = [each.value for each in nest.accumulators]
+        columns, rows = Columns(self.nest, point), as_rows(nest)
+        accumulators = nest_accumulators(rows)
+        folded = [Folded(n, each, private=False) for n, each in enumerate(accumulators)]
 
-        def place(number_: str) -> None:
-            for each in folded:
+        def place(those: Sequence[Folded], number_: str) -> None:
+            for each in those:
                 type_ = element_type(each.dtype)
                 array = columns.array(type_, each.number)
                 each.variable = self.writer.element(type_, array, number_)
@@ -574,27 +577,38 @@ class FoldWriter:
                     array = columns.array("i64", len(folded) + each.number)
                     each.position = self.writer.element("i64", array, number_)
 
-        def begin(number_: str) -> None:
-            place(number_)
-            self.begin(folded)
+        def write_pass(low: str, count: int, each: Pass, first: int) -> None:
+            earlier, own = folded[:first], folded[first : first + len(each.accumulators)]
+            roots = [a.value for a in each.accumulators] + stored_roots(each.stores)
 
-        def step(number_: str) -> None:
-            place(number_)
-            self.step(folded, steps)
+            def begin(number_: str) -> None:
+                place(own, number_)
+                self.begin(own)
 
-        def finish(number_: str) -> None:
-            place(number_)
-            self.end(folded)
-            self.nest.store(nest.stores, nest.signals)
-
-        def block(low: str, count: int) -> None:
-            columns.at_points(low, count, begin)
+            def step(number_: str) -> None:
+                place(earlier, number_)
+                self.end(earlier)
+                place(own, number_)
+                self.step(own, steps)
+                self.nest.store(each.stores)
 
             def one_step() -> None:
                 self.nest.hoist(roots)
                 columns.at_points(low, count, step)
 
+            columns.at_points(low, count, begin)
             self.nest.loops([_ordered(loop) for loop in steps], one_step, roots)
+
+        def finish(number_: str) -> None:
+            place(folded, number_)
+            self.end(folded)
+            self.nest.store(rows.stores, rows.signals)
+
+        def block(low: str, count: int) -> None:
+            first = 0
+            for each in rows.passes:
+                write_pass(low, count, each, first)
+                first += len(each.accumulators)
             columns.at_points(low, count, finish)
 
         columns.blocks(block)

@@ -75,6 +75,10 @@ def _fold_blocks(
 
 def _write_rows(writer: NativeNestWriter, nest: RowNest, schedule: NestSchedule) -> None:
     folds, roots = FoldWriter(writer), list(nest_roots(nest))
+    if schedule.fold == "columns":
+        *outer, last = schedule.points
+        writer.loops(outer, lambda: folds.columns(nest, last, schedule.steps), roots)
+        return
     numbered = [Folded(n, each) for n, each in enumerate(nest_accumulators(nest))]
     kept = KeptValues(writer, nest, schedule.steps)
     if schedule.fold != "unrolled":

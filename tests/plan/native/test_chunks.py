@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from lowering.native.chunks import chunked_schedule_of
-from lowering.native.module import module_of
+from lowering.native.module import modules_of
 from lowering.native.nests.lanes import BLOCK
 from lowering.native.report import schedules_text
 from lowering.native.schedule import schedule_of
@@ -187,14 +187,14 @@ def test_code_of_chunks_has_no_address_and_no_number_of_threads() -> None:
     texts = set()
     for number in (1, 3):
         with threads(number):
-            texts.add(module_of(native_plan(lambda x: np.exp(x).sum(), np.zeros(100_000))).text)
+            texts.add(modules_of(native_plan(lambda x: np.exp(x).sum(), np.zeros(100_000))).text)
     (text,) = texts
     assert "inttoptr" not in text
 
 
 def test_long_nests_run_in_several_calls_of_the_pool_with_polls_between_them() -> None:
     short, long = (
-        module_of(native_plan(np.exp, np.broadcast_to(1.0, (length,)))).text
+        modules_of(native_plan(np.exp, np.broadcast_to(1.0, (length,)))).text
         for length in (100_000, 1_000_000_000)
     )
     all_at_once = re.compile(r"call void %r\d+\(.*ptr null, i64 0, i64 \d+\)")

@@ -85,6 +85,18 @@ def test_folds_and_scans_along_a_distant_axis_read_columns(columns: int) -> None
     np.testing.assert_array_equal(native(lambda x: x.max(0), x), x.max(0))
 
 
+@pytest.mark.parametrize("columns", [9, 700])
+def test_passes_along_a_distant_axis_read_columns(columns: int) -> None:
+    def scaled(x: Any) -> Any:
+        powers = np.exp(x - x.max(0))
+        return powers, powers.sum(0), powers.argmax(0)
+
+    x = RANDOM.uniform(0.1, 3.0, (70, columns))
+    assert {each.fold for each in schedules(scaled, x)} <= {"columns", None}
+    for found, wanted in zip(native(scaled, x), scaled(x), strict=True):
+        assert_agrees(found, wanted, 16)
+
+
 def test_axes_that_are_one_in_memory_are_one_loop() -> None:
     (found,) = schedules(lambda x: x * 2, np.ones((3, 4, 5)))
     assert str(found) == "i0·i1·i2 < 60"

@@ -159,3 +159,23 @@ def test_short_plans_do_not_poll() -> None:
         "@poll" not in modules_of(native_plan(lambda x: tnp.exp(x).sum() + x, np.ones(1000))).text
     )
     assert "@poll" in modules_of(native_plan(tiny, *ARGUMENTS)).text
+
+
+def test_parts_of_a_large_plan_poll_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call of a part takes too short to poll, and a round is a call."""
+    monkeypatch.setattr("lowering.native.graphs.LARGEST", 0)
+
+    def rounds_of_loops(rounds: Any, x: Any) -> Any:
+        return control.fori_loop(0, rounds, lambda i, c: tiny(60_000, c), x)
+
+    plan = native_plan(rounds_of_loops, *ARGUMENTS)
+    assert len(modules_of(plan).modules) > 1
+    executable = compiled(plan, poison=False)
+    with pytest.raises(errors.TimeLimitError), tracegraph.time_limit(0.1):
+        executable(ARGUMENTS)
+    timer = Timer(0.05, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        executable(ARGUMENTS)
+    timer.join()
+    assert_usable(executable)
