@@ -116,7 +116,7 @@ def test_native_code_is_shown_with_its_loops(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("TRACEGRAPH_HOST", "native")
     lowered = tg.jit(lambda x: x.sum(), device="host").lower(F5)
     assert "lambda_k0: one point: fold over i0 < 5, unrolled" in lowered.explain()
-    assert "define internal i32 @plan(" in lowered.source
+    assert "define internal i64 @plan(" in lowered.source
 
 
 def test_compiled_runs_and_counts(lowered: Any) -> None:
