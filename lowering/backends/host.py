@@ -43,7 +43,9 @@ TARGET = Target(
         gather_penalty=((inf, 0),),
     ),
     fusion=FusionPolicy(row_passes=8),
-    contractions=ContractionPolicy(small_extent=16, small_products=24**3, most_products=1 << 40),
+    contractions=ContractionPolicy(
+        reuse=1, small_extent=16, small_products=24**3, most_products=1 << 40
+    ),
     factorizations=frozenset(ALGORITHMS),
     sort_scratch=False,
     motion=Motion(cheap=True, in_vain=1 << 10, guards=True),
@@ -51,7 +53,7 @@ TARGET = Target(
 """What planning needs to know of machine code; the interpreter runs the same Plans. Loops and
 branches are jumps, so that their nodes are free. A further nest costs a loop. Ops that cost little
 are computed again rather than stored. A call of BLAS takes as long as a product of about 24 x 24
-matrices by loops."""
+matrices by loops; a matrix and a vector by loops are as fast as the memory that they are in."""
 
 
 class HostBackend:

@@ -12,16 +12,16 @@ import numpy as np
 
 from lowering.native.nests.columns import Columns
 from lowering.native.nests.kept_values import KeptValues
-from lowering.native.nests.lanes import BLOCK, LANES, LaneFold, chunks, padded
+from lowering.native.nests.lanes import BLOCK, LaneFold, chunks, load_vector
 from lowering.native.nests.operations import direct_instruction, fold_dtype
 from lowering.native.nests.points import NativeNestWriter, position_of, step_strides, stored_roots
+from lowering.native.nests.vectors import StepVectors
 from lowering.native.schedule import NestLoop, is_folded_in_lanes, is_searched
 from lowering.native.types import Parts, element_type, memory_parts, number, register_parts
 from lowering.plan.nests.analysis import as_rows, nest_accumulators
 from lowering.plan.nests.kernel import Accumulator, Pass, ReduceNest, RowNest, Store
-from lowering.plan.nests.strides import offset_in
-from tracegraph.ir.scalar import INDEX, Expr, affine
-from tracegraph.ir.scalar_values import Accumulated, Load
+from tracegraph.ir.scalar import INDEX, Expr
+from tracegraph.ir.scalar_values import Accumulated
 
 LAST = (1 << 63) - 1
 """No position."""
@@ -490,11 +490,18 @@ class FoldWriter:
         count: str,
         roots: Sequence[Expr],
     ) -> list[list[str]]:
-        """The sums of a block by accumulator and part; their values are stored in memory first."""
-        size = int(count)
-        direct = {each.number: self._run_in_memory(each, loop, low, within, inner) for each in wide}
-        direct = {key: place for key, place in direct.items() if place and size % LANES == 0}
-        copied = [each for each in wide if each.number not in direct]
+        """The sums of a block by accumulator and part.
+
+        Values that are no vectors are stored in memory first. What is read by vectors is read
+        before the pass stores, for it may overwrite what it reads.
+        """
+        size, sums = int(count), dict[int, list[str]]()
+        for each in wide:
+            vectors = StepVectors(self.nest, each.dtype, loop, low, within, inner)
+            vector_at = vectors.of(each.accumulator.value)
+            if vector_at is not None:
+                sums[each.number] = [lane.block(vector_at, size) for lane in self.lane_folds(each)]
+        copied = [each for each in wide if each.number not in sums]
 
         def fill() -> None:
             if self.kept is not None:
@@ -523,45 +530,13 @@ class FoldWriter:
         if copied or stores or (self.kept is not None and self.kept.are_pending):
             self._block_loops(loop, low, high, limits, within, fill, roots, True)
         for each in copied:
-            self._pad(each, size)
-        groups = str(padded(size) // LANES)
-        return [
-            [
-                lane.block(direct.get(each.number) or self._buffer(each, part), groups)
-                for part, lane in enumerate(self.lane_folds(each))
+            sums[each.number] = [
+                lane.block(partial(load_vector, self.writer, type_, self._buffer(each, part)), size)
+                for part, (type_, lane) in enumerate(
+                    zip(memory_parts(each.dtype), self.lane_folds(each), strict=True)
+                )
             ]
-            for each in wide
-        ]
-
-    def _pad(self, each: Folded, size: int) -> None:
-        for part, (type_, identity) in enumerate(
-            zip(memory_parts(each.dtype), each.identity, strict=True)
-        ):
-            for place in range(size, padded(size)):
-                target = self.writer.element(type_, self._buffer(each, part), str(place))
-                self.writer.line(f"store {type_} {identity}, ptr {target}")
-
-    def _run_in_memory(
-        self, each: Folded, loop: NestLoop, low: str, within: Sequence[NestLoop], inner: int
-    ) -> str:
-        """The address of a block whose values are consecutive in a buffer; else nothing."""
-        load = each.accumulator.value
-        if not isinstance(load, Load) or load.dtype != each.dtype or each.dtype.kind != "f":
-            return ""
-        if self.run.ranges.truth(load.guard) is not True:
-            return ""
-        position = offset_in(load.buffer.type.shape, load.indices)
-        steps = {each_.axis: stride for each_, stride in step_strides(within)}
-        steps[loop.axis] = inner
-        found = affine(position)
-        if found is None or any(found[0].get(axis, 0) != f for axis, f in steps.items()):
-            return ""
-        with self.run.scope():
-            for each_ in (loop, *within):
-                for axis in each_.axes:
-                    self.run.bind(axis, low if axis == loop.axis else "0", 0, each_.extent)
-            place = self.run.position(load.buffer, load.indices)
-        return self.run.address(load.buffer, place)
+        return [sums[each.number] for each in wide]
 
     def _buffer(self, each: Folded, part: int) -> str:
         """ExecutableMemory for a block of one part of the values of an accumulator."""

@@ -7,7 +7,7 @@ the bits of a sum depend on its length only, and a part of 2**n blocks can be su
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from lowering.native.writer import Writer
 
@@ -20,9 +20,37 @@ LEVELS = 54
 """Levels of the tree over blocks: more than a sum can have."""
 
 
-def padded(count: int) -> int:
-    """The least multiple of the lanes that is not less than a number of elements."""
-    return -(-count // LANES) * LANES
+VectorAt = Callable[[str, int], str]
+"""The vector of the elements from a place on, of which so many are there."""
+
+
+def splat(writer: Writer, type_: str, value: str) -> str:
+    """A vector of one value."""
+    vector = f"<{WIDTH} x {type_}>"
+    if not value.startswith("%"):
+        return f"<{', '.join([f'{type_} {value}'] * WIDTH)}>"
+    first = writer.assign(f"insertelement {vector} poison, {type_} {value}, i64 0")
+    return writer.assign(
+        f"shufflevector {vector} {first}, {vector} poison, <{WIDTH} x i32> zeroinitializer"
+    )
+
+
+def load_vector(writer: Writer, type_: str, start: str, place: str, live: int) -> str:
+    """Load the elements from a place on, of which so many are there."""
+    vector, size = f"<{WIDTH} x {type_}>", 4 if type_ == "float" else 8
+    address = writer.element(type_, start, place)
+    if live == WIDTH:
+        return writer.assign(f"load {vector}, ptr {address}, align {size}")
+    name = f"llvm.masked.load.v{WIDTH}f{8 * size}.p0"
+    mask = f"<{WIDTH} x i1>"
+    writer.declare(f"declare {vector} @{name}(ptr, i32, {mask}, {vector})")
+    given = f"ptr {address}, i32 {size}, {mask} {live_lanes(live)}, {vector} zeroinitializer"
+    return writer.assign(f"call {vector} @{name}({given})")
+
+
+def live_lanes(live: int) -> str:
+    """The mask of the first so many lanes."""
+    return f"<{', '.join('i1 ' + ('true' if n < live else 'false') for n in range(WIDTH))}>"
 
 
 class LaneFold:
@@ -48,26 +76,40 @@ class LaneFold:
             self._count = self.writer.variable("i64")
         self.writer.line(f"store i64 0, ptr {self._count}")
 
-    def block(self, address: str, groups: str) -> str:
-        """The sum of a number of groups of 32 consecutive elements."""
+    def block(self, vector_at: VectorAt, count: int) -> str:
+        """The sum of so many elements, of which `vector_at` gives eight from a place on.
+
+        Of the last eight, fewer may be there: lanes without an element stay as they are.
+        """
         writer, vector = self.writer, self._vector
-        item = f"{self.type} {self.identity}"
-        start = f"{vector} <{', '.join([item] * WIDTH)}>"
+        start = splat(writer, self.type, self.identity)
         for lanes in self._lanes:
-            writer.line(f"store {start}, ptr {lanes}")
+            writer.line(f"store {vector} {start}, ptr {lanes}")
+        groups, rest = divmod(count, LANES)
+
+        def add(lanes: str, place: str, live: int) -> None:
+            value = vector_at(place, live)
+            if live < WIDTH:
+                mask = live_lanes(live)
+                value = writer.assign(
+                    f"select <{WIDTH} x i1> {mask}, {vector} {value}, {vector} {start}"
+                )
+            old = writer.assign(f"load {vector}, ptr {lanes}")
+            new = writer.assign(f"{self.instruction} {vector} {old}, {value}")
+            writer.line(f"store {vector} {new}, ptr {lanes}")
 
         def group(number: str) -> None:
             first = writer.assign(f"mul nuw nsw i64 {number}, {LANES}")
             for position, lanes in enumerate(self._lanes):
                 place = writer.assign(f"add nuw nsw i64 {first}, {position * WIDTH}")
-                source = writer.element(self.type, address, place)
-                align = 4 if self.type == "float" else 8
-                value = writer.assign(f"load {vector}, ptr {source}, align {align}")
-                old = writer.assign(f"load {vector}, ptr {lanes}")
-                new = writer.assign(f"{self.instruction} {vector} {old}, {value}")
-                writer.line(f"store {vector} {new}, ptr {lanes}")
+                add(lanes, place, WIDTH)
 
-        writer.loop("0", groups, group)
+        if groups:
+            writer.loop("0", str(groups), group)
+        for position, lanes in enumerate(self._lanes):
+            live = min(WIDTH, rest - position * WIDTH)
+            if live > 0:
+                add(lanes, str(groups * LANES + position * WIDTH), live)
         found = [writer.assign(f"load {vector}, ptr {lanes}") for lanes in self._lanes]
         while len(found) > 1:
             pairs = zip(found[::2], found[1::2], strict=True)

@@ -28,7 +28,7 @@ CHECKED = 1024
 FEWEST_CHECKED = 16
 """Points of a loop from which it is checked in blocks."""
 
-_UNKNOWN = 1 << 62
+UNKNOWN = 1 << 62
 """The bit of what is known behind a fold only."""
 
 
@@ -351,7 +351,7 @@ class NativeNestWriter:
             if type(expr) is Axis:
                 known[expr] = 1 << expr.number
             elif type(expr) is Accumulated:
-                known[expr] = _UNKNOWN
+                known[expr] = UNKNOWN
             elif all(child in known for child in expr.children):
                 bits = 0
                 for child in expr.children:

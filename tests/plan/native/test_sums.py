@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tracegraph
 from lowering.native.module import modules_of
 from lowering.native.nests.lanes import BLOCK, LANES, WIDTH, chunks
 from tests.plan.native.running_natively import native, native_plan
@@ -60,6 +61,50 @@ def test_the_order_of_additions_is_fixed(length: int, dtype: Any) -> None:
     x = np.random.default_rng(length).normal(size=length).astype(dtype)
     assert native(np.sum, x).tobytes() == pairwise_sum(x).tobytes()
     assert native(lambda x: np.sum(3 * x), x).tobytes() == pairwise_sum(3 * x).tobytes()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("length", [17, 40, 95, 1000, 2500])
+def test_what_is_read_as_vectors_is_added_in_the_same_order(length: int, dtype: Any) -> None:
+    x, y = np.random.default_rng(length).normal(size=(2, length)).astype(dtype)
+    a = dtype(1.7)
+    for function in (
+        lambda x, y, a: x * y,
+        lambda x, y, a: np.square(x - a * y),
+        lambda x, y, a: -x + y * y,
+        lambda x, y, a: x[::-1] * y,
+        lambda x, y, a: np.sqrt(x * x) - y,
+    ):
+        found = native(lambda *given, f=function: np.sum(f(*given)), x, y, a)
+        assert found.tobytes() == pairwise_sum(function(x, y, a)).tobytes()
+
+
+@pytest.mark.parametrize("shape", [(9, 17), (40, 33), (5, 1300)])
+def test_a_matrix_and_a_vector_are_sums_of_rows(shape: tuple[int, int]) -> None:
+    random = np.random.default_rng(0)
+    a, x = random.normal(size=shape), random.normal(size=shape[1])
+    assert native(lambda a, x: a @ x, a, x).tolist() == [pairwise_sum(row * x) for row in a]
+
+
+def test_a_pass_reads_what_it_overwrites_before() -> None:
+    def halved(x: Any) -> Any:
+        def step(state: Any) -> Any:
+            x, _ = state
+            following = 0.5 * x
+            return following, np.sum((x - following) * x)
+
+        def unfinished(state: Any) -> Any:
+            return state[1] > 1e-3
+
+        return tracegraph.while_loop(unfinished, step, (x, np.inf))
+
+    x = np.random.default_rng(0).normal(size=3000)
+    found, total = native(halved, x)
+    wanted, square = x, np.inf
+    while square > 1e-3:
+        wanted, square = 0.5 * wanted, pairwise_sum((wanted - 0.5 * wanted) * wanted)
+    assert found.tobytes() == wanted.tobytes()
+    assert total == square
 
 
 def test_parts_of_complex_numbers_are_summed_alike() -> None:

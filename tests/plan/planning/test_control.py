@@ -158,7 +158,7 @@ def test_a_step_of_conjugate_gradients_is_a_product_and_one_kernel():
         start = (np.zeros_like(b), b, b, np.sum(b * b))
         return tracegraph.while_loop(lambda s: s[3] > 1e-9, step, start)[0]
 
-    plan = host_plan_of(solve, ArrayType(F64, (256, 256)), vector(256))
+    plan = host_plan_of(solve, ArrayType(F64, (256, 256)), ArrayType(F64, (256, 8)))
     loop = loop_of(plan)
     assert [type(n) for n in loop.body.nodes] == [LibraryNode, KernelNode]
 
