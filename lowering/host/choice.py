@@ -1,7 +1,7 @@
 """The choice of what runs plans on the CPU: the environment variable TRACEGRAPH_HOST.
 
-Where native code was asked for and cannot run, plans are interpreted, without a warning: results
-are the same. `explain` says why.
+If it is not set, plans are native code. Where that cannot run, they are interpreted, without a
+warning: results are the same but for rounding. `explain` says why.
 """
 
 from __future__ import annotations
@@ -24,18 +24,26 @@ OLDEST_LLVM = 20
 
 
 def chosen_kind() -> Kind:
-    """What TRACEGRAPH_HOST asks for, and can run; the interpreter if it is not set.
+    """What TRACEGRAPH_HOST asks for; if it is not set, native code where that can run.
 
     Raises:
         ValueError: it is something else.
+        RuntimeError: it asks for native code, which cannot run here.
     """
     asked = _asked_kind()
-    return "plain" if asked == "native" and why_not_native() else asked
+    if asked == "plain":
+        return "plain"
+    lacking = why_not_native()
+    if lacking and asked == "native":
+        raise RuntimeError(
+            f"{VARIABLE} is 'native', but {lacking}; without the variable, plans are interpreted"
+        )
+    return "plain" if lacking else "native"
 
 
 def why_interpreted() -> str:
-    """What keeps plans from being native code where that was asked for; "" if nothing does."""
-    return why_not_native() if _asked_kind() == "native" else ""
+    """What keeps plans from being native code; "" if nothing does, or they are not to be."""
+    return "" if _asked_kind() == "plain" else why_not_native()
 
 
 @cache
@@ -58,11 +66,17 @@ def why_not_native() -> str:
     return ""
 
 
-def _asked_kind() -> Kind:
-    value = os.environ.get(VARIABLE, "")
-    if value not in ("", "plain", "native"):
-        raise ValueError(
-            f"{VARIABLE} is {value!r}; it takes 'plain', which interprets plans by NumPy, "
-            "'native', which compiles them to machine code, or nothing: unset it"
-        )
-    return "native" if value == "native" else "plain"
+def _asked_kind() -> Kind | None:
+    match os.environ.get(VARIABLE, ""):
+        case "":
+            return None
+        case "plain":
+            return "plain"
+        case "native":
+            return "native"
+        case other:
+            raise ValueError(
+                f"{VARIABLE} is {other!r}; it takes 'plain', which interprets plans by NumPy, "
+                "'native', which compiles them to machine code, or nothing: unset it, and they "
+                "are compiled where that is possible"
+            )

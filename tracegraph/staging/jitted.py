@@ -177,7 +177,8 @@ class Jitted(Generic[P, R_co]):
 
         What a first call does, and no later one: trace, lower, compile, allocate scratch, and
         upload the graph to the device, for the current stream. Arguments are not read; donated ones
-        stay. What is compiled already is uploaded only.
+        stay. What is compiled already is uploaded only. Code for the CPU is the best at once, where
+        a first call may begin with code that is made quickly.
 
         >>> import tracegraph
         >>> double = tracegraph.jit(lambda x: 2 * x, device="host")

@@ -137,6 +137,9 @@ class Lowered(Drawable):
     def compile(self) -> Compiled:
         """Make the graph, ready to launch.
 
+        Machine code for the CPU may be made quickly, and better code while calls run, as after
+        a first call; `jitted.warm` waits for the better one.
+
         Warns with a `FallbackWarning`, once for each function, if the device lacks what the plan
         needs and something else is done instead.
         """

@@ -72,6 +72,14 @@ def _turn(first: bool) -> Iterator[None]:
         turns.give_back()
 
 
+def _before_fork() -> None:
+    _of_process[0].take(first=True)
+
+
+def _after_fork_in_parent() -> None:
+    _of_process[0].give_back()
+
+
 def _after_fork_in_child() -> None:
     _of_process[0] = _Turns()
 
@@ -79,8 +87,8 @@ def _after_fork_in_child() -> None:
 # A child has this thread only: LLVM, and its lock, must not be in use by another one at the fork.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=lambda: _of_process[0].take(first=True),
-        after_in_parent=lambda: _of_process[0].give_back(),  # noqa: PLW0108 - asked for then
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
         after_in_child=_after_fork_in_child,
     )
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,9 @@ from tracegraph.ir.op import Combiner, Elementwise, Op
 
 DType = np.dtype[Any]
 Attrs = Mapping[str, Any] | Iterable[tuple[str, Any]]
+
+MOST_CACHED = 1 << 12
+"""Functions that are held: a module asks for the same few again and again."""
 
 FAST_FORMS = frozenset({"sin", "cos", "tan", "fmod", "remainder", "floor_divide"})
 """Ops whose functions of real floats have a fast form besides."""
@@ -62,13 +66,17 @@ class Function:
         >>> combiner(ADD, np.dtype(np.int8)).declaration
         'declare signext i8 @tgo_combine_add_i8(i8 signext, i8 signext)'
         """
-        parameters = [" ".join(parameter(dtype)).strip() for dtype in self.arguments]
-        if by_address(self.result):
-            return f"declare void @{self.name}({', '.join(['ptr', *parameters])})"
-        type_, extension = parameter(self.result)
-        return f"declare {extension} {type_} @{self.name}({', '.join(parameters)})".replace(
-            "  ", " "
-        )
+        return _declaration(self)
+
+
+@lru_cache(MOST_CACHED)
+def _declaration(function: Function) -> str:
+    parameters = [" ".join(parameter(dtype)).strip() for dtype in function.arguments]
+    if by_address(function.result):
+        return f"declare void @{function.name}({', '.join(['ptr', *parameters])})"
+    type_, extension = parameter(function.result)
+    text = f"declare {extension} {type_} @{function.name}({', '.join(parameters)})"
+    return text.replace("  ", " ")
 
 
 def by_address(dtype: DType) -> bool:
@@ -110,6 +118,16 @@ def elementwise(op: Op, attrs: Attrs, arguments: Sequence[DType], result: DType)
     form = op.form
     if not isinstance(form, Elementwise) or form.definition:
         return None
+    if attrs:
+        return _function_of(op, attrs, tuple(arguments), result)
+    return _without_attrs(op, (), tuple(arguments), result)
+
+
+def _function_of(
+    op: Op, attrs: Attrs, arguments: tuple[DType, ...], result: DType
+) -> Function | None:
+    form = op.form
+    assert isinstance(form, Elementwise)
     native = is_half(arguments[0]) and "e" in form.c
     template = form.c.get("e" if native else kind(arguments[0]))
     if template is None:
@@ -126,7 +144,14 @@ def elementwise(op: Op, attrs: Attrs, arguments: Sequence[DType], result: DType)
     name = f"tgo_{op.name}_{types}__{SHORT_NAMES[result]}{suffix}"
     has_fast_form = op.name in FAST_FORMS and kind(arguments[0]) == "f"
     fast = (f"{name}__fast", f"{name}__in_range") if has_fast_form else None
-    return Function(name, result, tuple(arguments), text, fast)
+    return Function(name, result, arguments, text, fast)
+
+
+@lru_cache(MOST_CACHED)
+def _without_attrs(
+    op: Op, attrs: tuple[()], arguments: tuple[DType, ...], result: DType
+) -> Function | None:
+    return _function_of(op, attrs, arguments, result)
 
 
 def combiner(combiner: Combiner, dtype: DType) -> Function | None:

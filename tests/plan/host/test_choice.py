@@ -12,15 +12,15 @@ from tests.helpers.processes import end_of
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Native code is asked for, and what is found out is forgotten."""
-    monkeypatch.setenv(choice.VARIABLE, "native")
+def unset(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nothing is asked for, and what is found out is forgotten."""
+    monkeypatch.delenv(choice.VARIABLE, raising=False)
     choice.why_not_native.cache_clear()
     yield
     choice.why_not_native.cache_clear()
 
 
-def test_native_code_runs_where_it_can(asked: None) -> None:
+def test_native_code_runs_where_it_can(unset: None) -> None:
     pytest.importorskip("llvmlite")
     assert (choice.chosen_kind(), choice.why_interpreted()) == ("native", "")
 
@@ -31,7 +31,21 @@ def test_another_word_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         choice.chosen_kind()
 
 
-def test_an_old_llvm_is_not_used(asked: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_native_code_that_is_asked_for_and_cannot_run_is_an_error(
+    unset: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("llvmlite.binding.llvm_version_info", (15, 0, 7))
+    monkeypatch.setenv(choice.VARIABLE, "native")
+    with pytest.raises(RuntimeError, match="TRACEGRAPH_HOST is 'native', but llvmlite has LLVM 15"):
+        choice.chosen_kind()
+
+
+def test_the_interpreter_can_be_asked_for(unset: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(choice.VARIABLE, "plain")
+    assert (choice.chosen_kind(), choice.why_interpreted()) == ("plain", "")
+
+
+def test_an_old_llvm_is_not_used(unset: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("llvmlite.binding.llvm_version_info", (15, 0, 7))
     assert choice.chosen_kind() == "plain"
     assert choice.why_interpreted() == (
@@ -42,7 +56,7 @@ def test_an_old_llvm_is_not_used(asked: None, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.skipif(
     platform.machine().lower() not in ("x86_64", "amd64"), reason="others have the instructions"
 )
-def test_old_processors_interpret(asked: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_processors_interpret(unset: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("llvmlite.binding.get_host_cpu_features", lambda: {"sse2": True})
     assert choice.chosen_kind() == "plain"
     assert choice.why_interpreted() == "the processor lacks the instructions fma, f16c"
@@ -65,4 +79,4 @@ assert "CUDA" in f.lower(np.zeros((2, 3))).source or "__global__" in f.lower(np.
 
 def test_without_llvmlite_plans_are_interpreted_and_only_explain_says_so() -> None:
     said = "interpreted, not native code: the package llvmlite is not installed"
-    assert end_of(HIDDEN, TRACEGRAPH_HOST="native") == (0, f"{said}\n[2. 2. 2.]\n", "")
+    assert end_of(HIDDEN, TRACEGRAPH_HOST="") == (0, f"{said}\n[2. 2. 2.]\n", "")

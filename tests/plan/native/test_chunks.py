@@ -100,6 +100,25 @@ def test_each_form_of_a_nest_is_carried_out_in_chunks(name: str) -> None:
         assert_agrees(got, np.asarray(expected), ulps)
 
 
+def test_parts_of_a_large_plan_have_nests_with_chunks() -> None:
+    def function(x: Any) -> Any:
+        sums = []
+        for shift in range(30):
+            x = np.roll(np.exp(-x * x) * np.sin(x + shift), shift)
+            sums.append(x.sum())
+        return np.stack(sums)
+
+    x = np.linspace(-2, 2, 3 * BLOCK)
+    plan = native_plan(function, x)
+    (wanted,) = compiled(plan)([x])
+    with small_chunks():
+        _, *parts = modules_of(plan).modules
+        found = runs(plan, [x])
+    assert parts
+    assert all("@nest0" in part.text for part in parts)
+    assert {results[0].tobytes() for results in found.values()} == {np.asarray(wanted).tobytes()}
+
+
 @pytest.mark.parametrize("length", [2 * BLOCK, 3 * BLOCK, 5 * BLOCK + 1, 40 * BLOCK + 33])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
 def test_a_sum_has_the_bits_that_it_has_without_chunks(dtype: type, length: int) -> None:

@@ -18,6 +18,7 @@ from lowering.host.executable import HostExecutable
 from lowering.native.pool import ready
 from tests.plan.native.chunked import chunked_nests, small_chunks, threads
 from tests.plan.native.running_natively import compiled, native_plan
+from tracegraph.errors import TimeLimitError
 
 ROOT = Path(__file__).parents[3]
 
@@ -152,6 +153,18 @@ def test_a_callback_may_call_other_code_with_chunks() -> None:
         (found,) = executable([x])
         total = np.asarray(inner([x])[0]).sum() + np.exp(x).sum()
     np.testing.assert_allclose(found, np.sin(x) * total, rtol=1e-13)
+
+
+def test_a_time_limit_ends_a_loop_of_nests_with_chunks() -> None:
+    def endless(x: Any) -> Any:
+        return tracegraph.while_loop(lambda x: x[0] < 2, np.sin, x)
+
+    x = np.linspace(-3, 3, 5000)
+    with small_chunks(), threads(3):
+        function = tracegraph.jit(endless, device="host")
+        for _ in range(2):
+            with pytest.raises(TimeLimitError), tracegraph.time_limit(0.2):
+                function(x)
 
 
 @can_fork
