@@ -126,7 +126,3 @@ class StepVectors:
                 operands = [found[each] for each in expr.args]
                 found[expr] = writer.assign(text.format(*operands, type=vector))
         return found[order[-1]]
-
-
-def _is_instruction(expr: Apply) -> bool:
-    return (expr.op.name, len(expr.args)) in INSTRUCTIONS
