@@ -109,3 +109,78 @@ def test_what_is_no_structure_is_named() -> None:
         tree.paths([1.0], "x")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"builtins\.dict write tracegraph\.asarray"):
         tracegraph.Array({})  # type: ignore[arg-type]
+
+
+def test_leaves_come_with_their_paths() -> None:
+    value = {"s": State(np.zeros(1), np.ones(1)), "v": [3, (4, None)]}
+    pairs, structure = tree.flatten_with_path(value)
+    assert [path for path, _ in pairs] == [
+        ("s", "position"),
+        ("s", "velocity"),
+        ("v", 0),
+        ("v", 1, 0),
+    ]
+    assert [leaf is other for (_, leaf), other in zip(pairs, tree.leaves(value), strict=True)]
+    assert structure == tree.structure(value)
+    assert tree.leaves_with_path((1, 2)) == [((0,), 1), ((1,), 2)]
+    assert tree.leaves_with_path(5) == [((), 5)]
+
+
+def test_map_with_path_takes_several_trees() -> None:
+    found = tree.map_with_path(lambda path, a, b: (path, a + b), {"a": [1, 2]}, {"a": [10, 20]})
+    assert found == {"a": [(("a", 0), 11), (("a", 1), 22)]}
+    with pytest.raises(ValueError, match="arity"):
+        tree.map_with_path(lambda path, a, b: a, (1, 2), (1, 2, 3))
+
+
+def test_is_leaf_ends_the_walk() -> None:
+    def is_pair(x: Any) -> bool:
+        return isinstance(x, tuple)
+
+    value = [(1, 2), [(3, 4)]]
+    assert tree.leaves(value, is_leaf=is_pair) == [(1, 2), (3, 4)]
+    assert tree.map(sum, value, is_leaf=is_pair) == [3, [7]]
+    assert tree.map_with_path(lambda path, x: (*path, sum(x)), value, is_leaf=is_pair) == [
+        (0, 3),
+        [(1, 0, 7)],
+    ]
+    assert tree.structure(value, is_leaf=is_pair) == tree.structure([0, [0]])
+    assert tree.reduce(lambda n, x: n + len(x), value, 0, is_leaf=is_pair) == 4
+    assert tree.all([(0, 0)], is_leaf=is_pair)
+    assert tree.broadcast([(1, 2), 3], [[0, 0], 0], is_leaf=is_pair) == [[(1, 2), (1, 2)], 3]
+
+
+def test_reduce_folds_leaves_in_order() -> None:
+    assert tree.reduce(lambda a, b: a + b, {"b": "y", "a": ("x",), "c": "z"}) == "xyz"
+    assert tree.reduce(lambda a, b: a + b, [], "first") == "first"
+    assert tree.reduce(lambda a, b: a + b, [None], None) is None
+    with pytest.raises(TypeError, match=r"without leaves.*pass initializer="):
+        tree.reduce(lambda a, b: a + b, [None])
+
+
+def test_folds_of_traced_leaves_are_traced() -> None:
+    @tracegraph.jit
+    def total(x: Any) -> Any:
+        return tree.reduce(lambda a, b: a + b, tree.map(np.sum, x))
+
+    assert float(total({"a": np.ones(3), "b": (np.ones(2), 1.5)})) == 6.5
+    with pytest.raises(errors.TracerBoolError):
+        tracegraph.jit(lambda x: tree.all(x))((True, False))
+
+
+def test_all_of_a_tree() -> None:
+    assert tree.all({})
+    assert tree.all((True, [np.bool_(True), 1]))
+    assert not tree.all((True, [np.bool_(False)]))
+
+
+def test_transpose_exchanges_the_levels() -> None:
+    value = {"a": (1, [2]), "b": (3, [4])}
+    outer, inner = tree.structure({"a": 0, "b": 0}), tree.structure((0, [0]))
+    assert tree.transpose(outer, inner, value) == ({"a": 1, "b": 3}, [{"a": 2, "b": 4}])
+    assert tree.transpose(outer, None, value) == tree.transpose(outer, inner, value)
+    assert tree.transpose(tree.structure(()), tree.structure((0, 0)), ()) == ((), ())
+    with pytest.raises(ValueError, match="arity"):
+        tree.transpose(outer, tree.structure((0, 0, 0)), value)
+    with pytest.raises(TypeError, match=r"takes two structures.*got"):
+        tree.transpose({"a": 0}, inner, value)  # type: ignore[arg-type]

@@ -1,41 +1,51 @@
-"""Pytrees: nested tuples, lists, dicts, None and registered classes, with arrays as leaves.
+"""Trees as leaves and a structure, and classes whose instances are nodes of trees.
 
-    Tree := leaf | None | (Tree, …) | [Tree, …] | {key: Tree} | registered class of Trees
-
-optree does the work. Classes are registered in a namespace of their own, so that what other
-libraries register cannot change what a leaf is here.
+Classes are registered in a namespace of their own, so that what other libraries register cannot
+change what a leaf is here.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import optree
 
 from tracegraph import errors
-from tracegraph.errors.names_elsewhere import names_of as _names_of
 from tracegraph.errors.tracebacks import entry_point
+
+__all__ = [
+    "NAMESPACE", "IsLeaf", "Structure", "flatten", "kind_of", "leaves", "map", "paths",
+    "register_class", "register_dataclass", "spread_prefix", "structure", "unflatten",
+]  # fmt: skip
 
 NAMESPACE = "tracegraph"
 
 Structure = optree.PyTreeSpec
+IsLeaf = Callable[[Any], bool]
 _T = TypeVar("_T")
 
 # optree's annotation asks for a Collection, which nodes need not be.
 _register: Callable[..., Any] = optree.register_pytree_node
 
 
-def flatten(tree: Any) -> tuple[list[Any], Structure]:
+def flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], Structure]:
     """The leaves of a tree, in order, and its structure.
+
+    Args:
+        tree: any tree.
+        is_leaf: of what it holds true, the whole tree below is one leaf.
+
+    Raises:
+        EndlessTreeError: the tree holds itself, or is too deep.
 
     >>> flatten({"a": 1, "b": (2, None)})[0]
     [1, 2]
     """
     try:
-        return optree.tree_flatten(tree, namespace=NAMESPACE)
+        return optree.tree_flatten(tree, is_leaf=is_leaf, namespace=NAMESPACE)
     except RecursionError:
         raise errors.EndlessTreeError(*_endless(tree)) from None
 
@@ -53,26 +63,38 @@ def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
     return optree.tree_unflatten(_checked(structure, "unflatten"), leaves)
 
 
-def leaves(tree: Any) -> list[Any]:
-    """The leaves of a tree, in order.
+def leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
+    """The leaves of a tree, in order; `is_leaf` as in `flatten`.
 
     >>> leaves([1, (2, 3)])
     [1, 2, 3]
+    >>> leaves([1, (2, 3)], is_leaf=lambda x: isinstance(x, tuple))
+    [1, (2, 3)]
     """
-    return flatten(tree)[0]
+    return flatten(tree, is_leaf)[0]
 
 
-def structure(tree: Any) -> Structure:
+def structure(tree: Any, is_leaf: IsLeaf | None = None) -> Structure:
     """The structure of a tree: hashable, and equal for trees that differ in leaves only.
+
+    `is_leaf` is that of `flatten`.
 
     >>> structure((1, 2)) == structure((3, 4))
     True
     """
-    return flatten(tree)[1]
+    return flatten(tree, is_leaf)[1]
 
 
-def map(function: Callable[..., Any], tree: Any, *others: Any) -> Any:  # the tree's own `map`
+def map(  # the tree's own `map`
+    function: Callable[..., Any], tree: Any, *others: Any, is_leaf: IsLeaf | None = None
+) -> Any:
     """The tree of `function(leaf, *leaves of the others at the same place)`.
+
+    Args:
+        function: takes a leaf of each tree.
+        tree: the tree whose leaves decide.
+        *others: trees of the same structure, or with trees in the place of its leaves.
+        is_leaf: as in `flatten`, of `tree`.
 
     Raises:
         ValueError: the trees differ in structure.
@@ -81,7 +103,7 @@ def map(function: Callable[..., Any], tree: Any, *others: Any) -> Any:  # the tr
     (11, {'n': 22})
     """
     try:
-        return optree.tree_map(function, tree, *others, namespace=NAMESPACE)
+        return optree.tree_map(function, tree, *others, is_leaf=is_leaf, namespace=NAMESPACE)
     except RecursionError:
         for each in (tree, *others):
             flatten(each)
@@ -260,7 +282,3 @@ def _require_hashable(cls: type, name: str, value: Any) -> None:
         hash(value)
     except TypeError:
         raise errors.UnhashableStaticError(f"static field {cls.__name__}.{name}", value) from None
-
-
-if not TYPE_CHECKING:  # a type checker would find any name in a module that has this
-    __getattr__ = _names_of(__name__)
