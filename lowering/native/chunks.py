@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
-from lowering.native.nests.lanes import chunks as blocks_of
+from lowering.native.nests.lanes import blocks_of
 from lowering.native.schedule import (
     COLUMNS,
     TILES,

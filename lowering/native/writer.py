@@ -6,12 +6,10 @@ which LLVM turns into registers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
-
-Metadata = Sequence[str]
 
 INSTRUCTIONS = 8
 """Instructions of one unit of work: about a nanosecond."""

@@ -202,7 +202,7 @@ class NativeNestWriter:
         def step(number: str) -> None:
             index = self.writer.assign(f"add nuw nsw i64 {start}, {number}")
             with self.run.scope():
-                self._bind(loop, index, 0, loop.extent - 1)
+                self.bind(loop, index, 0, loop.extent - 1)
                 body()
 
         self.writer.loop("0", str(loop.tile), step, independent=innermost)
@@ -245,7 +245,7 @@ class NativeNestWriter:
 
         def step(index: str) -> None:
             with self.run.scope():
-                self._bind(loop, index, first, last)
+                self.bind(loop, index, first, last)
                 body()
 
         if first == last:
@@ -258,7 +258,8 @@ class NativeNestWriter:
         else:
             self.writer.loop(begin, end, step, independent=independent)
 
-    def _bind(self, loop: NestLoop, index: str, first: int, last: int) -> None:
+    def bind(self, loop: NestLoop, index: str, first: int, last: int) -> None:
+        """Give the index of a loop, and its range, to what is computed in this scope."""
         for axis in loop.axes[:-1]:
             self.run.bind(axis, "0", 0, 0)
         self.run.bind(loop.axis, index, first, last)
