@@ -142,6 +142,18 @@ class Writer:
         """Store to an address."""
         self.line(f"store {type_} {value}, ptr {address}{'' if private else self._group}")
 
+    def widened(self, type_: str, signed: bool, value: str) -> str:
+        """An integer of a type, or an ``i1``, in 64 bits."""
+        if type_ == "i64":
+            return value
+        return self.assign(f"{'sext' if signed else 'zext'} {type_} {value} to i64")
+
+    def piece(self, number: str, size: int, end: str) -> tuple[str, str]:
+        """The steps of a piece by its number: pieces have so many steps, the last maybe fewer."""
+        low = self.assign(f"mul nuw nsw i64 {number}, {size}")
+        high = self.assign(f"add nuw nsw i64 {low}, {size}")
+        return low, self.call("i64", "llvm.smin.i64", f"i64 {high}", f"i64 {end}")
+
     def element(self, type_: str, base: str, index: str) -> str:
         """The address of an element of an array."""
         return self.assign(f"getelementptr inbounds {type_}, ptr {base}, i64 {index}")

@@ -38,10 +38,7 @@ def fold_in_chunks(
 
     def chunk(inner: NativeNestWriter) -> None:
         known.bind(inner)
-        low = writer.assign(f"mul nuw nsw i64 %chunk, {chunks.size}")
-        high = writer.assign(f"add nuw nsw i64 {low}, {chunks.size}")
-        high = writer.call("i64", "llvm.smin.i64", f"i64 {high}", f"i64 {blocks}")
-        part = BlockFoldWriter(inner, (low, high))
+        part = BlockFoldWriter(inner, writer.piece("%chunk", chunks.size, str(blocks)))
         own = [Folded(each.number, each.accumulator) for each in folded]
         part.in_blocks(own, loops, stores)
         given = _Given(inner, "%frame", first, chunks.count)

@@ -107,9 +107,7 @@ class NativeNestWriter:
         loop = points[chunks.loop]
 
         def part(inner: NativeNestWriter) -> None:
-            low = self.writer.assign(f"mul nuw nsw i64 %chunk, {chunks.size}")
-            high = self.writer.assign(f"add nuw nsw i64 {low}, {chunks.size}")
-            high = self.writer.call("i64", "llvm.smin.i64", f"i64 {high}", f"i64 {loop.extent}")
+            low, high = self.writer.piece("%chunk", chunks.size, str(loop.extent))
             inner.part = LoopPart(loop, chunks.size, low, high)
             body(inner)
 
@@ -172,9 +170,7 @@ class NativeNestWriter:
                 self._of_tile(across, first, inner, innermost=False)
 
         def group(number: str) -> None:
-            first = self.writer.assign(f"mul nuw nsw i64 {number}, {TILES}")
-            end = self.writer.assign(f"add nuw nsw i64 {first}, {TILES}")
-            end = self.writer.call("i64", "llvm.smin.i64", f"i64 {end}", f"i64 {wide // size}")
+            first, end = self.writer.piece(number, TILES, str(wide // size))
 
             def column_of_tiles(column: str) -> None:
                 self.writer.loop(first, end, lambda row: tile(row, column))
