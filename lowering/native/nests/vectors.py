@@ -134,3 +134,11 @@ class StepVectors:
                 operands = [found[each] for each in expr.args]
                 found[expr] = writer.assign(text.format(*operands, type=vector))
         return found[order[-1]]
+
+    def _read_ahead(self, type_: str, start: str, place: str) -> None:
+        """Ask for what later steps read. Nothing need be there."""
+        writer = self._nest.writer
+        address = writer.element(type_, start, place)
+        ahead = writer.assign(f"getelementptr i8, ptr {address}, i64 {AHEAD_BYTES}")
+        writer.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        writer.line(f"call void @llvm.prefetch.p0(ptr {ahead}, i32 0, i32 3, i32 1)")
