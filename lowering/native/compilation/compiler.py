@@ -105,7 +105,9 @@ def compile(text: str, level: Level = "full", phase: Phase = nullcontext) -> byt
     with phase():
         _optimise(module, machine, level)
     with phase():
-        return bytes(machine.emit_object(module))
+        code = bytes(machine.emit_object(module))
+        del machine, module  # to free them takes LLVM, too
+    return code
 
 
 def assembly(text: str, level: Level = "full") -> str:
