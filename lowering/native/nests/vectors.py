@@ -28,6 +28,12 @@ INSTRUCTIONS = {
 }
 """Ops on floats that are one instruction, by name and number of operands."""
 
+FAR_BYTES = 1 << 20
+"""The size of an array that is not in the near cache: it is read ahead."""
+
+AHEAD_BYTES = 4096
+"""How far: processors by themselves stop at the end of a page."""
+
 
 class StepVectors:
     """Values of one dtype at the steps of a block of a fold.
@@ -119,6 +125,8 @@ class StepVectors:
             if self._is_fixed(expr):
                 found[expr] = splat(writer, type_, starts[expr])
             elif isinstance(expr, Load):
+                if live == WIDTH and expr.buffer.type.nbytes >= FAR_BYTES:
+                    self._read_ahead(type_, starts[expr], place)
                 found[expr] = load_vector(writer, type_, starts[expr], place, live)
             else:
                 assert isinstance(expr, Apply)
@@ -126,3 +134,11 @@ class StepVectors:
                 operands = [found[each] for each in expr.args]
                 found[expr] = writer.assign(text.format(*operands, type=vector))
         return found[order[-1]]
+
+    def _read_ahead(self, type_: str, start: str, place: str) -> None:
+        """Ask for what later steps read. Nothing need be there."""
+        writer = self._nest.writer
+        address = writer.element(type_, start, place)
+        ahead = writer.assign(f"getelementptr i8, ptr {address}, i64 {AHEAD_BYTES}")
+        writer.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        writer.line(f"call void @llvm.prefetch.p0(ptr {ahead}, i32 0, i32 3, i32 1)")
