@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from tracegraph.custom import *
     from tracegraph.inspection.show import *
     from tracegraph.numpy.windows import *
+    from tracegraph.staging.placement import *
     from tracegraph.transforms import *
 
 _MODULES = ("debug", "event", "linalg", "numpy", "random", "sparse", "special")
@@ -79,6 +80,7 @@ _FUNCTIONS = {
     "custom": ("capture", "elementwise", "embed", "kernel", "reduction"),
     "inspection.show": ("show",),
     "numpy.windows": ("dynamic_slice", "dynamic_update_slice"),
+    "staging.placement": ("block_until_ready", "device_get", "device_put"),
     "transforms": (
         *("checkpoint", "custom_jvp", "custom_linear_solve", "custom_root", "custom_vjp", "grad"),
         *("hessian", "jacfwd", "jacrev", "jvp", "linear_transpose", "linearize"),

@@ -71,10 +71,6 @@ KEYWORDS: dict[str, tuple[Any, str]] = {
         lambda: tracegraph.map(np.sin, np.ones(4), batch_size=2),  # type: ignore[call-arg]
         "tracegraph.vmap",
     ),
-    "jit donate_argnames": (
-        lambda: tracegraph.jit(np.sin, donate_argnames="x"),  # type: ignore[call-overload]
-        "pass donate_argnums=",
-    ),
     "jit keep_unused": (
         lambda: tracegraph.jit(np.sin, keep_unused=True),  # type: ignore[call-overload]
         "arguments that are not used are never read",

@@ -1,6 +1,6 @@
 """Names that other libraries have for what is here under another name: what an error says.
 
-Users of JAX type `lax.fori_loop`, `init_val=` or `donate_argnames=`.
+Users of JAX type `lax.fori_loop`, `init_val=` or `keep_unused=`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,10 @@ _NAMES: Mapping[str, Mapping[str, str]] = {
         "nn": "tracegraph.special has expit (the sigmoid), softmax, log_softmax and logsumexp; "
         "relu is numpy.maximum(x, 0)",
         "scipy": "use tracegraph.special, tracegraph.linalg and tracegraph.sparse",
-        "eval_shape": "use tracegraph.make_program(f)(*args).out_types, which runs nothing",
         "ShapeDtypeStruct": "use tracegraph.ArrayType(dtype, shape)",
         "make_jaxpr": "use tracegraph.make_program(f)(*args)",
-        "device_put": "use tracegraph.asarray(x, device='cuda'), or x.to_device('cuda')",
-        "device_get": "use numpy.asarray(x)",
         "local_devices": "use x.device, and tracegraph.features(device)",
         "default_backend": "use x.device, and tracegraph.features(device)",
-        "block_until_ready": "use x.synchronize() of an Array",
         "associative_scan": "use numpy.cumsum, numpy.cumprod or the accumulate method of a ufunc, "
         "such as numpy.maximum.accumulate(x); tracegraph.scan for others, step by step",
         "pmap": "a call runs on one GPU; use tracegraph.vmap for many items",
@@ -91,7 +87,6 @@ _KEYWORDS: Mapping[str, Mapping[str, str]] = {
     "cond": {"operand": "the operands, one after another, behind the functions", "operands": ""},
     "switch": {"operand": "the operands, one after another, behind the branches", "operands": ""},
     "jit": {
-        "donate_argnames": "donate_argnums=, the positions of the arguments",
         "keep_unused": "nothing: arguments that are not used are never read",
         "inline": "nothing: a jitted function that is called in a traced one is part of it",
         "backend": "device=, 'host' or 'cuda'",

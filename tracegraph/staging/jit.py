@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any, ParamSpec, TypeVar, overload
 
+from tracegraph import tree
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.program import Program
 from tracegraph.staging.builds import MOST_BUILDS
@@ -14,9 +15,12 @@ from tracegraph.staging.calls.signature import Signature
 from tracegraph.staging.compiler import default_device
 from tracegraph.staging.jitted import Jitted
 from tracegraph.staging.scratch import Scratch, checked
+from tracegraph.staging.stages import flat_results
 from tracegraph.tracing.function_table import FUNCTIONS
+from tracegraph.tracing.trace import current_trace, trace_region
+from tracegraph.tracing.tracer import Tracer
 
-__all__ = ["jit", "make_program"]
+__all__ = ["eval_shape", "jit", "make_program"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -29,6 +33,7 @@ def jit(
     static_argnums: int | Iterable[int] = (),
     static_argnames: str | Iterable[str] = (),
     donate_argnums: int | Iterable[int] = (),
+    donate_argnames: str | Iterable[str] = (),
     device: str | None = None,
     scratch: Scratch = "kept",
     max_builds: int | None = MOST_BUILDS,
@@ -40,6 +45,7 @@ def jit(
     static_argnums: int | Iterable[int] = (),
     static_argnames: str | Iterable[str] = (),
     donate_argnums: int | Iterable[int] = (),
+    donate_argnames: str | Iterable[str] = (),
     device: str | None = None,
     scratch: Scratch = "kept",
     max_builds: int | None = MOST_BUILDS,
@@ -51,6 +57,7 @@ def jit(
     static_argnums: int | Iterable[int] = (),
     static_argnames: str | Iterable[str] = (),
     donate_argnums: int | Iterable[int] = (),
+    donate_argnames: str | Iterable[str] = (),
     device: str | None = None,
     scratch: Scratch = "kept",
     max_builds: int | None = MOST_BUILDS,
@@ -65,6 +72,7 @@ def jit(
         static_argnames: the same by name.
         donate_argnums: positions of arguments that may be overwritten; their Arrays are invalid
             after the call, and results use their memory where that is possible.
+        donate_argnames: the same by name.
         device: ``"host"``, ``"cuda"`` or ``"cuda:1"``; without it, that of the Arrays passed, or
             else a GPU if there is one.
         scratch: memory for intermediate results. ``"kept"``: it is held between calls; on a GPU,
@@ -94,13 +102,14 @@ def jit(
             static_argnums=static_argnums,
             static_argnames=static_argnames,
             donate_argnums=donate_argnums,
+            donate_argnames=donate_argnames,
             device=device,
             scratch=scratch,
             max_builds=max_builds,
         )
     if isinstance(fun, (staticmethod, classmethod)):
         raise TypeError(f"apply jit below @{type(fun).__name__}, to the function itself")
-    signature = Signature.of(fun, static_argnums, static_argnames, donate_argnums)
+    signature = Signature.of(fun, static_argnums, static_argnames, donate_argnums, donate_argnames)
     return Jitted(fun, signature, device, checked(scratch), _limit(max_builds))
 
 
@@ -134,6 +143,55 @@ def make_program(fun: Callable[..., Any]) -> Callable[..., Program]:
         return trace_call(fun, signature, key, "host").program
 
     return program
+
+
+@entry_point
+def eval_shape(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """What `fun` returns for these arguments, with a type in the place of each array.
+
+    It is traced, and nothing is computed. Arguments are arrays, numbers or `ArrayType`s, and trees
+    of them; an `ArrayType` is what `ShapeDtypeStruct` is in JAX. While another function is traced,
+    they may be traced values, and `fun` may use some.
+
+    Args:
+        fun: takes and returns trees of arrays and numbers.
+        *args: its arguments.
+        **kwargs: its arguments by name.
+
+    Raises:
+        TypeError: `fun` is not callable.
+        UnsupportedArgumentError: an argument has a leaf that is not an array, number or type.
+        UnsupportedResultError: what `fun` returns has a leaf that is not an array or a number.
+
+    >>> import numpy as np
+    >>> import tracegraph
+    >>> large = tracegraph.ArrayType("float32", (100_000, 100_000))
+    >>> found = eval_shape(lambda x: {"rows": np.sum(x, 1), "count": x.size}, large)
+    >>> print(found["rows"], found["rows"].shape, found["rows"].dtype)
+    f32[100000] (100000,) float32
+    """
+    signature = Signature.of(fun)
+    args, kwargs = tree.map(_without_value, (args, kwargs))
+    key = signature.bind(args, kwargs, abstract=True).key
+    trace = current_trace()
+    if trace is None:
+        traced = trace_call(fun, signature, key, "host")
+        return tree.unflatten(traced.out_structure, traced.program.out_types)
+    structures = list[tree.Structure]()
+
+    def flat(*leaves: Tracer) -> list[Any]:  # it may use values of the function around
+        given, named = signature.rebuild(key, leaves)
+        results, structure = flat_results(signature.function, fun(*given, **named))
+        structures.append(structure)
+        return results
+
+    region = trace_region(flat, signature.types(key), trace)[0]
+    return tree.unflatten(structures[0], region.result_types)
+
+
+def _without_value(leaf: Any) -> Any:
+    """The type of a traced value, and anything else as it is."""
+    return leaf.type if isinstance(leaf, Tracer) else leaf
 
 
 FUNCTIONS["jit"] = jit

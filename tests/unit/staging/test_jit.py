@@ -19,7 +19,7 @@ from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray
 from tracegraph.ir.types import ArrayType
-from tracegraph.staging.jit import jit, make_program
+from tracegraph.staging.jit import eval_shape, jit, make_program
 
 F3 = ArrayType("float32", (3,))
 
@@ -538,3 +538,77 @@ def test_a_donated_array_is_refused_by_a_call_that_was_made_before() -> None:
     f(y)
     with pytest.raises(errors.DonatedArrayError, match="was donated"):
         f(y)
+
+
+# ---- eval_shape ----
+
+
+def test_eval_shape_gives_the_tree_of_types() -> None:
+    found = eval_shape(lambda x, *, n: {"y": (x @ x, n), "none": None}, np.ones((2, 2)), n=3)
+    assert found == {
+        "y": (ArrayType("float64", (2, 2)), ArrayType("int64", (), weak=True)),
+        "none": None,
+    }
+    large = ArrayType("float32", (10**6, 10**6))
+    assert eval_shape(lambda x: x.sum(0), large) == ArrayType("float32", (10**6,))
+    assert eval_shape(jit(lambda x: x + 1), large) == large
+
+
+def test_eval_shape_computes_nothing(compiler: FakeCompiler) -> None:
+    @jit
+    def f(x: Any) -> Any:
+        return x + 1
+
+    assert eval_shape(f, F3) == F3
+    assert counts(f) == (0, 0, 0)
+
+
+def test_eval_shape_while_tracing_takes_and_uses_traced_values() -> None:
+    shapes = []
+
+    @jit
+    def f(x: Any, y: Any) -> Any:
+        shapes.append(eval_shape(lambda z: (z @ y, {"n": z.shape[0]}), x))
+        return x.sum()
+
+    assert float(f(np.ones((2, 3)), np.ones((3, 4)))) == 6.0
+    assert shapes == [(ArrayType("float64", (2, 4)), {"n": ArrayType("int64", (), weak=True)})]
+    program = make_program(f)(ArrayType("float64", (2, 3)), ArrayType("float64", (3, 4)))
+    assert [eqn.op.name for eqn in program.body.eqns] == ["sum"]
+
+
+def test_eval_shape_of_what_is_no_function_of_arrays() -> None:
+    with pytest.raises(errors.UnsupportedArgumentError, match="argument x of"):
+        eval_shape(lambda x: x, "text")
+    with pytest.raises(errors.UnsupportedResultError):
+        eval_shape(lambda x: "text", F3)
+    with pytest.raises(TypeError, match="takes a function"):
+        eval_shape(F3)  # type: ignore[arg-type]
+
+
+# ---- donated arguments by name ----
+
+
+def test_donated_names_are_those_of_positions() -> None:
+    def step(state: Any, rate: float, *, more: Any = 0.0) -> Any:
+        return state - rate * more
+
+    by_name = jit(step, donate_argnames="state")
+    by_number = jit(step, donate_argnums=0)
+    assert by_name._signature.donated == by_number._signature.donated == {0, "state"}
+    both = jit(step, donate_argnames=("more", "state"), donate_argnums=1)
+    assert both._signature.donated == {0, 1, "state", "rate", "more"}
+    x, y = asarray([1.0, 2.0]), asarray([3.0, 4.0])
+    np.testing.assert_array_equal(jit(step, donate_argnames=["more"])(x, 2.0, more=y), [-5, -6])
+    with pytest.raises(errors.DonatedArrayError):
+        np.asarray(y)
+    np.testing.assert_array_equal(x, [1.0, 2.0])
+
+
+def test_donated_names_are_parameters() -> None:
+    with pytest.raises(ValueError, match="donate_argnames has 'y', but the parameters of"):
+        jit(lambda x: x, donate_argnames="y")
+    with pytest.raises(ValueError, match=r"argument .* cannot be both static and donated"):
+        jit(lambda x: x, donate_argnames="x", static_argnums=0)
+    with pytest.raises(TypeError, match="expected str or several"):
+        jit(lambda x: x, donate_argnames=[0])  # type: ignore[list-item]

@@ -104,6 +104,7 @@ class Signature:
         static_argnums: int | Iterable[int] = (),
         static_argnames: str | Iterable[str] = (),
         donate_argnums: int | Iterable[int] = (),
+        donate_argnames: str | Iterable[str] = (),
     ) -> Signature:
         """The signature of a function.
 
@@ -116,7 +117,7 @@ class Signature:
         function = describe(fun)
         parameters = parameters_of(fun)
         names, rest = parameters.positional, parameters.rest or "args"
-        if _is_empty(static_argnums) and _is_empty(static_argnames) and _is_empty(donate_argnums):
+        if all(map(_is_empty, (static_argnums, static_argnames, donate_argnums, donate_argnames))):
             return cls(function, names, rest, frozenset(), frozenset())
         # Without parameters to go by, any position may exist.
         limit = None if parameters.rest or not parameters.all else len(names)
@@ -136,11 +137,17 @@ class Signature:
                     )
             return found
 
+        def named(option: str, argnames: str | Iterable[str]) -> set[int | str]:
+            found = set[int | str]()
+            for name in _as_tuple(argnames, str):
+                _require_parameter(option, name, parameters, function)
+                found |= {name, names.index(name)} if name in names else {name}
+            return found
+
         static = _with_names(positions("static_argnums", static_argnums), names)
-        for name in _as_tuple(static_argnames, str):
-            _require_parameter(name, parameters, function)
-            static |= {name, names.index(name)} if name in names else {name}
+        static |= named("static_argnames", static_argnames)
         donated = _with_names(positions("donate_argnums", donate_argnums), names)
+        donated |= named("donate_argnames", donate_argnames)
         for both in sorted(map(str, donated & static)):
             raise ValueError(f"argument {both} of {function} cannot be both static and donated")
         return cls(function, names, rest, frozenset(static), frozenset(donated))
@@ -376,12 +383,11 @@ def describe(fun: Callable[..., Any]) -> str:
     return f"{name} ({file}:{code.co_firstlineno})"
 
 
-def _require_parameter(name: str, parameters: Parameters, function: str) -> None:
+def _require_parameter(option: str, name: str, parameters: Parameters, function: str) -> None:
     if name in parameters.all or parameters.any_keyword:
         return
     raise ValueError(
-        f"static_argnames has {name!r}, but the parameters of {function} are "
-        f"{', '.join(parameters.all)}"
+        f"{option} has {name!r}, but the parameters of {function} are {', '.join(parameters.all)}"
     )
 
 
