@@ -26,7 +26,7 @@ from tracegraph.ir.op import Elementwise
 from tracegraph.ir.scalar_values import Apply, AsIndex, Load
 
 LEAST_TIME = 20_000
-"""Nanoseconds of a nest that is worth it: to wake a thread takes some 5,000."""
+"""Nanoseconds from which on a nest has chunks: to wake a thread takes some 5,000."""
 
 CHUNK_TIME = 10_000
 """Nanoseconds of a chunk, at least: to take one costs some 100."""

@@ -14,8 +14,8 @@ from lowering.plan.nests.kernel import Publish, Require, SetCondition, Signal
 class Signals:
     """Writes signals. `conditions` are the addresses of those of a plan.
 
-    `require(failure)` writes the call of the host that a failed check is, which ends the run;
-    `publish(monitor, count)` what tells the host the progress of a loop.
+    `require(failure)` writes the call of the host for a failed check, which ends the run;
+    `publish(monitor, count)` writes what tells the host the progress of a loop.
     """
 
     def __init__(

@@ -18,10 +18,10 @@ LONG = 1 << 22
 """Work of a loop that may take many milliseconds."""
 
 LONG_BLOCK = 1 << 16
-"""Steps of a loop of very many between two polls."""
+"""Steps between two polls of a loop that has more than `LONG` steps."""
 
 POLLED_STEP = 1 << 12
-"""The least work of a step of a loop that polls: the poll itself is lost in it."""
+"""The least work of a step that a poll may follow: the cost of the poll is small beside it."""
 
 UNKNOWN_STEPS = 1 << 8
 """Steps of a loop whose ends are known at run time only."""
@@ -113,9 +113,9 @@ class Writer:
         return register
 
     def shared(self, type_: str, number: int) -> str:
-        """The address of memory in the frame for values that one nest after the other has there.
+        """The address of memory in the frame that nests use one after the other.
 
-        A nest uses different numbers for what it needs at once.
+        A nest gives different numbers to what it needs at the same time.
         """
         key = (type_, number)
         if key not in self._shared:

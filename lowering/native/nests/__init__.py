@@ -4,7 +4,8 @@ Expressions and points:
 
     ranges, expressions  scalar expressions as instructions, by the ranges of axes
     operations           calls of the library of ops
-    points               loops over points, what is stored at each, and chunks as functions
+    loops                loops over points: plain, in tiles, in blocks that are checked
+    points               what is stored at each point, and chunks as functions
     columns              loops over many points at once, innermost
 
 Folds:

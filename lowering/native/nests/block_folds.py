@@ -9,8 +9,9 @@ from lowering.native.nests.fold_blocks import FoldBlock, FoldBlocks, ordered
 from lowering.native.nests.folds import Folded, FoldWriter
 from lowering.native.nests.kept_values import KeptValues
 from lowering.native.nests.lanes import BLOCK, LaneFold, load_vector
+from lowering.native.nests.loops import position_of
 from lowering.native.nests.operations import direct_instruction
-from lowering.native.nests.points import NativeNestWriter, position_of, stored_roots
+from lowering.native.nests.points import NativeNestWriter, stored_roots
 from lowering.native.nests.searches import find_in_block, search_best_block
 from lowering.native.nests.vectors import StepVectors
 from lowering.native.schedule import NestLoop, is_folded_in_lanes, is_searched

@@ -61,7 +61,7 @@ class NestExpressions:
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Within, values may be computed that do not exist behind it."""
+        """Values that are computed within are forgotten behind it."""
         before = self.values, self.ranges, self.axes
         self.values, self.axes = dict(self.values), dict(self.axes)
         yield

@@ -10,8 +10,9 @@ import numpy as np
 
 from lowering.native.nests.expressions import select_parts
 from lowering.native.nests.extremes import is_better
+from lowering.native.nests.loops import position_of
 from lowering.native.nests.operations import fold_dtype
-from lowering.native.nests.points import NativeNestWriter, position_of
+from lowering.native.nests.points import NativeNestWriter
 from lowering.native.schedule import NestLoop
 from lowering.native.types import Parts, element_type, number, register_parts
 from lowering.plan.nests.kernel import Accumulator, Store

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
-from lowering.native.nests.points import NativeNestWriter, position_of
+from lowering.native.nests.loops import position_of
+from lowering.native.nests.points import NativeNestWriter
 from lowering.native.schedule import NestLoop
 from lowering.native.types import memory_parts
 from lowering.plan.nests.kernel import Pass, RowNest

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from lowering.native.nests.extremes import is_better, is_same
 from lowering.native.nests.fold_blocks import FoldBlock, FoldBlocks
 from lowering.native.nests.folds import Folded, FoldWriter
-from lowering.native.nests.points import position_of, step_strides
+from lowering.native.nests.loops import position_of, step_strides
 from lowering.native.schedule import NestLoop
 from lowering.native.types import element_type
 from lowering.plan.nests.kernel import Accumulator

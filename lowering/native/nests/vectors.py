@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from lowering.native.nests.lanes import WIDTH, VectorAt, load_vector, splat
-from lowering.native.nests.points import UNKNOWN, NativeNestWriter, step_strides
+from lowering.native.nests.loops import UNKNOWN, step_strides
+from lowering.native.nests.points import NativeNestWriter
 from lowering.native.schedule import NestLoop
 from lowering.native.types import memory_parts
 from lowering.plan.nests.strides import offset_in
