@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,9 @@ import pytest
 
 import tracegraph
 import tracegraph.numpy as tnp
-from tracegraph import tree
 from tracegraph.errors import names_elsewhere
 
-MODULES = {"tracegraph": tracegraph, "tracegraph.tree": tree, "tracegraph.numpy": tnp}
+MODULES = {name: import_module(name) for name in names_elsewhere._NAMES}
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,6 @@ _NAMES: Mapping[str, Mapping[str, str]] = {
         "tree_map": "use tracegraph.tree.map",
         "tree_leaves": "use tracegraph.tree.leaves",
         "tree_flatten": "use tracegraph.tree.flatten",
-        "nn": "tracegraph.special has expit (the sigmoid), softmax, log_softmax and logsumexp; "
-        "relu is numpy.maximum(x, 0)",
         "scipy": "use tracegraph.special, tracegraph.linalg and tracegraph.sparse",
         "ShapeDtypeStruct": "use tracegraph.ArrayType(dtype, shape)",
         "make_jaxpr": "use tracegraph.make_program(f)(*args)",
@@ -67,6 +65,19 @@ _NAMES: Mapping[str, Mapping[str, str]] = {
         "register_pytree_with_keys": "use tracegraph.tree.register_class(cls, to_children, "
         "from_children)",
         "register_pytree_node_class": "use tracegraph.register_dataclass of a dataclass",
+    },
+    "tracegraph.nn": {
+        "initializers": "draw weights by tracegraph.random, such as "
+        "tracegraph.random.normal(key, shape) / fan_in**0.5",
+        "logmeanexp": "use tracegraph.nn.logsumexp(x, axis) - log(n)",
+        "normalize": "use tracegraph.nn.standardize",
+        "sparse_plus": "use numpy.where(x >= 1, x, numpy.maximum(x + 1, 0)**2 / 4)",
+        "sparse_sigmoid": "use numpy.clip((x + 1) / 2, 0, 1)",
+        "dot_product_attention": "use tracegraph.nn.softmax(q @ k.mT / d**0.5) @ v",
+        "dropout": "use numpy.where(tracegraph.random.bernoulli(key, keep, x.shape), x / keep, 0)",
+        "max_pool": "use numpy.max of numpy.lib.stride_tricks.sliding_window_view(x, window)",
+        "avg_pool": "use numpy.mean of numpy.lib.stride_tricks.sliding_window_view(x, window)",
+        "log1mexp": "use numpy.log1p(-numpy.exp(-x)), or numpy.log(-numpy.expm1(-x)) of small x",
     },
     "tracegraph.numpy": {
         "ndarray": "the class of arrays is tracegraph.Array",
