@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from tracegraph import debug as debug
     from tracegraph import event as event
     from tracegraph import linalg as linalg
+    from tracegraph import nn as nn
     from tracegraph import numpy as numpy
     from tracegraph import random as random
     from tracegraph import sparse as sparse
@@ -73,7 +74,7 @@ if TYPE_CHECKING:
     from tracegraph.staging.placement import *
     from tracegraph.transforms import *
 
-_MODULES = ("debug", "event", "linalg", "numpy", "random", "sparse", "special")
+_MODULES = ("debug", "event", "linalg", "nn", "numpy", "random", "sparse", "special")
 _FUNCTIONS = {
     "callbacks": ("host_call", "pure_callback"),
     "control": ("cond", "fori_loop", "map", "scan", "switch", "while_loop"),

@@ -54,6 +54,7 @@ TRACEGRAPH: Table = {
         *("dtypes", "devices", "modes", "user_source"),
     },
     "special": {"numpy", "arrays", "ops", "tracing", "ir", "errors"},
+    "nn": {"special", "numpy", "errors", "dtypes"},
     "random": {
         *("transforms", "special", "control", "numpy", "arrays", "tracing", "ir", "errors"),
     },
@@ -88,7 +89,7 @@ TRACEGRAPH: Table = {
     "raw_memory": {"staging", "arrays", "ir", "errors", "devices"},
     "tracegraph": {
         *("arrays", "callbacks", "capabilities", "control", "custom", "debug", "errors", "event"),
-        *("ir", "limits", "linalg", "memory", "raw_memory", "numpy", "random", "inspection"),
+        *("ir", "limits", "linalg", "memory", "raw_memory", "nn", "numpy", "random", "inspection"),
         *("sparse", "special", "staging", "streams", "concurrency"),
         *("transforms", "tree", "version", "modes"),
     },

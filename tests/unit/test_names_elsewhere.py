@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -10,26 +11,26 @@ import pytest
 
 import tracegraph
 import tracegraph.numpy as tnp
-from tracegraph import tree
+from tests.cases.names_of_jax import HERE, NAMES_OF_JAX
+from tests.helpers.processes import end_of
 from tracegraph.errors import names_elsewhere
+from tracegraph.errors.names_of_jax import NAMES
 
-MODULES = {"tracegraph": tracegraph, "tracegraph.tree": tree, "tracegraph.numpy": tnp}
+MODULES = {name: import_module(name) for name in NAMES}
 
 
-@pytest.mark.parametrize(
-    ("module", "name"), [(m, n) for m, names in names_elsewhere._NAMES.items() for n in names]
-)
+@pytest.mark.parametrize(("module", "name"), [(m, n) for m, names in NAMES.items() for n in names])
 def test_a_name_elsewhere_is_none_here_and_says_ours(module: str, name: str) -> None:
     with pytest.raises(AttributeError) as caught:
         getattr(MODULES[module], name)
     assert str(caught.value) == (
-        f"module {module!r} has no attribute {name!r}; {names_elsewhere._NAMES[module][name]}"
+        f"module {module!r} has no attribute {name!r}; {NAMES[module][name]}"
     )
     assert not hasattr(MODULES[module], name)
 
 
 def test_every_name_of_ours_that_is_said_exists() -> None:
-    texts = [text for names in names_elsewhere._NAMES.values() for text in names.values()]
+    texts = [text for names in NAMES.values() for text in names.values()]
     texts += [text for names in names_elsewhere._KEYWORDS.values() for text in names.values()]
     said = {
         word.strip(".,;:()'")
@@ -42,6 +43,33 @@ def test_every_name_of_ours_that_is_said_exists() -> None:
     for path in said:
         root, *names = path.split(".")
         functools.reduce(getattr, names, roots[root])
+
+
+@pytest.mark.parametrize("module_of_jax", NAMES_OF_JAX)
+def test_every_name_of_jax_is_had_or_answered(module_of_jax: str) -> None:
+    here = HERE[module_of_jax]
+    for name in NAMES_OF_JAX[module_of_jax].split():
+        try:
+            getattr(MODULES[here], name)
+        except AttributeError as error:
+            said = str(error)
+            assert said.startswith(f"module {here!r} has no attribute {name!r}; "), said
+
+
+def test_numpys_names_are_said_to_be_numpys() -> None:
+    with pytest.raises(AttributeError, match=r"'sin'; use NumPy's own, numpy\.sin$"):
+        tracegraph.sin  # noqa: B018
+    with pytest.raises(AttributeError, match=r"'hanning'; use NumPy's own, numpy\.hanning$"):
+        tnp.hanning  # noqa: B018
+
+
+def test_the_tables_are_read_when_a_name_is_missing() -> None:
+    code = (
+        "import sys, tracegraph\n"
+        "table = 'tracegraph.errors.names_of_jax'\n"
+        "print(table in sys.modules, hasattr(tracegraph, 'lax'), table in sys.modules)"
+    )
+    assert end_of(code) == (0, "False False True\n", "")
 
 
 @pytest.mark.parametrize("module", MODULES)

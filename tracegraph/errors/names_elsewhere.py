@@ -8,73 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-_LEAVES = "tracegraph.tree.leaves(x)"
+import numpy as np
 
-_NAMES: Mapping[str, Mapping[str, str]] = {
-    "tracegraph": {
-        "lax": "control flow is tracegraph.cond, switch, while_loop, fori_loop, scan and map; "
-        "other functions are those of tracegraph.numpy, tracegraph.dynamic_slice and "
-        "tracegraph.stop_gradient",
-        "tree_util": "use tracegraph.tree: map, flatten, unflatten, leaves, structure",
-        "tree_map": "use tracegraph.tree.map",
-        "tree_leaves": "use tracegraph.tree.leaves",
-        "tree_flatten": "use tracegraph.tree.flatten",
-        "nn": "tracegraph.special has expit (the sigmoid), softmax, log_softmax and logsumexp; "
-        "relu is numpy.maximum(x, 0)",
-        "scipy": "use tracegraph.special, tracegraph.linalg and tracegraph.sparse",
-        "ShapeDtypeStruct": "use tracegraph.ArrayType(dtype, shape)",
-        "make_jaxpr": "use tracegraph.make_program(f)(*args)",
-        "local_devices": "use x.device, and tracegraph.features(device)",
-        "default_backend": "use x.device, and tracegraph.features(device)",
-        "associative_scan": "use numpy.cumsum, numpy.cumprod or the accumulate method of a ufunc, "
-        "such as numpy.maximum.accumulate(x); tracegraph.scan for others, step by step",
-        "pmap": "a call runs on one GPU; use tracegraph.vmap for many items",
-        "shard_map": "a call runs on one GPU; use tracegraph.vmap for many items",
-        "pjit": "a call runs on one GPU; use tracegraph.jit",
-        "jacobian": "use tracegraph.jacrev or tracegraph.jacfwd",
-        "remat": "use tracegraph.checkpoint",
-        "custom_gradient": "use tracegraph.custom_vjp",
-        "disable_jit": "call the function without tracegraph.jit: its NumPy code runs as it is",
-        "config": "dtypes are NumPy's, float64 included; there are no global options",
-        "io_callback": "use tracegraph.pure_callback, tracegraph.debug.callback or "
-        "tracegraph.host_call",
-        "dynamic_slice_in_dim": "use tracegraph.dynamic_slice, with a start for each axis",
-        "select": "use numpy.where, or numpy.select",
-        "compile": "use tracegraph.jit(f).lower(*args).compile()",
-    },
-    "tracegraph.tree": {
-        "sum": f"use sum({_LEAVES})",
-        "tree_map": "use tracegraph.tree.map",
-        "tree_leaves": "use tracegraph.tree.leaves",
-        "tree_flatten": "use tracegraph.tree.flatten",
-        "tree_unflatten": "use tracegraph.tree.unflatten",
-        "tree_structure": "use tracegraph.tree.structure",
-        "tree_reduce": "use tracegraph.tree.reduce",
-        "tree_all": "use tracegraph.tree.all",
-        "tree_transpose": "use tracegraph.tree.transpose",
-        "tree_map_with_path": "use tracegraph.tree.map_with_path",
-        "tree_flatten_with_path": "use tracegraph.tree.flatten_with_path",
-        "tree_leaves_with_path": "use tracegraph.tree.leaves_with_path",
-        "keystr": "use tracegraph.tree.paths(structure, name), which has the expression of each "
-        "leaf; a path is a tuple of keys, positions and names of fields",
-        "reduce_associative": "use tracegraph.tree.reduce",
-        "Partial": "close over arrays, or pass them; a function is no tree",
-        "PyTreeDef": "use tracegraph.tree.Structure",
-        "register_static": "use tracegraph.register_dataclass, with fields declared by "
-        "dataclasses.field(metadata={'static': True})",
-        "register_pytree_node": "use tracegraph.tree.register_class(cls, to_children, "
-        "from_children)",
-        "register_pytree_with_keys": "use tracegraph.tree.register_class(cls, to_children, "
-        "from_children)",
-        "register_pytree_node_class": "use tracegraph.register_dataclass of a dataclass",
-    },
-    "tracegraph.numpy": {
-        "ndarray": "the class of arrays is tracegraph.Array",
-        "float_": "use numpy.float64",
-        "roots": "use numpy.roots outside, or tracegraph.pure_callback",
-        "random": "use tracegraph.random",
-    },
-}
+_LIKE_NUMPY = ("tracegraph", "tracegraph.numpy")
+"""Modules where users look for NumPy's functions."""
 
 _KEYWORDS: Mapping[str, Mapping[str, str]] = {
     "while_loop": {"init_val": "init", "cond": "cond_fun", "body": "body_fun"},
@@ -105,9 +42,18 @@ _KEYWORDS: Mapping[str, Mapping[str, str]] = {
 
 def missing_name(module: str, name: str) -> AttributeError:
     """The error of a name that a module does not have."""
-    known = _NAMES.get(module, {}).get(name)
     message = f"module {module!r} has no attribute {name!r}"
+    known = None if name.startswith("_") else _advice(module, name)
     return AttributeError(message if known is None else f"{message}; {known}", name=name)
+
+
+def _advice(module: str, name: str) -> str | None:
+    from tracegraph.errors.names_of_jax import NAMES  # nobody needs it without a mistake
+
+    known = NAMES.get(module, {}).get(name)
+    if known is None and module in _LIKE_NUMPY and name in np.__all__:
+        return f"use NumPy's own, numpy.{name}"
+    return known
 
 
 def names_of(module: str) -> Callable[[str], NoReturn]:

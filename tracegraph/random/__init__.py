@@ -18,6 +18,9 @@ numbers, on every device, in loops and in traced functions. New keys are made by
     vectors               normal vectors of a covariance, points of a ball, orthogonal matrices
 """
 
+from typing import TYPE_CHECKING
+
+from tracegraph.errors.names_elsewhere import names_of as _names_of
 from tracegraph.public_names import set_all as _set_all
 from tracegraph.random.counts import *
 from tracegraph.random.drawing import *
@@ -29,3 +32,6 @@ from tracegraph.random.uniform import *
 from tracegraph.random.vectors import *
 
 _set_all(__name__)
+
+if not TYPE_CHECKING:  # a type checker would find any name in a module that has this
+    __getattr__ = _names_of(__name__)
