@@ -19,8 +19,8 @@ from threading import Lock
 DIGEST_BYTES = sha256().digest_size
 
 LEFT = 0.9
-"""The part of the most bytes that stays when the oldest entries are deleted: the folder is not read
-again for each new entry.
+"""The share of the most bytes that entries take after the oldest are deleted, so that the folder is
+not read again for each new entry.
 """
 
 ABANDONED = 3600.0

@@ -28,7 +28,7 @@ from lowering.native.signals import Signals
 from lowering.native.table import DATA_OFFSET, TRAMPOLINE, Table
 from lowering.native.types import memory_parts
 from lowering.native.work import CALL
-from lowering.native.writer import LONG, Made, Writer
+from lowering.native.writer import LONG, Registers, Writer
 from lowering.plan.calls.matrix_product import MatrixProduct
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.event_node import EventNode
@@ -70,10 +70,10 @@ class NativeGraphWriter:
             None if whole is None else whole.polls,
         )
         self.writer.poll = self.polls.after
-        self.addresses = Made(self._address)
+        self.addresses = Registers(self._address)
         self._order = order
         self._in_loop: bool = whole is not None and whole._in_loop
-        self._conditions = Made(self._condition_address)
+        self._conditions = Registers(self._condition_address)
         self._signals = Signals(self.writer, self._conditions, self._require, self._publish)
         self._products = ProductWriter(self.writer, self.table, self.addresses)
         if whole is None:

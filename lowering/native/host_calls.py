@@ -65,7 +65,7 @@ Site = NodeCall | CheckFailure | Progress
 
 
 class Sites:
-    """The places of a plan's code that call the host; `words` are integers that they exchange."""
+    """The places where code calls the host; `words` are values that both sides read and write."""
 
     def __init__(self) -> None:
         self.sites: list[Site] = []
@@ -79,9 +79,9 @@ class Sites:
         self.sites.append(site)
         return len(self.sites)
 
-    def word(self) -> Buffer:
-        """A new integer in memory, which native code and the host read and write."""
-        self.words.append(Buffer("scratch", -1 - len(self.words), ArrayType(INDEX, ())))
+    def word(self, dtype: np.dtype[Any] = INDEX) -> Buffer:
+        """A new integer or bool in memory, which native code and the host read and write."""
+        self.words.append(Buffer("scratch", -1 - len(self.words), ArrayType(dtype, ())))
         return self.words[-1]
 
     def bar(self, monitor: int) -> Buffer:
@@ -100,9 +100,7 @@ class Sites:
         signals = []
         for signal in getattr(nest, "signals", ()):
             if isinstance(signal, SetCondition):
-                buffer = Buffer("scratch", 0, ArrayType(signal.value.dtype, ()))
-                buffer = replace_number(buffer, -1 - len(self.words))
-                self.words.append(buffer)
+                buffer = self.word(signal.value.dtype)
                 conditions.append((signal.condition, buffer))
                 stores.append(Store(buffer, (), signal.value))
             else:
@@ -112,11 +110,6 @@ class Sites:
             given |= {"signals": tuple(signals), "stores": (*nest.stores, *stores)}  # type: ignore[union-attr]
         alone = changed(nest, **given)
         return self.add(NodeCall(KernelNode(Kernel("host", (alone,))))), conditions
-
-
-def replace_number(buffer: Buffer, number: int) -> Buffer:
-    """A buffer with another number."""
-    return changed(buffer, number=number)
 
 
 _NONE = -1
@@ -135,7 +128,7 @@ class HostCalls:
         self.failure: BaseException | None = None
         self._check_time: Callable[[], None] | None = None
         self.words = {buffer: np.zeros(1, buffer.type.dtype) for buffer in sites.words}
-        self.arrays = arrays_of(sites.sites, plan)
+        self.arrays = _arrays_of(sites.sites, plan)
         self._limited = None if sites.limited is None else self.words[sites.limited]
         self._bars = [
             (plan.monitors[number], self.words[word]) for number, word in sites.bars.items()
@@ -189,7 +182,7 @@ class HostCalls:
                 progress.report(monitor, int(count[0]))
 
     def call(self, site: int) -> None:
-        """Run a site. Raises what it does."""
+        """Run a site. Raises what that raises, or the error of a time limit that is over."""
         if site != POLL:
             self._functions[site - 1]()
         else:
@@ -275,7 +268,7 @@ def _only(plan: Plan, node: Node) -> Plan:
     return replace(plan, graph=graph, inputs=given, outputs=(), monitors=())
 
 
-def arrays_of(sites: Sequence[Site], plan: Plan) -> frozenset[Buffer]:
+def _arrays_of(sites: Sequence[Site], plan: Plan) -> frozenset[Buffer]:
     """The arguments and results that sites access."""
     found: set[Buffer] = set()
     for site in sites:

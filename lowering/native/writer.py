@@ -35,7 +35,7 @@ class FunctionText:
     lines: list[str]
 
 
-class Made(dict[Any, str]):
+class Registers(dict[Any, str]):
     """Registers of a function by what they hold, made when they are first asked for."""
 
     def __init__(self, make: Callable[[Any], str]) -> None:

@@ -28,13 +28,7 @@ TG_INLINE tgm_exponential tgm_exp_parts(double x, double rest) {
 }
 TG_INLINE double tgm_exp_clamped(double x) { return x < -746 ? -746 : x > 710 ? 710 : x; }
 
-// exp(x + rest) in two parts; it overflows where exp(x) / 2 does.
-TG_INLINE tgm_pair tgm_exp_pair(double x, double rest) {
-  const tgm_exponential e = tgm_exp_parts(tgm_exp_clamped(x), rest);
-  tgm_pair sum = tgm_fast_two_sum(1, e.mantissa.high);
-  sum = tgm_fast_two_sum(sum.high, sum.low + e.mantissa.low);
-  return {tgm_scaled(sum.high, e.exponent), tgm_scaled(sum.low, e.exponent)};
-}
+// exp(x + rest)
 TG_INLINE double tgm_exp_of_sum(double x, double rest) {
   const tgm_exponential e = tgm_exp_parts(tgm_exp_clamped(x), rest);
   const tgm_pair sum = tgm_fast_two_sum(1, e.mantissa.high);

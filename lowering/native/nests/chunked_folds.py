@@ -30,23 +30,23 @@ def fold_in_chunks(
 ) -> None:
     """Write the folds of one pass at a point, over so many blocks, with stores at each step."""
     nest, writer = folds.nest, folds.writer
-    known = _Known(nest)
-    first = len(known.words)
+    values = _PointValues(nest)
+    first = len(values.words)
     frame = writer.variable(f"[{first + sum(map(_parts, folded)) * chunks.count} x i64]")
-    for place, (type_, value) in enumerate(known.words):
+    for place, (type_, value) in enumerate(values.words):
         writer.line(f"store {type_} {value}, ptr {_word(nest, frame, str(place))}")
 
     def chunk(inner: NativeNestWriter) -> None:
-        known.bind(inner)
+        values.bind(inner)
         part = BlockFoldWriter(inner, writer.piece("%chunk", chunks.size, str(blocks)))
         own = [Folded(each.number, each.accumulator) for each in folded]
         part.in_blocks(own, loops, stores)
-        given = _Given(inner, "%frame", first, chunks.count)
+        given = _ChunkResults(inner, "%frame", first, chunks.count)
         for each in own:
             given.store(part, each, "%chunk")
 
     nest.chunked(frame, chunks, chunk)
-    given = _Given(nest, frame, first, chunks.count)
+    given = _ChunkResults(nest, frame, first, chunks.count)
     for each in folded:
         if is_folded_in_lanes(each.accumulator):
             _sum(folds, each, given, chunks, blocks)
@@ -54,7 +54,7 @@ def fold_in_chunks(
             _fold(folds, each, given, chunks, loops)
 
 
-class _Known:
+class _PointValues:
     """What a chunk needs of the point: the indices of axes, and the results of earlier passes."""
 
     def __init__(self, nest: NativeNestWriter) -> None:
@@ -67,7 +67,7 @@ class _Known:
             self.words += zip(register_parts(expr.dtype), value, strict=True)
 
     def bind(self, inner: NativeNestWriter) -> None:
-        """Make it known in the function of a chunk."""
+        """Load the values in the function of a chunk."""
         found = [
             inner.writer.assign(f"load {type_}, ptr {_word(inner, '%frame', str(place))}")
             for place, (type_, _) in enumerate(self.words)
@@ -88,7 +88,7 @@ def _parts(each: Folded) -> int:
     return len(each.identity) + each.accumulator.arg
 
 
-class _Given:
+class _ChunkResults:
     """The words that chunks write: values in the dtypes of folds, and positions."""
 
     def __init__(self, nest: NativeNestWriter, frame: str, first: int, count: int) -> None:
@@ -127,7 +127,9 @@ class _Given:
         return self._nest.writer.assign(f"load i64, ptr {place}")
 
 
-def _sum(folds: BlockFoldWriter, each: Folded, given: _Given, chunks: Chunks, blocks: int) -> None:
+def _sum(
+    folds: BlockFoldWriter, each: Folded, given: _ChunkResults, chunks: Chunks, blocks: int
+) -> None:
     """Add the sums of whole chunks as those of blocks; a last one of fewer blocks comes behind."""
     lanes, whole = folds.lane_folds(each), blocks // chunks.size
 
@@ -147,7 +149,11 @@ def _sum(folds: BlockFoldWriter, each: Folded, given: _Given, chunks: Chunks, bl
 
 
 def _fold(
-    folds: BlockFoldWriter, each: Folded, given: _Given, chunks: Chunks, loops: Sequence[NestLoop]
+    folds: BlockFoldWriter,
+    each: Folded,
+    given: _ChunkResults,
+    chunks: Chunks,
+    loops: Sequence[NestLoop],
 ) -> None:
     """Fold the results of chunks one after the other."""
     operations, writer = folds.operations, folds.writer

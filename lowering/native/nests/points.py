@@ -12,7 +12,7 @@ from lowering.native.parallel import ChunkFunctions
 from lowering.native.schedule import Chunks, NestLoop
 from lowering.native.signals import Signals
 from lowering.native.types import Parts
-from lowering.native.writer import Made, Writer
+from lowering.native.writer import Registers, Writer
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import Nest, Signal, Store
 from tracegraph.ir.op import Combiner
@@ -57,7 +57,7 @@ class NativeNestWriter(LoopWriter):
 
         def chunk() -> None:
             operations = Operations(self.writer)
-            run = NestExpressions(self.writer, operations, Made(self._address))
+            run = NestExpressions(self.writer, operations, Registers(self._address))
             run.ranges = self.run.ranges
             parts = (self.nest, self.writer, operations, run, self.signals, self.overwrites)
             body(NativeNestWriter(*parts, self._functions, self._address))
