@@ -39,6 +39,10 @@ The code passes the arena besides, which the function ignores: so LLVM knows tha
 """
 
 
+FRAMES = 5
+"""Frames that a call of the host needs to begin: those down to the generator, and one more."""
+
+
 @dataclass(frozen=True, slots=True)
 class NodeCall:
     """A node that the host runs."""
@@ -218,32 +222,13 @@ def _runner(calls: HostCalls) -> Generator[int, int, None]:
             calls.failure, done = failure, 1
 
 
-def have_room() -> None:
+def have_room(frames: int = FRAMES) -> None:
     """Raise RecursionError if a call of the host would have too few frames of Python to begin.
 
     Native code cannot be told of that: the error would be lost, and the generator with it.
     """
-    _first()
-
-
-def _first() -> None:
-    _second()
-
-
-def _second() -> None:
-    _third()
-
-
-def _third() -> None:
-    _fourth()
-
-
-def _fourth() -> None:
-    _fifth()
-
-
-def _fifth() -> None:
-    """As deep as the generator of the trampoline is in native code, and one deeper."""
+    if frames:
+        have_room(frames - 1)
 
 
 def _run(body: Body, inputs: Sequence[Buffer], bound: Mapping[Buffer, Array]) -> None:
