@@ -14,7 +14,13 @@ from lowering.host.executable import HostExecutable
 from lowering.host.owned_memory import host_memory
 from lowering.host.result_pool import RESULTS
 from lowering.plan.plan import Plan
-from lowering.plan.target.target import ContractionPolicy, Costs, FusionPolicy, Target
+from lowering.plan.target.target import (
+    ContractionPolicy,
+    Costs,
+    FusionPolicy,
+    ProgramPolicy,
+    Target,
+)
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.ir.types import ArrayType
 from tracegraph.passes import Motion
@@ -44,16 +50,25 @@ TARGET = Target(
     ),
     fusion=FusionPolicy(row_passes=8),
     contractions=ContractionPolicy(
-        reuse=1, small_extent=16, small_products=24**3, most_products=1 << 40
+        reuse=1,
+        most_elements=1 << 17,
+        small_extent=16,
+        small_products=24**3,
+        most_products=1 << 40,
     ),
     factorizations=frozenset(ALGORITHMS),
+    programs=ProgramPolicy(
+        dict.fromkeys(("cholesky", "lu", "qr", "triangular_solve"), 32), 1 << 14
+    ),
     sort_scratch=False,
     motion=Motion(cheap=True, in_vain=1 << 10, guards=True),
 )
 """What planning needs to know of machine code; the interpreter runs the same Plans. Loops and
 branches are jumps, so that their nodes are free. A further nest costs a loop. Ops that cost little
 are computed again rather than stored. A call of BLAS takes as long as a product of about 24 x 24
-matrices by loops; a matrix and a vector by loops are as fast as the memory that they are in."""
+matrices by loops; a matrix that is in the near cache and a vector are faster by loops. LAPACK
+is called through Python: a system of four equations takes 26 µs, and the loops of its program 0.3.
+"""
 
 
 class HostBackend:

@@ -58,8 +58,8 @@ class Copied:
         return copy
 
 
-def _nothing() -> None:
-    """What is left to do where nothing is."""
+def nothing() -> None:
+    """Does nothing, where there is nothing to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Code:
     body: Body
     copied: Copied
     section_times: SectionTimes
-    finish: Callable[[], None] = _nothing
+    finish: Callable[[], None] = nothing
 
 
 class MakeCode(Protocol):
@@ -100,8 +100,8 @@ def fill_with_poison(memory: Array) -> None:
 def with_bars(
     plan: Plan,
     body: Body,
-    before: Callable[[], object] = _nothing,
-    after: Callable[[], object] = _nothing,
+    before: Callable[[], object] = nothing,
+    after: Callable[[], object] = nothing,
 ) -> Body:
     """The function with the bars of the plan's loops, if any report progress.
 

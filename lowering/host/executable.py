@@ -17,7 +17,7 @@ from lowering.host.arena import (
     returnable_bytes,
 )
 from lowering.host.chosen_code import chosen_code
-from lowering.host.code import ExecutableMemory
+from lowering.host.code import ExecutableMemory, nothing
 from lowering.host.node_owners import slots
 from lowering.host.serialised_calls import PlanCall, Running
 from lowering.plan.nests.buffer import Buffer, overlap
@@ -153,7 +153,7 @@ class HostExecutable:
         self._running.close()
         self._arena = np.empty(0, np.uint8)
         self._give_back, self._further = [], []
-        self._finish = _nothing
+        self._finish = nothing
 
     @property
     def closed(self) -> bool:
@@ -234,7 +234,3 @@ class HostExecutable:
 
     def _overlap(self, one: Buffer, other: Buffer) -> bool:
         return overlap(one, other, self.plan.offsets)
-
-
-def _nothing() -> None:
-    """What is left to do for a closed executable."""

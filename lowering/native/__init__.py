@@ -1,20 +1,29 @@
 """Native code: a Plan as machine code on the CPU, by LLVM.
 
-    Plan ── module ─▶ LLVM IR, as text ── compilation ─▶ object file ── executable ─▶ function
+    Plan ── graphs, nests ─▶ LLVM IR ── compilation ─▶ object files ── executable ─▶ function
 
-    types, writer        LLVM's types and literals; instructions, blocks, loops
-    schedule             the order of loops and the forms of folds, as data
-    chunks, parallel, pool        parts of large nests, as functions, for a pool of threads
-    nests/               scalar expressions, loops, folds, each kind of nest
-    library/             the scalar ops as LLVM IR
-    products, blas       matrix products by BLAS
-    graphs, signals      nodes, branches and loops of a Plan as blocks of one function
+A Plan is one function; what has no native form is a call of the host from inside of it. The section
+on native code in docs/extending.md has the flow in detail. From a Plan to text:
+
+    graphs, signals      nodes, branches and loops as blocks of one function; what nests tell
     parts                large plans as several functions
-    polls                looks at the clock in long runs
-    host_calls           what native code does not have, run by the interpreter
-    table, module        the addresses that the code is called with, and its whole text
-    compilation/         machine code, made quickly and then well, and kept on disk
-    executable, report   the function that calls it; what `explain` and `source` show
+    schedule             the order of loops and the forms of folds, as data
+    chunks               which loop or fold threads share, and in which pieces, as data
+    parallel             chunks as functions, and the calls of the pool
+    nests/               scalar expressions, loops, folds, each kind of nest
+    products, blas       matrix products by BLAS, and the addresses of its routines
+    polls                looks at the clock in long runs, for Ctrl-C and time limits
+    host_calls           what is run by the interpreter, and the function that is called for it
+    work                 estimates of work: short plans keep the GIL
+    types, writer        LLVM's types and literals; instructions, blocks, loops
+    table, module        the addresses that the code is called with; its whole text
+    library/             the scalar ops as LLVM IR, and the pool's functions
 
-A Plan is one function. What has no native form is a call of the host from inside of it.
+From text to calls:
+
+    compilation/         machine code, made quickly and then well, and kept on disk
+    pool                 the threads of the process that run chunks
+    executable           the function that binds arguments and calls the code
+    python_source        the text of that function
+    report               what `explain` and `source` show, and assembly
 """

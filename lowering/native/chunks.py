@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
-from lowering.native.nests.lanes import chunks as blocks_of
+from lowering.native.nests.lanes import blocks_of
 from lowering.native.schedule import (
     COLUMNS,
     TILES,
@@ -26,7 +26,7 @@ from tracegraph.ir.op import Elementwise
 from tracegraph.ir.scalar_values import Apply, AsIndex, Load
 
 LEAST_TIME = 20_000
-"""Nanoseconds of a nest that is worth it: to wake a thread takes some 5,000."""
+"""Nanoseconds from which on a nest has chunks: to wake a thread takes some 5,000."""
 
 CHUNK_TIME = 10_000
 """Nanoseconds of a chunk, at least: to take one costs some 100."""
@@ -41,6 +41,11 @@ MOST_PARTS = 1 << 12
 
 LINE = 64
 """Steps of an innermost loop that a chunk is a multiple of: threads share no line of the cache."""
+
+RUN = 256
+"""The same for a reduction of many points at once, which reads so many elements at each step:
+memory is read ahead along a run.
+"""
 
 ENOUGH_CHUNKS = 16
 """Chunks of an outer loop, from which on inner ones are left whole."""
@@ -97,7 +102,7 @@ def _of_points(nest: Nest, schedule: NestSchedule, count: int, time: float) -> C
     for number, loop in enumerate(schedule.points):
         if isinstance(nest, ScatterNest) and not loop.independent:
             continue  # its points may have one target
-        found = _of_loop(number, schedule, count, time)
+        found = _of_loop(nest, number, schedule, count, time)
         if found is not None and (best is None or found.count > best.count):
             best = found
         if best is not None and best.count >= min(count, ENOUGH_CHUNKS):
@@ -105,7 +110,9 @@ def _of_points(nest: Nest, schedule: NestSchedule, count: int, time: float) -> C
     return best
 
 
-def _of_loop(number: int, schedule: NestSchedule, count: int, time: float) -> Chunks | None:
+def _of_loop(
+    nest: Nest, number: int, schedule: NestSchedule, count: int, time: float
+) -> Chunks | None:
     loop = schedule.points[number]
     is_last = number == len(schedule.points) - 1
     unit = 1
@@ -114,7 +121,7 @@ def _of_loop(number: int, schedule: NestSchedule, count: int, time: float) -> Ch
             return None
         unit = loop.tile * TILES
     elif is_last and (schedule.fold != "rows"):
-        unit = LINE
+        unit = RUN if schedule.fold == "columns" and isinstance(nest, ReduceNest) else LINE
     size = _multiple(-(-loop.extent // count), unit)
     if is_last and schedule.fold == "columns" and size > COLUMNS:
         size = _multiple(size, COLUMNS)

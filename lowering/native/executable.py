@@ -22,7 +22,7 @@ from lowering.native.blas import routine
 from lowering.native.compilation.compiler import Loaded
 from lowering.native.compilation.first_level import first_level
 from lowering.native.compilation.tiers import Entry, Tiers
-from lowering.native.host_calls import HostCalls, trampoline
+from lowering.native.host_calls import HostCalls, have_room, trampoline
 from lowering.native.module import ENTRY, NativeModules, modules_of
 from lowering.native.polls import CLOCK, clock_address
 from lowering.native.pool import addresses, ready
@@ -101,6 +101,8 @@ class _FunctionWriter:
             lines.append(f"{source.name(calls.limit)}(check_time)")
         if POOL in self._module.table.names:
             lines.append(f"{source.name(ready)}()")
+        if self._module.sites.sites or CLOCK in self._module.table.names:
+            lines.append(f"{source.name(have_room)}()")
         entry = source.name(tiers.entry)
         run = f"{entry}({ctypes.addressof(self._table)})"
         lines.append(f"if {run}: {source.name(_raise)}({source.name(calls)})")

@@ -165,12 +165,7 @@ class NativeGraphWriter:
             site, conditions = self.sites.of_nest(nest)
             self.call_host(site)
             for condition, word in conditions:
-                (type_,) = memory_parts(word.type.dtype)
-                value = self.writer.assign(f"load {type_}, ptr {self.addresses[word]}")
-                if type_ != "i64":
-                    how = "sext" if word.type.dtype.kind == "i" else "zext"
-                    value = self.writer.assign(f"{how} {type_} {value} to i64")
-                self._signals.set_condition(condition, value)
+                self._signals.set_condition(condition, self._flag(word))
             return
         run = NestExpressions(self.writer, self.operations, self.addresses)
         parts = (self.writer, self.operations, run, self._signals)
@@ -246,7 +241,7 @@ class NativeGraphWriter:
         writer.begin(end)
 
     def persistent(self, node: PersistentKernelNode) -> None:
-        """Write the stages of a kernel."""
+        """Write the nodes of a kernel that stays on a GPU for all of them."""
         self.write(node.graph)
 
     # -- the host -------------------------------------------------------------------------------
@@ -254,9 +249,7 @@ class NativeGraphWriter:
     def call_host(self, site: int) -> None:
         """Call the host; the function ends if that fails."""
         writer = self.writer
-        place = self.table.place(TRAMPOLINE)
-        entry = writer.assign(f"getelementptr inbounds ptr, ptr %table, i64 {place}")
-        function = writer.assign(f"load ptr, ptr {entry}")
+        function = self.table.load(writer, TRAMPOLINE)
         self._end_if(writer.assign(f"call i64 {function}(i64 {site}, ptr %arena)"))
         writer.work += CALL
 
@@ -292,10 +285,7 @@ class NativeGraphWriter:
         """The one element of a flag, in 64 bits."""
         (type_,) = memory_parts(flag.type.dtype)
         value = self.writer.assign(f"load {type_}, ptr {self.addresses[flag]}")
-        if type_ == "i64":
-            return value
-        how = "sext" if flag.type.dtype.kind == "i" else "zext"
-        return self.writer.assign(f"{how} {type_} {value} to i64")
+        return self.writer.widened(type_, flag.type.dtype.kind == "i", value)
 
     def _predicated(self, predicates: Sequence[Predicate], body: Callable[[], object]) -> None:
         """Within, instructions run if all predicates hold."""

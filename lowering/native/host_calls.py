@@ -210,17 +210,47 @@ def trampoline(calls: HostCalls) -> Any:
 
 
 def _runner(calls: HostCalls) -> Generator[int, int, None]:
-    done = 0
+    done, is_waiting = 0, True
     while True:
         try:
             while True:
+                is_waiting = True
                 site = yield done
+                is_waiting = False
                 calls.call(site)
                 done = 0
-        except GeneratorExit:
-            return
         except BaseException as failure:
+            if is_waiting and isinstance(failure, GeneratorExit):
+                return  # it is closed: no site has raised this
             calls.failure, done = failure, 1
+
+
+def have_room() -> None:
+    """Raise RecursionError if a call of the host would have too few frames of Python to begin.
+
+    Native code cannot be told of that: the error would be lost, and the generator with it.
+    """
+    _first()
+
+
+def _first() -> None:
+    _second()
+
+
+def _second() -> None:
+    _third()
+
+
+def _third() -> None:
+    _fourth()
+
+
+def _fourth() -> None:
+    _fifth()
+
+
+def _fifth() -> None:
+    """As deep as the generator of the trampoline is in native code, and one deeper."""
 
 
 def _run(body: Body, inputs: Sequence[Buffer], bound: Mapping[Buffer, Array]) -> None:

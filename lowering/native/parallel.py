@@ -47,7 +47,7 @@ class ChunkFunctions:
         )
         calls = min(max(int(chunks.time / LONGEST_CALL), 1), chunks.count)
         size = -(-chunks.count // calls)
-        pool, run = (self._entry(entry) for entry in (POOL, RUN_CHUNKS))
+        pool, run = (self._table.load(writer, entry) for entry in (POOL, RUN_CHUNKS))
 
         def call(first: str, end: str) -> None:
             passed = f"ptr {pool}, ptr {name}, ptr %table, ptr %arena, ptr {frame}"
@@ -55,16 +55,9 @@ class ChunkFunctions:
             writer.work += int(chunks.time / calls)
 
         def group(number: str) -> None:
-            first = writer.assign(f"mul nuw nsw i64 {number}, {size}")
-            end = writer.assign(f"add nuw nsw i64 {first}, {size}")
-            call(first, writer.call("i64", "llvm.smin.i64", f"i64 {end}", f"i64 {chunks.count}"))
+            call(*writer.piece(number, size, str(chunks.count)))
 
         if calls == 1:
             call("0", str(chunks.count))
         else:
             writer.loop("0", str(-(-chunks.count // size)), group)
-
-    def _entry(self, name: str) -> str:
-        place = self._table.place(name)
-        entry = self._writer.assign(f"getelementptr inbounds ptr, ptr %table, i64 {place}")
-        return self._writer.assign(f"load ptr, ptr {entry}")

@@ -162,9 +162,7 @@ class ProductWriter:
         )
 
     def _call(self, name: str, *arguments: str) -> None:
-        place = self._table.place(f"blas {name}")
-        entry = self._writer.assign(f"getelementptr inbounds ptr, ptr %table, i64 {place}")
-        function = self._writer.assign(f"load ptr, ptr {entry}")
+        function = self._table.load(self._writer, f"blas {name}")
         passed = ", ".join(f"ptr {each}" for each in arguments)
         self._writer.line(f"call void {function}({passed})")
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from lowering.native.chunks import chunked_schedule_of
 from lowering.native.compilation.code_files import why_not_kept
+from lowering.native.compilation.compiler import Level, assembly
 from lowering.native.compilation.first_level import rule_text
+from lowering.native.compilation.llvm_turns import first_in_llvm
 from lowering.native.graphs import WRITTEN
 from lowering.native.module import modules_of
 from lowering.native.nests.supported import missing
@@ -58,3 +60,15 @@ def source_text(plan: Plan) -> str:
     """The schedules as comments, and the LLVM IR of a plan without that of the library."""
     comments = "\n".join(f"; {line}" for line in schedules_text(plan).split("\n"))
     return f"{comments}\n{modules_of(plan).text}"
+
+
+def assembly_text(plan: Plan, level: Level = "full") -> str:
+    """The assembly of a plan for this processor, from quick or full code.
+
+    >>> import numpy as np, tracegraph
+    >>> lowered = tracegraph.jit(lambda x: x + 1, device="host").lower(np.ones(3))
+    >>> "run:" in assembly_text(lowered.plan)
+    True
+    """
+    with first_in_llvm():
+        return "\n".join(assembly(each.joined(), level) for each in modules_of(plan).modules)

@@ -11,6 +11,7 @@ from collections.abc import Hashable
 
 import numpy as np
 
+from lowering.native.writer import Writer
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.plan import Plan
 
@@ -48,6 +49,12 @@ class Table:
     def place(self, entry: Buffer | str) -> int:
         """The place of an entry, which is added if it is new."""
         return self._places.setdefault(entry, len(self._places))
+
+    def load(self, writer: Writer, entry: str) -> str:
+        """Write the load of the address of a name; its register."""
+        place = self.place(entry)
+        address = writer.assign(f"getelementptr inbounds ptr, ptr %table, i64 {place}")
+        return writer.assign(f"load ptr, ptr {address}")
 
     @property
     def names(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Estimates of what native code does, in points and bytes: some of them a nanosecond."""
+"""Estimates of work: a unit is a point or eight bytes, and takes a nanosecond or less."""
 
 from __future__ import annotations
 

@@ -6,12 +6,10 @@ which LLVM turns into registers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
-
-Metadata = Sequence[str]
 
 INSTRUCTIONS = 8
 """Instructions of one unit of work: about a nanosecond."""
@@ -20,10 +18,10 @@ LONG = 1 << 22
 """Work of a loop that may take many milliseconds."""
 
 LONG_BLOCK = 1 << 16
-"""Steps of a loop of very many between two polls."""
+"""Steps between two polls of a loop that has more than `LONG` steps."""
 
 POLLED_STEP = 1 << 12
-"""The least work of a step of a loop that polls: the poll itself is lost in it."""
+"""The least work of a step that a poll may follow: the cost of the poll is small beside it."""
 
 UNKNOWN_STEPS = 1 << 8
 """Steps of a loop whose ends are known at run time only."""
@@ -115,9 +113,9 @@ class Writer:
         return register
 
     def shared(self, type_: str, number: int) -> str:
-        """The address of memory in the frame for values that one nest after the other has there.
+        """The address of memory in the frame that nests use one after the other.
 
-        A nest uses different numbers for what it needs at once.
+        A nest gives different numbers to what it needs at the same time.
         """
         key = (type_, number)
         if key not in self._shared:
@@ -143,6 +141,18 @@ class Writer:
     def store(self, type_: str, value: str, address: str, private: bool = False) -> None:
         """Store to an address."""
         self.line(f"store {type_} {value}, ptr {address}{'' if private else self._group}")
+
+    def widened(self, type_: str, signed: bool, value: str) -> str:
+        """An integer of a type, or an ``i1``, in 64 bits."""
+        if type_ == "i64":
+            return value
+        return self.assign(f"{'sext' if signed else 'zext'} {type_} {value} to i64")
+
+    def piece(self, number: str, size: int, end: str) -> tuple[str, str]:
+        """The steps of a piece by its number: pieces have so many steps, the last maybe fewer."""
+        low = self.assign(f"mul nuw nsw i64 {number}, {size}")
+        high = self.assign(f"add nuw nsw i64 {low}, {size}")
+        return low, self.call("i64", "llvm.smin.i64", f"i64 {high}", f"i64 {end}")
 
     def element(self, type_: str, base: str, index: str) -> str:
         """The address of an element of an array."""

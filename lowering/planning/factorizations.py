@@ -46,13 +46,14 @@ def expand_factorizations(
 
     The target's policy decides which algorithms these are, unless a form is `forced`.
     """
-    expanded = ALGORITHMS.keys() - target.factorizations
-    if not any(eqn.op.name in expanded for eqn in walk(program.body)):
+    if not any(_is_program(eqn, target) for eqn in walk(program.body)):
         return program
 
     at_the_top = {value for eqn in program.body.eqns for value in eqn.outputs}
 
-    def expand(eqn: Eqn, _: Defs) -> Replacement:
+    def expand(eqn: Eqn, _: Defs) -> Replacement | None:
+        if not _is_program(eqn, target):
+            return None
         types = tuple([atom.type.strong() for atom in eqn.operands])
         attrs, name = tuple(eqn.attrs.items()), eqn.op.name
         in_body = eqn.outputs[0] not in at_the_top
@@ -61,7 +62,17 @@ def expand_factorizations(
         return inlined(_at(algorithm.body, eqn.source), eqn.operands)
 
     # results that nothing uses would keep the routines that compute them
-    return dce(rewrite(program, lambda: by_name(dict.fromkeys(expanded, expand))))
+    return dce(rewrite(program, lambda: by_name(dict.fromkeys(ALGORITHMS, expand))))
+
+
+def _is_program(eqn: Eqn, target: Target) -> bool:
+    """Whether an algorithm takes the place of an op."""
+    name = eqn.op.name
+    if name not in ALGORITHMS:
+        return False
+    if name not in target.factorizations:
+        return True
+    return target.programs.prefers(name, eqn.operands[0].type)
 
 
 def form_of(

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 VARIABLES = ("TRACEGRAPH_THREADS", "OMP_NUM_THREADS")
 """Environment variables that have the number of threads; the first that is set counts."""
 
-_CGROUPS = Path("/sys/fs/cgroup")
+_CGROUPS = "/sys/fs/cgroup"
 
 _chosen: int | None = None
 
@@ -88,6 +91,8 @@ def processors() -> int:
 
 def _quotas() -> Iterator[int]:
     """The quotas of processors of this process's control group and of those around it."""
+    from pathlib import Path  # seldom needed, and not when the package is imported
+
     try:
         lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:  # no Linux
@@ -95,9 +100,9 @@ def _quotas() -> Iterator[int]:
     for line in lines:
         _, controllers, path = line.split(":", 2)
         if controllers == "":
-            root, read = _CGROUPS, _unified_quota
+            root, read = Path(_CGROUPS), _unified_quota
         elif "cpu" in controllers.split(","):
-            root, read = _CGROUPS / "cpu", _separate_quota
+            root, read = Path(_CGROUPS, "cpu"), _separate_quota
         else:
             continue
         group = root / path.lstrip("/")

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
-from lowering.native.library.load import joined
-
 Phase = Callable[[], AbstractContextManager[object]]
 """Makes the context that a phase of compiling is in."""
 
@@ -107,13 +105,15 @@ def compile(text: str, level: Level = "full", phase: Phase = nullcontext) -> byt
     with phase():
         _optimise(module, machine, level)
     with phase():
-        return bytes(machine.emit_object(module))
+        code = bytes(machine.emit_object(module))
+        del machine, module  # to free them takes LLVM, too
+    return code
 
 
-def assembly(text: str, names: Iterable[str], level: Level = "full") -> str:
-    """The assembly of a module's text with functions of the library, for inspection."""
+def assembly(text: str, level: Level = "full") -> str:
+    """The assembly of a module that defines all that it calls, for inspection."""
     machine = _target_machine(level)
-    module = _parsed(joined(text, names), machine)
+    module = _parsed(text, machine)
     _optimise(module, machine, level)
     return str(machine.emit_assembly(module))
 

@@ -40,10 +40,22 @@ def first_level(plan: Plan) -> Level:
 
 def rule_text(plan: Plan) -> str:
     """The level of the code of the first calls of a plan, and why, for reports."""
-    estimated = f"about {estimated_time(plan):.2g} ms"
+    time = _duration(estimated_time(plan))
     if first_level(plan) == "full":
-        return f"full at once: quick code would run for {estimated}"
-    return f"quick at first ({estimated}); the second call has full code made"
+        return f"full from the first call on, as quick code would run for {time}"
+    return f"quick in the first call, for {time}; the second call starts making full code"
+
+
+def _duration(milliseconds: float) -> str:
+    """An estimated time as text.
+
+    >>> _duration(4e-6), _duration(0.123), _duration(123456.0)
+    ('less than 0.01 ms', 'about 0.12 ms', 'about 120 s')
+    """
+    if milliseconds < 0.01:
+        return "less than 0.01 ms"
+    unit, time = ("ms", milliseconds) if milliseconds < 1000 else ("s", milliseconds / 1000)
+    return f"about {float(f'{time:.2g}'):,g} {unit}"
 
 
 def _time_of(graph: Graph) -> float:

@@ -104,18 +104,20 @@ def _compiled(text: str, level: Level, phase: Phase = nullcontext) -> bytes:
 
 def _finish_in_background(reference: ref[Tiers], quick: Loaded) -> Loaded:
     """Make full code. The result is the quick one, which a call may still run."""
-    tiers = reference()
-    if tiers is not None and tiers.level == "quick":
-        texts, name = tiers._texts, tiers._name
-        del tiers  # it may be dropped while its code is compiled
-        codes = []
-        for text in texts:
-            codes.append(kept(text, "full") or _compiled(text, "full", in_llvm))
-            if reference() is None:
-                return quick
+    with in_llvm():  # who has the last reference frees code, which must not be so at a fork
         tiers = reference()
-        if tiers is not None and tiers.level == "quick":
-            with in_llvm():
-                loaded = load(codes, name)
-            tiers._take(loaded)
+        is_wanted = tiers is not None and tiers.level == "quick"
+        texts, name = (tiers._texts, tiers._name) if tiers is not None and is_wanted else ((), "")
+        del tiers  # it may be dropped while its code is compiled
+    codes = []
+    for text in texts:
+        codes.append(kept(text, "full") or _compiled(text, "full", in_llvm))
+        if reference() is None:
+            return quick
+    if codes:
+        with in_llvm():
+            tiers = reference()
+            if tiers is not None and tiers.level == "quick":
+                tiers._take(load(codes, name))
+            del tiers
     return quick

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lowering.native.nests.folds import Folded, FoldWriter
+from lowering.native.nests.block_folds import BlockFoldWriter
+from lowering.native.nests.extremes import is_better
+from lowering.native.nests.folds import Folded
 from lowering.native.nests.points import NativeNestWriter
+from lowering.native.nests.searches import find_in_block
 from lowering.native.schedule import Chunks, NestLoop, is_folded_in_lanes, is_searched
 from lowering.native.types import Parts, register_parts
 from lowering.plan.nests.kernel import Store
@@ -18,7 +21,7 @@ from tracegraph.ir.scalar_values import Accumulated
 
 
 def fold_in_chunks(
-    folds: FoldWriter,
+    folds: BlockFoldWriter,
     folded: Sequence[Folded],
     loops: Sequence[NestLoop],
     stores: Sequence[Store],
@@ -35,10 +38,7 @@ def fold_in_chunks(
 
     def chunk(inner: NativeNestWriter) -> None:
         known.bind(inner)
-        low = writer.assign(f"mul nuw nsw i64 %chunk, {chunks.size}")
-        high = writer.assign(f"add nuw nsw i64 {low}, {chunks.size}")
-        high = writer.call("i64", "llvm.smin.i64", f"i64 {high}", f"i64 {blocks}")
-        part = FoldWriter(inner, (low, high))
+        part = BlockFoldWriter(inner, writer.piece("%chunk", chunks.size, str(blocks)))
         own = [Folded(each.number, each.accumulator) for each in folded]
         part.in_blocks(own, loops, stores)
         given = _Given(inner, "%frame", first, chunks.count)
@@ -103,7 +103,7 @@ class _Given:
         place = self._nest.writer.assign(f"add nuw nsw i64 {chunk}, {begin}")
         return _word(self._nest, self._frame, place)
 
-    def store(self, folds: FoldWriter, each: Folded, chunk: str) -> None:
+    def store(self, folds: BlockFoldWriter, each: Folded, chunk: str) -> None:
         """Store what a chunk gives."""
         writer, operations = self._nest.writer, self._nest.operations
         value = folds.results[each.number]
@@ -127,7 +127,7 @@ class _Given:
         return self._nest.writer.assign(f"load i64, ptr {place}")
 
 
-def _sum(folds: FoldWriter, each: Folded, given: _Given, chunks: Chunks, blocks: int) -> None:
+def _sum(folds: BlockFoldWriter, each: Folded, given: _Given, chunks: Chunks, blocks: int) -> None:
     """Add the sums of whole chunks as those of blocks; a last one of fewer blocks comes behind."""
     lanes, whole = folds.lane_folds(each), blocks // chunks.size
 
@@ -147,7 +147,7 @@ def _sum(folds: FoldWriter, each: Folded, given: _Given, chunks: Chunks, blocks:
 
 
 def _fold(
-    folds: FoldWriter, each: Folded, given: _Given, chunks: Chunks, loops: Sequence[NestLoop]
+    folds: BlockFoldWriter, each: Folded, given: _Given, chunks: Chunks, loops: Sequence[NestLoop]
 ) -> None:
     """Fold the results of chunks one after the other."""
     operations, writer = folds.operations, folds.writer
@@ -168,10 +168,10 @@ def _fold(
             operations.store_parts(each.dtype, value, each.variable, private=True)
             writer.store("i64", given.position(each, chunk), each.position, True)
 
-        writer.if_(folds.is_better(each, value, old), keep)
+        writer.if_(is_better(writer, each.dtype, each.greatest, value, old), keep)
 
     writer.loop("1", str(chunks.count), step)
     if is_searched(each.accumulator):
-        folds.find_in_block(each, loops, writer.load("i64", each.position, True))
+        find_in_block(folds, each, loops, writer.load("i64", each.position, True))
     else:
         folds.end([each])

@@ -61,7 +61,7 @@ class NestExpressions:
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Within, values may be computed that do not exist behind it."""
+        """Values that are computed within are forgotten behind it."""
         before = self.values, self.ranges, self.axes
         self.values, self.axes = dict(self.values), dict(self.axes)
         yield
@@ -76,7 +76,8 @@ class NestExpressions:
     def in_fast_forms(self, holds: str) -> Iterator[None]:
         """Within, ops are in forms that are right in a range, if they have one.
 
-        Whether operands are in range is combined with the `i1` at the address `holds`, if given.
+        `holds` is the address of an ``i1``, which becomes false where operands are out of range;
+        with "", nothing is tested.
         """
         self._fast = holds
         yield
@@ -307,10 +308,7 @@ def _as_value(run: NestExpressions, expr: AsValue) -> Parts:
 def _as_index(run: NestExpressions, expr: AsIndex) -> Parts:
     value, dtype = run.value(expr.operand), expr.operand.dtype
     (type_,) = register_parts(dtype)
-    if type_ == "i64":
-        return value
-    how = "sext" if dtype.kind == "i" else "zext"
-    return (run.writer.assign(f"{how} {type_} {value[0]} to i64"),)
+    return (run.writer.widened(type_, dtype.kind == "i", value[0]),)
 
 
 def _accumulated(run: NestExpressions, expr: Accumulated) -> Parts:

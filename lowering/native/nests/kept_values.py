@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
-from lowering.native.nests.points import NativeNestWriter, position_of
+from lowering.native.nests.loops import position_of
+from lowering.native.nests.points import NativeNestWriter
 from lowering.native.schedule import NestLoop
 from lowering.native.types import memory_parts
 from lowering.plan.nests.kernel import Pass, RowNest
@@ -18,6 +19,9 @@ LEAST_COST = 8
 
 LONGEST = 1 << 13
 """Steps of a row whose values are kept: they stay in the nearest cache."""
+
+MOST = 2
+"""Values of a row that are kept: they are in the frame, and the stack of a thread may be small."""
 
 
 class KeptValues:
@@ -70,13 +74,13 @@ class KeptValues:
                 writer.store(type_, run.value(expr)[0], target)
 
     def _row(self, expr: Expr) -> str:
-        (type_,) = memory_parts(expr.dtype)
         each = list(dict.fromkeys(e for found in self._by_pass for e in found))
-        return self._writer.writer.shared(f"[{self._steps} x {type_}]", LONGEST + each.index(expr))
+        # one type for all nests, so that these have the same memory
+        return self._writer.writer.shared(f"[{LONGEST} x double]", LONGEST + each.index(expr))
 
 
 def shared_values(nest: RowNest) -> list[list[Expr]]:
-    """By pass, the expensive values at each step that several passes need.
+    """By pass, the expensive values at each step that several passes need, `MOST` of them.
 
     Values inside of others that are shared are not needed besides.
     """
@@ -84,7 +88,8 @@ def shared_values(nest: RowNest) -> list[list[Expr]]:
     uses = [expr for each in found for expr in each]
     shared = {expr for expr in uses if uses.count(expr) > 1}
     inside = {e for expr in shared for e in subexpressions((expr,)) if e is not expr}
-    return [[expr for expr in each if expr in shared and expr not in inside] for each in found]
+    kept = [expr for expr in dict.fromkeys(uses) if expr in shared and expr not in inside][:MOST]
+    return [[expr for expr in each if expr in kept] for each in found]
 
 
 def _expensive(pass_: Pass) -> list[Expr]:

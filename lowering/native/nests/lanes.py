@@ -182,12 +182,12 @@ class LaneFold:
         return writer.assign(f"load {type_}, ptr {result}")
 
 
-def chunks(extents: Sequence[int]) -> tuple[int, int, int]:
+def blocks_of(extents: Sequence[int]) -> tuple[int, int, int]:
     """How loops are divided into blocks: the loop that is split, steps of it, elements of a step.
 
     The loops behind it are in one block.
 
-    >>> chunks([10, 3000]), chunks([1000, 4]), chunks([5, 5])
+    >>> blocks_of([10, 3000]), blocks_of([1000, 4]), blocks_of([5, 5])
     ((1, 1024, 1), (0, 256, 4), (0, 5, 5))
     """
     inner = 1

@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lowering.native.chunks import blocks_in, chunked_schedule_of
+from lowering.native.nests.block_folds import BlockFoldWriter
 from lowering.native.nests.chunked_folds import fold_in_chunks
 from lowering.native.nests.columns import Columns
-from lowering.native.nests.folds import Folded, FoldWriter
+from lowering.native.nests.fold_columns import fold_columns
+from lowering.native.nests.folds import Folded
 from lowering.native.nests.kept_values import KeptValues
 from lowering.native.nests.operations import fold_dtype
 from lowering.native.nests.points import NativeNestWriter, stored_roots
@@ -42,11 +44,12 @@ def _write_map(writer: NativeNestWriter, nest: MapNest, schedule: NestSchedule) 
 
 
 def _write_reduction(writer: NativeNestWriter, nest: ReduceNest, schedule: NestSchedule) -> None:
-    folds, roots = FoldWriter(writer), list(nest_roots(nest))
+    roots = list(nest_roots(nest))
     if schedule.fold == "columns":
         *outer, last = schedule.points
-        writer.loops(outer, lambda: folds.columns(nest, last, schedule.steps), roots)
+        writer.loops(outer, lambda: fold_columns(writer, nest, last, schedule.steps), roots)
         return
+    folds = BlockFoldWriter(writer)
     folded = [Folded(n, each) for n, each in enumerate(nest.accumulators)]
 
     def point() -> None:
@@ -60,7 +63,7 @@ def _write_reduction(writer: NativeNestWriter, nest: ReduceNest, schedule: NestS
 
 
 def _fold_blocks(
-    folds: FoldWriter,
+    folds: BlockFoldWriter,
     folded: Sequence[Folded],
     schedule: NestSchedule,
     stores: Sequence[Store] = (),
@@ -74,15 +77,14 @@ def _fold_blocks(
 
 
 def _write_rows(writer: NativeNestWriter, nest: RowNest, schedule: NestSchedule) -> None:
-    folds, roots = FoldWriter(writer), list(nest_roots(nest))
+    roots = list(nest_roots(nest))
     if schedule.fold == "columns":
         *outer, last = schedule.points
-        writer.loops(outer, lambda: folds.columns(nest, last, schedule.steps), roots)
+        writer.loops(outer, lambda: fold_columns(writer, nest, last, schedule.steps), roots)
         return
     numbered = [Folded(n, each) for n, each in enumerate(nest_accumulators(nest))]
     kept = KeptValues(writer, nest, schedule.steps)
-    if schedule.fold != "unrolled":
-        folds.kept = kept
+    folds = BlockFoldWriter(writer, kept=None if schedule.fold == "unrolled" else kept)
 
     def point() -> None:
         first = 0

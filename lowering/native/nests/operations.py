@@ -50,6 +50,9 @@ EXTREMES = {
 }
 """Combiners that are one intrinsic function, with NumPy's rules for NaN."""
 
+_SUFFIXES = {"float": "f32", "double": "f64"}
+"""What names of intrinsic functions call types."""
+
 
 class Operations:
     """Writes calls of library functions, and collects their names."""
@@ -63,25 +66,21 @@ class Operations:
         """A value in another dtype."""
         return value if source == target else self.call(cast(source, target), [value])
 
-    def combine(
-        self, how: Combiner, dtype: np.dtype[Any], left: Parts, right: Parts, lanes: int = 1
-    ) -> Parts:
-        """Two values combined; with several lanes, two vectors of one."""
+    def combine(self, how: Combiner, dtype: np.dtype[Any], left: Parts, right: Parts) -> Parts:
+        """Two values combined."""
         direct = direct_instruction(how, dtype)
         if direct is None:
-            assert lanes == 1
             function = combiner(how, dtype)
             assert function is not None, f"combiner {how.name} of {dtype} has no native form"
             return self.call(function, [left, right])
         types = ["i1"] if dtype.kind == "b" else memory_parts(dtype)
         found: list[str] = []
         for type_, x, y in zip(types, left, right, strict=True):
-            wide = type_ if lanes == 1 else f"<{lanes} x {type_}>"
             if direct.startswith("llvm."):
-                name = f"{direct}.{_suffix(type_, lanes)}"
-                found.append(self.writer.call(wide, name, f"{wide} {x}", f"{wide} {y}"))
+                name = f"{direct}.{_SUFFIXES.get(type_, type_)}"
+                found.append(self.writer.call(type_, name, f"{type_} {x}", f"{type_} {y}"))
             else:
-                found.append(self.writer.assign(f"{direct} {wide} {x}, {y}"))
+                found.append(self.writer.assign(f"{direct} {type_} {x}, {y}"))
         return tuple(found)
 
     def folded(self, how: Combiner, dtype: np.dtype[Any], left: Parts, right: Parts) -> Parts:
@@ -162,8 +161,3 @@ def direct_instruction(how: Combiner, dtype: np.dtype[Any]) -> str | None:
     if (how.name, dtype.kind) in EXTREMES:
         return f"llvm.{EXTREMES[how.name, dtype.kind]}"
     return DIRECT_FOLDS.get((how.name, dtype.kind))
-
-
-def _suffix(type_: str, lanes: int) -> str:
-    short = {"float": "f32", "double": "f64"}.get(type_, type_)
-    return short if lanes == 1 else f"v{lanes}{short}"

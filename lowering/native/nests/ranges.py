@@ -130,7 +130,7 @@ def _whole(constant: Const) -> int:
 def break_points(roots: Iterable[Expr], axis: int, extent: int) -> list[int]:
     """The positions along an axis where a quotient, remainder, clamp or comparison of it changes.
 
-    Between two of them, each of these is linear or constant. None if there are too many.
+    Between two of them, each of these is linear or constant. Empty if there are too many.
 
     >>> i = Axis.make(0, 10)
     >>> break_points([(i + 3) % 10], 0, 10)

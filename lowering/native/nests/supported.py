@@ -14,7 +14,7 @@ from lowering.native.library.symbols import Function, combiner, elementwise
 from lowering.native.nests.nest_kinds import NEST_WRITERS
 from lowering.native.nests.operations import direct_instruction, fold_dtype
 from lowering.plan.nests.analysis import nest_accumulators, nest_expressions
-from lowering.plan.nests.kernel import Nest, ScanNest, ScatterNest
+from lowering.plan.nests.kernel import CallNest, Nest, ScanNest, ScatterNest
 from tracegraph.ir.op import Combiner
 from tracegraph.ir.scalar_values import Apply
 
@@ -27,16 +27,16 @@ def missing(nest: Nest) -> str:
     ''
     """
     if type(nest) not in NEST_WRITERS:
-        return type(nest).__name__
+        return "a callback" if isinstance(nest, CallNest) else "a print"
     for expr in nest_expressions(nest):
         if isinstance(expr, Apply):
             dtypes = [arg.dtype for arg in expr.args]
             if not _is_there(elementwise(expr.op, expr.attrs, dtypes, expr.dtype)):
-                return f"op {expr.op.name}"
+                return f"the op {expr.op.name}"
     for how, dtype in _folds(nest):
         wide = fold_dtype(dtype)
         if direct_instruction(how, wide) is None and not _is_there(combiner(how, wide)):
-            return f"fold {how.name}"
+            return f"a fold by {how.name}"
     return ""
 
 

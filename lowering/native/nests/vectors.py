@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from lowering.native.nests.lanes import WIDTH, VectorAt, load_vector, splat
-from lowering.native.nests.points import UNKNOWN, NativeNestWriter, step_strides
+from lowering.native.nests.loops import UNKNOWN, step_strides
+from lowering.native.nests.points import NativeNestWriter
 from lowering.native.schedule import NestLoop
 from lowering.native.types import memory_parts
 from lowering.plan.nests.strides import offset_in
@@ -27,6 +28,12 @@ INSTRUCTIONS = {
     ("negative", 1): "fneg {type} {0}",
 }
 """Ops on floats that are one instruction, by name and number of operands."""
+
+FAR_BYTES = 1 << 20
+"""The size of an array that is not in the near cache: it is read ahead."""
+
+AHEAD_BYTES = 4096
+"""How far: processors by themselves stop at the end of a page."""
 
 
 class StepVectors:
@@ -119,6 +126,8 @@ class StepVectors:
             if self._is_fixed(expr):
                 found[expr] = splat(writer, type_, starts[expr])
             elif isinstance(expr, Load):
+                if live == WIDTH and expr.buffer.type.nbytes >= FAR_BYTES:
+                    self._read_ahead(type_, starts[expr], place)
                 found[expr] = load_vector(writer, type_, starts[expr], place, live)
             else:
                 assert isinstance(expr, Apply)
@@ -127,6 +136,10 @@ class StepVectors:
                 found[expr] = writer.assign(text.format(*operands, type=vector))
         return found[order[-1]]
 
-
-def _is_instruction(expr: Apply) -> bool:
-    return (expr.op.name, len(expr.args)) in INSTRUCTIONS
+    def _read_ahead(self, type_: str, start: str, place: str) -> None:
+        """Ask for what later steps read. Nothing need be there."""
+        writer = self._nest.writer
+        address = writer.element(type_, start, place)
+        ahead = writer.assign(f"getelementptr i8, ptr {address}, i64 {AHEAD_BYTES}")
+        writer.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        writer.line(f"call void @llvm.prefetch.p0(ptr {ahead}, i32 0, i32 3, i32 1)")

@@ -112,12 +112,14 @@ class ContractionPolicy:
     Args:
         reuse: products per element of the three matrices. A matrix and a vector have less than 1;
             if the least of m, n and k is 4, it is less than 4.
+        most_elements: of all matrices of such a batch, at most.
         small_extent: the k of a small product, at most.
         small_products: or its m * n * k, at most.
         most_products: m * n * k of all small products of a batch, at most.
     """
 
     reuse: float = 0
+    most_elements: float = inf
     small_extent: int = 0
     small_products: int = 0
     most_products: int = 0
@@ -156,6 +158,23 @@ class PersistentCosts:
     grid_barrier: float
     cluster: int
     grid: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramPolicy:
+    """When factorizations are programs although the backend has library calls for them.
+
+    Args:
+        most: by op, the rows or columns, whichever are fewer, at most.
+        elements: of all matrices of a batch, at most. A program passes over all of them in turn.
+    """
+
+    most: Mapping[str, int]
+    elements: int
+
+    def prefers(self, op: str, matrix: ArrayType) -> bool:
+        """Whether the matrices of this type are to be factored by a program."""
+        return min(matrix.shape[-2:]) <= self.most.get(op, 0) and matrix.size <= self.elements
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,12 +276,13 @@ class Target:
     Where `persistent` is None, a loop is one kernel only if the user asks for it. `factorizations`
     are the ops of matrices that the backend has library calls for; of others, it runs the programs
     in `lowering.algorithms`: with LAPACK's routines where it has these, and the policy `lapack`
-    says so. The policy `operands` says which products and Fourier transforms have arguments in
-    place. Where it `overwrites_spectra`, an inverse transform to real numbers needs frequencies of
-    its own, whose imaginary parts are 0 where they must be. With `sort_scratch`, sorting takes
-    scratch memory of the Plan. From `sorted_updates` on, updates that need an order are sorted by
-    element. With `graphs`, Plans are launched as CUDA graphs, which have nodes for arguments and
-    memory besides the work. `motion` says what leaves loops.
+    says so. `programs` says for which matrices a program is faster than the library call. The
+    policy `operands` says which products and Fourier transforms have arguments in place. Where it
+    `overwrites_spectra`, an inverse transform to real numbers needs frequencies of its own, whose
+    imaginary parts are 0 where they must be. With `sort_scratch`, sorting takes scratch memory of
+    the Plan. From `sorted_updates` on, updates that need an order are sorted by element. With
+    `graphs`, Plans are launched as CUDA graphs, which have nodes for arguments and memory besides
+    the work. `motion` says what leaves loops.
     """
 
     costs: Costs
@@ -271,6 +291,7 @@ class Target:
     contractions: ContractionPolicy = field(default_factory=ContractionPolicy)
     persistent: PersistentCosts | None = None
     factorizations: frozenset[str] = frozenset()
+    programs: ProgramPolicy = field(default_factory=lambda: ProgramPolicy({}, 0))
     lapack: LapackPolicy | None = None
     operands: OperandPolicy | None = None
     overwrites_spectra: bool = False

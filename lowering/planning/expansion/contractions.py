@@ -72,7 +72,8 @@ def is_thin(left: ArrayType, right: ArrayType, policy: ContractionPolicy, shared
     (*batch, m, k), n = left.shape, right.shape[-1]
     m *= shared
     products = m * n * k
-    if products <= policy.reuse * (m * k + k * n + m * n):
+    elements = m * k + k * n + m * n
+    if products <= policy.reuse * elements and prod(batch) * elements <= policy.most_elements:
         return True
     is_small = k <= policy.small_extent or products <= policy.small_products
     return is_small and prod(batch) // shared * products <= policy.most_products

@@ -13,6 +13,7 @@ import pytest
 
 import tracegraph
 from lowering.algorithms import ALGORITHMS
+from lowering.backends.host import TARGET
 from lowering.lower import lower
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nodes import LibraryNode, walk
@@ -20,6 +21,7 @@ from lowering.planning.factorizations import FactorizationForm
 from tests.helpers.agreement import check, planned_for_cuda
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import Op, Sample, get
+from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.ops.factorizations.matrices import mixed, positive_definite
 
 each_op = pytest.mark.parametrize("op", [get(name) for name in ALGORITHMS], ids=lambda op: op.name)
@@ -114,4 +116,16 @@ def test_no_library_is_needed(op: Op) -> None:
 
     program = tracegraph.jit(function, device="host").lower(*sample.operands).traced.optimized
     assert not any(isinstance(node, LibraryNode) for node in walk(lower(program, "cuda").graph))
-    assert any(isinstance(node, LibraryNode) for node in walk(lower(program, "host").graph))
+    on_host = any(isinstance(node, LibraryNode) for node in walk(lower(program, "host").graph))
+    assert on_host != TARGET.programs.prefers(op.name, type_of(sample.operands[0]))
+
+
+@pytest.mark.parametrize(
+    ("n", "batch", "calls"), [(4, (), 0), (32, (), 0), (33, (), 1), (16, (1000,), 1)]
+)
+def test_small_matrices_are_factored_by_programs_on_a_cpu(
+    n: int, batch: tuple[int, ...], calls: int
+) -> None:
+    a = ArrayType(np.dtype(np.float64), (*batch, n, n))
+    plan = tracegraph.jit(np.linalg.cholesky, device="host").lower(a).plan
+    assert sum(isinstance(node, LibraryNode) for node in walk(plan.graph)) == calls

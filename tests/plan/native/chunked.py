@@ -20,6 +20,7 @@ def small_chunks() -> Iterator[None]:
         patch.setattr(chunks, "LEAST_TIME", 1e-3)
         patch.setattr(chunks, "CHUNK_TIME", 1)
         patch.setattr(chunks, "LINE", 1)
+        patch.setattr(chunks, "RUN", 1)
         yield
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
 from typing import Any
 
@@ -53,6 +54,52 @@ def test_an_error_in_a_callback_ends_the_run_and_leaves_the_code_usable() -> Non
     seen.clear()
     assert executable([np.int64(2)])[0] == 2
     assert seen == [0, 1]
+
+
+@pytest.mark.parametrize("error", [GeneratorExit, StopIteration, KeyboardInterrupt])
+def test_whatever_a_callback_raises_ends_the_run_and_leaves_the_code_usable(
+    error: type[BaseException],
+) -> None:
+    raises = [False]
+
+    def doubled(x: Any) -> Any:
+        if raises[0]:
+            raise error
+        return np.asarray(x) * 2
+
+    def function(x: Any) -> Any:
+        return tracegraph.pure_callback(doubled, x, x) + 1
+
+    executable = compiled(native_plan(function, 0.0))
+    for times in range(4):
+        raises[0] = times % 2 == 1
+        if raises[0]:
+            with pytest.raises(error):
+                executable([np.float64(times)])
+        else:
+            assert executable([np.float64(times)])[0] == 2 * times + 1
+
+
+def test_a_call_just_below_the_recursion_limit_fails_or_is_right() -> None:
+    def function(x: Any) -> Any:
+        return tracegraph.pure_callback(lambda x: np.asarray(x) * 2, x, x) + 1
+
+    executable = compiled(native_plan(function, 0.0), poison=False)
+    argument = [np.array(3.0)]
+
+    def below(frames: int) -> Any:
+        return below(frames - 1) if frames else executable.launch(argument, None)[0]
+
+    def ends(frames: int) -> str:
+        try:
+            return str(below(frames))
+        except RecursionError:
+            return "too deep"
+
+    limit = sys.getrecursionlimit()
+    found = {ends(frames) for frames in range(limit - 300, limit)}
+    assert found == {"7.0", "too deep"}
+    assert executable(argument)[0] == 7
 
 
 def test_a_function_that_is_dropped_frees_its_code_at_once() -> None:

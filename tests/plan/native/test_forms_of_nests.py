@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from lowering.backends.host import TARGET
 from lowering.lower import lower
 from lowering.native.blas import routine
+from lowering.native.module import modules_of
 from lowering.native.schedule import NestSchedule, schedule_of
 from lowering.plan.nodes import KernelNode, walk
 from tests.helpers.agreement import assert_agrees
@@ -155,3 +157,20 @@ def test_plans_for_a_gpu_run_natively() -> None:
     program = traced(lambda x: np.cumsum(np.exp(x), axis=1).sum(0), x).optimized
     by_gpu, own = (compiled(lower(program, target))([x])[0] for target in (CUDA, TARGET))
     assert_agrees(by_gpu, own, 8)
+
+
+def test_rows_of_many_lengths_keep_their_values_in_the_same_memory() -> None:
+    """So that a thread's stack, of which most systems give a megabyte or more, is large enough."""
+
+    def softmaxes(x: Any) -> list[Any]:
+        found = []
+        for length in range(4000, 4040):
+            e = np.exp(x[:length] - x[:length].max())
+            found.append(e / e.sum())
+        return found
+
+    sizes = [
+        8 * sum(map(int, re.findall(r"alloca \[(\d+) x double\]", module.text)))
+        for module in modules_of(native_plan(softmaxes, np.ones(5000))).modules
+    ]
+    assert 1 << 15 < max(sizes) < 1 << 18

@@ -9,7 +9,7 @@ import pytest
 
 import tracegraph
 from lowering.native.module import modules_of
-from lowering.native.nests.lanes import BLOCK, LANES, WIDTH, chunks
+from lowering.native.nests.lanes import BLOCK, LANES, WIDTH, blocks_of
 from tests.plan.native.running_natively import native, native_plan
 
 LENGTHS = [17, 31, 32, 33, 100, 1000, 1024, 1025, 2048, 3000, 5 * 1024 + 7]
@@ -136,6 +136,6 @@ def test_text_has_no_addresses_and_is_the_same_again() -> None:
 
 def test_blocks_hold_whole_steps_of_the_outer_loop() -> None:
     for extents in ([5000], [3, 5000], [1000, 7], [2, 3, 4], [40, 30, 20]):
-        split, steps, inner = chunks(extents)
+        split, steps, inner = blocks_of(extents)
         assert steps * inner <= BLOCK
         assert inner == np.prod(extents[split + 1 :], dtype=int)
