@@ -87,6 +87,7 @@ LIMITS: dict[str, tuple[float, float, float, float]] = {
     "sigmoid": (0.0, 1.0, 0.0, 0.0),
     "log_sigmoid": (-np.inf, 0.0, 1.0, 0.0),
     "softplus": (0.0, np.inf, 0.0, 1.0),
+    "squareplus": (0.0, np.inf, 0.0, 1.0),
     "soft_sign": (-1.0, 1.0, 0.0, 0.0),
     "elu": (-1.0, np.inf, 0.0, 1.0),
     "celu": (-2.0, np.inf, 0.0, 1.0),

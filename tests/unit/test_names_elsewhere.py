@@ -13,7 +13,7 @@ import tracegraph
 import tracegraph.numpy as tnp
 from tests.cases.names_of_jax import HERE, NAMES_OF_JAX
 from tests.helpers.processes import end_of
-from tracegraph.errors import names_elsewhere
+from tracegraph.errors import KeywordError, names_elsewhere
 from tracegraph.errors.names_of_jax import NAMES
 
 MODULES = {name: import_module(name) for name in NAMES}
@@ -103,6 +103,18 @@ KEYWORDS: dict[str, tuple[Any, str]] = {
         lambda: tracegraph.jit(np.sin, keep_unused=True),  # type: ignore[call-overload]
         "arguments that are not used are never read",
     ),
+    "scan _split_transpose": (
+        lambda: tracegraph.scan(np.add, 0, np.ones(3), _split_transpose=True),  # type: ignore[call-arg]
+        "pass nothing: it is not needed",
+    ),
+    "cond linear": (
+        lambda: tracegraph.cond(True, np.sin, np.cos, 1.0, linear=(False,)),  # type: ignore[call-arg]
+        "pass nothing: what is linear is found out",
+    ),
+    "jit compiler_options": (
+        lambda: tracegraph.jit(np.sin, compiler_options={}),  # type: ignore[call-overload]
+        "device=, scratch= and max_builds= are the options",
+    ),
     "jit backend": (
         lambda: tracegraph.jit(np.sin, backend="cpu"),  # type: ignore[call-overload]
         "pass device=",
@@ -120,6 +132,18 @@ def test_a_keyword_elsewhere_says_ours(name: str) -> None:
         f"{function}() got an unexpected keyword argument '{keyword}'; "
     )
     assert advice in str(caught.value)
+
+
+@pytest.mark.parametrize("method", ["set", "add", "multiply", "min", "max", "get"])
+def test_modes_of_indexed_updates_say_what_happens_out_of_range(method: str) -> None:
+    at = tracegraph.asarray([1.0, 2.0]).at[0]
+    value = () if method == "get" else (3.0,)
+    happens = "reads the nearest element" if method == "get" else "changes nothing"
+    with pytest.raises(KeywordError, match=f"{method} has no parameter mode: .* {happens}"):
+        getattr(at, method)(*value, mode="drop")
+    with pytest.raises(KeywordError, match="unique_indices: it is called unique"):
+        getattr(at, method)(*value, unique_indices=True)
+    getattr(at, method)(*value, unique=True)
 
 
 def test_errors_of_the_users_functions_are_left_alone() -> None:

@@ -16,12 +16,16 @@ _LIKE_NUMPY = ("tracegraph", "tracegraph.numpy")
 _KEYWORDS: Mapping[str, Mapping[str, str]] = {
     "while_loop": {"init_val": "init", "cond": "cond_fun", "body": "body_fun"},
     "fori_loop": {"init_val": "init", "body": "body_fun"},
-    "scan": {"body": "f", "carry": "init", "_split_transpose": ""},
+    "scan": {"body": "f", "carry": "init", "_split_transpose": "nothing: it is not needed"},
     "map": {
         "batch_size": "nothing: items are mapped one by one; for groups of items write "
         "tracegraph.map of tracegraph.vmap(f), with xs reshaped to (groups, size, ...)"
     },
-    "cond": {"operand": "the operands, one after another, behind the functions", "operands": ""},
+    "cond": {
+        "operand": "the operands, one after another, behind the functions",
+        "operands": "",
+        "linear": "nothing: what is linear is found out",
+    },
     "switch": {"operand": "the operands, one after another, behind the branches", "operands": ""},
     "jit": {
         "keep_unused": "nothing: arguments that are not used are never read",
@@ -29,6 +33,7 @@ _KEYWORDS: Mapping[str, Mapping[str, str]] = {
         "backend": "device=, 'host' or 'cuda'",
         "in_shardings": "nothing: a call runs on one GPU",
         "out_shardings": "nothing: a call runs on one GPU",
+        "compiler_options": "nothing: device=, scratch= and max_builds= are the options",
         "abstracted_axes": "nothing: a function is built for each shape",
     },
     "pure_callback": {

@@ -268,8 +268,10 @@ def squareplus(x: Any, b: Any = 4.0) -> Any:
     array([1.e+00, 1.e-08])
     """
     b = as_array(b, x.dtype) if isinstance(b, (int, float)) else as_array(b)
-    size = chosen(x > 0, x, -x) + tnp.hypot(x, tnp.sqrt(b))
-    return tnp.where(x > 0, size / 2, b / (2 * size))
+    infinite = tnp.isinf(x)
+    half = chosen(infinite, 0, x / 2)
+    larger = chosen(half > 0, half, -half) + tnp.hypot(half, tnp.sqrt(b) / 2)
+    return tnp.where(infinite, relu(x), tnp.where(half > 0, larger, b / 4 / larger))
 
 
 @of_floats

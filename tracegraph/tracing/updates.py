@@ -7,8 +7,27 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph.errors import value_text
+from tracegraph.errors import refuses, value_text
 from tracegraph.tracing.function_table import FUNCTIONS
+
+_OF_JAX = {
+    "unique_indices": "it is called unique",
+    "indices_are_sorted": "nothing depends on it",
+    "wrap_negative_indices": "a negative index counts from the end",
+    "out_sharding": "a call runs on one GPU",
+}
+
+_refuses_for_reads = refuses(
+    **_OF_JAX,
+    mode="a traced index out of range reads the nearest element; numpy.take(x, i, mode='wrap') "
+    "reads modulo the extent",
+    fill_value="write numpy.where((0 <= i) & (i < len(x)), x[i], fill_value)",
+)
+_refuses_for_writes = refuses(
+    **_OF_JAX,
+    mode="a traced index out of range changes nothing; write numpy.clip(i, 0, len(x) - 1) as the "
+    "index to change the nearest element",
+)
 
 
 class At:
@@ -41,42 +60,52 @@ class IndexedUpdate:
         self._array = array
         self._index = index
 
+    @_refuses_for_reads
     def get(self, *, unique: bool = False) -> Any:
         """The selected elements, `x[index]`."""
         return FUNCTIONS["getitem"](self._array, self._index, unique=_checked(unique))
 
+    @_refuses_for_writes
     def set(self, value: Any, *, unique: bool = False) -> Any:
         """The array with the selected elements replaced."""
         return self._updated(value, "set", unique)
 
+    @_refuses_for_writes
     def add(self, value: Any, *, unique: bool = False) -> Any:
         """The array with `value` added to the selected elements."""
         return self._updated(value, "add", unique)
 
+    @_refuses_for_writes
     def subtract(self, value: Any, *, unique: bool = False) -> Any:
         """The array with `value` subtracted from the selected elements."""
         return self._updated(value, "subtract", unique)
 
+    @_refuses_for_writes
     def multiply(self, value: Any, *, unique: bool = False) -> Any:
         """The array with the selected elements multiplied by `value`."""
         return self._updated(value, "multiply", unique)
 
+    @_refuses_for_writes
     def divide(self, value: Any, *, unique: bool = False) -> Any:
         """The array with the selected elements divided by `value`, or by a product of values."""
         return self._updated(value, "divide", unique)
 
+    @_refuses_for_writes
     def power(self, value: Any, *, unique: bool = False) -> Any:
         """The array with the selected elements raised to `value`, or to a product of values."""
         return self._updated(value, "power", unique)
 
+    @_refuses_for_writes
     def min(self, value: Any, *, unique: bool = False) -> Any:
         """The array with the selected elements replaced by their minimum with `value`."""
         return self._updated(value, "minimum", unique)
 
+    @_refuses_for_writes
     def max(self, value: Any, *, unique: bool = False) -> Any:
         """The array with the selected elements replaced by their maximum with `value`."""
         return self._updated(value, "maximum", unique)
 
+    @_refuses_for_writes
     def apply(self, function: Callable[[Any], Any], *, unique: bool = False) -> Any:
         """The array with the selected elements replaced by `function` of them."""
         return self.set(function(self.get(unique=unique)), unique=unique)

@@ -57,6 +57,28 @@ assert_type(Model.step(Model(), x), Vector)
 assert_type(scale.stats()["traces"], int)
 scale.lower(tracegraph.asarray(x), 1.0).compile()
 
+
+
+def loss(x: Vector, rate: float = 1.0) -> np.float64:
+    return np.float64(np.sum(tracegraph.nn.softplus(x)) * rate)
+
+
+value, slopes = tracegraph.value_and_grad(loss)(x, rate=2.0)
+assert_type(value, np.float64)
+assert_type(tracegraph.checkpoint(loss)(x), np.float64)
+assert_type(jit(donate_argnames="x")(halved)(x), Vector)
+stepped: Vector = tracegraph.tree.map(lambda w, s: w - s, x, tracegraph.grad(loss)(x))
+counted: int = tracegraph.fori_loop(0, 3, lambda i, count: count + i, 0)
+assert_type(tracegraph.tree.leaves_with_path({"w": x})[0][0], tracegraph.tree.Path)
+placed = tracegraph.device_put({"w": x}, "host")
+shape: tracegraph.ArrayType = tracegraph.eval_shape(loss, x)
+
+tracegraph.grad(loss)(x, rat=1.0)  # error: call-arg
+tracegraph.value_and_grad(loss)("text")  # error: arg-type
+tracegraph.checkpoint(loss)()  # error: call-arg
+tracegraph.nn.rellu(x)  # error: attr-defined
+tracegraph.tree.leafs(x)  # error: attr-defined
+tracegraph.lax  # error: attr-defined
 scale("text")  # error: arg-type
 scale(x, shift=1.5)  # error: arg-type
 scale()  # error: call-arg

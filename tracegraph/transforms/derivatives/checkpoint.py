@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from tracegraph import errors, tree
 from tracegraph.errors.tracebacks import entry_point
@@ -35,6 +35,9 @@ from tracegraph.transforms.transformed_calls import require_function
 
 __all__ = ["checkpoint"]
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 @errors.refuses(
     policy="a checkpoint keeps its arguments alone: put one around each part to be repeated",
@@ -42,7 +45,7 @@ __all__ = ["checkpoint"]
     static_argnums="arguments that are not arrays are passed on as they are",
     concrete="arguments that are not arrays are passed on as they are",
 )
-def checkpoint(fun: Callable[..., Any]) -> Callable[..., Any]:
+def checkpoint(fun: Callable[P, R]) -> Callable[P, R]:
     """The same function, whose values reverse mode computes again instead of keeping them.
 
     Only its arguments and the values that it captures are kept. Use it on the body of a long loop,
@@ -60,7 +63,7 @@ def checkpoint(fun: Callable[..., Any]) -> Callable[..., Any]:
 
     @entry_point
     @wraps(fun)
-    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+    def checkpointed(*args: P.args, **kwargs: P.kwargs) -> R:
         trace = current_trace()
         if trace is None:
             return fun(*args, **kwargs)
@@ -71,7 +74,8 @@ def checkpoint(fun: Callable[..., Any]) -> Callable[..., Any]:
             return arguments.call(fun, leaves)
 
         traced = regions.add(call, arguments.types, fun)
-        return tree.unflatten(traced.structure, regions.record(arguments.leaves, {}))
+        found: R = tree.unflatten(traced.structure, regions.record(arguments.leaves, {}))
+        return found
 
     return checkpointed
 

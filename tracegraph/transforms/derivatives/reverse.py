@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from tracegraph import errors, tree
 from tracegraph.errors.tracebacks import entry_point
@@ -29,6 +29,8 @@ from tracegraph.transforms.transformed_calls import (
 __all__ = ["grad", "value_and_grad", "vjp"]
 
 Function = Callable[..., Any]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _BY_POSITIONS = "name arguments by their positions: argnums=0, or several, argnums=(0, 2)"
 
@@ -82,12 +84,12 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
 
 @_refuses_other_keywords
 def grad(
-    fun: Function,
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Function:
+) -> Callable[P, Any]:
     """The function that returns the gradient of a scalar function.
 
     Args:
@@ -118,7 +120,7 @@ def grad(
 
     @entry_point
     @wraps(fun)
-    def gradient(*args: Any, **kwargs: Any) -> Any:
+    def gradient(*args: P.args, **kwargs: P.kwargs) -> Any:
         value, found = both(args, kwargs)
         return (found, value[1]) if has_aux else found
 
@@ -127,12 +129,12 @@ def grad(
 
 @_refuses_other_keywords
 def value_and_grad(
-    fun: Function,
+    fun: Callable[P, R],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Function:
+) -> Callable[P, tuple[R, Any]]:
     """The function that returns the value and the gradient of a scalar function.
 
     Arguments and errors are those of `grad`. With `has_aux`, it returns ``((value, aux), grad)``.
@@ -144,7 +146,7 @@ def value_and_grad(
 
     @entry_point
     @wraps(fun)
-    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
+    def value_and_gradient(*args: P.args, **kwargs: P.kwargs) -> tuple[R, Any]:
         return both(args, kwargs)
 
     return value_and_gradient
