@@ -153,5 +153,4 @@ def host_notes(plan: Plan) -> tuple[str, ...]:
         from lowering.native.report import schedules_text
 
         return (schedules_text(plan),)
-    reason = why_interpreted()
-    return (f"interpreted, not native code: {reason}",) if reason else ()
+    return (f"interpreted, not native code: {why_interpreted()}",)

@@ -42,8 +42,8 @@ def chosen_kind() -> Kind:
 
 
 def why_interpreted() -> str:
-    """What keeps plans from being native code; "" if nothing does, or they are not to be."""
-    return "" if _asked_kind() == "plain" else why_not_native()
+    """Why plans are interpreted; "" if they are native code."""
+    return f"{VARIABLE} is 'plain'" if _asked_kind() == "plain" else why_not_native()
 
 
 @cache

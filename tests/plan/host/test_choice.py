@@ -5,8 +5,10 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
+import tracegraph
 from lowering.host import choice
 from tests.helpers.processes import end_of
 
@@ -42,7 +44,10 @@ def test_native_code_that_is_asked_for_and_cannot_run_is_an_error(
 
 def test_the_interpreter_can_be_asked_for(unset: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(choice.VARIABLE, "plain")
-    assert (choice.chosen_kind(), choice.why_interpreted()) == ("plain", "")
+    reason = "TRACEGRAPH_HOST is 'plain'"
+    assert (choice.chosen_kind(), choice.why_interpreted()) == ("plain", reason)
+    lowered = tracegraph.jit(np.sin, device="host").lower(1.0)
+    assert lowered.explain().endswith(f"interpreted, not native code: {reason}")
 
 
 def test_an_old_llvm_is_not_used(unset: None, monkeypatch: pytest.MonkeyPatch) -> None:

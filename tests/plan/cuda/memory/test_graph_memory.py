@@ -296,7 +296,7 @@ def test_what_is_held_does_not_count_scratch():
     compiled = idle.lower(x).compile()
     assert compiled.memory["scratch"] == held
     assert compiled.slots.nbytes == 0
-    assert compiled.explain().endswith("\nscratch: allocated and freed by each launch")
+    assert "\nscratch: allocated and freed by each launch" in compiled.explain()
     assert "arena: 8192 bytes in each launch" in str(idle.lower(x))
     assert sum(compiled.executable.pieces().values()) == 0
 
@@ -317,7 +317,7 @@ def test_where_the_host_cannot_give_memory_back_it_is_kept(monkeypatch):
     monkeypatch.setattr("lowering.host.executable.RETURNABLE", False)
     compiled = tracegraph.jit(lambda x: x.sum() * x, device="host", scratch="per_launch")
     told = compiled.lower(np.ones(9)).compile().explain()
-    assert told.endswith("scratch: kept between launches: no madvise on this system")
+    assert "scratch: kept between launches: no madvise on this system" in told
     assert arena.RETURNABLE
 
 
