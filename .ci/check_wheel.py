@@ -25,7 +25,9 @@ def collatz(n):
     return tracegraph.while_loop(lambda s: s[0] != 1, step, (n, 0))[1]
 
 assert int(collatz(27)) == 111
-assert "__global__" in collatz.lower(27).source
+lowered = collatz.lower(27)
+assert "native code" in lowered.explain() and "define i32 @run" in lowered.source
+assert "__global__" in tracegraph.jit(collatz, device="cuda").lower(27).source
 print("collatz(27) takes", int(collatz(27)), "steps; tracegraph", tracegraph.__version__)
 """
 
