@@ -40,7 +40,7 @@ def _distances(xp: Any, x: Any, y: Any) -> Any:
 
 
 def _transposed(xp: Any, x: Any) -> Any:
-    return xp.array(x.T, order="C")
+    return x.T.copy()
 
 
 _CASES: tuple[tuple[str, str, Callable[..., Any], Callable[[Draw], Inputs]], ...] = (
