@@ -43,8 +43,8 @@ LINE = 64
 """Steps of an innermost loop that a chunk is a multiple of: threads share no line of the cache."""
 
 RUN = 256
-"""The same for a reduction of many points at once, which reads so many elements at each step:
-memory is read ahead along a run.
+"""The same for a reduction of many points at once, which reads a run of elements at each step:
+memory is read ahead along it.
 """
 
 ENOUGH_CHUNKS = 16

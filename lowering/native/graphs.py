@@ -269,7 +269,7 @@ class NativeGraphWriter:
         self.call_host(self.sites.add(CheckFailure(failure)))
 
     def _publish(self, monitor: int, count: str) -> None:
-        """Store a count; a function is told each, a bar reads it at polls."""
+        """Store a count. A callback gets every count, and a bar reads the last one at polls."""
         draws = self.plan.monitors[monitor].callback is None
         word = self.sites.bar(monitor) if draws else self.sites.word()
         self.writer.line(f"store i64 {count}, ptr {self.addresses[word]}")

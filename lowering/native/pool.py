@@ -118,7 +118,7 @@ class _Pool:
             self.resize(limit)
 
     def resize(self, size: int) -> None:
-        """Have so many threads, the caller included."""
+        """Have `size` threads, the caller included."""
         functions = self.prepared()
         with self._lock:
             functions.want(self.address, size - 1)

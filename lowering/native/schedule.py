@@ -59,7 +59,7 @@ class NestLoop:
     """A loop over one axis, or over several that are one in memory: `axes` has the last one last.
 
     `cuts` are positions where it is split. Steps of an `independent` one may run in any order. With
-    `tile`, it runs over blocks of so many steps, and once more over those of a block.
+    `tile`, it runs over blocks of that many steps, and then over the steps of each block.
     """
 
     axes: tuple[int, ...]

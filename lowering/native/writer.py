@@ -149,7 +149,7 @@ class Writer:
         return self.assign(f"{'sext' if signed else 'zext'} {type_} {value} to i64")
 
     def piece(self, number: str, size: int, end: str) -> tuple[str, str]:
-        """The steps of a piece by its number: pieces have so many steps, the last maybe fewer."""
+        """The steps of a piece by its number: each has `size` steps, the last perhaps fewer."""
         low = self.assign(f"mul nuw nsw i64 {number}, {size}")
         high = self.assign(f"add nuw nsw i64 {low}, {size}")
         return low, self.call("i64", "llvm.smin.i64", f"i64 {high}", f"i64 {end}")

@@ -28,7 +28,7 @@ def fold_in_chunks(
     chunks: Chunks,
     blocks: int,
 ) -> None:
-    """Write the folds of one pass at a point, over so many blocks, with stores at each step."""
+    """Write the folds of one pass at a point, over `blocks` blocks, with stores at each step."""
     nest, writer = folds.nest, folds.writer
     values = _PointValues(nest)
     first = len(values.words)

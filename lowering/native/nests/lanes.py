@@ -21,7 +21,7 @@ LEVELS = 54
 
 
 VectorAt = Callable[[str, int], str]
-"""The vector of the elements from a place on, of which so many are there."""
+"""The vector of the elements from a place on. The number says how many of them exist."""
 
 
 def splat(writer: Writer, type_: str, value: str) -> str:
@@ -36,7 +36,7 @@ def splat(writer: Writer, type_: str, value: str) -> str:
 
 
 def load_vector(writer: Writer, type_: str, start: str, place: str, live: int) -> str:
-    """Load the elements from a place on, of which so many are there."""
+    """Load the elements from a place on; the first `live` of them exist."""
     vector, size = f"<{WIDTH} x {type_}>", 4 if type_ == "float" else 8
     address = writer.element(type_, start, place)
     if live == WIDTH:
@@ -49,7 +49,7 @@ def load_vector(writer: Writer, type_: str, start: str, place: str, live: int) -
 
 
 def live_lanes(live: int) -> str:
-    """The mask of the first so many lanes."""
+    """The mask of the first `live` lanes."""
     return f"<{', '.join('i1 ' + ('true' if n < live else 'false') for n in range(WIDTH))}>"
 
 
@@ -77,7 +77,7 @@ class LaneFold:
         self.writer.line(f"store i64 0, ptr {self._count}")
 
     def block(self, vector_at: VectorAt, count: int) -> str:
-        """The sum of so many elements, of which `vector_at` gives eight from a place on.
+        """The sum of `count` elements; `vector_at` gives eight of them from a place on.
 
         Of the last eight, fewer may be there: lanes without an element stay as they are.
         """

@@ -26,7 +26,7 @@ def small_chunks() -> Iterator[None]:
 
 @contextmanager
 def threads(number: int) -> Iterator[None]:
-    """Within, native code has so many threads."""
+    """Native code has `number` threads within this context."""
     tracegraph.set_threads(number)
     try:
         yield
