@@ -1,4 +1,4 @@
-"""A name has one meaning: classes, and files of different subjects, are told apart by theirs."""
+"""A name has one meaning: no two classes share one, nor do files of different subjects."""
 
 from __future__ import annotations
 

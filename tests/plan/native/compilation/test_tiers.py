@@ -45,7 +45,7 @@ class Compilations:
 
 @pytest.fixture
 def compilations(monkeypatch: pytest.MonkeyPatch) -> Compilations:
-    """Counts compilations, none of which finds code on disk."""
+    """Counts compilations. No code is read from the disk."""
     made = Compilations()
     monkeypatch.setattr(tiers, "compile", made.compile)
     monkeypatch.setattr(tiers, "kept", lambda text, level: None)
