@@ -40,9 +40,9 @@ class Tiers:
         self._texts, self._name, self._function = texts, name, function
         self._lock = Lock()
         self._exchange: Callable[[Entry], None] | None = None
-        full = [kept(text, "full") for text in texts]
-        self.level: Level = first if None in full else "full"
-        code = self._made(self.level)
+        found = self._found("full")
+        self.level: Level = first if None in found else "full"
+        code = self._made(self.level, found if self.level == "full" else self._found(first))
         entry = function(code)
         self.entry: Entry = entry if self.level == "full" else self._counted(entry, code)
         """What a plan's function calls at first."""
@@ -54,12 +54,17 @@ class Tiers:
     def finish(self) -> None:
         """Make the full code now, if it is not there."""
         if self.level == "quick":
-            self._take(self._made("full"))
+            self._take(self._made("full", self._found("full")))
 
-    def _made(self, level: Level) -> Loaded:
-        """The code of a level, while a caller waits."""
+    def _found(self, level: Level) -> list[bytes | None]:
+        """The object files of a level that are on disk."""
+        return [kept(text, level) for text in self._texts]
+
+    def _made(self, level: Level, found: Sequence[bytes | None]) -> Loaded:
+        """The code of a level, while a caller waits; only what was not `found` is compiled."""
         with first_in_llvm():
-            codes = [kept(text, level) or _compiled(text, level) for text in self._texts]
+            pairs = zip(self._texts, found, strict=True)
+            codes = [code or _compiled(text, level) for text, code in pairs]
             return load(codes, self._name)
 
     def _counted(self, quick: Entry, code: Loaded) -> Entry:
