@@ -228,7 +228,7 @@ def test_arrays_around_a_reference(weights: Any, derivative: Any) -> None:
         f, g = scalar(place(weighted)), scalar(place(rule))
         expected = derivative(scalar(place(lambda x: plain * x * x)))(POINT)
         for found in (derivative(f)(POINT), tracegraph.jit(derivative(g), device="host")(POINT)):
-            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("derivative", [tracegraph.grad, tracegraph.jacfwd])
