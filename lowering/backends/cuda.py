@@ -48,6 +48,7 @@ TARGET = Target(
         small_extent=8,
         small_products=48**3,
         most_products=1 << 22,
+        split=True,
     ),
     persistent=PersistentCosts(
         step=0.13,

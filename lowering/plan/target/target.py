@@ -116,6 +116,8 @@ class ContractionPolicy:
         small_extent: the k of a small product, at most.
         small_products: or its m * n * k, at most.
         most_products: m * n * k of all small products of a batch, at most.
+        split: whether products of float32 in the precision "bf16x3" are made of bfloat16 parts,
+            which tensor cores multiply.
     """
 
     reuse: float = 0
@@ -123,6 +125,7 @@ class ContractionPolicy:
     small_extent: int = 0
     small_products: int = 0
     most_products: int = 0
+    split: bool = False
 
 
 @dataclass(frozen=True, slots=True)
