@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from lowering.plan.target.rates import Rates
 from tracegraph.ir.types import ArrayType
 from tracegraph.passes.invariants import CERTAIN, Motion
 
@@ -286,6 +287,7 @@ class Target:
     the Plan. From `sorted_updates` on, updates that need an order are sorted by element. With
     `graphs`, Plans are launched as CUDA graphs, which have nodes for arguments and memory besides
     the work. `motion` says what leaves loops.
+    `rates` are the limits that reports compare a Plan's work with, where they are known.
     """
 
     costs: Costs
@@ -302,3 +304,4 @@ class Target:
     sorted_updates: float = inf
     graphs: bool = False
     motion: Motion = CERTAIN
+    rates: Rates | None = None
