@@ -37,6 +37,10 @@ class Costs:
         block: a block of a kernel that is skipped.
         megabyte: reading or writing a megabyte, from 4.2 TB/s.
         gigaflop: a billion operations of a product.
+        gigaoperation: a billion operations of a nest, in units of `Elementwise.cost`, of four-byte
+            numbers; those of eight bytes count twice.
+        full_threads: points that are computed at a time, at most: fewer take as long.
+        cached: bytes of an array that stays in a near cache, from which it is read in no time.
         recompute_limit: the most that an op may cost, in units of `Elementwise.cost`, to be
             computed again for each use of its result instead of stored.
         expansion: points of a use for each element of an expensive value, from which it is stored
@@ -57,6 +61,9 @@ class Costs:
     block: float
     megabyte: float
     gigaflop: float
+    gigaoperation: float
+    full_threads: int
+    cached: int
     recompute_limit: float
     expansion: float
     gather_penalty: tuple[tuple[float, int], ...]
