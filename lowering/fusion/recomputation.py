@@ -29,6 +29,7 @@ from lowering.fusion.short_folds import written_out
 from lowering.plan.nests.analysis import (
     as_rows,
     loads,
+    nest_accumulated,
     nest_loads,
     nest_reads,
     nest_size,
@@ -39,7 +40,7 @@ from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import MapNest, Nest, ReduceNest, RowNest, Store, space_index
 from lowering.plan.nests.rewriting import map_nest
 from lowering.plan.target.target import Target
-from tracegraph.ir.scalar import Axis, Const, Expr
+from tracegraph.ir.scalar import Axis, Const, Expr, both, const, select
 from tracegraph.ir.scalar_values import Accumulated, AsIndex, Load
 from tracegraph.ir.subexpressions import subexpressions, substitution
 from tracegraph.ir.types import ArrayType
@@ -47,7 +48,7 @@ from tracegraph.ir.types import ArrayType
 MAX_READERS = 4
 """Nests that compute a value again, at most: bounds the time to plan."""
 
-MAX_VALUE = 100
+MAX_VALUE = 200
 """Expressions of a value that is computed again, at most: bounds the code of each reader."""
 
 
@@ -212,12 +213,18 @@ class _Value:
         assert isinstance(nest, (ReduceNest, RowNest))
         return storing(nest, self.stores)
 
-    def at(self, indices: tuple[Expr, ...]) -> Expr:
-        """The value at an index of the buffer."""
-        pairs = zip(self.axes, indices, strict=True)
-        return substitution({axis: index for axis, index in pairs if axis is not None})(
-            self.expression
-        )
+    def instead_of(self, load: Load) -> Expr:
+        """The value that a load of the buffer gives, which is 0 where its guard does not hold."""
+        pairs = zip(self.axes, load.indices, strict=True)
+        moved = substitution({axis: index for axis, index in pairs if axis is not None})
+        value = moved(self.expression)
+        if load.guard is None:
+            return value
+        guarded: dict[Expr, Expr] = {
+            each: Load.make(each.buffer, each.indices, both(load.guard, each.guard))
+            for each in loads((value,))
+        }
+        return select(load.guard, substitution(guarded)(value), const(0, load.dtype))
 
 
 def _value(nest: Nest, buffer: Buffer, context: Context) -> _Value | None:
@@ -289,10 +296,16 @@ def _is_gathered(load: Load) -> bool:
 def _without(nest: Nest, buffer: Buffer) -> Nest | None:
     """The nest without its store to a buffer; None if it does nothing then."""
     rest = without_dead(nest, lambda store: store.buffer is not buffer)
-    if not isinstance(rest, RowNest):
+    if not isinstance(rest, (ReduceNest, RowNest)):
         return rest
-    passes = tuple([each for each in rest.passes if each.accumulators or each.stores])
-    if len(passes) == 1 and not passes[0].stores:
+    passes = as_rows(rest).passes
+    stores = any(each.stores for each in passes)
+    if not stores and not nest_accumulated(rest):
+        return MapNest(rest.space, rest.stores, rest.signals)
+    if isinstance(rest, ReduceNest):
+        return rest
+    passes = tuple([each for each in passes if each.accumulators or each.stores])
+    if len(passes) == 1 and not stores:
         (only,) = passes
         return ReduceNest(rest.space, rest.loop, only.accumulators, rest.stores, rest.signals)
     return RowNest(rest.space, rest.loop, passes, rest.stores, rest.signals)
@@ -322,9 +335,9 @@ def _computing(nest: Nest, buffer: Buffer, value: _Value, target: Target) -> Nes
     values: dict[Expr, Expr] = {}
     for load in nest_loads(nest):
         if load.buffer is buffer:
-            if load.guard is not None or _is_gathered(load):
+            if _is_gathered(load):
                 return None
-            values[load] = value.at(load.indices)
+            values[load] = value.instead_of(load)
     made = map_nest(nest, values)
     assert isinstance(made, (MapNest, ReduceNest, RowNest))
     if nest_size(made) > MAX_EXPRESSIONS or not nest_writes(made).isdisjoint(nest_reads(made)):
