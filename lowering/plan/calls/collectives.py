@@ -127,7 +127,7 @@ class ReduceScatter(CollectiveCall):
     verb: ClassVar[str] = "reduce-scatter"
 
     def combined(self, sources: Sequence[Array]) -> Sequence[Array]:
-        return list(reduce(np.add, sources))
+        return list(reduce(_FOLDS["sum"], sources))
 
 
 @record
