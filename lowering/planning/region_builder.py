@@ -36,11 +36,12 @@ from tracegraph.ir.op import (
     Reduction,
     Scan,
     Scatter,
+    get,
 )
 from tracegraph.ir.program import Atom, Eqn, Program, Region, Value
 from tracegraph.ir.record import replace
 from tracegraph.ir.scalar import Expr
-from tracegraph.ir.scalar_values import Load
+from tracegraph.ir.scalar_values import Load, apply
 from tracegraph.ir.types import ArrayType
 from tracegraph.user_source import Source
 
@@ -236,14 +237,16 @@ class RegionBuilder:
             self.block.nodes.extend(copying)
         target, guard = form.target(index, operands, out.type, **eqn.attrs)
         repeats = form.repeats(eqn.attrs, tuple(a.type for a in eqn.operands))
+        if not repeats:  # each point has an element of its own: a map, which others may join
+            if form.combiner is not None:
+                before = Load.make(buffer, target, guard)
+                value = apply(get(form.combiner.name), (before, value), out.type.dtype, {})
+            self.emit(MapNest(updates.type.shape, (Store(buffer, target, value, guard),)))
+            self.bindings[out] = buffer
+            return
         if writes_one_value(form.combiner, value):
             repeats = 0
         store = Store(buffer, target, value, guard)
-        if eqn.op.name == "scatter_set" and len(eqn.operands) == 2:
-            # at places that are known: a map, which others may join
-            self.emit(MapNest(updates.type.shape, (store,)))
-            self.bindings[out] = buffer
-            return
         any_order = repeats > 0 and in_any_order(
             form.combiner, out.type.dtype, bool(eqn.hints.in_order)
         )
