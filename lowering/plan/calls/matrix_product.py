@@ -11,6 +11,7 @@ from lowering.plan.calls.library_call import LibraryCall, StridedArray
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.buffer_fields import HoldsBuffers, Names, Reads, Writes
 from lowering.plan.nests.strides import common_stride
+from lowering.plan.nests.work import Work, product_work
 from tracegraph.dtypes import bfloat16, is_half
 from tracegraph.ir.record import record
 from tracegraph.ir.types import ArrayType
@@ -100,6 +101,11 @@ class MatrixProduct(LibraryCall):
     @property
     def operations(self) -> int:
         return 2 * self.batch * self.m * self.n * self.k
+
+    @property
+    def work(self) -> Work:
+        nbytes = sum([array.distinct_bytes for array in self.operands])
+        return product_work(nbytes, self.operations, self.target.buffer.type.dtype)
 
     @property
     def name(self) -> str:
