@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from tracegraph.custom import *
     from tracegraph.inspection.show import *
     from tracegraph.numpy.windows import *
+    from tracegraph.sharding import *
     from tracegraph.staging.placement import *
     from tracegraph.transforms import *
 
@@ -81,6 +82,10 @@ _FUNCTIONS = {
     "custom": ("capture", "elementwise", "embed", "kernel", "reduction"),
     "inspection.show": ("show",),
     "numpy.windows": ("dynamic_slice", "dynamic_update_slice"),
+    "sharding": (
+        *("all_gather", "all_to_all", "axis_index", "axis_size", "pmax", "pmean", "pmin"),
+        *("ppermute", "psum", "psum_scatter"),
+    ),
     "staging.placement": ("block_until_ready", "device_get", "device_put"),
     "transforms": (
         *("checkpoint", "custom_jvp", "custom_linear_solve", "custom_root", "custom_vjp", "grad"),
