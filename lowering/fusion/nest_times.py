@@ -27,7 +27,8 @@ def nest_time(nest: Nest, costs: Costs) -> float:
     folds, all of which load, then compute. Of 2000² float64, a pass of a log-sum-exp that loads for
     12 µs and computes exponentials and quotients for 10 takes 22 (H100).
     """
-    moved = costs.megabyte * 1e-6 * sum(nbytes for _, nbytes in traffic(nest))
+    nbytes = sum([n for buffer, n in traffic(nest) if buffer.type.nbytes > costs.cached])
+    moved = costs.megabyte * 1e-6 * nbytes
     computed = costs.gigaoperation * 1e-9 * operations(nest)
     threads = min(1.0, _threads(nest) / costs.full_threads)
     return moved + computed / threads
