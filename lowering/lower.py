@@ -4,6 +4,7 @@
             ── sum_in_products ─▶ Program                   sums over batches of products
             ── split_products ─▶ Program                    factors in parts of lower precision
             ── hoist ─▶ Program                             what loops need not repeat, before them
+            ── expand_recurrences ─▶ Program                linear recurrences in chunks
             ── expand_factorizations ─▶ Program             algorithms where no library has them
             ── expand_contractions ─▶ Program               thin products as sums
             ── group_updates ─▶ Program                     updates in order, sorted by element
@@ -41,6 +42,7 @@ from lowering.planning.events import compute_in_sections, refuse_events_in_bodie
 from lowering.planning.expansion.contractions import expand_contractions
 from lowering.planning.expansion.desugar import desugar
 from lowering.planning.expansion.grouped_updates import group_updates
+from lowering.planning.expansion.recurrences.chunked_scans import expand_recurrences
 from lowering.planning.expansion.split_products import split_products
 from lowering.planning.expansion.summed_products import sum_in_products
 from lowering.planning.expansion.unroll_short_loops import unroll
@@ -108,6 +110,8 @@ def lower(
     given = program
     program = split_products(sum_in_products(program), target.contractions, forced.products)
     program = moved = _with_invariants_outside(program, target)
+    if forced.loops is None:
+        program = expand_recurrences(program, target)
     program = expand_factorizations(program, target, forced.factorizations)
     program = expand_contractions(program, target.contractions, forced.products)
     grouped = group_updates(

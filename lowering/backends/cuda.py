@@ -13,6 +13,7 @@ from lowering.plan.target.target import (
     LapackPolicy,
     OperandPolicy,
     PersistentCosts,
+    RecurrencePolicy,
     Target,
 )
 from tracegraph.ir.types import ArrayType
@@ -115,6 +116,7 @@ TARGET = Target(
     sorted_updates=2048,
     graphs=True,
     motion=Motion(in_vain=1 << 18, guards=True),
+    recurrences=RecurrencePolicy(steps=256, lanes=1 << 17),
     rates=H100,
 )
 """Fitted to medians on one H200 (driver 580.159, CUDA 13.0), in µs.
