@@ -15,8 +15,8 @@ from lowering.plan.target.target import RecurrencePolicy, Target
 from lowering.planning.expansion.recurrences.affine_carries import Affine, changes, recurrence
 from lowering.planning.expansion.recurrences.intervals import Interval, interval_of, of_constant
 from lowering.planning.expansion.sources import at_line
-from tracegraph import control, vmap
 from tracegraph import numpy as tnp
+from tracegraph.control import scan
 from tracegraph.ir.control_forms import LoopParts, loop_parts, split
 from tracegraph.ir.op import Op
 from tracegraph.ir.program import Eqn, Literal, Program, Region, Value, walk
@@ -119,8 +119,10 @@ def _in_chunks(
     elements: int,
 ) -> tuple[Arrays, Arrays]:
     """The last carry and what is stacked, as `scan` returns them."""
+    from tracegraph.transforms.batching.vmap import vmap  # few programs need it
+
     if not policy.prefers(length, elements):
-        return control.scan(of.step, init, xs, length, reverse)
+        return scan(of.step, init, xs, length, reverse)
     size = policy.chunk(length, elements)
     count, rest = divmod(length, size)
     first = rest if reverse else 0
@@ -133,11 +135,11 @@ def _in_chunks(
             pairs = zip(changed, of.change(slices), strict=True)
             return [_together(before, after) for before, after in pairs], None
 
-        whole, _ = control.scan(advance, none, chunk, size, reverse)
+        whole, _ = scan(advance, none, chunk, size, reverse)
         return tuple([part for change in whole for part in change if part is not None])
 
     def run(start: Arrays, *chunk: Any) -> tuple[Arrays, Arrays]:
-        return control.scan(of.step, start, chunk, size, reverse)
+        return scan(of.step, start, chunk, size, reverse)
 
     none = [_no_change(h, count, scaled) for h, scaled in zip(init, of.scaled, strict=True)]
     totals = vmap(total, axis_size=count)(none, *chunks)
@@ -151,7 +153,7 @@ def _in_chunks(
     if not rest:
         return last, stacked
     left = tuple([x[:rest] if reverse else x[length - rest :] for x in xs])
-    last, more = control.scan(of.step, last, left, rest, reverse)
+    last, more = scan(of.step, last, left, rest, reverse)
     both = zip(more, stacked, strict=True) if reverse else zip(stacked, more, strict=True)
     return last, tuple([tnp.concatenate(pair) for pair in both])
 
