@@ -32,6 +32,7 @@ from lowering.algorithms.triangular_solve import triangular_solve
 from lowering.algorithms.tridiagonal import tridiagonal_solve
 from tracegraph.ir.program import Program
 from tracegraph.ir.types import ArrayType
+from tracegraph.modes import unchanged
 from tracegraph.passes import optimize
 from tracegraph.tracing.trace import trace_program
 
@@ -92,6 +93,7 @@ def program_of(
         found = algorithm(*operands, **dict(attrs))
         return found if isinstance(found, tuple) else (found,)
 
-    program = optimize(trace_program(run, types, name))
+    with unchanged():
+        program = optimize(trace_program(run, types, name))
     assert not program.constants, f"the algorithm of {name} uses an array that it makes itself"
     return program

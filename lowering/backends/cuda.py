@@ -40,6 +40,9 @@ TARGET = Target(
         block=0.0006,
         megabyte=0.24,
         gigaflop=20.0,
+        gigaoperation=30.0,
+        full_threads=1 << 16,
+        cached=1 << 14,
         recompute_limit=1,
         expansion=4,
         gather_penalty=((128 << 10, 0), (24 << 20, 40), (inf, 112)),
@@ -49,6 +52,7 @@ TARGET = Target(
         small_extent=8,
         small_products=48**3,
         most_products=1 << 22,
+        split=True,
     ),
     persistent=PersistentCosts(
         step=0.13,

@@ -75,11 +75,11 @@ def explain(plan: Plan, device: str) -> str:
     native code.
     """
     target = target_of(device)
-    parts = explanation(plan), rooflines(plan, target.rates)
+    parts = [explanation(plan), rooflines(plan, target.rates)]
     if device == "host":
         from lowering.backends.host import host_notes
 
-        parts = *parts, *host_notes(plan)
+        parts += host_notes(plan)
     return "\n".join(filter(None, parts))
 
 

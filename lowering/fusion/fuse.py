@@ -22,6 +22,7 @@ from lowering.fusion.axis_unrolling import LEAST_SELECTIONS, unroll_axes
 from lowering.fusion.dead_stores import without_dead
 from lowering.fusion.pointwise import MAX_EXPRESSIONS, FusionBuilder
 from lowering.fusion.read_directions import differ, split_folds
+from lowering.fusion.recomputation import recompute
 from lowering.fusion.row_passes import fuse_rows, same_extents
 from lowering.plan.construct import Path
 from lowering.plan.nests.analysis import nest_conditions, nest_size, nest_writes
@@ -75,6 +76,9 @@ def fuse(block: Block, context: Context) -> None:
     if len(block.nodes) > 1:  # of one kernel, `drop_dead_stores` drops what is never read
         nodes, block.nodes = block.nodes, []
         block.nodes = _fused(nodes, block, context.target)
+        if len(block.nodes) > 1 and recompute(block, context):
+            nodes, block.nodes = block.nodes, []
+            block.nodes = _fused(nodes, block, context.target)
     if context.sources > LEAST_SELECTIONS and context.target.fusion.unrolled_positions:
         _unroll_axes(block, context.target)
 

@@ -236,7 +236,7 @@ def scatter(name: str) -> Any:
 # products
 
 
-def matmul(lanes: Lanes, operands: Atoms, batched: Flags) -> Atom:
+def matmul(lanes: Lanes, operands: Atoms, batched: Flags, **attrs: Any) -> Atom:
     """A shared matrix times the rows, or the one column, of each lane is one product; else a batch.
 
     Several columns of each lane would have to be copied to become one matrix.
@@ -245,13 +245,13 @@ def matmul(lanes: Lanes, operands: Atoms, batched: Flags) -> Atom:
     if batched[0] and not batched[1] and y.type.ndim == 2:
         count, m, k = x.type.shape
         rows = lanes.emit("reshape", x, shape=(count * m, k))
-        found = lanes.emit("matmul", rows, y)
+        found = lanes.emit("matmul", rows, y, **attrs)
         return lanes.emit("reshape", found, shape=(count, m, y.type.shape[1]))
     if batched[1] and not batched[0] and x.type.ndim == 2 and y.type.shape[2] == 1:
         vectors = lanes.emit("reshape", y, shape=y.type.shape[:2])
-        found = lanes.emit("matmul", vectors, lanes.emit("transpose", x, axes=(1, 0)))
+        found = lanes.emit("matmul", vectors, lanes.emit("transpose", x, axes=(1, 0)), **attrs)
         return lanes.emit("reshape", found, shape=(*found.type.shape, 1))
-    return lanes.emit("matmul", *_spread_all(lanes, operands, batched))
+    return lanes.emit("matmul", *_spread_all(lanes, operands, batched), **attrs)
 
 
 # what rules share

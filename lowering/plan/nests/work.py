@@ -139,9 +139,9 @@ def _in_passes(nest: Nest, accesses: list[_Access]) -> list[_Access]:
     if not isinstance(nest, RowNest) or len(nest.passes) < 2:
         return accesses
     found = [access for access in accesses if access.writes]
-    for number, each in enumerate((*nest.passes, nest)):
-        roots = [a.value for a in getattr(each, "accumulators", ())]
-        roots += [store.value for store in each.stores]
+    passes = [(p.accumulators, p.stores) for p in nest.passes]
+    for number, (accumulators, stores) in enumerate([*passes, ((), nest.stores)]):
+        roots = [a.value for a in accumulators] + [store.value for store in stores]
         reads = [e for e in subexpressions(roots) if type(e) is Load]
         found += [_access(load, False, number) for load in reads]
     return found

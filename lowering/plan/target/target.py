@@ -37,6 +37,10 @@ class Costs:
         block: a block of a kernel that is skipped.
         megabyte: reading or writing a megabyte, from 4.2 TB/s.
         gigaflop: a billion operations of a product.
+        gigaoperation: a billion operations of a nest, in units of `Elementwise.cost`, of four-byte
+            numbers; those of eight bytes count twice.
+        full_threads: points that are computed at a time, at most: fewer take as long.
+        cached: bytes of an array that stays in a near cache, from which it is read in no time.
         recompute_limit: the most that an op may cost, in units of `Elementwise.cost`, to be
             computed again for each use of its result instead of stored.
         expansion: points of a use for each element of an expensive value, from which it is stored
@@ -57,6 +61,9 @@ class Costs:
     block: float
     megabyte: float
     gigaflop: float
+    gigaoperation: float
+    full_threads: int
+    cached: int
     recompute_limit: float
     expansion: float
     gather_penalty: tuple[tuple[float, int], ...]
@@ -117,6 +124,8 @@ class ContractionPolicy:
         small_extent: the k of a small product, at most.
         small_products: or its m * n * k, at most.
         most_products: m * n * k of all small products of a batch, at most.
+        split: whether products of float32 in the precision "bf16x3" are made of bfloat16 parts,
+            which tensor cores multiply.
     """
 
     reuse: float = 0
@@ -124,6 +133,7 @@ class ContractionPolicy:
     small_extent: int = 0
     small_products: int = 0
     most_products: int = 0
+    split: bool = False
 
 
 @dataclass(frozen=True, slots=True)
