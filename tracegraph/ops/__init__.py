@@ -17,6 +17,7 @@ and what the references of loops, effects and users' kernels need (`limits`, `pr
     control, effects   branches and loops; prints, checks, progress
     custom_kernels     kernels that users write
     events             events of other code
+    collectives        what the devices of a mesh do together
     live_lanes         which lanes run for nothing
     batching           how ops apply to many lanes at once, where their form does not say it
     calls, derivatives functions with derivative rules; stop_gradient
@@ -30,6 +31,7 @@ from tracegraph.ops import (  # noqa: F401  (they register their ops)
     bitwise,
     callbacks,
     calls,
+    collectives,
     comparison,
     control,
     convert,
