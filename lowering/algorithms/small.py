@@ -179,7 +179,7 @@ def _kernel(
     declared = [f"const T* {each}" for each in arrays] + [f"long long {each}" for each in sizes]
     declared += [f"{type_}* out{i}" for i, type_ in enumerate(_OUTPUTS.get(name, ("T",)))]
     part = real_dtype(dtype)
-    constants = {"N": n, "LANES": lanes, "THREADS": threads, "SWEEPS": SWEEPS}
+    constants: dict[str, float] = {"N": n, "LANES": lanes, "THREADS": threads, "SWEEPS": SWEEPS}
     constants |= {"EPS": np.finfo(part).eps, "TINY": negligible(part)}
     return CustomKernel(
         name=entry,

@@ -33,10 +33,6 @@ from tracegraph.ir.subexpressions import subexpressions
 
 SCHEDULE = "per_lane"
 
-RESIDENT = 1024
-"""LaneNests of a multiprocessor that run at a time, with 64 registers each."""
-
-
 LANE_THREADS = 128
 """Threads of a block of lanes, at most: lanes that end early wait for the others of their block."""
 
@@ -111,30 +107,23 @@ def keep_apart(body: Block) -> None:
 def times(
     body: Block, lanes: LaneNests, costs: PersistentCosts, outside: Costs
 ) -> tuple[float, float]:
-    """The time before and behind all steps, and that of one step, in µs."""
-    count = prod(lanes.extents)
-    waves = ceil_div(count, costs.grid * RESIDENT)
+    """The time before and behind all steps, and that of one step, in µs.
+
+    A step takes as long as one thread waits for its operations, or as memory does for what is not
+    kept. How many operations a device makes at a time does not count, as in estimates of kernels:
+    it makes the same ones in any schedule.
+    """
     moved = sum(b.type.nbytes for b, place in lanes.places.items() if place)
-    return 2 * outside.megabyte * moved / 1e6, waves * _step(body, lanes, costs, outside, count)
-
-
-def _step(
-    body: Block, lanes: LaneNests, costs: PersistentCosts, outside: Costs, count: int
-) -> float:
-    """The time of a step of the lanes that run at a time."""
-    at_once = min(count, costs.grid * RESIDENT)
-    waiting = busy = nbytes = 0.0
+    waiting = nbytes = 0.0
     for steps, nest in _nests(body):
         for points, roots in _parts(nest, lanes):
             below = subexpressions(roots)
             loads = [e for e in below if isinstance(e, Load) and e.buffer not in lanes.places]
-            operations = operations_of(below) + 1
-            overlapped = ceil_div(points, OVERLAPPED)
-            waiting += steps * overlapped * (operations + len(loads)) * costs.thread_operation
-            busy += steps * points * operations * costs.operations / 1e6
+            each = (operations_of(below) + len(loads) + 1) * costs.thread_operation
+            waiting += steps * ceil_div(points, OVERLAPPED) * each
         nbytes += steps * sum(n for b, n in traffic(nest) if b not in lanes.places)
-    moving = outside.megabyte * nbytes / 1e6 * at_once / count
-    return max(waiting, busy * at_once / costs.grid, moving)
+    moving = outside.megabyte * nbytes / 1e6
+    return 2 * outside.megabyte * moved / 1e6, max(waiting, moving)
 
 
 def _parts(nest: Nest, lanes: LaneNests) -> Iterator[tuple[int, Sequence[Expr]]]:

@@ -50,7 +50,8 @@ def _largest(x: Any, *, count: int) -> NDArray:
 def _descending(rows: NDArray) -> NDArray:
     """The order of whole rows."""
     from_behind = np.argsort(rows[:, ::-1], axis=-1, kind="stable")[:, ::-1]
-    return (rows.shape[1] - 1 - from_behind).astype(_INDEX, copy=False)
+    order: NDArray = rows.shape[1] - 1 - from_behind
+    return order.astype(_INDEX, copy=False)
 
 
 def _unordered(rows: NDArray, count: int) -> NDArray:

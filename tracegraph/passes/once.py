@@ -206,7 +206,7 @@ def _looks_up(eqn: Eqn, region: Region) -> bool:
     flag, *values = eqn.operands[: count + 1]
     if eqn.op.name != "cond" or flag not in region.params:
         return False
-    first, at = eqn.regions[0], region.params.index(flag)  # type: ignore[arg-type]
+    first, at = eqn.regions[0], region.params.index(flag)
     is_kept = not first.eqns and first.results == first.params[:count]
     return is_kept and [*region.params[at + 1 : at + 1 + count]] == values
 

@@ -173,7 +173,7 @@ class _Rewriter:
             return MapNest((), tuple(map(of.store, stores)), signals, predicates)
         extents = self._lanes.extents
         rank = first_lane_axis(nest.space, extents) + len(extents)
-        axes = dict(zip(own, self._axes, strict=True))
+        axes: dict[Expr, Expr] = dict(zip(own, self._axes, strict=True))
         loop = nest.loop if isinstance(nest, (ReduceNest, RowNest)) else ()
         for number, extent in enumerate((*nest.space, *loop)[rank:], start=rank):
             axes[Axis.make(number, extent)] = Axis.make(number - rank, extent)
@@ -191,7 +191,7 @@ class _Rewriter:
 class _Expressions:
     """Rewrites the expressions of a nest; a shared subexpression is rewritten once."""
 
-    def __init__(self, axes: Mapping[Axis, Axis], rewriter: _Rewriter) -> None:
+    def __init__(self, axes: Mapping[Expr, Expr], rewriter: _Rewriter) -> None:
         self._known = Substitution(axes)
         self._rewriter = rewriter
 

@@ -110,8 +110,8 @@ def nests_work(nests: Sequence[Nest]) -> Work:
     alone = [[*_accesses(nest)] for nest in nests]
     required = _bytes([access for accesses in alone for access in accesses])
     moved = sum(map(_bytes, map(_in_passes, nests, alone)))
-    operations: Counter[str] = Counter()
-    special: Counter[str] = Counter()
+    operations: dict[str, float] = {}
+    special: dict[str, float] = {}
     for nest in nests:
         _count_operations(nest, operations, special)
     return Work(required, moved, operations, special=special)
@@ -195,7 +195,9 @@ def _around(
     return tuple([(min(a, c), max(b, d)) for (a, b), (c, d) in pairs])
 
 
-def _count_operations(nest: Nest, operations: Counter[str], special: Counter[str]) -> None:
+def _count_operations(
+    nest: Nest, operations: dict[str, float], special: dict[str, float]
+) -> None:
     """Adds the operations of a nest, and its special functions."""
     if isinstance(nest, PrintNest):
         return
@@ -210,15 +212,20 @@ def _count_operations(nest: Nest, operations: Counter[str], special: Counter[str
             operand = expr.args[0].dtype if expr.args else expr.dtype
             dtype = operand if expr.dtype.kind == "b" else expr.dtype
             if expr.op.form.cost >= SPECIAL:
-                special[real_name(dtype)] += cost * _real_operations(expr, dtype) / EXPONENTIAL
+                _add(special, dtype, cost * _real_operations(expr, dtype) / EXPONENTIAL)
             else:
-                operations[real_name(dtype)] += cost * _real_operations(expr, dtype)
+                _add(operations, dtype, cost * _real_operations(expr, dtype))
     points = prod(extents)
     folded = [accumulator.value.dtype for accumulator in nest_accumulators(nest)]
     if isinstance(nest, ScanNest) or (isinstance(nest, ScatterNest) and nest.combiner is not None):
         folded.append(nest.store.value.dtype)
     for dtype in folded:
-        operations[real_name(dtype)] += points * (2 if dtype.kind == "c" else 1)
+        _add(operations, dtype, points * (2 if dtype.kind == "c" else 1))
+
+
+def _add(counts: dict[str, float], dtype: np.dtype[np.generic], count: float) -> None:
+    name = real_name(dtype)
+    counts[name] = counts.get(name, 0) + count
 
 
 def _axes_of(

@@ -81,7 +81,7 @@ def least_seconds(work: Work, rates: Rates) -> float:
     """
     computing: Counter[str] = Counter()
     for counts, known in ((work.operations, rates.operations), (work.special, rates.special)):
-        computing.update({d: n / known[d] for d, n in counts.items() if d in known})  # type: ignore[arg-type]
+        computing.update({d: n / known[d] for d, n in counts.items() if d in known})
     products = [n / rates.products[d] for d, n in work.products.items() if d in rates.products]
     return max([work.required / rates.copy, *computing.values(), *products])
 
