@@ -22,7 +22,6 @@ from math import inf
 
 import numpy as np
 
-from tracegraph.dtypes import BOOL
 from tracegraph.ir.control_forms import branch_parts, is_loop, loop_counts, loop_parts
 from tracegraph.ir.op import Control, get
 from tracegraph.ir.program import Atom, Eqn, Literal, Region, Value, application
@@ -31,7 +30,7 @@ from tracegraph.ir.types import ArrayType
 from tracegraph.passes.invariants import Found, Search, are_invariant, is_invariant, work_of
 from tracegraph.passes.rewrite import inlined
 
-_FLAG = ArrayType(BOOL)
+_FLAG = ArrayType(np.dtype(np.bool_))
 _UNKNOWN, _KNOWN = (Literal(np.bool_(flag), _FLAG) for flag in (False, True))
 
 _ROWS = frozenset({"fft", "rfft", "irfft", "sort", "argsort", "largest"})

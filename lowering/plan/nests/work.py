@@ -195,9 +195,7 @@ def _around(
     return tuple([(min(a, c), max(b, d)) for (a, b), (c, d) in pairs])
 
 
-def _count_operations(
-    nest: Nest, operations: dict[str, float], special: dict[str, float]
-) -> None:
+def _count_operations(nest: Nest, operations: dict[str, float], special: dict[str, float]) -> None:
     """Adds the operations of a nest, and its special functions."""
     if isinstance(nest, PrintNest):
         return

@@ -14,6 +14,7 @@ from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.nests.kernel import MapNest, ScatterNest
 from lowering.plan.nodes import KernelNode, launched, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
+from lowering.plan.reports.explain import explain
 from tests.helpers.compiled import plan_of
 from tests.helpers.forced import FORCED, on_host, scheduled
 from tests.helpers.running import lowered

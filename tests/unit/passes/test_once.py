@@ -64,7 +64,9 @@ def in_a_scan(a: Any, b: Any, k: Any) -> Any:
 def in_a_switch(a: Any, b: Any, k: Any) -> Any:
     def step(i: Any, x: Any) -> Any:
         cases = [lambda: x, lambda: np.linalg.inv(a) @ x, lambda: x * np.linalg.det(2 * a)]
-        return tracegraph.switch(tracegraph.cond(every(k)(i), lambda: 1 + i // 4 % 2, lambda: 0), cases)
+        return tracegraph.switch(
+            tracegraph.cond(every(k)(i), lambda: 1 + i // 4 % 2, lambda: 0), cases
+        )
 
     return tracegraph.fori_loop(0, 12, step, b)
 
