@@ -114,7 +114,7 @@ TARGET = Target(
     overwrites_spectra=True,
     sorted_updates=2048,
     graphs=True,
-    motion=Motion(in_vain=1 << 18, guards=True),
+    motion=Motion(in_vain=1 << 18, guards=True, kept=1 << 26),
     rates=H100,
 )
 """Fitted to medians on one H200 (driver 580.159, CUDA 13.0), in µs.
