@@ -68,6 +68,7 @@ SMALL: Mapping[str, Callable[..., Any]] = {
     "eigh": small.eigh,
     "lu": small.lu,
     "pinv": small.pinv,
+    "qr": small.qr,
     "svd": small.svd,
     "triangular_solve": small.triangular_solve,
 }

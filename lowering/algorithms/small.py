@@ -1,231 +1,106 @@
-"""Algorithms for many small matrices as kernels: a group of lanes, or a warp, for each matrix.
-
-The code is in small_matrices.cuh. A kernel is compiled for the rows and the dtype of its matrices,
-and gets their number as a parameter.
+"""Algorithms for small matrices as kernels: one block of threads for each, or less where many are
+tiny. The kernels are in `lane_kernels` and `block_kernels`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, lru_cache
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from lowering.algorithms import block_kernels, lane_kernels
 from lowering.algorithms import svd as one_sided
-from lowering.algorithms.jacobi import SWEEPS, negligible
-from tracegraph.arrays.eager import apply
-from tracegraph.ir.custom_kernels import CudaText, CustomKernel
-from tracegraph.ir.kernel_calls import KernelCall, Scalar
-from tracegraph.ir.op import Op, Opaque, get
+from lowering.algorithms.matrix_kernels import applied, declared, orthogonal_columns
+from tracegraph.ir.op import Op, get
 from tracegraph.ir.types import ArrayType
-from tracegraph.ops.custom_kernels import custom_kernel
-from tracegraph.ops.factorizations.matrices import NDArray, real_dtype
-
-MOST_ROWS = 32
-"""A row has a lane of a warp."""
-MOST_COLUMNS = 64
-"""Right-hand sides of a system, which are solved one after the other."""
-
-THREADS = 128
-_SHARED_BYTES = 48 << 10
-"""What a block may use without asking."""
-
-_INT64 = np.dtype(np.int64)
-_REAL = {4: "float", 8: "double"}
-_OUTPUTS = {
-    "lu": ("T", "int", "int"),
-    "eigh": ("R", "T"),
-    "eigvalsh": ("R",),
-    "orthogonal_columns": ("T", "T"),
-}
-"""The C++ types of the outputs by kernel; others have one, of the type of the elements."""
-
-
-@cache
-def _source() -> str:
-    from importlib.resources import files  # slow to import, and seldom needed
-
-    return files("lowering.algorithms").joinpath("small_matrices.cuh").read_text()
-
-
-def _orthogonal_type(a: ArrayType, *, vectors: bool) -> ArrayType | tuple[ArrayType, ...]:
-    return (a, a) if vectors else a
-
-
-def _orthogonal(a: NDArray, *, vectors: bool) -> Any:
-    u, values, vh = np.linalg.svd(a)
-    columns = (u * values[..., None, :]).astype(a.dtype)
-    return (columns, np.conj(np.swapaxes(vh, -1, -2))) if vectors else columns
-
-
-orthogonal_columns = Op(
-    "orthogonal_columns",
-    "Orthogonal columns of square matrices and, if asked for, the unitary V of a = columns Vᴴ.",
-    _orthogonal_type,
-    _orthogonal,
-    Opaque(),
-    lambda: (),
-)
 
 
 def are_small(name: str, types: Sequence[ArrayType]) -> bool:
     """Whether there are kernels for an op on operands of these types."""
-    m, n = types[0].shape[-2:]
+    a = types[0]
+    m, n = a.shape[-2:]
     if name in ("svd", "pinv"):
-        return 2 <= min(m, n) <= MOST_ROWS
-    return m == n and 2 <= n <= MOST_ROWS and all(t.shape[-1] <= MOST_COLUMNS for t in types)
+        k = min(m, n)
+        return k >= 2 and _is_square_small("orthogonal_columns", a.dtype, k)
+    if name == "qr":
+        return block_kernels.fits(name, a.dtype, (m, n))
+    if m != n or n < 2:
+        return False
+    if name == "triangular_solve":
+        return lane_kernels.solves(n, types[-1].shape[-1])
+    return _is_square_small(name, a.dtype, n)
+
+
+def _is_square_small(name: str, dtype: np.dtype[Any], n: int) -> bool:
+    return n <= lane_kernels.MOST_ROWS or block_kernels.fits(name, dtype, (n, n))
 
 
 def cholesky(a: Any) -> Any:
     """The lower triangular L of A = L Lᴴ; NaN in all of it if A is not positive definite."""
-    return _factored("cholesky", "cholesky(a, out0, count);", get("cholesky"), a)
+    return _factored("cholesky", get("cholesky"), a)
 
 
 def lu(a: Any) -> Any:
     """The factors, packed, the pivots, and the rows in the order of the factors."""
-    return _factored("lu", "lu(a, out0, out1, out2, count);", get("lu"), a)
+    return _factored("lu", get("lu"), a)
 
 
 def eigh(a: Any, *, vectors: bool = True) -> Any:
     """The eigenvalues in ascending order, and the eigenvectors as columns."""
-    name = "eigh" if vectors else "eigvalsh"
-    return _factored(name, _in_shared("eigh", vectors), get("eigh"), a, vectors=vectors)
+    return _factored("eigh" if vectors else "eigvalsh", get("eigh"), a, vectors=vectors)
+
+
+def qr(a: Any) -> Any:
+    """Q with orthonormal columns and upper triangular R, reduced."""
+    kernel = declared("qr", get("qr"), a.dtype, a.shape[-2:], (), block_kernels.form)
+    return applied(kernel, (a,))
 
 
 def svd(a: Any, *, vectors: bool = True) -> Any:
-    """U, the singular values in descending order, and Vᴴ of A = U S Vᴴ, reduced.
-
-    The columns of a triangular factor are rotated by a kernel.
-    """
-    return one_sided.svd(a, vectors=vectors, sweeps=rotated)
+    """U, the singular values in descending order, and Vᴴ of A = U S Vᴴ, reduced."""
+    return one_sided.svd(a, vectors=vectors, parts=_PARTS)
 
 
 def pinv(a: Any, rtol: Any) -> Any:
     """V S⁺ Uᴴ, where S⁺ inverts the singular values above `rtol` of the largest."""
-    return one_sided.pinv(a, rtol, sweeps=rotated)
+    return one_sided.pinv(a, rtol, parts=_PARTS)
 
 
-def rotated(a: Any, vectors: bool) -> tuple[Any, Any]:
-    """Columns that were rotated until they are orthogonal; the product of the rotations, or None.
+def rotated(a: Any) -> tuple[Any, Any]:
+    """Columns rotated until they are orthogonal, in descending order of length, and the lengths.
 
     Elements are about 1 at most.
     """
-    name = "orthogonal_columns" if vectors else "lengths_of_columns"
-    body = _in_shared("orthogonal_columns", vectors)
-    found = _factored(name, body, orthogonal_columns, a, vectors=vectors)
-    return found if vectors else (found, None)
+    columns, lengths = _factored("orthogonal_columns", orthogonal_columns, a)
+    return columns, lengths
+
+
+def _qr_or_other(a: Any) -> Any:
+    """By a kernel where there is one."""
+    return qr(a) if block_kernels.fits("qr", a.dtype, a.shape[-2:]) else one_sided.PROGRAMS.qr(a)
+
+
+_PARTS = one_sided.Parts(_qr_or_other, rotated)
 
 
 def triangular_solve(a: Any, b: Any, *, lower: bool, unit: bool = False) -> Any:
     """The x of A x = b, from one triangle of A."""
     n, columns = b.shape[-2:]
-    flags = ", ".join(str(flag).lower() for flag in (lower, unit))
-    body = f"triangular_solve<{flags}>(a, b, out0, count, columns);"
-    name = f"{'unit_' if unit else ''}{'lower' if lower else 'upper'}_solve"
     attrs = ("lower", lower), ("unit", unit)
-    return _applied(
-        _kernel(name, body, get("triangular_solve"), a.dtype, n, attrs), (a, b), columns
-    )
+    kind = f"{'unit_' if unit else ''}{'lower' if lower else 'upper'}_solve"
+    op = get("triangular_solve")
+    if lane_kernels.has_thread_for_each(columns):
+        name, sizes = f"{kind}_by_columns", (columns,)
+    else:
+        name, sizes = kind, (prod(a.shape[:-2]), columns)
+    return applied(declared(name, op, a.dtype, (n, n), attrs, lane_kernels.form), (a, b), *sizes)
 
 
-def _in_shared(function: str, vectors: bool) -> str:
-    """The call of a function that works in shared memory, and may compute vectors."""
-    flag, last = ("true", "out1") if vectors else ("false", "nullptr")
-    shared = "extern __shared__ __align__(16) unsigned char shared[];"
-    return f"{shared}\n  {function}<{flag}>(a, out0, {last}, count, shared);"
-
-
-def _factored(name: str, body: str, op: Op, a: Any, **attrs: Any) -> Any:
-    return _applied(_kernel(name, body, op, a.dtype, a.shape[-1], tuple(attrs.items())), (a,))
-
-
-def _applied(kernel: CustomKernel, operands: tuple[Any, ...], *sizes: int) -> Any:
-    count = prod(operands[0].shape[:-2])
-    scalars = tuple([Scalar.of(size, _INT64) for size in (count, *sizes)])
-    return apply(custom_kernel, *operands, call=KernelCall(kernel, scalars))
-
-
-@lru_cache(maxsize=256)
-def _kernel(
-    name: str, body: str, op: Op, dtype: np.dtype[Any], n: int, attrs: tuple[tuple[str, Any], ...]
-) -> CustomKernel:
-    """The kernel of an op for matrices of `n` rows: its outputs are those of the op.
-
-    Plans and profilers show it as ``small_<name>_<n>``.
-    """
-    options = dict(attrs)
-    is_solve = op.name == "triangular_solve"
-    arrays = ("a", "b") if is_solve else ("a",)
-    sizes = ("count", "columns") if is_solve else ("count",)
-    lanes = 1 << (n - 1).bit_length()
-    per_warp, shared = 32 // lanes, 0
-    if "vectors" in options:  # a warp for each matrix, in shared memory
-        per_warp, shared = 1, _shared_bytes(dtype, n, options["vectors"])
-    threads = THREADS if shared * (THREADS // 32) <= _SHARED_BYTES else 32
-
-    def out(*arguments: Any) -> Any:
-        types = op.result_types(
-            [argument for argument in arguments if isinstance(argument, ArrayType)], options
-        )
-        return types if len(types) > 1 else types[0]
-
-    def blocks(a: ArrayType, *_: Any) -> int:
-        return -(-prod(a.shape[:-2]) // (per_warp * threads // 32))
-
-    def reference(*arguments: Any) -> Any:
-        return op.reference(*arguments[: len(arrays)], **options)
-
-    entry = f"small_{name}_{n}"
-    declared = [f"const T* {each}" for each in arrays] + [f"long long {each}" for each in sizes]
-    declared += [f"{type_}* out{i}" for i, type_ in enumerate(_OUTPUTS.get(name, ("T",)))]
-    constants = {"N": n, "LANES": lanes, "THREADS": threads}
-    return CustomKernel(
-        name=entry,
-        where=f"linalg.{op.name} of matrices of {n} rows",
-        reference=reference,
-        parameters=(*arrays, *sizes),
-        code=CudaText(_text(entry, dtype, constants, declared, body), entry),
-        out=out,
-        batching=None,
-        scalars=dict.fromkeys(sizes, _INT64),
-        grid=blocks,
-        block=threads,
-        shared_bytes=shared * (threads // 32),
-        purpose=f"{op.name} of matrices of {n} rows, by one kernel",
-    )
-
-
-def _text(
-    entry: str,
-    dtype: np.dtype[Any],
-    constants: dict[str, Any],
-    parameters: Sequence[str],
-    body: str,
-) -> str:
-    """The unit of a kernel."""
-    part = real_dtype(dtype)
-    real = _REAL[part.itemsize]
-    constants |= {"EPS": np.finfo(part).eps, "TINY": negligible(part), "SWEEPS": SWEEPS}
-    return "\n".join(
-        [
-            *(f"#define {constant} {value}" for constant, value in constants.items()),
-            "template <class P> struct complex_of;",
-            f"typedef {real} R;",
-            f"typedef {f'complex_of<{real}>' if dtype.kind == 'c' else real} T;",
-            _source(),
-            f'extern "C" __global__ void __launch_bounds__({constants["THREADS"]})',
-            f"{entry}({', '.join(parameters)}) {{",
-            f"  {body}",
-            "}",
-            "",
-        ]
-    )
-
-
-def _shared_bytes(dtype: np.dtype[Any], n: int, vectors: bool) -> int:
-    """The bytes of a warp: matrix and basis, with an even number of columns; sines and cosines."""
-    pairs = (n + 1) // 2
-    words = (2 if vectors else 1) * 2 * pairs * (2 * pairs + 1) + pairs
-    return words * dtype.itemsize + pairs * real_dtype(dtype).itemsize
+def _factored(name: str, op: Op, a: Any, **attrs: Any) -> Any:
+    count, shape = prod(a.shape[:-2]), a.shape[-2:]
+    options = tuple(attrs.items())
+    if block_kernels.is_faster(name, a.dtype, shape, count):
+        return applied(declared(name, op, a.dtype, shape, options, block_kernels.form), (a,))
+    return applied(declared(name, op, a.dtype, shape, options, lane_kernels.form), (a,), count)
