@@ -29,7 +29,7 @@ LEAST_REGISTERS = 32
 """Registers of a thread besides those of its columns."""
 
 MOST_WORDS = 32
-"""Registers for the columns of a thread, if there is a choice."""
+"""Registers for a column of a thread, if there is a choice."""
 
 GROUPS = (8, 16, 32, 4)
 """Lanes that have a column, in the order in which they are tried."""
@@ -90,7 +90,8 @@ def _chosen(name: str, dtype: np.dtype[Any], shape: tuple[int, int]) -> _Layout 
     """The first with few elements for each lane, or else the first that is possible."""
     layouts = [_layout(name, dtype, shape, group) for group in GROUPS]
     possible = [layout for layout in layouts if layout.is_possible]
-    few = [layout for layout in possible if layout.registers <= MOST_WORDS * (1 + (name in ROTATED))]
+    most = MOST_WORDS * (2 if name in ROTATED else 1)
+    few = [layout for layout in possible if layout.registers <= most]
     return next(iter([*few, *possible]), None)
 
 
@@ -100,6 +101,12 @@ def fits(name: str, dtype: np.dtype[Any], shape: tuple[int, int]) -> bool:
     if not (0 < n <= MOST_COLUMNS and 0 < m <= MOST_ROWS):
         return False
     return _chosen(name, dtype, shape) is not None
+
+
+def rows_of_part(dtype: np.dtype[Any], n: int) -> int | None:
+    """The rows that tall matrices are split into; None if no block has enough."""
+    possible = (m for m in (512, 256, 128) if m >= 2 * n and fits("qr", dtype, (m, n)))
+    return next(possible, None)
 
 
 def is_faster(name: str, dtype: np.dtype[Any], shape: tuple[int, int], count: int) -> bool:

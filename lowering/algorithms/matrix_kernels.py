@@ -1,7 +1,7 @@
 """What kernels for matrices share: how they are declared, and their text.
 
 A kernel is compiled for the rows, the columns and the dtype of its matrices. Plans and profilers
-show it as ``small_<name>_<n>``, or ``small_<name>_<m>x<n>`` where rows and columns differ in number.
+show it as ``small_<name>_<n>``, or ``small_<name>_<m>x<n>`` if rows and columns differ in number.
 """
 
 from __future__ import annotations

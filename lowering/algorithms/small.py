@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from lowering.algorithms import block_kernels, lane_kernels
+from lowering.algorithms import block_kernels, by_library, lane_kernels
 from lowering.algorithms import svd as one_sided
 from lowering.algorithms.matrix_kernels import applied, declared, orthogonal_columns
+from lowering.algorithms.parts import above
+from tracegraph import numpy as tnp
 from tracegraph.ir.op import Op, get
 from tracegraph.ir.types import ArrayType
 
@@ -77,12 +79,35 @@ def rotated(a: Any) -> tuple[Any, Any]:
     return columns, lengths
 
 
-def _qr_or_other(a: Any) -> Any:
-    """By a kernel where there is one."""
-    return qr(a) if block_kernels.fits("qr", a.dtype, a.shape[-2:]) else one_sided.PROGRAMS.qr(a)
+def orthonormal_and_triangular(a: Any) -> tuple[Any, Any]:
+    """Q and R of matrices with at least as many rows as columns, which may differ from those of
+    LAPACK in signs.
+
+    Of tall matrices, blocks of rows are factored side by side, and then the factors below each
+    other (Demmel, Grigori, Hoemmen and Langou, Communication-optimal parallel and sequential QR and
+    LU factorizations, 2012).
+    """
+    *batch, m, n = a.shape
+    if block_kernels.fits("qr", a.dtype, (m, n)):
+        q, r = qr(a)
+        return q, r
+    height = block_kernels.rows_of_part(a.dtype, n)
+    if height is None:
+        few = prod(batch) <= _FEW
+        q, r = by_library.qr(a) if few else one_sided.PROGRAMS.qr(a)
+        return q, r
+    parts = -(-m // height)
+    zeros = tnp.zeros((*batch, parts * height - m, n), a.dtype)
+    inner, upper = qr(above(a, zeros).reshape((*batch, parts, height, n)))
+    outer, r = orthonormal_and_triangular(upper.reshape((*batch, parts * n, n)))
+    q = inner @ outer.reshape((*batch, parts, n, n))
+    return q.reshape((*batch, parts * height, n))[..., :m, :], r
 
 
-_PARTS = one_sided.Parts(_qr_or_other, rotated)
+_FEW = 4
+"""Matrices that the library factors one after the other."""
+
+_PARTS = one_sided.Parts(orthonormal_and_triangular, rotated)
 
 
 def triangular_solve(a: Any, b: Any, *, lower: bool, unit: bool = False) -> Any:
