@@ -1,6 +1,7 @@
 // Factorizations by one block of threads for each matrix. Before this text come: ROWS and COLUMNS of the
 // matrices; GROUP, a power of two; THREADS, those of a block, at least GROUP for each column, or, where
-// columns are rotated, GROUP for each pair; SWEEPS, a limit; and matrix_numbers.cuh.
+// columns are rotated, GROUP for each pair; SWEEPS, a limit; EPS, the unit of rounding, and TINY, what
+// counts as zero beside 1; and numbers.cuh.
 //
 // A column has a group of GROUP neighbouring lanes of a warp, which keep its elements in registers. What
 // other columns need of it, it writes to shared memory. So a step of a factorization has one barrier.

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from lowering.algorithms.jacobi import SWEEPS, negligible
+from lowering.algorithms.kernel_texts import kernel_text
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.custom_kernels import CudaText, CustomKernel
 from tracegraph.ir.kernel_calls import KernelCall, Scalar
@@ -23,7 +24,6 @@ from tracegraph.ops.custom_kernels import custom_kernel
 from tracegraph.ops.factorizations.matrices import NDArray, real_dtype
 
 INT64 = np.dtype(np.int64)
-_REAL = {4: "float", 8: "double"}
 _OUTPUTS = {
     "lu": ("T", "int", "int"),
     "eigh": ("R", "T"),
@@ -118,7 +118,7 @@ def declared(
         where=f"linalg.{op.name} of matrices of {rows}",
         reference=reference,
         parameters=(*arrays, *form.sizes),
-        code=CudaText(_text(entry, dtype, form, parameters), entry),
+        code=_code(entry, dtype, form, parameters),
         out=out,
         batching=None,
         scalars=dict.fromkeys(form.sizes, INT64),
@@ -129,33 +129,10 @@ def declared(
     )
 
 
-def _text(entry: str, dtype: np.dtype[Any], form: Form, parameters: Sequence[str]) -> str:
-    """The unit of a kernel."""
+def _code(entry: str, dtype: np.dtype[Any], form: Form, parameters: Sequence[str]) -> CudaText:
     part = real_dtype(dtype)
-    real = _REAL[part.itemsize]
     constants: dict[str, Any] = {**dict(form.constants), "THREADS": form.threads}
     constants |= {"EPS": np.finfo(part).eps, "TINY": negligible(part), "SWEEPS": SWEEPS}
-    shared = "  extern __shared__ __align__(16) unsigned char shared[];"
-    return "\n".join(
-        [
-            *(f"#define {constant} {value}" for constant, value in constants.items()),
-            "template <class P> struct complex_of;",
-            f"typedef {real} R;",
-            f"typedef {f'complex_of<{real}>' if dtype.kind == 'c' else real} T;",
-            _source("matrix_numbers.cuh"),
-            _source(form.file),
-            f'extern "C" __global__ void __launch_bounds__({form.threads})',
-            f"{entry}({', '.join(parameters)}) {{",
-            *([shared] if form.shared_bytes else []),
-            f"  {form.body}",
-            "}",
-            "",
-        ]
-    )
-
-
-@cache
-def _source(file: str) -> str:
-    from importlib.resources import files  # slow to import, and seldom needed
-
-    return files("lowering.algorithms").joinpath(file).read_text()
+    shared = "extern __shared__ __align__(16) unsigned char shared[];\n  "
+    body = (shared if form.shared_bytes else "") + form.body
+    return kernel_text(entry, form.file, dtype, constants, parameters, body)

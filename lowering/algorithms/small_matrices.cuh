@@ -1,12 +1,12 @@
 // Factorizations of many small matrices, by one kernel. Before this text come: N, the rows; LANES, a
-// power of two of at least N and at most 32; THREADS, those of a block. T is the type of the elements
-// and R that of their parts. EPS, the unit of rounding, TINY, what counts as zero beside 1, and
-// SWEEPS, a limit, are those of the algorithm that is not a kernel.
+// power of two of at least N and at most 32; THREADS, those of a block; EPS, the unit of rounding,
+// TINY, what counts as zero beside 1, and SWEEPS, a limit, as the algorithm that is not a kernel has
+// them; and numbers.cuh.
 //
 // A matrix has a group of LANES threads of a warp, and a thread has a row in registers, so that loops
 // over its elements are unrolled. Loops around them are not: that would take seconds to compile. Where
 // a warp has more groups than there are matrices left, they compute the last one again, and store
-// nothing. `matrix_numbers.cuh` is in between.
+// nothing.
 
 // ---- groups of lanes ------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from lowering.plan.plan import Plan
+from lowering.plan.target.rates import H100
 from lowering.plan.target.target import (
     ContractionPolicy,
     Costs,
@@ -39,6 +40,9 @@ TARGET = Target(
         block=0.0006,
         megabyte=0.24,
         gigaflop=20.0,
+        gigaoperation=30.0,
+        full_threads=1 << 16,
+        cached=1 << 14,
         recompute_limit=1,
         expansion=4,
         gather_penalty=((128 << 10, 0), (24 << 20, 40), (inf, 112)),
@@ -48,6 +52,7 @@ TARGET = Target(
         small_extent=8,
         small_products=48**3,
         most_products=1 << 22,
+        split=True,
     ),
     persistent=PersistentCosts(
         step=0.13,
@@ -77,6 +82,7 @@ TARGET = Target(
             "svd": 1,
             "triangular_solve": 64,
         },
+        tridiagonal_rows=64,
     ),
     operands=OperandPolicy(
         once={
@@ -110,6 +116,7 @@ TARGET = Target(
     sorted_updates=2048,
     graphs=True,
     motion=Motion(in_vain=1 << 18, guards=True),
+    rates=H100,
 )
 """Fitted to medians on one H200 (driver 580.159, CUDA 13.0), in µs.
 

@@ -8,6 +8,7 @@ from functools import cache
 from lowering.backends import Backend
 from lowering.plan.plan import Plan
 from lowering.plan.reports.explain import explain as explanation
+from lowering.plan.reports.rooflines import rooflines
 from lowering.plan.target.target import Target
 from tracegraph.staging.interfaces import DeviceStream
 
@@ -70,12 +71,16 @@ def source(plan: Plan, device: str) -> str:
 
 
 def explain(plan: Plan, device: str) -> str:
-    """A table of every loop and branch, and on the host the loops of native code."""
-    if device != "host":
-        return explanation(plan)
-    from lowering.backends.host import host_notes
+    """A table of every loop and branch, one of the work of nodes, and on the host the loops of
+    native code.
+    """
+    target = target_of(device)
+    parts = [explanation(plan), rooflines(plan, target.rates)]
+    if device == "host":
+        from lowering.backends.host import host_notes
 
-    return "\n".join((explanation(plan), *host_notes(plan)))
+        parts += host_notes(plan)
+    return "\n".join(filter(None, parts))
 
 
 def create_stream(device: str, priority: int | None = None) -> DeviceStream | None:

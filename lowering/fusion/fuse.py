@@ -22,6 +22,7 @@ from lowering.fusion.axis_unrolling import LEAST_SELECTIONS, unroll_axes
 from lowering.fusion.dead_stores import without_dead
 from lowering.fusion.pointwise import MAX_EXPRESSIONS, FusionBuilder
 from lowering.fusion.read_directions import differ, split_folds
+from lowering.fusion.recomputation import recompute
 from lowering.fusion.row_passes import fuse_rows, same_extents
 from lowering.plan.construct import Path
 from lowering.plan.nests.analysis import nest_conditions, nest_size, nest_writes
@@ -51,6 +52,10 @@ SMALL = 1 << 16
 threads that an H200 runs at a time, so that the nests of a kernel run at the same time."""
 
 
+MAX_ROUNDS = 3
+"""Rounds in which values are computed again in what was fused: bounds the time to plan."""
+
+
 @dataclass(slots=True, eq=False)
 class _Kernel:
     """A kernel under construction.
@@ -75,6 +80,11 @@ def fuse(block: Block, context: Context) -> None:
     if len(block.nodes) > 1:  # of one kernel, `drop_dead_stores` drops what is never read
         nodes, block.nodes = block.nodes, []
         block.nodes = _fused(nodes, block, context.target)
+        for _ in range(MAX_ROUNDS):
+            if len(block.nodes) == 1 or not recompute(block, context):
+                break
+            nodes, block.nodes = block.nodes, []
+            block.nodes = _fused(nodes, block, context.target)
     if context.sources > LEAST_SELECTIONS and context.target.fusion.unrolled_positions:
         _unroll_axes(block, context.target)
 

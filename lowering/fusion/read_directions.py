@@ -37,7 +37,7 @@ def differ(first: Nest, second: Nest, policy: FusionPolicy) -> bool:
     if (first.space, first.loop) != (second.space, second.loop):
         return False
     together = _folding(first, (*first.accumulators, *second.accumulators))
-    return adds_uncoalesced(together, first, second, policy)
+    return adds_uncoalesced(together, (first, second), policy)
 
 
 def split_folds(nodes: list[DraftNode], block: Block, context: Context) -> list[DraftNode]:

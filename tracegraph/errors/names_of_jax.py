@@ -69,7 +69,7 @@ _JAX: Mapping[str, str] = {
     "enable_checks": "use tracegraph.check_indices",
     "numpy_dtype_promotion": _DTYPES,
     "numpy_rank_promotion": _DTYPES,
-    "default_matmul_precision": _DTYPES,
+    "default_matmul_precision": "use tracegraph.matmul_precision",
     "io_callback": "use tracegraph.pure_callback, tracegraph.debug.callback or "
     "tracegraph.host_call",
     "ffi": "use tracegraph.kernel for a kernel, tracegraph.host_call for a C function",
@@ -90,8 +90,6 @@ _JAX: Mapping[str, str] = {
 }
 
 _LAX: Mapping[str, str] = {
-    "associative_scan": "use numpy.cumsum, numpy.cumprod or the accumulate method of a ufunc, "
-    "such as numpy.maximum.accumulate(x); tracegraph.scan for others, step by step",
     "cummax": "use numpy.maximum.accumulate",
     "cummin": "use numpy.minimum.accumulate",
     "cumlogsumexp": "use numpy.logaddexp.accumulate",

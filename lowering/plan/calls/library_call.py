@@ -14,6 +14,7 @@ import numpy as np
 
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.buffer_fields import HoldsBuffers, Names, items_of
+from lowering.plan.nests.work import Work, real_name
 from tracegraph.ir.op import Op
 from tracegraph.ir.record import record
 from tracegraph.ir.types import row_major_strides
@@ -38,6 +39,12 @@ class StridedArray(HoldsBuffers):
     def nbytes(self) -> int:
         """The bytes of its elements."""
         return prod(self.shape) * self.buffer.type.dtype.itemsize
+
+    @property
+    def distinct_bytes(self) -> int:
+        """The bytes of its elements, those once that it repeats along an axis."""
+        repeated = zip(self.shape, self.strides, strict=True)
+        return prod([n for n, s in repeated if s]) * self.buffer.type.dtype.itemsize
 
     def address(self, base: Callable[[Buffer], int]) -> int:
         """The address of its first element, given those of buffers."""
@@ -66,6 +73,10 @@ class LibraryCall(HoldsBuffers):
     skippable: ClassVar[bool] = True
     """Whether a loop that it is in may be unrolled: a step past the end then runs it all the same,
     and its results are not used."""
+
+    exclusive: ClassVar[str | None] = None
+    """What it needs for itself besides the workspace of a library: calls with the same word run in
+    the order of the Plan, in all bodies."""
 
     alignment: ClassVar[int] = 1
     """Bytes: the addresses of arrays are multiples of that, as far as they may move. The library
@@ -120,6 +131,14 @@ class LibraryCall(HoldsBuffers):
     def operations(self) -> int:
         """How many floating-point operations it makes, for estimates of time."""
         return 0
+
+    @property
+    def work(self) -> Work:
+        """What it does, as `Node.work` has it."""
+        nbytes = sum([array.distinct_bytes for array in self.operands])
+        arrays = self.outputs or self.inputs
+        kind = real_name(arrays[0].buffer.type.dtype) if arrays else "int"
+        return Work(nbytes, nbytes, {kind: self.operations} if self.operations else {})
 
     @property
     def name(self) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from lowering.plan.target.rates import Rates
 from tracegraph.ir.types import ArrayType
 from tracegraph.passes.invariants import CERTAIN, Motion
 
@@ -36,6 +37,10 @@ class Costs:
         block: a block of a kernel that is skipped.
         megabyte: reading or writing a megabyte, from 4.2 TB/s.
         gigaflop: a billion operations of a product.
+        gigaoperation: a billion operations of a nest, in units of `Elementwise.cost`, of four-byte
+            numbers; those of eight bytes count twice.
+        full_threads: points that are computed at a time, at most: fewer take as long.
+        cached: bytes of an array that stays in a near cache, from which it is read in no time.
         recompute_limit: the most that an op may cost, in units of `Elementwise.cost`, to be
             computed again for each use of its result instead of stored.
         expansion: points of a use for each element of an expensive value, from which it is stored
@@ -56,6 +61,9 @@ class Costs:
     block: float
     megabyte: float
     gigaflop: float
+    gigaoperation: float
+    full_threads: int
+    cached: int
     recompute_limit: float
     expansion: float
     gather_penalty: tuple[tuple[float, int], ...]
@@ -116,6 +124,8 @@ class ContractionPolicy:
         small_extent: the k of a small product, at most.
         small_products: or its m * n * k, at most.
         most_products: m * n * k of all small products of a batch, at most.
+        split: whether products of float32 in the precision "bf16x3" are made of bfloat16 parts,
+            which tensor cores multiply.
     """
 
     reuse: float = 0
@@ -123,6 +133,7 @@ class ContractionPolicy:
     small_extent: int = 0
     small_products: int = 0
     most_products: int = 0
+    split: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,12 +202,15 @@ class LapackPolicy:
         many: by op, how many small matrices get a kernel of their own in a body, where that kernel
             keeps a loop from being one kernel. At the top, any number gets one. So do matrices in a
             body that the library would factor otherwise.
+        tridiagonal_rows: of all tridiagonal systems together, from which these have kernels in a
+            body. At the top, all have.
     """
 
     least: Mapping[str, int]
     most_matrices: Mapping[str, int]
     at_once: Mapping[str, tuple[int, int]]
     many: Mapping[str, int]
+    tridiagonal_rows: int
 
     def has_kernel(self, op: str, matrix: ArrayType, in_body: bool) -> bool:
         """Whether matrices of this type, if they are small, have a kernel of their own."""
@@ -283,6 +297,7 @@ class Target:
     the Plan. From `sorted_updates` on, updates that need an order are sorted by element. With
     `graphs`, Plans are launched as CUDA graphs, which have nodes for arguments and memory besides
     the work. `motion` says what leaves loops.
+    `rates` are the limits that reports compare a Plan's work with, where they are known.
     """
 
     costs: Costs
@@ -299,3 +314,4 @@ class Target:
     sorted_updates: float = inf
     graphs: bool = False
     motion: Motion = CERTAIN
+    rates: Rates | None = None

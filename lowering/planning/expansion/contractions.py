@@ -105,7 +105,7 @@ def _of_transposes(eqn: Eqn, factors: Sequence[Atom], axes: tuple[int, ...]) -> 
         return application("transpose", (x,), {"axes": axes}, eqn.source)
 
     first, second = (transposed(x, axes) for x in factors)
-    product = application("matmul", (*first.outputs, *second.outputs), {}, eqn.source)
+    product = application("matmul", (*first.outputs, *second.outputs), eqn.attrs, eqn.source)
     found = transposed(product.outputs[0], back)
     return Replacement(found.outputs, (first, second, product, found))
 
@@ -113,7 +113,8 @@ def _of_transposes(eqn: Eqn, factors: Sequence[Atom], axes: tuple[int, ...]) -> 
 def _sum_of_products(eqn: Eqn) -> Replacement:
     """The sums over k of x[…, m, 1, k] * y[…, 1, n, k]; for bools, any of conjunctions.
 
-    float16 and bfloat16 are multiplied and summed in float32 and rounded once, as in libraries.
+    float16 and bfloat16 are multiplied and summed in float32, and rounded once if at all, as in
+    libraries. The sums of float32 have any precision that is asked for.
     """
     left, right = eqn.operands
     (out,) = eqn.outputs

@@ -119,9 +119,11 @@ class Transposer:
         if x in self.linear:
             if y in self.linear:
                 raise errors.NonlinearError(eqn.op.name, eqn.source)
-            self._accumulate(x, unbroadcast(emit, record.left(emit, ct, self.value(y)), x.type))
+            found = record.left(emit, ct, self.value(y), **eqn.attrs)
+            self._accumulate(x, unbroadcast(emit, found, x.type))
         else:
-            self._accumulate(y, unbroadcast(emit, record.right(emit, ct, self.value(x)), y.type))
+            found = record.right(emit, ct, self.value(x), **eqn.attrs)
+            self._accumulate(y, unbroadcast(emit, found, y.type))
 
     def _transpose_partials(self, eqn: Eqn, record: Partials, ct: Any) -> None:
         """Sums and differences."""

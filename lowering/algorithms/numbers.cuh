@@ -1,7 +1,5 @@
-// What kernels for matrices share. Before this text come: T, the type of the elements, and R, that of
-// their parts; EPS, the unit of rounding, and TINY, what counts as zero beside 1.
-
-// ---- numbers --------------------------------------------------------------------------------------
+// Arithmetic of real and complex numbers, for kernels that are written once for all dtypes. Before
+// this text come: T, the type of the elements, and R, that of their parts.
 
 template <class P> struct complex_of { P re, im; };
 
@@ -77,8 +75,6 @@ __device__ inline R infinity() {
   return 1 / zero;
 }
 
-// ---- lanes of a warp ------------------------------------------------------------------------------
-
 // The value that a lane of the warp has; all lanes take part.
 template <class V> __device__ V of_lane(V x, int lane) {
   static_assert(sizeof(V) % 4 == 0, "values are made of words");
@@ -92,7 +88,7 @@ template <class V> __device__ V of_lane(V x, int lane) {
   }
   return moved.value;
 }
-
+// The sum, and the largest, of what the lanes of a warp have.
 __device__ inline R sum_of_lanes(R x) {
 #pragma unroll
   for (int apart = 16; apart; apart /= 2) x += of_lane(x, (threadIdx.x % 32) ^ apart);
