@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lowering.algorithms import are_small, small
+from lowering.algorithms import are_small
+from lowering.algorithms.small_matrices import small
 from tests.cases.hard_matrices import MATRICES
 from tests.emulation.emulator import (
     ARGUMENT,

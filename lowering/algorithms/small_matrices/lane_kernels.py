@@ -1,6 +1,6 @@
 """Kernels for many matrices of at most 32 rows: a group of lanes, or a warp, for each.
 
-The code is in small_matrices.cuh. A kernel gets the number of matrices as a parameter.
+The code is in lane_matrices.cuh. A kernel gets the number of matrices as a parameter.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lowering.algorithms.matrix_kernels import Form
+from lowering.algorithms.small_matrices.matrix_kernels import Form
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops.factorizations.matrices import real_dtype
 
@@ -22,6 +22,7 @@ MOST_COLUMNS = 64
 """Right-hand sides of a system, which are solved one after the other."""
 
 THREADS = 128
+_FILE = "small_matrices/lane_matrices.cuh"
 _SHARED_BYTES = 48 << 10
 """What a block may use without asking."""
 
@@ -45,6 +46,7 @@ def form(name: str, dtype: np.dtype[Any], shape: tuple[int, int], attrs: Mapping
         per_warp, shared = 1, _shared_bytes(dtype, n, attrs.get("vectors", False))
     threads = THREADS if shared * (THREADS // 32) <= _SHARED_BYTES else 32
     sizes: tuple[str, ...] = ("count",)
+    constants = (("N", n), ("LANES", lanes))
     flags = ", ".join([str(attrs[each]).lower() for each in ("lower", "unit") if each in attrs])
 
     def blocks(a: ArrayType, *_: Any) -> int:
@@ -69,14 +71,19 @@ def form(name: str, dtype: np.dtype[Any], shape: tuple[int, int], attrs: Mapping
             sizes, nbytes = ("columns",), n * n * dtype.itemsize
             constants = (("N", n), ("LANES", lanes))
             return Form(
-                "small_matrices.cuh", body, constants, threads, nbytes, blocks_of_columns, sizes
+                "small_matrices/lane_matrices.cuh",
+                body,
+                constants,
+                threads,
+                nbytes,
+                blocks_of_columns,
+                sizes,
             )
         case _:
             body = f"triangular_solve<{flags}>(a, b, out0, count, columns);"
             sizes = ("count", "columns")
-    constants = (("N", n), ("LANES", lanes))
     nbytes = shared * (threads // 32)
-    return Form("small_matrices.cuh", body, constants, threads, nbytes, blocks, sizes)
+    return Form(_FILE, body, constants, threads, nbytes, blocks, sizes)
 
 
 def _shared_bytes(dtype: np.dtype[Any], n: int, vectors: bool) -> int:

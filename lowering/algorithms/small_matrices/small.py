@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from lowering.algorithms import block_kernels, by_library, lane_kernels
+from lowering.algorithms import by_library
 from lowering.algorithms import svd as one_sided
-from lowering.algorithms.matrix_kernels import applied, declared, orthogonal_columns
 from lowering.algorithms.parts import above
+from lowering.algorithms.small_matrices import block_kernels, lane_kernels
+from lowering.algorithms.small_matrices.matrix_kernels import applied, declared, orthogonal_columns
 from tracegraph import numpy as tnp
 from tracegraph.ir.op import Op, get
 from tracegraph.ir.types import ArrayType
