@@ -122,6 +122,7 @@ def triangular_solve(a: Any, b: Any, *, lower: bool, unit: bool = False) -> Any:
     attrs = ("lower", lower), ("unit", unit)
     kind = f"{'unit_' if unit else ''}{'lower' if lower else 'upper'}_solve"
     op = get("triangular_solve")
+    sizes: tuple[int, ...]
     if lane_kernels.has_thread_for_each(columns):
         name, sizes = f"{kind}_by_columns", (columns,)
     else:
