@@ -78,6 +78,7 @@ TARGET = Target(
             "eigh": 1,
             "lu": 64,
             "pinv": 1,
+            "qr": 1,
             "svd": 1,
             "triangular_solve": 64,
         },
