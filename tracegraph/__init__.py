@@ -71,16 +71,21 @@ if TYPE_CHECKING:
     from tracegraph.custom import *
     from tracegraph.inspection.show import *
     from tracegraph.numpy.windows import *
+    from tracegraph.sharding import *
     from tracegraph.staging.placement import *
     from tracegraph.transforms import *
 
 _MODULES = ("debug", "event", "linalg", "nn", "numpy", "random", "sparse", "special")
 _FUNCTIONS = {
     "callbacks": ("host_call", "pure_callback"),
-    "control": ("cond", "fori_loop", "map", "scan", "switch", "while_loop"),
+    "control": ("associative_scan", "cond", "fori_loop", "map", "scan", "switch", "while_loop"),
     "custom": ("capture", "elementwise", "embed", "kernel", "reduction"),
     "inspection.show": ("show",),
     "numpy.windows": ("dynamic_slice", "dynamic_update_slice"),
+    "sharding": (
+        *("all_gather", "all_to_all", "axis_index", "axis_size", "pmax", "pmean", "pmin"),
+        *("ppermute", "psum", "psum_scatter"),
+    ),
     "staging.placement": ("block_until_ready", "device_get", "device_put"),
     "transforms": (
         *("checkpoint", "custom_jvp", "custom_linear_solve", "custom_root", "custom_vjp", "grad"),

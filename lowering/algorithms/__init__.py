@@ -8,10 +8,12 @@ that faster.
     pivots                           the order of rows after the swaps of lu
     qr                               Householder reflections, column by column
     tridiagonal                      elimination of one row after the other
+    partitions                       kernels for tridiagonal systems
     eigh, svd                        Jacobi rotations, many at a time; pinv by svd
     jacobi, parts                    what those two share; what all do
     lapack, by_library               LAPACK's routines as ops; the same algorithms made of them
     small                            kernels for many small matrices
+    kernel_texts                     what the texts of such kernels begin with
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from lowering.algorithms import by_library, small
 from lowering.algorithms.cholesky import cholesky
 from lowering.algorithms.eigh import eigh
 from lowering.algorithms.lu import lu
+from lowering.algorithms.partitions import partition_kernels
 from lowering.algorithms.pivots import order_of_rows
 from lowering.algorithms.qr import qr
 from lowering.algorithms.small import are_small as are_small
@@ -71,9 +74,10 @@ SMALL: Mapping[str, Callable[..., Any]] = {
     "pinv": small.pinv,
     "svd": small.svd,
     "triangular_solve": small.triangular_solve,
+    "tridiagonal_solve": partition_kernels.tridiagonal_solve,
 }
 """Those with kernels for 2 to 32 rows and columns, for backends that run CUDA C++: of square
-matrices, in `svd` and `pinv` of a triangular factor."""
+matrices, in `svd` and `pinv` of a triangular factor; and for tridiagonal systems of any size."""
 
 AlgorithmChoice = Literal["own", "library", "at once", "small"]
 _FORMS = {"own": ALGORITHMS, "library": BY_LIBRARY, "at once": AT_ONCE, "small": SMALL}

@@ -7,7 +7,7 @@ and gets their number as a parameter.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -15,8 +15,9 @@ import numpy as np
 
 from lowering.algorithms import svd as one_sided
 from lowering.algorithms.jacobi import SWEEPS, negligible
+from lowering.algorithms.kernel_texts import kernel_text
 from tracegraph.arrays.eager import apply
-from tracegraph.ir.custom_kernels import CudaText, CustomKernel
+from tracegraph.ir.custom_kernels import CustomKernel
 from tracegraph.ir.kernel_calls import KernelCall, Scalar
 from tracegraph.ir.op import Op, Opaque, get
 from tracegraph.ir.types import ArrayType
@@ -33,7 +34,6 @@ _SHARED_BYTES = 48 << 10
 """What a block may use without asking."""
 
 _INT64 = np.dtype(np.int64)
-_REAL = {4: "float", 8: "double"}
 _OUTPUTS = {
     "lu": ("T", "int", "int"),
     "eigh": ("R", "T"),
@@ -41,13 +41,6 @@ _OUTPUTS = {
     "orthogonal_columns": ("T", "T"),
 }
 """The C++ types of the outputs by kernel; others have one, of the type of the elements."""
-
-
-@cache
-def _source() -> str:
-    from importlib.resources import files  # slow to import, and seldom needed
-
-    return files("lowering.algorithms").joinpath("small_matrices.cuh").read_text()
 
 
 def _orthogonal_type(a: ArrayType, *, vectors: bool) -> ArrayType | tuple[ArrayType, ...]:
@@ -71,7 +64,12 @@ orthogonal_columns = Op(
 
 
 def are_small(name: str, types: Sequence[ArrayType]) -> bool:
-    """Whether there are kernels for an op on operands of these types."""
+    """Whether there are kernels for an op on operands of these types.
+
+    Those for tridiagonal systems, in `partitions`, are for all.
+    """
+    if name == "tridiagonal_solve":
+        return True
     m, n = types[0].shape[-2:]
     if name in ("svd", "pinv"):
         return 2 <= min(m, n) <= MOST_ROWS
@@ -180,13 +178,15 @@ def _kernel(
     entry = f"small_{name}_{n}"
     declared = [f"const T* {each}" for each in arrays] + [f"long long {each}" for each in sizes]
     declared += [f"{type_}* out{i}" for i, type_ in enumerate(_OUTPUTS.get(name, ("T",)))]
-    constants = {"N": n, "LANES": lanes, "THREADS": threads}
+    part = real_dtype(dtype)
+    constants: dict[str, float] = {"N": n, "LANES": lanes, "THREADS": threads, "SWEEPS": SWEEPS}
+    constants |= {"EPS": np.finfo(part).eps, "TINY": negligible(part)}
     return CustomKernel(
         name=entry,
         where=f"linalg.{op.name} of matrices of {n} rows",
         reference=reference,
         parameters=(*arrays, *sizes),
-        code=CudaText(_text(entry, dtype, constants, declared, body), entry),
+        code=kernel_text(entry, "small_matrices.cuh", dtype, constants, declared, body),
         out=out,
         batching=None,
         scalars=dict.fromkeys(sizes, _INT64),
@@ -194,33 +194,6 @@ def _kernel(
         block=threads,
         shared_bytes=shared * (threads // 32),
         purpose=f"{op.name} of matrices of {n} rows, by one kernel",
-    )
-
-
-def _text(
-    entry: str,
-    dtype: np.dtype[Any],
-    constants: dict[str, Any],
-    parameters: Sequence[str],
-    body: str,
-) -> str:
-    """The unit of a kernel."""
-    part = real_dtype(dtype)
-    real = _REAL[part.itemsize]
-    constants |= {"EPS": np.finfo(part).eps, "TINY": negligible(part), "SWEEPS": SWEEPS}
-    return "\n".join(
-        [
-            *(f"#define {constant} {value}" for constant, value in constants.items()),
-            "template <class P> struct complex_of;",
-            f"typedef {real} R;",
-            f"typedef {f'complex_of<{real}>' if dtype.kind == 'c' else real} T;",
-            _source(),
-            f'extern "C" __global__ void __launch_bounds__({constants["THREADS"]})',
-            f"{entry}({', '.join(parameters)}) {{",
-            f"  {body}",
-            "}",
-            "",
-        ]
     )
 
 

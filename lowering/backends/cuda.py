@@ -81,6 +81,7 @@ TARGET = Target(
             "svd": 1,
             "triangular_solve": 64,
         },
+        tridiagonal_rows=64,
     ),
     operands=OperandPolicy(
         once={

@@ -53,6 +53,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "preamble.cuh": (),
     "half.cuh": ("tg_half", "tg_bfloat16"),
     "complex.cuh": ("tg_c64", "tg_c128"),
+    "powers.cuh": ("tg_power_3", "tg_power_4", "tg_power_minus_"),
     "callbacks.cuh": ("tg_reserve", "tg_frame", "tg_send_frame", "tg_await", "tg_answer"),
     "special.cuh": (
         *(

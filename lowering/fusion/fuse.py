@@ -52,6 +52,10 @@ SMALL = 1 << 16
 threads that an H200 runs at a time, so that the nests of a kernel run at the same time."""
 
 
+MAX_ROUNDS = 3
+"""Rounds in which values are computed again in what was fused: bounds the time to plan."""
+
+
 @dataclass(slots=True, eq=False)
 class _Kernel:
     """A kernel under construction.
@@ -76,7 +80,9 @@ def fuse(block: Block, context: Context) -> None:
     if len(block.nodes) > 1:  # of one kernel, `drop_dead_stores` drops what is never read
         nodes, block.nodes = block.nodes, []
         block.nodes = _fused(nodes, block, context.target)
-        if len(block.nodes) > 1 and recompute(block, context):
+        for _ in range(MAX_ROUNDS):
+            if len(block.nodes) == 1 or not recompute(block, context):
+                break
             nodes, block.nodes = block.nodes, []
             block.nodes = _fused(nodes, block, context.target)
     if context.sources > LEAST_SELECTIONS and context.target.fusion.unrolled_positions:

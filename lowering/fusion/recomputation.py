@@ -14,7 +14,7 @@ is loaded.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lowering.draft.context import Context
@@ -24,10 +24,12 @@ from lowering.fusion.dead_stores import without_dead
 from lowering.fusion.nest_times import nest_time
 from lowering.fusion.pointwise import MAX_EXPRESSIONS
 from lowering.fusion.row_profitability import adds_uncoalesced
+from lowering.fusion.row_values import row_values, stored_values, storing
 from lowering.fusion.short_folds import written_out
 from lowering.plan.nests.analysis import (
     as_rows,
     loads,
+    nest_accumulated,
     nest_loads,
     nest_reads,
     nest_size,
@@ -35,17 +37,18 @@ from lowering.plan.nests.analysis import (
     nest_writes,
 )
 from lowering.plan.nests.buffer import Buffer
-from lowering.plan.nests.kernel import MapNest, Nest, ReduceNest, RowNest, Store
+from lowering.plan.nests.kernel import MapNest, Nest, ReduceNest, RowNest, Store, space_index
 from lowering.plan.nests.rewriting import map_nest
 from lowering.plan.target.target import Target
-from tracegraph.ir.scalar import Axis, Const, Expr
+from tracegraph.ir.scalar import Axis, Const, Expr, both, const, select
 from tracegraph.ir.scalar_values import Accumulated, AsIndex, Load
 from tracegraph.ir.subexpressions import subexpressions, substitution
+from tracegraph.ir.types import ArrayType
 
 MAX_READERS = 4
 """Nests that compute a value again, at most: bounds the time to plan."""
 
-MAX_VALUE = 100
+MAX_VALUE = 200
 """Expressions of a value that is computed again, at most: bounds the code of each reader."""
 
 
@@ -61,7 +64,7 @@ def recompute(block: Block, context: Context) -> bool:
     """Compute values again in the kernels of a block, in place, where that takes less time than to
     load them; whether there were any.
     """
-    search = _Search(block, context.target)
+    search = _Search(block, context)
     found = False
     for node in range(len(block.nodes)):
         kernel = block.nodes[node]
@@ -78,9 +81,10 @@ def recompute(block: Block, context: Context) -> bool:
 class _Search:
     """The nodes of a block by the buffers that they access."""
 
-    def __init__(self, block: Block, target: Target) -> None:
+    def __init__(self, block: Block, context: Context) -> None:
         self.block = block
-        self.target = target
+        self.context = context
+        self.target = context.target
         self.kept = {*block.sinks, *block.carries, *block.resident}
         self.readers: dict[Buffer, list[int]] = {}
         self.writers: dict[Buffer, list[int]] = {}
@@ -110,59 +114,79 @@ class _Search:
         if len(places) != 1 or buffer in node_reads(writer):
             return False
         nest = writer.nests[places[0]]
-        value = _value(nest, buffer)
+        value = _value(nest, buffer, self.context)
         if value is None:
             return False
-        read = {load.buffer for load in loads((value.expression,))}
-        old: dict[_Place, Nest] = {}
-        new: dict[_Place, Nest] = {}
-        for position in self.readers[buffer]:
-            reader = self.block.nodes[position]
-            if not isinstance(reader, DraftKernel) or not self._are_same(read, node, position):
-                return False
-            for k, each in enumerate(reader.nests):
-                if buffer in nest_reads(each):
-                    made = _computing(each, buffer, value, self.target)
-                    if made is None:
-                        return False
-                    old[_Place(position, k)], new[_Place(position, k)] = each, made
-        rest = _without(nest, buffer)
-        if not self._is_faster(writer, nest, rest, list(old.values()), list(new.values())):
+        made = self._readers_of(value, node, buffer)
+        rest = _without(value.stored_by(nest), buffer)
+        if made is None or not self._is_faster(writer, nest, rest, made):
+            self.context.give_back([store.buffer for store in value.stores])
             return False
-        for place, made in new.items():
-            self._kernel(place.node).nests[place.nest] = made
+        for place, (_, new) in made.items():
+            self._kernel(place.node).nests[place.nest] = new
         nests = [*writer.nests[: places[0]], rest, *writer.nests[places[0] + 1 :]]
         writer.nests = [each for each in nests if each is not None]
+        for store in value.stores:
+            self.block.owned.add(store.buffer)
+            self.writers[store.buffer] = [node]
         for position in self.readers.pop(buffer):
-            for load in read:
+            for load in value.reads:
                 readers = self.readers.setdefault(load, [])
                 if position not in readers:
                     readers.append(position)
         return True
+
+    def _readers_of(
+        self, value: _Value, node: int, buffer: Buffer
+    ) -> dict[_Place, tuple[Nest, Nest]] | None:
+        """All nests that load a value, as they are and as nests that compute it; None if one cannot
+        compute it.
+        """
+        made: dict[_Place, tuple[Nest, Nest]] = {}
+        for position in self.readers[buffer]:
+            reader = self.block.nodes[position]
+            if not isinstance(reader, DraftKernel) or not self._are_same(value, node, position):
+                return None
+            for k, each in enumerate(reader.nests):
+                if buffer in nest_reads(each):
+                    new = _computing(each, buffer, value, self.target)
+                    if new is None:
+                        return None
+                    made[_Place(position, k)] = each, new
+        return made
 
     def _kernel(self, position: int) -> DraftKernel:
         node = self.block.nodes[position]
         assert isinstance(node, DraftKernel)
         return node
 
-    def _are_same(self, buffers: set[Buffer], first: int, last: int) -> bool:
-        """Whether buffers hold the same values at two nodes, of which the last one writes none."""
+    def _are_same(self, value: _Value, first: int, last: int) -> bool:
+        """Whether a value is computed from the same elements at two nodes, of which the last one
+        writes none of them. The first one may write what its nest knows of each row.
+        """
         if any(first < barrier < last for barrier in self.barriers):
             return False
-        writes = [w for buffer in buffers for w in self.writers.get(buffer, ())]
-        return not any(first <= w <= last for w in writes)
+        for buffer in value.reads:
+            writers = self.writers.get(buffer, ())
+            if buffer in value.of_rows:
+                if any(writer != first for writer in writers):
+                    return False
+            elif any(first <= writer <= last for writer in writers):
+                return False
+        return True
 
     def _is_faster(
         self,
         writer: DraftKernel,
         nest: Nest,
         rest: Nest | None,
-        old: Sequence[Nest],
-        new: Sequence[Nest],
+        made: Mapping[_Place, tuple[Nest, Nest]],
     ) -> bool:
         costs = self.target.costs
-        before = sum(nest_time(each, costs) for each in (nest, *old))
-        after = sum(nest_time(each, costs) for each in new)
+        before, after = nest_time(nest, costs), 0.0
+        for old, new in made.values():
+            before += nest_time(old, costs)
+            after += nest_time(new, costs)
         if rest is not None:
             after += nest_time(rest, costs)
         elif len(writer.nests) == 1:
@@ -178,16 +202,32 @@ class _Value:
 
     axes: tuple[Axis | None, ...]  # None along an axis of one element
     expression: Expr
+    reads: frozenset[Buffer]
+    of_rows: frozenset[Buffer] = frozenset()  # what the nest itself stores of its folds
+    stores: tuple[Store, ...] = ()  # of these, what it does not store yet
 
-    def at(self, indices: tuple[Expr, ...]) -> Expr:
-        """The value at an index of the buffer."""
-        pairs = zip(self.axes, indices, strict=True)
-        return substitution({axis: index for axis, index in pairs if axis is not None})(
-            self.expression
-        )
+    def stored_by(self, nest: Nest) -> Nest:
+        """The nest with the further stores."""
+        if not self.stores:
+            return nest
+        assert isinstance(nest, (ReduceNest, RowNest))
+        return storing(nest, self.stores)
+
+    def instead_of(self, load: Load) -> Expr:
+        """The value that a load of the buffer gives, which is 0 where its guard does not hold."""
+        pairs = zip(self.axes, load.indices, strict=True)
+        moved = substitution({axis: index for axis, index in pairs if axis is not None})
+        value = moved(self.expression)
+        if load.guard is None:
+            return value
+        guarded: dict[Expr, Expr] = {
+            each: Load.make(each.buffer, each.indices, both(load.guard, each.guard))
+            for each in loads((value,))
+        }
+        return select(load.guard, substitution(guarded)(value), const(0, load.dtype))
 
 
-def _value(nest: Nest, buffer: Buffer) -> _Value | None:
+def _value(nest: Nest, buffer: Buffer, context: Context) -> _Value | None:
     """The value that a nest stores at every place of a buffer, as an expression."""
     if not isinstance(nest, (MapNest, ReduceNest, RowNest)) or nest.predicates:
         return None
@@ -198,17 +238,54 @@ def _value(nest: Nest, buffer: Buffer) -> _Value | None:
     axes = _axes(store)
     if axes is None:
         return None
-    value = store.value if isinstance(nest, MapNest) else written_out(nest, store)
-    if value is None:
+    value: Expr | None = store.value
+    if not isinstance(nest, MapNest):
+        value = written_out(nest, store)
+        if value is None:
+            return _with_row_values(nest, store.value, axes, context)
+    return None if value is None else _checked(_Value(axes, value, _reads(value)))
+
+
+def _with_row_values(
+    nest: ReduceNest | RowNest, value: Expr, axes: tuple[Axis | None, ...], context: Context
+) -> _Value | None:
+    """The value with loads of what it takes from the folds of its row; None if it is of the row."""
+    of_rows = row_values(nest, value)
+    if not of_rows or of_rows == (value,):
         return None
-    below = subexpressions((value,))
+    known = stored_values(nest)
+    loads_of: dict[Expr, Expr] = {}
+    stores: list[Store] = []
+    point = space_index(nest.space)
+    for part in of_rows:
+        if part in known:
+            loads_of[part] = known[part]
+        else:
+            buffer = context.buffer("scratch", ArrayType(part.dtype, nest.space))
+            stores.append(Store(buffer, point, part))
+            loads_of[part] = Load.make(buffer, point)
+    made = substitution(loads_of)(value)
+    own = _reads(*loads_of.values())
+    found = _checked(_Value(axes, made, _reads(made), own, tuple(stores)))
+    if found is None:
+        context.give_back([store.buffer for store in stores])
+    return found
+
+
+def _reads(*values: Expr) -> frozenset[Buffer]:
+    return frozenset([load.buffer for load in loads(values)])
+
+
+def _checked(value: _Value) -> _Value | None:
+    """The value, unless other nests cannot compute it."""
+    below = subexpressions((value.expression,))
     if len(below) > MAX_VALUE or any(type(e) is Accumulated for e in below):
         return None
-    if any(type(e) is Axis and e not in axes for e in below):
+    if any(type(e) is Axis and e not in value.axes for e in below):
         return None
     if any(type(e) is Load and _is_gathered(e) for e in below):
         return None
-    return _Value(axes, value)
+    return value
 
 
 def _is_gathered(load: Load) -> bool:
@@ -219,10 +296,19 @@ def _is_gathered(load: Load) -> bool:
 def _without(nest: Nest, buffer: Buffer) -> Nest | None:
     """The nest without its store to a buffer; None if it does nothing then."""
     rest = without_dead(nest, lambda store: store.buffer is not buffer)
-    if isinstance(rest, RowNest) and len(rest.passes) == 1 and not rest.passes[0].stores:
-        (only,) = rest.passes
+    if not isinstance(rest, (ReduceNest, RowNest)):
+        return rest
+    passes = as_rows(rest).passes
+    stores = any(each.stores for each in passes)
+    if not stores and not nest_accumulated(rest):
+        return MapNest(rest.space, rest.stores, rest.signals)
+    if isinstance(rest, ReduceNest):
+        return rest
+    passes = tuple([each for each in passes if each.accumulators or each.stores])
+    if len(passes) == 1 and not stores:
+        (only,) = passes
         return ReduceNest(rest.space, rest.loop, only.accumulators, rest.stores, rest.signals)
-    return rest
+    return RowNest(rest.space, rest.loop, passes, rest.stores, rest.signals)
 
 
 def _axes(store: Store) -> tuple[Axis | None, ...] | None:
@@ -249,9 +335,9 @@ def _computing(nest: Nest, buffer: Buffer, value: _Value, target: Target) -> Nes
     values: dict[Expr, Expr] = {}
     for load in nest_loads(nest):
         if load.buffer is buffer:
-            if load.guard is not None or _is_gathered(load):
+            if _is_gathered(load):
                 return None
-            values[load] = value.at(load.indices)
+            values[load] = value.instead_of(load)
     made = map_nest(nest, values)
     assert isinstance(made, (MapNest, ReduceNest, RowNest))
     if nest_size(made) > MAX_EXPRESSIONS or not nest_writes(made).isdisjoint(nest_reads(made)):

@@ -25,7 +25,7 @@ from tracegraph.ir.combiners import (
 )
 from tracegraph.ir.op import get
 from tracegraph.ir.scalar import Expr, const
-from tracegraph.ir.scalar_values import Accumulated, apply
+from tracegraph.ir.scalar_values import Accumulated, Apply, apply
 from tracegraph.ir.subexpressions import subexpressions, substitution
 
 MAX_TERMS = 8
@@ -71,7 +71,21 @@ def _folded(
         return None
     terms = [substitution({**values, **step})(accumulator.value) for step in steps]
     op = get(accumulator.combiner.name)
+    if accumulator.combiner is ADD and all(map(_may_be_negative_zero, terms)):
+        terms = [const(0, dtype), *terms]  # a sum begins with 0: of negative zeros, it is 0
     total = terms[0]
     for term in terms[1:]:
         total = apply(op, (total, term), dtype, {})
     return total
+
+
+def _may_be_negative_zero(expr: Expr) -> bool:
+    """Whether a number may be -0.0; squares are not."""
+    if expr.dtype.kind not in "fc":
+        return False
+    if type(expr) is not Apply or expr.dtype.kind == "c":
+        return True
+    first = expr.args[0]
+    name = expr.op.name
+    square = name == "multiply" and first is expr.args[1]
+    return not square and name not in ("square", "absolute", "exp")

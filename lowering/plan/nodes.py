@@ -351,7 +351,7 @@ class LibraryNode(Node):
 
     @property
     def exclusive(self) -> Hashable:
-        return "workspace", self.workspace
+        return self.call.exclusive or ("workspace", self.workspace)
 
     @property
     def if_skipped(self) -> IfSkipped:

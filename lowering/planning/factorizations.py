@@ -90,7 +90,11 @@ def form_of(
         return "own"
     matrix = types[0]
     can_be = name in SMALL and are_small(name, types)
-    if can_be and (forced == "small" or (not forced and policy.has_kernel(name, matrix, in_body))):
+    if name == "tridiagonal_solve":
+        has_kernel = not in_body or matrix.size >= policy.tridiagonal_rows
+    else:
+        has_kernel = can_be and policy.has_kernel(name, matrix, in_body)
+    if can_be and (forced == "small" or (not forced and has_kernel)):
         return "small"
     if name not in BY_LIBRARY or forced in ("own", "small"):
         return "own"

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from lowering.algorithms import ALGORITHMS
 from lowering.algorithms.lapack import UPDATED
+from lowering.plan.calls.collectives import KINDS
 from lowering.planning.control import branches, loop
 from lowering.planning.custom_kernels import custom_kernel, embedded_graph
 from lowering.planning.effects import (
@@ -22,6 +23,7 @@ from lowering.planning.effects import (
 from lowering.planning.events import use_event
 from lowering.planning.factorizations import factorization, lapack_routine
 from lowering.planning.fourier import fourier_transform
+from lowering.planning.libraries.collectives import collective
 from lowering.planning.matmul import matrix_product
 from lowering.planning.region_builder import RegionBuilder
 from lowering.planning.sorting import sort
@@ -30,6 +32,7 @@ from tracegraph.ir.program import Eqn
 RULES: dict[str, Callable[[RegionBuilder, Eqn], None]] = {
     "matmul": matrix_product,
     **dict.fromkeys(("fft", "rfft", "irfft"), fourier_transform),
+    **dict.fromkeys(KINDS, collective),
     "custom_kernel": custom_kernel,
     **dict.fromkeys(ALGORITHMS, factorization),
     **dict.fromkeys([op.name for op in UPDATED], lapack_routine),

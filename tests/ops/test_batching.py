@@ -21,7 +21,7 @@ from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import Elementwise, Indexed, Op, Reduction, Scan
 from tracegraph.ops.batching import Lanes
 
-NULLARY = ("iota", "empty")
+NULLARY = ("iota", "empty", "axis_index")
 BY_TRANSFORM = ("pure_callback", "custom_kernel")
 """Those whose rule is the transform's: it runs what the user gave, for all lanes."""
 

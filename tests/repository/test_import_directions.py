@@ -59,12 +59,13 @@ TRACEGRAPH: Table = {
         *("transforms", "special", "control", "numpy", "arrays", "tracing", "ir", "errors"),
     },
     "sparse": {"numpy", "arrays", "tracing", "ir", "tree", "errors"},
+    "sharding": {"tracing", "ir", "tree", "errors"},
     "control": {
         *("arrays", "tracing", "ops", "ir", "tree", "errors"),
         *("limits", "progress", "dtypes", "user_source"),
     },
     "transforms": {
-        *("control", "arrays", "tracing", "passes", "ops", "ir", "tree", "errors"),
+        *("sharding", "control", "arrays", "tracing", "passes", "ops", "ir", "tree", "errors"),
         *("limits", "dtypes", "user_source"),
     },
     "c_functions": {"tracing", "errors"},
@@ -90,7 +91,7 @@ TRACEGRAPH: Table = {
     "tracegraph": {
         *("arrays", "callbacks", "capabilities", "control", "custom", "debug", "errors", "event"),
         *("ir", "limits", "linalg", "memory", "raw_memory", "nn", "numpy", "random", "inspection"),
-        *("sparse", "special", "staging", "streams", "concurrency"),
+        *("sharding", "sparse", "special", "staging", "streams", "concurrency"),
         *("transforms", "tree", "version", "modes"),
     },
     "testing": {

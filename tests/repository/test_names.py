@@ -13,6 +13,7 @@ FEATURES: Mapping[str, str] = {
     **dict.fromkeys(("branches", "loops", "control"), "control flow: op, plan, transforms, errors"),
     "calls": "calls with rules of their own (ops/calls): op, inlining, batching",
     "callbacks": "functions of the host: users' functions, op, record, batching, errors",
+    "collectives": "what devices of a mesh do together: words, op, planning, library call",
     "custom_kernels": "users' kernels: record, op, planning, text, batching, assertion, errors",
     "diagram": "diagrams as data, of programs and of plans",
     "effects": "prints, checks and reports: record, op, planning, batching",

@@ -8,6 +8,7 @@ from here, and name this module. May import `dtypes` and `user_source`.
     custom_kernels                          of users' own kernels
     callbacks                               functions of the host that programs call
     batching, transforms                    of vmap; of derivatives
+    sharding                                of meshes, and what their devices do together
     inspection                              what `show` cannot draw
     keywords                                parameters that other libraries have
     running, programs                       programs that had to end; programs that are not well
@@ -31,6 +32,7 @@ from tracegraph.errors.pickling import by_content as _by_content
 from tracegraph.errors.prints import *
 from tracegraph.errors.programs import *
 from tracegraph.errors.running import *
+from tracegraph.errors.sharding import *
 from tracegraph.errors.tracers import *
 from tracegraph.errors.transforms import *
 from tracegraph.errors.wording import *

@@ -90,8 +90,6 @@ _JAX: Mapping[str, str] = {
 }
 
 _LAX: Mapping[str, str] = {
-    "associative_scan": "use numpy.cumsum, numpy.cumprod or the accumulate method of a ufunc, "
-    "such as numpy.maximum.accumulate(x); tracegraph.scan for others, step by step",
     "cummax": "use numpy.maximum.accumulate",
     "cummin": "use numpy.minimum.accumulate",
     "cumlogsumexp": "use numpy.logaddexp.accumulate",

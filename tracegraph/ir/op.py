@@ -126,6 +126,22 @@ class Opaque:
 
 
 @dataclass(frozen=True, slots=True)
+class Collective(Opaque):
+    """An op that the devices along the axes of a mesh, in attr `axes`, carry out together.
+
+    Attr `count` is the number of these devices. `varies` says whether the result differs between
+    them. `over_lanes(lanes, axis, *operands, **attrs)` records it for lanes of `vmap` in place of
+    the devices along one of the axes: the operands are batched, and so is the result if it varies.
+    `of_equal(emit, operand, count)` is what it gives of an operand that is the same on all devices;
+    None: itself.
+    """
+
+    varies: bool = False
+    over_lanes: Callable[..., Any] | None = None
+    of_equal: Callable[..., Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Control:
     """An op with regions that lowering treats by name: cond, switch, while_loop, scan."""
 
@@ -187,7 +203,8 @@ class Op:
     """Whether its attributes are objects of one program, which no cache keeps."""
 
     def __post_init__(self) -> None:
-        found = isinstance(self.form, Effect) or self.form == Opaque(of_program=True)
+        form = self.form
+        found = isinstance(form, Effect) or (isinstance(form, Opaque) and form.of_program)
         object.__setattr__(self, "of_program", found)
         object.__setattr__(self, "is_view", isinstance(self.form, Indexed) and self.form.view)
 

@@ -9,6 +9,7 @@ and what the references of loops, effects and users' kernels need (`limits`, `pr
     special/           special functions
     random_bits        Threefry
     shape, arrange     views; roll, pad, concatenate, iota, empty
+    windows            windows that slide along an axis
     index, scatter     reading and writing at indices that are data
     reduce, folds, linalg   reductions and scans; matrix products
     fourier            Fourier transforms
@@ -17,6 +18,7 @@ and what the references of loops, effects and users' kernels need (`limits`, `pr
     control, effects   branches and loops; prints, checks, progress
     custom_kernels     kernels that users write
     events             events of other code
+    collectives        what the devices of a mesh do together
     live_lanes         which lanes run for nothing
     batching           how ops apply to many lanes at once, where their form does not say it
     calls, derivatives functions with derivative rules; stop_gradient
@@ -30,6 +32,7 @@ from tracegraph.ops import (  # noqa: F401  (they register their ops)
     bitwise,
     callbacks,
     calls,
+    collectives,
     comparison,
     control,
     convert,
@@ -51,4 +54,5 @@ from tracegraph.ops import (  # noqa: F401  (they register their ops)
     sorting,
     special,
     transcendental,
+    windows,
 )

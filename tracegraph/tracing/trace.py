@@ -30,6 +30,7 @@ from tracegraph.ir.program import (
     Value,
 )
 from tracegraph.ir.types import ArrayType, scalar_type, type_of
+from tracegraph.ir.varying import EQUAL, Axes, VaryingAxes
 from tracegraph.modes import is_deterministic
 from tracegraph.tracing import views
 from tracegraph.tracing.foreign import is_foreign
@@ -63,6 +64,8 @@ class Uses:
         """Whether it reads at a traced mask, so that operands may be selected elements."""
         self.transposes = False
         """Whether it has arrays that are not laid out by rows."""
+        self.sets_read = 0
+        """How often it was asked over which axes of devices a value varies."""
 
 
 class Trace:
@@ -87,16 +90,28 @@ class Trace:
         # of a region with effects: the token that the first takes, and the one that the last yields
         self.first_token: Value | None = None
         self.last_token: Tracer | None = None
+        # axes of devices that have a name here, with the number of devices along each; and over
+        # which of them values vary, as far as that was asked
+        self.axes: Mapping[str, int] = {} if parent is None else parent.axes
+        self.varying: dict[Atom, Axes] = {}
+        self._analysed = 0  # the number of equations among these
         self.index_error: errors.TracerIndexError | None = None  # the last one raised
         # the line of the equations that a transform derives from another; None: the user's frame
         self.source: Source | None = None
         self._definitions: dict[Atom, Eqn] = {}
         self._defining = 0  # the number of equations among these
 
-    def param(self, type_: ArrayType, origin: str | Callable[[], str] | None = None) -> Tracer:
-        """A new parameter of the region."""
+    def param(
+        self,
+        type_: ArrayType,
+        origin: str | Callable[[], str] | None = None,
+        varying: Axes | None = None,
+    ) -> Tracer:
+        """A new parameter of the region, which varies over these axes; None: it is not known."""
         value = Value(type_)
         self.params.append(value)
+        if varying is not None:
+            self.varying[value] = varying
         return Tracer(self, value, origin or _PARAMETER)
 
     def read(self, x: Any) -> Atom:
@@ -214,6 +229,45 @@ class Trace:
             self._definitions.update(dict.fromkeys(eqn.outputs, eqn))
         self._defining = len(self.eqns)
         return self._definitions
+
+    def axes_of(self, x: Any) -> Axes:
+        """The axes of devices over which a value varies that is traced here or around.
+
+        A parameter of which nothing is known varies over all that have a name.
+        """
+        if not self.axes or not isinstance(x, Tracer) or isinstance(x.atom, Literal):
+            return EQUAL
+        self.uses.sets_read += 1
+        owner = x.owner
+        return owner._set_of(x.atom) if isinstance(owner, Trace) else frozenset(self.axes)
+
+    def _set_of(self, atom: Atom) -> Axes:
+        if isinstance(atom, Literal) or not self.axes:
+            return EQUAL
+        analysis = VaryingAxes()
+        while self._analysed < len(self.eqns):
+            eqn = self.eqns[self._analysed]
+            self._analysed += 1
+            sets = tuple(map(self._known_set, eqn.operands))
+            self.varying.update(zip(eqn.outputs, analysis.outputs(eqn, sets), strict=True))
+        return self._known_set(atom)
+
+    def _known_set(self, atom: Atom) -> Axes:
+        if isinstance(atom, Literal):
+            return EQUAL
+        known = self.varying.get(atom)
+        if known is None:
+            known = self.varying[atom] = self._set_outside(atom)
+        return known
+
+    def _set_outside(self, atom: Atom) -> Axes:
+        """The axes of what a parameter stands for, which no equation here has computed."""
+        for outer, own in self.captures.items():
+            if own is atom and self.parent is not None:
+                return self.parent._set_of(outer)
+        if any(own is atom for own in self.constants.values()):
+            return EQUAL
+        return frozenset(self.axes)
 
     def is_current(self, tracer: views.AnyTracer) -> bool:
         """Whether this is the innermost trace.
@@ -372,18 +426,25 @@ def trace_region(
     types: Sequence[ArrayType],
     parent: Trace,
     origin: Callable[[int], str] | None = None,
+    varying: Sequence[Axes] = (),
+    axes: Mapping[str, int] | None = None,
 ) -> tuple[Region, tuple[Atom, ...], tuple[Value, Atom] | None]:
     """Trace `fun(*tracers)`, which returns a flat sequence, as a region inside `parent`.
 
     Returns the region; its captures, which are atoms of the parent's region, one for each trailing
     parameter; and if it has effects, the token that it takes and the one that it yields. These are
     not yet among the region's parameters and results. `origin` names a parameter in messages, by
-    its number.
+    its number. `varying` are the axes of devices over which parameters vary, if that is known, and
+    `axes` those that get a name inside.
     """
     inner = Trace(parent)
+    if axes:
+        inner.axes = {**inner.axes, **axes}
     with Active(inner):
         origins = [None if origin is None else partial(origin, i) for i in range(len(types))]
-        results = fun(*[inner.param(t, o) for t, o in zip(types, origins, strict=True)])
+        sets: Sequence[frozenset[str] | None] = varying or [None] * len(types)
+        parameters = zip(types, origins, sets, strict=True)
+        results = fun(*[inner.param(t, o, v) for t, o, v in parameters])
         region = inner.close(results)
     if inner.first_token is None or inner.last_token is None:
         return region, tuple(inner.captures), None

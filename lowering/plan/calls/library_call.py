@@ -74,6 +74,10 @@ class LibraryCall(HoldsBuffers):
     """Whether a loop that it is in may be unrolled: a step past the end then runs it all the same,
     and its results are not used."""
 
+    exclusive: ClassVar[str | None] = None
+    """What it needs for itself besides the workspace of a library: calls with the same word run in
+    the order of the Plan, in all bodies."""
+
     alignment: ClassVar[int] = 1
     """Bytes: the addresses of arrays are multiples of that, as far as they may move. The library
     chooses a kernel before it can see them."""

@@ -202,12 +202,15 @@ class LapackPolicy:
         many: by op, how many small matrices get a kernel of their own in a body, where that kernel
             keeps a loop from being one kernel. At the top, any number gets one. So do matrices in a
             body that the library would factor otherwise.
+        tridiagonal_rows: of all tridiagonal systems together, from which these have kernels in a
+            body. At the top, all have.
     """
 
     least: Mapping[str, int]
     most_matrices: Mapping[str, int]
     at_once: Mapping[str, tuple[int, int]]
     many: Mapping[str, int]
+    tridiagonal_rows: int
 
     def has_kernel(self, op: str, matrix: ArrayType, in_body: bool) -> bool:
         """Whether matrices of this type, if they are small, have a kernel of their own."""

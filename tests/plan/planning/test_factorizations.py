@@ -76,6 +76,36 @@ def test_a_form_that_is_asked_for_is_used(forced: FactorizationForm) -> None:
 
 def test_no_elements_need_no_kernel() -> None:
     assert form("cholesky", (0, 8, 8)) == "own"
+    assert form("tridiagonal_solve", *[(0, 8)] * 3, (0, 8, 1)) == "own"
+
+
+@pytest.mark.parametrize(
+    ("batch", "n", "in_body", "expected"),
+    [
+        ((), 1, False, "small"),
+        ((), 5000, False, "small"),
+        ((), 64, True, "small"),
+        ((), 63, True, "own"),
+        ((9,), 7, True, "own"),
+        ((3, 4), 6, True, "small"),
+    ],
+)
+def test_tridiagonal_systems_have_kernels(batch: Any, n: int, in_body: bool, expected: str) -> None:
+    shapes = [(*batch, n)] * 3 + [(*batch, n, 2)]
+    assert form("tridiagonal_solve", *shapes, in_body=in_body) == expected
+    assert form("tridiagonal_solve", *shapes, forced="own") == "own"
+    assert form("tridiagonal_solve", *shapes, in_body=True, forced="small") == "small"
+
+
+def test_a_long_tridiagonal_system_is_divided_among_blocks() -> None:
+    arrays = *[ArrayType("float64", (20_000,))] * 3, ArrayType("float64", (20_000, 1))
+    lowered = tracegraph.jit(tracegraph.linalg.tridiagonal_solve, device="cuda").lower(*arrays)
+    names = [node.name for node in lowered.nodes if node.kind == "custom kernel"]
+    assert names == [
+        "tridiagonal_reduce_8x256",
+        "tridiagonal_solve_spans_2x16",
+        "tridiagonal_finish_8x256",
+    ]
 
 
 @pytest.mark.parametrize(("count", "kernels"), [(63, 0), (64, 3)])

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from tracegraph import errors
-from tracegraph.ir.op import Call, Elementwise, Reduction, Scan
+from tracegraph.ir.op import Call, Collective, Elementwise, Reduction, Scan
 from tracegraph.ir.program import NO_HINTS, Atom, Eqn, Literal, Region, Value
 from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType
@@ -103,6 +103,8 @@ def _batch_eqn(lanes: Lanes, eqn: Eqn, operands: Sequence[Batch]) -> Sequence[Ba
         return _CONTROL[op.name](batch_region, lanes, eqn, operands)
     if isinstance(op.form, Call):
         return batch_call(batch_region, lanes, eqn, operands)
+    if lanes.flags.over_lanes(eqn):
+        return [_over_lanes(lanes, eqn, operands)]
     atoms, batched = [x.atom for x in operands], [x.is_batched for x in operands]
     if not any(batched) and lanes.writing is None:
         results = lanes.trace.record(op, atoms, attrs, eqn.regions, eqn.hints)
@@ -124,6 +126,19 @@ def _batch_eqn(lanes: Lanes, eqn: Eqn, operands: Sequence[Batch]) -> Sequence[Ba
             return [Batch(x, True) for x in (made if isinstance(made, tuple) else (made,))]
     (result,) = lanes.trace.record(op, atoms, attrs, (), NO_HINTS)
     return [Batch(result.atom, True)]
+
+
+def _over_lanes(lanes: Lanes, eqn: Eqn, operands: Sequence[Batch]) -> Batch:
+    """A collective of the lanes themselves, whether or not its operand differs between them.
+
+    They are all live: the check for uniform conditions has seen to that.
+    """
+    form = eqn.op.form
+    assert isinstance(form, Collective)
+    assert form.over_lanes is not None
+    assert lanes.flags.axis is not None
+    atoms = [lanes.spread(*x) for x in operands]
+    return Batch(form.over_lanes(lanes, lanes.flags.axis, *atoms, **eqn.attrs), form.varies)
 
 
 def _meets_shared(operands: Sequence[Batch]) -> bool:

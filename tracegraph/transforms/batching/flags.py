@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from tracegraph.ir.control_forms import is_loop
 from tracegraph.ir.effects import TOKEN
-from tracegraph.ir.op import Call, Effect
+from tracegraph.ir.op import Call, Collective, Effect
 from tracegraph.ir.program import Eqn, Region, Value
 from tracegraph.ir.types import ArrayType
 
@@ -19,9 +19,10 @@ Flags = tuple[bool, ...]
 
 
 class BatchedFlags:
-    """The flags of results, remembered."""
+    """The flags of results, remembered. Lanes may have the name of an axis, for collectives."""
 
-    def __init__(self) -> None:
+    def __init__(self, axis: str | None = None) -> None:
+        self.axis = axis
         self._known: dict[tuple[Region, Flags], Flags] = {}
 
     def results(self, region: Region, flags: Flags) -> Flags:
@@ -42,11 +43,17 @@ class BatchedFlags:
         if isinstance(eqn.op.form, Call):
             return self.call(eqn, flags)
         if not eqn.regions:
+            if self.over_lanes(eqn):
+                return (eqn.op.form.varies,)  # type: ignore[union-attr]
             return (any(flags),) * len(eqn.outputs)
         if not is_loop(eqn):
             return self.branches(eqn, flags)
         carry, operands = eqn.attrs["carry"], self.loop(eqn, flags)[0]
         return operands[:carry] + self.results(eqn.regions[-1], operands)[carry:]
+
+    def over_lanes(self, eqn: Eqn) -> bool:
+        """Whether lanes take the place of the devices of a collective."""
+        return isinstance(eqn.op.form, Collective) and self.axis in eqn.attrs["axes"]
 
     def call(self, eqn: Eqn, flags: Flags) -> Flags:
         """The flags of the results of a call: all are batched, if its rules have to fit."""

@@ -19,6 +19,7 @@ from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.program import Atom, Program, Region
 from tracegraph.ir.record import record, replace
 from tracegraph.ir.types import ArrayType, type_of
+from tracegraph.sharding.uniformity import check_uniform
 from tracegraph.tracing.foreign import is_foreign
 from tracegraph.tracing.parameters import parameters_of
 from tracegraph.tracing.trace import Trace, trace_program, trace_region
@@ -37,14 +38,17 @@ Axes = Any
 
 @entry_point
 @errors.refuses(
-    axis_name="lanes have no names here: reduce over their axis outside of vmap",
-    spmd_axis_name="lanes have no names here",
+    spmd_axis_name="lanes of vmap are never devices: shard maps a function over these",
     in_axis="it is called in_axes",
     out_axis="it is called out_axes",
     batch_size="the number of lanes is called axis_size",
 )
 def vmap(
-    fun: Function, in_axes: Axes = 0, out_axes: Axes = 0, axis_size: int | None = None
+    fun: Function,
+    in_axes: Axes = 0,
+    out_axes: Axes = 0,
+    axis_size: int | None = None,
+    axis_name: str | None = None,
 ) -> Function:
     """A function that applies `fun` to each of many items, its lanes, in one program.
 
@@ -62,6 +66,8 @@ def vmap(
         out_axes: where the lanes are in the results: an int, or a tree of them for parts of it;
             None for a result that no mapped argument changes.
         axis_size: the number of lanes, if no argument is mapped. It may be zero.
+        axis_name: a name for the axis of the lanes, by which collectives such as `psum` combine
+            them, as they do the devices of a mesh.
 
     Raises:
         NotCallableError: `fun` is not callable.
@@ -70,6 +76,7 @@ def vmap(
         OutAxesError: `out_axes` is None for a result that differs between lanes.
         LeafTypeError: a mapped argument, or a result, has a leaf that is not an array.
         BatchRuleError: `fun` applies an op of your own that has no batching rule.
+        UniformityError: lanes may go different ways around a collective.
 
     >>> import numpy as np
     >>> vmap(np.dot)(np.ones((3, 2)), np.arange(6.0).reshape(3, 2))
@@ -80,6 +87,10 @@ def vmap(
     """
     if not callable(fun):
         raise errors.NotCallableError("vmap", "fun", fun)
+    name: object = axis_name
+    if not (name is None or isinstance(name, str)):
+        got = errors.value_text(name)
+        raise errors.VmapAxesError(f"axis_name must be a string, not {got}")
     count = None if axis_size is None else _axis_size(axis_size)
 
     @wraps(fun, updated=())
@@ -88,9 +99,9 @@ def vmap(
         arguments = _arguments(fun, args, kwargs, in_axes, count)
         trace = current_for(arguments.leaves)
         if trace is not None:
-            results, structure = _record(trace, fun, arguments, out_axes)
+            results, structure = _record(trace, fun, arguments, out_axes, axis_name)
             return tree.unflatten(structure, results)
-        return _run(fun, arguments, out_axes)
+        return _run(fun, arguments, out_axes, axis_name)
 
     setattr(vmapped, "is_mapped", True)  # noqa: B010 - functions have no such attribute
     return vmapped
@@ -211,23 +222,24 @@ def _normalized(fun: Function, parameter: str, axis: int, ndim: int, what: str) 
     return axis % ndim
 
 
-def _run(fun: Function, arguments: _Arguments, out_axes: Axes) -> Any:
+def _run(fun: Function, arguments: _Arguments, out_axes: Axes, axis_name: str | None) -> Any:
     """Trace the call and run it now, where its Arrays are."""
-    given = [
+    places = [
         i
         for i, (leaf, axis) in enumerate(zip(arguments.leaves, arguments.axes, strict=True))
         if axis is not None or isinstance(leaf, (Array, np.ndarray))
     ]
-    leaves = [arguments.leaves[i] for i in given]
+    leaves = [arguments.leaves[i] for i in places]
     structures = []
 
     def flat(*tracers: Any) -> Sequence[Any]:
         traced = list(arguments.leaves)
-        for i, tracer in zip(given, tracers, strict=True):
+        for i, tracer in zip(places, tracers, strict=True):
             traced[i] = tracer
         trace = current_for(tracers)
         assert trace is not None
-        results, structure = _record(trace, fun, replace(arguments, leaves=traced), out_axes)
+        given = replace(arguments, leaves=traced)
+        results, structure = _record(trace, fun, given, out_axes, axis_name)
         structures.append(structure)
         return results
 
@@ -238,22 +250,26 @@ def _run(fun: Function, arguments: _Arguments, out_axes: Axes) -> Any:
         flat,
         [type_of(leaf) for leaf in leaves],
         getattr(fun, "__name__", "vmapped"),
-        lambda i: arguments.paths[given[i]],
+        lambda i: arguments.paths[places[i]],
     )
     return tree.unflatten(structures[0], evaluate(program, leaves))
 
 
 def _record(
-    trace: Trace, fun: Function, arguments: _Arguments, out_axes: Axes
+    trace: Trace, fun: Function, arguments: _Arguments, out_axes: Axes, axis_name: str | None
 ) -> tuple[list[Tracer], tree.Structure]:
     """Record a call for all lanes; its results, flat."""
-    lanes = Lanes(trace, arguments.count, BatchedFlags())
+    if axis_name in trace.axes:
+        raise errors.VmapAxesError(f"axis_name is {axis_name!r}, which an axis around has already")
+    lanes = Lanes(trace, arguments.count, BatchedFlags(axis_name))
     mapped = [
         _with_lanes_at(lanes, trace.read(leaf), axis, 0)
         for leaf, axis in zip(arguments.leaves, arguments.axes, strict=True)
         if axis is not None
     ]
-    region, captures, returned, effects = _traced(trace, fun, arguments, mapped)
+    region, captures, returned, effects = _traced(trace, fun, arguments, mapped, axis_name)
+    if axis_name is not None:
+        _check_uniform(region, len(mapped), arguments, axis_name)
     operands = [*[Batch(x, True) for x in mapped], *[Batch(x, False) for x in captures]]
     if effects:
         operands.append(Batch(trace.token(), False))
@@ -277,8 +293,32 @@ def _record(
     return results, returned.structure
 
 
+def _check_uniform(region: Region, mapped: int, arguments: _Arguments, axis_name: str) -> None:
+    """Check that lanes meet in each collective; the first `mapped` parameters differ between them.
+
+    Raises:
+        UniformityError: they may go different ways around one.
+    """
+    paths = _mapped_paths(arguments)
+
+    def describe(number: int) -> str:
+        return f"argument {paths[number]}, which differs between lanes"
+
+    sets = [frozenset({axis_name} if i < mapped else ()) for i in range(len(region.params))]
+    check_uniform(region, sets, lambda number: describe(number) if number < mapped else "")
+
+
+def _mapped_paths(arguments: _Arguments) -> list[str]:
+    pairs = zip(arguments.paths, arguments.axes, strict=True)
+    return [path for path, axis in pairs if axis is not None]
+
+
 def _traced(
-    trace: Trace, fun: Function, arguments: _Arguments, mapped: Sequence[Atom]
+    trace: Trace,
+    fun: Function,
+    arguments: _Arguments,
+    mapped: Sequence[Atom],
+    axis_name: str | None,
 ) -> tuple[Region, tuple[Atom, ...], Tree, bool]:
     """The region of one lane, optimized: its captures, what it returns, whether it has effects.
 
@@ -301,11 +341,15 @@ def _traced(
     from tracegraph.passes import optimize  # when first used: importing them takes 8 ms
 
     types = [atom.type.with_shape(atom.type.shape[1:]) for atom in mapped]
-    mapped_paths = [
-        path for path, axis in zip(arguments.paths, arguments.axes, strict=True) if axis is not None
-    ]
+    mapped_paths = _mapped_paths(arguments)
+    named = {} if axis_name is None else {axis_name: arguments.count}
     region, captures, tokens = trace_region(
-        call, types, trace, lambda i: f"a lane of argument {mapped_paths[i]}"
+        call,
+        types,
+        trace,
+        lambda i: f"a lane of argument {mapped_paths[i]}",
+        [trace.axes_of(Tracer(trace, atom)).union(named) for atom in mapped],
+        named,
     )
     if tokens is not None:
         before, after = tokens

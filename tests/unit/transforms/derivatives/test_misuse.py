@@ -182,7 +182,7 @@ def keywords() -> dict[str, tuple[Callable[[], Any], str]]:
     calls |= {
         "wrt": (lambda: grad(model, wrt="p"), "argnums=0"),
         "reduce_axes": (lambda: vjp(model, P, X, reduce_axes=()), "no named axes"),
-        "axis_name": (lambda: vmap(model, axis_name="i"), "have no names"),
+        "spmd_axis_name": (lambda: vmap(model, spmd_axis_name="i"), "never devices"),
         "in_axis": (lambda: vmap(model, in_axis=0), "called in_axes"),
         "policy": (lambda: checkpoint(model, policy=None), "its arguments alone"),
         "static_argnums": (lambda: checkpoint(model, static_argnums=1), "passed on as they are"),

@@ -1,0 +1,140 @@
+"""Rendezvous: where the devices of a host mesh meet, each of which is a thread.
+
+It knows who waits where. Devices that are in different collectives, or wait for one that has left,
+would wait for ever: all of them get an error instead, which says what each of them does.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracegraph.errors import DeadlockError, PeerFailedError
+from tracegraph.ir.record import record
+
+Array = np.ndarray[Any, Any]
+
+
+@record
+class Arrival:
+    """A device at a collective.
+
+    `meeting` is what must be the same for all devices of a group; `text` says it with the line.
+    """
+
+    group: tuple[int, ...]
+    meeting: tuple[Any, ...]
+    text: str
+    source: Array | None
+    target: Array
+
+
+Combine = Callable[[Sequence[Array]], Sequence[Array]]
+"""From the operands of a group's devices, in order, to their results."""
+
+
+class Rendezvous:
+    """The meeting place of one launch on a mesh of axes of this shape."""
+
+    def __init__(self, axes: Mapping[str, int]) -> None:
+        self._axes = axes
+        self._numbers = np.arange(int(np.prod([*axes.values()]))).reshape([*axes.values()])
+        self._changed = threading.Condition()
+        self._waiting: dict[int, Arrival] = {}
+        self._gone: dict[int, str] = {}
+        self._met: dict[int, int] = dict.fromkeys(range(self._numbers.size), 0)
+        self._failure: Callable[[str], BaseException] | None = None
+
+    def group(self, device: int, axes: Sequence[str]) -> tuple[int, ...]:
+        """The devices that differ from this one along these axes alone, in order."""
+        place = np.unravel_index(device, self._numbers.shape)
+        index = tuple(
+            [
+                slice(None) if name in axes else at
+                for name, at in zip(self._axes, place, strict=True)
+            ]
+        )
+        return tuple(np.asarray(self._numbers[index]).ravel().tolist())
+
+    def meet(self, device: int, arrival: Arrival, combine: Combine) -> None:
+        """Wait until all devices of the group are here; then the target has the result.
+
+        Raises:
+            DeadlockError: they never will be.
+            PeerFailedError: another device has failed.
+        """
+        with self._changed:
+            self._waiting[device] = arrival
+            turn = self._met[device]
+            if all(self._is_here(other, arrival) for other in arrival.group):
+                self._complete(arrival, combine)
+            else:
+                self._require_progress()
+            while self._met[device] == turn and self._failure is None:
+                self._changed.wait()
+            if self._met[device] == turn and self._failure is not None:
+                self._waiting.pop(device, None)
+                raise self._failure(arrival.text)
+
+    def leave(self, device: int, failed: bool) -> None:
+        """The device comes no more: its program is over, or has failed."""
+        with self._changed:
+            self._gone[device] = "has failed" if failed else "is done"
+            if failed and self._failure is None:
+                self._fail(lambda text: PeerFailedError(device, text))
+            else:
+                self._require_progress()
+
+    def abort(self) -> None:
+        """Let all that wait end: the caller was interrupted."""
+        self.leave(0, True)
+
+    def _is_here(self, other: int, arrival: Arrival) -> bool:
+        there = self._waiting.get(other)
+        return there is not None and there.group == arrival.group
+
+    def _complete(self, arrival: Arrival, combine: Combine) -> None:
+        all_here = [self._waiting[other] for other in arrival.group]
+        if any(each.meeting != arrival.meeting for each in all_here):
+            self._deadlock("devices are in different collectives:")
+            return
+        results = combine([each.source for each in all_here if each.source is not None])
+        for each, result in zip(all_here, results, strict=True):
+            each.target[...] = result
+        for other in arrival.group:
+            del self._waiting[other]
+            self._met[other] += 1
+        self._changed.notify_all()
+
+    def _require_progress(self) -> None:
+        """Check that a device still runs, so that the others may go on."""
+        if self._failure is not None or not self._waiting:
+            return
+        if len(self._waiting) + len(self._gone) == self._numbers.size:
+            self._deadlock("all devices wait for others:")
+
+    def _deadlock(self, problem: str) -> None:
+        rows = [
+            f"device {device}: waits in {self._waiting[device].text}"
+            if device in self._waiting
+            else f"device {device}: {self._gone.get(device, 'runs')}"
+            for device in self._met
+        ]
+        self._fail(lambda text: DeadlockError(problem, rows))
+
+    def _fail(self, failure: Callable[[str], BaseException]) -> None:
+        self._failure = failure
+        self._changed.notify_all()
+
+
+class _Place(threading.local):
+    # No context variable: programs run in a context of their own.
+    rendezvous: Rendezvous | None = None
+    device: int = 0
+
+
+place = _Place()
+"""Which device of a mesh this thread stands for, if it does."""

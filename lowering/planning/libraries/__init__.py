@@ -1,0 +1,1 @@
+"""Rules that plan calls of libraries; others are in the folder above."""

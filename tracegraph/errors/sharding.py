@@ -1,0 +1,106 @@
+"""Meshes: functions of each device, and arrays in blocks, that do not fit or do not agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tracegraph.errors.wording import user_line
+from tracegraph.user_source import Source
+
+__all__ = [
+    "CollectiveOutsideShardError", "DeadlockError", "MeshDeviceError", "NotAddressableError",
+    "OutSpecError", "PeerFailedError", "ShardingError", "UniformityError", "UnknownAxisError",
+]  # fmt: skip
+
+
+class ShardingError(ValueError):
+    """A mesh, a spec or a sharded array cannot be used in this way."""
+
+    def __init__(self, problem: str, *details: str) -> None:
+        super().__init__("\n  ".join((problem, *details)) + user_line())
+
+
+class CollectiveOutsideShardError(ShardingError):
+    """A collective is called where no axis of devices has a name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name} is called outside of shard: no axis of devices has a name here; call it in a "
+            "function that tracegraph.shard maps over a mesh, or vmap with axis_name"
+        )
+
+
+class UnknownAxisError(ShardingError):
+    """There is no axis of devices of this name."""
+
+    def __init__(self, name: str, axis: object, known: Sequence[str]) -> None:
+        names = ", ".join(map(repr, known))
+        super().__init__(f"{name}: there is no axis {axis!r} here; the axes are {names}")
+
+
+class UniformityError(ShardingError):
+    """Devices may go different ways around a collective, which then waits for ever.
+
+    `axis` is the one along which they do. `chain` are the values from the first that differs to the
+    condition, one a line.
+    """
+
+    def __init__(
+        self, what: str, axis: str, around: str, collective: str, chain: Sequence[str]
+    ) -> None:
+        self.axis, self.chain = axis, tuple(chain)
+        lines = (
+            f"devices along axis {axis!r} may {what} around a collective, and would then wait for "
+            "one another for ever:",
+            f"  {around}",
+            f"  holds {collective}",
+            "what decides differs between devices:",
+            *(f"  {line}" for line in chain),
+            f"take the condition from psum or pmax over {axis!r}, so that it is the same on all",
+        )
+        ValueError.__init__(self, "\n  ".join(lines))
+
+
+class OutSpecError(ShardingError):
+    """A result differs between devices along an axis that its spec does not name."""
+
+    def __init__(
+        self, path: str, spec: str, axes: Sequence[str], chain: Sequence[str], function: str
+    ) -> None:
+        along = " and ".join(map(repr, axes))
+        super().__init__(
+            f"out_specs has {spec} for {path} of {function}: it must be the same on all devices "
+            f"along {along}, but differs between them:",
+            *(f"  {line}" for line in chain),
+            f"name {along} in its spec, or make it the same on all, by psum, pmax or all_gather",
+        )
+
+
+class MeshDeviceError(ShardingError):
+    """A mesh of these devices cannot be made, or not be used yet."""
+
+
+class NotAddressableError(ShardingError):
+    """Blocks of an array are on devices of other processes."""
+
+
+class DeadlockError(RuntimeError):
+    """Devices of a host mesh wait for one another in different collectives, or for one that left.
+
+    `rows` has what each device does.
+    """
+
+    def __init__(self, problem: str, rows: Sequence[str]) -> None:
+        super().__init__("\n  ".join((problem, *rows)))
+
+
+class PeerFailedError(RuntimeError):
+    """Another device of the mesh has failed, so that this one ended in a collective."""
+
+    def __init__(self, device: int, collective: str) -> None:
+        super().__init__(f"device {device} has failed; this one waited for it in {collective}")
+
+
+def at(source: Source | None) -> str:
+    """A line in a row of a message."""
+    return "" if source is None else f" at {source}"
