@@ -91,6 +91,16 @@ def slice_(
     return lanes.emit("slice", operands[0], **attrs)
 
 
+def windows(lanes: Lanes, operands: Atoms, batched: Flags, *, axis: int, size: int) -> Atom:
+    """The windows of each lane."""
+    return lanes.emit("windows", operands[0], axis=axis + 1, size=size)
+
+
+def shear(lanes: Lanes, operands: Atoms, batched: Flags, *, axis: int, reverse: bool) -> Atom:
+    """Each lane sheared by itself."""
+    return lanes.emit("shear", operands[0], axis=axis + 1, reverse=reverse)
+
+
 def roll(lanes: Lanes, operands: Atoms, batched: Flags, *, shifts: Ints, axes: Ints) -> Atom:
     """Lanes are not rolled."""
     return lanes.emit("roll", operands[0], shifts=shifts, axes=_moved(axes))

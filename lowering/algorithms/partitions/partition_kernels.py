@@ -32,10 +32,21 @@ _WORK = {"solve": "SOLVES", "reduce": "REDUCES", "finish": "FINISHES"}
 
 
 def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any) -> Any:
-    """The solution, for right-hand sides with elements."""
-    n, columns = b.shape[-2:]
+    """The solution, for right-hand sides with elements.
+
+    One right-hand side is a vector to the kernels: often it is the carry of a loop, which is then
+    solved in place.
+    """
+    columns = b.shape[-1]
+    if columns == 1:
+        return _solution(dl, d, du, b[..., 0], columns)[..., None]
+    return _solution(dl, d, du, b, columns)
+
+
+def _solution(dl: Any, d: Any, du: Any, b: Any, columns: int) -> Any:
+    n = d.shape[-1]
     partition = partition_of(b.dtype, n, columns)
-    count = prod(b.shape[:-2])
+    count = prod(d.shape[:-1])
     sizes = _scalars(count, n, columns)
     if n <= partition.span:
         return _call(_of_rows("solve", b.dtype, partition), (dl, d, du, b), sizes)
@@ -69,15 +80,16 @@ def _call(kernel: CustomKernel, operands: tuple[Any, ...], sizes: tuple[Scalar, 
 def _of_rows(work: str, dtype: np.dtype[Any], partition: Partition) -> CustomKernel:
     """The kernel for systems: it solves them, or reduces or finishes spans of them."""
 
-    def groups(b: ArrayType) -> int:
-        spans = 1 if work == "solve" else -(-b.shape[-2] // partition.span)
-        return prod(b.shape[:-2]) * -(-b.shape[-1] // partition.columns) * spans
+    def systems(d: ArrayType, b: ArrayType) -> int:
+        return prod(d.shape[:-1]) * -(-(b.size // d.size) // partition.columns)
+
+    def spans(d: ArrayType) -> int:
+        return 1 if work == "solve" else -(-d.shape[-1] // partition.span)
 
     def out(dl: ArrayType, d: ArrayType, du: ArrayType, b: ArrayType, *_: Any) -> ArrayType:
         if work != "reduce":
             return b
-        spans = -(-b.shape[-2] // partition.span)
-        return ArrayType(b.dtype, (groups(b) // spans, spans, 2 * (4 + partition.columns)))
+        return ArrayType(b.dtype, (systems(d, b), spans(d), 2 * (4 + partition.columns)))
 
     return _kernel(
         work,
@@ -88,7 +100,7 @@ def _of_rows(work: str, dtype: np.dtype[Any], partition: Partition) -> CustomKer
         call="tridiagonal<{}>(dl, d, du, b, {}, {}, count, rows, columns, shared);",
         reference=references.OF_ROWS[work],
         out=out,
-        groups=lambda *types: groups(types[3]),
+        groups=lambda dl, d, du, b, *_: systems(d, b) * spans(d),
     )
 
 

@@ -19,7 +19,8 @@ from tracegraph.ops.factorizations.matrices import NDArray
 
 
 def _solve(by: Partition, dl: Any, d: Any, du: Any, b: Any) -> Any:
-    return get("tridiagonal_solve").reference(dl, d, du, b)
+    wide = b.reshape(*d.shape, -1)
+    return get("tridiagonal_solve").reference(dl, d, du, wide).reshape(b.shape)
 
 
 def _reduce(by: Partition, dl: Any, d: Any, du: Any, b: Any) -> Any:
@@ -30,9 +31,9 @@ def _reduce(by: Partition, dl: Any, d: Any, du: Any, b: Any) -> Any:
 def _finish(by: Partition, dl: Any, d: Any, du: Any, b: Any, ends: Any) -> Any:
     _, levels = _merged(_equations(by, dl, d, du, b))
     two = _parted(ends.reshape(*ends.shape[:2], 4, by.columns), levels)[..., 1:3, :]
-    *batch, n, k = b.shape
+    k, (*batch, n) = b.size // d.size, d.shape
     x = two.reshape(-1, -(-k // by.columns), ends.shape[1] * by.span, by.columns)[:, :, :n]
-    return np.moveaxis(x, 1, 2).reshape(*batch, n, -1)[..., :k]
+    return np.moveaxis(x, 1, 2).reshape(*batch, n, -1)[..., :k].reshape(b.shape)
 
 
 def _solve_spans(by: Partition, rest: Any) -> Any:
@@ -63,7 +64,7 @@ def _equations(by: Partition, dl: Any, d: Any, du: Any, b: Any) -> NDArray:
 
     Spans are filled up with rows whose unknowns are 0.
     """
-    n, columns = b.shape[-2:]
+    n, columns = d.shape[-1], b.size // d.size
     rest, groups = -n % by.span, -(-columns // by.columns)
     padded = np.pad(b.reshape(-1, n, columns), ((0, 0), (0, rest), (0, -columns % by.columns)))
     right = np.moveaxis(padded.reshape(-1, n + rest, groups, by.columns), 2, 1)

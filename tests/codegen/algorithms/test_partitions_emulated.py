@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
@@ -23,7 +23,9 @@ from tests.emulation.emulator import (
     kernel_wrapper,
 )
 from tests.emulation.front_end import assert_front_end_accepts
+from tracegraph.ir.custom_kernels import CudaText
 from tracegraph.ir.kernel_calls import KernelCall
+from tracegraph.ir.program import Program
 from tracegraph.ir.types import type_of
 from tracegraph.ops.custom_kernels import custom_kernel
 from tracegraph.tracing.trace import trace_program
@@ -71,39 +73,52 @@ def system(n: int, k: int, dtype: str, batch: tuple[int, ...] = ()) -> System:
     return dl, d, du, mixed(rng, dtype, *batch, n, k)
 
 
-def calls(given: System) -> Iterator[tuple[Any, KernelCall]]:
-    """The equations of the program, and their calls."""
-    program = trace_program(
+def program_for(given: System) -> Program:
+    return trace_program(
         lambda *xs: (partition_kernels.tridiagonal_solve(*xs),), map(type_of, given), "solve"
     )
+
+
+def calls_for(given: System) -> list[KernelCall]:
+    return [e.attrs["call"] for e in program_for(given).body.eqns if e.op is custom_kernel]
+
+
+def run(given: System, launched: Callable[[KernelCall, Any], Any]) -> Any:
+    """The solution, where `launched` gives the result of a call for its operands."""
+    program = program_for(given)
+    values = dict(zip(program.body.params, given, strict=True))
     for eqn in program.body.eqns:
-        assert eqn.op is custom_kernel
-        yield program, eqn.attrs["call"]
+        operands = [np.ascontiguousarray(values[atom]) for atom in eqn.operands]
+        if eqn.op is custom_kernel:
+            values[eqn.outputs[0]] = launched(eqn.attrs["call"], operands)
+        else:
+            values[eqn.outputs[0]] = eqn.op.reference(*operands, **eqn.attrs)
+    return values[program.body.results[0]]
 
 
 def solved(given: System, folder: Path) -> Any:
     """The solution by the kernels of the program, in the emulator."""
-    (program, _), *_ = steps = list(calls(given))
-    values = dict(zip(program.body.params, given, strict=True))
-    for number, (eqn, (_, call)) in enumerate(zip(program.body.eqns, steps, strict=True)):
-        arrays = [np.ascontiguousarray(values[atom]) for atom in eqn.operands]
-        launch, name = call.launch([type_of(x) for x in arrays]), call.kernel.name
-        text = for_host(launch.text, False)
-        wrapper = kernel_wrapper(name, len(call.kernel.parameters) + 1)
-        source = f"{ARGUMENT}namespace {{\n{text}}}\n{wrapper}"
-        library = host_library(SHIM, source, folder / f"{number}.cpp")
-        (out,) = [np.full(t.shape, np.nan, t.dtype) for t in launch.out_types]
-        words = [*(x.ctypes.data for x in arrays), *(s.word for s in call.scalars), out.ctypes.data]
-        failed = library.launch(
-            ctypes.cast(getattr(library, f"run_{name}"), ctypes.c_void_p),
-            (ctypes.c_void_p * len(words))(*words),
-            (ctypes.c_uint * launch.grid[0])(*range(launch.grid[0])),
-            launch.grid[0],
-            1,
-            prod(launch.block),
-        )
-        assert not failed, "a barrier or shuffle that some threads never reach"
-        values[eqn.outputs[0]] = out
+    folder.mkdir(exist_ok=True)
+    return run(given, lambda call, arrays: launched(call, arrays, folder))
+
+
+def launched(call: KernelCall, arrays: Any, folder: Path) -> Any:
+    """What a kernel writes."""
+    launch, name = call.launch([type_of(x) for x in arrays]), call.kernel.name
+    wrapper = kernel_wrapper(name, len(call.kernel.parameters) + 1)
+    source = f"{ARGUMENT}namespace {{\n{for_host(launch.text, False)}}}\n{wrapper}"
+    library = host_library(SHIM, source, folder / f"{len(list(folder.iterdir()))}.cpp")
+    (out,) = [np.full(t.shape, np.nan, t.dtype) for t in launch.out_types]
+    words = [*(x.ctypes.data for x in arrays), *(s.word for s in call.scalars), out.ctypes.data]
+    failed = library.launch(
+        ctypes.cast(getattr(library, f"run_{name}"), ctypes.c_void_p),
+        (ctypes.c_void_p * len(words))(*words),
+        (ctypes.c_uint * launch.grid[0])(*range(launch.grid[0])),
+        launch.grid[0],
+        1,
+        prod(launch.block),
+    )
+    assert not failed, "a barrier or shuffle that some threads never reach"
     return out
 
 
@@ -159,12 +174,9 @@ def hard(n: int) -> System:
 @pytest.mark.parametrize("n", [64, 210])
 def test_rows_are_swapped_within_lanes_and_across(n: int, tmp_path: Path) -> None:
     given = hard(n)
-    one, several = (tmp_path / name for name in ("one", "several"))
-    one.mkdir()
-    several.mkdir()
-    assert_solves(given, solved(given, one))
+    assert_solves(given, solved(given, tmp_path / "one"))
     with short_spans():
-        assert_solves(given, solved(given, several))
+        assert_solves(given, solved(given, tmp_path / "several"))
 
 
 @pytest.mark.skipif(COMPILER is None, reason="needs g++")
@@ -191,17 +203,14 @@ def test_references_solve_in_spans(case: Any) -> None:
     """What the host runs in place of the kernels."""
     given = system(*case)
     with short_spans():
-        (program, _), *_ = steps = list(calls(given))
-        values = dict(zip(program.body.params, given, strict=True))
-        for eqn, (_, call) in zip(program.body.eqns, steps, strict=True):
-            (values[eqn.outputs[0]],) = call.run(*[values[atom] for atom in eqn.operands])
-    assert len(steps) >= 3
-    assert_solves(given, values[program.body.results[0]], 64)
+        x = run(given, lambda call, arrays: call.run(*arrays)[0])
+        assert len(calls_for(given)) >= 3
+    assert_solves(given, x, 64)
 
 
 def test_nvrtc_takes_them() -> None:
     for case in (*SIZES, (20000, 1, "complex128", ())):
-        for _, call in calls(system(*case)):
-            text = call.kernel.code.text  # type: ignore[union-attr]
-            assert isinstance(text, str)
-            assert_front_end_accepts(text)
+        for call in calls_for(system(*case)):
+            assert isinstance(call.kernel.code, CudaText)
+            assert isinstance(call.kernel.code.text, str)
+            assert_front_end_accepts(call.kernel.code.text)
