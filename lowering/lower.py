@@ -10,6 +10,7 @@
             ── group_updates ─▶ Program                     updates in order, sorted by element
             ── unroll ─▶ Program                            short loops written out
             ── write_fixed_updates, desugar ─▶ Program      few forms
+            ── merge_folds ─▶ Program                       folds of folds as one
             ── build ─▶ Draft                               nests of stored values, in blocks
             ── schedule, drop_copies, fuse, place_carries   on each block, from the inside out
             ── donate, copy_inputs, drop_dead_stores, prepare_unrolling, assign_memory
@@ -42,6 +43,7 @@ from lowering.planning.events import compute_in_sections, refuse_events_in_bodie
 from lowering.planning.expansion.contractions import expand_contractions
 from lowering.planning.expansion.desugar import desugar
 from lowering.planning.expansion.grouped_updates import group_updates
+from lowering.planning.expansion.merged_folds import merge_folds
 from lowering.planning.expansion.recurrences.chunked_scans import expand_recurrences
 from lowering.planning.expansion.split_products import split_products
 from lowering.planning.expansion.summed_products import sum_in_products
@@ -122,7 +124,7 @@ def lower(
     )
     if grouped is not program:
         program = moved = _with_invariants_outside(grouped, target)  # sorts of indices
-    program = desugar(write_fixed_updates(unroll(program, target.costs)))
+    program = merge_folds(desugar(write_fixed_updates(unroll(program, target.costs))))
     if moved is not given:
         program = cse(program)  # a guard tests what its loop tests first
     program = compute_before_barriers(compute_in_sections(program))
