@@ -2,6 +2,7 @@
 
     Program ── inline_calls ─▶ Program                      functions with rules of their own
             ── sum_in_products ─▶ Program                   sums over batches of products
+            ── sum_sheared_products ─▶ Program              derivatives of convolutions
             ── split_products ─▶ Program                    factors in parts of lower precision
             ── hoist ─▶ Program                             what loops need not repeat, before them
             ── expand_factorizations ─▶ Program             algorithms where no library has them
@@ -41,6 +42,7 @@ from lowering.planning.events import compute_in_sections, refuse_events_in_bodie
 from lowering.planning.expansion.contractions import expand_contractions
 from lowering.planning.expansion.desugar import desugar
 from lowering.planning.expansion.grouped_updates import group_updates
+from lowering.planning.expansion.sheared_products import sum_sheared_products
 from lowering.planning.expansion.split_products import split_products
 from lowering.planning.expansion.summed_products import sum_in_products
 from lowering.planning.expansion.unroll_short_loops import unroll
@@ -106,7 +108,10 @@ def lower(
     refuse_host_calls_in_bodies(program)
     refuse_events_in_bodies(program)
     given = program
-    program = split_products(sum_in_products(program), target.contractions, forced.products)
+    program = sum_in_products(program)
+    if target.contractions.tiles and forced.products is None:
+        program = sum_sheared_products(program)
+    program = split_products(program, target.contractions, forced.products)
     program = moved = _with_invariants_outside(program, target)
     program = expand_factorizations(program, target, forced.factorizations)
     program = expand_contractions(program, target.contractions, forced.products)
