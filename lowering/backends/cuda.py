@@ -13,6 +13,7 @@ from lowering.plan.target.target import (
     LapackPolicy,
     OperandPolicy,
     PersistentCosts,
+    RecurrencePolicy,
     Target,
 )
 from tracegraph.ir.types import ArrayType
@@ -54,6 +55,7 @@ TARGET = Target(
         small_products=48**3,
         most_products=1 << 22,
         split=True,
+        tiles=True,
     ),
     persistent=PersistentCosts(
         step=0.13,
@@ -79,6 +81,7 @@ TARGET = Target(
             "eigh": 1,
             "lu": 64,
             "pinv": 1,
+            "qr": 1,
             "svd": 1,
             "triangular_solve": 64,
         },
@@ -115,7 +118,8 @@ TARGET = Target(
     overwrites_spectra=True,
     sorted_updates=2048,
     graphs=True,
-    motion=Motion(in_vain=1 << 18, guards=True),
+    motion=Motion(in_vain=1 << 18, guards=True, kept=1 << 26),
+    recurrences=RecurrencePolicy(steps=256, lanes=1 << 17),
     rates=H100,
 )
 """Fitted to medians on one H200 (driver 580.159, CUDA 13.0), in µs.
