@@ -37,7 +37,7 @@ from lowering.plan.nests.kernel import (
 )
 from tracegraph.ir.record import record
 from tracegraph.ir.scalar import Axis, Expr
-from tracegraph.ir.scalar_values import Accumulated, Apply
+from tracegraph.ir.scalar_values import Accumulated, Apply, AsIndex
 from tracegraph.ir.subexpressions import subexpressions
 
 Extents = tuple[int, ...]
@@ -46,6 +46,9 @@ Role = Literal["by lane", "uniform", "deciding"]
 
 MOST_UNIFORM = 16
 """Points of a nest that every lane repeats, and elements of what it stores to."""
+
+MOST_KEPT = 16
+"""Elements of an array in registers: one thread writes out loops up to this length."""
 
 _CONJUNCTIONS = ("logical_and", "bitwise_and")
 
@@ -67,6 +70,11 @@ class LaneNests:
     extents: Extents
     roles: Mapping[Nest, Role]
     places: Mapping[Buffer, tuple[int, ...]]
+
+    def inner_shape(self, buffer: Buffer) -> Extents:
+        """The shape of what a lane has of a buffer that the nests write."""
+        place = self.places[buffer]
+        return tuple([extent for axis, extent in enumerate(buffer.type.shape) if axis not in place])
 
 
 def lanes_of(nests: Sequence[Nest], extents: Extents, ends: Ends) -> LaneNests | str:
@@ -112,6 +120,26 @@ def inner_points(nest: Nest, lanes: LaneNests) -> int:
         return 1
     count = prod(lanes.extents) if role == "by lane" else 1
     return prod(nest.space) // count * prod(loop)
+
+
+def kept_by_lanes(lanes: LaneNests) -> list[Buffer]:
+    """The buffers of which each lane keeps its own elements in registers, rather than in memory.
+
+    Those are few, and no index depends on data: registers have no addresses.
+    """
+    by_data: set[Buffer] = set()
+    for nest in lanes.roles:
+        accesses = [(store.buffer, store.indices) for store in nest_stores(nest)]
+        accesses += [(load.buffer, load.indices) for load in nest_loads(nest)]
+        for buffer, indices in accesses:
+            if any(isinstance(part, AsIndex) for part in subexpressions(indices)):
+                by_data.add(buffer)
+    found = []
+    for buffer, place in lanes.places.items():
+        few = prod(lanes.inner_shape(buffer)) <= MOST_KEPT and buffer not in by_data
+        if few or not place:
+            found.append(buffer)
+    return found
 
 
 def _text(extents: Extents) -> str:
