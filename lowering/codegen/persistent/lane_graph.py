@@ -19,6 +19,7 @@ from lowering.plan.nests.analysis import (
     nest_stores,
 )
 from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.guarded_indices import under
 from lowering.plan.nests.kernel import (
     Accumulator,
     Kernel,
@@ -175,11 +176,14 @@ class _Rewriter:
             axes[Axis.make(number, extent)] = Axis.make(number - rank, extent)
         return _rebuilt(nest, _Expressions(axes, self), nest.space[rank:], predicates, rank)
 
-    def place(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Buffer, tuple[Expr, ...]]:
-        """The buffer and the indices of an access of one lane."""
+    def place(
+        self, buffer: Buffer, indices: tuple[Expr, ...], guard: Expr | None
+    ) -> tuple[Buffer, tuple[Expr, ...]]:
+        """The buffer and the indices of an access, without those of the lane if it is private."""
         own = self._names.get(buffer)
         if own is None:
             return buffer, indices
+        indices = under(guard, indices)
         place = self._lanes.places[buffer]
         return own, tuple([index for n, index in enumerate(indices) if n not in place])
 
@@ -200,16 +204,15 @@ class _Expressions:
         for part in subexpressions((expr,)):  # operands first, so nothing recurses deeply
             if part in known:
                 continue
-            new = known[part]
-            if isinstance(new, Load):
-                buffer, indices = self._rewriter.place(new.buffer, new.indices)
-                if buffer is not new.buffer:
-                    known[part] = Load.make(buffer, indices, new.guard)
+            if isinstance(part, Load):
+                buffer, indices = self._rewriter.place(part.buffer, part.indices, part.guard)
+                guard = None if part.guard is None else known[part.guard]
+                known[part] = Load.make(buffer, tuple([known[i] for i in indices]), guard)
         return known[expr]
 
     def store(self, store: Store) -> Store:
         """A store of one lane."""
-        buffer, indices = self._rewriter.place(store.buffer, store.indices)
+        buffer, indices = self._rewriter.place(store.buffer, store.indices, store.guard)
         guard = None if store.guard is None else self(store.guard)
         return Store(buffer, tuple(map(self, indices)), self(store.value), guard)
 

@@ -23,6 +23,7 @@ from lowering.plan.nests.analysis import (
     stored_buffers,
 )
 from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.guarded_indices import under
 from lowering.plan.nests.kernel import (
     CallNest,
     Nest,
@@ -215,13 +216,15 @@ def _accesses(roles: Mapping[Nest, Role], extents: Extents) -> dict[Buffer, list
     found: dict[Buffer, list[_Access]] = {}
     for nest, role in roles.items():
         for store, of_store in _stores(nest, role):
-            access = _Access(store.indices, lane_axes(nest, of_store, extents), True)
+            access = _Access(
+                under(store.guard, store.indices), lane_axes(nest, of_store, extents), True
+            )
             found.setdefault(store.buffer, []).append(access)
     for nest, role in roles.items():
         axes = lane_axes(nest, role, extents)
         for load in nest_loads(nest):
             if load.buffer in found:
-                found[load.buffer].append(_Access(load.indices, axes, False))
+                found[load.buffer].append(_Access(under(load.guard, load.indices), axes, False))
         for predicate in nest.predicates:
             if predicate.flag in found:
                 found[predicate.flag].append(_Access((), axes, False))
