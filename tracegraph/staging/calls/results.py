@@ -67,15 +67,17 @@ class Results:
     unflatten: Callable[[Sequence[Any]], Any]
 
 
-def results_of(structure: tree.Structure, types: Sequence[ArrayType], device: str) -> Results:
-    """Results of these types on a device, in a tree."""
-    kinds = [(type_, placement(type_, device)) for type_ in types]
+def results_of(
+    structure: tree.Structure, types: Sequence[ArrayType], places: Sequence[str], on_host: bool
+) -> Results:
+    """Results of these types in these places, in a tree; `on_host`, they are NumPy arrays."""
+    kinds = [(t, placement(t, place)) for t, place in zip(types, places, strict=True)]
     container: Literal["none", "tuple", "tree"] = "tree"
     if structure == tree.structure(0):
         container = "none"
     elif structure == tree.structure((0,) * len(kinds)):
         container = "tuple"
-    form = ResultsForm(len(kinds), container, device == "host")
+    form = ResultsForm(len(kinds), container, on_host)
     return Results(form, kinds, partial(tree.unflatten, structure))
 
 
