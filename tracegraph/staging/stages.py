@@ -204,8 +204,8 @@ class Compiled(Drawable):
         """The callable form of an executable."""
         traced = lowered.traced
         types, sharding = traced.out_types, traced.sharding
-        places = [traced.device] * len(types) if sharding is None else sharding.places
-        results = results_of(traced.out_structure, types, places, traced.device == "host")
+        places = None if sharding is None else sharding.places
+        results = results_of(traced.out_structure, types, traced.device, places)
         return cls(
             lowered,
             executable,

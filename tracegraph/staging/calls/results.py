@@ -68,16 +68,20 @@ class Results:
 
 
 def results_of(
-    structure: tree.Structure, types: Sequence[ArrayType], places: Sequence[str], on_host: bool
+    structure: tree.Structure,
+    types: Sequence[ArrayType],
+    device: str,
+    places: Sequence[str] | None = None,
 ) -> Results:
-    """Results of these types in these places, in a tree; `on_host`, they are NumPy arrays."""
-    kinds = [(t, placement(t, place)) for t, place in zip(types, places, strict=True)]
+    """Results of these types on a device, in a tree; `places` has those of arrays in blocks."""
+    where = [device] * len(types) if places is None else places
+    kinds = [(t, placement(t, place)) for t, place in zip(types, where, strict=True)]
     container: Literal["none", "tuple", "tree"] = "tree"
     if structure == tree.structure(0):
         container = "none"
     elif structure == tree.structure((0,) * len(kinds)):
         container = "tuple"
-    form = ResultsForm(len(kinds), container, on_host)
+    form = ResultsForm(len(kinds), container, device == "host")
     return Results(form, kinds, partial(tree.unflatten, structure))
 
 

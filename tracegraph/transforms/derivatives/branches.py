@@ -129,6 +129,7 @@ def _transpose(self: Transposer, eqn: Eqn, flags: Sequence[bool], cts: Cotangent
     parts = branch_parts(eqn)
     linear = flags[1:]
     live = [ct is not None for ct in cts]
+    varying, returned = self.inside(eqn)
     captured = list(zip(parts.captures, linear, strict=True))
     residuals = [self.value(a) for a, flag in captured if not flag]
     so_far = [self.pop_cotangent(a) for a, flag in captured if flag]
@@ -143,7 +144,7 @@ def _transpose(self: Transposer, eqn: Eqn, flags: Sequence[bool], cts: Cotangent
             rest_of_params = iter(params[len(residuals) :])
             own = [next(rest_of_params) if flag else None for flag in live]
             before = [None if acc is None else next(rest_of_params) for acc in so_far]
-            cotangents = Transposer(trace).run(branch, linear, rest, own, before)
+            cotangents = Transposer(trace).run(branch, linear, rest, own, before, varying, returned)
             return dense(trace, wanted, cotangents)
 
         return region_of(self.trace, types, record)

@@ -73,7 +73,7 @@ def checkpoint(fun: Callable[P, R]) -> Callable[P, R]:
         def call(leaves: Sequence[Any]) -> Any:
             return arguments.call(fun, leaves)
 
-        traced = regions.add(call, arguments.types, fun)
+        traced = regions.add(call, arguments.types, fun, varying=arguments.varying(trace))
         found: R = tree.unflatten(traced.structure, regions.record(arguments.leaves, {}))
         return found
 
@@ -146,6 +146,7 @@ def _used(trace: Trace, region: Region) -> tuple[Region, list[int]]:
 def _transpose(self: Transposer, eqn: Eqn, flags: Sequence[bool], cts: Cotangents) -> Cotangents:
     (region,) = eqn.regions
     live = [ct is not None for ct in cts]
+    varying, returned = self.inside(eqn)
     pairs = list(zip(eqn.operands, flags, strict=True))
     residuals = [self.value(a) for a, flag in pairs if not flag]
     so_far = [self.pop_cotangent(a) for a, flag in pairs if flag]
@@ -157,7 +158,8 @@ def _transpose(self: Transposer, eqn: Eqn, flags: Sequence[bool], cts: Cotangent
         rest_of_params = iter(params[len(residuals) :])
         own = [next(rest_of_params) if flag else None for flag in live]
         before = [None if acc is None else next(rest_of_params) for acc in so_far]
-        cotangents = Transposer(trace).run(region, flags, params[: len(residuals)], own, before)
+        rest = params[: len(residuals)]
+        cotangents = Transposer(trace).run(region, flags, rest, own, before, varying, returned)
         return dense(trace, wanted, cotangents)
 
     backwards = region_of(self.trace, [x.type for x in operands], record)

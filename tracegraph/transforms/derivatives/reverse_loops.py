@@ -109,6 +109,7 @@ def _transpose_scan(
         *(ct for ct in cts[count:] if ct is not None),
     ]
     captures = [self.value(eqn.operands[i]) for i in rest if i >= moving]
+    varying, returned = self.inside(eqn)
     types = [
         *(x.type for x in state),
         *(x.type.with_shape(x.shape[1:]) for x in stacked),
@@ -123,7 +124,9 @@ def _transpose_scan(
         residuals = [*slices_in[:own], *params[len(state) + len(stacked) :]]
         results = [*after, *(next(cotangents_in) if flag else None for flag in live)]
         before = [None] * (count + len(slices)) + list(sums)
-        cotangents_out = Transposer(trace).run(body, linear, residuals, results, before)
+        cotangents_out = Transposer(trace).run(
+            body, linear, residuals, results, before, varying, returned
+        )
         wanted = [body.params[i].type for i, flag in enumerate(linear) if flag]
         whole = dense(trace, wanted, cotangents_out)
         middle = count + len(slices)
@@ -179,6 +182,7 @@ def _transpose_while(
         *_sums(self, eqn, fixed),
     ]
     captures = [steps, *(self.value(eqn.operands[i]) for i in rest)]
+    varying, returned = self.inside(eqn)
 
     def step(
         trace: Trace, done: Any, state: Sequence[Any], captured: Sequence[Any]
@@ -187,7 +191,9 @@ def _transpose_while(
         at = f.subtract(f.subtract(captured[0], np.int64(1)), done)
         after, sums = state[: count - 1], state[count - 1 :]
         before = [None] * (count - 1) + list(sums)
-        found = Transposer(trace).run(body, linear, [at, *captured[1:]], [None, *after], before)
+        found = Transposer(trace).run(
+            body, linear, [at, *captured[1:]], [None, *after], before, varying, returned
+        )
         return dense(trace, [x.type for x in state], found)
 
     bound = eqn.attrs["max_steps"]

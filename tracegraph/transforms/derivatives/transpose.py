@@ -2,17 +2,25 @@
 
 Equations that do not depend on the linear parameters are recorded first, as they are. A cotangent
 that is known to be zero is None, and nothing is recorded for it.
+
+In a program of each device, a value that is the same on all has one cotangent, which is the same,
+too. Where it meets values that differ, each device has a part of that: they are summed. `varying`
+has the axes over which values of the region differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 from tracegraph import errors
+from tracegraph.ir.control_forms import is_loop
 from tracegraph.ir.derivative import Linear, Partials, Product, Rewrite, Structural
+from tracegraph.ir.op import Collective, Control
 from tracegraph.ir.program import Atom, Eqn, Literal, Region, Value
+from tracegraph.ir.varying import EQUAL, Axes, Sets, VaryingAxes, axes_of, of_atom, union
 from tracegraph.ops.cotangents import unbroadcast
 from tracegraph.tracing.trace import Active, Trace
 from tracegraph.tracing.tracer import Tracer
@@ -34,6 +42,10 @@ class Transposer:
     values: dict[Value, Tracer] = field(default_factory=dict)
     linear: set[Atom] = field(default_factory=set)
     cotangents: dict[Atom, Any] = field(default_factory=dict)
+    varying: Mapping[Atom, Axes] | None = None
+    """None where no axis of devices has a name."""
+    _meets: Sequence[Axes] = ()
+    """Over which axes the operands of the equation that is transposed vary where they meet."""
 
     def run(
         self,
@@ -42,11 +54,18 @@ class Transposer:
         residuals: Sequence[Any],
         cotangents: Cotangents,
         so_far: Cotangents = (),
+        varying: Sequence[Axes] | None = None,
+        results: Sequence[Axes] | None = None,
     ) -> list[Any]:
         """The cotangents of the parameters flagged as linear; `residuals` are the others.
 
-        They are added to the cotangents of these parameters `so_far`, if there are any.
+        They are added to the cotangents of these parameters `so_far`, if there are any. `varying`
+        are the axes over which parameters differ between devices, all if it is not known, and
+        `results` those over which cotangents of results do, if over more than the results.
         """
+        if self.trace.axes:
+            whole = [frozenset(self.trace.axes)] * len(region.params)
+            self.varying = VaryingAxes().values(region, whole if varying is None else varying)
         given, earlier = iter(residuals), iter(so_far)
         for param, flag in zip(region.params, linear, strict=True):
             if flag:
@@ -58,8 +77,9 @@ class Transposer:
         before = self.trace.source
         with Active(self.trace):
             todo = [eqn for eqn in region.eqns if not self._record(eqn)]
-            for atom, ct in zip(region.results, cotangents, strict=True):
-                self._accumulate(atom, None if ct is None else plain(self.trace, ct))
+            meets = [EQUAL] * len(region.results) if results is None else results
+            for atom, ct, axes in zip(region.results, cotangents, meets, strict=True):
+                self._accumulate(atom, None if ct is None else plain(self.trace, ct), axes)
             for eqn in reversed(todo):
                 self.trace.source = eqn.source
                 self._transpose(eqn)
@@ -69,8 +89,65 @@ class Transposer:
         ]
 
     def pop_cotangent(self, atom: Atom) -> Any:
-        """The cotangent of an operand so far, for a rule that adds to it and gives the whole."""
+        """The cotangent of an operand so far, for a rule that adds to it and gives the whole.
+
+        None if what the rule adds has to be summed over devices first.
+        """
+        if self.varying is not None and union(self._meets) - of_atom(self.varying, atom):
+            return None
         return self.cotangents.pop(atom, None) if isinstance(atom, Value) else None
+
+    def inside(self, eqn: Eqn) -> tuple[Sets | None, Sets | None]:
+        """The axes over which parameters and results of an equation's regions vary, if any do.
+
+        Where devices part in it, all parameters count as different.
+        """
+        if self.varying is None:
+            return None, None
+        sets = tuple([of_atom(self.varying, a) for a in eqn.operands])
+        outputs = tuple([self.varying[v] for v in eqn.outputs])
+        if not isinstance(eqn.op.form, Control):
+            return sets, outputs
+        if not is_loop(eqn):
+            return tuple([axes | sets[0] for axes in sets[1:]]), outputs
+        analysis = VaryingAxes()
+        inner = analysis.operands(eqn, sets)
+        decides = analysis.decides(eqn, inner)
+        return tuple([axes | decides for axes in inner]), outputs
+
+    def _meeting(self, eqn: Eqn) -> Sequence[Axes]:
+        """For each operand, the axes over which it varies where the equation uses it."""
+        if self.varying is None:
+            return ()
+        count = len(eqn.operands)
+        if isinstance(eqn.op.form, Control) or eqn.op.name == "checkpoint":
+            params, _ = self.inside(eqn)
+            assert params is not None
+            return [EQUAL] * (count - len(params)) + list(params)
+        if eqn.op.name == "custom_linear":
+            return self._of_backward_rule(eqn)
+        atoms = eqn.outputs if eqn.op.name == "linear_solve" else eqn.operands
+        given = union(tuple([of_atom(self.varying, a) for a in atoms]))
+        if isinstance(eqn.op.form, Collective):
+            given |= axes_of(eqn)
+        return [given] * count
+
+    def of_system(self, eqn: Eqn, unknowns: int) -> Sets:
+        """The axes over which the unknowns of a linear system vary, and what it captures."""
+        if self.varying is None:
+            return ()
+        sets = [of_atom(self.varying, a) for a in eqn.operands]
+        solved = union(tuple([self.varying[v] for v in eqn.outputs]))
+        return (*[solved] * unknowns, *sets[unknowns:])
+
+    def _of_backward_rule(self, eqn: Eqn) -> Sequence[Axes]:
+        """What a rule returns may be summed over devices already: it goes by the rule itself."""
+        assert self.varying is not None
+        count, kept = eqn.attrs["tangents"], eqn.attrs["residuals"]
+        sets = [of_atom(self.varying, a) for a in eqn.operands[count:]]
+        outputs = [self.varying[v] for v in eqn.outputs]
+        found = VaryingAxes().results(eqn.regions[-1], [*sets[:kept], *outputs, *sets[kept:]])
+        return [*found, *sets]
 
     def value(self, atom: Atom) -> Tracer:
         """What an atom that is not linear stands for."""
@@ -87,16 +164,28 @@ class Transposer:
         self.values.update(zip(eqn.outputs, outs, strict=True))
         return True
 
-    def _accumulate(self, atom: Atom, ct: Any) -> None:
+    def _accumulate(self, atom: Atom, ct: Any, meets: Axes = EQUAL) -> None:
+        """Add a cotangent of an atom, which varies over these axes where it is used."""
         if ct is None or atom not in self.linear:
             return
+        if meets and self.varying is not None:
+            ct = self._summed(ct, meets - of_atom(self.varying, atom))
         before = self.cotangents.get(atom)
         self.cotangents[atom] = ct if before is None else Emit(self.trace).add(before, ct)
+
+    def _summed(self, ct: Any, axes: Axes) -> Any:
+        """The sum of the cotangents of all devices along axes."""
+        if not axes:
+            return ct
+        names = tuple([name for name in self.trace.axes if name in axes])
+        count = prod(self.trace.axes[name] for name in names)
+        return Emit(self.trace).psum(ct, axes=names, count=count)
 
     def _transpose(self, eqn: Eqn) -> None:
         cts = [self.cotangents.pop(v, None) for v in eqn.outputs]
         if all(ct is None for ct in cts):
             return
+        self._meets = self._meeting(eqn)
         record = eqn.op.derivative
         if isinstance(record, Rewrite):
             record = record.linear
@@ -109,8 +198,8 @@ class Transposer:
         elif isinstance(record, Structural):
             flags = [a in self.linear for a in eqn.operands]
             found = STRUCTURAL[eqn.op.name](self, eqn, flags, cts)
-            for atom, ct in zip(eqn.operands, found, strict=True):
-                self._accumulate(atom, ct)
+            for i, (atom, ct) in enumerate(zip(eqn.operands, found, strict=True)):
+                self._accumulate(atom, ct, self._met(i))
         else:
             raise errors.NonlinearError(eqn.op.name, eqn.source)
 
@@ -119,14 +208,16 @@ class Transposer:
         if x in self.linear:
             if y in self.linear:
                 raise errors.NonlinearError(eqn.op.name, eqn.source)
-            self._accumulate(x, unbroadcast(emit, record.left(emit, ct, self.value(y)), x.type))
+            part = unbroadcast(emit, record.left(emit, ct, self.value(y)), x.type)
+            self._accumulate(x, part, self._met(0))
         else:
-            self._accumulate(y, unbroadcast(emit, record.right(emit, ct, self.value(x)), y.type))
+            part = unbroadcast(emit, record.right(emit, ct, self.value(x)), y.type)
+            self._accumulate(y, part, self._met(1))
 
     def _transpose_partials(self, eqn: Eqn, record: Partials, ct: Any) -> None:
         """Sums and differences."""
         emit = Emit(self.trace)
-        for coefficient, atom in zip(record.of, eqn.operands, strict=True):
+        for i, (coefficient, atom) in enumerate(zip(record.of, eqn.operands, strict=True)):
             if atom not in self.linear:
                 continue
             if coefficient == 1:
@@ -135,7 +226,7 @@ class Transposer:
                 part = emit.negative(ct)
             else:
                 raise errors.NonlinearError(eqn.op.name, eqn.source)
-            self._accumulate(atom, unbroadcast(emit, part, atom.type))
+            self._accumulate(atom, unbroadcast(emit, part, atom.type), self._met(i))
 
     def _transpose_linear(self, eqn: Eqn, record: Linear, ct: Any) -> None:
         linear, atoms = self.linear, eqn.operands
@@ -153,4 +244,7 @@ class Transposer:
             found = (so_far,)
         for i, part in zip(of, found, strict=True):
             if types[i] is not None:
-                self._accumulate(eqn.operands[i], part)
+                self._accumulate(eqn.operands[i], part, self._met(i))
+
+    def _met(self, operand: int) -> Axes:
+        return self._meets[operand] if self._meets else EQUAL
