@@ -78,7 +78,7 @@ if TYPE_CHECKING:
 _MODULES = ("debug", "event", "linalg", "nn", "numpy", "random", "sparse", "special")
 _FUNCTIONS = {
     "callbacks": ("host_call", "pure_callback"),
-    "control": ("cond", "fori_loop", "map", "scan", "switch", "while_loop"),
+    "control": ("associative_scan", "cond", "fori_loop", "map", "scan", "switch", "while_loop"),
     "custom": ("capture", "elementwise", "embed", "kernel", "reduction"),
     "inspection.show": ("show",),
     "numpy.windows": ("dynamic_slice", "dynamic_update_slice"),

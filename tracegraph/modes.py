@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
-__all__ = ["check_indices", "deterministic"]
+__all__ = ["check_indices", "deterministic", "matmul_precision"]
+
+Precision = Literal["float32", "tf32", "bf16x3"]
+"""The least that the products of float32 matrices are computed in."""
 
 
 class Modes(NamedTuple):
@@ -15,6 +18,7 @@ class Modes(NamedTuple):
 
     deterministic: bool = False
     checked_indices: bool = False
+    matmul_precision: Precision = "float32"
 
 
 PLAIN = Modes()
@@ -40,7 +44,7 @@ def current_modes() -> Modes:
 
 
 @contextmanager
-def _changed(**changes: bool) -> Iterator[None]:
+def _changed(**changes: Any) -> Iterator[None]:
     process.entered = True
     token = _modes.set(_modes.get()._replace(**changes))
     try:
@@ -111,6 +115,61 @@ def check_indices(enabled: bool = True) -> Iterator[None]:
     """
     with _changed(checked_indices=enabled):
         yield
+
+
+@contextmanager
+def matmul_precision(precision: Precision) -> Iterator[None]:
+    """Compute the products of float32 matrices on a GPU in this precision.
+
+    - ``"float32"``: products are those of NumPy, with a relative error of 6e-8. The default.
+    - ``"bf16x3"``: each factor is the sum of two of bfloat16, and a product that of three products
+      of these. The relative error is about 1e-5. Infinite elements give NaN.
+    - ``"tf32"``: factors are rounded to 11 bits. The relative error is about 5e-4.
+
+    All are summed in float32. Tensor cores compute the lower precisions, several times as fast for
+    large matrices. A precision is the least that is promised: small products, and those on the
+    host, are computed in float32. It holds for what is traced inside the block: ``x @ y``,
+    `einsum`, `dot` and others that are made of products, with their derivatives and batches.
+    complex64 has "float32" and "tf32", and other dtypes have one precision. Factorizations and
+    solutions of systems are not affected.
+
+    JAX's default on a GPU is "tf32". A jitted function has programs of its own for calls inside, as
+    in `deterministic`.
+
+    Args:
+        precision: one of these.
+
+    Raises:
+        ValueError: there is no such precision.
+
+    >>> import numpy as np
+    >>> import tracegraph
+    >>> product = tracegraph.jit(lambda x, y: x @ y)
+    >>> with tracegraph.matmul_precision("tf32"):
+    ...     product(np.eye(2, dtype=np.float32), np.ones((2, 1), np.float32))
+    Array([[1.],
+           [1.]], dtype=float32)
+    """
+    if precision not in get_args(Precision):
+        names = ", ".join(map(repr, get_args(Precision)))
+        raise ValueError(f"matmul_precision got {precision!r}; write one of {names}")
+    with _changed(matmul_precision=precision):
+        yield
+
+
+@contextmanager
+def unchanged() -> Iterator[None]:
+    """A block without modes, for what must not depend on where it is traced."""
+    token = _modes.set(PLAIN)
+    try:
+        yield
+    finally:
+        _modes.reset(token)
+
+
+def current_precision() -> Precision:
+    """The precision of products that the caller asks for."""
+    return _modes.get().matmul_precision if process.entered else "float32"
 
 
 def is_deterministic() -> bool:

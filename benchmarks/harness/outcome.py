@@ -10,6 +10,7 @@ import numpy as np
 
 from .library import library_of
 from .measure import Contestant
+from .rooflines import part_of_limits
 from .row import NANOSECONDS, Row, Unit
 
 OURS = "tracegraph"
@@ -42,6 +43,8 @@ class Outcome:
     """Milliseconds that the first run took, compilation included."""
     limits: Mapping[str, Figure]
     failures: Mapping[str, str]
+    roofline: float | None
+    """The part of the device's limits that tracegraph's plan reaches, where it is known."""
     pace: Figure | None
     """What a call in Python took on the cores of the turns; None if there was no turn."""
 
@@ -55,6 +58,7 @@ class Outcome:
         failures: Mapping[str, str],
         paces: Sequence[float],
     ) -> Outcome:
+        ours = next((c for c in contestants if c.label == OURS), None)
         return cls(
             row,
             inputs,
@@ -62,6 +66,7 @@ class Outcome:
             {c.label: c.first * 1e3 for c in contestants},
             {c.label: Figure.of(c.samples, row.unit, c.work) for c in limits},
             failures,
+            None if ours is None else part_of_limits(ours),
             Figure.of(paces, NANOSECONDS, 1) if paces else None,
         )
 
@@ -128,6 +133,7 @@ class Outcome:
             "best_peer": self.best_peer,
             "times_best_peer": self.against_peer,
             "part_of_limit": self.against_limit,
+            "part_of_roofline": self.roofline,
             "failures": dict(self.failures),
             "python_call_ns": self.pace and vars(self.pace),
         }

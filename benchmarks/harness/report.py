@@ -10,7 +10,7 @@ from typing import Any
 from .outcome import OURS, Figure, Outcome
 
 COLUMNS = (
-    *("row", "unit", "tracegraph", "best peer", "", "times", "limit", "part"),
+    *("row", "unit", "tracegraph", "best peer", "", "times", "limit", "part", "roofline"),
     *("first, ms", "peer's first"),
 )
 
@@ -39,7 +39,8 @@ def table(outcomes: Sequence[Outcome]) -> str:
     """All rows: tracegraph beside the best peer and the limit.
 
     "times" is how many times as fast as that peer tracegraph is, "part" which part of the limit it
-    reaches; in both, more is better. "first" is the first run, with tracing and compilation.
+    reaches, and "roofline" which part of the device's limits, by the bytes and operations of the
+    plan's nodes; in all, more is better. "first" is the first run, with tracing and compilation.
     """
     return _aligned([COLUMNS, *map(_cells, outcomes)], left=(0, 1, 4))
 
@@ -102,6 +103,7 @@ def _cells(outcome: Outcome) -> tuple[str, ...]:
         _number(outcome.against_peer),
         _median(outcome.limits.get(outcome.best_limit or "")),
         _number(outcome.against_limit),
+        _number(outcome.roofline),
         _number(outcome.first_runs.get(OURS)),
         _number(outcome.first_runs.get(peer or "")),
     )

@@ -8,10 +8,12 @@ that faster.
     pivots                           the order of rows after the swaps of lu
     qr                               Householder reflections, column by column
     tridiagonal                      elimination of one row after the other
+    partitions                       kernels for tridiagonal systems
     eigh, svd                        Jacobi rotations, many at a time; pinv by svd
     jacobi, parts                    what those two share; what all do
     lapack, by_library               LAPACK's routines as ops; the same algorithms made of them
-    small                            kernels for many small matrices
+    small_matrices                   kernels for matrices of up to 128 rows
+    kernel_texts, numbers            what the texts of kernels begin with
 """
 
 from __future__ import annotations
@@ -20,18 +22,21 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Literal
 
-from lowering.algorithms import by_library, small
+from lowering.algorithms import by_library
 from lowering.algorithms.cholesky import cholesky
 from lowering.algorithms.eigh import eigh
 from lowering.algorithms.lu import lu
+from lowering.algorithms.partitions import partition_kernels
 from lowering.algorithms.pivots import order_of_rows
 from lowering.algorithms.qr import qr
-from lowering.algorithms.small import are_small as are_small
+from lowering.algorithms.small_matrices import small
+from lowering.algorithms.small_matrices.small import are_small as are_small
 from lowering.algorithms.svd import pinv, svd
 from lowering.algorithms.triangular_solve import triangular_solve
 from lowering.algorithms.tridiagonal import tridiagonal_solve
 from tracegraph.ir.program import Program
 from tracegraph.ir.types import ArrayType
+from tracegraph.modes import unchanged
 from tracegraph.passes import optimize
 from tracegraph.tracing.trace import trace_program
 
@@ -68,11 +73,13 @@ SMALL: Mapping[str, Callable[..., Any]] = {
     "eigh": small.eigh,
     "lu": small.lu,
     "pinv": small.pinv,
+    "qr": small.qr,
     "svd": small.svd,
     "triangular_solve": small.triangular_solve,
+    "tridiagonal_solve": partition_kernels.tridiagonal_solve,
 }
-"""Those with kernels for 2 to 32 rows and columns, for backends that run CUDA C++: of square
-matrices, in `svd` and `pinv` of a triangular factor."""
+"""Those with kernels, for backends that run CUDA C++: for matrices of up to 128 rows and columns,
+in `svd` and `pinv` of a triangular factor; and for tridiagonal systems of any size."""
 
 AlgorithmChoice = Literal["own", "library", "at once", "small"]
 _FORMS = {"own": ALGORITHMS, "library": BY_LIBRARY, "at once": AT_ONCE, "small": SMALL}
@@ -92,6 +99,7 @@ def program_of(
         found = algorithm(*operands, **dict(attrs))
         return found if isinstance(found, tuple) else (found,)
 
-    program = optimize(trace_program(run, types, name))
+    with unchanged():
+        program = optimize(trace_program(run, types, name))
     assert not program.constants, f"the algorithm of {name} uses an array that it makes itself"
     return program

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lowering.allocation.buffer_sharing import BufferSharing
 from lowering.draft.context import Context
-from lowering.draft.draft_nodes import Block, DraftKernel, DraftNode
+from lowering.draft.draft_nodes import (
+    Block,
+    DraftKernel,
+    DraftNode,
+    FinishedNode,
+    node_reads,
+    node_writes,
+)
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import MapNest, Nest, Store, is_at, space_index, without_ones
+from lowering.plan.nests.strides import offset_in
+from lowering.plan.nodes import LibraryNode
+from tracegraph.ir import scalar
 from tracegraph.ir.scalar_values import Load
+from tracegraph.ir.types import row_major_strides
 
 
 def place_carries(body: Block, context: Context) -> None:
@@ -31,7 +44,7 @@ def place_carries(body: Block, context: Context) -> None:
     by_shape: dict[tuple[int, ...], list[Store]] = {}
     for new, carry in moves:
         index = space_index(carry.type.shape)
-        store = Store(carry, index, Load.make(new, index))
+        store = Store(carry, index, Load.make(new, index, None))
         by_shape.setdefault(carry.type.shape, []).append(store)
     nests: list[Nest] = [MapNest(shape, tuple(stores)) for shape, stores in by_shape.items()]
     if any(all(nest.space) for nest in nests):
@@ -44,9 +57,12 @@ def drop_copies(block: Block, context: Context) -> None:
     So updates are written in place, and results where they are returned. Sinks of the block keep
     their buffers. An update of a carry that nothing reads any more is made in the carry itself;
     later, fusion would have brought the copy before readers of the old value.
+
+    What library calls write and read has strides of its own, so that the copy may be a reshape.
     """
     copies = [(k, pair) for k, node in enumerate(block.nodes) if (pair := plain_copy(node))]
-    if not copies:
+    reshapes = [(k, pair) for k, node in enumerate(block.nodes) if (pair := _reshape(node))]
+    if not copies and not reshapes:
         return
     kept = set(block.sinks)
     sharing = BufferSharing(block)
@@ -59,6 +75,16 @@ def drop_copies(block: Block, context: Context) -> None:
         # the address of a call's result changes, that of scratch does not
         fixed = new.space != "scratch" and old in sharing.fixed
         if new in block.owned or (new in kept and not fixed):
+            sharing.replace(old, new)
+            sharing.clear(position)
+    only_strided = _accessed_by_calls(block, reshapes)
+    for position, (new, old) in reshapes:
+        new = sharing.resolve(new)
+        if old in kept or old not in block.owned or old not in only_strided:
+            continue
+        fixed = new.space != "scratch" and old in sharing.fixed
+        may_take_over = new in block.owned or (new in kept and not fixed)
+        if may_take_over and sharing.stay_equal(new, old, position):
             sharing.replace(old, new)
             sharing.clear(position)
     carries = set(block.carries.values())
@@ -74,10 +100,8 @@ def drop_copies(block: Block, context: Context) -> None:
 
 def plain_copy(node: DraftNode) -> tuple[Buffer, Buffer] | None:
     """(target, source) if the node is one plain copy of a buffer."""
-    if not isinstance(node, DraftKernel) or len(node.nests) != 1:
-        return None
-    (nest,) = node.nests
-    if not isinstance(nest, MapNest) or len(nest.stores) != 1 or nest.signals or nest.predicates:
+    nest = _only_store(node)
+    if nest is None:
         return None
     (store,) = nest.stores
     value = store.value
@@ -85,6 +109,50 @@ def plain_copy(node: DraftNode) -> tuple[Buffer, Buffer] | None:
         whole = value.buffer.type == store.buffer.type and store.buffer.type.shape
         return (store.buffer, value.buffer) if whole == nest.space else None
     return None
+
+
+def _reshape(node: DraftNode) -> tuple[Buffer, Buffer] | None:
+    """(target, source) if the node only copies a buffer to one of another shape, in order."""
+    nest = _only_store(node)
+    if nest is None:
+        return None
+    (store,) = nest.stores
+    value, shape = store.value, store.buffer.type.shape
+    if not isinstance(value, Load) or value.guard is not None or store.guard is not None:
+        return None
+    source = value.buffer.type
+    if shape == source.shape or shape != nest.space or store.indices != space_index(shape):
+        return None
+    if (source.dtype, source.size) != (store.buffer.type.dtype, store.buffer.type.size):
+        return None
+    place = scalar.affine(offset_in(source.shape, value.indices))
+    strides = zip(shape, row_major_strides(shape), strict=True)
+    along = {axis: stride for axis, (extent, stride) in enumerate(strides) if extent > 1}
+    return (store.buffer, value.buffer) if place == (along, 0) else None
+
+
+def _accessed_by_calls(
+    block: Block, reshapes: Sequence[tuple[int, tuple[Buffer, Buffer]]]
+) -> set[Buffer]:
+    """The sources of reshapes that nothing else but library calls of the block accesses."""
+    found = {old for _, (_, old) in reshapes}
+    own = dict(reshapes)
+    for position, node in enumerate(block.nodes if found else ()):
+        if isinstance(node, FinishedNode) and isinstance(node.plan_node, LibraryNode):
+            continue
+        accessed = node_reads(node) | node_writes(node)
+        found -= accessed - ({own[position][1]} if position in own else set())
+    return found
+
+
+def _only_store(node: DraftNode) -> MapNest | None:
+    """The nest of a kernel that is one map with one store."""
+    if not isinstance(node, DraftKernel) or len(node.nests) != 1:
+        return None
+    (nest,) = node.nests
+    if not isinstance(nest, MapNest) or len(nest.stores) != 1 or nest.signals or nest.predicates:
+        return None
+    return nest
 
 
 def copied_whole(store: Store, space: tuple[int, ...]) -> Buffer | None:

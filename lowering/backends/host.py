@@ -44,6 +44,9 @@ TARGET = Target(
         block=0.0,
         megabyte=100.0,
         gigaflop=1e4,
+        gigaoperation=1.2e5,
+        full_threads=1,
+        cached=1 << 20,
         recompute_limit=4,
         expansion=2,
         gather_penalty=((inf, 0),),
@@ -61,7 +64,7 @@ TARGET = Target(
         dict.fromkeys(("cholesky", "lu", "qr", "triangular_solve"), 32), 1 << 14
     ),
     sort_scratch=False,
-    motion=Motion(cheap=True, in_vain=1 << 10, guards=True),
+    motion=Motion(cheap=True, in_vain=1 << 10, guards=True, kept=1 << 12),
 )
 """What planning needs to know of machine code; the interpreter runs the same Plans. Loops and
 branches are jumps, so that their nodes are free. A further nest costs a loop. Ops that cost little

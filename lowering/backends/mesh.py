@@ -37,6 +37,9 @@ class MeshBackend(Backend):
         """As `tracegraph.features`: there are no graphs."""
         return self._devices.features()
 
+    def synchronize(self) -> None:
+        """Calls are over when they return."""
+
     def trim(self) -> None:
         """Give back what is kept of results that are gone."""
         self._devices.trim()

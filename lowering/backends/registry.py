@@ -8,6 +8,7 @@ from functools import cache
 from lowering.backends import Backend
 from lowering.plan.plan import Plan
 from lowering.plan.reports.explain import explain as explanation
+from lowering.plan.reports.rooflines import rooflines
 from lowering.plan.target.target import Target
 from tracegraph.sharding.mesh import is_mesh, mesh_of
 from tracegraph.staging.interfaces import DeviceStream
@@ -75,12 +76,16 @@ def source(plan: Plan, device: str) -> str:
 
 
 def explain(plan: Plan, device: str) -> str:
-    """A table of every loop and branch, and on the host the loops of native code."""
-    if not _is_on_host(device):
-        return explanation(plan)
-    from lowering.backends.host import host_notes
+    """A table of every loop and branch, one of the work of nodes, and on the host the loops of
+    native code.
+    """
+    target = target_of(device)
+    parts = [explanation(plan), rooflines(plan, target.rates)]
+    if _is_on_host(device):
+        from lowering.backends.host import host_notes
 
-    return "\n".join((explanation(plan), *host_notes(plan)))
+        parts += host_notes(plan)
+    return "\n".join(filter(None, parts))
 
 
 def _is_on_host(device: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from lowering.codegen.constants import constant, wide_constant
+from lowering.codegen.powers import power_function
 from lowering.codegen.preamble import c_type, kind, value_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.kernel import Store
@@ -252,6 +253,9 @@ def _apply(writer: SourceWriter, expr: Apply) -> str:
     form = expr.op.form
     if not isinstance(form, Elementwise):
         raise TypeError(f"op {expr.op.name} is not elementwise: it has no scalar expression")
+    power = power_function(expr)
+    if power is not None:
+        return round_to(expr.dtype, f"{power}({operand(writer, expr.args[0])})")
     native = form.c.get("e") if is_half(expr.args[0].dtype) else None
     if native is not None:
         return native.format(*(value(writer, arg) for arg in expr.args))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -55,6 +55,12 @@ class Context:
         number = self.counts.get(space, 0)
         self.counts[space] = number + 1
         return Buffer(space, number, type_.strong() if type_.weak else type_)
+
+    def give_back(self, buffers: Sequence[Buffer]) -> None:
+        """Forget the newest buffers, which nothing uses: their numbers are those of the next."""
+        for buffer in reversed(buffers):
+            self.counts[buffer.space] -= 1
+            assert buffer.number == self.counts[buffer.space], "not the newest buffer"
 
     def condition(self) -> int:
         """A new condition."""

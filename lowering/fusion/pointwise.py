@@ -1,19 +1,21 @@
 """Pointwise fusion: nests of one space become one nest, whose points forward values in registers.
 
-Spaces are the same if they differ in axes of one point only. A value that one nest stores at its
-own point, and another reads there, is not loaded again. Nests may store in one buffer, if no point
-stores or reads what another one stores: so writes to fixed indices, one after the other, are one
-nest, whose points keep what they wrote. What is fused is kept in lists until the
-nest is needed, so that each fusion costs only what it adds.
+Spaces are the same if they differ in axes of one point only; others may be parts of a common one,
+see `windows`. A value that one nest stores at its own point, and another reads there, is not loaded
+again. Nests may store in one buffer, if no point stores or reads what another one stores: so writes
+to fixed indices, one after the other, are one nest, whose points keep what they wrote. What is
+fused is kept in lists until the nest is needed, so that each fusion costs only what it adds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence, Set
-from dataclasses import dataclass, field
 from math import prod
 
+from lowering.fusion.boxes import box_of, is_within
 from lowering.fusion.static_places import Indices, Places, has_element_of_its_own
+from lowering.fusion.windows import windows
+from lowering.fusion.written import Written
 from lowering.plan.nests.analysis import (
     NestAnalysis,
     analyze,
@@ -40,7 +42,7 @@ from lowering.plan.nests.kernel import (
 )
 from lowering.plan.nests.rewriting import map_nest, map_stores
 from tracegraph.ir.record import replace
-from tracegraph.ir.scalar import Axis, Expr, const
+from tracegraph.ir.scalar import Axis, Expr, const, select
 from tracegraph.ir.scalar_values import Accumulated, Load
 from tracegraph.ir.subexpressions import subexpressions, substitution
 
@@ -74,12 +76,25 @@ class FusionBuilder:
         self.max_size = max_size
         self.stores = {store.buffer: store for store in nest_stores(nest)}
         self.unforwarded: set[Buffer] = set()  # stored, but read where it was not
-        self._written: dict[Buffer, _Written] = {}  # by buffer that two nests access
+        self._written: dict[Buffer, Written] = {}  # by buffer that two nests access
         self._read: dict[Buffer, Places] | None = None  # by all loads that are left
         self._accumulators: list[Accumulator] = []
         self._stores: list[Store] = []
         self._signals: list[Signal] = []
         self._expressions: set[Expr] | None = None  # counted once there may be too many
+
+    def _last_of_each(self, stores: Sequence[Store]) -> tuple[Store, ...]:
+        """The stores without those that others replace."""
+        found: list[Store] = []
+        seen: set[tuple[Buffer, Indices]] = set()
+        for store in stores:
+            place = (store.buffer, store.indices)
+            if store.buffer not in self._written:
+                found.append(store)
+            elif place not in seen:
+                seen.add(place)
+                found += self._written[store.buffer].stores_at(store.indices)
+        return tuple(found)
 
     def stores_any(self, resources: Set[Hashable]) -> bool:
         """Whether some of these are buffers that are stored."""
@@ -92,11 +107,9 @@ class FusionBuilder:
         if self._stores or self._signals:
             nest = self.base
             assert isinstance(nest, (MapNest, ReduceNest))
-            stores = (
-                _last_of_each((*nest.stores, *self._stores))
-                if self._written
-                else (*nest.stores, *self._stores)
-            )
+            stores = (*nest.stores, *self._stores)
+            if self._written:
+                stores = self._last_of_each(stores)
             signals = (*nest.signals, *self._signals)
             if isinstance(nest, ReduceNest):
                 folds = (*nest.accumulators, *self._accumulators)
@@ -108,9 +121,37 @@ class FusionBuilder:
 
     def fuse(self, second: Nest) -> bool:
         """Fuse another nest with this one, if that is possible."""
-        first = self.base
         if not isinstance(second, (MapNest, ReduceNest)):
             return False
+        if self.base.predicates != second.predicates:
+            return False
+        if self._fuse_points(second):
+            return True
+        return type(second) is MapNest and type(self.base) is MapNest and self._fuse_parts(second)
+
+    def _fuse_parts(self, second: MapNest) -> bool:
+        """Fuse a map as another part of a common space."""
+        if prod(self.base.space) == prod(second.space) == 1:
+            return False
+        known = analyze(second)
+        if self.max_size + len(known.expressions) > MAX_EXPRESSIONS:
+            return False
+        if not (self.stores_any(known.reads | known.writes) or self.reads_any(known.reads)):
+            return False
+        whole = self.build()
+        assert isinstance(whole, MapNest)
+        for placed, added in windows(whole, second):
+            together = FusionBuilder(placed)
+            if together._fuse_points(added):
+                left = self.unforwarded | together.unforwarded
+                self.rebase(together.build(), together.max_size)
+                self.unforwarded = left
+                return True
+        return False
+
+    def _fuse_points(self, second: MapNest | ReduceNest) -> bool:
+        """Fuse a nest whose points are points of this one."""
+        first = self.base
         if first.space != second.space:
             if type(second) is not MapNest or without_ones(first.space) != without_ones(
                 second.space
@@ -123,14 +164,12 @@ class FusionBuilder:
                 first = self.base
             else:
                 second = _over(first.space, second)
-        if first.predicates != second.predicates:
-            return False
         known = analyze(second)
         if not isinstance(first, (MapNest, ReduceNest)) or not self._may_store(second, known):
             return False
         if second.signals and nest_conditions(self.build()) & nest_conditions(second):
             return False
-        values = self._forwarded(known)
+        values = self._forwarded(second, known)
         if values is None:
             return False
         size = len(known.expressions)
@@ -141,9 +180,9 @@ class FusionBuilder:
             second = _renumbered(second, len(first.accumulators) + len(self._accumulators))
             accumulators = second.accumulators
             return self._append(size, accumulators, second.stores, second.signals, known.loads)
-        left = known.loads if not values else [l for l in known.loads if l not in values]
         if not values:
-            return self._append(size, (), second.stores, second.signals, left)
+            return self._append(size, (), second.stores, second.signals, known.loads)
+        left = [l for l in known.loads if l not in values or l.buffer in self.unforwarded]
         of = substitution(values)
         signals = [replace(signal, value=of(signal.value)) for signal in second.signals]
         own_point = space_index(first.space)
@@ -155,7 +194,9 @@ class FusionBuilder:
         ]
         return self._append(size, (), stores, signals, left)
 
-    def _forwarded(self, second: NestAnalysis) -> dict[Expr, Expr] | None:
+    def _forwarded(
+        self, nest: MapNest | ReduceNest, second: NestAnalysis
+    ) -> dict[Expr, Expr] | None:
         """The value of each load of what is stored; None if one reads what another point stores."""
         values: dict[Expr, Expr] = {}
         stores = self.stores
@@ -167,22 +208,37 @@ class FusionBuilder:
             store = stores.get(load.buffer)
             if store is None:
                 continue
-            if load.guard is not None or store.guard is not None:
-                return None
-            if load.indices == store.indices and is_at(own_point, store.indices):
+            if (
+                load.guard is None
+                and store.guard is None
+                and load.indices == store.indices
+                and is_at(own_point, store.indices)
+            ):
                 values[load] = store.value
                 continue
-            written = self._written_to(load.buffer)
-            if load.indices in written.values:
-                if not has_element_of_its_own(self.base.space, load.indices):
-                    return None
-                values[load] = written.values[load.indices]
-            elif written.places.are_apart_from(load.indices):
-                left.add(load.buffer)
-            else:
+            if self._are_moved(load.indices):
                 return None
+            written = self._written_to(load.buffer)
+            if not written.places.are_apart_from(load.indices, box_of(load.guard)):
+                return None
+            value = written.value(load)
+            if value is None:
+                left.add(load.buffer)
+                continue
+            if not has_element_of_its_own(self.base.space, load.indices):
+                return None
+            if load in subexpressions((value,)):
+                left.add(load.buffer)
+            if load.guard is not None and not _is_read_for_stores(load, nest):
+                value = select(load.guard, value, const(0, load.dtype))
+            values[load] = value
         self.unforwarded |= left
         return values
+
+    def _are_moved(self, indices: Indices) -> bool:
+        """Whether the place of an access depends on what this nest stores."""
+        parts = subexpressions(indices)
+        return any(type(part) is Load and part.buffer in self.stores for part in parts)
 
     def _may_store(self, second: Nest, known: NestAnalysis) -> bool:
         """Whether the stores of another nest reach no element that this one stores or reads, but
@@ -201,7 +257,12 @@ class FusionBuilder:
             ):  # one point reads before it stores
                 places.append(self._loads()[store.buffer])
             if store.buffer in self.stores:
-                places.append(self._written_to(store.buffer).places)
+                before = self._written_to(store.buffer)
+                places.append(before.places)
+                if not before.may_follow(store):
+                    return False
+            if places and self._are_moved(store.indices):
+                return False
             if not all(_may_replace(store, place, space) for place in places):
                 return False
         return True
@@ -220,12 +281,12 @@ class FusionBuilder:
     def _add_loads(self, loads: Sequence[Load]) -> None:
         if self._read is not None:
             for load in loads:
-                self._read.setdefault(load.buffer, Places()).add(load.indices)
+                self._read.setdefault(load.buffer, Places()).add(load.indices, box_of(load.guard))
 
-    def _written_to(self, buffer: Buffer) -> _Written:
+    def _written_to(self, buffer: Buffer) -> Written:
         """The stores to a buffer."""
         if buffer not in self._written:
-            self._written[buffer] = _Written()
+            self._written[buffer] = Written()
             for store in (*nest_stores(self.base), *self._stores):
                 if store.buffer is buffer:
                     self._written[buffer].add(store)
@@ -266,28 +327,19 @@ class FusionBuilder:
         return fit
 
 
-@dataclass(slots=True)
-class _Written:
-    """What is stored in one buffer: the places, and the values by their indices."""
-
-    places: Places = field(default_factory=Places)
-    values: dict[Indices, Expr] = field(default_factory=dict)
-
-    def add(self, store: Store) -> None:
-        self.places.add(store.indices)
-        self.values[store.indices] = store.value
-
-
 def _may_replace(store: Store, places: Places, space: tuple[int, ...]) -> bool:
     """Whether a store reaches no element at these places, but for that of its own point."""
-    if store.guard is not None or not places.are_apart_from(store.indices):
+    if not places.are_apart_from(store.indices, box_of(store.guard)):
         return False
     return store.indices not in places.indices or has_element_of_its_own(space, store.indices)
 
 
-def _last_of_each(stores: Sequence[Store]) -> tuple[Store, ...]:
-    """The stores without those that others replace."""
-    return tuple({(store.buffer, store.indices): store for store in stores}.values())
+def _is_read_for_stores(load: Load, nest: Nest) -> bool:
+    """Whether a load is made wherever the nest stores, so that its value is of no use elsewhere."""
+    box = box_of(load.guard)
+    return type(nest) is MapNest and all(
+        is_within(box_of(store.guard), box) for store in nest.stores
+    )
 
 
 def _over(space: tuple[int, ...], nest: MapNest) -> MapNest:

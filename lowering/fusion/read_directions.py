@@ -37,7 +37,7 @@ def differ(first: Nest, second: Nest, policy: FusionPolicy) -> bool:
     if (first.space, first.loop) != (second.space, second.loop):
         return False
     together = _folding(first, (*first.accumulators, *second.accumulators))
-    return adds_uncoalesced(together, first, second, policy)
+    return adds_uncoalesced(together, (first, second), policy)
 
 
 def split_folds(nodes: list[DraftNode], block: Block, context: Context) -> list[DraftNode]:
@@ -80,7 +80,7 @@ def _split(nest: ReduceNest, block: Block, context: Context) -> list[ReduceNest]
             buffer = context.buffer("scratch", ArrayType(dtype, nest.space))
             block.owned.add(buffer)
             stores.append(Store(buffer, index, Accumulated.make(place, dtype)))
-            values[Accumulated.make(number, dtype)] = Load.make(buffer, index)
+            values[Accumulated.make(number, dtype)] = Load.make(buffer, index, None)
         apart = _only(nest, [nest.accumulators[k] for k in direction])
         nests.append(replace(apart, stores=tuple(stores)))
     for place, number in enumerate(directions[-1]):

@@ -39,7 +39,7 @@ def fuse_rows(
     rows = _joined(first, second, kept)
     if rows is not None and len(rows.passes) > policy.row_passes:
         return None
-    if rows is not None and adds_uncoalesced(rows, first, second, policy):
+    if rows is not None and adds_uncoalesced(rows, (first, second), policy):
         return None
     if rows is None or len(rows.passes) != 1 or rows.passes[0].stores:
         return rows

@@ -7,6 +7,7 @@ memory uncoalesced where a map of its own would transpose in shared memory.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from lowering.plan.nests.access_patterns import loop_is_contiguous, uncoalesced_accesses
@@ -54,15 +55,15 @@ BLOCK_COLUMNS = 32
 """Neighbouring columns of one block: a warp accesses one element of each."""
 
 
-def adds_uncoalesced(rows: RowNest, first: Nest, second: Nest, policy: FusionPolicy) -> bool:
-    """Whether the uncoalesced accesses that fusion adds make separate kernels faster."""
+def adds_uncoalesced(rows: RowNest, parts: Sequence[Nest], policy: FusionPolicy) -> bool:
+    """Whether rows are slower than the parts, by the uncoalesced accesses that they add."""
     if prod((*rows.space, *rows.loop)) < MIN_UNCOALESCED_POINTS:
         return False
     nbytes = _uncoalesced_bytes(rows)
     if nbytes <= policy.strided_bytes:
         return False
-    parts = [as_rows(n) for n in (first, second) if isinstance(n, ReduceNest | RowNest)]
-    return nbytes - sum(map(_uncoalesced_bytes, parts)) > policy.strided_bytes
+    folding = [as_rows(n) for n in parts if isinstance(n, ReduceNest | RowNest)]
+    return nbytes - sum(map(_uncoalesced_bytes, folding)) > policy.strided_bytes
 
 
 def _uncoalesced_bytes(rows: RowNest) -> float:

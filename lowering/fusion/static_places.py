@@ -2,32 +2,42 @@
 
 A map may have several stores to one buffer, if they reach different elements: as those of a loop in
 Python that writes to fixed indices. Places are compared axis by axis, by the intervals and the
-steps of affine indices. Those at a fixed index along an axis are looked up by that index, so that
-the time is linear in their number.
+steps of affine indices, inside the boxes of guards. Indices that begin at data, as those of a row
+of a loop's step, are compared if they begin at the same. Those at a fixed index along an axis are
+looked up by that index, so that the time is linear in their number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from math import gcd
 from typing import NamedTuple
 
+from lowering.fusion.boxes import WHOLE, GuardBox, Limits
 from tracegraph.ir.scalar import Axis, Const, Expr, Sum
+from tracegraph.ir.scalar_values import Accumulated
+from tracegraph.ir.subexpressions import subexpressions
 
 Indices = tuple[Expr, ...]
 
 
 class _Span(NamedTuple):
-    """Values of an index: from `low` to `high` in steps of `step`; 0 for a single one."""
+    """Values of an index: `base`, plus `low` to `high` in steps of `step`; 0 for a single one.
+
+    The base is what is the same at all points, and known only when the nest runs.
+    """
 
     low: int
     high: int
     step: int
+    base: frozenset[tuple[Expr, int]]
 
 
-_Spans = tuple[_Span, ...]
+_Spans = tuple[_Span | None, ...]
+"""By axis of the buffer; None where nothing is known of the index."""
+
 _Place = tuple[Indices, _Spans]
 
 
@@ -44,95 +54,112 @@ class Places:
     """The places of accesses to one buffer, by their indices."""
 
     indices: set[Indices] = field(default_factory=set)
+    _known: set[_Place] = field(default_factory=set)
     _fixed: dict[int, dict[int, list[_Place]]] = field(default_factory=dict)  # by axis and index
     _moving: list[_Place] = field(default_factory=list)
-    _are_known: bool = True
 
-    def add(self, indices: Indices) -> None:
-        """Add a place."""
-        if indices in self.indices:
+    def add(self, indices: Indices, box: GuardBox = WHOLE) -> None:
+        """Add the place of an access that is made inside a box."""
+        place = (indices, _spans(indices, box))
+        if place in self._known:
             return
+        self._known.add(place)
         self.indices.add(indices)
-        spans = _spans(indices)
-        if spans is None:
-            self._are_known = False
-            return
-        axis = _fixed_axis(spans)
-        if axis is None:
-            self._moving.append((indices, spans))
+        axis = _fixed_axis(place[1])
+        span = None if axis is None else place[1][axis]
+        if axis is None or span is None:
+            self._moving.append(place)
         else:
-            there = self._fixed.setdefault(axis, {}).setdefault(spans[axis].low, [])
-            there.append((indices, spans))
+            self._fixed.setdefault(axis, {}).setdefault(span.low, []).append(place)
 
-    def are_apart_from(self, indices: Indices) -> bool:
-        """Whether none of them has an element that is at these indices at any point; but for the
-        place of these indices, if it is one.
+    def are_apart_from(self, indices: Indices, box: GuardBox = WHOLE) -> bool:
+        """Whether none of them has an element that is at these indices at any point of a box; but
+        for the places of these indices.
         """
         if not self.indices:
             return True
-        spans = _spans(indices)
-        if spans is None or not self._are_known:
-            return False
-        near = self._near(spans)
-        return all(_are_apart(spans, each) for known, each in near if known != indices)
+        spans = _spans(indices, box)
+        return all(_are_apart(spans, each) for known, each in self._near(spans) if known != indices)
 
     def _near(self, spans: _Spans) -> Iterator[_Place]:
         """All but those that are at another index along an axis."""
         yield from self._moving
         for axis, places in self._fixed.items():
-            if spans[axis].step == 0:
-                yield from places.get(spans[axis].low, ())
+            span = spans[axis]
+            if span is not None and span.step == 0 and not span.base:
+                yield from places.get(span.low, ())
             else:
                 yield from chain.from_iterable(places.values())
 
 
 def _fixed_axis(spans: _Spans) -> int | None:
-    return next((axis for axis, span in enumerate(spans) if span.step == 0), None)
+    for axis, span in enumerate(spans):
+        if span is not None and span.step == 0 and not span.base:
+            return axis
+    return None
 
 
 def _are_apart(first: _Spans, second: _Spans) -> bool:
     return any(_have_no_common_value(a, b) for a, b in zip(first, second, strict=True))
 
 
-def _have_no_common_value(a: _Span, b: _Span) -> bool:
+def _have_no_common_value(a: _Span | None, b: _Span | None) -> bool:
+    if a is None or b is None or a.base != b.base:
+        return False
     if a.high < b.low or b.high < a.low:
         return True
     step = gcd(a.step, b.step)
     return step > 1 and (a.low - b.low) % step != 0
 
 
-def _spans(indices: Indices) -> _Spans | None:
-    found = []
-    for index in indices:
-        axes = _axes(index)
-        if axes is None:
-            return None
-        low = high = _offset(index)
-        step = 0
-        for axis, factor in _factors(index):
-            reach = factor * (axis.extent - 1)
-            low, high = low + min(reach, 0), high + max(reach, 0)
-            if reach:
+def _spans(indices: Indices, box: GuardBox) -> _Spans:
+    return tuple([_span(index, box.limits) for index in indices])
+
+
+def _span(index: Expr, limits: Mapping[int, Limits]) -> _Span | None:
+    """The values of an index inside limits; None if it is no sum of axes and of what is the same at
+    all points.
+    """
+    low = high = _offset(index)
+    step = 0
+    base: list[tuple[Expr, int]] = []
+    for term, factor in _terms(index):
+        if type(term) is Axis:
+            first, end = limits.get(term.number, (0, term.extent))
+            last = max(min(end, term.extent) - 1, first)
+            low += min(factor * first, factor * last)
+            high += max(factor * first, factor * last)
+            if last > first:
                 step = gcd(step, factor)
-        found.append(_Span(low, high, step))
-    return tuple(found)
+        elif is_uniform(term):
+            base.append((term, factor))
+        else:
+            return None
+    return _Span(low, high, step, frozenset(base))
+
+
+def is_uniform(expr: Expr) -> bool:
+    """Whether an expression is the same at all points."""
+    return not any(type(part) in (Axis, Accumulated) for part in subexpressions((expr,)))
 
 
 def _axes(index: Expr) -> list[Axis] | None:
-    """The axes of an affine index; None if it is not affine."""
+    """The axes of an index that is a sum of axes and of what is the same at all points; None for
+    another one.
+    """
+    axes = []
+    for term, _ in _terms(index):
+        if type(term) is Axis:
+            axes.append(term)
+        elif not is_uniform(term):
+            return None
+    return axes
+
+
+def _terms(index: Expr) -> Sequence[tuple[Expr, int]]:
     if type(index) is Const:
-        return []
-    if type(index) is Axis:
-        return [index]
-    if type(index) is Sum and all(type(term) is Axis for term, _ in index.terms):
-        return [term for term, _ in index.terms]  # type: ignore[misc]
-    return None
-
-
-def _factors(index: Expr) -> Sequence[tuple[Axis, int]]:
-    if type(index) is Axis:
-        return ((index, 1),)
-    return index.terms if type(index) is Sum else ()  # type: ignore[return-value]
+        return ()
+    return index.terms if type(index) is Sum else ((index, 1),)
 
 
 def _offset(index: Expr) -> int:

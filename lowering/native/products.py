@@ -22,7 +22,8 @@ LETTERS = {
 
 def has_routines(call: MatrixProduct) -> bool:
     """Whether BLAS multiplies matrices of these types and strides."""
-    letter = LETTERS.get(call.target.buffer.type.dtype)
+    dtype = call.target.buffer.type.dtype
+    letter = LETTERS.get(dtype) if call.left.buffer.type.dtype == dtype else None
     if letter is None or routine(f"{letter}gemm") is None or routine(f"{letter}gemv") is None:
         return False
     return all(_leading(*each) is not None for each in _matrices(call))

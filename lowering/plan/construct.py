@@ -24,6 +24,8 @@ class Construct:
         max_steps: a bound on them.
         pinned: the schedule that the user asked for.
         unroll: the steps that the user asked one iteration to make.
+        lanes: of a loop that runs while any of its lanes goes on, and changes no others, the
+            extents of these lanes.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Construct:
     max_steps: int | None = None
     pinned: str | None = None
     unroll: int | None = None
+    lanes: tuple[int, ...] | None = None
 
     @property
     def expected_steps(self) -> int:

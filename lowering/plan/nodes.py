@@ -39,6 +39,7 @@ from lowering.plan.nests.kernel import Kernel
 from lowering.plan.nests.kernel_text import kernel_text, nest_line
 from lowering.plan.nests.rewriting import rename_in_nest
 from lowering.plan.nests.weight import Weight, weight_of
+from lowering.plan.nests.work import Work, nests_work
 from lowering.plan.owners import Slot
 from tracegraph.inspection.drawable import Drawable
 from tracegraph.inspection.palette import Tone
@@ -172,6 +173,14 @@ class Node(Drawable, HoldsBuffers):
         return Weight(nbytes=sum([array.buffer.type.nbytes for array in self.operands]))
 
     @property
+    def work(self) -> Work:
+        """What it does when it runs, for comparisons with the device's limits: by default it moves
+        its operands, each element once.
+        """
+        nbytes = sum([array.distinct_bytes for array in self.operands])
+        return Work(nbytes, nbytes)
+
+    @property
     def name(self) -> str:
         """Its name among nodes of its kind, in reports of what nodes keep alive."""
         return "-"
@@ -247,6 +256,10 @@ class KernelNode(Node):
     @property
     def weight(self) -> Weight:
         return weight_of(self.kernel.nests)
+
+    @property
+    def work(self) -> Work:
+        return nests_work(self.kernel.nests)
 
     @property
     def name(self) -> str:
@@ -334,6 +347,7 @@ class LibraryNode(Node):
     fixed_buffers = _of_call("fixed_buffers")
     operands = _of_call("operands")
     run_host = _of_call("run_host")
+    work = _of_call("work")
 
     @property
     def exclusive(self) -> Hashable:

@@ -23,6 +23,7 @@ from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.buffer_fields import Reads, Writes
 from lowering.plan.nests.rounding import ceil_div
 from lowering.plan.nests.weight import Weight
+from lowering.plan.nests.work import Work
 from lowering.plan.nodes import IfSkipped, Node
 from tracegraph.ir.op import Op
 from tracegraph.ir.record import record
@@ -158,6 +159,12 @@ class SortNode(Node):
         keys = self.keys.buffer.type.dtype.itemsize * prod(self.keys.shape)
         passes = 1 if not self.scratch else 1 + self.shape.digits
         return Weight(nbytes=passes * (keys + self.target.type.nbytes))
+
+    @property
+    def work(self) -> Work:
+        passes = 1 if not self.scratch else 1 + self.shape.digits
+        required = self.keys.distinct_bytes + self.target.type.nbytes
+        return Work(required, passes * required)
 
     @property
     def name(self) -> str:

@@ -48,6 +48,7 @@ def loop(builder: RegionBuilder, eqn: Eqn) -> None:
         max_steps=eqn.attrs["max_steps"],
         pinned=eqn.hints.schedule,
         unroll=eqn.hints.unroll,
+        lanes=eqn.attrs["lanes"],
     )
     steps = construct.expected_steps
     inner = builder.inside(parts.body, own, parts.captures, news, steps)

@@ -76,6 +76,15 @@ class Elements:
             return binding.elements.element(binding.atom, index, guard)
         return self._inlined(atom, binding, index, guard)
 
+    def buffer_of(self, atom: Atom) -> Buffer | None:
+        """The buffer that holds a value; None if the value is computed where it is used."""
+        if isinstance(atom, Literal):
+            return None
+        binding = self.bindings[atom]
+        if isinstance(binding, CapturedValue):
+            return binding.elements.buffer_of(binding.atom)
+        return binding if isinstance(binding, Buffer) else None
+
     def operands(self, eqn: Eqn, guard: Expr | None = None) -> list[Operand]:
         """The operands of an equation, for its op's element rule."""
         return [Operand(self, a, guard) for a in eqn.operands]

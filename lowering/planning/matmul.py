@@ -19,6 +19,7 @@ from lowering.planning.library_operands import in_memory, view
 from lowering.planning.region_builder import RegionBuilder
 from tracegraph.ir.program import Atom, Eqn
 from tracegraph.ir.record import replace
+from tracegraph.modes import Precision
 
 
 def matrix_product(builder: RegionBuilder, eqn: Eqn) -> None:
@@ -36,7 +37,8 @@ def matrix_product(builder: RegionBuilder, eqn: Eqn) -> None:
     out = MatrixOperand(target, 0, rows * n, n, 1)
     x = in_memory(builder, left, lambda array: as_matrices(with_rows(array, axes)))
     y = in_memory(builder, right, lambda array: as_matrices(once(array, axes)))
-    call = MatrixProduct(batch, rows, n, k, x, y, out)
+    precision: Precision = eqn.attrs.get("precision", "float32")
+    call = MatrixProduct(batch, rows, n, k, x, y, out, precision=precision)
     context = builder.context
     moving = [buffer for buffer in (x.buffer, y.buffer) if context.is_movable(buffer)]
     if not context.costs.updates_libraries and _is_by_pointer(call, builder):
@@ -74,7 +76,7 @@ def _is_by_pointer(call: MatrixProduct, builder: RegionBuilder) -> bool:
         return False
     if not all(_is_aligned(o, call.batch) for o in (call.left, call.right, call.target)):
         return False
-    dtype = call.target.buffer.type.dtype
+    dtype = call.left.buffer.type.dtype
     sizes = (call.batch, call.m, call.n, call.k)
     return forced == "in_place" or policy.prefers(dtype, *sizes, builder.runs)
 

@@ -36,11 +36,13 @@ from tracegraph.ir.op import (
     Reduction,
     Scan,
     Scatter,
+    get,
 )
 from tracegraph.ir.program import Atom, Eqn, Program, Region, Value
 from tracegraph.ir.record import replace
 from tracegraph.ir.scalar import Expr
-from tracegraph.ir.scalar_values import Load
+from tracegraph.ir.scalar_values import Load, apply
+from tracegraph.ir.subexpressions import substitution
 from tracegraph.ir.types import ArrayType
 from tracegraph.user_source import Source
 
@@ -224,26 +226,34 @@ class RegionBuilder:
         _, updates, *_ = operands = self.elements.operands(eqn)
         index = space_index(updates.type.shape)
         value = updates[index]
+        target, guard = form.target(index, operands, out.type, **eqn.attrs)
         buffer = self.scratch(out.type)
         start = len(self.block.nodes)
         self.store_value(eqn.operands[0], buffer)
         copying = self.block.nodes[start:]
         copied = set().union(*map(node_reads, copying))
         if not copied.isdisjoint(load.buffer for load in loads([value])):
-            # updates computed from the old array are stored first, so that it may be overwritten
-            del self.block.nodes[start:]
-            value = Load.make(self.materialize(updates.type, value, index), index)
-            self.block.nodes.extend(copying)
-        target, guard = form.target(index, operands, out.type, **eqn.attrs)
+            old = self.elements.buffer_of(eqn.operands[0])
+            in_place = None if old is None else _read_from(value, old, buffer, target)
+            if in_place is None:
+                # updates computed from the old array are stored first, so that it may be
+                # overwritten
+                del self.block.nodes[start:]
+                value = Load.make(self.materialize(updates.type, value, index), index, None)
+                self.block.nodes.extend(copying)
+            else:
+                value = in_place
         repeats = form.repeats(eqn.attrs, tuple(a.type for a in eqn.operands))
+        if not repeats:  # each point has an element of its own: a map, which others may join
+            if form.combiner is not None:
+                before = Load.make(buffer, target, guard)
+                value = apply(get(form.combiner.name), (before, value), out.type.dtype, {})
+            self.emit(MapNest(updates.type.shape, (Store(buffer, target, value, guard),)))
+            self.bindings[out] = buffer
+            return
         if writes_one_value(form.combiner, value):
             repeats = 0
         store = Store(buffer, target, value, guard)
-        if eqn.op.name == "scatter_set" and len(eqn.operands) == 2:
-            # at places that are known: a map, which others may join
-            self.emit(MapNest(updates.type.shape, (store,)))
-            self.bindings[out] = buffer
-            return
         any_order = repeats > 0 and in_any_order(
             form.combiner, out.type.dtype, bool(eqn.hints.in_order)
         )
@@ -283,6 +293,16 @@ def build(program: Program, context: Context, donated: Sequence[int]) -> Draft:
     bind: dict[Value, Binding] = dict(zip(body.params, (*inputs, *constants), strict=True))
     block = RegionBuilder(context, body, bind, outputs, is_top=True).build()
     return Draft(program, context, block, inputs, constants, outputs, donated)
+
+
+def _read_from(value: Expr, old: Buffer, new: Buffer, place: tuple[Expr, ...]) -> Expr | None:
+    """The value with its loads of an array made from the copy that is updated at a place; None if
+    it reads the array elsewhere.
+    """
+    read = [load for load in loads([value]) if load.buffer is old]
+    if any(load.indices != place or load.guard is not None for load in read):
+        return None
+    return substitution(dict.fromkeys(read, Load.make(new, place, None)))(value)
 
 
 _IN_KERNELS = frozenset({Elementwise, Indexed, Reduction})

@@ -8,6 +8,7 @@ possible is applied to the block, in place; the user can pin one. May import `dr
     loop_schedules, branch_schedules       the records of each construct
     unrolling, buffer_rotation, induction  copies of a body; multi-buffering; induction variables
     one_kernel, persistent_time            a loop in one kernel; how long its phases take
+    per_lane                               a thread for each lane of a loop
     predication                            kernels that read a flag instead of a conditional node
     cost_model                             estimates of nodes
 """

@@ -1,4 +1,6 @@
-"""Schedules of loops: a WHILE node with one step in an iteration, or unrolled, or one kernel."""
+"""Schedules of loops: a WHILE node with one step in an iteration, or unrolled, or one kernel whose
+threads share each step, or make all steps of one lane each.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,11 @@ from lowering.draft.draft_nodes import (
 )
 from lowering.plan.construct import Construct
 from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.lane_nests import LaneNests
 from lowering.plan.nests.rounding import ceil_div
 from lowering.plan.target.scope import Scope
 from lowering.plan.target.target import Costs, PersistentCosts
-from lowering.scheduling import one_kernel
+from lowering.scheduling import one_kernel, per_lane
 from lowering.scheduling.buffer_rotation import Rotation
 from lowering.scheduling.cost_model import Leaf, bound, skipped, work
 from lowering.scheduling.persistent_time import fastest
@@ -43,7 +46,8 @@ class Loop:
     """A loop in its block.
 
     `moving` are the buffers whose addresses differ from call to call. `new_flag` makes a buffer of
-    the block. `scope` is what a kernel is to have, if that is set for all.
+    the block. `scope` is what a kernel is to have, if that is set for all. `is_read_later` says
+    which buffers others may read when the loop has ended.
     """
 
     node: DraftLoop
@@ -52,6 +56,7 @@ class Loop:
     new_flag: Callable[[ArrayType], Buffer]
     persistent: PersistentCosts | None
     scope: Scope | None = None
+    is_read_later: Callable[[Buffer], bool] = lambda _: True
     _copies: dict[tuple[int, bool], Copies] = field(default_factory=dict)
     _rotations: dict[bool, Rotation] = field(default_factory=dict)
 
@@ -73,6 +78,11 @@ class Loop:
     def gain(self, time: float) -> str:
         """Why it has another schedule, which saves some µs in all."""
         return f"saves about {time / max(self.construct.expected_steps, 1):.1f} µs a step"
+
+    @cached_property
+    def lanes(self) -> LaneNests | str:
+        """The lanes of the loop, or why it has none."""
+        return per_lane.lanes_in(self.node)
 
     @cached_property
     def calls_leave(self) -> bool:
@@ -244,6 +254,31 @@ def _as_one_kernel(loop: Loop, estimate: Estimate, construct: Construct) -> list
     return [node]
 
 
+# -- a thread for each lane
+
+
+def _per_lane_obstacle(loop: Loop, _: int | None) -> str | None:
+    return loop.lanes if isinstance(loop.lanes, str) else None
+
+
+def _time_per_lane(loop: Loop, _: int | None) -> Estimate:
+    assert isinstance(loop.lanes, LaneNests)
+    scope = per_lane.scope_of(loop.lanes.extents)
+    if loop.persistent is None:
+        return Estimate(inf, scope=scope)
+    steps, nodes = loop.construct.expected_steps, loop.node.body
+    once, step = per_lane.times(nodes, loop.lanes, loop.persistent, loop.costs)
+    return Estimate(loop.costs.kernel + once + steps * step, scope=scope)
+
+
+def _per_lane(loop: Loop, estimate: Estimate, construct: Construct) -> list[DraftNode]:
+    assert isinstance(loop.lanes, LaneNests)
+    before, behind = per_lane.hand_out(loop.node, loop.lanes, loop.is_read_later, loop.new_flag)
+    nodes = _as_one_kernel(loop, estimate, construct)
+    per_lane.keep_apart(loop.node.body)
+    return [*before, *nodes, *behind]
+
+
 LOOP_SCHEDULES: tuple[Schedule[Loop], ...] = (
     Schedule("conditional", _no_obstacle, _time_of_node, _as_node),
     Schedule(
@@ -260,5 +295,12 @@ LOOP_SCHEDULES: tuple[Schedule[Loop], ...] = (
         _time_in_one_kernel,
         _as_one_kernel,
         "with each loop in one kernel",
+    ),
+    Schedule(
+        per_lane.SCHEDULE,
+        _per_lane_obstacle,
+        _time_per_lane,
+        _per_lane,
+        "with a thread for each lane of loops whose lanes never meet",
     ),
 )

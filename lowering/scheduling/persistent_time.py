@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -25,6 +25,7 @@ from lowering.plan.target.scope import Scope
 from lowering.plan.target.target import PersistentCosts
 from lowering.scheduling.cost_model import folds, mean
 from tracegraph.ir.op import Elementwise
+from tracegraph.ir.scalar import Expr
 from tracegraph.ir.scalar_values import Apply
 
 OVERLAPPED = 2
@@ -124,17 +125,22 @@ class _Estimate:
         return max(waiting, busy / blocks, colliding)
 
 
+def operations_of(expressions: Iterable[Expr]) -> int:
+    """The operations of expressions."""
+    return sum(
+        expr.op.form.cost
+        for expr in expressions
+        if isinstance(expr, Apply) and isinstance(expr.op.form, Elementwise)
+    )
+
+
 def _work(nest: Nest, costs: PersistentCosts) -> _Work:
     """Buffers are near that stay in the cache of one multiprocessor from a write to the next read.
 
     Larger ones do not: of stacks, each step reads or writes another part.
     """
     weight, combined = weight_of([nest]), folds(nest)
-    operations = sum(
-        expr.op.form.cost
-        for expr in nest_expressions(nest)
-        if isinstance(expr, Apply) and isinstance(expr.op.form, Elementwise)
-    )
+    operations = operations_of(nest_expressions(nest))
     collisions = 0.0
     if isinstance(nest, ScatterNest) and nest.repeats and not nest.grouped:
         collisions = weight.points / max(nest.store.buffer.type.size, 1)

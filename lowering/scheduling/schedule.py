@@ -10,10 +10,18 @@ The ways to run them are the records of `LOOP_SCHEDULES` and `BRANCH_SCHEDULES`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property, partial
 
 from lowering.allocation.in_place import plain_copy
 from lowering.draft.context import Context
-from lowering.draft.draft_nodes import Block, DraftBranch, DraftKernel, DraftLoop, DraftNode
+from lowering.draft.draft_nodes import (
+    Block,
+    DraftBranch,
+    DraftKernel,
+    DraftLoop,
+    DraftNode,
+    node_reads,
+)
 from lowering.plan.construct import Construct
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.target.overrides import Choices, declared
@@ -76,7 +84,15 @@ class _Scheduling:
             return [node]
         write_out_steps(node.body)
         target, scope = self._context.target, self._choices.scope
-        loop = Loop(node, target.costs, self._moving, self._new_flag, target.persistent, scope)
+        loop = Loop(
+            node,
+            target.costs,
+            self._moving,
+            self._new_flag,
+            target.persistent,
+            scope,
+            partial(self._is_read_after, node),
+        )
         chosen, estimate, construct = _choose(loop, LOOP_SCHEDULES, asked, node, LEAST_GAIN)
         node.time = estimate.time
         nodes = chosen.apply(loop, estimate, construct)
@@ -85,6 +101,21 @@ class _Scheduling:
         if node.entry is not None:
             self._flags[node.condition] = node.entry
         return nodes
+
+    def _is_read_after(self, node: DraftNode, buffer: Buffer) -> bool:
+        """Whether anybody may read a buffer of this block after a node of it."""
+        if buffer not in self._block.owned or buffer in self._block.sinks:
+            return True
+        return self._last_readers.get(buffer, -1) > self._positions[node]
+
+    @cached_property
+    def _positions(self) -> dict[DraftNode, int]:
+        return {node: position for position, node in enumerate(self._block.nodes)}
+
+    @cached_property
+    def _last_readers(self) -> dict[Buffer, int]:
+        """The position of the last node that reads each buffer."""
+        return {b: n for n, node in enumerate(self._block.nodes) for b in node_reads(node)}
 
     def _new_flag(self, type_: ArrayType) -> Buffer:
         flag = self._context.buffer("scratch", type_)

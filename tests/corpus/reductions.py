@@ -179,3 +179,40 @@ def negative_complex_zeros_are_summed(*arrays):
         for array in arrays
         for folded in (array.sum(axis=1), array[0, 0].sum(), array.prod(axis=1), array[:1].sum(0))
     ]
+
+
+@program(normal(40, 3), positive(40), ulps=64)
+def all_pairs(x, weight):
+    between = x[None] - x[:, None]
+    distance = np.sum(between * between, axis=-1) + 0.5
+    force = np.sum((weight[None] / distance)[..., None] * np.abs(between), axis=1)
+    return force, np.sum(weight * np.sum(x * x, axis=1)), np.min(distance, axis=0)
+
+
+@program(whole(64, 3, 8), whole(64, 48, seed=1), whole(3, 900, seed=2))
+def folds_of_folds(x, y, long):
+    return (
+        np.sum(np.max(x, axis=1) - np.min(x, axis=1), axis=0),
+        np.any(np.any(y > 8, axis=1)),
+        np.sum(np.prod(long, axis=0) * long[1]),
+        np.max(np.sum(np.sum(x, axis=1, keepdims=True), axis=1), axis=0),
+    )
+
+
+@program(normal(48, 2), normal(56, 2, seed=1), ulps=64)
+def soft_minima_both_ways(x, y):
+    cost = np.sum((x[:, None] - y[None]) ** 2, axis=-1)
+    rows = cost - cost.min(axis=1, keepdims=True)
+    first = np.log(np.sum(np.exp(-rows), axis=1))
+    columns = first[:, None] - cost
+    most = columns.max(axis=0)
+    return first, most + np.log(np.sum(np.exp(columns - most), axis=0))
+
+
+@program(whole(60, 48), whole(60, 48, seed=1))
+def stored_before_its_operand_is_overwritten(x, y):
+    work = x.copy()
+    doubled = work * 2 - y
+    work[:, :7] = y[:, :7].T.sum(axis=0)[:, None]
+    columns = doubled.sum(axis=0)
+    return columns, (doubled - columns).max(axis=1), work

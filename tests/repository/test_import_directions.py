@@ -45,7 +45,7 @@ TRACEGRAPH: Table = {
     "progress": {"errors", "user_source"},
     "inspection": {"errors", "user_source"},
     "ir": {"inspection", "errors", "progress", "dtypes", "user_source"},
-    "ops": {"ir", "limits", "progress", "errors", "dtypes"},
+    "ops": {"ir", "limits", "progress", "errors", "dtypes", "modes"},
     "passes": {"ir"},
     "tracing": {"ir", "errors", "user_source", "devices", "modes"},
     "arrays": {"tracing", "ir", "tree", "errors", "dtypes", "devices"},
@@ -103,7 +103,7 @@ TRACEGRAPH: Table = {
 
 BY_LOWERING = GROUND | {
     *("ir", "ops", "passes", "control", "arrays", "staging", "numpy", "tracing"),
-    *("errors", "limits", "progress", "inspection", "sharding"),
+    *("errors", "limits", "progress", "inspection", "sharding", "transforms"),
 }
 """Parts of tracegraph that lowering may import."""
 

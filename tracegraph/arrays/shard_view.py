@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 
-class ArrayShard(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ArrayShard:
     """A block: the number of its device in the mesh, where it is in the array, and its elements as
     an Array.
     """

@@ -87,8 +87,9 @@ def while_loop(
             called with the number of steps so far and None. On a device it is called now and then,
             from another thread.
         schedule: ``"conditional"``: a node of the graph repeats one step; ``"unrolled"``: the node
-            repeats several steps, and those past the end return at once; None: what is estimated
-            to be faster. It changes no result.
+            repeats several steps, and those past the end return at once; ``"one_kernel"``: one
+            kernel makes all steps; ``"per_lane"``: one kernel, each thread of which makes all steps
+            of one element; None: what is estimated to be faster. It changes no result.
         unroll: the number of steps that the node repeats, if unrolled; None: what is estimated.
         checkpoints: at how many steps reverse mode keeps the carry; what it needs of the steps
             between is computed again. None: it keeps what it needs of all steps if that fits into

@@ -4,6 +4,7 @@ conditional  a node of the graph decides: IF, SWITCH or WHILE
 predicated   the kernels of all branches are launched; those of branches not taken return
 unrolled     one iteration of the node makes several steps; those past the end return
 one_kernel   one kernel makes all steps, with barriers where steps of its threads meet
+per_lane     one kernel makes all steps; each thread makes those of one element, without barriers
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tracegraph.ir.record import replace
 from tracegraph.tracing.tracer import Tracer
 
 BranchSchedule = Literal["conditional", "predicated"]
-LoopSchedule = Literal["conditional", "unrolled", "one_kernel"]
+LoopSchedule = Literal["conditional", "unrolled", "one_kernel", "per_lane"]
 
 _RECORDED_OTHERWISE = ("fori_loop", "map")
 """Loops that are recorded as an op of another name."""
@@ -79,7 +80,7 @@ def _loop_schedule(construct: str, schedule: str | None, unroll: Any) -> Hints:
         factor = 0
     if isinstance(unroll, bool) or factor < 1:
         raise errors.ScheduleError(construct, "unroll", "None or an int of at least 1", unroll)
-    if schedule in ("conditional", "one_kernel") and factor > 1:
+    if schedule in ("conditional", "one_kernel", "per_lane") and factor > 1:
         raise errors.ScheduleError(construct, "unroll", f"1 where {schedule=}", unroll)
     if factor == 1:
         return Hints(schedule or "conditional", None, named)

@@ -17,24 +17,24 @@ from tracegraph.tracing.trace import bind, current_trace
 def take(x: Any, i: int) -> Any:
     """Slice `i`."""
     shape = type_of(x).shape[1:]
-    return _apply("reshape", _run_of(x, i, 1), shape=shape)
+    return apply_op("reshape", _run_of(x, i, 1), shape=shape)
 
 
 def cut(x: Any, start: int, blocks: int, size: int) -> Any:
     """`blocks` blocks of `size` slices each, from `start` on, along a new leading axis."""
     shape = type_of(x).shape[1:]
-    return _apply("reshape", _run_of(x, start, blocks * size), shape=(blocks, size, *shape))
+    return apply_op("reshape", _run_of(x, start, blocks * size), shape=(blocks, size, *shape))
 
 
 def merge(x: Any) -> Any:
     """The slices of all blocks, one after another: undoes `cut`."""
     blocks, size, *shape = type_of(x).shape
-    return _apply("reshape", x, shape=(blocks * size, *shape))
+    return apply_op("reshape", x, shape=(blocks * size, *shape))
 
 
 def join(parts: Sequence[Any]) -> Any:
     """The slices of all parts, one after another."""
-    return _apply("concatenate", *parts, axis=0)
+    return apply_op("concatenate", *parts, axis=0)
 
 
 def stack(leaves: Sequence[Any], dtype: np.dtype[Any] | None = None) -> Any:
@@ -43,9 +43,9 @@ def stack(leaves: Sequence[Any], dtype: np.dtype[Any] | None = None) -> Any:
     if dtype is None:
         dtype = meeting(types)
     rows = [
-        _apply(
+        apply_op(
             "reshape",
-            leaf if t.dtype == dtype else _apply("cast", leaf, dtype=dtype),
+            leaf if t.dtype == dtype else apply_op("cast", leaf, dtype=dtype),
             shape=(1, *t.shape),
         )
         for leaf, t in zip(leaves, types, strict=True)
@@ -62,10 +62,10 @@ def _run_of(x: Any, start: int, count: int) -> Any:
     shape = type_of(x).shape[1:]
     zeros, ones = (0,) * len(shape), (1,) * len(shape)
     attrs = {"starts": (start, *zeros), "steps": (1, *ones), "sizes": (count, *shape)}
-    return _apply("slice", x, **attrs)
+    return apply_op("slice", x, **attrs)
 
 
-def _apply(name: str, *args: Any, **attrs: Any) -> Any:
+def apply_op(name: str, *args: Any, **attrs: Any) -> Any:
     """Run an op, or while tracing record it, even if no operand is traced."""
     trace = current_trace()
     return (

@@ -46,6 +46,7 @@ _ORDER = {
     "fori_loop": "fori_loop(lower, upper, body_fun, init)",
     "scan": "scan(f, init, xs)",
     "map": "map(f, xs)",
+    "associative_scan": "associative_scan(fn, elems, reverse, axis)",
     "vmap": "vmap(fun, in_axes, out_axes)",
     "debug.callback": "debug.callback(function, *args, **kwargs)",
     "pure_callback": "pure_callback(function, result_types, *args, **kwargs)",

@@ -75,8 +75,8 @@ class Linear:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """Linear in each of two operands: `left(f, ct, y)` is the cotangent of x, `right(f, ct, x)`
-    that of y.
+    """Linear in each of two operands: `left(f, ct, y, **attrs)` is the cotangent of x,
+    `right(f, ct, x, **attrs)` that of y.
     """
 
     left: Callable[..., Any]

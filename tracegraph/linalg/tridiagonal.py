@@ -21,8 +21,9 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any) -> Any:
     `dl` and the last of `du` are not used. Elimination swaps two rows where that makes a pivot
     larger, as LAPACK's gtsv does (Golub and Van Loan, Matrix Computations, 4th ed., 4.3): all
     matrices that are not singular have a solution. Those give infinities and NaN if it is traced.
-    The host calls gtsv; on a GPU, each of n steps depends on the one before, and the batch and the
-    columns of `b` are parallel.
+    The host calls gtsv. On a GPU, threads eliminate the inner unknowns of a few rows each, and what
+    is left of neighbours is merged in pairs, with swaps of rows in each step: a system of n rows
+    takes some log n steps that depend on each other. Only roundings differ.
 
     Args:
         dl: the lower diagonal, of shape (…, n).

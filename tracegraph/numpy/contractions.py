@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from math import prod
 from operator import index
-from typing import Any
+from typing import Any, ParamSpec
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
@@ -12,6 +14,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.ir.types import broadcast_shapes, result_type, type_of
+from tracegraph.modes import Precision, current_precision, matmul_precision
 from tracegraph.numpy.axes import moveaxis, transpose
 from tracegraph.numpy.dispatching.dispatch import as_array, numpy_function
 from tracegraph.numpy.dispatching.output import stored, written
@@ -29,6 +32,34 @@ __all__ = [
 _MATMUL = get("matmul")
 
 
+P = ParamSpec("P")
+
+
+def with_precision(fun: Callable[P, Any]) -> Callable[..., Any]:
+    """Give a function of products the keyword `precision`, as a block of `matmul_precision`."""
+
+    @wraps(fun)
+    def function(*args: Any, precision: Precision | None = None, **options: Any) -> Any:
+        if precision is None:
+            return fun(*args, **options)
+        with matmul_precision(precision):
+            return fun(*args, **options)
+
+    return function
+
+
+_PRECISIONS = {("tf32", "float32"), ("tf32", "complex64"), ("bf16x3", "float32")}
+"""Those that are not float32 or exact, and the dtypes that have them."""
+
+
+def product(x: Any, y: Any) -> Any:
+    """The op `matmul`, in the precision that the caller asks for."""
+    precision = current_precision()
+    if precision != "float32" and (precision, str(x.dtype)) in _PRECISIONS:
+        return apply(_MATMUL, x, y, precision=precision)
+    return apply(_MATMUL, x, y)
+
+
 def unified(x: Any, y: Any) -> tuple[Any, Any]:
     """Two arrays in their common dtype."""
     x, y = as_array(x), as_array(y)
@@ -38,9 +69,12 @@ def unified(x: Any, y: Any) -> tuple[Any, Any]:
     return as_array(x, dtype), as_array(y, dtype)
 
 
+@with_precision
 @ufunc_function(np.matmul)
 def matmul(x1: Any, x2: Any, /) -> Any:
     """Matrix products of the last two axes, the others broadcast; a vector is one row or column.
+
+    `precision` is as in `tracegraph.matmul_precision`.
 
     Shape: (batch…, m, n) of (batch…, m, k) and (batch…, k, n); a vector's axis of 1 goes.
     Dtype: the common one of the operands.
@@ -68,7 +102,7 @@ def matmul(x1: Any, x2: Any, /) -> Any:
     if x.ndim > 2 or y.ndim > 2:
         batch = broadcast_shapes(x.shape[:-2], y.shape[:-2])
         x, y = (broadcast_to(z, batch + z.shape[-2:]) for z in (x, y))
-    result = apply(_MATMUL, x, y)
+    result = product(x, y)
     if row or column:
         *outer, m, n = result.shape
         result = reshape(result, (*outer, *([] if row else [m]), *([] if column else [n])))
@@ -135,9 +169,12 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
     return squeeze(matmul(reshape(x1, (*x1.shape[:-1], 1, x1.shape[-1])), x2), -2)
 
 
+@with_precision
 @numpy_function
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     """Sums of products over the last axis of `a` and the last but one of `b` (or its only one).
+
+    `precision` is as in `tracegraph.matmul_precision`.
 
     Shape: the other axes of `a`, then those of `b`.
     Dtype: the common one of the operands.
@@ -206,11 +243,13 @@ def outer(a: Any, b: Any, out: Any = None) -> Any:
     return written("outer", multiply(reshape(x, (-1, 1)), reshape(y, (1, -1))), out, True)
 
 
+@with_precision
 @numpy_function
 def tensordot(a: Any, b: Any, axes: Static = 2) -> Any:
     """Sums of products over axes of `a` paired with axes of `b`.
 
-    An int n pairs the last n of `a` with the first n of `b`.
+    An int n pairs the last n of `a` with the first n of `b`. `precision` is as in
+    `tracegraph.matmul_precision`.
 
     Shape: the other axes of `a`, then those of `b`.
     Dtype: the common one of the operands.
@@ -246,7 +285,7 @@ def tensordot(a: Any, b: Any, axes: Static = 2) -> Any:
     inner_extent = prod(x.shape[k] for k in of_x)
     left = reshape(transpose(x, free_x + of_x), (prod(x.shape[k] for k in free_x), inner_extent))
     right = reshape(transpose(y, of_y + free_y), (inner_extent, prod(y.shape[k] for k in free_y)))
-    return reshape(apply(get("matmul"), left, right), shape)
+    return reshape(product(left, right), shape)
 
 
 @numpy_function

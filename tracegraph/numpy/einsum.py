@@ -23,6 +23,7 @@ from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import transpose
+from tracegraph.numpy.contractions import product, with_precision
 from tracegraph.numpy.creation import asarray
 from tracegraph.numpy.dispatching.dispatch import as_array, numpy_function, unchecked
 from tracegraph.numpy.dispatching.output import Casting, stored
@@ -43,6 +44,7 @@ class _Labelled:
     labels: str
 
 
+@with_precision
 @numpy_function
 def einsum(
     *operands: Any,
@@ -237,7 +239,7 @@ def _product(x: _Labelled, y: _Labelled, needed: set[str]) -> _Labelled:
     extents = dict(zip(x.labels + y.labels, x.array.shape + y.array.shape, strict=True))
     left = _grouped(x, (batch, free_x, summed), extents)
     right = _grouped(y, (batch, summed, free_y), extents)
-    array = apply(get("matmul"), left, right) if summed else multiply(left, right)
+    array = product(left, right) if summed else multiply(left, right)
     labels = batch + free_x + free_y
     return _Labelled(reshape(array, tuple(extents[c] for c in labels)), labels)
 

@@ -13,7 +13,6 @@ from tracegraph.arrays.eager import apply
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
 from tracegraph.ir.types import result_type, type_of
-from tracegraph.numpy.axes import moveaxis
 from tracegraph.numpy.dispatching.dispatch import as_array, is_ours, lifted, numpy_function
 from tracegraph.numpy.elementwise import where
 from tracegraph.numpy.generated import arange
@@ -22,7 +21,6 @@ from tracegraph.numpy.reductions import sum
 from tracegraph.numpy.selecting import take
 from tracegraph.numpy.shapes import broadcast_to, reshape
 from tracegraph.numpy.ufuncs import add, conjugate, greater_equal, less, logical_and, multiply
-from tracegraph.tracing import views
 from tracegraph.tracing.tracer import Tracer
 
 __all__ = ["convolve", "correlate"]
@@ -75,23 +73,12 @@ def sliding_window_view(
             f"window_shape must have an extent for each axis: got {sizes} for axes {axes}"
         )
     for k, size in zip(axes, sizes, strict=True):
-        count = x.shape[k] - size + 1
-        if count < 1:
+        if size > x.shape[k]:
             raise ValueError("window shape cannot be larger than input array shape")
-        x = moveaxis(_windows(x, k, count, size), (0, 1), (k, -1))
+        x = apply(get("windows"), x, axis=k, size=size)
     if axes and isinstance(x, Tracer) and x.alias is not None:
         x.alias.read_only = "a view of overlapping windows, which is read-only"
     return x
-
-
-def _windows(x: Any, axis: int, count: int, size: int) -> Any:
-    """The windows along an axis, as two new first axes in its place."""
-    starts_and_steps = add(reshape(arange(count), (-1, 1)), arange(size))
-    found = apply(get("gather"), x, starts_and_steps, dims=(axis,))
-    if not isinstance(x, Tracer):
-        return found
-    strides = views.strides_of(x)
-    return views.attach(found, x, (strides[axis],) * 2 + strides[:axis] + strides[axis + 1 :])
 
 
 @numpy_function

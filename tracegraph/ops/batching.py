@@ -91,6 +91,16 @@ def slice_(
     return lanes.emit("slice", operands[0], **attrs)
 
 
+def windows(lanes: Lanes, operands: Atoms, batched: Flags, *, axis: int, size: int) -> Atom:
+    """The windows of each lane."""
+    return lanes.emit("windows", operands[0], axis=axis + 1, size=size)
+
+
+def shear(lanes: Lanes, operands: Atoms, batched: Flags, *, axis: int, reverse: bool) -> Atom:
+    """Each lane sheared by itself."""
+    return lanes.emit("shear", operands[0], axis=axis + 1, reverse=reverse)
+
+
 def roll(lanes: Lanes, operands: Atoms, batched: Flags, *, shifts: Ints, axes: Ints) -> Atom:
     """Lanes are not rolled."""
     return lanes.emit("roll", operands[0], shifts=shifts, axes=_moved(axes))
@@ -236,7 +246,7 @@ def scatter(name: str) -> Any:
 # products
 
 
-def matmul(lanes: Lanes, operands: Atoms, batched: Flags) -> Atom:
+def matmul(lanes: Lanes, operands: Atoms, batched: Flags, **attrs: Any) -> Atom:
     """A shared matrix times the rows, or the one column, of each lane is one product; else a batch.
 
     Several columns of each lane would have to be copied to become one matrix.
@@ -245,13 +255,13 @@ def matmul(lanes: Lanes, operands: Atoms, batched: Flags) -> Atom:
     if batched[0] and not batched[1] and y.type.ndim == 2:
         count, m, k = x.type.shape
         rows = lanes.emit("reshape", x, shape=(count * m, k))
-        found = lanes.emit("matmul", rows, y)
+        found = lanes.emit("matmul", rows, y, **attrs)
         return lanes.emit("reshape", found, shape=(count, m, y.type.shape[1]))
     if batched[1] and not batched[0] and x.type.ndim == 2 and y.type.shape[2] == 1:
         vectors = lanes.emit("reshape", y, shape=y.type.shape[:2])
-        found = lanes.emit("matmul", vectors, lanes.emit("transpose", x, axes=(1, 0)))
+        found = lanes.emit("matmul", vectors, lanes.emit("transpose", x, axes=(1, 0)), **attrs)
         return lanes.emit("reshape", found, shape=(*found.type.shape, 1))
-    return lanes.emit("matmul", *_spread_all(lanes, operands, batched))
+    return lanes.emit("matmul", *_spread_all(lanes, operands, batched), **attrs)
 
 
 # what rules share

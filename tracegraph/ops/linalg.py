@@ -10,22 +10,32 @@ from tracegraph.dtypes import bfloat16
 from tracegraph.ir.derivative import Emitter, Product
 from tracegraph.ir.op import Op, Opaque, Sample, register
 from tracegraph.ir.types import ArrayType
+from tracegraph.modes import Precision
 from tracegraph.ops import batching
 from tracegraph.ops.checks import check_same_dtype
 from tracegraph.ops.sampling import ramp
 
 
-def _matmul_type(x: ArrayType, y: ArrayType) -> ArrayType:
+def _matmul_type(
+    x: ArrayType,
+    y: ArrayType,
+    precision: Precision = "float32",
+    dtype: np.dtype[Any] | None = None,
+) -> ArrayType:
     check_same_dtype("matmul", x, y)
     if x.ndim < 2 or x.ndim != y.ndim or x.shape[:-2] != y.shape[:-2] or x.shape[-1] != y.shape[-2]:
         raise ValueError(
             f"matmul: needs (batch…, m, k) and (batch…, k, n) with the same batch axes, "
             f"got {x} and {y}"
         )
-    return ArrayType(x.dtype, (*x.shape[:-1], y.shape[-1]))
+    return ArrayType(x.dtype if dtype is None else dtype, (*x.shape[:-1], y.shape[-1]))
 
 
-def _matmul_reference(x: Any, y: Any) -> np.ndarray[Any, Any]:
+def _matmul_reference(
+    x: Any, y: Any, precision: Precision = "float32", dtype: np.dtype[Any] | None = None
+) -> np.ndarray[Any, Any]:
+    if dtype is not None:
+        x, y = (np.asarray(operand, dtype) for operand in (x, y))
     dtype = np.asarray(x).dtype
     with np.errstate(all="ignore"):
         return np.asarray(np.matmul(x, y), dtype)  # NumPy's products of bfloat16 are float32
@@ -44,7 +54,11 @@ def _matmul_samples() -> list[Sample]:
     dtypes = [np.float16, bfloat16, np.float32, np.complex64, np.complex128, np.int8, np.int64]
     every_shape = [(x, y, np.float64) for x, y in shapes]
     every_dtype = [((3, 4), (4, 2), dtype) for dtype in (*dtypes, np.uint16, np.bool_)]
-    return [Sample((ramp(x, dtype), ramp(y, dtype))) for x, y, dtype in every_shape + every_dtype]
+    samples = [
+        Sample((ramp(x, dtype), ramp(y, dtype))) for x, y, dtype in every_shape + every_dtype
+    ]
+    of_floats = Sample((ramp((3, 4), np.float32), ramp((4, 2), np.float32)), {"precision": "tf32"})
+    return [*samples, of_floats]
 
 
 def _swapped(f: Emitter, x: Any) -> Any:
@@ -62,8 +76,11 @@ matmul = register(
         _matmul_samples,
         batch=batching.matmul,
         derivative=Product(
-            lambda f, ct, y: f.matmul(ct, _swapped(f, y)),
-            lambda f, ct, x: f.matmul(_swapped(f, x), ct),
+            lambda f, ct, y, **attrs: f.matmul(ct, _swapped(f, y), **attrs),
+            lambda f, ct, x, **attrs: f.matmul(_swapped(f, x), ct, **attrs),
         ),
     )
 )
+"""The products of float32 matrices have at least the `precision`. While a program is lowered, the
+result may have another `dtype` than the operands: the one that they are summed in.
+"""

@@ -80,7 +80,7 @@ class _Arithmetic:
             attrs = {**eqn.attrs, "axes": rest, "count": prod(self._sizes[n] for n in rest)}
             x = emit(eqn.op.name, x, **attrs)
         if form.of_equal is not None:
-            return form.of_equal(emit, x, prod(self._sizes[name] for name in equal))
+            x = form.of_equal(emit, x, prod(self._sizes[name] for name in equal))
         return x
 
 

@@ -1,4 +1,5 @@
-"""Algebraic simplification: identities, involutions, powers that are cheaper ops, known windows.
+"""Algebraic simplification: identities, involutions, powers that are cheaper ops, known windows,
+folds of one element.
 
 Only what is exact in floating point: x * 1 is x, but x + 0 is 0.0 for -0.0.
 """
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from tracegraph.ir.op import get
 from tracegraph.ir.program import Atom, Eqn, Literal, Program, Value, application
 from tracegraph.ir.record import replace
+from tracegraph.passes.folds_of_one import fold_of_one_rules
 from tracegraph.passes.rewrite import Defs, Replacement, Rule, by_name, producer, rewrite
 
 
@@ -190,5 +192,6 @@ simplify_rules: dict[str, Rule] = {
     "where": _where,
     "dynamic_slice": _dynamic_slice,
     "gather": _gather,
+    **fold_of_one_rules,
 }
 """By name of an op: its simplification."""

@@ -65,8 +65,9 @@ def shard(
     >>> np.asarray(unit), float(norm)
     (array([0. , 0.6, 0. , 0.8]), 5.0)
     """
-    if not isinstance(mesh, Mesh):
-        got = errors.value_text(mesh)
+    given: Any = mesh
+    if not isinstance(given, Mesh):
+        got = errors.value_text(given)
         raise errors.ShardingError(f"shard: mesh must be a tracegraph.Mesh, not {got}")
     if fun is None:
         return functools.partial(shard, mesh=mesh, in_specs=in_specs, out_specs=out_specs)

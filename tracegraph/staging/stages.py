@@ -149,7 +149,8 @@ class Lowered(Drawable):
     def explain(self) -> str:
         """A table of every loop and branch: the line it comes from, its schedule, its nodes.
 
-        On a GPU, also of nodes that the program does not ask for, such as what loads arguments.
+        On a GPU, also of nodes that the program does not ask for, such as what loads arguments. A
+        second table has the work of each node: bytes, operations, and the least time for these.
         """
         return self.traced.compiler().explain(self.plan, self.traced.device)
 
@@ -254,7 +255,8 @@ class Compiled(Drawable):
     def explain(self) -> str:
         """A table of every loop and branch: the line it comes from, its schedule, its nodes.
 
-        On a GPU, also of nodes that the program does not ask for, such as what loads arguments.
+        On a GPU, also of nodes that the program does not ask for, such as what loads arguments. A
+        second table has the work of each node: bytes, operations, and the least time for these.
         """
         traced = self.lowered.traced
         return traced.compiler().explain(self.plan, traced.device)

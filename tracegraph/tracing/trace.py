@@ -442,7 +442,7 @@ def trace_region(
         inner.axes = {**inner.axes, **axes}
     with Active(inner):
         origins = [None if origin is None else partial(origin, i) for i in range(len(types))]
-        sets = varying or [None] * len(types)
+        sets: Sequence[frozenset[str] | None] = varying or [None] * len(types)
         parameters = zip(types, origins, sets, strict=True)
         results = fun(*[inner.param(t, o, v) for t, o, v in parameters])
         region = inner.close(results)
@@ -468,7 +468,7 @@ def trace_program(
     """
     trace = Trace(None, device)
     trace.axes = axes or {}
-    sets = varying or [None] * len(types)
+    sets: Sequence[Axes | None] = varying or [None] * len(types)
 
     def argument(number: int) -> str:
         return f"argument {path(number)}"

@@ -135,7 +135,8 @@ def attach(result: _T, base: AnyTracer, strides: Strides | None = None) -> _T:
     eqn = result.owner.eqns[-1]
     view = TracerView(base, eqn.op, eqn.operands[1:], eqn.attrs, base.atom, strides)
     name = eqn.op.name
-    if base.axis_order is not None or (name == "transpose" and not _is_sorted(eqn.attrs["axes"])):
+    moves = name == "windows" or (name == "transpose" and not _is_sorted(eqn.attrs["axes"]))
+    if base.axis_order is not None or moves:
         mark_unordered(result)
     may_copy = base.alias is not None or base.axis_order is not None
     if name == "reshape" and may_copy:
@@ -381,6 +382,11 @@ def _part_strides(base: AnyTracer) -> Strides:
     return tuple(2 * s for s in strides_of(base))
 
 
+def _windows_strides(base: AnyTracer, axis: int, size: int) -> Strides:
+    strides = strides_of(base)
+    return (*strides, strides[axis])
+
+
 def _gather_strides(base: AnyTracer, dims: tuple[int, ...]) -> Strides:
     return tuple(s for axis, s in enumerate(strides_of(base)) if axis not in dims)
 
@@ -391,6 +397,7 @@ _STRIDES: Mapping[str, Callable[..., Strides]] = {
     "slice": _slice_strides,
     "broadcast_to": _broadcast_strides,
     "gather": _gather_strides,
+    "windows": _windows_strides,
     "real": _part_strides,
     "imag": _part_strides,
     "bits": _bits_strides,

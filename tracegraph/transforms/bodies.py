@@ -34,7 +34,7 @@ def region_of(
     """
     trace = BodyTrace(parent)
     with Active(trace):
-        sets = varying or [None] * len(types)
+        sets: Sequence[Axes | None] = varying or [None] * len(types)
         params = [trace.param(t, None, v) for t, v in zip(types, sets, strict=True)]
         return trace.close(record(trace, params))
 

@@ -89,7 +89,7 @@ def trace_function(
     """
     inner = Trace(trace)
     inner.orders += 1
-    sets = varying or [None] * len(types)
+    sets: Sequence[Axes | None] = varying or [None] * len(types)
     with Active(inner):
         params = [inner.param(*each) for each in zip(types, paths, sets, strict=True)]
         result = flatten_checked(call(params), transform, "result", function)

@@ -8,5 +8,7 @@ A `PersistentKernelNode` comes in; a function and how it is launched go out.
     phase_geometry     how the threads of the kernel share the work of a nest
     storage            buffers in registers and shared memory
     exchanges          double buffering of carries
+    lane_kernel        the function where each thread makes all steps of one lane
+    lane_graph         what one thread runs then: nests without the axes of lanes
     surroundings       what the rest of the Plan does with the buffers of a kernel
 """

@@ -14,9 +14,10 @@ from lowering.codegen.kernel_code import (
     named,
 )
 from lowering.codegen.kernel_parameters import StopFlagAddress
-from lowering.codegen.nests import buffers_of, nest_parameters
+from lowering.codegen.nests import nest_parameters
 from lowering.codegen.persistent.exchanges import Exchange, exchanges_of
-from lowering.codegen.persistent.persistent_layout import PersistentLayout
+from lowering.codegen.persistent.lane_kernel import lane_text
+from lowering.codegen.persistent.persistent_layout import PersistentLayout, accessed
 from lowering.codegen.persistent.phases import PhaseWriter, declare_words
 from lowering.codegen.persistent.storage import (
     Storage,
@@ -31,7 +32,6 @@ from lowering.codegen.persistent.surroundings import Surroundings
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.nests.buffer import Buffer
-from lowering.plan.nodes import MemcpyNode
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.target.hardware import ALIGNMENT, SHARED_BYTES
 from lowering.plan.target.scope import Scope
@@ -49,8 +49,10 @@ def persistent_text(
     `offsets` places scratch buffers. `loops` are the conditions of all while nodes of the Plan. The
     addresses of `indirect` buffers are read from the pointer table.
     """
+    if node.scope.lanes:
+        return lane_text(node, offsets, surroundings, loops, indirect)
     scope, layout = node.scope, PersistentLayout.of(node)
-    read, written = _accessed(layout)
+    read, written = accessed(layout)
     buffers = tuple(dict.fromkeys([*read, *written]))
     inside = set(layout.inside)
     outside = {b for b in buffers if not surroundings.only_in(b, inside)}
@@ -123,15 +125,3 @@ def _exchanges(
         for loop in layout.inside
         if isinstance(loop, WhileNode)
     }
-
-
-def _accessed(layout: PersistentLayout) -> tuple[list[Buffer], list[Buffer]]:
-    """The buffers that the phases read, and those that they write, in order of first use."""
-    read, written = (dict.fromkeys(found) for found in buffers_of(layout.geometries))
-    for node in layout.inside:
-        if isinstance(node, WhileNode) and node.entry is not None:
-            read[node.entry] = None
-        elif isinstance(node, MemcpyNode):
-            read.update(dict.fromkeys(node.reads))
-            written.update(dict.fromkeys(node.writes))
-    return list(read), list(written)

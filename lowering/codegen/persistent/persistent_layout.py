@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from lowering.codegen.geometry_records import LaunchGeometry, shared_bytes, workspace_bytes
 from lowering.codegen.nest_kinds import CanonicalNest, canonical
+from lowering.codegen.nests import buffers_of
 from lowering.codegen.persistent.phase_geometry import phase_geometry
-from lowering.plan.conditional_nodes import ConditionalNode
+from lowering.plan.conditional_nodes import ConditionalNode, WhileNode
+from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.rounding import round_up
-from lowering.plan.nodes import KernelNode, Node, walk
+from lowering.plan.nodes import KernelNode, MemcpyNode, Node, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.target.hardware import ALIGNMENT, VECTOR_BYTES, WORD_BYTES
 
@@ -65,3 +67,15 @@ class PersistentLayout:
 def words_bytes(slots: Mapping[int, int]) -> int:
     """Bytes of the words of conditions."""
     return round_up(len(slots) * WORDS * WORD_BYTES, VECTOR_BYTES)
+
+
+def accessed(layout: PersistentLayout) -> tuple[list[Buffer], list[Buffer]]:
+    """The buffers that the phases read, and those that they write, in order of first use."""
+    read, written = (dict.fromkeys(found) for found in buffers_of(layout.geometries))
+    for node in layout.inside:
+        if isinstance(node, WhileNode) and node.entry is not None:
+            read[node.entry] = None
+        elif isinstance(node, MemcpyNode):
+            read.update(dict.fromkeys(node.reads))
+            written.update(dict.fromkeys(node.writes))
+    return list(read), list(written)

@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tracegraph.modes import Precision
+
 __all__ = ["Gemm", "Library", "PlanningLibrary", "PreparedLibrary"]
 
 
@@ -14,7 +16,8 @@ __all__ = ["Gemm", "Library", "PlanningLibrary", "PreparedLibrary"]
 class Gemm:
     """A strided batch of column-major products: c = op(a) @ op(b), with op nothing or a transpose.
 
-    Addresses point to the first element, leading dimensions and strides count elements.
+    Addresses point to the first element, leading dimensions and strides count elements. `dtype_c`
+    is that of c if it differs from the factors'. Products of float32 have at least the `precision`.
     """
 
     dtype: np.dtype[Any]
@@ -33,6 +36,8 @@ class Gemm:
     ldc: int
     stride_c: int
     batch: int
+    dtype_c: np.dtype[Any] | None = None
+    precision: Precision = "float32"
 
 
 class Library(Protocol):

@@ -17,6 +17,7 @@ from lowering.plan.calls.lapack import BatchedLU, BatchedSolve, TriangularSolve
 from lowering.plan.calls.matrix_product import MatrixOperand, MatrixProduct
 from lowering.plan.nests.buffer import Buffer
 from tracegraph.dtypes import bfloat16
+from tracegraph.modes import Precision
 
 WORKSPACE_BYTES = 32 << 20
 """What NVIDIA recommends for Hopper; with less, cuBLAS may choose slower kernels."""
@@ -49,7 +50,7 @@ def gemm_of(call: MatrixProduct, address: Callable[[Buffer], int]) -> Gemm:
     target_transposed, target_leading = _layout(call.target, call.m, call.n)
     if target_transposed:
         raise ValueError(f"the product's target {call.target.buffer} must be row-major")
-    dtype = call.target.buffer.type.dtype
+    dtype, target = call.left.buffer.type.dtype, call.target.buffer.type.dtype
     return Gemm(
         dtype=dtype,
         transpose_a=right_transposed,
@@ -67,6 +68,8 @@ def gemm_of(call: MatrixProduct, address: Callable[[Buffer], int]) -> Gemm:
         ldc=target_leading,
         stride_c=call.target.batch_stride,
         batch=call.batch,
+        dtype_c=None if target == dtype else target,
+        precision=call.precision,
     )
 
 
@@ -154,7 +157,7 @@ class Cublas:
         self._cublas.set_workspace(self._handle, pointer, nbytes)
 
     def multiply(self, gemm: Gemm) -> None:
-        """Issue the product. float16 and bfloat16 accumulate in float32; float32 is never TF32."""
+        """Issue the product. float16 and bfloat16 accumulate in float32."""
         strides = ((gemm.stride_a,), (gemm.stride_b,), (gemm.stride_c,))
         self._multiply(self._cublas.gemm_strided_batched_ex, gemm, *strides)
 
@@ -171,7 +174,8 @@ class Cublas:
         stride_c: tuple[int, ...] = (),
     ) -> None:
         """Call a routine, which takes the strides of batches or none."""
-        data, compute, scale = _types(gemm.dtype)
+        data, compute, scale = _types(gemm.dtype, gemm.precision)
+        data_c = data if gemm.dtype_c is None else _types(gemm.dtype_c)[0]
         operation = self._cublas.Operation
         one, zero = np.ones((), scale), np.zeros((), scale)
         routine(
@@ -185,7 +189,7 @@ class Cublas:
             *(gemm.a, data, gemm.lda, *stride_a),
             *(gemm.b, data, gemm.ldb, *stride_b),
             zero.ctypes.data,
-            *(gemm.c, data, gemm.ldc, *stride_c),
+            *(gemm.c, data_c, gemm.ldc, *stride_c),
             gemm.batch,
             compute,
             self._cublas.GemmAlgo.DEFAULT,
@@ -238,7 +242,9 @@ class Cublas:
         )
 
 
-def _types(dtype: np.dtype[Any]) -> tuple[int, int, np.dtype[Any]]:
+def _types(
+    dtype: np.dtype[Any], precision: Precision = "float32"
+) -> tuple[int, int, np.dtype[Any]]:
     """CuBLAS's types of elements and of the computation, and the dtype of the scale factors."""
     from nvmath import CudaDataType as Data
     from nvmath.bindings.cublas import ComputeType as Compute
@@ -254,4 +260,6 @@ def _types(dtype: np.dtype[Any]) -> tuple[int, int, np.dtype[Any]]:
     if dtype not in table:
         raise TypeError(f"no library product for dtype {dtype}; use {', '.join(map(str, table))}")
     data, compute, scale = table[dtype]
+    if precision == "tf32" and compute == Compute.COMPUTE_32F:
+        compute = Compute.COMPUTE_32F_FAST_TF32
     return int(data), int(compute), np.dtype(scale)

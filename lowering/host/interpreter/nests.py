@@ -164,11 +164,11 @@ def _target(run: Evaluator, store: Store, rank: int, ordered: Sequence[int] = ()
     """The target of a store: a view of its buffer, or positions in it; None if nothing fits."""
     buffer, guard = store.buffer, _guard(store)
     where = access_map(buffer, store.indices, run.extents, run.axes_of)
-    if not ordered and where.fits(buffer.type.size):
+    guarded = frozenset() if guard is None else run.axes_of(guard)
+    if not ordered and guarded.issubset(where.strides) and where.fits(buffer.type.size):
         return strided_views.window(buffer, where, run.extents)
     if not ordered and guard is None and not where.axes and where.fixed is None:
         return run.dynamic_window(buffer, where)
-    guarded = frozenset() if guard is None else run.axes_of(guard)
     axes = where.axes | guarded | {axis for axis in ordered if run.extents[axis] > 1}
     where = access_map(buffer, store.indices, run.extents, run.axes_of, axes)
     if buffer.type.size <= where.high - where.low:

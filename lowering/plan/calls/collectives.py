@@ -127,7 +127,8 @@ class ReduceScatter(CollectiveCall):
     verb: ClassVar[str] = "reduce-scatter"
 
     def combined(self, sources: Sequence[Array]) -> Sequence[Array]:
-        return list(reduce(np.add, sources))
+        folded = reduce(_FOLDS["sum"], sources)
+        return list(folded)
 
 
 @record

@@ -14,6 +14,7 @@ import numpy as np
 
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.buffer_fields import HoldsBuffers, Names, items_of
+from lowering.plan.nests.work import Work, real_name
 from tracegraph.ir.op import Op
 from tracegraph.ir.record import record
 from tracegraph.ir.types import row_major_strides
@@ -38,6 +39,12 @@ class StridedArray(HoldsBuffers):
     def nbytes(self) -> int:
         """The bytes of its elements."""
         return prod(self.shape) * self.buffer.type.dtype.itemsize
+
+    @property
+    def distinct_bytes(self) -> int:
+        """The bytes of its elements, those once that it repeats along an axis."""
+        repeated = zip(self.shape, self.strides, strict=True)
+        return prod([n for n, s in repeated if s]) * self.buffer.type.dtype.itemsize
 
     def address(self, base: Callable[[Buffer], int]) -> int:
         """The address of its first element, given those of buffers."""
@@ -124,6 +131,14 @@ class LibraryCall(HoldsBuffers):
     def operations(self) -> int:
         """How many floating-point operations it makes, for estimates of time."""
         return 0
+
+    @property
+    def work(self) -> Work:
+        """What it does, as `Node.work` has it."""
+        nbytes = sum([array.distinct_bytes for array in self.operands])
+        arrays = self.outputs or self.inputs
+        kind = real_name(arrays[0].buffer.type.dtype) if arrays else "int"
+        return Work(nbytes, nbytes, {kind: self.operations} if self.operations else {})
 
     @property
     def name(self) -> str:

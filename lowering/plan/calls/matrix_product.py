@@ -11,9 +11,11 @@ from lowering.plan.calls.library_call import LibraryCall, StridedArray
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.buffer_fields import HoldsBuffers, Names, Reads, Writes
 from lowering.plan.nests.strides import common_stride
-from tracegraph.dtypes import bfloat16
+from lowering.plan.nests.work import Work, product_work
+from tracegraph.dtypes import bfloat16, is_half
 from tracegraph.ir.record import record
 from tracegraph.ir.types import ArrayType
+from tracegraph.modes import Precision
 
 LIBRARY_DTYPES = frozenset(
     {bfloat16, *map(np.dtype, (np.float16, np.float32, np.float64, np.complex64, np.complex128))}
@@ -59,7 +61,9 @@ class MatrixOperand(HoldsBuffers):
 class MatrixProduct(LibraryCall):
     """target[b] = left[b] @ right[b]: `batch` products of (m, k) by (k, n).
 
-    If it finds its matrices `by_pointer`, they may be arguments and results, which move.
+    If it finds its matrices `by_pointer`, they may be arguments and results, which move. Products
+    of float32 have at least the `precision`. The target may have another dtype than the factors,
+    that in which their products are summed.
     """
 
     noun: ClassVar[str] = "a product"
@@ -73,6 +77,7 @@ class MatrixProduct(LibraryCall):
     right: Reads[MatrixOperand]
     target: Writes[MatrixOperand]
     by_pointer: bool = False
+    precision: Precision = "float32"
 
     @property
     def inputs(self) -> tuple[StridedArray, ...]:
@@ -98,31 +103,38 @@ class MatrixProduct(LibraryCall):
         return 2 * self.batch * self.m * self.n * self.k
 
     @property
+    def work(self) -> Work:
+        nbytes = sum([array.distinct_bytes for array in self.operands])
+        dtype = self.left.buffer.type.dtype
+        return product_work(nbytes, self.operations, dtype, self.precision)
+
+    @property
     def name(self) -> str:
         batch = f"{self.batch} x " if self.batch > 1 else ""
         return f"product {batch}{self.m}x{self.k}x{self.n}"
 
     @property
     def title(self) -> str:
-        return f"matmul {self.batch} x ({self.m}, {self.k}) @ ({self.k}, {self.n})"
+        lower = "" if self.precision == "float32" else f" in {self.precision}"
+        return f"matmul {self.batch} x ({self.m}, {self.k}) @ ({self.k}, {self.n}){lower}"
 
     @property
     def text(self) -> str:
         sizes = f"batch={self.batch}, m={self.m}, n={self.n}, k={self.k}"
         moves = any(buffer.space in ("input", "output") for buffer in self.reads | self.writes)
         how = ", by pointer" if self.by_pointer and moves else ""
-        return f"matmul {self.target} = {self.left} @ {self.right}  ({sizes}{how})"
+        lower = "" if self.precision == "float32" else f", {self.precision}"
+        return f"matmul {self.target} = {self.left} @ {self.right}  ({sizes}{lower}{how})"
 
     @property
     def run_host(self) -> Callable[..., object]:
-        dtype = self.target.buffer.type.dtype
-        return _half_product if dtype.itemsize == 2 and dtype.kind in "fV" else np.matmul
+        return _half_product if is_half(self.left.buffer.type.dtype) else np.matmul
 
 
 def _half_product(
     left: np.ndarray[Any, Any], right: np.ndarray[Any, Any], out: np.ndarray[Any, Any]
 ) -> None:
-    """16-bit floats are multiplied and summed in float32 and rounded once."""
+    """16-bit floats are multiplied and summed in float32, and rounded once if at all."""
     out[...] = np.matmul(left.astype(np.float32), right.astype(np.float32)).astype(out.dtype)
 
 

@@ -208,7 +208,7 @@ class _Table:
 
 def schedule_text(known: Construct, kind: str) -> str:
     """The schedule of a loop or branch that has a node of this kind: ``"WHILE node"``."""
-    if known.schedule == "one_kernel":
+    if known.schedule in ("one_kernel", "per_lane"):
         return "one kernel"
     if known.schedule == "conditional":
         return "host-driven" if known.host_driven else f"{kind.replace('_', '/').upper()} node"

@@ -10,14 +10,18 @@ class Scope:
     """The threads that run a persistent kernel, and synchronise between its phases.
 
     With `clustered`, its blocks are one cluster, on devices that have clusters. A device with fewer
-    multiprocessors than blocks runs fewer blocks.
+    multiprocessors than blocks runs fewer blocks. With `lanes`, the extents of the lanes of a loop,
+    each thread makes all steps of one lane, and none synchronises.
     """
 
     blocks: int
     threads: int
     clustered: bool = False
+    lanes: tuple[int, ...] = ()
 
     def __str__(self) -> str:
+        if self.lanes:
+            return f"a thread for each of {' x '.join(map(str, self.lanes))} lanes"
         if self.blocks == 1:
             return "1 thread" if self.threads == 1 else f"{self.threads} threads"
         what = "a cluster of " if self.clustered else ""

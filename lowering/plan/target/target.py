@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from lowering.plan.target.rates import Rates
 from tracegraph.ir.types import ArrayType
 from tracegraph.passes.invariants import CERTAIN, Motion
 
@@ -36,6 +37,10 @@ class Costs:
         block: a block of a kernel that is skipped.
         megabyte: reading or writing a megabyte, from 4.2 TB/s.
         gigaflop: a billion operations of a product.
+        gigaoperation: a billion operations of a nest, in units of `Elementwise.cost`, of four-byte
+            numbers; those of eight bytes count twice.
+        full_threads: points that are computed at a time, at most: fewer take as long.
+        cached: bytes of an array that stays in a near cache, from which it is read in no time.
         recompute_limit: the most that an op may cost, in units of `Elementwise.cost`, to be
             computed again for each use of its result instead of stored.
         expansion: points of a use for each element of an expensive value, from which it is stored
@@ -56,6 +61,9 @@ class Costs:
     block: float
     megabyte: float
     gigaflop: float
+    gigaoperation: float
+    full_threads: int
+    cached: int
     recompute_limit: float
     expansion: float
     gather_penalty: tuple[tuple[float, int], ...]
@@ -116,6 +124,10 @@ class ContractionPolicy:
         small_extent: the k of a small product, at most.
         small_products: or its m * n * k, at most.
         most_products: m * n * k of all small products of a batch, at most.
+        split: whether products of float32 in the precision "bf16x3" are made of bfloat16 parts,
+            which tensor cores multiply.
+        tiles: whether nests of large products are computed by tiles, so that windows of an array
+            need no copy.
     """
 
     reuse: float = 0
@@ -123,6 +135,8 @@ class ContractionPolicy:
     small_extent: int = 0
     small_products: int = 0
     most_products: int = 0
+    split: bool = False
+    tiles: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,12 +205,15 @@ class LapackPolicy:
         many: by op, how many small matrices get a kernel of their own in a body, where that kernel
             keeps a loop from being one kernel. At the top, any number gets one. So do matrices in a
             body that the library would factor otherwise.
+        tridiagonal_rows: of all tridiagonal systems together, from which these have kernels in a
+            body. At the top, all have.
     """
 
     least: Mapping[str, int]
     most_matrices: Mapping[str, int]
     at_once: Mapping[str, tuple[int, int]]
     many: Mapping[str, int]
+    tridiagonal_rows: int
 
     def has_kernel(self, op: str, matrix: ArrayType, in_body: bool) -> bool:
         """Whether matrices of this type, if they are small, have a kernel of their own."""
@@ -217,6 +234,35 @@ class LapackPolicy:
             return min(m, n) >= self.least.get(op, inf)
         low, high = self.at_once.get(op, (inf, 0))
         return m == n and low <= n <= high
+
+
+@dataclass(frozen=True, slots=True)
+class RecurrencePolicy:
+    """When a scan that is a linear recurrence runs in parallel over chunks of its steps.
+
+    Args:
+        steps: at least. Chunks take some kernels more, and make each step twice.
+        lanes: of all chunks together, at most: elements of the carry times chunks. A carry that has
+            many elements is parallel as it is.
+    """
+
+    steps: int
+    lanes: int
+
+    def prefers(self, steps: int, elements: int) -> bool:
+        """Whether a scan of a carry of so many elements is to run in chunks."""
+        return steps >= self.steps and 0 < 16 * elements <= self.lanes
+
+    def chunk(self, steps: int, elements: int) -> int:
+        """The steps of a chunk, from 4 on: those that wait for one another are the fewest."""
+
+        def waiting(size: int) -> float:
+            chunks, rest = divmod(steps, size)
+            among = chunks if chunks < self.steps else 4 * chunks**0.5
+            return 2 * size + among + rest
+
+        least = max(4, -(-steps * elements // self.lanes))
+        return min(range(least, max(least + 1, min(steps // 4, 1024))), key=waiting)
 
 
 OperandForm = Literal["copied", "in_place"]
@@ -282,7 +328,8 @@ class Target:
     imaginary parts are 0 where they must be. With `sort_scratch`, sorting takes scratch memory of
     the Plan. From `sorted_updates` on, updates that need an order are sorted by element. With
     `graphs`, Plans are launched as CUDA graphs, which have nodes for arguments and memory besides
-    the work. `motion` says what leaves loops.
+    the work. `motion` says what leaves loops, and `recurrences` which scans run in chunks.
+    `rates` are the limits that reports compare a Plan's work with, where they are known.
     """
 
     costs: Costs
@@ -299,3 +346,5 @@ class Target:
     sorted_updates: float = inf
     graphs: bool = False
     motion: Motion = CERTAIN
+    recurrences: RecurrencePolicy | None = None
+    rates: Rates | None = None

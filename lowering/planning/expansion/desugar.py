@@ -20,6 +20,7 @@ import numpy as np
 
 from tracegraph.dtypes import BOOL
 from tracegraph.ir.control_forms import branch_parts, is_loop, loop_counts, loop_parts, split
+from tracegraph.ir.lane_loops import mask_of_lanes
 from tracegraph.ir.op import Control, Op
 from tracegraph.ir.program import (
     Atom,
@@ -55,6 +56,7 @@ rotated_loop = Op(
 
 The attributes `steps`, the number of iterations, and `max_steps`, a bound, are None if unknown. The
 carries at the positions `unset` need no initial value: what is read of them is written before.
+`lanes` are the extents of the lanes of a loop that lanes end apart (`ir/lane_loops.py`), or None.
 The hint `construct` is the user's name for the loop.
 """
 
@@ -210,7 +212,9 @@ class _Builder:
         (again,) = inner.inline(condition, (*body.results, *loop.captured_params))
         rotated = Region(body.params, tuple(inner.eqns), (*body.results, again))
         unset = [i for i, atom in enumerate(loop.init) if atom in self.empty]
-        self._loop(eqn, first, eqn.operands, rotated, eqn.outputs, unset)
+        mask = mask_of_lanes(eqn)
+        lanes = None if mask is None else loop.init[mask].type.shape
+        self._loop(eqn, first, eqn.operands, rotated, eqn.outputs, unset, lanes)
 
     def _loop(
         self,
@@ -220,6 +224,7 @@ class _Builder:
         body: Region,
         outputs: tuple[Value, ...],
         unset: Sequence[int],
+        lanes: tuple[int, ...] | None = None,
     ) -> None:
         known = eqn.attrs
         attrs = {
@@ -227,6 +232,7 @@ class _Builder:
             "unset": tuple(unset),
             "steps": known.get("length", known.get("trip_count")),
             "max_steps": known.get("max_steps"),
+            "lanes": lanes,
         }
         hints = replace(eqn.hints, construct=eqn.hints.construct or eqn.op.name)
         operands = (first, *operands)

@@ -46,7 +46,7 @@ BATCH = 10
 """Programs that are compiled together; shrinking would compile each candidate."""
 
 
-WAYS = ("both", "one_kernel", "cluster", "grid")
+WAYS = ("both", "one_kernel", "per_lane", "cluster", "grid")
 """Schedules as estimated are those of `test_corpus_emulated`."""
 PROGRAMS = {name: (CASES[name].function, CASES[name].arguments) for name in BRANCHING}
 

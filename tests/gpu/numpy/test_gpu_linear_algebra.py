@@ -145,6 +145,47 @@ def test_more_of_linear_algebra() -> None:
         np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("n", "k", "batch"),
+    [(1, 2, (3,)), (7, 1, (1000,)), (512, 1, (40,)), (2000, 3, ()), (50_000, 1, (2,))],
+)
+def test_tridiagonal_systems(dtype: str, n: int, k: int, batch: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(n)
+
+    def mixed_numbers(*shape: int) -> Any:
+        x = rng.standard_normal(shape)
+        return (x + 1j * rng.standard_normal(shape) if "c" in dtype else x).astype(dtype)
+
+    dl, d, du = (mixed_numbers(*batch, n) for _ in range(3))  # rows have to be swapped
+    b = mixed_numbers(*batch, n, k)
+    x = on_gpu(linalg.tridiagonal_solve, dl, d, du, b).astype(complex if "c" in dtype else float)
+    rest = d[..., None] * x - b
+    rest[..., 1:, :] += dl[..., 1:, None] * x[..., :-1, :]
+    rest[..., :-1, :] += du[..., :-1, None] * x[..., 1:, :]
+    size = np.abs(x).max((-2, -1), keepdims=True) + 1
+    assert (np.abs(rest) <= 100 * np.finfo(dtype).eps * size).all()
+
+
+def test_tridiagonal_systems_in_loops_and_lanes() -> None:
+    rng = np.random.default_rng(0)
+    d, b = rng.standard_normal((3, 3, 70)), rng.standard_normal((3, 70))
+
+    def program(d: Any, b: Any) -> Any:
+        def solved(x: Any) -> Any:
+            return linalg.tridiagonal_solve(d[0], d[1] + 4, d[2], x[:, None])[:, 0]
+
+        return tracegraph.fori_loop(0, 5, lambda _, x: solved(x), b)
+
+    def gradient(d: Any, b: Any) -> Any:
+        return tracegraph.grad(lambda d: program(d, b).sum())(d)
+
+    for function in (program, gradient):
+        found = on_gpu(tracegraph.vmap(function), d, b)
+        expected = np.stack([function(*each) for each in zip(d, b, strict=True)])
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
 def test_spectra_run_in_loops_and_lanes() -> None:
     a = np.random.default_rng(2).standard_normal((4, 5, 5))
 

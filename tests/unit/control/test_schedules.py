@@ -22,12 +22,14 @@ USES: dict[str, Callable[..., Any]] = {
 }
 BRANCHES = ("cond", "switch")
 KNOWN = {name: ("predicated",) if name in BRANCHES else ("unrolled", "one_kernel") for name in USES}
+LANES = ("fori_loop",)
+"""What can have a thread for each lane: the others decide by one element, or have one."""
 
 
 @pytest.mark.parametrize("traced", [False, True])
 @pytest.mark.parametrize("name", USES)
 def test_a_schedule_changes_no_result(name: str, traced: bool) -> None:
-    for schedule in ("conditional", *KNOWN[name]):
+    for schedule in ("conditional", *KNOWN[name], *(["per_lane"] if name in LANES else [])):
 
         def run(x: Any, schedule: str = schedule) -> Any:
             return USES[name](x, schedule=schedule)
@@ -44,7 +46,7 @@ def test_another_name_is_an_error(name: str, traced: bool) -> None:
         def run(x: Any, wrong: Any = wrong) -> Any:
             return USES[name](x, schedule=wrong)
 
-        known = "'predicated'" if name in BRANCHES else "'unrolled' or 'one_kernel'"
+        known = "'predicated'" if name in BRANCHES else "'unrolled', 'one_kernel' or 'per_lane'"
         joint = " or" if name in BRANCHES else ","
         needed = rf"{name}: schedule must be None, 'conditional'{joint} {known}, not"
         with pytest.raises(errors.ScheduleError, match=needed):

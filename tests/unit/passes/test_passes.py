@@ -522,3 +522,30 @@ def test_elements_and_windows_at_known_places_are_views(index: int) -> None:
     simplified = simplify(verify(p))
     assert {eqn.op.name for eqn in walk(simplified.body)} == {"slice", "reshape"}
     assert_same_results(p, verify(simplified))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "int8", "bool", "complex64"])
+@pytest.mark.parametrize("name", ["sum", "prod", "min", "max", "any", "all", "argmin", "argmax"])
+@pytest.mark.parametrize("shape", [(1,), (3, 1), (1, 4, 1), (2, 1, 3)])
+def test_folds_of_one_element_are_views(name: str, dtype: str, shape: tuple[int, ...]) -> None:
+    if (name in ("any", "all")) != (dtype == "bool"):
+        return
+    axes = tuple([axis for axis, extent in enumerate(shape) if extent == 1])
+    x = Value(ArrayType(np.dtype(dtype), shape))
+    eqn = apply(name, x, axes=axes)
+    p = program([x], [eqn], out(eqn))
+    simplified = verify(simplify(verify(p)))
+    left = {each.op.name for each in walk(simplified.body)}
+    kept = {"prod"} if (name, dtype) == ("prod", "complex64") else set()
+    assert left <= {"reshape", "add", "broadcast_to"} | kept
+    elements = [-0.0, 2, np.nan, -np.inf, 7, 1] if dtype[0] in "fc" else [0, 1, 2, 3, 1, 0]
+    values = np.resize(np.array(elements).astype(dtype), shape)
+    ours, numpys = (np.asarray(interpret.run(each, values)[0]) for each in (simplified, p))
+    assert ours.tobytes() == numpys.tobytes()
+
+
+def test_folds_of_several_elements_stay() -> None:
+    x = value("f64[3,1]")
+    eqn = apply("sum", x, axes=(0, 1))
+    p = program([x], [eqn], out(eqn))
+    assert simplify(p) is p

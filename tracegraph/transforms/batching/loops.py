@@ -10,6 +10,10 @@ lane goes on, and carries which of them do:
 
 So every lane takes the steps that it would take by itself. Where the body only writes elements of a
 carried array, those of lanes that have ended are dropped: `where` would rewrite all of the array.
+
+A loop that `vmap` has recorded in this way gets more lanes by another `vmap`: its mask gets an
+axis, and it runs while any lane goes on. It needs no second mask, because a step changes nothing in
+lanes that have ended.
 """
 
 from __future__ import annotations
@@ -17,8 +21,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracegraph.ir.control_forms import LoopParts, loop_counts, loop_parts, split
+from tracegraph.ir.lane_loops import mask_of_lanes
 from tracegraph.ir.op import Scatter
 from tracegraph.ir.program import Atom, Eqn
+from tracegraph.ops.batching import aligned
 from tracegraph.transforms.batching.flags import has_elements
 from tracegraph.transforms.batching.lanes import Batch, BatchRegion, Lanes, batches
 
@@ -29,8 +35,12 @@ def batch_while(
     """A while_loop for all lanes."""
     flags, ends_apart = lanes.flags.loop(eqn, tuple([x.is_batched for x in operands]))
     atoms = lanes.spread_as(operands, flags)
-    record = _ending_apart if ends_apart else _ending_together
-    found = record(batch, lanes, eqn, atoms, flags)
+    mask = mask_of_lanes(eqn) if ends_apart else None
+    if mask is not None:
+        found = _with_more_lanes(batch, lanes, eqn, atoms, flags, mask)
+    else:
+        record = _ending_apart if ends_apart else _ending_together
+        found = record(batch, lanes, eqn, atoms, flags)
     return batches(found[: eqn.attrs["carry"]], flags[: eqn.attrs["carry"]])
 
 
@@ -86,6 +96,36 @@ def _ending_apart(
     regions = (bare.region(types, test), bare.region(types, step))
     attrs = {k: v for k, v in loop_counts(eqn, carry + 1).items() if k != "trip_count"}
     found = lanes.trace.record(eqn.op, operands, attrs, regions, eqn.hints)
+    return [each.atom for each in found]
+
+
+def _with_more_lanes(
+    batch: BatchRegion,
+    lanes: Lanes,
+    eqn: Eqn,
+    atoms: Sequence[Atom],
+    flags: Sequence[bool],
+    mask: int,
+) -> Sequence[Atom]:
+    """A loop of lanes, for lanes of one more axis: what comes in is live in live lanes only."""
+    carry, body = eqn.attrs["carry"], eqn.regions[-1]
+    live = atoms[mask]
+    if lanes.mask is not None:
+        around = aligned(lanes, lanes.mask, live.type.ndim - 1)
+        live = lanes.emit("logical_and", around, live)
+    operands = (*atoms[:mask], live, *atoms[mask + 1 :])
+    axes = tuple(range(live.type.ndim))
+
+    def test(inner: Lanes, params: Sequence[Atom]) -> Sequence[Atom]:
+        return [inner.emit("any", params[mask], axes=axes)]
+
+    def step(inner: Lanes, params: Sequence[Atom]) -> Sequence[Atom]:
+        return inner.spread_as(batch(inner, body, batches(params, flags)), flags[:carry])
+
+    bare = lanes.masked(None)  # `live` has the mask in it
+    types = [atom.type for atom in operands]
+    regions = (bare.region(types, test), bare.region(types, step))
+    found = lanes.trace.record(eqn.op, operands, eqn.attrs, regions, eqn.hints)
     return [each.atom for each in found]
 
 

@@ -87,8 +87,9 @@ def vmap(
     """
     if not callable(fun):
         raise errors.NotCallableError("vmap", "fun", fun)
-    if not (axis_name is None or isinstance(axis_name, str)):
-        got = errors.value_text(axis_name)
+    name: object = axis_name
+    if not (name is None or isinstance(name, str)):
+        got = errors.value_text(name)
         raise errors.VmapAxesError(f"axis_name must be a string, not {got}")
     count = None if axis_size is None else _axis_size(axis_size)
 

@@ -19,6 +19,7 @@ from tracegraph.ir.record import replace
 from tracegraph.tracing.trace import Active, Trace, current_trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.bodies import dense, region_of, with_tangents
+from tracegraph.transforms.cotangent_axes import inside
 from tracegraph.transforms.derivatives import linearize, transpose
 from tracegraph.transforms.derivatives.activity import Activity
 from tracegraph.transforms.derivatives.linearize import Linearizer, Results, Tangents
@@ -146,7 +147,7 @@ def _used(trace: Trace, region: Region) -> tuple[Region, list[int]]:
 def _transpose(self: Transposer, eqn: Eqn, flags: Sequence[bool], cts: Cotangents) -> Cotangents:
     (region,) = eqn.regions
     live = [ct is not None for ct in cts]
-    varying, returned = self.inside(eqn)
+    varying, returned = inside(eqn, self.varying)
     pairs = list(zip(eqn.operands, flags, strict=True))
     residuals = [self.value(a) for a, flag in pairs if not flag]
     so_far = [self.pop_cotangent(a) for a, flag in pairs if flag]

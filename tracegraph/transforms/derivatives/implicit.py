@@ -28,6 +28,7 @@ from tracegraph.ir.program import Eqn, Region
 from tracegraph.tracing.trace import Trace, current_trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.bodies import dense, region_of
+from tracegraph.transforms.cotangent_axes import of_system
 from tracegraph.transforms.derivatives import linearize, transpose
 from tracegraph.transforms.derivatives.activity import is_inexact
 from tracegraph.transforms.derivatives.forward import jvp
@@ -372,7 +373,7 @@ def _transpose_solve(
     count = eqn.attrs["x"]
     captures = [self.value(a) for a in eqn.operands[count:]]
     types = [a.type for a in eqn.operands]
-    varying = self.of_system(eqn, count)
+    varying = of_system(eqn, count, self.varying)
 
     def adjoint(operator: Region) -> Region:
         try:

@@ -181,9 +181,9 @@ class Linearizer:
                 x, y = xs
                 terms = []
                 if ts[0] is not None:
-                    terms.append(getattr(emit, eqn.op.name)(ts[0], y))
+                    terms.append(getattr(emit, eqn.op.name)(ts[0], y, **eqn.attrs))
                 if ts[1] is not None:
-                    terms.append(getattr(emit, eqn.op.name)(x, ts[1]))
+                    terms.append(getattr(emit, eqn.op.name)(x, ts[1], **eqn.attrs))
                 found = terms[0] if len(terms) == 1 else emit.add(*terms)
             case Linear(of=of):
                 found = linear_tangent(emit, eqn, of, xs, ts)

@@ -21,6 +21,7 @@ from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.trace import Trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.bodies import dense, region_of
+from tracegraph.transforms.cotangent_axes import inside
 from tracegraph.transforms.derivatives import transpose
 from tracegraph.transforms.derivatives.transpose import Cotangents, Transposer
 from tracegraph.transforms.trace_emitter import Emit
@@ -109,7 +110,7 @@ def _transpose_scan(
         *(ct for ct in cts[count:] if ct is not None),
     ]
     captures = [self.value(eqn.operands[i]) for i in rest if i >= moving]
-    varying, returned = self.inside(eqn)
+    varying, returned = inside(eqn, self.varying)
     types = [
         *(x.type for x in state),
         *(x.type.with_shape(x.shape[1:]) for x in stacked),
@@ -182,7 +183,7 @@ def _transpose_while(
         *_sums(self, eqn, fixed),
     ]
     captures = [steps, *(self.value(eqn.operands[i]) for i in rest)]
-    varying, returned = self.inside(eqn)
+    varying, returned = inside(eqn, self.varying)
 
     def step(
         trace: Trace, done: Any, state: Sequence[Any], captured: Sequence[Any]

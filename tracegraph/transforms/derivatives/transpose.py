@@ -16,14 +16,13 @@ from math import prod
 from typing import Any
 
 from tracegraph import errors
-from tracegraph.ir.control_forms import is_loop
 from tracegraph.ir.derivative import Linear, Partials, Product, Rewrite, Structural
-from tracegraph.ir.op import Collective, Control
 from tracegraph.ir.program import Atom, Eqn, Literal, Region, Value
-from tracegraph.ir.varying import EQUAL, Axes, Sets, VaryingAxes, axes_of, of_atom, union
+from tracegraph.ir.varying import EQUAL, Axes, VaryingAxes, of_atom, union
 from tracegraph.ops.cotangents import unbroadcast
 from tracegraph.tracing.trace import Active, Trace
 from tracegraph.tracing.tracer import Tracer
+from tracegraph.transforms.cotangent_axes import meets_of
 from tracegraph.transforms.derivatives.activity import is_inexact
 from tracegraph.transforms.trace_emitter import Emit, plain
 
@@ -97,58 +96,6 @@ class Transposer:
             return None
         return self.cotangents.pop(atom, None) if isinstance(atom, Value) else None
 
-    def inside(self, eqn: Eqn) -> tuple[Sets | None, Sets | None]:
-        """The axes over which parameters and results of an equation's regions vary, if any do.
-
-        Where devices part in it, all parameters count as different.
-        """
-        if self.varying is None:
-            return None, None
-        sets = tuple([of_atom(self.varying, a) for a in eqn.operands])
-        outputs = tuple([self.varying[v] for v in eqn.outputs])
-        if not isinstance(eqn.op.form, Control):
-            return sets, outputs
-        if not is_loop(eqn):
-            return tuple([axes | sets[0] for axes in sets[1:]]), outputs
-        analysis = VaryingAxes()
-        inner = analysis.operands(eqn, sets)
-        decides = analysis.decides(eqn, inner)
-        return tuple([axes | decides for axes in inner]), outputs
-
-    def _meeting(self, eqn: Eqn) -> Sequence[Axes]:
-        """For each operand, the axes over which it varies where the equation uses it."""
-        if self.varying is None:
-            return ()
-        count = len(eqn.operands)
-        if isinstance(eqn.op.form, Control) or eqn.op.name == "checkpoint":
-            params, _ = self.inside(eqn)
-            assert params is not None
-            return [EQUAL] * (count - len(params)) + list(params)
-        if eqn.op.name == "custom_linear":
-            return self._of_backward_rule(eqn)
-        atoms = eqn.outputs if eqn.op.name == "linear_solve" else eqn.operands
-        given = union(tuple([of_atom(self.varying, a) for a in atoms]))
-        if isinstance(eqn.op.form, Collective):
-            given |= axes_of(eqn)
-        return [given] * count
-
-    def of_system(self, eqn: Eqn, unknowns: int) -> Sets:
-        """The axes over which the unknowns of a linear system vary, and what it captures."""
-        if self.varying is None:
-            return ()
-        sets = [of_atom(self.varying, a) for a in eqn.operands]
-        solved = union(tuple([self.varying[v] for v in eqn.outputs]))
-        return (*[solved] * unknowns, *sets[unknowns:])
-
-    def _of_backward_rule(self, eqn: Eqn) -> Sequence[Axes]:
-        """What a rule returns may be summed over devices already: it goes by the rule itself."""
-        assert self.varying is not None
-        count, kept = eqn.attrs["tangents"], eqn.attrs["residuals"]
-        sets = [of_atom(self.varying, a) for a in eqn.operands[count:]]
-        outputs = [self.varying[v] for v in eqn.outputs]
-        found = VaryingAxes().results(eqn.regions[-1], [*sets[:kept], *outputs, *sets[kept:]])
-        return [*found, *sets]
-
     def value(self, atom: Atom) -> Tracer:
         """What an atom that is not linear stands for."""
         return Tracer(self.trace, atom) if isinstance(atom, Literal) else self.values[atom]
@@ -185,7 +132,7 @@ class Transposer:
         cts = [self.cotangents.pop(v, None) for v in eqn.outputs]
         if all(ct is None for ct in cts):
             return
-        self._meets = self._meeting(eqn)
+        self._meets = () if self.varying is None else meets_of(eqn, self.varying)
         record = eqn.op.derivative
         if isinstance(record, Rewrite):
             record = record.linear
@@ -208,11 +155,11 @@ class Transposer:
         if x in self.linear:
             if y in self.linear:
                 raise errors.NonlinearError(eqn.op.name, eqn.source)
-            part = unbroadcast(emit, record.left(emit, ct, self.value(y)), x.type)
-            self._accumulate(x, part, self._met(0))
+            found = record.left(emit, ct, self.value(y), **eqn.attrs)
+            self._accumulate(x, unbroadcast(emit, found, x.type), self._met(0))
         else:
-            part = unbroadcast(emit, record.right(emit, ct, self.value(x)), y.type)
-            self._accumulate(y, part, self._met(1))
+            found = record.right(emit, ct, self.value(x), **eqn.attrs)
+            self._accumulate(y, unbroadcast(emit, found, y.type), self._met(1))
 
     def _transpose_partials(self, eqn: Eqn, record: Partials, ct: Any) -> None:
         """Sums and differences."""

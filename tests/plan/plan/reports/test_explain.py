@@ -33,7 +33,7 @@ def everything(x, n):
 
 
 EXPECTED = """\
-everything: 24 nodes, 8 of them conditional
+everything: 23 nodes, 8 of them conditional
 line                construct   steps   schedule      nodes  why
 test_explain.py:24  fori_loop   10      WHILE node    4      takes any body
 test_explain.py:22    cond      -       IF/ELSE node  1+1    takes any body
@@ -41,7 +41,7 @@ test_explain.py:25  fori_loop   ?       WHILE node    2      takes any body
 test_explain.py:26  while_loop  ?       WHILE node    1      takes any body
 test_explain.py:27  while_loop  <= 100  WHILE node    1      takes any body
 test_explain.py:30  scan        8       WHILE node    1      takes any body
-test_explain.py:31  map         8       WHILE node    2      takes any body
+test_explain.py:31  map         8       WHILE node    1      takes any body
 test_explain.py:32  switch      -       SWITCH node   1+1+1  takes any body"""
 
 

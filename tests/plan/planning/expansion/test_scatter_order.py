@@ -7,7 +7,7 @@ import pytest
 
 import tracegraph
 from lowering.codegen.geometry import MAX_FOLDED, MAX_SWAPS, scatter_geometry
-from lowering.plan.nests.kernel import ScatterNest
+from lowering.plan.nests.kernel import MapNest, ScatterNest
 from lowering.plan.nodes import KernelNode, walk
 from tracegraph import ArrayType
 from tracegraph.dtypes import bfloat16
@@ -18,8 +18,8 @@ REAL = ("bool", "int8", "uint16", "int32", "uint64", "float16", bfloat16, "float
 FLOATS = ("float16", bfloat16, "float32", "float64", "complex64")
 
 
-def scatter_of(method, dtype, places=100, deterministic=False, indices=(COUNT,), unique=False):
-    """The one scatter of `x.at[i].method(v, unique=unique)`."""
+def updates_of(method, dtype, places=100, deterministic=False, indices=(COUNT,), unique=False):
+    """The nests of `x.at[i].method(v, unique=unique)` on a GPU."""
 
     def update(x, i, v):
         return getattr(x.at[i], method)(v, unique=unique)
@@ -36,7 +36,12 @@ def scatter_of(method, dtype, places=100, deterministic=False, indices=(COUNT,),
     else:
         plan = jitted.lower(*types).plan
     kernels = [node.kernel for node in walk(plan.graph) if isinstance(node, KernelNode)]
-    (found,) = [n for k in kernels for n in k.nests if isinstance(n, ScatterNest)]
+    return [nest for kernel in kernels for nest in kernel.nests]
+
+
+def scatter_of(*args, **kwargs):
+    """The one scatter among these."""
+    (found,) = [nest for nest in updates_of(*args, **kwargs) if isinstance(nest, ScatterNest)]
     return found
 
 
@@ -74,9 +79,9 @@ def test_replacing_is_in_order():
     assert (nest.repeats, nest.any_order) == (1, False)
 
 
-def test_a_single_update_needs_no_atomics():
-    nest = scatter_of("add", "float32", indices=())
-    assert (nest.repeats, nest.any_order) == (0, False)
+def test_a_single_update_is_a_map():
+    nests = updates_of("add", "float32", indices=())
+    assert [(type(nest), nest.space) for nest in nests] == [(MapNest, (100,)), (MapNest, ())]
 
 
 @pytest.mark.parametrize(
@@ -130,9 +135,7 @@ def test_writes_of_one_value_need_no_order():
 
 @pytest.mark.parametrize("dtype", [*REAL, "complex64"], ids=str)
 @pytest.mark.parametrize("method", [*METHODS, "set"])
-def test_unique_updates_are_plain_stores_in_parallel(method, dtype):
+def test_unique_updates_are_maps(method, dtype):
     for deterministic in (False, True):
-        nest = scatter_of(method, dtype, deterministic=deterministic, unique=True)
-        assert (nest.repeats, nest.any_order) == (0, False)
-        geometry = scatter_geometry(nest, 256)
-        assert (geometry.atomic, geometry.blocks, geometry.owners) == (False, 4, 1)
+        nests = updates_of(method, dtype, deterministic=deterministic, unique=True)
+        assert [(type(n), n.space) for n in nests] == [(MapNest, (100,)), (MapNest, (COUNT,))]

@@ -1,104 +1,14 @@
 // Factorizations of many small matrices, by one kernel. Before this text come: N, the rows; LANES, a
-// power of two of at least N and at most 32; THREADS, those of a block. T is the type of the elements
-// and R that of their parts. EPS, the unit of rounding, TINY, what counts as zero beside 1, and
-// SWEEPS, a limit, are those of the algorithm that is not a kernel.
+// power of two of at least N and at most 32; THREADS, those of a block; EPS, the unit of rounding,
+// TINY, what counts as zero beside 1, and SWEEPS, a limit, as the algorithm that is not a kernel has
+// them; and numbers.cuh.
 //
 // A matrix has a group of LANES threads of a warp, and a thread has a row in registers, so that loops
 // over its elements are unrolled. Loops around them are not: that would take seconds to compile. Where
 // a warp has more groups than there are matrices left, they compute the last one again, and store
 // nothing.
 
-// ---- numbers --------------------------------------------------------------------------------------
-
-template <class P> struct complex_of { P re, im; };
-
-__device__ inline float part(float x) { return x; }
-__device__ inline double part(double x) { return x; }
-__device__ inline float conj_of(float x) { return x; }
-__device__ inline double conj_of(double x) { return x; }
-__device__ inline float times(float x, float y) { return x * y; }
-__device__ inline double times(double x, double y) { return x * y; }
-__device__ inline float minus(float x, float y) { return x - y; }
-__device__ inline double minus(double x, double y) { return x - y; }
-__device__ inline float plus(float x, float y) { return x + y; }
-__device__ inline double plus(double x, double y) { return x + y; }
-__device__ inline float over(float x, float y) { return x / y; }
-__device__ inline double over(double x, double y) { return x / y; }
-__device__ inline float size_of_pivot(float x) { return fabsf(x); }
-__device__ inline double size_of_pivot(double x) { return fabs(x); }
-__device__ inline float largest_part(float x) { return fabsf(x); }
-__device__ inline double largest_part(double x) { return fabs(x); }
-__device__ inline float absolute(float x) { return fabsf(x); }
-__device__ inline double absolute(double x) { return fabs(x); }
-__device__ inline float squared(float x) { return x * x; }
-__device__ inline double squared(double x) { return x * x; }
-__device__ inline bool is_zero(float x) { return x == 0; }
-__device__ inline bool is_zero(double x) { return x == 0; }
-
-template <class P> __device__ P part(complex_of<P> x) { return x.re; }
-template <class P> __device__ complex_of<P> conj_of(complex_of<P> x) { return {x.re, -x.im}; }
-template <class P> __device__ complex_of<P> times(complex_of<P> x, complex_of<P> y) {
-  return {x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
-}
-template <class P> __device__ complex_of<P> times(complex_of<P> x, P y) {
-  return {x.re * y, x.im * y};
-}
-template <class P> __device__ complex_of<P> minus(complex_of<P> x, complex_of<P> y) {
-  return {x.re - y.re, x.im - y.im};
-}
-template <class P> __device__ complex_of<P> plus(complex_of<P> x, complex_of<P> y) {
-  return {x.re + y.re, x.im + y.im};
-}
-template <class P> __device__ complex_of<P> over(complex_of<P> x, P y) {
-  return {x.re / y, x.im / y};
-}
-// Smith's algorithm: scales by the larger part, so that no square overflows.
-template <class P>
-__device__ __attribute__((noinline)) complex_of<P> over(complex_of<P> x, complex_of<P> y) {
-  if (fabs(y.re) >= fabs(y.im)) {
-    P ratio = y.im / y.re, below = y.re + y.im * ratio;
-    if (y.re == 0) return {x.re / y.re, x.im / y.re};
-    return {(x.re + x.im * ratio) / below, (x.im - x.re * ratio) / below};
-  }
-  P ratio = y.re / y.im, below = y.im + y.re * ratio;
-  return {(x.re * ratio + x.im) / below, (x.im * ratio - x.re) / below};
-}
-template <class P> __device__ P size_of_pivot(complex_of<P> x) { return fabs(x.re) + fabs(x.im); }
-template <class P> __device__ P largest_part(complex_of<P> x) {
-  return fabs(x.re) >= fabs(x.im) || fabs(x.re) != fabs(x.re) ? fabs(x.re) : fabs(x.im);
-}
-template <class P> __device__ P absolute(complex_of<P> x) { return hypot(x.re, x.im); }
-template <class P> __device__ P squared(complex_of<P> x) { return x.re * x.re + x.im * x.im; }
-template <class P> __device__ bool is_zero(complex_of<P> x) { return x.re == 0 && x.im == 0; }
-
-template <class E> struct number_of {
-  static __device__ E from(R x) { return x; }
-};
-template <class P> struct number_of<complex_of<P>> {
-  static __device__ complex_of<P> from(R x) { return {x, 0}; }
-};
-__device__ inline T number(R x) { return number_of<T>::from(x); }
-__device__ inline R not_a_number() { return (R)nan(""); }
-__device__ inline R infinity() {
-  R zero = 0;
-  return 1 / zero;
-}
-
 // ---- groups of lanes ------------------------------------------------------------------------------
-
-// The value that a lane of the warp has; all lanes take part.
-template <class V> __device__ V of_lane(V x, int lane) {
-  static_assert(sizeof(V) % 4 == 0, "values are made of words");
-  union {
-    V value;
-    unsigned words[sizeof(V) / 4];
-  } moved = {x};
-#pragma unroll
-  for (int i = 0; i < (int)(sizeof(V) / 4); ++i) {
-    moved.words[i] = __shfl_sync(~0u, moved.words[i], lane);
-  }
-  return moved.value;
-}
 
 // The lane's row, the first lane of its group, and the matrix of the group.
 struct group {
@@ -225,21 +135,36 @@ __device__ void triangular_solve(
   }
 }
 
-// ---- rotations ------------------------------------------------------------------------------------
-
-__device__ inline R sum_of_lanes(R x) {
-#pragma unroll
-  for (int apart = 16; apart; apart /= 2) x += of_lane(x, (threadIdx.x % 32) ^ apart);
-  return x;
-}
-__device__ inline R largest_of_lanes(R x) {
-#pragma unroll
-  for (int apart = 16; apart; apart /= 2) {
-    const R other = of_lane(x, (threadIdx.x % 32) ^ apart);
-    x = other > x ? other : x;
+// The same for many columns: a thread has one, and a block reads the triangle once.
+template <bool LOWER, bool UNIT>
+__device__ void triangular_solve_by_columns(
+    const T* a, const T* b, T* x, long long columns, unsigned char* memory) {
+  T* const triangle = (T*)memory;
+  const long long blocks = (columns + THREADS - 1) / THREADS;
+  const long long matrix = blockIdx.x / blocks;
+  const long long column = blockIdx.x % blocks * THREADS + threadIdx.x;
+  for (int e = threadIdx.x; e < N * N; e += THREADS) {
+    triangle[e % N * N + e / N] = a[matrix * N * N + e];  // columns are contiguous
   }
-  return x;
+  __syncthreads();
+  if (column >= columns) return;
+  const long long at = matrix * N * columns + column;
+  T mine[N];
+#pragma unroll
+  for (int i = 0; i < N; ++i) mine[i] = b[at + i * columns];
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    const int k = LOWER ? i : N - 1 - i;
+    if (!UNIT) mine[k] = over(mine[k], triangle[k * N + k]);
+    x[at + k * columns] = mine[k];
+#pragma unroll
+    for (int j = 0; j < N; ++j) {
+      if (LOWER ? j > k : j < k) mine[j] = minus(mine[j], times(triangle[k * N + j], mine[k]));
+    }
+  }
 }
+
+// ---- rotations ------------------------------------------------------------------------------------
 
 // The two columns that pair number `t` of a round rotates: one stays, the others go around a circle.
 __device__ inline void columns_of_pair(int t, int round, int& first, int& last) {
@@ -248,13 +173,6 @@ __device__ inline void columns_of_pair(int t, int round, int& first, int& last) 
   const int q = t ? (round + OTHERS - t) % OTHERS : round;
   first = p < q ? p : q;
   last = p < q ? q : p;
-}
-
-// x, y become c x - conj(s) y and s x + c y.
-__device__ inline void rotate(T& x, T& y, R c, T s) {
-  const T old = x;
-  x = minus(times(old, c), times(conj_of(s), y));
-  y = plus(times(y, c), times(s, old));
 }
 
 // The cosine and sine that diagonalize [[first, between], [conj(between), last]], as in jacobi.py.
@@ -377,24 +295,21 @@ __device__ void eigh(
 
 // ---- singular values ------------------------------------------------------------------------------
 
-// The columns of a, rotated until they are orthogonal, and the product of the rotations: a = columns
-// basisᴴ. A warp for each matrix, in shared memory, where columns are contiguous; some lanes for each
-// pair of columns. As in svd.py, columns are orthogonal within √N units of rounding.
-template <bool VECTORS>
-__device__ void orthogonal_columns(
-    const T* a, T* columns, T* vectors, long long count, unsigned char* memory) {
+// The columns of a, rotated until they are orthogonal, in descending order of length, and the lengths.
+// A warp for each matrix, in shared memory, where columns are contiguous; some lanes for each pair of
+// columns. As in svd.py, columns are orthogonal within √N units of rounding.
+__device__ inline void orthogonal_columns(
+    const T* a, T* columns, R* lengths, long long count, unsigned char* memory) {
   constexpr int WARPS = THREADS / 32, PAIRS = (N + 1) / 2, SIZE = 2 * PAIRS, STRIDE = N + 1;
-  constexpr int EACH = 64 / LANES, WORDS = (VECTORS ? 2 : 1) * SIZE * STRIDE;
+  constexpr int EACH = 64 / LANES, WORDS = SIZE * STRIDE;
   const int lane = threadIdx.x % 32, pair = lane / EACH, start = lane % EACH;
   long long matrix = (long long)blockIdx.x * WARPS + threadIdx.x / 32;
   const bool stores = matrix < count;
   if (!stores) matrix = count - 1;
   T* const x = (T*)memory + (threadIdx.x / 32) * WORDS;
-  T* const basis = x + SIZE * STRIDE;
   for (int e = lane; e < SIZE * N; e += 32) {
     const int j = e / N, k = e % N;
     x[j * STRIDE + k] = j < N ? a[(matrix * N + k) * N + j] : number(0);
-    if (VECTORS) basis[j * STRIDE + k] = number(j == k ? 1 : 0);
   }
   __syncwarp(~0u);
 
@@ -427,16 +342,21 @@ __device__ void orthogonal_columns(
       rotation(first, last, is_off ? between : number(0), c, s);
       for (int k = start; k < N && is_off; k += EACH) {
         rotate(x[p * STRIDE + k], x[q * STRIDE + k], c, s);
-        if (VECTORS) rotate(basis[p * STRIDE + k], basis[q * STRIDE + k], c, s);
       }
       __syncwarp(~0u);
     }
     if (!(sum_of_lanes(coupled ? 1 : 0) > 0)) break;
   }
 
-  for (int e = lane; e < N * N && stores; e += 32) {
-    const int k = e / N, j = e % N;
-    columns[matrix * N * N + e] = x[j * STRIDE + k];
-    if (VECTORS) vectors[matrix * N * N + e] = basis[j * STRIDE + k];
+  R mine = 0;
+  for (int k = 0; k < N && lane < N; ++k) mine += squared(x[lane * STRIDE + k]);
+  mine = sqrt(mine);
+  int rank = 0;
+  for (int j = 0; j < N; ++j) {
+    const R other = of_lane(mine, j);
+    rank += other > mine || (other == mine && j < lane);
   }
+  if (lane >= N || !stores) return;
+  lengths[matrix * N + rank] = mine;
+  for (int k = 0; k < N; ++k) columns[(matrix * N + k) * N + rank] = x[lane * STRIDE + k];
 }

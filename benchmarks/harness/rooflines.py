@@ -1,0 +1,32 @@
+"""What part of the device's limits a plan reaches, by the bytes and operations of its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from statistics import median
+from typing import Any
+
+from lowering.backends.registry import target_of
+from lowering.plan.reports.rooflines import least_time
+from tracegraph.staging.jitted import Jitted
+
+from .measure import Contestant
+
+
+def part_of_limits(contestant: Contestant) -> float | None:
+    """The least time for the nodes of a jitted function's plan, as a part of that measured.
+
+    None where the limits of the device are not known, or how often nodes run depends on data. It is
+    above 1 where arrays stay in a cache.
+    """
+    least = _least_time(contestant.run)
+    return least / median(contestant.samples) if least and contestant.samples else None
+
+
+def _least_time(run: Callable[[], Any]) -> float | None:
+    if not (isinstance(run, partial) and isinstance(run.func, Jitted)):
+        return None
+    lowered = run.func.lower(*run.args)
+    rates = target_of(lowered.traced.device).rates
+    return rates and least_time(lowered.plan, rates)

@@ -1,0 +1,183 @@
+"""A loop whose lanes never meet: one thread makes all steps of its lane, and ends by itself.
+
+It is one kernel without barriers, which keeps what a lane carries in registers. Where the condition
+of the loop asks whether any lane goes on, each thread asks for its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
+
+from lowering.draft.draft_nodes import (
+    Block,
+    DraftKernel,
+    DraftLoop,
+    DraftNode,
+    FinishedNode,
+    blocks,
+    walk,
+)
+from lowering.plan.nests.analysis import nest_accumulators, nest_roots, roots_of
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import MapNest, Nest, ReduceNest, RowNest, Store, space_index
+from lowering.plan.nests.lane_nests import Ends, Extents, LaneNests, inner_points, lanes_of
+from lowering.plan.nests.rounding import ceil_div
+from lowering.plan.nests.weight import traffic
+from lowering.plan.target.hardware import WARP
+from lowering.plan.target.scope import Scope
+from lowering.plan.target.target import Costs, PersistentCosts
+from lowering.scheduling.persistent_time import OVERLAPPED, operations_of
+from tracegraph.ir.scalar import Expr
+from tracegraph.ir.scalar_values import Load
+from tracegraph.ir.subexpressions import subexpressions
+from tracegraph.ir.types import ArrayType
+
+SCHEDULE = "per_lane"
+
+LANE_THREADS = 128
+"""Threads of a block of lanes, at most: lanes that end early wait for the others of their block."""
+
+MULTIPROCESSORS = 132
+"""Of an H100 or H200: smaller blocks where larger ones would leave some idle."""
+
+
+def scope_of(lanes: Extents) -> Scope:
+    """A thread for each lane."""
+    count, threads = prod(lanes), WARP
+    while threads < LANE_THREADS and count > threads * MULTIPROCESSORS:
+        threads *= 2
+    return Scope(ceil_div(count, threads), threads, lanes=lanes)
+
+
+def lanes_in(loop: DraftLoop) -> LaneNests | str:
+    """The lanes of a loop, or why it has none: those of which each has the least to do."""
+    nodes = list(walk(loop.body))
+    for node in nodes:
+        if isinstance(node, FinishedNode):
+            return f"{node.plan_node.noun} inside"
+    nests = [nest for node in nodes if isinstance(node, DraftKernel) for nest in node.nests]
+    loops = [loop, *[node for node in nodes if isinstance(node, DraftLoop)]]
+    found: list[LaneNests] = []
+    reason = "one element, or no axis along which elements never meet"
+    for extents in _candidates(loop, nests):
+        lanes = lanes_of(nests, extents, _ends(loops, extents))
+        if isinstance(lanes, str):
+            reason = lanes
+        else:
+            found.append(lanes)
+    return min(found, key=_points) if found else reason
+
+
+def _points(lanes: LaneNests) -> int:
+    """The points of all nests that a lane has."""
+    return sum(inner_points(nest, lanes) for nest in lanes.roles)
+
+
+def _candidates(loop: DraftLoop, nests: Sequence[Nest]) -> Iterator[Extents]:
+    """The lanes that a loop may have: those of its mask, or the first axes of its largest nest."""
+    if loop.construct.lanes is not None:
+        yield loop.construct.lanes
+        return
+    spaces = [nest.space for nest in nests if isinstance(nest, (MapNest, ReduceNest, RowNest))]
+    folds = [nest for nest in nests if isinstance(nest, (ReduceNest, RowNest))]
+    spaces += [nest.loop for nest in folds if not nest.space]
+    widest = max(spaces, key=prod, default=())
+    while widest[:1] == (1,):
+        widest = widest[1:]
+    for rank in range(len(widest), 0, -1):
+        if prod(widest[:rank]) > 1 and widest[rank - 1] > 1:
+            yield widest[:rank]
+
+
+def _ends(loops: Sequence[DraftLoop], extents: Extents) -> Ends:
+    """The loops that each of the lanes may end by itself."""
+    apart = [loop for loop in loops if loop.construct.lanes == extents]
+    entries = frozenset(loop.entry for loop in apart if loop.entry is not None)
+    return Ends(frozenset(loop.condition for loop in apart), entries)
+
+
+def hand_out(
+    loop: DraftLoop,
+    lanes: LaneNests,
+    is_read_later: Callable[[Buffer], bool],
+    new_buffer: Callable[[ArrayType], Buffer],
+) -> tuple[list[DraftNode], list[DraftNode]]:
+    """Hand out the values that all lanes share and others read when the loop has ended.
+
+    `is_read_later` says so of buffers of the block around the loop. One lane may end before others
+    begin, so that no thread overwrites what they begin with: each value has a further buffer, which
+    nothing in the loop reads. Returns what fills these before the loop, and what reads them behind.
+    """
+    inside = [block.owned for node in walk(loop.body) for block in blocks(node)]
+    own = loop.body.owned.union(*inside)
+    before: list[DraftNode] = []
+    behind: list[DraftNode] = []
+    for buffer, place in lanes.places.items():
+        if place or buffer in own or not is_read_later(buffer):
+            continue
+        last = new_buffer(buffer.type)
+        for nodes, target, source in (
+            (before, last, buffer),
+            (loop.body.nodes, last, buffer),
+            (behind, buffer, last),
+        ):
+            nodes.append(DraftKernel([_copy(target, source)], loop.sources, loop.within))
+    return before, behind
+
+
+def _copy(target: Buffer, source: Buffer) -> Nest:
+    index = space_index(target.type.shape)
+    return MapNest(target.type.shape, (Store(target, index, Load.make(source, index)),))
+
+
+def keep_apart(body: Block) -> None:
+    """Let no scratch of a body share memory: one lane may be at its end when others begin."""
+    body.resident = frozenset(body.resident | body.owned)
+    for node in walk(body):
+        for block in blocks(node):
+            block.resident = frozenset(block.resident | block.owned)
+
+
+def times(
+    body: Block, lanes: LaneNests, costs: PersistentCosts, outside: Costs
+) -> tuple[float, float]:
+    """The time before and behind all steps, and that of one step, in µs.
+
+    A step takes as long as one thread waits for its operations, or as memory does for what is not
+    kept. How many operations a device makes at a time does not count, as in estimates of kernels:
+    it makes the same ones in any schedule.
+    """
+    moved = sum(b.type.nbytes for b, place in lanes.places.items() if place)
+    waiting = nbytes = 0.0
+    for steps, nest in _nests(body):
+        for points, roots in _parts(nest, lanes):
+            below = subexpressions(roots)
+            loads = [e for e in below if isinstance(e, Load) and e.buffer not in lanes.places]
+            each = (operations_of(below) + len(loads) + 1) * costs.thread_operation
+            waiting += steps * ceil_div(points, OVERLAPPED) * each
+        nbytes += steps * sum(n for b, n in traffic(nest) if b not in lanes.places)
+    moving = outside.megabyte * nbytes / 1e6
+    return 2 * outside.megabyte * moved / 1e6, max(waiting, moving)
+
+
+def _parts(nest: Nest, lanes: LaneNests) -> Iterator[tuple[int, Sequence[Expr]]]:
+    """The expressions of a nest, and at how many points a lane computes them."""
+    points = inner_points(nest, lanes)
+    if not isinstance(nest, (ReduceNest, RowNest)) or lanes.roles[nest] == "deciding":
+        yield points, nest_roots(nest)
+        return
+    passes = nest.passes if isinstance(nest, RowNest) else ()
+    yield points, roots_of(nest_accumulators(nest), [s for p in passes for s in p.stores], ())
+    rows = points // max(prod(nest.loop), 1)
+    yield rows, roots_of((), nest.stores, nest.signals)
+
+
+def _nests(body: Block, steps: int = 1) -> Iterator[tuple[int, Nest]]:
+    """The nests of a body, and how often a step of it runs each."""
+    for node in body.nodes:
+        if isinstance(node, DraftKernel):
+            yield from ((steps, nest) for nest in node.nests)
+        inner = steps * node.construct.expected_steps if isinstance(node, DraftLoop) else steps
+        for block in blocks(node):
+            yield from _nests(block, inner)

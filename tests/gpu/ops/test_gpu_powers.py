@@ -1,0 +1,6 @@
+"""Powers with known exponents on the GPU."""
+
+from tests.comparisons.powers import (  # noqa: F401 - run here
+    PROGRAMS,
+    test_powers_are_within_two_ulps,
+)
