@@ -20,7 +20,10 @@ from tracegraph.errors.tracebacks import entry_point, hide_frames
 from tracegraph.inspection.drawable import Drawable
 from tracegraph.ir.argument_ranges import ArgumentRange, argument_ranges
 from tracegraph.ir.program import Program
+from tracegraph.ir.record import replace as replace_record
 from tracegraph.ir.types import ArrayType
+from tracegraph.ir.varying import EQUAL
+from tracegraph.sharding.sharding import Sharding
 from tracegraph.staging import gc_pause
 from tracegraph.staging.calls.donated import Donated
 from tracegraph.staging.calls.results import Assemble, Results, assembler, results_of
@@ -49,13 +52,33 @@ class Traced(Drawable):
     device: str
     scratch: Scratch
     compiler: Callable[[], Compiler] = field(repr=False)
+    sharding: Sharding | None = None
+    """How arguments and results are divided, if it is a program of each device of a mesh."""
 
     @property
     def optimized(self) -> Program:
         """The program after the passes: what is lowered."""
-        from tracegraph.passes import optimize, without_marks  # importing them takes 8 ms
+        return self._prepared()[0]
 
-        return optimize(without_marks(self.program))
+    def _prepared(self) -> tuple[Program, Sharding | None]:
+        from tracegraph.passes import (  # importing them takes 8 ms
+            for_each_device,
+            optimize,
+            without_marks,
+        )
+
+        program, sharding = without_marks(self.program), self.sharding
+        if sharding is not None:
+            sets = [spec.axes for spec in sharding.in_specs]
+            sets += [EQUAL] * (len(program.body.params) - len(sets))
+            program, indices = for_each_device(program, sharding.mesh.shape, sets)
+            sharding = replace_record(sharding, indices=indices)
+        return optimize(program), sharding
+
+    @property
+    def out_types(self) -> tuple[ArrayType, ...]:
+        """The types of the results, as a whole."""
+        return self.program.out_types if self.sharding is None else self.sharding.out_types
 
     @entry_point
     def lower(self) -> Lowered:
@@ -67,8 +90,9 @@ class Traced(Drawable):
         donated = self.signature.donated_leaves(self.key.structure)
         lower = self.compiler().lower
         with gc_pause.paused():
-            plan = lower(self.optimized, self.device, donated, scratch=self.scratch)
-        return Lowered(self, plan)
+            program, sharding = self._prepared()
+            plan = lower(program, self.device, donated, scratch=self.scratch)
+        return Lowered(self, plan if sharding is None else replace_record(plan, sharding=sharding))
 
     def diagram(self) -> Diagram:
         """The operations and values as a picture, to be drawn."""
@@ -180,8 +204,9 @@ class Compiled(Drawable):
     def of(cls, lowered: Lowered, executable: Executable) -> Compiled:
         """The callable form of an executable."""
         traced = lowered.traced
-        types = traced.program.out_types
-        results = results_of(traced.out_structure, types, traced.device)
+        types, sharding = traced.out_types, traced.sharding
+        places = None if sharding is None else sharding.places
+        results = results_of(traced.out_structure, types, traced.device, places)
         return cls(
             lowered,
             executable,
