@@ -25,7 +25,7 @@ from lowering.fusion.read_directions import differ, split_folds
 from lowering.fusion.recomputation import recompute
 from lowering.fusion.row_passes import fuse_rows, same_extents
 from lowering.plan.construct import Path
-from lowering.plan.nests.analysis import nest_conditions, nest_size, nest_writes
+from lowering.plan.nests.analysis import nest_conditions, nest_size, nest_stores, nest_writes
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import (
     MapNest,
@@ -40,6 +40,7 @@ from lowering.plan.nests.kernel import (
 from lowering.plan.nests.tiled_products import tiled_product
 from lowering.plan.target.target import FusionPolicy, Target
 from tracegraph.ir.record import replace
+from tracegraph.ir.scalar_values import Load
 from tracegraph.user_source import Source
 
 WINDOW = 12
@@ -82,12 +83,28 @@ def fuse(block: Block, context: Context) -> None:
         nodes, block.nodes = block.nodes, []
         block.nodes = _fused(nodes, block, context.target)
         for _ in range(MAX_ROUNDS):
-            if len(block.nodes) == 1 or not recompute(block, context):
+            changed = recompute(block, context) if len(block.nodes) > 1 else ()
+            for each in changed:
+                moves = [] if each is block else _moves(each)
+                nodes, each.nodes = each.nodes[: len(each.nodes) - len(moves)], []
+                each.nodes = [*_fused(nodes, each, context.target), *moves]
+            if not changed:
                 break
-            nodes, block.nodes = block.nodes, []
-            block.nodes = _fused(nodes, block, context.target)
     if context.sources > LEAST_SELECTIONS and context.target.fusion.unrolled_positions:
         _unroll_axes(block, context.target)
+
+
+def _moves(body: Block) -> list[DraftNode]:
+    """The node at the end of a finished body that moves new carries to where the next step reads
+    them; it stays by itself, since copies of the body may rotate the carries instead.
+    """
+    last = body.nodes[-1]
+    if not isinstance(last, DraftKernel):
+        return []
+    carries = set(body.carries.values())
+    stores = [store for nest in last.nests for store in nest_stores(nest)]
+    moved = all(type(store.value) is Load and store.buffer in carries for store in stores)
+    return [last] if stores and moved else []
 
 
 def _unroll_axes(block: Block, target: Target) -> None:

@@ -14,7 +14,7 @@ and what the references of loops, effects and users' kernels need (`limits`, `pr
     reduce, folds, linalg   reductions and scans; matrix products
     fourier            Fourier transforms
     factorizations     Cholesky, LU, QR, eigenvalues, singular values; triangular systems
-    sorting            rows in order, and the order
+    sorting, largest   rows in order, and the order; the largest of each row
     control, effects   branches and loops; prints, checks, progress
     custom_kernels     kernels that users write
     events             events of other code
@@ -45,6 +45,7 @@ from tracegraph.ops import (  # noqa: F401  (they register their ops)
     folds,
     fourier,
     index,
+    largest,
     linalg,
     live_lanes,
     random_bits,
