@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
-from operator import add
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -13,11 +11,9 @@ import numpy as np
 
 from lowering.backends.registry import backend
 from lowering.plan.clocks import Timed, with_clocks
-from lowering.plan.nests.work import Work
-from lowering.plan.nodes import Node
 from lowering.plan.plan import Plan
 from lowering.plan.reports.profile import NodeTime, Profile
-from lowering.plan.reports.rooflines import least_seconds, works_inside
+from lowering.plan.reports.rooflines import least_seconds, work_inside
 from lowering.plan.target.rates import Rates
 from tracegraph.staging.interfaces import Executable
 from tracegraph.user_source import lines_of
@@ -67,17 +63,10 @@ def _node_time(
 ) -> NodeTime:
     runs = float(np.mean([timed.runs(each) for each in times]))
     seconds = median([timed.seconds(each) for each in times])
-    work = _work(timed.node)
-    least = None if rates is None else runs * least_seconds(work, rates)
+    work, is_all = work_inside(timed.node)
+    least = runs * least_seconds(work, rates) if rates is not None and is_all else None
     line = lines_of(timed.node.sources) or "-"
     return NodeTime(timed.node.title, line, timed.depth, runs, seconds, work, least)
-
-
-def _work(node: Node) -> Work:
-    """The work of a node in one run, the phases of a kernel included as far as their number is
-    known.
-    """
-    return reduce(add, works_inside(node), node.work) if node.is_kernel else node.work
 
 
 def _to_host(result: Any) -> np.ndarray[Any, Any]:

@@ -20,7 +20,8 @@ class NodeTime:
         runs: how often it ran.
         seconds: of all its runs; of a loop or branch, what is spent on it besides its nodes.
         work: of one run.
-        least: the seconds that all runs take at least on the device; None where that is unknown.
+        least: the seconds that all runs take at least on the device; None where that is unknown,
+            as of a kernel with a loop inside whose steps depend on data.
     """
 
     title: str
@@ -60,6 +61,12 @@ class Profile:
         """The sum of all nodes."""
         return sum([node.seconds for node in self.nodes])
 
+    @property
+    def least(self) -> float | None:
+        """The seconds that all nodes take at least, one after the other; None if one is unknown."""
+        known = [node.least for node in self.nodes if node.least is not None]
+        return sum(known) if len(known) == len(self.nodes) else None
+
     def __str__(self) -> str:
         rows = [("node", "line", "runs", "µs a run", "µs", "of all", "must move", *self._limit())]
         whole = self.seconds or 1.0
@@ -89,5 +96,7 @@ class Profile:
     def _parts(self, node: NodeTime) -> tuple[str, ...]:
         if self.rates is None:
             return ()
+        if node.least is None:
+            return "-", "-"
         part = "-" if node.part is None else f"{node.part:.2f}"
         return microseconds(least_seconds(node.work, self.rates)), part

@@ -49,13 +49,14 @@ def works(plan: Plan) -> tuple[NodeWork, ...]:
     return tuple([each for each in found if each.work != Work() or each.node.bodies])
 
 
-def works_inside(node: Node) -> Iterator[Work]:
-    """The work of a kernel's phases in one run, once where the number of their runs depends on
-    data.
+def work_inside(node: Node) -> tuple[Work, bool]:
+    """The work of a node in one run, phases of a kernel included, and whether it is all.
+
+    Phases that run as often as data say count once.
     """
-    for body in node.bodies:
-        for each in _works(body, 1, 0):
-            yield each.work * each.least_runs
+    inside = [each for body in node.bodies for each in _works(body, 1, 0)] if node.is_kernel else ()
+    is_all = not any(each.depends_on_data for each in inside)
+    return sum([each.work * each.least_runs for each in inside], node.work), is_all
 
 
 def _alike(known: Sequence[NodeWork]) -> list[NodeWork]:

@@ -111,6 +111,9 @@ def test_a_row_has_the_part_of_the_limit() -> None:
     work = Work(required=30_000_000, moved=40_000_000)
     node = NodeTime("kernel f", "f.py:1", 1, 20.0, 400e-6, work, 20 * 10e-6)
     assert node.part == pytest.approx(0.5)
+    unknown = NodeTime("kernel g", "f.py:2", 0, 1.0, 10e-6, Work(), None)
+    assert Profile("f", (node,), 10, 500e-6, H100).least == pytest.approx(200e-6)
+    assert Profile("f", (node, unknown), 10, 500e-6, H100).least is None
     text = str(Profile("f", (node,), 10, 500e-6, H100))
     assert text.splitlines() == [
         "f: 400 µs in nodes, 500 µs a call",
