@@ -14,7 +14,9 @@ from lowering.draft.draft_nodes import (
     FinishedNode,
     walk,
 )
+from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nests.kernel import CallNest
+from lowering.plan.target.hardware import WARP
 from tracegraph.ir.record import replace
 
 SCHEDULE = "one_kernel"
@@ -28,6 +30,12 @@ def obstacle(body: Block) -> str | None:
         if isinstance(node, DraftKernel) and any(isinstance(n, CallNest) for n in node.nests):
             return "a callback inside, which the host takes between kernels"
     return None
+
+
+def least_threads(body: Block) -> int:
+    """The threads of a block that the body needs."""
+    finished = [node.plan_node for node in walk(body) if isinstance(node, FinishedNode)]
+    return WARP if any(isinstance(node, CustomKernelNode) for node in finished) else 1
 
 
 def absorb(body: Block) -> None:
