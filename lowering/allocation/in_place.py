@@ -44,7 +44,7 @@ def place_carries(body: Block, context: Context) -> None:
     by_shape: dict[tuple[int, ...], list[Store]] = {}
     for new, carry in moves:
         index = space_index(carry.type.shape)
-        store = Store(carry, index, Load.make(new, index))
+        store = Store(carry, index, Load.make(new, index, None))
         by_shape.setdefault(carry.type.shape, []).append(store)
     nests: list[Nest] = [MapNest(shape, tuple(stores)) for shape, stores in by_shape.items()]
     if any(all(nest.space) for nest in nests):

@@ -12,11 +12,13 @@ from typing import Any
 
 from lowering.codegen.kernel_code import KernelCode
 from lowering.codegen.persistent.storage import copy_elements
+from lowering.codegen.sorting.selection_kernels import SelectionKernels
 from lowering.codegen.sorting.sort_kernels import SortKernels
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import MemcpyNode, Node
+from lowering.plan.selection import SelectionNode
 from lowering.plan.sort import SortNode
 from lowering.plan.target.hardware import WARP
 from lowering.plan.target.scope import Scope
@@ -65,6 +67,7 @@ def _write_warps(writer: SourceWriter, scope: Scope, node: CustomKernelNode) -> 
 
 NODE_CODE: dict[type[Node], NodeCode] = {
     SortNode: NodeCode(kernels=SortKernels),
+    SelectionNode: NodeCode(kernels=SelectionKernels),
     MemcpyNode: NodeCode(phase=_write_copy),
     CustomKernelNode: NodeCode(phase=_write_warps),
 }

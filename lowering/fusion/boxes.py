@@ -18,18 +18,18 @@ Limits = tuple[int, int]
 UNLIMITED = 1 << 62
 
 
-class Box(NamedTuple):
+class GuardBox(NamedTuple):
     """The limits of the axes that are limited, by number, and what else must hold."""
 
     limits: Mapping[int, Limits]
     rest: Expr | None
 
 
-WHOLE = Box({}, None)
+WHOLE = GuardBox({}, None)
 """The box of no guard."""
 
 
-def box_of(guard: Expr | None) -> Box:
+def box_of(guard: Expr | None) -> GuardBox:
     """The box of a guard.
 
     >>> i, j = Axis.make(0, 9), Axis.make(1, 9)
@@ -53,7 +53,7 @@ def box_of(guard: Expr | None) -> Box:
             axis, (low, high) = found
             before = limits.get(axis, (0, UNLIMITED))
             limits[axis] = max(low, before[0]), min(high, before[1])
-    return Box(limits, rest)
+    return GuardBox(limits, rest)
 
 
 def _limits(test: Expr) -> tuple[int, Limits] | None:
@@ -62,7 +62,8 @@ def _limits(test: Expr) -> tuple[int, Limits] | None:
         return None
     left, bound = test.left, int(test.right.value)  # type: ignore[arg-type]
     if type(left) is Sum and len(left.terms) == 1 and left.terms[0][1] == 1:
-        left, bound = left.terms[0][0], bound - left.offset
+        bound -= left.offset
+        left = left.terms[0][0]
     if type(left) is not Axis:
         return None
     low, high = {"<": (0, bound), ">=": (bound, UNLIMITED), "==": (bound, bound + 1)}[test.relation]
@@ -81,7 +82,7 @@ def guard_of(limits: Mapping[int, Limits], space: Sequence[int]) -> Expr | None:
     return guard
 
 
-def is_within(inner: Box, outer: Box) -> bool:
+def is_within(inner: GuardBox, outer: GuardBox) -> bool:
     """Whether a box is known to be inside of another one."""
     if outer.rest is not None and outer.rest is not inner.rest:
         return False
@@ -92,7 +93,7 @@ def is_within(inner: Box, outer: Box) -> bool:
     return True
 
 
-def are_apart(first: Box, second: Box) -> bool:
+def are_apart(first: GuardBox, second: GuardBox) -> bool:
     """Whether two boxes are known to have no point in common."""
     for axis, (low, high) in first.limits.items():
         begin, end = second.limits.get(axis, (0, UNLIMITED))

@@ -80,7 +80,7 @@ def _split(nest: ReduceNest, block: Block, context: Context) -> list[ReduceNest]
             buffer = context.buffer("scratch", ArrayType(dtype, nest.space))
             block.owned.add(buffer)
             stores.append(Store(buffer, index, Accumulated.make(place, dtype)))
-            values[Accumulated.make(number, dtype)] = Load.make(buffer, index)
+            values[Accumulated.make(number, dtype)] = Load.make(buffer, index, None)
         apart = _only(nest, [nest.accumulators[k] for k in direction])
         nests.append(replace(apart, stores=tuple(stores)))
     for place, number in enumerate(directions[-1]):

@@ -15,7 +15,7 @@ from itertools import chain
 from math import gcd
 from typing import NamedTuple
 
-from lowering.fusion.boxes import WHOLE, Box, Limits
+from lowering.fusion.boxes import WHOLE, GuardBox, Limits
 from tracegraph.ir.scalar import Axis, Const, Expr, Sum
 from tracegraph.ir.scalar_values import Accumulated
 from tracegraph.ir.subexpressions import subexpressions
@@ -58,7 +58,7 @@ class Places:
     _fixed: dict[int, dict[int, list[_Place]]] = field(default_factory=dict)  # by axis and index
     _moving: list[_Place] = field(default_factory=list)
 
-    def add(self, indices: Indices, box: Box = WHOLE) -> None:
+    def add(self, indices: Indices, box: GuardBox = WHOLE) -> None:
         """Add the place of an access that is made inside a box."""
         place = (indices, _spans(indices, box))
         if place in self._known:
@@ -72,7 +72,7 @@ class Places:
         else:
             self._fixed.setdefault(axis, {}).setdefault(span.low, []).append(place)
 
-    def are_apart_from(self, indices: Indices, box: Box = WHOLE) -> bool:
+    def are_apart_from(self, indices: Indices, box: GuardBox = WHOLE) -> bool:
         """Whether none of them has an element that is at these indices at any point of a box; but
         for the places of these indices.
         """
@@ -112,7 +112,7 @@ def _have_no_common_value(a: _Span | None, b: _Span | None) -> bool:
     return step > 1 and (a.low - b.low) % step != 0
 
 
-def _spans(indices: Indices, box: Box) -> _Spans:
+def _spans(indices: Indices, box: GuardBox) -> _Spans:
     return tuple([_span(index, box.limits) for index in indices])
 
 

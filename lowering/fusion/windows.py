@@ -15,7 +15,7 @@ fewer axes, such as one that writes a row, is placed at that row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from itertools import chain, islice
 from math import prod
 from typing import NamedTuple
@@ -206,10 +206,15 @@ def _placed(host: MapNest, guest: MapNest, placement: _Placement) -> tuple[MapNe
     ]
     own = {number: number for number, extent in enumerate(host.space) if extent != 1}
     axes = {theirs: number for number, theirs in placement.axes}
-    moved = (
-        _Window(space, shifted[0], {theirs: n for n, theirs in own.items()}, {}).of(host),
-        _Window(space, shifted[1], axes, _planes(host, axes)).of(guest),
-    )
+    of_host = _Window(space, shifted[0], {theirs: n for n, theirs in own.items()}, {})
+    of_guest = _Window(space, shifted[1], axes, _planes(host, axes))
+    written = {store.buffer for nest in (host, guest) for store in nest.stores}
+    shared = {
+        (buffer, indices)
+        for buffer, indices in of_host.read(host) & of_guest.read(guest)
+        if buffer not in written and _are_in_range(buffer, indices)
+    }
+    moved = of_host.of(host, shared), of_guest.of(guest, shared)
     if points > FEW_POINTS and sum(map(_tests, moved)) > MAX_PARTS * len(space):
         return None
     return moved
@@ -226,7 +231,8 @@ def _planes(host: MapNest, axes: Mapping[int, int]) -> Mapping[Buffer, Mapping[i
     axis of the guest runs along it.
     """
     found: dict[Buffer, dict[int, int]] = {}
-    for access in chain(host.stores, nest_loads(host)):
+    accesses: list[Store | Load] = [*host.stores, *nest_loads(host)]
+    for access in accesses:
         known = found.setdefault(access.buffer, {})
         for dim, index in enumerate(access.indices):
             place = _axis_and_offset(index)
@@ -247,8 +253,19 @@ class _Window(NamedTuple):
     axes: Mapping[int, int]
     planes: Mapping[Buffer, Mapping[int, int]]
 
-    def of(self, nest: MapNest) -> MapNest:
-        """The map over the whole space, limited to this part of it."""
+    def read(self, nest: MapNest) -> Set[tuple[Buffer, Indices]]:
+        """What the map reads, at which indices over the whole space."""
+        of = Substitution(self._axes(nest)).__getitem__
+        return {
+            (load.buffer, self._indices(load, of))
+            for load in nest_loads(nest)
+            if load.guard is None
+        }
+
+    def of(self, nest: MapNest, shared: Set[tuple[Buffer, Indices]]) -> MapNest:
+        """The map over the whole space, limited to this part of it. What is `shared` is read at all
+        points: once for both maps.
+        """
         guard = guard_of(
             {
                 number: limits
@@ -262,7 +279,7 @@ class _Window(NamedTuple):
             if type(expr) is Load:
                 indices = self._indices(expr, new.__getitem__)
                 own = None if expr.guard is None else new[expr.guard]
-                if not _are_in_range(expr.buffer, indices):
+                if own is not None or (expr.buffer, indices) not in shared:
                     own = both(guard, own)
                 new[expr] = Load.make(expr.buffer, indices, own)
         stores = [
@@ -302,7 +319,7 @@ class _Window(NamedTuple):
 
 
 def _are_in_range(buffer: Buffer, indices: Indices) -> bool:
-    """Whether an access stays inside of its array, or is where it was, at all points of a space."""
+    """Whether an access is known to stay inside of its array at all points of a space."""
     for index, extent in zip(indices, buffer.type.shape, strict=True):
         limits = bounds(index)
         if limits is None or limits[0] < 0 or limits[1] >= extent:

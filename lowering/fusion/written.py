@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from lowering.fusion.boxes import Box, are_apart, box_of, is_within
+from lowering.fusion.boxes import GuardBox, are_apart, box_of, is_within
 from lowering.fusion.static_places import Indices, Places
 from lowering.plan.nests.kernel import Store
 from tracegraph.ir.scalar import TRUE, Expr, select
@@ -23,7 +23,7 @@ class _Value(NamedTuple):
     """What is stored at a place, and where."""
 
     store: Store
-    box: Box
+    box: GuardBox
 
 
 @dataclass(slots=True)

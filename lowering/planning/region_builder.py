@@ -239,7 +239,7 @@ class RegionBuilder:
                 # updates computed from the old array are stored first, so that it may be
                 # overwritten
                 del self.block.nodes[start:]
-                value = Load.make(self.materialize(updates.type, value, index), index)
+                value = Load.make(self.materialize(updates.type, value, index), index, None)
                 self.block.nodes.extend(copying)
             else:
                 value = in_place
@@ -302,7 +302,7 @@ def _read_from(value: Expr, old: Buffer, new: Buffer, place: tuple[Expr, ...]) -
     read = [load for load in loads([value]) if load.buffer is old]
     if any(load.indices != place or load.guard is not None for load in read):
         return None
-    return substitution(dict.fromkeys(read, Load.make(new, place)))(value)
+    return substitution(dict.fromkeys(read, Load.make(new, place, None)))(value)
 
 
 _IN_KERNELS = frozenset({Elementwise, Indexed, Reduction})

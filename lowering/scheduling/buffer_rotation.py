@@ -88,7 +88,7 @@ class Rotation:
         for carry in self.carries:
             if carry in names:
                 index = space_index(carry.type.shape)
-                store = Store(carry, index, Load.make(names[carry], index))
+                store = Store(carry, index, Load.make(names[carry], index, None))
                 by_shape.setdefault(carry.type.shape, []).append(store)
         return [MapNest(s, tuple(stores), (), predicates) for s, stores in by_shape.items()]
 

@@ -16,6 +16,7 @@ from lowering.draft.draft_nodes import (
 )
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nests.kernel import CallNest
+from lowering.plan.nests.tiled_products import tiled_product
 from lowering.plan.target.hardware import WARP
 from tracegraph.ir.record import replace
 
@@ -29,6 +30,8 @@ def obstacle(body: Block) -> str | None:
             return f"{node.plan_node.noun} inside"
         if isinstance(node, DraftKernel) and any(isinstance(n, CallNest) for n in node.nests):
             return "a callback inside, which the host takes between kernels"
+        if isinstance(node, DraftKernel) and any(map(tiled_product, node.nests)):
+            return "a large product inside, which a kernel of its own computes by tiles"
     return None
 
 
