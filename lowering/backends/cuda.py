@@ -85,6 +85,7 @@ TARGET = Target(
             "svd": 1,
             "triangular_solve": 64,
         },
+        rows=5,
         tridiagonal_rows=64,
     ),
     operands=OperandPolicy(
