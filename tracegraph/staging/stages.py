@@ -276,6 +276,35 @@ class Compiled(Drawable):
         """
         return self.executable.timings()
 
+    @entry_point
+    def profile(self, *args: Any, **kwargs: Any) -> Any:
+        """The time of each node in calls with these arguments, beside the least that it could take.
+
+        The plan is compiled once more, with a kernel after each node that reads the time, and so
+        that nodes run one after the other; it runs a dozen times. What clocks take is subtracted.
+        The result prints as a table, with the part of the device's limits that each node reaches;
+        it is data, too: `profile.nodes` has `title`, `line`, `runs`, `seconds`, `work`, `least` and
+        `part` of each. Donated arguments stay as they are.
+
+        >>> import numpy as np
+        >>> from tracegraph import jit
+        >>> compiled = jit(lambda x: np.sort(x) + 1, device="host").lower(np.ones(9)).compile()
+        >>> [node.runs for node in compiled.profile(np.ones(9)).nodes]
+        [1.0, 1.0]
+
+        Raises:
+            ArgumentTypesError: the types are not those it was compiled for.
+            OutOfMemoryError: the device has not enough memory to run the plan a second time.
+        """
+        call = self._fitting(args, kwargs)
+        self.require_ranges(call.leaves)
+        traced = self.lowered.traced
+        leaves = self._host_leaves(call) if traced.device == "host" else call.leaves
+        compiler = traced.compiler()
+        return compiler.profile(
+            self.lowered.plan, traced.device, leaves, self.executable, _PROFILED_LAUNCHES
+        )
+
     def diagram(self) -> Diagram:
         """The nodes and edges of the graph that runs as a picture, to be drawn."""
         found: Diagram = self.plan.diagram()
@@ -438,6 +467,8 @@ host; compile it for device="cuda"
             leaves[i] = leaf.to_host()
         return leaves
 
+
+_PROFILED_LAUNCHES = 10
 
 _HOST_CLASSES = (np.ndarray, bool, int, float, complex)
 
