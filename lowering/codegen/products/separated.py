@@ -16,6 +16,8 @@ from tracegraph.ir.subexpressions import subexpressions
 
 _INDICES = (Sum, FloorDiv, Mod, Clamp)
 
+Terms = list[tuple[Expr | int, int]]
+
 Part = tuple[Axis, Expr]
 """An index that stands for an expression, and the expression."""
 
@@ -60,9 +62,9 @@ def separated(factor: Expr, step: Axis, first: int) -> Separated:
         if len(kinds) < 2:
             continue
         if isinstance(part, Sum):
-            mixed = [(new[t], f) for t, f in part.terms if len(depends[t]) > 1]
+            mixed: Terms = [(new[t], f) for t, f in part.terms if len(depends[t]) > 1]
             for kind in (False, True):
-                terms = [(t, f) for t, f in part.terms if depends[t] == {kind}]
+                terms: Terms = [(t, f) for t, f in part.terms if depends[t] == {kind}]
                 if terms:
                     whole = linear(terms)
                     depends[whole] = frozenset([kind])
