@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -110,7 +111,6 @@ def growing(h: Any, x: Any) -> Any:
 
 
 OTHERS: dict[str, tuple[Function, tuple[Any, ...]]] = {
-    "any factors": (lambda x, a: running(lambda h, x, a: a * h + x, ZERO, x, a), (X, UNIT)),
     "growing": (lambda x: running(growing, ZERO, x), (X,)),
     "not linear": (lambda x: running(lambda h, x: np.tanh(h + x), ZERO, x), (X,)),
     "a square": (lambda x: running(lambda h, x: h * h / 9 + x, ZERO, x), (X,)),
@@ -166,6 +166,50 @@ def test_recurrences_run_in_chunks(name: str) -> None:
 def test_other_scans_stay_as_they_are(name: str) -> None:
     program = program_of(*OTHERS[name])
     assert expand_recurrences(program, TARGET) is program
+
+
+def weighted(x: Any, a: Any, **options: Any) -> Any:
+    return running(lambda h, x, a: a * h + x, ZERO, x, a, **options)[1]
+
+
+def on_cuda_plan(function: Function, *arguments: Any) -> Any:
+    """The result of the plan for a GPU, run on the host."""
+    (found,) = HostExecutable(lower(program_of(function, arguments), "cuda"))(list(arguments))
+    return found
+
+
+def test_factors_that_are_arguments_decide_when_it_runs() -> None:
+    """With one above 1, or NaN, the steps are made in order, and so have the same bits."""
+    assert min(lengths(expand_recurrences(program_of(weighted, (X, UNIT)), TARGET))) < 100
+    in_order = partial(weighted, schedule="one_kernel")
+    found, expected = on_cuda_plan(weighted, X, UNIT), on_cuda_plan(in_order, X, UNIT)
+    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
+    assert (found != expected).any()
+    for place, factor in ((0, 1.5), (500, -1.1), (900, np.nan)):
+        factors = UNIT.copy()
+        factors[place, 1] = factor
+        expected = on_cuda_plan(in_order, X, factors)
+        np.testing.assert_array_equal(on_cuda_plan(weighted, X, factors), expected)
+
+
+def test_products_that_would_overflow_are_not_formed() -> None:
+    """Large factors while the carry is 0: their product is infinite, the carry is not."""
+    x, a = np.zeros((LONG, 3)), np.full((LONG, 3), 0.5)
+    a[:400], x[400:] = 1e200, 1
+    found = on_cuda_plan(weighted, x, a)
+    np.testing.assert_array_equal(found, weighted(x, a))
+    assert np.isfinite(found).all()
+
+
+def test_what_a_choice_drops_may_be_nan() -> None:
+    x, new = X.copy(), np.zeros((LONG, 3), bool)
+    x[100], new[300] = np.nan, True
+    x[700], new[701] = np.inf, True
+    function, _ = LINEAR["restarts"]
+    found = HostExecutable(lower(program_of(function, (x, new)), "cuda"))([x, new])
+    for got, wanted in zip(found, tree.leaves(function(x, new)), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-13)
+        assert np.isnan(wanted).any() == (wanted.ndim > 1)
 
 
 def test_a_schedule_for_all_loops_keeps_their_steps_in_order() -> None:
