@@ -2,6 +2,7 @@
 
     Program ── inline_calls ─▶ Program                      functions with rules of their own
             ── sum_in_products ─▶ Program                   sums over batches of products
+            ── sum_sheared_products ─▶ Program              derivatives of convolutions
             ── split_products ─▶ Program                    factors in parts of lower precision
             ── hoist ─▶ Program                             what loops need not repeat, before them
             ── expand_recurrences ─▶ Program                linear recurrences in chunks
@@ -45,6 +46,7 @@ from lowering.planning.expansion.desugar import desugar
 from lowering.planning.expansion.grouped_updates import group_updates
 from lowering.planning.expansion.merged_folds import merge_folds
 from lowering.planning.expansion.recurrences.chunked_scans import expand_recurrences
+from lowering.planning.expansion.sheared_products import sum_sheared_products
 from lowering.planning.expansion.split_products import split_products
 from lowering.planning.expansion.summed_products import sum_in_products
 from lowering.planning.expansion.unroll_short_loops import unroll
@@ -110,7 +112,10 @@ def lower(
     refuse_host_calls_in_bodies(program)
     refuse_events_in_bodies(program)
     given = program
-    program = split_products(sum_in_products(program), target.contractions, forced.products)
+    program = sum_in_products(program)
+    if target.contractions.tiles and forced.products is None:
+        program = sum_sheared_products(program)
+    program = split_products(program, target.contractions, forced.products)
     program = moved = _with_invariants_outside(program, target)
     if forced.loops is None:
         program = expand_recurrences(program, target)

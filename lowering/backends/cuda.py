@@ -54,6 +54,7 @@ TARGET = Target(
         small_products=48**3,
         most_products=1 << 22,
         split=True,
+        tiles=True,
     ),
     persistent=PersistentCosts(
         step=0.13,

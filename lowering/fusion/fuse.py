@@ -37,6 +37,7 @@ from lowering.plan.nests.kernel import (
     Store,
     exclusive,
 )
+from lowering.plan.nests.tiled_products import tiled_product
 from lowering.plan.target.target import FusionPolicy, Target
 from tracegraph.ir.record import replace
 from tracegraph.ir.scalar_values import Load
@@ -201,7 +202,7 @@ class _FusedBlock:
                 joined = _join_conflicting(kernel, nest, accesses)
             else:
                 awaited = reads if position == producer else None
-                joined = _join(kernel, nest, awaited, self.kept, self.target.fusion)
+                joined = _join(kernel, nest, awaited, self.kept, self.target)
             if joined is not None:
                 # what was stored before it joined is forwarded, its own stores are not
                 stored, left = joined.stores, joined.unforwarded
@@ -247,16 +248,23 @@ def _join(
     nest: Nest,
     awaited: frozenset[Resource] | None,
     kept: frozenset[Buffer],
-    policy: FusionPolicy,
+    target: Target,
 ) -> FusionBuilder | None:
     """Add a nest to a kernel if it may join; the builder that it is a part of then.
 
     `awaited` is what the nest reads, if the kernel stores some of it.
     """
+    policy, tiles = target.fusion, target.contractions.tiles
+    if tiles and tiled_product(nest) is not None:
+        return None  # with others in its loop, it would not be computed by tiles
     needed = [other for other in kernel.nests if other.stores_any(awaited)] if awaited else []
     # a nest that reads from two nests of one kernel cannot be fused with either
     for other in (needed or kernel.nests) if len(needed) < 2 else ():
         if isinstance(nest, ReduceNest) and differ(other.build(), nest, policy):
+            continue
+        if tiles and tiled_product(other.base) is not None:
+            if type(nest) is MapNest and other.fuse(nest):
+                return other
             continue
         if other.fuse(nest) or _fuse_rows(other, nest, bool(needed), kept, policy):
             return other
@@ -264,6 +272,8 @@ def _join(
         return None
     if not _small(nest) and not any(_is_alternative(other.base, nest) for other in kernel.nests):
         return None
+    if type(nest) is RowNest and any(tiled_product(other.base) for other in kernel.nests):
+        return None  # which might have more threads than tiles
     if _is_serial(nest) or any(_is_serial(builder.base) for builder in kernel.nests):
         return None  # the kernel would take as long as the serial nest
     kernel.nests.append(FusionBuilder(nest))

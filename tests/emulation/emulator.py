@@ -92,6 +92,7 @@ static void tg_load_word(
   a = place[0];
   b = place[1];
 }
+static void __threadfence() {}
 static void __threadfence_system() {}
 static void __nanosleep(unsigned) {}
 static unsigned tg_clock() {  // a look at the stop flag every time

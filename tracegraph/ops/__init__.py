@@ -9,7 +9,7 @@ and what the references of loops, effects and users' kernels need (`limits`, `pr
     special/           special functions
     random_bits        Threefry
     shape, arrange     views; roll, pad, concatenate, iota, empty
-    windows            windows that slide along an axis
+    sliding_windows    windows that slide along an axis
     index, scatter     reading and writing at indices that are data
     reduce, folds, linalg   reductions and scans; matrix products
     fourier            Fourier transforms
@@ -52,8 +52,8 @@ from tracegraph.ops import (  # noqa: F401  (they register their ops)
     reduce,
     scatter,
     shape,
+    sliding_windows,
     sorting,
     special,
     transcendental,
-    windows,
 )

@@ -126,6 +126,8 @@ class ContractionPolicy:
         most_products: m * n * k of all small products of a batch, at most.
         split: whether products of float32 in the precision "bf16x3" are made of bfloat16 parts,
             which tensor cores multiply.
+        tiles: whether nests of large products are computed by tiles, so that windows of an array
+            need no copy.
     """
 
     reuse: float = 0
@@ -134,6 +136,7 @@ class ContractionPolicy:
     small_products: int = 0
     most_products: int = 0
     split: bool = False
+    tiles: bool = False
 
 
 @dataclass(frozen=True, slots=True)
