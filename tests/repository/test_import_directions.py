@@ -102,7 +102,7 @@ TRACEGRAPH: Table = {
 
 BY_LOWERING = GROUND | {
     *("ir", "ops", "passes", "control", "arrays", "staging", "numpy", "tracing"),
-    *("errors", "limits", "progress", "inspection", "transforms"),
+    *("errors", "limits", "progress", "inspection", "transforms", "tree"),
 }
 """Parts of tracegraph that lowering may import."""
 

@@ -38,7 +38,7 @@ Arrays = tuple[Any, ...]
 
 @tree.register_dataclass
 @dataclass(frozen=True, slots=True)
-class Change:
+class CarryChange:
     """What steps make of an array h of the carry: factor * h + term, or the term alone where `kept`
     is false. The factor may be None for 1, and `kept` None for true.
     """
@@ -48,13 +48,13 @@ class Change:
     kept: Any
 
     @staticmethod
-    def of(affine: Affine) -> Change:
+    def of(affine: Affine) -> CarryChange:
         """That of one step."""
-        return Change(affine.factor, 0 if affine.term is None else affine.term, affine.kept)
+        return CarryChange(affine.factor, 0 if affine.term is None else affine.term, affine.kept)
 
-    def nothing(self, shape: tuple[int, ...], dtype: Any) -> Change:
+    def nothing(self, shape: tuple[int, ...], dtype: Any) -> CarryChange:
         """That of no steps, of the same kind."""
-        return Change(
+        return CarryChange(
             None if self.factor is None else tnp.ones(shape, dtype),
             tnp.zeros(shape, dtype),
             None if self.kept is None else tnp.ones(shape, bool),
@@ -71,11 +71,11 @@ class Change:
         moved = h + self.term if self.factor is None else h * self.factor + self.term
         return moved if self.kept is None else tnp.where(self.kept, moved, self.term)
 
-    def then(self, after: Change) -> Change:
+    def then(self, after: CarryChange) -> CarryChange:
         """Both, one after the other, as one."""
         factor = None if self.factor is None else self.factor * after.factor
         kept = None if self.kept is None else self.kept & after.kept
-        return Change(factor, after.applied(self.term), kept)
+        return CarryChange(factor, after.applied(self.term), kept)
 
 
 def expand_recurrences(program: Program, target: Target) -> Program:
@@ -127,8 +127,8 @@ class _Recurrence:
     """
 
     step: Callable[[Arrays, Arrays], tuple[Arrays, Arrays]]
-    change: Callable[[Arrays], Sequence[Change]]
-    kinds: tuple[Change, ...]
+    change: Callable[[Arrays], Sequence[CarryChange]]
+    kinds: tuple[CarryChange, ...]
     stacks: bool
     stable: bool = True
 
@@ -161,11 +161,11 @@ def _parallel(
             results = _evaluated(body, (*state, *slices, *captures))
             return results[:carry], results[carry:]
 
-        def change(slices: Arrays) -> list[Change]:
+        def change(slices: Arrays) -> list[CarryChange]:
             made = changes(body, carry, (*init, *slices, *captures), _compute)
-            return [Change.of(each) for each in made or ()]
+            return [CarryChange.of(each) for each in made or ()]
 
-        kinds = tuple(map(Change.of, found))
+        kinds = tuple(map(CarryChange.of, found))
         stable = all(each.is_stable for each in found)
         whole = _Recurrence(step, change, kinds, bool(parts.stacked), stable)
         steps = _Steps(eqn.attrs["length"], eqn.attrs["reverse"], _elements(parts), policy)
@@ -234,11 +234,11 @@ def _in_chunks(of: _Recurrence, init: Arrays, xs: Arrays, steps: _Steps) -> tupl
     return found
 
 
-def _of_totals(kinds: tuple[Change, ...], structure: tree.Structure) -> _Recurrence:
+def _of_totals(kinds: tuple[CarryChange, ...], structure: tree.Structure) -> _Recurrence:
     """From the changes of chunks to the carry at the start of each."""
 
-    def change(slices: Arrays) -> Sequence[Change]:
-        found: Sequence[Change] = tree.unflatten(structure, slices)
+    def change(slices: Arrays) -> Sequence[CarryChange]:
+        found: Sequence[CarryChange] = tree.unflatten(structure, slices)
         return found
 
     def step(state: Arrays, slices: Arrays) -> tuple[Arrays, Arrays]:
