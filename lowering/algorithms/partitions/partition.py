@@ -12,7 +12,7 @@ MOST_ROWS = {4: 8, 8: 8, 16: 4}
 """Rows of a lane, at most, by the bytes of an element: registers hold their factors."""
 MOST_LANES = 512
 """Of one system in a block, at most: with the registers that each needs."""
-SPAN = 256
+SPAN = 128
 """Lanes of a block where several share a system."""
 SHARED_BYTES = 48 << 10
 """What a block may use without asking."""
