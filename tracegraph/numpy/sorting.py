@@ -28,9 +28,9 @@ __all__ = ["argpartition", "argsort", "lexsort", "partition", "sort", "sort_comp
 
 _SORT, _ARGSORT, _LARGEST = get("sort"), get("argsort"), get("largest")
 
-MOST_SELECTED = 512
-"""Elements of a row that `top_k` selects; of more, it sorts the row. A block on a GPU holds twice
-these in shared memory (`lowering.plan.selection`)."""
+MOST_SELECTED = 256
+"""Elements of a row that `top_k` selects; for more, it sorts the row. On a GPU, each thread of a
+block contributes one to the threshold (`lowering.plan.selection`)."""
 
 _KINDS = ("quick", "heap", "stable", "merge")
 

@@ -150,5 +150,5 @@ def test_few_long_rows_are_divided() -> None:
 
 
 def test_many_of_a_row_are_sorted() -> None:
-    plan = plan_of(lambda x: tnp.top_k(x, 513), np.zeros(2000))
+    plan = plan_of(lambda x: tnp.top_k(x, 257), np.zeros(2000))
     assert not nodes_of(plan, SelectionNode)
