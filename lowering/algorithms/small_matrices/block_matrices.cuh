@@ -654,3 +654,48 @@ __device__ void qr(const T* a, T* q, T* r, unsigned char* memory) {
     if (me < STEPS && row < ROWS) q[(matrix * ROWS + row) * STEPS + me] = x[e];
   }
 }
+
+// The x of a x = b, from one triangle of a. A group of lanes has a right-hand side, and reads the
+// columns of a one by one, the next one ahead.
+template <bool LOWER, bool UNIT>
+__device__ void triangular_solve(
+    const T* a, const T* b, T* x, long long columns, long long warp, long long count) {
+  constexpr int TOGETHER = 32 / GROUP;
+  const long long tiles = (columns + TOGETHER - 1) / TOGETHER, matrix = warp / tiles;
+  if (matrix >= count) return;
+  const long long mine = warp % tiles * TOGETHER + threadIdx.x % 32 / GROUP;
+  const long long column = mine < columns ? mine : columns - 1;
+  a += matrix * ROWS * COLUMNS;
+  const long long at = matrix * ROWS * columns + column;
+  T value[EACH], inverse[EACH], ahead[EACH];
+#pragma unroll
+  for (int e = 0; e < EACH; ++e) {
+    const int row = row_of(e);
+    value[e] = row < ROWS ? b[at + row * columns] : number(0);
+    inverse[e] = number(1);
+    if (!UNIT && row < ROWS) inverse[e] = over(number(1), a[(long long)row * COLUMNS + row]);
+    ahead[e] = element_at(a, row, LOWER ? 0 : COLUMNS - 1);
+  }
+#pragma unroll 1
+  for (int i = 0; i < COLUMNS; ++i) {
+    const int k = LOWER ? i : COLUMNS - 1 - i, next = LOWER ? k + 1 : k - 1;
+    T below[EACH];
+#pragma unroll
+    for (int e = 0; e < EACH; ++e) {
+      below[e] = ahead[e];
+      ahead[e] = next < 0 ? number(0) : element_at(a, row_of(e), next);
+      if (!UNIT && row_of(e) == k) value[e] = times(value[e], inverse[e]);
+    }
+    const T known = element_of_row(value, k);
+#pragma unroll
+    for (int e = 0; e < EACH; ++e) {
+      const int row = row_of(e);
+      if (LOWER ? row > k : row < k) value[e] = minus(value[e], times(below[e], known));
+    }
+  }
+#pragma unroll
+  for (int e = 0; e < EACH; ++e) {
+    const int row = row_of(e);
+    if (row < ROWS && mine < columns) x[at + row * columns] = value[e];
+  }
+}

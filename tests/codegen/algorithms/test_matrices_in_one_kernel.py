@@ -28,7 +28,9 @@ def solved(a: Any, x: Any) -> Any:
 
 
 def whitened(a: Any, x: Any) -> Any:
-    square = a @ np.conj(np.swapaxes(a, -1, -2)) + (1 + np.sum(np.abs(x))) * np.eye(a.shape[-1], dtype=a.dtype)
+    square = a @ np.conj(np.swapaxes(a, -1, -2)) + (1 + np.sum(np.abs(x))) * np.eye(
+        a.shape[-1], dtype=a.dtype
+    )
     factor = np.linalg.cholesky(square)
     return tracegraph.linalg.solve_triangular(factor, x, lower=True)
 
