@@ -145,9 +145,9 @@ def rows_of_part(dtype: np.dtype[Any], n: int) -> int | None:
     return next(possible, None)
 
 
-def is_faster(name: str, dtype: np.dtype[Any], shape: tuple[int, int], count: int) -> bool:
+def is_faster(name: str, shape: tuple[int, int]) -> bool:
     """Whether such matrices are to have a block each, rather than some lanes."""
-    return max(shape) > 32
+    return max(shape) > (8 if name in ROTATED else 32)
 
 
 def form(name: str, dtype: np.dtype[Any], shape: tuple[int, int], attrs: Mapping[str, Any]) -> Form:

@@ -135,6 +135,6 @@ def triangular_solve(a: Any, b: Any, *, lower: bool, unit: bool = False) -> Any:
 def _factored(name: str, op: Op, a: Any, **attrs: Any) -> Any:
     count, shape = prod(a.shape[:-2]), a.shape[-2:]
     options = tuple(attrs.items())
-    if block_kernels.is_faster(name, a.dtype, shape, count):
+    if block_kernels.is_faster(name, shape):
         return applied(declared(name, op, a.dtype, shape, options, block_kernels.form), (a,))
     return applied(declared(name, op, a.dtype, shape, options, lane_kernels.form), (a,), count)
