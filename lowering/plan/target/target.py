@@ -39,6 +39,8 @@ class Costs:
         gigaflop: a billion operations of a product.
         gigaoperation: a billion operations of a nest, in units of `Elementwise.cost`, of four-byte
             numbers; those of eight bytes count twice.
+        columns: neighbouring results of a reduction that are computed together: what they share is
+            computed once.
         full_threads: points that are computed at a time, at most: fewer take as long.
         cached: bytes of an array that stays in a near cache, from which it is read in no time.
         recompute_limit: the most that an op may cost, in units of `Elementwise.cost`, to be
@@ -62,6 +64,7 @@ class Costs:
     megabyte: float
     gigaflop: float
     gigaoperation: float
+    columns: int
     full_threads: int
     cached: int
     recompute_limit: float
