@@ -62,7 +62,8 @@ def _limits(test: Expr) -> tuple[int, Limits] | None:
         return None
     left, bound = test.left, int(test.right.value)  # type: ignore[arg-type]
     if type(left) is Sum and len(left.terms) == 1 and left.terms[0][1] == 1:
-        left, bound = left.terms[0][0], bound - left.offset
+        bound -= left.offset
+        left = left.terms[0][0]
     if type(left) is not Axis:
         return None
     low, high = {"<": (0, bound), ">=": (bound, UNLIMITED), "==": (bound, bound + 1)}[test.relation]

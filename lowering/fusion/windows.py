@@ -231,7 +231,8 @@ def _planes(host: MapNest, axes: Mapping[int, int]) -> Mapping[Buffer, Mapping[i
     axis of the guest runs along it.
     """
     found: dict[Buffer, dict[int, int]] = {}
-    for access in chain(host.stores, nest_loads(host)):
+    accesses: list[Load | Store] = [*host.stores, *nest_loads(host)]
+    for access in accesses:
         known = found.setdefault(access.buffer, {})
         for dim, index in enumerate(access.indices):
             place = _axis_and_offset(index)
