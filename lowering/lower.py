@@ -2,13 +2,16 @@
 
     Program ── inline_calls ─▶ Program                      functions with rules of their own
             ── sum_in_products ─▶ Program                   sums over batches of products
+            ── sum_sheared_products ─▶ Program              derivatives of convolutions
             ── split_products ─▶ Program                    factors in parts of lower precision
             ── hoist ─▶ Program                             what loops need not repeat, before them
+            ── expand_recurrences ─▶ Program                linear recurrences in chunks
             ── expand_factorizations ─▶ Program             algorithms where no library has them
             ── expand_contractions ─▶ Program               thin products as sums
             ── group_updates ─▶ Program                     updates in order, sorted by element
             ── unroll ─▶ Program                            short loops written out
             ── write_fixed_updates, desugar ─▶ Program      few forms
+            ── merge_folds ─▶ Program                       folds of folds as one
             ── build ─▶ Draft                               nests of stored values, in blocks
             ── schedule, drop_copies, fuse, place_carries   on each block, from the inside out
             ── donate, copy_inputs, drop_dead_stores, prepare_unrolling, assign_memory
@@ -41,6 +44,9 @@ from lowering.planning.events import compute_in_sections, refuse_events_in_bodie
 from lowering.planning.expansion.contractions import expand_contractions
 from lowering.planning.expansion.desugar import desugar
 from lowering.planning.expansion.grouped_updates import group_updates
+from lowering.planning.expansion.merged_folds import merge_folds
+from lowering.planning.expansion.recurrences.chunked_scans import expand_recurrences
+from lowering.planning.expansion.sheared_products import sum_sheared_products
 from lowering.planning.expansion.split_products import split_products
 from lowering.planning.expansion.summed_products import sum_in_products
 from lowering.planning.expansion.unroll_short_loops import unroll
@@ -106,8 +112,13 @@ def lower(
     refuse_host_calls_in_bodies(program)
     refuse_events_in_bodies(program)
     given = program
-    program = split_products(sum_in_products(program), target.contractions, forced.products)
+    program = sum_in_products(program)
+    if target.contractions.tiles and forced.products is None:
+        program = sum_sheared_products(program)
+    program = split_products(program, target.contractions, forced.products)
     program = moved = _with_invariants_outside(program, target)
+    if forced.loops is None:
+        program = expand_recurrences(program, target)
     program = expand_factorizations(program, target, forced.factorizations)
     program = expand_contractions(program, target.contractions, forced.products)
     grouped = group_updates(
@@ -118,7 +129,7 @@ def lower(
     )
     if grouped is not program:
         program = moved = _with_invariants_outside(grouped, target)  # sorts of indices
-    program = desugar(write_fixed_updates(unroll(program, target.costs)))
+    program = merge_folds(desugar(write_fixed_updates(unroll(program, target.costs))))
     if moved is not given:
         program = cse(program)  # a guard tests what its loop tests first
     program = compute_before_barriers(compute_in_sections(program))

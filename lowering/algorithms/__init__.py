@@ -12,8 +12,8 @@ that faster.
     eigh, svd                        Jacobi rotations, many at a time; pinv by svd
     jacobi, parts                    what those two share; what all do
     lapack, by_library               LAPACK's routines as ops; the same algorithms made of them
-    small                            kernels for many small matrices
-    kernel_texts                     what the texts of such kernels begin with
+    small_matrices                   kernels for matrices of up to 128 rows
+    kernel_texts, numbers            what the texts of kernels begin with
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Literal
 
-from lowering.algorithms import by_library, small
+from lowering.algorithms import by_library
 from lowering.algorithms.cholesky import cholesky
 from lowering.algorithms.eigh import eigh
 from lowering.algorithms.lu import lu
 from lowering.algorithms.partitions import partition_kernels
 from lowering.algorithms.pivots import order_of_rows
 from lowering.algorithms.qr import qr
-from lowering.algorithms.small import are_small as are_small
+from lowering.algorithms.small_matrices import small
+from lowering.algorithms.small_matrices.small import are_small as are_small
 from lowering.algorithms.svd import pinv, svd
 from lowering.algorithms.triangular_solve import triangular_solve
 from lowering.algorithms.tridiagonal import tridiagonal_solve
@@ -72,12 +73,13 @@ SMALL: Mapping[str, Callable[..., Any]] = {
     "eigh": small.eigh,
     "lu": small.lu,
     "pinv": small.pinv,
+    "qr": small.qr,
     "svd": small.svd,
     "triangular_solve": small.triangular_solve,
     "tridiagonal_solve": partition_kernels.tridiagonal_solve,
 }
-"""Those with kernels for 2 to 32 rows and columns, for backends that run CUDA C++: of square
-matrices, in `svd` and `pinv` of a triangular factor; and for tridiagonal systems of any size."""
+"""Those with kernels, for backends that run CUDA C++: for matrices of up to 128 rows and columns,
+in `svd` and `pinv` of a triangular factor; and for tridiagonal systems of any size."""
 
 AlgorithmChoice = Literal["own", "library", "at once", "small"]
 _FORMS = {"own": ALGORITHMS, "library": BY_LIBRARY, "at once": AT_ONCE, "small": SMALL}

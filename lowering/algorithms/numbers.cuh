@@ -88,3 +88,24 @@ template <class V> __device__ V of_lane(V x, int lane) {
   }
   return moved.value;
 }
+// The sum, and the largest, of what the lanes of a warp have.
+__device__ inline R sum_of_lanes(R x) {
+#pragma unroll
+  for (int apart = 16; apart; apart /= 2) x += of_lane(x, (threadIdx.x % 32) ^ apart);
+  return x;
+}
+__device__ inline R largest_of_lanes(R x) {
+#pragma unroll
+  for (int apart = 16; apart; apart /= 2) {
+    const R other = of_lane(x, (threadIdx.x % 32) ^ apart);
+    x = other > x ? other : x;
+  }
+  return x;
+}
+
+// x, y become c x - conj(s) y and s x + c y.
+__device__ inline void rotate(T& x, T& y, R c, T s) {
+  const T old = x;
+  x = minus(times(old, c), times(conj_of(s), y));
+  y = plus(times(y, c), times(s, old));
+}

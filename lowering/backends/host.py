@@ -64,7 +64,7 @@ TARGET = Target(
         dict.fromkeys(("cholesky", "lu", "qr", "triangular_solve"), 32), 1 << 14
     ),
     sort_scratch=False,
-    motion=Motion(cheap=True, in_vain=1 << 10, guards=True),
+    motion=Motion(cheap=True, in_vain=1 << 10, guards=True, kept=1 << 12),
 )
 """What planning needs to know of machine code; the interpreter runs the same Plans. Loops and
 branches are jumps, so that their nodes are free. A further nest costs a loop. Ops that cost little

@@ -23,6 +23,8 @@ from lowering.codegen.geometry_records import (
 )
 from lowering.codegen.maps.transpose_tiles import Transpose, find_transpose
 from lowering.codegen.nest_kinds import CanonicalNest
+from lowering.codegen.products.product_geometry import THREADS as PRODUCT_THREADS
+from lowering.codegen.products.product_geometry import product_geometry
 from lowering.codegen.rows.accumulator_layout import (
     TICKET_SHARED_BYTES,
     accumulator_bytes,
@@ -46,6 +48,7 @@ from lowering.plan.nests.kernel import (
     Store,
 )
 from lowering.plan.nests.rounding import ceil_div, power_of_two, round_up
+from lowering.plan.nests.tiled_products import tiled_product
 from lowering.plan.target.hardware import (
     MAX_BLOCK_THREADS,
     SHARED_BYTES,
@@ -127,6 +130,9 @@ def nest_geometry(nest: CanonicalNest, threads: int, cluster: int = 1) -> Launch
                 else tile_geometry(nest, found, threads)
             )
         case RowNest():
+            product = tiled_product(nest) if threads == PRODUCT_THREADS else None
+            if product is not None:
+                return product_geometry(product, product.left.dtype)
             return row_geometry(nest, threads, cluster)
         case ScanNest():
             return scan_geometry(nest, threads)

@@ -99,6 +99,54 @@ class RowGeometry:
 
 
 @dataclass(frozen=True, slots=True)
+class ProductGeometry:
+    """Tiles of a product. A block is `rows` × `columns` threads, and each thread has `row_outputs`
+    × `column_outputs` outputs.
+
+    A block reads `depth` products of each sum at a time. `splits` blocks share the sums of a tile:
+    each has a `share` of the products.
+    """
+
+    rows: int
+    columns: int
+    row_outputs: int
+    column_outputs: int
+    depth: int
+    batch: int
+    row_tiles: int
+    column_tiles: int
+    splits: int
+    share: int
+    shared_bytes: int
+    workspace_bytes: int
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.rows * self.columns
+
+    @property
+    def height(self) -> int:
+        """Rows of a tile."""
+        return self.rows * self.row_outputs
+
+    @property
+    def width(self) -> int:
+        """Columns of a tile."""
+        return self.columns * self.column_outputs
+
+    @property
+    def tiles(self) -> int:
+        """Tiles of outputs."""
+        return self.batch * self.row_tiles * self.column_tiles
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks."""
+        return self.tiles * self.splits
+
+
+@dataclass(frozen=True, slots=True)
 class ScanGeometry:
     """A thread for each line or, with `by_block`, `splits` blocks for each line."""
 
@@ -137,7 +185,13 @@ class PrintGeometry:
 
 
 LaunchGeometry = (
-    MapGeometry | TileGeometry | RowGeometry | ScanGeometry | ScatterGeometry | PrintGeometry
+    MapGeometry
+    | TileGeometry
+    | RowGeometry
+    | ProductGeometry
+    | ScanGeometry
+    | ScatterGeometry
+    | PrintGeometry
 )
 
 
@@ -148,6 +202,6 @@ def shared_bytes(geometry: LaunchGeometry) -> int:
 
 def workspace_bytes(geometry: LaunchGeometry) -> int:
     """Bytes of workspace that the blocks of a nest share."""
-    if isinstance(geometry, (RowGeometry, ScanGeometry)):
+    if isinstance(geometry, (RowGeometry, ProductGeometry, ScanGeometry)):
         return geometry.workspace_bytes
     return 0

@@ -12,6 +12,7 @@ from lowering.codegen.geometry_records import (
     LaunchGeometry,
     MapGeometry,
     PrintGeometry,
+    ProductGeometry,
     RowGeometry,
     ScanGeometry,
     ScatterGeometry,
@@ -21,6 +22,7 @@ from lowering.codegen.kernel_parameters import Parameter, PrintRingAddress
 from lowering.codegen.maps.maps import write_map
 from lowering.codegen.maps.tiles import write_tiles
 from lowering.codegen.nest_kinds import CanonicalNest
+from lowering.codegen.products.product_tiles import write_product
 from lowering.codegen.rows.register_caching import write_rows
 from lowering.codegen.rows.split_reductions import write_reduction
 from lowering.codegen.scans.scan_nests import write_scan
@@ -57,6 +59,8 @@ def write_nest(
             write_tiles(writer, nest, geometry)
         case ScatterNest(), ScatterGeometry():
             write_scatter(writer, nest, geometry)
+        case RowNest(), ProductGeometry():
+            write_product(writer, nest, geometry, f"({workspace})")
         case RowNest(passes=(_,)), RowGeometry():
             write_reduction(writer, nest, geometry, f"({workspace})")
         case RowNest(), RowGeometry():

@@ -12,10 +12,12 @@ from typing import Any
 
 from lowering.codegen.kernel_code import KernelCode
 from lowering.codegen.persistent.storage import copy_elements
+from lowering.codegen.sorting.selection_kernels import SelectionKernels
 from lowering.codegen.sorting.sort_kernels import SortKernels
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import MemcpyNode, Node
+from lowering.plan.selection import SelectionNode
 from lowering.plan.sort import SortNode
 from lowering.plan.target.scope import Scope
 
@@ -46,5 +48,6 @@ def _write_copy(writer: SourceWriter, scope: Scope, node: MemcpyNode) -> None:
 
 NODE_CODE: dict[type[Node], NodeCode] = {
     SortNode: NodeCode(kernels=SortKernels),
+    SelectionNode: NodeCode(kernels=SelectionKernels),
     MemcpyNode: NodeCode(phase=_write_copy),
 }

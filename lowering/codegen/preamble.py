@@ -79,6 +79,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "dependents.cuh": (),
     "prefetch.cuh": ("tg_prefetch_l2",),
     "sorting.cuh": ("tg_sort_", "tg_count_digits", "tg_rows"),
+    "selection.cuh": ("tg_largest",),
     "persistent.cuh": (
         *("tg_grid_barrier", "TG_CLUSTER_BARRIER", "tg_first_block", "tg_stop_watch", "tg_clock"),
         *("tg_exchange", "tg_arrivals_before"),
@@ -89,7 +90,10 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 A file without names is in every unit. Files that overload functions are used by their types.
 """
 
-_NEEDS: Mapping[str, str] = {"incomplete.cuh": "special.cuh"}
+_NEEDS: Mapping[str, str] = {
+    "incomplete.cuh": "special.cuh",
+    "selection.cuh": "sorting.cuh",
+}
 """Files that use functions of an earlier one."""
 
 

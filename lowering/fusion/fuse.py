@@ -25,7 +25,7 @@ from lowering.fusion.read_directions import differ, split_folds
 from lowering.fusion.recomputation import recompute
 from lowering.fusion.row_passes import fuse_rows, same_extents
 from lowering.plan.construct import Path
-from lowering.plan.nests.analysis import nest_conditions, nest_size, nest_writes
+from lowering.plan.nests.analysis import nest_conditions, nest_size, nest_stores, nest_writes
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import (
     MapNest,
@@ -37,8 +37,10 @@ from lowering.plan.nests.kernel import (
     Store,
     exclusive,
 )
+from lowering.plan.nests.tiled_products import tiled_product
 from lowering.plan.target.target import FusionPolicy, Target
 from tracegraph.ir.record import replace
+from tracegraph.ir.scalar_values import Load
 from tracegraph.user_source import Source
 
 WINDOW = 12
@@ -81,12 +83,28 @@ def fuse(block: Block, context: Context) -> None:
         nodes, block.nodes = block.nodes, []
         block.nodes = _fused(nodes, block, context.target)
         for _ in range(MAX_ROUNDS):
-            if len(block.nodes) == 1 or not recompute(block, context):
+            changed = recompute(block, context) if len(block.nodes) > 1 else ()
+            for each in changed:
+                moves = [] if each is block else _moves(each)
+                nodes, each.nodes = each.nodes[: len(each.nodes) - len(moves)], []
+                each.nodes = [*_fused(nodes, each, context.target), *moves]
+            if not changed:
                 break
-            nodes, block.nodes = block.nodes, []
-            block.nodes = _fused(nodes, block, context.target)
     if context.sources > LEAST_SELECTIONS and context.target.fusion.unrolled_positions:
         _unroll_axes(block, context.target)
+
+
+def _moves(body: Block) -> list[DraftNode]:
+    """The node at the end of a finished body that moves new carries to where the next step reads
+    them; it stays by itself, since copies of the body may rotate the carries instead.
+    """
+    last = body.nodes[-1]
+    if not isinstance(last, DraftKernel):
+        return []
+    carries = set(body.carries.values())
+    stores = [store for nest in last.nests for store in nest_stores(nest)]
+    moved = all(type(store.value) is Load and store.buffer in carries for store in stores)
+    return [last] if stores and moved else []
 
 
 def _unroll_axes(block: Block, target: Target) -> None:
@@ -184,7 +202,7 @@ class _FusedBlock:
                 joined = _join_conflicting(kernel, nest, accesses, self.target.fusion)
             else:
                 awaited = reads if position == producer else None
-                joined = _join(kernel, nest, awaited, self.kept, self.target.fusion)
+                joined = _join(kernel, nest, awaited, self.kept, self.target)
             if joined is not None:
                 # what was stored before it joined is forwarded, its own stores are not
                 stored, left = joined.stores, joined.unforwarded
@@ -230,16 +248,23 @@ def _join(
     nest: Nest,
     awaited: frozenset[Resource] | None,
     kept: frozenset[Buffer],
-    policy: FusionPolicy,
+    target: Target,
 ) -> FusionBuilder | None:
     """Add a nest to a kernel if it may join; the builder that it is a part of then.
 
     `awaited` is what the nest reads, if the kernel stores some of it.
     """
+    policy, tiles = target.fusion, target.contractions.tiles
+    if tiles and tiled_product(nest) is not None:
+        return None  # with others in its loop, it would not be computed by tiles
     needed = [other for other in kernel.nests if other.stores_any(awaited)] if awaited else []
     # a nest that reads from two nests of one kernel cannot be fused with either
     for other in (needed or kernel.nests) if len(needed) < 2 else ():
         if isinstance(nest, ReduceNest) and differ(other.build(), nest, policy):
+            continue
+        if tiles and tiled_product(other.base) is not None:
+            if type(nest) is MapNest and other.fuse(nest, policy.parts):
+                return other
             continue
         if other.fuse(nest, policy.parts) or _fuse_rows(other, nest, bool(needed), kept, policy):
             return other
@@ -247,6 +272,8 @@ def _join(
         return None
     if not _small(nest) and not any(_is_alternative(other.base, nest) for other in kernel.nests):
         return None
+    if type(nest) is RowNest and any(tiled_product(other.base) for other in kernel.nests):
+        return None  # which might have more threads than tiles
     if _is_serial(nest) or any(_is_serial(builder.base) for builder in kernel.nests):
         return None  # the kernel would take as long as the serial nest
     kernel.nests.append(FusionBuilder(nest))

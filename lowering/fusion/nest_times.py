@@ -21,11 +21,16 @@ depend on the axis is computed once (`codegen.rows.column_runs`)."""
 
 
 def nest_time(nest: Nest, costs: Costs) -> float:
-    """The time of a nest in µs, without that of the launch."""
+    """The time of a nest in µs, without that of the launch.
+
+    What it moves and what it computes are added: a multiprocessor has few blocks of a nest that
+    folds, all of which load, then compute. Of 2000² float64, a pass of a log-sum-exp that loads for
+    12 µs and computes exponentials and quotients for 10 takes 22 (H100).
+    """
     moved = costs.megabyte * 1e-6 * sum(nbytes for _, nbytes in traffic(nest))
     computed = costs.gigaoperation * 1e-9 * operations(nest)
     threads = min(1.0, _threads(nest) / costs.full_threads)
-    return max(moved, computed / threads)
+    return moved + computed / threads
 
 
 def operations(nest: Nest) -> float:

@@ -14,12 +14,23 @@ is loaded.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lowering.draft.context import Context
 from lowering.draft.dependences import BARRIER, accesses_of
-from lowering.draft.draft_nodes import Block, DraftKernel, node_reads, node_writes
+from lowering.draft.draft_nodes import (
+    Block,
+    DraftKernel,
+    DraftLoop,
+    FinishedNode,
+    blocks,
+    control_reads,
+    node_reads,
+    node_writes,
+    without_empty,
+)
 from lowering.fusion.dead_stores import without_dead
 from lowering.fusion.nest_times import nest_time
 from lowering.fusion.pointwise import MAX_EXPRESSIONS
@@ -45,37 +56,44 @@ from tracegraph.ir.scalar_values import Accumulated, AsIndex, Load
 from tracegraph.ir.subexpressions import subexpressions, substitution
 from tracegraph.ir.types import ArrayType
 
-MAX_READERS = 4
+MAX_READERS = 6
 """Nests that compute a value again, at most: bounds the time to plan."""
 
 MAX_VALUE = 200
 """Expressions of a value that is computed again, at most: bounds the code of each reader."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A nest by its kernel's position in the block, and its own in the kernel."""
+class _ReadingKernel(NamedTuple):
+    """A kernel that loads a value, its block, and how often it is expected to run."""
 
-    node: int
-    nest: int
+    kernel: DraftKernel
+    block: Block
+    runs: int
 
 
-def recompute(block: Block, context: Context) -> bool:
+class _Reader(NamedTuple):
+    """A nest that loads a value, and one that computes it instead."""
+
+    of: _ReadingKernel
+    old: Nest
+    new: Nest
+
+
+def recompute(block: Block, context: Context) -> Collection[Block]:
     """Compute values again in the kernels of a block, in place, where that takes less time than to
-    load them; whether there were any.
+    load them; this block and those inside whose kernels have changed, whose nests may be fused now.
     """
     search = _Search(block, context)
-    found = False
     for node in range(len(block.nodes)):
         kernel = block.nodes[node]
         if not isinstance(kernel, DraftKernel):
             continue
         for buffer in dict.fromkeys([s.buffer for n in kernel.nests for s in nest_stores(n)]):
-            if search.may_vanish(buffer) and search.replace(node, buffer):
-                found = True
-    if found:
-        block.nodes = [n for n in block.nodes if not isinstance(n, DraftKernel) or n.nests]
-    return found
+            if search.may_vanish(buffer):
+                search.replace(node, buffer)
+    if search.changed:
+        block.nodes = without_empty(block.nodes)
+    return search.changed
 
 
 class _Search:
@@ -89,6 +107,7 @@ class _Search:
         self.readers: dict[Buffer, list[int]] = {}
         self.writers: dict[Buffer, list[int]] = {}
         self.barriers: list[int] = []
+        self.changed: dict[Block, None] = {}
         for position, node in enumerate(block.nodes):
             for buffer in node_reads(node):
                 self.readers.setdefault(buffer, []).append(position)
@@ -107,25 +126,26 @@ class _Search:
             and 0 < len(self.readers.get(buffer, ())) <= MAX_READERS
         )
 
-    def replace(self, node: int, buffer: Buffer) -> bool:
+    def replace(self, node: int, buffer: Buffer) -> None:
         """Let all readers of what a kernel stores in a buffer compute it, if that is faster."""
         writer = self._kernel(node)
         places = [k for k, nest in enumerate(writer.nests) if buffer in nest_writes(nest)]
         if len(places) != 1 or buffer in node_reads(writer):
-            return False
+            return
         nest = writer.nests[places[0]]
         value = _value(nest, buffer, self.context)
         if value is None:
-            return False
+            return
         made = self._readers_of(value, node, buffer)
         rest = _without(value.stored_by(nest), buffer)
         if made is None or not self._is_faster(writer, nest, rest, made):
             self.context.give_back([store.buffer for store in value.stores])
-            return False
-        for place, (_, new) in made.items():
-            self._kernel(place.node).nests[place.nest] = new
-        nests = [*writer.nests[: places[0]], rest, *writer.nests[places[0] + 1 :]]
-        writer.nests = [each for each in nests if each is not None]
+            return
+        self.changed[self.block] = None
+        for (kernel, block, _), old, new in made:
+            kernel.nests[kernel.nests.index(old)] = new
+            self.changed[block] = None
+        writer.nests[places[0] : places[0] + 1] = [] if rest is None else [rest]
         for store in value.stores:
             self.block.owned.add(store.buffer)
             self.writers[store.buffer] = [node]
@@ -134,26 +154,24 @@ class _Search:
                 readers = self.readers.setdefault(load, [])
                 if position not in readers:
                     readers.append(position)
-        return True
 
-    def _readers_of(
-        self, value: _Value, node: int, buffer: Buffer
-    ) -> dict[_Place, tuple[Nest, Nest]] | None:
-        """All nests that load a value, as they are and as nests that compute it; None if one cannot
-        compute it.
-        """
-        made: dict[_Place, tuple[Nest, Nest]] = {}
+    def _readers_of(self, value: _Value, node: int, buffer: Buffer) -> list[_Reader] | None:
+        """All nests that load a value, those in bodies as well; None if one cannot compute it."""
+        made: list[_Reader] = []
         for position in self.readers[buffer]:
-            reader = self.block.nodes[position]
-            if not isinstance(reader, DraftKernel) or not self._are_same(value, node, position):
+            if not self._are_same(value, node, position):
                 return None
-            for k, each in enumerate(reader.nests):
-                if buffer in nest_reads(each):
-                    new = _computing(each, buffer, value, self.target)
-                    if new is None:
-                        return None
-                    made[_Place(position, k)] = each, new
-        return made
+            kernels = _kernels_reading(buffer, self.block, position)
+            if kernels is None:
+                return None
+            for reading in kernels:
+                for each in reading.kernel.nests:
+                    if buffer in nest_reads(each):
+                        new = _computing(each, buffer, value, self.target)
+                        if new is None:
+                            return None
+                        made.append(_Reader(reading, each, new))
+        return made if len(made) <= MAX_READERS else None
 
     def _kernel(self, position: int) -> DraftKernel:
         node = self.block.nodes[position]
@@ -180,18 +198,45 @@ class _Search:
         writer: DraftKernel,
         nest: Nest,
         rest: Nest | None,
-        made: Mapping[_Place, tuple[Nest, Nest]],
+        made: Sequence[_Reader],
     ) -> bool:
         costs = self.target.costs
         before, after = nest_time(nest, costs), 0.0
-        for old, new in made.values():
-            before += nest_time(old, costs)
-            after += nest_time(new, costs)
+        for reading, old, new in made:
+            before += reading.runs * nest_time(old, costs)
+            after += reading.runs * nest_time(new, costs)
         if rest is not None:
             after += nest_time(rest, costs)
         elif len(writer.nests) == 1:
             before += costs.kernel
         return after < before
+
+
+def _kernels_reading(
+    buffer: Buffer, block: Block, position: int, runs: int = 1
+) -> list[_ReadingKernel] | None:
+    """The kernels that read a buffer in a node of a block; None if something else reads it, or a
+    loop in one kernel, whose phases have costs of their own.
+    """
+    node = block.nodes[position]
+    if buffer not in node_reads(node):
+        return []
+    if isinstance(node, DraftKernel):
+        return [_ReadingKernel(node, block, runs)]
+    if isinstance(node, FinishedNode) or buffer in control_reads(node):
+        return None
+    if isinstance(node, DraftLoop):
+        if node.entry is not None:
+            return None
+        runs *= node.construct.expected_steps
+    found: list[_ReadingKernel] = []
+    for inner in blocks(node):
+        for place in range(len(inner.nodes)):
+            kernels = _kernels_reading(buffer, inner, place, runs)
+            if kernels is None:
+                return None
+            found += kernels
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,19 +341,22 @@ def _is_gathered(load: Load) -> bool:
 def _without(nest: Nest, buffer: Buffer) -> Nest | None:
     """The nest without its store to a buffer; None if it does nothing then."""
     rest = without_dead(nest, lambda store: store.buffer is not buffer)
-    if not isinstance(rest, (ReduceNest, RowNest)):
-        return rest
-    passes = as_rows(rest).passes
+    return _simplest(rest) if isinstance(rest, (ReduceNest, RowNest)) else rest
+
+
+def _simplest(nest: ReduceNest | RowNest) -> Nest:
+    """A map if no fold is used, a reduction if there is one pass that stores nothing."""
+    passes = as_rows(nest).passes
     stores = any(each.stores for each in passes)
-    if not stores and not nest_accumulated(rest):
-        return MapNest(rest.space, rest.stores, rest.signals)
-    if isinstance(rest, ReduceNest):
-        return rest
+    if not stores and not nest_accumulated(nest):
+        return MapNest(nest.space, nest.stores, nest.signals, nest.predicates)
+    if isinstance(nest, ReduceNest):
+        return nest
     passes = tuple([each for each in passes if each.accumulators or each.stores])
+    end = (nest.stores, nest.signals, nest.predicates)
     if len(passes) == 1 and not stores:
-        (only,) = passes
-        return ReduceNest(rest.space, rest.loop, only.accumulators, rest.stores, rest.signals)
-    return RowNest(rest.space, rest.loop, passes, rest.stores, rest.signals)
+        return ReduceNest(nest.space, nest.loop, passes[0].accumulators, *end)
+    return RowNest(nest.space, nest.loop, passes, *end)
 
 
 def _axes(store: Store) -> tuple[Axis | None, ...] | None:
@@ -342,6 +390,6 @@ def _computing(nest: Nest, buffer: Buffer, value: _Value, target: Target) -> Nes
     assert isinstance(made, (MapNest, ReduceNest, RowNest))
     if nest_size(made) > MAX_EXPRESSIONS or not nest_writes(made).isdisjoint(nest_reads(made)):
         return None
-    if not isinstance(made, MapNest) and adds_uncoalesced(as_rows(made), (nest,), target.fusion):
-        return None
-    return made
+    if isinstance(made, MapNest):
+        return made
+    return None if adds_uncoalesced(as_rows(made), (nest,), target.fusion) else _simplest(made)

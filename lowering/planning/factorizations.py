@@ -28,15 +28,14 @@ from lowering.plan.nests.kernel import MapNest, Store, space_index
 from lowering.plan.nodes import LibraryNode
 from lowering.plan.target.overrides import FactorizationForm
 from lowering.plan.target.target import LapackPolicy, Target
+from lowering.planning.expansion.sources import at_line
 from lowering.planning.library_operands import contiguous, in_memory, operand
 from lowering.planning.region_builder import RegionBuilder
 from tracegraph.ir.op import Op
-from tracegraph.ir.program import Eqn, Program, Region, walk
-from tracegraph.ir.record import replace
+from tracegraph.ir.program import Eqn, Program, walk
 from tracegraph.ir.types import ArrayType
 from tracegraph.passes.dce import dce
 from tracegraph.passes.rewrite import Defs, Replacement, by_name, inlined, rewrite
-from tracegraph.user_source import Source
 
 
 def expand_factorizations(
@@ -59,7 +58,7 @@ def expand_factorizations(
         in_body = eqn.outputs[0] not in at_the_top
         form = form_of(name, types, target.lapack, in_body=in_body, forced=forced)
         algorithm = program_of(name, types, attrs, form)
-        return inlined(_at(algorithm.body, eqn.source), eqn.operands)
+        return inlined(at_line(algorithm.body, eqn.source), eqn.operands)
 
     # results that nothing uses would keep the routines that compute them
     return dce(rewrite(program, lambda: by_name(dict.fromkeys(ALGORITHMS, expand))))
@@ -129,15 +128,6 @@ def lapack_routine(builder: RegionBuilder, eqn: Eqn) -> None:
     whole = tuple(map(StridedArray.whole, buffers))
     call = made(eqn.op, eqn.attrs, whole[:count], read, whole[count:])
     builder.add(FinishedNode(LibraryNode(call, builder.sources)))
-
-
-def _at(region: Region, source: Source | None) -> Region:
-    """The region as if the user's line had written it."""
-    eqns = [
-        replace(eqn, source=source, regions=tuple([_at(r, source) for r in eqn.regions]))
-        for eqn in region.eqns
-    ]
-    return replace(region, eqns=tuple(eqns))
 
 
 def factorization(builder: RegionBuilder, eqn: Eqn) -> None:

@@ -26,7 +26,7 @@ from lowering.planning.fourier import fourier_transform
 from lowering.planning.libraries.collectives import collective
 from lowering.planning.matmul import matrix_product
 from lowering.planning.region_builder import RegionBuilder
-from lowering.planning.sorting import sort
+from lowering.planning.sorting import select, sort
 from tracegraph.ir.program import Eqn
 
 RULES: dict[str, Callable[[RegionBuilder, Eqn], None]] = {
@@ -38,6 +38,7 @@ RULES: dict[str, Callable[[RegionBuilder, Eqn], None]] = {
     **dict.fromkeys([op.name for op in UPDATED], lapack_routine),
     "sort": sort,
     "argsort": sort,
+    "largest": select,
     "cond": branches,
     "switch": branches,
     "rotated_loop": loop,

@@ -50,6 +50,18 @@ EXPENSIVE = 4
 MAX_PRINTED_WORK = 1 << 14
 """Scalar work of the values that a print computes itself, which has few threads."""
 
+RANDOM_BITS = "threefry"
+"""The op that makes keys from keys."""
+
+MAX_KEYS = 64
+"""Words of random keys that each thread may compute again."""
+
+MAX_COST_OF_KEYS = 640
+"""Scalar work of such a word, each equation once: nine keys, one made from the other."""
+
+INTEGER_RATE = 2
+"""Time of an integer operation, in those of four-byte floats, where all threads are busy."""
+
 MAX_SITES = 8
 """Sites of a value that are followed: bounds the time of the analysis."""
 
@@ -91,6 +103,7 @@ class UseAnalysis:
         self.sites: dict[Atom, dict[EvaluationSite, None]] = {v: {} for v in self.producer}
         self.loops: dict[Hashable, tuple[int, ...]] = {}  # by root: extents of its reductions
         self.cost: dict[Atom, int] = {}  # of an element, with all that is inlined into it
+        self.keys: dict[Atom, frozenset[Eqn]] = {}  # what random keys are computed by
         self.result = Materialization()
 
     def run(self) -> Materialization:
@@ -126,14 +139,36 @@ class UseAnalysis:
             for atom in eqn.operands:
                 below = depth.get(atom)
                 if below is not None:
-                    total += cost[atom]
+                    if atom not in self.keys:  # they are bounded by themselves
+                        total += cost[atom]
                     if below > deepest:
                         deepest = below
+            most = MAX_COST
+            if self._note_key(eqn, out):
+                total, most = self._cost_of_key(out), MAX_COST_OF_KEYS
             cost[out], depth[out] = total, deepest + 1
-            too_big = total > MAX_COST and not is_free(eqn)
+            too_big = total > most and not is_free(eqn)
             if too_big or deepest >= MAX_DEPTH:
                 self.result.materialized.add(out)
+                self.keys.pop(out, None)
                 cost[out] = depth[out] = 0
+
+    def _note_key(self, eqn: Eqn, out: Value) -> bool:
+        """Note a value if it is of few elements that random keys are made from."""
+        known = self.keys
+        if out.type.size > MAX_KEYS:
+            return False
+        below = [known[atom] for atom in eqn.operands if atom in known]
+        if not below and eqn.op.name != RANDOM_BITS:
+            return False
+        known[out] = frozenset((eqn,)).union(*below)
+        return True
+
+    def _cost_of_key(self, out: Value) -> int:
+        """Scalar work of an element, each equation once."""
+        eqns = self.keys[out]
+        others = {a for eqn in eqns for a in eqn.operands if a not in self.keys}
+        return sum(map(own_cost, eqns)) + sum([self.cost.get(a, 0) for a in others])
 
     def _read_before_updates(self) -> None:
         """Materialize what is read of an array before an update, and used after it.
@@ -265,6 +300,8 @@ class UseAnalysis:
     def _must_materialize(self, eqn: Eqn, out: Value, sites: Sequence[EvaluationSite]) -> bool:
         if is_free(eqn):
             return False
+        if out in self.keys and self._is_repeated_faster(out, sites):
+            return False
         if self._is_gathered_faster(out, sites):
             return True
         if len(sites) > 1:
@@ -275,6 +312,17 @@ class UseAnalysis:
         if self.cost[out] < EXPENSIVE:
             return False
         return bool(sites) and sites[0].points >= self.costs.expansion * out.type.size
+
+    def _is_repeated_faster(self, out: Value, sites: Sequence[EvaluationSite]) -> bool:
+        """Whether each use computes random keys again in less time than a kernel before them takes.
+
+        How long one thread waits for its own key does not count: that kernel would wait as long.
+        """
+        if not self.cost[out] or len(sites) == MAX_SITES:
+            return False
+        points = {site.root: site.points for site in sites}  # a root's elements share their work
+        work = INTEGER_RATE * self.cost[out] * sum(points.values())
+        return 1e-9 * self.costs.gigaoperation * work < self.costs.kernel
 
     def _is_gathered_faster(self, out: Value, sites: Sequence[EvaluationSite]) -> bool:
         """Whether gathers of a value are faster if it is materialized."""

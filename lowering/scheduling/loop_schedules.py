@@ -82,7 +82,7 @@ class Loop:
     @cached_property
     def lanes(self) -> LaneNests | str:
         """The lanes of the loop, or why it has none."""
-        return per_lane.lanes_in(self.node, self.is_read_later)
+        return per_lane.lanes_in(self.node)
 
     @cached_property
     def calls_leave(self) -> bool:
@@ -272,9 +272,11 @@ def _time_per_lane(loop: Loop, _: int | None) -> Estimate:
 
 
 def _per_lane(loop: Loop, estimate: Estimate, construct: Construct) -> list[DraftNode]:
+    assert isinstance(loop.lanes, LaneNests)
+    before, behind = per_lane.hand_out(loop.node, loop.lanes, loop.is_read_later, loop.new_flag)
     nodes = _as_one_kernel(loop, estimate, construct)
     per_lane.keep_apart(loop.node.body)
-    return nodes
+    return [*before, *nodes, *behind]
 
 
 LOOP_SCHEDULES: tuple[Schedule[Loop], ...] = (

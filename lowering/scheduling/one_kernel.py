@@ -15,6 +15,7 @@ from lowering.draft.draft_nodes import (
     walk,
 )
 from lowering.plan.nests.kernel import CallNest
+from lowering.plan.nests.tiled_products import tiled_product
 from tracegraph.ir.record import replace
 
 SCHEDULE = "one_kernel"
@@ -27,6 +28,8 @@ def obstacle(body: Block) -> str | None:
             return f"{node.plan_node.noun} inside"
         if isinstance(node, DraftKernel) and any(isinstance(n, CallNest) for n in node.nests):
             return "a callback inside, which the host takes between kernels"
+        if isinstance(node, DraftKernel) and any(map(tiled_product, node.nests)):
+            return "a large product inside, which a kernel of its own computes by tiles"
     return None
 
 

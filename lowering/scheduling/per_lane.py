@@ -13,13 +13,14 @@ from lowering.draft.draft_nodes import (
     Block,
     DraftKernel,
     DraftLoop,
+    DraftNode,
     FinishedNode,
     blocks,
     walk,
 )
 from lowering.plan.nests.analysis import nest_accumulators, nest_roots, roots_of
 from lowering.plan.nests.buffer import Buffer
-from lowering.plan.nests.kernel import MapNest, Nest, ReduceNest, RowNest
+from lowering.plan.nests.kernel import MapNest, Nest, ReduceNest, RowNest, Store, space_index
 from lowering.plan.nests.lane_nests import Ends, Extents, LaneNests, inner_points, lanes_of
 from lowering.plan.nests.rounding import ceil_div
 from lowering.plan.nests.weight import traffic
@@ -30,6 +31,7 @@ from lowering.scheduling.persistent_time import OVERLAPPED, operations_of
 from tracegraph.ir.scalar import Expr
 from tracegraph.ir.scalar_values import Load
 from tracegraph.ir.subexpressions import subexpressions
+from tracegraph.ir.types import ArrayType
 
 SCHEDULE = "per_lane"
 
@@ -48,31 +50,28 @@ def scope_of(lanes: Extents) -> Scope:
     return Scope(ceil_div(count, threads), threads, lanes=lanes)
 
 
-def lanes_in(loop: DraftLoop, is_read_later: Callable[[Buffer], bool]) -> LaneNests | str:
-    """The lanes of a loop, or why it has none.
-
-    `is_read_later` says which buffers, among those of the block around the loop, others may read
-    when it has ended: no thread stores a value there that all lanes share.
-    """
+def lanes_in(loop: DraftLoop) -> LaneNests | str:
+    """The lanes of a loop, or why it has none: those of which each has the least to do."""
     nodes = list(walk(loop.body))
     for node in nodes:
         if isinstance(node, FinishedNode):
             return f"{node.plan_node.noun} inside"
     nests = [nest for node in nodes if isinstance(node, DraftKernel) for nest in node.nests]
     loops = [loop, *[node for node in nodes if isinstance(node, DraftLoop)]]
-    own = loop.body.owned.union(*[block.owned for node in nodes for block in blocks(node)])
-    reason = "no axis of which it could be said that its points are lanes"
+    found: list[LaneNests] = []
+    reason = "one element, or no axis along which elements never meet"
     for extents in _candidates(loop, nests):
         lanes = lanes_of(nests, extents, _ends(loops, extents))
         if isinstance(lanes, str):
             reason = lanes
-            continue
-        shared = [buffer for buffer, place in lanes.places.items() if not place]
-        if any(buffer not in own and is_read_later(buffer) for buffer in shared):
-            reason = "a value that all lanes share is used behind the loop"
-            continue
-        return lanes
-    return reason
+        else:
+            found.append(lanes)
+    return min(found, key=_points) if found else reason
+
+
+def _points(lanes: LaneNests) -> int:
+    """The points of all nests that a lane has."""
+    return sum(inner_points(nest, lanes) for nest in lanes.roles)
 
 
 def _candidates(loop: DraftLoop, nests: Sequence[Nest]) -> Iterator[Extents]:
@@ -81,6 +80,8 @@ def _candidates(loop: DraftLoop, nests: Sequence[Nest]) -> Iterator[Extents]:
         yield loop.construct.lanes
         return
     spaces = [nest.space for nest in nests if isinstance(nest, (MapNest, ReduceNest, RowNest))]
+    folds = [nest for nest in nests if isinstance(nest, (ReduceNest, RowNest))]
+    spaces += [nest.loop for nest in folds if not nest.space]
     widest = max(spaces, key=prod, default=())
     while widest[:1] == (1,):
         widest = widest[1:]
@@ -94,6 +95,40 @@ def _ends(loops: Sequence[DraftLoop], extents: Extents) -> Ends:
     apart = [loop for loop in loops if loop.construct.lanes == extents]
     entries = frozenset(loop.entry for loop in apart if loop.entry is not None)
     return Ends(frozenset(loop.condition for loop in apart), entries)
+
+
+def hand_out(
+    loop: DraftLoop,
+    lanes: LaneNests,
+    is_read_later: Callable[[Buffer], bool],
+    new_buffer: Callable[[ArrayType], Buffer],
+) -> tuple[list[DraftNode], list[DraftNode]]:
+    """Hand out the values that all lanes share and others read when the loop has ended.
+
+    `is_read_later` says so of buffers of the block around the loop. One lane may end before others
+    begin, so that no thread overwrites what they begin with: each value has a further buffer, which
+    nothing in the loop reads. Returns what fills these before the loop, and what reads them behind.
+    """
+    inside = [block.owned for node in walk(loop.body) for block in blocks(node)]
+    own = loop.body.owned.union(*inside)
+    before: list[DraftNode] = []
+    behind: list[DraftNode] = []
+    for buffer, place in lanes.places.items():
+        if place or buffer in own or not is_read_later(buffer):
+            continue
+        last = new_buffer(buffer.type)
+        for nodes, target, source in (
+            (before, last, buffer),
+            (loop.body.nodes, last, buffer),
+            (behind, buffer, last),
+        ):
+            nodes.append(DraftKernel([_copy(target, source)], loop.sources, loop.within))
+    return before, behind
+
+
+def _copy(target: Buffer, source: Buffer) -> Nest:
+    index = space_index(target.type.shape)
+    return MapNest(target.type.shape, (Store(target, index, Load.make(source, index)),))
 
 
 def keep_apart(body: Block) -> None:

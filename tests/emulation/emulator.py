@@ -51,7 +51,7 @@ struct index3 { unsigned x, y, z; };
 static index3 threadIdx, blockIdx, gridDim;
 static const int MOST_BLOCKS = 8, MOST_THREADS = 1024, MOST = MOST_BLOCKS * MOST_THREADS;
 static const int STACK = 64 << 10;
-alignas(256) static unsigned char memories[MOST_BLOCKS][48 << 10];  // shared, of each block
+alignas(256) static unsigned char memories[MOST_BLOCKS][96 << 10];  // shared, of each block
 static int current, block_size;  // the fiber that runs: a thread of the cluster
 static unsigned char* own_memory() { return memories[current / block_size]; }
 
@@ -92,6 +92,7 @@ static void tg_load_word(
   a = place[0];
   b = place[1];
 }
+static void __threadfence() {}
 static void __threadfence_system() {}
 static void __nanosleep(unsigned) {}
 static unsigned tg_clock() {  // a look at the stop flag every time
@@ -141,6 +142,16 @@ static void __syncthreads() {
   pause_fiber();
 }
 static void __syncwarp() { __syncthreads(); }
+static int __syncthreads_count(int wanted) {
+  static bool votes[MOST];
+  votes[current] = wanted;
+  __syncthreads();
+  int count = 0;
+  const int first = current / block_size * block_size;
+  for (int i = first; i < first + block_size; ++i) count += votes[i];
+  __syncthreads();
+  return count;
+}
 static unsigned long long tg_arrivals_before(const unsigned long long*) { return 0; }
 static void tg_grid_barrier(unsigned long long*, unsigned long long&) {
   at_cluster_barrier[current] = true;

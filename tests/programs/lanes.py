@@ -118,6 +118,17 @@ def histories(x: Any) -> Any:
     return vmap(one)(x)
 
 
+def random_walk(x: Any, key: Any, steps: Any) -> Any:
+    """All walkers share a key, which is returned, and how many steps were made."""
+
+    def step(_: Any, c: Any) -> Any:
+        x, key, n = c
+        key, now = tracegraph.random.split(key)
+        return x + tracegraph.random.uniform(now, x.shape), key, n + 1
+
+    return fori_loop(0, steps, step, (x, key, 0))
+
+
 def twice(x: Any) -> Any:
     """A loop of lanes in a loop whose steps mix them."""
 
@@ -138,6 +149,8 @@ PROGRAMS: Mapping[str, tuple[Function, tuple[Any, ...]]] = {
     "nested": (nested, (_RNG.normal(size=33), _RNG.integers(0, 5, 33))),
     "branching": (branching, (_RNG.normal(size=40) * 3, np.array([True, False, True, True]))),
     "histories": (histories, (_RNG.integers(0, 16, 35),)),
+    "random_walk": (random_walk, (np.zeros(70), np.array([0, 7], np.uint32), np.int64(4))),
+    "no_step": (random_walk, (np.zeros(70), np.array([0, 7], np.uint32), np.int64(0))),
     "twice": (twice, (np.arange(1.0, 20.0),)),
 }
 """Programs with arguments; each has a loop that can be one kernel with a thread for each lane."""

@@ -102,7 +102,7 @@ TRACEGRAPH: Table = {
 
 BY_LOWERING = GROUND | {
     *("ir", "ops", "passes", "control", "arrays", "staging", "numpy", "tracing"),
-    *("errors", "limits", "progress", "inspection"),
+    *("errors", "limits", "progress", "inspection", "transforms"),
 }
 """Parts of tracegraph that lowering may import."""
 

@@ -26,7 +26,12 @@ from tracegraph.tracing.tracer import Tracer
 
 __all__ = ["argpartition", "argsort", "lexsort", "partition", "sort", "sort_complex", "top_k"]
 
-_SORT, _ARGSORT = get("sort"), get("argsort")
+_SORT, _ARGSORT, _LARGEST = get("sort"), get("argsort"), get("largest")
+
+MOST_SELECTED = 512
+"""Elements of a row that `top_k` selects; of more, it sorts the row. A block on a GPU holds twice
+these in shared memory (`lowering.plan.selection`)."""
+
 _KINDS = ("quick", "heap", "stable", "merge")
 
 
@@ -259,6 +264,10 @@ def top_k(a: Any, k: int, axis: int = -1) -> tuple[Any, Any]:
     count, extent = index(k), a.shape[axis]
     if not 0 <= count <= extent:
         raise ValueError(f"k must be from 0 to {extent}, the elements along the axis, got {count}")
-    order = argsort(a, axis, descending=True)
-    first = order[(*(slice(None),) * axis, slice(count))]
+    if count <= MOST_SELECTED:
+        rows = swapaxes(lifted(a), axis, -1)
+        first = swapaxes(apply(_LARGEST, rows, count=count), axis, -1)
+    else:
+        order = argsort(a, axis, descending=True)
+        first = order[(*(slice(None),) * axis, slice(count))]
     return take_along_axis(a, first, axis), first

@@ -9,12 +9,12 @@ and what the references of loops, effects and users' kernels need (`limits`, `pr
     special/           special functions
     random_bits        Threefry
     shape, arrange     views; roll, pad, concatenate, iota, empty
-    windows            windows that slide along an axis
+    sliding_windows    windows that slide along an axis
     index, scatter     reading and writing at indices that are data
     reduce, folds, linalg   reductions and scans; matrix products
     fourier            Fourier transforms
     factorizations     Cholesky, LU, QR, eigenvalues, singular values; triangular systems
-    sorting            rows in order, and the order
+    sorting, largest   rows in order, and the order; the largest of each row
     control, effects   branches and loops; prints, checks, progress
     custom_kernels     kernels that users write
     events             events of other code
@@ -45,14 +45,15 @@ from tracegraph.ops import (  # noqa: F401  (they register their ops)
     folds,
     fourier,
     index,
+    largest,
     linalg,
     live_lanes,
     random_bits,
     reduce,
     scatter,
     shape,
+    sliding_windows,
     sorting,
     special,
     transcendental,
-    windows,
 )

@@ -41,7 +41,7 @@ def _reshape_type(x: ArrayType, *, shape: Ints) -> ArrayType:
 
 
 @lru_cache(maxsize=1024)
-def _equal_products(old: Ints, new: Ints) -> list[tuple[list[int], list[int]]]:
+def equal_products(old: Ints, new: Ints) -> list[tuple[list[int], list[int]]]:
     """The finest grouping of the axes of two non-empty shapes into runs of equal product.
 
     Axes of extent 1 are in no group.
@@ -65,7 +65,7 @@ def _reshape_element(
 ) -> Expr:
     (x,) = operands
     position: list[Expr] = [const(0)] * x.type.ndim
-    for group, other in _equal_products(x.type.shape, out.shape):
+    for group, other in equal_products(x.type.shape, out.shape):
         flat = index[other[0]]
         for axis in other[1:]:
             flat = flat * out.shape[axis] + index[axis]

@@ -38,7 +38,7 @@ def _order_type(x: ArrayType) -> ArrayType:
     return ArrayType(_INDEX, x.shape)
 
 
-def _comparable(x: Any) -> NDArray:
+def comparable(x: Any) -> NDArray:
     """bfloat16 as float32: NumPy sorts other dtypes than its own by Python calls."""
     array = np.asarray(x)
     return array.astype(np.float32) if array.dtype == bfloat16 else array
@@ -68,10 +68,11 @@ def _has_other_bits(array: NDArray, found: NDArray) -> bool:
 
 
 def _argsort(x: Any) -> NDArray:
-    return np.argsort(_comparable(x), axis=-1, kind="stable").astype(_INDEX, copy=False)
+    return np.argsort(comparable(x), axis=-1, kind="stable").astype(_INDEX, copy=False)
 
 
-def _samples() -> list[Sample]:
+def samples() -> list[Sample]:
+    """Rows of all dtypes, with ties and NaNs."""
     rng = np.random.default_rng(0)
     arrays: list[NDArray] = []
     for dtype in SHORT_NAMES:
@@ -118,7 +119,7 @@ def _register(name: str, doc: str, type_rule: Any, reference: Callable[..., Any]
             type_rule,
             reference,
             Opaque(),
-            _samples,
+            samples,
             batch=along_lanes(name),
             derivative=of,
         )

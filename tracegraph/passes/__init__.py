@@ -9,6 +9,7 @@
     captures    loop-invariant carries, repeated captures
     inline      branches and loops decided while compiling
     hoist       loop-invariant code motion       invariants   what moves
+    once        what branches in loops compute alike: the first time, and then kept
     live_lanes  marks of lanes that run for nothing; not among those that `optimize` applies
     calls       functions with derivative rules in place of their calls; for lowering, at the end
 """

@@ -11,7 +11,7 @@ A loop may have no steps, and a branch may not be taken. So what takes long is *
 into a branch that is taken only if the loop has a first step. What a condition computes runs at
 least once, whatever happens; and so does all in a loop whose number of steps is known. From a
 branch, what is invariant moves if the choice is invariant, into a branch of the same choice; or if
-there is little to do.
+there is little to do. What takes longer is computed the first time that it is needed (`once`).
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from tracegraph.passes.invariants import (
     are_invariant,
     is_invariant,
 )
+from tracegraph.passes.once import computed_once
 from tracegraph.passes.rewrite import Defs, Replacement, inlined, map_atoms, rewrite, substitute
 
 
@@ -84,10 +85,18 @@ def _hoist(motion: Motion, eqn: Eqn, defs: Defs) -> Replacement | None:
         inside = _Outside()
         values = move(last, movable, inside)
         captures += outside.branch("cond", first.atoms[0], (0, 2), inside.eqns, values, eqn)
-    if len(captures) == len(loop.captures):
+    moved = eqn
+    if len(captures) > len(loop.captures):
+        moved = replace(eqn, operands=(*eqn.operands[:at], *captures), regions=regions)
+    keeping = computed_once(moved, search) if motion.kept < inf else None
+    if keeping is not None:
+        *before, moved = keeping
+        outside.eqns += before
+    if moved is eqn:
         return None
-    moved = replace(eqn, operands=(*eqn.operands[:at], *captures), regions=regions)
-    return Replacement(eqn.outputs, (*outside.eqns, moved))
+    outputs = loop_parts(moved)
+    results = outputs.carried[: len(loop.init)], outputs.stacked
+    return Replacement((*results[0], *results[1]), (*outside.eqns, moved))
 
 
 def _with_captures(regions: Sequence[Region], number: int, found: Found) -> tuple[Region, ...]:
@@ -123,7 +132,7 @@ def _split(eqn: Eqn, invariant: set[Atom], search: Search) -> Sequence[Eqn]:
         return (eqn,)
     parts = branch_parts(eqn)
     is_chosen_before = are_invariant((parts.selector,), invariant)
-    most = inf if is_chosen_before else search.motion.in_vain
+    most = inf if is_chosen_before else search.in_vain
     outside = _Outside()
     regions, captures = parts.branches, list(parts.captures)
     for number, branch in enumerate(parts.branches):

@@ -47,6 +47,10 @@ _MANY_STEPS = 32
 """Steps from which an expensive element is worth a kernel of its own before the loop: that takes
 some 0.9 µs, and 30 ns less a step (H100)."""
 
+_STEPS_IN_VAIN = 16
+"""Steps for which `Motion.in_vain` is done once more: a step of a loop takes three times as long
+(H100)."""
+
 _SMALL_BYTES = 1 << 15
 """Where ops are calls, what takes no more than that moves, however little it is made of."""
 
@@ -65,12 +69,14 @@ class Motion:
     `cheap`: elementwise values move however little there is to compute. `in_vain` is the work, in
     elements times `Elementwise.cost`, that may be done for a loop without steps or a branch that is
     not taken; what takes longer is guarded by a branch, or else stays: without `guards`, loops that
-    may have no steps keep all but what their conditions compute.
+    may have no steps keep all but what their conditions compute. `kept` is the work from which what
+    a branch computes in some steps is computed in the first of these, and kept (`once`).
     """
 
     cheap: bool = False
     in_vain: float = 0
     guards: bool = False
+    kept: float = inf
 
 
 CERTAIN = Motion()
@@ -106,6 +112,13 @@ class Search:
     motion: Motion
     steps: int | None
 
+    @property
+    def in_vain(self) -> float:
+        """The work that may be done for branches that are not taken: more if the loop is long, so
+        that it takes a small part of its time.
+        """
+        return self.motion.in_vain * max((self.steps or 0) / _STEPS_IN_VAIN, 1)
+
     def of(self, eqns: Sequence[Eqn], captured: Iterable[Value], most: float = inf) -> Found | None:
         """What moves of the equations of a region, given the parameters that are invariant; None if
         nothing does. At most so much work in all.
@@ -125,7 +138,7 @@ class Search:
         return Found(
             [eqn for eqn in eqns if eqn in needed],
             [value for eqn in eqns if eqn in roots for value in eqn.outputs],
-            sum(map(_work, needed)),
+            sum(map(work_of, needed)),
             [eqn for eqn in eqns if eqn not in roots],
         )
 
@@ -205,7 +218,7 @@ def _within(
     for eqn in eqns:
         if eqn in roots:
             more = _needed({eqn}, makers) - taken
-            work = sum(map(_work, more))
+            work = sum(map(work_of, more))
             if work <= most:
                 most -= work
                 taken |= more
@@ -255,8 +268,10 @@ def _shrinks(eqn: Eqn) -> bool:
     return read > made or (read == made and isinstance(eqn.op.form, Call))
 
 
-def _work(eqn: Eqn) -> float:
-    """The elements that an equation computes, each times its cost."""
+def work_of(eqn: Eqn) -> float:
+    """The elements that an equation computes, each times its cost; infinite if there is no
+    estimate.
+    """
     form = eqn.op.form
     size = max([value.type.size for value in eqn.outputs], default=0)
     if isinstance(form, Elementwise):

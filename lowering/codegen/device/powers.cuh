@@ -12,7 +12,7 @@ template <class R> __device__ inline R tg_power_minus_2(R x) {
 }
 // Of minus infinity, the power is infinity, and the root NaN.
 template <class R> __device__ inline R tg_power_3_2(R x) {
-  return x == -INFINITY ? (R)INFINITY : x * sqrt(x);
+  return isinf(x) ? (R)fabs(x) : x * sqrt(x);
 }
 // 1 - x * root * root, for a root that is the inverse one but for rounding.
 template <class R> __device__ inline R tg_root_error(R x, R root) {
@@ -21,7 +21,10 @@ template <class R> __device__ inline R tg_root_error(R x, R root) {
 }
 // A corrected result, or the first one at 0, infinities and NaN. The root of -0.0 is negative.
 template <class R> __device__ inline R tg_corrected(R x, R first, R corrected) {
-  return first > 0 && first < INFINITY ? corrected : x == -INFINITY ? (R)0 : (R)fabs(first);
+  if (first > 0 && isfinite(first)) {
+    return corrected;
+  }
+  return isinf(x) ? (R)0 : (R)fabs(first);
 }
 template <class R> __device__ inline R tg_power_minus_1_2(R x) {
   const R root = rsqrt(x);

@@ -14,7 +14,12 @@ from typing import NamedTuple
 
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.graph_composition import chain
-from lowering.plan.nests.analysis import nest_accumulators, nest_loads, nest_stores
+from lowering.plan.nests.analysis import (
+    nest_accumulators,
+    nest_loads,
+    nest_reads,
+    nest_stores,
+)
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import (
     Accumulator,
@@ -40,7 +45,7 @@ from lowering.plan.nests.lane_nests import (
 )
 from lowering.plan.nodes import Graph, KernelNode, Node, walk
 from tracegraph.ir.record import replace
-from tracegraph.ir.scalar import Axis, Expr
+from tracegraph.ir.scalar import Axis, Expr, both
 from tracegraph.ir.scalar_values import Accumulated, AsIndex, Load
 from tracegraph.ir.subexpressions import Substitution, subexpressions
 from tracegraph.ir.types import ArrayType
@@ -72,10 +77,11 @@ def lane_graph(graph: Graph, extents: Extents, is_outside: Callable[[Buffer], bo
     assert isinstance(lanes, LaneNests), lanes
     names = _private(nests, lanes)
     rewriter = _Rewriter(lanes, names)
+    read = frozenset().union(*map(nest_reads, nests))
     moved = [(buffer, own) for buffer, own in names.items() if is_outside(buffer)]
-    copied = [(buffer, own) for buffer, own in moved if lanes.places[buffer]]
-    before = [rewriter.copy(own, buffer, loads=True) for buffer, own in moved]
-    after = [rewriter.copy(own, buffer, loads=False) for buffer, own in copied]
+    copied = [(buffer, own) for buffer, own in moved if lanes.places[buffer] or buffer not in read]
+    before = [rewriter.load(own, buffer) for buffer, own in moved]
+    after = [rewriter.save(own, buffer) for buffer, own in copied]
     parts = [_graph_of(before), rewriter.graph(graph), _graph_of(after)]
     return LaneGraph(chain([part for part in parts if part.nodes]), frozenset(names.values()))
 
@@ -125,16 +131,26 @@ class _Rewriter:
         extents = enumerate(lanes.extents)
         self._axes = tuple([own_axis(n, extent) for n, extent in extents if extent != 1])
 
-    def copy(self, own: Buffer, buffer: Buffer, *, loads: bool) -> Nest:
-        """The nest that loads a private array from memory, or stores it there."""
+    def load(self, own: Buffer, buffer: Buffer) -> Nest:
+        """The nest that loads a private array from memory."""
         index = space_index(own.type.shape)
-        inner, lane = iter(index), dict(zip(self._lanes.places[buffer], self._axes, strict=False))
-        whole = tuple([lane[n] if n in lane else next(inner) for n in range(buffer.type.ndim)])
-        if loads:
-            store = Store(own, index, Load.make(buffer, whole))
-        else:
-            store = Store(buffer, whole, Load.make(own, index))
+        store = Store(own, index, Load.make(buffer, self._whole(own, buffer)))
         return MapNest(own.type.shape, (store,))
+
+    def save(self, own: Buffer, buffer: Buffer) -> Nest:
+        """The nest that stores a private array to memory; the first lane, if all have the same."""
+        guard: Expr | None = None
+        for axis in self._axes if not self._lanes.places[buffer] else ():
+            guard = both(guard, axis.equals(0))
+        value = Load.make(own, space_index(own.type.shape))
+        store = Store(buffer, self._whole(own, buffer), value, guard)
+        return MapNest(own.type.shape, (store,))
+
+    def _whole(self, own: Buffer, buffer: Buffer) -> tuple[Expr, ...]:
+        """The indices, in memory, of the points of a private array."""
+        inner = iter(space_index(own.type.shape))
+        lane = dict(zip(self._lanes.places[buffer], self._axes, strict=False))
+        return tuple([lane[n] if n in lane else next(inner) for n in range(buffer.type.ndim)])
 
     def graph(self, graph: Graph) -> Graph:
         """A graph with its bodies."""

@@ -23,6 +23,7 @@ from lowering.plan.nests.analysis import loads, nest_accumulated
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import Pass, RowNest
 from lowering.plan.nests.rewriting import map_nest
+from lowering.plan.nests.tiled_products import tiled_product
 from lowering.plan.target.hardware import VECTOR_BYTES, WARP, WORD_BYTES
 from tracegraph.ir.scalar import Axis, Expr, Sum
 from tracegraph.ir.scalar_values import Accumulated, Load
@@ -51,6 +52,8 @@ def coarsened(nest: CanonicalNest) -> CanonicalNest:
     point.
     """
     if not isinstance(nest, RowNest) or nest.signals or len(nest.passes) != 1:
+        return nest
+    if tiled_product(nest) is not None:
         return nest
     (only,) = nest.passes
     read = loads([accumulator.value for accumulator in only.accumulators])

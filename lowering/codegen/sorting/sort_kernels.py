@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
-from lowering.codegen.kernel_code import NAME, KernelCode, function
-from lowering.codegen.kernel_parameters import Number, Parameter, TableEntry
+from lowering.codegen.kernel_code import KernelCode
 from lowering.codegen.preamble import c_type
+from lowering.codegen.sorting.kernel_arguments import Argument, kernel_of_arguments
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.rounding import ceil_div, round_up
 from lowering.plan.sort import BUCKETS, TILE_THREADS, SortNode
@@ -25,9 +25,6 @@ _COUNTED_KEYS = 8192
 
 _RESIDENT = 2
 """Blocks of a pass on a multiprocessor, at least: so registers are not too many."""
-
-Argument = Buffer | int | None
-"""What a kernel is given: memory, a number, or no memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,25 +193,8 @@ class SortKernels:
         *,
         resident: int = 1,
     ) -> tuple[str, KernelCode]:
-        """A kernel of these arguments, by their declarations."""
-        declared: list[str] = []
-        parameters: list[Parameter] = []
-        lines = ["extern __shared__ __align__(16) unsigned char shared[];"] if shared else []
-        for declaration, argument in arguments.items():
-            if argument in self.indirect:
-                assert isinstance(argument, Buffer)
-                kind, _, name = declaration.rpartition(" ")
-                declared.append(f"const tg_u64* {name}_entry")
-                lines.append(f"{declaration} = ({kind})*{name}_entry;")
-                parameters.append(TableEntry(argument))
-                continue
-            declared.append(declaration)
-            parameters.append(argument if isinstance(argument, Buffer) else Number(argument or 0))
-        start = "".join(f"  {line}\n" for line in lines)
-        text = function(
-            ", ".join(declared), start + body, threads, resident=resident, dependents=False
-        )
-        return text, KernelCode(NAME, tuple(parameters), (blocks, 1, 1), (threads, 1, 1), shared)
+        launch = blocks, threads, shared, resident
+        return kernel_of_arguments(body, arguments, self.indirect, *launch)
 
 
 def _block_geometry(length: int) -> tuple[int, int]:

@@ -105,7 +105,8 @@ class MatrixProduct(LibraryCall):
     @property
     def work(self) -> Work:
         nbytes = sum([array.distinct_bytes for array in self.operands])
-        return product_work(nbytes, self.operations, self.target.buffer.type.dtype)
+        dtype = self.left.buffer.type.dtype
+        return product_work(nbytes, self.operations, dtype, self.precision)
 
     @property
     def name(self) -> str:

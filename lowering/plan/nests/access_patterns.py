@@ -26,7 +26,8 @@ def row_accesses(nest: RowNest) -> list[Load | Store]:
 
 def loop_is_contiguous(nest: RowNest) -> bool:
     """Whether neighbouring steps of the loop access neighbouring elements of the largest buffer, or
-    neighbouring outputs access it further apart than a vector.
+    neighbouring outputs access it further apart than a vector. What no step accesses anew does not
+    count.
 
     If so, neighbouring threads take neighbouring steps; else they take neighbouring outputs.
     """
@@ -39,6 +40,8 @@ def loop_is_contiguous(nest: RowNest) -> bool:
         strides, _ = found
         if steps and abs(strides.get(steps[-1], 0)) == 1:
             return True
+        if steps and strides.keys().isdisjoint(steps):
+            continue  # once for each output, however long the loop is
         nbytes = (
             abs(strides.get(outputs[-1], 0)) * access.buffer.type.dtype.itemsize if outputs else 0
         )

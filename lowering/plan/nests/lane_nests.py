@@ -20,6 +20,7 @@ from lowering.plan.nests.analysis import (
     nest_loads,
     nest_signals,
     nest_stores,
+    stored_buffers,
 )
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import (
@@ -43,8 +44,8 @@ Extents = tuple[int, ...]
 
 Role = Literal["by lane", "uniform", "deciding"]
 
-MOST_UNIFORM = 64
-"""Points of a nest that every lane repeats."""
+MOST_UNIFORM = 16
+"""Points of a nest that every lane repeats, and elements of what it stores to."""
 
 _CONJUNCTIONS = ("logical_and", "bitwise_and")
 
@@ -139,7 +140,8 @@ def _role(nest: Nest, extents: Extents, ends: Ends) -> Role | None:
     if isinstance(nest, (ReduceNest, RowNest)) and prod(nest.space) == 1 and nest.loop == extents:
         return "deciding" if not nest.space and _decides(nest, ends) else None
     loop = nest.loop if isinstance(nest, (ReduceNest, RowNest)) else ()
-    return "uniform" if prod(nest.space) * prod(loop) <= MOST_UNIFORM else None
+    sizes = [buffer.type.size for buffer in stored_buffers(nest)]
+    return "uniform" if max(prod(nest.space) * prod(loop), *sizes, 0) <= MOST_UNIFORM else None
 
 
 def _decides(nest: ReduceNest | RowNest, ends: Ends) -> bool:

@@ -32,12 +32,16 @@ from lowering.plan.nests.kernel import (
     ScatterNest,
     Store,
 )
+from tracegraph.ir.op import Elementwise
 from tracegraph.ir.scalar import Axis, Expr, bounds
 from tracegraph.ir.scalar_values import Accumulated, Apply, Load
 from tracegraph.ir.subexpressions import subexpressions
 
 SPECIAL = 4
-"""The `Elementwise.cost` from which an operation is special: a division, a root, an exponential."""
+"""The `Elementwise.cost` from which an operation is special: a root, an exponential."""
+
+EXPONENTIAL = 8
+"""The `Elementwise.cost` of an exponential."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +53,17 @@ class Work:
         moved: bytes that it moves, as far as the Plan says: what several passes read counts for
             each. Caches may keep some of it from the memory.
         operations: by the name of the real dtype, of everything but products of a library; those
-            on integers and bools are ``"int"``. A special function counts as its
-            `Elementwise.cost`.
+            on integers and bools are ``"int"``.
         products: the same of products of a library, which may have units of their own.
-        special: special functions, among the operations.
+        special: special functions by dtype, which are not among the operations: as many
+            exponentials as would cost the same.
     """
 
     required: int = 0
     moved: int = 0
     operations: Mapping[str, float] = field(default_factory=dict)
     products: Mapping[str, float] = field(default_factory=dict)
-    special: int = 0
+    special: Mapping[str, float] = field(default_factory=dict)
 
     def __add__(self, other: Work) -> Work:
         return Work(
@@ -67,7 +71,7 @@ class Work:
             self.moved + other.moved,
             Counter(self.operations) + Counter(other.operations),
             Counter(self.products) + Counter(other.products),
-            self.special + other.special,
+            Counter(self.special) + Counter(other.special),
         )
 
     def __mul__(self, runs: float) -> Work:
@@ -75,9 +79,10 @@ class Work:
         return Work(
             round(self.required * runs),
             round(self.moved * runs),
-            {dtype: count * runs for dtype, count in self.operations.items()},
-            {dtype: count * runs for dtype, count in self.products.items()},
-            round(self.special * runs),
+            *[
+                {dtype: count * runs for dtype, count in counts.items()}
+                for counts in (self.operations, self.products, self.special)
+            ],
         )
 
 
@@ -88,10 +93,16 @@ def real_name(dtype: np.dtype[np.generic]) -> str:
     return dtype.name if dtype.kind in "fV" else "int"
 
 
-def product_work(nbytes: int, operations: float, dtype: np.dtype[np.generic]) -> Work:
-    """The work of a product, of so many operations on elements of a dtype."""
+def product_work(
+    nbytes: int, operations: float, dtype: np.dtype[np.generic], precision: str
+) -> Work:
+    """The work of a product, of so many operations on elements of a dtype.
+
+    Products of float32 count under their precision.
+    """
     real = operations * (4 if dtype.kind == "c" else 1)
-    return Work(nbytes, nbytes, products={real_name(dtype): real})
+    name = real_name(dtype)
+    return Work(nbytes, nbytes, products={precision if name == "float32" else name: real})
 
 
 def nests_work(nests: Sequence[Nest]) -> Work:
@@ -99,10 +110,10 @@ def nests_work(nests: Sequence[Nest]) -> Work:
     alone = [[*_accesses(nest)] for nest in nests]
     required = _bytes([access for accesses in alone for access in accesses])
     moved = sum(map(_bytes, map(_in_passes, nests, alone)))
-    operations: Counter[str] = Counter()
-    special = 0
+    operations: dict[str, float] = {}
+    special: dict[str, float] = {}
     for nest in nests:
-        special += _count_operations(nest, operations)
+        _count_operations(nest, operations, special)
     return Work(required, moved, operations, special=special)
 
 
@@ -184,31 +195,35 @@ def _around(
     return tuple([(min(a, c), max(b, d)) for (a, b), (c, d) in pairs])
 
 
-def _count_operations(nest: Nest, operations: Counter[str]) -> int:
-    """Adds the operations of a nest; the number of special ones."""
+def _count_operations(nest: Nest, operations: dict[str, float], special: dict[str, float]) -> None:
+    """Adds the operations of a nest, and its special functions."""
     if isinstance(nest, PrintNest):
-        return 0
+        return
     outer = frozenset(range(len(nest.space)))
     extents = [*nest.space, *(nest.loop if isinstance(nest, ReduceNest | RowNest) else ())]
     axes: dict[Expr, frozenset[int]] = {}
-    special = 0
     for expr in nest_expressions(nest):
         axes[expr] = _axes_of(expr, axes, outer)
-        if type(expr) is Apply:
+        if type(expr) is Apply and isinstance(expr.op.form, Elementwise) and expr.op.form.cost:
             points = prod([extents[axis] for axis in axes[expr] if axis < len(extents)])
-            cost = expr.op.form.cost  # type: ignore[union-attr]
+            cost = points * expr.op.form.cost
             operand = expr.args[0].dtype if expr.args else expr.dtype
             dtype = operand if expr.dtype.kind == "b" else expr.dtype
-            operations[real_name(dtype)] += points * cost * _real_operations(expr, dtype)
-            special += points if cost >= SPECIAL else 0
+            if expr.op.form.cost >= SPECIAL:
+                _add(special, dtype, cost * _real_operations(expr, dtype) / EXPONENTIAL)
+            else:
+                _add(operations, dtype, cost * _real_operations(expr, dtype))
     points = prod(extents)
-    for accumulator in nest_accumulators(nest):
-        dtype = accumulator.value.dtype
-        operations[real_name(dtype)] += points * (2 if dtype.kind == "c" else 1)
+    folded = [accumulator.value.dtype for accumulator in nest_accumulators(nest)]
     if isinstance(nest, ScanNest) or (isinstance(nest, ScatterNest) and nest.combiner is not None):
-        dtype = nest.store.value.dtype
-        operations[real_name(dtype)] += points * (2 if dtype.kind == "c" else 1)
-    return special
+        folded.append(nest.store.value.dtype)
+    for dtype in folded:
+        _add(operations, dtype, points * (2 if dtype.kind == "c" else 1))
+
+
+def _add(counts: dict[str, float], dtype: np.dtype[np.generic], count: float) -> None:
+    name = real_name(dtype)
+    counts[name] = counts.get(name, 0) + count
 
 
 def _axes_of(

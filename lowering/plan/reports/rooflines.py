@@ -7,7 +7,7 @@ architectures", 2009.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lowering.plan.nests.work import Work
@@ -76,13 +76,14 @@ def total_work(plan: Plan) -> Work | None:
 def least_seconds(work: Work, rates: Rates) -> float:
     """The seconds that work takes at least.
 
-    Memory and units of different dtypes work side by side, so that the slowest one decides.
+    Memory, the units of each dtype and those for products work side by side, so that the slowest
+    one decides.
     """
-    operations = [
-        n / rates.operations[d] for d, n in work.operations.items() if d in rates.operations
-    ]
+    computing: Counter[str] = Counter()
+    for counts, known in ((work.operations, rates.operations), (work.special, rates.special)):
+        computing.update({d: n / known[d] for d, n in counts.items() if d in known})
     products = [n / rates.products[d] for d, n in work.products.items() if d in rates.products]
-    return max([work.required / rates.copy, *operations, *products])
+    return max([work.required / rates.copy, *computing.values(), *products])
 
 
 def least_time(plan: Plan, rates: Rates) -> float | None:
@@ -166,15 +167,19 @@ def _cells(work: Work, rates: Rates | None, seconds: float) -> tuple[str, ...]:
         _bytes(work.required),
         _bytes(work.moved),
         _operations(work),
-        _count(work.special).rstrip() if work.special else "-",
+        _by_dtype(work.special),
     )
     return cells if rates is None else (*cells, _microseconds(seconds))
 
 
 def _operations(work: Work) -> str:
-    """Operations by dtype, products of libraries among them: ``"2.1 G float32"``."""
-    both = Counter(work.operations) + Counter(work.products)
-    return ", ".join([f"{_count(n).rstrip()} {dtype}" for dtype, n in both.items()]) or "-"
+    """Operations, products of libraries among them."""
+    return _by_dtype(Counter(work.operations) + Counter(work.products))
+
+
+def _by_dtype(counts: Mapping[str, float]) -> str:
+    """``"2.1 G float32"``."""
+    return ", ".join([f"{_count(n).rstrip()} {dtype}" for dtype, n in counts.items()]) or "-"
 
 
 def _bytes(count: float) -> str:

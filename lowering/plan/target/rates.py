@@ -15,18 +15,31 @@ class Rates:
         copy: bytes a second that a copy reads and writes, in arrays larger than the caches.
         operations: a second, by the dtypes of `lowering.plan.nests.work.Work`; a product and a sum
             are two.
-        products: the same in matrix products of a library.
+        products: the same in matrix products of a library, of float32 by their precision.
+        special: exponentials a second, by dtype.
     """
 
     name: str
     copy: float
     operations: Mapping[str, float] = field(default_factory=dict)
     products: Mapping[str, float] = field(default_factory=dict)
+    special: Mapping[str, float] = field(default_factory=dict)
 
 
 H100 = Rates(
     "an NVIDIA H100 80GB HBM3",
-    copy=2.9e12,
-    operations={"float64": 33.5e12, "float32": 67e12, "int": 16.7e12},
-    products={"float64": 60e12, "float32": 50e12, "float16": 700e12, "bfloat16": 700e12},
+    copy=3.0e12,
+    operations={"float64": 29.7e12, "float32": 58e12},
+    products={
+        "float64": 62e12,
+        "float32": 51.5e12,
+        "tf32": 405e12,
+        "bf16x3": 260e12,
+        "float16": 770e12,
+        "bfloat16": 780e12,
+    },
+    special={"float64": 0.81e12, "float32": 2.66e12},
 )
+"""Measured (driver 580.159, CUDA 13.0, 1980 MHz, 27 November 2026): a copy of 1 GiB; chains of
+`a * b + c` in registers, eight in each thread; products of 8192² matrices by cuBLAS, of 4096² in
+float64; `exp` in registers. Products in bf16x3 are three of bfloat16."""

@@ -129,6 +129,8 @@ class ContractionPolicy:
         most_products: m * n * k of all small products of a batch, at most.
         split: whether products of float32 in the precision "bf16x3" are made of bfloat16 parts,
             which tensor cores multiply.
+        tiles: whether nests of large products are computed by tiles, so that windows of an array
+            need no copy.
     """
 
     reuse: float = 0
@@ -137,6 +139,7 @@ class ContractionPolicy:
     small_products: int = 0
     most_products: int = 0
     split: bool = False
+    tiles: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +239,35 @@ class LapackPolicy:
         return m == n and low <= n <= high
 
 
+@dataclass(frozen=True, slots=True)
+class RecurrencePolicy:
+    """When a scan that is a linear recurrence runs in parallel over chunks of its steps.
+
+    Args:
+        steps: at least. Chunks take some kernels more, and make each step twice.
+        lanes: of all chunks together, at most: elements of the carry times chunks. A carry that has
+            many elements is parallel as it is.
+    """
+
+    steps: int
+    lanes: int
+
+    def prefers(self, steps: int, elements: int) -> bool:
+        """Whether a scan of a carry of so many elements is to run in chunks."""
+        return steps >= self.steps and 0 < 16 * elements <= self.lanes
+
+    def chunk(self, steps: int, elements: int) -> int:
+        """The steps of a chunk, from 4 on: those that wait for one another are the fewest."""
+
+        def waiting(size: int) -> float:
+            chunks, rest = divmod(steps, size)
+            among = chunks if chunks < self.steps else 4 * chunks**0.5
+            return 2 * size + among + rest
+
+        least = max(4, -(-steps * elements // self.lanes))
+        return min(range(least, max(least + 1, min(steps // 4, 1024))), key=waiting)
+
+
 OperandForm = Literal["copied", "in_place"]
 """Arrays of products and Fourier transforms that move from call to call: copied to scratch and
 back, or in place."""
@@ -299,7 +331,7 @@ class Target:
     imaginary parts are 0 where they must be. With `sort_scratch`, sorting takes scratch memory of
     the Plan. From `sorted_updates` on, updates that need an order are sorted by element. With
     `graphs`, Plans are launched as CUDA graphs, which have nodes for arguments and memory besides
-    the work. `motion` says what leaves loops.
+    the work. `motion` says what leaves loops, and `recurrences` which scans run in chunks.
     `rates` are the limits that reports compare a Plan's work with, where they are known.
     """
 
@@ -317,4 +349,5 @@ class Target:
     sorted_updates: float = inf
     graphs: bool = False
     motion: Motion = CERTAIN
+    recurrences: RecurrencePolicy | None = None
     rates: Rates | None = None

@@ -7,6 +7,7 @@ contractions         thin matrix products as sums of products
 shared_factors       factors that a batch of products shares
 grouped_updates      updates that need an order, sorted by element; scatter_order says which do
 unroll_short_loops   loops of few steps, written out
+merged_folds         folds of folds as one
 top_level            ops that bodies must not have
 equation_costs       the scalar work of an equation
 """

@@ -21,13 +21,16 @@ from typing import Any
 import numpy as np
 
 from lowering.plan.calls.matrix_product import FEW_ROWS, library_takes
+from lowering.plan.nests.tiled_products import MIN_SIDE, MIN_SUMMED, MIN_TILED, TILED_DTYPES
 from lowering.plan.target.overrides import ProductForm
 from lowering.plan.target.target import ContractionPolicy
 from lowering.planning.expansion.shared_factors import shared_batch
+from lowering.planning.expansion.view_axes import has_windows, joined_axes
 from tracegraph.dtypes import is_half
 from tracegraph.ir.program import Atom, Eqn, Program, Value, application, walk
 from tracegraph.ir.types import ArrayType
 from tracegraph.passes.rewrite import Defs, Replacement, by_name, rewrite
+from tracegraph.passes.views import compose_views
 
 
 def expand_contractions(
@@ -42,6 +45,8 @@ def expand_contractions(
 
     def expand(eqn: Eqn, defs: Defs) -> Replacement | None:
         left, right = (atom.type for atom in eqn.operands)
+        if policy.tiles and forced is None and _is_convolution(eqn, defs):
+            return _sum_over_joined_axes(eqn, defs)
         if forced == "nests" or not library_takes(left, right):
             return _sum_of_products(eqn)
         if left.ndim == 2:
@@ -60,7 +65,8 @@ def expand_contractions(
             return _sum_of_products(eqn)
         return _with_batch_in_order(eqn, order) if moved else None
 
-    return rewrite(program, lambda: by_name({"matmul": expand}))
+    expanded = rewrite(program, lambda: by_name({"matmul": expand}))
+    return program if expanded is program else compose_views(expanded)
 
 
 def is_thin(left: ArrayType, right: ArrayType, policy: ContractionPolicy, shared: int = 1) -> bool:
@@ -108,6 +114,44 @@ def _of_transposes(eqn: Eqn, factors: Sequence[Atom], axes: tuple[int, ...]) -> 
     product = application("matmul", (*first.outputs, *second.outputs), eqn.attrs, eqn.source)
     found = transposed(product.outputs[0], back)
     return Replacement(found.outputs, (first, second, product, found))
+
+
+def _is_convolution(eqn: Eqn, defs: Defs) -> bool:
+    """Whether a library would need a copy of windows, and tiles are computed of them in place."""
+    left, right = eqn.operands
+    (*batch, m, k), n = left.type.shape, right.type.shape[-1]
+    if eqn.outputs[0].type.dtype != left.type.dtype or left.type.dtype not in TILED_DTYPES:
+        return False
+    if eqn.attrs.get("precision", "float32") != "float32":
+        return False
+    is_large = min(m, n, k) >= max(MIN_SIDE, MIN_SUMMED) and prod(batch) * m * n * k >= MIN_TILED
+    return is_large and any(has_windows(x, defs) for x in (left, right))
+
+
+def _sum_over_joined_axes(eqn: Eqn, defs: Defs) -> Replacement:
+    """The sums of x[…, m…, 1…, k…] * y[…, 1…, n…, k…], with the axes as they were before reshapes
+    joined them: so elements of both are found without divisions.
+    """
+    left, right = eqn.operands
+    *batch, _, _ = left.type.shape
+    rank = len(batch)
+    rows, summed = joined_axes(left, defs)[rank:]
+    of_right, columns = joined_axes(right, defs)[rank:]
+    summed = summed if len(summed) > 1 else of_right
+    eqns: list[Eqn] = []
+
+    def emit(name: str, *operands: Atom, **attrs: Any) -> Value:
+        eqns.append(application(name, operands, attrs, eqn.source))
+        return eqns[-1].outputs[0]
+
+    turned = emit("transpose", right, axes=(*range(rank), rank + 1, rank))
+    x = emit("reshape", left, shape=(*batch, *rows, *(1 for _ in columns), *summed))
+    y = emit("reshape", turned, shape=(*batch, *(1 for _ in rows), *columns, *summed))
+    products = emit("multiply", x, y)
+    first = products.type.ndim - len(summed)
+    found = emit("sum", products, axes=tuple(range(first, products.type.ndim)))
+    result = emit("reshape", found, shape=eqn.outputs[0].type.shape)
+    return Replacement((result,), tuple(eqns))
 
 
 def _sum_of_products(eqn: Eqn) -> Replacement:

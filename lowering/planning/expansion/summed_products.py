@@ -14,15 +14,11 @@ from collections.abc import Sequence
 from math import prod
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
-from tracegraph.ir.program import Atom, Eqn, Literal, Program, Value, application, walk
-from tracegraph.ir.types import row_major_strides
+from lowering.planning.expansion.view_axes import layout
+from tracegraph.ir.program import Atom, Eqn, Program, Value, application, walk
 from tracegraph.passes.dce import dce
 from tracegraph.passes.rewrite import Defs, Replacement, by_name, rewrite
-
-_DEPTH = 12
-"""Equations through which a view is followed."""
 
 
 def sum_in_products(program: Program) -> Program:
@@ -77,25 +73,8 @@ def _as_one(eqn: Eqn, product: Eqn, defs: Defs) -> Replacement | None:
 def _is_view(x: Atom, axes: Sequence[int], shape: tuple[int, ...], defs: Defs) -> bool:
     """Whether an operand, transposed and then reshaped, is still in memory as it was."""
     try:
-        array = np.reshape(_layout(x, defs, _DEPTH).transpose(axes), shape, copy=False)
+        array = np.reshape(layout(x, defs).transpose(axes), shape, copy=False)
     except ValueError:
         return False
     matrix = zip(array.shape[-2:], array.strides[-2:], strict=True)
     return any(extent == 1 or stride == 1 for extent, stride in matrix)
-
-
-def _layout(x: Atom, defs: Defs, depth: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int8]]:
-    """An array without memory, with the strides in elements that views give to an operand."""
-    eqn = None if isinstance(x, Literal) else defs.get(x)
-    shape = x.type.shape
-    if eqn is None or not depth or eqn.op.name not in ("transpose", "reshape", "broadcast_to"):
-        return as_strided(np.empty((), np.int8), shape, row_major_strides(shape))
-    source = _layout(eqn.operands[0], defs, depth - 1)
-    if eqn.op.name == "transpose":
-        return source.transpose(eqn.attrs["axes"])
-    if eqn.op.name == "broadcast_to":
-        return np.broadcast_to(source, shape)
-    try:
-        return np.reshape(source, shape, copy=False)
-    except ValueError:
-        return as_strided(np.empty((), np.int8), shape, row_major_strides(shape))

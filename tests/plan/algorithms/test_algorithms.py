@@ -97,12 +97,13 @@ def test_the_size_and_the_batch_decide() -> None:
     assert calls("triangular_solve", (2000, 2000), (2000, 3), lower=True) == 1
     assert calls("qr", (3000, 16)) == calls("cholesky", (1, 1)) == 0
     assert calls("cholesky", (1000, 130, 130)) == calls("lu", (1000, 32, 16)) == 0
-    assert calls("cholesky", (1000, 33, 33)) == calls("lu", (10, 100, 48, 48)) == 1
-    assert calls("triangular_solve", (1000, 9, 9), (1000, 9, 300), lower=True) == 0
+    assert kernels("cholesky", (1000, 33, 33)) == kernels("lu", (10, 100, 48, 48)) == 1
+    assert kernels("triangular_solve", (1000, 9, 9), (1000, 9, 300), lower=True) == 1
     assert calls("triangular_solve", (1000, 33, 33), (1000, 33, 300), lower=True) == 1
     assert kernels("cholesky", (16, 16)) == kernels("lu", (10, 100, 32, 32)) == 1
     assert kernels("triangular_solve", (1000, 9, 9), (1000, 9, 3), lower=True) == 1
-    assert kernels("eigh", (2, 2)) == kernels("eigh", (9, 32, 32)) == 1
+    assert kernels("eigh", (2, 2)) == kernels("eigh", (9, 32, 32)) == kernels("eigh", (64, 64)) == 1
+    assert kernels("qr", (64, 32)) == kernels("qr", (10, 4, 4)) == 1
     assert kernels_in_a_loop("eigh", (4, 4)) == kernels_in_a_loop("cholesky", (64, 4, 4)) == 1
     assert kernels_in_a_loop("cholesky", (63, 4, 4)) == 0
 

@@ -8,40 +8,12 @@ import numpy as np
 import pytest
 
 from lowering.planning.factorizations import FactorizationForm
+from tests.cases.hard_matrices import MATRICES
 from tests.helpers.agreement import planned_for_cuda
 from tracegraph.ir.op import get
 
-RNG = np.random.default_rng(3)
 EIGH, SVD = get("eigh"), get("svd")
 
-
-def random(m: int, n: int, dtype: Any) -> Any:
-    a = RNG.standard_normal((m, n))
-    is_complex = np.dtype(dtype).kind == "c"
-    return np.asarray(a + 1j * RNG.standard_normal((m, n)) if is_complex else a, dtype)
-
-
-def unitary(n: int, dtype: Any) -> Any:
-    return np.linalg.qr(random(n, n, dtype))[0]
-
-
-def with_values(values: Any, dtype: Any) -> Any:
-    q = unitary(len(values), dtype)
-    return np.asarray(q * values @ np.conj(q.T), dtype)
-
-
-MATRICES = {
-    "random": lambda n, dtype: random(n, n, dtype),
-    "of rank one": lambda n, dtype: np.ones((n, n), dtype),
-    "zero": lambda n, dtype: np.zeros((n, n), dtype),
-    "identity": lambda n, dtype: np.eye(n, dtype=dtype),
-    "with equal values": lambda n, dtype: with_values(np.arange(n) // 4 - 1.0, dtype),
-    "ill conditioned": lambda n, dtype: with_values(np.logspace(0, -20, n), dtype),
-    "with opposite values": lambda n, dtype: with_values((-1.0) ** np.arange(n), dtype),
-    "graded": lambda n, dtype: np.logspace(0, -9, n)[:, None] * random(n, n, dtype),
-    "tiny": lambda n, dtype: random(n, n, dtype) * np.finfo(dtype).tiny,
-    "huge": lambda n, dtype: random(n, n, dtype) * (np.finfo(dtype).max / (10 * n)),
-}
 each_kind = pytest.mark.parametrize("kind", MATRICES)
 each_dtype = pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 
@@ -89,6 +61,13 @@ def test_singular_vectors_are_orthonormal_and_have_small_residuals(kind: str, dt
 def test_singular_vectors_where_a_kernel_rotates(kind: str) -> None:
     for dtype, m, n in (("float64", 8, 3), ("float64", 4, 9), ("complex128", 5, 5)):
         assert_decomposes(np.asarray(MATRICES[kind](max(m, n), dtype), dtype)[:m, :n], "small")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+@pytest.mark.parametrize("shape", [(1025, 4), (40, 1100), (1300, 33), (1030, 120)])
+def test_tall_matrices_are_split(shape: tuple[int, int], dtype: str) -> None:
+    a = np.asarray(MATRICES["random"](max(shape), dtype), dtype)[: shape[0], : shape[1]]
+    assert_decomposes(a, "small")
 
 
 def assert_decomposes(a: Any, form: FactorizationForm) -> None:

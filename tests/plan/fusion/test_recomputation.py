@@ -12,8 +12,9 @@ import tracegraph
 from lowering.backends.cuda import TARGET
 from lowering.lower import lower
 from lowering.plan.nests.kernel import MapNest, ReduceNest, RowNest
+from lowering.plan.target.overrides import override
 from tests.helpers.compiled import host_plan_of, plan_of
-from tests.helpers.plans import nests_of
+from tests.helpers.plans import loop_of, nests_of
 from tracegraph import ArrayType, fori_loop
 
 F32 = np.float32
@@ -67,13 +68,67 @@ def test_sums_of_halves_are_rounded_once_and_so_not_written_out():
 
 
 def test_a_value_that_folds_of_rows_and_of_columns_read_is_computed_in_both():
+    def both(x: Any) -> Any:
+        z = x * 2 - 1
+        return np.max(z, axis=1), np.max(z, axis=0)
+
+    plan = plan_of(both, ArrayType(F64, (2000, 2000)))
+    assert all(isinstance(nest, ReduceNest) for nest in nests_of(plan.graph))
+    assert plan.arena_bytes == 0
+
+
+def test_a_value_of_two_arrays_is_stored_for_a_second_fold_since_it_is_one():
     def both(x: Any, y: Any) -> Any:
         z = x * 2 - y
         return np.max(z, axis=1), np.max(z, axis=0)
 
     plan = plan_of(both, *[ArrayType(F64, (2000, 2000))] * 2)
-    assert all(isinstance(nest, ReduceNest) for nest in nests_of(plan.graph))
-    assert plan.arena_bytes == 0
+    assert plan.arena_bytes == 2000 * 2000 * 8
+
+
+def sinkhorn(x: Any, y: Any) -> Any:
+    cost = np.sum((x[:, None] - y[None]) ** 2, -1)
+
+    def soft(z: Any, axis: int) -> Any:
+        most = np.max(z, axis, keepdims=True)
+        return (most + np.log(np.sum(np.exp(z - most), axis, keepdims=True))).squeeze(axis)
+
+    def step(_: Any, v: Any) -> Any:
+        return soft(soft(v[None] - cost, 1)[:, None] - cost, 0)
+
+    return fori_loop(0, 30, step, np.zeros_like(y[:, 0]))
+
+
+def test_what_a_loop_reads_is_computed_in_its_body():
+    plan = plan_of(sinkhorn, *[ArrayType(F64, (2000, 2))] * 2, choices={"loops": "conditional"})
+    rows = nests_of(loop_of(plan).body)
+    assert sum(isinstance(nest, RowNest) for nest in rows) == len(rows) - 1 == 2
+    assert plan.arena_bytes < 1 << 20
+
+
+def test_a_loop_that_computes_what_it_read_gives_the_same():
+    x, y = np.random.default_rng(2).normal(size=(2, 400, 2))
+    with override(loops="conditional"):
+        stage = tracegraph.jit(sinkhorn, device="cuda").lower(x, y)
+        (found,) = lowered_and_run(stage, TARGET, x, y)
+    np.testing.assert_allclose(found, sinkhorn(x, y), rtol=1e-12)
+    assert stage.plan.arena_bytes < 400 * 400 * 8
+
+
+def test_what_a_loop_changes_is_read_before():
+    def run(x: Any) -> Any:
+        far = x[:, None] * 2 - x[None]
+
+        def step(_: Any, x: Any) -> Any:
+            return x + np.max(far * 0.25, axis=1) + np.min(far, axis=0)
+
+        return fori_loop(0, 4, step, x), np.sum(far, axis=1)
+
+    x = np.random.default_rng(3).normal(size=120)
+    stage = tracegraph.jit(run, device="cuda", donate_argnums=0).lower(x)
+    found = lowered_and_run(stage, TARGET, x.copy())
+    for one, other in zip(found, run(x), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
 def test_what_takes_longer_than_its_bytes_is_stored():

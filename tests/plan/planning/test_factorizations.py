@@ -24,7 +24,9 @@ def form(
     return form_of(name, types, TARGET.lapack, in_body=in_body, forced=forced)
 
 
-@pytest.mark.parametrize("name", ["cholesky", "eigh", "lu", "pinv", "svd", "triangular_solve"])
+@pytest.mark.parametrize(
+    "name", ["cholesky", "eigh", "lu", "pinv", "qr", "svd", "triangular_solve"]
+)
 @pytest.mark.parametrize("batch", [(), (1,), (10, 1000)])
 @pytest.mark.parametrize("n", [2, 32])
 def test_small_matrices_at_the_top_have_a_kernel(name: str, batch: Any, n: int) -> None:
@@ -35,13 +37,14 @@ def test_small_matrices_at_the_top_have_a_kernel(name: str, batch: Any, n: int) 
     ("name", "shapes"),
     [
         ("cholesky", [(1000, 1, 1)]),
-        ("cholesky", [(1000, 33, 33)]),
-        ("eigh", [(1000, 33, 33)]),
+        ("cholesky", [(1000, 129, 129)]),
+        ("eigh", [(1000, 129, 129)]),
         ("lu", [(1000, 8, 7)]),
-        ("qr", [(1000, 8, 8)]),
-        ("svd", [(1000, 33, 40)]),
+        ("qr", [(1000, 129, 129)]),
+        ("qr", [(1025, 8)]),
+        ("svd", [(1000, 129, 140)]),
         ("pinv", [(1000, 8, 1)]),
-        ("triangular_solve", [(1000, 8, 8), (1000, 8, 65)]),
+        ("triangular_solve", [(1000, 33, 33), (1000, 33, 3)]),
     ],
 )
 @pytest.mark.parametrize("forced", [None, "small"])
@@ -58,9 +61,11 @@ def test_others_have_none(name: str, shapes: Any, forced: FactorizationForm | No
         ("lu", (9,), 8, "own"),
         ("triangular_solve", (2,), 33, "library"),
         ("triangular_solve", (3,), 33, "at once"),
-        ("lu", (9,), 33, "at once"),
+        ("lu", (9,), 33, "small"),
+        ("lu", (9,), 129, "own"),
         ("cholesky", (), 32, "small"),  # the library would factor it
-        ("cholesky", (), 33, "library"),
+        ("cholesky", (), 128, "small"),
+        ("cholesky", (), 129, "library"),
         ("eigh", (), 2, "small"),
     ],
 )

@@ -14,6 +14,7 @@ from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.nests.kernel import MapNest, ScatterNest
 from lowering.plan.nodes import KernelNode, launched, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
+from lowering.plan.reports.explain import explain
 from tests.helpers.compiled import plan_of
 from tests.helpers.forced import FORCED, on_host, scheduled
 from tests.helpers.running import lowered
@@ -266,7 +267,7 @@ def test_a_loop_runs_back_as_was_asked_of_it(construct: str, asked: str) -> None
             )
         return (found**2).sum()
 
-    rows = tracegraph.jit(grad(function), device="cuda").lower(VECTOR).explain().splitlines()[2:]
+    rows = explain(lowered(grad(function), VECTOR, device="cuda").plan).splitlines()[2:]
     assert [row.split()[1] for row in rows] == [construct] * 2
     assert all(row.rstrip().endswith("asked for") for row in rows)
     named = {"one_kernel": "one kernel", "conditional": "WHILE node"}.get(asked, asked)

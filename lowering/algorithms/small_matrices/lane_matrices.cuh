@@ -135,21 +135,36 @@ __device__ void triangular_solve(
   }
 }
 
-// ---- rotations ------------------------------------------------------------------------------------
-
-__device__ inline R sum_of_lanes(R x) {
-#pragma unroll
-  for (int apart = 16; apart; apart /= 2) x += of_lane(x, (threadIdx.x % 32) ^ apart);
-  return x;
-}
-__device__ inline R largest_of_lanes(R x) {
-#pragma unroll
-  for (int apart = 16; apart; apart /= 2) {
-    const R other = of_lane(x, (threadIdx.x % 32) ^ apart);
-    x = other > x ? other : x;
+// The same for many columns: a thread has one, and a block reads the triangle once.
+template <bool LOWER, bool UNIT>
+__device__ void triangular_solve_by_columns(
+    const T* a, const T* b, T* x, long long columns, unsigned char* memory) {
+  T* const triangle = (T*)memory;
+  const long long blocks = (columns + THREADS - 1) / THREADS;
+  const long long matrix = blockIdx.x / blocks;
+  const long long column = blockIdx.x % blocks * THREADS + threadIdx.x;
+  for (int e = threadIdx.x; e < N * N; e += THREADS) {
+    triangle[e % N * N + e / N] = a[matrix * N * N + e];  // columns are contiguous
   }
-  return x;
+  __syncthreads();
+  if (column >= columns) return;
+  const long long at = matrix * N * columns + column;
+  T mine[N];
+#pragma unroll
+  for (int i = 0; i < N; ++i) mine[i] = b[at + i * columns];
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    const int k = LOWER ? i : N - 1 - i;
+    if (!UNIT) mine[k] = over(mine[k], triangle[k * N + k]);
+    x[at + k * columns] = mine[k];
+#pragma unroll
+    for (int j = 0; j < N; ++j) {
+      if (LOWER ? j > k : j < k) mine[j] = minus(mine[j], times(triangle[k * N + j], mine[k]));
+    }
+  }
 }
+
+// ---- rotations ------------------------------------------------------------------------------------
 
 // The two columns that pair number `t` of a round rotates: one stays, the others go around a circle.
 __device__ inline void columns_of_pair(int t, int round, int& first, int& last) {
@@ -158,13 +173,6 @@ __device__ inline void columns_of_pair(int t, int round, int& first, int& last) 
   const int q = t ? (round + OTHERS - t) % OTHERS : round;
   first = p < q ? p : q;
   last = p < q ? q : p;
-}
-
-// x, y become c x - conj(s) y and s x + c y.
-__device__ inline void rotate(T& x, T& y, R c, T s) {
-  const T old = x;
-  x = minus(times(old, c), times(conj_of(s), y));
-  y = plus(times(y, c), times(s, old));
 }
 
 // The cosine and sine that diagonalize [[first, between], [conj(between), last]], as in jacobi.py.
@@ -287,24 +295,21 @@ __device__ void eigh(
 
 // ---- singular values ------------------------------------------------------------------------------
 
-// The columns of a, rotated until they are orthogonal, and the product of the rotations: a = columns
-// basisᴴ. A warp for each matrix, in shared memory, where columns are contiguous; some lanes for each
-// pair of columns. As in svd.py, columns are orthogonal within √N units of rounding.
-template <bool VECTORS>
-__device__ void orthogonal_columns(
-    const T* a, T* columns, T* vectors, long long count, unsigned char* memory) {
+// The columns of a, rotated until they are orthogonal, in descending order of length, and the lengths.
+// A warp for each matrix, in shared memory, where columns are contiguous; some lanes for each pair of
+// columns. As in svd.py, columns are orthogonal within √N units of rounding.
+__device__ inline void orthogonal_columns(
+    const T* a, T* columns, R* lengths, long long count, unsigned char* memory) {
   constexpr int WARPS = THREADS / 32, PAIRS = (N + 1) / 2, SIZE = 2 * PAIRS, STRIDE = N + 1;
-  constexpr int EACH = 64 / LANES, WORDS = (VECTORS ? 2 : 1) * SIZE * STRIDE;
+  constexpr int EACH = 64 / LANES, WORDS = SIZE * STRIDE;
   const int lane = threadIdx.x % 32, pair = lane / EACH, start = lane % EACH;
   long long matrix = (long long)blockIdx.x * WARPS + threadIdx.x / 32;
   const bool stores = matrix < count;
   if (!stores) matrix = count - 1;
   T* const x = (T*)memory + (threadIdx.x / 32) * WORDS;
-  T* const basis = x + SIZE * STRIDE;
   for (int e = lane; e < SIZE * N; e += 32) {
     const int j = e / N, k = e % N;
     x[j * STRIDE + k] = j < N ? a[(matrix * N + k) * N + j] : number(0);
-    if (VECTORS) basis[j * STRIDE + k] = number(j == k ? 1 : 0);
   }
   __syncwarp(~0u);
 
@@ -337,16 +342,21 @@ __device__ void orthogonal_columns(
       rotation(first, last, is_off ? between : number(0), c, s);
       for (int k = start; k < N && is_off; k += EACH) {
         rotate(x[p * STRIDE + k], x[q * STRIDE + k], c, s);
-        if (VECTORS) rotate(basis[p * STRIDE + k], basis[q * STRIDE + k], c, s);
       }
       __syncwarp(~0u);
     }
     if (!(sum_of_lanes(coupled ? 1 : 0) > 0)) break;
   }
 
-  for (int e = lane; e < N * N && stores; e += 32) {
-    const int k = e / N, j = e % N;
-    columns[matrix * N * N + e] = x[j * STRIDE + k];
-    if (VECTORS) vectors[matrix * N * N + e] = basis[j * STRIDE + k];
+  R mine = 0;
+  for (int k = 0; k < N && lane < N; ++k) mine += squared(x[lane * STRIDE + k]);
+  mine = sqrt(mine);
+  int rank = 0;
+  for (int j = 0; j < N; ++j) {
+    const R other = of_lane(mine, j);
+    rank += other > mine || (other == mine && j < lane);
   }
+  if (lane >= N || !stores) return;
+  lengths[matrix * N + rank] = mine;
+  for (int k = 0; k < N; ++k) columns[(matrix * N + k) * N + rank] = x[lane * STRIDE + k];
 }

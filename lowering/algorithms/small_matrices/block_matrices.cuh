@@ -1,0 +1,656 @@
+// Factorizations by one block of threads for each matrix. Before this text come: ROWS and COLUMNS of the
+// matrices; GROUP, a power of two; THREADS, those of a block, at least GROUP for each column, or, where
+// columns are rotated, GROUP for each pair; SWEEPS, a limit; EPS, the unit of rounding, and TINY, what
+// counts as zero beside 1; and numbers.cuh.
+//
+// A column has a group of GROUP neighbouring lanes of a warp, which keep its elements in registers. What
+// other columns need of it, it writes to shared memory. So a step of a factorization has one barrier.
+
+// ---- columns --------------------------------------------------------------------------------------
+
+constexpr int WIDE = 16 / sizeof(T);  // elements of one access
+constexpr int EACH = (ROWS + WIDE * GROUP - 1) / (WIDE * GROUP) * WIDE;  // elements of a lane
+constexpr int HEIGHT = EACH * GROUP;  // elements of a column in shared memory, zeros behind the last
+
+struct __align__(16) four_words { unsigned a, b, c, d; };
+union some_elements {
+  four_words words;
+  T part[WIDE];
+};
+
+// The row of an element of the lane's.
+__device__ inline int row_of(int e) {
+  return (e / WIDE * GROUP + (int)threadIdx.x % GROUP) * WIDE + e % WIDE;
+}
+__device__ inline void put(T* column, const T (&x)[EACH]) {
+#pragma unroll
+  for (int e = 0; e < EACH; e += WIDE) {
+    some_elements some;
+#pragma unroll
+    for (int i = 0; i < WIDE; ++i) some.part[i] = x[e + i];
+    *(four_words*)(column + row_of(e)) = some.words;
+  }
+}
+__device__ inline void take(const T* column, T (&x)[EACH]) {
+#pragma unroll
+  for (int e = 0; e < EACH; e += WIDE) {
+    some_elements some;
+    some.words = *(const four_words*)(column + row_of(e));
+#pragma unroll
+    for (int i = 0; i < WIDE; ++i) x[e + i] = some.part[i];
+  }
+}
+__device__ inline void wait_for_block() {
+  if (THREADS == 32) __syncwarp(~0u);
+  else __syncthreads();
+}
+template <class V> __device__ V sum_of_group(V x) {
+#pragma unroll
+  for (int apart = 1; apart < GROUP; apart *= 2) x = plus(x, of_lane(x, threadIdx.x % 32 ^ apart));
+  return x;
+}
+// x becomes x - column factor.
+__device__ inline void subtract(T (&x)[EACH], const T* column, T factor) {
+#pragma unroll
+  for (int e = 0; e < EACH; e += WIDE) {
+    some_elements some;
+    some.words = *(const four_words*)(column + row_of(e));
+#pragma unroll
+    for (int i = 0; i < WIDE; ++i) x[e + i] = minus(x[e + i], times(factor, some.part[i]));
+  }
+}
+// The product columnᴴ x, summed over the group.
+__device__ inline T product_with(const T* column, const T (&x)[EACH]) {
+  T sum = number(0);
+#pragma unroll
+  for (int e = 0; e < EACH; e += WIDE) {
+    some_elements some;
+    some.words = *(const four_words*)(column + row_of(e));
+#pragma unroll
+    for (int i = 0; i < WIDE; ++i) sum = plus(sum, times(conj_of(some.part[i]), x[e + i]));
+  }
+  return sum_of_group(sum);
+}
+__device__ inline R largest_of_group(R x) {
+#pragma unroll
+  for (int apart = 1; apart < GROUP; apart *= 2) {
+    const R other = of_lane(x, threadIdx.x % 32 ^ apart);
+    x = other > x ? other : x;
+  }
+  return x;
+}
+// The largest of what the threads have, none of it less than 0; `places` has room for 32.
+__device__ inline R largest_of_block(R x, R* places) {
+  x = largest_of_lanes(x);
+  if (THREADS == 32) return x;
+  if (threadIdx.x % 32 == 0) places[threadIdx.x / 32] = x;
+  wait_for_block();
+  const int lane = threadIdx.x % 32;
+  x = largest_of_lanes(lane < THREADS / 32 ? places[lane] : 0);
+  wait_for_block();
+  return x;
+}
+// The element of a row of the group's column, for all of its lanes; all lanes of the warp take part.
+__device__ inline T element_of_row(const T (&x)[EACH], int row) {
+  const int place = row / (WIDE * GROUP) * WIDE + row % WIDE;
+  T found = x[0];
+#pragma unroll
+  for (int e = 1; e < EACH; ++e) found = e == place ? x[e] : found;
+  return of_lane(found, (threadIdx.x % 32) / GROUP * GROUP + row / WIDE % GROUP);
+}
+// Element (k, j) of a matrix, zero outside.
+__device__ inline T element_at(const T* a, int k, int j) {
+  return k < ROWS && j < COLUMNS ? a[(long long)k * COLUMNS + j] : number(0);
+}
+
+// ---- roots and inverses ---------------------------------------------------------------------------
+
+// To some 20 bits, for normal numbers whose inverses are normal.
+__device__ inline float near_inverse(float x) {
+#ifdef __CUDA_ARCH__
+  asm("rcp.approx.ftz.f32 %0, %0;" : "+f"(x));
+  return x;
+#else
+  return 1 / x;
+#endif
+}
+__device__ inline double near_inverse(double x) {
+#ifdef __CUDA_ARCH__
+  asm("rcp.approx.ftz.f64 %0, %0;" : "+d"(x));
+  return x;
+#else
+  return 1 / x;
+#endif
+}
+__device__ inline float near_inverse_root(float x) {
+#ifdef __CUDA_ARCH__
+  asm("rsqrt.approx.ftz.f32 %0, %0;" : "+f"(x));
+  return x;
+#else
+  return 1 / sqrt(x);
+#endif
+}
+__device__ inline double near_inverse_root(double x) {
+#ifdef __CUDA_ARCH__
+  asm("rsqrt.approx.ftz.f64 %0, %0;" : "+d"(x));
+  return x;
+#else
+  return 1 / sqrt(x);
+#endif
+}
+__device__ inline R near_root(R x) { return x > (R)TINY ? x * near_inverse_root(x) : 0; }
+// To the last bits, of numbers between 1 and some thousands: a step of third order.
+__device__ inline R inverse_root(R x) {
+  const R y = near_inverse_root(x), off = fma(-x * y, y, (R)1);
+  return fma(y * off, fma((R)0.375, off, (R)0.5), y);
+}
+
+// ---- rotations ------------------------------------------------------------------------------------
+
+// The size of a number, to some 20 bits, and its direction, to the last ones.
+__device__ inline void polar(float x, float& size, float& direction) {
+  size = fabsf(x);
+  direction = x < 0 ? -1 : 1;
+}
+__device__ inline void polar(double x, double& size, double& direction) {
+  size = fabs(x);
+  direction = x < 0 ? -1 : 1;
+}
+template <class P>
+__device__ void polar(complex_of<P> x, P& size, complex_of<P>& direction) {
+  const P most = largest_part(x);
+  direction = times(x, near_inverse(most > (P)TINY ? most : (P)1));
+  const P square = squared(direction), root = inverse_root(square > 1 ? square : (P)1);
+  direction = times(direction, root);
+  size = most * square * root;
+}
+
+// Rotates two columns until they are orthogonal; whether columns as near to it may not be orthogonal
+// yet after a sweep. As in svd.py, orthogonal is within √n units of rounding.
+//
+// The angle needs few digits: what it leaves is smaller by 2⁻²⁰, and gone after the next sweep. The
+// cosine and the sine fit each other to the last bits. After a sweep, a product is at most its part that
+// its rotation left, and what later rotations mixed in: their sines, by the lengths of the columns,
+// times other products.
+__device__ inline bool make_orthogonal(T (&left)[EACH], T (&right)[EACH]) {
+  R first = 0, last = 0;
+  T between = number(0);
+#pragma unroll
+  for (int e = 0; e < EACH; ++e) {
+    first += squared(left[e]);
+    last += squared(right[e]);
+    between = plus(between, times(conj_of(left[e]), right[e]));
+  }
+  first = sum_of_group(first);
+  last = sum_of_group(last);
+  between = sum_of_group(between);
+  const R lengths = near_root(first) * near_root(last);
+  R limit = (R)EPS * sqrt((R)COLUMNS) * lengths, size;
+  if (limit < (R)TINY) limit = (R)TINY;
+  T direction;
+  polar(between, size, direction);
+  if (!(size > limit && first > (R)TINY && last > (R)TINY)) return false;
+  const R ratio = (last - first) * near_inverse(size) / 2;
+  const R steep = fabs(ratio), most = steep < 1 / (R)EPS ? steep : 1 / (R)EPS;
+  const R square = fma(most, most, (R)1), root = square * near_inverse_root(square);
+  const R tangent = (ratio < 0 ? -1 : 1) * near_inverse(steep + (steep > root ? steep : root));
+  const R cosine = inverse_root(fma(tangent, tangent, (R)1));
+  const T sine = times(direction, tangent * cosine);
+#pragma unroll
+  for (int e = 0; e < EACH; ++e) rotate(left[e], right[e], cosine, sine);
+  const R mixed = fabs(tangent) + size * near_inverse(lengths);
+  return size * fma(mixed, (R)COLUMNS, (R)1 / (1 << 16)) > limit;
+}
+
+constexpr int PAIRS = THREADS / GROUP;  // a power of two
+
+// Rotates the columns of the groups, two of each, until all are orthogonal. `memory` has room for PAIRS
+// columns, `flags` for as many flags.
+//
+// The columns are two halves. The right ones move around a circle, so that each meets all of the left.
+// Then each half is treated as the whole was, both side by side: n - 1 steps in all pair all columns,
+// and only half of the columns move in a step.
+__device__ inline void rotate_until_orthogonal(
+    T (&left)[EACH], T (&right)[EACH], T* memory, volatile int* flags) {
+  const int me = threadIdx.x / GROUP;
+#pragma unroll 1
+  for (int sweep = 0; sweep < SWEEPS; ++sweep) {
+    bool again = false;
+#pragma unroll 1
+    for (int half = PAIRS;; half /= 2) {
+      const int start = me / half * half, mine = me % half;
+#pragma unroll 1
+      for (int step = 0; step < half; ++step) {
+        again |= make_orthogonal(left, right);
+        if (half == 1) break;
+        // A group writes where it was the one that read. So one barrier is enough.
+        put(memory + (start + (mine + step) % half) * HEIGHT, right);
+        wait_for_block();
+        take(memory + (start + (mine + step + 1) % half) * HEIGHT, right);
+      }
+      if (half == 1) break;
+      // Even groups of half the size get columns that were on the left, odd ones those on the right.
+      const int quarter = half / 2, set = me / quarter;
+      const int source = set / 2 * half + me % quarter;
+      T kept[EACH];
+      wait_for_block();
+      put(memory + me * HEIGHT, left);
+      wait_for_block();
+      if (set % 2 == 0) {
+        take(memory + source * HEIGHT, left);
+        take(memory + (source + quarter) * HEIGHT, kept);
+      }
+      wait_for_block();
+      put(memory + me * HEIGHT, right);
+      wait_for_block();
+      if (set % 2 == 0) {
+#pragma unroll
+        for (int e = 0; e < EACH; ++e) right[e] = kept[e];
+      } else {
+        take(memory + source * HEIGHT, left);
+        take(memory + (source + quarter) * HEIGHT, right);
+      }
+      wait_for_block();
+    }
+    if (threadIdx.x % GROUP == 0) flags[me] = again;
+    wait_for_block();
+    R coupled = 0;
+    for (int i = threadIdx.x % 32; i < PAIRS; i += 32) coupled += flags[i];
+    coupled = sum_of_lanes(coupled);
+    wait_for_block();
+    if (!(coupled > 0)) break;
+  }
+}
+
+// How many columns come before one of the group's: of a lesser value, or of an equal one and a lesser
+// number.
+__device__ inline int rank_of(R mine, int number_of_mine, const R* values) {
+  R before = 0;
+  for (int j = threadIdx.x % GROUP; j < 2 * PAIRS; j += GROUP) {
+    before += values[j] < mine || (values[j] == mine && j < number_of_mine) ? 1 : 0;
+  }
+  return (int)sum_of_group(before);
+}
+
+// ---- eigenvalues ----------------------------------------------------------------------------------
+
+// vᴴ a v for the column v of the group, which is in registers and in memory, from the lower triangle.
+__device__ inline R quotient(const T* a, const T (&v)[EACH], const T* column, R scale) {
+  R sum = 0;
+#pragma unroll 1
+  for (int k = 0; k < COLUMNS; ++k) {
+    T inner = number(0);
+#pragma unroll
+    for (int e = 0; e < EACH; ++e) {
+      const int row = row_of(e);
+      if (row < k) inner = plus(inner, times(times(a[(long long)k * COLUMNS + row], scale), v[e]));
+    }
+    sum += 2 * part(times(conj_of(column[k]), inner));
+  }
+#pragma unroll
+  for (int e = 0; e < EACH; ++e) {
+    const int row = row_of(e);
+    if (row < ROWS) sum += part(a[(long long)row * COLUMNS + row]) * scale * squared(v[e]);
+  }
+  return sum_of_group(sum);
+}
+
+__device__ inline T element_of_hermitian(const T* a, int k, int j) {
+  if (k == j) return number(part(element_at(a, k, j)));
+  return k > j ? element_at(a, k, j) : conj_of(element_at(a, j, k));
+}
+
+// The eigenvalues in ascending order, and the eigenvectors as columns, from the lower triangle; NaN of
+// a matrix that is not finite.
+//
+// A multiple of the identity is added that makes the matrix well conditioned and positive definite. If
+// its columns are rotated until they are orthogonal, they are its eigenvectors times its eigenvalues
+// (Hestenes, 1958). So vectors need no memory of their own. Values are the quotients vᴴ a v, whose errors
+// are squares of those of the vectors.
+template <bool VECTORS>
+__device__ void eigh(const T* a, R* values, T* vectors, unsigned char* memory) {
+  T* const columns = (T*)memory;
+  R* const found = (R*)(columns + PAIRS * HEIGHT);  // of 2 PAIRS columns
+  volatile int* const flags = (int*)(found + 2 * PAIRS);
+  const int me = threadIdx.x / GROUP, other = me + PAIRS;
+  const long long matrix = blockIdx.x;
+  a += matrix * ROWS * COLUMNS;
+  T left[EACH], right[EACH];
+  R most = 0;
+#pragma unroll
+  for (int e = 0; e < EACH; ++e) {
+    left[e] = element_of_hermitian(a, row_of(e), me);
+    right[e] = element_of_hermitian(a, row_of(e), other);
+    const R size = largest_part(left[e]), size_there = largest_part(right[e]);
+    most = size <= most ? most : size < infinity() ? size : infinity();
+    most = size_there <= most ? most : size_there < infinity() ? size_there : infinity();
+  }
+  most = largest_of_block(most, found);
+  const bool is_bad = !(most < infinity());
+  int exponent = 0;
+  frexp(is_bad ? (R)1 : most, &exponent);
+  constexpr int FARTHEST = sizeof(R) == 4 ? 120 : 1000;
+  exponent = exponent < -FARTHEST ? -FARTHEST : exponent > FARTHEST ? FARTHEST : exponent;
+  const R scale = ldexp((R)1, -exponent);
+  R sum = 0, sum_there = 0;
+#pragma unroll
+  for (int e = 0; e < EACH; ++e) {
+    left[e] = is_bad ? number(0) : times(left[e], scale);
+    right[e] = is_bad ? number(0) : times(right[e], scale);
+    sum += size_of_pivot(left[e]);
+    sum_there += size_of_pivot(right[e]);
+  }
+  sum = sum_of_group(sum);
+  sum_there = sum_of_group(sum_there);
+  const R bound = largest_of_block(sum > sum_there ? sum : sum_there, found);  // of all eigenvalues
+  const R shift = bound > 0 ? (R)1.5 * bound : 1;
+#pragma unroll
+  for (int e = 0; e < EACH; ++e) {
+    if (row_of(e) == me && me < COLUMNS) left[e] = plus(left[e], number(shift));
+    if (row_of(e) == other && other < COLUMNS) right[e] = plus(right[e], number(shift));
+  }
+  rotate_until_orthogonal(left, right, columns, flags);
+
+  R square = 0, square_there = 0;
+#pragma unroll
+  for (int e = 0; e < EACH; ++e) {
+    square += squared(left[e]);
+    square_there += squared(right[e]);
+  }
+  square = sum_of_group(square);
+  square_there = sum_of_group(square_there);
+  const bool is_column = square > 0, is_column_there = square_there > 0;  // others fill the halves
+  const R length = is_column ? sqrt(square) : 1;
+  const R length_there = is_column_there ? sqrt(square_there) : 1;
+#pragma unroll
+  for (int e = 0; e < EACH; ++e) {
+    left[e] = over(left[e], length);
+    right[e] = over(right[e], length_there);
+  }
+  put(columns + me * HEIGHT, left);
+  __syncwarp(~0u);
+  const R value = quotient(a, left, columns + me * HEIGHT, scale);
+  __syncwarp(~0u);
+  put(columns + me * HEIGHT, right);
+  __syncwarp(~0u);
+  const R value_there = quotient(a, right, columns + me * HEIGHT, scale);
+  const R mine = is_bad ? 0 : value, there = is_bad ? 0 : value_there;
+  if (threadIdx.x % GROUP == 0) {
+    found[me] = is_column ? mine : infinity();
+    found[other] = is_column_there ? there : infinity();
+  }
+  wait_for_block();
+  const int rank = rank_of(mine, me, found), rank_there = rank_of(there, other, found);
+  const R unscaled = ldexp((R)1, exponent);
+  if (threadIdx.x % GROUP == 0) {
+    R* const at = values + matrix * COLUMNS;
+    if (is_column) at[rank] = is_bad ? not_a_number() : mine * unscaled;
+    if (is_column_there) at[rank_there] = is_bad ? not_a_number() : there * unscaled;
+  }
+#pragma unroll
+  for (int e = 0; e < EACH && VECTORS; ++e) {
+    const int row = row_of(e);
+    if (row >= ROWS) continue;
+    T* const at = vectors + (matrix * ROWS + row) * COLUMNS;
+    if (is_column) at[rank] = is_bad ? number(not_a_number()) : left[e];
+    if (is_column_there) at[rank_there] = is_bad ? number(not_a_number()) : right[e];
+  }
+}
+
+// ---- singular values ------------------------------------------------------------------------------
+
+// The columns of a, rotated until they are orthogonal, in descending order of length, and the lengths.
+__device__ inline void orthogonal_columns(
+    const T* a, T* rotated, R* lengths, unsigned char* memory) {
+  T* const columns = (T*)memory;
+  R* const found = (R*)(columns + PAIRS * HEIGHT);
+  volatile int* const flags = (int*)(found + 2 * PAIRS);
+  const int me = threadIdx.x / GROUP, other = me + PAIRS;
+  const long long matrix = blockIdx.x;
+  a += matrix * ROWS * COLUMNS;
+  T left[EACH], right[EACH];
+#pragma unroll
+  for (int e = 0; e < EACH; ++e) {
+    left[e] = element_at(a, row_of(e), me);
+    right[e] = element_at(a, row_of(e), other);
+  }
+  rotate_until_orthogonal(left, right, columns, flags);
+  R square = 0, square_there = 0;
+#pragma unroll
+  for (int e = 0; e < EACH; ++e) {
+    square += squared(left[e]);
+    square_there += squared(right[e]);
+  }
+  const R length = sqrt(sum_of_group(square)), there = sqrt(sum_of_group(square_there));
+  if (threadIdx.x % GROUP == 0) {
+    found[me] = -length;
+    found[other] = -there;
+  }
+  wait_for_block();
+  // Columns that fill the halves are zero, as others may be: all of them are last.
+  const int rank = rank_of(-length, me, found), rank_there = rank_of(-there, other, found);
+  if (threadIdx.x % GROUP == 0) {
+    if (rank < COLUMNS) lengths[matrix * COLUMNS + rank] = length;
+    if (rank_there < COLUMNS) lengths[matrix * COLUMNS + rank_there] = there;
+  }
+#pragma unroll
+  for (int e = 0; e < EACH; ++e) {
+    const int row = row_of(e);
+    if (row >= ROWS) continue;
+    T* const at = rotated + (matrix * ROWS + row) * COLUMNS;
+    if (rank < COLUMNS) at[rank] = left[e];
+    if (rank_there < COLUMNS) at[rank_there] = right[e];
+  }
+}
+
+// ---- triangular factors ---------------------------------------------------------------------------
+
+// L of a = L Lᴴ from the lower triangle; NaN if a is not positive definite.
+__device__ inline void cholesky(const T* a, T* lower, unsigned char* memory) {
+  T* const columns = (T*)memory;  // the last two
+  const int me = threadIdx.x / GROUP;
+  const long long matrix = blockIdx.x;
+  a += matrix * ROWS * COLUMNS;
+  T x[EACH];
+#pragma unroll
+  for (int e = 0; e < EACH; ++e) x[e] = row_of(e) >= me ? element_at(a, row_of(e), me) : number(0);
+#pragma unroll 1
+  for (int k = 0; k < COLUMNS; ++k) {
+    T* const column = columns + k % 2 * HEIGHT;
+    if (threadIdx.x / 32 == k * GROUP / 32) {
+      const R square = part(element_of_row(x, k));
+      const R pivot = square > 0 ? sqrt(square) : not_a_number();  // which spreads to the last one
+      if (me == k) {
+        const R inverse = 1 / pivot;
+#pragma unroll
+        for (int e = 0; e < EACH; ++e) {
+          x[e] = row_of(e) == k ? number(pivot) : times(x[e], inverse);
+        }
+        put(column, x);
+      }
+    }
+    wait_for_block();
+    if (me > k && me < COLUMNS) {
+      subtract(x, column, conj_of(column[me]));
+    }
+  }
+  R* const last = (R*)memory;
+  wait_for_block();
+  if (threadIdx.x == 0) *last = 0;
+  wait_for_block();
+  const R end = part(element_of_row(x, COLUMNS - 1));
+  if (me == COLUMNS - 1 && end != end && threadIdx.x % GROUP == 0) *last = 1;
+  wait_for_block();
+  const bool failed = *last > 0;
+#pragma unroll
+  for (int e = 0; e < EACH; ++e) {
+    const int row = row_of(e);
+    if (row >= ROWS || me >= COLUMNS) continue;
+    const T mine = row >= me ? x[e] : number(0);
+    lower[(matrix * ROWS + row) * COLUMNS + me] = failed ? number(not_a_number()) : mine;
+  }
+}
+
+// The packed factors of the rows in the order of LAPACK's partial pivoting. Rows stay in their lanes;
+// `places` is where they have been swapped to.
+__device__ inline void lu(
+    const T* a, T* packed, int* pivots, int* order, unsigned char* memory) {
+  T* const columns = (T*)memory;  // the last two
+  int* const places = (int*)(columns + 2 * HEIGHT);
+  int* const rows = places + HEIGHT;  // the row at each place
+  int* const chosen = rows + HEIGHT;  // the last two
+  const int me = threadIdx.x / GROUP;
+  const long long matrix = blockIdx.x;
+  a += matrix * ROWS * COLUMNS;
+  T x[EACH];
+#pragma unroll
+  for (int e = 0; e < EACH; ++e) x[e] = element_at(a, row_of(e), me);
+  for (int i = threadIdx.x; i < HEIGHT; i += THREADS) places[i] = rows[i] = i;
+  wait_for_block();
+#pragma unroll 1
+  for (int k = 0; k < COLUMNS; ++k) {
+    T* const column = columns + k % 2 * HEIGHT;
+    if (threadIdx.x / 32 == k * GROUP / 32) {
+      R size = -1;
+      int best = 0, where = HEIGHT;
+#pragma unroll
+      for (int e = 0; e < EACH; ++e) {
+        const int row = row_of(e), place = places[row];
+        R mine = row < ROWS && place >= k ? size_of_pivot(x[e]) : -1;
+        if (mine != mine) mine = infinity();  // so that all lanes find the same
+        if (mine > size || (mine == size && place < where)) {
+          size = mine;
+          best = row;
+          where = place;
+        }
+      }
+#pragma unroll
+      for (int apart = 1; apart < GROUP; apart *= 2) {
+        const int lane = threadIdx.x % 32 ^ apart;
+        const R size_there = of_lane(size, lane);
+        const int best_there = of_lane(best, lane), where_there = of_lane(where, lane);
+        if (size_there > size || (size_there == size && where_there < where)) {
+          size = size_there;
+          best = best_there;
+          where = where_there;
+        }
+      }
+      const T pivot = element_of_row(x, best);
+      __syncwarp(~0u);
+      if (me == k) {
+        const T divisor = is_zero(pivot) ? number(1) : pivot;
+#pragma unroll
+        for (int e = 0; e < EACH; ++e) {
+          const int row = row_of(e);
+          const bool below = places[row] >= k && row != best && row < ROWS;
+          if (below) x[e] = over(x[e], divisor);
+          column[row] = below ? x[e] : number(0);
+        }
+      }
+      __syncwarp(~0u);
+      if (me == k && threadIdx.x % GROUP == 0) {
+        const int moved = rows[k];
+        rows[where] = moved;
+        places[moved] = where;
+        rows[k] = best;
+        places[best] = k;
+        chosen[k % 2] = best;
+        pivots[matrix * COLUMNS + k] = where;
+      }
+    }
+    wait_for_block();
+    const T top = element_of_row(x, chosen[k % 2]);
+    if (me > k && me < COLUMNS) {
+      subtract(x, column, top);
+    }
+  }
+  if (me >= COLUMNS) return;
+#pragma unroll
+  for (int e = 0; e < EACH; ++e) {
+    const int row = row_of(e);
+    if (row < ROWS) packed[(matrix * ROWS + places[row]) * COLUMNS + me] = x[e];
+  }
+  for (int i = threadIdx.x; i < ROWS; i += COLUMNS * GROUP) order[matrix * ROWS + i] = rows[i];
+}
+
+// Q with orthonormal columns and upper triangular R, by Householder reflections with the signs of
+// LAPACK, as in qr.py. The vectors of the reflections are in shared memory, or where Q will be.
+template <bool SHARED>
+__device__ void qr(const T* a, T* q, T* r, unsigned char* memory) {
+  constexpr int STEPS = ROWS < COLUMNS ? ROWS : COLUMNS;
+  static_assert(SHARED || HEIGHT == ROWS, "columns of Q have no room for more");
+  const int me = threadIdx.x / GROUP;
+  const long long matrix = blockIdx.x;
+  T* const vectors = SHARED ? (T*)memory : q + matrix * ROWS * STEPS;
+  T* const factors = (T*)memory + (SHARED ? STEPS * HEIGHT : 0);
+  a += matrix * ROWS * COLUMNS;
+  T x[EACH];
+#pragma unroll
+  for (int e = 0; e < EACH; ++e) x[e] = element_at(a, row_of(e), me);
+#pragma unroll 1
+  for (int k = 0; k < STEPS; ++k) {
+    T* const vector = vectors + k * HEIGHT;
+    if (threadIdx.x / 32 == k * GROUP / 32) {
+      R largest = 0;
+#pragma unroll
+      for (int e = 0; e < EACH; ++e) {
+        const R size = row_of(e) >= k ? largest_part(x[e]) : 0;
+        largest = size <= largest ? largest : size;  // NaN stays
+      }
+      largest = largest_of_group(largest);
+      int exponent = 0;
+      const bool is_scaled = largest > 0 && largest < infinity();
+      frexp(is_scaled ? largest : (R)1, &exponent);
+      constexpr int FARTHEST = sizeof(R) == 4 ? 120 : 1000;
+      exponent = exponent < -FARTHEST ? -FARTHEST : exponent > FARTHEST ? FARTHEST : exponent;
+      const R scale = ldexp((R)1, -exponent);
+      R tail = 0;
+#pragma unroll
+      for (int e = 0; e < EACH; ++e) tail += row_of(e) > k ? squared(times(x[e], scale)) : 0;
+      tail = sum_of_group(tail);
+      const T first = times(element_of_row(x, k), scale);
+      const R head = part(first);
+      const R size = sqrt(tail + squared(first));
+      const bool is_done = tail == 0 && size == fabs(head);
+      const R diagonal = is_done ? head : head < 0 || (head == 0 && signbit(head)) ? size : -size;
+      if (me == k) {
+        const T below = minus(first, number(diagonal));
+        const T inverse = is_done ? number(0) : over(number(1), below);
+        const R unscaled = ldexp((R)1, exponent);
+#pragma unroll
+        for (int e = 0; e < EACH; ++e) {
+          const int row = row_of(e);
+          vector[row] = row > k ? times(times(x[e], scale), inverse) : number(row == k ? 1 : 0);
+          if (row == k) x[e] = number(diagonal * unscaled);
+        }
+        if (threadIdx.x % GROUP == 0) {
+          factors[k] = is_done ? number(0) : over(minus(number(diagonal), first), diagonal);
+        }
+      }
+    }
+    wait_for_block();
+    if ((threadIdx.x | 31) / GROUP > k) {
+      const T product = times(conj_of(factors[k]), product_with(vector, x));
+      if (me > k) subtract(x, vector, product);
+    }
+  }
+#pragma unroll
+  for (int e = 0; e < EACH; ++e) {
+    const int row = row_of(e);
+    if (me < COLUMNS && row < STEPS) {
+      r[(matrix * STEPS + row) * COLUMNS + me] = row <= me ? x[e] : number(0);
+    }
+    x[e] = number(row == me ? 1 : 0);
+  }
+#pragma unroll 1
+  for (int k = STEPS - 1; k >= 0; --k) {
+    const T* const vector = vectors + k * HEIGHT;
+    subtract(x, vector, times(factors[k], product_with(vector, x)));
+  }
+  if (!SHARED) wait_for_block();
+#pragma unroll
+  for (int e = 0; e < EACH; ++e) {
+    const int row = row_of(e);
+    if (me < STEPS && row < ROWS) q[(matrix * ROWS + row) * STEPS + me] = x[e];
+  }
+}

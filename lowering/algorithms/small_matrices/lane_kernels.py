@@ -1,0 +1,93 @@
+"""Kernels for many matrices of at most 32 rows: a group of lanes, or a warp, for each.
+
+The code is in lane_matrices.cuh. A kernel gets the number of matrices as a parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from lowering.algorithms.small_matrices.matrix_kernels import Form
+from tracegraph.ir.types import ArrayType
+from tracegraph.ops.factorizations.matrices import real_dtype
+
+MOST_ROWS = 32
+"""A row has a lane of a warp."""
+
+MOST_COLUMNS = 64
+"""Right-hand sides of a system, which are solved one after the other."""
+
+THREADS = 128
+_FILE = "small_matrices/lane_matrices.cuh"
+_SHARED_BYTES = 48 << 10
+"""What a block may use without asking."""
+
+
+def solves(n: int, columns: int) -> bool:
+    """Whether there is a kernel for systems of this size."""
+    return n <= MOST_ROWS and columns >= 1
+
+
+def has_thread_for_each(columns: int) -> bool:
+    """Whether each right-hand side has a thread: others are solved by lanes that have rows."""
+    return columns > MOST_COLUMNS
+
+
+def form(name: str, dtype: np.dtype[Any], shape: tuple[int, int], attrs: Mapping[str, Any]) -> Form:
+    """The kernel of an op."""
+    n = shape[-1]
+    lanes = 1 << (n - 1).bit_length()
+    per_warp, shared = 32 // lanes, 0
+    if name in ("eigh", "eigvalsh", "orthogonal_columns"):  # a warp for each matrix
+        per_warp, shared = 1, _shared_bytes(dtype, n, attrs.get("vectors", False))
+    threads = THREADS if shared * (THREADS // 32) <= _SHARED_BYTES else 32
+    sizes: tuple[str, ...] = ("count",)
+    constants = (("N", n), ("LANES", lanes))
+    flags = ", ".join([str(attrs[each]).lower() for each in ("lower", "unit") if each in attrs])
+
+    def blocks(a: ArrayType, *_: Any) -> int:
+        return -(-prod(a.shape[:-2]) // (per_warp * threads // 32))
+
+    def blocks_of_columns(a: ArrayType, b: ArrayType, *_: Any) -> int:
+        return prod(a.shape[:-2]) * -(-b.shape[-1] // threads)
+
+    match name:
+        case "cholesky":
+            body = "cholesky(a, out0, count);"
+        case "lu":
+            body = "lu(a, out0, out1, out2, count);"
+        case "eigh":
+            body = "eigh<true>(a, out0, out1, count, shared);"
+        case "eigvalsh":
+            body = "eigh<false>(a, out0, nullptr, count, shared);"
+        case "orthogonal_columns":
+            body = "orthogonal_columns(a, out0, out1, count, shared);"
+        case _ if name.endswith("by_columns"):
+            body = f"triangular_solve_by_columns<{flags}>(a, b, out0, columns, shared);"
+            sizes, nbytes = ("columns",), n * n * dtype.itemsize
+            constants = (("N", n), ("LANES", lanes))
+            return Form(
+                "small_matrices/lane_matrices.cuh",
+                body,
+                constants,
+                threads,
+                nbytes,
+                blocks_of_columns,
+                sizes,
+            )
+        case _:
+            body = f"triangular_solve<{flags}>(a, b, out0, count, columns);"
+            sizes = ("count", "columns")
+    nbytes = shared * (threads // 32)
+    return Form(_FILE, body, constants, threads, nbytes, blocks, sizes)
+
+
+def _shared_bytes(dtype: np.dtype[Any], n: int, vectors: bool) -> int:
+    """The bytes of a warp: matrix and basis, with an even number of columns; sines and cosines."""
+    pairs = (n + 1) // 2
+    words = (2 if vectors else 1) * 2 * pairs * (2 * pairs + 1) + pairs
+    return words * dtype.itemsize + pairs * real_dtype(dtype).itemsize

@@ -1,0 +1,90 @@
+"""TiledProduct geometry: the tile of each block, and how many blocks share the sums of a tile."""
+
+from __future__ import annotations
+
+from math import ceil
+
+import numpy as np
+
+from lowering.codegen.geometry_records import ProductGeometry
+from lowering.codegen.rows.accumulator_layout import TICKET_BYTES, TICKET_SHARED_BYTES
+from lowering.plan.nests.rounding import ceil_div, round_up
+from lowering.plan.nests.tiled_products import TiledProduct, extent
+from lowering.plan.target.hardware import VECTOR_BYTES
+
+THREADS = 256
+
+SHAPES = (
+    (16, 16, 8, 8),
+    (16, 16, 8, 4),
+    (16, 16, 4, 8),
+    (16, 16, 4, 4),
+    (32, 8, 4, 4),
+    (8, 32, 4, 4),
+    (32, 8, 2, 2),
+    (8, 32, 2, 2),
+    (16, 16, 2, 2),
+)
+"""Threads along rows and columns, and outputs of each thread along both."""
+
+MULTIPROCESSORS = 132
+
+LOAD = 2
+"""What reading an element of a tile from shared memory takes, in multiplications: estimated from
+the width of both units."""
+
+MIN_SHARE = 64
+"""Products of a sum for each block that shares it, at least."""
+
+MOST_OUTPUT_BYTES = 256
+"""Bytes of a thread's outputs: 64 registers."""
+
+
+def product_geometry(product: TiledProduct, dtype: np.dtype[np.generic]) -> ProductGeometry:
+    """The geometry that takes the least time by estimate."""
+    shapes = [s for s in SHAPES if s[2] * s[3] * dtype.itemsize <= MOST_OUTPUT_BYTES]
+    return min((_geometry(product, dtype, shape) for shape in shapes), key=_time)
+
+
+def _geometry(
+    product: TiledProduct, dtype: np.dtype[np.generic], shape: tuple[int, int, int, int]
+) -> ProductGeometry:
+    rows, columns, row_outputs, column_outputs = shape
+    depth = 16 if dtype.itemsize <= 4 else 8
+    batch, summed = extent(product.batch), extent(product.summed)
+    height, width = rows * row_outputs, columns * column_outputs
+    row_tiles = ceil_div(extent(product.rows), height)
+    column_tiles = ceil_div(extent(product.columns), width)
+    tiles = batch * row_tiles * column_tiles
+    splits = max(1, min(2 * MULTIPROCESSORS // tiles, summed // MIN_SHARE))
+    share = round_up(ceil_div(summed, splits), depth)
+    splits = ceil_div(summed, share)
+    shared = depth * (padded(height, dtype) + padded(width, dtype)) * dtype.itemsize
+    workspace = 0
+    if splits > 1:
+        shared += TICKET_SHARED_BYTES
+        workspace = partials_offset(tiles) + tiles * splits * height * width * dtype.itemsize
+    return ProductGeometry(
+        *shape, depth, batch, row_tiles, column_tiles, splits, share, shared, workspace
+    )
+
+
+def _time(geometry: ProductGeometry) -> float:
+    """The time of a geometry, in multiplications of a thread."""
+    m, n = geometry.row_outputs, geometry.column_outputs
+    resident = 2 if m * n >= 32 else 4
+    waves = ceil(geometry.blocks / (resident * MULTIPROCESSORS))
+    together = min(resident, ceil_div(geometry.blocks, MULTIPROCESSORS))
+    steps = geometry.share + 4 * geometry.depth  # to begin, and to store
+    each = steps * (m * n + LOAD * (m + n)) * together
+    return waves * each + (geometry.splits > 1) * geometry.splits * m * n
+
+
+def padded(side: int, dtype: np.dtype[np.generic]) -> int:
+    """Elements from one row of a tile in shared memory to the next."""
+    return side + VECTOR_BYTES // dtype.itemsize
+
+
+def partials_offset(tiles: int) -> int:
+    """Where partial sums begin in the workspace, behind a counter for each tile."""
+    return round_up(tiles * TICKET_BYTES, VECTOR_BYTES)

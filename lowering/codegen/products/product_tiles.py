@@ -1,0 +1,301 @@
+"""The text of a product by tiles.
+
+A block keeps tiles of both factors in shared memory, `depth` products of each sum deep, and loads
+the next ones to registers while it multiplies. A thread multiplies what it reads of a row by what
+it reads of a column, each with several outputs, so that it multiplies more often than it reads.
+
+Where several blocks share the sums of a tile, the last one to finish adds the partial sums of all
+in their order. So the order of a sum depends on shapes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lowering.codegen.effects.signals import write_results
+from lowering.codegen.expressions import compute, index_type, value
+from lowering.codegen.flatten import Flattener, linear_axis
+from lowering.codegen.geometry_records import ProductGeometry
+from lowering.codegen.preamble import c_type
+from lowering.codegen.products.product_geometry import padded, partials_offset
+from lowering.codegen.source_writer import SourceWriter
+from lowering.plan.nests.analysis import loads
+from lowering.plan.nests.kernel import RowNest, Store
+from lowering.plan.nests.rounding import ceil_div
+from lowering.plan.nests.strides import offset_in
+from lowering.plan.nests.tiled_products import Axes, tiled_product
+from lowering.plan.target.hardware import VECTOR_BYTES
+from tracegraph.ir.record import replace
+from tracegraph.ir.scalar import Axis, Expr, affine
+from tracegraph.ir.scalar_values import Accumulated, Load
+
+BATCH, ROW, COLUMN, SUMMED = -3, -4, -5, -6
+"""Axis numbers of the linear indices of a product."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One factor: its expression over linear indices, the index of its own outputs, and its tile.
+
+    `each` of the `threads` along it has that many outputs, of which a `vector` are neighbours. Rows
+    of the tile are a `stride` apart. With `steps_first`, neighbouring threads load neighbouring
+    steps of the sums, and else neighbouring outputs.
+    """
+
+    name: str
+    factor: Expr
+    own: Axis
+    threads: int
+    each: int
+    vector: int
+    stride: int
+    steps_first: bool
+
+    @property
+    def side(self) -> int:
+        """Outputs of a tile."""
+        return self.threads * self.each
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all tiles are full."""
+        return self.own.extent % self.side == 0
+
+    @property
+    def index_type(self) -> str:
+        """The type of the index of an output."""
+        return index_type(self.own.extent + self.side)
+
+    def output(self, counter: str) -> str:
+        """The text of the index of a thread's output: groups of neighbours, so that threads access
+        neighbouring vectors.
+        """
+        width = self.vector
+        group = f"{counter} / {width} * {self.threads} + thread_{self.name}"
+        return f"start_{self.name} + ({group}) * {width} + {counter} % {width}"
+
+
+def write_product(
+    writer: SourceWriter,
+    nest: RowNest,
+    geometry: ProductGeometry,
+    workspace: str,
+) -> None:
+    """Write the nest; `block` and `thread` are declared, and the block is the nest's own."""
+    product = tiled_product(nest)
+    assert product is not None
+    product = replace(
+        product,
+        rows=_by_strides(product.rows, loads([product.left])),
+        columns=_by_strides(product.columns, nest.stores),
+        summed=_by_strides(product.summed, loads([product.left, product.right])),
+    )
+    kinds = {
+        BATCH: product.batch,
+        ROW: product.rows,
+        COLUMN: product.columns,
+        SUMMED: product.summed,
+    }
+    flat = Flattener({kind: list(axes) for kind, axes in kinds.items()})
+    batch, row, column, step = (
+        linear_axis(kind, tuple([n for _, n in axes])) for kind, axes in kinds.items()
+    )
+    dtype, g = product.left.dtype, geometry
+    kind, most = c_type(dtype), VECTOR_BYTES // dtype.itemsize
+
+    def side(name: str, factor: Expr, own: Axis, axes: Axes, threads: int, each: int) -> _Side:
+        stride = padded(threads * each, dtype)
+        steps_first = _is_along(factor, product.summed, axes)
+        vector = min(each, most)
+        return _Side(name, flat(factor), own, threads, each, vector, stride, steps_first)
+
+    left = side("left", product.left, row, product.rows, g.rows, g.row_outputs)
+    right = side("right", product.right, column, product.columns, g.columns, g.column_outputs)
+    sides = left, right
+    _declare(writer, geometry, step.extent)
+    writer.bind(batch, "batch")
+    offset = 0
+    for each in sides:
+        place = f"reinterpret_cast<{kind}*>(shared + {offset})"
+        writer.line(f"{kind}* const {each.name}_tile = {place};")
+        offset += g.depth * each.stride * dtype.itemsize
+        writer.line(f"{kind} {each.name}_next[{_parts(each, geometry)}];")
+    writer.line(f"{kind} total[{g.row_outputs}][{g.column_outputs}] = {{}};")
+    for each in sides:
+        _load(writer, each, step, geometry, "begin")
+    with writer.block(f"for (int base = begin; base < end; base += {g.depth})"):
+        for each in sides:
+            _keep(writer, each, geometry)
+        writer.line("__syncthreads();")
+        with writer.block(f"if (base + {g.depth} < end)"):
+            for each in sides:
+                _load(writer, each, step, geometry, f"base + {g.depth}")
+        _multiply(writer, sides, geometry, kind)
+        writer.line("__syncthreads();")
+    if g.splits > 1:
+        _add_partials(writer, geometry, kind, workspace, offset)
+    with writer.block("if (last)" if g.splits > 1 else ""):
+        _store(writer, nest, flat, sides, geometry)
+
+
+def _by_strides(axes: Axes, accesses: Sequence[Load | Store]) -> Axes:
+    """Axes in the order of the largest array that is accessed along them, its neighbours last."""
+    for access in sorted(accesses, key=lambda access: -access.buffer.type.size):
+        found = affine(offset_in(access.buffer.type.shape, access.indices))
+        if found is not None and any(axis in found[0] for axis, _ in axes):
+            return tuple(sorted(axes, key=lambda each: -abs(found[0].get(each[0], 0))))
+    return axes
+
+
+def _is_along(factor: Expr, summed: Axes, outputs: Axes) -> bool:
+    """Whether elements of a factor are nearer to each other along its sums than along outputs."""
+    for load in sorted(loads([factor]), key=lambda load: -load.buffer.type.size):
+        found = affine(offset_in(load.buffer.type.shape, load.indices))
+        if found is None:
+            continue
+        strides, _ = found
+        across, along = (abs(strides.get(axes[-1][0], 0)) for axes in (outputs, summed))
+        if along and across:
+            return along < across
+    return False
+
+
+def _declare(writer: SourceWriter, g: ProductGeometry, summed: int) -> None:
+    tile = "block" if g.splits == 1 else f"block / {g.splits}"
+    writer.line(f"const int tile = {tile};")
+    writer.line(f"const int start_right = tile % {g.column_tiles} * {g.width};")
+    rows = f"tile / {g.column_tiles}"
+    writer.line(f"const int start_left = {rows} % {g.row_tiles} * {g.height};")
+    writer.line(f"const int batch = tile / {g.column_tiles * g.row_tiles};")
+    begin = "0" if g.splits == 1 else f"block % {g.splits} * {g.share}"
+    writer.line(f"const int begin = {begin};")
+    end = f"begin + {g.share} < {summed} ? begin + {g.share} : {summed}"
+    writer.line(f"const int end = {end if g.splits > 1 else summed};")
+    writer.line(f"const int thread_left = thread / {g.columns};")
+    writer.line(f"const int thread_right = thread % {g.columns};")
+
+
+def _parts(side: _Side, g: ProductGeometry) -> int:
+    return ceil_div(side.side * g.depth, g.threads)
+
+
+def _load(writer: SourceWriter, side: _Side, step: Axis, g: ProductGeometry, begin: str) -> None:
+    """Load a thread's elements of the next tile to registers; 0 beyond the factor's end."""
+    with writer.unrolled(f"for (int part = 0; part < {_parts(side, g)}; ++part)"):
+        steps, own = _place(writer, side, g)
+        writer.line(f"const int step = {begin} + {steps};")
+        writer.line(f"const {side.index_type} own = start_{side.name} + {own};")
+        writer.line(f"{side.name}_next[part] = 0;")
+        tests = [] if side.is_whole else [f"own < {side.own.extent}"]
+        if g.splits > 1 or step.extent % g.depth:
+            tests.append("step < end")
+        tests += _in_tile(side, g)
+        with writer.block(f"if ({' && '.join(tests)})" if tests else ""):
+            writer.bind(side.own, "own")
+            writer.bind(step, "step")
+            compute(writer, [side.factor])
+            writer.line(f"{side.name}_next[part] = {value(writer, side.factor)};")
+
+
+def _keep(writer: SourceWriter, side: _Side, g: ProductGeometry) -> None:
+    """Write the elements in registers to the tile in shared memory."""
+    with writer.unrolled(f"for (int part = 0; part < {_parts(side, g)}; ++part)"):
+        step, own = _place(writer, side, g)
+        target = f"{side.name}_tile[{step} * {side.stride} + {own}]"
+        test = "".join(f"if ({each}) " for each in _in_tile(side, g))
+        writer.line(f"{test}{target} = {side.name}_next[part];")
+
+
+def _in_tile(side: _Side, g: ProductGeometry) -> list[str]:
+    """The test whether a part is in the tile, where not all are."""
+    size = side.side * g.depth
+    return [f"place < {size}"] if size % g.threads else []
+
+
+def _place(writer: SourceWriter, side: _Side, g: ProductGeometry) -> tuple[str, str]:
+    """The step and the output of a part that a thread loads, in the tile."""
+    writer.line(f"const int place = thread + part * {g.threads};")
+    inner = g.depth if side.steps_first else side.side
+    near, far = f"place % {inner}", f"place / {inner}"
+    return (near, far) if side.steps_first else (far, near)
+
+
+def _multiply(
+    writer: SourceWriter, sides: tuple[_Side, _Side], g: ProductGeometry, kind: str
+) -> None:
+    """Multiply what the tiles have of each row and column, and add it to the totals."""
+    with writer.unrolled(f"for (int depth = 0; depth < {g.depth}; ++depth)"):
+        for side in sides:
+            groups, pack = side.each // side.vector, f"tg_pack<{kind}, {side.vector}>"
+            writer.line(f"{pack} {side.name}[{groups}];")
+            with writer.unrolled(f"for (int group = 0; group < {groups}; ++group)"):
+                place = f"(group * {side.threads} + thread_{side.name}) * {side.vector}"
+                source = f"{side.name}_tile + depth * {side.stride} + {place}"
+                writer.line(f"{side.name}[group] = *reinterpret_cast<const {pack}*>({source});")
+        left, right = (side.vector for side in sides)
+        with (
+            writer.unrolled(f"for (int i = 0; i < {g.row_outputs}; ++i)"),
+            writer.unrolled(f"for (int j = 0; j < {g.column_outputs}; ++j)"),
+        ):
+            writer.line(
+                f"total[i][j] += left[i / {left}].items[i % {left}]"
+                f" * right[j / {right}].items[j % {right}];"
+            )
+
+
+def _add_partials(
+    writer: SourceWriter, g: ProductGeometry, kind: str, workspace: str, offset: int
+) -> None:
+    """Store the partial sums; let the last block of a tile add those of all to `total`."""
+    outputs = g.row_outputs * g.column_outputs
+    writer.line(f"{kind}* const partials = ({kind}*)({workspace} + {partials_offset(g.tiles)});")
+    each = f"for (int part = 0; part < {outputs}; ++part)"
+    total = f"total[part / {g.column_outputs}][part % {g.column_outputs}]"
+    with writer.unrolled(each):
+        place = f"((tg_i64(block) * {outputs}) + part) * {g.threads} + thread"
+        writer.line(f"partials[{place}] = {total};")
+    writer.line("__threadfence();")
+    writer.line("__syncthreads();")
+    writer.line(f"int* const shared_last = reinterpret_cast<int*>(shared + {offset});")
+    tickets = f"reinterpret_cast<tg_u64*>({workspace})"
+    with writer.block("if (thread == 0)"):
+        writer.line(f"const tg_u64 ticket = atomicAdd({tickets} + tile, 1ull);")
+        writer.line(f"*shared_last = ticket % {g.splits}ull == {g.splits - 1}ull;")
+        writer.line("__threadfence();")
+    writer.line("__syncthreads();")
+    writer.line("const bool last = *shared_last;")
+    with writer.block("if (last)"):
+        with writer.unrolled(each):
+            writer.line(f"{total} = 0;")
+        with writer.block(f"for (int split = 0; split < {g.splits}; ++split)"):
+            first = f"tg_i64(tile * {g.splits} + split) * {outputs}"
+            writer.line(f"const volatile {kind}* const other = partials + ({first}) * {g.threads};")
+            with writer.unrolled(each):
+                writer.line(f"{total} += other[part * {g.threads} + thread];")
+
+
+def _store(
+    writer: SourceWriter,
+    nest: RowNest,
+    flat: Flattener,
+    sides: tuple[_Side, _Side],
+    g: ProductGeometry,
+) -> None:
+    """Compute and store what follows from each total."""
+    stores = list(map(flat.store, nest.stores))
+    accumulator = nest.passes[0].accumulators[0]
+    left, right = sides
+    with writer.unrolled(f"for (int i = 0; i < {g.row_outputs}; ++i)"):
+        _bind_output(writer, left, "row", "i")
+        with writer.unrolled(f"for (int j = 0; j < {g.column_outputs}; ++j)"):
+            _bind_output(writer, right, "column", "j")
+            writer.bind(Accumulated.make(0, accumulator.value.dtype), "total[i][j]")
+            write_results(writer, stores, ())
+
+
+def _bind_output(writer: SourceWriter, side: _Side, name: str, counter: str) -> None:
+    writer.line(f"const {side.index_type} {name} = {side.output(counter)};")
+    if not side.is_whole:
+        writer.line(f"if ({name} >= {side.own.extent}) continue;")
+    writer.bind(side.own, name)

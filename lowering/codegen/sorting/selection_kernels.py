@@ -1,0 +1,71 @@
+"""The kernels of a SelectionNode: of the parts of rows, and then of what these have found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+from dataclasses import dataclass
+
+from lowering.codegen.kernel_code import KernelCode
+from lowering.codegen.preamble import c_type
+from lowering.codegen.sorting.kernel_arguments import Argument, kernel_of_arguments
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.selection import THREAD_KEYS, SelectionNode
+
+_WORD = 4
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionKernels:
+    """The kernels of one node.
+
+    Lengths are parameters, so that selections of one dtype share kernels. `indirect` buffers are
+    read through the pointer table.
+    """
+
+    node: SelectionNode
+    indirect: Set[Buffer]
+
+    def __iter__(self) -> Iterator[tuple[str, KernelCode]]:
+        """The text of each kernel, called `NAME`, and how it is launched."""
+        node, shape = self.node, self.node.shape
+        keys = node.keys.buffer, node.keys.offset
+        if not node.scratch:
+            yield self._kernel(*keys, None, shape.length, 1, None, None, node.target)
+            return
+        best, positions = node.scratch
+        yield self._kernel(*keys, None, shape.length, shape.parts, best, positions, None)
+        found = shape.parts * shape.count
+        yield self._kernel(best, 0, positions, found, 1, None, None, node.target)
+
+    def _kernel(
+        self,
+        keys: Buffer,
+        offset: int,
+        places: Buffer | None,
+        length: int,
+        parts: int,
+        best: Buffer | None,
+        positions: Buffer | None,
+        order: Buffer | None,
+    ) -> tuple[str, KernelCode]:
+        shape = self.node.shape
+        key, threads = c_type(shape.dtype), shape.threads(length // parts)
+        arguments: dict[str, Argument] = {
+            f"const {key}* keys": keys,
+            "tg_i64 offset": offset,
+            "const tg_u32* places": places,
+            f"{key}* best": best,
+            "tg_u32* positions": positions,
+            "tg_i64* order": order,
+            "tg_i64 length": length,
+            "tg_i64 parts": parts,
+            "tg_i64 count": shape.count,
+        }
+        body = f"""\
+  tg_largest<{threads}, {THREAD_KEYS}>(
+      keys + offset, places, best, positions, order, length, parts, count, shared);
+"""
+        held = 2 * threads * THREAD_KEYS
+        shared = held * (max(shape.dtype.itemsize, 1) + _WORD) + _WORD
+        blocks = shape.rows * parts
+        return kernel_of_arguments(body, arguments, self.indirect, blocks, threads, shared)

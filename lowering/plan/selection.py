@@ -1,0 +1,140 @@
+"""Selecting the largest elements of rows: a node that is one or two kernels on CUDA, and a NumPy
+call on the host.
+
+    many rows, or short ones       a block for each row: one kernel
+    few long rows                  a block for each part of a row, and one that selects among what
+                                   these have found: two kernels
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isqrt, prod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from lowering.plan.calls.library_call import StridedArray
+from lowering.plan.construct import Path
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.buffer_fields import Reads, Writes
+from lowering.plan.nests.rounding import ceil_div
+from lowering.plan.nests.weight import Weight
+from lowering.plan.nests.work import Work
+from lowering.plan.nodes import IfSkipped, Node
+from lowering.plan.target.hardware import WARP
+from tracegraph.ir.op import Op
+from tracegraph.ir.record import record
+from tracegraph.ir.types import ArrayType
+from tracegraph.user_source import Source
+
+THREAD_KEYS = 4
+"""Keys of a thread in a tile."""
+
+MOST_THREADS = 256
+"""Threads of a block, which then holds twice a tile of keys in shared memory."""
+
+BLOCKS = 528
+"""Blocks that rows are divided among: four for each multiprocessor of an H100."""
+
+PART = 4096
+"""Keys of a part of a row, at least: four tiles."""
+
+
+@record
+class SelectionShape:
+    """Rows of keys, of which `count` are selected: how many threads and blocks do it."""
+
+    dtype: np.dtype[Any]
+    rows: int
+    length: int
+    count: int
+
+    @property
+    def parts(self) -> int:
+        """The parts of a row.
+
+        The last block passes over `parts * count` keys, so that more than the square root of
+        length / count would make that longer than a part.
+        """
+        balanced = isqrt(self.length // self.count)
+        return max(min(ceil_div(BLOCKS, self.rows), balanced, self.length // PART), 1)
+
+    def threads(self, length: int) -> int:
+        """The threads of a block: a tile of so many keys, or of all that are selected."""
+        threads = WARP
+        while threads < MOST_THREADS and threads * THREAD_KEYS < max(length, self.count):
+            threads *= 2
+        return threads
+
+    @property
+    def scratch(self) -> tuple[ArrayType, ...]:
+        """The types of scratch buffers: keys and positions that the parts of rows have found."""
+        if self.parts == 1:
+            return ()
+        shape = self.rows, self.parts * self.count
+        return ArrayType(self.dtype, shape), ArrayType(np.dtype(np.uint32), shape)
+
+
+@record
+class SelectionNode(Node):
+    """Finds the positions of the largest elements of the rows of `keys`, the largest first.
+
+    The op is `largest` of `tracegraph.ops.largest`. `scratch` is what `SelectionShape` asks for,
+    and empty on the host.
+    """
+
+    kind: ClassVar[str] = "selection"
+    noun: ClassVar[str] = "a selection"
+    if_skipped: ClassVar[IfSkipped] = "runs"
+    fixed_buffers: ClassVar[frozenset[Buffer]] = frozenset()
+
+    op: Op
+    keys: Reads[StridedArray]
+    target: Writes[Buffer]
+    scratch: Writes[tuple[Buffer, ...]]
+    sources: tuple[Source, ...] = ()
+    within: tuple[Path, ...] = ()
+
+    @property
+    def graph_nodes(self) -> tuple[str, ...]:
+        return ("kernel",) * (1 if self.shape.parts == 1 else 2)
+
+    @property
+    def shape(self) -> SelectionShape:
+        """How it selects."""
+        *batch, length = self.keys.shape
+        dtype = self.keys.buffer.type.dtype
+        return SelectionShape(dtype, prod(batch), length, self.target.type.shape[-1])
+
+    @property
+    def weight(self) -> Weight:
+        return Weight(nbytes=self.work.moved)
+
+    @property
+    def work(self) -> Work:
+        required = self.keys.distinct_bytes + self.target.type.nbytes
+        return Work(required, required + 2 * sum([b.type.nbytes for b in self.scratch]))
+
+    @property
+    def name(self) -> str:
+        return self.op.name
+
+    @property
+    def title(self) -> str:
+        shape = self.shape
+        rows = f"{shape.rows}x" if shape.rows != 1 else ""
+        return f"{self.name} {shape.count} of {rows}{shape.length}"
+
+    @property
+    def text(self) -> str:
+        return f"{self.title}: {self.target} = {self.keys}"
+
+    @property
+    def run_host(self) -> Callable[..., object]:
+        reference, count = self.op.reference, self.shape.count
+
+        def run(keys: np.ndarray[Any, Any], target: np.ndarray[Any, Any], *_: Any) -> None:
+            target[...] = reference(keys, count=count)
+
+        return run

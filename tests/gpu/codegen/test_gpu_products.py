@@ -1,0 +1,25 @@
+"""Products by tiles on a GPU: what the host gives, and the same bits in every run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.cases.products import CASES, operands
+from tests.helpers.compiled import gpu_jit, on_host
+from tracegraph import tree
+
+BOUNDS = {"float32": 2e-5, "float64": 1e-13}
+
+
+@pytest.mark.parametrize("dtype", BOUNDS)
+@pytest.mark.parametrize("name", CASES)
+def test_tiles_give_what_the_host_gives(name: str, dtype: str) -> None:
+    function, given = CASES[name][0], operands(name, dtype)
+    exact = tree.leaves(on_host(function, *[x.astype("float64") for x in given]))
+    jitted = gpu_jit(function)
+    runs = [[np.asarray(x) for x in tree.leaves(jitted(*given))] for _ in range(3)]
+    for a, b in zip(runs[0], exact, strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=BOUNDS[dtype] * np.abs(b).max())
+    for other in runs[1:]:
+        assert [x.tobytes() for x in other] == [x.tobytes() for x in runs[0]]

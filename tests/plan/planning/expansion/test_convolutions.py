@@ -1,0 +1,94 @@
+"""Convolutions are nests that read windows in place, and so are their derivatives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tracegraph
+from lowering.plan.calls.matrix_product import MatrixProduct
+from lowering.plan.nests.kernel import MapNest, RowNest
+from lowering.plan.nests.tiled_products import tiled_product
+from lowering.plan.nodes import KernelNode, LibraryNode, walk
+from tests.cases.products import CASES, convolved, operands, slopes
+from tests.helpers.compiled import plan_of
+from tracegraph.errors import UnschedulableError
+
+X, W = np.ones((8, 20, 20, 32), "f4"), np.ones((3, 3, 32, 64), "f4")
+
+
+def nests(plan):
+    nodes = [node for node in walk(plan.graph) if isinstance(node, KernelNode)]
+    return [nest for node in nodes for nest in node.kernel.nests]
+
+
+def products(plan):
+    return [tiled_product(nest) for nest in nests(plan) if tiled_product(nest) is not None]
+
+
+def calls(plan):
+    nodes = [node for node in walk(plan.graph) if isinstance(node, LibraryNode)]
+    return [node for node in nodes if isinstance(node.call, MatrixProduct)]
+
+
+def test_a_convolution_is_one_kernel_without_scratch():
+    plan = plan_of(convolved, X, W)
+    (product,) = products(plan)
+    assert len(plan.graph.nodes) == len(nests(plan)) == 1
+    assert not calls(plan)
+    assert [n for _, n in product.summed] == [32, 3, 3]
+    assert [n for _, n in product.rows] == [8, 18, 18]
+
+
+def test_derivatives_are_products_of_what_is_in_memory():
+    plan = plan_of(slopes, X, W)
+    assert len(products(plan)) == 3
+    assert not calls(plan)
+    whole = 3 * 3 * X.nbytes
+    assert all(buffer.type.nbytes < whole / 2 for buffer in plan.offsets)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_case_has_products_by_tiles(name):
+    assert products(plan_of(CASES[name][0], *operands(name, "float32")))
+
+
+def test_what_follows_point_by_point_is_fused():
+    function, _ = CASES["epilogue"]
+    plan = plan_of(function, *operands("epilogue", "float32"))
+    assert len(nests(plan)) == len(products(plan)) == 1
+
+
+def test_passes_over_rows_of_the_result_are_kernels_of_their_own():
+    def soft(x, w):
+        return tracegraph.special.softmax(convolved(x, w), axis=-1)
+
+    plan = plan_of(soft, X, W)
+    (product,) = (nest for nest in nests(plan) if tiled_product(nest) is not None)
+    assert any(isinstance(nest, RowNest) for nest in nests(plan) if nest is not product)
+
+
+def test_small_convolutions_and_those_of_lower_precision_stay_library_calls():
+    small = plan_of(convolved, X[:1, :4, :4], W[..., :8])
+    assert not products(small)
+    with tracegraph.matmul_precision("tf32"):
+        lower = plan_of(convolved, X, W)
+    assert not products(lower)
+    assert [call.call.precision for call in calls(lower)] == ["tf32"]
+
+
+def test_a_loop_around_a_large_product_cannot_be_one_kernel():
+    def repeated(x, w):
+        def step(i, x):
+            return np.pad(convolved(x, w), ((0, 0), (1, 1), (1, 1), (0, 0)))
+
+        return tracegraph.fori_loop(0, 9, step, x, schedule="one_kernel")
+
+    with pytest.raises(UnschedulableError, match="a large product inside"):
+        plan_of(repeated, X, W[..., :32])
+
+
+def test_the_host_multiplies_by_its_library():
+    plan = plan_of(convolved, X, W, device="host")
+    assert calls(plan)
+    assert all(isinstance(nest, MapNest) for nest in nests(plan))
