@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from lowering.codegen.flatten import POINT, Flattener
 from lowering.codegen.maps.vector_accesses import Variation, variation
 from lowering.plan.nests.kernel import MapNest, Store
-from tracegraph.ir.scalar import Both, Compare, Const, Expr, bounds, compare
+from tracegraph.ir.scalar import Both, Compare, Const, Expr, Select, bounds, compare
 from tracegraph.ir.scalar_values import Load
 from tracegraph.ir.subexpressions import Substitution, subexpressions
 
@@ -34,6 +34,8 @@ class InsideGroups:
 def inside_groups(stores: Sequence[Store], width: int) -> InsideGroups | None:
     """The groups of `width` points inside of all parts; None if their points differ in more than
     the ends of parts.
+
+    What is selected by the position is a part, too, if most groups are inside of it.
     """
     tests: dict[Expr, Expr] = {}
     for store in stores:
@@ -44,12 +46,20 @@ def inside_groups(stores: Sequence[Store], width: int) -> InsideGroups | None:
             tests[test] = found
     if _part_inside(tests) < LEAST_INSIDE:
         return None
+    values = subexpressions([store.value for store in stores])
+    for predicate in dict.fromkeys([each.predicate for each in values if type(each) is Select]):
+        also = {test: _at_first(test, width) for test in _conjuncts(predicate)}
+        known = {test: found for test, found in also.items() if found is not None}
+        if len(known) == len(also) and _part_inside([*tests, *known]) >= LEAST_INSIDE:
+            tests |= known
     new = Substitution()
-    for expr in subexpressions([store.value for store in stores]):
-        if type(expr) is Load and expr.guard is not None and expr not in new:
+    for expr in values:
+        if type(expr) is Load and expr.guard is not None:
             indices = tuple([new[index] for index in expr.indices])
-            holds = all(test in tests for test in _conjuncts(expr.guard))
+            holds = tests.keys() >= set(_conjuncts(expr.guard))
             new[expr] = Load.make(expr.buffer, indices, None if holds else new[expr.guard])
+        elif type(expr) is Select and tests.keys() >= set(_conjuncts(expr.predicate)):
+            new[expr] = new[expr.chosen]
     inside = [Store(store.buffer, store.indices, new[store.value]) for store in stores]
     return InsideGroups(tuple(inside), tuple(dict.fromkeys(tests.values())))
 

@@ -93,11 +93,16 @@ def _origin(geometry: MapGeometry, start: str | None) -> str:
 
 def _inside(stores: Sequence[Store], width: int) -> InsideGroups:
     """Groups without guards; those of a geometry with vectors can be made so."""
-    if all(store.guard is None for store in stores):
-        return InsideGroups(tuple(stores), ())
+    given = InsideGroups(tuple(stores), ())
     inside = inside_groups(stores, width)
-    assert inside is not None
-    return inside
+    if inside is None or not inside.tests:
+        return given
+    guarded = any(store.guard is not None for store in stores)
+    return inside if guarded or _vectors(inside, width) > _vectors(given, width) else given
+
+
+def _vectors(groups: InsideGroups, width: int) -> int:
+    return len(vectors_of(groups.stores, width).accesses)
 
 
 def _write_groups(
