@@ -3,6 +3,7 @@
 Internal to tracegraph, which imports it when a function is first compiled.
 """
 
+from lowering.backends.profiles import profile as profile
 from lowering.backends.registry import backend as backend
 from lowering.backends.registry import create_stream as create_stream
 from lowering.backends.registry import default_device as default_device

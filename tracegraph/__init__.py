@@ -83,10 +83,12 @@ _FUNCTIONS = {
     "inspection.show": ("show",),
     "numpy.windows": ("dynamic_slice", "dynamic_update_slice"),
     "sharding": (
-        *("all_gather", "all_to_all", "axis_index", "axis_size", "pmax", "pmean", "pmin"),
-        *("ppermute", "psum", "psum_scatter"),
+        *("Mesh", "PartitionSpec", "all_gather", "all_to_all", "axis_index", "axis_size", "halo"),
+        *("pmax", "pmean", "pmin", "ppermute", "psum", "psum_scatter", "shard", "shard_map"),
     ),
-    "staging.placement": ("block_until_ready", "device_get", "device_put"),
+    "staging.placement": (
+        *("block_until_ready", "device_get", "device_put", "make_array_from_local"),
+    ),
     "transforms": (
         *("checkpoint", "custom_jvp", "custom_linear_solve", "custom_root", "custom_vjp", "grad"),
         *("hessian", "jacfwd", "jacrev", "jvp", "linear_transpose", "linearize"),

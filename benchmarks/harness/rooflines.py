@@ -17,16 +17,20 @@ from .measure import Contestant
 def part_of_limits(contestant: Contestant) -> float | None:
     """The least time for the nodes of a jitted function's plan, as a part of that measured.
 
-    None where the limits of the device are not known, or how often nodes run depends on data. It is
-    above 1 where arrays stay in a cache.
+    None where the limits of the device are not known, or what a kernel with a loop inside does. It
+    is above 1 where arrays stay in a cache.
     """
     least = _least_time(contestant.run)
     return least / median(contestant.samples) if least and contestant.samples else None
 
 
 def _least_time(run: Callable[[], Any]) -> float | None:
+    """By the plan, or by a profile where steps of loops depend on data."""
     if not (isinstance(run, partial) and isinstance(run.func, Jitted)):
         return None
     lowered = run.func.lower(*run.args)
     rates = target_of(lowered.traced.device).rates
-    return rates and least_time(lowered.plan, rates)
+    if rates is None:
+        return None
+    known = least_time(lowered.plan, rates)
+    return lowered.compile().profile(*run.args).least if known is None else known

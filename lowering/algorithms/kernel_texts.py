@@ -34,15 +34,9 @@ def kernel_text(
     In it, T is the C++ type of elements of the dtype, R that of their parts, and THREADS, one of
     the constants, the threads of a block.
     """
-    real = _REAL[real_dtype(dtype).itemsize]
     text = "\n".join(
         [
-            *(f"#define {constant} {value}" for constant, value in constants.items()),
-            "template <class P> struct complex_of;",
-            f"typedef {real} R;",
-            f"typedef {f'complex_of<{real}>' if dtype.kind == 'c' else real} T;",
-            _read("numbers.cuh"),
-            _read(file),
+            _algorithm(file, dtype, constants),
             f'extern "C" __global__ void __launch_bounds__({constants["THREADS"]})',
             f"{entry}({', '.join(parameters)}) {{",
             f"  {body}",
@@ -51,3 +45,40 @@ def kernel_text(
         ]
     )
     return CudaText(text, entry)
+
+
+def function_text(
+    name: str,
+    file: str,
+    dtype: np.dtype[Any],
+    constants: Mapping[str, Any],
+    parameters: Sequence[str],
+    body: str,
+) -> str:
+    """The same as a function ``name::run`` of a unit with other code."""
+    return "\n".join(
+        [
+            f"namespace {name} {{",
+            _algorithm(file, dtype, constants),
+            f"__device__ inline void run({', '.join(parameters)}) {{",
+            f"  {body}",
+            "}",
+            "}",
+            *(f"#undef {constant}" for constant in constants),
+            "",
+        ]
+    )
+
+
+def _algorithm(file: str, dtype: np.dtype[Any], constants: Mapping[str, Any]) -> str:
+    real = _REAL[real_dtype(dtype).itemsize]
+    return "\n".join(
+        [
+            *(f"#define {constant} {value}" for constant, value in constants.items()),
+            "template <class P> struct complex_of;",
+            f"typedef {real} R;",
+            f"typedef {f'complex_of<{real}>' if dtype.kind == 'c' else real} T;",
+            _read("numbers.cuh"),
+            _read(file),
+        ]
+    )

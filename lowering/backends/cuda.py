@@ -42,6 +42,7 @@ TARGET = Target(
         megabyte=0.24,
         gigaflop=20.0,
         gigaoperation=50.0,
+        columns=3,
         full_threads=1 << 16,
         cached=1 << 14,
         recompute_limit=1,
@@ -84,6 +85,7 @@ TARGET = Target(
             "svd": 1,
             "triangular_solve": 64,
         },
+        rows=5,
         tridiagonal_rows=64,
     ),
     operands=OperandPolicy(

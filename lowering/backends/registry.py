@@ -10,6 +10,7 @@ from lowering.plan.plan import Plan
 from lowering.plan.reports.explain import explain as explanation
 from lowering.plan.reports.rooflines import rooflines
 from lowering.plan.target.target import Target
+from tracegraph.sharding.mesh import is_mesh, mesh_of
 from tracegraph.staging.interfaces import DeviceStream
 
 ENTRY_POINTS = "tracegraph.backends"
@@ -32,6 +33,10 @@ def backend(device: str) -> Backend:
 
 def _make(device: str) -> Backend:
     name, colon, number = device.partition(":")
+    if is_mesh(device):
+        from lowering.backends.mesh import MeshBackend
+
+        return MeshBackend(mesh_of(device))
     if colon and not number.isdecimal():
         raise ValueError(f"device {device!r}: after the colon comes a number, as in 'cuda:0'")
     # Imported here, so that the host needs nothing of CUDA.
@@ -61,7 +66,7 @@ def target_of(device: str) -> Target:
 
 def source(plan: Plan, device: str) -> str:
     """The text of the kernels of a Plan: CUDA C++, but LLVM IR for native code of the host."""
-    if device == "host":
+    if _is_on_host(device):
         from lowering.backends.host import host_source
 
         return host_source(plan)
@@ -76,11 +81,15 @@ def explain(plan: Plan, device: str) -> str:
     """
     target = target_of(device)
     parts = [explanation(plan), rooflines(plan, target.rates)]
-    if device == "host":
+    if _is_on_host(device):
         from lowering.backends.host import host_notes
 
         parts += host_notes(plan)
     return "\n".join(filter(None, parts))
+
+
+def _is_on_host(device: str) -> bool:
+    return device == "host" or (is_mesh(device) and mesh_of(device).kind == "host")
 
 
 def create_stream(device: str, priority: int | None = None) -> DeviceStream | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from lowering.plan.custom_kernel import CustomKernelNode
-from lowering.plan.nodes import walk
+from lowering.plan.nodes import launched
 from lowering.plan.plan import Plan
 from tracegraph.dtypes import BOOL, SHORT_NAMES, bfloat16, is_half
 
@@ -117,7 +117,7 @@ def custom_kernel_texts(plan: Plan) -> list[str]:
     """The texts of all such kernels as users wrote them, each with a line that names it."""
     named = {
         node.launch.text: node.call.kernel.where
-        for node in walk(plan.graph)
+        for node in launched(plan.graph)
         if isinstance(node, CustomKernelNode) and node.code is not None
     }
     return [f"// kernel {where}: a unit of its own\n{text}" for text, where in named.items()]

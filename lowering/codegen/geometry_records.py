@@ -100,8 +100,8 @@ class RowGeometry:
 
 @dataclass(frozen=True, slots=True)
 class ProductGeometry:
-    """Tiles of a product. A block is `rows` × `columns` threads, and each thread has `row_outputs`
-    × `column_outputs` outputs.
+    """Tiles of a product. A block has `groups` of `rows` × `columns` threads, each with a tile of a
+    matrix of its own, and each thread has `row_outputs` × `column_outputs` outputs.
 
     A block reads `depth` products of each sum at a time. `splits` blocks share the sums of a tile:
     each has a `share` of the products.
@@ -111,6 +111,7 @@ class ProductGeometry:
     columns: int
     row_outputs: int
     column_outputs: int
+    groups: int
     depth: int
     batch: int
     row_tiles: int
@@ -123,7 +124,7 @@ class ProductGeometry:
     @property
     def threads(self) -> int:
         """Threads of a block."""
-        return self.rows * self.columns
+        return self.groups * self.rows * self.columns
 
     @property
     def height(self) -> int:
@@ -137,8 +138,8 @@ class ProductGeometry:
 
     @property
     def tiles(self) -> int:
-        """Tiles of outputs."""
-        return self.batch * self.row_tiles * self.column_tiles
+        """Tiles of outputs; those of the groups of a block count as one."""
+        return -(-self.batch // self.groups) * self.row_tiles * self.column_tiles
 
     @property
     def blocks(self) -> int:

@@ -15,10 +15,12 @@ from lowering.codegen.persistent.storage import copy_elements
 from lowering.codegen.sorting.selection_kernels import SelectionKernels
 from lowering.codegen.sorting.sort_kernels import SortKernels
 from lowering.codegen.source_writer import SourceWriter
+from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import MemcpyNode, Node
 from lowering.plan.selection import SelectionNode
 from lowering.plan.sort import SortNode
+from lowering.plan.target.hardware import WARP
 from lowering.plan.target.scope import Scope
 
 
@@ -46,8 +48,26 @@ def _write_copy(writer: SourceWriter, scope: Scope, node: MemcpyNode) -> None:
     copy_elements(writer, size, scope, target, source)
 
 
+def _write_warps(writer: SourceWriter, scope: Scope, node: CustomKernelNode) -> None:
+    """Write the calls of a function that warps share."""
+    function = node.call.kernel.warp_function
+    assert function is not None
+    assert scope.threads >= WARP, "a warp runs it"
+    given = [
+        writer.pointers[each] if isinstance(each, Buffer) else f"{each.value}ll"
+        for each in node.parameters
+    ]
+    first, warps = f"thread / {WARP}", f"{scope.threads // WARP}"
+    if scope.blocks > 1:  # one in each block first
+        first, warps = f"{first} * int(gridDim.x) + int(blockIdx.x)", f"int(gridDim.x) * {warps}"
+    call = f"{function.name}({', '.join(['part', *given])});"
+    writer.line("#pragma unroll 1")
+    writer.line(f"for (int part = {first}; part < {node.parts}; part += {warps}) {call}")
+
+
 NODE_CODE: dict[type[Node], NodeCode] = {
     SortNode: NodeCode(kernels=SortKernels),
     SelectionNode: NodeCode(kernels=SelectionKernels),
     MemcpyNode: NodeCode(phase=_write_copy),
+    CustomKernelNode: NodeCode(phase=_write_warps),
 }

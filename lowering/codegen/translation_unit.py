@@ -32,6 +32,7 @@ from lowering.codegen.rows.cluster_geometry import cluster_of, resident_blocks
 from lowering.codegen.rows.column_runs import coarsened
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.conditional_nodes import WhileNode
+from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nests.analysis import nest_expressions
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import CallNest, Kernel, Nest, ReduceNest, RowNest, ScanNest
@@ -142,12 +143,16 @@ def unit_source(plan: Plan) -> Unit:
 
 
 def _definitions(plan: Plan) -> Iterator[str]:
-    """What users' functions need that kernels apply or combine by, each once."""
+    """What functions need that kernels apply, combine by or run by warps, each once."""
     nodes = [node for node in walk(plan.graph) if isinstance(node, KernelNode)]
     nests = dict.fromkeys(nest for node in nodes for nest in node.kernel.nests)
     applied = {e.op: None for nest in nests for e in nest_expressions(nest) if isinstance(e, Apply)}
     found = [op.form.definition for op in applied if isinstance(op.form, Elementwise)]
     found += [combiner.definition for nest in nests for combiner in _combiners(nest)]
+    outside = set(launched(plan.graph))
+    custom = [n for n in walk(plan.graph) if isinstance(n, CustomKernelNode) and n not in outside]
+    functions = [node.call.kernel.warp_function for node in custom]
+    found += [function.definition for function in functions if function is not None]
     yield from filter(None, dict.fromkeys(found))
 
 

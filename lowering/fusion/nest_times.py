@@ -15,10 +15,6 @@ from tracegraph.ir.op import Elementwise
 from tracegraph.ir.scalar import Axis, Expr
 from tracegraph.ir.scalar_values import Apply, Load
 
-SHORT_AXIS = 3
-"""Positions along the last axis of a reduction's space that one thread computes: what does not
-depend on the axis is computed once (`codegen.rows.column_runs`)."""
-
 
 def nest_time(nest: Nest, costs: Costs) -> float:
     """The time of a nest in µs, without that of the launch.
@@ -27,22 +23,24 @@ def nest_time(nest: Nest, costs: Costs) -> float:
     folds, all of which load, then compute. Of 2000² float64, a pass of a log-sum-exp that loads for
     12 µs and computes exponentials and quotients for 10 takes 22 (H100).
     """
-    moved = costs.megabyte * 1e-6 * sum(nbytes for _, nbytes in traffic(nest))
-    computed = costs.gigaoperation * 1e-9 * operations(nest)
+    nbytes = sum([n for buffer, n in traffic(nest) if buffer.type.nbytes > costs.cached])
+    moved = costs.megabyte * 1e-6 * nbytes
+    computed = costs.gigaoperation * 1e-9 * operations(nest, costs.columns)
     threads = min(1.0, _threads(nest) / costs.full_threads)
     return moved + computed / threads
 
 
-def operations(nest: Nest) -> float:
+def operations(nest: Nest, columns: int = 1) -> float:
     """The operations of a nest at all of its points, in units of `Elementwise.cost`.
 
-    What depends on no axis of a loop is computed once for each row.
+    What depends on no axis of a loop is computed once for each row, and what does not depend on the
+    last axis of the rows once for up to `columns` of them.
     """
     loop = nest.loop if isinstance(nest, (ReduceNest, RowNest)) else ()
     rank = len(nest.space)
     rows, steps = prod(nest.space), prod(loop)
     last = nest.space[-1] if nest.space else 1
-    short = 1 << rank - 1 if loop and 1 < last <= SHORT_AXIS else 0
+    short = 1 << rank - 1 if loop and 1 < last <= columns else 0
     axes: dict[Expr, int] = {}
     total = 0.0
     for expr in nest_expressions(nest):

@@ -59,6 +59,9 @@ from tracegraph.ir.types import ArrayType
 MAX_READERS = 6
 """Nests that compute a value again, at most: bounds the time to plan."""
 
+LEAST_GAIN = 0.02
+"""Time, in µs, that computing a value again has to save: estimates are no finer."""
+
 MAX_VALUE = 200
 """Expressions of a value that is computed again, at most: bounds the code of each reader."""
 
@@ -119,8 +122,7 @@ class _Search:
     def may_vanish(self, buffer: Buffer) -> bool:
         """Whether a buffer need not be stored if its readers compute what is in it."""
         return (
-            buffer.type.nbytes > self.target.costs.cached
-            and buffer in self.block.owned
+            buffer in self.block.owned
             and buffer not in self.kept
             and len(self.writers[buffer]) == 1
             and 0 < len(self.readers.get(buffer, ())) <= MAX_READERS
@@ -136,8 +138,12 @@ class _Search:
         value = _value(nest, buffer, self.context)
         if value is None:
             return
-        made = self._readers_of(value, node, buffer)
         rest = _without(value.stored_by(nest), buffer)
+        vanishes = rest is None and len(writer.nests) == 1
+        if buffer.type.nbytes <= self.target.costs.cached and not vanishes:
+            self.context.give_back([store.buffer for store in value.stores])
+            return
+        made = self._readers_of(value, node, buffer)
         if made is None or not self._is_faster(writer, nest, rest, made):
             self.context.give_back([store.buffer for store in value.stores])
             return
@@ -209,7 +215,7 @@ class _Search:
             after += nest_time(rest, costs)
         elif len(writer.nests) == 1:
             before += costs.kernel
-        return after < before
+        return after < before - LEAST_GAIN
 
 
 def _kernels_reading(

@@ -14,7 +14,7 @@ from dataclasses import replace
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.rounding import round_up
-from lowering.plan.nodes import Graph, MemcpyNode, Node, body_graphs, walk
+from lowering.plan.nodes import Graph, MemcpyNode, Node, body_graphs, launched
 from lowering.plan.plan import Plan
 from lowering.plan.target.hardware import ALIGNMENT
 
@@ -22,7 +22,7 @@ from lowering.plan.target.hardware import ALIGNMENT
 def bound_by_custom_kernels(plan: Plan) -> tuple[Buffer, ...]:
     """The inputs and outputs that users' kernels in bodies access, in order."""
     graphs = [body for node in plan.graph.nodes for body in body_graphs(node)]
-    custom = [n for body in graphs for n in walk(body) if isinstance(n, CustomKernelNode)]
+    custom = [n for body in graphs for n in launched(body) if isinstance(n, CustomKernelNode)]
     found = {buffer for node in custom for buffer in node.accessed_buffers}
     return tuple(b for b in dict.fromkeys((*plan.inputs, *plan.outputs)) if b in found)
 

@@ -47,6 +47,24 @@ class CustomKernelNode(Node):
         return f"kernel {self.call.kernel.name}"
 
     @property
+    def may_be_phase(self) -> bool:
+        return self.call.kernel.warp_function is not None
+
+    @property
+    def parts(self) -> int:
+        """How many parts warps share, of one that may be a phase."""
+        function = self.call.kernel.warp_function
+        assert function is not None
+        return function.parts(*self.call.arguments(self.types))
+
+    @property
+    def part_time(self) -> float:
+        """The time of one, in µs."""
+        function = self.call.kernel.warp_function
+        assert function is not None
+        return function.time(*self.call.arguments(self.types))
+
+    @property
     def weight(self) -> Weight:
         threads = np.prod((*self.launch.grid, *self.launch.block), dtype=np.int64)
         nbytes = sum([buffer.type.nbytes for buffer in (*self.arguments, *self.outputs)])

@@ -79,9 +79,6 @@ class Node(Drawable, HoldsBuffers):
     is_barrier: ClassVar[bool] = False
     """Whether what is before it in the graph is done when it runs, and what follows waits."""
 
-    may_be_phase: ClassVar[bool] = False
-    """Whether it may be a part of a loop in one kernel; others keep their loops out of kernels."""
-
     tone: ClassVar[Tone] = "plain"
     """The colours of its box in pictures; `noun`, `title` and `contents` are the words."""
 
@@ -98,6 +95,13 @@ class Node(Drawable, HoldsBuffers):
     def noun(self) -> str:
         """What it is, in sentences: ``"a copy"``."""
         return "a node"
+
+    @property
+    def may_be_phase(self) -> bool:
+        """Whether it may be a part of a loop in one kernel; others keep their loops out of
+        kernels.
+        """
+        return False
 
     @property
     def if_skipped(self) -> IfSkipped:
@@ -293,13 +297,16 @@ class MemcpyNode(Node):
     tone: ClassVar[Tone] = "move"
     graph_nodes: ClassVar[tuple[str, ...]] = ("kernel",)
     noun: ClassVar[str] = "a copy"
-    may_be_phase: ClassVar[bool] = True
     name: ClassVar[str] = "copy"
 
     target: Writes[Buffer]
     source_buffer: Reads[Buffer]
     sources: tuple[Source, ...] = ()
     is_scratch_copy: bool = False
+
+    @property
+    def may_be_phase(self) -> bool:
+        return True
 
     @property
     def title(self) -> str:

@@ -25,6 +25,7 @@ from tracegraph.ir.effects import Failure, PrintFormat
 from tracegraph.ir.record import record
 from tracegraph.ir.types import ArrayType
 from tracegraph.progress import Monitor
+from tracegraph.sharding.sharding import Sharding
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,8 @@ class Plan(Drawable):
 
     `copied` are the inputs and outputs that each launch copies, as they move and nodes that access
     them take fixed addresses. `fallbacks` are what legalization has replaced.
+
+    With `sharding` it is the Plan of each device of a mesh, with types of blocks.
 
     `graph` is the work. A Plan that is launched `as_graph`, a CUDA graph, has nodes for arguments
     and memory besides: see `launch_graph`. Compiling adds what is known then: `library_bytes`, the
@@ -79,6 +82,7 @@ class Plan(Drawable):
     copied: tuple[Buffer, ...] = ()
     fallbacks: tuple[Fallback, ...] = ()
     as_graph: bool = False
+    sharding: Sharding | None = None
     library_bytes: int = 0
     emitted: Mapping[Node, tuple[str, ...]] = field(default_factory=dict)
     _launch_graph: Graph | None = field(default=None, init=False, repr=False)

@@ -24,9 +24,10 @@ from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.graph_composition import chain, composed
 from lowering.plan.nests.analysis import nest_expressions
 from lowering.plan.nests.kernel import Kernel, Nest
-from lowering.plan.nodes import Graph, KernelNode, Node
+from lowering.plan.nodes import Graph, KernelNode, LibraryNode, Node, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
+from lowering.plan.serialization import serialized
 from lowering.planning.workspaces import with_workspaces
 from tracegraph.ir.record import replace
 from tracegraph.ir.scalar_values import Apply
@@ -40,7 +41,7 @@ def assemble(draft: Draft, *, per_launch: bool) -> Plan:
     graph = _Assembler(name, memory).graph(draft.block)
     return Plan(
         name=name,
-        graph=with_workspaces(graph) if context.target.graphs else graph,
+        graph=with_workspaces(graph) if context.target.graphs else _in_one_order(graph),
         inputs=draft.inputs,
         outputs=draft.outputs,
         constants=tuple(zip(draft.constants, program.constants, strict=True)),
@@ -56,6 +57,12 @@ def assemble(draft: Draft, *, per_launch: bool) -> Plan:
         copied=tuple([source for source, _ in context.scratch_copies]),
         as_graph=context.target.graphs,
     )
+
+
+def _in_one_order(graph: Graph) -> Graph:
+    """The graph, in which collectives have one order on all devices: that of the Plan."""
+    calls = (node.call for node in walk(graph) if isinstance(node, LibraryNode))
+    return serialized(graph) if any(call.exclusive for call in calls) else graph
 
 
 @lru_cache(maxsize=256)

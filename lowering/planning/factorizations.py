@@ -92,7 +92,7 @@ def form_of(
     if name == "tridiagonal_solve":
         has_kernel = not in_body or matrix.size >= policy.tridiagonal_rows
     else:
-        has_kernel = can_be and policy.has_kernel(name, matrix, in_body)
+        has_kernel = can_be and policy.has_kernel(name, types, in_body)
     if can_be and (forced == "small" or (not forced and has_kernel)):
         return "small"
     if name not in BY_LIBRARY or forced in ("own", "small"):

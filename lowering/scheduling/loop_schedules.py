@@ -241,7 +241,8 @@ def _one_kernel_obstacle(loop: Loop, _: int | None) -> str | None:
 
 def _time_in_one_kernel(loop: Loop, _: int | None) -> Estimate:
     if loop.persistent is None or loop.scope is not None:
-        return Estimate(inf, scope=loop.scope or Scope(1, 1))
+        scope, least = loop.scope or Scope(1, 1), one_kernel.least_threads(loop.node.body)
+        return Estimate(inf, scope=replace(scope, threads=max(scope.threads, least)))
     step, scope = fastest(loop.node.body, loop.persistent)
     return Estimate(loop.costs.kernel + loop.construct.expected_steps * step, scope=scope)
 

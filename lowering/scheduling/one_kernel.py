@@ -14,8 +14,10 @@ from lowering.draft.draft_nodes import (
     FinishedNode,
     walk,
 )
+from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nests.kernel import CallNest
 from lowering.plan.nests.tiled_products import tiled_product
+from lowering.plan.target.hardware import WARP
 from tracegraph.ir.record import replace
 
 SCHEDULE = "one_kernel"
@@ -31,6 +33,12 @@ def obstacle(body: Block) -> str | None:
         if isinstance(node, DraftKernel) and any(map(tiled_product, node.nests)):
             return "a large product inside, which a kernel of its own computes by tiles"
     return None
+
+
+def least_threads(body: Block) -> int:
+    """The threads of a block that the body needs."""
+    finished = [node.plan_node for node in walk(body) if isinstance(node, FinishedNode)]
+    return WARP if any(isinstance(node, CustomKernelNode) for node in finished) else 1
 
 
 def absorb(body: Block) -> None:

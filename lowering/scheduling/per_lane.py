@@ -21,10 +21,17 @@ from lowering.draft.draft_nodes import (
 from lowering.plan.nests.analysis import nest_accumulators, nest_roots, roots_of
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import MapNest, Nest, ReduceNest, RowNest, Store, space_index
-from lowering.plan.nests.lane_nests import Ends, Extents, LaneNests, inner_points, lanes_of
+from lowering.plan.nests.lane_nests import (
+    Ends,
+    Extents,
+    LaneNests,
+    inner_points,
+    kept_by_lanes,
+    lanes_of,
+)
 from lowering.plan.nests.rounding import ceil_div
 from lowering.plan.nests.weight import traffic
-from lowering.plan.target.hardware import WARP
+from lowering.plan.target.hardware import SECTOR_BYTES, WARP
 from lowering.plan.target.scope import Scope
 from lowering.plan.target.target import Costs, PersistentCosts
 from lowering.scheduling.persistent_time import OVERLAPPED, operations_of
@@ -148,17 +155,30 @@ def times(
     kept. How many operations a device makes at a time does not count, as in estimates of kernels:
     it makes the same ones in any schedule.
     """
-    moved = sum(b.type.nbytes for b, place in lanes.places.items() if place)
+    kept = set(kept_by_lanes(lanes))
+    moved = sum(buffer.type.nbytes for buffer in kept if lanes.places[buffer])
     waiting = nbytes = 0.0
     for steps, nest in _nests(body):
         for points, roots in _parts(nest, lanes):
             below = subexpressions(roots)
-            loads = [e for e in below if isinstance(e, Load) and e.buffer not in lanes.places]
+            loads = [e for e in below if isinstance(e, Load) and e.buffer not in kept]
             each = (operations_of(below) + len(loads) + 1) * costs.thread_operation
             waiting += steps * ceil_div(points, OVERLAPPED) * each
-        nbytes += steps * sum(n for b, n in traffic(nest) if b not in lanes.places)
+        nbytes += steps * sum(_spread(b, n, lanes) for b, n in traffic(nest) if b not in kept)
     moving = outside.megabyte * nbytes / 1e6
     return 2 * outside.megabyte * moved / 1e6, max(waiting, moving)
+
+
+def _spread(buffer: Buffer, nbytes: int, lanes: LaneNests) -> int:
+    """The bytes that memory moves for accesses of some bytes.
+
+    Neighbouring threads access neighbouring elements of what the loop writes if lanes are its last
+    axis. Else each access of a thread moves a sector.
+    """
+    place = lanes.places.get(buffer)
+    if not place or place[-1] == buffer.type.ndim - 1:
+        return nbytes
+    return nbytes * SECTOR_BYTES // buffer.type.dtype.itemsize
 
 
 def _parts(nest: Nest, lanes: LaneNests) -> Iterator[tuple[int, Sequence[Expr]]]:

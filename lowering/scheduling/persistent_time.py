@@ -16,6 +16,7 @@ from lowering.draft.draft_nodes import (
     FinishedNode,
     walk,
 )
+from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nests.analysis import nest_expressions, nest_loads
 from lowering.plan.nests.kernel import Nest, PrintNest, ScatterNest
 from lowering.plan.nests.rounding import ceil_div, power_of_two
@@ -91,6 +92,11 @@ class _Estimate:
                 return construct.expected_steps * self.body(body)
             case DraftBranch(branches=branches):
                 return self.costs.phase + mean([self.nodes(b.nodes) for b in branches])
+            case FinishedNode(plan_node=CustomKernelNode() as custom):
+                warps = self.scope.blocks * (self.scope.threads // WARP)
+                if not warps or not custom.may_be_phase:
+                    return inf
+                return self._barrier() + ceil_div(custom.parts, warps) * custom.part_time
             case FinishedNode():
                 return inf if node.plan_node.kind != "copy" else self._barrier()
             case DraftKernel(nests=nests):

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from lowering.plan.target.overrides import Choices
 from tests.helpers.forced import on_host
+from tests.emulation.point_races import point_races
 from tests.helpers.running import donated, jitted, lowered
 from tests.programs.windows import ARRAYS, NAMED, RULES, in_a_loop, program_of
-from tests.property.point_races import point_races
 from tracegraph import tree
 
 STEP = st.tuples(*[st.integers(0, n) for n in (RULES - 1, 2, 2, 7, 7, 7, 7, 7, 7)])

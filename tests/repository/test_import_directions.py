@@ -56,7 +56,8 @@ TRACEGRAPH: Table = {
     "special": {"numpy", "arrays", "ops", "tracing", "ir", "errors"},
     "nn": {"special", "numpy", "errors", "dtypes"},
     "random": {
-        *("transforms", "special", "control", "numpy", "arrays", "tracing", "ir", "errors"),
+        *("sharding", "transforms", "special", "control", "numpy", "arrays", "tracing", "ir"),
+        "errors",
     },
     "sparse": {"numpy", "arrays", "tracing", "ir", "tree", "errors"},
     "sharding": {"tracing", "ir", "tree", "errors"},
@@ -81,7 +82,7 @@ TRACEGRAPH: Table = {
     "event": {"control", "ir", "errors"},
     "debug": {"callbacks", "control", "ir", "errors", "user_source"},
     "staging": {
-        *("arrays", "tracing", "passes", "ops", "ir", "tree", "errors", "inspection"),
+        *("sharding", "arrays", "tracing", "passes", "ops", "ir", "tree", "errors", "inspection"),
         *GROUND,
     },
     "streams": {"staging", "devices", "current_stream"},
@@ -102,7 +103,7 @@ TRACEGRAPH: Table = {
 
 BY_LOWERING = GROUND | {
     *("ir", "ops", "passes", "control", "arrays", "staging", "numpy", "tracing"),
-    *("errors", "limits", "progress", "inspection", "transforms"),
+    *("errors", "limits", "progress", "inspection", "sharding", "transforms"),
 }
 """Parts of tracegraph that lowering may import."""
 

@@ -13,6 +13,7 @@ from tracegraph import errors, tree
 from tracegraph.arrays import dlpack
 from tracegraph.arrays.device_buffer import DeviceBuffer
 from tracegraph.arrays.device_calls import copy
+from tracegraph.arrays.shard_view import ArrayShard
 from tracegraph.devices import canonical_device
 from tracegraph.errors.tracebacks import hide_frames
 from tracegraph.ir.types import ArrayType
@@ -86,7 +87,7 @@ class Array(ArrayOperators):
                     f"Array wraps memory; of {errors.value_text(data)} write tracegraph.asarray(x)"
                 )
             self._type = data.type
-            self.placement = placement(self._type, data.device)
+            self.placement = placement(self._type, getattr(data, "where", data.device))
         self.memory = data
 
     @classmethod
@@ -190,6 +191,28 @@ class Array(ArrayOperators):
         in_host_memory = isinstance(data, np.ndarray) and not self.weak
         moved: Array = copy(data if in_host_memory else self, chosen, donate=in_host_memory)
         return moved
+
+    @property
+    def addressable_shards(self) -> tuple[ArrayShard, ...]:
+        """The blocks of an Array that is divided over a mesh, one for each device, in order; of any
+        other Array, itself. Their data are Arrays on the memory of the block, without a copy.
+
+        >>> import tracegraph
+        >>> mesh = tracegraph.Mesh(2, "x", device="host")
+        >>> x = tracegraph.device_put(np.arange(4), mesh, tracegraph.PartitionSpec("x"))
+        >>> [shard.data for shard in x.addressable_shards]
+        [Array([0, 1], dtype=int64), Array([2, 3], dtype=int64)]
+        """
+        data: Any = self.data
+        if not hasattr(data, "blocks"):
+            return (ArrayShard(0, tuple([slice(0, n) for n in self.shape]), self),)
+        pairs = zip(data.indices, data.blocks, strict=True)
+        return tuple([ArrayShard(i, index, Array(b.view())) for i, (index, b) in enumerate(pairs)])
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether all blocks are on devices of this process: so far, all always are."""
+        return True
 
     def synchronize(self) -> Self:
         """Wait until the elements are computed, and return this array."""
@@ -311,6 +334,11 @@ class Array(ArrayOperators):
     # ---- exchange with other libraries ----
 
     def __dlpack_device__(self) -> tuple[int, int]:
+        if hasattr(self.data, "blocks"):
+            raise BufferError(
+                f"an Array that is divided over {self.device} is no single piece of memory; export "
+                "its blocks, x.addressable_shards[i].data, or numpy.asarray(x)"
+            )
         return dlpack.device_of(self.device)
 
     def __dlpack__(
@@ -322,6 +350,8 @@ class Array(ArrayOperators):
         copy: bool | None = None,
     ) -> Any:
         data = self.data
+        if hasattr(data, "blocks"):
+            self.__dlpack_device__()  # raises
         if dl_device == dlpack.HOST and not isinstance(data, np.ndarray):
             if copy is False:
                 raise BufferError(f"an Array on {data.device} gets to the host only by a copy")

@@ -29,8 +29,10 @@ from tracegraph.ir.effects import TOKEN
 from tracegraph.ir.op import Op, get
 from tracegraph.ir.program import Atom, Hints, Literal
 from tracegraph.ir.types import ArrayType, type_of
+from tracegraph.ir.varying import Axes
 from tracegraph.ops import control as ops
 from tracegraph.tracing.trace import Trace, bind, cast
+from tracegraph.tracing.tracer import Tracer
 
 __all__ = ["cond", "switch"]
 
@@ -170,13 +172,17 @@ def _record(
 ) -> Any:
     atoms = [trace.read(leaf) for leaf in operands.leaves]
     types = [atom.type for atom in atoms]
+    varying = list[Axes]()
+    if trace.axes:
+        selects = trace.axes_of(Tracer(trace, selector))
+        varying += [selects | trace.axes_of(Tracer(trace, atom)) for atom in atoms]
 
     def traced(function: Function) -> TracedRegion:
         def call(leaves: Sequence[Any]) -> Any:
             return function(*tree.unflatten(operands.structure, owned(leaves)))
 
         try:
-            return trace_tree(call, types, trace, op.name, function)
+            return trace_tree(call, types, trace, op.name, function, varying)
         except errors.EndlessTraceError:
             raise
         except RecursionError:

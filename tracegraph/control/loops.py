@@ -29,7 +29,9 @@ from tracegraph.control.regions import (
     flatten_checked,
     join,
     require_callable,
+    settled_axes,
     trace_tree,
+    traced_with_carry,
     unify_captures,
     with_token,
 )
@@ -40,6 +42,7 @@ from tracegraph.ir.effects import TOKEN, forbidden_in
 from tracegraph.ir.op import get
 from tracegraph.ir.program import Hints, Literal
 from tracegraph.ir.types import ArrayType, type_of
+from tracegraph.ir.varying import Sets
 from tracegraph.ops import control as ops
 from tracegraph.tracing.trace import Trace, bind, cast
 from tracegraph.tracing.tracer import Tracer
@@ -241,6 +244,8 @@ class _Loop:
     name: str
     steps: Steps
     counters: tuple[tuple[Any, ArrayType], ...]
+    varying: Sets = ()
+    """The axes over which the carry and the counters differ between devices, if it is known."""
 
     def advanced(self, state: Tree, counters: Leaves) -> Tree:
         """The carry after one iteration."""
@@ -275,7 +280,13 @@ class _Loop:
                     self.steps.report(numbers[-1])
                 return after, numbers
 
-            return trace_tree(call, (*types, *kinds), trace, self.construct, self.function)
+            def body(varying: Sets) -> TracedRegion:
+                kind, function = self.construct, self.function
+                return trace_tree(call, (*types, *kinds), trace, kind, function, varying)
+
+            first = (*self.carry.leaves, *[value for value, _ in self.counters])
+            varying = self.varying or tuple(map(trace.axes_of, first))
+            return traced_with_carry(trace, body, varying, len(first)) if trace.axes else body(())
 
         return traced_until_stable(self.construct, step, self.function, self.carry, self.name)
 
@@ -380,9 +391,12 @@ def _trace_loop(
     the token if there are effects. `condition` takes the leaves of the user's carry and the
     counters. `known` are further attributes of the equation.
     """
+    given = loop
     if loop.steps.counted:
         loop = replace(loop, counters=(*loop.counters, (_ZERO, type_of(_ZERO))))
+    read = trace.uses.sets_read
     stepped, types = loop.traced(trace)
+    takes_derivatives = trace.uses.sets_read != read
     types = (*types, *[type_ for _, type_ in loop.counters])
     split, count = len(loop.carry.leaves), len(types)
     first = (*loop.carry.leaves, *[value for value, _ in loop.counters])
@@ -399,6 +413,11 @@ def _trace_loop(
     (region, body_region), captures = unify_captures([tested, stepped])
     regions = (region, cast_results(body_region, types))
     attrs = {"carry": len(init), **known}
+    if trace.axes and takes_derivatives:
+        assumed = loop.varying or tuple(map(trace.axes_of, first))
+        varying = settled_axes(trace, (*init, *captures), attrs, regions, assumed)
+        if varying != assumed:
+            return _trace_loop(trace, replace(given, varying=varying), condition, known, hints)
     outputs = trace.record(ops.while_loop, (*init, *captures), attrs, regions, hints)
     if effects:
         trace.last_token = outputs[count]

@@ -13,9 +13,11 @@ from typing import Any
 
 from tracegraph import errors, tree
 from tracegraph.ir.effects import TOKEN
+from tracegraph.ir.op import get
 from tracegraph.ir.program import Atom, Eqn, Literal, Region, Value, application
 from tracegraph.ir.record import record, replace
 from tracegraph.ir.types import ArrayType, result_type, type_of
+from tracegraph.ir.varying import Axes, Sets, VaryingAxes
 from tracegraph.tracing.parameters import takes
 from tracegraph.tracing.trace import Trace, current_trace, recorder, trace_region
 from tracegraph.tracing.tracer import Tracer
@@ -124,10 +126,12 @@ def trace_tree(
     parent: Trace,
     construct: str,
     function: Callable[..., Any],
+    varying: Sequence[Axes] = (),
 ) -> TracedRegion:
     """Trace `call(tracers)`, which returns a pytree, as a region inside `parent`.
 
-    `function` is the user's function that it calls.
+    `function` is the user's function that it calls. `varying` are the axes over which parameters
+    differ between devices, if it is known.
     """
     returned: list[Tree] = []
 
@@ -135,8 +139,56 @@ def trace_tree(
         returned.append(flatten_checked(call(tracers), construct, "result", function))
         return returned[0].leaves
 
-    region, captures, tokens = trace_region(flat, types, parent)
+    region, captures, tokens = trace_region(flat, types, parent, None, varying)
     return TracedRegion(region, captures, returned[0].structure, tokens)
+
+
+def traced_with_carry(
+    trace: Trace, trace_body: Callable[[Sets], TracedRegion], first: Sequence[Axes], carry: int
+) -> TracedRegion:
+    """The body of a loop, traced by `trace_body(varying)` with the axes over which its parameters
+    differ between devices, `first` in the first step; `carry` of them are carried.
+
+    Derivatives in the body depend on these axes. So it is traced again as long as it takes some,
+    and what it carries comes to differ over more axes.
+    """
+    varying = tuple(first)
+    while True:
+        before = trace.uses.sets_read
+        traced = trace_body(varying)
+        if trace.uses.sets_read == before:
+            return traced
+        after = axes_of_results(trace, traced, varying)
+        grown = [was | now for was, now in zip(varying[:carry], after, strict=False)]
+        settled = (*grown, *varying[carry:])
+        if settled == varying:
+            return traced
+        varying = settled
+
+
+def axes_of_results(trace: Trace, traced: TracedRegion, varying: Sequence[Axes]) -> Sets:
+    """The axes over which the results of a traced function differ between devices."""
+    if not trace.axes:
+        return ()
+    captures = [trace.axes_of(Tracer(trace, atom)) for atom in traced.captures]
+    return VaryingAxes().results(traced.region, (*varying, *captures))
+
+
+def settled_axes(
+    trace: Trace,
+    operands: Sequence[Atom],
+    attrs: Mapping[str, Any],
+    regions: tuple[Region, ...],
+    assumed: Sequence[Axes],
+) -> Sets:
+    """The axes over which carries of a while_loop differ between devices, its condition being known
+    as well, and over which they are assumed to.
+    """
+    sets = [trace.axes_of(Tracer(trace, atom)) for atom in operands]
+    outputs = tuple([Value(atom.type) for atom in operands[: attrs["carry"]]])
+    eqn = Eqn(get("while_loop"), tuple(operands), outputs, attrs, regions)
+    found = VaryingAxes().operands(eqn, tuple(sets))
+    return tuple([axes | more for axes, more in zip(found, assumed, strict=False)])
 
 
 def with_token(traced: TracedRegion, parameter: int, result: int) -> TracedRegion:

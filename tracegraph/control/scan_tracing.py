@@ -21,6 +21,7 @@ from tracegraph.control.regions import (
     cast_results,
     flatten_checked,
     trace_tree,
+    traced_with_carry,
     unify_captures,
     with_token,
 )
@@ -29,6 +30,7 @@ from tracegraph.ir.effects import TOKEN
 from tracegraph.ir.op import get
 from tracegraph.ir.program import Hints
 from tracegraph.ir.types import ArrayType, type_of
+from tracegraph.ir.varying import EQUAL, Sets
 from tracegraph.ops import control as ops
 from tracegraph.tracing.trace import Trace, cast
 
@@ -179,6 +181,14 @@ def _traced(
                 body.steps.report(number)
             return after, numbers, y
 
-        return trace_tree(flat, (*types, *counters, *parts), trace, body.construct, body.function)
+        def traced(varying: Sets) -> TracedRegion:
+            kinds, construct = (*types, *counters, *parts), body.construct
+            return trace_tree(flat, kinds, trace, construct, body.function, varying)
+
+        if not trace.axes:
+            return traced(())
+        none = [EQUAL] * len(counters)
+        first = [*map(trace.axes_of, carry.leaves), *none, *map(trace.axes_of, xs.leaves)]
+        return traced_with_carry(trace, traced, first, split)
 
     return traced_until_stable(body.construct, step, body.function, carry, body.name)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 _LEAVES = "tracegraph.tree.leaves(x)"
 _ONE_GPU = "a call runs on one GPU"
-_ACROSS = "lanes of vmap do not see each other: reduce over their axis outside of tracegraph.vmap"
+_BLOCKS = "use tracegraph.device_put(x, mesh, spec), or in_specs of tracegraph.shard"
 _PATHS = "a path is a tuple of keys, positions and names of fields; use tracegraph.tree.paths"
 _SCATTER = "use x.at[i]"
 _DTYPES = "dtypes are NumPy's, float64 included; there are no global options"
@@ -42,16 +42,17 @@ _JAX: Mapping[str, str] = {
     "process_count": _ONE_GPU,
     "process_index": _ONE_GPU,
     "distributed": _ONE_GPU,
-    "device_put_replicated": f"{_ONE_GPU}; use tracegraph.device_put(x, device)",
-    "device_put_sharded": f"{_ONE_GPU}; use tracegraph.device_put(x, device)",
-    "make_array_from_callback": f"{_ONE_GPU}; use tracegraph.asarray",
-    "make_mesh": _ONE_GPU,
-    "sharding": _ONE_GPU,
-    "pmap": f"{_ONE_GPU}; use tracegraph.vmap for many items",
-    "shard_map": f"{_ONE_GPU}; use tracegraph.vmap for many items",
-    "smap": f"{_ONE_GPU}; use tracegraph.vmap for many items",
+    "device_put_replicated": "use tracegraph.device_put(x, mesh)",
+    "device_put_sharded": "use tracegraph.make_array_from_local(blocks, mesh, spec)",
+    "make_array_from_callback": "use tracegraph.make_array_from_local(blocks, mesh, spec)",
+    "make_array_from_process_local_data": "use tracegraph.make_array_from_local",
+    "make_mesh": "use tracegraph.Mesh(shape, axis_names)",
+    "NamedSharding": _BLOCKS,
+    "pmap": "use tracegraph.shard for devices, and tracegraph.vmap for many items",
+    "smap": "use tracegraph.shard",
+    "P": "use tracegraph.PartitionSpec",
     "pjit": f"{_ONE_GPU}; use tracegraph.jit",
-    "with_sharding_constraint": _ONE_GPU,
+    "with_sharding_constraint": _BLOCKS,
     "jacobian": "use tracegraph.jacrev or tracegraph.jacfwd",
     "fwd_and_bwd": "use tracegraph.vjp",
     "remat": "use tracegraph.checkpoint",
@@ -176,16 +177,11 @@ _LAX: Mapping[str, str] = {
     "rng_bit_generator": "use tracegraph.random.bits",
     "optimization_barrier": "nothing is needed: results do not depend on what is fused",
     "after_all": "nothing is needed: effects keep their order",
-    "psum": _ACROSS,
-    "pmean": _ACROSS,
-    "pmax": _ACROSS,
-    "pmin": _ACROSS,
-    "ppermute": _ACROSS,
-    "all_gather": _ACROSS,
-    "all_to_all": _ACROSS,
-    "axis_index": "map over numpy.arange(n) as a further argument of the function in "
-    "tracegraph.vmap",
-    "axis_size": "it is the extent of the mapped axis",
+    "pvary": "nothing is needed: what is the same on all devices may meet what differs",
+    "pcast": "nothing is needed: what is the same on all devices may meet what differs",
+    "pshuffle": "use tracegraph.ppermute",
+    "pswapaxes": "use tracegraph.all_to_all",
+    "pbroadcast": "use tracegraph.psum of a value that is zero on other devices",
     "Precision": _DTYPES,
 }
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracegraph.errors.wording import user_line
-from tracegraph.user_source import Source
 
 __all__ = [
-    "CollectiveOutsideShardError", "DeadlockError", "MeshDeviceError", "NotAddressableError",
+    "CollectiveOutsideShardError", "DeadlockError", "MeshDeviceError",
     "OutSpecError", "PeerFailedError", "ShardingError", "UniformityError", "UnknownAxisError",
 ]  # fmt: skip
 
@@ -80,10 +79,6 @@ class MeshDeviceError(ShardingError):
     """A mesh of these devices cannot be made, or not be used yet."""
 
 
-class NotAddressableError(ShardingError):
-    """Blocks of an array are on devices of other processes."""
-
-
 class DeadlockError(RuntimeError):
     """Devices of a host mesh wait for one another in different collectives, or for one that left.
 
@@ -99,8 +94,3 @@ class PeerFailedError(RuntimeError):
 
     def __init__(self, device: int, collective: str) -> None:
         super().__init__(f"device {device} has failed; this one waited for it in {collective}")
-
-
-def at(source: Source | None) -> str:
-    """A line in a row of a message."""
-    return "" if source is None else f" at {source}"

@@ -84,6 +84,25 @@ class ForeignGraph:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class WarpFunction:
+    """What a kernel of tracegraph's own is where it is a part of a loop in one kernel: device code
+    that warps run, without barriers of a block.
+
+    Args:
+        name: of the function. It takes the number of a part, then what the kernel takes, arrays as
+            pointers to void.
+        definition: its C++ text, with all that it needs.
+        parts: how many there are, by the types of the arguments.
+        time: of a part, in µs, likewise.
+    """
+
+    name: str
+    definition: str
+    parts: Callable[..., int]
+    time: Callable[..., float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class CustomKernel:
     """A kernel that a user declared, compared by identity.
 
@@ -101,6 +120,7 @@ class CustomKernel:
         cooperative: whether all blocks have to be resident at the same time.
         aliases: for outputs that are written over an operand, the number of that operand.
         purpose: what a kernel of tracegraph's own does for the user's line; "" for those of users.
+        warp_function: the same as a part of another kernel, if it can be that.
     """
 
     name: str
@@ -119,6 +139,7 @@ class CustomKernel:
     cooperative: bool = False
     aliases: Mapping[int, int] = field(default_factory=dict)
     purpose: str = ""
+    warp_function: WarpFunction | None = None
 
     @property
     def operands(self) -> tuple[str, ...]:

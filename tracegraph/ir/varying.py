@@ -46,6 +46,7 @@ class VaryingAxes:
     def values(self, region: Region, sets: Sequence[Axes]) -> Mapping[Atom, Axes]:
         """The axes of all values of a region but those of the regions inside; literals have none.
 
+        >>> from tracegraph.ir.types import ArrayType
         >>> x = Value(ArrayType("float64"))
         >>> VaryingAxes().values(Region((x,), (), (x,)), [frozenset("x")])[x]
         frozenset({'x'})

@@ -95,6 +95,7 @@ def _same_type(name: str, kinds: str) -> Callable[..., ArrayType]:
 
 def _more_elements(name: str) -> Callable[..., Atom]:
     def rule(lanes: Lanes, operands: Sequence[Atom], batched: Flags, **attrs: Any) -> Atom:
+        """Lanes are more elements; those that have the name of one of its axes are combined."""
         return lanes.emit(name, lanes.spread(operands[0], batched[0]), **attrs)
 
     return rule
@@ -169,6 +170,7 @@ def _gathered_type(x: ArrayType, *, axes: Axes, count: int) -> ArrayType:
 def _gathered_by_lane(
     lanes: Lanes, operands: Sequence[Atom], batched: Flags, *, axes: Axes, count: int
 ) -> Atom:
+    """Lanes are more elements, behind the axis of devices; those of its axis are that axis."""
     x = lanes.spread(operands[0], batched[0])
     return _front_swapped(lanes, lanes.emit("all_gather", x, axes=axes, count=count))
 
@@ -212,6 +214,7 @@ def _scattered_type(x: ArrayType, *, axes: Axes, count: int) -> ArrayType:
 def _scattered_by_lane(
     lanes: Lanes, operands: Sequence[Atom], batched: Flags, *, axes: Axes, count: int
 ) -> Atom:
+    """Lanes are more elements of each block; over those of its axis, it is a sum."""
     x = _front_swapped(lanes, lanes.spread(operands[0], batched[0]))
     return lanes.emit("psum_scatter", x, axes=axes, count=count)
 
@@ -244,6 +247,7 @@ def _exchanged_type(x: ArrayType, *, axes: Axes, count: int) -> ArrayType:
 def _exchanged_by_lane(
     lanes: Lanes, operands: Sequence[Atom], batched: Flags, *, axes: Axes, count: int
 ) -> Atom:
+    """Lanes are more elements of each block; with those of its axis, blocks change places."""
     x = _front_swapped(lanes, lanes.spread(operands[0], batched[0]))
     return _front_swapped(lanes, lanes.emit("all_to_all", x, axes=axes, count=count))
 

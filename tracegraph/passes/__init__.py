@@ -12,6 +12,7 @@
     once        what branches in loops compute alike: the first time, and then kept
     live_lanes  marks of lanes that run for nothing; not among those that `optimize` applies
     calls       functions with derivative rules in place of their calls; for lowering, at the end
+    devices     programs of each device of a mesh; not among those that `optimize` applies
 """
 
 from collections.abc import Collection
@@ -23,6 +24,7 @@ from tracegraph.passes.captures import tidy_captures as tidy_captures
 from tracegraph.passes.cse import cse as cse
 from tracegraph.passes.cse import new_cse_rule
 from tracegraph.passes.dce import dce as dce
+from tracegraph.passes.devices import for_each_device as for_each_device
 from tracegraph.passes.fold import fold as fold
 from tracegraph.passes.fold import fold_rule
 from tracegraph.passes.hoist import hoist as hoist

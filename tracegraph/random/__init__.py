@@ -8,7 +8,7 @@ numbers, on every device, in loops and in traced functions. New keys are made by
 >>> uniform(first, (2,)).shape
 (2,)
 
-    keys                  key, split, fold_in
+    keys, per_device      key, split, fold_in; keys of each device of a mesh
     uniform               bits; uniform numbers, integers, booleans
     transformed_uniforms  distributions that are functions of uniform numbers
     truncated             normal numbers between two bounds
@@ -26,6 +26,7 @@ from tracegraph.random.counts import *
 from tracegraph.random.drawing import *
 from tracegraph.random.gamma import *
 from tracegraph.random.keys import *
+from tracegraph.random.per_device import *
 from tracegraph.random.transformed_uniforms import *
 from tracegraph.random.truncated import *
 from tracegraph.random.uniform import *

@@ -46,8 +46,9 @@ class _Checked:
         self._before: dict[Atom, list[Atom]] = {}
         self._made: dict[Atom, Eqn] = {}
         self._sets: dict[Atom, Axes] = {}
-        for number, param in enumerate(region.params):
-            self._origins[param] = describe(number)
+        for number, (param, axes) in enumerate(zip(region.params, sets, strict=True)):
+            if axes:
+                self._origins[param] = describe(number)
         self._enter(region, sets)
 
     def check(self, region: Region, sets: Sequence[Axes]) -> None:

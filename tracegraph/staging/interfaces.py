@@ -211,6 +211,16 @@ class Compiler(Protocol):
     def explain(self, plan: Any, device: str) -> str:
         """A table of every loop and branch."""
 
+    def profile(
+        self,
+        plan: Any,
+        device: str,
+        arguments: Sequence[Any],
+        executable: Executable,
+        launches: int,
+    ) -> Any:
+        """The times of the Plan's nodes, a `lowering.plan.reports.profile.Profile`."""
+
     def schedules(self, plan: Any) -> Sequence[tuple[str, str, str]]:
         """The user's line, the construct and the schedule of every loop and branch."""
 

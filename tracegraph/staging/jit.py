@@ -6,9 +6,10 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any, ParamSpec, TypeVar, overload
 
-from tracegraph import tree
+from tracegraph import errors, tree
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.program import Program
+from tracegraph.sharding.shard import ShardedFunction
 from tracegraph.staging.builds import MOST_BUILDS
 from tracegraph.staging.calls.call_tracing import trace_call
 from tracegraph.staging.calls.signature import Signature
@@ -107,6 +108,13 @@ def jit(
             scratch=scratch,
             max_builds=max_builds,
         )
+    if isinstance(fun, ShardedFunction):
+        if device is not None or donate_argnums != () or donate_argnames != ():
+            raise errors.ShardingError(
+                "jit of a sharded function takes no device, as its mesh has the devices, and no "
+                "donated arguments"
+            )
+        device = fun.mesh.device
     if isinstance(fun, (staticmethod, classmethod)):
         raise TypeError(f"apply jit below @{type(fun).__name__}, to the function itself")
     signature = Signature.of(fun, static_argnums, static_argnames, donate_argnums, donate_argnames)

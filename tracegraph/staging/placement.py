@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,19 @@ from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray
 from tracegraph.errors.tracebacks import entry_point
+from tracegraph.ir.types import type_of
+from tracegraph.sharding.mesh import Mesh
+from tracegraph.sharding.partition_spec import PartitionSpec, global_type, require_axes
+from tracegraph.sharding.sharded_buffer import ShardedBuffer, sharded_place
 from tracegraph.staging.compiler import default_device
 from tracegraph.tracing.tracer import Tracer
 
-__all__ = ["block_until_ready", "device_get", "device_put"]
+__all__ = ["block_until_ready", "device_get", "device_put", "make_array_from_local"]
 
 
 @entry_point
-def device_put(x: Any, device: Any = None) -> Any:
-    """A tree of arrays, moved to a device.
+def device_put(x: Any, device: Any = None, spec: Any = None) -> Any:
+    """A tree of arrays, moved to a device, or divided over a mesh.
 
     Arrays that are there already are not copied, and traced values stay what they are. Work on a
     device goes on while the copies are made.
@@ -27,7 +32,9 @@ def device_put(x: Any, device: Any = None) -> Any:
         x: a tree of arrays of any library, and numbers.
         device: ``"host"``, ``"cuda"`` or ``"cuda:1"``, as `y.device` of an Array says; None for the
             one that functions run on. A tree of these that is a prefix of `x` moves its parts to
-            several.
+            several. Or a `Mesh`.
+        spec: how arrays are divided over the mesh: a `PartitionSpec`, or a tree of them that is a
+            prefix of `x`; None: each device has all of it.
 
     Shape: that of each leaf.
     Dtype: that of each leaf; that of NumPy for a Python number.
@@ -35,12 +42,20 @@ def device_put(x: Any, device: Any = None) -> Any:
     Raises:
         TypeError: `x` has a leaf that is not an array or a number, or a device is not a string.
         UnsupportedByTracerError: a value is traced for another device.
-        ValueError: there is no such device, or a tree of devices is no prefix of `x`.
+        ValueError: there is no such device, or a tree of devices or specs is no prefix of `x`.
+        ShardingError: a spec does not fit its array or the mesh, or is given without a mesh.
 
     >>> device_put({"w": np.ones(2), "b": 0.5}, "host")
     {'w': Array([1., 1.], dtype=float64), 'b': Array(0.5, dtype=float64)}
     """
     leaves, structure = tree.flatten(x)
+    if isinstance(device, Mesh):
+        return _divided(x, device, PartitionSpec() if spec is None else spec)
+    if spec is not None:
+        raise errors.ShardingError(
+            "device_put divides an array by a spec over a mesh: device_put(x, mesh, spec); got "
+            f"{errors.value_text(device)} for the mesh"
+        )
     devices = _devices(device, x)
     moved = []
     for number, (leaf, where) in enumerate(zip(leaves, devices, strict=True)):
@@ -55,6 +70,71 @@ def device_put(x: Any, device: Any = None) -> Any:
             leaf = _as_array(leaf, structure, number)
         moved.append(leaf.to_device(where))
     return tree.unflatten(structure, moved)
+
+
+def _divided(x: Any, mesh: Mesh, specs: Any) -> Any:
+    """The tree, each leaf of which is divided over a mesh."""
+    leaves, structure = tree.flatten(x)
+    try:
+        each = tree.spread_prefix(specs, x)
+    except ValueError as error:
+        raise ValueError(f"the specs of device_put are no prefix of its tree: {error}") from None
+    moved = []
+    for number, (leaf, spec) in enumerate(zip(leaves, each, strict=True)):
+        what = tree.paths(structure, "x")[number]
+        known = require_axes(mesh, spec, what)
+        place = sharded_place(mesh, known)
+        if isinstance(leaf, Tracer):
+            raise errors.ShardingError(
+                f"device_put cannot divide {errors.value_text(leaf)} over {mesh} while it is "
+                "traced; divide arguments by in_specs of shard"
+            )
+        if isinstance(leaf, Array) and getattr(leaf.data, "where", None) == place:
+            moved.append(leaf)
+            continue
+        whole = np.asarray(leaf if isinstance(leaf, Array) else _as_array(leaf, structure, number))
+        moved.append(Array(ShardedBuffer.of(whole, mesh, known, what)))
+    return tree.unflatten(structure, moved)
+
+
+@entry_point
+def make_array_from_local(blocks: Sequence[Any], mesh: Mesh, spec: PartitionSpec) -> Array:
+    """The Array whose blocks on the devices of this process are these, without copies.
+
+    Args:
+        blocks: an array for each device, in the order of the mesh; all of one shape and dtype, in
+            rows. Nothing may write to them from then on.
+        mesh: the devices.
+        spec: how the array is divided. Devices along an axis that it does not name have the same
+            block each, which is not checked.
+
+    Shape: that of a block, times the number of parts along each axis.
+    Dtype: that of a block.
+
+    Raises:
+        ShardingError: the number of blocks is not that of the devices, their types differ, or the
+            spec does not fit them.
+        TypeError: a block is not an array.
+
+    >>> mesh = tracegraph.Mesh(2, "x", device="host")
+    >>> P = tracegraph.PartitionSpec
+    >>> np.asarray(make_array_from_local([np.zeros(2), np.ones(2)], mesh, P("x")))
+    array([0., 0., 1., 1.])
+    """
+    require_axes(mesh, spec, "make_array_from_local")
+    arrays = [b if type(b) is np.ndarray else np.asarray(asarray(b)) for b in blocks]
+    types = [type_of(array) for array in arrays]
+    if len(arrays) != mesh.size or len(set(types)) > 1:
+        got = ", ".join(map(str, types))
+        raise errors.ShardingError(
+            f"make_array_from_local takes a block for each of {mesh.size} devices, all of one "
+            f"type; got {got or 'none'}"
+        )
+    whole = global_type(mesh, spec, types[0], "a block")
+    rows = [np.ascontiguousarray(array).reshape(array.shape) for array in arrays]
+    for row in rows:
+        row.flags.writeable = False
+    return Array(ShardedBuffer(whole, mesh, spec, rows))
 
 
 def _devices(device: Any, x: Any) -> list[Any]:

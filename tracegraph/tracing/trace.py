@@ -458,18 +458,24 @@ def trace_program(
     name: str,
     path: Callable[[int], str] = str,
     device: str = "host",
+    varying: Sequence[Axes] = (),
+    axes: Mapping[str, int] | None = None,
 ) -> Program:
     """Trace `fun(*tracers)`, which returns a flat sequence, as a whole program for a device.
 
-    `path` names an input in error messages (`state['v'][1]`), by its number.
+    `path` names an input in error messages (`state['v'][1]`), by its number. A program of each
+    device of a mesh has `axes` with names, and inputs that vary over those in `varying`.
     """
     trace = Trace(None, device)
+    trace.axes = axes or {}
+    sets: Sequence[Axes | None] = varying or [None] * len(types)
 
     def argument(number: int) -> str:
         return f"argument {path(number)}"
 
     with Active(trace):
-        results = fun(*[trace.param(t, partial(argument, i)) for i, t in enumerate(types)])
+        parameters = enumerate(zip(types, sets, strict=True))
+        results = fun(*[trace.param(t, partial(argument, i), v) for i, (t, v) in parameters])
         token = () if trace.last_token is None else (trace.last_token,)
         region = trace.close((*results, *token))
     constants = tuple([np.ndarray(t.shape, t.dtype, data) for t, data in trace.constants])

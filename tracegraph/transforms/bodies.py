@@ -8,6 +8,7 @@ from typing import Any
 from tracegraph.ir.program import Region, Value
 from tracegraph.ir.record import record
 from tracegraph.ir.types import ArrayType
+from tracegraph.ir.varying import Axes
 from tracegraph.tracing.trace import Active, Trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.body_trace import BodyTrace
@@ -21,17 +22,21 @@ def region_of(
     parent: Trace,
     types: Sequence[ArrayType],
     record: Callable[[Trace, list[Tracer]], Sequence[Any]],
+    varying: Sequence[Axes] = (),
 ) -> Region:
     """The region with parameters of these types that `record(trace, params)` records.
 
-    It captures nothing: what it needs is among its parameters.
+    It captures nothing: what it needs is among its parameters. They vary over these axes of
+    devices, if that is known.
 
     Raises:
         CustomRuleError: a rule of the user's uses a value around it.
     """
     trace = BodyTrace(parent)
     with Active(trace):
-        return trace.close(record(trace, [trace.param(t) for t in types]))
+        sets: Sequence[Axes | None] = varying or [None] * len(types)
+        params = [trace.param(t, None, v) for t, v in zip(types, sets, strict=True)]
+        return trace.close(record(trace, params))
 
 
 def dense(trace: Trace, types: Sequence[ArrayType], found: Sequence[Any]) -> list[Any]:

@@ -21,6 +21,7 @@ from tracegraph.ir.op import get
 from tracegraph.ir.program import Region
 from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType, type_of
+from tracegraph.ir.varying import Axes
 from tracegraph.tracing.parameters import parameters_of
 from tracegraph.tracing.trace import Trace, current_trace
 from tracegraph.tracing.tracer import Tracer
@@ -59,6 +60,10 @@ class BoundArguments:
         names = parameters_of(self.function).positional[: self.count]
         others = [f"args[{i}]" for i in range(len(names), self.count)]
         return [*names, *others, *self.keywords]
+
+    def varying(self, trace: Trace) -> list[Axes]:
+        """The axes of devices over which the leaves vary."""
+        return list(map(trace.axes_of, self.leaves))
 
     @property
     def orders(self) -> int:
@@ -235,13 +240,15 @@ class Regions:
         results: int | None = None,
         *,
         pure: bool = False,
+        varying: Sequence[Axes] = (),
     ) -> TracedRegion:
-        """Trace a region. Its token follows the arguments, and comes back after `results`.
+        """Trace a region. Its token follows the arguments, and comes back after `results`. Its
+        parameters vary over these axes of devices, if that is known.
 
         Raises:
             CustomRuleError: a `pure` one has effects.
         """
-        traced = trace_tree(call, types, self.trace, self.name, function)
+        traced = trace_tree(call, types, self.trace, self.name, function, varying)
         if pure and traced.tokens is not None:
             raise errors.CustomRuleError(
                 self.name, f"{errors.function_text(function)} must have no effects here"

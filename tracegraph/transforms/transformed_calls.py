@@ -13,8 +13,9 @@ from tracegraph import errors, tree
 from tracegraph.arrays.eager import any_on_device
 from tracegraph.control.regions import Tree, flatten_checked
 from tracegraph.ir.program import Atom, Region, walk
-from tracegraph.ir.record import record
+from tracegraph.ir.record import record, replace
 from tracegraph.ir.types import ArrayType, type_of
+from tracegraph.ir.varying import Axes, Sets, VaryingAxes
 from tracegraph.tracing.foreign import is_foreign
 from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.parameters import parameters_of
@@ -80,15 +81,17 @@ def trace_function(
     types: Sequence[ArrayType],
     trace: Trace,
     paths: Sequence[str],
+    varying: Sequence[Axes] = (),
 ) -> TracedFunction:
     """Trace `call(leaves)`, which calls the user's `function`, as an optimized region in a trace.
 
-    `paths` name the parameters.
+    `paths` name the parameters; `varying` are the axes over which they differ between devices.
     """
     inner = Trace(trace)
     inner.orders += 1
+    sets: Sequence[Axes | None] = varying or [None] * len(types)
     with Active(inner):
-        params = [inner.param(t, path) for t, path in zip(types, paths, strict=True)]
+        params = [inner.param(*each) for each in zip(types, paths, sets, strict=True)]
         result = flatten_checked(call(params), transform, "result", function)
         region = inner.close(result.leaves)
     effects = inner.first_token is not None and inner.last_token is not None
@@ -104,13 +107,15 @@ class LinearMap:
     """A linear region and its residuals: tangents of arguments -> tangents of results.
 
     `inputs` and `outputs` say which leaves of the arguments and of the results take part; the
-    parameters of the region are the tangents, then the residuals.
+    parameters of the region are the tangents, then the residuals. `varying` has the axes over which
+    these differ between devices; empty, if it is not known.
     """
 
     region: Region
     residuals: tuple[Any, ...]
     inputs: tuple[bool, ...]
     outputs: tuple[bool, ...]
+    varying: Sets = ()
 
     def apply(self, trace: Trace, tangents: Sequence[Any]) -> list[Any]:
         """The tangents of all results, None for zero, of those of all arguments.
@@ -131,12 +136,30 @@ class LinearMap:
         count = sum(self.inputs)
         linear = [i < count for i in range(len(self.region.params))]
         given = [ct for ct, active in zip(cotangents, self.outputs, strict=True) if active]
-        found = Transposer(trace).run(self.region, linear, self.residuals, given)
+        varying = self.varying or None
+        found = Transposer(trace).run(self.region, linear, self.residuals, given, (), varying)
         return _spread(found, self.inputs)
+
+    def require_equal(self, trace: Trace, cotangents: Sequence[Any]) -> None:
+        """Check that cotangents of results that are the same on all devices are the same, too.
+
+        Raises:
+            ShardingError: one is not.
+        """
+        if not self.varying:
+            return
+        given = [ct for ct, active in zip(cotangents, self.outputs, strict=True) if active]
+        for ct, axes in zip(given, VaryingAxes().results(self.region, self.varying), strict=True):
+            more = sorted(trace.axes_of(ct) - axes)
+            if more:
+                raise errors.ShardingError(
+                    "the cotangent of a result that is the same on all devices along "
+                    f"{more[0]!r} differs between them; sum it by psum over {more[0]!r} first"
+                )
 
     def with_residuals(self, residuals: Sequence[Any]) -> LinearMap:
         """The same with other values for the residuals."""
-        return LinearMap(self.region, tuple(residuals), self.inputs, self.outputs)
+        return replace(self, residuals=tuple(residuals))
 
 
 def _spread(values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
@@ -160,7 +183,12 @@ def linearized(
     with Active(linear):
         region = linear.close([t for t in found if t is not None])
     residuals = tuple(Tracer(trace, atom) for atom in linear.captures)
-    return outs, LinearMap(region, residuals, tuple(active), tuple(t is not None for t in found))
+    varying = list[Axes]()
+    if trace.axes:
+        varying += [trace.axes_of(x) for x, flag in zip(leaves, active, strict=True) if flag]
+        varying += map(trace.axes_of, residuals)
+    outputs = tuple(t is not None for t in found)
+    return outs, LinearMap(region, residuals, tuple(active), outputs, tuple(varying))
 
 
 def recorded_values(
@@ -258,7 +286,8 @@ class TransformCall:
         """Trace `call(leaves)`, which runs this call, in a trace."""
         paths = [f"argument {path}" for path in self.paths]
         paths += ["an argument"] * len(self.arrays)
-        return trace_function(transform, self.function, call, self.types, trace, paths)
+        varying = list(map(trace.axes_of, self.leaves)) if trace.axes else ()
+        return trace_function(transform, self.function, call, self.types, trace, paths, varying)
 
 
 def _name(names: Sequence[str], i: int) -> str:

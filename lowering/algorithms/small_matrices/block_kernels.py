@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lowering.algorithms.small_matrices.matrix_kernels import Form
+from lowering.algorithms.small_matrices.matrix_kernels import BLOCKS, Form
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops.factorizations.matrices import real_dtype
 
@@ -124,4 +124,4 @@ def form(name: str, dtype: np.dtype[Any], shape: tuple[int, int], attrs: Mapping
 
     constants = (("ROWS", shape[0]), ("COLUMNS", shape[1]), ("GROUP", layout.group))
     body, threads, nbytes = _BODIES[layout.body], layout.threads, layout.shared_bytes
-    return Form("small_matrices/block_matrices.cuh", body, constants, threads, nbytes, blocks)
+    return Form(BLOCKS, body, constants, threads, nbytes, blocks)

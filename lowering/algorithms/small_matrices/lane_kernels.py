@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lowering.algorithms.small_matrices.matrix_kernels import Form
+from lowering.algorithms.small_matrices.matrix_kernels import LANES, Form
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops.factorizations.matrices import real_dtype
 
@@ -22,9 +22,22 @@ MOST_COLUMNS = 64
 """Right-hand sides of a system, which are solved one after the other."""
 
 THREADS = 128
-_FILE = "small_matrices/lane_matrices.cuh"
 _SHARED_BYTES = 48 << 10
 """What a block may use without asking."""
+
+STEPS = {"cholesky": 0.15, "lu": 0.25, "solve": 0.1}
+"""The time of a step in µs: of a row, and of each right-hand side."""
+
+_ROTATED = {
+    "eigh": "eigh<true>(a, out0, out1, warp, count, shared);",
+    "eigvalsh": "eigh<false>(a, out0, nullptr, warp, count, shared);",
+    "orthogonal_columns": "orthogonal_columns(a, out0, out1, warp, count, shared);",
+}
+_BODIES = {
+    "cholesky": "cholesky(a, out0, warp, count);",
+    "lu": "lu(a, out0, out1, out2, warp, count);",
+    "solve": "triangular_solve<{flags}>(a, b, out0, columns, warp, count);",
+}
 
 
 def solves(n: int, columns: int) -> bool:
@@ -41,49 +54,37 @@ def form(name: str, dtype: np.dtype[Any], shape: tuple[int, int], attrs: Mapping
     """The kernel of an op."""
     n = shape[-1]
     lanes = 1 << (n - 1).bit_length()
-    per_warp, shared = 32 // lanes, 0
-    if name in ("eigh", "eigvalsh", "orthogonal_columns"):  # a warp for each matrix
-        per_warp, shared = 1, _shared_bytes(dtype, n, attrs.get("vectors", False))
-    threads = THREADS if shared * (THREADS // 32) <= _SHARED_BYTES else 32
-    sizes: tuple[str, ...] = ("count",)
     constants = (("N", n), ("LANES", lanes))
     flags = ", ".join([str(attrs[each]).lower() for each in ("lower", "unit") if each in attrs])
+    if name.endswith("by_columns"):
+        body = f"triangular_solve_by_columns<{flags}>(a, b, out0, columns, shared);"
+        nbytes = n * n * dtype.itemsize
+        return Form(LANES, body, constants, THREADS, nbytes, _blocks_of_columns, ("columns",))
+    if name in _ROTATED:  # a warp for each matrix
+        per_warp, shared = 1, _shared_bytes(dtype, n, attrs.get("vectors", False))
+    else:
+        per_warp, shared = 32 // lanes, 0
+    threads = THREADS if shared * (THREADS // 32) <= _SHARED_BYTES else 32
+
+    def warps(a: ArrayType, *_: Any) -> int:
+        return -(-prod(a.shape[:-2]) // per_warp)
 
     def blocks(a: ArrayType, *_: Any) -> int:
-        return -(-prod(a.shape[:-2]) // (per_warp * threads // 32))
+        return -(-warps(a) // (threads // 32))
 
-    def blocks_of_columns(a: ArrayType, b: ArrayType, *_: Any) -> int:
-        return prod(a.shape[:-2]) * -(-b.shape[-1] // threads)
+    def time(a: ArrayType, *others: Any) -> float:
+        columns = others[0].shape[-1] if name.endswith("solve") else 1
+        return STEPS[name.rpartition("_")[2]] * n * columns
 
-    match name:
-        case "cholesky":
-            body = "cholesky(a, out0, count);"
-        case "lu":
-            body = "lu(a, out0, out1, out2, count);"
-        case "eigh":
-            body = "eigh<true>(a, out0, out1, count, shared);"
-        case "eigvalsh":
-            body = "eigh<false>(a, out0, nullptr, count, shared);"
-        case "orthogonal_columns":
-            body = "orthogonal_columns(a, out0, out1, count, shared);"
-        case _ if name.endswith("by_columns"):
-            body = f"triangular_solve_by_columns<{flags}>(a, b, out0, columns, shared);"
-            sizes, nbytes = ("columns",), n * n * dtype.itemsize
-            constants = (("N", n), ("LANES", lanes))
-            return Form(
-                "small_matrices/lane_matrices.cuh",
-                body,
-                constants,
-                threads,
-                nbytes,
-                blocks_of_columns,
-                sizes,
-            )
-        case _:
-            body = f"triangular_solve<{flags}>(a, b, out0, count, columns);"
-            sizes = ("count", "columns")
+    sizes = ("count", "columns") if name.endswith("solve") else ("count",)
+    body = _ROTATED.get(name) or _BODIES[name.rpartition("_")[2]].format(flags=flags)
     nbytes = shared * (threads // 32)
-    return Form(_FILE, body, constants, threads, nbytes, blocks, sizes)
+    alone = None if shared else (warps, time)
+    return Form(LANES, body, constants, threads, nbytes, blocks, sizes, alone)
+
+
+def _blocks_of_columns(a: ArrayType, b: ArrayType, *_: Any) -> int:
+    return prod(a.shape[:-2]) * -(-b.shape[-1] // THREADS)
 
 
 def _shared_bytes(dtype: np.dtype[Any], n: int, vectors: bool) -> int:

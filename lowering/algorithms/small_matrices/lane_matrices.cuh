@@ -15,10 +15,10 @@ struct group {
   int row, first;
   long long matrix;
   bool stores;
-  __device__ group(long long count) {
+  __device__ group(long long warp, long long count) {
     row = threadIdx.x % LANES;
     first = threadIdx.x % 32 - row;
-    matrix = ((long long)blockIdx.x * THREADS + threadIdx.x) / LANES;
+    matrix = (warp * 32 + threadIdx.x % 32) / LANES;
     stores = matrix < count && row < N;
     if (matrix >= count) matrix = count - 1;
   }
@@ -36,8 +36,8 @@ __device__ inline T element(const T (&row)[N], int place) {
 // ---- factorizations -------------------------------------------------------------------------------
 
 // L of a = L Lᴴ from the lower triangle; NaN if a is not positive definite.
-__device__ inline void cholesky(const T* a, T* lower, long long count) {
-  const group g(count);
+__device__ inline void cholesky(const T* a, T* lower, long long warp, long long count) {
+  const group g(warp, count);
   const long long at = (g.matrix * N + g.row) * N;
   T row[N];
 #pragma unroll
@@ -67,8 +67,9 @@ __device__ inline void cholesky(const T* a, T* lower, long long count) {
 
 // The packed factors of the rows in the order of LAPACK's partial pivoting. Rows stay in their lanes;
 // `place` is where a row has been swapped to.
-__device__ inline void lu(const T* a, T* packed, int* pivots, int* order, long long count) {
-  const group g(count);
+__device__ inline void lu(
+    const T* a, T* packed, int* pivots, int* order, long long warp, long long count) {
+  const group g(warp, count);
   T row[N];
 #pragma unroll
   for (int j = 0; j < N; ++j) row[j] = g.row < N ? a[(g.matrix * N + g.row) * N + j] : number(0);
@@ -113,8 +114,8 @@ __device__ inline void lu(const T* a, T* packed, int* pivots, int* order, long l
 // The x of a x = b, column by column, from one triangle of a.
 template <bool LOWER, bool UNIT>
 __device__ void triangular_solve(
-    const T* a, const T* b, T* x, long long count, long long columns) {
-  const group g(count);
+    const T* a, const T* b, T* x, long long columns, long long warp, long long count) {
+  const group g(warp, count);
   T row[N];
 #pragma unroll
   for (int j = 0; j < N; ++j) {
@@ -196,11 +197,11 @@ __device__ inline void rotation(R first, R last, T between, R& cosine, T& sine) 
 // odd number of columns gets one of zeros, which no rotation moves.
 template <bool VECTORS>
 __device__ void eigh(
-    const T* a, R* values, T* vectors, long long count, unsigned char* memory) {
+    const T* a, R* values, T* vectors, long long warp, long long count, unsigned char* memory) {
   constexpr int WARPS = THREADS / 32, PAIRS = (N + 1) / 2, SIZE = 2 * PAIRS, STRIDE = SIZE + 1;
   constexpr int WORDS = (VECTORS ? 2 : 1) * SIZE * STRIDE + PAIRS;
   const int lane = threadIdx.x % 32;
-  long long matrix = (long long)blockIdx.x * WARPS + threadIdx.x / 32;
+  long long matrix = warp;
   const bool stores = matrix < count;
   if (!stores) matrix = count - 1;
   T* const m = (T*)memory + (threadIdx.x / 32) * WORDS;
@@ -299,11 +300,11 @@ __device__ void eigh(
 // A warp for each matrix, in shared memory, where columns are contiguous; some lanes for each pair of
 // columns. As in svd.py, columns are orthogonal within √N units of rounding.
 __device__ inline void orthogonal_columns(
-    const T* a, T* columns, R* lengths, long long count, unsigned char* memory) {
+    const T* a, T* columns, R* lengths, long long warp, long long count, unsigned char* memory) {
   constexpr int WARPS = THREADS / 32, PAIRS = (N + 1) / 2, SIZE = 2 * PAIRS, STRIDE = N + 1;
   constexpr int EACH = 64 / LANES, WORDS = SIZE * STRIDE;
   const int lane = threadIdx.x % 32, pair = lane / EACH, start = lane % EACH;
-  long long matrix = (long long)blockIdx.x * WARPS + threadIdx.x / 32;
+  long long matrix = warp;
   const bool stores = matrix < count;
   if (!stores) matrix = count - 1;
   T* const x = (T*)memory + (threadIdx.x / 32) * WORDS;

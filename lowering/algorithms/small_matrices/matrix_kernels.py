@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from lowering.algorithms.jacobi import SWEEPS, negligible
-from lowering.algorithms.kernel_texts import kernel_text
+from lowering.algorithms.kernel_texts import function_text, kernel_text
 from tracegraph.arrays.eager import apply
-from tracegraph.ir.custom_kernels import CudaText, CustomKernel
+from tracegraph.ir.custom_kernels import CudaText, CustomKernel, WarpFunction
 from tracegraph.ir.kernel_calls import KernelCall, Scalar
-from tracegraph.ir.op import Op, Opaque
+from tracegraph.ir.op import CUSTOM_NAMESPACE, Op, Opaque
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops.custom_kernels import custom_kernel
 from tracegraph.ops.factorizations.matrices import NDArray, real_dtype
@@ -34,6 +34,14 @@ _OUTPUTS = {
 """The C++ types of the outputs by kernel; others have one, of the type of the elements."""
 
 
+LANES = "small_matrices/lane_matrices.cuh"
+BLOCKS = "small_matrices/block_matrices.cuh"
+"""The files of kernels with some lanes for each matrix, or a block."""
+
+_Declared = Sequence[tuple[str, str]]
+"""Types and names."""
+
+
 @dataclass(frozen=True, slots=True)
 class Form:
     """The code of a kernel, and how it is launched.
@@ -46,6 +54,8 @@ class Form:
         shared_bytes: of a block.
         blocks: the number of blocks, by the types of the operands.
         sizes: the names of the numbers that the kernel gets.
+        warps: the number of warps that have work, by the types of the operands, and the time of
+            one in µs, where none waits for another and the body is given the number of its `warp`.
     """
 
     file: str
@@ -55,6 +65,7 @@ class Form:
     shared_bytes: int
     blocks: Callable[..., int]
     sizes: tuple[str, ...] = ()
+    warps: tuple[Callable[..., int], Callable[..., float]] | None = None
 
 
 def _columns_type(a: ArrayType) -> tuple[ArrayType, ArrayType]:
@@ -109,16 +120,16 @@ def declared(
         return op.reference(*arguments[: len(arrays)], **options)
 
     entry = f"small_{name}_{size}"
-    parameters = [f"const T* {each}" for each in arrays]
-    parameters += [f"long long {each}" for each in form.sizes]
-    parameters += [f"{type_}* out{i}" for i, type_ in enumerate(_OUTPUTS.get(name, ("T",)))]
+    pointers = [("const T", each) for each in arrays]
+    results = [(type_, f"out{i}") for i, type_ in enumerate(_OUTPUTS.get(name, ("T",)))]
+    constants = _constants(dtype, form)
     rows = f"{n} rows" if m == n else f"{m} rows and {n} columns"
     return CustomKernel(
         name=entry,
         where=f"linalg.{op.name} of matrices of {rows}",
         reference=reference,
         parameters=(*arrays, *form.sizes),
-        code=_code(entry, dtype, form, parameters),
+        code=_code(entry, dtype, form, constants, pointers, results),
         out=out,
         batching=None,
         scalars=dict.fromkeys(form.sizes, INT64),
@@ -126,13 +137,52 @@ def declared(
         block=form.threads,
         shared_bytes=form.shared_bytes,
         purpose=f"{op.name} of matrices of {rows}, by one kernel",
+        warp_function=_warp_function(entry, dtype, form, constants, pointers, results),
     )
 
 
-def _code(entry: str, dtype: np.dtype[Any], form: Form, parameters: Sequence[str]) -> CudaText:
+def _constants(dtype: np.dtype[Any], form: Form) -> dict[str, Any]:
     part = real_dtype(dtype)
     constants: dict[str, Any] = {**dict(form.constants), "THREADS": form.threads}
-    constants |= {"EPS": np.finfo(part).eps, "TINY": negligible(part), "SWEEPS": SWEEPS}
-    shared = "extern __shared__ __align__(16) unsigned char shared[];\n  "
-    body = (shared if form.shared_bytes else "") + form.body
+    return constants | {"EPS": np.finfo(part).eps, "TINY": negligible(part), "SWEEPS": SWEEPS}
+
+
+def _code(
+    entry: str,
+    dtype: np.dtype[Any],
+    form: Form,
+    constants: Mapping[str, Any],
+    arrays: _Declared,
+    results: _Declared,
+) -> CudaText:
+    parameters = [f"{kind}* {name}" for kind, name in arrays]
+    parameters += [f"long long {name}" for name in form.sizes]
+    parameters += [f"{kind}* {name}" for kind, name in results]
+    lines = []
+    if form.shared_bytes:
+        lines.append("extern __shared__ __align__(16) unsigned char shared[];")
+    if form.file == LANES:
+        warp = "const long long warp = (long long)blockIdx.x * (THREADS / 32) + threadIdx.x / 32;"
+        lines.append(warp)
+    body = "\n  ".join([*lines, form.body])
     return kernel_text(entry, form.file, dtype, constants, parameters, body)
+
+
+def _warp_function(
+    entry: str,
+    dtype: np.dtype[Any],
+    form: Form,
+    constants: Mapping[str, Any],
+    arrays: _Declared,
+    results: _Declared,
+) -> WarpFunction | None:
+    if form.warps is None:
+        return None
+    parameters = ["long long warp", *(f"const void* p_{name}" for _, name in arrays)]
+    parameters += [f"long long {name}" for name in form.sizes]
+    parameters += [f"void* p_{name}" for _, name in results]
+    typed = [f"{kind}* const {name} = ({kind}*)p_{name};" for kind, name in (*arrays, *results)]
+    body = "\n  ".join([*typed, form.body])
+    namespace = f"{CUSTOM_NAMESPACE}{entry}_{dtype}"
+    text = function_text(namespace, form.file, dtype, constants, parameters, body)
+    return WarpFunction(f"{namespace}::run", text, *form.warps)

@@ -9,18 +9,17 @@ memory, where each thread accesses the elements of its lane.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import count
 from typing import NamedTuple
 
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.graph_composition import chain
 from lowering.plan.nests.analysis import (
     nest_accumulators,
-    nest_loads,
     nest_reads,
     nest_stores,
 )
 from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.guarded_indices import under
 from lowering.plan.nests.kernel import (
     Accumulator,
     Kernel,
@@ -40,21 +39,19 @@ from lowering.plan.nests.lane_nests import (
     Extents,
     LaneNests,
     first_lane_axis,
+    kept_by_lanes,
     lane_axes,
     lanes_of,
 )
 from lowering.plan.nodes import Graph, KernelNode, Node, walk
 from tracegraph.ir.record import replace
 from tracegraph.ir.scalar import Axis, Expr, both
-from tracegraph.ir.scalar_values import Accumulated, AsIndex, Load
+from tracegraph.ir.scalar_values import Accumulated, Load
 from tracegraph.ir.subexpressions import Substitution, subexpressions
 from tracegraph.ir.types import ArrayType
 
 FIRST_LANE = -3
 """The number of the first axis of lanes in the nests of one lane; the next ones are below it."""
-
-PRIVATE_BYTES = 512
-"""Bytes of a private array, at most."""
 
 
 class LaneGraph(NamedTuple):
@@ -75,7 +72,10 @@ def lane_graph(graph: Graph, extents: Extents, is_outside: Callable[[Buffer], bo
     nests = [nest for node in nodes if isinstance(node, KernelNode) for nest in node.kernel.nests]
     lanes = lanes_of(nests, extents, ends_of(nodes, extents))
     assert isinstance(lanes, LaneNests), lanes
-    names = _private(nests, lanes)
+    names = {
+        buffer: Buffer("scratch", number, ArrayType(buffer.type.dtype, lanes.inner_shape(buffer)))
+        for number, buffer in enumerate(kept_by_lanes(lanes))
+    }
     rewriter = _Rewriter(lanes, names)
     read = frozenset().union(*map(nest_reads, nests))
     moved = [(buffer, own) for buffer, own in names.items() if is_outside(buffer)]
@@ -95,25 +95,6 @@ def ends_of(nodes: Iterable[Node], extents: Extents) -> Ends:
     ]
     entries = frozenset(node.entry for node in loops if node.entry is not None)
     return Ends(frozenset(node.condition for node in loops), entries)
-
-
-def _private(nests: Sequence[Nest], lanes: LaneNests) -> dict[Buffer, Buffer]:
-    """The private arrays, by the buffers that they stand for."""
-    in_memory: set[Buffer] = set()
-    for nest in nests:
-        accesses = [(s.buffer, s.indices) for s in nest_stores(nest)]
-        accesses += [(load.buffer, load.indices) for load in nest_loads(nest)]
-        for buffer, indices in accesses:
-            if any(isinstance(part, AsIndex) for part in subexpressions(indices)):
-                in_memory.add(buffer)
-    names: dict[Buffer, Buffer] = {}
-    numbers = count()
-    for buffer, place in lanes.places.items():
-        inner = tuple(n for axis, n in enumerate(buffer.type.shape) if axis not in place)
-        type_ = ArrayType(buffer.type.dtype, inner)
-        if not place or (buffer not in in_memory and type_.nbytes <= PRIVATE_BYTES):
-            names[buffer] = Buffer("scratch", next(numbers), type_)
-    return names
 
 
 def _graph_of(nests: Sequence[Nest]) -> Graph:
@@ -195,11 +176,14 @@ class _Rewriter:
             axes[Axis.make(number, extent)] = Axis.make(number - rank, extent)
         return _rebuilt(nest, _Expressions(axes, self), nest.space[rank:], predicates, rank)
 
-    def place(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Buffer, tuple[Expr, ...]]:
-        """The buffer and the indices of an access of one lane."""
+    def place(
+        self, buffer: Buffer, indices: tuple[Expr, ...], guard: Expr | None
+    ) -> tuple[Buffer, tuple[Expr, ...]]:
+        """The buffer and the indices of an access, without those of the lane if it is private."""
         own = self._names.get(buffer)
         if own is None:
             return buffer, indices
+        indices = under(guard, indices)
         place = self._lanes.places[buffer]
         return own, tuple([index for n, index in enumerate(indices) if n not in place])
 
@@ -220,16 +204,15 @@ class _Expressions:
         for part in subexpressions((expr,)):  # operands first, so nothing recurses deeply
             if part in known:
                 continue
-            new = known[part]
-            if isinstance(new, Load):
-                buffer, indices = self._rewriter.place(new.buffer, new.indices)
-                if buffer is not new.buffer:
-                    known[part] = Load.make(buffer, indices, new.guard)
+            if isinstance(part, Load):
+                buffer, indices = self._rewriter.place(part.buffer, part.indices, part.guard)
+                guard = None if part.guard is None else known[part.guard]
+                known[part] = Load.make(buffer, tuple([known[i] for i in indices]), guard)
         return known[expr]
 
     def store(self, store: Store) -> Store:
         """A store of one lane."""
-        buffer, indices = self._rewriter.place(store.buffer, store.indices)
+        buffer, indices = self._rewriter.place(store.buffer, store.indices, store.guard)
         guard = None if store.guard is None else self(store.guard)
         return Store(buffer, tuple(map(self, indices)), self(store.value), guard)
 

@@ -12,7 +12,7 @@ from lowering.codegen.persistent.phase_geometry import phase_geometry
 from lowering.plan.conditional_nodes import ConditionalNode, WhileNode
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.rounding import round_up
-from lowering.plan.nodes import KernelNode, MemcpyNode, Node, walk
+from lowering.plan.nodes import KernelNode, Node, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.target.hardware import ALIGNMENT, VECTOR_BYTES, WORD_BYTES
 
@@ -75,7 +75,7 @@ def accessed(layout: PersistentLayout) -> tuple[list[Buffer], list[Buffer]]:
     for node in layout.inside:
         if isinstance(node, WhileNode) and node.entry is not None:
             read[node.entry] = None
-        elif isinstance(node, MemcpyNode):
+        elif node.may_be_phase:
             read.update(dict.fromkeys(node.reads))
             written.update(dict.fromkeys(node.writes))
     return list(read), list(written)

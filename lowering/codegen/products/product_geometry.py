@@ -10,7 +10,7 @@ from lowering.codegen.geometry_records import ProductGeometry
 from lowering.codegen.rows.accumulator_layout import TICKET_BYTES, TICKET_SHARED_BYTES
 from lowering.plan.nests.rounding import ceil_div, round_up
 from lowering.plan.nests.tiled_products import TiledProduct, extent
-from lowering.plan.target.hardware import VECTOR_BYTES
+from lowering.plan.target.hardware import SHARED_BYTES, VECTOR_BYTES
 
 THREADS = 256
 
@@ -27,11 +27,24 @@ SHAPES = (
 )
 """Threads along rows and columns, and outputs of each thread along both."""
 
+SMALL_SHAPES = (
+    *[(side, side, each, each) for side in (2, 4, 8, 16) for each in (2, 3, 4)],
+    (8, 4, 4, 4),
+    (4, 8, 4, 4),
+    (8, 2, 4, 2),
+    (2, 8, 2, 4),
+)
+"""The same for batches of small matrices, of which a block has several."""
+
 MULTIPROCESSORS = 132
 
 LOAD = 2
 """What reading an element of a tile from shared memory takes, in multiplications: estimated from
 the width of both units."""
+
+GATHER = 8
+"""What loading an element of a factor, and writing it to a tile, takes: estimated from what a
+thread computes for its place."""
 
 MIN_SHARE = 64
 """Products of a sum for each block that shares it, at least."""
@@ -43,29 +56,34 @@ MOST_OUTPUT_BYTES = 256
 def product_geometry(product: TiledProduct, dtype: np.dtype[np.generic]) -> ProductGeometry:
     """The geometry that takes the least time by estimate."""
     shapes = [s for s in SHAPES if s[2] * s[3] * dtype.itemsize <= MOST_OUTPUT_BYTES]
-    return min((_geometry(product, dtype, shape) for shape in shapes), key=_time)
+    if extent(product.batch) > 1:
+        shapes += SMALL_SHAPES
+    found = [_geometry(product, dtype, shape) for shape in shapes]
+    return min((g for g in found if g.shared_bytes <= SHARED_BYTES), key=_time)
 
 
 def _geometry(
     product: TiledProduct, dtype: np.dtype[np.generic], shape: tuple[int, int, int, int]
 ) -> ProductGeometry:
     rows, columns, row_outputs, column_outputs = shape
+    groups = THREADS // (rows * columns)
     depth = 16 if dtype.itemsize <= 4 else 8
     batch, summed = extent(product.batch), extent(product.summed)
     height, width = rows * row_outputs, columns * column_outputs
     row_tiles = ceil_div(extent(product.rows), height)
     column_tiles = ceil_div(extent(product.columns), width)
-    tiles = batch * row_tiles * column_tiles
+    tiles = ceil_div(batch, groups) * row_tiles * column_tiles
     splits = max(1, min(2 * MULTIPROCESSORS // tiles, summed // MIN_SHARE))
     share = round_up(ceil_div(summed, splits), depth)
     splits = ceil_div(summed, share)
-    shared = depth * (padded(height, dtype) + padded(width, dtype)) * dtype.itemsize
+    shared = groups * depth * (padded(height, dtype) + padded(width, dtype)) * dtype.itemsize
     workspace = 0
     if splits > 1:
         shared += TICKET_SHARED_BYTES
-        workspace = partials_offset(tiles) + tiles * splits * height * width * dtype.itemsize
+        outputs = THREADS * row_outputs * column_outputs
+        workspace = partials_offset(tiles) + tiles * splits * outputs * dtype.itemsize
     return ProductGeometry(
-        *shape, depth, batch, row_tiles, column_tiles, splits, share, shared, workspace
+        *shape, groups, depth, batch, row_tiles, column_tiles, splits, share, shared, workspace
     )
 
 
@@ -76,7 +94,8 @@ def _time(geometry: ProductGeometry) -> float:
     waves = ceil(geometry.blocks / (resident * MULTIPROCESSORS))
     together = min(resident, ceil_div(geometry.blocks, MULTIPROCESSORS))
     steps = geometry.share + 4 * geometry.depth  # to begin, and to store
-    each = steps * (m * n + LOAD * (m + n)) * together
+    loaded = geometry.groups * (geometry.height + geometry.width) / geometry.threads
+    each = steps * (m * n + LOAD * (m + n) + GATHER * loaded) * together
     return waves * each + (geometry.splits > 1) * geometry.splits * m * n
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import gcd
 
 from lowering.codegen.effects.signals import write_results
 from lowering.codegen.expressions import compute, index_type, value
@@ -51,6 +52,7 @@ class _Side:
     vector: int
     stride: int
     steps_first: bool
+    batch: Axis
 
     @property
     def side(self) -> int:
@@ -107,19 +109,18 @@ def write_product(
     def side(name: str, factor: Expr, own: Axis, axes: Axes, threads: int, each: int) -> _Side:
         stride = padded(threads * each, dtype)
         steps_first = _is_along(factor, product.summed, axes)
-        vector = min(each, most)
-        return _Side(name, flat(factor), own, threads, each, vector, stride, steps_first)
+        vector = gcd(each, most)
+        return _Side(name, flat(factor), own, threads, each, vector, stride, steps_first, batch)
 
     left = side("left", product.left, row, product.rows, g.rows, g.row_outputs)
     right = side("right", product.right, column, product.columns, g.columns, g.column_outputs)
     sides = left, right
     _declare(writer, geometry, step.extent)
-    writer.bind(batch, "batch")
     offset = 0
     for each in sides:
         place = f"reinterpret_cast<{kind}*>(shared + {offset})"
         writer.line(f"{kind}* const {each.name}_tile = {place};")
-        offset += g.depth * each.stride * dtype.itemsize
+        offset += g.groups * g.depth * each.stride * dtype.itemsize
         writer.line(f"{kind} {each.name}_next[{_parts(each, geometry)}];")
     writer.line(f"{kind} total[{g.row_outputs}][{g.column_outputs}] = {{}};")
     for each in sides:
@@ -135,7 +136,10 @@ def write_product(
         writer.line("__syncthreads();")
     if g.splits > 1:
         _add_partials(writer, geometry, kind, workspace, offset)
-    with writer.block("if (last)" if g.splits > 1 else ""):
+    tests = ["last"] if g.splits > 1 else []
+    tests += _batch_test("batch", g)
+    with writer.block(f"if ({' && '.join(tests)})" if tests else ""):
+        writer.bind(batch, "batch")
         _store(writer, nest, flat, sides, geometry)
 
 
@@ -167,17 +171,19 @@ def _declare(writer: SourceWriter, g: ProductGeometry, summed: int) -> None:
     writer.line(f"const int start_right = tile % {g.column_tiles} * {g.width};")
     rows = f"tile / {g.column_tiles}"
     writer.line(f"const int start_left = {rows} % {g.row_tiles} * {g.height};")
-    writer.line(f"const int batch = tile / {g.column_tiles * g.row_tiles};")
+    writer.line(f"const int start_batch = tile / {g.column_tiles * g.row_tiles} * {g.groups};")
+    each = g.rows * g.columns
+    writer.line(f"const int group = thread / {each}, batch = start_batch + group;")
     begin = "0" if g.splits == 1 else f"block % {g.splits} * {g.share}"
     writer.line(f"const int begin = {begin};")
     end = f"begin + {g.share} < {summed} ? begin + {g.share} : {summed}"
     writer.line(f"const int end = {end if g.splits > 1 else summed};")
-    writer.line(f"const int thread_left = thread / {g.columns};")
+    writer.line(f"const int thread_left = thread % {each} / {g.columns};")
     writer.line(f"const int thread_right = thread % {g.columns};")
 
 
 def _parts(side: _Side, g: ProductGeometry) -> int:
-    return ceil_div(side.side * g.depth, g.threads)
+    return ceil_div(g.groups * side.side * g.depth, g.threads)
 
 
 def _load(writer: SourceWriter, side: _Side, step: Axis, g: ProductGeometry, begin: str) -> None:
@@ -190,8 +196,12 @@ def _load(writer: SourceWriter, side: _Side, step: Axis, g: ProductGeometry, beg
         tests = [] if side.is_whole else [f"own < {side.own.extent}"]
         if g.splits > 1 or step.extent % g.depth:
             tests.append("step < end")
-        tests += _in_tile(side, g)
+        tests += [*_in_tile(side, g), *_batch_test("batch_of_part", g)]
+        size = side.side * g.depth
+        group = f"(thread + part * {g.threads}) / {size}"
+        writer.line(f"const int batch_of_part = start_batch + {group};")
         with writer.block(f"if ({' && '.join(tests)})" if tests else ""):
+            writer.bind(side.batch, "batch_of_part")
             writer.bind(side.own, "own")
             writer.bind(step, "step")
             compute(writer, [side.factor])
@@ -202,20 +212,26 @@ def _keep(writer: SourceWriter, side: _Side, g: ProductGeometry) -> None:
     """Write the elements in registers to the tile in shared memory."""
     with writer.unrolled(f"for (int part = 0; part < {_parts(side, g)}; ++part)"):
         step, own = _place(writer, side, g)
-        target = f"{side.name}_tile[{step} * {side.stride} + {own}]"
+        group = f"(thread + part * {g.threads}) / {side.side * g.depth} * {g.depth}"
+        target = f"{side.name}_tile[({group} + {step}) * {side.stride} + {own}]"
         test = "".join(f"if ({each}) " for each in _in_tile(side, g))
         writer.line(f"{test}{target} = {side.name}_next[part];")
 
 
 def _in_tile(side: _Side, g: ProductGeometry) -> list[str]:
-    """The test whether a part is in the tile, where not all are."""
-    size = side.side * g.depth
-    return [f"place < {size}"] if size % g.threads else []
+    """The test whether a part is in the tiles, where not all are."""
+    size = g.groups * side.side * g.depth
+    return [f"thread + part * {g.threads} < {size}"] if size % g.threads else []
+
+
+def _batch_test(name: str, g: ProductGeometry) -> list[str]:
+    """The test whether an index of the batch is one, where not all are."""
+    return [f"{name} < {g.batch}"] if g.batch % g.groups else []
 
 
 def _place(writer: SourceWriter, side: _Side, g: ProductGeometry) -> tuple[str, str]:
     """The step and the output of a part that a thread loads, in the tile."""
-    writer.line(f"const int place = thread + part * {g.threads};")
+    writer.line(f"const int place = (thread + part * {g.threads}) % {side.side * g.depth};")
     inner = g.depth if side.steps_first else side.side
     near, far = f"place % {inner}", f"place / {inner}"
     return (near, far) if side.steps_first else (far, near)
@@ -229,10 +245,11 @@ def _multiply(
         for side in sides:
             groups, pack = side.each // side.vector, f"tg_pack<{kind}, {side.vector}>"
             writer.line(f"{pack} {side.name}[{groups}];")
-            with writer.unrolled(f"for (int group = 0; group < {groups}; ++group)"):
-                place = f"(group * {side.threads} + thread_{side.name}) * {side.vector}"
-                source = f"{side.name}_tile + depth * {side.stride} + {place}"
-                writer.line(f"{side.name}[group] = *reinterpret_cast<const {pack}*>({source});")
+            with writer.unrolled(f"for (int part = 0; part < {groups}; ++part)"):
+                place = f"(part * {side.threads} + thread_{side.name}) * {side.vector}"
+                row = f"(group * {g.depth} + depth)"
+                source = f"{side.name}_tile + {row} * {side.stride} + {place}"
+                writer.line(f"{side.name}[part] = *reinterpret_cast<const {pack}*>({source});")
         left, right = (side.vector for side in sides)
         with (
             writer.unrolled(f"for (int i = 0; i < {g.row_outputs}; ++i)"),

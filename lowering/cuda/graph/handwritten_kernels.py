@@ -13,7 +13,7 @@ from lowering.cuda.interface import Driver, Launch, has_clusters
 from lowering.cuda.open_devices import OpenDevice
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nests.buffer import Buffer
-from lowering.plan.nodes import walk
+from lowering.plan.nodes import launched
 from lowering.plan.plan import Plan
 from tracegraph.errors import KernelCompileError, KernelLaunchError
 from tracegraph.user_source import lines_of
@@ -38,7 +38,7 @@ def load_custom_kernels(plan: Plan, device: OpenDevice) -> Mapping[CustomKernelN
     """
     modules: dict[tuple[str, ...], Module] = {}
     found = {}
-    for node in walk(plan.graph):
+    for node in launched(plan.graph):
         if not isinstance(node, CustomKernelNode):
             continue
         code = node.code

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -47,19 +47,8 @@ class CollectiveCall(LibraryCall):
         return f"{self.name}, {self.source.buffer.type}"
 
     @property
-    def meeting(self) -> tuple[Any, ...]:
-        """What must be the same for all devices that meet in it."""
-        dtype = self.source.buffer.type.dtype
-        return self.verb, self.axes, self.source.shape, dtype, self.lines, self.settings
-
-    @property
-    def settings(self) -> tuple[Any, ...]:
-        """Further attributes that must be the same."""
-        return ()
-
-    @property
     def run_host(self) -> Callable[..., None]:
-        meeting, text = self.meeting, _text(self.name, self.lines)
+        text = _text(self.title, self.lines)
 
         def run(source: Array, target: Array) -> None:
             if place.rendezvous is None:
@@ -67,7 +56,7 @@ class CollectiveCall(LibraryCall):
                 target[...] = self.combined([source])[0]
                 return
             group = place.rendezvous.group(place.device, self.axes)
-            arrival = Arrival(group, meeting, text, source, target)
+            arrival = Arrival(group, self, text, source, target)
             place.rendezvous.meet(place.device, arrival, self.combined)
 
         return run
@@ -148,10 +137,6 @@ class Permute(CollectiveCall):
     verb: ClassVar[str] = "permute"
 
     perm: tuple[tuple[int, int], ...]
-
-    @property
-    def settings(self) -> tuple[Any, ...]:
-        return self.perm
 
     def combined(self, sources: Sequence[Array]) -> Sequence[Array]:
         sent = {target: sources[source].copy() for source, target in self.perm}

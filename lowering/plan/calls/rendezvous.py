@@ -22,11 +22,12 @@ Array = np.ndarray[Any, Any]
 class Arrival:
     """A device at a collective.
 
-    `meeting` is what must be the same for all devices of a group; `text` says it with the line.
+    `meeting` is what must be the same for all devices of a group: the call, of which all have the
+    same Plan. `text` says it with its line.
     """
 
     group: tuple[int, ...]
-    meeting: tuple[Any, ...]
+    meeting: Any
     text: str
     source: Array | None
     target: Array

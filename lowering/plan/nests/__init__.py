@@ -7,6 +7,7 @@ buffer             memory that a Plan names
 analysis           expressions, reads and writes of a nest, computed once
 rewriting          nests with expressions substituted and buffers renamed
 access_patterns    which accesses are contiguous
+guarded_indices    indices under a guard, which may be simpler
 lane_nests         points that never meet, so that a thread may run those of one lane
 row_blocks         how many blocks share a row
 weight             what estimates of time are made from

@@ -23,6 +23,7 @@ from lowering.plan.nests.analysis import (
     stored_buffers,
 )
 from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.guarded_indices import under
 from lowering.plan.nests.kernel import (
     CallNest,
     Nest,
@@ -37,7 +38,7 @@ from lowering.plan.nests.kernel import (
 )
 from tracegraph.ir.record import record
 from tracegraph.ir.scalar import Axis, Expr
-from tracegraph.ir.scalar_values import Accumulated, Apply
+from tracegraph.ir.scalar_values import Accumulated, Apply, AsIndex
 from tracegraph.ir.subexpressions import subexpressions
 
 Extents = tuple[int, ...]
@@ -46,6 +47,9 @@ Role = Literal["by lane", "uniform", "deciding"]
 
 MOST_UNIFORM = 16
 """Points of a nest that every lane repeats, and elements of what it stores to."""
+
+MOST_KEPT = 16
+"""Elements of an array in registers: one thread writes out loops up to this length."""
 
 _CONJUNCTIONS = ("logical_and", "bitwise_and")
 
@@ -67,6 +71,11 @@ class LaneNests:
     extents: Extents
     roles: Mapping[Nest, Role]
     places: Mapping[Buffer, tuple[int, ...]]
+
+    def inner_shape(self, buffer: Buffer) -> Extents:
+        """The shape of what a lane has of a buffer that the nests write."""
+        place = self.places[buffer]
+        return tuple([extent for axis, extent in enumerate(buffer.type.shape) if axis not in place])
 
 
 def lanes_of(nests: Sequence[Nest], extents: Extents, ends: Ends) -> LaneNests | str:
@@ -112,6 +121,26 @@ def inner_points(nest: Nest, lanes: LaneNests) -> int:
         return 1
     count = prod(lanes.extents) if role == "by lane" else 1
     return prod(nest.space) // count * prod(loop)
+
+
+def kept_by_lanes(lanes: LaneNests) -> list[Buffer]:
+    """The buffers of which each lane keeps its own elements in registers, rather than in memory.
+
+    Those are few, and no index depends on data: registers have no addresses.
+    """
+    by_data: set[Buffer] = set()
+    for nest in lanes.roles:
+        accesses = [(store.buffer, store.indices) for store in nest_stores(nest)]
+        accesses += [(load.buffer, load.indices) for load in nest_loads(nest)]
+        for buffer, indices in accesses:
+            if any(isinstance(part, AsIndex) for part in subexpressions(indices)):
+                by_data.add(buffer)
+    found = []
+    for buffer, place in lanes.places.items():
+        few = prod(lanes.inner_shape(buffer)) <= MOST_KEPT and buffer not in by_data
+        if few or not place:
+            found.append(buffer)
+    return found
 
 
 def _text(extents: Extents) -> str:
@@ -187,13 +216,15 @@ def _accesses(roles: Mapping[Nest, Role], extents: Extents) -> dict[Buffer, list
     found: dict[Buffer, list[_Access]] = {}
     for nest, role in roles.items():
         for store, of_store in _stores(nest, role):
-            access = _Access(store.indices, lane_axes(nest, of_store, extents), True)
+            access = _Access(
+                under(store.guard, store.indices), lane_axes(nest, of_store, extents), True
+            )
             found.setdefault(store.buffer, []).append(access)
     for nest, role in roles.items():
         axes = lane_axes(nest, role, extents)
         for load in nest_loads(nest):
             if load.buffer in found:
-                found[load.buffer].append(_Access(load.indices, axes, False))
+                found[load.buffer].append(_Access(under(load.guard, load.indices), axes, False))
         for predicate in nest.predicates:
             if predicate.flag in found:
                 found[predicate.flag].append(_Access((), axes, False))

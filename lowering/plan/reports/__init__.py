@@ -4,6 +4,7 @@ Plans and nodes find their printers in a table.
 
 text, diagram, graphviz    a Plan as text, picture and DOT
 explain                    what was planned, and why
+rooflines, profile         the work of nodes, the least time for it, and times that were measured
 views                      the table by which plans and nodes print and draw themselves
 races                      what no edge orders, though it shares memory
 """

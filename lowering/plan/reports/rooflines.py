@@ -49,6 +49,16 @@ def works(plan: Plan) -> tuple[NodeWork, ...]:
     return tuple([each for each in found if each.work != Work() or each.node.bodies])
 
 
+def work_inside(node: Node) -> tuple[Work, bool]:
+    """The work of a node in one run, phases of a kernel included, and whether it is all.
+
+    Phases that run as often as data say count once.
+    """
+    inside = [each for body in node.bodies for each in _works(body, 1, 0)] if node.is_kernel else ()
+    is_all = not any(each.depends_on_data for each in inside)
+    return sum([each.work * each.least_runs for each in inside], node.work), is_all
+
+
 def _alike(known: Sequence[NodeWork]) -> list[NodeWork]:
     """Copies of a node in the body of an unrolled loop as one, which runs as often as all."""
     found: dict[tuple[object, ...], NodeWork] = {}
@@ -114,11 +124,11 @@ def rooflines(plan: Plan, rates: Rates | None = None) -> str:
     name = "at least" if any(each.depends_on_data for each in known) else "sum"
     rows.append((name, "", "", *_cells(_sum(known), rates, _least(known, rates))))
     columns = _COLUMNS if rates is None else (*_COLUMNS, "least µs")
-    border = f"arguments, results and constants: {_bytes(border_bytes(plan))}"
+    border = f"arguments, results and constants: {bytes_text(border_bytes(plan))}"
     if rates is not None:
         seconds = border_bytes(plan) / rates.copy
-        border += f", {_microseconds(seconds)} µs; limits of {rates.name}"
-    return "\n".join((*_aligned([columns, *rows]), border))
+        border += f", {microseconds(seconds)} µs; limits of {rates.name}"
+    return "\n".join((*aligned([columns, *rows]), border))
 
 
 _COLUMNS = ("work of", "line", "runs", "must move", "moves", "operations", "special")
@@ -164,12 +174,12 @@ def _row(each: NodeWork, rates: Rates | None) -> tuple[str, ...]:
 
 def _cells(work: Work, rates: Rates | None, seconds: float) -> tuple[str, ...]:
     cells = (
-        _bytes(work.required),
-        _bytes(work.moved),
+        bytes_text(work.required),
+        bytes_text(work.moved),
         _operations(work),
         _by_dtype(work.special),
     )
-    return cells if rates is None else (*cells, _microseconds(seconds))
+    return cells if rates is None else (*cells, microseconds(seconds))
 
 
 def _operations(work: Work) -> str:
@@ -182,7 +192,7 @@ def _by_dtype(counts: Mapping[str, float]) -> str:
     return ", ".join([f"{_count(n).rstrip()} {dtype}" for dtype, n in counts.items()]) or "-"
 
 
-def _bytes(count: float) -> str:
+def bytes_text(count: float) -> str:
     """``"134 MB"``: three digits."""
     return f"{_count(count)}B"
 
@@ -200,11 +210,12 @@ def _number(x: float) -> str:
     return f"{x:,.0f}" if x >= 99.95 else f"{x:.3g}"
 
 
-def _microseconds(seconds: float) -> str:
+def microseconds(seconds: float) -> str:
+    """Three digits: ``"12.5"``."""
     return "< 0.001" if 0 < seconds < 1e-9 else _number(seconds * 1e6)
 
 
-def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Rows in columns: texts to the left, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [

@@ -39,6 +39,8 @@ class Costs:
         gigaflop: a billion operations of a product.
         gigaoperation: a billion operations of a nest, in units of `Elementwise.cost`, of four-byte
             numbers; those of eight bytes count twice.
+        columns: neighbouring results of a reduction that are computed together: what they share is
+            computed once.
         full_threads: points that are computed at a time, at most: fewer take as long.
         cached: bytes of an array that stays in a near cache, from which it is read in no time.
         recompute_limit: the most that an op may cost, in units of `Elementwise.cost`, to be
@@ -62,6 +64,7 @@ class Costs:
     megabyte: float
     gigaflop: float
     gigaoperation: float
+    columns: int
     full_threads: int
     cached: int
     recompute_limit: float
@@ -205,9 +208,11 @@ class LapackPolicy:
         most_matrices: by op, of a batch, which the library factors one after the other.
         at_once: by op, the rows of square matrices, at least and at most, of which the library
             factors a larger batch at once.
-        many: by op, how many small matrices get a kernel of their own in a body, where that kernel
-            keeps a loop from being one kernel. At the top, any number gets one. So do matrices in a
-            body that the library would factor otherwise.
+        many: by op, how many small matrices, or right-hand sides, get a kernel of their own in a
+            body, where fewer of less than `rows` are a part of what is around them. At the top, any
+            number gets one. So do matrices in a body that the library would factor otherwise.
+        rows: those of a matrix whose kernel is faster than a program, even in a loop that is one
+            kernel.
         tridiagonal_rows: of all tridiagonal systems together, from which these have kernels in a
             body. At the top, all have.
     """
@@ -216,15 +221,18 @@ class LapackPolicy:
     most_matrices: Mapping[str, int]
     at_once: Mapping[str, tuple[int, int]]
     many: Mapping[str, int]
+    rows: int
     tridiagonal_rows: int
 
-    def has_kernel(self, op: str, matrix: ArrayType, in_body: bool) -> bool:
-        """Whether matrices of this type, if they are small, have a kernel of their own."""
+    def has_kernel(self, op: str, types: Sequence[ArrayType], in_body: bool) -> bool:
+        """Whether matrices of these types, if they are small, have a kernel of their own."""
         if op not in self.many:
             return False
-        if not in_body or self.prefers(op, matrix):
+        matrix = types[0]
+        if not in_body or self.prefers(op, matrix) or matrix.shape[-1] >= self.rows:
             return True
-        return prod(matrix.shape[:-2]) >= self.many[op]
+        columns = types[1].shape[-1] if op == "triangular_solve" else 1
+        return prod(matrix.shape[:-2]) * columns >= self.many[op]
 
     def are_few(self, op: str, matrix: ArrayType) -> bool:
         """Whether a batch is small enough to be factored one matrix after the other."""

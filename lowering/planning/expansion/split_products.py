@@ -18,6 +18,7 @@ from lowering.plan.calls.matrix_product import library_takes
 from lowering.plan.target.overrides import ProductForm
 from lowering.plan.target.target import ContractionPolicy
 from lowering.planning.expansion.contractions import is_thin
+from lowering.planning.expansion.view_axes import is_by_columns
 from tracegraph.dtypes import bfloat16
 from tracegraph.ir.program import Atom, Eqn, Program, Value, application, walk
 from tracegraph.passes.rewrite import Defs, Replacement, by_name, rewrite
@@ -32,13 +33,13 @@ def split_products(
     if not policy.split or forced == "nests" or not any(map(_may_be_split, walk(program.body))):
         return program
 
-    def split(eqn: Eqn, _: Defs) -> Replacement | None:
+    def split(eqn: Eqn, defs: Defs) -> Replacement | None:
         left, right = (atom.type for atom in eqn.operands)
         if not _may_be_split(eqn) or not library_takes(left, right):
             return None
         if forced is None and is_thin(left, right, policy):
             return None
-        return _of_parts(eqn)
+        return _of_parts(eqn, defs)
 
     return rewrite(program, lambda: by_name({"matmul": split}))
 
@@ -47,7 +48,7 @@ def _may_be_split(eqn: Eqn) -> bool:
     return eqn.op.name == "matmul" and eqn.attrs.get("precision") == "bf16x3"
 
 
-def _of_parts(eqn: Eqn) -> Replacement:
+def _of_parts(eqn: Eqn, defs: Defs) -> Replacement:
     eqns: list[Eqn] = []
 
     def emit(name: str, *operands: Atom, **attrs: Any) -> Value:
@@ -59,9 +60,19 @@ def _of_parts(eqn: Eqn) -> Replacement:
         rest = emit("subtract", x, emit("cast", first, dtype=_FLOAT))
         return first, emit("cast", rest, dtype=bfloat16)
 
-    (x, rest_of_x), (y, rest_of_y) = map(parts, eqn.operands)
-    rank = x.type.ndim
-    left = emit("concatenate", x, x, rest_of_x, axis=rank - 1)
-    right = emit("concatenate", y, rest_of_y, y, axis=rank - 2)
+    rank = eqn.outputs[0].type.ndim
+    turned = (*range(rank - 2), rank - 1, rank - 2)
+
+    def joined(x: Atom, order: tuple[int, int, int], axis: int) -> Value:
+        """The parts behind each other, stored in the order in which the factor is."""
+        by_columns = is_by_columns(x, defs)
+        if by_columns:
+            x, axis = emit("transpose", x, axes=turned), turned[axis]
+        found = parts(x)
+        stored = emit("concatenate", *(found[part] for part in order), axis=axis)
+        return emit("transpose", stored, axes=turned) if by_columns else stored
+
+    x, y = eqn.operands
+    left, right = joined(x, (0, 0, 1), rank - 1), joined(y, (0, 1, 0), rank - 2)
     result = emit("matmul", left, right, dtype=_FLOAT)
     return Replacement((result,), tuple(eqns))

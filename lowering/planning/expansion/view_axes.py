@@ -46,6 +46,12 @@ def layout(x: Atom, defs: Defs, depth: int = _DEPTH) -> np.ndarray[Ints, np.dtyp
     return as_strided(np.empty((), np.int8), shape, row_major_strides(shape))
 
 
+def is_by_columns(x: Atom, defs: Defs) -> bool:
+    """Whether the columns of a matrix, or of each of a batch, are in memory as rows are mostly."""
+    *_, row, column = layout(x, defs).strides
+    return row == 1 and column != 1 and x.type.shape[-1] != 1
+
+
 def has_windows(x: Atom, defs: Defs) -> bool:
     """Whether an operand repeats elements of an array, as overlapping windows do."""
     for _ in range(_DEPTH):

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from lowering.cuda.compilation.compile import cubin
-from tests.cases.products import CASES, operands
 from tests.emulation.emulator import COMPILER
 from tests.emulation.plan_emulator import EmulatedPlans
 from tests.helpers.compiled import on_host
 from tests.helpers.running import lowered
+from tests.programs.tiled_products import CASES, operands
 from tracegraph import tree
 
 BOUNDS = {"float32": 2e-5, "float64": 1e-13}

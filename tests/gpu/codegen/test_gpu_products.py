@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.cases.products import CASES, operands
 from tests.helpers.compiled import gpu_jit, on_host
+from tests.programs.tiled_products import CASES, operands
 from tracegraph import tree
 
 BOUNDS = {"float32": 2e-5, "float64": 1e-13}

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tracegraph import tree
+from tracegraph import errors, tree
+from tracegraph.sharding.mesh import is_mesh, mesh_of
+from tracegraph.sharding.shard import ShardedFunction
 from tracegraph.staging.calls.random_draws import warned_of_draws
+from tracegraph.staging.calls.sharded_tracing import trace_sharded
 from tracegraph.staging.calls.signature import CallKey, Signature
 from tracegraph.staging.compiler import compiler
 from tracegraph.staging.scratch import Scratch
@@ -21,7 +24,19 @@ def trace_call(
     device: str,
     scratch: Scratch = "kept",
 ) -> Traced:
-    """Trace `fun` for the types of a call."""
+    """Trace `fun` for the types of a call.
+
+    Raises:
+        ShardingError: an argument is in blocks, and the function is not one of blocks.
+    """
+    if isinstance(fun, ShardedFunction):
+        return trace_sharded(fun, signature, key, device, scratch)
+    if is_mesh(device):
+        raise errors.ShardingError(
+            f"an argument of {signature.function} is an Array divided over {mesh_of(device)}, "
+            "which only functions of shard take; put this into the sharded function, or move the "
+            'array by tracegraph.device_put(x, "host")'
+        )
     out_structure: list[tree.Structure] = []
 
     def flat(*leaves: Any) -> list[Any]:

@@ -67,9 +67,15 @@ class Results:
     unflatten: Callable[[Sequence[Any]], Any]
 
 
-def results_of(structure: tree.Structure, types: Sequence[ArrayType], device: str) -> Results:
-    """Results of these types on a device, in a tree."""
-    kinds = [(type_, placement(type_, device)) for type_ in types]
+def results_of(
+    structure: tree.Structure,
+    types: Sequence[ArrayType],
+    device: str,
+    places: Sequence[str] | None = None,
+) -> Results:
+    """Results of these types on a device, in a tree; `places` has those of arrays in blocks."""
+    where = [device] * len(types) if places is None else places
+    kinds = [(t, placement(t, place)) for t, place in zip(types, where, strict=True)]
     container: Literal["none", "tuple", "tree"] = "tree"
     if structure == tree.structure(0):
         container = "none"

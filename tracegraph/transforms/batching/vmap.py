@@ -305,7 +305,7 @@ def _check_uniform(region: Region, mapped: int, arguments: _Arguments, axis_name
         return f"argument {paths[number]}, which differs between lanes"
 
     sets = [frozenset({axis_name} if i < mapped else ()) for i in range(len(region.params))]
-    check_uniform(region, sets, lambda number: describe(number) if number < mapped else "")
+    check_uniform(region, sets, describe)
 
 
 def _mapped_paths(arguments: _Arguments) -> list[str]:

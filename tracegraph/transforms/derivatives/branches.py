@@ -17,6 +17,7 @@ from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.trace import Trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.bodies import BodyParts, dense, region_of, take_apart, with_tangents
+from tracegraph.transforms.cotangent_axes import inside
 from tracegraph.transforms.derivatives import linearize, transpose
 from tracegraph.transforms.derivatives.activity import Activity
 from tracegraph.transforms.derivatives.linearize import Linearizer, Tangents, relevant_atoms
@@ -129,6 +130,7 @@ def _transpose(self: Transposer, eqn: Eqn, flags: Sequence[bool], cts: Cotangent
     parts = branch_parts(eqn)
     linear = flags[1:]
     live = [ct is not None for ct in cts]
+    varying, returned = inside(eqn, self.varying)
     captured = list(zip(parts.captures, linear, strict=True))
     residuals = [self.value(a) for a, flag in captured if not flag]
     so_far = [self.pop_cotangent(a) for a, flag in captured if flag]
@@ -143,7 +145,7 @@ def _transpose(self: Transposer, eqn: Eqn, flags: Sequence[bool], cts: Cotangent
             rest_of_params = iter(params[len(residuals) :])
             own = [next(rest_of_params) if flag else None for flag in live]
             before = [None if acc is None else next(rest_of_params) for acc in so_far]
-            cotangents = Transposer(trace).run(branch, linear, rest, own, before)
+            cotangents = Transposer(trace).run(branch, linear, rest, own, before, varying, returned)
             return dense(trace, wanted, cotangents)
 
         return region_of(self.trace, types, record)

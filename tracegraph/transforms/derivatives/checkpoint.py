@@ -19,6 +19,7 @@ from tracegraph.ir.record import replace
 from tracegraph.tracing.trace import Active, Trace, current_trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.bodies import dense, region_of, with_tangents
+from tracegraph.transforms.cotangent_axes import inside
 from tracegraph.transforms.derivatives import linearize, transpose
 from tracegraph.transforms.derivatives.activity import Activity
 from tracegraph.transforms.derivatives.linearize import Linearizer, Results, Tangents
@@ -73,7 +74,7 @@ def checkpoint(fun: Callable[P, R]) -> Callable[P, R]:
         def call(leaves: Sequence[Any]) -> Any:
             return arguments.call(fun, leaves)
 
-        traced = regions.add(call, arguments.types, fun)
+        traced = regions.add(call, arguments.types, fun, varying=arguments.varying(trace))
         found: R = tree.unflatten(traced.structure, regions.record(arguments.leaves, {}))
         return found
 
@@ -146,6 +147,7 @@ def _used(trace: Trace, region: Region) -> tuple[Region, list[int]]:
 def _transpose(self: Transposer, eqn: Eqn, flags: Sequence[bool], cts: Cotangents) -> Cotangents:
     (region,) = eqn.regions
     live = [ct is not None for ct in cts]
+    varying, returned = inside(eqn, self.varying)
     pairs = list(zip(eqn.operands, flags, strict=True))
     residuals = [self.value(a) for a, flag in pairs if not flag]
     so_far = [self.pop_cotangent(a) for a, flag in pairs if flag]
@@ -157,7 +159,8 @@ def _transpose(self: Transposer, eqn: Eqn, flags: Sequence[bool], cts: Cotangent
         rest_of_params = iter(params[len(residuals) :])
         own = [next(rest_of_params) if flag else None for flag in live]
         before = [None if acc is None else next(rest_of_params) for acc in so_far]
-        cotangents = Transposer(trace).run(region, flags, params[: len(residuals)], own, before)
+        rest = params[: len(residuals)]
+        cotangents = Transposer(trace).run(region, flags, rest, own, before, varying, returned)
         return dense(trace, wanted, cotangents)
 
     backwards = region_of(self.trace, [x.type for x in operands], record)

@@ -124,7 +124,8 @@ class _Custom:
         def call(leaves: Sequence[Any]) -> Any:
             return arguments.call(self.fun, leaves)
 
-        function = regions.add(call, arguments.types, self.fun)
+        varying = arguments.varying(trace)
+        function = regions.add(call, arguments.types, self.fun, varying=varying)
         attrs: dict[str, Any] = {"function": errors.function_text(self.fun)}
         if self._given_rules() is None:
             attrs["rule"] = "none"

@@ -14,13 +14,21 @@ from contextlib import suppress
 from typing import Any
 
 from tracegraph import errors, tree
-from tracegraph.control.regions import TracedRegion, Tree, flatten_checked, join, trace_tree
+from tracegraph.control.regions import (
+    TracedRegion,
+    Tree,
+    axes_of_results,
+    flatten_checked,
+    join,
+    trace_tree,
+)
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.op import get
 from tracegraph.ir.program import Eqn, Region
 from tracegraph.tracing.trace import Trace, current_trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.bodies import dense, region_of
+from tracegraph.transforms.cotangent_axes import of_system
 from tracegraph.transforms.derivatives import linearize, transpose
 from tracegraph.transforms.derivatives.activity import is_inexact
 from tracegraph.transforms.derivatives.forward import jvp
@@ -86,9 +94,11 @@ def custom_linear_solve(
     right_side = _settled(trace, right_side, solved(solve, matvec), solve)
     types = right_side.types
     regions = Regions("linear_solve", trace, len(types))
-    whole = regions.add(solved(solve, matvec), types, solve)
+    given = list(map(trace.axes_of, right_side.leaves))
+    whole = regions.add(solved(solve, matvec), types, solve, varying=given)
     _require_like("custom_linear_solve", "solve", solve, right_side, whole, "b")
-    operator = regions.add(applied, types, matvec, pure=True)
+    varying = axes_of_results(trace, whole, given)[: len(types)]
+    operator = regions.add(applied, types, matvec, pure=True, varying=varying)
     _require_like("custom_linear_solve", "matvec", matvec, right_side, operator, "b")
     attrs: dict[str, Any] = {"x": len(types), "symmetric": bool(symmetric)}
     if transpose_solve is not None and not symmetric and trace.orders:
@@ -99,7 +109,7 @@ def custom_linear_solve(
         try:
             name = "custom_linear_solve"
             transposed_region = regions.add(
-                solved(transpose_solve, transposed), types, transpose_solve
+                solved(transpose_solve, transposed), types, transpose_solve, varying=varying
             )
             _require_like(
                 name, "transpose_solve", transpose_solve, right_side, transposed_region, "b"
@@ -157,9 +167,15 @@ def custom_root(
     guess = _settled(trace, guess, solved, solve)
     types = guess.types
     regions = Regions("custom_root", trace, count)
-    whole = regions.add(solved, types, solve)
+    first = list(map(trace.axes_of, guess.leaves))
+    whole = regions.add(solved, types, solve, varying=first)
     _require_like("custom_root", "solve", solve, guess, whole, "x0")
-    function = regions.add(lambda leaves: f(unflatten(leaves)), types, f, pure=True)
+    varying = axes_of_results(trace, whole, first)[:count]
+
+    def residual(leaves: Sequence[Any]) -> Any:
+        return f(unflatten(leaves))
+
+    function = regions.add(residual, types, f, pure=True, varying=varying)
     _require_like("custom_root", "f", f, guess, function, "x0")
 
     def forwards(leaves: Sequence[Any]) -> Any:
@@ -173,10 +189,11 @@ def custom_root(
     attrs: dict[str, Any] = {"x": count}
     if trace.orders:
         try:
-            tangent = regions.add(forwards, (*types, *types), tangent_solve)
+            both = (*types, *types)
+            tangent = regions.add(forwards, both, tangent_solve, varying=varying * 2)
             _require_like("custom_root", "tangent_solve", tangent_solve, guess, tangent, "x0")
             with suppress(errors.ReverseLoopError):  # f has a loop of unknown length: forwards only
-                regions.add(backwards, (*types, *types), tangent_solve)
+                regions.add(backwards, both, tangent_solve, varying=varying * 2)
         except Exception as error:  # of the derivative that needs it
             attrs["fault"] = error
             del regions.traced[2:]
@@ -356,6 +373,7 @@ def _transpose_solve(
     count = eqn.attrs["x"]
     captures = [self.value(a) for a in eqn.operands[count:]]
     types = [a.type for a in eqn.operands]
+    varying = of_system(eqn, count, self.varying)
 
     def adjoint(operator: Region) -> Region:
         try:
@@ -368,10 +386,11 @@ def _transpose_solve(
     def transposed(region: Region) -> Region:
         def record(trace: Trace, params: list[Tracer]) -> Sequence[Any]:
             linear = [i < count for i in range(len(region.params))]
-            found = transpose_region(trace, region, linear, params[count:], params[:count])
+            others, cts = params[count:], params[:count]
+            found = transpose_region(trace, region, linear, others, cts, varying[:count])
             return dense(trace, types[:count], found)
 
-        return region_of(self.trace, types, record)
+        return region_of(self.trace, types, record, varying)
 
     if "fault" in eqn.attrs:
         raise eqn.attrs["fault"]

@@ -18,6 +18,7 @@ from tracegraph.ir.derivative import Constant, Partials
 from tracegraph.ir.op import Call, Effect, Elementwise
 from tracegraph.ir.program import Atom, Eqn, Region, walk
 from tracegraph.ir.types import ArrayType, type_of
+from tracegraph.ir.varying import EQUAL, Axes
 from tracegraph.tracing.trace import Active, Trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.derivatives.activity import Activity, is_inexact
@@ -145,15 +146,17 @@ def transpose_region(
     linear: Sequence[bool],
     others: Sequence[Any],
     cotangents: Sequence[Any],
+    varying: Sequence[Axes] = (),
 ) -> list[Any]:
     """Record the transpose of a region in the parameters flagged as linear; `others` are the rest.
 
-    Returns their cotangents, None for zero.
+    Returns their cotangents, None for zero. The linear parameters vary over these axes of devices,
+    over all if it is not known.
 
     Raises:
         NonlinearError: the region is not linear in them.
     """
-    return _transposed_region(trace, region, linear, others, cotangents)[1]
+    return _transposed_region(trace, region, linear, others, cotangents, varying)[1]
 
 
 def _transposed_region(
@@ -162,6 +165,7 @@ def _transposed_region(
     linear: Sequence[bool],
     others: Sequence[Any],
     cotangents: Sequence[Any],
+    varying: Sequence[Axes] = (),
 ) -> tuple[list[Tracer], list[Any]]:
     """The results of the region at zero, and what `transpose_region` returns."""
     inner, emit, rest = Trace(trace), Emit(trace), iter(others)
@@ -177,7 +181,13 @@ def _transposed_region(
     residuals = tuple(Tracer(trace, atom) for atom in inner.captures)
     inputs = tuple(t is not None for t in tangents)
     outputs = tuple(t is not None for t in found)
-    back = LinearMap(closed, residuals, inputs, outputs).transpose(trace, cotangents)
+    sets = list[Axes]()
+    if trace.axes:
+        known = iter(varying or [frozenset(trace.axes)] * sum(linear))
+        each = [next(known) if flag else EQUAL for flag in linear]
+        sets = [axes for axes, t in zip(each, tangents, strict=True) if t is not None]
+        sets += map(trace.axes_of, residuals)
+    back = LinearMap(closed, residuals, inputs, outputs, tuple(sets)).transpose(trace, cotangents)
     return outs, [ct for ct, flag in zip(back, linear, strict=True) if flag]
 
 

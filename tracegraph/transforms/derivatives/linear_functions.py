@@ -191,6 +191,7 @@ class Pullback(_AtPoint):
 
         Raises:
             TransformError, TangentMismatchError: it does not fit the result.
+            ShardingError: it differs between devices where the result does not.
         """
         form = self.form
         if len(cotangents) != 1:
@@ -204,6 +205,7 @@ class Pullback(_AtPoint):
         given = matched("vjp", "cotangent", of, form.result, form.results, cotangents[0])
 
         def record(trace: Trace, cts: list[Any], linear: LinearMap) -> Sequence[Any]:
+            linear.require_equal(trace, cts)
             return dense_inexact(trace, form.types, linear.transpose(trace, cts))
 
         dense = iter(self._run(given, record, "vjp"))

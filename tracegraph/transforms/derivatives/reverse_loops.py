@@ -21,6 +21,7 @@ from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.trace import Trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.bodies import dense, region_of
+from tracegraph.transforms.cotangent_axes import inside
 from tracegraph.transforms.derivatives import transpose
 from tracegraph.transforms.derivatives.transpose import Cotangents, Transposer
 from tracegraph.transforms.trace_emitter import Emit
@@ -109,6 +110,7 @@ def _transpose_scan(
         *(ct for ct in cts[count:] if ct is not None),
     ]
     captures = [self.value(eqn.operands[i]) for i in rest if i >= moving]
+    varying, returned = inside(eqn, self.varying)
     types = [
         *(x.type for x in state),
         *(x.type.with_shape(x.shape[1:]) for x in stacked),
@@ -123,7 +125,9 @@ def _transpose_scan(
         residuals = [*slices_in[:own], *params[len(state) + len(stacked) :]]
         results = [*after, *(next(cotangents_in) if flag else None for flag in live)]
         before = [None] * (count + len(slices)) + list(sums)
-        cotangents_out = Transposer(trace).run(body, linear, residuals, results, before)
+        cotangents_out = Transposer(trace).run(
+            body, linear, residuals, results, before, varying, returned
+        )
         wanted = [body.params[i].type for i, flag in enumerate(linear) if flag]
         whole = dense(trace, wanted, cotangents_out)
         middle = count + len(slices)
@@ -179,6 +183,7 @@ def _transpose_while(
         *_sums(self, eqn, fixed),
     ]
     captures = [steps, *(self.value(eqn.operands[i]) for i in rest)]
+    varying, returned = inside(eqn, self.varying)
 
     def step(
         trace: Trace, done: Any, state: Sequence[Any], captured: Sequence[Any]
@@ -187,7 +192,9 @@ def _transpose_while(
         at = f.subtract(f.subtract(captured[0], np.int64(1)), done)
         after, sums = state[: count - 1], state[count - 1 :]
         before = [None] * (count - 1) + list(sums)
-        found = Transposer(trace).run(body, linear, [at, *captured[1:]], [None, *after], before)
+        found = Transposer(trace).run(
+            body, linear, [at, *captured[1:]], [None, *after], before, varying, returned
+        )
         return dense(trace, [x.type for x in state], found)
 
     bound = eqn.attrs["max_steps"]

@@ -10,8 +10,8 @@ from lowering.plan.calls.matrix_product import MatrixProduct
 from lowering.plan.nests.kernel import MapNest, RowNest
 from lowering.plan.nests.tiled_products import tiled_product
 from lowering.plan.nodes import KernelNode, LibraryNode, walk
-from tests.cases.products import CASES, convolved, operands, slopes
 from tests.helpers.compiled import plan_of
+from tests.programs.tiled_products import CASES, convolved, operands, slopes
 from tracegraph.errors import UnschedulableError
 
 X, W = np.ones((8, 20, 20, 32), "f4"), np.ones((3, 3, 32, 64), "f4")

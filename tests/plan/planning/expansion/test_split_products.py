@@ -84,3 +84,8 @@ def test_parts_of_what_a_loop_does_not_change_are_made_before_it():
     right = calls(plan)[0].right.buffer
     assert right in set().union(*(node.writes for node in plan.graph.nodes if node is not loop))
     assert all(right not in node.writes for node in loop.body.nodes)
+
+
+def test_parts_are_stored_in_the_order_of_the_factor():
+    (call,) = calls(planned("bf16x3", Y, X, fun=lambda x, y: x.T @ y.T))
+    assert (call.left.row_stride, call.right.column_stride) == (1, 900)

@@ -53,6 +53,7 @@ CASES: dict[str, Case] = {
     "epilogue": (with_epilogue, ((4, 18, 18, 32), (3, 3, 32, 32), (32,))),
     "padding": (padded, ((130, 700), (12, 20))),
     "batch": (of_differences, ((5, 70, 80), (5, 90, 80))),
+    "small matrices": (of_differences, ((203, 23, 24), (203, 25, 24))),
     "columns": (of_columns, ((4000, 30), (4000, 20))),
 }
 

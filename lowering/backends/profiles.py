@@ -1,0 +1,73 @@
+"""Profiles of Plans: compiled with clocks, and run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from lowering.backends.registry import backend
+from lowering.plan.clocks import Timed, with_clocks
+from lowering.plan.plan import Plan
+from lowering.plan.reports.profile import NodeTime, Profile
+from lowering.plan.reports.rooflines import least_seconds, work_inside
+from lowering.plan.target.rates import Rates
+from tracegraph.staging.interfaces import Executable
+from tracegraph.user_source import lines_of
+
+_WARM_UP = 2
+
+
+def profile(
+    plan: Plan, device: str, arguments: Sequence[Any], executable: Executable, launches: int
+) -> Profile:
+    """The times of a Plan's nodes in some launches with these arguments; `executable` runs the Plan
+    as it is.
+
+    Raises:
+        RuntimeError: the device cannot be used.
+        OutOfMemoryError: it has not enough memory for a second copy of what the Plan needs.
+    """
+    rates: Rates | None = backend(device).target.rates
+    calls = _call_seconds(executable, device, arguments, launches)
+    clocked, timed = with_clocks(plan)
+    timing = backend(device).compile(clocked)
+    try:
+        timing.upload()
+        for _ in range(_WARM_UP):
+            timing(arguments)
+        times = [_to_host(timing(arguments)[-1]) for _ in range(launches)]
+    finally:
+        timing.close()
+    nodes = tuple([_node_time(each, times, rates) for each in timed])
+    return Profile(plan.name, nodes, launches, calls, rates)
+
+
+def _call_seconds(
+    executable: Executable, device: str, arguments: Sequence[Any], launches: int
+) -> float:
+    seconds = []
+    for _ in range(_WARM_UP + launches):
+        start = perf_counter()
+        executable(arguments)
+        backend(device).synchronize()
+        seconds.append(perf_counter() - start)
+    return median(seconds[_WARM_UP:])
+
+
+def _node_time(
+    timed: Timed, times: Sequence[np.ndarray[Any, Any]], rates: Rates | None
+) -> NodeTime:
+    runs = float(np.mean([timed.runs(each) for each in times]))
+    seconds = median([timed.seconds(each) for each in times])
+    work, is_all = work_inside(timed.node)
+    least = runs * least_seconds(work, rates) if rates is not None and is_all else None
+    line = lines_of(timed.node.sources) or "-"
+    return NodeTime(timed.node.title, line, timed.depth, runs, seconds, work, least)
+
+
+def _to_host(result: Any) -> np.ndarray[Any, Any]:
+    return np.array(result.to_host() if hasattr(result, "to_host") else result)

@@ -1,0 +1,102 @@
+"""Profiles: the time that each node of a Plan took, beside the least that its work takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lowering.plan.nests.work import Work
+from lowering.plan.reports.rooflines import aligned, bytes_text, least_seconds, microseconds
+from lowering.plan.target.rates import Rates
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTime:
+    """What one node took in a call.
+
+    Args:
+        title: what it does.
+        line: the user's lines that it comes from.
+        depth: the loops and branches around it.
+        runs: how often it ran.
+        seconds: of all its runs; of a loop or branch, what is spent on it besides its nodes.
+        work: of one run.
+        least: the seconds that all runs take at least on the device; None where that is unknown,
+            as of a kernel with a loop inside whose steps depend on data.
+    """
+
+    title: str
+    line: str
+    depth: int
+    runs: float
+    seconds: float
+    work: Work
+    least: float | None
+
+    @property
+    def part(self) -> float | None:
+        """The part of the device's limit that it reaches; above 1 where a cache answers."""
+        return self.least / self.seconds if self.least and self.seconds else None
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The times of all nodes, which ran one after the other; it prints as a table.
+
+    Args:
+        name: of the function.
+        nodes: a row for each node; those in bodies after their loop.
+        launches: of which these are the medians.
+        call_seconds: the median of calls without clocks, waits included.
+        rates: the limits of the device.
+    """
+
+    name: str
+    nodes: tuple[NodeTime, ...]
+    launches: int
+    call_seconds: float
+    rates: Rates | None
+
+    @property
+    def seconds(self) -> float:
+        """The sum of all nodes."""
+        return sum([node.seconds for node in self.nodes])
+
+    @property
+    def least(self) -> float | None:
+        """The seconds that all nodes take at least, one after the other; None if one is unknown."""
+        known = [node.least for node in self.nodes if node.least is not None]
+        return sum(known) if len(known) == len(self.nodes) else None
+
+    def __str__(self) -> str:
+        rows = [("node", "line", "runs", "µs a run", "µs", "of all", "must move", *self._limit())]
+        whole = self.seconds or 1.0
+        for node in self.nodes:
+            each = node.seconds / node.runs if node.runs else 0.0
+            rows.append(
+                (
+                    f"{'  ' * node.depth}{node.title}",
+                    node.line,
+                    f"{node.runs:,.4g}" if node.runs < 1e4 else f"{node.runs:,.0f}",
+                    microseconds(each),
+                    microseconds(node.seconds),
+                    f"{node.seconds / whole:.0%}",
+                    bytes_text(node.work.required) if node.work.required else "-",
+                    *self._parts(node),
+                )
+            )
+        lines = aligned(rows)
+        call = microseconds(self.call_seconds)
+        title = f"{self.name}: {microseconds(self.seconds)} µs in nodes, {call} µs a call"
+        limits = (f"limits of {self.rates.name}",) if self.rates else ()
+        return "\n".join((title, *lines, *limits))
+
+    def _limit(self) -> tuple[str, ...]:
+        return ("least µs", "part") if self.rates else ()
+
+    def _parts(self, node: NodeTime) -> tuple[str, ...]:
+        if self.rates is None:
+            return ()
+        if node.least is None:
+            return "-", "-"
+        part = "-" if node.part is None else f"{node.part:.2f}"
+        return microseconds(least_seconds(node.work, self.rates)), part

@@ -1,0 +1,136 @@
+"""Profiles: a row for each node, with its runs and its time; clocks change no result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracegraph
+from lowering.backends.registry import backend
+from lowering.cuda.compilation.compile import cubin
+from lowering.plan.clocks import _TEXT, with_clocks
+from lowering.plan.nests.buffer import overlap
+from lowering.plan.nests.work import Work
+from lowering.plan.nodes import launched
+from lowering.plan.reports.profile import NodeTime, Profile
+from lowering.plan.reports.races import races
+from lowering.plan.target.rates import H100
+from lowering.testing.recording_backend import RecordingBackend
+from tests.emulation.emulated_driver import EmulatedDriver
+from tests.emulation.emulator import COMPILER
+from tests.helpers.compiled import plan_of
+
+X = np.linspace(0.0, 1.0, 300)
+A = np.random.default_rng(0).random((300, 300))
+
+
+def program(a: Any, x: Any) -> Any:
+    """A loop of known length, one that depends on data, a branch in it, and a sort."""
+    first = tracegraph.fori_loop(0, 5, lambda i, v: np.sort(np.tanh(a @ v)), x)
+
+    def step(v: Any) -> Any:
+        return tracegraph.cond(v[3] > 0.01, lambda: np.sort(v[::-1]) / 2, lambda: v / 4)
+
+    second = tracegraph.while_loop(lambda v: np.sum(v * v) > 1e-3, step, x)
+    return np.sort(first), second
+
+
+def steps() -> int:
+    """How many steps the second loop takes."""
+    v, count = X, 0
+    while np.sum(v * v) > 1e-3:
+        v = np.sort(v[::-1]) / 2 if v[3] > 0.01 else v / 4
+        count += 1
+    return count
+
+
+@pytest.mark.parametrize("device", ["cuda", "host"])
+def test_every_node_has_a_place_and_none_runs_beside_another(device: str) -> None:
+    plan = plan_of(program, A, X, device=device)
+    clocked, timed = with_clocks(plan)
+    assert [each.node for each in timed] == [*launched(plan.graph)]
+    places = [p for each in timed for p in (each.own, *each.entering)]
+    assert len({*places}) == len(places)
+    assert not races(clocked)
+    (times,) = {*clocked.offsets} - {*plan.offsets}
+    assert not any(overlap(times, other, clocked.offsets) for other in plan.offsets)
+    assert clocked.arena_bytes >= clocked.offsets[times] + times.type.nbytes
+    assert 2 * max(places) + 1 < times.type.size
+
+
+def test_clocks_change_no_result() -> None:
+    plan = plan_of(program, A, X, device="host")
+    clocked, timed = with_clocks(plan)
+    wanted = backend("host").compile(plan)([A, X])
+    run = backend("host").compile(clocked)
+    for _ in range(2):  # each launch begins anew
+        *found, times = run([A, X])
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(one, other)
+        assert max(each.runs(np.asarray(times)) for each in timed) == max(5, steps())
+
+
+@pytest.mark.skipif(COMPILER is None, reason="needs g++")
+def test_kernels_between_clocks_compute_what_they_did(tmp_path: Any) -> None:
+    plan, timed = with_clocks(plan_of(program, A, X, device="cuda"))
+    executable = RecordingBackend(EmulatedDriver(tmp_path), lacks=["conditional_nodes"]).compile(
+        plan
+    )
+    for _ in range(2):
+        *found, times = [buffer.to_host() for buffer in executable([A, X])]
+        for one, other in zip(found, program(A, X), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+        assert max(each.runs(times) for each in timed) == max(5, steps())
+
+
+def test_the_clock_compiles() -> None:
+    assert len(cubin(_TEXT, "sm_80").code) > 0
+
+
+def test_loops_run_as_often_as_they_do() -> None:
+    compiled = tracegraph.jit(program, device="host").lower(A, X).compile()
+    profile = compiled.profile(A, X)
+    by_title: dict[str, list[NodeTime]] = {}
+    for node in profile.nodes:
+        by_title.setdefault(node.title, []).append(node)
+    assert sorted(node.runs for node in by_title["sort 300"]) == sorted(
+        [5, 1, sum(1 for _ in range(steps()) if X[3] / 2**_ > 0.01)]
+    )
+    assert all(node.seconds >= 0 for node in profile.nodes)
+    assert profile.seconds > 0
+    assert profile.call_seconds > 0
+    assert all(node.least is None and node.part is None for node in profile.nodes)
+    text = str(profile).splitlines()
+    assert len(text) == 2 + len(profile.nodes)
+    assert text[1].split()[0] == "node"
+
+
+def test_a_row_has_the_part_of_the_limit() -> None:
+    work = Work(required=30_000_000, moved=40_000_000)
+    node = NodeTime("kernel f", "f.py:1", 1, 20.0, 400e-6, work, 20 * 10e-6)
+    assert node.part == pytest.approx(0.5)
+    unknown = NodeTime("kernel g", "f.py:2", 0, 1.0, 10e-6, Work(), None)
+    assert Profile("f", (node,), 10, 500e-6, H100).least == pytest.approx(200e-6)
+    assert Profile("f", (node, unknown), 10, 500e-6, H100).least is None
+    text = str(Profile("f", (node,), 10, 500e-6, H100))
+    assert text.splitlines() == [
+        "f: 400 µs in nodes, 500 µs a call",
+        "node        line    runs  µs a run   µs  of all  must move  least µs  part",
+        "  kernel f  f.py:1    20        20  400    100%      30 MB        10  0.50",
+        f"limits of {H100.name}",
+    ]
+
+
+def test_arguments_must_fit() -> None:
+    compiled = tracegraph.jit(program, device="host").lower(A, X).compile()
+    with pytest.raises(tracegraph.errors.ArgumentTypesError):
+        compiled.profile(A, X[1:])
+
+
+def test_donated_arguments_stay() -> None:
+    jitted = tracegraph.jit(lambda x: x * 2, device="host", donate_argnums=0)
+    x = np.ones(5)
+    jitted.lower(x).compile().profile(x)
+    np.testing.assert_array_equal(x, np.ones(5))

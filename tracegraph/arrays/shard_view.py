@@ -1,0 +1,17 @@
+"""ArrayShard: the block of an Array that one device of a mesh has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayShard:
+    """A block: the number of its device in the mesh, where it is in the array, and its elements as
+    an Array.
+    """
+
+    device: int
+    index: tuple[slice, ...]
+    data: Any

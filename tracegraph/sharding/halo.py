@@ -1,0 +1,82 @@
+"""halo: the elements next to a block, from the neighbours along an axis of devices."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, Literal
+
+import numpy as np
+
+from tracegraph import errors
+from tracegraph.errors.tracebacks import entry_point
+from tracegraph.ir.types import type_of
+from tracegraph.sharding.collectives import axis_index, axis_size, ppermute
+
+__all__ = ["halo"]
+
+
+@entry_point
+def halo(
+    x: Any,
+    axis_name: str,
+    *,
+    width: int = 1,
+    axis: int = 0,
+    boundary: float | Literal["periodic"] = "periodic",
+) -> tuple[Any, Any]:
+    """What is before and behind a block of an array that is divided along an axis.
+
+    Shape: that of x, with `width` elements along `axis`, for both.
+    Dtype: that of x.
+
+    Args:
+        x: the block of this device.
+        axis_name: the axis of the mesh over which the array is divided.
+        width: how many elements of the neighbours.
+        axis: the axis of the array that is divided.
+        boundary: ``"periodic"``, where the first block follows the last one; or the number that
+            stands outside of the array.
+
+    Returns:
+        The last elements of the block before, and the first ones of the block behind.
+
+    Raises:
+        CollectiveOutsideShardError, UnknownAxisError: as in `psum`.
+        ShardingError: the block has fewer than `width` elements, or `boundary` is something else.
+        numpy.exceptions.AxisError: x has no such axis.
+
+    >>> import tracegraph
+    >>> def smoothed(x):
+    ...     before, behind = halo(x, "i", boundary=0.0)
+    ...     around = np.concatenate([before, x, behind])
+    ...     return around[:-2] + around[1:-1] + around[2:]
+    >>> tracegraph.vmap(smoothed, axis_name="i")(np.arange(6.0).reshape(3, 2))
+    array([[ 1.,  3.],
+           [ 6.,  9.],
+           [12.,  9.]])
+    """
+    count = axis_size(axis_name)
+    type_, size = type_of(x), operator.index(width)
+    if not -type_.ndim <= axis < type_.ndim:
+        raise np.exceptions.AxisError(axis, type_.ndim, "halo")
+    at = axis % type_.ndim
+    if not 0 <= size <= type_.shape[at]:
+        raise errors.ShardingError(
+            f"halo: a block of {type_} has {type_.shape[at]} elements along axis {at}, and its "
+            f"neighbours are to send {size}; divide the array among fewer devices"
+        )
+    around = boundary == "periodic"
+    if not around and (isinstance(boundary, str) or np.ndim(boundary)):
+        raise errors.ShardingError(
+            f'halo: boundary is "periodic" or a number, not {errors.value_text(boundary)}'
+        )
+    index: list[Any] = [slice(None)] * type_.ndim
+    first, last = (index.copy() for _ in range(2))
+    first[at], last[at] = slice(0, size), slice(type_.shape[at] - size, None)
+    pairs = [(i, (i + 1) % count) for i in range(count if around else count - 1)]
+    before = ppermute(x[tuple(last)], axis_name, pairs)
+    behind = ppermute(x[tuple(first)], axis_name, [(target, source) for source, target in pairs])
+    if around or boundary == 0:
+        return before, behind
+    number, outside = axis_index(axis_name), type_.dtype.type(boundary)
+    return np.where(number == 0, outside, before), np.where(number == count - 1, outside, behind)

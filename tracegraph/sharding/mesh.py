@@ -1,0 +1,168 @@
+"""Mesh: devices in a grid, whose axes have names."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from math import prod
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from tracegraph import errors
+from tracegraph.tracing.function_table import FUNCTIONS
+
+__all__ = ["Mesh"]
+
+PREFIX = "mesh:"
+"""What the name of a mesh as a device begins with."""
+
+
+class Mesh:
+    """Devices in a grid, whose axes have names, by which functions of each device exchange arrays.
+
+    Args:
+        shape: the number of devices along each axis; an int for one axis.
+        axis_names: a name for each axis; a string for one axis.
+        device: ``"host"``: each device is a thread of this process, which runs the same plan as a
+            GPU would. None is the kind of device that functions run on.
+
+    Meshes are compared by value.
+
+    Raises:
+        ShardingError: an extent is not positive, or names are not distinct words, one an axis.
+        MeshDeviceError: there are no meshes of such devices.
+
+    >>> mesh = Mesh((2, 2), ("x", "y"), device="host")
+    >>> mesh
+    Mesh(x=2, y=2, device='host')
+    >>> mesh.size, mesh.shape["x"]
+    (4, 2)
+    """
+
+    __slots__ = ("_devices", "axis_names", "kind", "shape")
+
+    axis_names: tuple[str, ...]
+    """The names of the axes, in order."""
+    shape: Mapping[str, int]
+    """The number of devices along each axis, by its name."""
+    kind: str
+    """The kind of device: ``"host"``."""
+
+    def __init__(
+        self,
+        shape: int | Sequence[int],
+        axis_names: str | Sequence[str],
+        *,
+        device: str | None = None,
+    ) -> None:
+        extents = _extents(shape)
+        names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+        if len(names) != len(extents) or len(set(names)) < len(names):
+            raise errors.ShardingError(
+                f"a mesh has a distinct name for each axis: got the shape {extents} and the names "
+                f"{names}"
+            )
+        for name in names:
+            if not isinstance(name, str) or not name.isidentifier():
+                got = errors.value_text(name)
+                raise errors.ShardingError(f"the name of an axis is a word such as 'x', not {got}")
+        self.axis_names, self.shape = (
+            names,
+            MappingProxyType(dict(zip(names, extents, strict=True))),
+        )
+        self.kind = _kind(device)
+        self._devices = np.arange(prod(extents)).reshape(extents)
+
+    @property
+    def size(self) -> int:
+        """The number of devices."""
+        return self._devices.size
+
+    @property
+    def device(self) -> str:
+        """The mesh as the device of an Array: ``"mesh:host:x=4"``."""
+        axes = ",".join(f"{name}={extent}" for name, extent in self.shape.items())
+        return f"{PREFIX}{self.kind}:{axes}"
+
+    @property
+    def devices(self) -> np.ndarray[Any, Any]:
+        """The numbers of the devices, as an array of the shape of the mesh."""
+        return self._devices.copy()
+
+    def place(self, device: int) -> dict[str, int]:
+        """Where a device is along each axis.
+
+        >>> Mesh((2, 3), ("x", "y"), device="host").place(4)
+        {'x': 1, 'y': 1}
+        """
+        at = np.unravel_index(device, self._devices.shape)
+        return dict(zip(self.axis_names, map(int, at), strict=True))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mesh) and self.device == other.device
+
+    def __hash__(self) -> int:
+        return hash(self.device)
+
+    def __repr__(self) -> str:
+        axes = "".join(f"{name}={extent}, " for name, extent in self.shape.items())
+        return f"Mesh({axes}device={self.kind!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made, (tuple(self.shape.values()), self.axis_names, self.kind)
+
+
+def mesh_of(device: str) -> Mesh:
+    """The mesh that a device names.
+
+    >>> mesh_of("mesh:host:x=4")
+    Mesh(x=4, device='host')
+    """
+    kind, _, axes = device.removeprefix(PREFIX).partition(":")
+    pairs = [axis.partition("=") for axis in axes.split(",")]
+    return Mesh(
+        [int(extent) for _, _, extent in pairs], [name for name, _, _ in pairs], device=kind
+    )
+
+
+def is_mesh(device: str) -> bool:
+    """Whether a device is a mesh.
+
+    >>> is_mesh("mesh:host:x=4"), is_mesh("cuda:0")
+    (True, False)
+    """
+    return device.startswith(PREFIX)
+
+
+def _made(shape: tuple[int, ...], axis_names: tuple[str, ...], kind: str) -> Mesh:
+    return Mesh(shape, axis_names, device=kind)
+
+
+def _extents(shape: Any) -> tuple[int, ...]:
+    try:
+        several = shape if isinstance(shape, Sequence) else (shape,)
+        extents = tuple(map(operator.index, several))
+    except TypeError:
+        extents = ()
+    if not extents or min(extents) < 1:
+        raise errors.ShardingError(
+            f"the shape of a mesh is a positive number of devices for each axis, got {shape!r}"
+        )
+    return extents
+
+
+def _kind(device: Any) -> str:
+    chosen = FUNCTIONS["default_device"]() if device is None else device
+    if not isinstance(chosen, str):
+        got = errors.value_text(device)
+        raise errors.ShardingError(f'the device of a mesh is a string such as "host", not {got}')
+    kind = chosen.partition(":")[0]
+    if kind != "host":
+        raise errors.MeshDeviceError(
+            f"a mesh of {kind} devices cannot be made yet: only the host has meshes",
+            'Mesh(..., device="host") runs the same function with a thread for each device; '
+            "vmap(fun, axis_name=...) runs it on one device, with lanes for devices",
+        )
+    return kind

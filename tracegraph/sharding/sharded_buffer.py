@@ -1,0 +1,88 @@
+"""ShardedBuffer: the memory of an Array that the devices of a mesh have in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tracegraph import errors
+from tracegraph.ir.record import record
+from tracegraph.ir.types import ArrayType
+from tracegraph.sharding.mesh import Mesh
+from tracegraph.sharding.partition_spec import PartitionSpec, block_index, local_type
+
+NDArray = np.ndarray[Any, Any]
+
+
+@record
+class ShardedBuffer:
+    """An array of a type, divided over a mesh by a spec; `blocks` has that of each device."""
+
+    type: ArrayType
+    mesh: Mesh
+    spec: PartitionSpec
+    blocks: Sequence[NDArray]
+
+    @classmethod
+    def of(cls, array: NDArray, mesh: Mesh, spec: PartitionSpec, what: str) -> ShardedBuffer:
+        """The blocks of an array, copied.
+
+        Raises:
+            ShardingError: the array cannot be divided in this way.
+        """
+        type_ = ArrayType(array.dtype, array.shape)
+        local_type(mesh, spec, type_, what)
+        blocks = [np.array(array[index]) for index in indices(mesh, spec, array.shape)]
+        return cls(type_, mesh, spec, blocks)
+
+    @property
+    def device(self) -> str:
+        """The mesh."""
+        return self.mesh.device
+
+    @property
+    def where(self) -> str:
+        """The mesh and the spec, which say where each element is."""
+        return sharded_place(self.mesh, self.spec)
+
+    @property
+    def indices(self) -> list[tuple[slice, ...]]:
+        """Where the block of each device is in the array."""
+        return indices(self.mesh, self.spec, self.type.shape)
+
+    def to_host(self) -> NDArray:
+        """The whole array, as a copy."""
+        whole = np.empty(self.type.shape, self.type.dtype)
+        for index, block in zip(self.indices, self.blocks, strict=True):
+            whole[index] = block
+        return whole
+
+    def synchronize(self) -> None:
+        """Calls on the host are over when they return."""
+
+    @property
+    def pointer(self) -> int:
+        """Raise ShardingError: it has one for each block."""
+        raise errors.ShardingError(
+            f"an Array of {self.type} that is divided over {self.mesh} has no single address; take "
+            "its blocks, x.addressable_shards[i].data"
+        )
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        raise AttributeError("an Array in blocks has no __cuda_array_interface__; its shards may")
+
+    def hand_over(self, stream: int) -> None:
+        """Calls on the host are over when they return."""
+
+
+def indices(mesh: Mesh, spec: PartitionSpec, shape: Sequence[int]) -> list[tuple[slice, ...]]:
+    """Where the block of each device is in an array of this shape."""
+    return [block_index(mesh, spec, shape, device) for device in range(mesh.size)]
+
+
+def sharded_place(mesh: Mesh, spec: PartitionSpec) -> str:
+    """A mesh and a spec as the place of an Array."""
+    return f"{mesh.device}{spec}"
