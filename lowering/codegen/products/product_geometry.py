@@ -14,6 +14,8 @@ from lowering.plan.target.hardware import SHARED_BYTES, VECTOR_BYTES
 
 THREADS = 256
 
+Shape = tuple[int, int, int, int]
+
 SHAPES = (
     (16, 16, 8, 8),
     (16, 16, 8, 4),
@@ -46,6 +48,9 @@ GATHER = 8
 """What loading an element of a factor, and writing it to a tile, takes: estimated from what a
 thread computes for its place."""
 
+PARTIAL = 8
+"""What adding a partial sum of another block takes: estimated from what a multiprocessor loads."""
+
 MIN_SHARE = 64
 """Products of a sum for each block that shares it, at least."""
 
@@ -58,12 +63,29 @@ def product_geometry(product: TiledProduct, dtype: np.dtype[np.generic]) -> Prod
     shapes = [s for s in SHAPES if s[2] * s[3] * dtype.itemsize <= MOST_OUTPUT_BYTES]
     if extent(product.batch) > 1:
         shapes += SMALL_SHAPES
-    found = [_geometry(product, dtype, shape) for shape in shapes]
+    found = [
+        _geometry(product, dtype, shape, splits)
+        for shape in shapes
+        for splits in _splits(product, shape)
+    ]
     return min((g for g in found if g.shared_bytes <= SHARED_BYTES), key=_time)
 
 
+def _splits(product: TiledProduct, shape: Shape) -> list[int]:
+    """The numbers of blocks that may share the sums of a tile."""
+    most = min(2 * MULTIPROCESSORS // _tiles(product, shape), extent(product.summed) // MIN_SHARE)
+    return [1, *(n for k in range(8) for n in (2 << k, 3 << k) if n <= most)]
+
+
+def _tiles(product: TiledProduct, shape: Shape) -> int:
+    rows, columns, row_outputs, column_outputs = shape
+    groups = ceil_div(extent(product.batch), THREADS // (rows * columns))
+    row_tiles = ceil_div(extent(product.rows), rows * row_outputs)
+    return groups * row_tiles * ceil_div(extent(product.columns), columns * column_outputs)
+
+
 def _geometry(
-    product: TiledProduct, dtype: np.dtype[np.generic], shape: tuple[int, int, int, int]
+    product: TiledProduct, dtype: np.dtype[np.generic], shape: Shape, splits: int
 ) -> ProductGeometry:
     rows, columns, row_outputs, column_outputs = shape
     groups = THREADS // (rows * columns)
@@ -72,8 +94,7 @@ def _geometry(
     height, width = rows * row_outputs, columns * column_outputs
     row_tiles = ceil_div(extent(product.rows), height)
     column_tiles = ceil_div(extent(product.columns), width)
-    tiles = ceil_div(batch, groups) * row_tiles * column_tiles
-    splits = max(1, min(2 * MULTIPROCESSORS // tiles, summed // MIN_SHARE))
+    tiles = _tiles(product, shape)
     share = round_up(ceil_div(summed, splits), depth)
     splits = ceil_div(summed, share)
     shared = groups * depth * (padded(height, dtype) + padded(width, dtype)) * dtype.itemsize
@@ -96,7 +117,7 @@ def _time(geometry: ProductGeometry) -> float:
     steps = geometry.share + 4 * geometry.depth  # to begin, and to store
     loaded = geometry.groups * (geometry.height + geometry.width) / geometry.threads
     each = steps * (m * n + LOAD * (m + n) + GATHER * loaded) * together
-    return waves * each + (geometry.splits > 1) * geometry.splits * m * n
+    return waves * each + (geometry.splits > 1) * PARTIAL * geometry.splits * m * n
 
 
 def padded(side: int, dtype: np.dtype[np.generic]) -> int:

@@ -32,6 +32,9 @@ from tracegraph.ir.record import replace
 from tracegraph.ir.scalar import Axis, Expr, affine
 from tracegraph.ir.scalar_values import Accumulated, Load
 
+LOADED = 32
+"""Partial sums that a thread loads before it adds the first."""
+
 BATCH, ROW, COLUMN, SUMMED = -3, -4, -5, -6
 """Axis numbers of the linear indices of a product."""
 
@@ -328,11 +331,12 @@ def _add_partials(
     with writer.block("if (last)"):
         with writer.unrolled(each):
             writer.line(f"{total} = 0;")
+        writer.line(f"#pragma unroll {max(1, LOADED // outputs)}")
         with writer.block(f"for (int split = 0; split < {g.splits}; ++split)"):
             first = f"tg_i64(tile * {g.splits} + split) * {outputs}"
-            writer.line(f"const volatile {kind}* const other = partials + ({first}) * {g.threads};")
+            writer.line(f"const {kind}* const other = partials + ({first}) * {g.threads};")
             with writer.unrolled(each):
-                writer.line(f"{total} += other[part * {g.threads} + thread];")
+                writer.line(f"{total} += __ldcg(other + part * {g.threads} + thread);")
 
 
 def _store(
