@@ -10,7 +10,7 @@ from lowering.codegen.geometry_records import ProductGeometry
 from lowering.codegen.rows.accumulator_layout import TICKET_BYTES, TICKET_SHARED_BYTES
 from lowering.plan.nests.rounding import ceil_div, round_up
 from lowering.plan.nests.tiled_products import TiledProduct, extent
-from lowering.plan.target.hardware import SHARED_BYTES, VECTOR_BYTES
+from lowering.plan.target.hardware import SHARED_BYTES, VECTOR_BYTES, WORD_BYTES
 
 THREADS = 256
 
@@ -47,6 +47,12 @@ the width of both units."""
 GATHER = 8
 """What loading an element of a factor, and writing it to a tile, takes: estimated from what a
 thread computes for its place."""
+
+LATENCY = 400
+"""What a load from memory takes, in multiplications of a thread of each warp: 0.5 µs."""
+
+SMALL_TILE = 64 * 64
+"""Outputs of a tile up to which it is twice as deep."""
 
 PARTIAL = 8
 """What adding a partial sum of another block takes: estimated from what a multiprocessor loads."""
@@ -89,9 +95,11 @@ def _geometry(
 ) -> ProductGeometry:
     rows, columns, row_outputs, column_outputs = shape
     groups = THREADS // (rows * columns)
-    depth = 16 if dtype.itemsize <= 4 else 8
+    depth = 16 if dtype.itemsize <= WORD_BYTES else 8
     batch, summed = extent(product.batch), extent(product.summed)
     height, width = rows * row_outputs, columns * column_outputs
+    if groups == 1 and height * width <= SMALL_TILE and summed > 2 * depth:
+        depth *= 2  # fewer loads, each with as much to wait for
     row_tiles = ceil_div(extent(product.rows), height)
     column_tiles = ceil_div(extent(product.columns), width)
     tiles = _tiles(product, shape)
@@ -114,9 +122,10 @@ def _time(geometry: ProductGeometry) -> float:
     resident = 2 if m * n >= 32 else 4
     waves = ceil(geometry.blocks / (resident * MULTIPROCESSORS))
     together = min(resident, ceil_div(geometry.blocks, MULTIPROCESSORS))
-    steps = geometry.share + 4 * geometry.depth  # to begin, and to store
+    turns = ceil_div(geometry.share, geometry.depth) + 4  # to begin, and to store
     loaded = geometry.groups * (geometry.height + geometry.width) / geometry.threads
-    each = steps * (m * n + LOAD * (m + n) + GATHER * loaded) * together
+    step = (m * n + LOAD * (m + n) + GATHER * loaded) * together
+    each = turns * max(geometry.depth * step, LATENCY)
     return waves * each + (geometry.splits > 1) * PARTIAL * geometry.splits * m * n
 
 
