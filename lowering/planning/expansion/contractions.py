@@ -32,6 +32,9 @@ from tracegraph.ir.types import ArrayType
 from tracegraph.passes.rewrite import Defs, Replacement, by_name, rewrite
 from tracegraph.passes.views import compose_views
 
+SMALL_MATRIX = 32
+"""Rows and columns of the matrices of a batch up to which tiles are faster than the library."""
+
 
 def expand_contractions(
     program: Program, policy: ContractionPolicy, forced: ProductForm | None = None
@@ -53,6 +56,8 @@ def expand_contractions(
             thin = forced is None and is_thin(left, right, policy)
             return _sum_of_products(eqn) if thin else None
         (of_left, _), (of_right, order) = (shared_batch(x, defs) for x in eqn.operands)
+        if forced is None and of_left == of_right == 1 and are_small(left, right, policy):
+            return _sum_of_products(eqn)
         if of_left > of_right and right.shape[-1] <= FEW_ROWS:
             flipped = _transposed(right), _transposed(left)
             if forced is not None or not is_thin(*flipped, policy, of_left):
@@ -83,6 +88,19 @@ def is_thin(left: ArrayType, right: ArrayType, policy: ContractionPolicy, shared
         return True
     is_small = k <= policy.small_extent or products <= policy.small_products
     return is_small and prod(batch) // shared * products <= policy.most_products
+
+
+def are_small(left: ArrayType, right: ArrayType, policy: ContractionPolicy) -> bool:
+    """Whether a batch of products is of small matrices, of which a block computes several by tiles.
+
+    The library takes twice as long for 50,000 of 16² and almost three times for 20,000 of 32², in
+    float32 and float64; up to a fifth less for 4000 of 48² and 2000 of 64² (H100).
+    """
+    (*batch, m, k), n = left.shape, right.shape[-1]
+    dtype = np.dtype(np.float32) if is_half(left.dtype) else left.dtype
+    fits = policy.tiles and dtype in TILED_DTYPES and max(m, n, k) <= SMALL_MATRIX
+    reuses = min(m, n) >= MIN_SIDE and k >= MIN_SUMMED
+    return fits and reuses and prod(batch) * m * n * k >= MIN_TILED
 
 
 def _transposed(x: ArrayType) -> ArrayType:

@@ -92,3 +92,26 @@ def test_the_host_multiplies_by_its_library():
     plan = plan_of(convolved, X, W, device="host")
     assert calls(plan)
     assert all(isinstance(nest, MapNest) for nest in nests(plan))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_many_small_matrices_are_multiplied_by_tiles(dtype):
+    x, y = np.ones((900, 16, 24), dtype), np.ones((900, 24, 32), dtype)
+    plan = plan_of(lambda x, y: np.tanh(x @ y), x, y)
+    (product,) = products(plan)
+    assert not calls(plan)
+    assert [n for _, n in product.batch] == [900]
+
+
+def test_small_matrices_in_lower_precision_are_not_split():
+    x = np.ones((900, 24, 24), "f4")
+    with tracegraph.matmul_precision("bf16x3"):
+        plan = plan_of(lambda x: x @ x, x)
+    assert products(plan)
+    assert "bf16" not in str(plan)
+
+
+def test_a_few_small_or_shared_matrices_are_library_calls():
+    x, y = np.ones((100, 24, 24), "f4"), np.ones((24, 24), "f4")
+    assert not products(plan_of(lambda x: x @ x.swapaxes(1, 2), x[:9]))
+    assert calls(plan_of(lambda x, y: x @ y, np.ones((900, 24, 24), "f4"), y))
