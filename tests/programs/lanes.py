@@ -118,6 +118,22 @@ def histories(x: Any) -> Any:
     return vmap(one)(x)
 
 
+def kept_steps(x: Any) -> Any:
+    """Each lane keeps all its values until it ends, in an array of its own."""
+
+    def one(x: Any) -> Any:
+        def step(s: Any) -> Any:
+            x, n, seen = s
+            x, seen = x * 0.5 + 1, seen.copy()
+            seen[n] = x
+            return x, n + 1, seen
+
+        start = (x, 0, tracegraph.numpy.zeros(8))
+        return while_loop(lambda s: (s[0] > 2.1) & (s[1] < 8), step, start)
+
+    return vmap(one)(x)
+
+
 def random_walk(x: Any, key: Any, steps: Any) -> Any:
     """All walkers share a key, which is returned, and how many steps were made."""
 
@@ -149,6 +165,7 @@ PROGRAMS: Mapping[str, tuple[Function, tuple[Any, ...]]] = {
     "nested": (nested, (_RNG.normal(size=33), _RNG.integers(0, 5, 33))),
     "branching": (branching, (_RNG.normal(size=40) * 3, np.array([True, False, True, True]))),
     "histories": (histories, (_RNG.integers(0, 16, 35),)),
+    "kept_steps": (kept_steps, (np.arange(1.0, 41.0),)),
     "random_walk": (random_walk, (np.zeros(70), np.array([0, 7], np.uint32), np.int64(4))),
     "no_step": (random_walk, (np.zeros(70), np.array([0, 7], np.uint32), np.int64(0))),
     "twice": (twice, (np.arange(1.0, 20.0),)),

@@ -13,9 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from tracegraph.dtypes import BOOL
 from tracegraph.ir.control_forms import loop_parts
-from tracegraph.ir.program import Atom, Eqn, Region, Value
+from tracegraph.ir.op import Scatter
+from tracegraph.ir.program import Atom, Eqn, Literal, Region, Value
 
 _Producers = Mapping[Value, Eqn]
 
@@ -69,10 +72,32 @@ def _is_kept(old: Value, new: Atom, mask: Value, made: _Producers) -> bool:
         return False
     if old is mask:
         return eqn.op.name in _CONJUNCTIONS and mask in eqn.operands
+    if isinstance(eqn.op.form, Scatter):
+        base = eqn.operands[0]
+        return _is_of_live_lanes(eqn, mask, made) and _is_kept(old, base, mask, made)
     if eqn.op.name != "where":
         return False
     choice, _, other = eqn.operands
     return other is old and _is_mask(choice, mask, made, old.type.ndim)
+
+
+def _is_of_live_lanes(scatter: Eqn, mask: Value, made: _Producers) -> bool:
+    """Whether a scatter writes to each lane what is at its number, and drops it where the mask is
+    false: there, the index of the lane is out of range.
+    """
+    _, updates, *places = scatter.operands
+    if mask.type.ndim != 1 or scatter.attrs.get("dims", ())[:1] != (0,) or not places:
+        return False
+    number = made.get(places[0]) if isinstance(places[0], Value) else None
+    if number is None or number.op.name != "where" or number.operands[0] is not mask:
+        return False
+    if updates.type.shape[:1] != mask.type.shape or places[0].type.shape != mask.type.shape:
+        return False
+    _, lane, beyond = number.operands
+    own = made.get(lane) if isinstance(lane, Value) else None
+    (count,) = mask.type.shape
+    is_own = own is not None and own.op.name == "iota" and own.attrs["size"] == count
+    return is_own and isinstance(beyond, Literal) and bool(np.all(beyond.value >= count))
 
 
 def _is_mask(choice: Atom, mask: Value, made: _Producers, rank: int) -> bool:

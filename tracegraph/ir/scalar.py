@@ -423,6 +423,10 @@ def compare(relation: str, left: Expr | int, right: Expr | int) -> Expr:
         never = {"<": low >= 0, ">=": high < 0, "==": low > 0 or high < 0}[relation]
         if always or never:
             return TRUE if always else FALSE
+    if type(left) is Select and type(right) is Const:
+        sides = compare(relation, left.chosen, right), compare(relation, left.other, right)
+        if sides == (TRUE, FALSE):
+            return left.predicate
     return Compare.make(relation, left, right)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from tracegraph.ir.op import Op
 from tracegraph.ir.record import record
-from tracegraph.ir.scalar import INDEX, Const, Expr, as_expr, both, bounds, const
+from tracegraph.ir.scalar import INDEX, Const, Expr, as_expr, both, bounds, const, select
 
 
 @record
@@ -114,11 +114,18 @@ def as_value(expr: Expr | int, dtype: np.dtype[Any]) -> Expr:
 
 
 def as_index(expr: Expr) -> Expr:
-    """An integer value as an index; constants fold, and indices that fit the value's dtype."""
+    """An integer value as an index; constants fold, indices that fit the value's dtype, and the
+    choice between two of these.
+    """
     if type(expr) is Const:
         return const(int(expr.value))  # type: ignore[arg-type]
     if type(expr) is AsValue:
         limits, dtype = bounds(expr.operand), np.iinfo(expr.dtype)
         if limits is not None and dtype.min <= limits[0] and limits[1] <= dtype.max:
             return expr.operand
+    if type(expr) is Apply and expr.op.name == "where":
+        predicate, *values = expr.args
+        if all(type(value) in (Const, AsValue) for value in values):
+            chosen, other = map(as_index, values)
+            return select(predicate, chosen, other)
     return AsIndex.make(expr)

@@ -1,4 +1,4 @@
-"""Indices under a guard: simpler where the guard bounds the axes that they depend on.
+"""Indices under a guard: simpler where it bounds the axes they depend on, or decides a choice.
 
 A row of a padded or joined array is read at `i + (j + 6) // 8 - 1` where `2 <= j`, for instance,
 which is `i` if `j` is below 10.
@@ -6,9 +6,9 @@ which is `i` if `j` is below 10.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-from tracegraph.ir.scalar import Axis, Both, Compare, Const, Expr, Sum
+from tracegraph.ir.scalar import Axis, Both, Compare, Const, Expr, Select, Sum
 from tracegraph.ir.subexpressions import subexpressions, substitution
 
 _INSIDE = -1000
@@ -24,8 +24,17 @@ def under(guard: Expr | None, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """
     if guard is None:
         return indices
+    parts = subexpressions(indices)
+    holding = set(_conjuncts(guard))
+    chosen: dict[Expr, Expr] = {
+        e: e.chosen for e in parts if isinstance(e, Select) and e.predicate in holding
+    }
+    if chosen:
+        choose = substitution(chosen)
+        indices = tuple(map(choose, indices))
+        parts = subexpressions(indices)
     bounds = {axis: ends for axis, ends in _bounds(guard).items() if ends[0] < ends[1]}
-    if not any(part in bounds for part in subexpressions(indices)):
+    if not any(part in bounds for part in parts):
         return indices
     inside: dict[Expr, Expr] = {}
     outside: dict[Expr, Expr] = {}
@@ -40,12 +49,8 @@ def under(guard: Expr | None, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
 def _bounds(guard: Expr) -> Mapping[Axis, tuple[int, int]]:
     """The first position and the end along each axis that a guard bounds by itself."""
     found: dict[Axis, tuple[int, int]] = {}
-    pending = [guard]
-    while pending:
-        part = pending.pop()
-        if isinstance(part, Both):
-            pending += [part.left, part.right]
-        elif isinstance(part, Compare) and isinstance(part.right, Const):
+    for part in _conjuncts(guard):
+        if isinstance(part, Compare) and isinstance(part.right, Const):
             axis, offset = _shifted(part.left)
             if axis is None:
                 continue
@@ -59,6 +64,17 @@ def _bounds(guard: Expr) -> Mapping[Axis, tuple[int, int]]:
                 first, end = max(first, limit), min(end, limit + 1)
             found[axis] = first, end
     return found
+
+
+def _conjuncts(guard: Expr) -> Iterator[Expr]:
+    """What holds where a guard does."""
+    pending = [guard]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Both):
+            pending += [part.left, part.right]
+        else:
+            yield part
 
 
 def _shifted(expr: Expr) -> tuple[Axis | None, int]:

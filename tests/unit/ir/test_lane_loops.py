@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tracegraph
+from tests.programs.lanes import PROGRAMS
 from tracegraph import debug, jvp, vmap, while_loop
 from tracegraph.ir.lane_loops import mask_of_lanes
 from tracegraph.ir.program import Eqn, walk
@@ -113,6 +114,11 @@ def along_other_axes(x: Any) -> Any:
 )
 def test_other_loops_are_none(function: Callable[..., Any], x: Any) -> None:
     assert lanes_of(function, x) == [None]
+
+
+def test_lanes_that_write_to_arrays_of_their_own_are_lanes() -> None:
+    function, arguments = PROGRAMS["kept_steps"]
+    assert lanes_of(function, *arguments) == [(40,)]
 
 
 def test_a_loop_that_prints_is_none() -> None:
