@@ -38,6 +38,19 @@ SMALL_SHAPES = (
 )
 """The same for batches of small matrices, of which a block has several."""
 
+WARP_SHAPES = (
+    (32, 8, 4, 16),
+    (32, 8, 4, 8),
+    (32, 8, 2, 8),
+    (64, 4, 2, 8),
+    (16, 16, 4, 8),
+    (16, 16, 2, 4),
+)
+"""The same where warps of 8 × 4 threads multiply matrices: tiles of 128² to 32 × 64."""
+
+WARP_SPEED = 4
+"""How many times as fast tensor cores multiply: estimated from what warps read of tiles."""
+
 MULTIPROCESSORS = 132
 
 LOAD = 2
@@ -47,6 +60,9 @@ the width of both units."""
 GATHER = 8
 """What loading an element of a factor, and writing it to a tile, takes: estimated from what a
 thread computes for its place."""
+
+BANKS_OF_ROW = 8
+"""Banks that a warp reads of each of four rows."""
 
 LATENCY = 400
 """What a load from memory takes, in multiplications of a thread of each warp: 0.5 µs."""
@@ -69,8 +85,11 @@ def product_geometry(product: TiledProduct, dtype: np.dtype[np.generic]) -> Prod
     shapes = [s for s in SHAPES if s[2] * s[3] * dtype.itemsize <= MOST_OUTPUT_BYTES]
     if extent(product.batch) > 1:
         shapes += SMALL_SHAPES
+    by_warps = product.rounded and dtype == np.float32 and extent(product.batch) == 1
+    if by_warps:
+        shapes = [*WARP_SHAPES]
     found = [
-        _geometry(product, dtype, shape, splits)
+        _geometry(product, dtype, shape, splits, by_warps)
         for shape in shapes
         for splits in _splits(product, shape)
     ]
@@ -91,7 +110,11 @@ def _tiles(product: TiledProduct, shape: Shape) -> int:
 
 
 def _geometry(
-    product: TiledProduct, dtype: np.dtype[np.generic], shape: Shape, splits: int
+    product: TiledProduct,
+    dtype: np.dtype[np.generic],
+    shape: Shape,
+    splits: int,
+    by_warps: bool = False,
 ) -> ProductGeometry:
     rows, columns, row_outputs, column_outputs = shape
     groups = THREADS // (rows * columns)
@@ -105,14 +128,25 @@ def _geometry(
     tiles = _tiles(product, shape)
     share = round_up(ceil_div(summed, splits), depth)
     splits = ceil_div(summed, share)
-    shared = groups * depth * (padded(height, dtype) + padded(width, dtype)) * dtype.itemsize
+    strides = padded(height, dtype, by_warps) + padded(width, dtype, by_warps)
+    shared = groups * depth * strides * dtype.itemsize
     workspace = 0
     if splits > 1:
         shared += TICKET_SHARED_BYTES
         outputs = THREADS * row_outputs * column_outputs
         workspace = partials_offset(tiles) + tiles * splits * outputs * dtype.itemsize
     return ProductGeometry(
-        *shape, groups, depth, batch, row_tiles, column_tiles, splits, share, shared, workspace
+        *shape,
+        groups,
+        depth,
+        batch,
+        row_tiles,
+        column_tiles,
+        splits,
+        share,
+        shared,
+        workspace,
+        by_warps,
     )
 
 
@@ -124,14 +158,17 @@ def _time(geometry: ProductGeometry) -> float:
     together = min(resident, ceil_div(geometry.blocks, MULTIPROCESSORS))
     turns = ceil_div(geometry.share, geometry.depth) + 4  # to begin, and to store
     loaded = geometry.groups * (geometry.height + geometry.width) / geometry.threads
-    step = (m * n + LOAD * (m + n) + GATHER * loaded) * together
+    multiplied = (m * n + LOAD * (m + n)) / (WARP_SPEED if geometry.by_warps else 1)
+    step = (multiplied + GATHER * loaded) * together
     each = turns * max(geometry.depth * step, LATENCY)
     return waves * each + (geometry.splits > 1) * PARTIAL * geometry.splits * m * n
 
 
-def padded(side: int, dtype: np.dtype[np.generic]) -> int:
-    """Elements from one row of a tile in shared memory to the next."""
-    return side + VECTOR_BYTES // dtype.itemsize
+def padded(side: int, dtype: np.dtype[np.generic], by_warps: bool = False) -> int:
+    """Elements from one row of a tile in shared memory to the next: those of vectors are aligned,
+    and what a warp reads of four rows is in different banks.
+    """
+    return side + (BANKS_OF_ROW if by_warps else VECTOR_BYTES // dtype.itemsize)
 
 
 def partials_offset(tiles: int) -> int:

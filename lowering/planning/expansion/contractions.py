@@ -21,16 +21,24 @@ from typing import Any
 import numpy as np
 
 from lowering.plan.calls.matrix_product import FEW_ROWS, library_takes
-from lowering.plan.nests.tiled_products import MIN_SIDE, MIN_SUMMED, MIN_TILED, TILED_DTYPES
+from lowering.plan.nests.tiled_products import (
+    MIN_SIDE,
+    MIN_SUMMED,
+    MIN_TILED,
+    TILED_DTYPES,
+    multiply_tf32,
+)
 from lowering.plan.target.overrides import ProductForm
 from lowering.plan.target.target import ContractionPolicy
 from lowering.planning.expansion.shared_factors import shared_batch
 from lowering.planning.expansion.view_axes import has_windows, joined_axes
 from tracegraph.dtypes import is_half
 from tracegraph.ir.program import Atom, Eqn, Program, Value, application, walk
+from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType
 from tracegraph.passes.rewrite import Defs, Replacement, by_name, rewrite
 from tracegraph.passes.views import compose_views
+from tracegraph.user_source import Source
 
 SMALL_MATRIX = 32
 """Rows and columns of the matrices of a batch up to which tiles are faster than the library."""
@@ -140,8 +148,6 @@ def _is_convolution(eqn: Eqn, defs: Defs) -> bool:
     (*batch, m, k), n = left.type.shape, right.type.shape[-1]
     if eqn.outputs[0].type.dtype != left.type.dtype or left.type.dtype not in TILED_DTYPES:
         return False
-    if eqn.attrs.get("precision", "float32") != "float32":
-        return False
     is_large = min(m, n, k) >= max(MIN_SIDE, MIN_SUMMED) and prod(batch) * m * n * k >= MIN_TILED
     return is_large and any(has_windows(x, defs) for x in (left, right))
 
@@ -165,11 +171,18 @@ def _sum_over_joined_axes(eqn: Eqn, defs: Defs) -> Replacement:
     turned = emit("transpose", right, axes=(*range(rank), rank + 1, rank))
     x = emit("reshape", left, shape=(*batch, *rows, *(1 for _ in columns), *summed))
     y = emit("reshape", turned, shape=(*batch, *(1 for _ in rows), *columns, *summed))
-    products = emit("multiply", x, y)
+    eqns.append(product_of(x, y, eqn.attrs.get("precision"), eqn.source))
+    (products,) = eqns[-1].outputs
     first = products.type.ndim - len(summed)
     found = emit("sum", products, axes=tuple(range(first, products.type.ndim)))
     result = emit("reshape", found, shape=eqn.outputs[0].type.shape)
     return Replacement((result,), tuple(eqns))
+
+
+def product_of(x: Atom, y: Atom, precision: str | None, source: Source | None) -> Eqn:
+    """The products of elements, in a precision; tiles have no other than float32 and tf32."""
+    made = application("multiply", (x, y), {}, source)
+    return replace(made, op=multiply_tf32) if precision == "tf32" else made
 
 
 def _sum_of_products(eqn: Eqn) -> Replacement:
