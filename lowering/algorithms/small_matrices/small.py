@@ -37,7 +37,8 @@ def are_small(name: str, types: Sequence[ArrayType]) -> bool:
     if m != n or n < 2:
         return False
     if name == "triangular_solve":
-        return lane_kernels.solves(n, types[-1].shape[-1])
+        columns = types[-1].shape[-1]
+        return lane_kernels.solves(n, columns) or block_kernels.solves(n, columns)
     return _is_square_small(name, a.dtype, n)
 
 
@@ -119,20 +120,22 @@ _PARTS = one_sided.Parts(orthonormal_and_triangular, rotated)
 def triangular_solve(a: Any, b: Any, *, lower: bool, unit: bool = False) -> Any:
     """The x of A x = b, from one triangle of A."""
     n, columns = b.shape[-2:]
-    attrs = ("lower", lower), ("unit", unit)
+    flags = ("lower", lower), ("unit", unit)
     kind = f"{'unit_' if unit else ''}{'lower' if lower else 'upper'}_solve"
-    op = get("triangular_solve")
-    sizes: tuple[int, ...]
-    if lane_kernels.has_thread_for_each(columns):
+    op, form = get("triangular_solve"), lane_kernels.form
+    name = kind
+    sizes: tuple[int, ...] = (prod(a.shape[:-2]), columns)
+    if n > lane_kernels.MOST_ROWS:
+        form = block_kernels.form_of_solve
+        name = kind if columns < block_kernels.FEW_COLUMNS else f"{kind}_by_groups"
+    elif lane_kernels.has_thread_for_each(columns):
         name, sizes = f"{kind}_by_columns", (columns,)
-    else:
-        name, sizes = kind, (prod(a.shape[:-2]), columns)
-    return applied(declared(name, op, a.dtype, (n, n), attrs, lane_kernels.form), (a, b), *sizes)
+    return applied(declared(name, op, a.dtype, (n, n), flags, form), (a, b), *sizes)
 
 
 def _factored(name: str, op: Op, a: Any, **attrs: Any) -> Any:
     count, shape = prod(a.shape[:-2]), a.shape[-2:]
     options = tuple(attrs.items())
-    if block_kernels.is_faster(name, a.dtype, shape, count):
+    if block_kernels.is_faster(name, shape):
         return applied(declared(name, op, a.dtype, shape, options, block_kernels.form), (a,))
     return applied(declared(name, op, a.dtype, shape, options, lane_kernels.form), (a,), count)

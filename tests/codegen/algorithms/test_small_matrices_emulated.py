@@ -38,6 +38,9 @@ SQUARE = [
 ]
 """Dtypes and rows: a warp or less, or a block for each."""
 
+SIDES = [("float64", 130, 5), ("complex64", 130, 6), ("float64", 7, 33), ("complex128", 5, 34)]
+"""Dtypes, right-hand sides and rows of systems."""
+
 RECTANGLES = [("float32", 40, 7), ("float64", 33, 9), ("complex64", 3, 5), ("complex128", 6, 6)]
 COUNT = 6
 """Matrices: the last block is not full."""
@@ -105,7 +108,7 @@ UNDEFINED = "".join(f"#undef {each}\n" for each in MACROS)
 CASES = [
     *((dtype, n, n, *call) for dtype, n in SQUARE for call in CALLS if has_kernel(dtype, n, call)),
     *((dtype, m, n, small.qr, "qr", {}) for dtype, m, n in RECTANGLES),
-    *((dtype, 130, n, *call) for dtype, n in (("float64", 5), ("complex64", 6)) for call in SOLVES),
+    *((dtype, m, n, *call) for dtype, m, n in SIDES for call in SOLVES),
 ]
 
 
