@@ -52,7 +52,7 @@ TARGET = Target(
         expansion=2,
         gather_penalty=((inf, 0),),
     ),
-    fusion=FusionPolicy(row_passes=8),
+    fusion=FusionPolicy(row_passes=8, parts=False),
     contractions=ContractionPolicy(
         reuse=1,
         most_elements=1 << 17,

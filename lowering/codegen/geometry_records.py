@@ -127,6 +127,13 @@ class ProductGeometry:
         return self.groups * self.rows * self.columns
 
     @property
+    def resident(self) -> int:
+        """The blocks of a multiprocessor that the compiler has to leave registers for: one loads
+        while another multiplies.
+        """
+        return 2
+
+    @property
     def height(self) -> int:
         """Rows of a tile."""
         return self.rows * self.row_outputs

@@ -130,7 +130,8 @@ def triangular_solve(a: Any, b: Any, *, lower: bool, unit: bool = False) -> Any:
     flags = ("lower", lower), ("unit", unit)
     kind = f"{'unit_' if unit else ''}{'lower' if lower else 'upper'}_solve"
     op, form = get("triangular_solve"), lane_kernels.form
-    name, sizes = kind, (prod(a.shape[:-2]), columns)
+    name = kind
+    sizes: tuple[int, ...] = (prod(a.shape[:-2]), columns)
     if n > lane_kernels.MOST_ROWS:
         form = block_kernels.form_of_solve
         name = kind if columns < block_kernels.FEW_COLUMNS else f"{kind}_by_groups"

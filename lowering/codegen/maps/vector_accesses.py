@@ -63,14 +63,14 @@ def vectors_of(
     """The vectors of flat stores and other flat values, for groups of `width` along an axis."""
     stores = tuple(stores)
     order = subexpressions((*values, *stored(stores)))
-    variation = _variation(order, width, axis)
-    uniform = [e for e in order if variation[e] is Variation.UNIFORM and type(e) is not Const]
+    varies = variation(order, width, axis)
+    uniform = [e for e in order if varies[e] is Variation.UNIFORM and type(e) is not Const]
     loads = [e for e in order if isinstance(e, Load)]
     return Vectors(
         width,
         tuple(uniform),
-        tuple(load for load in loads if _is_vector(load, variation)),
-        tuple(store for store in stores if _is_vector(store, variation)),
+        tuple(load for load in loads if _is_vector(load, varies)),
+        tuple(store for store in stores if _is_vector(store, varies)),
     )
 
 
@@ -205,11 +205,12 @@ def compute_uniform(writer: SourceWriter, vectors: Vectors, point: Expr, first: 
             writer.bind(expr, name)
 
 
-def _is_vector(access: Load | Store, variation: Mapping[Expr, Variation]) -> bool:
-    return access.guard is None and variation[access.indices[0]] is Variation.CONSECUTIVE
+def _is_vector(access: Load | Store, varies: Mapping[Expr, Variation]) -> bool:
+    return access.guard is None and varies[access.indices[0]] is Variation.CONSECUTIVE
 
 
-def _variation(order: Iterable[Expr], width: int, axis: int) -> dict[Expr, Variation]:
+def variation(order: Iterable[Expr], width: int, axis: int) -> dict[Expr, Variation]:
+    """How expressions, operands before users, vary within groups of `width` along an axis."""
     variations: dict[Expr, Variation] = {}
     for expr in order:  # operands come first
         parts = [variations[child] for child in expr.children]

@@ -106,11 +106,14 @@ class FusionPolicy:
             default bounds the code, and the registers of a thread.
         row_passes: the most passes over a row in one nest. Compilers take time that grows with the
             square of a nest's length.
+        parts: whether maps of different windows of an array become parts of one nest, whose points
+            test to which part they belong: where a kernel costs more than the tests.
     """
 
     strided_bytes: float = 0.7e6 / 0.24
     unrolled_positions: int = 16
     row_passes: float = inf
+    parts: bool = True
 
 
 @dataclass(frozen=True, slots=True)

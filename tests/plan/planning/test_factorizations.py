@@ -110,9 +110,9 @@ def test_a_long_tridiagonal_system_is_divided_among_blocks() -> None:
     lowered = tracegraph.jit(tracegraph.linalg.tridiagonal_solve, device="cuda").lower(*arrays)
     names = [node.name for node in lowered.nodes if node.kind == "custom kernel"]
     assert names == [
-        "tridiagonal_reduce_8x256",
-        "tridiagonal_solve_spans_2x16",
-        "tridiagonal_finish_8x256",
+        "tridiagonal_reduce_8x128",
+        "tridiagonal_solve_spans_2x32",
+        "tridiagonal_finish_8x128",
     ]
 
 
