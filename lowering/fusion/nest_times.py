@@ -71,10 +71,9 @@ def _axis_of_neighbours(nest: Nest, short: bool) -> int:
     steps = [axis for axis, extent in enumerate(loop, rank) if extent > 1]
     if not outputs:
         return steps[-1] if steps else -1
-    long = isinstance(nest, (ReduceNest, RowNest)) and prod(loop) >= WARP
-    if long and (short or loop_is_contiguous(as_rows(nest))):
-        return steps[-1]
-    return outputs[-1]
+    if not isinstance(nest, (ReduceNest, RowNest)) or prod(loop) < WARP:
+        return outputs[-1]
+    return steps[-1] if short or loop_is_contiguous(as_rows(nest)) else outputs[-1]
 
 
 def _lines(load: Load, axis: int) -> float:
