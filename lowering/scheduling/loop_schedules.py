@@ -282,7 +282,7 @@ def _per_lane(loop: Loop, estimate: Estimate, construct: Construct) -> list[Draf
     assert isinstance(loop.lanes, LaneNests)
     before, behind = per_lane.hand_out(loop.node, loop.lanes, loop.is_read_later, loop.new_flag)
     nodes = _as_one_kernel(loop, estimate, construct)
-    per_lane.keep_apart(loop.node.body)
+    per_lane.keep_apart(loop.node.body, loop.lanes)
     return [*before, *nodes, *behind]
 
 
