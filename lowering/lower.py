@@ -45,6 +45,7 @@ from lowering.planning.expansion.contractions import expand_contractions
 from lowering.planning.expansion.desugar import desugar
 from lowering.planning.expansion.grouped_updates import group_updates
 from lowering.planning.expansion.merged_folds import merge_folds
+from lowering.planning.expansion.ranks import expand_ranks
 from lowering.planning.expansion.recurrences.chunked_scans import expand_recurrences
 from lowering.planning.expansion.sheared_products import sum_sheared_products
 from lowering.planning.expansion.split_products import split_products
@@ -111,7 +112,7 @@ def lower(
     program = inline_calls(program)
     refuse_host_calls_in_bodies(program)
     refuse_events_in_bodies(program)
-    given = program
+    given = program = expand_ranks(program, target)
     program = sum_in_products(program)
     if target.contractions.tiles and forced.products is None:
         program = sum_sheared_products(program)
