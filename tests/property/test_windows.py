@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lowering.plan.target.overrides import Choices
-from tests.helpers.forced import on_host
 from tests.emulation.point_races import point_races
+from tests.helpers.forced import on_host
 from tests.helpers.running import donated, jitted, lowered
 from tests.programs.windows import ARRAYS, NAMED, RULES, in_a_loop, program_of
 from tracegraph import tree
