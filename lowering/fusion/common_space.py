@@ -90,6 +90,7 @@ def _placements(first: MapNest, second: MapNest, swapped: bool) -> Iterator[_Pla
     points = sorted((prod(first.space), prod(second.space)))
     if points[0] * LEAST_SHARE >= points[1]:
         shared = _distinct(_meetings(read, read_next), host, guest, swapped)
+        shared = [each for each in shared if len(each.axes) == len(without_ones(host.space))]
         yield from sorted(shared, key=lambda each: (_points(host, guest, each), _distance(each)))
 
 

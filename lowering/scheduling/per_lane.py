@@ -139,12 +139,14 @@ def _copy(target: Buffer, source: Buffer) -> Nest:
     return MapNest(target.type.shape, (Store(target, index, Load.make(source, index)),))
 
 
-def keep_apart(body: Block) -> None:
-    """Let no scratch of a body share memory: one lane may be at its end when others begin."""
-    body.resident = frozenset(body.resident | body.owned)
-    for node in walk(body):
-        for block in blocks(node):
-            block.resident = frozenset(block.resident | block.owned)
+def keep_apart(body: Block, lanes: LaneNests) -> None:
+    """Let no scratch that stays in memory share it: one lane may be at its end when others begin.
+
+    What lanes keep in registers needs no memory but on the host, which runs node after node.
+    """
+    kept = set(kept_by_lanes(lanes))
+    for block in (body, *[block for node in walk(body) for block in blocks(node)]):
+        block.resident = frozenset(block.resident | (block.owned - kept))
 
 
 def times(
