@@ -13,6 +13,7 @@ import numpy as np
 from lowering.host.arena import Array
 from lowering.host.code import Body, Copied
 from lowering.host.result_pool import is_all_of_memory
+from lowering.plan.calls.rendezvous import place
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.nodes import walk
 from lowering.plan.plan import Plan
@@ -145,14 +146,18 @@ def _is_plain(argument: Any) -> bool:
 
 
 def _time_check() -> Callable[[], None] | None:
-    """The function that loops call at every step: it raises after the caller's time limit."""
-    deadline = limits.deadline()
+    """The function that loops call at every step: it raises after the caller's time limit, and on a
+    device of a mesh when another one has failed.
+    """
+    deadline, rendezvous = limits.deadline(), place.rendezvous
     if deadline is None:
-        return None
+        return None if rendezvous is None else rendezvous.check
     exceeded = limits.exceeded()
 
     def check() -> None:
         if time.monotonic() >= deadline:
             raise exceeded
+        if rendezvous is not None:
+            rendezvous.check()
 
     return check

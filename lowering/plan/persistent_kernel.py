@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.construct import Path
-from lowering.plan.nodes import Graph, Node
+from lowering.plan.nests.lane_nests import Ends, LaneNests, lanes_of
+from lowering.plan.nodes import Graph, KernelNode, Node, walk
 from lowering.plan.target.scope import Scope
 from tracegraph.inspection.palette import Tone
 from tracegraph.ir.record import record
@@ -36,6 +38,22 @@ class PersistentKernelNode(Node):
     @property
     def name(self) -> str:
         return self.kernel_name
+
+    @property
+    def lane_nests(self) -> LaneNests:
+        """The nests inside as those of lanes; its scope has a thread for each."""
+        extents, nodes = self.scope.lanes, tuple(walk(self.graph))
+        apart = [
+            node
+            for node in nodes
+            if isinstance(node, WhileNode) and node.construct and node.construct.lanes == extents
+        ]
+        entries = frozenset([node.entry for node in apart if node.entry is not None])
+        ends = Ends(frozenset([node.condition for node in apart]), entries)
+        kernels = [node.kernel for node in nodes if isinstance(node, KernelNode)]
+        lanes = lanes_of([nest for kernel in kernels for nest in kernel.nests], extents, ends)
+        assert isinstance(lanes, LaneNests), lanes
+        return lanes
 
     @property
     def title(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
@@ -156,3 +157,73 @@ def test_draws_of_weights_have_their_posterior() -> None:
     np.testing.assert_allclose((kept.mean(axis=0) - mean) / spread, 0, atol=0.1)
     scale = np.outer(spread, spread)
     np.testing.assert_allclose(np.cov(kept.T) / scale, covariance / scale, atol=0.12)
+
+
+def test_a_sharded_poisson_solver_has_the_error_of_the_grid() -> None:
+    """Four devices in two directions: the error falls with the square of the distance."""
+    poisson = example("sharded_poisson")
+    errors, steps = zip(*map(poisson.error, (8, 16, 32)), strict=True)
+    for before, after in pairwise(errors):
+        assert 3 < before / after < 5
+    assert steps[0] < steps[1] < steps[2] < 200
+
+
+def test_heat_on_a_ring_decays_by_the_eigenvalue_of_its_scheme() -> None:
+    found, wanted = example("sharded_heat").decay(16, 0.2, 60)
+    assert abs(found - wanted) < 1e-13
+
+
+def test_a_shear_wave_of_a_lattice_decays_by_its_viscosity() -> None:
+    measured, theory, change_of_mass = example("lattice_boltzmann").viscosity(32, 0.8, 120)
+    assert abs(measured / theory - 1) < 0.02
+    assert change_of_mass < 1e-12
+
+
+def test_devices_train_as_one_would() -> None:
+    training = example("data_parallel_training")
+    x, y = training.data(64)
+    layers = training.initial(tracegraph.random.key(0))
+    found, after = training.train(layers, x, y, 30)
+
+    def mean_square(layers: object) -> object:
+        return np.mean((training.network(layers, x) - y) ** 2)
+
+    def step(i: object, state: tuple[object, object]) -> object:
+        gradient = tracegraph.grad(mean_square)(state[0])
+        speed = tracegraph.tree.map(lambda v, g: 0.9 * v - 0.02 * g, state[1], gradient)
+        return tracegraph.tree.map(lambda w, v: w + v, state[0], speed), speed
+
+    def trained(layers: object) -> object:
+        still = tracegraph.tree.map(np.zeros_like, layers)
+        return tracegraph.fori_loop(0, 30, step, (layers, still))[0]
+
+    leaves, alone = map(
+        tracegraph.tree.leaves, (found, tracegraph.jit(trained, device="host")(layers))
+    )
+    for one, other in zip(leaves, alone, strict=True):
+        np.testing.assert_allclose(np.asarray(one), np.asarray(other), 1e-9, 1e-11)
+    assert float(after) < float(training.train(layers, x, y, 0)[1])
+
+
+def test_sharded_clusters_are_those_of_all_points() -> None:
+    kmeans = example("sharded_kmeans")
+    points, guess = kmeans.data(256, 5)
+    centres, labels, _ = kmeans.clusters(points, guess)
+    wanted, moves = guess, True
+    while moves:
+        member = np.argmin(((points[:, None] - wanted) ** 2).sum(2), axis=1)
+        after = np.stack([points[member == k].mean(0) for k in range(5)])
+        moves, wanted = not np.allclose(after, wanted, 0, 1e-12), after
+    np.testing.assert_allclose(np.asarray(centres), wanted, 1e-9)
+    np.testing.assert_array_equal(np.asarray(labels), member)
+
+
+def test_vortices_decay_with_the_order_of_the_integrator() -> None:
+    flow = example("spectral_navier_stokes")
+    coarse, fine = (flow.taylor_green(16, 2.0, steps) for steps in (10, 20))
+    assert 3.5 < coarse / fine < 4.5
+    wave = np.random.default_rng(0).standard_normal((16, 16))
+    wave -= wave.mean()
+    found = np.asarray(flow.evolve(wave, 0.1, 0.01, 3))
+    assert abs(found.mean()) < 1e-12
+    assert np.abs(found).max() < np.abs(wave).max()

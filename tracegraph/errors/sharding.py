@@ -90,7 +90,7 @@ class DeadlockError(RuntimeError):
 
 
 class PeerFailedError(RuntimeError):
-    """Another device of the mesh has failed, so that this one ended in a collective."""
+    """Another device of the mesh has failed, so this one ended where it was."""
 
-    def __init__(self, device: int, collective: str) -> None:
-        super().__init__(f"device {device} has failed; this one waited for it in {collective}")
+    def __init__(self, device: int, where: str) -> None:
+        super().__init__(f"device {device} has failed; this one was in {where}, and ended as well")

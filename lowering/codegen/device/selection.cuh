@@ -1,8 +1,8 @@
 // Selecting the largest keys of a row, the largest first, and of equal ones the first.
 //
-// A block passes over its part of a row once, tile after tile. Keys that are above the threshold, the
-// least of the best so far, go to a buffer in shared memory; when the buffer may overflow, it is sorted
-// and cut. Later keys that equal the threshold are behind the best by their position.
+// A block passes over its part of a row once, tile after tile. Keys that are above the threshold, than
+// which enough keys before are not less, go to a buffer in shared memory; when the buffer may overflow,
+// it is sorted and cut. Later keys that equal the threshold are behind the best by their position.
 
 // Whether key x at position i comes before key y at j.
 template <class U> __device__ bool tg_largest_first(U x, tg_u32 i, U y, tg_u32 j) {
@@ -61,76 +61,81 @@ template <int THREADS, int ITEMS, class U> struct tg_largest_buffer {
     __syncthreads();
   }
 
-  // A key that `count` keys of a tile are not below, given the largest key of each thread: one of
-  // `threads` threads that have any. All of it is behind the keys in the buffer.
-  __device__ U least(U own, int threads) {
+  // The last of the first `count` among the keys that are the largest of each thread: at least so many
+  // keys of the tile do not come behind it. `threads` of all have any. The end of the buffer is free.
+  __device__ void least(U& key, tg_u32& position, int threads) {
     U* const at = keys + CAPACITY - THREADS;
     tg_u32* const number = positions + CAPACITY - THREADS;
     const int thread = (int)threadIdx.x;
-    at[thread] = thread < threads ? own : U{};
-    number[thread] = thread < threads ? (tg_u32)thread : ~0u;
+    at[thread] = thread < threads ? key : U{};
+    number[thread] = thread < threads ? position : ~0u;
     tg_largest_sort<THREADS>(at, number, THREADS);
-    const U found = at[count - 1];
+    key = at[count - 1];
+    position = number[count - 1];
     __syncthreads();
-    return found;
   }
 };
 
-// Leaves the `count` largest keys from `begin` to `end` of a row at the front of the buffer, with their
-// positions, or those in `from`. There are at least so many.
+// Leaves the `count` largest of `length` keys at the front of the buffer, with their positions: those in
+// `from`, or as they follow each other from `begin` on. There are at least so many.
+//
+// Where many keys of a tile are above the threshold, that rises first: to the last of the best threads.
 template <int THREADS, int ITEMS, class T, class U>
-__device__ void tg_largest_of_part(const T* first, const tg_u32* from, tg_i64 begin, tg_i64 end,
+__device__ void tg_largest_of_part(const T* first, const tg_u32* from, tg_u32 begin, tg_i64 length,
                                    tg_largest_buffer<THREADS, ITEMS, U>& best) {
   const int TILE = THREADS * ITEMS, thread = (int)threadIdx.x;
   if (thread == 0) *best.filled = 0;
   T next[ITEMS];
 #pragma unroll
   for (int item = 0; item < ITEMS; ++item) {
-    const tg_i64 p = begin + item * THREADS + thread;
-    next[item] = first[p < end ? p : begin];
+    const int i = item * THREADS + thread;
+    next[item] = first[i < length ? i : 0];
   }
-  for (tg_i64 start = begin; start < end; start += TILE) {
+  for (tg_i64 start = 0; start < length; start += TILE) {
+    const tg_i64 rest = length - start;
+    const int valid = rest < TILE ? (int)rest : TILE;
+    const int following = rest - TILE < TILE ? (int)(rest - TILE) : TILE;
+    const T* const after = first + start + TILE;
     U own[ITEMS], largest = {};
-#pragma unroll
-    for (int item = 0; item < ITEMS; ++item) {
-      own[item] = tg_order_bits(next[item]);
-      const tg_i64 p = start + TILE + item * THREADS + thread;
-      if (p < end) next[item] = first[p];
-    }
+    tg_u32 place = 0;
     int wanted = 0;
 #pragma unroll
     for (int item = 0; item < ITEMS; ++item) {
-      const bool exists = start + item * THREADS + thread < end;
-      if (!exists) continue;
-      if (item == 0 || tg_is_before(largest, own[item])) largest = own[item];
+      const int i = item * THREADS + thread;
+      own[item] = tg_order_bits(next[item]);
+      if (i < following) next[item] = after[i];
+      if (i >= valid) continue;
+      if (item == 0 || tg_is_before(largest, own[item])) largest = own[item], place = (tg_u32)i;
       if (!best.full || tg_is_before(best.threshold, own[item])) wanted |= 1 << item;
     }
-    const int some = __syncthreads_count(wanted != 0);
+    int some = __syncthreads_count(wanted != 0);
     if (some == 0) continue;
     if (best.bound > TILE) best.cut();
-    const int threads = end - start < THREADS ? (int)(end - start) : THREADS;
+    const int threads = valid < THREADS ? valid : THREADS;
     if (some > THREADS / 4 && best.count <= threads) {
-      const U least = best.least(largest, threads);
-      if (!best.full || tg_is_before(best.threshold, least)) {
+      best.least(largest, place, threads);
+      if (!best.full || tg_is_before(best.threshold, largest)) {
 #pragma unroll
         for (int item = 0; item < ITEMS; ++item) {
-          if (tg_is_before(own[item], least)) wanted &= ~(1 << item);
+          const tg_u32 i = item * THREADS + thread;
+          if (tg_largest_first(largest, place, own[item], i)) wanted &= ~(1 << item);
         }
         best.full = true;
-        best.threshold = least;
+        best.threshold = largest;
+        some = __syncthreads_count(wanted != 0);
       }
     }
     if (wanted) {
-      tg_u32 place = atomicAdd(best.filled, (tg_u32)__popc(wanted));
+      tg_u32 to = atomicAdd(best.filled, (tg_u32)__popc(wanted));
 #pragma unroll
       for (int item = 0; item < ITEMS; ++item) {
         if (!(wanted >> item & 1)) continue;
-        const tg_i64 p = start + item * THREADS + thread;
-        best.keys[place] = own[item];
-        best.positions[place++] = from ? from[p] : (tg_u32)p;
+        const tg_i64 i = start + item * THREADS + thread;
+        best.keys[to] = own[item];
+        best.positions[to++] = from ? from[i] : begin + (tg_u32)i;
       }
     }
-    best.bound += (some * ITEMS < TILE ? some * ITEMS : TILE);
+    best.bound += some * ITEMS < TILE ? some * ITEMS : TILE;
   }
   best.cut();
 }
@@ -151,8 +156,9 @@ __device__ void tg_largest(const T* keys, const tg_u32* from, T* best, tg_u32* p
   held.positions = (tg_u32*)(shared + buffer::CAPACITY * sizeof(U));
   held.filled = held.positions + buffer::CAPACITY;
   held.count = (int)count;
-  const tg_u32* const places = from ? from + row * length : nullptr;
-  tg_largest_of_part(first, places, length * part / parts, length * (part + 1) / parts, held);
+  const tg_i64 begin = length * part / parts, end = length * (part + 1) / parts;
+  const tg_u32* const places = from ? from + row * length + begin : nullptr;
+  tg_largest_of_part(first + begin, places, (tg_u32)begin, end - begin, held);
   for (int i = (int)threadIdx.x; i < (int)count; i += THREADS) {
     const tg_i64 to = (tg_i64)blockIdx.x * count + i;
     const tg_u32 p = held.positions[i];

@@ -89,9 +89,15 @@ class Rendezvous:
             else:
                 self._require_progress()
 
-    def abort(self) -> None:
-        """Let all that wait end: the caller was interrupted."""
-        self.leave(0, True)
+    def check(self) -> None:
+        """Called by loops on each device, now and then.
+
+        Raises:
+            PeerFailedError: another device has failed.
+            DeadlockError: devices wait for ever.
+        """
+        if self._failure is not None:
+            raise self._failure("a loop")
 
     def _is_here(self, other: int, arrival: Arrival) -> bool:
         there = self._waiting.get(other)

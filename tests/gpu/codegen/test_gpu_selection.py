@@ -6,6 +6,8 @@ import pytest
 import tracegraph
 import tracegraph.numpy as tnp
 from tests.cases.sorting import DTYPES, values
+from tracegraph.arrays.eager import apply
+from tracegraph.ops.largest import largest
 
 CASES = (
     *(((1,), 1), ((40,), 40), ((128,), 5), ((3, 5, 300), 7), ((2, 1500), 256), ((3000,), 512)),
@@ -16,7 +18,11 @@ CASES = (
 
 
 def all_of_them(arrays):
-    return [tnp.top_k(x, count) for x, (_, count) in zip(arrays, CASES, strict=True)]
+    found = []
+    for x, (_, count) in zip(arrays, CASES, strict=True):
+        places = apply(largest, x, count=count)
+        found.append((tnp.take_along_axis(x, places, -1), places))
+    return found
 
 
 def check(found, arrays, counts):

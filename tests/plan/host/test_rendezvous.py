@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import threading
 from collections.abc import Callable
 from random import Random
@@ -193,6 +194,34 @@ def test_a_check_that_fails_on_one_device_ends_all() -> None:
     with pytest.raises(errors.StepLimitError):
         jitted(np.array([1.0, 1.0, 0.0, 1.0]))
     np.testing.assert_array_equal(np.asarray(jitted(np.ones(4))), [4 * 2.0**30])
+
+
+@each_host
+def test_loops_without_collectives_end_as_well() -> None:
+    """Device 2 fails; the loops of the others would never end."""
+
+    def fun(x: Any) -> Any:
+        own = tracegraph.while_loop(lambda y: y[0] > 0, lambda y: y + 1, x)
+        return tracegraph.while_loop(lambda y: y[0] < 9, lambda y: y + 1, own, max_steps=2)
+
+    jitted = tracegraph.jit(shard(fun, mesh=LINE, in_specs=P("x"), out_specs=P("x")))
+    with pytest.raises(errors.StepLimitError):
+        jitted(np.array([1.0, 1.0, -1.0, 1.0]))
+
+
+@each_host
+def test_an_interrupt_ends_all_devices() -> None:
+    def fun(x: Any) -> Any:
+        return tracegraph.while_loop(lambda y: y[0] > 0, lambda y: y + 1, x)
+
+    jitted = tracegraph.jit(shard(fun, mesh=LINE, in_specs=P("x"), out_specs=P("x")))
+    jitted(-np.ones(4))
+    timer = threading.Timer(0.2, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        jitted(np.ones(4))
+    timer.join()
+    jitted(-np.ones(4))
 
 
 @each_host
