@@ -51,6 +51,9 @@ class _ReadingKernel(NamedTuple):
     runs: int
 
 
+_Readings = dict[Buffer, list[_ReadingKernel] | None]
+
+
 class _Reader(NamedTuple):
     """A nest that loads a value, and one that computes it instead."""
 
@@ -84,13 +87,14 @@ class _Search:
         self.context = context
         self.target = context.target
         self.kept = {*block.sinks, *block.carries, *block.resident}
-        self.readers: dict[Buffer, list[int]] = {}
+        self.readers: dict[Buffer, dict[int, None]] = {}  # positions in order
         self.writers: dict[Buffer, list[int]] = {}
         self.barriers: list[int] = []
+        self.inside: dict[int, _Readings] = {}  # of nodes that were looked into
         self.changed: dict[Block, None] = {}
         for position, node in enumerate(block.nodes):
             for buffer in node_reads(node):
-                self.readers.setdefault(buffer, []).append(position)
+                self.readers.setdefault(buffer, {})[position] = None
             for buffer in node_writes(node):
                 self.writers.setdefault(buffer, []).append(position)
             if not isinstance(node, DraftKernel) and BARRIER in accesses_of(node).writes:
@@ -132,10 +136,9 @@ class _Search:
             self.block.owned.add(store.buffer)
             self.writers[store.buffer] = [node]
         for position in self.readers.pop(buffer):
+            self.inside.pop(position, None)
             for load in value.reads:
-                readers = self.readers.setdefault(load, [])
-                if position not in readers:
-                    readers.append(position)
+                self.readers.setdefault(load, {})[position] = None
 
     def _readers_of(self, value: StoredValue, node: int, buffer: Buffer) -> list[_Reader] | None:
         """All nests that load a value, those in bodies as well; None if one cannot compute it."""
@@ -143,7 +146,9 @@ class _Search:
         for position in self.readers[buffer]:
             if not self._are_same(value, node, position):
                 return None
-            kernels = _kernels_reading(buffer, self.block, position)
+            if position not in self.inside:
+                self.inside[position] = _readings(self.block, position)
+            kernels = self.inside[position].get(buffer)
             if kernels is None:
                 return None
             for reading in kernels:
@@ -194,28 +199,25 @@ class _Search:
         return after < before - LEAST_GAIN
 
 
-def _kernels_reading(
-    buffer: Buffer, block: Block, position: int, runs: int = 1
-) -> list[_ReadingKernel] | None:
-    """The kernels that read a buffer in a node of a block; None if something else reads it, or a
-    loop in one kernel, whose phases have costs of their own.
+def _readings(block: Block, position: int, runs: int = 1) -> _Readings:
+    """The kernels that read each buffer in a node of a block; None for a buffer that something else
+    reads, or a loop in one kernel, whose phases have costs of their own.
     """
     node = block.nodes[position]
-    if buffer not in node_reads(node):
-        return []
     if isinstance(node, DraftKernel):
-        return [_ReadingKernel(node, block, runs)]
-    if isinstance(node, FinishedNode) or buffer in control_reads(node):
-        return None
+        reading = _ReadingKernel(node, block, runs)
+        return {buffer: [reading] for buffer in node_reads(node)}
+    if isinstance(node, FinishedNode) or (isinstance(node, DraftLoop) and node.entry is not None):
+        return dict.fromkeys(node_reads(node))
     if isinstance(node, DraftLoop):
-        if node.entry is not None:
-            return None
         runs *= node.construct.expected_steps
-    found: list[_ReadingKernel] = []
+    found: _Readings = dict.fromkeys(control_reads(node))
     for inner in blocks(node):
         for place in range(len(inner.nodes)):
-            kernels = _kernels_reading(buffer, inner, place, runs)
-            if kernels is None:
-                return None
-            found += kernels
+            for buffer, kernels in _readings(inner, place, runs).items():
+                known = found.setdefault(buffer, [])
+                if kernels is None or known is None:
+                    found[buffer] = None
+                else:
+                    known += kernels
     return found
