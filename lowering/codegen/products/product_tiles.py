@@ -14,10 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 
-from lowering.codegen.effects.signals import write_results
-from lowering.codegen.expressions import compute, index, index_type, value
+from lowering.codegen.expressions import compute, index, index_type, stored, value
 from lowering.codegen.flatten import Flattener, linear_axis
 from lowering.codegen.geometry_records import ProductGeometry
+from lowering.codegen.maps.stores import declare_results, store_results, write_item
+from lowering.codegen.maps.vector_accesses import declare_aligned, vectors_of
 from lowering.codegen.preamble import c_type
 from lowering.codegen.products.product_geometry import padded, partials_offset
 from lowering.codegen.products.separated import Separated, separated
@@ -31,6 +32,9 @@ from lowering.plan.target.hardware import VECTOR_BYTES
 from tracegraph.ir.record import replace
 from tracegraph.ir.scalar import Axis, Expr, affine
 from tracegraph.ir.scalar_values import Accumulated, Load
+
+LOADED = 32
+"""Partial sums that a thread loads before it adds the first."""
 
 BATCH, ROW, COLUMN, SUMMED = -3, -4, -5, -6
 """Axis numbers of the linear indices of a product."""
@@ -54,6 +58,7 @@ class _Side:
     stride: int
     steps_first: bool
     batch: Axis
+    by_warps: bool
 
     @property
     def side(self) -> int:
@@ -74,6 +79,12 @@ class _Side:
         """The text of the index of a thread's output: groups of neighbours, so that threads access
         neighbouring vectors.
         """
+        if self.by_warps and self.name == "left":
+            matrix = f"thread_left / 8 * {self.each // 2} + {counter} / 2"
+            return f"start_left + ({matrix}) * 16 + {counter} % 2 * 8 + thread_left % 8"
+        if self.by_warps:
+            matrix = f"thread_right / 4 * {self.each // 2} + {counter} / 2"
+            return f"start_right + ({matrix}) * 8 + thread_right % 4 * 2 + {counter} % 2"
         width = self.vector
         group = f"{counter} / {width} * {self.threads} + thread_{self.name}"
         return f"start_{self.name} + ({group}) * {width} + {counter} % {width}"
@@ -108,12 +119,14 @@ def write_product(
     kind, most = c_type(dtype), VECTOR_BYTES // dtype.itemsize
 
     def side(name: str, factor: Expr, own: Axis, axes: Axes, threads: int, each: int) -> _Side:
-        stride = padded(threads * each, dtype)
+        stride = padded(threads * each, dtype, g.by_warps)
         steps_first = _is_along(factor, product.summed, axes)
         vector = gcd(each, most)
         first = -10 if name == "left" else -1010
         parts = separated(flat(factor), step, first)
-        return _Side(name, parts, own, threads, each, vector, stride, steps_first, batch)
+        return _Side(
+            name, parts, own, threads, each, vector, stride, steps_first, batch, g.by_warps
+        )
 
     left = side("left", product.left, row, product.rows, g.rows, g.row_outputs)
     right = side("right", product.right, column, product.columns, g.columns, g.column_outputs)
@@ -136,7 +149,7 @@ def write_product(
         with writer.block(f"if (base + {g.depth} < end)"):
             for each in sides:
                 _load(writer, each, step, geometry, f"base + {g.depth}")
-        _multiply(writer, sides, geometry, kind)
+        (_multiply_matrices if g.by_warps else _multiply)(writer, sides, geometry, kind)
         writer.line("__syncthreads();")
     if g.splits > 1:
         _add_partials(writer, geometry, kind, workspace, offset)
@@ -182,6 +195,12 @@ def _declare(writer: SourceWriter, g: ProductGeometry, summed: int) -> None:
     writer.line(f"const int begin = {begin};")
     end = f"begin + {g.share} < {summed} ? begin + {g.share} : {summed}"
     writer.line(f"const int end = {end if g.splits > 1 else summed};")
+    if g.by_warps:
+        across = g.columns // 4
+        writer.line("const int lane = thread % 32, warp = thread / 32;")
+        writer.line(f"const int thread_left = warp / {across} * 8 + lane / 4;")
+        writer.line(f"const int thread_right = warp % {across} * 4 + lane % 4;")
+        return
     writer.line(f"const int thread_left = thread % {each} / {g.columns};")
     writer.line(f"const int thread_right = thread % {g.columns};")
 
@@ -247,6 +266,7 @@ def _load(writer: SourceWriter, side: _Side, step: Axis, g: ProductGeometry, beg
                 writer.bind(axis, f"{side.name}_own{number}[part]")
             compute(writer, [side.factor.factor])
             found = value(writer, side.factor.factor)
+            found = f"tg_rounded_tf32({found})" if side.by_warps else found
             found = f"next < end ? {found} : 0" if rest else found
             writer.line(f"{side.name}_next[part] = {found};")
 
@@ -304,6 +324,40 @@ def _multiply(
             writer.line(f"total[i][j] = fma({first}, {second}, total[i][j]);")
 
 
+def _multiply_matrices(
+    writer: SourceWriter, sides: tuple[_Side, _Side], g: ProductGeometry, kind: str
+) -> None:
+    """Let each warp multiply matrices of 16 × 8 and 8 × 8 elements of the tiles."""
+    left, right = sides
+    rows, columns = left.each // 2, right.each // 2
+    with writer.unrolled(f"for (int depth = 0; depth < {g.depth}; depth += 8)"):
+        writer.line(f"tg_u32 left[{rows}][4], right[{columns}][2];")
+        place = f"(depth + lane % 4 + part / 2 * 4) * {left.stride}"
+        with (
+            writer.unrolled(f"for (int i = 0; i < {rows}; ++i)"),
+            writer.unrolled("for (int part = 0; part < 4; ++part)"),
+        ):
+            row = f"(thread_left / 8 * {rows} + i) * 16 + part % 2 * 8 + lane / 4"
+            source = f"left_tile + {place} + {row}"
+            writer.line(f"left[i][part] = *reinterpret_cast<const tg_u32*>({source});")
+        place = f"(depth + lane % 4 + part * 4) * {right.stride}"
+        with (
+            writer.unrolled(f"for (int j = 0; j < {columns}; ++j)"),
+            writer.unrolled("for (int part = 0; part < 2; ++part)"),
+        ):
+            column = f"(thread_right / 4 * {columns} + j) * 8 + lane / 4"
+            source = f"right_tile + {place} + {column}"
+            writer.line(f"right[j][part] = *reinterpret_cast<const tg_u32*>({source});")
+        with (
+            writer.unrolled(f"for (int i = 0; i < {rows}; ++i)"),
+            writer.unrolled(f"for (int j = 0; j < {columns}; ++j)"),
+        ):
+            totals = ", ".join(
+                f"total[i * 2 + {a}][j * 2 + {b}]" for a in range(2) for b in range(2)
+            )
+            writer.line(f"tg_multiply_tf32({totals}, left[i], right[j], lane);")
+
+
 def _add_partials(
     writer: SourceWriter, g: ProductGeometry, kind: str, workspace: str, offset: int
 ) -> None:
@@ -328,11 +382,12 @@ def _add_partials(
     with writer.block("if (last)"):
         with writer.unrolled(each):
             writer.line(f"{total} = 0;")
+        writer.line(f"#pragma unroll {max(1, LOADED // outputs)}")
         with writer.block(f"for (int split = 0; split < {g.splits}; ++split)"):
             first = f"tg_i64(tile * {g.splits} + split) * {outputs}"
-            writer.line(f"const volatile {kind}* const other = partials + ({first}) * {g.threads};")
+            writer.line(f"const {kind}* const other = partials + ({first}) * {g.threads};")
             with writer.unrolled(each):
-                writer.line(f"{total} += other[part * {g.threads} + thread];")
+                writer.line(f"{total} += __ldcg(other + part * {g.threads} + thread);")
 
 
 def _store(
@@ -342,16 +397,26 @@ def _store(
     sides: tuple[_Side, _Side],
     g: ProductGeometry,
 ) -> None:
-    """Compute and store what follows from each total."""
+    """Compute and store what follows from each total; neighbouring columns as vectors."""
     stores = list(map(flat.store, nest.stores))
-    accumulator = nest.passes[0].accumulators[0]
+    total = Accumulated.make(0, nest.passes[0].accumulators[0].value.dtype)
     left, right = sides
+    width = 2 if right.by_warps else right.vector
+    vectors = vectors_of(stores, width, axis=COLUMN)
+    if right.own.extent % width or not vectors.stores:
+        width, vectors = 1, vectors_of([], 1)
+    aligned = declare_aligned(writer, vectors.stores, width) if vectors.stores else {}
     with writer.unrolled(f"for (int i = 0; i < {g.row_outputs}; ++i)"):
         _bind_output(writer, left, "row", "i")
-        with writer.unrolled(f"for (int j = 0; j < {g.column_outputs}; ++j)"):
+        with writer.unrolled(f"for (int j = 0; j < {g.column_outputs}; j += {width})"):
             _bind_output(writer, right, "column", "j")
-            writer.bind(Accumulated.make(0, accumulator.value.dtype), "total[i][j]")
-            write_results(writer, stores, ())
+            results = declare_results(writer, vectors.stores, width)
+            with writer.unrolled(f"for (int item = 0; item < {width}; ++item)"):
+                writer.bind(right.own, "(column + item)")
+                writer.bind(total, "total[i][j + item]")
+                compute(writer, stored(stores))
+                write_item(writer, stores, results)
+            store_results(writer, results, width, COLUMN, aligned, None)
 
 
 def _bind_output(writer: SourceWriter, side: _Side, name: str, counter: str) -> None:
