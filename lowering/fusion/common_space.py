@@ -20,8 +20,8 @@ from itertools import chain, islice
 from math import prod
 from typing import NamedTuple
 
-from lowering.fusion.boxes import Limits, guard_of
 from lowering.plan.nests.analysis import nest_expressions, nest_loads
+from lowering.plan.nests.boxes import Limits, guard_of
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import MapNest, Store, without_ones
 from tracegraph.ir.scalar import Axis, Compare, Const, Expr, Sum, both, bounds, const
@@ -90,6 +90,7 @@ def _placements(first: MapNest, second: MapNest, swapped: bool) -> Iterator[_Pla
     points = sorted((prod(first.space), prod(second.space)))
     if points[0] * LEAST_SHARE >= points[1]:
         shared = _distinct(_meetings(read, read_next), host, guest, swapped)
+        shared = [each for each in shared if len(each.axes) == len(without_ones(host.space))]
         yield from sorted(shared, key=lambda each: (_points(host, guest, each), _distance(each)))
 
 

@@ -12,9 +12,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence, Set
 from math import prod
 
-from lowering.fusion.boxes import box_of, is_within
 from lowering.fusion.common_space import in_common_space
-from lowering.fusion.static_places import Indices, Places, has_element_of_its_own
 from lowering.fusion.written import Written
 from lowering.plan.nests.analysis import (
     NestAnalysis,
@@ -27,6 +25,7 @@ from lowering.plan.nests.analysis import (
     nest_stores,
     roots_of,
 )
+from lowering.plan.nests.boxes import box_of, is_within
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import (
     Accumulator,
@@ -41,6 +40,7 @@ from lowering.plan.nests.kernel import (
     without_ones,
 )
 from lowering.plan.nests.rewriting import map_nest, map_stores
+from lowering.plan.nests.static_places import Indices, Places, has_element_of_its_own
 from tracegraph.ir.record import replace
 from tracegraph.ir.scalar import Axis, Expr, const, select
 from tracegraph.ir.scalar_values import Accumulated, Load
@@ -222,14 +222,15 @@ class FusionBuilder:
                 continue
             if self._are_moved(load.indices):
                 return None
-            written = self._written_to(load.buffer)
-            if not written.places.are_apart_from(load.indices, box_of(load.guard)):
+            written, box = self._written_to(load.buffer), box_of(load.guard)
+            if not written.places.are_apart_from(load.indices, box):
                 return None
             value = written.value(load)
             if value is None:
                 left.add(load.buffer)
                 continue
-            if not has_element_of_its_own(self.base.space, load.indices):
+            boxes = [*written.places.boxes[load.indices], box]
+            if not has_element_of_its_own(self.base.space, load.indices, boxes):
                 return None
             if load in subexpressions((value,)):
                 left.add(load.buffer)
@@ -333,9 +334,11 @@ class FusionBuilder:
 
 def _may_replace(store: Store, places: Places, space: tuple[int, ...]) -> bool:
     """Whether a store reaches no element at these places, but for that of its own point."""
-    if not places.are_apart_from(store.indices, box_of(store.guard)):
+    box = box_of(store.guard)
+    if not places.are_apart_from(store.indices, box):
         return False
-    return store.indices not in places.indices or has_element_of_its_own(space, store.indices)
+    there = places.boxes.get(store.indices)
+    return there is None or has_element_of_its_own(space, store.indices, [*there, box])
 
 
 def _is_read_for_stores(load: Load, nest: Nest) -> bool:

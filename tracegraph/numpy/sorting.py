@@ -33,7 +33,7 @@ MOST_SELECTED = 256
 block contributes one to the threshold (`lowering.plan.selection`)."""
 
 LEAST_SELECTED_FROM = 1 << 11
-"""Elements of an array from which `top_k` selects: sorting a few takes as long on a GPU, and less
+"""Elements of an array from which `top_k` selects: sorting fewer takes as long on a GPU, and less
 on a CPU."""
 
 _KINDS = ("quick", "heap", "stable", "merge")

@@ -17,6 +17,7 @@ from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import Store
+from lowering.plan.nests.lazy_values import lazy_choices
 from tracegraph.ir.scalar import Axis, Const, Expr, FloorDiv, Mod, Sum
 from tracegraph.ir.scalar_values import Load
 from tracegraph.ir.subexpressions import subexpressions
@@ -62,9 +63,15 @@ def vectors_of(
 ) -> Vectors:
     """The vectors of flat stores and other flat values, for groups of `width` along an axis."""
     stores = tuple(stores)
-    order = subexpressions((*values, *stored(stores)))
+    roots = (*values, *stored(stores))
+    order = subexpressions(roots)
+    later = frozenset[Expr]().union(*lazy_choices(order, roots).values())
     varies = variation(order, width, axis)
-    uniform = [e for e in order if varies[e] is Variation.UNIFORM and type(e) is not Const]
+    uniform = [
+        e
+        for e in order
+        if varies[e] is Variation.UNIFORM and type(e) is not Const and e not in later
+    ]
     loads = [e for e in order if isinstance(e, Load)]
     return Vectors(
         width,

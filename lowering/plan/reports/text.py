@@ -1,6 +1,7 @@
 """Printing Plans.
 
     plan name {
+      for each device of a mesh: specs              if it is such a plan
       buffer: type [@ offset] [= input]             one line per buffer; outputs over inputs
       effect[number]: what it is  # file:line       monitors, failures, prints, …
       number: node [after numbers]  # file:line     kernels with their nests, bodies indented
@@ -23,7 +24,7 @@ _INDENT = "  "
 
 def plan_text(plan: Plan) -> str:
     """A Plan in full: buffers with their offsets, nodes, edges, kernels, bodies."""
-    lines = [f"plan {plan.name} {{"]
+    lines = [f"plan {plan.name} {{", *_sharding_lines(plan)]
     lines += [f"{_INDENT}{buffer}: {buffer.type}" for buffer in plan.inputs]
     for number, buffer in enumerate(plan.outputs):
         memory = f" = {buffer}" if number in plan.aliases else ""
@@ -38,6 +39,19 @@ def plan_text(plan: Plan) -> str:
     lines += [_INDENT + line for line in _effect_lines(plan)]
     lines += [_INDENT + line for line in _graph_lines(plan.launch_graph)]
     return "\n".join([*lines, "}"])
+
+
+def _sharding_lines(plan: Plan) -> Iterator[str]:
+    """The mesh of whose devices it is the Plan, and how arguments and results are divided."""
+    if plan.sharding is not None:
+        sharding = plan.sharding
+        given, found = (
+            ", ".join(map(str, specs)) or "none"
+            for specs in (sharding.in_specs, sharding.out_specs)
+        )
+        yield f"{_INDENT}for each device of {sharding.mesh}: {given} -> {found}"
+        for name in sharding.indices:
+            yield f"{_INDENT}a further input is the number of the device along {name!r}"
 
 
 def plan_line(plan: Plan) -> str:

@@ -61,9 +61,15 @@ SOLVES: list[Call] = [
 CALLS += SOLVES
 
 
-def has_kernel(dtype: str, n: int, call: Call) -> bool:
-    types = [ArrayType(dtype, (COUNT, n, each)) for each in (n, 3)]
+MOST_ROTATED = 33
+"""Rows of matrices whose columns are rotated, which takes most of the time here."""
+
+
+def has_case(dtype: str, n: int, call: Call) -> bool:
+    types = [ArrayType(np.dtype(dtype), (COUNT, n, each)) for each in (n, 3)]
     name = "svd" if call[1] == "orthogonal_columns" else call[1]
+    if name in ("svd", "eigh") and n > MOST_ROTATED:
+        return False
     return are_small(name, types[: 2 if name == "triangular_solve" else 1])
 
 
@@ -96,7 +102,7 @@ def operands(name: str, dtype: str, m: int, n: int) -> tuple[Any, ...]:
 
 def calls(function: Any, arrays: tuple[Any, ...], attrs: dict[str, Any]) -> KernelCall:
     """The call that a program of the algorithm has."""
-    program = trace_program(lambda *xs: function(*xs, **attrs), map(type_of, arrays), "small")
+    program = trace_program(lambda *xs: function(*xs, **attrs), [*map(type_of, arrays)], "small")
     (call,) = [eqn.attrs["call"] for eqn in program.body.eqns if eqn.op is custom_kernel]
     assert isinstance(call, KernelCall)
     return call
@@ -106,7 +112,7 @@ MACROS = ("N", "LANES", "THREADS", "EPS", "TINY", "SWEEPS", "ROWS", "COLUMNS", "
 UNDEFINED = "".join(f"#undef {each}\n" for each in MACROS)
 
 CASES = [
-    *((dtype, n, n, *call) for dtype, n in SQUARE for call in CALLS if has_kernel(dtype, n, call)),
+    *((dtype, n, n, *call) for dtype, n in SQUARE for call in CALLS if has_case(dtype, n, call)),
     *((dtype, m, n, small.qr, "qr", {}) for dtype, m, n in RECTANGLES),
     *((dtype, m, n, *call) for dtype, m, n in SIDES for call in SOLVES),
 ]
