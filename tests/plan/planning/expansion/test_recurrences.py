@@ -192,3 +192,11 @@ def test_intervals_hold() -> None:
         assert low - slack <= value.min()
         assert value.max() <= high + slack
         assert value.max() - value.min() > 0.2 * (high - low)  # they say something
+
+
+def test_planning_time_does_not_grow_with_the_steps() -> None:
+    """A million steps have as many levels of chunks as make them few, and no more equations."""
+    long = tracegraph.ArrayType("float64", (10_000_000, 3))
+    program = tracegraph.jit(lambda x: running(average, ZERO, x), device="cuda").trace(long)
+    found = expand_recurrences(program.optimized, TARGET)
+    assert sum(1 for _ in walk(found.body)) < 200
