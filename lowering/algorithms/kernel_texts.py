@@ -39,12 +39,13 @@ def kernel_text(
             _algorithm(file, dtype, constants),
             f'extern "C" __global__ void __launch_bounds__({constants["THREADS"]})',
             f"{entry}({', '.join(parameters)}) {{",
+            "  wait_for_primaries();",
             f"  {body}",
             "}",
             "",
         ]
     )
-    return CudaText(text, entry)
+    return CudaText(text, entry, waits=True)
 
 
 def function_text(
