@@ -186,8 +186,8 @@ __device__ inline double tangent_of(double difference, double size) {
   return (ratio < 0 ? -1 : 1) * near_inverse(steep + (steep > root ? steep : root));
 }
 
-// Rotates two columns until they are orthogonal; whether columns as near to it may not be orthogonal
-// yet after a sweep. As in svd.py, orthogonal is within √n units of rounding. `first` and `last` are
+// Rotates two columns until they are orthogonal, and swaps them if the left one is shorter, which saves
+// a sweep or two; whether columns as near to it may not be orthogonal yet after a sweep. As in svd.py, orthogonal is within √n units of rounding. `first` and `last` are
 // the squares of their lengths: those of columns of SIMILAR lengths are kept, others are summed anew.
 //
 // The angle needs few digits: what it leaves is smaller by 2⁻²⁰, and gone after the next sweep. The
@@ -235,16 +235,56 @@ __device__ bool make_orthogonal(T (&left)[EACH], T (&right)[EACH], R& first, R& 
   }
   const R cosine = inverse_root(fma(tangent, tangent, (R)1));
   const T sine = times(direction, tangent * cosine);
+  const R square = first - tangent * size, square_there = last + tangent * size;
+  const bool swaps = square < square_there;
 #pragma unroll
-  for (int e = 0; e < EACH; ++e) rotate(left[e], right[e], cosine, sine);
-  if (SIMILAR) {
-    first -= tangent * size;
-    last += tangent * size;
+  for (int e = 0; e < EACH; ++e) {
+    T x = left[e], y = right[e];
+    rotate(x, y, cosine, sine);
+    left[e] = swaps ? y : x;
+    right[e] = swaps ? x : y;
   }
+  first = swaps ? square_there : square;
+  last = swaps ? square : square_there;
   return mixed > 0;
 }
 
 constexpr int PAIRS = THREADS / GROUP;  // a power of two
+
+// Gives each group two columns that were on the left, or on the right, of two groups.
+template <bool SIMILAR>
+__device__ void deal(
+    T (&left)[EACH], T (&right)[EACH], R& first, R& last, T* memory, R* squares, bool from_right,
+    int source, int apart) {
+  const int me = threadIdx.x / GROUP;
+  T kept[EACH];
+  R kept_square = 0;
+  wait_for_block();
+  put(memory + me * HEIGHT, left);
+  if (SIMILAR) squares[me] = first;
+  wait_for_block();
+  if (!from_right) {
+    take(memory + source * HEIGHT, left);
+    take(memory + (source + apart) * HEIGHT, kept);
+    if (SIMILAR) first = squares[source];
+    if (SIMILAR) kept_square = squares[source + apart];
+  }
+  wait_for_block();
+  put(memory + me * HEIGHT, right);
+  if (SIMILAR) squares[me] = last;
+  wait_for_block();
+  if (from_right) {
+    take(memory + source * HEIGHT, left);
+    take(memory + (source + apart) * HEIGHT, right);
+    if (SIMILAR) first = squares[source];
+    if (SIMILAR) last = squares[source + apart];
+  } else {
+#pragma unroll
+    for (int e = 0; e < EACH; ++e) right[e] = kept[e];
+    last = kept_square;
+  }
+  wait_for_block();
+}
 
 // Rotates the columns of the groups, two of each, until all are orthogonal. `memory` has room for PAIRS
 // columns, `squares` and `flags` for as many numbers.
@@ -282,35 +322,8 @@ __device__ void rotate_until_orthogonal(
       }
       if (half == 1) break;
       // Even groups of half the size get columns that were on the left, odd ones those on the right.
-      const int quarter = half / 2, set = me / quarter;
-      const int source = set / 2 * half + me % quarter;
-      T kept[EACH];
-      R kept_square = 0;
-      wait_for_block();
-      put(memory + me * HEIGHT, left);
-      if (SIMILAR) squares[me] = first;
-      wait_for_block();
-      if (set % 2 == 0) {
-        take(memory + source * HEIGHT, left);
-        take(memory + (source + quarter) * HEIGHT, kept);
-        if (SIMILAR) first = squares[source];
-        if (SIMILAR) kept_square = squares[source + quarter];
-      }
-      wait_for_block();
-      put(memory + me * HEIGHT, right);
-      if (SIMILAR) squares[me] = last;
-      wait_for_block();
-      if (set % 2 == 0) {
-#pragma unroll
-        for (int e = 0; e < EACH; ++e) right[e] = kept[e];
-        last = kept_square;
-      } else {
-        take(memory + source * HEIGHT, left);
-        take(memory + (source + quarter) * HEIGHT, right);
-        if (SIMILAR) first = squares[source];
-        if (SIMILAR) last = squares[source + quarter];
-      }
-      wait_for_block();
+      const int quarter = half / 2, set = me / quarter, source = set / 2 * half + me % quarter;
+      deal<SIMILAR>(left, right, first, last, memory, squares, set % 2, source, quarter);
     }
     if (threadIdx.x % GROUP == 0) flags[me] = again;
     wait_for_block();
@@ -319,6 +332,11 @@ __device__ void rotate_until_orthogonal(
     coupled = sum_of_lanes(coupled);
     wait_for_block();
     if (!(coupled > 0)) break;
+    // Longer columns are on the left, and in lower groups: all go back to where they were.
+    if (PAIRS > 1) {
+      const int half = PAIRS / 2;
+      deal<SIMILAR>(left, right, first, last, memory, squares, me % 2, me / 2, half);
+    }
   }
 }
 
