@@ -42,6 +42,7 @@ TARGET = Target(
         megabyte=0.24,
         gigaflop=20.0,
         gigaoperation=50.0,
+        near_line=0.5,
         columns=3,
         full_threads=1 << 16,
         cached=1 << 14,

@@ -20,8 +20,8 @@ from itertools import chain, islice
 from math import prod
 from typing import NamedTuple
 
-from lowering.fusion.boxes import Limits, guard_of
 from lowering.plan.nests.analysis import nest_expressions, nest_loads
+from lowering.plan.nests.boxes import Limits, guard_of
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import MapNest, Store, without_ones
 from tracegraph.ir.scalar import Axis, Compare, Const, Expr, Sum, both, bounds, const

@@ -12,9 +12,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence, Set
 from math import prod
 
-from lowering.fusion.boxes import box_of, is_within
 from lowering.fusion.common_space import in_common_space
-from lowering.fusion.static_places import Indices, Places, has_element_of_its_own
 from lowering.fusion.written import Written
 from lowering.plan.nests.analysis import (
     NestAnalysis,
@@ -27,6 +25,7 @@ from lowering.plan.nests.analysis import (
     nest_stores,
     roots_of,
 )
+from lowering.plan.nests.boxes import box_of, is_within
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import (
     Accumulator,
@@ -41,6 +40,7 @@ from lowering.plan.nests.kernel import (
     without_ones,
 )
 from lowering.plan.nests.rewriting import map_nest, map_stores
+from lowering.plan.nests.static_places import Indices, Places, has_element_of_its_own
 from tracegraph.ir.record import replace
 from tracegraph.ir.scalar import Axis, Expr, const, select
 from tracegraph.ir.scalar_values import Accumulated, Load

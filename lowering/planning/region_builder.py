@@ -11,6 +11,7 @@ from lowering.draft.draft import Draft
 from lowering.draft.draft_nodes import Block, DraftKernel, DraftNode, node_reads
 from lowering.plan.construct import Path
 from lowering.plan.nests.analysis import loads
+from lowering.plan.nests.boxes import box_of
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import (
     MapNest,
@@ -23,6 +24,7 @@ from lowering.plan.nests.kernel import (
     Store,
     space_index,
 )
+from lowering.plan.nests.static_places import Places
 from lowering.planning.elements import Binding, CapturedValue, Elements
 from lowering.planning.expansion.scatter_order import in_any_order, writes_one_value
 from lowering.planning.materialize import choose_materialized, materialize_all
@@ -227,13 +229,14 @@ class RegionBuilder:
         index = space_index(updates.type.shape)
         value = updates[index]
         target, guard = form.target(index, operands, out.type, **eqn.attrs)
+        repeats = form.repeats(eqn.attrs, tuple(a.type for a in eqn.operands))
         buffer = self.scratch(out.type)
         start = len(self.block.nodes)
         self.store_value(eqn.operands[0], buffer)
         copying = self.block.nodes[start:]
         copied = set().union(*map(node_reads, copying))
         if not copied.isdisjoint(load.buffer for load in loads([value])):
-            old = self.elements.buffer_of(eqn.operands[0])
+            old = None if repeats else self.elements.buffer_of(eqn.operands[0])
             in_place = None if old is None else _read_from(value, old, buffer, target)
             if in_place is None and self._is_mostly_replaced(eqn):
                 del self.block.nodes[start:]
@@ -248,7 +251,6 @@ class RegionBuilder:
                 self.block.nodes.extend(copying)
             else:
                 value = in_place
-        repeats = form.repeats(eqn.attrs, tuple(a.type for a in eqn.operands))
         if not repeats:  # each point has an element of its own: a map, which others may join
             if form.combiner is not None:
                 before = Load.make(buffer, target, guard)
@@ -329,12 +331,15 @@ def build(program: Program, context: Context, donated: Sequence[int]) -> Draft:
 
 def _read_from(value: Expr, old: Buffer, new: Buffer, place: tuple[Expr, ...]) -> Expr | None:
     """The value with its loads of an array made from the copy that is updated at a place; None if
-    it reads the array elsewhere.
+    a point may read there what another one has updated.
     """
+    updated = Places()
+    updated.add(place)
     read = [load for load in loads([value]) if load.buffer is old]
-    if any(load.indices != place or load.guard is not None for load in read):
+    if not all(updated.are_apart_from(load.indices, box_of(load.guard)) for load in read):
         return None
-    return substitution(dict.fromkeys(read, Load.make(new, place, None)))(value)
+    made: dict[Expr, Expr] = {load: Load.make(new, load.indices, load.guard) for load in read}
+    return substitution(made)(value)
 
 
 _IN_KERNELS = frozenset({Elementwise, Indexed, Reduction})

@@ -14,10 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 
-from lowering.codegen.effects.signals import write_results
-from lowering.codegen.expressions import compute, index, index_type, value
+from lowering.codegen.expressions import compute, index, index_type, stored, value
 from lowering.codegen.flatten import Flattener, linear_axis
 from lowering.codegen.geometry_records import ProductGeometry
+from lowering.codegen.maps.stores import declare_results, store_results, write_item
+from lowering.codegen.maps.vector_accesses import declare_aligned, vectors_of
 from lowering.codegen.preamble import c_type
 from lowering.codegen.products.product_geometry import padded, partials_offset
 from lowering.codegen.products.separated import Separated, separated
@@ -396,16 +397,26 @@ def _store(
     sides: tuple[_Side, _Side],
     g: ProductGeometry,
 ) -> None:
-    """Compute and store what follows from each total."""
+    """Compute and store what follows from each total; neighbouring columns as vectors."""
     stores = list(map(flat.store, nest.stores))
-    accumulator = nest.passes[0].accumulators[0]
+    total = Accumulated.make(0, nest.passes[0].accumulators[0].value.dtype)
     left, right = sides
+    width = 2 if right.by_warps else right.vector
+    vectors = vectors_of(stores, width, axis=COLUMN)
+    if right.own.extent % width or not vectors.stores:
+        width, vectors = 1, vectors_of([], 1)
+    aligned = declare_aligned(writer, vectors.stores, width) if vectors.stores else {}
     with writer.unrolled(f"for (int i = 0; i < {g.row_outputs}; ++i)"):
         _bind_output(writer, left, "row", "i")
-        with writer.unrolled(f"for (int j = 0; j < {g.column_outputs}; ++j)"):
+        with writer.unrolled(f"for (int j = 0; j < {g.column_outputs}; j += {width})"):
             _bind_output(writer, right, "column", "j")
-            writer.bind(Accumulated.make(0, accumulator.value.dtype), "total[i][j]")
-            write_results(writer, stores, ())
+            results = declare_results(writer, vectors.stores, width)
+            with writer.unrolled(f"for (int item = 0; item < {width}; ++item)"):
+                writer.bind(right.own, "(column + item)")
+                writer.bind(total, "total[i][j + item]")
+                compute(writer, stored(stores))
+                write_item(writer, stores, results)
+            store_results(writer, results, width, COLUMN, aligned, None)
 
 
 def _bind_output(writer: SourceWriter, side: _Side, name: str, counter: str) -> None:

@@ -15,7 +15,7 @@ from itertools import chain
 from math import gcd
 from typing import NamedTuple
 
-from lowering.fusion.boxes import WHOLE, GuardBox, Limits
+from lowering.plan.nests.boxes import WHOLE, GuardBox, Limits
 from tracegraph.ir.scalar import Axis, Const, Expr, Sum
 from tracegraph.ir.scalar_values import Accumulated
 from tracegraph.ir.subexpressions import subexpressions
