@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lowering.algorithms.small_matrices.matrix_kernels import LANES, Form
+from lowering.algorithms.small_matrices.matrix_kernels import Form
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops.factorizations.matrices import real_dtype
 
@@ -25,6 +25,7 @@ FEW_THREADS = 1 << 15
 """Threads up to which a group of lanes solves for one right-hand side only."""
 
 THREADS = 128
+_FILES = ("lane_matrices.cuh",)
 _SHARED_BYTES = 48 << 10
 """What a block may use without asking."""
 
@@ -67,7 +68,7 @@ def form(name: str, dtype: np.dtype[Any], shape: tuple[int, int], attrs: Mapping
     if name.endswith("by_columns"):
         body = f"triangular_solve_by_columns<{flags}>(a, b, out0, columns, shared);"
         nbytes = n * n * dtype.itemsize
-        return Form(LANES, body, constants, THREADS, nbytes, _blocks_of_columns, ("columns",))
+        return Form(_FILES, body, constants, THREADS, nbytes, _blocks_of_columns, ("columns",))
     if name in _ROTATED:  # a warp for each matrix
         per_warp, shared = 1, _shared_bytes(dtype, n, attrs.get("vectors", False))
     else:
@@ -94,7 +95,7 @@ def form(name: str, dtype: np.dtype[Any], shape: tuple[int, int], attrs: Mapping
     body = _ROTATED.get(name) or _BODIES[name.rpartition("_")[2]].format(flags=flags)
     nbytes = shared * (threads // 32)
     alone = None if shared else (warps, time)
-    return Form(LANES, body, constants, threads, nbytes, blocks, sizes, alone)
+    return Form(_FILES, body, constants, threads, nbytes, blocks, sizes, alone)
 
 
 def _blocks_of_columns(a: ArrayType, b: ArrayType, *_: Any) -> int:
