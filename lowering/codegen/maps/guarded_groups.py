@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lowering.codegen.flatten import POINT, Flattener
-from lowering.codegen.maps.vector_accesses import Variation, variation
+from lowering.codegen.maps.vector_accesses import Variation, variation, vectors_of
 from lowering.plan.nests.kernel import MapNest, Store
 from tracegraph.ir.scalar import Compare, Const, Expr, Select, bounds, compare, conjuncts
 from tracegraph.ir.scalar_values import Load
@@ -84,11 +84,17 @@ def _part_inside(tests: Iterable[Expr]) -> float:
 
 
 def can_be_grouped(nest: MapNest, width: int) -> bool:
-    """Whether groups of so many points of a map are worth it, whatever its guards are."""
-    if all(store.guard is None for store in nest.stores):
+    """Whether groups of so many points of a map are stored as vectors, where it has guards.
+
+    Neighbouring threads would store to single elements of many sectors otherwise.
+    """
+    if width == 1 or all(store.guard is None for store in nest.stores):
         return True
     flat = Flattener({POINT: list(enumerate(nest.space))})
-    return inside_groups(list(map(flat.store, nest.stores)), width) is not None
+    inside = inside_groups(list(map(flat.store, nest.stores)), width)
+    if inside is None:
+        return False
+    return len(vectors_of(inside.stores, width).stores) == len(inside.stores)
 
 
 def _at_first(test: Expr, width: int) -> Expr | None:
