@@ -56,7 +56,10 @@ def test_a_closed_buffer_is_read_by_an_exported_graph():
 
 def test_a_closed_buffer_is_read_by_launches_in_flight():
     slow = tracegraph.jit(
-        lambda x: fori_loop(0, 2000, lambda i, s: s + x[:1000], np.zeros(1000)), device="cuda"
+        lambda x: fori_loop(
+            0, 2000, lambda i, s: s + x[:1000], np.zeros(1000), schedule="one_kernel"
+        ),
+        device="cuda",
     )
     buffer, array, _ = filled(3.0)
     slow(array).synchronize()

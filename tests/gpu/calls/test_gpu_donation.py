@@ -35,7 +35,7 @@ def relax(x):
 
 def slow(x):
     """x + 20000, after a while: each step waits for the one before."""
-    return tracegraph.fori_loop(0, 20_000, lambda i, y: y + 1, x)
+    return tracegraph.fori_loop(0, 20_000, lambda i, y: y + 1, x, schedule="one_kernel")
 
 
 @pytest.mark.parametrize("function", [step, relax])

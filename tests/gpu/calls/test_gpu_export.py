@@ -155,7 +155,9 @@ def test_owners_go_with_the_last_graph_or_executable_and_not_before(stream):
 
 def test_owners_outlive_a_launch_in_flight(stream):
     x = on_device(np.zeros(N))
-    slow = compiled_for(lambda x: fori_loop(0, 20_000, lambda i, x: x + 1, x), x)
+    slow = compiled_for(
+        lambda x: fori_loop(0, 20_000, lambda i, x: x + 1, x, schedule="one_kernel"), x
+    )
     exported = slow.export_graph(x)
     owner, result = weakref.ref(x.memory), exported.results
     executable = exported.definition.instantiate()

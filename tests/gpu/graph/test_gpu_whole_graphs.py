@@ -148,7 +148,8 @@ def test_a_use_waits_for_the_stream_that_writes_raw_memory():
     producer = tracegraph.Stream("cuda")
     _, handle = producer.__cuda_stream__()
     slow = tracegraph.jit(
-        lambda x: tracegraph.fori_loop(0, 2000, lambda i, y: y + 1, x), device="cuda"
+        lambda x: tracegraph.fori_loop(0, 2000, lambda i, y: y + 1, x, schedule="one_kernel"),
+        device="cuda",
     )
     x = tracegraph.asarray(np.zeros(1 << 18), device="cuda")
     np.asarray(slow(x))

@@ -25,7 +25,7 @@ runs = [jit(lambda x, k=k: x + k) for k in range(3)]
 ys = [run(x) for run in runs]
 """,
     "running_launch": """
-y = jit(lambda x: fori_loop(0, 20_000, lambda i, x: x + 1, x))(x)
+y = jit(lambda x: fori_loop(0, 20_000, lambda i, x: x + 1, x, schedule="one_kernel"))(x)
 """,
     "endless_loop": """
 endless = jit(lambda x: while_loop(lambda x: (x > -1).all(), lambda x: x + 1, x))
@@ -42,7 +42,7 @@ for k in range(4):
     del run
 """,
     "streams": """
-run = jit(lambda x: fori_loop(0, 20_000, lambda i, x: x + 1, x))
+run = jit(lambda x: fori_loop(0, 20_000, lambda i, x: x + 1, x, schedule="one_kernel"))
 for k in range(4):
     stream = tracegraph.Stream()
     with tracegraph.stream(stream):

@@ -20,7 +20,7 @@ STEPS = 20_000
 
 def slow(x):
     """x + STEPS, after a while: each step waits for the one before."""
-    return tracegraph.fori_loop(0, STEPS, lambda i, y: y + 1, x)
+    return tracegraph.fori_loop(0, STEPS, lambda i, y: y + 1, x, schedule="one_kernel")
 
 
 @pytest.fixture
