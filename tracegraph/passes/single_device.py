@@ -16,10 +16,10 @@ def _alone(eqn: Eqn, defs: Defs) -> Replacement | None:
     (x,) = eqn.operands
     if x.type == output.type:
         return Replacement((x,))
-    attrs = {"dtype": output.type.dtype}
-    if x.type.shape != output.type.shape:
-        attrs = {"shape": output.type.shape}
-    made = application("reshape" if "shape" in attrs else "cast", (x,), attrs, eqn.source)
+    if x.type.shape == output.type.shape:
+        made = application("cast", (x,), {"dtype": output.type.dtype}, eqn.source)
+    else:
+        made = application("reshape", (x,), {"shape": output.type.shape}, eqn.source)
     return Replacement(made.outputs, (made,))
 
 
