@@ -19,7 +19,7 @@ from tests.cases.custom_kernels import saxpy
 from tracegraph import ArrayType, cond, debug, event, fori_loop, switch, while_loop
 
 N = 256
-ORDER = 64
+ORDER = 130
 """Rows of the matrix: from here on, its products and factorizations are library calls."""
 STEPS = 3
 """Iterations of each loop."""
