@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from lowering.plan.conditional_nodes import WhileNode
+from lowering.plan.conditional_nodes import ConditionalNode, WhileNode
 from lowering.plan.construct import Path
-from lowering.plan.nests.lane_nests import Ends, LaneNests, lanes_of
+from lowering.plan.nests.lane_nests import Decisions, LaneNests, lanes_of
 from lowering.plan.nodes import Graph, KernelNode, Node, walk
 from lowering.plan.target.scope import Scope
 from tracegraph.inspection.palette import Tone
@@ -43,15 +43,13 @@ class PersistentKernelNode(Node):
     def lane_nests(self) -> LaneNests:
         """The nests inside as those of lanes; its scope has a thread for each."""
         extents, nodes = self.scope.lanes, tuple(walk(self.graph))
-        apart = [
-            node
-            for node in nodes
-            if isinstance(node, WhileNode) and node.construct and node.construct.lanes == extents
-        ]
-        entries = frozenset([node.entry for node in apart if node.entry is not None])
-        ends = Ends(frozenset([node.condition for node in apart]), entries)
+        choices = [node for node in nodes if isinstance(node, ConditionalNode)]
+        apart = [node for node in choices if node.construct and node.construct.lanes == extents]
+        loops = [node for node in apart if isinstance(node, WhileNode)]
+        entries = frozenset([loop.entry for loop in loops if loop.entry is not None])
+        decisions = Decisions(frozenset([node.condition for node in apart]), entries)
         kernels = [node.kernel for node in nodes if isinstance(node, KernelNode)]
-        lanes = lanes_of([nest for kernel in kernels for nest in kernel.nests], extents, ends)
+        lanes = lanes_of([nest for kernel in kernels for nest in kernel.nests], extents, decisions)
         assert isinstance(lanes, LaneNests), lanes
         return lanes
 

@@ -1,15 +1,17 @@
-"""Selecting the largest elements of rows: a node that is one or two kernels on CUDA, and a NumPy
+"""Selecting the largest elements of rows: a node that is one or more kernels on CUDA, and a NumPy
 call on the host.
 
     many rows, or short ones       a block for each row: one kernel
-    few long rows                  a block for each part of a row, and one that selects among what
-                                   these have found: two kernels
+    few long rows                  a block for each part of a row; others select among what these
+                                   have found, until there is one part: a kernel for each level
+
+Elements at places of the order, such as the middle, are found by a block for each row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import isqrt, prod
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -51,14 +53,15 @@ class SelectionShape:
     count: int
 
     @property
-    def parts(self) -> int:
-        """The parts of a row.
-
-        The last block passes over `parts * count` keys, so that more than the square root of
-        length / count would make that longer than a part.
-        """
-        balanced = isqrt(self.length // self.count)
-        return max(min(ceil_div(BLOCKS, self.rows), balanced, self.length // PART), 1)
+    def levels(self) -> tuple[tuple[int, int], ...]:
+        """For each kernel, the length of the rows that it reads and the parts of each."""
+        found, length = [], self.length
+        while True:
+            parts = max(min(ceil_div(BLOCKS, self.rows), length // PART), 1)
+            found.append((length, parts))
+            if parts == 1:
+                return tuple(found)
+            length = parts * self.count
 
     def threads(self, length: int) -> int:
         """The threads of a block: a tile of so many keys, or of all that are selected."""
@@ -69,19 +72,20 @@ class SelectionShape:
 
     @property
     def scratch(self) -> tuple[ArrayType, ...]:
-        """The types of scratch buffers: keys and positions that the parts of rows have found."""
-        if self.parts == 1:
-            return ()
-        shape = self.rows, self.parts * self.count
-        return ArrayType(self.dtype, shape), ArrayType(np.dtype(np.uint32), shape)
+        """The types of scratch buffers: keys and positions that each level but the last finds."""
+        types: list[ArrayType] = []
+        for _, parts in self.levels[:-1]:
+            shape = self.rows, parts * self.count
+            types += [ArrayType(self.dtype, shape), ArrayType(np.dtype(np.uint32), shape)]
+        return tuple(types)
 
 
 @record
 class SelectionNode(Node):
     """Finds the positions of the largest elements of the rows of `keys`, the largest first.
 
-    The op is `largest` of `tracegraph.ops.largest`. `scratch` is what `SelectionShape` asks for,
-    and empty on the host.
+    The op is `largest`, or `ranked`, which has `places` of the order. `scratch` is what
+    `SelectionShape` asks for, and empty on the host.
     """
 
     kind: ClassVar[str] = "selection"
@@ -93,12 +97,13 @@ class SelectionNode(Node):
     keys: Reads[StridedArray]
     target: Writes[Buffer]
     scratch: Writes[tuple[Buffer, ...]]
+    places: tuple[int, ...] = ()
     sources: tuple[Source, ...] = ()
     within: tuple[Path, ...] = ()
 
     @property
     def graph_nodes(self) -> tuple[str, ...]:
-        return ("kernel",) * (1 if self.shape.parts == 1 else 2)
+        return ("kernel",) * (1 if self.places else len(self.shape.levels))
 
     @property
     def shape(self) -> SelectionShape:
@@ -114,7 +119,8 @@ class SelectionNode(Node):
     @property
     def work(self) -> Work:
         required = self.keys.distinct_bytes + self.target.type.nbytes
-        return Work(required, required + 2 * sum([b.type.nbytes for b in self.scratch]))
+        again = self.keys.distinct_bytes if self.places else 0  # at least
+        return Work(required, required + again + 2 * sum([b.type.nbytes for b in self.scratch]))
 
     @property
     def name(self) -> str:
@@ -124,6 +130,8 @@ class SelectionNode(Node):
     def title(self) -> str:
         shape = self.shape
         rows = f"{shape.rows}x" if shape.rows != 1 else ""
+        if self.places:
+            return f"{self.name} {', '.join(map(str, self.places))} of {rows}{shape.length}"
         return f"{self.name} {shape.count} of {rows}{shape.length}"
 
     @property
@@ -133,8 +141,9 @@ class SelectionNode(Node):
     @property
     def run_host(self) -> Callable[..., object]:
         reference, count = self.op.reference, self.shape.count
+        attrs: dict[str, Any] = {"places": self.places} if self.places else {"count": count}
 
         def run(keys: np.ndarray[Any, Any], target: np.ndarray[Any, Any], *_: Any) -> None:
-            target[...] = reference(keys, count=count)
+            target[...] = reference(keys, **attrs)
 
         return run

@@ -11,6 +11,7 @@ from math import prod
 
 from lowering.draft.draft_nodes import (
     Block,
+    DraftBranch,
     DraftKernel,
     DraftLoop,
     DraftNode,
@@ -22,7 +23,7 @@ from lowering.plan.nests.analysis import nest_accumulators, nest_expressions, ne
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import MapNest, Nest, ReduceNest, RowNest, Store, space_index
 from lowering.plan.nests.lane_nests import (
-    Ends,
+    Decisions,
     Extents,
     LaneNests,
     inner_points,
@@ -65,11 +66,11 @@ def lanes_in(loop: DraftLoop) -> LaneNests | str:
         if isinstance(node, FinishedNode):
             return f"{node.plan_node.noun} inside"
     nests = [nest for node in nodes if isinstance(node, DraftKernel) for nest in node.nests]
-    loops = [loop, *[node for node in nodes if isinstance(node, DraftLoop)]]
+    choices = [loop, *[node for node in nodes if isinstance(node, DraftLoop | DraftBranch)]]
     found: list[LaneNests] = []
     reason = "one element, or no axis along which elements never meet"
     for extents in _candidates(loop, nests):
-        lanes = lanes_of(nests, extents, _ends(loops, extents))
+        lanes = lanes_of(nests, extents, _decisions(choices, extents))
         if isinstance(lanes, str):
             reason = lanes
         else:
@@ -98,11 +99,12 @@ def _candidates(loop: DraftLoop, nests: Sequence[Nest]) -> Iterator[Extents]:
             yield widest[:rank]
 
 
-def _ends(loops: Sequence[DraftLoop], extents: Extents) -> Ends:
-    """The loops that each of the lanes may end by itself."""
-    apart = [loop for loop in loops if loop.construct.lanes == extents]
-    entries = frozenset(loop.entry for loop in apart if loop.entry is not None)
-    return Ends(frozenset(loop.condition for loop in apart), entries)
+def _decisions(nodes: Sequence[DraftLoop | DraftBranch], extents: Extents) -> Decisions:
+    """What each of the lanes may decide for itself."""
+    apart = [node for node in nodes if node.construct.lanes == extents]
+    loops = [node for node in apart if isinstance(node, DraftLoop)]
+    entries = frozenset([loop.entry for loop in loops if loop.entry is not None])
+    return Decisions(frozenset([node.condition for node in apart]), entries)
 
 
 def hand_out(

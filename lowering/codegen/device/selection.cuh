@@ -142,11 +142,11 @@ __device__ void tg_largest_of_part(const T* first, const tg_u32* from, tg_u32 be
 
 // The `count` largest keys of each of `parts` parts of a row: their positions in `order`, or, of parts
 // of which the best are still to be found, keys and positions in `best` and `positions`. The keys are
-// at the positions `from` of a row, if it is not null.
+// at the positions `from` of rows of `whole` keys at `origin`, if it is not null.
 template <int THREADS, int ITEMS, class T>
-__device__ void tg_largest(const T* keys, const tg_u32* from, T* best, tg_u32* positions,
-                           tg_i64* order, tg_i64 length, tg_i64 parts, tg_i64 count,
-                           unsigned char* shared) {
+__device__ void tg_largest(const T* keys, const tg_u32* from, const T* origin, T* best,
+                           tg_u32* positions, tg_i64* order, tg_i64 length, tg_i64 whole,
+                           tg_i64 parts, tg_i64 count, unsigned char* shared) {
   typedef decltype(tg_order_bits(T())) U;
   typedef tg_largest_buffer<THREADS, ITEMS, U> buffer;
   const tg_i64 row = blockIdx.x / parts, part = blockIdx.x % parts;
@@ -163,6 +163,124 @@ __device__ void tg_largest(const T* keys, const tg_u32* from, T* best, tg_u32* p
     const tg_i64 to = (tg_i64)blockIdx.x * count + i;
     const tg_u32 p = held.positions[i];
     if (order) order[to] = p;
-    else best[to] = first[p], positions[to] = p;
+    else best[to] = origin[row * whole + p], positions[to] = p;
+  }
+}
+
+// -- elements at places of the order ----------------------------------------------------------------
+
+// Whether all digits above a place are the same.
+template <class U> __device__ bool tg_ranked_above(U x, U y, int place) {
+  const int shift = 8 * (place + 1);
+  return shift >= 8 * (int)sizeof(U) || (U)(x >> shift) == (U)(y >> shift);
+}
+template <class U>
+__device__ bool tg_ranked_above(tg_two_words<U> x, tg_two_words<U> y, int place) {
+  const int half = sizeof(U);
+  if (place >= half) return tg_ranked_above(x.high, y.high, place - half);
+  return x.high == y.high && tg_ranked_above(x.low, y.low, place);
+}
+template <class U> __device__ U tg_ranked_with(U x, int place, tg_u32 digit) {
+  return (U)(x | (U)((U)digit << (8 * place)));
+}
+template <class U>
+__device__ tg_two_words<U> tg_ranked_with(tg_two_words<U> x, int place, tg_u32 digit) {
+  const int half = sizeof(U);
+  if (place < half) x.low = tg_ranked_with(x.low, place, digit);
+  else x.high = tg_ranked_with(x.high, place - half, digit);
+  return x;
+}
+// The keys in reverse order.
+template <class U> __device__ U tg_ranked_reversed(U x) { return (U)~x; }
+template <class U> __device__ tg_two_words<U> tg_ranked_reversed(tg_two_words<U> x) {
+  return {(U)~x.high, (U)~x.low};
+}
+
+// Places of the order, which rise.
+template <int COUNT> struct tg_places { tg_i64 of[COUNT]; };
+
+// The elements of a row that are at some places of its order.
+//
+// A block counts the digits of the row, the most significant first, among the keys that begin like the
+// one at the place, until those that go on like it fit in shared memory. There they are sorted. If they
+// are too many to the last digit, they are all equal, and in the order of their positions.
+template <int THREADS, int CAPACITY, int COUNT, class T>
+__device__ void tg_ranked(const T* keys, T* found, tg_i64 length, tg_places<COUNT> places,
+                          int digits, unsigned char* shared) {
+  typedef decltype(tg_order_bits(T())) U;
+  static_assert(THREADS >= 256, "a thread for each digit");
+  const int thread = (int)threadIdx.x;
+  const T* const first = keys + blockIdx.x * length;
+  U* const held = (U*)shared;
+  tg_u32* const positions = (tg_u32*)(shared + CAPACITY * sizeof(U));
+  tg_u32 *const counts = positions + CAPACITY, *const chosen = counts + 256;
+  int next = 0;
+  while (next < COUNT) {
+    const tg_i64 wanted = places.of[next];
+    U prefix = {};
+    tg_i64 before = 0, rest = length;
+    int place = digits;  // the digits from here on are those of the prefix
+    while (rest > CAPACITY && place > 0) {
+      --place;
+      if (thread < 256) counts[thread] = 0;
+      __syncthreads();
+      for (tg_i64 i = thread; i < length; i += THREADS) {
+        const U bits = tg_order_bits(first[i]);
+        if (tg_ranked_above(bits, prefix, place)) atomicAdd(&counts[tg_digit(bits, place)], 1u);
+      }
+      tg_scan_digits(counts);
+      if (thread < 256) {
+        const tg_i64 start = counts[thread], end = thread < 255 ? (tg_i64)counts[thread + 1] : rest;
+        const tg_i64 rank = wanted - before;
+        if (start <= rank && rank < end) {
+          chosen[0] = (tg_u32)thread, chosen[1] = (tg_u32)start, chosen[2] = (tg_u32)(end - start);
+        }
+      }
+      __syncthreads();
+      prefix = tg_ranked_with(prefix, place, chosen[0]);
+      before += chosen[1];
+      rest = chosen[2];
+      __syncthreads();
+    }
+    if (rest <= CAPACITY) {
+      if (thread == 0) chosen[0] = 0;
+      __syncthreads();
+      for (tg_i64 i = thread; i < length; i += THREADS) {
+        const U bits = tg_order_bits(first[i]);
+        if (!tg_ranked_above(bits, prefix, place - 1)) continue;
+        const tg_u32 to = atomicAdd(&chosen[0], 1u);
+        held[to] = tg_ranked_reversed(bits);
+        positions[to] = (tg_u32)i;
+      }
+      __syncthreads();
+      int padded = 2;
+      while (padded < rest) padded *= 2;
+      for (int i = (int)rest + thread; i < padded; i += THREADS) held[i] = {}, positions[i] = ~0u;
+      tg_largest_sort<THREADS>(held, positions, padded);
+      for (; next < COUNT && places.of[next] < before + rest; ++next) {
+        if (thread == 0) found[blockIdx.x * COUNT + next] = first[positions[places.of[next] - before]];
+      }
+    } else {
+      tg_i64 rank = wanted - before;
+      for (tg_i64 start = 0;; start += THREADS) {
+        const tg_i64 i = start + thread;
+        const bool equal =
+            i < length && tg_ranked_above(tg_order_bits(first[i < length ? i : 0]), prefix, -1);
+        positions[thread] = equal;
+        const int some = __syncthreads_count(equal);
+        if (rank < some) {
+          if (thread == 0) {
+            int at = 0;
+            for (;; ++at) if (positions[at] && rank-- == 0) break;
+            found[blockIdx.x * COUNT + next] = first[start + at];
+          }
+          break;
+        }
+        rank -= some;
+        __syncthreads();
+      }
+      ++next;
+    }
+    __syncthreads();
   }
 }

@@ -140,7 +140,7 @@ class _Rewriter:
         role = self._lanes.roles[nest]
         own = lane_axes(nest, role, self._lanes.extents)
         predicates = tuple(
-            Predicate(self._names.get(p.flag, p.flag), p.value) for p in nest.predicates
+            replace(p, flag=self._names.get(p.flag, p.flag)) for p in nest.predicates
         )
         if role == "uniform":
             of = _Expressions({}, self)

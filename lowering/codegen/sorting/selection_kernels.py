@@ -1,4 +1,4 @@
-"""The kernels of a SelectionNode: of the parts of rows, and then of what these have found."""
+"""The kernels of a SelectionNode: of the parts of rows, then of parts of what these have found."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from lowering.codegen.kernel_code import KernelCode
 from lowering.codegen.preamble import c_type
 from lowering.codegen.sorting.kernel_arguments import Argument, kernel_of_arguments
 from lowering.plan.nests.buffer import Buffer
-from lowering.plan.selection import THREAD_KEYS, SelectionNode
+from lowering.plan.selection import MOST_THREADS, THREAD_KEYS, SelectionNode
+from lowering.plan.sort import BUCKETS
 
 _WORD = 4
+
+_CAPACITY = 2048
+"""Keys that a block sorts, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +32,19 @@ class SelectionKernels:
     def __iter__(self) -> Iterator[tuple[str, KernelCode]]:
         """The text of each kernel, called `NAME`, and how it is launched."""
         node, shape = self.node, self.node.shape
-        keys = node.keys.buffer, node.keys.offset
-        if not node.scratch:
-            yield self._kernel(*keys, None, shape.length, 1, None, None, node.target)
+        if node.places:
+            yield self._ranked()
             return
-        best, positions = node.scratch
-        yield self._kernel(*keys, None, shape.length, shape.parts, best, positions, None)
-        found = shape.parts * shape.count
-        yield self._kernel(best, 0, positions, found, 1, None, None, node.target)
+        keys, offset = node.keys.buffer, node.keys.offset
+        places: Buffer | None = None
+        found = iter(node.scratch)
+        for length, parts in shape.levels:
+            if parts == 1:
+                yield self._kernel(keys, offset, places, length, 1, None, None, node.target)
+                return
+            best, positions = next(found), next(found)
+            yield self._kernel(keys, offset, places, length, parts, best, positions, None)
+            keys, offset, places = best, 0, positions
 
     def _kernel(
         self,
@@ -54,18 +63,42 @@ class SelectionKernels:
             f"const {key}* keys": keys,
             "tg_i64 offset": offset,
             "const tg_u32* places": places,
+            f"const {key}* origin": self.node.keys.buffer,
+            "tg_i64 origin_offset": self.node.keys.offset,
             f"{key}* best": best,
             "tg_u32* positions": positions,
             "tg_i64* order": order,
             "tg_i64 length": length,
+            "tg_i64 whole": shape.length,
             "tg_i64 parts": parts,
             "tg_i64 count": shape.count,
         }
         body = f"""\
   tg_largest<{threads}, {THREAD_KEYS}>(
-      keys + offset, places, best, positions, order, length, parts, count, shared);
+      keys + offset, places, origin + origin_offset, best, positions, order, length, whole, parts,
+      count, shared);
 """
         held = 2 * threads * THREAD_KEYS
-        shared = held * (max(shape.dtype.itemsize, 1) + _WORD) + _WORD
+        shared = held * (shape.dtype.itemsize + _WORD) + _WORD
         blocks = shape.rows * parts
         return kernel_of_arguments(body, arguments, self.indirect, blocks, threads, shared)
+
+    def _ranked(self) -> tuple[str, KernelCode]:
+        """A block for each row; the places are parameters."""
+        node, shape = self.node, self.node.shape
+        key, count = c_type(shape.dtype), len(node.places)
+        arguments: dict[str, Argument] = {
+            f"const {key}* keys": node.keys.buffer,
+            "tg_i64 offset": node.keys.offset,
+            f"{key}* found": node.target,
+            "tg_i64 length": shape.length,
+            **{f"tg_i64 place{number}": place for number, place in enumerate(node.places)},
+        }
+        places = ", ".join([f"place{number}" for number in range(count)])
+        body = f"""\
+  const tg_places<{count}> places = {{{{{places}}}}};
+  tg_ranked<{MOST_THREADS}, {_CAPACITY}>(
+      keys + offset, found, length, places, {shape.dtype.itemsize}, shared);
+"""
+        shared = _CAPACITY * (shape.dtype.itemsize + _WORD) + (BUCKETS + 4) * _WORD
+        return kernel_of_arguments(body, arguments, self.indirect, shape.rows, MOST_THREADS, shared)

@@ -39,6 +39,8 @@ class Costs:
         gigaflop: a billion operations of a product.
         gigaoperation: a billion operations of a nest, in units of `Elementwise.cost`, of four-byte
             numbers; those of eight bytes count twice.
+        near_line: reading a line of a near cache for 32 points, in units of `Elementwise.cost` for
+            each of them.
         columns: neighbouring results of a reduction that are computed together: what they share is
             computed once.
         full_threads: points that are computed at a time, at most: fewer take as long.
@@ -64,6 +66,7 @@ class Costs:
     megabyte: float
     gigaflop: float
     gigaoperation: float
+    near_line: float
     columns: int
     full_threads: int
     cached: int
