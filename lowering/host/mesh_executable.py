@@ -121,15 +121,17 @@ class MeshExecutable:
             Thread(target=copy_context().run, args=(run, device), name=f"device {device}")
             for device in range(1, len(given))
         ]
-        for thread in threads:
-            thread.start()
-        run(0)
+        started: list[Thread] = []
         try:
             for thread in threads:
-                thread.join()
-        except BaseException:  # an interrupt, while the other devices still run
-            rendezvous.leave(0, True)
+                thread.start()
+                started.append(thread)
+            run(0)
             for thread in threads:
+                thread.join()
+        except BaseException:  # an interrupt before the first device runs, or after it
+            rendezvous.leave(0, True)
+            for thread in started:
                 thread.join()
             raise
         if failures:

@@ -174,8 +174,8 @@ def _record(
     types = [atom.type for atom in atoms]
     varying = list[Axes]()
     if trace.axes:
-        selects = trace.axes_of(Tracer(trace, selector))
-        varying += [selects | trace.axes_of(Tracer(trace, atom)) for atom in atoms]
+        selects = trace.varying_axes(Tracer(trace, selector))
+        varying += [selects | trace.varying_axes(Tracer(trace, atom)) for atom in atoms]
 
     def traced(function: Function) -> TracedRegion:
         def call(leaves: Sequence[Any]) -> Any:

@@ -285,7 +285,7 @@ class _Loop:
                 return trace_tree(call, (*types, *kinds), trace, kind, function, varying)
 
             first = (*self.carry.leaves, *[value for value, _ in self.counters])
-            varying = self.varying or tuple(map(trace.axes_of, first))
+            varying = self.varying or tuple(map(trace.varying_axes, first))
             return traced_with_carry(trace, body, varying, len(first)) if trace.axes else body(())
 
         return traced_until_stable(self.construct, step, self.function, self.carry, self.name)
@@ -414,7 +414,7 @@ def _trace_loop(
     regions = (region, cast_results(body_region, types))
     attrs = {"carry": len(init), **known}
     if trace.axes and takes_derivatives:
-        assumed = loop.varying or tuple(map(trace.axes_of, first))
+        assumed = loop.varying or tuple(map(trace.varying_axes, first))
         varying = settled_axes(trace, (*init, *captures), attrs, regions, assumed)
         if varying != assumed:
             return _trace_loop(trace, replace(given, varying=varying), condition, known, hints)

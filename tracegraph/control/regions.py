@@ -170,7 +170,7 @@ def axes_of_results(trace: Trace, traced: TracedRegion, varying: Sequence[Axes])
     """The axes over which the results of a traced function differ between devices."""
     if not trace.axes:
         return ()
-    captures = [trace.axes_of(Tracer(trace, atom)) for atom in traced.captures]
+    captures = [trace.varying_axes(Tracer(trace, atom)) for atom in traced.captures]
     return VaryingAxes().results(traced.region, (*varying, *captures))
 
 
@@ -184,7 +184,7 @@ def settled_axes(
     """The axes over which carries of a while_loop differ between devices, its condition being known
     as well, and over which they are assumed to.
     """
-    sets = [trace.axes_of(Tracer(trace, atom)) for atom in operands]
+    sets = [trace.varying_axes(Tracer(trace, atom)) for atom in operands]
     outputs = tuple([Value(atom.type) for atom in operands[: attrs["carry"]]])
     eqn = Eqn(get("while_loop"), tuple(operands), outputs, attrs, regions)
     found = VaryingAxes().operands(eqn, tuple(sets))

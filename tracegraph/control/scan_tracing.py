@@ -188,7 +188,7 @@ def _traced(
         if not trace.axes:
             return traced(())
         none = [EQUAL] * len(counters)
-        first = [*map(trace.axes_of, carry.leaves), *none, *map(trace.axes_of, xs.leaves)]
+        first = [*map(trace.varying_axes, carry.leaves), *none, *map(trace.varying_axes, xs.leaves)]
         return traced_with_carry(trace, traced, first, split)
 
     return traced_until_stable(body.construct, step, body.function, carry, body.name)

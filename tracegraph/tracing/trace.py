@@ -230,7 +230,7 @@ class Trace:
         self._defining = len(self.eqns)
         return self._definitions
 
-    def axes_of(self, x: Any) -> Axes:
+    def varying_axes(self, x: Any) -> Axes:
         """The axes of devices over which a value varies that is traced here or around.
 
         A parameter of which nothing is known varies over all that have a name.

@@ -63,7 +63,7 @@ class BoundArguments:
 
     def varying(self, trace: Trace) -> list[Axes]:
         """The axes of devices over which the leaves vary."""
-        return list(map(trace.axes_of, self.leaves))
+        return list(map(trace.varying_axes, self.leaves))
 
     @property
     def orders(self) -> int:

@@ -150,7 +150,7 @@ class LinearMap:
             return
         given = [ct for ct, active in zip(cotangents, self.outputs, strict=True) if active]
         for ct, axes in zip(given, VaryingAxes().results(self.region, self.varying), strict=True):
-            more = sorted(trace.axes_of(ct) - axes)
+            more = sorted(trace.varying_axes(ct) - axes)
             if more:
                 raise errors.ShardingError(
                     "the cotangent of a result that is the same on all devices along "
@@ -185,8 +185,8 @@ def linearized(
     residuals = tuple(Tracer(trace, atom) for atom in linear.captures)
     varying = list[Axes]()
     if trace.axes:
-        varying += [trace.axes_of(x) for x, flag in zip(leaves, active, strict=True) if flag]
-        varying += map(trace.axes_of, residuals)
+        varying += [trace.varying_axes(x) for x, flag in zip(leaves, active, strict=True) if flag]
+        varying += map(trace.varying_axes, residuals)
     outputs = tuple(t is not None for t in found)
     return outs, LinearMap(region, residuals, tuple(active), outputs, tuple(varying))
 
@@ -286,7 +286,7 @@ class TransformCall:
         """Trace `call(leaves)`, which runs this call, in a trace."""
         paths = [f"argument {path}" for path in self.paths]
         paths += ["an argument"] * len(self.arrays)
-        varying = list(map(trace.axes_of, self.leaves)) if trace.axes else ()
+        varying = list(map(trace.varying_axes, self.leaves)) if trace.axes else ()
         return trace_function(transform, self.function, call, self.types, trace, paths, varying)
 
 

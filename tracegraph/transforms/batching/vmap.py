@@ -348,7 +348,7 @@ def _traced(
         types,
         trace,
         lambda i: f"a lane of argument {mapped_paths[i]}",
-        [trace.axes_of(Tracer(trace, atom)).union(named) for atom in mapped],
+        [trace.varying_axes(Tracer(trace, atom)).union(named) for atom in mapped],
         named,
     )
     if tokens is not None:

@@ -94,7 +94,7 @@ def custom_linear_solve(
     right_side = _settled(trace, right_side, solved(solve, matvec), solve)
     types = right_side.types
     regions = Regions("linear_solve", trace, len(types))
-    given = list(map(trace.axes_of, right_side.leaves))
+    given = list(map(trace.varying_axes, right_side.leaves))
     whole = regions.add(solved(solve, matvec), types, solve, varying=given)
     _require_like("custom_linear_solve", "solve", solve, right_side, whole, "b")
     varying = axes_of_results(trace, whole, given)[: len(types)]
@@ -167,7 +167,7 @@ def custom_root(
     guess = _settled(trace, guess, solved, solve)
     types = guess.types
     regions = Regions("custom_root", trace, count)
-    first = list(map(trace.axes_of, guess.leaves))
+    first = list(map(trace.varying_axes, guess.leaves))
     whole = regions.add(solved, types, solve, varying=first)
     _require_like("custom_root", "solve", solve, guess, whole, "x0")
     varying = axes_of_results(trace, whole, first)[:count]

@@ -186,7 +186,7 @@ def _transposed_region(
         known = iter(varying or [frozenset(trace.axes)] * sum(linear))
         each = [next(known) if flag else EQUAL for flag in linear]
         sets = [axes for axes, t in zip(each, tangents, strict=True) if t is not None]
-        sets += map(trace.axes_of, residuals)
+        sets += map(trace.varying_axes, residuals)
     back = LinearMap(closed, residuals, inputs, outputs, tuple(sets)).transpose(trace, cotangents)
     return outs, [ct for ct, flag in zip(back, linear, strict=True) if flag]
 
