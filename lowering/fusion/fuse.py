@@ -49,6 +49,10 @@ WINDOW = 12
 MAX_NESTS = 8
 """Nests of one kernel: bounds its code, and the pairs of nests that are tested."""
 
+MAX_EPILOGUE = 100
+"""Expressions of a map that follows a product by tiles: a thread has its code for each of up to 64
+outputs."""
+
 SMALL = 1 << 16
 """Points of a nest that may run in one kernel with a nest of another space: a quarter of the
 threads that an H200 runs at a time, so that the nests of a kernel run at the same time."""
@@ -263,7 +267,8 @@ def _join(
         if isinstance(nest, ReduceNest) and differ(other.build(), nest, policy):
             continue
         if tiles and tiled_product(other.base) is not None:
-            if type(nest) is MapNest and other.fuse(nest, policy.parts):
+            follows = type(nest) is MapNest and nest_size(nest) <= MAX_EPILOGUE
+            if follows and other.fuse(nest, policy.parts):
                 return other
             continue
         if other.fuse(nest, policy.parts) or _fuse_rows(other, nest, bool(needed), kept, policy):
@@ -272,7 +277,8 @@ def _join(
         return None
     if not _small(nest) and not any(_is_alternative(other.base, nest) for other in kernel.nests):
         return None
-    if type(nest) is RowNest and any(tiled_product(other.base) for other in kernel.nests):
+    of_tiles = tiles and any(tiled_product(other.base) for other in kernel.nests)
+    if of_tiles and type(nest) is RowNest:
         return None  # which might have more threads than tiles
     if _is_serial(nest) or any(_is_serial(builder.base) for builder in kernel.nests):
         return None  # the kernel would take as long as the serial nest

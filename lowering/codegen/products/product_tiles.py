@@ -49,15 +49,17 @@ def write_product(
     aligned = declare_aligned(writer, accesses, most) if accesses else {}
     for side in sides:
         declare_own(writer, side, g)
-        load_next(writer, side, step, g, "begin", aligned)
-    with writer.block(f"for (int base = begin; base < end; base += {g.depth})"):
-        for side in sides:
-            keep_next(writer, side, g)
-        writer.line("__syncthreads();")
-        with writer.block(f"if (base + {g.depth} < end)"):
+    with writer.block(f"for (int base = begin - {g.depth}; base < end; base += {g.depth})"):
+        writer.line(f"const int ahead = base + {g.depth};")
+        with writer.block("if (ahead < end)"):
             for side in sides:
-                load_next(writer, side, step, g, f"base + {g.depth}", aligned)
-        (multiply_matrices if g.by_warps else multiply)(writer, sides, g, kind)
+                load_next(writer, side, step, g, "ahead", aligned)
+        with writer.block("if (base >= begin)"):
+            (multiply_matrices if g.by_warps else multiply)(writer, sides, g, kind)
+        writer.line("__syncthreads();")
+        with writer.block("if (ahead < end)"):
+            for side in sides:
+                keep_next(writer, side, g)
         writer.line("__syncthreads();")
     if g.splits > 1:
         add_partials(writer, g, kind, workspace, offset)
