@@ -44,6 +44,7 @@ from lowering.planning.effects import refuse_host_calls_in_bodies
 from lowering.planning.events import compute_in_sections, refuse_events_in_bodies
 from lowering.planning.expansion.contractions import expand_contractions
 from lowering.planning.expansion.desugar import desugar
+from lowering.planning.expansion.fixed_updates import write_fixed_updates
 from lowering.planning.expansion.grouped_updates import group_updates
 from lowering.planning.expansion.merged_folds import merge_folds
 from lowering.planning.expansion.ranks import expand_ranks
@@ -53,7 +54,6 @@ from lowering.planning.expansion.split_products import split_products
 from lowering.planning.expansion.summed_products import sum_in_products
 from lowering.planning.expansion.unroll_short_loops import unroll
 from lowering.planning.factorizations import expand_factorizations
-from lowering.planning.fixed_updates import write_fixed_updates
 from lowering.planning.region_builder import build
 from lowering.planning.rules import RULES
 from lowering.scheduling.schedule import schedule

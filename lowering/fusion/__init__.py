@@ -6,6 +6,8 @@ a register; what other kernels would load is computed again where that takes les
 
     fuse                 which nests of a block become one kernel
     pointwise            maps and reductions over one space
+    common_space         maps of different windows of an array, as parts of one space
+    written              what the stores of a map leave in one array
     row_passes           maps and reductions over the same rows, as passes of one nest
     row_profitability    when row passes are faster than separate kernels
     access_patterns      which accesses of reductions are coalesced

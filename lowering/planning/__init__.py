@@ -12,6 +12,7 @@ May import `draft/`, `plan/` and the program (`tracegraph/ir`).
     elements            one element of a value, as a scalar expression
     control, effects    branches and loops; prints, checks and progress
     barriers, events    what is before a C function or an event is computed before it
+    updates             scatters, as maps where no two points meet
     rules               by name, what plans an op that is not made of scalar expressions
     matmul, fourier     matrix products and Fourier transforms as library calls
     library_operands    arrays as libraries take them

@@ -8,25 +8,20 @@ from operator import attrgetter
 
 from lowering.draft.context import Context
 from lowering.draft.draft import Draft
-from lowering.draft.draft_nodes import Block, DraftKernel, DraftNode, node_reads
+from lowering.draft.draft_nodes import Block, DraftKernel, DraftNode
 from lowering.plan.construct import Path
-from lowering.plan.nests.analysis import loads
-from lowering.plan.nests.boxes import box_of
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import (
     MapNest,
     Nest,
     ReduceNest,
     ScanNest,
-    ScatterNest,
     SetCondition,
     Signal,
     Store,
     space_index,
 )
-from lowering.plan.nests.static_places import Places
 from lowering.planning.elements import Binding, CapturedValue, Elements
-from lowering.planning.expansion.scatter_order import in_any_order, writes_one_value
 from lowering.planning.materialize import choose_materialized, materialize_all
 from tracegraph.ir.op import (
     Combiner,
@@ -38,20 +33,15 @@ from tracegraph.ir.op import (
     Reduction,
     Scan,
     Scatter,
-    get,
 )
 from tracegraph.ir.program import Atom, Eqn, Program, Region, Value
 from tracegraph.ir.record import replace
-from tracegraph.ir.scalar import Expr, both, select
-from tracegraph.ir.scalar_values import Load, apply
-from tracegraph.ir.subexpressions import substitution
+from tracegraph.ir.scalar import Expr
 from tracegraph.ir.types import ArrayType
 from tracegraph.user_source import Source
 
-MOST = 0.75
-"""The part of an array from which an update has a point for each element of the array."""
-
-Index = tuple[Expr, ...]
+UPDATES = "updates"
+"""The rule of all ops that are scatters, whatever their names."""
 
 
 class RegionBuilder:
@@ -79,7 +69,9 @@ class RegionBuilder:
         self.sinks = sinks
         self.block = Block(sinks=tuple(sinks))
         materialization = (
-            choose_materialized(region, len(sinks), context.costs)
+            choose_materialized(
+                region, len(sinks), context.costs, tiles=context.target.contractions.tiles
+            )
             if context.fusion
             else materialize_all(region)
         )
@@ -205,7 +197,7 @@ class RegionBuilder:
             case Scan(combiner=combiner):
                 self._scan(eqn, combiner)
             case Scatter():
-                self._scatter(eqn)
+                self.context.rules[UPDATES](self, eqn)
             case Opaque() | Control() | Effect():
                 self._by_rule(eqn)
 
@@ -225,110 +217,6 @@ class RegionBuilder:
         store = Store(buffer, index, self.elements.element(eqn.operands[0], index, None))
         self.emit(ScanNest(out.type.shape, eqn.attrs["axis"], combiner, store))
         self.bindings[out] = buffer
-
-    def _scatter(self, eqn: Eqn) -> None:
-        form = eqn.op.form
-        assert isinstance(form, Scatter)
-        (out,) = eqn.outputs
-        _, updates, *_ = operands = self.elements.operands(eqn)
-        index = space_index(updates.type.shape)
-        value = updates[index]
-        target, guard = form.target(index, operands, out.type, **eqn.attrs)
-        space = updates.type.shape
-        if self._has_space_of_array(eqn, value):
-            space = out.type.shape
-            index = target = space_index(out.type.shape)
-            guard, inside = self._window(eqn, index)
-            value = _read_at_all_points(updates.at(inside, guard), index, guard)
-        repeats = form.repeats(eqn.attrs, tuple(a.type for a in eqn.operands))
-        buffer = self.scratch(out.type)
-        start = len(self.block.nodes)
-        self.store_value(eqn.operands[0], buffer)
-        copying = self.block.nodes[start:]
-        copied = set().union(*map(node_reads, copying))
-        if not copied.isdisjoint(load.buffer for load in loads([value])):
-            old = None if repeats else self.elements.buffer_of(eqn.operands[0])
-            in_place = None if old is None else _read_from(value, old, buffer, target, guard)
-            if in_place is None and self._is_mostly_replaced(eqn):
-                del self.block.nodes[start:]
-                self._write_whole(eqn, buffer)
-                self.bindings[out] = buffer
-                return
-            if in_place is None:
-                # updates computed from the old array are stored first, so that it may be
-                # overwritten
-                del self.block.nodes[start:]
-                value = Load.make(self.materialize(updates.type, value, index), index, None)
-                self.block.nodes.extend(copying)
-            else:
-                value = in_place
-        if not repeats:  # each point has an element of its own: a map, which others may join
-            if form.combiner is not None:
-                before = Load.make(buffer, target, guard)
-                value = apply(get(form.combiner.name), (before, value), out.type.dtype, {})
-            self.emit(MapNest(space, (Store(buffer, target, value, guard),)))
-            self.bindings[out] = buffer
-            return
-        if writes_one_value(form.combiner, value):
-            repeats = 0
-        store = Store(buffer, target, value, guard)
-        any_order = repeats > 0 and in_any_order(
-            form.combiner, out.type.dtype, bool(eqn.hints.in_order)
-        )
-        grouped = repeats > 0 and bool(eqn.hints.grouped)
-        nest = ScatterNest(
-            updates.type.shape, repeats, form.combiner, store, any_order=any_order, grouped=grouped
-        )
-        self.emit(nest)
-        self.bindings[out] = buffer
-
-    def _is_mostly_replaced(self, eqn: Eqn) -> bool:
-        """Whether an update that reads the array around its places had better write a new array.
-
-        Otherwise it writes its values to memory first, and copies them from there: twice the bytes
-        of its window, instead of twice those of the rest of the array.
-        """
-        array, updates = (atom.type for atom in eqn.operands[:2])
-        return self._is_window(eqn) and updates.size > array.size / 2
-
-    def _has_space_of_array(self, eqn: Eqn, value: Expr) -> bool:
-        """Whether an update of most of an array, computed from arrays of the same shape, is a map
-        of all points of the array, limited to its window: so are updates of other windows.
-        """
-        if not self._is_window(eqn):
-            return False
-        array, updates = (atom.type for atom in eqn.operands)
-        if updates.size < MOST * array.size or updates.shape[-1:] == array.shape[-1:]:
-            return False
-        return all(load.buffer.type.shape in ((), array.shape) for load in loads([value]))
-
-    def _is_window(self, eqn: Eqn) -> bool:
-        """Whether an update replaces neighbours of each other, at a fixed place, on a device where
-        windows are parts of a space.
-        """
-        if eqn.op.name != "scatter_set" or len(eqn.operands) != 2:
-            return False
-        parts = self.context.target.fusion.parts and self.context.fusion
-        return parts and all(step == 1 for step in eqn.attrs["steps"])
-
-    def _window(self, eqn: Eqn, index: Index) -> tuple[Expr | None, Index]:
-        """The guard that an index into an array is in an update's window, and the index there."""
-        starts, extents = eqn.attrs["starts"], eqn.operands[1].type.shape
-        window: Expr | None = None
-        for place, start, extent in zip(index, starts, extents, strict=True):
-            window = both(window, both(place >= start, place < start + extent))
-        inside = [place - start for place, start in zip(index, starts, strict=True)]
-        return window, tuple(inside)
-
-    def _write_whole(self, eqn: Eqn, buffer: Buffer) -> None:
-        """Emit the map that writes a new array: updates in their window, and what was elsewhere."""
-        array, updates = self.elements.operands(eqn)
-        index = space_index(array.type.shape)
-        window, inside = self._window(eqn, index)
-        value = updates.at(inside, window)
-        if window is not None:
-            value = select(window, value, array[index])
-        self.emit(MapNest(array.type.shape, (Store(buffer, index, value),)))
 
     # -- for planning rules ------------------------------------------------------------------------
 
@@ -359,30 +247,6 @@ def build(program: Program, context: Context, donated: Sequence[int]) -> Draft:
     bind: dict[Value, Binding] = dict(zip(body.params, (*inputs, *constants), strict=True))
     block = RegionBuilder(context, body, bind, outputs, is_top=True).build()
     return Draft(program, context, block, inputs, constants, outputs, donated)
-
-
-def _read_at_all_points(value: Expr, index: Index, guard: Expr | None) -> Expr:
-    """A value that is of use where a guard holds; what it reads at the point itself is read at all
-    points, so that other windows share it.
-    """
-    read = [load for load in loads([value]) if load.indices == index and load.guard is guard]
-    made: dict[Expr, Expr] = {load: Load.make(load.buffer, index, None) for load in read}
-    return substitution(made)(value) if made else value
-
-
-def _read_from(
-    value: Expr, old: Buffer, new: Buffer, place: Index, guard: Expr | None
-) -> Expr | None:
-    """The value with its loads of an array made from the copy that is updated at a place; None if
-    a point may read there what another one has updated.
-    """
-    updated = Places()
-    updated.add(place, box_of(guard))
-    read = [load for load in loads([value]) if load.buffer is old]
-    if not all(updated.are_apart_from(load.indices, box_of(load.guard)) for load in read):
-        return None
-    made: dict[Expr, Expr] = {load: Load.make(new, load.indices, load.guard) for load in read}
-    return substitution(made)(value)
 
 
 _IN_KERNELS = frozenset({Elementwise, Indexed, Reduction})

@@ -25,8 +25,9 @@ from lowering.planning.factorizations import factorization, lapack_routine
 from lowering.planning.fourier import fourier_transform
 from lowering.planning.libraries.collectives import collective
 from lowering.planning.matmul import matrix_product
-from lowering.planning.region_builder import RegionBuilder
+from lowering.planning.region_builder import UPDATES, RegionBuilder
 from lowering.planning.sorting import select, sort
+from lowering.planning.updates import update
 from tracegraph.ir.program import Eqn
 
 RULES: dict[str, Callable[[RegionBuilder, Eqn], None]] = {
@@ -52,4 +53,5 @@ RULES: dict[str, Callable[[RegionBuilder, Eqn], None]] = {
     "mark_time": use_event,
     "require": require,
     "report_step": report_step,
+    UPDATES: update,
 }

@@ -451,7 +451,7 @@ def conjuncts(guard: Expr) -> list[Expr]:
     if type(guard) is not Both:
         return [guard]
     found: list[Expr] = []
-    waiting = [guard]
+    waiting: list[Expr] = [guard]
     while waiting:
         part = waiting.pop()
         if type(part) is Both:

@@ -5,6 +5,8 @@ become vectors; a map that transposes goes through tiles in shared memory.
 
     maps             one thread for one or several points
     vector_accesses  which accesses are vectors, and their text
+    guarded_groups   groups of points that need no guards
+    neighbours       elements beside a vector, taken from it
     loads, stores    several vectors of a thread at a time
     transpose_tiles  which maps go through shared memory, and how large tiles are
     tile_accesses    the accesses of a tile: words, misalignment, epilogue, halo
