@@ -26,11 +26,13 @@ MAX_RESULT_WALKS = 1000
 computed from: bounds the time to build them."""
 
 
-def choose_materialized(region: Region, sinks: int, costs: Costs) -> Materialization:
+def choose_materialized(
+    region: Region, sinks: int, costs: Costs, *, tiles: bool = False
+) -> Materialization:
     """Decide for every value of the region. The first `sinks` results are stored by kernels of
     their own; the remaining results (conditions) are materialized.
     """
-    return _single_kernel(region, sinks) or UseAnalysis(region, sinks, costs).run()
+    return _single_kernel(region, sinks) or UseAnalysis(region, sinks, costs, tiles=tiles).run()
 
 
 def materialize_all(region: Region) -> Materialization:

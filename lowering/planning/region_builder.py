@@ -69,7 +69,9 @@ class RegionBuilder:
         self.sinks = sinks
         self.block = Block(sinks=tuple(sinks))
         materialization = (
-            choose_materialized(region, len(sinks), context.costs)
+            choose_materialized(
+                region, len(sinks), context.costs, tiles=context.target.contractions.tiles
+            )
             if context.fusion
             else materialize_all(region)
         )

@@ -15,6 +15,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from lowering.plan.nests.tiled_products import MIN_TILED, PRODUCTS, TILED_DTYPES
 from lowering.plan.target.target import Costs
 from lowering.planning.expansion.equation_costs import COMPUTED, MAPPED, is_free, own_cost
 from lowering.planning.gather_costs import is_gathered_faster
@@ -49,6 +50,12 @@ EXPENSIVE = 4
 
 MAX_PRINTED_WORK = 1 << 14
 """Scalar work of the values that a print computes itself, which has few threads."""
+
+TILE_SIDE = 32
+"""Outputs of a tile, at least, for which an element of a factor is computed once."""
+
+EXPENSIVE_IN_TILES = 16
+"""Scalar work of an element of a factor from which the same applies: less is hidden by products."""
 
 RANDOM_BITS = "threefry"
 """The op that makes keys from keys."""
@@ -96,13 +103,15 @@ class UseAnalysis:
     own; the remaining results (conditions) are materialized.
     """
 
-    def __init__(self, region: Region, sinks: int, costs: Costs) -> None:
+    def __init__(self, region: Region, sinks: int, costs: Costs, *, tiles: bool = False) -> None:
+        self.tiles = tiles
         self.region = region
         self.sinks = sinks
         self.costs = costs
         self.producer = {v: eqn for eqn in region.eqns for v in eqn.outputs}
         # dicts as ordered sets: Plans must not depend on addresses
         self.sites: dict[Atom, dict[EvaluationSite, None]] = {v: {} for v in self.producer}
+        self.tiled: set[Hashable] = set()  # roots that tiles compute
         self.loops: dict[Hashable, tuple[int, ...]] = {}  # by root: extents of its reductions
         self.cost: dict[Atom, int] = {}  # of an element, with all that is inlined into it
         self.folds = any(isinstance(eqn.op.form, Reduction | Scan) for eqn in region.eqns)
@@ -312,7 +321,8 @@ class UseAnalysis:
                 return True
             inputs = [a for a in eqn.operands if isinstance(a, Value)]
             return len(inputs) > 1 or _is_also_folded(sites)
-        if self.cost[out] < EXPENSIVE:
+        in_tiles = bool(sites) and sites[0].root in self.tiled
+        if self.cost[out] < (EXPENSIVE_IN_TILES if in_tiles else EXPENSIVE):
             return False
         return bool(sites) and sites[0].points >= self.costs.expansion * out.type.size
 
@@ -376,7 +386,19 @@ class UseAnalysis:
             self.result.materialized.add(out)
             self.loops[out] = loop
         index_map = ("loop", axes, source.type.shape)
-        self._use(source, EvaluationSite(root, index_map, source.type.size))
+        points = source.type.size
+        if self._is_tiled(source):
+            self.tiled.add(root)
+            points //= TILE_SIDE
+        self._use(source, EvaluationSite(root, index_map, points))
+
+    def _is_tiled(self, products: Atom) -> bool:
+        """Whether a sum of these products is computed by tiles, if their factors allow that."""
+        eqn = self.producer.get(products) if self.tiles and isinstance(products, Value) else None
+        if eqn is None or eqn.op not in PRODUCTS or products.type.dtype not in TILED_DTYPES:
+            return False
+        size = products.type.size
+        return size >= MIN_TILED and all(x.type.size < size for x in eqn.operands)
 
 
 def _is_also_folded(sites: Sequence[EvaluationSite]) -> bool:

@@ -9,17 +9,24 @@ corpus is one unit, which NVRTC compiles twenty times faster than its programs o
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+import tracegraph
 from lowering.codegen.preamble import preamble
 from lowering.cuda.graph.copies import COPY_SOURCE
+from lowering.plan.custom_kernel import CustomKernelNode
+from lowering.plan.nodes import walk
 from tests.corpus import CASES
 from tests.emulation.front_end import assert_front_end_accepts
 from tests.emulation.machine_code import instructions, lost_spills, sections
 from tests.emulation.plan_emulator import common_unit
 from tests.helpers.running import lowered
+from tracegraph import linalg
 
 WAIT = "ACQBULK"
 MEMORY = re.compile(r"\b(LD|LDG|LDGSTS|ST|STG|ATOM|ATOMG|RED|REDG|UBLKCP|CCTL)\b")
@@ -52,3 +59,33 @@ def test_copies_wait(tmp_path: Path) -> None:
     lines = instructions(section)
     memory = [number for number, line in enumerate(lines) if MEMORY.search(line)]
     assert WAIT in "".join(lines[: memory[0]])
+
+
+def matrices(dtype: str) -> Callable[..., Any]:
+    """What kernels of ours for matrices compute: small factors, spectra, tridiagonal systems."""
+    ones = np.ones((9, 700), dtype)
+
+    def every(a: Any) -> Any:
+        solved = linalg.tridiagonal_solve(ones, 4 * ones, ones, ones[..., None] * a[0, 0, 0])
+        long = linalg.tridiagonal_solve(*np.ones((3, 9000), dtype), np.ones((9000, 1), dtype))
+        factors = np.linalg.cholesky(a), linalg.lu_factor(a), np.linalg.solve(a, a)
+        return solved, long, factors, np.linalg.eigh(a), np.linalg.svd(a)
+
+    return every
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_kernels_for_matrices_wait(dtype: str, tmp_path: Path) -> None:
+    types = tracegraph.ArrayType(dtype, (300, 12, 12))
+    plan = lowered(matrices(dtype), types, device="cuda").plan
+    texts = {n.code for n in walk(plan.graph) if isinstance(n, CustomKernelNode)}
+    assert len(texts) >= 8
+    for code in texts:
+        assert code.waits
+        assert isinstance(code.text, str)
+        ((name, section),) = sections(code.text, "sm_90", tmp_path)
+        lines = instructions(section)
+        wait = next(number for number, line in enumerate(lines) if WAIT in line)
+        assert not list(filter(MEMORY.search, lines[:wait])), name
+        assert list(filter(MEMORY.search, lines[wait:])), name
+        assert not lost_spills(section), name

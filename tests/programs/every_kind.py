@@ -17,9 +17,10 @@ import tracegraph
 from tests.cases.custom_functions import picked, strongest
 from tests.cases.custom_kernels import saxpy
 from tracegraph import ArrayType, cond, debug, event, fori_loop, switch, while_loop
+from tracegraph.numpy import top_k
 
 N = 256
-ORDER = 64
+ORDER = 130
 """Rows of the matrix: from here on, its products and factorizations are library calls."""
 STEPS = 3
 """Iterations of each loop."""
@@ -27,12 +28,14 @@ STEPS = 3
 VECTOR = ArrayType("float64", (N,))
 
 KINDS_ON_TOP = {
-    *("kernel", "persistent", "copy", "sort", "custom kernel", "library", "host", "event"),
-    *("graph", "if_else", "switch", "while"),
+    *("kernel", "persistent", "copy", "sort", "selection", "custom kernel", "library", "host"),
+    *("event", "graph", "if_else", "switch", "while"),
 }
 """Classes of nodes of a Plan; copies move arguments to where library calls read them."""
 
-KINDS_IN_BODIES = {"kernel", "sort", "custom kernel", "library", "graph", "if_else"}
+KINDS_IN_BODIES = {
+    *("kernel", "sort", "selection", "custom kernel", "library", "graph", "if_else"),
+}
 
 LIBRARIES = {"matmul", "getrf", "fft", "rfft", "captured call"}
 """Calls of libraries among its nodes: the first words of their texts."""
@@ -120,7 +123,7 @@ def program_of(outside: Outside) -> Callable[..., Any]:
         x = saxpy(0.5, x, x)  # a kernel of the user's, in place
         x = outside.embedded(picked(x, 1.0)) / 2
         a = solved(np.abs(a @ a) % 7)
-        x = np.sort(captured(x) / 3) + asked(a[0, 0])
+        x = np.sort(captured(x) / 3) + asked(top_k(a, 2)[0][0, 0])
         x = cond(i > 0, lambda x: np.cumsum(x)[::-1] / N, lambda x: x, x, schedule="conditional")
         debug.callback(outside.count, i)
         debug.print("step {}", i)
@@ -156,7 +159,7 @@ def program_of(outside: Outside) -> Callable[..., Any]:
         )
         y = polished(np.abs(y) + 1)
         tracegraph.host_call(outside.semaphore.post, outside.semaphore.address)
-        return x, y, z, b, c, strongest(y), np.cumsum(y)
+        return x, y, z, b, c, strongest(y), np.cumsum(y), *top_k(a, 3)
 
     return program
 

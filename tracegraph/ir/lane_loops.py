@@ -117,15 +117,8 @@ def _number(atom: Atom, made: _Producers) -> bytes | None:
 
 def _tested(condition: Region) -> int | None:
     """The parameter whose elements a condition tests: whether any is true."""
-    made, atom = _producers(condition), condition.results[0]
-    if atom not in made:
-        return None
-    while isinstance(atom, Value) and atom in made:
-        eqn = made[atom]
-        if eqn.op.name not in ("any", "reshape"):
-            return None
-        (atom,) = eqn.operands
-    return condition.params.index(atom) if atom in condition.params else None
+    tested = _folded(condition.results[0], _producers(condition))
+    return condition.params.index(tested) if tested in condition.params else None
 
 
 def _is_kept(old: Value, new: Atom, mask: Value, made: _Producers) -> bool:

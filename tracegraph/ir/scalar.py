@@ -455,7 +455,7 @@ def conjuncts(guard: Expr) -> list[Expr]:
     while waiting:
         part = waiting.pop()
         if type(part) is Both:
-            waiting += (part.right, part.left)
+            waiting.extend((part.right, part.left))
         else:
             found.append(part)
     return found

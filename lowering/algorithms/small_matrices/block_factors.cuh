@@ -167,7 +167,7 @@ __device__ void qr(const T* a, T* q, T* r, unsigned char* memory) {
       const T first = times(element_of_row(x, k), scale);
       const R head = part(first);
       const R size = sqrt(tail + squared(first));
-      const bool is_done = tail == 0 && size == fabs(head);
+      const bool is_done = tail == 0 && is_zero(minus(first, number(head)));
       const R diagonal = is_done ? head : head < 0 || (head == 0 && signbit(head)) ? size : -size;
       if (me == k) {
         const T below = minus(first, number(diagonal));

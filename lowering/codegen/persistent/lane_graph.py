@@ -150,9 +150,9 @@ class _Rewriter:
             of = _Expressions(dict(zip(own, self._axes, strict=True)), self)
             for number, fold in enumerate(nest_accumulators(nest)):
                 of.bind(Accumulated.make(number, fold.value.dtype), of(fold.value))
-            stores = (*nest_stores(nest),)
+            stores = tuple(map(of.store, nest_stores(nest)))
             signals = tuple(replace(s, value=of(s.value)) for s in nest.signals)
-            return MapNest((), tuple(map(of.store, stores)), signals, predicates)
+            return MapNest((), stores, signals, predicates)  # all is computed before any store
         extents = self._lanes.extents
         rank = first_lane_axis(nest.space, extents) + len(extents)
         axes: dict[Expr, Expr] = dict(zip(own, self._axes, strict=True))

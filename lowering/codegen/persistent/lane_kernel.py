@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from math import prod
-from typing import Any
 
 from lowering.codegen.effects.signals import STOP_WATCH
 from lowering.codegen.expressions import index_type
@@ -27,7 +26,7 @@ from tracegraph.ir.types import row_major_strides
 
 def lane_text(
     node: PersistentKernelNode,
-    offsets: Any,
+    offsets: Mapping[Buffer, int],
     surroundings: Surroundings,
     loops: Set[int],
     indirect: Set[Buffer],

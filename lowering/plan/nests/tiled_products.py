@@ -32,7 +32,7 @@ multiply_tf32 = replace(
 """A product in the precision "tf32". It exists while a program is lowered, where tiles may be
 multiplied by tensor cores."""
 
-_PRODUCTS = frozenset({multiply, multiply_tf32})
+PRODUCTS = frozenset({multiply, multiply_tf32})
 
 MIN_TILED = 1 << 21
 """Products from which tiles pay: below, a reduction reads its factors from a cache in less than a
@@ -84,7 +84,7 @@ def tiled_product(nest: Nest) -> TiledProduct | None:
     value = accumulator.value
     if accumulator.combiner is not ADD or accumulator.arg or value.dtype not in TILED_DTYPES:
         return None
-    if not isinstance(value, Apply) or value.op not in _PRODUCTS or nest_signals(nest):
+    if not isinstance(value, Apply) or value.op not in PRODUCTS or nest_signals(nest):
         return None
     left, right = value.args
     of_left, of_right = _axes(left), _axes(right)

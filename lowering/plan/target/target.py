@@ -268,11 +268,13 @@ class RecurrencePolicy:
         return steps >= self.steps and 0 < 16 * elements <= self.lanes
 
     def chunk(self, steps: int, elements: int) -> int:
-        """The steps of a chunk, from 4 on: those that wait for one another are the fewest."""
+        """The steps of a chunk, from 4 on: those that wait for one another are the fewest. Kernels
+        of chunks of chunks take as long as 32 steps.
+        """
 
         def waiting(size: int) -> float:
             chunks, rest = divmod(steps, size)
-            among = chunks if chunks < self.steps else 4 * chunks**0.5
+            among = chunks if chunks < self.steps else 32 + 4 * chunks**0.5
             return 2 * size + among + rest
 
         least = max(4, -(-steps * elements // self.lanes))

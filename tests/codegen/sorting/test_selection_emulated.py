@@ -148,8 +148,18 @@ def test_few_long_rows_are_divided() -> None:
     assert parts(10, 2000, 20_000) == [1]
     assert parts(10, 100_000) == [24, 1]
     assert parts(10, 4, 1 << 22) == [132, 1]
-    assert parts(200, 1_000_000) == [244, 11, 1]
+    assert parts(200, 1 << 22) == [528, 25, 1]
     assert parts(10, 3000) == [1]
+
+
+@emulated
+def test_a_row_in_many_parts_is_sorted_unless_it_is_very_long(tmp_path: Path) -> None:
+    x = values(np.int16, (300_000,))
+    plan = plan_of(lambda x: tnp.top_k(x, 10), x)
+    assert not nodes_of(plan, SelectionNode)
+    assert nodes_of(plan_of(lambda x: tnp.top_k(x, 10), x[:260_000]), SelectionNode)
+    assert nodes_of(plan_of(lambda x: tnp.top_k(x, 10), x, device="host"), SelectionNode)
+    check({"sorted": (x, 10)}, tmp_path)
 
 
 def test_many_of_a_row_and_few_in_all_are_sorted() -> None:

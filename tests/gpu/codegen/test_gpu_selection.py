@@ -64,6 +64,13 @@ def test_rows_in_any_order(count):
         check([program(row)], [row], [count])
 
 
+def test_a_very_long_row():
+    x = values(np.float32, ((1 << 22) + 5,))
+    for count in (1, 250):
+        found = tracegraph.jit(lambda x, k=count: tnp.top_k(x, k), device="cuda")(x)
+        check([found], [x], [count])
+
+
 def test_selections_in_loops_and_branches():
     def steps(x):
         def step(i, carry):

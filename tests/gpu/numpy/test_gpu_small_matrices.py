@@ -28,7 +28,7 @@ def stacked(n: int, dtype: str) -> Any:
     return np.stack([np.asarray(kind(n, dtype), dtype) for kind in MATRICES.values()])
 
 
-@pytest.mark.parametrize(("n", "dtype"), in_turn(SIZES, DTYPES, rounds=4))
+@pytest.mark.parametrize(("n", "dtype"), in_turn(SIZES, DTYPES))
 def test_eigenvalues_and_vectors(dtype: str, n: int) -> None:
     a = stacked(n, dtype)
     h = np.tril(a) + adjoint(np.tril(a, -1))
@@ -46,7 +46,7 @@ def test_eigenvalues_and_vectors(dtype: str, n: int) -> None:
     assert (np.abs(adjoint(v) @ v - np.eye(n)) <= unit).all()
 
 
-@pytest.mark.parametrize(("n", "dtype"), in_turn(SIZES, DTYPES, rounds=4))
+@pytest.mark.parametrize(("n", "dtype"), in_turn(SIZES, DTYPES))
 def test_singular_values_and_vectors(dtype: str, n: int) -> None:
     a = stacked(n, dtype)[..., : max(n - 3, 2)]
     u, values, vh = on_gpu(lambda a: np.linalg.svd(a, full_matrices=False), a)
@@ -61,8 +61,7 @@ def test_singular_values_and_vectors(dtype: str, n: int) -> None:
     assert (np.abs(vh @ adjoint(vh) - np.eye(k)) <= unit).all()
 
 
-@pytest.mark.parametrize(("n", "dtype"), in_turn(SIZES, DTYPES, rounds=4))
-@pytest.mark.parametrize("columns", [1, 5, 64, 300])
+@pytest.mark.parametrize(("n", "dtype", "columns"), in_turn(SIZES, DTYPES, [1, 5, 64, 300]))
 def test_triangular_factors_and_systems(dtype: str, n: int, columns: int) -> None:
     rng = np.random.default_rng(n)
     a = rng.standard_normal((3, n, n + 2))

@@ -75,7 +75,8 @@ def test_its_graph_has_them_too(options: dict[str, Any]) -> None:
     executable = backend.compile(plan_of(**options))
     graph: RecordedGraph = backend.device.driver.graphs[0]
     kinds = {node.kind for node in graph.nodes} - {"memory"}
-    assert kinds == KINDS_ON_TOP - {"persistent", "sort", "custom kernel"}  # these are kernels
+    are_kernels = {"persistent", "sort", "selection", "custom kernel"}
+    assert kinds == KINDS_ON_TOP - are_kernels
     names = {node.name.split()[0] for node in graph.nodes if node.kind == "memory"}
     assert names == ({"allocate", "free"} if options else set())
     del executable

@@ -195,7 +195,7 @@ def test_intervals_hold() -> None:
 
 
 def test_planning_time_does_not_grow_with_the_steps() -> None:
-    """A million steps have as many levels of chunks as make them few, and no more equations."""
+    """Ten million steps are some levels of chunks, of a few equations each."""
     long = tracegraph.ArrayType("float64", (10_000_000, 3))
     program = tracegraph.jit(lambda x: running(average, ZERO, x), device="cuda").trace(long)
     found = expand_recurrences(program.optimized, TARGET)
