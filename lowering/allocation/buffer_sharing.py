@@ -197,7 +197,7 @@ def _maps_in_place(nest: MapNest, new: Buffer, old: Buffer) -> bool:
     """
     stored = {s.indices for s in nest.stores if s.buffer is new and s.guard is None}
     read = [load for load in nest_loads(nest) if load.buffer is old]
-    return all(load.guard is None and load.indices in stored for load in read)
+    return all(load.indices in stored for load in read)
 
 
 def _rows_replace(rows: RowNest, new: Buffer, old: Buffer) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from lowering.allocation.buffer_sharing import BufferSharing
 from lowering.draft.context import Context
@@ -13,12 +13,15 @@ from lowering.draft.draft_nodes import (
     FinishedNode,
     node_reads,
     node_writes,
+    without_empty,
 )
+from lowering.plan.nests.analysis import nest_reads
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import MapNest, Nest, Store, is_at, space_index, without_ones
 from lowering.plan.nests.strides import offset_in
 from lowering.plan.nodes import LibraryNode
 from tracegraph.ir import scalar
+from tracegraph.ir.record import replace
 from tracegraph.ir.scalar_values import Load
 from tracegraph.ir.types import row_major_strides
 
@@ -33,6 +36,7 @@ def place_carries(body: Block, context: Context) -> None:
     """
     if not body.carries:
         return
+    _drop_replaced(body)
     moves: list[tuple[Buffer, Buffer]] = []
     sharing = BufferSharing(body)
     for new, carry in body.carries.items():
@@ -49,6 +53,39 @@ def place_carries(body: Block, context: Context) -> None:
     nests: list[Nest] = [MapNest(shape, tuple(stores)) for shape, stores in by_shape.items()]
     if any(all(nest.space) for nest in nests):
         body.nodes.append(DraftKernel([n for n in nests if all(n.space)]))
+
+
+def _drop_replaced(body: Block) -> None:
+    """Drop stores to carries that nothing reads before the new values replace them.
+
+    Fusion has forwarded what was read of them, as in an update whose result is changed once more.
+    """
+    replaced = set(body.carries.values())
+    read: set[Buffer] = set()
+    for node in reversed(body.nodes):
+        if isinstance(node, DraftKernel) and not replaced.isdisjoint(node_writes(node)):
+            node.nests = [
+                left
+                for nest in node.nests
+                if (left := _without_stores(nest, replaced - read - _beside(nest, node)))
+            ]
+        read |= node_reads(node)
+    body.nodes = without_empty(body.nodes)
+
+
+def _beside(nest: Nest, node: DraftKernel) -> set[Buffer]:
+    """What the other nests of a kernel read."""
+    return set().union(*[nest_reads(other) for other in node.nests if other is not nest])
+
+
+def _without_stores(nest: Nest, dead: Set[Buffer]) -> Nest | None:
+    """The nest without stores to these buffers, if it is a map; None if it does nothing then."""
+    if not isinstance(nest, MapNest):
+        return nest
+    stores = tuple([store for store in nest.stores if store.buffer not in dead])
+    if len(stores) == len(nest.stores):
+        return nest
+    return replace(nest, stores=stores) if stores or nest.signals else None
 
 
 def drop_copies(block: Block, context: Context) -> None:
