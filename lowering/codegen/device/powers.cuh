@@ -15,7 +15,10 @@ template <class R> __device__ inline R tg_power_3_2(R x) {
 }
 // A corrected result, or the first one at 0, infinities and NaN. The root of -0.0 is negative.
 template <class R> __device__ inline R tg_corrected(R x, R first, R corrected) {
-  return first > 0 && first < INFINITY ? corrected : x == -INFINITY ? (R)0 : (R)fabs(first);
+  if (first > 0 && isfinite(first)) {
+    return corrected;
+  }
+  return isinf(x) ? (R)0 : (R)fabs(first);
 }
 template <class R> __device__ inline R tg_power_minus_1_2(R x) {
   const R root = rsqrt(x), error = fma(-(x * root), root, (R)1);
