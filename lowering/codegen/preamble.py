@@ -80,7 +80,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "dependents.cuh": (),
     "prefetch.cuh": ("tg_prefetch_l2",),
     "sorting.cuh": ("tg_sort_", "tg_count_digits", "tg_rows"),
-    "selection.cuh": ("tg_largest", "tg_ranked"),
+    "selection.cuh": ("tg_largest", "tg_ranked", "tg_places"),
     "persistent.cuh": (
         *("tg_grid_barrier", "TG_CLUSTER_BARRIER", "tg_first_block", "tg_stop_watch", "tg_clock"),
         *("tg_exchange", "tg_arrivals_before"),
