@@ -76,7 +76,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "partials.cuh": ("tg_partial", "tg_publish", "tg_poll"),
     "atomics.cuh": ("tg_atomic_", "tg_empty_sum", "tg_add_sum", "tg_same_bits"),
     "groups.cuh": ("tg_group_end",),
-    "matrices.cuh": ("tg_multiply_tf32",),
+    "matrices.cuh": ("tg_multiply_tf32", "tg_rounded_tf32"),
     "dependents.cuh": (),
     "prefetch.cuh": ("tg_prefetch_l2",),
     "sorting.cuh": ("tg_sort_", "tg_count_digits", "tg_rows"),
