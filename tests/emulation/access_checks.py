@@ -49,6 +49,8 @@ extern "C" UNCHECKED void begin_check(
   range_count = count;
   shared_bytes = shared;
   fault[0] = 0;
+  memset(barriers_of_block, 0, sizeof barriers_of_block);
+  memset(barriers_of_warp, 0, sizeof barriers_of_warp);
   for (history& each : words) {
     each.is_written = false;
     each.reads.clear();
@@ -137,7 +139,7 @@ static void checked_syncthreads() {
   ++barriers_of_block[current];
   ++barriers_of_warp[current];
 }
-static void checked_syncwarp(unsigned mask) {
+static void checked_syncwarp(unsigned mask = ~0u) {
   __syncwarp(mask);
   if (mask == ~0u) ++barriers_of_warp[current];
 }
