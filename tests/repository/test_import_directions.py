@@ -142,10 +142,11 @@ LOWERING: Table = {
     "native": {"native.library", "disk_cache", "host.interpreter", *CODE, *PLAN},
     "cuda": {"plan.reports", "legalization", "codegen", "disk_cache", "errors", *PLAN},
     "driver": {"cuda", "errors", *PLAN},
+    "mesh": PLAN,
     "host": {"native", "host.interpreter", "plan.reports", *CODE, *PLAN},
     "backends": {
-        *("algorithms", "cuda", "host", "host.result_pool", "native", "codegen", "plan.reports"),
-        *PLAN,
+        *("algorithms", "cuda", "host", "mesh", "host.result_pool", "native", "codegen"),
+        *("plan.reports", *PLAN),
     },
     "lower": {
         *("backends", "fusion", "scheduling", "allocation", "planning", "planning.expansion"),

@@ -1,19 +1,28 @@
 """What a program of each device needs no collective for, and where a device is as an input.
 
-for_each_device  collectives of what is the same on all devices become arithmetic, and the
-number of a device along each axis becomes an input, so that the program is
-the same for all
+Collectives of what is the same on all devices become arithmetic. In permutations, all devices take
+part. The number of a device along each axis becomes an input, so that the program is the same for
+all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
 from tracegraph.ir.control_forms import is_loop
 from tracegraph.ir.op import Collective
-from tracegraph.ir.program import Atom, Eqn, Program, Region, Value, application, walk
+from tracegraph.ir.program import (
+    Atom,
+    Eqn,
+    Literal,
+    Program,
+    Region,
+    Value,
+    application,
+    walk,
+)
 from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType
 from tracegraph.ir.varying import Axes, VaryingAxes, axes_of, of_atom
@@ -67,14 +76,16 @@ class _Arithmetic:
         form, (x,) = eqn.op.form, eqn.operands
         assert isinstance(form, Collective)
         equal = sorted(axes_of(eqn) - varying)
-        if form.varies or not equal:
-            eqns.append(eqn)
-            return eqn.outputs[0]
 
         def emit(name: str, *operands: Atom, **attrs: Any) -> Atom:
             eqns.append(application(name, operands, attrs, eqn.source))
             return eqns[-1].outputs[0]
 
+        if eqn.op.name == "ppermute" and len(eqn.attrs["perm"]) < eqn.attrs["count"]:
+            return _with_all_devices(emit, x, eqn.attrs)
+        if form.varies or not equal:
+            eqns.append(eqn)
+            return eqn.outputs[0]
         rest = tuple([name for name in eqn.attrs["axes"] if name not in equal])
         if rest:
             attrs = {**eqn.attrs, "axes": rest, "count": prod(self._sizes[n] for n in rest)}
@@ -82,6 +93,24 @@ class _Arithmetic:
         if form.of_equal is not None:
             x = form.of_equal(emit, x, prod(self._sizes[name] for name in equal))
         return x
+
+
+def _with_all_devices(emit: Callable[..., Atom], x: Atom, attrs: Mapping[str, Any]) -> Atom:
+    """A permutation in which each device sends and receives: those that must not get zeros."""
+    perm, axes, count = attrs["perm"], attrs["axes"], attrs["count"]
+    sources, targets = ({pair[i] for pair in perm} for i in range(2))
+    idle = ([i for i in range(count) if i not in ends] for ends in (sources, targets))
+    whole = (*perm, *zip(*idle, strict=True))
+    moved = emit("ppermute", x, axes=axes, count=count, perm=whole)
+    index = emit(AXIS_INDEX, axes=axes, count=count)
+    few = targets if 2 * len(targets) <= count else set(range(count)) - targets
+    found: Atom | None = None
+    for number in sorted(few):
+        here = emit("equal", index, Literal.of(number, index.type))
+        found = here if found is None else emit("logical_or", found, here)
+    assert found is not None
+    zero = Literal.of(0, ArrayType(x.type.dtype))
+    return emit("where", found, *((moved, zero) if few == targets else (zero, moved)))
 
 
 def _uses_index(regions: Sequence[Region], name: str) -> bool:

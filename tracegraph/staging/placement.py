@@ -13,8 +13,13 @@ from tracegraph.arrays.creation import asarray
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.types import type_of
 from tracegraph.sharding.mesh import Mesh
-from tracegraph.sharding.partition_spec import PartitionSpec, global_type, require_axes
-from tracegraph.sharding.sharded_buffer import ShardedBuffer, sharded_place
+from tracegraph.sharding.partition_spec import (
+    PartitionSpec,
+    global_type,
+    local_type,
+    require_axes,
+)
+from tracegraph.sharding.sharded_buffer import ShardedBuffer, indices, sharded_place
 from tracegraph.staging.compiler import default_device
 from tracegraph.tracing.tracer import Tracer
 
@@ -93,7 +98,11 @@ def _divided(x: Any, mesh: Mesh, specs: Any) -> Any:
             moved.append(leaf)
             continue
         whole = np.asarray(leaf if isinstance(leaf, Array) else _as_array(leaf, structure, number))
-        moved.append(Array(ShardedBuffer.of(whole, mesh, known, what)))
+        type_ = type_of(whole)
+        local_type(mesh, known, type_, what)
+        pieces = [np.array(whole[index]) for index in indices(mesh, known, whole.shape)]
+        blocks = [_on_device(mesh, device, piece) for device, piece in enumerate(pieces)]
+        moved.append(Array(ShardedBuffer(type_, mesh, known, blocks)))
     return tree.unflatten(structure, moved)
 
 
@@ -122,7 +131,7 @@ def make_array_from_local(blocks: Sequence[Any], mesh: Mesh, spec: PartitionSpec
     array([0., 0., 1., 1.])
     """
     require_axes(mesh, spec, "make_array_from_local")
-    arrays = [b if type(b) is np.ndarray else np.asarray(asarray(b)) for b in blocks]
+    arrays = [b if type(b) is np.ndarray else asarray(b) for b in blocks]
     types = [type_of(array) for array in arrays]
     if len(arrays) != mesh.size or len(set(types)) > 1:
         got = ", ".join(map(str, types))
@@ -131,10 +140,18 @@ def make_array_from_local(blocks: Sequence[Any], mesh: Mesh, spec: PartitionSpec
             f"type; got {got or 'none'}"
         )
     whole = global_type(mesh, spec, types[0], "a block")
-    rows = [np.ascontiguousarray(array).reshape(array.shape) for array in arrays]
-    for row in rows:
-        row.flags.writeable = False
-    return Array(ShardedBuffer(whole, mesh, spec, rows))
+    placed = [_on_device(mesh, device, array) for device, array in enumerate(arrays)]
+    return Array(ShardedBuffer(whole, mesh, spec, placed))
+
+
+def _on_device(mesh: Mesh, device: int, block: Any) -> Any:
+    """The memory of a block on its device; in rows and read-only on the host."""
+    if mesh.kind != "host":
+        whole = block if isinstance(block, Array) else Array(np.array(block))
+        return whole.to_device(f"{mesh.kind}:{device}").data
+    rows = np.ascontiguousarray(block).reshape(block.shape)
+    rows.flags.writeable = False
+    return rows
 
 
 def _devices(device: Any, x: Any) -> list[Any]:

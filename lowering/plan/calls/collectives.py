@@ -17,6 +17,7 @@ from lowering.plan.calls.rendezvous import Array, Arrival, place
 from lowering.plan.nests.buffer_fields import Reads, Writes
 from tracegraph.errors import CollectiveOutsideShardError
 from tracegraph.ir.record import record
+from tracegraph.ir.types import ArrayType
 from tracegraph.user_source import Source, lines_of
 
 
@@ -44,7 +45,7 @@ class CollectiveCall(LibraryCall):
 
     @property
     def title(self) -> str:
-        return f"{self.name}, {self.source.buffer.type}"
+        return f"{self.name}, {ArrayType(self.source.buffer.type.dtype, self.source.shape)}"
 
     @property
     def run_host(self) -> Callable[..., None]:
@@ -132,16 +133,15 @@ class AllToAll(CollectiveCall):
 
 @record
 class Permute(CollectiveCall):
-    """The operand of another device, by pairs (source, target) of `perm`; zeros without one."""
+    """The operand of another device, by pairs (source, target) of `perm`, one for each device."""
 
     verb: ClassVar[str] = "permute"
 
     perm: tuple[tuple[int, int], ...]
 
     def combined(self, sources: Sequence[Array]) -> Sequence[Array]:
-        sent = {target: sources[source].copy() for source, target in self.perm}
-        nothing = partial(np.zeros_like, sources[0])
-        return [sent[i] if i in sent else nothing() for i in range(len(sources))]
+        from_ = {target: source for source, target in self.perm}
+        return [sources[from_[i]].copy() for i in range(len(sources))]
 
 
 KINDS: dict[str, Callable[..., CollectiveCall]] = {
@@ -154,3 +154,6 @@ KINDS: dict[str, Callable[..., CollectiveCall]] = {
     "ppermute": Permute,
 }
 """By the name of an op: the call that carries it out."""
+
+CALLS: tuple[type[CollectiveCall], ...] = (AllReduce, AllGather, ReduceScatter, AllToAll, Permute)
+"""All kinds of collectives."""

@@ -12,9 +12,11 @@ from tracegraph.ir.program import Eqn
 
 
 def collective(builder: RegionBuilder, eqn: Eqn) -> None:
-    """Emit the call of a collective; all devices take part even if it has no elements."""
+    """Emit the call of a collective, unless it has no elements."""
     (x,) = eqn.operands
     source = operand(builder, x, contiguous)
     target = StridedArray.whole(builder.result(eqn))
+    if not target.buffer.type.size:
+        return
     call = KINDS[eqn.op.name](source, target, lines=builder.sources, **eqn.attrs)
     builder.add(FinishedNode(LibraryNode(call, builder.sources)))
