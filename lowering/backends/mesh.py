@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from lowering.backends.cuda import CudaBackend
 from lowering.backends.host import HostBackend
 from lowering.mesh.executable import MeshExecutable
-from lowering.mesh.together import in_order, in_threads
+from lowering.mesh.together import in_threads, launched
 from lowering.plan.calls.rendezvous import place
 from lowering.plan.plan import Plan
 from lowering.plan.target.target import Target
+from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.sharding.mesh import Mesh
 from tracegraph.staging.device_features import DeviceFeatures
@@ -45,8 +46,7 @@ class MeshBackend(Backend):
     def compile(self, plan: Plan) -> MeshExecutable:
         """An executable of the Plan of each device."""
         if self._on_gpus:
-            executable = MeshExecutable(plan, self._compiled_together(plan), in_order)
-            executable.upload()  # the first launch of a device may wait for all work on it
+            executable = MeshExecutable(plan, self._compiled_together(plan), launched)
         else:
             parts = [device.compile(plan) for device in self._devices]
             executable = MeshExecutable(plan, parts, in_threads)
@@ -61,12 +61,13 @@ class MeshBackend(Backend):
         def compile_one(device: int) -> Executable:
             place.communicators, place.device = shared, device
             try:
-                return self._devices[device].compile(plan)
+                executable = self._devices[device].compile(plan)
+                executable.upload()  # the first launch may wait for all work on the device
+                return executable
             finally:
                 place.communicators, place.device = None, 0
 
-        with ThreadPoolExecutor(self.mesh.size) as threads:
-            return list(threads.map(compile_one, range(self.mesh.size)))
+        return each_in_a_thread([partial(compile_one, i) for i in range(self.mesh.size)])
 
     def memory_stats(self) -> dict[str, int]:
         """Bytes by what holds them, on all devices together."""

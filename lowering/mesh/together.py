@@ -4,18 +4,20 @@ On the host, each device is a thread, and the thread of the caller is the first 
 signal or a callback finds it. If one fails, those that wait for it end, too, and the caller gets
 the first failure that is not of another's.
 
-GPUs run by themselves: their graphs are launched one after the other. What a launch waits for are
-launches before, which all devices have.
+GPUs run by themselves: a thread launches the graph of each. What a launch waits for are launches
+before, which all devices have.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextvars import copy_context
+from functools import partial
 from threading import Thread
 from typing import Any
 
 from lowering.plan.calls.rendezvous import Rendezvous, place
+from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
 from tracegraph.errors import PeerFailedError
 from tracegraph.sharding.mesh import Mesh
 from tracegraph.staging.interfaces import Executable
@@ -59,6 +61,7 @@ def in_threads(devices: Sequence[Executable], mesh: Mesh, given: Arguments) -> R
     return results
 
 
-def in_order(devices: Sequence[Executable], mesh: Mesh, given: Arguments) -> Results:
-    """Launch each device, in order."""
-    return [device(arguments) for device, arguments in zip(devices, given, strict=True)]
+def launched(devices: Sequence[Executable], mesh: Mesh, given: Arguments) -> Results:
+    """Launch the graph of each device."""
+    calls = zip(devices, given, strict=True)
+    return each_in_a_thread([partial(device, arguments) for device, arguments in calls])

@@ -60,7 +60,7 @@ TRACEGRAPH: Table = {
         "errors",
     },
     "sparse": {"numpy", "arrays", "tracing", "ir", "tree", "errors"},
-    "sharding": {"tracing", "ir", "tree", "errors"},
+    "sharding": {"tracing", "ir", "tree", "errors", "concurrency"},
     "control": {
         *("arrays", "tracing", "ops", "ir", "tree", "errors"),
         *("limits", "progress", "dtypes", "user_source"),

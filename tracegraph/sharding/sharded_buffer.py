@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph import errors
+from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
 from tracegraph.ir.record import record
 from tracegraph.ir.types import ArrayType
 from tracegraph.sharding.mesh import Mesh
@@ -44,16 +45,21 @@ class ShardedBuffer:
 
     def to_host(self) -> NDArray:
         """The whole array, as a copy."""
-        whole = np.empty(self.type.shape, self.type.dtype)
-        for index, block in zip(self.indices, self.blocks, strict=True):
-            whole[index] = block if isinstance(block, np.ndarray) else block.to_host()
+        blocks, whole = self.blocks, np.empty(self.type.shape, self.type.dtype)
+        if not self._on_host:
+            blocks = each_in_a_thread([block.to_host for block in blocks])
+        for index, block in zip(self.indices, blocks, strict=True):
+            whole[index] = block
         return whole
 
     def synchronize(self) -> None:
         """Wait for all blocks."""
-        for block in self.blocks:
-            if not isinstance(block, np.ndarray):
-                block.synchronize()
+        if not self._on_host:
+            each_in_a_thread([block.synchronize for block in self.blocks])
+
+    @property
+    def _on_host(self) -> bool:
+        return self.mesh.kind == "host"
 
     @property
     def pointer(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray
+from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.types import type_of
 from tracegraph.sharding.mesh import Mesh
@@ -101,7 +103,7 @@ def _divided(x: Any, mesh: Mesh, specs: Any) -> Any:
         type_ = type_of(whole)
         local_type(mesh, known, type_, what)
         pieces = [np.array(whole[index]) for index in indices(mesh, known, whole.shape)]
-        blocks = [_on_device(mesh, device, piece) for device, piece in enumerate(pieces)]
+        blocks = _on_devices(mesh, pieces)
         moved.append(Array(ShardedBuffer(type_, mesh, known, blocks)))
     return tree.unflatten(structure, moved)
 
@@ -140,8 +142,13 @@ def make_array_from_local(blocks: Sequence[Any], mesh: Mesh, spec: PartitionSpec
             f"type; got {got or 'none'}"
         )
     whole = global_type(mesh, spec, types[0], "a block")
-    placed = [_on_device(mesh, device, array) for device, array in enumerate(arrays)]
-    return Array(ShardedBuffer(whole, mesh, spec, placed))
+    return Array(ShardedBuffer(whole, mesh, spec, _on_devices(mesh, arrays)))
+
+
+def _on_devices(mesh: Mesh, blocks: Sequence[Any]) -> list[Any]:
+    """The memory of blocks, each on its device."""
+    moves = [partial(_on_device, mesh, device, block) for device, block in enumerate(blocks)]
+    return each_in_a_thread(moves) if mesh.kind != "host" else [move() for move in moves]
 
 
 def _on_device(mesh: Mesh, device: int, block: Any) -> Any:
