@@ -28,6 +28,7 @@ from lowering.plan.nodes import Graph, KernelNode, LibraryNode, Node, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from lowering.plan.serialization import serialized
+from lowering.planning.libraries.collectives import with_groups
 from lowering.planning.workspaces import with_workspaces
 from tracegraph.ir.record import replace
 from tracegraph.ir.scalar_values import Apply
@@ -38,7 +39,7 @@ def assemble(draft: Draft, *, per_launch: bool) -> Plan:
     memory, context, program = draft.memory, draft.context, draft.program
     assert memory is not None
     name = _identifier(program.name)
-    graph = _Assembler(name, memory).graph(draft.block)
+    graph = with_groups(_Assembler(name, memory).graph(draft.block))
     return Plan(
         name=name,
         graph=with_workspaces(graph) if context.target.graphs else _in_one_order(graph),

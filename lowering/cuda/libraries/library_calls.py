@@ -23,7 +23,7 @@ from lowering.cuda.libraries.foreign_calls import ForeignStream, foreign
 from lowering.cuda.libraries.nccl import NcclLibrary, collective
 from lowering.cuda.open_devices import OpenDevice
 from lowering.plan.calls.captured_call import CapturedCall
-from lowering.plan.calls.collectives import CALLS
+from lowering.plan.calls.collectives import CollectiveCall
 from lowering.plan.calls.fourier import FourierTransform
 from lowering.plan.calls.lapack import (
     BatchedCholesky,
@@ -73,7 +73,7 @@ CAPTURED: dict[type[LibraryCall], CaptureRule] = {
     BatchedCholesky: CaptureRule(Cusolver, factored_batch, 0),
     BatchedLU: CaptureRule(Cublas, eliminated_batch, WORKSPACE_BYTES),
     BatchedSolve: CaptureRule(Cublas, solved_batch, WORKSPACE_BYTES),
-    **dict.fromkeys(CALLS, CaptureRule(NcclLibrary, collective, None)),
+    CollectiveCall: CaptureRule(NcclLibrary, collective, None),
 }
 
 

@@ -20,9 +20,11 @@ from lowering.plan.calls.collectives import (
     AllReduce,
     AllToAll,
     CollectiveCall,
+    CollectiveKind,
     Permute,
     ReduceScatter,
 )
+from lowering.plan.calls.library_call import StridedArray
 from lowering.plan.calls.rendezvous import Rendezvous, place
 from lowering.plan.nests.buffer import Buffer
 from tracegraph.errors import MeshDeviceError
@@ -103,6 +105,15 @@ class PreparedCollective:
     def use_workspace(self, pointer: int, nbytes: int) -> None:
         """NCCL has its own."""
 
+    def at_once(self, steps: Sequence[Callable[[PreparedCollective], None]]) -> None:
+        """Issue several as one kernel."""
+        self._nccl.group_start()
+        try:
+            for step in steps:
+                step(self)
+        finally:
+            self._nccl.group_end()
+
     def all_reduce(self, source: int, target: int, count: int, dtype: int, fold: int) -> None:
         """The same for all."""
         arguments = (source, target, count, dtype, fold, self._communicator, self._stream)
@@ -163,35 +174,45 @@ Issue = Callable[[PreparedCollective], None]
 
 
 def collective(call: CollectiveCall, address: Callable[[Buffer], int]) -> Issue:
-    """What issues a collective."""
-    source, target = call.source.address(address), call.target.address(address)
-    size, nbytes = prod(call.source.shape), call.source.nbytes
-    match call:
+    """What issues collectives: one, or a group."""
+    members = list(zip(call.kinds, call.sources, call.targets, strict=True))
+    steps = [_issue(kind, call.count, x, y.address(address), address) for kind, x, y in members]
+    return steps[0] if len(steps) == 1 else lambda nccl: nccl.at_once(steps)
+
+
+def _issue(
+    kind: CollectiveKind,
+    count: int,
+    array: StridedArray,
+    target: int,
+    address: Callable[[Buffer], int],
+) -> Issue:
+    source, size, nbytes = array.address(address), prod(array.shape), array.nbytes
+    match kind:
         case AllReduce(fold=fold):
-            dtype, parts = _number_type(call)
+            dtype, parts = _number_type(kind, array)
             return lambda nccl: nccl.all_reduce(source, target, parts * size, dtype, _FOLDS[fold])
         case ReduceScatter():
-            dtype, parts = _number_type(call)
-            own = parts * size // call.count
+            dtype, parts = _number_type(kind, array)
+            own = parts * size // count
             return lambda nccl: nccl.reduce_scatter(source, target, own, dtype)
         case AllGather():
             return lambda nccl: nccl.all_gather(source, target, nbytes)
         case AllToAll():
-            block = nbytes // call.count
-            return lambda nccl: nccl.all_to_all(source, target, block, call.count)
+            block = nbytes // count
+            return lambda nccl: nccl.all_to_all(source, target, block, count)
         case Permute(perm=perm):
             return lambda nccl: nccl.permute(source, target, nbytes, perm)
-    raise TypeError(f"{call.name} has no form in NCCL")
 
 
-def _number_type(call: CollectiveCall) -> tuple[int, int]:
+def _number_type(kind: CollectiveKind, array: StridedArray) -> tuple[int, int]:
     """The dtype in which NCCL computes, and how many numbers are an element.
 
     Raises:
         TypeError: it does not compute with this dtype.
     """
-    dtype: np.dtype[Any] = call.source.buffer.type.dtype
+    dtype: np.dtype[Any] = array.buffer.type.dtype
     name = _PARTS.get(dtype.name, dtype.name)
     if name not in _DTYPES:
-        raise TypeError(f"NCCL has no {call.verb} of {dtype.name}; cast it to int32 first")
+        raise TypeError(f"NCCL has no {kind.verb} of {dtype.name}; cast it to int32 first")
     return _DTYPES[name], 2 if dtype.name in _PARTS else 1

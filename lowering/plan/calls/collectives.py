@@ -1,13 +1,15 @@
-"""Collectives as library calls: what devices of a mesh do together.
+"""Collectives as library calls: what the devices of a mesh do together.
 
 On the host, where each device is a thread, they meet in a `Rendezvous`. All devices have the same
-Plan; where they are in it is decided by one total order of these calls (`exclusive`).
+Plan; where they are in it is decided by one total order of these calls (`exclusive`). Collectives
+that follow one another and do not depend on each other are one call, a group.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial, reduce
+from dataclasses import dataclass
+from functools import reduce
 from typing import ClassVar
 
 import numpy as np
@@ -21,69 +23,15 @@ from tracegraph.ir.types import ArrayType
 from tracegraph.user_source import Source, lines_of
 
 
-@record
-class CollectiveCall(LibraryCall):
-    """Base of collectives: `source` of each device along `axes`, `count` of them, to `target`.
-
-    Both are contiguous. Blocks of several devices are along axis 0.
-    """
-
-    noun: ClassVar[str] = "a collective"
-    skippable: ClassVar[bool] = False
-    exclusive: ClassVar[str] = "collectives"
-    verb: ClassVar[str]
-
-    source: Reads[StridedArray]
-    target: Writes[StridedArray]
-    axes: tuple[str, ...]
-    count: int
-    lines: tuple[Source, ...]
-
-    @property
-    def name(self) -> str:
-        return f"{self.verb} over {', '.join(self.axes)}"
-
-    @property
-    def title(self) -> str:
-        return f"{self.name}, {ArrayType(self.source.buffer.type.dtype, self.source.shape)}"
-
-    @property
-    def run_host(self) -> Callable[..., None]:
-        text = _text(self.title, self.lines)
-
-        def run(source: Array, target: Array) -> None:
-            if place.rendezvous is None:
-                _alone(self.verb, self.count)
-                target[...] = self.combined([source])[0]
-                return
-            group = place.rendezvous.group(place.device, self.axes)
-            arrival = Arrival(group, self, text, source, target)
-            place.rendezvous.meet(place.device, arrival, self.combined)
-
-        return run
-
-    def combined(self, sources: Sequence[Array]) -> Sequence[Array]:
-        """The results of the devices, in order, from their operands."""
-        raise NotImplementedError
-
-
-def _alone(verb: str, count: int) -> None:
-    if count != 1:
-        raise CollectiveOutsideShardError(verb)
-
-
-def _text(name: str, lines: Sequence[Source]) -> str:
-    return f"{name} at {lines_of(lines)}" if lines else name
-
-
-@record
-class AllReduce(CollectiveCall):
+@dataclass(frozen=True, slots=True)
+class AllReduce:
     """The sum, the largest or the smallest of each element, by `fold`, for all."""
 
     fold: str
 
     @property
-    def verb(self) -> str:  # type: ignore[override]
+    def verb(self) -> str:
+        """What messages call it."""
         return f"all-reduce {self.fold}"
 
     def combined(self, sources: Sequence[Array]) -> Sequence[Array]:
@@ -99,40 +47,42 @@ _FOLDS: dict[str, Callable[[Array, Array], Array]] = {
 }
 
 
-@record
-class AllGather(CollectiveCall):
+@dataclass(frozen=True, slots=True)
+class AllGather:
     """The operands of all, for all."""
 
     verb: ClassVar[str] = "all-gather"
 
     def combined(self, sources: Sequence[Array]) -> Sequence[Array]:
+        """The results of the devices, from their operands."""
         gathered = np.stack(sources)
         return [gathered] * len(sources)
 
 
-@record
-class ReduceScatter(CollectiveCall):
+@dataclass(frozen=True, slots=True)
+class ReduceScatter:
     """Of the sum, block i for device i."""
 
     verb: ClassVar[str] = "reduce-scatter"
 
     def combined(self, sources: Sequence[Array]) -> Sequence[Array]:
-        folded = reduce(_FOLDS["sum"], sources)
-        return list(folded)
+        """The results of the devices, from their operands."""
+        return list(reduce(np.add, sources))
 
 
-@record
-class AllToAll(CollectiveCall):
+@dataclass(frozen=True, slots=True)
+class AllToAll:
     """Block j of device i becomes block i of device j."""
 
     verb: ClassVar[str] = "all-to-all"
 
     def combined(self, sources: Sequence[Array]) -> Sequence[Array]:
+        """The results of the devices, from their operands."""
         return [np.stack([source[i] for source in sources]) for i in range(len(sources))]
 
 
-@record
-class Permute(CollectiveCall):
+@dataclass(frozen=True, slots=True)
+class Permute:
     """The operand of another device, by pairs (source, target) of `perm`, one for each device."""
 
     verb: ClassVar[str] = "permute"
@@ -140,20 +90,81 @@ class Permute(CollectiveCall):
     perm: tuple[tuple[int, int], ...]
 
     def combined(self, sources: Sequence[Array]) -> Sequence[Array]:
+        """The results of the devices, from their operands."""
         from_ = {target: source for source, target in self.perm}
         return [sources[from_[i]].copy() for i in range(len(sources))]
 
 
-KINDS: dict[str, Callable[..., CollectiveCall]] = {
-    "psum": partial(AllReduce, fold="sum"),
-    "pmax": partial(AllReduce, fold="max"),
-    "pmin": partial(AllReduce, fold="min"),
+CollectiveKind = AllReduce | AllGather | ReduceScatter | AllToAll | Permute
+
+
+@record
+class CollectiveCall(LibraryCall):
+    """Collectives of the devices along `axes`, `count` of them, which are carried out at once.
+
+    Each has a kind, a source and a target, which are contiguous. Blocks of several devices are
+    along axis 0.
+    """
+
+    skippable: ClassVar[bool] = False
+    exclusive: ClassVar[str] = "collectives"
+
+    kinds: tuple[CollectiveKind, ...]
+    sources: Reads[tuple[StridedArray, ...]]
+    targets: Writes[tuple[StridedArray, ...]]
+    axes: tuple[str, ...]
+    count: int
+    lines: tuple[Source, ...]
+
+    @property
+    def noun(self) -> str:  # type: ignore[override]
+        return "a collective" if len(self.kinds) == 1 else "a group of collectives"
+
+    @property
+    def name(self) -> str:
+        verbs = ", ".join(dict.fromkeys(kind.verb for kind in self.kinds))
+        times = f", {len(self.kinds)} at once" if len(self.kinds) > 1 else ""
+        return f"{verbs} over {', '.join(self.axes)}{times}"
+
+    @property
+    def title(self) -> str:
+        types = (ArrayType(a.buffer.type.dtype, a.shape) for a in self.sources)
+        return f"{self.name}, {', '.join(map(str, types))}"
+
+    @property
+    def run_host(self) -> Callable[..., None]:
+        text = f"{self.title} at {lines_of(self.lines)}" if self.lines else self.title
+
+        def run(*arrays: Array) -> None:
+            sources, targets = arrays[: len(self.kinds)], arrays[len(self.kinds) :]
+            if place.rendezvous is None:
+                self._run_alone(sources, targets)
+                return
+            group = place.rendezvous.group(place.device, self.axes)
+            arrival = Arrival(group, self, text, sources, targets)
+            place.rendezvous.meet(place.device, arrival, self.combined)
+
+        return run
+
+    def _run_alone(self, sources: Sequence[Array], targets: Sequence[Array]) -> None:
+        if self.count != 1:
+            raise CollectiveOutsideShardError(self.name)
+        for target, result in zip(targets, self.combined([sources])[0], strict=True):
+            target[...] = result
+
+    def combined(self, sources: Sequence[Sequence[Array]]) -> Sequence[Sequence[Array]]:
+        """The results of each device, from the operands of each device."""
+        pairs = zip(self.kinds, zip(*sources, strict=True), strict=True)
+        return list(zip(*[kind.combined(column) for kind, column in pairs], strict=True))
+
+
+KINDS: dict[str, Callable[..., CollectiveKind]] = {
+    "psum": lambda: AllReduce("sum"),
+    "pmax": lambda: AllReduce("max"),
+    "pmin": lambda: AllReduce("min"),
     "all_gather": AllGather,
     "psum_scatter": ReduceScatter,
     "all_to_all": AllToAll,
     "ppermute": Permute,
 }
-"""By the name of an op: the call that carries it out."""
-
-CALLS: tuple[type[CollectiveCall], ...] = (AllReduce, AllGather, ReduceScatter, AllToAll, Permute)
-"""All kinds of collectives."""
+"""By the name of an op: the kind that carries it out, made of its further attributes."""

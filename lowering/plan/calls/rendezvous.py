@@ -29,12 +29,12 @@ class Arrival:
     group: tuple[int, ...]
     meeting: Any
     text: str
-    source: Array | None
-    target: Array
+    sources: Sequence[Array]
+    targets: Sequence[Array]
 
 
-Combine = Callable[[Sequence[Array]], Sequence[Array]]
-"""From the operands of a group's devices, in order, to their results."""
+Combine = Callable[[Sequence[Sequence[Array]]], Sequence[Sequence[Array]]]
+"""From the operands of each of a group's devices, in order, to the results of each."""
 
 
 class Rendezvous:
@@ -61,7 +61,7 @@ class Rendezvous:
         return tuple(np.asarray(self._numbers[index]).ravel().tolist())
 
     def meet(self, device: int, arrival: Arrival, combine: Combine) -> None:
-        """Wait until all devices of the group are here; then the target has the result.
+        """Wait until all devices of the group are here; then the targets have the results.
 
         Raises:
             DeadlockError: they never will be.
@@ -108,9 +108,10 @@ class Rendezvous:
         if any(each.meeting != arrival.meeting for each in all_here):
             self._deadlock("devices are in different collectives:")
             return
-        results = combine([each.source for each in all_here if each.source is not None])
-        for each, result in zip(all_here, results, strict=True):
-            each.target[...] = result
+        results = combine([each.sources for each in all_here])
+        for each, own in zip(all_here, results, strict=True):
+            for target, result in zip(each.targets, own, strict=True):
+                target[...] = result
         for other in arrival.group:
             del self._waiting[other]
             self._met[other] += 1
