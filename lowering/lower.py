@@ -3,6 +3,7 @@
     Program ── inline_calls ─▶ Program                      functions with rules of their own
             ── sum_in_products ─▶ Program                   sums over batches of products
             ── sum_sheared_products ─▶ Program              derivatives of convolutions
+            ── expand_ranks ─▶ Program                      elements of sorted rows
             ── split_products ─▶ Program                    factors in parts of lower precision
             ── hoist ─▶ Program                             what loops need not repeat, before them
             ── expand_recurrences ─▶ Program                linear recurrences in chunks
@@ -45,6 +46,7 @@ from lowering.planning.expansion.contractions import expand_contractions
 from lowering.planning.expansion.desugar import desugar
 from lowering.planning.expansion.grouped_updates import group_updates
 from lowering.planning.expansion.merged_folds import merge_folds
+from lowering.planning.expansion.ranks import expand_ranks
 from lowering.planning.expansion.recurrences.chunked_scans import expand_recurrences
 from lowering.planning.expansion.sheared_products import sum_sheared_products
 from lowering.planning.expansion.split_products import split_products
@@ -111,7 +113,7 @@ def lower(
     program = inline_calls(program)
     refuse_host_calls_in_bodies(program)
     refuse_events_in_bodies(program)
-    given = program
+    given = program = expand_ranks(program, target)
     program = sum_in_products(program)
     if target.contractions.tiles and forced.products is None:
         program = sum_sheared_products(program)

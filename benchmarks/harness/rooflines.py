@@ -7,7 +7,7 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from lowering.backends.registry import target_of
+from lowering.backends.registry import rates_on
 from lowering.plan.reports.rooflines import least_time
 from tracegraph.staging.jitted import Jitted
 
@@ -29,7 +29,7 @@ def _least_time(run: Callable[[], Any]) -> float | None:
     if not (isinstance(run, partial) and isinstance(run.func, Jitted)):
         return None
     lowered = run.func.lower(*run.args)
-    rates = target_of(lowered.traced.device).rates
+    rates = rates_on(lowered.traced.device)
     if rates is None:
         return None
     known = least_time(lowered.plan, rates)

@@ -11,6 +11,8 @@ __device__ inline float times(float x, float y) { return x * y; }
 __device__ inline double times(double x, double y) { return x * y; }
 __device__ inline float minus(float x, float y) { return x - y; }
 __device__ inline double minus(double x, double y) { return x - y; }
+__device__ inline float less_product(float x, float y, float z) { return fmaf(-y, z, x); }
+__device__ inline double less_product(double x, double y, double z) { return fma(-y, z, x); }
 __device__ inline float plus(float x, float y) { return x + y; }
 __device__ inline double plus(double x, double y) { return x + y; }
 __device__ inline float over(float x, float y) { return x / y; }
@@ -33,6 +35,12 @@ template <class P> __device__ complex_of<P> times(complex_of<P> x, complex_of<P>
 }
 template <class P> __device__ complex_of<P> times(complex_of<P> x, P y) {
   return {x.re * y, x.im * y};
+}
+template <class P>
+__device__ complex_of<P> less_product(complex_of<P> x, complex_of<P> y, complex_of<P> z) {
+  return {
+      less_product(less_product(x.re, y.re, z.re), -y.im, z.im),
+      less_product(less_product(x.im, y.re, z.im), y.im, z.re)};
 }
 template <class P> __device__ complex_of<P> minus(complex_of<P> x, complex_of<P> y) {
   return {x.re - y.re, x.im - y.im};

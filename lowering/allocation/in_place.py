@@ -77,9 +77,9 @@ def drop_copies(block: Block, context: Context) -> None:
         if new in block.owned or (new in kept and not fixed):
             sharing.replace(old, new)
             sharing.clear(position)
-    only_strided = _accessed_by_calls(block, reshapes)
-    for position, (new, old) in reshapes:
-        new = sharing.resolve(new)
+    only_strided = _accessed_by_calls(sharing, reshapes)
+    for position, pair in reshapes:
+        new, old = map(sharing.resolve, pair)
         if old in kept or old not in block.owned or old not in only_strided:
             continue
         fixed = new.space != "scratch" and old in sharing.fixed
@@ -132,16 +132,18 @@ def _reshape(node: DraftNode) -> tuple[Buffer, Buffer] | None:
 
 
 def _accessed_by_calls(
-    block: Block, reshapes: Sequence[tuple[int, tuple[Buffer, Buffer]]]
+    sharing: BufferSharing, reshapes: Sequence[tuple[int, tuple[Buffer, Buffer]]]
 ) -> set[Buffer]:
-    """The sources of reshapes that nothing else but library calls of the block accesses."""
-    found = {old for _, (_, old) in reshapes}
-    own = dict(reshapes)
-    for position, node in enumerate(block.nodes if found else ()):
+    """The sources of reshapes that nothing else but library calls of the block accesses, nor the
+    buffers that share their memory.
+    """
+    own = {position: sharing.resolve(old) for position, (_, old) in reshapes}
+    found = set(own.values())
+    for position, node in enumerate(sharing.block.nodes if found else ()):
         if isinstance(node, FinishedNode) and isinstance(node.plan_node, LibraryNode):
             continue
-        accessed = node_reads(node) | node_writes(node)
-        found -= accessed - ({own[position][1]} if position in own else set())
+        accessed = set(map(sharing.resolve, node_reads(node) | node_writes(node)))
+        found -= accessed - ({own[position]} if position in own else set())
     return found
 
 

@@ -6,7 +6,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from lowering.plan.plan import Plan
-from lowering.plan.target.rates import H100
+from lowering.plan.target.rates import H100, Rates, rates_of
 from lowering.plan.target.target import (
     ContractionPolicy,
     Costs,
@@ -42,6 +42,7 @@ TARGET = Target(
         megabyte=0.24,
         gigaflop=20.0,
         gigaoperation=50.0,
+        near_line=0.5,
         columns=3,
         full_threads=1 << 16,
         cached=1 << 14,
@@ -181,6 +182,11 @@ class CudaBackend:
 
         self._opened = open_device(self._ordinal)
         return self._opened
+
+    @property
+    def rates(self) -> Rates | None:
+        """The limits of the GPU, or of the model that planning has in mind before it is opened."""
+        return TARGET.rates if self._opened is None else rates_of(self._opened.driver.name)
 
     def compile(self, plan: Plan) -> CudaExecutable:
         """Compile the kernels, build the graph and instantiate it.

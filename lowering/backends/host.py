@@ -45,6 +45,7 @@ TARGET = Target(
         megabyte=100.0,
         gigaflop=1e4,
         gigaoperation=1.2e5,
+        near_line=0.5,
         columns=1,
         full_threads=1,
         cached=1 << 20,
@@ -52,7 +53,7 @@ TARGET = Target(
         expansion=2,
         gather_penalty=((inf, 0),),
     ),
-    fusion=FusionPolicy(row_passes=8),
+    fusion=FusionPolicy(row_passes=8, parts=False),
     contractions=ContractionPolicy(
         reuse=1,
         most_elements=1 << 17,

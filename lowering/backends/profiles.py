@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lowering.backends.registry import backend
+from lowering.backends.registry import backend, rates_on
 from lowering.plan.clocks import Timed, with_clocks
 from lowering.plan.plan import Plan
 from lowering.plan.reports.profile import NodeTime, Profile
@@ -31,7 +31,7 @@ def profile(
         RuntimeError: the device cannot be used.
         OutOfMemoryError: it has not enough memory for a second copy of what the Plan needs.
     """
-    rates: Rates | None = backend(device).target.rates
+    rates = rates_on(device)
     calls = _call_seconds(executable, device, arguments, launches)
     clocked, timed = with_clocks(plan)
     timing = backend(device).compile(clocked)

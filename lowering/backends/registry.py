@@ -9,6 +9,7 @@ from lowering.backends import Backend
 from lowering.plan.plan import Plan
 from lowering.plan.reports.explain import explain as explanation
 from lowering.plan.reports.rooflines import rooflines
+from lowering.plan.target.rates import Rates
 from lowering.plan.target.target import Target
 from tracegraph.sharding.mesh import is_mesh, mesh_of
 from tracegraph.staging.interfaces import DeviceStream
@@ -64,6 +65,13 @@ def target_of(device: str) -> Target:
     return target
 
 
+def rates_on(device: str) -> Rates | None:
+    """The limits of a device, where they are known; raises as `backend` does."""
+    made = backend(device)
+    found: Rates | None = getattr(made, "rates", made.target.rates)
+    return found
+
+
 def source(plan: Plan, device: str) -> str:
     """The text of the kernels of a Plan: CUDA C++, but LLVM IR for native code of the host."""
     if _is_on_host(device):
@@ -79,8 +87,7 @@ def explain(plan: Plan, device: str) -> str:
     """A table of every loop and branch, one of the work of nodes, and on the host the loops of
     native code.
     """
-    target = target_of(device)
-    parts = [explanation(plan), rooflines(plan, target.rates)]
+    parts = [explanation(plan), rooflines(plan, rates_on(device))]
     if _is_on_host(device):
         from lowering.backends.host import host_notes
 

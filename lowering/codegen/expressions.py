@@ -15,6 +15,7 @@ from lowering.codegen.powers import power_function
 from lowering.codegen.preamble import c_type, kind, value_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.kernel import Store
+from lowering.plan.nests.lazy_values import lazy_choices
 from tracegraph.dtypes import is_half
 from tracegraph.ir.op import Combiner, Elementwise
 from tracegraph.ir.scalar import (
@@ -108,13 +109,33 @@ def pending(writer: SourceWriter, roots: Iterable[Expr]) -> list[Expr]:
 
 def compute(writer: SourceWriter, roots: Iterable[Expr]) -> None:
     """Write the statements that compute the roots."""
-    for expr in pending(writer, roots):
+    roots = tuple(roots)
+    order = pending(writer, roots)
+    choices = lazy_choices(order, roots)
+    later = frozenset[Expr]().union(*choices.values())
+    for expr in order:
+        if expr in later:
+            continue
         if isinstance(expr, Const):
             writer.bind(expr, constant(expr))
+            continue
+        if expr in choices:
+            _compute_lazily(writer, expr)
             continue
         name = writer.fresh()
         writer.line(f"const {expr_type(expr)} {name} = {_text(writer, expr)};")
         writer.bind(expr, name)
+
+
+def _compute_lazily(writer: SourceWriter, choice: Expr) -> None:
+    """Write a choice whose chosen value is computed only if it is taken."""
+    assert isinstance(choice, Select)
+    name = writer.fresh()
+    writer.line(f"{expr_type(choice)} {name} = {value(writer, choice.other)};")
+    with writer.block(f"if ({value(writer, choice.predicate)})"):
+        compute(writer, [choice.chosen])
+        writer.line(f"{name} = {value(writer, choice.chosen)};")
+    writer.bind(choice, name)
 
 
 def hoist(writer: SourceWriter, roots: Iterable[Expr], axis: Expr) -> None:

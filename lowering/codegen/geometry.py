@@ -21,6 +21,7 @@ from lowering.codegen.geometry_records import (
     ScatterGeometry,
     TileGeometry,
 )
+from lowering.codegen.maps.guarded_groups import can_be_grouped
 from lowering.codegen.maps.transpose_tiles import Transpose, find_transpose
 from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.products.product_geometry import THREADS as PRODUCT_THREADS
@@ -153,7 +154,8 @@ def map_geometry(nest: MapNest, threads: int) -> MapGeometry:
     accesses: list[Load | Store] = [*nest.stores, *loads([store.value for store in nest.stores])]
     widest = max(access.buffer.type.dtype.itemsize for access in accesses)
     width = max(VECTOR_BYTES // widest, 1)
-    if widest > WORD_BYTES and points < FEW_WIDE * records.MANY_THREADS:
+    few_wide = widest > WORD_BYTES and points < FEW_WIDE * records.MANY_THREADS
+    if few_wide or not can_be_grouped(nest, width):
         width = 1
     each = width if points < width * records.MANY_THREADS else width * VECTORS_PER_THREAD
     if any(store.buffer.space == "input" for store in nest.stores):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from lowering.codegen.geometry import block_threads, nest_geometry
 from lowering.codegen.geometry_records import (
     LaunchGeometry,
+    ProductGeometry,
     TileGeometry,
     shared_bytes,
     workspace_bytes,
@@ -224,6 +225,8 @@ def kernel_text(
     match geometries:
         case [TileGeometry(transpose=only)]:
             resident = only.resident
+        case [ProductGeometry() as only_product]:
+            resident = only_product.resident
     text = function(
         declared,
         writer.text,

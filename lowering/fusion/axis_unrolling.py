@@ -21,10 +21,12 @@ from math import gcd, prod
 
 from lowering.draft.draft_nodes import DraftKernel, DraftNode
 from lowering.fusion.pointwise import MAX_EXPRESSIONS
+from lowering.fusion.short_folds import written_out
 from lowering.plan.nests.analysis import nest_expressions, nest_size
-from lowering.plan.nests.kernel import MapNest, Nest, Store
+from lowering.plan.nests.kernel import MapNest, Nest, ReduceNest, RowNest, Store
 from lowering.plan.nests.rewriting import map_stores
 from lowering.plan.target.hardware import WARP
+from tracegraph.ir.record import replace
 from tracegraph.ir.scalar import Axis, Compare, Const, Expr, Select, const
 from tracegraph.ir.subexpressions import substitution
 
@@ -54,6 +56,8 @@ def _unrolled(nest: Nest, most_positions: int) -> MapNest | None:
     Arrays of a common length that are joined end to end have a position each: the axis is split
     (strip mining), and the part that selects is written out.
     """
+    if isinstance(nest, ReduceNest | RowNest):
+        return _with_fold_written_out(nest, most_positions)
     if type(nest) is not MapNest or nest.signals:
         return None
     found = _selecting_axis(nest)
@@ -80,7 +84,26 @@ def _unrolled(nest: Nest, most_positions: int) -> MapNest | None:
     return unrolled if nest_size(unrolled) <= MAX_EXPRESSIONS else None
 
 
-def _selecting_axis(nest: MapNest) -> tuple[Axis, int] | None:
+def _with_fold_written_out(nest: ReduceNest | RowNest, most_positions: int) -> MapNest | None:
+    """A fold over the axis of selections as a map, if it has few positions."""
+    found = _selecting_axis(nest)
+    stores_in_steps = isinstance(nest, RowNest) and any(one.stores for one in nest.passes)
+    if found is None or nest.signals or stores_in_steps:
+        return None
+    axis, length = found
+    if (axis.number, nest.loop, length) != (len(nest.space), (axis.extent,), 1):
+        return None
+    stores: list[Store] = []
+    for store in nest.stores:
+        value = written_out(nest, store, most_positions)
+        if value is None:
+            return None
+        stores.append(replace(store, value=value))
+    unrolled = MapNest(nest.space, tuple(stores), (), nest.predicates)
+    return unrolled if nest_size(unrolled) <= MAX_EXPRESSIONS else None
+
+
+def _selecting_axis(nest: Nest) -> tuple[Axis, int] | None:
     """The axis by whose position most values are selected, if enough are, and the greatest length
     of equal parts of the axis without a selection inside.
     """

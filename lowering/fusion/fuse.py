@@ -199,7 +199,7 @@ class _FusedBlock:
             if type(kernel) is not _Kernel or kernel.buffers + buffers > most:
                 continue
             if position == conflict:
-                joined = _join_conflicting(kernel, nest, accesses)
+                joined = _join_conflicting(kernel, nest, accesses, self.target.fusion)
             else:
                 awaited = reads if position == producer else None
                 joined = _join(kernel, nest, awaited, self.kept, self.target)
@@ -263,10 +263,10 @@ def _join(
         if isinstance(nest, ReduceNest) and differ(other.build(), nest, policy):
             continue
         if tiles and tiled_product(other.base) is not None:
-            if type(nest) is MapNest and other.fuse(nest):
+            if type(nest) is MapNest and other.fuse(nest, policy.parts):
                 return other
             continue
-        if other.fuse(nest) or _fuse_rows(other, nest, bool(needed), kept, policy):
+        if other.fuse(nest, policy.parts) or _fuse_rows(other, nest, bool(needed), kept, policy):
             return other
     if awaited or len(kernel.nests) >= MAX_NESTS:
         return None
@@ -280,13 +280,15 @@ def _join(
     return kernel.nests[-1]
 
 
-def _join_conflicting(kernel: _Kernel, nest: Nest, accesses: Accesses) -> FusionBuilder | None:
+def _join_conflicting(
+    kernel: _Kernel, nest: Nest, accesses: Accesses, policy: FusionPolicy
+) -> FusionBuilder | None:
     """Add a nest to the nest of a kernel that stores or reads what it stores, if their points do
     not disturb each other.
     """
     reads, writes = accesses.reads, accesses.writes
     found = [b for b in kernel.nests if b.stores_any(reads | writes) or b.reads_any(writes)]
-    return found[0] if len(found) == 1 and found[0].fuse(nest) else None
+    return found[0] if len(found) == 1 and found[0].fuse(nest, policy.parts) else None
 
 
 def _is_alternative(first: Nest, second: Nest) -> bool:

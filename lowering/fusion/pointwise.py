@@ -1,10 +1,10 @@
 """Pointwise fusion: nests of one space become one nest, whose points forward values in registers.
 
 Spaces are the same if they differ in axes of one point only; others may be parts of a common one,
-see `windows`. A value that one nest stores at its own point, and another reads there, is not loaded
-again. Nests may store in one buffer, if no point stores or reads what another one stores: so writes
-to fixed indices, one after the other, are one nest, whose points keep what they wrote. What is
-fused is kept in lists until the nest is needed, so that each fusion costs only what it adds.
+see `common_space`. A value that one nest stores at its own point, and another reads there, is not
+loaded again. Nests may store in one buffer, if no point stores or reads what another one stores: so
+writes to fixed indices, one after the other, are one nest, whose points keep what they wrote. What
+is fused is kept in lists until the nest is needed, so that each fusion costs only what it adds.
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence, Set
 from math import prod
 
-from lowering.fusion.boxes import box_of, is_within
-from lowering.fusion.static_places import Indices, Places, has_element_of_its_own
-from lowering.fusion.windows import windows
+from lowering.fusion.common_space import in_common_space
 from lowering.fusion.written import Written
 from lowering.plan.nests.analysis import (
     NestAnalysis,
@@ -27,6 +25,7 @@ from lowering.plan.nests.analysis import (
     nest_stores,
     roots_of,
 )
+from lowering.plan.nests.boxes import box_of, is_within
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import (
     Accumulator,
@@ -41,6 +40,7 @@ from lowering.plan.nests.kernel import (
     without_ones,
 )
 from lowering.plan.nests.rewriting import map_nest, map_stores
+from lowering.plan.nests.static_places import Indices, Places, has_element_of_its_own
 from tracegraph.ir.record import replace
 from tracegraph.ir.scalar import Axis, Expr, const, select
 from tracegraph.ir.scalar_values import Accumulated, Load
@@ -119,15 +119,19 @@ class FusionBuilder:
             self.base, self._accumulators, self._stores, self._signals = nest, [], [], []
         return self.base
 
-    def fuse(self, second: Nest) -> bool:
-        """Fuse another nest with this one, if that is possible."""
+    def fuse(self, second: Nest, parts: bool) -> bool:
+        """Fuse another nest with this one, if that is possible; with `parts`, also maps that are
+        parts of a common space.
+        """
         if not isinstance(second, (MapNest, ReduceNest)):
             return False
         if self.base.predicates != second.predicates:
             return False
         if self._fuse_points(second):
             return True
-        return type(second) is MapNest and type(self.base) is MapNest and self._fuse_parts(second)
+        if not parts or type(second) is not MapNest or type(self.base) is not MapNest:
+            return False
+        return self._fuse_parts(second)
 
     def _fuse_parts(self, second: MapNest) -> bool:
         """Fuse a map as another part of a common space."""
@@ -140,7 +144,7 @@ class FusionBuilder:
             return False
         whole = self.build()
         assert isinstance(whole, MapNest)
-        for placed, added in windows(whole, second):
+        for placed, added in in_common_space(whole, second):
             together = FusionBuilder(placed)
             if together._fuse_points(added):
                 left = self.unforwarded | together.unforwarded
@@ -218,14 +222,15 @@ class FusionBuilder:
                 continue
             if self._are_moved(load.indices):
                 return None
-            written = self._written_to(load.buffer)
-            if not written.places.are_apart_from(load.indices, box_of(load.guard)):
+            written, box = self._written_to(load.buffer), box_of(load.guard)
+            if not written.places.are_apart_from(load.indices, box):
                 return None
             value = written.value(load)
             if value is None:
                 left.add(load.buffer)
                 continue
-            if not has_element_of_its_own(self.base.space, load.indices):
+            boxes = [*written.places.boxes[load.indices], box]
+            if not has_element_of_its_own(self.base.space, load.indices, boxes):
                 return None
             if load in subexpressions((value,)):
                 left.add(load.buffer)
@@ -329,9 +334,11 @@ class FusionBuilder:
 
 def _may_replace(store: Store, places: Places, space: tuple[int, ...]) -> bool:
     """Whether a store reaches no element at these places, but for that of its own point."""
-    if not places.are_apart_from(store.indices, box_of(store.guard)):
+    box = box_of(store.guard)
+    if not places.are_apart_from(store.indices, box):
         return False
-    return store.indices not in places.indices or has_element_of_its_own(space, store.indices)
+    there = places.boxes.get(store.indices)
+    return there is None or has_element_of_its_own(space, store.indices, [*there, box])
 
 
 def _is_read_for_stores(load: Load, nest: Nest) -> bool:

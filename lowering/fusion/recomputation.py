@@ -43,6 +43,7 @@ from lowering.plan.nests.analysis import (
     nest_accumulated,
     nest_loads,
     nest_reads,
+    nest_signals,
     nest_size,
     nest_stores,
     nest_writes,
@@ -135,14 +136,13 @@ class _Search:
         if len(places) != 1 or buffer in node_reads(writer):
             return
         nest = writer.nests[places[0]]
+        is_all = len(writer.nests) == len(nest_writes(nest)) == 1 and not nest_signals(nest)
+        if not is_all and buffer.type.nbytes <= self.target.costs.cached:
+            return  # neither a kernel nor much traffic is saved
         value = _value(nest, buffer, self.context)
         if value is None:
             return
         rest = _without(value.stored_by(nest), buffer)
-        vanishes = rest is None and len(writer.nests) == 1
-        if buffer.type.nbytes <= self.target.costs.cached and not vanishes:
-            self.context.give_back([store.buffer for store in value.stores])
-            return
         made = self._readers_of(value, node, buffer)
         if made is None or not self._is_faster(writer, nest, rest, made):
             self.context.give_back([store.buffer for store in value.stores])

@@ -34,7 +34,9 @@ MAX_TERMS = 8
 _COMBINERS = (ADD, MULTIPLY, MINIMUM, MAXIMUM, FMIN, FMAX, LOGICAL_AND, LOGICAL_OR)
 
 
-def written_out(nest: ReduceNest | RowNest, store: Store) -> Expr | None:
+def written_out(
+    nest: ReduceNest | RowNest, store: Store, most_terms: int = MAX_TERMS
+) -> Expr | None:
     """The value of a store of a nest without accumulators; None if the folds are long, or cannot
     be written out.
 
@@ -43,7 +45,7 @@ def written_out(nest: ReduceNest | RowNest, store: Store) -> Expr | None:
     used = [e for e in subexpressions((store.value,)) if type(e) is Accumulated]
     if not used:
         return store.value
-    if not 0 < prod(nest.loop) <= MAX_TERMS:
+    if not 0 < prod(nest.loop) <= most_terms:
         return None
     accumulators = nest_accumulators(nest)
     rank = len(nest.space)

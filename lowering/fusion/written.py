@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from lowering.fusion.boxes import GuardBox, are_apart, box_of, is_within
-from lowering.fusion.static_places import Indices, Places
+from lowering.plan.nests.boxes import GuardBox, are_apart, box_of, is_within
 from lowering.plan.nests.kernel import Store
+from lowering.plan.nests.static_places import Indices, Places
 from tracegraph.ir.scalar import TRUE, Expr, select
 from tracegraph.ir.scalar_values import Load
 

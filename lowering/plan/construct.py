@@ -25,7 +25,7 @@ class Construct:
         pinned: the schedule that the user asked for.
         unroll: the steps that the user asked one iteration to make.
         lanes: of a loop that runs while any of its lanes goes on, and changes no others, the
-            extents of these lanes.
+            extents of these lanes; likewise of a branch that runs if any lane takes it.
     """
 
     name: str

@@ -12,7 +12,7 @@ from lowering.plan.construct import Path
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.buffer_fields import Reads, Writes
 from lowering.plan.nests.weight import Weight
-from lowering.plan.nodes import Node
+from lowering.plan.nodes import IfSkipped, Node
 from tracegraph.ir.custom_kernels import CompiledKernel, CudaText
 from tracegraph.ir.kernel_calls import KernelCall, Scalar
 from tracegraph.ir.kernel_launches import KernelLaunch
@@ -27,12 +27,14 @@ class CustomKernelNode(Node):
 
     `arguments` has a buffer for each operand, contiguous and row-major from its start, of the
     operand's type in `types`. An operand that an output is written over is in the output's buffer.
-    It never leaves its branch or loop: on values that are not used it might not end.
+    It never leaves a branch, or a loop some of whose steps may be skipped: on values that are not
+    used it might not end.
     """
 
     kind: ClassVar[str] = "custom kernel"
     graph_nodes: ClassVar[tuple[str, ...]] = ("kernel",)
     fixed_buffers: ClassVar[frozenset[Buffer]] = frozenset()
+    if_skipped: ClassVar[IfSkipped] = "counted"
 
     call: KernelCall
     launch: KernelLaunch

@@ -47,12 +47,12 @@ from tracegraph.ir.callbacks import HostCall
 from tracegraph.ir.record import record, replace
 from tracegraph.user_source import Source
 
-IfSkipped = Literal["idle", "runs", "stays"]
+IfSkipped = Literal["idle", "runs", "counted", "stays"]
 """What becomes of a node that is skipped where it has no conditional node around it.
 
 ``"idle"``: it has predicates, and does nothing. ``"runs"``: it runs all the same, and its results
-are not used. ``"stays"``: it never leaves its branch or loop. Those that can leave have a field
-`within`.
+are not used. ``"counted"``: it is never skipped, and may leave a loop none of whose steps are.
+``"stays"``: it never leaves its branch or loop. Those that can leave have a field `within`.
 """
 
 _NO_BUFFERS: frozenset[Buffer] = frozenset()

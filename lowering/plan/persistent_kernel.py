@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from lowering.plan.conditional_nodes import ConditionalNode, WhileNode
 from lowering.plan.construct import Path
-from lowering.plan.nodes import Graph, Node
+from lowering.plan.nests.lane_nests import Decisions, LaneNests, lanes_of
+from lowering.plan.nodes import Graph, KernelNode, Node, walk
 from lowering.plan.target.scope import Scope
 from tracegraph.inspection.palette import Tone
 from tracegraph.ir.record import record
@@ -36,6 +38,20 @@ class PersistentKernelNode(Node):
     @property
     def name(self) -> str:
         return self.kernel_name
+
+    @property
+    def lane_nests(self) -> LaneNests:
+        """The nests inside as those of lanes; its scope has a thread for each."""
+        extents, nodes = self.scope.lanes, tuple(walk(self.graph))
+        choices = [node for node in nodes if isinstance(node, ConditionalNode)]
+        apart = [node for node in choices if node.construct and node.construct.lanes == extents]
+        loops = [node for node in apart if isinstance(node, WhileNode)]
+        entries = frozenset([loop.entry for loop in loops if loop.entry is not None])
+        decisions = Decisions(frozenset([node.condition for node in apart]), entries)
+        kernels = [node.kernel for node in nodes if isinstance(node, KernelNode)]
+        lanes = lanes_of([nest for kernel in kernels for nest in kernel.nests], extents, decisions)
+        assert isinstance(lanes, LaneNests), lanes
+        return lanes
 
     @property
     def title(self) -> str:

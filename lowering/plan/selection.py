@@ -4,6 +4,8 @@ call on the host.
     many rows, or short ones       a block for each row: one kernel
     few long rows                  a block for each part of a row, and one that selects among what
                                    these have found: two kernels
+
+Elements at places of the order, such as the middle, are found by a block for each row.
 """
 
 from __future__ import annotations
@@ -80,8 +82,8 @@ class SelectionShape:
 class SelectionNode(Node):
     """Finds the positions of the largest elements of the rows of `keys`, the largest first.
 
-    The op is `largest` of `tracegraph.ops.largest`. `scratch` is what `SelectionShape` asks for,
-    and empty on the host.
+    The op is `largest`, or `ranked`, which has `places` of the order. `scratch` is what
+    `SelectionShape` asks for, and empty on the host.
     """
 
     kind: ClassVar[str] = "selection"
@@ -93,12 +95,13 @@ class SelectionNode(Node):
     keys: Reads[StridedArray]
     target: Writes[Buffer]
     scratch: Writes[tuple[Buffer, ...]]
+    places: tuple[int, ...] = ()
     sources: tuple[Source, ...] = ()
     within: tuple[Path, ...] = ()
 
     @property
     def graph_nodes(self) -> tuple[str, ...]:
-        return ("kernel",) * (1 if self.shape.parts == 1 else 2)
+        return ("kernel",) * (2 if self.scratch else 1)
 
     @property
     def shape(self) -> SelectionShape:
@@ -114,7 +117,8 @@ class SelectionNode(Node):
     @property
     def work(self) -> Work:
         required = self.keys.distinct_bytes + self.target.type.nbytes
-        return Work(required, required + 2 * sum([b.type.nbytes for b in self.scratch]))
+        again = self.keys.distinct_bytes if self.places else 0  # at least
+        return Work(required, required + again + 2 * sum([b.type.nbytes for b in self.scratch]))
 
     @property
     def name(self) -> str:
@@ -124,6 +128,8 @@ class SelectionNode(Node):
     def title(self) -> str:
         shape = self.shape
         rows = f"{shape.rows}x" if shape.rows != 1 else ""
+        if self.places:
+            return f"{self.name} {', '.join(map(str, self.places))} of {rows}{shape.length}"
         return f"{self.name} {shape.count} of {rows}{shape.length}"
 
     @property
@@ -133,8 +139,9 @@ class SelectionNode(Node):
     @property
     def run_host(self) -> Callable[..., object]:
         reference, count = self.op.reference, self.shape.count
+        attrs: dict[str, Any] = {"places": self.places} if self.places else {"count": count}
 
         def run(keys: np.ndarray[Any, Any], target: np.ndarray[Any, Any], *_: Any) -> None:
-            target[...] = reference(keys, count=count)
+            target[...] = reference(keys, **attrs)
 
         return run

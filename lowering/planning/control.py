@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from lowering.draft.draft_nodes import DraftBranch, DraftLoop
 from lowering.plan.construct import Construct
 from lowering.plan.nests.buffer import Buffer
+from lowering.planning.expansion.desugar import LANES_OF_BRANCH
 from lowering.planning.region_builder import RegionBuilder
 from tracegraph.ir.control_forms import branch_parts, loop_parts
 from tracegraph.ir.program import Eqn, Region
@@ -24,7 +25,9 @@ def branches(builder: RegionBuilder, eqn: Eqn) -> None:
         region, sinks = _with_values(branch, results)
         blocks.append(builder.inside(region, {}, parts.captures, sinks).build())
     boolean = eqn.op.name == "cond"
-    construct = Construct(eqn.op.name, pinned=eqn.hints.schedule)
+    construct = Construct(
+        eqn.op.name, pinned=eqn.hints.schedule, lanes=eqn.attrs.get(LANES_OF_BRANCH)
+    )
     builder.add(DraftBranch(condition, blocks, boolean, construct, builder.sources, builder.within))
     builder.bindings.update(zip(eqn.outputs, results, strict=True))
 

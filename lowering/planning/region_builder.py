@@ -11,6 +11,7 @@ from lowering.draft.draft import Draft
 from lowering.draft.draft_nodes import Block, DraftKernel, DraftNode, node_reads
 from lowering.plan.construct import Path
 from lowering.plan.nests.analysis import loads
+from lowering.plan.nests.boxes import box_of
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import (
     MapNest,
@@ -23,6 +24,7 @@ from lowering.plan.nests.kernel import (
     Store,
     space_index,
 )
+from lowering.plan.nests.static_places import Places
 from lowering.planning.elements import Binding, CapturedValue, Elements
 from lowering.planning.expansion.scatter_order import in_any_order, writes_one_value
 from lowering.planning.materialize import choose_materialized, materialize_all
@@ -40,7 +42,7 @@ from tracegraph.ir.op import (
 )
 from tracegraph.ir.program import Atom, Eqn, Program, Region, Value
 from tracegraph.ir.record import replace
-from tracegraph.ir.scalar import Expr
+from tracegraph.ir.scalar import Expr, both, select
 from tracegraph.ir.scalar_values import Load, apply
 from tracegraph.ir.subexpressions import substitution
 from tracegraph.ir.types import ArrayType
@@ -227,14 +229,20 @@ class RegionBuilder:
         index = space_index(updates.type.shape)
         value = updates[index]
         target, guard = form.target(index, operands, out.type, **eqn.attrs)
+        repeats = form.repeats(eqn.attrs, tuple(a.type for a in eqn.operands))
         buffer = self.scratch(out.type)
         start = len(self.block.nodes)
         self.store_value(eqn.operands[0], buffer)
         copying = self.block.nodes[start:]
         copied = set().union(*map(node_reads, copying))
         if not copied.isdisjoint(load.buffer for load in loads([value])):
-            old = self.elements.buffer_of(eqn.operands[0])
+            old = None if repeats else self.elements.buffer_of(eqn.operands[0])
             in_place = None if old is None else _read_from(value, old, buffer, target)
+            if in_place is None and self._is_mostly_replaced(eqn):
+                del self.block.nodes[start:]
+                self._write_whole(eqn, buffer)
+                self.bindings[out] = buffer
+                return
             if in_place is None:
                 # updates computed from the old array are stored first, so that it may be
                 # overwritten
@@ -243,7 +251,6 @@ class RegionBuilder:
                 self.block.nodes.extend(copying)
             else:
                 value = in_place
-        repeats = form.repeats(eqn.attrs, tuple(a.type for a in eqn.operands))
         if not repeats:  # each point has an element of its own: a map, which others may join
             if form.combiner is not None:
                 before = Load.make(buffer, target, guard)
@@ -263,6 +270,33 @@ class RegionBuilder:
         )
         self.emit(nest)
         self.bindings[out] = buffer
+
+    def _is_mostly_replaced(self, eqn: Eqn) -> bool:
+        """Whether an update that reads the array around its places had better write a new array.
+
+        Otherwise it writes its values to memory first, and copies them from there: twice the bytes
+        of its window, instead of twice those of the rest of the array.
+        """
+        if eqn.op.name != "scatter_set" or len(eqn.operands) != 2:
+            return False
+        array, updates = (atom.type for atom in eqn.operands)
+        policy = self.context.target.fusion
+        unit = all(step == 1 for step in eqn.attrs["steps"])
+        return policy.parts and self.context.fusion and unit and updates.size > array.size / 2
+
+    def _write_whole(self, eqn: Eqn, buffer: Buffer) -> None:
+        """Emit the map that writes a new array: updates in their window, and what was elsewhere."""
+        array, updates = self.elements.operands(eqn)
+        shape, starts = array.type.shape, eqn.attrs["starts"]
+        index = space_index(shape)
+        window: Expr | None = None
+        for place, start, extent in zip(index, starts, updates.type.shape, strict=True):
+            window = both(window, both(place >= start, place < start + extent))
+        inside = tuple([place - start for place, start in zip(index, starts, strict=True)])
+        value = updates.at(inside, window)
+        if window is not None:
+            value = select(window, value, array[index])
+        self.emit(MapNest(shape, (Store(buffer, index, value),)))
 
     # -- for planning rules ------------------------------------------------------------------------
 
@@ -297,12 +331,15 @@ def build(program: Program, context: Context, donated: Sequence[int]) -> Draft:
 
 def _read_from(value: Expr, old: Buffer, new: Buffer, place: tuple[Expr, ...]) -> Expr | None:
     """The value with its loads of an array made from the copy that is updated at a place; None if
-    it reads the array elsewhere.
+    a point may read there what another one has updated.
     """
+    updated = Places()
+    updated.add(place)
     read = [load for load in loads([value]) if load.buffer is old]
-    if any(load.indices != place or load.guard is not None for load in read):
+    if not all(updated.are_apart_from(load.indices, box_of(load.guard)) for load in read):
         return None
-    return substitution(dict.fromkeys(read, Load.make(new, place, None)))(value)
+    made: dict[Expr, Expr] = {load: Load.make(new, load.indices, load.guard) for load in read}
+    return substitution(made)(value)
 
 
 _IN_KERNELS = frozenset({Elementwise, Indexed, Reduction})

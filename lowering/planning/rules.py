@@ -39,6 +39,7 @@ RULES: dict[str, Callable[[RegionBuilder, Eqn], None]] = {
     "sort": sort,
     "argsort": sort,
     "largest": select,
+    "ranked": select,
     "cond": branches,
     "switch": branches,
     "rotated_loop": loop,

@@ -42,8 +42,10 @@ def select(builder: RegionBuilder, eqn: Eqn) -> None:
     *batch, length = keys.type.shape
     shape = SelectionShape(keys.type.dtype, prod(batch), length, target.type.shape[-1])
     array = in_memory(builder, keys, contiguous)
-    scratch = _scratch(builder, shape.scratch)
-    node = SelectionNode(eqn.op, array, target, scratch, builder.sources, builder.within)
+    places = eqn.attrs.get("places", ())
+    scratch = () if places else _scratch(builder, shape.scratch)
+    where = builder.sources, builder.within
+    node = SelectionNode(eqn.op, array, target, scratch, places, *where)
     builder.add(FinishedNode(node))
 
 

@@ -126,7 +126,9 @@ def _as_predicated(branch: Branch, _: Estimate, construct: Construct) -> list[Dr
     values: Sequence[bool | int] = (True, False) if node.boolean else range(len(node.branches))
     around = node.within[0] if node.within else ()
     parts = [
-        predicated_branch(block, Predicate(flag, value), (*around, Part(inlined, number)))
+        predicated_branch(
+            block, Predicate(flag, value, construct.lanes), (*around, Part(inlined, number))
+        )
         for number, (block, value) in enumerate(zip(node.branches, values, strict=True))
     ]
     return [each for part in sorted(parts, key=len, reverse=True) for each in part]

@@ -85,11 +85,17 @@ class Loop:
         return per_lane.lanes_in(self.node)
 
     @cached_property
-    def calls_leave(self) -> bool:
-        """Whether something outside of the body reads what its library calls write."""
+    def unskippable(self) -> str | None:
+        """Why no step may be skipped, if something outside of the body reads what its library calls
+        write, or a kernel might not end.
+        """
         owned = self.node.body.owned
         calls = [node for node in self.body if isinstance(node, FinishedNode)]
-        return any(not owned.issuperset(node_writes(node)) for node in calls)
+        for node in calls:
+            if node.plan_node.if_skipped == "counted":
+                return f"{node.plan_node.noun} inside"
+        leaves = any(not owned.issuperset(node_writes(node)) for node in calls)
+        return PRODUCT_LEAVES if leaves else None
 
     def copies(self, count: int, skipping: bool) -> Copies:
         """Copies of the body in a row, some of which may be skipped.
@@ -135,11 +141,11 @@ def _unrolling_obstacle(loop: Loop, factor: int | None) -> str | None:
     for node in loop.body:
         if isinstance(node, FinishedNode) and node.plan_node.if_skipped == "stays":
             return f"{node.plan_node.noun} inside"
-    if loop.calls_leave:
+    if loop.unskippable:
         if factor is None and not list(_factors(loop)):
-            return PRODUCT_LEAVES
+            return loop.unskippable
         if factor is not None and not _unrolled(loop, factor).counted:
-            return PRODUCT_LEAVES
+            return loop.unskippable
     return None
 
 
@@ -167,7 +173,7 @@ def _factors(loop: Loop) -> Iterator[int]:
     known = loop.construct.steps
     for factor in range(2, MOST_NODES + 1):
         if factor & (factor - 1) == 0 or (known is not None and known % factor == 0):
-            if loop.calls_leave and not _unrolled(loop, factor).counted:
+            if loop.unskippable and not _unrolled(loop, factor).counted:
                 continue
             copies = loop.copies(factor, known is None or known % factor != 0)
             together = len(copies.once) + len(copies.idle)
@@ -276,7 +282,7 @@ def _per_lane(loop: Loop, estimate: Estimate, construct: Construct) -> list[Draf
     assert isinstance(loop.lanes, LaneNests)
     before, behind = per_lane.hand_out(loop.node, loop.lanes, loop.is_read_later, loop.new_flag)
     nodes = _as_one_kernel(loop, estimate, construct)
-    per_lane.keep_apart(loop.node.body)
+    per_lane.keep_apart(loop.node.body, loop.lanes)
     return [*before, *nodes, *behind]
 
 

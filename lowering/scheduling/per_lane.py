@@ -6,11 +6,12 @@ of the loop asks whether any lane goes on, each thread asks for its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import prod
 
 from lowering.draft.draft_nodes import (
     Block,
+    DraftBranch,
     DraftKernel,
     DraftLoop,
     DraftNode,
@@ -18,11 +19,11 @@ from lowering.draft.draft_nodes import (
     blocks,
     walk,
 )
-from lowering.plan.nests.analysis import nest_accumulators, nest_roots, roots_of
+from lowering.plan.nests.analysis import nest_accumulators, nest_expressions, nest_roots, roots_of
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import MapNest, Nest, ReduceNest, RowNest, Store, space_index
 from lowering.plan.nests.lane_nests import (
-    Ends,
+    Decisions,
     Extents,
     LaneNests,
     inner_points,
@@ -30,13 +31,14 @@ from lowering.plan.nests.lane_nests import (
     lanes_of,
 )
 from lowering.plan.nests.rounding import ceil_div
-from lowering.plan.nests.weight import traffic
-from lowering.plan.target.hardware import SECTOR_BYTES, WARP
+from lowering.plan.nests.weight import traffic, weight_of
+from lowering.plan.target.hardware import SECTOR_BYTES, WARP, WORD_BYTES
 from lowering.plan.target.scope import Scope
 from lowering.plan.target.target import Costs, PersistentCosts
 from lowering.scheduling.persistent_time import OVERLAPPED, operations_of
-from tracegraph.ir.scalar import Expr
-from tracegraph.ir.scalar_values import Load
+from tracegraph.ir.op import Elementwise
+from tracegraph.ir.scalar import Axis, Expr
+from tracegraph.ir.scalar_values import Apply, Load
 from tracegraph.ir.subexpressions import subexpressions
 from tracegraph.ir.types import ArrayType
 
@@ -64,11 +66,11 @@ def lanes_in(loop: DraftLoop) -> LaneNests | str:
         if isinstance(node, FinishedNode):
             return f"{node.plan_node.noun} inside"
     nests = [nest for node in nodes if isinstance(node, DraftKernel) for nest in node.nests]
-    loops = [loop, *[node for node in nodes if isinstance(node, DraftLoop)]]
+    choices = [loop, *[node for node in nodes if isinstance(node, DraftLoop | DraftBranch)]]
     found: list[LaneNests] = []
     reason = "one element, or no axis along which elements never meet"
     for extents in _candidates(loop, nests):
-        lanes = lanes_of(nests, extents, _ends(loops, extents))
+        lanes = lanes_of(nests, extents, _decisions(choices, extents))
         if isinstance(lanes, str):
             reason = lanes
         else:
@@ -97,11 +99,12 @@ def _candidates(loop: DraftLoop, nests: Sequence[Nest]) -> Iterator[Extents]:
             yield widest[:rank]
 
 
-def _ends(loops: Sequence[DraftLoop], extents: Extents) -> Ends:
-    """The loops that each of the lanes may end by itself."""
-    apart = [loop for loop in loops if loop.construct.lanes == extents]
-    entries = frozenset(loop.entry for loop in apart if loop.entry is not None)
-    return Ends(frozenset(loop.condition for loop in apart), entries)
+def _decisions(nodes: Sequence[DraftLoop | DraftBranch], extents: Extents) -> Decisions:
+    """What each of the lanes may decide for itself."""
+    apart = [node for node in nodes if node.construct.lanes == extents]
+    loops = [node for node in apart if isinstance(node, DraftLoop)]
+    entries = frozenset([loop.entry for loop in loops if loop.entry is not None])
+    return Decisions(frozenset([node.condition for node in apart]), entries)
 
 
 def hand_out(
@@ -138,12 +141,14 @@ def _copy(target: Buffer, source: Buffer) -> Nest:
     return MapNest(target.type.shape, (Store(target, index, Load.make(source, index)),))
 
 
-def keep_apart(body: Block) -> None:
-    """Let no scratch of a body share memory: one lane may be at its end when others begin."""
-    body.resident = frozenset(body.resident | body.owned)
-    for node in walk(body):
-        for block in blocks(node):
-            block.resident = frozenset(block.resident | block.owned)
+def keep_apart(body: Block, lanes: LaneNests) -> None:
+    """Let no scratch that stays in memory share it: one lane may be at its end when others begin.
+
+    What lanes keep in registers needs no memory but on the host, which runs node after node.
+    """
+    kept = set(kept_by_lanes(lanes))
+    for block in (body, *[block for node in walk(body) for block in blocks(node)]):
+        block.resident = frozenset(block.resident | (block.owned - kept))
 
 
 def times(
@@ -151,22 +156,55 @@ def times(
 ) -> tuple[float, float]:
     """The time before and behind all steps, and that of one step, in µs.
 
-    A step takes as long as one thread waits for its operations, or as memory does for what is not
-    kept. How many operations a device makes at a time does not count, as in estimates of kernels:
-    it makes the same ones in any schedule.
+    A step takes as long as one thread waits for its operations, as memory moves what is not kept,
+    or as the device computes for all lanes. Estimates of kernels leave out what these compute for
+    longer than they move; here, that is left out as well. What every lane repeats counts.
     """
-    kept = set(kept_by_lanes(lanes))
+    count, kept = prod(lanes.extents), set(kept_by_lanes(lanes))
     moved = sum(buffer.type.nbytes for buffer in kept if lanes.places[buffer])
-    waiting = nbytes = 0.0
+    waiting = nbytes = computed = left_out = 0.0
     for steps, nest in _nests(body):
+        own = 0.0
         for points, roots in _parts(nest, lanes):
             below = subexpressions(roots)
             loads = [e for e in below if isinstance(e, Load) and e.buffer not in kept]
             each = (operations_of(below) + len(loads) + 1) * costs.thread_operation
             waiting += steps * ceil_div(points, OVERLAPPED) * each
+            own += points * _weighted(below)
+        if lanes.roles[nest] == "uniform":
+            own = _repeated(nest)
+        own *= count * outside.gigaoperation / 1e9
+        computed += steps * own
+        if lanes.roles[nest] != "uniform":
+            in_kernels = outside.megabyte * weight_of([nest]).nbytes / 1e6
+            left_out += steps * max(own - in_kernels, 0.0)
         nbytes += steps * sum(_spread(b, n, lanes) for b, n in traffic(nest) if b not in kept)
     moving = outside.megabyte * nbytes / 1e6
-    return 2 * outside.megabyte * moved / 1e6, max(waiting, moving)
+    step = max(waiting, moving, computed) - left_out
+    return 2 * outside.megabyte * moved / 1e6, max(step, waiting)
+
+
+def _weighted(expressions: Iterable[Expr]) -> float:
+    """The operations of expressions; floating-point numbers of eight bytes count twice."""
+    return sum(map(_weight, expressions))
+
+
+def _weight(expr: Expr) -> float:
+    if not isinstance(expr, Apply) or not isinstance(expr.op.form, Elementwise):
+        return 0.0
+    wide = expr.dtype.kind in "fc" and expr.dtype.itemsize > WORD_BYTES
+    return expr.op.form.cost * (2 if wide else 1)
+
+
+def _repeated(nest: Nest) -> float:
+    """The operations of a nest that a lane repeats, each once for all points that share it."""
+    axes: dict[Expr, frozenset[Axis]] = {}
+    total = 0.0
+    for expr in nest_expressions(nest):
+        own = frozenset((expr,)) if isinstance(expr, Axis) else frozenset[Axis]()
+        axes[expr] = own.union(*[axes[child] for child in expr.children])
+        total += _weight(expr) * prod(axis.extent for axis in axes[expr])
+    return total
 
 
 def _spread(buffer: Buffer, nbytes: int, lanes: LaneNests) -> int:

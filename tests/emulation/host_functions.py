@@ -26,7 +26,12 @@ static unsigned short tg_double_to_half(double x) {
   memcpy(&bits, &half, 2);
   return bits;
 }
-template <class R> static R rsqrt(R x) { return (R)(1 / sqrt((long double)x)); }
+template <class R> static R rsqrt(R x) {  // in half of all cases an ulp away, as CUDA's may be
+  const R root = (R)(1 / sqrt((long double)x));
+  unsigned char bits[sizeof(R)];
+  memcpy(bits, &root, sizeof(R));
+  return bits[0] & 1 ? nextafter(root, (R)INFINITY) : root;
+}
 template <class R> static R erfcx(R x) {
   if (x < 10) return (R)(exp((long double)x * x) * erfc((long double)x));
   long double y = x, found = y;  // a continued fraction

@@ -134,6 +134,22 @@ def kept_steps(x: Any) -> Any:
     return vmap(one)(x)
 
 
+def skipped_work(x: Any) -> Any:
+    """Lanes that take a branch with a loop in it, in a loop that ends apart."""
+
+    def one(x: Any) -> Any:
+        def halved(x: Any) -> Any:
+            return while_loop(lambda x: x % 2 == 0, lambda x: x // 2, x)
+
+        def step(s: Any) -> Any:
+            x, n = s
+            return cond(x % 2 == 0, halved, lambda x: 3 * x + 1, x), n + 1
+
+        return while_loop(lambda s: (s[0] > 1) & (s[1] < 30), step, (x, 0))
+
+    return vmap(one)(x)
+
+
 def random_walk(x: Any, key: Any, steps: Any) -> Any:
     """All walkers share a key, which is returned, and how many steps were made."""
 
@@ -166,6 +182,7 @@ PROGRAMS: Mapping[str, tuple[Function, tuple[Any, ...]]] = {
     "branching": (branching, (_RNG.normal(size=40) * 3, np.array([True, False, True, True]))),
     "histories": (histories, (_RNG.integers(0, 16, 35),)),
     "kept_steps": (kept_steps, (np.arange(1.0, 41.0),)),
+    "skipped_work": (skipped_work, (np.arange(1, 60),)),
     "random_walk": (random_walk, (np.zeros(70), np.array([0, 7], np.uint32), np.int64(4))),
     "no_step": (random_walk, (np.zeros(70), np.array([0, 7], np.uint32), np.int64(0))),
     "twice": (twice, (np.arange(1.0, 20.0),)),

@@ -52,13 +52,31 @@ def _looped(s: State, table: Any) -> State:
     return x, fori_loop(0, 3, lambda i, v: (v + i) % 29, v), n
 
 
+def _skipped(s: State, table: Any) -> State:
+    x, v, n = s
+
+    def long(v: Any) -> Any:
+        return while_loop(lambda v: np.sum(v) > 30, lambda v: v // 2, v + 1)
+
+    return x, cond(x % 3 == 0, long, lambda v: v, v), n
+
+
 def _drawn_out(s: State, table: Any) -> State:
     x, v, n = s
     x, seen = scan(lambda x, y: ((x + y) % 47, x), x, v)
     return x, seen, n
 
 
-_STEPS: Sequence[Step] = (_scaled, _turned, _folded, _read, _branched, _looped, _drawn_out)
+_STEPS: Sequence[Step] = (
+    _scaled,
+    _turned,
+    _folded,
+    _read,
+    _branched,
+    _looped,
+    _skipped,
+    _drawn_out,
+)
 
 
 @st.composite

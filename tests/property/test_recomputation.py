@@ -17,8 +17,12 @@ from lowering.backends.cuda import TARGET
 from lowering.host.executable import HostExecutable
 from lowering.lower import lower
 from lowering.plan.target.target import Target
+from tests.corpus import CASES
+from tests.helpers.forced import BRANCHING
+from tests.helpers.running import assert_case_agrees
 from tracegraph import tree
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
+from tracegraph.testing.ways import LOWERINGS, using
 
 SLOW_MEMORY = replace(TARGET, costs=replace(TARGET.costs, megabyte=1e9, cached=0))
 """Whatever can be computed again is."""
@@ -34,6 +38,23 @@ def on_host(target: Target) -> Callable[..., Any]:
         return tree.unflatten(stage.traced.out_structure, found)
 
     return run
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_corpus_agrees(name: str) -> None:
+    assert_case_agrees(CASES[name], on_host(SLOW_MEMORY))
+
+
+@pytest.mark.parametrize("way", ["conditional", "predicated", "unrolled"])
+@pytest.mark.parametrize("name", BRANCHING)
+def test_so_it_does_with_loops_and_branches_of_any_kind(name: str, way: str) -> None:
+    run = on_host(SLOW_MEMORY)
+
+    def chosen(function: Any, *arguments: Any) -> Any:
+        with using(LOWERINGS[way].chosen):
+            return run(function, *arguments)
+
+    assert_case_agrees(CASES[name], chosen)
 
 
 @given(program=programs())

@@ -103,7 +103,7 @@ TRACEGRAPH: Table = {
 
 BY_LOWERING = GROUND | {
     *("ir", "ops", "passes", "control", "arrays", "staging", "numpy", "tracing"),
-    *("errors", "limits", "progress", "inspection", "sharding", "transforms"),
+    *("errors", "limits", "progress", "inspection", "sharding", "transforms", "tree"),
 }
 """Parts of tracegraph that lowering may import."""
 

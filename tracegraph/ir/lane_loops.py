@@ -7,6 +7,8 @@
 A lane that has ended keeps its values, however many steps the others make. So the lanes may run one
 after the other, each to its own end. `vmap` records such loops, and other transforms may record
 others from them: whether a loop is one is read off its regions, not remembered.
+
+Likewise a branch of lanes: a `cond` that is taken if any lane takes it, and changes those alone.
 """
 
 from __future__ import annotations
@@ -45,6 +47,72 @@ def mask_of_lanes(eqn: Eqn) -> int | None:
         if not _is_kept(old, new, mask, made):
             return None
     return tested
+
+
+def mask_of_branch(eqn: Eqn, made: Mapping[Value, Eqn]) -> int | None:
+    """The position, among the captures of a cond, of the mask of lanes that take it.
+
+    The cond is taken if any lane takes it, and changes no others: its results are what they would
+    be if each lane decided for itself. None if it is another cond. `made` are the equations around
+    it, by what they compute.
+    """
+    selector, *captures = eqn.operands
+    mask = _folded(selector, made)
+    if mask is None or mask.type.dtype != BOOL or mask not in captures:
+        return None
+    position = captures.index(mask)
+    taken, skipped = eqn.regions
+    for new, old in zip(taken.results, skipped.results, strict=True):
+        if not _is_chosen(new, taken, old, skipped, taken.params[position]):
+            return None
+    return position
+
+
+def _is_chosen(new: Atom, taken: Region, old: Atom, skipped: Region, mask: Value) -> bool:
+    """Whether results of two branches are the same where the mask is false."""
+    inside, outside = _producers(taken), _producers(skipped)
+    if new in taken.params:
+        return _are_equal(new, taken, inside, old, skipped, outside)
+    chosen = inside.get(new) if isinstance(new, Value) else None
+    if chosen is None or chosen.op.name != "where" or not new.type.size:
+        return False
+    choice, _, other = chosen.operands
+    lanes, shape = mask.type.shape, new.type.shape
+    if shape[: len(lanes)] != lanes or not _is_mask(choice, mask, inside, len(shape)):
+        return False
+    return _are_equal(other, taken, inside, old, skipped, outside)
+
+
+def _folded(atom: Atom, made: _Producers) -> Atom | None:
+    """The array of which an atom says whether any element is true; None if it is no such atom."""
+    while isinstance(atom, Value) and atom in made and made[atom].op.name in ("any", "reshape"):
+        (atom,) = made[atom].operands
+    return atom if atom.type.shape else None
+
+
+def _are_equal(
+    one: Atom,
+    first: Region,
+    made: _Producers,
+    other: Atom,
+    second: Region,
+    made_second: _Producers,
+) -> bool:
+    """Whether values of two regions are the same parameter, or the same number everywhere."""
+    if one in first.params and other in second.params:
+        return first.params.index(one) == second.params.index(other)
+    numbers = _number(one, made), _number(other, made_second)
+    return numbers[0] is not None and numbers[0] == numbers[1]
+
+
+def _number(atom: Atom, made: _Producers) -> bytes | None:
+    """The bytes of the number that an array has everywhere, if that is known."""
+    while isinstance(atom, Value):
+        eqn = made.get(atom)
+        if eqn is None or eqn.op.name not in ("broadcast_to", "reshape"):
+            return None
+        (atom,) = eqn.operands
+    return np.asarray(atom.value, atom.type.dtype).tobytes() if atom.type.size == 1 else None
 
 
 def _tested(condition: Region) -> int | None:

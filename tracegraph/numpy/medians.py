@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracegraph.numpy.dispatching.dispatch import as_array, numpy_function
+from tracegraph.numpy.dispatching.dispatch import as_array, lifted, numpy_function
 from tracegraph.numpy.dispatching.docstrings import AVERAGED, reduction
 from tracegraph.numpy.dispatching.output import stored
 from tracegraph.numpy.elementwise import where
@@ -12,7 +12,7 @@ from tracegraph.numpy.joining import stack
 from tracegraph.numpy.nan_reductions import nanmean
 from tracegraph.numpy.reductions import Axis, kept, reduced_axes
 from tracegraph.numpy.selecting import take_along_axis
-from tracegraph.numpy.sorted_rows import along_last, nan_where_last_is, numbers_in
+from tracegraph.numpy.sorted_rows import along_last, at_places, nan_where_last_is, numbers_in
 from tracegraph.numpy.sorting import sort
 from tracegraph.numpy.statistics import mean
 from tracegraph.numpy.ufuncs import equal, floor_divide, maximum, subtract
@@ -32,9 +32,11 @@ def median(
     """Medians over axes: the middle of the sorted elements, or the mean of two; NaN if one is."""
     a = as_array(a)
     axes = reduced_axes(a, axis)
-    rows = sort(along_last(a, axes))
+    rows = lifted(along_last(a, axes))
     count = rows.shape[-1]
-    found = mean(rows[..., max(count - 1, 0) // 2 : count // 2 + 1], -1)
+    places = max(count - 1, 0) // 2, count // 2, count - 1
+    rows, (first, last, _) = at_places(rows, places)
+    found = mean(rows[..., first : last + 1], -1)
     if rows.dtype.kind not in "biu" and count:
         found = nan_where_last_is(rows, found)
     return stored("median", kept(found, a.shape, axes, keepdims), out)

@@ -28,6 +28,7 @@ from tracegraph.numpy.shapes import broadcast_to, reshape
 from tracegraph.numpy.sorted_rows import (
     along_last,
     as_index,
+    at_places,
     elements_of,
     nan_where_last_is,
     numbers_in,
@@ -114,7 +115,7 @@ def _quantiles(  # noqa: D417 - the name is not a parameter of the functions
         raise IndexError(f"{name} needs elements along its axes, got shape {a.shape}")
     skip_nans = skip_nans and a.dtype.kind not in "biu"
     if weights is None:
-        quantiles = _of_rows(sort(rows), q, METHODS[method], method == "linear", weak, skip_nans)
+        quantiles = _of_rows(rows, q, METHODS[method], method == "linear", weak, skip_nans)
     else:
         weights = along_last(_fitted(weights, a, axis, axes), axes)
         quantiles = _weighted(rows, weights, q, skip_nans)
@@ -137,11 +138,12 @@ def _check_range(name: str, q: Any) -> None:
 def _of_rows(
     rows: Any, q: Any, method: QuantileMethod, is_linear: bool, weak: bool, skip_nans: bool
 ) -> Any:
-    """Quantiles of sorted rows: the axes of `q`, then those of the rows."""
+    """Quantiles of rows: the axes of `q`, then those of the rows."""
     space = rows.shape[:-1]
     aligned: Any = (1,) * len(space)
     count: Any = rows.shape[-1]
     if skip_nans:
+        rows = sort(rows)
         count = numbers_in(rows)
         q = reshape(q, (*q.shape, *aligned))
         aligned = ()
@@ -149,6 +151,7 @@ def _of_rows(
             count = as_array(count, q.dtype)
     virtual = as_array(method.virtual(count, q))
     if method.gamma is None or (is_linear and virtual.dtype.kind in "iu"):
+        rows, (virtual,) = _in_order(rows, [virtual], skip_nans)
         found = elements_of(rows, virtual, count, skip_nans)
     else:
         above = greater_equal(virtual, count - 1)
@@ -161,12 +164,30 @@ def _of_rows(
         high = as_index(where(inside, add(before, 1), outside))
         gamma = as_array(method.gamma(subtract(virtual, low), virtual))
         gamma = reshape(unchecked(gamma, virtual.dtype), (*virtual.shape, *aligned))
+        rows, (low, high) = _in_order(rows, [low, high], skip_nans)
         one = elements_of(rows, low, count, skip_nans)
         other = elements_of(rows, high, count, skip_nans)
         found = _interpolated(one, other, gamma, weak)
     if rows.dtype.kind not in "biu" and not skip_nans:
         found = nan_where_last_is(rows, found)
     return found
+
+
+def _in_order(rows: Any, indices: list[Any], are_sorted: bool) -> tuple[Any, list[Any]]:
+    """Rows in order, unless they are, and indices of the same elements there.
+
+    Where the indices are known, those elements are all there is, and the last one.
+    """
+    if are_sorted:
+        return rows, indices
+    if any(isinstance(each, Tracer) for each in (indices)):
+        return sort(rows), indices
+    known = [np.asarray(each) for each in indices]
+    places = [int(place) for each in known for place in each.ravel()]
+    rows, moved = at_places(lifted(rows), [*places, -1])
+    flat = np.asarray(moved[:-1], np.int64)
+    parts = np.split(flat, np.cumsum([each.size for each in known])[:-1])
+    return rows, [part.reshape(each.shape) for part, each in zip(parts, known, strict=True)]
 
 
 def _interpolated(a: Any, b: Any, t: Any, weak: bool) -> Any:

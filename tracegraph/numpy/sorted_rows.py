@@ -27,6 +27,27 @@ def along_last(a: Any, axes: Sequence[int]) -> Any:
     return reshape(moved, shape)
 
 
+MOST_RANKED = 16
+"""Places of the order at which elements are found without sorting rows."""
+
+LONG_ROW = 1 << 13
+"""Elements of a row up to which it is sorted nevertheless: one block of a GPU does that, and reads
+them once (`lowering.plan.sort`)."""
+
+
+def at_places(rows: Any, places: Sequence[int]) -> tuple[Any, Sequence[int]]:
+    """Some elements of the rows in ascending order: those at `places`, and where each is now.
+
+    Places from behind are negative. All elements are there if rows are short, or places many.
+    """
+    length = rows.shape[-1]
+    wanted = sorted({place % length for place in places}) if length else []
+    if not wanted or len(wanted) > MOST_RANKED or length <= LONG_ROW:
+        return apply(get("sort"), rows), places
+    found = apply(get("ranked"), rows, places=tuple(wanted))
+    return found, [wanted.index(place % length) for place in places]
+
+
 def numbers_in(rows: Any) -> Any:
     """How many elements of each row are not NaN."""
     return sum(logical_not(isnan(rows)), -1)

@@ -28,9 +28,13 @@ __all__ = ["argpartition", "argsort", "lexsort", "partition", "sort", "sort_comp
 
 _SORT, _ARGSORT, _LARGEST = get("sort"), get("argsort"), get("largest")
 
-MOST_SELECTED = 512
-"""Elements of a row that `top_k` selects; of more, it sorts the row. A block on a GPU holds twice
-these in shared memory (`lowering.plan.selection`)."""
+MOST_SELECTED = 256
+"""Elements of a row that `top_k` selects; for more, it sorts the row. On a GPU, each thread of a
+block contributes one to the threshold (`lowering.plan.selection`)."""
+
+LEAST_SELECTED_FROM = 1 << 11
+"""Elements of an array from which `top_k` selects: sorting fewer takes as long on a GPU, and less
+on a CPU."""
 
 _KINDS = ("quick", "heap", "stable", "merge")
 
@@ -264,7 +268,7 @@ def top_k(a: Any, k: int, axis: int = -1) -> tuple[Any, Any]:
     count, extent = index(k), a.shape[axis]
     if not 0 <= count <= extent:
         raise ValueError(f"k must be from 0 to {extent}, the elements along the axis, got {count}")
-    if count <= MOST_SELECTED:
+    if count <= MOST_SELECTED and a.size >= LEAST_SELECTED_FROM:
         rows = swapaxes(lifted(a), axis, -1)
         first = swapaxes(apply(_LARGEST, rows, count=count), axis, -1)
     else:

@@ -14,7 +14,8 @@ and what the references of loops, effects and users' kernels need (`limits`, `pr
     reduce, folds, linalg   reductions and scans; matrix products
     fourier            Fourier transforms
     factorizations     Cholesky, LU, QR, eigenvalues, singular values; triangular systems
-    sorting, largest   rows in order, and the order; the largest of each row
+    sorting            rows in order, and the order
+    largest, ranked    the largest of each row; those at places of the order
     control, effects   branches and loops; prints, checks, progress
     custom_kernels     kernels that users write
     events             events of other code
@@ -49,6 +50,7 @@ from tracegraph.ops import (  # noqa: F401  (they register their ops)
     linalg,
     live_lanes,
     random_bits,
+    ranked,
     reduce,
     scatter,
     shape,

@@ -20,8 +20,9 @@ from tracegraph.ops.sorting import comparable, samples
 _INDEX = np.dtype(np.int64)
 NDArray = np.ndarray[Any, Any]
 
-_FEW = 8
-"""Elements of a row for each that is selected, from which rows are partitioned and not sorted."""
+_FEW, _MANY = 8, 2048
+"""Elements of a row for each that is selected, and elements in all, from which rows are partitioned
+and not sorted."""
 
 
 def _type(x: ArrayType, *, count: int) -> ArrayType:
@@ -35,23 +36,20 @@ def _type(x: ArrayType, *, count: int) -> ArrayType:
 def _largest(x: Any, *, count: int) -> NDArray:
     array = comparable(x)
     *batch, length = array.shape
+    few = _FEW * count <= length and array.size >= _MANY and array.dtype.kind != "c"
+    if not few or not count:
+        return _descending(array, count)
     rows = array.reshape(prod(batch), length)
-    if not rows.size or not count:
-        return np.zeros((*batch, count), _INDEX)
-    if array.dtype.kind == "c" or _FEW * count > length:
-        found = _descending(rows)[:, :count]
-    else:
-        places = _unordered(rows, count)
-        order = _descending(np.take_along_axis(rows, places, -1))
-        found = np.take_along_axis(places, order, -1)
-    return found.reshape(*batch, count)
+    places = _unordered(rows, count)
+    order = _descending(np.take_along_axis(rows, places, -1), count)
+    return np.take_along_axis(places, order, -1).reshape(*batch, count)
 
 
-def _descending(rows: NDArray) -> NDArray:
-    """The order of whole rows."""
-    from_behind = np.argsort(rows[:, ::-1], axis=-1, kind="stable")[:, ::-1]
-    order: NDArray = rows.shape[1] - 1 - from_behind
-    return order.astype(_INDEX, copy=False)
+def _descending(array: NDArray, count: int) -> NDArray:
+    """The first of the order of whole rows."""
+    from_behind = np.argsort(array[..., ::-1], axis=-1, kind="stable")
+    found: NDArray = array.shape[-1] - 1 - from_behind[..., from_behind.shape[-1] - count :]
+    return found[..., ::-1].astype(_INDEX, copy=False)
 
 
 def _unordered(rows: NDArray, count: int) -> NDArray:
@@ -76,7 +74,7 @@ def _samples() -> list[Sample]:
         length = array.shape[-1]
         counts = {0, min(1, length), length // 2, length}
         found += [Sample((array,), {"count": count}) for count in sorted(counts)]
-    long = np.random.default_rng(1).integers(-9, 9, (3, 100))
+    long = np.random.default_rng(1).integers(-9, 9, (3, _MANY))
     long_floats = np.where(long > 7, np.nan, long / 2)
     return [*found, Sample((long,), {"count": 5}), Sample((long_floats,), {"count": 12})]
 

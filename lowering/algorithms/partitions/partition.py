@@ -12,8 +12,10 @@ MOST_ROWS = {4: 8, 8: 8, 16: 4}
 """Rows of a lane, at most, by the bytes of an element: registers hold their factors."""
 MOST_LANES = 512
 """Of one system in a block, at most: with the registers that each needs."""
-SPAN = 256
+SPAN = 128
 """Lanes of a block where several share a system."""
+SHARED_BYTES = 48 << 10
+"""What a block may use without asking."""
 THREADS = 64
 """Of a block with several systems."""
 
@@ -37,9 +39,10 @@ class Partition:
         return self.rows * self.lanes
 
     def shared_bytes(self, dtype: np.dtype[Any]) -> int:
-        """Of a block: its rows, lanes an odd number of elements apart; or what warps exchange."""
-        exchanged = 32 * (2 * (4 + self.columns) + 4 * self.columns)
-        return dtype.itemsize * max(self.threads * (self.rows | 1), exchanged)
+        """Of a block: its rows, or slots of lanes; both are an odd number of elements apart."""
+        slots = self.threads + self.threads // self.lanes
+        slot = 2 * (4 + self.columns) | 1
+        return dtype.itemsize * max(self.threads * (self.rows | 1), slots * slot)
 
 
 def partition_of(dtype: np.dtype[Any], n: int, columns: int) -> Partition:
@@ -47,6 +50,7 @@ def partition_of(dtype: np.dtype[Any], n: int, columns: int) -> Partition:
     most = MOST_ROWS[dtype.itemsize]
     together = 1 if columns == 1 else max(1, min(4, 16 // dtype.itemsize))
     lanes = 1 << (-(-n // most) - 1).bit_length()
-    if lanes > MOST_LANES:
-        return Partition(most, SPAN, together)
-    return Partition(max(2, -(-n // lanes)), lanes, together)
+    one = Partition(max(2, -(-n // lanes)), lanes, together)
+    if lanes <= MOST_LANES and one.shared_bytes(dtype) <= SHARED_BYTES:
+        return one
+    return Partition(most, SPAN, together)

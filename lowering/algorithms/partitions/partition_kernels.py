@@ -10,7 +10,7 @@ are those of Wright for boundary value problems (SIAM J. Numer. Anal. 30, 1993).
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 from typing import Any
 
@@ -18,7 +18,13 @@ import numpy as np
 
 from lowering.algorithms.kernel_texts import kernel_text
 from lowering.algorithms.partitions import partition_references as references
-from lowering.algorithms.partitions.partition import MOST_LANES, SPAN, Partition, partition_of
+from lowering.algorithms.partitions.partition import (
+    MOST_LANES,
+    SHARED_BYTES,
+    SPAN,
+    Partition,
+    partition_of,
+)
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.custom_kernels import CustomKernel
 from tracegraph.ir.kernel_calls import KernelCall, Scalar
@@ -48,21 +54,22 @@ def _solution(dl: Any, d: Any, du: Any, b: Any, columns: int) -> Any:
     partition = partition_of(b.dtype, n, columns)
     count = prod(d.shape[:-1])
     sizes = _scalars(count, n, columns)
+    system, kernel = (dl, d, du, b), partial(_of_rows, b.dtype, partition, columns == 1)
     if n <= partition.span:
-        return _call(_of_rows("solve", b.dtype, partition), (dl, d, du, b), sizes)
-    rest = _call(_of_rows("reduce", b.dtype, partition), (dl, d, du, b), sizes)
-    return _call(
-        _of_rows("finish", b.dtype, partition), (dl, d, du, b, _ends(rest, partition)), sizes
-    )
+        return _call(kernel("solve"), system, sizes)
+    rest = _call(kernel("reduce"), system, sizes)
+    return _call(kernel("finish"), (*system, _ends(rest, partition)), sizes)
 
 
 def _ends(rest: Any, partition: Partition) -> Any:
     """The unknowns at the ends of spans, from the equations that are left of them."""
     count, spans, _ = rest.shape
-    lanes = min(1 << (spans - 1).bit_length(), MOST_LANES)
-    own = Partition(2, lanes if spans <= MOST_LANES else SPAN, partition.columns)
+    own = Partition(2, 1 << (spans - 1).bit_length(), partition.columns)
+    together = own.lanes <= MOST_LANES and own.shared_bytes(rest.dtype) <= SHARED_BYTES
+    if not together:
+        own = Partition(2, SPAN, partition.columns)
     sizes = _scalars(count, spans)
-    if spans <= MOST_LANES:
+    if together:
         return _call(_of_spans("solve", rest.dtype, own), (rest,), sizes)
     further = _call(_of_spans("reduce", rest.dtype, own), (rest,), sizes)
     return _call(_of_spans("finish", rest.dtype, own), (rest, _ends(further, own)), sizes)
@@ -77,8 +84,14 @@ def _call(kernel: CustomKernel, operands: tuple[Any, ...], sizes: tuple[Scalar, 
 
 
 @lru_cache(maxsize=256)
-def _of_rows(work: str, dtype: np.dtype[Any], partition: Partition) -> CustomKernel:
-    """The kernel for systems: it solves them, or reduces or finishes spans of them."""
+def _of_rows(
+    dtype: np.dtype[Any], partition: Partition, is_vector: bool, work: str
+) -> CustomKernel:
+    """The kernel for systems: it solves them, or reduces or finishes spans of them.
+
+    Where the right-hand side `is_vector`, the compiler knows that there is one column.
+    """
+    columns = "1" if is_vector else "columns"
 
     def systems(d: ArrayType, b: ArrayType) -> int:
         return prod(d.shape[:-1]) * -(-(b.size // d.size) // partition.columns)
@@ -97,7 +110,7 @@ def _of_rows(work: str, dtype: np.dtype[Any], partition: Partition) -> CustomKer
         partition,
         arrays=("dl", "d", "du", "b"),
         sizes=("count", "rows", "columns"),
-        call="tridiagonal<{}>(dl, d, du, b, {}, {}, count, rows, columns, shared);",
+        call=f"tridiagonal<{{}}>(dl, d, du, b, {{}}, {{}}, count, rows, {columns}, shared);",
         reference=references.OF_ROWS[work],
         out=out,
         groups=lambda dl, d, du, b, *_: systems(d, b) * spans(d),

@@ -1,6 +1,6 @@
 // Tridiagonal systems by partitions. Before this text come: ROWS, those of a lane, at least 2; COLUMNS
 // of right-hand sides; LANES, a power of two, that share a system or a span of one; THREADS, those of
-// a block, a multiple of 32, which are LANES if that is more than 32; and numbers.cuh.
+// a block, a multiple of 32 and of LANES; and numbers.cuh.
 //
 // A lane eliminates its inner unknowns from its rows. Two equations are left, between the unknowns at
 // the ends of its part: those before and at its first row, and those at and behind its last one. Two
@@ -10,9 +10,12 @@
 // dissection. Each unknown is eliminated from all equations that have it, by the one with the largest
 // coefficient: only in a singular matrix can that be 0.
 //
-// A lane merges once: at the level of the lowest bit in its number. So it keeps its part of the
-// factors in registers. In memory, an `equations` are 2 (4 + COLUMNS) elements, and `ends` are
-// 4 COLUMNS.
+// A lane merges once, at the level of the lowest bit in its number, and computes the two unknowns
+// before its part: so it keeps its share of the factors in registers. In memory, an `equations` are
+// 2 (4 + COLUMNS) elements, and `ends` are 4 COLUMNS.
+//
+// Rows are first in an order that needs no swaps where the diagonal dominates, and branches skip
+// them: a swap takes as long as an elimination.
 
 // left[0] x[before] + left[1] x[first] + right[0] x[last] + right[1] x[behind] = f
 struct equation { T left[2], right[2], f[COLUMNS]; };
@@ -22,17 +25,10 @@ struct ends { T left[2][COLUMNS], right[2][COLUMNS]; };
 // Of an unknown: x = f - left · x[before, first] - right · x[two others].
 struct solved { T left[2], right[2], f[COLUMNS]; };
 
-__device__ inline T less(T x, T factor, T y) { return minus(x, times(factor, y)); }
-
-template <class V> __device__ void exchange(bool flag, V& x, V& y) {
+template <class V> __device__ void exchange(V& x, V& y) {
   const V old = x;
-  x = flag ? y : x;
-  y = flag ? old : y;
-}
-
-template <class V, int N> __device__ void exchange(bool flag, V (&x)[N], V (&y)[N]) {
-#pragma unroll
-  for (int i = 0; i < N; ++i) exchange(flag, x[i], y[i]);
+  x = y;
+  y = old;
 }
 
 template <int N> __device__ void copy(T (&to)[N], const T (&x)[N]) {
@@ -42,7 +38,7 @@ template <int N> __device__ void copy(T (&to)[N], const T (&x)[N]) {
 
 template <int N> __device__ void subtract(T (&x)[N], T factor, const T (&y)[N]) {
 #pragma unroll
-  for (int i = 0; i < N; ++i) x[i] = less(x[i], factor, y[i]);
+  for (int i = 0; i < N; ++i) x[i] = less_product(x[i], factor, y[i]);
 }
 
 template <int N> __device__ void scale(T (&to)[N], T factor, const T (&x)[N]) {
@@ -56,19 +52,14 @@ template <int N> __device__ void scale(T (&to)[N], T factor, const T (&x)[N]) {
 struct row { T left[2], own, next, after, f[COLUMNS]; };
 
 __device__ inline void lead(row& pivot, row& other) {
-  const bool flag = size_of_pivot(other.own) > size_of_pivot(pivot.own);
-  exchange(flag, pivot.left, other.left);
-  exchange(flag, pivot.own, other.own);
-  exchange(flag, pivot.next, other.next);
-  exchange(flag, pivot.after, other.after);
-  exchange(flag, pivot.f, other.f);
+  if (size_of_pivot(other.own) > size_of_pivot(pivot.own)) exchange(pivot, other);
 }
 
 __device__ inline void eliminate(row& other, const row& pivot, T inverse) {
   const T factor = times(other.own, inverse);
   subtract(other.left, factor, pivot.left);
-  other.own = less(other.next, factor, pivot.next);
-  other.next = less(other.after, factor, pivot.after);
+  other.own = less_product(other.next, factor, pivot.next);
+  other.next = less_product(other.after, factor, pivot.after);
   other.after = number(0);
   subtract(other.f, factor, pivot.f);
 }
@@ -78,10 +69,10 @@ __device__ inline equations eliminated(
     const T (&lower)[ROWS], const T (&middle)[ROWS], const T (&upper)[ROWS],
     const T (&b)[COLUMNS][ROWS], solved (&inner)[ROWS]) {
   const T zero = number(0);
-  row x = {{lower[0], middle[0]}, upper[0], zero, zero};
-  row y = {{zero, lower[1]}, middle[1], upper[1], zero};
+  row x = {{zero, lower[1]}, middle[1], upper[1], zero};  // the last row so far
+  row y = {{lower[0], middle[0]}, upper[0], zero, zero};  // what has become of the first one
 #pragma unroll
-  for (int j = 0; j < COLUMNS; ++j) x.f[j] = b[j][0], y.f[j] = b[j][1];
+  for (int j = 0; j < COLUMNS; ++j) x.f[j] = b[j][1], y.f[j] = b[j][0];
 #pragma unroll
   for (int k = 1; k < ROWS - 1; ++k) {
     row z = {{zero, zero}, lower[k + 1], middle[k + 1], upper[k + 1]};
@@ -96,11 +87,10 @@ __device__ inline equations eliminated(
     inner[k].right[0] = times(inverse, x.next);
     inner[k].right[1] = times(inverse, x.after);
     scale(inner[k].f, inverse, x.f);
-    x = y;
-    y = z;
+    x = z;
   }
   equations left;
-  const row* const rest[2] = {&x, &y};
+  const row* const rest[2] = {&y, &x};
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     copy(left.pair[i].left, rest[i]->left);
@@ -117,16 +107,13 @@ __device__ inline equations eliminated(
 struct joint { T between[2], left[2], right[2], f[COLUMNS]; };
 
 __device__ inline void lead(joint& pivot, joint& other, int unknown) {
-  const bool flag =
-      size_of_pivot(other.between[unknown]) > size_of_pivot(pivot.between[unknown]);
-  exchange(flag, pivot.between, other.between);
-  exchange(flag, pivot.left, other.left);
-  exchange(flag, pivot.right, other.right);
-  exchange(flag, pivot.f, other.f);
+  if (size_of_pivot(other.between[unknown]) > size_of_pivot(pivot.between[unknown])) {
+    exchange(pivot, other);
+  }
 }
 
 __device__ inline void eliminate(joint& other, const joint& pivot, T factor) {
-  other.between[1] = less(other.between[1], factor, pivot.between[1]);
+  other.between[1] = less_product(other.between[1], factor, pivot.between[1]);
   subtract(other.left, factor, pivot.left);
   subtract(other.right, factor, pivot.right);
   subtract(other.f, factor, pivot.f);
@@ -135,18 +122,18 @@ __device__ inline void eliminate(joint& other, const joint& pivot, T factor) {
 // The equations of two neighbours together, and the unknowns between them.
 __device__ inline equations merged(
     const equations& before, const equations& after, solved (&between)[2]) {
-  joint rows[4];
+  joint rows[4];  // those of the last row before, and of the first row after, then the others
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    const equation &p = before.pair[i], &q = after.pair[i];
-#pragma unroll
-    for (int j = 0; j < 2; ++j) {
-      rows[i].left[j] = p.left[j], rows[i].between[j] = p.right[j];
-      rows[2 + i].between[j] = q.left[j], rows[2 + i].right[j] = q.right[j];
-      rows[i].right[j] = rows[2 + i].left[j] = number(0);
-    }
-#pragma unroll
-    for (int j = 0; j < COLUMNS; ++j) rows[i].f[j] = p.f[j], rows[2 + i].f[j] = q.f[j];
+    const equation &p = before.pair[1 - i], &q = after.pair[i];
+    joint &top = rows[2 * i], &bottom = rows[1 + 2 * i];
+    copy(top.left, p.left);
+    copy(top.between, p.right);
+    copy(bottom.between, q.left);
+    copy(bottom.right, q.right);
+    top.right[0] = top.right[1] = bottom.left[0] = bottom.left[1] = number(0);
+    copy(top.f, p.f);
+    copy(bottom.f, q.f);
   }
   T inverse[2];
 #pragma unroll
@@ -188,66 +175,36 @@ __device__ inline void substitute(
     const T (&after)[COLUMNS], T (&x)[COLUMNS]) {
 #pragma unroll
   for (int j = 0; j < COLUMNS; ++j) {
-    const T last = less(unknown.f[j], unknown.right[0], next[j]);
-    const T first = less(last, unknown.right[1], after[j]);
-    x[j] = less(less(first, unknown.left[0], left[0][j]), unknown.left[1], left[1][j]);
-  }
-}
-
-// Merge WIDTH lanes of a warp. The equations of all are in lane WIDTH / 2.
-template <int WIDTH> __device__ void merge_lanes(equations& mine, solved (&between)[2]) {
-  const int lane = threadIdx.x % 32;
-#pragma unroll 1
-  for (int half = 1; half < WIDTH; half *= 2) {
-    const equations before = of_lane(mine, lane - (half == 1 ? 1 : half / 2));
-    const equations after = of_lane(mine, lane + half / 2);
-    if ((lane & (2 * half - 1)) == half) mine = merged(before, after, between);
-  }
-}
-
-// From the ends of all WIDTH lanes to those of each.
-template <int WIDTH> __device__ void part_lanes(ends& mine, const solved (&between)[2]) {
-  const int lane = threadIdx.x % 32;
-#pragma unroll 1
-  for (int half = WIDTH / 2; half > 0; half /= 2) {
-    ends split;
-    substitute(between[0], mine.left, mine.right[0], mine.right[1], split.left[0]);
-    substitute(between[1], mine.left, mine.right[0], mine.right[1], split.left[1]);
-    split = of_lane(split, (lane & ~(2 * half - 1)) + half);
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-#pragma unroll
-      for (int j = 0; j < COLUMNS; ++j) {
-        if (lane & half) mine.left[i][j] = split.left[i][j];
-        else mine.right[i][j] = split.left[i][j];
-      }
-    }
+    const T last = less_product(unknown.f[j], unknown.right[0], next[j]);
+    const T first = less_product(last, unknown.right[1], after[j]);
+    x[j] = less_product(less_product(first, unknown.left[0], left[0][j]), unknown.left[1], left[1][j]);
   }
 }
 
 // The ends of a whole system: there is nothing before and behind it.
 __device__ inline ends closed(const equations& whole) {
   T first[2], last[2], f[2][COLUMNS];
-  const bool flag =
-      size_of_pivot(whole.pair[1].left[1]) > size_of_pivot(whole.pair[0].left[1]);
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     first[i] = whole.pair[i].left[1];
     last[i] = whole.pair[i].right[0];
     copy(f[i], whole.pair[i].f);
   }
-  exchange(flag, first[0], first[1]);
-  exchange(flag, last[0], last[1]);
-  exchange(flag, f[0], f[1]);
+  if (size_of_pivot(first[1]) > size_of_pivot(first[0])) {
+    exchange(first[0], first[1]);
+    exchange(last[0], last[1]);
+#pragma unroll
+    for (int j = 0; j < COLUMNS; ++j) exchange(f[0][j], f[1][j]);
+  }
   const T inverse = over(number(1), first[0]);
   const T factor = times(first[1], inverse);
-  const T other = over(number(1), less(last[1], factor, last[0]));
+  const T other = over(number(1), less_product(last[1], factor, last[0]));
   ends found;
 #pragma unroll
   for (int j = 0; j < COLUMNS; ++j) {
     found.left[0][j] = found.right[1][j] = number(0);
-    found.right[0][j] = times(other, less(f[1][j], factor, f[0][j]));
-    found.left[1][j] = times(inverse, less(f[0][j], last[0], found.right[0][j]));
+    found.right[0][j] = times(other, less_product(f[1][j], factor, f[0][j]));
+    found.left[1][j] = times(inverse, less_product(f[0][j], last[0], found.right[0][j]));
   }
   return found;
 }
@@ -265,51 +222,109 @@ struct part_of_system {
   int lane;  // in the span
   bool is_there;
   __device__ part_of_system(unsigned systems, unsigned spans, int thread) {
-    const unsigned group = blockIdx.x * (THREADS / LANES) + thread / LANES;
+    const bool is_alone = THREADS == LANES;
+    const unsigned group = blockIdx.x * (THREADS / LANES) + (is_alone ? 0 : thread / LANES);
     system = spans == 1 ? group : group / spans;
     span = spans == 1 ? 0 : group - system * spans;
-    lane = thread % LANES;
+    lane = is_alone ? thread : thread % LANES;
     is_there = system < systems;
   }
 };
 
-// From the equations of lanes to the `mine` ends of each. `memory` has those of spans. Shared memory
-// is for 32 equations and 32 ends.
-template <work WORK> __device__ void meet(
-    equations own, ends& mine, T* memory, unsigned spans, const part_of_system& at,
-    unsigned char* shared) {
-  constexpr int WIDTH = LANES < 32 ? LANES : 32, WARPS = LANES / WIDTH;
-  constexpr int GROUP = WARPS > 1 ? WARPS : WIDTH;  // lanes of a warp that merge what is left
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  equations* const of_warps = (equations*)shared;
-  ends* const ends_of_warps = (ends*)(of_warps + 32);
-  solved between[2] = {}, outer[2] = {};
-  merge_lanes<WIDTH>(own, between);
-  if (WARPS > 1) {
-    if (lane == WIDTH / 2) of_warps[warp] = own;
-    __syncthreads();
+// A lane has a slot in shared memory: for equations first, and then for the two unknowns before its
+// part. Behind the slots of a whole is that of the unknowns at its end.
+constexpr int SLOT = 2 * (4 + COLUMNS) | 1;  // odd, so that lanes use different banks
+
+__device__ inline void put(T* slot, const equations& from) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    T* const to = slot + i * (4 + COLUMNS);
+#pragma unroll
+    for (int j = 0; j < 2; ++j) to[j] = from.pair[i].left[j], to[2 + j] = from.pair[i].right[j];
+#pragma unroll
+    for (int j = 0; j < COLUMNS; ++j) to[4 + j] = from.pair[i].f[j];
   }
-  if (WARPS == 1 || warp == 0) {
-    if (WARPS > 1) {
-      own = of_warps[lane % WARPS];
-      merge_lanes<WARPS>(own, outer);
+}
+
+__device__ inline equations equations_in(const T* slot) {
+  equations found;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const T* const from = slot + i * (4 + COLUMNS);
+#pragma unroll
+    for (int j = 0; j < 2; ++j) found.pair[i].left[j] = from[j], found.pair[i].right[j] = from[2 + j];
+#pragma unroll
+    for (int j = 0; j < COLUMNS; ++j) found.pair[i].f[j] = from[4 + j];
+  }
+  return found;
+}
+
+__device__ inline void put(T* slot, const T (&unknowns)[2][COLUMNS]) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+#pragma unroll
+    for (int j = 0; j < COLUMNS; ++j) slot[i * COLUMNS + j] = unknowns[i][j];
+  }
+}
+
+__device__ inline void unknowns_in(const T* slot, T (&unknowns)[2][COLUMNS]) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+#pragma unroll
+    for (int j = 0; j < COLUMNS; ++j) unknowns[i][j] = slot[i * COLUMNS + j];
+  }
+}
+
+// A barrier of so many consecutive lanes, at least.
+__device__ inline void wait_for(int lanes) {
+  if (lanes > 32) __syncthreads();
+  else __syncwarp();
+}
+
+// From the equations of lanes to the `mine` ends of each. `memory` has those of spans.
+template <work WORK> __device__ void meet(
+    const equations& own, ends& mine, T* memory, unsigned spans, const part_of_system& at,
+    T* slots) {
+  T* const first = slots + threadIdx.x / LANES * (LANES + 1) * SLOT;
+  T* const slot = first + at.lane * SLOT;
+  solved between[2] = {};
+  put(slot, own);
+#pragma unroll 1
+  for (int half = 1; half < LANES; half *= 2) {
+    wait_for(2 * half);
+    if ((at.lane & (2 * half - 1)) == half) {
+      const equations before = equations_in(slot - (half == 1 ? 1 : half / 2) * SLOT);
+      const equations after = equations_in(slot + half / 2 * SLOT);
+      put(slot, merged(before, after, between));
     }
-    const int holder = (lane & ~(GROUP - 1)) + GROUP / 2;
+  }
+  if (at.lane == LANES / 2) {
     const long long place = (long long)at.system * spans + at.span;
-    if (WORK == SOLVES) mine = of_lane(closed(own), holder);
-    if (WORK == REDUCES && lane == holder && at.is_there) ((equations*)memory)[place] = own;
+    const equations whole = equations_in(slot);
+    if (WORK == REDUCES && at.is_there) ((equations*)memory)[place] = whole;
+    if (WORK == SOLVES) mine = closed(whole);
     if (WORK == FINISHES) mine = ((const ends*)memory)[at.is_there ? place : 0];
-    if (WORK != REDUCES && WARPS > 1) {
-      part_lanes<WARPS>(mine, outer);
-      if (lane < WARPS) ends_of_warps[lane] = mine;
+    if (WORK != REDUCES) {
+      put(first, mine.left);
+      put(first + LANES * SLOT, mine.right);
     }
   }
   if (WORK == REDUCES) return;
-  if (WARPS > 1) {
-    __syncthreads();
-    mine = ends_of_warps[warp];
+#pragma unroll 1
+  for (int half = LANES / 2; half > 0; half /= 2) {
+    if ((at.lane & (2 * half - 1)) == half) {
+      ends around;
+      T found[2][COLUMNS];
+      unknowns_in(slot - half * SLOT, around.left);
+      unknowns_in(slot + half * SLOT, around.right);
+      substitute(between[0], around.left, around.right[0], around.right[1], found[0]);
+      substitute(between[1], around.left, around.right[0], around.right[1], found[1]);
+      put(slot, found);
+    }
+    wait_for(2 * half);
   }
-  part_lanes<WIDTH>(mine, between);
+  unknowns_in(slot, mine.left);
+  unknowns_in(slot + SLOT, mine.right);
 }
 
 // The sizes of all systems.
@@ -328,20 +343,25 @@ struct sizes {
 // lanes are an odd number of elements apart.
 constexpr int APART = ROWS | 1;
 
-// The i-th element that a thread moves: of the block's rows in order, and of all rows in memory.
+// The i-th element that a thread moves: its row of a system that begins at `start`.
 struct moved {
   int place;
-  long long row, column;
+  unsigned row;
+  long long start, column;
   bool is_there;
   __device__ moved(const sizes& all, int i) {
     const int element = i * THREADS + threadIdx.x;
     place = element / ROWS * APART + element % ROWS;
     const part_of_system at(all.systems, all.spans, element / ROWS);
     const unsigned matrix = all.groups == 1 ? at.system : at.system / all.groups;
-    const long long r = ((long long)at.span * LANES + at.lane) * ROWS + element % ROWS;
-    row = matrix * all.n + r;
+    row = (at.span * LANES + at.lane) * ROWS + element % ROWS;
+    start = matrix * all.n;
     column = (long long)(at.system - matrix * all.groups) * COLUMNS;
-    is_there = at.is_there && r < all.n;
+    is_there = at.is_there && row < all.n;
+  }
+  __device__ const T* in(const T* diagonal) const { return diagonal + start + row; }
+  __device__ long long in_columns(long long columns, int j) const {
+    return start * columns + column + j + row * columns;
   }
 };
 
@@ -370,13 +390,13 @@ template <work WORK> __device__ void tridiagonal(
 #pragma unroll
   for (int i = 0; i < ROWS; ++i) {
     const moved from(all, i);
-    lower[i] = from.is_there ? dl[from.row] : number(0);
-    middle[i] = from.is_there ? d[from.row] : number(1);  // so that x = 0 behind the last row
-    upper[i] = from.is_there ? du[from.row] : number(0);
+    lower[i] = from.is_there ? *from.in(dl) : number(0);
+    middle[i] = from.is_there ? *from.in(d) : number(1);  // so that x = 0 behind the last row
+    upper[i] = from.is_there ? *from.in(du) : number(0);
 #pragma unroll
     for (int j = 0; j < COLUMNS; ++j) {
       const bool is_there = from.is_there && from.column + j < columns;
-      right[j][i] = is_there ? b[from.row * columns + from.column + j] : number(0);
+      right[j][i] = is_there ? b[from.in_columns(columns, j)] : number(0);
     }
   }
   to_own_rows(lower, tile);
@@ -394,7 +414,7 @@ template <work WORK> __device__ void tridiagonal(
 
   solved inner[ROWS];
   ends mine;
-  meet<WORK>(eliminated(lower, middle, upper, right, inner), mine, memory, all.spans, at, shared);
+  meet<WORK>(eliminated(lower, middle, upper, right, inner), mine, memory, all.spans, at, tile);
   if (WORK == REDUCES) return;
   T next[COLUMNS], after[COLUMNS];
   copy(next, mine.right[0]);
@@ -420,7 +440,7 @@ template <work WORK> __device__ void tridiagonal(
     for (int i = 0; i < ROWS; ++i) {
       const moved to(all, i);
       const bool is_there = to.is_there && to.column + j < columns;
-      if (is_there) x[to.row * columns + to.column + j] = tile[to.place];
+      if (is_there) x[to.in_columns(columns, j)] = tile[to.place];
     }
   }
 }
@@ -437,6 +457,6 @@ template <work WORK> __device__ void of_spans(
   own.pair[0].left[1] = own.pair[1].right[0] = number(1);  // ends are 0 behind the last span
   if (is_there) own = ((const equations*)given)[place];
   ends mine;
-  meet<WORK>(own, mine, memory, spans, at, shared);
+  meet<WORK>(own, mine, memory, spans, at, (T*)shared);
   if (WORK != REDUCES && is_there) ((ends*)found)[place] = mine;
 }

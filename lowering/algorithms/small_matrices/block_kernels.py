@@ -24,6 +24,7 @@ MOST_THREADS = 1024
 SHARED_BYTES = 96 << 10
 """Of a block, that all GPUs of compute capability 8.0 and later have."""
 
+WARP = 32
 REGISTERS = 1 << 16
 LEAST_REGISTERS = 32
 """Registers of a thread besides those of its columns."""
@@ -33,6 +34,16 @@ MOST_WORDS = 32
 
 GROUPS = (8, 16, 32, 4)
 """Lanes that have a column, in the order in which they are tried."""
+
+MOST_SOLVED = 64
+"""Right-hand sides of a system, at most; libraries are faster for more."""
+
+FEW_COLUMNS = 4
+"""Right-hand sides, less than which have a warp each, and not a group of lanes."""
+
+SOLVING_THREADS = 64
+STEP = 0.1
+"""The time in µs that a row of a system takes."""
 
 ROTATED = ("eigh", "eigvalsh", "orthogonal_columns")
 """Kernels in which a group of lanes has two columns."""
@@ -103,15 +114,40 @@ def fits(name: str, dtype: np.dtype[Any], shape: tuple[int, int]) -> bool:
     return _chosen(name, dtype, shape) is not None
 
 
+def solves(n: int, columns: int) -> bool:
+    """Whether there is a kernel for systems of this size."""
+    return n <= MOST_COLUMNS and 1 <= columns <= MOST_SOLVED
+
+
+def form_of_solve(
+    name: str, dtype: np.dtype[Any], shape: tuple[int, int], attrs: Mapping[str, Any]
+) -> Form:
+    """The kernel of triangular systems: a warp for each right-hand side, or groups of lanes."""
+    group = GROUPS[0] if name.endswith("by_groups") else WARP
+
+    def warps(a: ArrayType, b: ArrayType, *_: Any) -> int:
+        return prod(a.shape[:-2]) * -(-b.shape[-1] // (WARP // group))
+
+    def blocks(a: ArrayType, b: ArrayType, *_: Any) -> int:
+        return -(-warps(a, b) // (SOLVING_THREADS // WARP))
+
+    flags = ", ".join(str(attrs[each]).lower() for each in ("lower", "unit"))
+    body = f"triangular_solve<{flags}>(a, b, out0, columns, warp, count);"
+    constants = (("ROWS", shape[0]), ("COLUMNS", shape[1]), ("GROUP", group))
+    sizes, time = ("count", "columns"), STEP * shape[1]
+    parts = warps, lambda *_: time
+    return Form(BLOCKS, body, constants, SOLVING_THREADS, 0, blocks, sizes, parts)
+
+
 def rows_of_part(dtype: np.dtype[Any], n: int) -> int | None:
     """The rows that tall matrices are split into; None if no block has enough."""
     possible = (m for m in (512, 256, 128) if m >= 2 * n and fits("qr", dtype, (m, n)))
     return next(possible, None)
 
 
-def is_faster(name: str, dtype: np.dtype[Any], shape: tuple[int, int], count: int) -> bool:
+def is_faster(name: str, shape: tuple[int, int]) -> bool:
     """Whether such matrices are to have a block each, rather than some lanes."""
-    return max(shape) > 32
+    return max(shape) > (8 if name in ROTATED else 32)
 
 
 def form(name: str, dtype: np.dtype[Any], shape: tuple[int, int], attrs: Mapping[str, Any]) -> Form:

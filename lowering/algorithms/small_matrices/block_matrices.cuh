@@ -59,6 +59,12 @@ __device__ inline void subtract(T (&x)[EACH], const T* column, T factor) {
     for (int i = 0; i < WIDE; ++i) x[e + i] = minus(x[e + i], times(factor, some.part[i]));
   }
 }
+__device__ inline R square_of_length(const T (&x)[EACH]) {
+  R sum = 0;
+#pragma unroll
+  for (int e = 0; e < EACH; ++e) sum += squared(x[e]);
+  return sum_of_group(sum);
+}
 // The product columnᴴ x, summed over the group.
 __device__ inline T product_with(const T* column, const T (&x)[EACH]) {
   T sum = number(0);
@@ -165,92 +171,159 @@ __device__ void polar(complex_of<P> x, P& size, complex_of<P>& direction) {
   size = most * square * root;
 }
 
-// Rotates two columns until they are orthogonal; whether columns as near to it may not be orthogonal
-// yet after a sweep. As in svd.py, orthogonal is within √n units of rounding.
+// The tangent of the angle that makes two columns orthogonal, to some 20 bits, by the difference of the
+// squares of their lengths and the size of their product.
+__device__ inline float tangent_of(float difference, float size) {
+  const float ratio = difference * near_inverse(size) / 2, steep = fabsf(ratio);
+  const float most = steep < 1 / 1.2e-7f ? steep : 1 / 1.2e-7f;  // its square does not overflow
+  const float square = fmaf(most, most, 1), root = square * near_inverse_root(square);
+  return (ratio < 0 ? -1 : 1) * near_inverse(steep + (steep > root ? steep : root));
+}
+__device__ inline double tangent_of(double difference, double size) {
+  const double ratio = difference * near_inverse(size) / 2, steep = fabs(ratio);
+  const double most = steep < 1 / 2.2e-16 ? steep : 1 / 2.2e-16;
+  const double square = fma(most, most, 1), root = square * near_inverse_root(square);
+  return (ratio < 0 ? -1 : 1) * near_inverse(steep + (steep > root ? steep : root));
+}
+
+// Rotates two columns until they are orthogonal, and swaps them if the left one is shorter, which saves
+// a sweep or two; whether columns as near to it may not be orthogonal yet after a sweep. As in svd.py, orthogonal is within √n units of rounding. `first` and `last` are
+// the squares of their lengths: those of columns of SIMILAR lengths are kept, others are summed anew.
 //
 // The angle needs few digits: what it leaves is smaller by 2⁻²⁰, and gone after the next sweep. The
 // cosine and the sine fit each other to the last bits. After a sweep, a product is at most its part that
 // its rotation left, and what later rotations mixed in: their sines, by the lengths of the columns,
 // times other products.
-__device__ inline bool make_orthogonal(T (&left)[EACH], T (&right)[EACH]) {
-  R first = 0, last = 0;
+template <bool SIMILAR>
+__device__ bool make_orthogonal(T (&left)[EACH], T (&right)[EACH], R& first, R& last) {
   T between = number(0);
+  if (!SIMILAR) first = last = 0;
 #pragma unroll
   for (int e = 0; e < EACH; ++e) {
-    first += squared(left[e]);
-    last += squared(right[e]);
+    if (!SIMILAR) {
+      first += squared(left[e]);
+      last += squared(right[e]);
+    }
     between = plus(between, times(conj_of(left[e]), right[e]));
   }
-  first = sum_of_group(first);
-  last = sum_of_group(last);
+  if (!SIMILAR) {
+    first = sum_of_group(first);
+    last = sum_of_group(last);
+  }
   between = sum_of_group(between);
-  const R lengths = near_root(first) * near_root(last);
-  R limit = (R)EPS * sqrt((R)COLUMNS) * lengths, size;
-  if (limit < (R)TINY) limit = (R)TINY;
+  R size, tangent, mixed;
   T direction;
   polar(between, size, direction);
-  if (!(size > limit && first > (R)TINY && last > (R)TINY)) return false;
-  const R ratio = (last - first) * near_inverse(size) / 2;
-  const R steep = fabs(ratio), most = steep < 1 / (R)EPS ? steep : 1 / (R)EPS;
-  const R square = fma(most, most, (R)1), root = square * near_inverse_root(square);
-  const R tangent = (ratio < 0 ? -1 : 1) * near_inverse(steep + (steep > root ? steep : root));
+  constexpr R SPARE = (R)1 / (1 << 16);
+  if (SIMILAR) {  // float has the range, and is faster
+    const float product = (float)first * (float)last;
+    const float scale = near_inverse_root(product), cosine = (float)size * scale;
+    const float limit = (float)EPS * sqrtf((float)COLUMNS);
+    if (!(cosine > limit && product > 0)) return false;
+    const float slope = tangent_of((float)(last - first), (float)size);
+    mixed = fabsf(slope) + cosine;
+    mixed = cosine * fmaf(mixed, (float)COLUMNS, (float)SPARE) > limit ? 1 : 0;
+    tangent = slope;
+  } else {
+    const R lengths = near_root(first) * near_root(last);
+    R limit = (R)EPS * sqrt((R)COLUMNS) * lengths;
+    if (limit < (R)TINY) limit = (R)TINY;
+    if (!(size > limit && first > (R)TINY && last > (R)TINY)) return false;
+    tangent = tangent_of(last - first, size);
+    mixed = fabs(tangent) + size * near_inverse(lengths);
+    mixed = size * fma(mixed, (R)COLUMNS, SPARE) > limit ? 1 : 0;
+  }
   const R cosine = inverse_root(fma(tangent, tangent, (R)1));
   const T sine = times(direction, tangent * cosine);
+  const R square = first - tangent * size, square_there = last + tangent * size;
+  const bool swaps = square < square_there;
 #pragma unroll
-  for (int e = 0; e < EACH; ++e) rotate(left[e], right[e], cosine, sine);
-  const R mixed = fabs(tangent) + size * near_inverse(lengths);
-  return size * fma(mixed, (R)COLUMNS, (R)1 / (1 << 16)) > limit;
+  for (int e = 0; e < EACH; ++e) {
+    T x = left[e], y = right[e];
+    rotate(x, y, cosine, sine);
+    left[e] = swaps ? y : x;
+    right[e] = swaps ? x : y;
+  }
+  first = swaps ? square_there : square;
+  last = swaps ? square : square_there;
+  return mixed > 0;
 }
 
 constexpr int PAIRS = THREADS / GROUP;  // a power of two
 
+// Gives each group two columns that were on the left, or on the right, of two groups.
+template <bool SIMILAR>
+__device__ void deal(
+    T (&left)[EACH], T (&right)[EACH], R& first, R& last, T* memory, R* squares, bool from_right,
+    int source, int apart) {
+  const int me = threadIdx.x / GROUP;
+  T kept[EACH];
+  R kept_square = 0;
+  wait_for_block();
+  put(memory + me * HEIGHT, left);
+  if (SIMILAR) squares[me] = first;
+  wait_for_block();
+  if (!from_right) {
+    take(memory + source * HEIGHT, left);
+    take(memory + (source + apart) * HEIGHT, kept);
+    if (SIMILAR) first = squares[source];
+    if (SIMILAR) kept_square = squares[source + apart];
+  }
+  wait_for_block();
+  put(memory + me * HEIGHT, right);
+  if (SIMILAR) squares[me] = last;
+  wait_for_block();
+  if (from_right) {
+    take(memory + source * HEIGHT, left);
+    take(memory + (source + apart) * HEIGHT, right);
+    if (SIMILAR) first = squares[source];
+    if (SIMILAR) last = squares[source + apart];
+  } else {
+#pragma unroll
+    for (int e = 0; e < EACH; ++e) right[e] = kept[e];
+    last = kept_square;
+  }
+  wait_for_block();
+}
+
 // Rotates the columns of the groups, two of each, until all are orthogonal. `memory` has room for PAIRS
-// columns, `flags` for as many flags.
+// columns, `squares` and `flags` for as many numbers.
 //
 // The columns are two halves. The right ones move around a circle, so that each meets all of the left.
 // Then each half is treated as the whole was, both side by side: n - 1 steps in all pair all columns,
 // and only half of the columns move in a step.
-__device__ inline void rotate_until_orthogonal(
-    T (&left)[EACH], T (&right)[EACH], T* memory, volatile int* flags) {
+template <bool SIMILAR>
+__device__ void rotate_until_orthogonal(
+    T (&left)[EACH], T (&right)[EACH], T* memory, R* squares, volatile int* flags) {
   const int me = threadIdx.x / GROUP;
+  R first = 0, last = 0;
 #pragma unroll 1
   for (int sweep = 0; sweep < SWEEPS; ++sweep) {
     bool again = false;
+    if (SIMILAR) {
+      first = square_of_length(left);
+      last = square_of_length(right);
+    }
 #pragma unroll 1
     for (int half = PAIRS;; half /= 2) {
       const int start = me / half * half, mine = me % half;
 #pragma unroll 1
       for (int step = 0; step < half; ++step) {
-        again |= make_orthogonal(left, right);
+        again |= make_orthogonal<SIMILAR>(left, right, first, last);
         if (half == 1) break;
         // A group writes where it was the one that read. So one barrier is enough.
-        put(memory + (start + (mine + step) % half) * HEIGHT, right);
+        int place = start + (mine + step) % half;
+        put(memory + place * HEIGHT, right);
+        if (SIMILAR) squares[place] = last;
         wait_for_block();
-        take(memory + (start + (mine + step + 1) % half) * HEIGHT, right);
+        place = start + (mine + step + 1) % half;
+        take(memory + place * HEIGHT, right);
+        if (SIMILAR) last = squares[place];
       }
       if (half == 1) break;
       // Even groups of half the size get columns that were on the left, odd ones those on the right.
-      const int quarter = half / 2, set = me / quarter;
-      const int source = set / 2 * half + me % quarter;
-      T kept[EACH];
-      wait_for_block();
-      put(memory + me * HEIGHT, left);
-      wait_for_block();
-      if (set % 2 == 0) {
-        take(memory + source * HEIGHT, left);
-        take(memory + (source + quarter) * HEIGHT, kept);
-      }
-      wait_for_block();
-      put(memory + me * HEIGHT, right);
-      wait_for_block();
-      if (set % 2 == 0) {
-#pragma unroll
-        for (int e = 0; e < EACH; ++e) right[e] = kept[e];
-      } else {
-        take(memory + source * HEIGHT, left);
-        take(memory + (source + quarter) * HEIGHT, right);
-      }
-      wait_for_block();
+      const int quarter = half / 2, set = me / quarter, source = set / 2 * half + me % quarter;
+      deal<SIMILAR>(left, right, first, last, memory, squares, set % 2, source, quarter);
     }
     if (threadIdx.x % GROUP == 0) flags[me] = again;
     wait_for_block();
@@ -259,6 +332,11 @@ __device__ inline void rotate_until_orthogonal(
     coupled = sum_of_lanes(coupled);
     wait_for_block();
     if (!(coupled > 0)) break;
+    // Longer columns are on the left, and in lower groups: all go back to where they were.
+    if (PAIRS > 1) {
+      const int half = PAIRS / 2;
+      deal<SIMILAR>(left, right, first, last, memory, squares, me % 2, me / 2, half);
+    }
   }
 }
 
@@ -330,13 +408,14 @@ __device__ void eigh(const T* a, R* values, T* vectors, unsigned char* memory) {
   int exponent = 0;
   frexp(is_bad ? (R)1 : most, &exponent);
   constexpr int FARTHEST = sizeof(R) == 4 ? 120 : 1000;
+  const int whole = exponent;
   exponent = exponent < -FARTHEST ? -FARTHEST : exponent > FARTHEST ? FARTHEST : exponent;
-  const R scale = ldexp((R)1, -exponent);
+  const R scale = ldexp((R)1, -exponent), rest = ldexp((R)1, exponent - whole);
   R sum = 0, sum_there = 0;
 #pragma unroll
   for (int e = 0; e < EACH; ++e) {
-    left[e] = is_bad ? number(0) : times(left[e], scale);
-    right[e] = is_bad ? number(0) : times(right[e], scale);
+    left[e] = is_bad ? number(0) : times(times(left[e], scale), rest);
+    right[e] = is_bad ? number(0) : times(times(right[e], scale), rest);
     sum += size_of_pivot(left[e]);
     sum_there += size_of_pivot(right[e]);
   }
@@ -349,16 +428,9 @@ __device__ void eigh(const T* a, R* values, T* vectors, unsigned char* memory) {
     if (row_of(e) == me && me < COLUMNS) left[e] = plus(left[e], number(shift));
     if (row_of(e) == other && other < COLUMNS) right[e] = plus(right[e], number(shift));
   }
-  rotate_until_orthogonal(left, right, columns, flags);
+  rotate_until_orthogonal<true>(left, right, columns, found, flags);
 
-  R square = 0, square_there = 0;
-#pragma unroll
-  for (int e = 0; e < EACH; ++e) {
-    square += squared(left[e]);
-    square_there += squared(right[e]);
-  }
-  square = sum_of_group(square);
-  square_there = sum_of_group(square_there);
+  const R square = square_of_length(left), square_there = square_of_length(right);
   const bool is_column = square > 0, is_column_there = square_there > 0;  // others fill the halves
   const R length = is_column ? sqrt(square) : 1;
   const R length_there = is_column_there ? sqrt(square_there) : 1;
@@ -414,14 +486,8 @@ __device__ inline void orthogonal_columns(
     left[e] = element_at(a, row_of(e), me);
     right[e] = element_at(a, row_of(e), other);
   }
-  rotate_until_orthogonal(left, right, columns, flags);
-  R square = 0, square_there = 0;
-#pragma unroll
-  for (int e = 0; e < EACH; ++e) {
-    square += squared(left[e]);
-    square_there += squared(right[e]);
-  }
-  const R length = sqrt(sum_of_group(square)), there = sqrt(sum_of_group(square_there));
+  rotate_until_orthogonal<false>(left, right, columns, found, flags);
+  const R length = sqrt(square_of_length(left)), there = sqrt(square_of_length(right));
   if (threadIdx.x % GROUP == 0) {
     found[me] = -length;
     found[other] = -there;
@@ -652,5 +718,50 @@ __device__ void qr(const T* a, T* q, T* r, unsigned char* memory) {
   for (int e = 0; e < EACH; ++e) {
     const int row = row_of(e);
     if (me < STEPS && row < ROWS) q[(matrix * ROWS + row) * STEPS + me] = x[e];
+  }
+}
+
+// The x of a x = b, from one triangle of a. A group of lanes has a right-hand side, and reads the
+// columns of a one by one, the next one ahead.
+template <bool LOWER, bool UNIT>
+__device__ void triangular_solve(
+    const T* a, const T* b, T* x, long long columns, long long warp, long long count) {
+  constexpr int TOGETHER = 32 / GROUP;
+  const long long tiles = (columns + TOGETHER - 1) / TOGETHER, matrix = warp / tiles;
+  if (matrix >= count) return;
+  const long long mine = warp % tiles * TOGETHER + threadIdx.x % 32 / GROUP;
+  const long long column = mine < columns ? mine : columns - 1;
+  a += matrix * ROWS * COLUMNS;
+  const long long at = matrix * ROWS * columns + column;
+  T value[EACH], inverse[EACH], ahead[EACH];
+#pragma unroll
+  for (int e = 0; e < EACH; ++e) {
+    const int row = row_of(e);
+    value[e] = row < ROWS ? b[at + row * columns] : number(0);
+    inverse[e] = number(1);
+    if (!UNIT && row < ROWS) inverse[e] = over(number(1), a[(long long)row * COLUMNS + row]);
+    ahead[e] = element_at(a, row, LOWER ? 0 : COLUMNS - 1);
+  }
+#pragma unroll 1
+  for (int i = 0; i < COLUMNS; ++i) {
+    const int k = LOWER ? i : COLUMNS - 1 - i, next = LOWER ? k + 1 : k - 1;
+    T below[EACH];
+#pragma unroll
+    for (int e = 0; e < EACH; ++e) {
+      below[e] = ahead[e];
+      ahead[e] = next < 0 ? number(0) : element_at(a, row_of(e), next);
+      if (!UNIT && row_of(e) == k) value[e] = times(value[e], inverse[e]);
+    }
+    const T known = element_of_row(value, k);
+#pragma unroll
+    for (int e = 0; e < EACH; ++e) {
+      const int row = row_of(e);
+      if (LOWER ? row > k : row < k) value[e] = minus(value[e], times(below[e], known));
+    }
+  }
+#pragma unroll
+  for (int e = 0; e < EACH; ++e) {
+    const int row = row_of(e);
+    if (row < ROWS && mine < columns) x[at + row * columns] = value[e];
   }
 }

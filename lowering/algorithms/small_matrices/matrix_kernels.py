@@ -161,7 +161,7 @@ def _code(
     lines = []
     if form.shared_bytes:
         lines.append("extern __shared__ __align__(16) unsigned char shared[];")
-    if form.file == LANES:
+    if "warp" in form.body:
         warp = "const long long warp = (long long)blockIdx.x * (THREADS / 32) + threadIdx.x / 32;"
         lines.append(warp)
     body = "\n  ".join([*lines, form.body])

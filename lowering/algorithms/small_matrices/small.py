@@ -12,12 +12,17 @@ import numpy as np
 
 from lowering.algorithms import by_library
 from lowering.algorithms import svd as one_sided
-from lowering.algorithms.parts import above
+from lowering.algorithms.parts import above, diagonal
 from lowering.algorithms.small_matrices import block_kernels, lane_kernels
 from lowering.algorithms.small_matrices.matrix_kernels import applied, declared, orthogonal_columns
 from tracegraph import numpy as tnp
 from tracegraph.ir.op import Op, get
 from tracegraph.ir.types import ArrayType
+
+MOST_WRITTEN_OUT = 16
+LEAST_WRITTEN_OUT = 1 << 16
+"""The most rows of a system whose solution is written out, and the least elements of all right-hand
+sides: planning takes n²/2 ms."""
 
 
 def are_small(name: str, types: Sequence[ArrayType]) -> bool:
@@ -37,7 +42,8 @@ def are_small(name: str, types: Sequence[ArrayType]) -> bool:
     if m != n or n < 2:
         return False
     if name == "triangular_solve":
-        return lane_kernels.solves(n, types[-1].shape[-1])
+        columns = types[-1].shape[-1]
+        return lane_kernels.solves(n, columns) or block_kernels.solves(n, columns)
     return _is_square_small(name, a.dtype, n)
 
 
@@ -119,20 +125,39 @@ _PARTS = one_sided.Parts(orthonormal_and_triangular, rotated)
 def triangular_solve(a: Any, b: Any, *, lower: bool, unit: bool = False) -> Any:
     """The x of A x = b, from one triangle of A."""
     n, columns = b.shape[-2:]
-    attrs = ("lower", lower), ("unit", unit)
+    if n <= MOST_WRITTEN_OUT and b.size >= LEAST_WRITTEN_OUT:
+        return _written_out(a, b, lower=lower, unit=unit)
+    flags = ("lower", lower), ("unit", unit)
     kind = f"{'unit_' if unit else ''}{'lower' if lower else 'upper'}_solve"
-    op = get("triangular_solve")
-    sizes: tuple[int, ...]
-    if lane_kernels.has_thread_for_each(columns):
+    op, form = get("triangular_solve"), lane_kernels.form
+    name = kind
+    sizes: tuple[int, ...] = (prod(a.shape[:-2]), columns)
+    if n > lane_kernels.MOST_ROWS:
+        form = block_kernels.form_of_solve
+        name = kind if columns < block_kernels.FEW_COLUMNS else f"{kind}_by_groups"
+    elif lane_kernels.has_thread_for_each(columns):
         name, sizes = f"{kind}_by_columns", (columns,)
-    else:
-        name, sizes = kind, (prod(a.shape[:-2]), columns)
-    return applied(declared(name, op, a.dtype, (n, n), attrs, lane_kernels.form), (a, b), *sizes)
+    return applied(declared(name, op, a.dtype, (n, n), flags, form), (a, b), *sizes)
+
+
+def _written_out(a: Any, b: Any, *, lower: bool, unit: bool) -> Any:
+    """The rows of x one by one, as expressions of a point of each column: one map computes all of
+    them, what the right-hand sides are made of, and what is made of x.
+    """
+    n = a.shape[-1]
+    inverse = 1 / diagonal(a)
+    rows: dict[int, Any] = {}
+    for k in range(n) if lower else reversed(range(n)):
+        row = b[..., k, :]
+        for j, known in rows.items():
+            row = row - a[..., k, j, None] * known
+        rows[k] = row if unit else row * inverse[..., k, None]
+    return tnp.stack([rows[k] for k in range(n)], axis=-2)
 
 
 def _factored(name: str, op: Op, a: Any, **attrs: Any) -> Any:
     count, shape = prod(a.shape[:-2]), a.shape[-2:]
     options = tuple(attrs.items())
-    if block_kernels.is_faster(name, a.dtype, shape, count):
+    if block_kernels.is_faster(name, shape):
         return applied(declared(name, op, a.dtype, shape, options, block_kernels.form), (a,))
     return applied(declared(name, op, a.dtype, shape, options, lane_kernels.form), (a,), count)

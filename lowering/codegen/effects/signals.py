@@ -14,6 +14,10 @@ from lowering.codegen.kernel_parameters import (
 )
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.kernel import Publish, Require, SetCondition, Signal, Store
+from lowering.plan.nests.lazy_values import is_expensive
+from tracegraph.ir.record import replace
+from tracegraph.ir.scalar import const, select
+from tracegraph.ir.subexpressions import subexpressions
 
 STOPPED = "stopped"
 
@@ -54,12 +58,20 @@ def write_stop_check(writer: SourceWriter, signals: Iterable[Signal]) -> None:
 
 def write_results(writer: SourceWriter, stores: Iterable[Store], signals: Iterable[Signal]) -> None:
     """Write flat stores and signals. Everything is computed before the first of them."""
-    stores, signals = tuple(stores), tuple(signals)
+    stores, signals = tuple(map(_computed_where_stored, stores)), tuple(signals)
     compute(writer, [*stored(stores), *(signal.value for signal in signals)])
     for store in stores:
         write_store(writer, store, value(writer, store.value))
     for signal in signals:
         _write_signal(writer, signal)
+
+
+def _computed_where_stored(store: Store) -> Store:
+    """A store whose value, if it is expensive, is computed only where the guard holds."""
+    if store.guard is None or not any(map(is_expensive, subexpressions((store.value,)))):
+        return store
+    nothing = const(0, store.value.dtype)
+    return replace(store, value=select(store.guard, store.value, nothing))
 
 
 def _write_signal(writer: SourceWriter, signal: Signal) -> None:

@@ -11,9 +11,11 @@ from lowering.codegen.expressions import (
     compute,
     index_type,
     stored,
+    value,
 )
 from lowering.codegen.flatten import POINT, Flattener, linear_axis
 from lowering.codegen.geometry_records import MapGeometry
+from lowering.codegen.maps.guarded_groups import InsideGroups, inside_groups
 from lowering.codegen.maps.loads import UnrolledParts
 from lowering.codegen.maps.stores import declare_results, store_results, write_item
 from lowering.codegen.maps.vector_accesses import (
@@ -42,9 +44,10 @@ def write_map(writer: SourceWriter, nest: MapNest, geometry: MapGeometry) -> Non
     point = linear_axis(POINT, nest.space)
     write_stop_check(writer, nest.signals)
     if geometry.width > 1:
-        vectors = vectors_of(stores, geometry.width)
+        inside = _inside(stores, geometry.width)
+        vectors = vectors_of(inside.stores, geometry.width)
         if vectors.accesses:
-            _write_groups(writer, stores, vectors, point, geometry)
+            _write_groups(writer, stores, inside, vectors, point, geometry)
             return
     with each_point(writer, point.extent, geometry):
         writer.bind(point, "point")
@@ -88,9 +91,24 @@ def _origin(geometry: MapGeometry, start: str | None) -> str:
     return text if start is None else f"{text} + {start}"
 
 
+def _inside(stores: Sequence[Store], width: int) -> InsideGroups:
+    """Groups without guards; those of a geometry with vectors can be made so."""
+    given = InsideGroups(tuple(stores), ())
+    inside = inside_groups(stores, width)
+    if inside is None or not inside.tests:
+        return given
+    guarded = any(store.guard is not None for store in stores)
+    return inside if guarded or _vectors(inside, width) > _vectors(given, width) else given
+
+
+def _vectors(groups: InsideGroups, width: int) -> int:
+    return len(vectors_of(groups.stores, width).accesses)
+
+
 def _write_groups(
     writer: SourceWriter,
     stores: Sequence[Store],
+    inside: InsideGroups,
     vectors: Vectors,
     point: Axis,
     geometry: MapGeometry,
@@ -101,7 +119,8 @@ def _write_groups(
     aligned, all blocks go point by point.
     """
     tile = geometry.threads * geometry.points
-    anchored, start = anchor(vectors), None
+    # tests of groups need these to begin at multiples of the width
+    anchored, start = None if inside.tests else anchor(vectors), None
     if anchored is not None:
         start = "start"
         writer.line(f"const int start = {start_text(writer, anchored, geometry.width)};")
@@ -112,13 +131,61 @@ def _write_groups(
     alignment = alignment_test(writer, vectors.stores, geometry.width) if start is None else None
     tests += [] if alignment is None else [alignment]
     with writer.block(f"if ({' && '.join(tests)})" if tests else ""):
-        _write_full(writer, stores, vectors, point, geometry, anchored, start)
+        if inside.tests:
+            _write_inside(writer, stores, inside, vectors, point, geometry)
+        else:
+            _write_full(writer, stores, vectors, point, geometry, anchored, start)
     if tests:
         # if alignment is not tested, only the first and the last block come here
         unroll = alignment is not None
         with writer.block("else"), each_point(writer, point.extent, geometry, start, unroll):
             writer.bind(point, "point")
             write_results(writer, stores, ())
+
+
+def _write_inside(
+    writer: SourceWriter,
+    stores: Sequence[Store],
+    inside: InsideGroups,
+    vectors: Vectors,
+    point: Axis,
+    geometry: MapGeometry,
+) -> None:
+    """Write one full block of a map in parts. A thread with groups at the ends of parts writes all
+    of its groups point by point.
+    """
+    parts = _parts(writer, point, geometry, None)
+    writer.line("bool inside = true;")
+    with parts.each():
+        compute(writer, inside.tests)
+        tests = " && ".join(value(writer, test) for test in inside.tests)
+        writer.line(f"inside = inside && {tests};")
+    with writer.block("if (inside)"):
+        _write_full(writer, inside.stores, vectors, point, geometry, None, None)
+    with writer.block("else"):
+        count, width = parts.count, geometry.width
+        with writer.block(f"for (int each = 0; each < {count * width}; ++each)"):
+            writer.line(f"const int part = each / {width};")
+            for line in parts.lines:
+                writer.line(line)
+            kind = _kind(geometry)
+            writer.line(f"const {kind} point = first + each % {width};")
+            writer.bind(point, "point")
+            write_results(writer, stores, ())
+
+
+def _kind(geometry: MapGeometry) -> str:
+    return index_type(geometry.blocks * geometry.threads * geometry.points)
+
+
+def _parts(
+    writer: SourceWriter, point: Axis, geometry: MapGeometry, start: str | None
+) -> UnrolledParts:
+    """The groups of a thread."""
+    width = geometry.width
+    position = f"{_origin(geometry, start)} + (part * {geometry.threads} + thread) * {width}"
+    first = f"const {_kind(geometry)} first = {position};"
+    return UnrolledParts(writer, geometry.points // width, (first,), point, "first")
 
 
 def _write_full(
@@ -131,16 +198,13 @@ def _write_full(
     start: str | None,
 ) -> None:
     """Write one full block. All vectors are loaded first, to have many loads in flight."""
-    width, count = geometry.width, geometry.points // geometry.width
-    kind = index_type(geometry.blocks * geometry.threads * geometry.points)
-    origin = _origin(geometry, start)
-    first = f"const {kind} first = {origin} + (part * {geometry.threads} + thread) * {width};"
-    parts = UnrolledParts(writer, count, (first,), point, "first")
+    width, kind = geometry.width, _kind(geometry)
+    parts = _parts(writer, point, geometry, start)
     loaded = {load: writer.fresh() for load in vectors.loads}
     if loaded:
         aligned = declare_aligned(writer, vectors.loads, width, start, anchored)
         for load, name in loaded.items():
-            writer.line(f"{pack(load, width)} {name}[{count}];")
+            writer.line(f"{pack(load, width)} {name}[{parts.count}];")
         parts.fill(loaded, lambda load: load_text(writer, load, width, aligned))
     lanes = min(geometry.threads, WARP)
     neighbours = Neighbours(lanes, str(lanes))

@@ -17,6 +17,7 @@ from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import Store
+from lowering.plan.nests.lazy_values import lazy_choices
 from tracegraph.ir.scalar import Axis, Const, Expr, FloorDiv, Mod, Sum
 from tracegraph.ir.scalar_values import Load
 from tracegraph.ir.subexpressions import subexpressions
@@ -62,15 +63,21 @@ def vectors_of(
 ) -> Vectors:
     """The vectors of flat stores and other flat values, for groups of `width` along an axis."""
     stores = tuple(stores)
-    order = subexpressions((*values, *stored(stores)))
-    variation = _variation(order, width, axis)
-    uniform = [e for e in order if variation[e] is Variation.UNIFORM and type(e) is not Const]
+    roots = (*values, *stored(stores))
+    order = subexpressions(roots)
+    later = frozenset[Expr]().union(*lazy_choices(order, roots).values())
+    varies = variation(order, width, axis)
+    uniform = [
+        e
+        for e in order
+        if varies[e] is Variation.UNIFORM and type(e) is not Const and e not in later
+    ]
     loads = [e for e in order if isinstance(e, Load)]
     return Vectors(
         width,
         tuple(uniform),
-        tuple(load for load in loads if _is_vector(load, variation)),
-        tuple(store for store in stores if _is_vector(store, variation)),
+        tuple(load for load in loads if _is_vector(load, varies)),
+        tuple(store for store in stores if _is_vector(store, varies)),
     )
 
 
@@ -205,11 +212,12 @@ def compute_uniform(writer: SourceWriter, vectors: Vectors, point: Expr, first: 
             writer.bind(expr, name)
 
 
-def _is_vector(access: Load | Store, variation: Mapping[Expr, Variation]) -> bool:
-    return access.guard is None and variation[access.indices[0]] is Variation.CONSECUTIVE
+def _is_vector(access: Load | Store, varies: Mapping[Expr, Variation]) -> bool:
+    return access.guard is None and varies[access.indices[0]] is Variation.CONSECUTIVE
 
 
-def _variation(order: Iterable[Expr], width: int, axis: int) -> dict[Expr, Variation]:
+def variation(order: Iterable[Expr], width: int, axis: int) -> dict[Expr, Variation]:
+    """How expressions, operands before users, vary within groups of `width` along an axis."""
     variations: dict[Expr, Variation] = {}
     for expr in order:  # operands come first
         parts = [variations[child] for child in expr.children]

@@ -8,7 +8,7 @@ memory, where each thread accesses the elements of its lane.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
@@ -35,15 +35,13 @@ from lowering.plan.nests.kernel import (
     space_index,
 )
 from lowering.plan.nests.lane_nests import (
-    Ends,
-    Extents,
     LaneNests,
     first_lane_axis,
     kept_by_lanes,
     lane_axes,
-    lanes_of,
 )
-from lowering.plan.nodes import Graph, KernelNode, Node, walk
+from lowering.plan.nodes import Graph, KernelNode, Node
+from lowering.plan.persistent_kernel import PersistentKernelNode
 from tracegraph.ir.record import replace
 from tracegraph.ir.scalar import Axis, Expr, both
 from tracegraph.ir.scalar_values import Accumulated, Load
@@ -66,12 +64,10 @@ def own_axis(number: int, extent: int) -> Axis:
     return Axis.make(FIRST_LANE - number, extent)
 
 
-def lane_graph(graph: Graph, extents: Extents, is_outside: Callable[[Buffer], bool]) -> LaneGraph:
+def lane_graph(kernel: PersistentKernelNode, is_outside: Callable[[Buffer], bool]) -> LaneGraph:
     """The graph of one lane. Other nodes access the buffers that are outside."""
-    nodes = tuple(walk(graph))
-    nests = [nest for node in nodes if isinstance(node, KernelNode) for nest in node.kernel.nests]
-    lanes = lanes_of(nests, extents, ends_of(nodes, extents))
-    assert isinstance(lanes, LaneNests), lanes
+    graph, lanes = kernel.graph, kernel.lane_nests
+    nests = tuple(lanes.roles)
     names = {
         buffer: Buffer("scratch", number, ArrayType(buffer.type.dtype, lanes.inner_shape(buffer)))
         for number, buffer in enumerate(kept_by_lanes(lanes))
@@ -84,17 +80,6 @@ def lane_graph(graph: Graph, extents: Extents, is_outside: Callable[[Buffer], bo
     after = [rewriter.save(own, buffer) for buffer, own in copied]
     parts = [_graph_of(before), rewriter.graph(graph), _graph_of(after)]
     return LaneGraph(chain([part for part in parts if part.nodes]), frozenset(names.values()))
-
-
-def ends_of(nodes: Iterable[Node], extents: Extents) -> Ends:
-    """The loops among nodes that each of the lanes may end by itself."""
-    loops = [
-        node
-        for node in nodes
-        if isinstance(node, WhileNode) and node.construct and node.construct.lanes == extents
-    ]
-    entries = frozenset(node.entry for node in loops if node.entry is not None)
-    return Ends(frozenset(node.condition for node in loops), entries)
 
 
 def _graph_of(nests: Sequence[Nest]) -> Graph:
@@ -155,7 +140,7 @@ class _Rewriter:
         role = self._lanes.roles[nest]
         own = lane_axes(nest, role, self._lanes.extents)
         predicates = tuple(
-            Predicate(self._names.get(p.flag, p.flag), p.value) for p in nest.predicates
+            replace(p, flag=self._names.get(p.flag, p.flag)) for p in nest.predicates
         )
         if role == "uniform":
             of = _Expressions({}, self)

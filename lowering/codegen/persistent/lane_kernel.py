@@ -24,8 +24,6 @@ from lowering.plan.target.scope import Scope
 from tracegraph.ir.record import replace
 from tracegraph.ir.types import row_major_strides
 
-_THREAD = Scope(1, 1)
-
 
 def lane_text(
     node: PersistentKernelNode,
@@ -36,10 +34,9 @@ def lane_text(
 ) -> tuple[str, KernelCode]:
     """The function of a persistent kernel with a thread for each lane, as `persistent_text`."""
     scope, inside = node.scope, set(walk(node.graph))
-    one = lane_graph(
-        node.graph, scope.lanes, lambda buffer: not surroundings.only_in(buffer, inside)
-    )
-    layout = PersistentLayout.of(replace(node, graph=one.graph, scope=_THREAD))
+    thread = Scope(1, 1, lanes=scope.lanes)
+    one = lane_graph(node, lambda buffer: not surroundings.only_in(buffer, inside))
+    layout = PersistentLayout.of(replace(node, graph=one.graph, scope=thread))
     read, written = accessed(layout)
     buffers = tuple(dict.fromkeys([*read, *written]))
     conditions = layout.slots.keys()
@@ -54,10 +51,10 @@ def lane_text(
     _declare_lane(writer, scope)
     if StopFlagAddress() in others:
         writer.line(f"tg_stop_watch {STOP_WATCH} = {{tg_clock(), 0}};")
-    declare_words(writer, layout.slots, _THREAD, "")
+    declare_words(writer, layout.slots, thread, "")
     private = {buffer: 0 for buffer in buffers if buffer in one.private}
-    declare_storage(writer, Storage(private, 0, ()), _THREAD)
-    PhaseWriter(writer, _THREAD, layout, {}).graph(one.graph)
+    declare_storage(writer, Storage(private, 0, ()), thread)
+    PhaseWriter(writer, thread, layout, {}).graph(one.graph)
     text = function(declared, writer.text, scope.threads, dependents=False)
     grid, block = (scope.blocks, 1, 1), (scope.threads, 1, 1)
     return text, KernelCode(NAME, parameters, grid, block, 0)

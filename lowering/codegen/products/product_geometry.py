@@ -10,9 +10,11 @@ from lowering.codegen.geometry_records import ProductGeometry
 from lowering.codegen.rows.accumulator_layout import TICKET_BYTES, TICKET_SHARED_BYTES
 from lowering.plan.nests.rounding import ceil_div, round_up
 from lowering.plan.nests.tiled_products import TiledProduct, extent
-from lowering.plan.target.hardware import SHARED_BYTES, VECTOR_BYTES
+from lowering.plan.target.hardware import SHARED_BYTES, VECTOR_BYTES, WORD_BYTES
 
 THREADS = 256
+
+Shape = tuple[int, int, int, int]
 
 SHAPES = (
     (16, 16, 8, 8),
@@ -36,6 +38,19 @@ SMALL_SHAPES = (
 )
 """The same for batches of small matrices, of which a block has several."""
 
+WARP_SHAPES = (
+    (32, 8, 4, 16),
+    (32, 8, 4, 8),
+    (32, 8, 2, 8),
+    (64, 4, 2, 8),
+    (16, 16, 4, 8),
+    (16, 16, 2, 4),
+)
+"""The same where warps of 8 × 4 threads multiply matrices: tiles of 128² to 32 × 64."""
+
+WARP_SPEED = 4
+"""How many times as fast tensor cores multiply: estimated from what warps read of tiles."""
+
 MULTIPROCESSORS = 132
 
 LOAD = 2
@@ -45,6 +60,18 @@ the width of both units."""
 GATHER = 8
 """What loading an element of a factor, and writing it to a tile, takes: estimated from what a
 thread computes for its place."""
+
+BANKS_OF_ROW = 8
+"""Banks that a warp reads of each of four rows."""
+
+LATENCY = 400
+"""What a load from memory takes, in multiplications of a thread of each warp: 0.5 µs."""
+
+SMALL_TILE = 64 * 64
+"""Outputs of a tile up to which it is twice as deep."""
+
+PARTIAL = 8
+"""What adding a partial sum of another block takes: estimated from what a multiprocessor loads."""
 
 MIN_SHARE = 64
 """Products of a sum for each block that shares it, at least."""
@@ -58,32 +85,68 @@ def product_geometry(product: TiledProduct, dtype: np.dtype[np.generic]) -> Prod
     shapes = [s for s in SHAPES if s[2] * s[3] * dtype.itemsize <= MOST_OUTPUT_BYTES]
     if extent(product.batch) > 1:
         shapes += SMALL_SHAPES
-    found = [_geometry(product, dtype, shape) for shape in shapes]
+    by_warps = product.rounded and dtype == np.float32 and extent(product.batch) == 1
+    if by_warps:
+        shapes = [*WARP_SHAPES]
+    found = [
+        _geometry(product, dtype, shape, splits, by_warps)
+        for shape in shapes
+        for splits in _splits(product, shape)
+    ]
     return min((g for g in found if g.shared_bytes <= SHARED_BYTES), key=_time)
 
 
+def _splits(product: TiledProduct, shape: Shape) -> list[int]:
+    """The numbers of blocks that may share the sums of a tile."""
+    most = min(2 * MULTIPROCESSORS // _tiles(product, shape), extent(product.summed) // MIN_SHARE)
+    return [1, *(n for k in range(8) for n in (2 << k, 3 << k) if n <= most)]
+
+
+def _tiles(product: TiledProduct, shape: Shape) -> int:
+    rows, columns, row_outputs, column_outputs = shape
+    groups = ceil_div(extent(product.batch), THREADS // (rows * columns))
+    row_tiles = ceil_div(extent(product.rows), rows * row_outputs)
+    return groups * row_tiles * ceil_div(extent(product.columns), columns * column_outputs)
+
+
 def _geometry(
-    product: TiledProduct, dtype: np.dtype[np.generic], shape: tuple[int, int, int, int]
+    product: TiledProduct,
+    dtype: np.dtype[np.generic],
+    shape: Shape,
+    splits: int,
+    by_warps: bool = False,
 ) -> ProductGeometry:
     rows, columns, row_outputs, column_outputs = shape
     groups = THREADS // (rows * columns)
-    depth = 16 if dtype.itemsize <= 4 else 8
+    depth = 16 if dtype.itemsize <= WORD_BYTES else 8
     batch, summed = extent(product.batch), extent(product.summed)
     height, width = rows * row_outputs, columns * column_outputs
+    if groups == 1 and height * width <= SMALL_TILE and summed > 2 * depth:
+        depth *= 2  # fewer loads, each with as much to wait for
     row_tiles = ceil_div(extent(product.rows), height)
     column_tiles = ceil_div(extent(product.columns), width)
-    tiles = ceil_div(batch, groups) * row_tiles * column_tiles
-    splits = max(1, min(2 * MULTIPROCESSORS // tiles, summed // MIN_SHARE))
+    tiles = _tiles(product, shape)
     share = round_up(ceil_div(summed, splits), depth)
     splits = ceil_div(summed, share)
-    shared = groups * depth * (padded(height, dtype) + padded(width, dtype)) * dtype.itemsize
+    strides = padded(height, dtype, by_warps) + padded(width, dtype, by_warps)
+    shared = groups * depth * strides * dtype.itemsize
     workspace = 0
     if splits > 1:
         shared += TICKET_SHARED_BYTES
         outputs = THREADS * row_outputs * column_outputs
         workspace = partials_offset(tiles) + tiles * splits * outputs * dtype.itemsize
     return ProductGeometry(
-        *shape, groups, depth, batch, row_tiles, column_tiles, splits, share, shared, workspace
+        *shape,
+        groups,
+        depth,
+        batch,
+        row_tiles,
+        column_tiles,
+        splits,
+        share,
+        shared,
+        workspace,
+        by_warps,
     )
 
 
@@ -93,15 +156,19 @@ def _time(geometry: ProductGeometry) -> float:
     resident = 2 if m * n >= 32 else 4
     waves = ceil(geometry.blocks / (resident * MULTIPROCESSORS))
     together = min(resident, ceil_div(geometry.blocks, MULTIPROCESSORS))
-    steps = geometry.share + 4 * geometry.depth  # to begin, and to store
+    turns = ceil_div(geometry.share, geometry.depth) + 4  # to begin, and to store
     loaded = geometry.groups * (geometry.height + geometry.width) / geometry.threads
-    each = steps * (m * n + LOAD * (m + n) + GATHER * loaded) * together
-    return waves * each + (geometry.splits > 1) * geometry.splits * m * n
+    multiplied = (m * n + LOAD * (m + n)) / (WARP_SPEED if geometry.by_warps else 1)
+    step = (multiplied + GATHER * loaded) * together
+    each = turns * max(geometry.depth * step, LATENCY)
+    return waves * each + (geometry.splits > 1) * PARTIAL * geometry.splits * m * n
 
 
-def padded(side: int, dtype: np.dtype[np.generic]) -> int:
-    """Elements from one row of a tile in shared memory to the next."""
-    return side + VECTOR_BYTES // dtype.itemsize
+def padded(side: int, dtype: np.dtype[np.generic], by_warps: bool = False) -> int:
+    """Elements from one row of a tile in shared memory to the next: those of vectors are aligned,
+    and what a warp reads of four rows is in different banks.
+    """
+    return side + (BANKS_OF_ROW if by_warps else VECTOR_BYTES // dtype.itemsize)
 
 
 def partials_offset(tiles: int) -> int:

@@ -14,12 +14,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 
-from lowering.codegen.effects.signals import write_results
-from lowering.codegen.expressions import compute, index_type, value
+from lowering.codegen.expressions import compute, index, index_type, stored, value
 from lowering.codegen.flatten import Flattener, linear_axis
 from lowering.codegen.geometry_records import ProductGeometry
+from lowering.codegen.maps.stores import declare_results, store_results, write_item
+from lowering.codegen.maps.vector_accesses import declare_aligned, vectors_of
 from lowering.codegen.preamble import c_type
 from lowering.codegen.products.product_geometry import padded, partials_offset
+from lowering.codegen.products.separated import Separated, separated
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.analysis import loads
 from lowering.plan.nests.kernel import RowNest, Store
@@ -30,6 +32,9 @@ from lowering.plan.target.hardware import VECTOR_BYTES
 from tracegraph.ir.record import replace
 from tracegraph.ir.scalar import Axis, Expr, affine
 from tracegraph.ir.scalar_values import Accumulated, Load
+
+LOADED = 32
+"""Partial sums that a thread loads before it adds the first."""
 
 BATCH, ROW, COLUMN, SUMMED = -3, -4, -5, -6
 """Axis numbers of the linear indices of a product."""
@@ -45,7 +50,7 @@ class _Side:
     """
 
     name: str
-    factor: Expr
+    factor: Separated
     own: Axis
     threads: int
     each: int
@@ -53,6 +58,7 @@ class _Side:
     stride: int
     steps_first: bool
     batch: Axis
+    by_warps: bool
 
     @property
     def side(self) -> int:
@@ -73,6 +79,12 @@ class _Side:
         """The text of the index of a thread's output: groups of neighbours, so that threads access
         neighbouring vectors.
         """
+        if self.by_warps and self.name == "left":
+            matrix = f"thread_left / 8 * {self.each // 2} + {counter} / 2"
+            return f"start_left + ({matrix}) * 16 + {counter} % 2 * 8 + thread_left % 8"
+        if self.by_warps:
+            matrix = f"thread_right / 4 * {self.each // 2} + {counter} / 2"
+            return f"start_right + ({matrix}) * 8 + thread_right % 4 * 2 + {counter} % 2"
         width = self.vector
         group = f"{counter} / {width} * {self.threads} + thread_{self.name}"
         return f"start_{self.name} + ({group}) * {width} + {counter} % {width}"
@@ -107,10 +119,14 @@ def write_product(
     kind, most = c_type(dtype), VECTOR_BYTES // dtype.itemsize
 
     def side(name: str, factor: Expr, own: Axis, axes: Axes, threads: int, each: int) -> _Side:
-        stride = padded(threads * each, dtype)
+        stride = padded(threads * each, dtype, g.by_warps)
         steps_first = _is_along(factor, product.summed, axes)
         vector = gcd(each, most)
-        return _Side(name, flat(factor), own, threads, each, vector, stride, steps_first, batch)
+        first = -10 if name == "left" else -1010
+        parts = separated(flat(factor), step, first)
+        return _Side(
+            name, parts, own, threads, each, vector, stride, steps_first, batch, g.by_warps
+        )
 
     left = side("left", product.left, row, product.rows, g.rows, g.row_outputs)
     right = side("right", product.right, column, product.columns, g.columns, g.column_outputs)
@@ -124,6 +140,7 @@ def write_product(
         writer.line(f"{kind} {each.name}_next[{_parts(each, geometry)}];")
     writer.line(f"{kind} total[{g.row_outputs}][{g.column_outputs}] = {{}};")
     for each in sides:
+        _declare_own(writer, each, geometry)
         _load(writer, each, step, geometry, "begin")
     with writer.block(f"for (int base = begin; base < end; base += {g.depth})"):
         for each in sides:
@@ -132,12 +149,12 @@ def write_product(
         with writer.block(f"if (base + {g.depth} < end)"):
             for each in sides:
                 _load(writer, each, step, geometry, f"base + {g.depth}")
-        _multiply(writer, sides, geometry, kind)
+        (_multiply_matrices if g.by_warps else _multiply)(writer, sides, geometry, kind)
         writer.line("__syncthreads();")
     if g.splits > 1:
         _add_partials(writer, geometry, kind, workspace, offset)
     tests = ["last"] if g.splits > 1 else []
-    tests += _batch_test("batch", g)
+    tests += [f"batch < {g.batch}"] if g.batch % g.groups else []
     with writer.block(f"if ({' && '.join(tests)})" if tests else ""):
         writer.bind(batch, "batch")
         _store(writer, nest, flat, sides, geometry)
@@ -178,6 +195,12 @@ def _declare(writer: SourceWriter, g: ProductGeometry, summed: int) -> None:
     writer.line(f"const int begin = {begin};")
     end = f"begin + {g.share} < {summed} ? begin + {g.share} : {summed}"
     writer.line(f"const int end = {end if g.splits > 1 else summed};")
+    if g.by_warps:
+        across = g.columns // 4
+        writer.line("const int lane = thread % 32, warp = thread / 32;")
+        writer.line(f"const int thread_left = warp / {across} * 8 + lane / 4;")
+        writer.line(f"const int thread_right = warp % {across} * 4 + lane % 4;")
+        return
     writer.line(f"const int thread_left = thread % {each} / {g.columns};")
     writer.line(f"const int thread_right = thread % {g.columns};")
 
@@ -186,55 +209,96 @@ def _parts(side: _Side, g: ProductGeometry) -> int:
     return ceil_div(g.groups * side.side * g.depth, g.threads)
 
 
+def _declare_own(writer: SourceWriter, side: _Side, g: ProductGeometry) -> None:
+    """Compute what the indices of a thread's elements have in common at all steps."""
+    parts = _parts(side, g)
+    for number, (axis, _) in enumerate(side.factor.own):
+        writer.line(f"{index_type(axis.extent)} {side.name}_own{number}[{parts}];")
+    if not side.factor.own:
+        return
+    with writer.unrolled(f"for (int part = 0; part < {parts}; ++part)"):
+        _bind_own(writer, side, g)
+        compute(writer, [expr for _, expr in side.factor.own])
+        for number, (_, expr) in enumerate(side.factor.own):
+            writer.line(f"{side.name}_own{number}[part] = {index(writer, expr)};")
+
+
+def _bind_own(writer: SourceWriter, side: _Side, g: ProductGeometry) -> None:
+    """Bind the output and the matrix of a part; beyond the last one, to the last one."""
+    _, own = _place(side, g)
+    last = side.own.extent - 1
+    writer.line(f"const {side.index_type} place = start_{side.name} + {own};")
+    limit = "" if side.is_whole else f" < {last} ? place : {last}"
+    writer.line(f"const {side.index_type} own = place{limit};")
+    writer.bind(side.own, "own")
+    group = f"start_batch + {_group(side, g)}"
+    if g.batch % g.groups or side.side * g.depth * g.groups % g.threads:
+        group = f"({group} < {g.batch} ? {group} : {g.batch - 1})"
+    writer.line(f"const int own_batch = {group};")
+    writer.bind(side.batch, "own_batch")
+
+
 def _load(writer: SourceWriter, side: _Side, step: Axis, g: ProductGeometry, begin: str) -> None:
-    """Load a thread's elements of the next tile to registers; 0 beyond the factor's end."""
-    with writer.unrolled(f"for (int part = 0; part < {_parts(side, g)}; ++part)"):
-        steps, own = _place(writer, side, g)
-        writer.line(f"const int step = {begin} + {steps};")
-        writer.line(f"const {side.index_type} own = start_{side.name} + {own};")
-        writer.line(f"{side.name}_next[part] = 0;")
-        tests = [] if side.is_whole else [f"own < {side.own.extent}"]
-        if g.splits > 1 or step.extent % g.depth:
-            tests.append("step < end")
-        tests += [*_in_tile(side, g), *_batch_test("batch_of_part", g)]
-        size = side.side * g.depth
-        group = f"(thread + part * {g.threads}) / {size}"
-        writer.line(f"const int batch_of_part = start_batch + {group};")
-        with writer.block(f"if ({' && '.join(tests)})" if tests else ""):
-            writer.bind(side.batch, "batch_of_part")
-            writer.bind(side.own, "own")
-            writer.bind(step, "step")
-            compute(writer, [side.factor])
-            writer.line(f"{side.name}_next[part] = {value(writer, side.factor)};")
+    """Load a thread's elements of the next tile to registers; 0 beyond the end of the sum.
+
+    There are no branches, so that all loads are in flight together.
+    """
+    steps, _ = _place(side, g)
+    once = "part" not in steps
+    rest = bool(step.extent % g.depth)
+
+    def bind_step() -> None:
+        writer.line(f"const int next = {begin} + {steps};")
+        writer.line(f"const int step = {'next < end ? next : end - 1' if rest else 'next'};")
+        writer.bind(step, "step")
+        compute(writer, [expr for _, expr in side.factor.steps])
+        for axis, expr in side.factor.steps:
+            writer.bind(axis, index(writer, expr))
+
+    with writer.block(""):
+        if once:
+            bind_step()
+        with writer.unrolled(f"for (int part = 0; part < {_parts(side, g)}; ++part)"):
+            if not once:
+                bind_step()
+            _bind_own(writer, side, g)
+            for number, (axis, _) in enumerate(side.factor.own):
+                writer.bind(axis, f"{side.name}_own{number}[part]")
+            compute(writer, [side.factor.factor])
+            found = value(writer, side.factor.factor)
+            found = f"tg_rounded_tf32({found})" if side.by_warps else found
+            found = f"next < end ? {found} : 0" if rest else found
+            writer.line(f"{side.name}_next[part] = {found};")
 
 
 def _keep(writer: SourceWriter, side: _Side, g: ProductGeometry) -> None:
-    """Write the elements in registers to the tile in shared memory."""
+    """Write the elements in registers to the tiles in shared memory."""
+    size = g.groups * side.side * g.depth
     with writer.unrolled(f"for (int part = 0; part < {_parts(side, g)}; ++part)"):
-        step, own = _place(writer, side, g)
-        group = f"(thread + part * {g.threads}) / {side.side * g.depth} * {g.depth}"
-        target = f"{side.name}_tile[({group} + {step}) * {side.stride} + {own}]"
-        test = "".join(f"if ({each}) " for each in _in_tile(side, g))
+        step, own = _place(side, g)
+        row = f"{_group(side, g)} * {g.depth} + {step}"
+        target = f"{side.name}_tile[({row}) * {side.stride} + {own}]"
+        test = f"if (thread + part * {g.threads} < {size}) " if size % g.threads else ""
         writer.line(f"{test}{target} = {side.name}_next[part];")
 
 
-def _in_tile(side: _Side, g: ProductGeometry) -> list[str]:
-    """The test whether a part is in the tiles, where not all are."""
-    size = g.groups * side.side * g.depth
-    return [f"thread + part * {g.threads} < {size}"] if size % g.threads else []
-
-
-def _batch_test(name: str, g: ProductGeometry) -> list[str]:
-    """The test whether an index of the batch is one, where not all are."""
-    return [f"{name} < {g.batch}"] if g.batch % g.groups else []
-
-
-def _place(writer: SourceWriter, side: _Side, g: ProductGeometry) -> tuple[str, str]:
+def _place(side: _Side, g: ProductGeometry) -> tuple[str, str]:
     """The step and the output of a part that a thread loads, in the tile."""
-    writer.line(f"const int place = (thread + part * {g.threads}) % {side.side * g.depth};")
-    inner = g.depth if side.steps_first else side.side
-    near, far = f"place % {inner}", f"place / {inner}"
+    inner, outer = (g.depth, side.side) if side.steps_first else (side.side, g.depth)
+    near = _within(inner, g)
+    far = f"(thread + part * {g.threads}) / {inner} % {outer}"
     return (near, far) if side.steps_first else (far, near)
+
+
+def _within(count: int, g: ProductGeometry) -> str:
+    """The position of a part among `count` neighbours."""
+    place = "thread" if g.threads % count == 0 else f"(thread + part * {g.threads})"
+    return f"{place} % {count}"
+
+
+def _group(side: _Side, g: ProductGeometry) -> str:
+    """The matrix of a part, among those of a block."""
+    return "0" if g.groups == 1 else f"(thread + part * {g.threads}) / {side.side * g.depth}"
 
 
 def _multiply(
@@ -255,10 +319,43 @@ def _multiply(
             writer.unrolled(f"for (int i = 0; i < {g.row_outputs}; ++i)"),
             writer.unrolled(f"for (int j = 0; j < {g.column_outputs}; ++j)"),
         ):
-            writer.line(
-                f"total[i][j] += left[i / {left}].items[i % {left}]"
-                f" * right[j / {right}].items[j % {right}];"
+            first = f"left[i / {left}].items[i % {left}]"
+            second = f"right[j / {right}].items[j % {right}]"
+            writer.line(f"total[i][j] = fma({first}, {second}, total[i][j]);")
+
+
+def _multiply_matrices(
+    writer: SourceWriter, sides: tuple[_Side, _Side], g: ProductGeometry, kind: str
+) -> None:
+    """Let each warp multiply matrices of 16 × 8 and 8 × 8 elements of the tiles."""
+    left, right = sides
+    rows, columns = left.each // 2, right.each // 2
+    with writer.unrolled(f"for (int depth = 0; depth < {g.depth}; depth += 8)"):
+        writer.line(f"tg_u32 left[{rows}][4], right[{columns}][2];")
+        place = f"(depth + lane % 4 + part / 2 * 4) * {left.stride}"
+        with (
+            writer.unrolled(f"for (int i = 0; i < {rows}; ++i)"),
+            writer.unrolled("for (int part = 0; part < 4; ++part)"),
+        ):
+            row = f"(thread_left / 8 * {rows} + i) * 16 + part % 2 * 8 + lane / 4"
+            source = f"left_tile + {place} + {row}"
+            writer.line(f"left[i][part] = *reinterpret_cast<const tg_u32*>({source});")
+        place = f"(depth + lane % 4 + part * 4) * {right.stride}"
+        with (
+            writer.unrolled(f"for (int j = 0; j < {columns}; ++j)"),
+            writer.unrolled("for (int part = 0; part < 2; ++part)"),
+        ):
+            column = f"(thread_right / 4 * {columns} + j) * 8 + lane / 4"
+            source = f"right_tile + {place} + {column}"
+            writer.line(f"right[j][part] = *reinterpret_cast<const tg_u32*>({source});")
+        with (
+            writer.unrolled(f"for (int i = 0; i < {rows}; ++i)"),
+            writer.unrolled(f"for (int j = 0; j < {columns}; ++j)"),
+        ):
+            totals = ", ".join(
+                f"total[i * 2 + {a}][j * 2 + {b}]" for a in range(2) for b in range(2)
             )
+            writer.line(f"tg_multiply_tf32({totals}, left[i], right[j], lane);")
 
 
 def _add_partials(
@@ -285,11 +382,12 @@ def _add_partials(
     with writer.block("if (last)"):
         with writer.unrolled(each):
             writer.line(f"{total} = 0;")
+        writer.line(f"#pragma unroll {max(1, LOADED // outputs)}")
         with writer.block(f"for (int split = 0; split < {g.splits}; ++split)"):
             first = f"tg_i64(tile * {g.splits} + split) * {outputs}"
-            writer.line(f"const volatile {kind}* const other = partials + ({first}) * {g.threads};")
+            writer.line(f"const {kind}* const other = partials + ({first}) * {g.threads};")
             with writer.unrolled(each):
-                writer.line(f"{total} += other[part * {g.threads} + thread];")
+                writer.line(f"{total} += __ldcg(other + part * {g.threads} + thread);")
 
 
 def _store(
@@ -299,16 +397,26 @@ def _store(
     sides: tuple[_Side, _Side],
     g: ProductGeometry,
 ) -> None:
-    """Compute and store what follows from each total."""
+    """Compute and store what follows from each total; neighbouring columns as vectors."""
     stores = list(map(flat.store, nest.stores))
-    accumulator = nest.passes[0].accumulators[0]
+    total = Accumulated.make(0, nest.passes[0].accumulators[0].value.dtype)
     left, right = sides
+    width = 2 if right.by_warps else right.vector
+    vectors = vectors_of(stores, width, axis=COLUMN)
+    if right.own.extent % width or not vectors.stores:
+        width, vectors = 1, vectors_of([], 1)
+    aligned = declare_aligned(writer, vectors.stores, width) if vectors.stores else {}
     with writer.unrolled(f"for (int i = 0; i < {g.row_outputs}; ++i)"):
         _bind_output(writer, left, "row", "i")
-        with writer.unrolled(f"for (int j = 0; j < {g.column_outputs}; ++j)"):
+        with writer.unrolled(f"for (int j = 0; j < {g.column_outputs}; j += {width})"):
             _bind_output(writer, right, "column", "j")
-            writer.bind(Accumulated.make(0, accumulator.value.dtype), "total[i][j]")
-            write_results(writer, stores, ())
+            results = declare_results(writer, vectors.stores, width)
+            with writer.unrolled(f"for (int item = 0; item < {width}; ++item)"):
+                writer.bind(right.own, "(column + item)")
+                writer.bind(total, "total[i][j + item]")
+                compute(writer, stored(stores))
+                write_item(writer, stores, results)
+            store_results(writer, results, width, COLUMN, aligned, None)
 
 
 def _bind_output(writer: SourceWriter, side: _Side, name: str, counter: str) -> None:

@@ -9,9 +9,13 @@ from lowering.codegen.kernel_code import KernelCode
 from lowering.codegen.preamble import c_type
 from lowering.codegen.sorting.kernel_arguments import Argument, kernel_of_arguments
 from lowering.plan.nests.buffer import Buffer
-from lowering.plan.selection import THREAD_KEYS, SelectionNode
+from lowering.plan.selection import MOST_THREADS, THREAD_KEYS, SelectionNode
+from lowering.plan.sort import BUCKETS
 
 _WORD = 4
+
+_CAPACITY = 2048
+"""Keys that a block sorts, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,9 @@ class SelectionKernels:
     def __iter__(self) -> Iterator[tuple[str, KernelCode]]:
         """The text of each kernel, called `NAME`, and how it is launched."""
         node, shape = self.node, self.node.shape
+        if node.places:
+            yield self._ranked()
+            return
         keys = node.keys.buffer, node.keys.offset
         if not node.scratch:
             yield self._kernel(*keys, None, shape.length, 1, None, None, node.target)
@@ -69,3 +76,23 @@ class SelectionKernels:
         shared = held * (max(shape.dtype.itemsize, 1) + _WORD) + _WORD
         blocks = shape.rows * parts
         return kernel_of_arguments(body, arguments, self.indirect, blocks, threads, shared)
+
+    def _ranked(self) -> tuple[str, KernelCode]:
+        """A block for each row; the places are parameters."""
+        node, shape = self.node, self.node.shape
+        key, count = c_type(shape.dtype), len(node.places)
+        arguments: dict[str, Argument] = {
+            f"const {key}* keys": node.keys.buffer,
+            "tg_i64 offset": node.keys.offset,
+            f"{key}* found": node.target,
+            "tg_i64 length": shape.length,
+            **{f"tg_i64 place{number}": place for number, place in enumerate(node.places)},
+        }
+        places = ", ".join([f"place{number}" for number in range(count)])
+        body = f"""\
+  const tg_places<{count}> places = {{{{{places}}}}};
+  tg_ranked<{MOST_THREADS}, {_CAPACITY}>(
+      keys + offset, found, length, places, {shape.dtype.itemsize}, shared);
+"""
+        shared = _CAPACITY * (shape.dtype.itemsize + _WORD) + (BUCKETS + 4) * _WORD
+        return kernel_of_arguments(body, arguments, self.indirect, shape.rows, MOST_THREADS, shared)

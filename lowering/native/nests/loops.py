@@ -269,6 +269,8 @@ class LoopWriter:
                 stack += self.run.operands(expr)
             elif isinstance(expr, Load | Apply):
                 found.append(expr)
+            else:  # LLVM moves the arithmetic of indices, but no loads that a store may change
+                stack += self.run.operands(expr)
         self.run.compute(found)
 
     def axes_of(self, root: Expr) -> int:

@@ -26,7 +26,9 @@ def under(guard: Expr | None, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         return indices
     parts = subexpressions(indices)
     holding = set(_conjuncts(guard))
-    chosen = {e: e.chosen for e in parts if isinstance(e, Select) and e.predicate in holding}
+    chosen: dict[Expr, Expr] = {
+        e: e.chosen for e in parts if isinstance(e, Select) and e.predicate in holding
+    }
     if chosen:
         choose = substitution(chosen)
         indices = tuple(map(choose, indices))

@@ -78,11 +78,14 @@ Signal = SetCondition | Publish | Require
 class Predicate:
     """Holds if the one element of `flag` equals `value`.
 
-    No nest of the same kernel stores to the flag, because its blocks start at different times.
+    No nest of the same kernel stores to the flag, because its blocks start at different times. With
+    `lanes`, the flag says whether any of these lanes takes a branch, and each could as well decide
+    for itself.
     """
 
     flag: Buffer
     value: bool | int
+    lanes: tuple[int, ...] | None = None
 
 
 def exclusive(first: tuple[Predicate, ...], second: tuple[Predicate, ...]) -> bool:

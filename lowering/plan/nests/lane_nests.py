@@ -54,11 +54,11 @@ MOST_KEPT = 16
 _CONJUNCTIONS = ("logical_and", "bitwise_and")
 
 
-class Ends(NamedTuple):
-    """The loops that each lane may end by itself: their conditions, and flags of their entries."""
+class Decisions(NamedTuple):
+    """What each lane may decide for itself: conditions of loops and branches, and their flags."""
 
     conditions: Set[int]
-    entries: Set[Buffer]
+    flags: Set[Buffer]
 
 
 @record
@@ -78,14 +78,16 @@ class LaneNests:
         return tuple([extent for axis, extent in enumerate(buffer.type.shape) if axis not in place])
 
 
-def lanes_of(nests: Sequence[Nest], extents: Extents, ends: Ends) -> LaneNests | str:
+def lanes_of(nests: Sequence[Nest], extents: Extents, decisions: Decisions) -> LaneNests | str:
     """The nests as those of lanes, or why they cannot be."""
+    flags = {p.flag for nest in nests for p in nest.predicates if p.lanes == extents}
+    decisions = Decisions(decisions.conditions, decisions.flags | flags)
     roles: dict[Nest, Role] = {}
     for nest in nests:
         obstacle = _effect(nest)
         if obstacle is not None:
             return obstacle
-        role = _role(nest, extents, ends)
+        role = _role(nest, extents, decisions)
         if role is None:
             return f"values that {_text(extents)} lanes share"
         roles[nest] = role
@@ -160,30 +162,30 @@ def _effect(nest: Nest) -> str | None:
     return None
 
 
-def _role(nest: Nest, extents: Extents, ends: Ends) -> Role | None:
+def _role(nest: Nest, extents: Extents, decisions: Decisions) -> Role | None:
     first = first_lane_axis(nest.space, extents)
     last = first + len(extents)
     if nest.space[first:last] == extents:
         is_apart = not isinstance(nest, ScanNest) or nest.axis >= last
         return "by lane" if is_apart and not nest_signals(nest) else None
     if isinstance(nest, (ReduceNest, RowNest)) and prod(nest.space) == 1 and nest.loop == extents:
-        return "deciding" if not nest.space and _decides(nest, ends) else None
+        return "deciding" if not nest.space and _decides(nest, decisions) else None
     loop = nest.loop if isinstance(nest, (ReduceNest, RowNest)) else ()
     sizes = [buffer.type.size for buffer in stored_buffers(nest)]
     return "uniform" if max(prod(nest.space) * prod(loop), *sizes, 0) <= MOST_UNIFORM else None
 
 
-def _decides(nest: ReduceNest | RowNest, ends: Ends) -> bool:
+def _decides(nest: ReduceNest | RowNest, decisions: Decisions) -> bool:
     """Whether its folds say whether any lane goes on, and nothing else."""
     if isinstance(nest, RowNest) and len(nest.passes) > 1:
         return False
     for signal in nest.signals:
         assert isinstance(signal, SetCondition)
-        if _folds(signal.value) and signal.condition not in ends.conditions:
+        if _folds(signal.value) and signal.condition not in decisions.conditions:
             return False
     for store in nest.stores:
         used = [store.value] if store.guard is None else [store.value, store.guard]
-        if any(map(_folds, used)) and (store.buffer not in ends.entries or len(used) > 1):
+        if any(map(_folds, used)) and (store.buffer not in decisions.flags or len(used) > 1):
             return False
     folds = nest_accumulators(nest)
     if not all(fold.combiner.name == "logical_or" and not fold.arg for fold in folds):

@@ -8,6 +8,7 @@ products are computed by tiles, whose factors are read once for many outputs.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -19,8 +20,19 @@ from tracegraph.ir.record import record
 from tracegraph.ir.scalar import Axis, Expr
 from tracegraph.ir.scalar_values import Apply
 from tracegraph.ir.subexpressions import subexpressions
+from tracegraph.ops.arithmetic import multiply
 
 TILED_DTYPES = frozenset(map(np.dtype, (np.float32, np.float64)))
+
+multiply_tf32 = replace(
+    multiply,
+    name="multiply_tf32",
+    doc="x * y, of factors that may be rounded to 11 bits before.",
+)
+"""A product in the precision "tf32". It exists while a program is lowered, where tiles may be
+multiplied by tensor cores."""
+
+_PRODUCTS = frozenset({multiply, multiply_tf32})
 
 MIN_TILED = 1 << 21
 """Products from which tiles pay: below, a reduction reads its factors from a cache in less than a
@@ -39,7 +51,8 @@ Axes = tuple[tuple[int, int], ...]
 @record
 class TiledProduct:
     """The factors of a product, and the axes of outputs: those of both factors or none (`batch`),
-    of the left one (`rows`), of the right one (`columns`); and those that are summed over.
+    of the left one (`rows`), of the right one (`columns`); and those that are summed over. The
+    factors may be `rounded` to tf32.
     """
 
     left: Expr
@@ -48,6 +61,7 @@ class TiledProduct:
     rows: Axes
     columns: Axes
     summed: Axes
+    rounded: bool
 
 
 def extent(axes: Axes) -> int:
@@ -70,7 +84,7 @@ def tiled_product(nest: Nest) -> TiledProduct | None:
     value = accumulator.value
     if accumulator.combiner is not ADD or accumulator.arg or value.dtype not in TILED_DTYPES:
         return None
-    if not isinstance(value, Apply) or value.op.name != "multiply" or nest_signals(nest):
+    if not isinstance(value, Apply) or value.op not in _PRODUCTS or nest_signals(nest):
         return None
     left, right = value.args
     of_left, of_right = _axes(left), _axes(right)
@@ -83,7 +97,7 @@ def tiled_product(nest: Nest) -> TiledProduct | None:
         return None
     batch = tuple([each for each in outputs if each not in (*rows, *columns)])
     summed = tuple([(axis, n) for axis, n in enumerate(loop, len(space)) if n > 1])
-    return TiledProduct(left, right, batch, rows, columns, summed)
+    return TiledProduct(left, right, batch, rows, columns, summed, value.op is multiply_tf32)
 
 
 def _axes(expr: Expr) -> set[int]:

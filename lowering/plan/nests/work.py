@@ -8,7 +8,7 @@ counted at the points of the axes that they depend on, as compilers move the oth
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import reduce
 from math import prod
@@ -105,9 +105,9 @@ def product_work(
     return Work(nbytes, nbytes, products={precision if name == "float32" else name: real})
 
 
-def nests_work(nests: Sequence[Nest]) -> Work:
-    """The work of a kernel."""
-    alone = [[*_accesses(nest)] for nest in nests]
+def nests_work(nests: Sequence[Nest], kept: Set[Buffer] = frozenset()) -> Work:
+    """The work of a kernel. What it accesses of `kept` buffers is in registers."""
+    alone = [[each for each in _accesses(nest) if each.buffer not in kept] for nest in nests]
     required = _bytes([access for accesses in alone for access in accesses])
     moved = sum(map(_bytes, map(_in_passes, nests, alone)))
     operations: dict[str, float] = {}

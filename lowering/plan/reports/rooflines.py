@@ -7,11 +7,14 @@ architectures", 2009.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
-from lowering.plan.nests.work import Work
-from lowering.plan.nodes import Graph, Node
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.lane_nests import LaneNests, kept_by_lanes
+from lowering.plan.nests.work import Work, nests_work
+from lowering.plan.nodes import Graph, KernelNode, Node, walk
+from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from lowering.plan.target.rates import Rates
 from tracegraph.user_source import lines_of
@@ -45,7 +48,11 @@ def works(plan: Plan) -> tuple[NodeWork, ...]:
 
     Those in bodies follow their loop. What runs inside of a kernel counts like nodes.
     """
-    found = _works(plan.launch_graph, 1, 0)
+    users: dict[Buffer, set[Node]] = {}
+    for node in walk(plan.graph):
+        for buffer in node.accessed_buffers:
+            users.setdefault(buffer, set()).add(node)
+    found = _works(plan.launch_graph, 1, 0, users)
     return tuple([each for each in found if each.work != Work() or each.node.bodies])
 
 
@@ -54,7 +61,9 @@ def work_inside(node: Node) -> tuple[Work, bool]:
 
     Phases that run as often as data say count once.
     """
-    inside = [each for body in node.bodies for each in _works(body, 1, 0)] if node.is_kernel else ()
+    bodies, lanes = node.bodies if node.is_kernel else (), _lanes_of(node)
+    kept = frozenset(kept_by_lanes(lanes)) if lanes is not None else frozenset()
+    inside = [each for body in bodies for each in _works(body, 1, 0, {}, kept)]
     is_all = not any(each.depends_on_data for each in inside)
     return sum([each.work * each.least_runs for each in inside], node.work), is_all
 
@@ -134,12 +143,36 @@ def rooflines(plan: Plan, rates: Rates | None = None) -> str:
 _COLUMNS = ("work of", "line", "runs", "must move", "moves", "operations", "special")
 
 
-def _works(graph: Graph, runs: float | None, depth: int) -> Iterator[NodeWork]:
+def _works(
+    graph: Graph,
+    runs: float | None,
+    depth: int,
+    users: Mapping[Buffer, Set[Node]],
+    kept: Set[Buffer] = frozenset(),
+) -> Iterator[NodeWork]:
+    """The work of nodes, inside of a kernel that keeps some buffers in registers."""
     for node in graph.nodes:
-        yield NodeWork(node, node.work, runs, depth)
+        work = node.work
+        if kept and isinstance(node, KernelNode):
+            work = nests_work(node.kernel.nests, kept)
+        in_body, lanes = kept, _lanes_of(node)
+        if lanes is not None:
+            in_body = frozenset(kept_by_lanes(lanes))
+            own = {inner for body in node.bodies for inner in walk(body)}
+            moved = [b for b in in_body if lanes.places[b] and not users[b] <= own]
+            nbytes = 2 * sum([buffer.type.nbytes for buffer in moved])
+            work = Work(nbytes, nbytes)
+        yield NodeWork(node, work, runs, depth)
         inside = _runs_inside(node, runs)
         for body in node.bodies:
-            yield from _works(body, inside, depth + 1)
+            yield from _works(body, inside, depth + 1, users, in_body)
+
+
+def _lanes_of(node: Node) -> LaneNests | None:
+    """The lanes of a kernel with a thread for each; None of other nodes."""
+    if isinstance(node, PersistentKernelNode) and node.scope.lanes:
+        return node.lane_nests
+    return None
 
 
 def _runs_inside(node: Node, runs: float | None) -> float | None:

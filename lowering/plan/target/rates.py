@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +43,15 @@ H100 = Rates(
 """Measured (driver 580.159, CUDA 13.0, 1980 MHz, 27 November 2026): a copy of 1 GiB; chains of
 `a * b + c` in registers, eight in each thread; products of 8192² matrices by cuBLAS, of 4096² in
 float64; `exp` in registers. Products in bf16x3 are three of bfloat16."""
+
+H200 = replace(H100, name="an NVIDIA H200", copy=4.2e12)
+"""A copy of 1 GiB was measured (driver 580.159, CUDA 13.0); it computes as an H100 does."""
+
+
+def rates_of(name: str) -> Rates | None:
+    """The limits of a device by the driver's name, if they are known.
+
+    >>> rates_of("NVIDIA H200").copy
+    4200000000000.0
+    """
+    return next((rates for model, rates in (("H100", H100), ("H200", H200)) if model in name), None)

@@ -39,6 +39,8 @@ class Costs:
         gigaflop: a billion operations of a product.
         gigaoperation: a billion operations of a nest, in units of `Elementwise.cost`, of four-byte
             numbers; those of eight bytes count twice.
+        near_line: reading a line of a near cache for 32 points, in units of `Elementwise.cost` for
+            each of them.
         columns: neighbouring results of a reduction that are computed together: what they share is
             computed once.
         full_threads: points that are computed at a time, at most: fewer take as long.
@@ -64,6 +66,7 @@ class Costs:
     megabyte: float
     gigaflop: float
     gigaoperation: float
+    near_line: float
     columns: int
     full_threads: int
     cached: int
@@ -106,11 +109,14 @@ class FusionPolicy:
             default bounds the code, and the registers of a thread.
         row_passes: the most passes over a row in one nest. Compilers take time that grows with the
             square of a nest's length.
+        parts: whether maps of different windows of an array become parts of one nest, whose points
+            test to which part they belong: where a kernel costs more than the tests.
     """
 
     strided_bytes: float = 0.7e6 / 0.24
     unrolled_positions: int = 16
     row_passes: float = inf
+    parts: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ import numpy as np
 
 from tracegraph.dtypes import BOOL
 from tracegraph.ir.control_forms import branch_parts, is_loop, loop_counts, loop_parts, split
-from tracegraph.ir.lane_loops import mask_of_lanes
+from tracegraph.ir.lane_loops import mask_of_branch, mask_of_lanes
 from tracegraph.ir.op import Control, Op
 from tracegraph.ir.program import (
     Atom,
@@ -61,6 +61,10 @@ The hint `construct` is the user's name for the loop.
 """
 
 
+LANES_OF_BRANCH = "lanes"
+"""The attribute of a `cond` that each lane could decide for itself: the extents of its lanes."""
+
+
 def desugar(program: Program) -> Program:
     """The program with `scan`, `while_loop` and `switch` in the forms that a graph has."""
     if not has_regions(program.body):
@@ -71,12 +75,27 @@ def desugar(program: Program) -> Program:
 def _region(region: Region, checked: bool = False) -> Region:
     """The region; a `checked` one has a further result: whether all checks in it have passed."""
     builder = _Builder(checked=checked)
-    for eqn in region.eqns:
+    for eqn in _with_lanes(region.eqns):
         builder.add(eqn)
     results = builder.resolve_all(region.results)
     return Region(
         region.params, tuple(builder.eqns), (*results, builder.passed) if checked else results
     )
+
+
+def _with_lanes(eqns: Sequence[Eqn]) -> Sequence[Eqn]:
+    """The equations; the branches that lanes could decide for themselves say so."""
+    if not any(eqn.op.name == "cond" for eqn in eqns):
+        return eqns
+    made = {value: eqn for eqn in eqns for value in eqn.outputs}
+    found = []
+    for eqn in eqns:
+        mask = mask_of_branch(eqn, made) if eqn.op.name == "cond" else None
+        if mask is not None:
+            lanes = branch_parts(eqn).captures[mask].type.shape
+            eqn = replace(eqn, attrs={**eqn.attrs, LANES_OF_BRANCH: lanes})
+        found.append(eqn)
+    return found
 
 
 def _is_data_dependent(eqn: Eqn) -> bool:

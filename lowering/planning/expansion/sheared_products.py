@@ -20,9 +20,11 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from lowering.plan.nests.tiled_products import MIN_SIDE, MIN_TILED, TILED_DTYPES
+from lowering.plan.nests.tiled_products import MIN_SIDE, MIN_TILED, TILED_DTYPES, multiply_tf32
+from lowering.planning.expansion.contractions import product_of
 from tracegraph.ir.program import Atom, Eqn, Literal, Program, Value, application, walk
 from tracegraph.ir.record import replace
+from tracegraph.ops.arithmetic import multiply
 from tracegraph.ops.shape import equal_products
 from tracegraph.passes.dce import dce
 from tracegraph.passes.rewrite import Defs, Replacement, by_name, rewrite
@@ -85,7 +87,7 @@ def _as_one(eqn: Eqn, defs: Defs, uses: Counter[Atom]) -> Replacement | None:
     steps = prod(max(pair) for pair in zip(*(f.shape[: f.summed] for f in factors), strict=True))
     if min(sides) < MIN_SIDE or eqn.outputs[0].type.size * steps < MIN_TILED:
         return None
-    products = application("multiply", (left.atom, right.atom), {}, eqn.source)
+    products = product_of(left.atom, right.atom, left.precision, eqn.source)
     total = application("sum", products.outputs, {"axes": tuple(range(left.summed))}, eqn.source)
     total = replace(total, outputs=eqn.outputs)  # whose uses are known
     return Replacement(eqn.outputs, (*left.eqns, *right.eqns, products, total))
@@ -98,6 +100,7 @@ class _Factor:
     atom: Atom
     summed: int
     source: Source | None
+    precision: str | None
     eqns: list[Eqn] = field(default_factory=list)
 
     @property
@@ -182,15 +185,13 @@ def _factors(
         return None
     if source.op.name == "matmul":
         x, y = source.operands
-        if source.attrs.get("precision", "float32") != "float32":
-            return None
         *batch, m, k = x.type.shape
         n, rank = y.type.shape[-1], len(batch)
         old = (*batch, m, n)
         rows, columns = (_reshaped(own, old, shape) for own in ((*batch, m, 1), (*batch, 1, n)))
         if rows is None or columns is None:
             return None
-        left, right = _Factor(x, 1, line), _Factor(y, 1, line)
+        left, right = (_Factor(each, 1, line, source.attrs.get("precision")) for each in (x, y))
         left.emit("reshape", shape=(*rows, k))
         left.emit("transpose", axes=(len(rows), *range(len(rows))))
         right.emit("transpose", axes=(rank, *range(rank), rank + 1))
@@ -199,9 +200,15 @@ def _factors(
     operand = source.operands[0] if source.op.name == "sum" else None
     products = defs.get(operand) if isinstance(operand, Value) else None
     axes = source.attrs.get("axes", ())
-    if products is None or products.op.name != "multiply" or axes != tuple(range(len(axes))):
+    if (
+        products is None
+        or products.op not in (multiply, multiply_tf32)
+        or axes != tuple(range(len(axes)))
+    ):
         return None
     if len({atom.type.ndim for atom in products.operands}) != 1:
         return None
     x, y = products.operands
-    return _Factor(x, len(axes), line), _Factor(y, len(axes), line)
+    precision = "tf32" if products.op is multiply_tf32 else None
+    left, right = (_Factor(each, len(axes), line, precision) for each in (x, y))
+    return left, right

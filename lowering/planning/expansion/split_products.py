@@ -17,7 +17,7 @@ import numpy as np
 from lowering.plan.calls.matrix_product import library_takes
 from lowering.plan.target.overrides import ProductForm
 from lowering.plan.target.target import ContractionPolicy
-from lowering.planning.expansion.contractions import is_thin
+from lowering.planning.expansion.contractions import are_small, is_thin
 from lowering.planning.expansion.view_axes import is_by_columns
 from tracegraph.dtypes import bfloat16
 from tracegraph.ir.program import Atom, Eqn, Program, Value, application, walk
@@ -38,6 +38,8 @@ def split_products(
         if not _may_be_split(eqn) or not library_takes(left, right):
             return None
         if forced is None and is_thin(left, right, policy):
+            return None
+        if left.ndim > 2 and forced is None and are_small(left, right, policy):
             return None
         return _of_parts(eqn, defs)
 

@@ -53,15 +53,15 @@ def is_by_columns(x: Atom, defs: Defs) -> bool:
 
 
 def has_windows(x: Atom, defs: Defs) -> bool:
-    """Whether an operand repeats elements of an array, as overlapping windows do."""
+    """Whether an operand has most elements of an array several times, as overlapping windows do."""
+    size, seen = x.type.size, False
     for _ in range(_DEPTH):
         eqn = _view(x, defs)
         if eqn is None:
-            return False
-        if eqn.op.name == "windows":
-            return eqn.outputs[0].type.size > 2 * eqn.operands[0].type.size
+            break
+        seen = seen or eqn.op.name == "windows"
         x = eqn.operands[0]
-    return False
+    return seen and size > 2 * x.type.size
 
 
 def joined_axes(x: Atom, defs: Defs) -> tuple[Ints, ...]:

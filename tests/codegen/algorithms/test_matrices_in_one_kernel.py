@@ -37,7 +37,8 @@ def whitened(a: Any, x: Any) -> Any:
 
 def case(step: Any, dtype: str, n: int, batch: tuple[int, ...] = (), columns: int = 2) -> Any:
     rng = np.random.default_rng(n)
-    a, x = rng.standard_normal((*batch, n, n)), rng.standard_normal((*batch, n, columns))
+    a: Any = rng.standard_normal((*batch, n, n))
+    x: Any = rng.standard_normal((*batch, n, columns))
     if np.dtype(dtype).kind == "c":
         a, x = a + 1j * a[..., ::-1], x + 0.5j
     return repeated(step), (a.astype(dtype), x.astype(dtype))

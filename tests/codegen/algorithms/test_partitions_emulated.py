@@ -75,7 +75,7 @@ def system(n: int, k: int, dtype: str, batch: tuple[int, ...] = ()) -> System:
 
 def program_for(given: System) -> Program:
     return trace_program(
-        lambda *xs: (partition_kernels.tridiagonal_solve(*xs),), map(type_of, given), "solve"
+        lambda *xs: (partition_kernels.tridiagonal_solve(*xs),), list(map(type_of, given)), "solve"
     )
 
 

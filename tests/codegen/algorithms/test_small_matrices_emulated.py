@@ -38,6 +38,9 @@ SQUARE = [
 ]
 """Dtypes and rows: a warp or less, or a block for each."""
 
+SIDES = [("float64", 130, 5), ("complex64", 130, 6), ("float64", 7, 33), ("complex128", 5, 34)]
+"""Dtypes, right-hand sides and rows of systems."""
+
 RECTANGLES = [("float32", 40, 7), ("float64", 33, 9), ("complex64", 3, 5), ("complex128", 6, 6)]
 COUNT = 6
 """Matrices: the last block is not full."""
@@ -58,9 +61,15 @@ SOLVES: list[Call] = [
 CALLS += SOLVES
 
 
-def has_kernel(dtype: str, n: int, call: Call) -> bool:
-    types = [ArrayType(dtype, (COUNT, n, each)) for each in (n, 3)]
+MOST_ROTATED = 33
+"""Rows of matrices whose columns are rotated, which takes most of the time here."""
+
+
+def has_case(dtype: str, n: int, call: Call) -> bool:
+    types = [ArrayType(np.dtype(dtype), (COUNT, n, each)) for each in (n, 3)]
     name = "svd" if call[1] == "orthogonal_columns" else call[1]
+    if name in ("svd", "eigh") and n > MOST_ROTATED:
+        return False
     return are_small(name, types[: 2 if name == "triangular_solve" else 1])
 
 
@@ -93,7 +102,7 @@ def operands(name: str, dtype: str, m: int, n: int) -> tuple[Any, ...]:
 
 def calls(function: Any, arrays: tuple[Any, ...], attrs: dict[str, Any]) -> KernelCall:
     """The call that a program of the algorithm has."""
-    program = trace_program(lambda *xs: function(*xs, **attrs), map(type_of, arrays), "small")
+    program = trace_program(lambda *xs: function(*xs, **attrs), [*map(type_of, arrays)], "small")
     (call,) = [eqn.attrs["call"] for eqn in program.body.eqns if eqn.op is custom_kernel]
     assert isinstance(call, KernelCall)
     return call
@@ -103,9 +112,9 @@ MACROS = ("N", "LANES", "THREADS", "EPS", "TINY", "SWEEPS", "ROWS", "COLUMNS", "
 UNDEFINED = "".join(f"#undef {each}\n" for each in MACROS)
 
 CASES = [
-    *((dtype, n, n, *call) for dtype, n in SQUARE for call in CALLS if has_kernel(dtype, n, call)),
+    *((dtype, n, n, *call) for dtype, n in SQUARE for call in CALLS if has_case(dtype, n, call)),
     *((dtype, m, n, small.qr, "qr", {}) for dtype, m, n in RECTANGLES),
-    *((dtype, 130, n, *call) for dtype, n in (("float64", 5), ("complex64", 6)) for call in SOLVES),
+    *((dtype, m, n, *call) for dtype, m, n in SIDES for call in SOLVES),
 ]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tracegraph
 from lowering.cuda.compilation.compile import cubin
 from tests.emulation.emulator import COMPILER
 from tests.emulation.plan_emulator import EmulatedPlans
@@ -26,12 +27,21 @@ def test_tiles_give_what_the_host_gives(dtype: str, tmp_path: Any) -> None:
     plans = EmulatedPlans(programs, tmp_path)
     for name, (function, given) in programs.items():
         exact = tree.leaves(on_host(function, *[x.astype("float64") for x in given]))
-        for order in (None, Random(0)):
-            found = tree.leaves(plans.run(name, *given, order=order))
-            assert len(found) == len(exact)
-            for a, b in zip(found, exact, strict=True):
-                bound = BOUNDS[dtype] * np.abs(b).max()
-                np.testing.assert_allclose(a, b, rtol=0, atol=bound, err_msg=name)
+        found = tree.leaves(plans.run(name, *given, order=Random(0)))
+        for a, b in zip(found, exact, strict=True):
+            bound = BOUNDS[dtype] * np.abs(b).max()
+            np.testing.assert_allclose(a, b, rtol=0, atol=bound, err_msg=name)
+
+
+@pytest.mark.skipif(COMPILER is None, reason="needs g++")
+def test_warps_multiply_factors_of_eleven_bits(tmp_path: Any) -> None:
+    programs = {name: (CASES[name][0], operands(name, "float32")) for name in CASES}
+    with tracegraph.matmul_precision("tf32"):
+        plans = EmulatedPlans(programs, tmp_path)
+    for name, (function, given) in programs.items():
+        exact = tree.leaves(on_host(function, *[x.astype("float64") for x in given]))
+        for a, b in zip(tree.leaves(plans.run(name, *given)), exact, strict=True):
+            np.testing.assert_allclose(a, b, rtol=0, atol=1e-2 * np.abs(b).max(), err_msg=name)
 
 
 @pytest.mark.parametrize("dtype", BOUNDS)
@@ -40,6 +50,8 @@ def test_tiles_compile(dtype: str) -> None:
         return [CASES[name][0](*arrays) for name, arrays in given.items()]
 
     arguments = {name: operands(name, dtype) for name in CASES}
+    with tracegraph.matmul_precision("tf32"):
+        assert len(cubin(lowered(all_of_them, arguments, device="cuda").source, "sm_90").code) > 0
     source = lowered(all_of_them, arguments, device="cuda").source
     assert source.count("left_next") > 2 * len(CASES)
     assert len(cubin(source, "sm_90").code) > 0

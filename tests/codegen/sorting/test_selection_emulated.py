@@ -146,9 +146,11 @@ def test_few_long_rows_are_divided() -> None:
     assert shape(2000, 20_000) == (1, 1)
     assert shape(100_000) == (24, 2)
     assert shape(4, 1 << 22) == (132, 2)
-    assert shape(1000) == (1, 1)
+    assert shape(3000) == (1, 1)
 
 
-def test_many_of_a_row_are_sorted() -> None:
-    plan = plan_of(lambda x: tnp.top_k(x, 513), np.zeros(2000))
+def test_many_of_a_row_and_few_in_all_are_sorted() -> None:
+    plan = plan_of(lambda x: tnp.top_k(x, 257), np.zeros(3000))
+    assert not nodes_of(plan, SelectionNode)
+    plan = plan_of(lambda x: tnp.top_k(x, 3), np.zeros(2000))
     assert not nodes_of(plan, SelectionNode)

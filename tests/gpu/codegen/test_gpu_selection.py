@@ -5,7 +5,10 @@ import pytest
 
 import tracegraph
 import tracegraph.numpy as tnp
-from tests.cases.sorting import DTYPES, values
+from tests.cases.sorting import DTYPES, in_order, values
+from tracegraph.arrays.eager import apply
+from tracegraph.ops.largest import largest
+from tracegraph.ops.ranked import ranked
 
 CASES = (
     *(((1,), 1), ((40,), 40), ((128,), 5), ((3, 5, 300), 7), ((2, 1500), 256), ((3000,), 512)),
@@ -16,7 +19,11 @@ CASES = (
 
 
 def all_of_them(arrays):
-    return [tnp.top_k(x, count) for x, (_, count) in zip(arrays, CASES, strict=True)]
+    found = []
+    for x, (_, count) in zip(arrays, CASES, strict=True):
+        places = apply(largest, x, count=count)
+        found.append((tnp.take_along_axis(x, places, -1), places))
+    return found
 
 
 def check(found, arrays, counts):
@@ -71,3 +78,19 @@ def test_selections_in_loops_and_branches():
     expected = tracegraph.jit(steps, device="host")(x)
     for found, wanted in zip(tracegraph.jit(steps, device="cuda")(x), expected, strict=True):
         np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_elements_at_places_are_those_of_sorted_rows(dtype):
+    places = (0, 4999, 5000, 9998, 9999)
+    x = values(dtype, (130, 10_000))
+    found = tracegraph.jit(lambda x: apply(ranked, x, places=places), device="cuda")(x)
+    assert np.asarray(found).tobytes() == in_order(x)[..., list(places)].tobytes()
+
+
+def test_medians_of_long_rows():
+    n = 20_000
+    rows = np.stack([np.arange(n) / 7, -np.arange(n) / 7, np.zeros(n), 1e6 + np.arange(n) * 1e-9])
+    rows = np.concatenate([np.tile(rows, (40, 1)), np.full((1, n), np.nan)])
+    program = tracegraph.jit(lambda x: np.quantile(x, [0.1, 0.5], axis=1), device="cuda")
+    np.testing.assert_allclose(program(rows), np.quantile(rows, [0.1, 0.5], axis=1), rtol=1e-13)

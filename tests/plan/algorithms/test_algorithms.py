@@ -98,7 +98,8 @@ def test_the_size_and_the_batch_decide() -> None:
     assert calls("qr", (3000, 16)) == calls("cholesky", (1, 1)) == 0
     assert calls("cholesky", (1000, 130, 130)) == calls("lu", (1000, 32, 16)) == 0
     assert kernels("cholesky", (1000, 33, 33)) == kernels("lu", (10, 100, 48, 48)) == 1
-    assert kernels("triangular_solve", (1000, 9, 9), (1000, 9, 300), lower=True) == 1
+    assert kernels("triangular_solve", (10, 17, 17), (10, 17, 300), lower=True) == 1
+    assert kernels("triangular_solve", (1000, 9, 9), (1000, 9, 300), lower=True) == 0
     assert calls("triangular_solve", (1000, 33, 33), (1000, 33, 300), lower=True) == 1
     assert kernels("cholesky", (16, 16)) == kernels("lu", (10, 100, 32, 32)) == 1
     assert kernels("triangular_solve", (1000, 9, 9), (1000, 9, 3), lower=True) == 1
@@ -106,6 +107,31 @@ def test_the_size_and_the_batch_decide() -> None:
     assert kernels("qr", (64, 32)) == kernels("qr", (10, 4, 4)) == 1
     assert kernels_in_a_loop("eigh", (4, 4)) == kernels_in_a_loop("cholesky", (64, 4, 4)) == 1
     assert kernels_in_a_loop("cholesky", (63, 4, 4)) == 0
+
+
+@pytest.mark.parametrize("unit", [False, True])
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("dtype", ["float64", "complex64"])
+def test_systems_of_many_right_hand_sides_are_written_out(
+    lower: bool, unit: bool, dtype: str
+) -> None:
+    rng = np.random.default_rng(1)
+    a, b = rng.standard_normal((2, 7, 7)), rng.standard_normal((2, 7, 5000))
+    a, b = (a + 3 * np.eye(7)).astype(dtype), b.astype(dtype)
+    attrs = {"lower": lower, "unit": unit}
+    solve = get("triangular_solve")
+    wanted = solve.reference(a, b, **attrs)
+    found = planned_for_cuda(solve, (a, b), attrs)
+    unit_of_rounding = 200 * float(np.finfo(dtype).eps) * np.abs(wanted).max()
+    np.testing.assert_allclose(found, wanted, 0, unit_of_rounding)
+
+    def lengths(a: Any, b: Any) -> Any:
+        return np.sum(np.abs(apply(solve, a, b, **attrs)) ** 2, axis=-2)
+
+    types = [tracegraph.ArrayType(dtype, x.shape) for x in (a, b)]
+    plan = tracegraph.jit(lengths, device="cuda").lower(*types).plan
+    accessed = {buffer for node in walk(plan.graph) for buffer in node.accessed_buffers}
+    assert [buffer.space for buffer in accessed if buffer.type.shape == b.shape] == ["input"]
 
 
 @each_op

@@ -70,8 +70,21 @@ def joined_columns(f: Any) -> Any:
     return np.concatenate([f[0], f[1] * 2, f[2] - f[0], f[3]], axis=1)
 
 
+def summed(f: Any) -> Any:
+    """Folds over the axis of what is stacked, of values that depend on each other."""
+    rows = [f[0]]
+    for k in range(1, 5):
+        rows.append(f[k] - rows[-1] * 0.5)
+    stacked = np.stack(rows * 2)
+    return np.sum(stacked * stacked, axis=0) - np.max(stacked, axis=0)
+
+
+def summed_columns(f: Any) -> Any:
+    return np.sum(np.stack([f[0], f[1] * 2, f[2] - f[0], f[3]], axis=-1), axis=-1)
+
+
 PROGRAMS = (
-    *(joined, joined_columns),
+    *(joined, joined_columns, summed, summed_columns),
     *(rolled, computed, concatenated, chosen, middle),
     *(in_a_loop, rolled_in_a_loop, in_a_branch),
 )
@@ -117,6 +130,14 @@ def test_arrays_of_a_common_length_that_are_joined(
     (nest,) = node.kernel.nests
     assert isinstance(nest, MapNest)
     assert (nest.space, len(nest.stores), selections(node)) == (space, stores, 0)
+
+
+@pytest.mark.parametrize("function", [summed, summed_columns], ids=lambda f: f.__name__)
+def test_folds_over_few_sources_are_written_out(function: Function) -> None:
+    (node,) = kernels(function, X)
+    (nest,) = node.kernel.nests
+    assert isinstance(nest, MapNest)
+    assert (nest.space, selections(node)) == ((12, 34), 0)
 
 
 def test_the_other_axes_keep_their_order() -> None:

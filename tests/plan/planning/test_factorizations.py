@@ -44,7 +44,8 @@ def test_small_matrices_at_the_top_have_a_kernel(name: str, batch: Any, n: int) 
         ("qr", [(1025, 8)]),
         ("svd", [(1000, 129, 140)]),
         ("pinv", [(1000, 8, 1)]),
-        ("triangular_solve", [(1000, 33, 33), (1000, 33, 3)]),
+        ("triangular_solve", [(1000, 33, 33), (1000, 33, 65)]),
+        ("triangular_solve", [(1000, 129, 129), (1000, 129, 3)]),
     ],
 )
 @pytest.mark.parametrize("forced", [None, "small"])
@@ -60,8 +61,9 @@ def test_others_have_none(name: str, shapes: Any, forced: FactorizationForm | No
         ("cholesky", (63,), 4, "own"),
         ("cholesky", (64,), 4, "small"),
         ("lu", (9,), 4, "own"),
-        ("triangular_solve", (2,), 33, "library"),
-        ("triangular_solve", (3,), 33, "at once"),
+        ("triangular_solve", (2,), 33, "small"),
+        ("triangular_solve", (2,), 129, "library"),
+        ("triangular_solve", (3,), 129, "at once"),
         ("lu", (9,), 33, "small"),
         ("lu", (9,), 129, "own"),
         ("cholesky", (), 32, "small"),  # the library would factor it
@@ -108,9 +110,9 @@ def test_a_long_tridiagonal_system_is_divided_among_blocks() -> None:
     lowered = tracegraph.jit(tracegraph.linalg.tridiagonal_solve, device="cuda").lower(*arrays)
     names = [node.name for node in lowered.nodes if node.kind == "custom kernel"]
     assert names == [
-        "tridiagonal_reduce_8x256",
-        "tridiagonal_solve_spans_2x16",
-        "tridiagonal_finish_8x256",
+        "tridiagonal_reduce_8x128",
+        "tridiagonal_solve_spans_2x32",
+        "tridiagonal_finish_8x128",
     ]
 
 

@@ -67,5 +67,5 @@ def test_a_long_chain_of_keys_is_stored_somewhere() -> None:
             key = random.fold_in(key, i)
         return x + random.uniform(key, x.shape)
 
-    plan = nodes_planned_for(run, np.ones(8), random.key(1))
+    plan = nodes_planned_for(run, np.ones(1 << 20), random.key(1))
     assert 2 <= plan.node_counts["KernelNode"] <= 8

@@ -10,8 +10,8 @@ import pytest
 
 import tracegraph
 from tests.programs.lanes import PROGRAMS
-from tracegraph import debug, jvp, vmap, while_loop
-from tracegraph.ir.lane_loops import mask_of_lanes
+from tracegraph import cond, debug, jvp, vmap, while_loop
+from tracegraph.ir.lane_loops import mask_of_branch, mask_of_lanes
 from tracegraph.ir.program import Eqn, walk
 
 
@@ -130,6 +130,51 @@ def test_a_loop_that_prints_is_none() -> None:
         return while_loop(lambda x: x > 1, step, x)
 
     assert None in lanes_of(vmap(printing), X)
+
+
+def branches_of(function: Callable[..., Any], *arguments: Any) -> list[tuple[int, ...] | None]:
+    """The lanes of each cond."""
+    program = tracegraph.jit(function, device="host").trace(*arguments).optimized
+    regions = [program.body, *[region for eqn in walk(program.body) for region in eqn.regions]]
+    found: list[tuple[int, ...] | None] = []
+    for region in regions:
+        made = {value: eqn for eqn in region.eqns for value in eqn.outputs}
+        for eqn in [eqn for eqn in region.eqns if eqn.op.name == "cond"]:
+            mask = mask_of_branch(eqn, made)
+            found.append(None if mask is None else eqn.operands[1 + mask].type.shape)
+    return found
+
+
+def test_branches_that_lanes_take_apart() -> None:
+    def long(x: Any) -> Any:
+        return while_loop(lambda x: x > 3, lambda x: x / 2, x)
+
+    def one(x: Any) -> Any:
+        return cond(x > 5, long, lambda x: long(x + 1), x)
+
+    assert branches_of(vmap(one), X) == [(12,), (12,)]
+    assert branches_of(vmap(vmap(one)), X.reshape(3, 4)) == [(3, 4), (3, 4)]
+
+
+@pytest.mark.parametrize(
+    "skipped",
+    [lambda x, live: x * 2, lambda x, live: x * 0 + 1, lambda x, live: x[::-1]],
+)
+def test_a_branch_that_changes_what_takes_it_not_is_none(skipped: Any) -> None:
+    """One that all elements take together, even those that the mask leaves out."""
+
+    def run(x: Any) -> Any:
+        live = x > 3
+        return cond(np.any(live), lambda x, m: np.where(m, x + 1, x), skipped, x, live)
+
+    assert branches_of(run, X) == [None]
+
+
+def test_a_branch_for_all_if_any_takes_it_is_none() -> None:
+    def run(x: Any) -> Any:
+        return cond(np.any(x > 3), lambda x, m: x + 1, lambda x, m: x, x, x > 3)
+
+    assert branches_of(run, X) == [None]
 
 
 def test_a_loop_that_is_written_as_vmap_would_is_one() -> None:

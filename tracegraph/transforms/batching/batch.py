@@ -14,12 +14,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from tracegraph import errors
+from tracegraph.ir.lane_loops import mask_of_branch
 from tracegraph.ir.op import Call, Collective, Elementwise, Reduction, Scan
 from tracegraph.ir.program import NO_HINTS, Atom, Eqn, Literal, Region, Value
 from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops.batching import aligned
-from tracegraph.transforms.batching.branches import batch_branches
+from tracegraph.transforms.batching.branches import batch_branch_of_lanes, batch_branches
 from tracegraph.transforms.batching.callbacks import batch_callback
 from tracegraph.transforms.batching.calls import batch_call
 from tracegraph.transforms.batching.custom_kernels import batch_custom_kernel
@@ -46,7 +47,7 @@ def batch_region(
     """
     trace, around = lanes.trace, lanes.trace.source
     env: dict[Value, Batch] = dict(zip(region.params, operands, strict=True))
-    marks = _Marks(lanes)
+    marks, branches = _Marks(lanes), _Branches(region)
     if any(is_inexact(atom.type) for atom in region.results):
         marks.values.update(region.params)
 
@@ -67,6 +68,8 @@ def batch_region(
                 inputs[0] = read(eqn.operands[0])
                 marks.values.update(eqn.outputs)
                 outputs = _batch_eqn(replace(lanes, writing=lanes.mask), eqn, inputs)
+            elif eqn.op.name == "cond" and (mask := branches.mask(eqn, inputs)) is not None:
+                outputs = batch_branch_of_lanes(batch_region, lanes, eqn, inputs, mask)
             else:
                 outputs = _batch_eqn(lanes, eqn, inputs)
                 if meets_shared:
@@ -75,6 +78,22 @@ def batch_region(
     finally:
         trace.source = around
     return [read(atom) for atom in region.results]
+
+
+class _Branches:
+    """The branches of a region that lanes may take apart."""
+
+    def __init__(self, region: Region) -> None:
+        self._region = region
+        self._made: dict[Value, Eqn] | None = None
+
+    def mask(self, eqn: Eqn, operands: Sequence[Batch]) -> int | None:
+        """The position of the mask of such a branch, if lanes of one more axis differ in it."""
+        if not operands[0].is_batched:
+            return None
+        if self._made is None:
+            self._made = {value: each for each in self._region.eqns for value in each.outputs}
+        return mask_of_branch(eqn, self._made)
 
 
 class _Marks:

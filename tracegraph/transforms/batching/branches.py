@@ -13,6 +13,7 @@ from tracegraph.ir.control_forms import is_loop
 from tracegraph.ir.effects import TOKEN
 from tracegraph.ir.op import Call, Effect, Opaque, get
 from tracegraph.ir.program import Atom, Eqn, Literal, Region, walk
+from tracegraph.ops.batching import aligned
 from tracegraph.transforms.batching.lanes import Batch, BatchRegion, Lanes, batches
 
 CHEAP_BYTES = 1 << 24
@@ -27,6 +28,34 @@ def batch_branches(
     record = _each if operands[0].is_batched else _one
     flags = lanes.flags.branches(eqn, tuple([x.is_batched for x in operands]))
     return batches(record(batch, lanes, eqn, operands, flags), flags)
+
+
+def batch_branch_of_lanes(
+    batch: BatchRegion, lanes: Lanes, eqn: Eqn, operands: Sequence[Batch], position: int
+) -> Sequence[Batch]:
+    """A branch that is taken if any lane takes it, for lanes of one more axis: if any of them does.
+
+    It changes nothing in lanes that its mask, the capture at a position, leaves out.
+    """
+    flags = lanes.flags.branches(eqn, tuple([x.is_batched for x in operands]))
+    captures = list(operands[1:])
+    mask = lanes.spread(*captures[position])
+    if lanes.mask is not None:
+        mask = lanes.emit("logical_and", aligned(lanes, lanes.mask, mask.type.ndim - 1), mask)
+    captures[position] = Batch(mask, True)
+    given, bare = [x.is_batched for x in captures], lanes.masked(None)
+
+    def branch(region: Region) -> Region:
+        def record(inner: Lanes, params: Sequence[Atom]) -> Sequence[Atom]:
+            return inner.spread_as(batch(inner, region, batches(params, given)), flags)
+
+        return bare.region([x.atom.type for x in captures], record)
+
+    selector = lanes.emit("any", mask, axes=tuple(range(mask.type.ndim)))
+    regions = tuple(map(branch, eqn.regions))
+    atoms = [x.atom for x in captures]
+    found = lanes.trace.record(eqn.op, (selector, *atoms), eqn.attrs, regions, eqn.hints)
+    return batches([each.atom for each in found], flags)
 
 
 def _one(
@@ -112,7 +141,9 @@ def _guarded(
     flags: Sequence[bool],
     old: Sequence[Atom] | None,
 ) -> list[Atom]:
-    """A branch that runs if a live lane takes it. The results of the others are the old ones."""
+    """A branch that runs if a live lane takes it. The results of the others are the old ones, or
+    zeros if there are none: each lane could as well decide for itself.
+    """
     assert lanes.mask is not None
     batched = [x.is_batched for x in captures]
     atoms = [*[x.atom for x in captures], *(old or ())]
@@ -123,11 +154,8 @@ def _guarded(
         results_of_lanes = inner.spread_as(
             batch(inner, region, batches(params[: len(batched)], batched)), flags
         )
-        return (
-            results_of_lanes
-            if old is None
-            else _merged(inner, mask, results_of_lanes, before, flags)
-        )
+        kept = before if old is not None else [inner.zeros(x.type) for x in results_of_lanes]
+        return _merged(inner, mask, results_of_lanes, kept, flags)
 
     def skipped(inner: Lanes, params: Sequence[Atom]) -> Sequence[Atom]:
         old_results = []

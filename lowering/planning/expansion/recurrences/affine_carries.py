@@ -29,7 +29,8 @@ _FORMS = (Elementwise, Indexed, Reduction)
 class Affine:
     """factor * h + term, for array number `carry` of the carry; None is a factor of 1, a term of 0.
 
-    The elements of the factor are between `bounds`.
+    The elements of the factor are between `bounds`. Where `kept` is false, a choice has dropped h,
+    which may be NaN; None where no choice does that.
     """
 
     carry: int
@@ -37,25 +38,31 @@ class Affine:
     bounds: Interval
     factor: Any = None
     term: Any = None
+    kept: Any = None
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether the factor is at most 1: products cannot overflow, and errors do not grow.
+
+        Integers may have any: they wrap around in any order alike.
+        """
+        return self.type.dtype.kind in "iu" or max(map(abs, self.bounds)) <= 1
+
+    @property
+    def is_growing(self) -> bool:
+        """Whether the factor is above 1 in any case."""
+        return self.type.dtype.kind in "fc" and (self.bounds[0] > 1 or self.bounds[1] < -1)
 
 
 def recurrence(body: Region, carry: int, known: Known) -> list[Affine] | None:
-    """How a step changes a carry, without values, if it multiplies arrays by at most 1; or None.
-
-    Products of such factors cannot overflow, and rounding errors do not grow. Those of integers may
-    be any: they wrap around in any order alike.
-    """
+    """How a step changes a carry, without values, if it is linear in it and does not grow."""
     types = [param.type for param in body.params[:carry]]
     if not types or not all(t.dtype.kind in "fciu" and t.dtype.itemsize >= 4 for t in types):
         return None
     if not all(isinstance(e.op.form, _FORMS) or e.op.name == "matmul" for e in body.eqns):
         return None
     found = changes(body, carry, [...] * len(body.params), lambda *_: ..., known)
-    if found is None or any(
-        change.type.dtype.kind in "fc" and max(map(abs, change.bounds)) > 1 for change in found
-    ):
-        return None
-    return found
+    return None if found is None or any(change.is_growing for change in found) else found
 
 
 def changes(
@@ -154,8 +161,11 @@ def _sum(reader: _Reader, x: Operand, y: Operand) -> Affine | None:
     if isinstance(x, Affine) and isinstance(y, Affine):
         one = x.type.dtype.type(1)
         factor = reader.apply("add", _given(x.factor, one), _given(y.factor, one))
-        bounds = intervals.plus(x.bounds, y.bounds)
-        return replace(x, bounds=bounds, factor=factor, term=reader.plus(x.term, y.term))
+        bounds, term = intervals.plus(x.bounds, y.bounds), reader.plus(x.term, y.term)
+        kept = None
+        if x.kept is not None and y.kept is not None:
+            kept = reader.apply("bitwise_or", x.kept, y.kept)
+        return replace(x, bounds=bounds, factor=factor, term=term, kept=kept)
     own, other = _apart(x, y)
     return replace(own, term=reader.plus(own.term, reader.value(other)))
 
@@ -205,18 +215,19 @@ def _where(reader: _Reader, condition: Operand, x: Operand, y: Operand) -> Affin
     affine = [each for each in (x, y) if isinstance(each, Affine)]
     zero, one = (affine[0].type.dtype.type(number) for number in (0, 1))
     sides = [
-        (each.bounds, _given(each.factor, one), _given(each.term, zero))
+        (each.bounds, _given(each.factor, one), _given(each.term, zero), _given(each.kept, True))
         if isinstance(each, Affine)
-        else ((0.0, 0.0), zero, reader.value(each))
+        else ((0.0, 0.0), zero, reader.value(each), False)
         for each in (x, y)
     ]
-    (low, factor, term), (high, other_factor, other_term) = sides
+    bounds, factors, terms, kept = zip(*sides, strict=True)
     test = reader.value(condition)
     return replace(
         affine[0],
-        bounds=intervals.hull(low, high),
-        factor=reader.apply("where", test, factor, other_factor),
-        term=reader.apply("where", test, term, other_term),
+        bounds=intervals.hull(*bounds),
+        factor=reader.apply("where", test, *factors),
+        term=reader.apply("where", test, *terms),
+        kept=None if kept == (True, True) else reader.apply("where", test, *kept),
     )
 
 

@@ -110,17 +110,37 @@ def test_donated_arguments_are_updated_in_place() -> None:
     (node,) = plan.graph.nodes
     assert plan.aliases == {0: 1}
     assert node.writes == {plan.inputs[1]}
-    plan = plan_of(updated_in_a_loop, X, X, donate_argnums=1)
+    once = {"loops": "conditional"}  # and not some steps in an iteration
+    plan = plan_of(updated_in_a_loop, X, X, donate_argnums=1, choices=once)
     (node,) = nodes_of(plan, CustomKernelNode)
     assert node.writes == {plan.inputs[1]}
     assert plan.aliases == {0: 1}
 
 
 def test_a_loop_updates_its_carry_in_place() -> None:
-    plan = plan_of(updated_in_a_loop, X, X)
+    plan = plan_of(updated_in_a_loop, X, X, choices={"loops": "conditional"})
     (loop,) = [node for node in plan.graph.nodes if isinstance(node, WhileNode)]
     kinds = [node.kind for node in loop.body.nodes]
     assert kinds == ["custom kernel", "kernel"]  # and the kernel counts steps
+
+
+@pytest.mark.parametrize(("steps", "copies"), [(50, 25), (49, 7), (47, 1)])
+def test_a_loop_whose_steps_are_counted_makes_several_in_an_iteration(
+    steps: int, copies: int
+) -> None:
+    """A kernel may not run on values that are not used: none of the copies is skipped."""
+
+    def looped(x: Any) -> Any:
+        return tracegraph.fori_loop(0, steps, lambda _, x: incremented(x), x)
+
+    plan = plan_of(looped, X)
+    (loop,) = [node for node in plan.graph.nodes if isinstance(node, WhileNode)]
+    kernels = [node for node in loop.body.nodes if isinstance(node, CustomKernelNode)]
+    assert len(kernels) == copies
+    with pytest.raises(errors.UnschedulableError, match="kernel incremented inside"):
+        plan_of(
+            lambda x, n: tracegraph.fori_loop(0, n, lambda _, x: incremented(x), x, unroll=2), X, 5
+        )
 
 
 @pytest.mark.parametrize("f", [in_fori, in_while])

@@ -156,3 +156,15 @@ def test_explain_has_it_for_each_device():
 
 def test_a_plan_without_work_has_no_table():
     assert rooflines(plan_of(lambda x: x, ArrayType("float64", (0,)))) == ""
+
+
+def test_a_thread_for_each_lane_moves_what_it_carries_once():
+    def run(x):
+        return tracegraph.fori_loop(0, 100, lambda i, x: x * 0.5 + 1, x, schedule="per_lane")
+
+    plan = plan_of(run, ArrayType("float64", (1 << 20,)))
+    known = {each.node.kind: each.work for each in works(plan) if each.work.required > 1000}
+    assert known["persistent"].required == 2 * (8 << 20)
+    total = total_work(plan)
+    assert total is not None
+    assert total.required < 100 * (8 << 20)

@@ -17,6 +17,11 @@ from tracegraph.errors import UnschedulableError
 X, W = np.ones((8, 20, 20, 32), "f4"), np.ones((3, 3, 32, 64), "f4")
 
 
+def plan_source(function, x, w, precision):
+    with tracegraph.matmul_precision(precision):
+        return tracegraph.jit(function, device="cuda").lower(x, w).source
+
+
 def nests(plan):
     nodes = [node for node in walk(plan.graph) if isinstance(node, KernelNode)]
     return [nest for node in nodes for nest in node.kernel.nests]
@@ -68,13 +73,19 @@ def test_passes_over_rows_of_the_result_are_kernels_of_their_own():
     assert any(isinstance(nest, RowNest) for nest in nests(plan) if nest is not product)
 
 
-def test_small_convolutions_and_those_of_lower_precision_stay_library_calls():
+def test_small_convolutions_stay_library_calls():
     small = plan_of(convolved, X[:1, :4, :4], W[..., :8])
     assert not products(small)
+
+
+def test_tensor_cores_multiply_tiles_in_tf32_only():
+    assert not any(product.rounded for product in products(plan_of(slopes, X, W)))
     with tracegraph.matmul_precision("tf32"):
-        lower = plan_of(convolved, X, W)
-    assert not products(lower)
-    assert [call.call.precision for call in calls(lower)] == ["tf32"]
+        plan = plan_of(slopes, X, W)
+    assert [product.rounded for product in products(plan)] == [True] * 3
+    assert not calls(plan)
+    assert "tg_multiply_tf32" in plan_source(slopes, X, W, "tf32")
+    assert "tg_multiply_tf32" not in plan_source(slopes, X, W, "bf16x3")
 
 
 def test_a_loop_around_a_large_product_cannot_be_one_kernel():
@@ -92,3 +103,26 @@ def test_the_host_multiplies_by_its_library():
     plan = plan_of(convolved, X, W, device="host")
     assert calls(plan)
     assert all(isinstance(nest, MapNest) for nest in nests(plan))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_many_small_matrices_are_multiplied_by_tiles(dtype):
+    x, y = np.ones((900, 16, 24), dtype), np.ones((900, 24, 32), dtype)
+    plan = plan_of(lambda x, y: np.tanh(x @ y), x, y)
+    (product,) = products(plan)
+    assert not calls(plan)
+    assert [n for _, n in product.batch] == [900]
+
+
+def test_small_matrices_in_lower_precision_are_not_split():
+    x = np.ones((900, 24, 24), "f4")
+    with tracegraph.matmul_precision("bf16x3"):
+        plan = plan_of(lambda x: x @ x, x)
+    assert products(plan)
+    assert "bf16" not in str(plan)
+
+
+def test_a_few_small_or_shared_matrices_are_library_calls():
+    x, y = np.ones((100, 24, 24), "f4"), np.ones((24, 24), "f4")
+    assert not products(plan_of(lambda x: x @ x.swapaxes(1, 2), x[:9]))
+    assert calls(plan_of(lambda x, y: x @ y, np.ones((900, 24, 24), "f4"), y))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,102 +16,18 @@ from lowering.lower import lower
 from lowering.plan.target.overrides import override
 from lowering.planning.expansion.recurrences.chunked_scans import expand_recurrences
 from lowering.planning.expansion.recurrences.intervals import ANY, interval_of
+from tests.programs.recurrences import LINEAR, LONG, RNG, UNIT, ZERO, X, average, running
 from tracegraph import scan, tree
 from tracegraph.ir.program import Program, walk
-
-LONG = 1003
-RNG = np.random.default_rng(8)
-X, Y = RNG.standard_normal((LONG, 3)), RNG.standard_normal((LONG, 3))
-SINGLE = X.astype("float32")
-FLAGS = RNG.random((LONG, 3)) < 0.1
-UNIT = RNG.uniform(0, 1, (LONG, 3))
-
-Function = Callable[..., Any]
-
-
-def running(step: Function, first: Any, *xs: Any, **options: Any) -> Any:
-    """A scan that stacks what each step carries."""
-
-    def both(h: Any, x: Any) -> Any:
-        after = step(h, *x)
-        return after, after
-
-    return scan(both, first, xs, **options)
-
-
-def average(h: Any, x: Any) -> Any:
-    return h + 0.1 * (x - h)
-
-
-def several(state: Any, x: Any) -> Any:
-    mean, square, count = state
-    return average(mean, x), 0.99 * square + 0.01 * x * x, count + 2
-
-
-def derived(x: Any) -> Any:
-    return tracegraph.grad(lambda x: (running(average, np.zeros(3), x)[1] ** 2).sum())(x)
-
-
-ZERO = np.zeros(3)
-
-LINEAR: dict[str, tuple[Function, tuple[Any, ...]]] = {
-    "an average": (lambda x: running(average, ZERO, x), (X,)),
-    "float32": (
-        lambda x: running(lambda h, x: h * np.float32(0.5) - x, ZERO.astype("f4"), x),
-        (SINGLE,),
-    ),
-    "sums, from the end": (lambda x: running(lambda h, x: x + h, ZERO, x, reverse=True), (X,)),
-    "restarts": (
-        lambda x, new: running(lambda h, x, new: np.where(new, x, 0.9 * h + x), ZERO, x, new),
-        (X, FLAGS),
-    ),
-    "flags as factors": (
-        lambda x, end: running(
-            lambda h, x, end: x + 0.95 * (1 - end) * h, ZERO, x, end, reverse=True
-        ),
-        (X, FLAGS),
-    ),
-    "factors between 0 and 1": (
-        lambda x, a: running(lambda h, x, a: a * h - (1 - a) * x, ZERO, x, 1 / (1 + np.exp(-a))),
-        (X, Y),
-    ),
-    "decays": (
-        lambda x, a: running(
-            lambda h, x, a: np.exp(-np.abs(a)) * h / 2 + np.tanh(a) * -h / 4, ZERO, x, a
-        ),
-        (X, Y),
-    ),
-    "several arrays": (lambda x: running(several, (ZERO, ZERO, np.int32(7)), x), (X,)),
-    "complex": (lambda x: running(lambda h, x: (0.6 + 0.8j) * h + x, ZERO + 0j, x), (X,)),
-    "integers": (
-        lambda x: running(lambda h, x: 3 * h - x, np.int64(1), x),
-        ((X[:, 0] * 9).astype(int),),
-    ),
-    "products with a matrix": (
-        lambda x, w: running(lambda h, x: 0.9 * h + w @ x, ZERO, x),
-        (X, RNG.standard_normal((3, 3))),
-    ),
-    "only the last": (lambda x: scan(lambda h, x: (0.99 * h + x, None), ZERO, x)[0], (X,)),
-    "no slices": (lambda x: scan(lambda h, _: (0.9 * h + x, h), ZERO, length=LONG), (X[0],)),
-    "what is stacked is not linear": (
-        lambda x: scan(lambda h, x: (0.9 * h + x, np.sin(h) * x), ZERO, x),
-        (X,),
-    ),
-    "a factor that is an argument of a constant": (
-        lambda x: running(lambda h, x, a: a * h + x, ZERO, x, UNIT),
-        (X,),
-    ),
-    "a derivative": (derived, (X,)),
-}
-"""Functions of scans that run in chunks."""
 
 
 def growing(h: Any, x: Any) -> Any:
     return 1.01 * h + x
 
 
+Function = Callable[..., Any]
+
 OTHERS: dict[str, tuple[Function, tuple[Any, ...]]] = {
-    "any factors": (lambda x, a: running(lambda h, x, a: a * h + x, ZERO, x, a), (X, UNIT)),
     "growing": (lambda x: running(growing, ZERO, x), (X,)),
     "not linear": (lambda x: running(lambda h, x: np.tanh(h + x), ZERO, x), (X,)),
     "a square": (lambda x: running(lambda h, x: h * h / 9 + x, ZERO, x), (X,)),
@@ -166,6 +83,50 @@ def test_recurrences_run_in_chunks(name: str) -> None:
 def test_other_scans_stay_as_they_are(name: str) -> None:
     program = program_of(*OTHERS[name])
     assert expand_recurrences(program, TARGET) is program
+
+
+def weighted(x: Any, a: Any, **options: Any) -> Any:
+    return running(lambda h, x, a: a * h + x, ZERO, x, a, **options)[1]
+
+
+def on_cuda_plan(function: Function, *arguments: Any) -> Any:
+    """The result of the plan for a GPU, run on the host."""
+    (found,) = HostExecutable(lower(program_of(function, arguments), "cuda"))(list(arguments))
+    return found
+
+
+def test_factors_that_are_arguments_decide_when_it_runs() -> None:
+    """With one above 1, or NaN, the steps are made in order, and so have the same bits."""
+    assert min(lengths(expand_recurrences(program_of(weighted, (X, UNIT)), TARGET))) < 100
+    in_order = partial(weighted, schedule="one_kernel")
+    found, expected = on_cuda_plan(weighted, X, UNIT), on_cuda_plan(in_order, X, UNIT)
+    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
+    assert (found != expected).any()
+    for place, factor in ((0, 1.5), (500, -1.1), (900, np.nan)):
+        factors = UNIT.copy()
+        factors[place, 1] = factor
+        expected = on_cuda_plan(in_order, X, factors)
+        np.testing.assert_array_equal(on_cuda_plan(weighted, X, factors), expected)
+
+
+def test_products_that_would_overflow_are_not_formed() -> None:
+    """Large factors while the carry is 0: their product is infinite, the carry is not."""
+    x, a = np.zeros((LONG, 3)), np.full((LONG, 3), 0.5)
+    a[:400], x[400:] = 1e200, 1
+    found = on_cuda_plan(weighted, x, a)
+    np.testing.assert_array_equal(found, weighted(x, a))
+    assert np.isfinite(found).all()
+
+
+def test_what_a_choice_drops_may_be_nan() -> None:
+    x, new = X.copy(), np.zeros((LONG, 3), bool)
+    x[100], new[300] = np.nan, True
+    x[700], new[701] = np.inf, True
+    function, _ = LINEAR["restarts"]
+    found = HostExecutable(lower(program_of(function, (x, new)), "cuda"))([x, new])
+    for got, wanted in zip(found, tree.leaves(function(x, new)), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-13)
+        assert np.isnan(wanted).any() == (wanted.ndim > 1)
 
 
 def test_a_schedule_for_all_loops_keeps_their_steps_in_order() -> None:

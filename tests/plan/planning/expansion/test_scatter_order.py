@@ -139,3 +139,14 @@ def test_unique_updates_are_maps(method, dtype):
     for deterministic in (False, True):
         nests = updates_of(method, dtype, deterministic=deterministic, unique=True)
         assert [(type(n), n.space) for n in nests] == [(MapNest, (100,)), (MapNest, (COUNT,))]
+
+
+def test_updates_at_repeated_places_read_what_was_there_before():
+    def update(x):
+        i = np.arange(8) // 2  # known, and in range: reads and writes have the same indices
+        return x.at[i].set(x[i] * 2 + np.arange(8.0)), x.at[i].add(x[i])
+
+    x = np.arange(5.0) + 1
+    replaced, added = tracegraph.jit(update, device="host")(x)
+    np.testing.assert_array_equal(replaced, [3, 7, 11, 15, 5])
+    np.testing.assert_array_equal(added, [3, 6, 9, 12, 5])

@@ -15,7 +15,7 @@ from itertools import chain
 from math import gcd
 from typing import NamedTuple
 
-from lowering.fusion.boxes import WHOLE, GuardBox, Limits
+from lowering.plan.nests.boxes import WHOLE, GuardBox, Limits
 from tracegraph.ir.scalar import Axis, Const, Expr, Sum
 from tracegraph.ir.scalar_values import Accumulated
 from tracegraph.ir.subexpressions import subexpressions
@@ -41,30 +41,45 @@ _Spans = tuple[_Span | None, ...]
 _Place = tuple[Indices, _Spans]
 
 
-def has_element_of_its_own(space: Sequence[int], indices: Indices) -> bool:
+def has_element_of_its_own(
+    space: Sequence[int], indices: Indices, boxes: Sequence[GuardBox] = ()
+) -> bool:
     """Whether each point of a space reaches an element that no other point reaches: each axis of
-    more than one point is alone in some index.
+    more than one point is alone in some index, or has one index in all the boxes.
     """
     alone = {axes[0].number for axes in map(_axes, indices) if axes is not None and len(axes) == 1}
-    return all(extent == 1 or number in alone for number, extent in enumerate(space))
+    return all(
+        extent == 1 or number in alone or _is_fixed(number, boxes)
+        for number, extent in enumerate(space)
+    )
+
+
+def _is_fixed(axis: int, boxes: Sequence[GuardBox]) -> bool:
+    found = {box.limits.get(axis) for box in boxes}
+    if len(found) != 1:
+        return False
+    (limits,) = found
+    return limits is not None and limits[1] - limits[0] == 1
 
 
 @dataclass(slots=True)
 class Places:
     """The places of accesses to one buffer, by their indices."""
 
-    indices: set[Indices] = field(default_factory=set)
+    boxes: dict[Indices, list[GuardBox]] = field(default_factory=dict)  # of the accesses there
     _known: set[_Place] = field(default_factory=set)
     _fixed: dict[int, dict[int, list[_Place]]] = field(default_factory=dict)  # by axis and index
     _moving: list[_Place] = field(default_factory=list)
 
     def add(self, indices: Indices, box: GuardBox = WHOLE) -> None:
         """Add the place of an access that is made inside a box."""
+        boxes = self.boxes.setdefault(indices, [])
+        if box not in boxes:
+            boxes.append(box)
         place = (indices, _spans(indices, box))
         if place in self._known:
             return
         self._known.add(place)
-        self.indices.add(indices)
         axis = _fixed_axis(place[1])
         span = None if axis is None else place[1][axis]
         if axis is None or span is None:
@@ -76,7 +91,7 @@ class Places:
         """Whether none of them has an element that is at these indices at any point of a box; but
         for the places of these indices.
         """
-        if not self.indices:
+        if not self.boxes:
             return True
         spans = _spans(indices, box)
         return all(_are_apart(spans, each) for known, each in self._near(spans) if known != indices)

@@ -1,4 +1,4 @@
-"""Windows: two maps of different spaces over one space, each limited to its own part of it.
+"""Common spaces: two maps of different spaces over one space, each limited to its own part of it.
 
     map [n, n - 1]: x[i, j] += e[i, j + 1] - e[i, j]
     map [n - 1, n]: y[i, j] += e[i + 1, j] - e[i, j]
@@ -20,8 +20,8 @@ from itertools import chain, islice
 from math import prod
 from typing import NamedTuple
 
-from lowering.fusion.boxes import Limits, guard_of
 from lowering.plan.nests.analysis import nest_expressions, nest_loads
+from lowering.plan.nests.boxes import Limits, guard_of
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import MapNest, Store, without_ones
 from tracegraph.ir.scalar import Axis, Compare, Const, Expr, Sum, both, bounds, const
@@ -34,11 +34,8 @@ MAX_PAIRS = 64
 MAX_PLACEMENTS = 3
 """Placements that are tried."""
 
-MAX_PARTS = 8
-"""Parts of one space of many points, by tests of an axis: each point makes all of them."""
-
-FEW_POINTS = 1 << 16
-"""Points up to which there may be more parts: then a kernel costs more than the tests."""
+MAX_TESTS = 8
+"""Tests of the position along each axis of a space, at most: each point makes all of them."""
 
 LEAST_SHARE = 2
 """Maps that only read the same array are placed together if the larger one has at most as many
@@ -60,7 +57,7 @@ class _Placement(NamedTuple):
     starts: tuple[int, ...]
 
 
-def windows(first: MapNest, second: MapNest) -> Iterator[tuple[MapNest, MapNest]]:
+def in_common_space(first: MapNest, second: MapNest) -> Iterator[tuple[MapNest, MapNest]]:
     """Both maps over a common space, in each way that is worth a try, the best one first.
 
     The caller tests whether their points disturb each other.
@@ -93,6 +90,7 @@ def _placements(first: MapNest, second: MapNest, swapped: bool) -> Iterator[_Pla
     points = sorted((prod(first.space), prod(second.space)))
     if points[0] * LEAST_SHARE >= points[1]:
         shared = _distinct(_meetings(read, read_next), host, guest, swapped)
+        shared = [each for each in shared if len(each.axes) == len(without_ones(host.space))]
         yield from sorted(shared, key=lambda each: (_points(host, guest, each), _distance(each)))
 
 
@@ -215,7 +213,7 @@ def _placed(host: MapNest, guest: MapNest, placement: _Placement) -> tuple[MapNe
         if buffer not in written and _are_in_range(buffer, indices)
     }
     moved = of_host.of(host, shared), of_guest.of(guest, shared)
-    if points > FEW_POINTS and sum(map(_tests, moved)) > MAX_PARTS * len(space):
+    if sum(map(_tests, moved)) > MAX_TESTS * len(space):
         return None
     return moved
 
@@ -231,7 +229,7 @@ def _planes(host: MapNest, axes: Mapping[int, int]) -> Mapping[Buffer, Mapping[i
     axis of the guest runs along it.
     """
     found: dict[Buffer, dict[int, int]] = {}
-    accesses: list[Store | Load] = [*host.stores, *nest_loads(host)]
+    accesses: list[Load | Store] = [*host.stores, *nest_loads(host)]
     for access in accesses:
         known = found.setdefault(access.buffer, {})
         for dim, index in enumerate(access.indices):
