@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
+from typing import TypeGuard
 
 from lowering.codegen.geometry import block_threads, nest_geometry
 from lowering.codegen.geometry_records import (
@@ -96,7 +97,7 @@ def translation_unit(functions: Iterable[str], definitions: Iterable[str] = ()) 
     return f"{preamble(text)}\n{text}"
 
 
-def is_stopped_alone(node: Node) -> bool:
+def is_stopped_alone(node: Node) -> TypeGuard[WhileNode]:
     """Whether a node is a loop that the stop flag of its device ends.
 
     One with collectives goes on: other devices would wait for ever.

@@ -56,12 +56,16 @@ class CaptureRule:
             depends on the call: the library is a `PlanningLibrary`, and the graph owns the handle
             of the call.
         direct: whether calls with pointer arrays do without them where all addresses are fixed.
+        aside: whether it is captured into a graph of its own, whose kernels are copied: the library
+            ties what it keeps to the graph of a capture, and launches of a graph with loops would
+            take longer for it.
     """
 
     library: Callable[[int], Library]
     issue: Callable[..., Callable[[Any], None]]
     workspace_bytes: int | None
     direct: bool = False
+    aside: bool = False
 
 
 CAPTURED: dict[type[LibraryCall], CaptureRule] = {
@@ -73,7 +77,7 @@ CAPTURED: dict[type[LibraryCall], CaptureRule] = {
     BatchedCholesky: CaptureRule(Cusolver, factored_batch, 0),
     BatchedLU: CaptureRule(Cublas, eliminated_batch, WORKSPACE_BYTES),
     BatchedSolve: CaptureRule(Cublas, solved_batch, WORKSPACE_BYTES),
-    CollectiveCall: CaptureRule(NcclLibrary, collective, None),
+    CollectiveCall: CaptureRule(NcclLibrary, collective, None, aside=True),
 }
 
 

@@ -73,6 +73,9 @@ def test_each_device_runs_and_captures_the_same_collectives_in_one_order() -> No
     once = ["at_once", "all_reduce"]
     assert sorted(first) == sorted(2 * once), "outside of the graph, and captured"
     assert not executable.closed
+    for backend in devices:
+        copies = [c for c in backend.device.driver.calls if c.operation == "add_captured"]
+        assert len(copies) == 2, "a group, and a sum"
 
 
 def test_loops_with_collectives_are_not_stopped_by_one_device_alone() -> None:
