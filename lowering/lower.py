@@ -1,9 +1,9 @@
 """Program -> Plan, by a list of passes.
 
     Program ── inline_calls ─▶ Program                      functions with rules of their own
+            ── expand_ranks ─▶ Program                      elements of sorted rows
             ── sum_in_products ─▶ Program                   sums over batches of products
             ── sum_sheared_products ─▶ Program              derivatives of convolutions
-            ── expand_ranks ─▶ Program                      elements of sorted rows
             ── split_products ─▶ Program                    factors in parts of lower precision
             ── hoist ─▶ Program                             what loops need not repeat, before them
             ── expand_recurrences ─▶ Program                linear recurrences in chunks

@@ -23,33 +23,34 @@ def _read(file: str) -> str:
 
 def kernel_text(
     entry: str,
-    file: str,
+    files: Sequence[str],
     dtype: np.dtype[Any],
     constants: Mapping[str, Any],
     parameters: Sequence[str],
     body: str,
 ) -> CudaText:
-    """The unit of a kernel `entry`, whose body calls functions of a file in this folder.
+    """The unit of a kernel `entry`, whose body calls functions of files in this folder.
 
     In it, T is the C++ type of elements of the dtype, R that of their parts, and THREADS, one of
     the constants, the threads of a block.
     """
     text = "\n".join(
         [
-            _algorithm(file, dtype, constants),
+            _algorithm(files, dtype, constants),
             f'extern "C" __global__ void __launch_bounds__({constants["THREADS"]})',
             f"{entry}({', '.join(parameters)}) {{",
+            "  wait_for_primaries();",
             f"  {body}",
             "}",
             "",
         ]
     )
-    return CudaText(text, entry)
+    return CudaText(text, entry, waits=True)
 
 
 def function_text(
     name: str,
-    file: str,
+    files: Sequence[str],
     dtype: np.dtype[Any],
     constants: Mapping[str, Any],
     parameters: Sequence[str],
@@ -59,7 +60,7 @@ def function_text(
     return "\n".join(
         [
             f"namespace {name} {{",
-            _algorithm(file, dtype, constants),
+            _algorithm(files, dtype, constants),
             f"__device__ inline void run({', '.join(parameters)}) {{",
             f"  {body}",
             "}",
@@ -70,7 +71,7 @@ def function_text(
     )
 
 
-def _algorithm(file: str, dtype: np.dtype[Any], constants: Mapping[str, Any]) -> str:
+def _algorithm(files: Sequence[str], dtype: np.dtype[Any], constants: Mapping[str, Any]) -> str:
     real = _REAL[real_dtype(dtype).itemsize]
     return "\n".join(
         [
@@ -79,6 +80,6 @@ def _algorithm(file: str, dtype: np.dtype[Any], constants: Mapping[str, Any]) ->
             f"typedef {real} R;",
             f"typedef {f'complex_of<{real}>' if dtype.kind == 'c' else real} T;",
             _read("numbers.cuh"),
-            _read(file),
+            *map(_read, files),
         ]
     )

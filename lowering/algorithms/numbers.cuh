@@ -1,6 +1,13 @@
 // Arithmetic of real and complex numbers, for kernels that are written once for all dtypes. Before
 // this text come: T, the type of the elements, and R, that of their parts.
 
+// Waits until the kernels before this one have ended, where it may start while they run.
+__device__ inline void wait_for_primaries() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 template <class P> struct complex_of { P re, im; };
 
 __device__ inline float part(float x) { return x; }

@@ -121,7 +121,7 @@ TARGET = Target(
     sorted_updates=2048,
     graphs=True,
     motion=Motion(in_vain=1 << 18, guards=True, kept=1 << 26),
-    recurrences=RecurrencePolicy(steps=256, lanes=1 << 17),
+    recurrences=RecurrencePolicy(steps=128, lanes=1 << 19),
     rates=H100,
 )
 """Fitted to medians on one H200 (driver 580.159, CUDA 13.0), in µs.
@@ -150,6 +150,11 @@ TARGET = Target(
   685, 1482. A triangular system: 48 rows 65, 29; 1024 rows 869, 358; 2 and 4 matrices of 256 rows
   208, 179 and 214, 145, the latter at once. In loops, operands are copied for a library, so that
   the smallest matrices stay kernels of our own. `benchmarks.factorizations` times all forms.
+- On an H100, a step of a loop in float32, by a kernel with a block for each matrix, and otherwise:
+  eigenvalues of one and 128 matrices of 16 rows 46 and 114, 98 and 239 (a warp for each); 32 rows
+  127 and 130, 808 and 719; 64 rows 291 and 327, 2300 for one by a program; 128 rows 1170 and 2270.
+  QR: 64 rows 80 and 84, 198 and 24,000 (cuSOLVER); 128 rows 381, 518. In float64, eigenvalues of
+  one matrix of 32, 64 and 128 rows 174, 450 and 2200. These kernels have less to do since.
 - On an H100, products at fixed addresses, with copies of all three matrices, by pointer: float32
   512³ 13, 17, 16; 1024³ 55, 63, 56; 4096³ 2660, 2810, 2660; 64 x 64 x 2048 10, 14, 40; on an H200,
   256 x 64 x 512 7, 11, 13; 256 x 1024 x 1024 20, 24, 166. float64 512³
@@ -163,6 +168,9 @@ TARGET = Target(
   `benchmarks.fourier_operands` times both forms.
 - From how many updates sorting pays is estimated: an update in order takes 0.06, a sort of 8192
   keys some 20. `benchmarks.updates` times both forms.
+- On an H100, a scan h = a h + b in chunks and one step after the other: 64 steps of one element
+  43, 37; 128 steps 34, 44; of 4096 elements 42, 68; 1000 steps of one element 34, 156, of 8192 148,
+  584, of 65,536 656, 800; a million steps of one element 83, 130,000.
 - A million random accesses of 4 to 32 bytes: 9.5 in arrays of 1 to 16 MB, 27 of 64 to 256 MB.
 """
 

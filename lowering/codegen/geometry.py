@@ -152,7 +152,8 @@ def map_geometry(nest: MapNest, threads: int) -> MapGeometry:
     if points < records.MANY_THREADS:
         return MapGeometry(threads, 1, ceil_div(points, threads))
     accesses: list[Load | Store] = [*nest.stores, *loads([store.value for store in nest.stores])]
-    widest = max(access.buffer.type.dtype.itemsize for access in accesses)
+    arrays = [access for access in accesses if access.buffer.type.size > 1] or accesses
+    widest = max(access.buffer.type.dtype.itemsize for access in arrays)
     width = max(VECTOR_BYTES // widest, 1)
     few_wide = widest > WORD_BYTES and points < FEW_WIDE * records.MANY_THREADS
     if few_wide or not can_be_grouped(nest, width):

@@ -104,8 +104,9 @@ class ProductGeometry:
     matrix of its own, and each thread has `row_outputs` × `column_outputs` outputs.
 
     A block reads `depth` products of each sum at a time. `splits` blocks share the sums of a tile:
-    each has a `share` of the products. With `by_warps`, tensor cores multiply: a warp is 8 × 4
-    threads, and the outputs of a thread are those that a warp's matrices give it.
+    each has a `share` of the products. The compiler has to leave registers for `resident` blocks of
+    a multiprocessor, so that one loads while another multiplies. With `by_warps`, tensor cores
+    multiply: a warp is 8 × 4 threads, and its matrices say which outputs a thread has.
     """
 
     rows: int
@@ -121,19 +122,13 @@ class ProductGeometry:
     share: int
     shared_bytes: int
     workspace_bytes: int
-    by_warps: bool = False
+    resident: int
+    by_warps: bool
 
     @property
     def threads(self) -> int:
         """Threads of a block."""
         return self.groups * self.rows * self.columns
-
-    @property
-    def resident(self) -> int:
-        """The blocks of a multiprocessor that the compiler has to leave registers for: one loads
-        while another multiplies.
-        """
-        return 2
 
     @property
     def height(self) -> int:

@@ -10,7 +10,9 @@ a register; what other kernels would load is computed again where that takes les
     row_profitability    when row passes are faster than separate kernels
     access_patterns      which accesses of reductions are coalesced
     recomputation        what is computed again where it is used, and not stored
-    nest_times           how long both forms take
+    recomputed_values    values that nests store, as expressions
+    row_values           what they take from the folds of a row
     short_folds          folds of few elements as expressions
+    nest_times           how long both forms take
     dead_stores          stores that nothing reads any more
 """

@@ -272,6 +272,8 @@ class _Window(NamedTuple):
             },
             self.space,
         )
+        if guard is None and self.space == nest.space and all(a == b for a, b in self.axes.items()):
+            return nest
         new = Substitution(self._axes(nest))
         for expr in nest_expressions(nest):
             if type(expr) is Load:

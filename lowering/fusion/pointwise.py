@@ -145,6 +145,10 @@ class FusionBuilder:
         whole = self.build()
         assert isinstance(whole, MapNest)
         for placed, added in in_common_space(whole, second):
+            if placed is whole:
+                if self._fuse_points(added):
+                    return True
+                continue
             together = FusionBuilder(placed)
             if together._fuse_points(added):
                 left = self.unforwarded | together.unforwarded
@@ -262,10 +266,7 @@ class FusionBuilder:
             ):  # one point reads before it stores
                 places.append(self._loads()[store.buffer])
             if store.buffer in self.stores:
-                before = self._written_to(store.buffer)
-                places.append(before.places)
-                if not before.may_follow(store):
-                    return False
+                places.append(self._written_to(store.buffer).places)
             if places and self._are_moved(store.indices):
                 return False
             if not all(_may_replace(store, place, space) for place in places):

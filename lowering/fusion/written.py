@@ -4,6 +4,8 @@ A later store replaces an earlier one at the same place. Where it is limited to 
 of the earlier one, both are one store of a value that is chosen:
 
     x[i] = a;  x[i] = b if i < 4      x[i] = b if i < 4, else a
+
+Stores of parts that overlap are made one after the other.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ class Written:
     _values: dict[Indices, list[_Value]] = field(default_factory=dict)
 
     def add(self, store: Store) -> None:
-        """Add a store that `may_follow` those before it."""
+        """Add a store that follows those before it."""
         new = _Value(store, box_of(store.guard))
         self.places.add(store.indices, new.box)
         known = self._values.setdefault(store.indices, [])
@@ -47,14 +49,6 @@ class Written:
                 self._values[store.indices] = left
                 return
         self._values[store.indices] = [*left, new]
-
-    def may_follow(self, store: Store) -> bool:
-        """Whether a store at the same point leaves a value wherever it or an earlier one stores."""
-        box = box_of(store.guard)
-        return all(
-            is_within(each.box, box) or is_within(box, each.box) or are_apart(each.box, box)
-            for each in self._values.get(store.indices, ())
-        )
 
     def stores_at(self, indices: Indices) -> Sequence[Store]:
         """The stores at a place that leave the values."""

@@ -53,8 +53,14 @@ def in_threads(devices: Sequence[Executable], mesh: Mesh, given: Arguments) -> R
     for thread in threads:
         thread.start()
     run(0)
-    for thread in threads:
-        thread.join()
+    try:
+        for thread in threads:
+            thread.join()
+    except BaseException:  # an interrupt, while the other devices still run
+        rendezvous.leave(0, True)
+        for thread in threads:
+            thread.join()
+        raise
     if failures:
         own = [f for _, f in sorted(failures.items()) if not isinstance(f, PeerFailedError)]
         raise own[0]

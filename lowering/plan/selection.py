@@ -1,9 +1,9 @@
-"""Selecting the largest elements of rows: a node that is one or two kernels on CUDA, and a NumPy
+"""Selecting the largest elements of rows: a node that is one or more kernels on CUDA, and a NumPy
 call on the host.
 
     many rows, or short ones       a block for each row: one kernel
-    few long rows                  a block for each part of a row, and one that selects among what
-                                   these have found: two kernels
+    few long rows                  a block for each part of a row; others select among what these
+                                   have found, until there is one part: a kernel for each level
 
 Elements at places of the order, such as the middle, are found by a block for each row.
 """
@@ -11,7 +11,7 @@ Elements at places of the order, such as the middle, are found by a block for ea
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import isqrt, prod
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -53,14 +53,15 @@ class SelectionShape:
     count: int
 
     @property
-    def parts(self) -> int:
-        """The parts of a row.
-
-        The last block passes over `parts * count` keys, so that more than the square root of
-        length / count would make that longer than a part.
-        """
-        balanced = isqrt(self.length // self.count)
-        return max(min(ceil_div(BLOCKS, self.rows), balanced, self.length // PART), 1)
+    def levels(self) -> tuple[tuple[int, int], ...]:
+        """For each kernel, the length of the rows that it reads and the parts of each."""
+        found, length = [], self.length
+        while True:
+            parts = max(min(ceil_div(BLOCKS, self.rows), length // PART), 1)
+            found.append((length, parts))
+            if parts == 1:
+                return tuple(found)
+            length = parts * self.count
 
     def threads(self, length: int) -> int:
         """The threads of a block: a tile of so many keys, or of all that are selected."""
@@ -71,11 +72,12 @@ class SelectionShape:
 
     @property
     def scratch(self) -> tuple[ArrayType, ...]:
-        """The types of scratch buffers: keys and positions that the parts of rows have found."""
-        if self.parts == 1:
-            return ()
-        shape = self.rows, self.parts * self.count
-        return ArrayType(self.dtype, shape), ArrayType(np.dtype(np.uint32), shape)
+        """The types of scratch buffers: keys and positions that each level but the last finds."""
+        types: list[ArrayType] = []
+        for _, parts in self.levels[:-1]:
+            shape = self.rows, parts * self.count
+            types += [ArrayType(self.dtype, shape), ArrayType(np.dtype(np.uint32), shape)]
+        return tuple(types)
 
 
 @record
@@ -101,7 +103,7 @@ class SelectionNode(Node):
 
     @property
     def graph_nodes(self) -> tuple[str, ...]:
-        return ("kernel",) * (2 if self.scratch else 1)
+        return ("kernel",) * (1 if self.places else len(self.shape.levels))
 
     @property
     def shape(self) -> SelectionShape:

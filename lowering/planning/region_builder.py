@@ -48,6 +48,11 @@ from tracegraph.ir.subexpressions import substitution
 from tracegraph.ir.types import ArrayType
 from tracegraph.user_source import Source
 
+MOST = 0.75
+"""The part of an array from which an update has a point for each element of the array."""
+
+Index = tuple[Expr, ...]
+
 
 class RegionBuilder:
     """Builds the block of one region.
@@ -229,6 +234,12 @@ class RegionBuilder:
         index = space_index(updates.type.shape)
         value = updates[index]
         target, guard = form.target(index, operands, out.type, **eqn.attrs)
+        space = updates.type.shape
+        if self._has_space_of_array(eqn, value):
+            space = out.type.shape
+            index = target = space_index(out.type.shape)
+            guard, inside = self._window(eqn, index)
+            value = _read_at_all_points(updates.at(inside, guard), index, guard)
         repeats = form.repeats(eqn.attrs, tuple(a.type for a in eqn.operands))
         buffer = self.scratch(out.type)
         start = len(self.block.nodes)
@@ -237,7 +248,7 @@ class RegionBuilder:
         copied = set().union(*map(node_reads, copying))
         if not copied.isdisjoint(load.buffer for load in loads([value])):
             old = None if repeats else self.elements.buffer_of(eqn.operands[0])
-            in_place = None if old is None else _read_from(value, old, buffer, target)
+            in_place = None if old is None else _read_from(value, old, buffer, target, guard)
             if in_place is None and self._is_mostly_replaced(eqn):
                 del self.block.nodes[start:]
                 self._write_whole(eqn, buffer)
@@ -255,7 +266,7 @@ class RegionBuilder:
             if form.combiner is not None:
                 before = Load.make(buffer, target, guard)
                 value = apply(get(form.combiner.name), (before, value), out.type.dtype, {})
-            self.emit(MapNest(updates.type.shape, (Store(buffer, target, value, guard),)))
+            self.emit(MapNest(space, (Store(buffer, target, value, guard),)))
             self.bindings[out] = buffer
             return
         if writes_one_value(form.combiner, value):
@@ -277,26 +288,47 @@ class RegionBuilder:
         Otherwise it writes its values to memory first, and copies them from there: twice the bytes
         of its window, instead of twice those of the rest of the array.
         """
-        if eqn.op.name != "scatter_set" or len(eqn.operands) != 2:
+        array, updates = (atom.type for atom in eqn.operands[:2])
+        return self._is_window(eqn) and updates.size > array.size / 2
+
+    def _has_space_of_array(self, eqn: Eqn, value: Expr) -> bool:
+        """Whether an update of most of an array, computed from arrays of the same shape, is a map
+        of all points of the array, limited to its window: so are updates of other windows.
+        """
+        if not self._is_window(eqn):
             return False
         array, updates = (atom.type for atom in eqn.operands)
-        policy = self.context.target.fusion
-        unit = all(step == 1 for step in eqn.attrs["steps"])
-        return policy.parts and self.context.fusion and unit and updates.size > array.size / 2
+        if updates.size < MOST * array.size or updates.shape[-1:] == array.shape[-1:]:
+            return False
+        return all(load.buffer.type.shape in ((), array.shape) for load in loads([value]))
+
+    def _is_window(self, eqn: Eqn) -> bool:
+        """Whether an update replaces neighbours of each other, at a fixed place, on a device where
+        windows are parts of a space.
+        """
+        if eqn.op.name != "scatter_set" or len(eqn.operands) != 2:
+            return False
+        parts = self.context.target.fusion.parts and self.context.fusion
+        return parts and all(step == 1 for step in eqn.attrs["steps"])
+
+    def _window(self, eqn: Eqn, index: Index) -> tuple[Expr | None, Index]:
+        """The guard that an index into an array is in an update's window, and the index there."""
+        starts, extents = eqn.attrs["starts"], eqn.operands[1].type.shape
+        window: Expr | None = None
+        for place, start, extent in zip(index, starts, extents, strict=True):
+            window = both(window, both(place >= start, place < start + extent))
+        inside = [place - start for place, start in zip(index, starts, strict=True)]
+        return window, tuple(inside)
 
     def _write_whole(self, eqn: Eqn, buffer: Buffer) -> None:
         """Emit the map that writes a new array: updates in their window, and what was elsewhere."""
         array, updates = self.elements.operands(eqn)
-        shape, starts = array.type.shape, eqn.attrs["starts"]
-        index = space_index(shape)
-        window: Expr | None = None
-        for place, start, extent in zip(index, starts, updates.type.shape, strict=True):
-            window = both(window, both(place >= start, place < start + extent))
-        inside = tuple([place - start for place, start in zip(index, starts, strict=True)])
+        index = space_index(array.type.shape)
+        window, inside = self._window(eqn, index)
         value = updates.at(inside, window)
         if window is not None:
             value = select(window, value, array[index])
-        self.emit(MapNest(shape, (Store(buffer, index, value),)))
+        self.emit(MapNest(array.type.shape, (Store(buffer, index, value),)))
 
     # -- for planning rules ------------------------------------------------------------------------
 
@@ -329,12 +361,23 @@ def build(program: Program, context: Context, donated: Sequence[int]) -> Draft:
     return Draft(program, context, block, inputs, constants, outputs, donated)
 
 
-def _read_from(value: Expr, old: Buffer, new: Buffer, place: tuple[Expr, ...]) -> Expr | None:
+def _read_at_all_points(value: Expr, index: Index, guard: Expr | None) -> Expr:
+    """A value that is of use where a guard holds; what it reads at the point itself is read at all
+    points, so that other windows share it.
+    """
+    read = [load for load in loads([value]) if load.indices == index and load.guard is guard]
+    made: dict[Expr, Expr] = {load: Load.make(load.buffer, index, None) for load in read}
+    return substitution(made)(value) if made else value
+
+
+def _read_from(
+    value: Expr, old: Buffer, new: Buffer, place: Index, guard: Expr | None
+) -> Expr | None:
     """The value with its loads of an array made from the copy that is updated at a place; None if
     a point may read there what another one has updated.
     """
     updated = Places()
-    updated.add(place)
+    updated.add(place, box_of(guard))
     read = [load for load in loads([value]) if load.buffer is old]
     if not all(updated.are_apart_from(load.indices, box_of(load.guard)) for load in read):
         return None

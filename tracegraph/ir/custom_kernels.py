@@ -28,7 +28,10 @@ _WITHOUT_DERIVATIVE = (
 
 @dataclass(frozen=True, slots=True)
 class CudaText:
-    """CUDA C++ of a unit of its own: a function `entry`, and folders of the headers it includes."""
+    """CUDA C++ of a unit of its own: a function `entry`, and folders of the headers it includes.
+
+    It `waits` if it may start while the kernels before it run, and waits for their end itself.
+    """
 
     noun: ClassVar[str] = "kernel"
     without_derivative: ClassVar[str] = _WITHOUT_DERIVATIVE.format("its NumPy reference")
@@ -36,6 +39,7 @@ class CudaText:
     text: str | Callable[..., str]
     entry: str
     include_paths: tuple[str, ...] = ()
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -438,7 +438,27 @@ def both(left: Expr | None, right: Expr | None) -> Expr | None:
         return left
     if left is FALSE or right is FALSE:
         return FALSE
+    known = set(conjuncts(left))
+    if len(known) > 1 or type(right) is Both:
+        for part in conjuncts(right):
+            left = left if part in known else Both.make(left, part)
+        return left
     return Both.make(left, right)
+
+
+def conjuncts(guard: Expr) -> list[Expr]:
+    """The predicates that a guard is a conjunction of, in order."""
+    if type(guard) is not Both:
+        return [guard]
+    found: list[Expr] = []
+    waiting = [guard]
+    while waiting:
+        part = waiting.pop()
+        if type(part) is Both:
+            waiting += (part.right, part.left)
+        else:
+            found.append(part)
+    return found
 
 
 def select(predicate: Expr, chosen: Expr, other: Expr) -> Expr:

@@ -20,6 +20,9 @@ from tracegraph.ops.sorting import comparable, samples
 _INDEX = np.dtype(np.int64)
 NDArray = np.ndarray[Any, Any]
 
+MOST = 1024
+"""What a block of a GPU holds of a tile (`lowering.plan.selection`)."""
+
 _FEW, _MANY = 8, 2048
 """Elements of a row for each that is selected, and elements in all, from which rows are partitioned
 and not sorted."""
@@ -28,8 +31,9 @@ and not sorted."""
 def _type(x: ArrayType, *, count: int) -> ArrayType:
     if x.ndim == 0:
         raise ValueError(f"largest: needs an axis to select along, got the scalar {x}")
-    if not 0 <= count <= x.shape[-1]:
-        raise ValueError(f"largest: count must be from 0 to the row's length, got {count} of {x}")
+    most = min(x.shape[-1], MOST)
+    if not 0 <= count <= most:
+        raise ValueError(f"largest: count must be from 0 to {most}, got {count} of {x}")
     return ArrayType(_INDEX, (*x.shape[:-1], count))
 
 

@@ -4,6 +4,7 @@
 
     rewrite     the walk that passes share: a rule for single equations
     simplify    algebraic simplification         fold   constant folding
+    single_device   collectives of a device that is alone
     cse         common subexpressions            dce    dead code
     views       composition of views
     captures    loop-invariant carries, repeated captures
@@ -36,6 +37,7 @@ from tracegraph.passes.live_lanes import without_marks as without_marks
 from tracegraph.passes.rewrite import Defs, Replacement, Rule, by_name, in_turn, rewrite
 from tracegraph.passes.simplify import simplify as simplify
 from tracegraph.passes.simplify import simplify_rules
+from tracegraph.passes.single_device import single_device_rules
 from tracegraph.passes.views import compose_rules
 from tracegraph.passes.views import compose_views as compose_views
 
@@ -92,4 +94,4 @@ def _new_rule_of_copies() -> Rule:
     return keeping_copies
 
 
-_rule_by_name = by_name({**simplify_rules, **compose_rules})  # no op is in both
+_rule_by_name = by_name({**simplify_rules, **compose_rules, **single_device_rules})  # no op twice

@@ -169,15 +169,7 @@ def _gather(eqn: Eqn, defs: Defs) -> Replacement | None:
     return Replacement(eqn.outputs, (view, flat))
 
 
-def _axis_index(eqn: Eqn, defs: Defs) -> Replacement | None:
-    """A device that is alone has the number 0."""
-    if eqn.attrs["count"] != 1:
-        return None
-    return Replacement((Literal.of(0, eqn.outputs[0].type),))
-
-
 simplify_rules: dict[str, Rule] = {
-    "axis_index": _axis_index,
     "add": _sum,
     "subtract": _difference,
     "multiply": _product,

@@ -183,7 +183,7 @@ def _kernel(
         where="linalg.tridiagonal_solve",
         reference=lambda *given: reference(partition, *given[: len(arrays)]),
         parameters=(*arrays, *sizes),
-        code=kernel_text(entry, _FILE, dtype, constants, declared, body),
+        code=kernel_text(entry, [_FILE], dtype, constants, declared, body),
         out=out,
         batching=None,
         scalars=dict.fromkeys(sizes, _INT64),

@@ -1,6 +1,6 @@
 """Kernels for matrices of up to 128 rows: one block for each.
 
-The code is in block_matrices.cuh.
+The code is in block_columns.cuh, block_factors.cuh and block_rotations.cuh.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lowering.algorithms.small_matrices.matrix_kernels import BLOCKS, Form
+from lowering.algorithms.small_matrices.matrix_kernels import Form
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops.factorizations.matrices import real_dtype
 
@@ -48,6 +48,8 @@ STEP = 0.1
 ROTATED = ("eigh", "eigvalsh", "orthogonal_columns")
 """Kernels in which a group of lanes has two columns."""
 
+_ROTATIONS = ("block_columns.cuh", "block_rotations.cuh")
+_FACTORS = ("block_columns.cuh", "block_factors.cuh")
 _BODIES = {
     "eigh": "eigh<true>(a, out0, out1, shared);",
     "eigvalsh": "eigh<false>(a, out0, nullptr, shared);",
@@ -136,7 +138,7 @@ def form_of_solve(
     constants = (("ROWS", shape[0]), ("COLUMNS", shape[1]), ("GROUP", group))
     sizes, time = ("count", "columns"), STEP * shape[1]
     parts = warps, lambda *_: time
-    return Form(BLOCKS, body, constants, SOLVING_THREADS, 0, blocks, sizes, parts)
+    return Form(_FACTORS, body, constants, SOLVING_THREADS, 0, blocks, sizes, parts)
 
 
 def rows_of_part(dtype: np.dtype[Any], n: int) -> int | None:
@@ -160,4 +162,5 @@ def form(name: str, dtype: np.dtype[Any], shape: tuple[int, int], attrs: Mapping
 
     constants = (("ROWS", shape[0]), ("COLUMNS", shape[1]), ("GROUP", layout.group))
     body, threads, nbytes = _BODIES[layout.body], layout.threads, layout.shared_bytes
-    return Form(BLOCKS, body, constants, threads, nbytes, blocks)
+    files = _ROTATIONS if name in ROTATED else _FACTORS
+    return Form(files, body, constants, threads, nbytes, blocks)

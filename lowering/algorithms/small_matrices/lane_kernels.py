@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lowering.algorithms.small_matrices.matrix_kernels import LANES, Form
+from lowering.algorithms.small_matrices.matrix_kernels import Form
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops.factorizations.matrices import real_dtype
 
@@ -21,7 +21,11 @@ MOST_ROWS = 32
 MOST_COLUMNS = 64
 """Right-hand sides of a system, which are solved one after the other."""
 
+FEW_THREADS = 1 << 15
+"""Threads up to which a group of lanes solves for one right-hand side only."""
+
 THREADS = 128
+_FILES = ("lane_matrices.cuh",)
 _SHARED_BYTES = 48 << 10
 """What a block may use without asking."""
 
@@ -36,13 +40,18 @@ _ROTATED = {
 _BODIES = {
     "cholesky": "cholesky(a, out0, warp, count);",
     "lu": "lu(a, out0, out1, out2, warp, count);",
-    "solve": "triangular_solve<{flags}>(a, b, out0, columns, warp, count);",
+    "solve": "triangular_solve<{flags}>(a, b, out0, columns, each, warp, count);",
 }
 
 
 def solves(n: int, columns: int) -> bool:
     """Whether there is a kernel for systems of this size."""
     return n <= MOST_ROWS and columns >= 1
+
+
+def columns_of_group(n: int, count: int, columns: int) -> int:
+    """The right-hand sides that a group of lanes solves for."""
+    return 1 if count * columns * n <= FEW_THREADS else columns
 
 
 def has_thread_for_each(columns: int) -> bool:
@@ -59,28 +68,34 @@ def form(name: str, dtype: np.dtype[Any], shape: tuple[int, int], attrs: Mapping
     if name.endswith("by_columns"):
         body = f"triangular_solve_by_columns<{flags}>(a, b, out0, columns, shared);"
         nbytes = n * n * dtype.itemsize
-        return Form(LANES, body, constants, THREADS, nbytes, _blocks_of_columns, ("columns",))
+        return Form(_FILES, body, constants, THREADS, nbytes, _blocks_of_columns, ("columns",))
     if name in _ROTATED:  # a warp for each matrix
         per_warp, shared = 1, _shared_bytes(dtype, n, attrs.get("vectors", False))
     else:
         per_warp, shared = 32 // lanes, 0
     threads = THREADS if shared * (THREADS // 32) <= _SHARED_BYTES else 32
 
-    def warps(a: ArrayType, *_: Any) -> int:
-        return -(-prod(a.shape[:-2]) // per_warp)
+    is_solve = name.endswith("solve")
 
-    def blocks(a: ArrayType, *_: Any) -> int:
-        return -(-warps(a) // (threads // 32))
+    def warps(a: ArrayType, *others: Any) -> int:
+        count = prod(a.shape[:-2])
+        if is_solve:
+            columns, each = map(int, others[-2:])
+            count *= -(-columns // each)
+        return -(-count // per_warp)
+
+    def blocks(*operands: Any) -> int:
+        return -(-warps(*operands) // (threads // 32))
 
     def time(a: ArrayType, *others: Any) -> float:
-        columns = others[0].shape[-1] if name.endswith("solve") else 1
-        return STEPS[name.rpartition("_")[2]] * n * columns
+        each = int(others[-1]) if is_solve else 1
+        return STEPS[name.rpartition("_")[2]] * n * each
 
-    sizes = ("count", "columns") if name.endswith("solve") else ("count",)
+    sizes = ("count", "columns", "each") if is_solve else ("count",)
     body = _ROTATED.get(name) or _BODIES[name.rpartition("_")[2]].format(flags=flags)
     nbytes = shared * (threads // 32)
     alone = None if shared else (warps, time)
-    return Form(LANES, body, constants, threads, nbytes, blocks, sizes, alone)
+    return Form(_FILES, body, constants, threads, nbytes, blocks, sizes, alone)
 
 
 def _blocks_of_columns(a: ArrayType, b: ArrayType, *_: Any) -> int:

@@ -111,19 +111,23 @@ __device__ inline void lu(
   order[g.matrix * N + place] = g.row;
 }
 
-// The x of a x = b, column by column, from one triangle of a.
+// The x of a x = b, from one triangle of a. A group solves for `each` columns, one after the other.
 template <bool LOWER, bool UNIT>
 __device__ void triangular_solve(
-    const T* a, const T* b, T* x, long long columns, long long warp, long long count) {
-  const group g(warp, count);
+    const T* a, const T* b, T* x, long long columns, long long each, long long warp,
+    long long count) {
+  const long long tiles = (columns + each - 1) / each;
+  const group g(warp, count * tiles);
+  const long long matrix = g.matrix / tiles, start = g.matrix % tiles * each;
   T row[N];
 #pragma unroll
   for (int j = 0; j < N; ++j) {
     const bool is_read = g.row < N && (LOWER ? j <= g.row : j >= g.row);
-    row[j] = is_read ? a[(g.matrix * N + g.row) * N + j] : number(0);
+    row[j] = is_read ? a[(matrix * N + g.row) * N + j] : number(0);
   }
-  const long long at = (g.matrix * N + g.row) * columns;
-  for (long long column = 0; column < columns; ++column) {
+  const long long at = (matrix * N + g.row) * columns;
+  for (long long step = 0; step < each; ++step) {  // as many for all groups of a warp
+    const long long column = start + step < columns ? start + step : columns - 1;
     T mine = g.row < N ? b[at + column] : number(0);
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -132,7 +136,7 @@ __device__ void triangular_solve(
       const T known = g.of_row(mine, k);
       if (LOWER ? g.row > k : g.row < k) mine = minus(mine, times(row[k], known));
     }
-    if (g.stores) x[at + column] = mine;
+    if (g.stores && start + step < columns) x[at + column] = mine;
   }
 }
 

@@ -34,10 +34,6 @@ _OUTPUTS = {
 """The C++ types of the outputs by kernel; others have one, of the type of the elements."""
 
 
-LANES = "small_matrices/lane_matrices.cuh"
-BLOCKS = "small_matrices/block_matrices.cuh"
-"""The files of kernels with some lanes for each matrix, or a block."""
-
 _Declared = Sequence[tuple[str, str]]
 """Types and names."""
 
@@ -47,7 +43,7 @@ class Form:
     """The code of a kernel, and how it is launched.
 
     Args:
-        file: what has the functions, beside this file.
+        files: those that have the functions, in this folder.
         body: the call of one.
         constants: those that come before the file.
         threads: of a block.
@@ -58,7 +54,7 @@ class Form:
             one in µs, where none waits for another and the body is given the number of its `warp`.
     """
 
-    file: str
+    files: tuple[str, ...]
     body: str
     constants: tuple[tuple[str, int], ...]
     threads: int
@@ -165,7 +161,7 @@ def _code(
         warp = "const long long warp = (long long)blockIdx.x * (THREADS / 32) + threadIdx.x / 32;"
         lines.append(warp)
     body = "\n  ".join([*lines, form.body])
-    return kernel_text(entry, form.file, dtype, constants, parameters, body)
+    return kernel_text(entry, _paths(form), dtype, constants, parameters, body)
 
 
 def _warp_function(
@@ -184,5 +180,9 @@ def _warp_function(
     typed = [f"{kind}* const {name} = ({kind}*)p_{name};" for kind, name in (*arrays, *results)]
     body = "\n  ".join([*typed, form.body])
     namespace = f"{CUSTOM_NAMESPACE}{entry}_{dtype}"
-    text = function_text(namespace, form.file, dtype, constants, parameters, body)
+    text = function_text(namespace, _paths(form), dtype, constants, parameters, body)
     return WarpFunction(f"{namespace}::run", text, *form.warps)
+
+
+def _paths(form: Form) -> list[str]:
+    return [f"small_matrices/{file}" for file in form.files]

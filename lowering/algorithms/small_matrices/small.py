@@ -130,10 +130,10 @@ def triangular_solve(a: Any, b: Any, *, lower: bool, unit: bool = False) -> Any:
     flags = ("lower", lower), ("unit", unit)
     kind = f"{'unit_' if unit else ''}{'lower' if lower else 'upper'}_solve"
     op, form = get("triangular_solve"), lane_kernels.form
-    name = kind
-    sizes: tuple[int, ...] = (prod(a.shape[:-2]), columns)
+    name, count = kind, prod(a.shape[:-2])
+    sizes: tuple[int, ...] = count, columns, lane_kernels.columns_of_group(n, count, columns)
     if n > lane_kernels.MOST_ROWS:
-        form = block_kernels.form_of_solve
+        form, sizes = block_kernels.form_of_solve, (count, columns)
         name = kind if columns < block_kernels.FEW_COLUMNS else f"{kind}_by_groups"
     elif lane_kernels.has_thread_for_each(columns):
         name, sizes = f"{kind}_by_columns", (columns,)

@@ -142,11 +142,11 @@ __device__ void tg_largest_of_part(const T* first, const tg_u32* from, tg_u32 be
 
 // The `count` largest keys of each of `parts` parts of a row: their positions in `order`, or, of parts
 // of which the best are still to be found, keys and positions in `best` and `positions`. The keys are
-// at the positions `from` of a row, if it is not null.
+// at the positions `from` of rows of `whole` keys at `origin`, if it is not null.
 template <int THREADS, int ITEMS, class T>
-__device__ void tg_largest(const T* keys, const tg_u32* from, T* best, tg_u32* positions,
-                           tg_i64* order, tg_i64 length, tg_i64 parts, tg_i64 count,
-                           unsigned char* shared) {
+__device__ void tg_largest(const T* keys, const tg_u32* from, const T* origin, T* best,
+                           tg_u32* positions, tg_i64* order, tg_i64 length, tg_i64 whole,
+                           tg_i64 parts, tg_i64 count, unsigned char* shared) {
   typedef decltype(tg_order_bits(T())) U;
   typedef tg_largest_buffer<THREADS, ITEMS, U> buffer;
   const tg_i64 row = blockIdx.x / parts, part = blockIdx.x % parts;
@@ -163,7 +163,7 @@ __device__ void tg_largest(const T* keys, const tg_u32* from, T* best, tg_u32* p
     const tg_i64 to = (tg_i64)blockIdx.x * count + i;
     const tg_u32 p = held.positions[i];
     if (order) order[to] = p;
-    else best[to] = first[p], positions[to] = p;
+    else best[to] = origin[row * whole + p], positions[to] = p;
   }
 }
 

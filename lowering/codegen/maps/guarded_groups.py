@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lowering.codegen.flatten import POINT, Flattener
-from lowering.codegen.maps.vector_accesses import Variation, variation
+from lowering.codegen.maps.vector_accesses import Variation, variation, vectors_of
 from lowering.plan.nests.kernel import MapNest, Store
-from tracegraph.ir.scalar import Both, Compare, Const, Expr, Select, bounds, compare
+from tracegraph.ir.scalar import Compare, Const, Expr, Select, bounds, compare, conjuncts
 from tracegraph.ir.scalar_values import Load
 from tracegraph.ir.subexpressions import Substitution, subexpressions
 
@@ -39,7 +39,7 @@ def inside_groups(stores: Sequence[Store], width: int) -> InsideGroups | None:
     """
     tests: dict[Expr, Expr] = {}
     for store in stores:
-        for test in () if store.guard is None else _conjuncts(store.guard):
+        for test in () if store.guard is None else conjuncts(store.guard):
             found = _at_first(test, width)
             if found is None:
                 return None
@@ -48,7 +48,7 @@ def inside_groups(stores: Sequence[Store], width: int) -> InsideGroups | None:
         return None
     values = subexpressions([store.value for store in stores])
     for predicate in dict.fromkeys([each.predicate for each in values if type(each) is Select]):
-        also = {test: _at_first(test, width) for test in _conjuncts(predicate)}
+        also = {test: _at_first(test, width) for test in conjuncts(predicate)}
         known = {test: found for test, found in also.items() if found is not None}
         if len(known) == len(also) and _part_inside([*tests, *known]) >= LEAST_INSIDE:
             tests |= known
@@ -56,9 +56,9 @@ def inside_groups(stores: Sequence[Store], width: int) -> InsideGroups | None:
     for expr in values:
         if type(expr) is Load and expr.guard is not None:
             indices = tuple([new[index] for index in expr.indices])
-            holds = tests.keys() >= set(_conjuncts(expr.guard))
+            holds = tests.keys() >= set(conjuncts(expr.guard))
             new[expr] = Load.make(expr.buffer, indices, None if holds else new[expr.guard])
-        elif type(expr) is Select and tests.keys() >= set(_conjuncts(expr.predicate)):
+        elif type(expr) is Select and tests.keys() >= set(conjuncts(expr.predicate)):
             new[expr] = new[expr.chosen]
     inside = [Store(store.buffer, store.indices, new[store.value]) for store in stores]
     return InsideGroups(tuple(inside), tuple(dict.fromkeys(tests.values())))
@@ -84,21 +84,17 @@ def _part_inside(tests: Iterable[Expr]) -> float:
 
 
 def can_be_grouped(nest: MapNest, width: int) -> bool:
-    """Whether groups of so many points of a map are worth it, whatever its guards are."""
-    if all(store.guard is None for store in nest.stores):
+    """Whether groups of so many points of a map are stored as vectors, where it has guards.
+
+    Neighbouring threads would store to single elements of many sectors otherwise.
+    """
+    if width == 1 or all(store.guard is None for store in nest.stores):
         return True
     flat = Flattener({POINT: list(enumerate(nest.space))})
-    return inside_groups(list(map(flat.store, nest.stores)), width) is not None
-
-
-def _conjuncts(guard: Expr) -> Iterable[Expr]:
-    waiting = [guard]
-    while waiting:
-        part = waiting.pop()
-        if type(part) is Both:
-            waiting += (part.right, part.left)
-        else:
-            yield part
+    inside = inside_groups(list(map(flat.store, nest.stores)), width)
+    if inside is None:
+        return False
+    return len(vectors_of(inside.stores, width).stores) == len(inside.stores)
 
 
 def _at_first(test: Expr, width: int) -> Expr | None:

@@ -17,6 +17,7 @@ from lowering.codegen.flatten import POINT, Flattener, linear_axis
 from lowering.codegen.geometry_records import MapGeometry
 from lowering.codegen.maps.guarded_groups import InsideGroups, inside_groups
 from lowering.codegen.maps.loads import UnrolledParts
+from lowering.codegen.maps.neighbours import bind_neighbours
 from lowering.codegen.maps.stores import declare_results, store_results, write_item
 from lowering.codegen.maps.vector_accesses import (
     Neighbours,
@@ -219,6 +220,7 @@ def _write_full(
             writer.bind(point, "point")
             for load, name in loaded.items():
                 writer.bind(load, f"{name}[part].items[item]")
+            bind_neighbours(writer, stores, loaded, width)
             compute(writer, stored(stores))
             write_item(writer, stores, results)
         store_results(writer, results, width, POINT, others, neighbours)

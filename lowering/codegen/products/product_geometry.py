@@ -11,6 +11,7 @@ from lowering.codegen.rows.accumulator_layout import TICKET_BYTES, TICKET_SHARED
 from lowering.plan.nests.rounding import ceil_div, round_up
 from lowering.plan.nests.tiled_products import TiledProduct, extent
 from lowering.plan.target.hardware import SHARED_BYTES, VECTOR_BYTES, WORD_BYTES
+from tracegraph.ir.scalar_values import Load
 
 THREADS = 256
 
@@ -63,6 +64,10 @@ thread computes for its place."""
 
 BANKS_OF_ROW = 8
 """Banks that a warp reads of each of four rows."""
+
+FEW_WORDS, SOME_WORDS, SMALL_OUTPUTS = 32, 48, 16
+"""Words of the outputs and next elements of a thread with which four and three blocks are resident,
+the latter with few outputs."""
 
 LATENCY = 400
 """What a load from memory takes, in multiplications of a thread of each warp: 0.5 µs."""
@@ -135,25 +140,37 @@ def _geometry(
         shared += TICKET_SHARED_BYTES
         outputs = THREADS * row_outputs * column_outputs
         workspace = partials_offset(tiles) + tiles * splits * outputs * dtype.itemsize
+    loaded = groups * (height + width) * depth // THREADS
     return ProductGeometry(
         *shape,
-        groups,
-        depth,
-        batch,
-        row_tiles,
-        column_tiles,
-        splits,
-        share,
-        shared,
-        workspace,
-        by_warps,
+        groups=groups,
+        depth=depth,
+        batch=batch,
+        row_tiles=row_tiles,
+        column_tiles=column_tiles,
+        splits=splits,
+        share=share,
+        shared_bytes=shared,
+        workspace_bytes=workspace,
+        resident=_resident(product, row_outputs * column_outputs, loaded, dtype.itemsize),
+        by_warps=by_warps,
     )
+
+
+def _resident(product: TiledProduct, outputs: int, loaded: int, itemsize: int) -> int:
+    """The blocks that registers are left for: as many as fit without spilling, by trial; two of
+    factors that are more than loads.
+    """
+    words = (outputs + loaded) * itemsize // WORD_BYTES
+    if not all(isinstance(factor, Load) for factor in (product.left, product.right)):
+        return 2
+    return 4 if words <= FEW_WORDS else 3 if words <= SOME_WORDS and outputs <= SMALL_OUTPUTS else 2
 
 
 def _time(geometry: ProductGeometry) -> float:
     """The time of a geometry, in multiplications of a thread."""
     m, n = geometry.row_outputs, geometry.column_outputs
-    resident = 2 if m * n >= 32 else 4
+    resident = geometry.resident
     waves = ceil(geometry.blocks / (resident * MULTIPROCESSORS))
     together = min(resident, ceil_div(geometry.blocks, MULTIPROCESSORS))
     turns = ceil_div(geometry.share, geometry.depth) + 4  # to begin, and to store

@@ -10,7 +10,7 @@ in their order. So the order of a sum depends on shapes only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
 
@@ -18,12 +18,13 @@ from lowering.codegen.expressions import compute, index, index_type, stored, val
 from lowering.codegen.flatten import Flattener, linear_axis
 from lowering.codegen.geometry_records import ProductGeometry
 from lowering.codegen.maps.stores import declare_results, store_results, write_item
-from lowering.codegen.maps.vector_accesses import declare_aligned, vectors_of
+from lowering.codegen.maps.vector_accesses import declare_aligned, load_text, vectors_of
 from lowering.codegen.preamble import c_type
 from lowering.codegen.products.product_geometry import padded, partials_offset
 from lowering.codegen.products.separated import Separated, separated
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.analysis import loads
+from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import RowNest, Store
 from lowering.plan.nests.rounding import ceil_div
 from lowering.plan.nests.strides import offset_in
@@ -46,7 +47,7 @@ class _Side:
 
     `each` of the `threads` along it has that many outputs, of which a `vector` are neighbours. Rows
     of the tile are a `stride` apart. With `steps_first`, neighbouring threads load neighbouring
-    steps of the sums, and else neighbouring outputs.
+    steps of the sums, and else neighbouring outputs: as vectors, if several are `loaded` together.
     """
 
     name: str
@@ -59,6 +60,7 @@ class _Side:
     steps_first: bool
     batch: Axis
     by_warps: bool
+    loaded: int
 
     @property
     def side(self) -> int:
@@ -119,13 +121,20 @@ def write_product(
     kind, most = c_type(dtype), VECTOR_BYTES // dtype.itemsize
 
     def side(name: str, factor: Expr, own: Axis, axes: Axes, threads: int, each: int) -> _Side:
-        stride = padded(threads * each, dtype, g.by_warps)
         steps_first = _is_along(factor, product.summed, axes)
-        vector = gcd(each, most)
-        first = -10 if name == "left" else -1010
-        parts = separated(flat(factor), step, first)
+        whole = flat(factor)
         return _Side(
-            name, parts, own, threads, each, vector, stride, steps_first, batch, g.by_warps
+            name,
+            separated(whole, step, -10 if name == "left" else -1010),
+            own,
+            threads,
+            each,
+            vector=gcd(each, most),
+            stride=padded(threads * each, dtype, g.by_warps),
+            steps_first=steps_first,
+            batch=batch,
+            by_warps=g.by_warps,
+            loaded=_loaded(whole, step if steps_first else own, most),
         )
 
     left = side("left", product.left, row, product.rows, g.rows, g.row_outputs)
@@ -137,18 +146,22 @@ def write_product(
         place = f"reinterpret_cast<{kind}*>(shared + {offset})"
         writer.line(f"{kind}* const {each.name}_tile = {place};")
         offset += g.groups * g.depth * each.stride * dtype.itemsize
-        writer.line(f"{kind} {each.name}_next[{_parts(each, geometry)}];")
+        count = _parts(each, geometry) * each.loaded
+        writer.line(f"{kind} {each.name}_next[{count}];")
     writer.line(f"{kind} total[{g.row_outputs}][{g.column_outputs}] = {{}};")
+    vectors = [each.factor.factor for each in sides if each.loaded > 1]
+    accesses = [load for load in vectors if isinstance(load, Load)]
+    aligned = declare_aligned(writer, accesses, most) if accesses else {}
     for each in sides:
         _declare_own(writer, each, geometry)
-        _load(writer, each, step, geometry, "begin")
+        _load(writer, each, step, geometry, "begin", aligned)
     with writer.block(f"for (int base = begin; base < end; base += {g.depth})"):
         for each in sides:
             _keep(writer, each, geometry)
         writer.line("__syncthreads();")
         with writer.block(f"if (base + {g.depth} < end)"):
             for each in sides:
-                _load(writer, each, step, geometry, f"base + {g.depth}")
+                _load(writer, each, step, geometry, f"base + {g.depth}", aligned)
         (_multiply_matrices if g.by_warps else _multiply)(writer, sides, geometry, kind)
         writer.line("__syncthreads();")
     if g.splits > 1:
@@ -182,6 +195,16 @@ def _is_along(factor: Expr, summed: Axes, outputs: Axes) -> bool:
     return False
 
 
+def _loaded(factor: Expr, axis: Axis, most: int) -> int:
+    """How many neighbours along an axis are one access, if the factor is in memory as it is."""
+    width = most if isinstance(factor, Load) and factor.guard is None else 1
+    while width > 1 and (
+        axis.extent % width or not vectors_of([], width, [factor], axis.number).loads
+    ):
+        width //= 2
+    return width
+
+
 def _declare(writer: SourceWriter, g: ProductGeometry, summed: int) -> None:
     tile = "block" if g.splits == 1 else f"block / {g.splits}"
     writer.line(f"const int tile = {tile};")
@@ -206,7 +229,7 @@ def _declare(writer: SourceWriter, g: ProductGeometry, summed: int) -> None:
 
 
 def _parts(side: _Side, g: ProductGeometry) -> int:
-    return ceil_div(g.groups * side.side * g.depth, g.threads)
+    return ceil_div(g.groups * side.side * g.depth, g.threads * side.loaded)
 
 
 def _declare_own(writer: SourceWriter, side: _Side, g: ProductGeometry) -> None:
@@ -226,19 +249,26 @@ def _declare_own(writer: SourceWriter, side: _Side, g: ProductGeometry) -> None:
 def _bind_own(writer: SourceWriter, side: _Side, g: ProductGeometry) -> None:
     """Bind the output and the matrix of a part; beyond the last one, to the last one."""
     _, own = _place(side, g)
-    last = side.own.extent - 1
+    last = side.own.extent - (1 if side.steps_first else side.loaded)
     writer.line(f"const {side.index_type} place = start_{side.name} + {own};")
     limit = "" if side.is_whole else f" < {last} ? place : {last}"
     writer.line(f"const {side.index_type} own = place{limit};")
     writer.bind(side.own, "own")
     group = f"start_batch + {_group(side, g)}"
-    if g.batch % g.groups or side.side * g.depth * g.groups % g.threads:
+    if g.batch % g.groups or not _is_even(side, g):
         group = f"({group} < {g.batch} ? {group} : {g.batch - 1})"
     writer.line(f"const int own_batch = {group};")
     writer.bind(side.batch, "own_batch")
 
 
-def _load(writer: SourceWriter, side: _Side, step: Axis, g: ProductGeometry, begin: str) -> None:
+def _load(
+    writer: SourceWriter,
+    side: _Side,
+    step: Axis,
+    g: ProductGeometry,
+    begin: str,
+    aligned: Mapping[Buffer, str],
+) -> None:
     """Load a thread's elements of the next tile to registers; 0 beyond the end of the sum.
 
     There are no branches, so that all loads are in flight together.
@@ -264,41 +294,71 @@ def _load(writer: SourceWriter, side: _Side, step: Axis, g: ProductGeometry, beg
             _bind_own(writer, side, g)
             for number, (axis, _) in enumerate(side.factor.own):
                 writer.bind(axis, f"{side.name}_own{number}[part]")
-            compute(writer, [side.factor.factor])
-            found = value(writer, side.factor.factor)
-            found = f"tg_rounded_tf32({found})" if side.by_warps else found
-            found = f"next < end ? {found} : 0" if rest else found
-            writer.line(f"{side.name}_next[part] = {found};")
+            if side.loaded > 1:
+                _load_vector(writer, side, rest, aligned)
+            else:
+                _load_element(writer, side, rest)
+
+
+def _load_element(writer: SourceWriter, side: _Side, rest: bool) -> None:
+    """Load an element, and compute what the factor is of it."""
+    compute(writer, [side.factor.factor])
+    found = value(writer, side.factor.factor)
+    found = f"tg_rounded_tf32({found})" if side.by_warps else found
+    found = f"next < end ? {found} : 0" if rest else found
+    writer.line(f"{side.name}_next[part] = {found};")
+
+
+def _load_vector(
+    writer: SourceWriter, side: _Side, rest: bool, aligned: Mapping[Buffer, str]
+) -> None:
+    """Load neighbouring elements as one vector."""
+    load, width = side.factor.factor, side.loaded
+    assert isinstance(load, Load)
+    compute(writer, load.indices)
+    writer.line(f"const auto loaded = {load_text(writer, load, width, aligned)};")
+    with writer.unrolled(f"for (int item = 0; item < {width}; ++item)"):
+        found = "loaded.items[item]"
+        found = f"tg_rounded_tf32({found})" if side.by_warps else found
+        found = f"next < end ? {found} : 0" if rest else found
+        writer.line(f"{side.name}_next[part * {width} + item] = {found};")
 
 
 def _keep(writer: SourceWriter, side: _Side, g: ProductGeometry) -> None:
     """Write the elements in registers to the tiles in shared memory."""
-    size = g.groups * side.side * g.depth
-    with writer.unrolled(f"for (int part = 0; part < {_parts(side, g)}; ++part)"):
-        step, own = _place(side, g)
-        row = f"{_group(side, g)} * {g.depth} + {step}"
-        target = f"{side.name}_tile[({row}) * {side.stride} + {own}]"
-        test = f"if (thread + part * {g.threads} < {size}) " if size % g.threads else ""
-        writer.line(f"{test}{target} = {side.name}_next[part];")
+    size, width = g.groups * side.side * g.depth, side.loaded
+    step, own = _place(side, g)
+    step, own = (f"{step} + item", own) if side.steps_first else (step, f"{own} + item")
+    row = f"{_group(side, g)} * {g.depth} + {step}"
+    target = f"{side.name}_tile[({row}) * {side.stride} + {own}]"
+    test = f"if ((thread + part * {g.threads}) * {width} < {size}) "
+    with (
+        writer.unrolled(f"for (int part = 0; part < {_parts(side, g)}; ++part)"),
+        writer.unrolled(f"for (int item = 0; item < {width}; ++item)"),
+    ):
+        source = f"{side.name}_next[part * {width} + item]"
+        writer.line(f"{'' if _is_even(side, g) else test}{target} = {source};")
+
+
+def _is_even(side: _Side, g: ProductGeometry) -> bool:
+    """Whether all threads load as many elements."""
+    return g.groups * side.side * g.depth % (g.threads * side.loaded) == 0
 
 
 def _place(side: _Side, g: ProductGeometry) -> tuple[str, str]:
     """The step and the output of a part that a thread loads, in the tile."""
     inner, outer = (g.depth, side.side) if side.steps_first else (side.side, g.depth)
-    near = _within(inner, g)
-    far = f"(thread + part * {g.threads}) / {inner} % {outer}"
-    return (near, far) if side.steps_first else (far, near)
-
-
-def _within(count: int, g: ProductGeometry) -> str:
-    """The position of a part among `count` neighbours."""
+    count = inner // side.loaded
     place = "thread" if g.threads % count == 0 else f"(thread + part * {g.threads})"
-    return f"{place} % {count}"
+    near = f"{place} % {count}" + (f" * {side.loaded}" if side.loaded > 1 else "")
+    far = f"(thread + part * {g.threads}) / {count} % {outer}"
+    return (near, far) if side.steps_first else (far, near)
 
 
 def _group(side: _Side, g: ProductGeometry) -> str:
     """The matrix of a part, among those of a block."""
-    return "0" if g.groups == 1 else f"(thread + part * {g.threads}) / {side.side * g.depth}"
+    parts = side.side * g.depth // side.loaded
+    return "0" if g.groups == 1 else f"(thread + part * {g.threads}) / {parts}"
 
 
 def _multiply(

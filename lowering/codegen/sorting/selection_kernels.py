@@ -1,4 +1,4 @@
-"""The kernels of a SelectionNode: of the parts of rows, and then of what these have found."""
+"""The kernels of a SelectionNode: of the parts of rows, then of parts of what these have found."""
 
 from __future__ import annotations
 
@@ -35,14 +35,16 @@ class SelectionKernels:
         if node.places:
             yield self._ranked()
             return
-        keys = node.keys.buffer, node.keys.offset
-        if not node.scratch:
-            yield self._kernel(*keys, None, shape.length, 1, None, None, node.target)
-            return
-        best, positions = node.scratch
-        yield self._kernel(*keys, None, shape.length, shape.parts, best, positions, None)
-        found = shape.parts * shape.count
-        yield self._kernel(best, 0, positions, found, 1, None, None, node.target)
+        keys, offset = node.keys.buffer, node.keys.offset
+        places: Buffer | None = None
+        found = iter(node.scratch)
+        for length, parts in shape.levels:
+            if parts == 1:
+                yield self._kernel(keys, offset, places, length, 1, None, None, node.target)
+                return
+            best, positions = next(found), next(found)
+            yield self._kernel(keys, offset, places, length, parts, best, positions, None)
+            keys, offset, places = best, 0, positions
 
     def _kernel(
         self,
@@ -61,19 +63,23 @@ class SelectionKernels:
             f"const {key}* keys": keys,
             "tg_i64 offset": offset,
             "const tg_u32* places": places,
+            f"const {key}* origin": self.node.keys.buffer,
+            "tg_i64 origin_offset": self.node.keys.offset,
             f"{key}* best": best,
             "tg_u32* positions": positions,
             "tg_i64* order": order,
             "tg_i64 length": length,
+            "tg_i64 whole": shape.length,
             "tg_i64 parts": parts,
             "tg_i64 count": shape.count,
         }
         body = f"""\
   tg_largest<{threads}, {THREAD_KEYS}>(
-      keys + offset, places, best, positions, order, length, parts, count, shared);
+      keys + offset, places, origin + origin_offset, best, positions, order, length, whole, parts,
+      count, shared);
 """
         held = 2 * threads * THREAD_KEYS
-        shared = held * (max(shape.dtype.itemsize, 1) + _WORD) + _WORD
+        shared = held * (shape.dtype.itemsize + _WORD) + _WORD
         blocks = shape.rows * parts
         return kernel_of_arguments(body, arguments, self.indirect, blocks, threads, shared)
 

@@ -164,7 +164,9 @@ def _add_copy(emission: Emission, graph: Any, node: MemcpyNode, before: Before) 
 def _add_custom_kernel(
     emission: Emission, graph: Any, node: CustomKernelNode, before: Before
 ) -> tuple[Any, ...]:
-    """Add a user's kernel. It does not wait for primaries itself, so that it needs full edges."""
+    """Add a kernel that is written by hand. Those of users do not wait for primaries themselves, so
+    that they need full edges.
+    """
     code = emission.code.custom[node]
     launch = custom_launch(node, code, emission.driver)
     cells = [
@@ -172,7 +174,8 @@ def _add_custom_kernel(
     ]
     emission.definition.slots.retain(code.module.code)
     slots = emission.owners.custom_kernel(node, code.module.nbytes)
-    behind = Before([], before.nodes)
+    waits = node.code is not None and node.code.waits
+    behind = before if waits else Before([], before.nodes)
     return (emission.add_kernel(graph, behind, launch, cells, slots).node,)
 
 

@@ -138,19 +138,12 @@ class CollectiveCall(LibraryCall):
         def run(*arrays: Array) -> None:
             sources, targets = arrays[: len(self.kinds)], arrays[len(self.kinds) :]
             if place.rendezvous is None:
-                self._run_alone(sources, targets)
-                return
+                raise CollectiveOutsideShardError(self.name)
             group = place.rendezvous.group(place.device, self.axes)
             arrival = Arrival(group, self, text, sources, targets)
             place.rendezvous.meet(place.device, arrival, self.combined)
 
         return run
-
-    def _run_alone(self, sources: Sequence[Array], targets: Sequence[Array]) -> None:
-        if self.count != 1:
-            raise CollectiveOutsideShardError(self.name)
-        for target, result in zip(targets, self.combined([sources])[0], strict=True):
-            target[...] = result
 
     def combined(self, sources: Sequence[Sequence[Array]]) -> Sequence[Sequence[Array]]:
         """The results of each device, from the operands of each device."""

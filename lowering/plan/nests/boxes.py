@@ -8,9 +8,10 @@ What is no limit of one axis, such as a test of data, is the rest of the guard.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
-from tracegraph.ir.scalar import Axis, Both, Compare, Const, Expr, Sum, both
+from tracegraph.ir.scalar import Axis, Compare, Const, Expr, Sum, both, conjuncts
 
 Limits = tuple[int, int]
 """The first index along an axis, and the one behind the last."""
@@ -29,6 +30,7 @@ WHOLE = GuardBox({}, None)
 """The box of no guard."""
 
 
+@lru_cache(maxsize=4096)
 def box_of(guard: Expr | None) -> GuardBox:
     """The box of a guard.
 
@@ -40,12 +42,7 @@ def box_of(guard: Expr | None) -> GuardBox:
         return WHOLE
     limits: dict[int, Limits] = {}
     rest: Expr | None = None
-    waiting = [guard]
-    while waiting:
-        part = waiting.pop()
-        if type(part) is Both:
-            waiting += (part.right, part.left)
-            continue
+    for part in conjuncts(guard):
         found = _limits(part)
         if found is None:
             rest = both(rest, part)

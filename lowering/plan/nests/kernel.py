@@ -95,7 +95,7 @@ def exclusive(first: tuple[Predicate, ...], second: tuple[Predicate, ...]) -> bo
 
 @record
 class MapNest(Analyzed):
-    """Map: at every point of the space, the stores.
+    """Map: at every point of the space, the stores, one after the other.
 
     A nest may read a buffer that it stores to, if each point reads there only what it stores.
     """

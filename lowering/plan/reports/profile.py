@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from lowering.plan.nests.work import Work
 from lowering.plan.reports.rooflines import aligned, bytes_text, least_seconds, microseconds
@@ -40,7 +41,9 @@ class NodeTime:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The times of all nodes, which ran one after the other; it prints as a table.
+    """The times of all nodes, which ran one after the other.
+
+    It prints as a table, in which copies of a node in an unrolled loop have one row.
 
     Args:
         name: of the function.
@@ -70,7 +73,7 @@ class Profile:
     def __str__(self) -> str:
         rows = [("node", "line", "runs", "µs a run", "µs", "of all", "must move", *self._limit())]
         whole = self.seconds or 1.0
-        for node in self.nodes:
+        for node in _alike(self.nodes):
             each = node.seconds / node.runs if node.runs else 0.0
             rows.append(
                 (
@@ -100,3 +103,25 @@ class Profile:
             return "-", "-"
         part = "-" if node.part is None else f"{node.part:.2f}"
         return microseconds(least_seconds(node.work, self.rates)), part
+
+
+def _alike(nodes: Sequence[NodeTime]) -> list[NodeTime]:
+    """Copies of a node in the body of an unrolled loop as one, with the runs and times of all."""
+    found: dict[tuple[object, ...], NodeTime] = {}
+    around: list[int] = []  # the number of the last row at each depth
+    for number, node in enumerate(nodes):
+        del around[node.depth :]
+        around.append(number)
+        has_nodes = number + 1 < len(nodes) and nodes[number + 1].depth > node.depth
+        own = (number,) if has_nodes else (node.title, node.line)
+        key = (*around[:-1], *own)
+        first = found.get(key)
+        if first is None:
+            found[key] = node
+            continue
+        least = None
+        if first.least is not None and node.least is not None:
+            least = first.least + node.least
+        runs, seconds = first.runs + node.runs, first.seconds + node.seconds
+        found[key] = replace(first, runs=runs, seconds=seconds, least=least)
+    return [*found.values()]

@@ -40,8 +40,11 @@ from tracegraph.passes.rewrite import Defs, Replacement, by_name, rewrite
 from tracegraph.passes.views import compose_views
 from tracegraph.user_source import Source
 
+MOST_CHANNELS = 128
+"""Channels of float32 up to which convolutions are computed by tiles."""
+
 SMALL_MATRIX = 32
-"""Rows and columns of the matrices of a batch up to which tiles are faster than the library."""
+"""Rows and columns of results in a batch up to which tiles are faster than the library."""
 
 
 def expand_contractions(
@@ -101,12 +104,13 @@ def is_thin(left: ArrayType, right: ArrayType, policy: ContractionPolicy, shared
 def are_small(left: ArrayType, right: ArrayType, policy: ContractionPolicy) -> bool:
     """Whether a batch of products is of small matrices, of which a block computes several by tiles.
 
-    The library takes twice as long for 50,000 of 16² and almost three times for 20,000 of 32², in
-    float32 and float64; up to a fifth less for 4000 of 48² and 2000 of 64² (H100).
+    Milliseconds of tiles and of the library on an H100: 50,000 of 16² in float32 0.09, 0.23, in
+    float64 0.12, 0.40; 20,000 of 32² 0.13, 0.28 and 0.21, 0.51; 2000 of 64² 0.08, 0.05 and 0.12,
+    0.09. Long sums of small matrices are shared by blocks, which the library does for one alone.
     """
     (*batch, m, k), n = left.shape, right.shape[-1]
     dtype = np.dtype(np.float32) if is_half(left.dtype) else left.dtype
-    fits = policy.tiles and dtype in TILED_DTYPES and max(m, n, k) <= SMALL_MATRIX
+    fits = policy.tiles and dtype in TILED_DTYPES and max(m, n) <= SMALL_MATRIX
     reuses = min(m, n) >= MIN_SIDE and k >= MIN_SUMMED
     return fits and reuses and prod(batch) * m * n * k >= MIN_TILED
 
@@ -148,8 +152,23 @@ def _is_convolution(eqn: Eqn, defs: Defs) -> bool:
     (*batch, m, k), n = left.type.shape, right.type.shape[-1]
     if eqn.outputs[0].type.dtype != left.type.dtype or left.type.dtype not in TILED_DTYPES:
         return False
+    of_windows = [has_windows(x, defs) for x in (left, right)]
+    others = min(n if of_windows[0] else m, m if of_windows[1] else n)
+    if others > most_channels(left.type.dtype):
+        return False
     is_large = min(m, n, k) >= max(MIN_SIDE, MIN_SUMMED) and prod(batch) * m * n * k >= MIN_TILED
-    return is_large and any(has_windows(x, defs) for x in (left, right))
+    return is_large and any(of_windows)
+
+
+def most_channels(dtype: np.dtype[Any]) -> int:
+    """Outputs for each window up to which tiles are faster than a copy of windows and the library.
+
+    A copy costs as much as the products of some channels, and the library multiplies faster. On an
+    H100, milliseconds of tiles and of the library: 64 channels of 32 x 56 x 56 x 64, float32 0.22,
+    0.27; float64 0.38, 0.42; tf32 0.15, 0.20; 256 of 16 x 28 x 28 x 256, 0.49, 0.40; 0.79, 0.44;
+    0.26, 0.19.
+    """
+    return MOST_CHANNELS if dtype == np.float32 else MOST_CHANNELS // 2
 
 
 def _sum_over_joined_axes(eqn: Eqn, defs: Defs) -> Replacement:

@@ -87,7 +87,7 @@ def _in_pinned_loops(program: Program, every_loop: bool) -> set[Value]:
     """What is computed in loops that are to be one kernel."""
     found: set[Value] = set()
     for eqn in walk(program.body):
-        if is_loop(eqn) and (every_loop or eqn.hints.schedule == "one_kernel"):
+        if is_loop(eqn) and (every_loop or eqn.hints.schedule in ("one_kernel", "per_lane")):
             for region in eqn.regions:
                 found.update(value for inner in walk(region) for value in inner.outputs)
     return found

@@ -21,7 +21,7 @@ from math import prod
 from typing import Any
 
 from lowering.plan.nests.tiled_products import MIN_SIDE, MIN_TILED, TILED_DTYPES, multiply_tf32
-from lowering.planning.expansion.contractions import product_of
+from lowering.planning.expansion.contractions import most_channels, product_of
 from tracegraph.ir.program import Atom, Eqn, Literal, Program, Value, application, walk
 from tracegraph.ir.record import replace
 from tracegraph.ops.arithmetic import multiply
@@ -186,6 +186,8 @@ def _factors(
     if source.op.name == "matmul":
         x, y = source.operands
         *batch, m, k = x.type.shape
+        if k > most_channels(x.type.dtype):
+            return None
         n, rank = y.type.shape[-1], len(batch)
         old = (*batch, m, n)
         rows, columns = (_reshaped(own, old, shape) for own in ((*batch, m, 1), (*batch, 1, n)))

@@ -37,6 +37,7 @@ CASES = {
     "many tiles": ((2, 9000), 10),
     "parts": ((20_000,), 3),
     "parts of rows": ((2, 13_001), 50),
+    "parts of parts": ((40_000,), 1000),
 }
 """Shapes and counts, on both sides of a tile, of a block's threads and of a part."""
 
@@ -138,15 +139,17 @@ def test_there_is_machine_code_of_kernels(arch: str, dtypes: Any) -> None:
 
 
 def test_few_long_rows_are_divided() -> None:
-    def shape(*extents: int) -> tuple[int, int]:
-        plan = plan_of(lambda x: tnp.top_k(x, 10), np.zeros(extents, np.float32))
+    def parts(count: int, *extents: int) -> list[int]:
+        plan = plan_of(lambda x: tnp.top_k(x, count), np.zeros(extents, np.float32))
         (node,) = nodes_of(plan, SelectionNode)
-        return node.shape.parts, len(node.graph_nodes)
+        assert len(node.graph_nodes) == len(node.shape.levels)
+        return [parts for _, parts in node.shape.levels]
 
-    assert shape(2000, 20_000) == (1, 1)
-    assert shape(100_000) == (24, 2)
-    assert shape(4, 1 << 22) == (132, 2)
-    assert shape(3000) == (1, 1)
+    assert parts(10, 2000, 20_000) == [1]
+    assert parts(10, 100_000) == [24, 1]
+    assert parts(10, 4, 1 << 22) == [132, 1]
+    assert parts(200, 1_000_000) == [244, 11, 1]
+    assert parts(10, 3000) == [1]
 
 
 def test_many_of_a_row_and_few_in_all_are_sorted() -> None:

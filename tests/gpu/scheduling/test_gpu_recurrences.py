@@ -15,13 +15,14 @@ from tracegraph import tree
 @pytest.mark.parametrize("name", LINEAR)
 def test_they_are_those_of_numpy(name: str) -> None:
     function, arguments = LINEAR[name]
-    expected = tree.leaves(function(*arguments))
+    with np.errstate(all="ignore"):  # integers wrap around
+        expected = tree.leaves(function(*arguments))
     found = tree.leaves(on_gpu(function, *arguments))
     for got, wanted in zip(found, map(np.asarray, expected), strict=True):
         assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
         unit = 0 if wanted.dtype.kind == "i" else np.finfo(wanted.dtype).eps
         size = np.abs(wanted).max() * unit
-        np.testing.assert_allclose(got, wanted, rtol=0, atol=100 * size)
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=300 * size)
 
 
 @pytest.mark.parametrize("factor", [0.5, 1.5, np.nan])

@@ -10,12 +10,19 @@ import pytest
 
 import tracegraph
 from lowering.backends.cuda import TARGET
+from lowering.draft.context import Context
+from lowering.draft.draft_nodes import Block, DraftKernel
+from lowering.fusion.recomputation import recompute
 from lowering.lower import lower
-from lowering.plan.nests.kernel import MapNest, ReduceNest, RowNest
+from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import MapNest, ReduceNest, RowNest, Store
 from lowering.plan.target.overrides import override
 from tests.helpers.compiled import host_plan_of, plan_of
 from tests.helpers.plans import loop_of, nests_of
 from tracegraph import ArrayType, fori_loop
+from tracegraph.ir.op import get
+from tracegraph.ir.scalar import Axis, const
+from tracegraph.ir.scalar_values import Load, apply
 
 F32 = np.float32
 F64 = np.float64
@@ -188,3 +195,22 @@ def test_memory_without_a_price_keeps_all_that_is_stored():
     plan = lower(stage.traced.optimized, free)
     assert any(isinstance(nest, RowNest) for nest in nests_of(plan.graph))
     assert plan.arena_bytes > 0
+
+
+@pytest.mark.parametrize("read_before", [False, True])
+def test_what_is_read_before_it_is_stored_is_of_the_step_before(read_before):
+    n = 1 << 20
+    a, b, before, after = (Buffer("scratch", k, ArrayType(F64, (n,))) for k in range(4))
+    i = Axis.make(0, n)
+
+    def reversed_copy(target: Buffer) -> DraftKernel:
+        return DraftKernel([MapNest((n,), (Store(target, (i,), Load.make(b, (n - 1 - i,))),))])
+
+    f64 = np.dtype(F64)
+    double = apply(get("multiply"), (Load.make(a, (i,)), const(2.0, f64)), f64, {})
+    writer = DraftKernel([MapNest((n,), (Store(b, (i,), double),))])
+    nodes = [*([reversed_copy(before)] if read_before else []), writer, reversed_copy(after)]
+    block = Block(nodes, {b}, (before, after))
+    changed = recompute(block, Context(TARGET, {}))
+    assert list(changed) == ([] if read_before else [block])
+    assert len(block.nodes) == (3 if read_before else 1)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import _thread
+import os
+import signal
 import threading
 from collections.abc import Callable
 from random import Random
@@ -220,11 +221,12 @@ def test_an_interrupt_ends_all_devices() -> None:
 
     jitted = tracegraph.jit(shard(fun, mesh=LINE, in_specs=P("x"), out_specs=P("x")))
     jitted(-np.ones(4))
-    timer = threading.Timer(0.2, _thread.interrupt_main)
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        jitted(np.ones(4))
-    timer.join()
+    for x in (np.ones(4), np.array([-1.0, 1.0, 1.0, 1.0])):  # the first device runs, or is done
+        timer = threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT])
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            jitted(x)
+        timer.join()
     jitted(-np.ones(4))
 
 

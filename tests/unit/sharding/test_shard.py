@@ -124,6 +124,8 @@ def test_dtypes_and_empty_blocks() -> None:
         found = sharded(lambda x: tracegraph.ppermute(x, "x", AROUND), LINE, P("x"), P("x"))(x)
         np.testing.assert_array_equal(np.asarray(found), np.roll(x, 2))
     nothing = sharded(lambda x: (x, tracegraph.psum(x.sum(), "x")), LINE, P("x"), (P("x"), P()))
+    whole = sharded(lambda x: tracegraph.psum(x, "x"), LINE, P("x"), P())(np.zeros((8, 0)))
+    assert whole.shape == (2, 0)
     empty, total = nothing(np.zeros((0, 3)))
     assert (empty.shape, float(total)) == ((0, 3), 0.0)
 

@@ -29,6 +29,7 @@ from tracegraph.ir.op import Op
 from tracegraph.ir.program import Eqn, Literal, Program, Region, Value, walk
 from tracegraph.ir.record import record, replace
 from tracegraph.ir.types import type_of
+from tracegraph.modes import unchanged
 from tracegraph.passes import optimize
 from tracegraph.passes.rewrite import Defs, Replacement, by_name, inlined, rewrite
 from tracegraph.tracing.trace import bind, current_trace, trace_program
@@ -172,7 +173,8 @@ def _parallel(
         last, stacked = _in_chunks(whole, init, xs, steps)
         return (*last, *stacked)
 
-    return optimize(trace_program(run, types, "scan"))
+    with unchanged():
+        return optimize(trace_program(run, types, "scan"))
 
 
 def _in_chunks(of: _Recurrence, init: Arrays, xs: Arrays, steps: _Steps) -> tuple[Arrays, Arrays]:

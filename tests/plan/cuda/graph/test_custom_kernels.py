@@ -286,3 +286,17 @@ def test_it_is_exported() -> None:
     assert node.name == "rows"
     assert all(node.values)
     assert "incremented" in str(exported.slots)
+
+
+def test_only_kernels_that_wait_for_those_before_them_start_early() -> None:
+    """Kernels for matrices do; users' kernels would read what is not written yet."""
+
+    def solved(d: Any) -> Any:
+        return tracegraph.linalg.tridiagonal_solve(d, d + 4, d, d[:, None] * 2) + 1
+
+    def programmatic(f: Callable[..., Any], *arguments: Any) -> Any:
+        executable = RecordingBackend().compile(plan_of(f, *arguments))
+        return executable.view().programmatic
+
+    assert programmatic(solved, np.ones(70)) == {(0, 1), (1, 2)}
+    assert programmatic(lambda x: incremented(x + 1) * 2, X) == {(1, 2)}

@@ -123,6 +123,20 @@ def test_a_row_has_the_part_of_the_limit() -> None:
     ]
 
 
+def test_copies_in_an_unrolled_loop_have_one_row() -> None:
+    def node(title: str, depth: int, runs: float, seconds: float) -> NodeTime:
+        return NodeTime(title, "f.py:1", depth, runs, seconds, Work(required=3000), runs * 1e-9)
+
+    copies = [node("kernel a", 1, 5, 1e-6), node("kernel b", 1, 5, 3e-6)] * 3
+    nodes = (node("while", 0, 1, 0.0), *copies, node("while", 0, 1, 0.0), copies[0])
+    _, _, *rows, _ = str(Profile("f", nodes, 10, 1e-3, H100)).splitlines()
+    assert [row.split("f.py:1")[0].strip() for row in rows] == [
+        *("while", "kernel a", "kernel b"),
+        *("while", "kernel a"),
+    ]
+    assert [row.split()[3] for row in rows if "kernel b" in row] == ["15"]
+
+
 def test_arguments_must_fit() -> None:
     compiled = tracegraph.jit(program, device="host").lower(A, X).compile()
     with pytest.raises(tracegraph.errors.ArgumentTypesError):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tracegraph
+from lowering.codegen.products.product_geometry import product_geometry
 from lowering.plan.calls.matrix_product import MatrixProduct
 from lowering.plan.nests.kernel import MapNest, RowNest
 from lowering.plan.nests.tiled_products import tiled_product
@@ -126,3 +127,23 @@ def test_a_few_small_or_shared_matrices_are_library_calls():
     x, y = np.ones((100, 24, 24), "f4"), np.ones((24, 24), "f4")
     assert not products(plan_of(lambda x: x @ x.swapaxes(1, 2), x[:9]))
     assert calls(plan_of(lambda x, y: x @ y, np.ones((900, 24, 24), "f4"), y))
+
+
+@pytest.mark.parametrize(("dtype", "channels"), [("float32", 256), ("float64", 128)])
+def test_many_channels_are_for_the_library(dtype, channels):
+    x, w = np.ones((2, 12, 12, 64), dtype), np.ones((3, 3, 64, channels), dtype)
+    assert not products(plan_of(convolved, x, w))
+    assert len(products(plan_of(convolved, x, w[..., : channels // 2]))) == 1
+    assert len(products(plan_of(slopes, x, w))) == 0
+
+
+def test_long_sums_of_small_matrices_are_shared_by_blocks():
+    def covariances(weights, x, centres):
+        d = x - centres[:, None]
+        return np.einsum("nk,kni,knj->kij", weights, d, d)
+
+    shapes = (5000, 8), (5000, 12), (8, 12)
+    plan = plan_of(covariances, *(np.ones(shape) for shape in shapes))
+    (product,) = products(plan)
+    assert not calls(plan)
+    assert product_geometry(product, np.dtype("f8")).splits > 16

@@ -39,8 +39,8 @@ OTHERS: dict[str, tuple[Function, tuple[Any, ...]]] = {
         lambda x: running(lambda h, x: np.where(h > 1, 0, h + x), ZERO, x),
         (X,),
     ),
-    "few steps": (lambda x: running(average, ZERO, x), (X[:200],)),
-    "many elements": (lambda x: running(average, np.zeros(10_000), x), (np.ones((300, 10_000)),)),
+    "few steps": (lambda x: running(average, ZERO, x), (X[:120],)),
+    "many elements": (lambda x: running(average, np.zeros(40_000), x), (np.ones((150, 40_000)),)),
     "float16": (lambda x: running(average, ZERO.astype("f2"), x), (X.astype("f2"),)),
     "a pinned schedule": (lambda x: running(average, ZERO, x, schedule="one_kernel"), (X,)),
     "an effect": (
@@ -75,7 +75,7 @@ def test_recurrences_run_in_chunks(name: str) -> None:
         if wanted.dtype.kind == "i":
             np.testing.assert_array_equal(got, wanted)
         else:
-            unit = 50 * np.finfo(wanted.dtype).eps * np.abs(wanted).max()
+            unit = 300 * np.finfo(wanted.dtype).eps * np.abs(wanted).max()
             np.testing.assert_allclose(got, wanted, rtol=0, atol=unit)
 
 
@@ -192,3 +192,11 @@ def test_intervals_hold() -> None:
         assert low - slack <= value.min()
         assert value.max() <= high + slack
         assert value.max() - value.min() > 0.2 * (high - low)  # they say something
+
+
+def test_planning_time_does_not_grow_with_the_steps() -> None:
+    """A million steps have as many levels of chunks as make them few, and no more equations."""
+    long = tracegraph.ArrayType("float64", (10_000_000, 3))
+    program = tracegraph.jit(lambda x: running(average, ZERO, x), device="cuda").trace(long)
+    found = expand_recurrences(program.optimized, TARGET)
+    assert sum(1 for _ in walk(found.body)) < 200

@@ -1,123 +1,16 @@
-// Factorizations by one block of threads for each matrix. Before this text come: ROWS and COLUMNS of the
-// matrices; GROUP, a power of two; THREADS, those of a block, at least GROUP for each column, or, where
-// columns are rotated, GROUP for each pair; SWEEPS, a limit; EPS, the unit of rounding, and TINY, what
-// counts as zero beside 1; and numbers.cuh.
-//
-// A column has a group of GROUP neighbouring lanes of a warp, which keep its elements in registers. What
-// other columns need of it, it writes to shared memory. So a step of a factorization has one barrier.
-
-// ---- columns --------------------------------------------------------------------------------------
-
-constexpr int WIDE = 16 / sizeof(T);  // elements of one access
-constexpr int EACH = (ROWS + WIDE * GROUP - 1) / (WIDE * GROUP) * WIDE;  // elements of a lane
-constexpr int HEIGHT = EACH * GROUP;  // elements of a column in shared memory, zeros behind the last
-
-struct __align__(16) four_words { unsigned a, b, c, d; };
-union some_elements {
-  four_words words;
-  T part[WIDE];
-};
-
-// The row of an element of the lane's.
-__device__ inline int row_of(int e) {
-  return (e / WIDE * GROUP + (int)threadIdx.x % GROUP) * WIDE + e % WIDE;
-}
-__device__ inline void put(T* column, const T (&x)[EACH]) {
-#pragma unroll
-  for (int e = 0; e < EACH; e += WIDE) {
-    some_elements some;
-#pragma unroll
-    for (int i = 0; i < WIDE; ++i) some.part[i] = x[e + i];
-    *(four_words*)(column + row_of(e)) = some.words;
-  }
-}
-__device__ inline void take(const T* column, T (&x)[EACH]) {
-#pragma unroll
-  for (int e = 0; e < EACH; e += WIDE) {
-    some_elements some;
-    some.words = *(const four_words*)(column + row_of(e));
-#pragma unroll
-    for (int i = 0; i < WIDE; ++i) x[e + i] = some.part[i];
-  }
-}
-__device__ inline void wait_for_block() {
-  if (THREADS == 32) __syncwarp(~0u);
-  else __syncthreads();
-}
-template <class V> __device__ V sum_of_group(V x) {
-#pragma unroll
-  for (int apart = 1; apart < GROUP; apart *= 2) x = plus(x, of_lane(x, threadIdx.x % 32 ^ apart));
-  return x;
-}
-// x becomes x - column factor.
-__device__ inline void subtract(T (&x)[EACH], const T* column, T factor) {
-#pragma unroll
-  for (int e = 0; e < EACH; e += WIDE) {
-    some_elements some;
-    some.words = *(const four_words*)(column + row_of(e));
-#pragma unroll
-    for (int i = 0; i < WIDE; ++i) x[e + i] = minus(x[e + i], times(factor, some.part[i]));
-  }
-}
-__device__ inline R square_of_length(const T (&x)[EACH]) {
-  R sum = 0;
-#pragma unroll
-  for (int e = 0; e < EACH; ++e) sum += squared(x[e]);
-  return sum_of_group(sum);
-}
-// The product columnᴴ x, summed over the group.
-__device__ inline T product_with(const T* column, const T (&x)[EACH]) {
-  T sum = number(0);
-#pragma unroll
-  for (int e = 0; e < EACH; e += WIDE) {
-    some_elements some;
-    some.words = *(const four_words*)(column + row_of(e));
-#pragma unroll
-    for (int i = 0; i < WIDE; ++i) sum = plus(sum, times(conj_of(some.part[i]), x[e + i]));
-  }
-  return sum_of_group(sum);
-}
-__device__ inline R largest_of_group(R x) {
-#pragma unroll
-  for (int apart = 1; apart < GROUP; apart *= 2) {
-    const R other = of_lane(x, threadIdx.x % 32 ^ apart);
-    x = other > x ? other : x;
-  }
-  return x;
-}
-// The largest of what the threads have, none of it less than 0; `places` has room for 32.
-__device__ inline R largest_of_block(R x, R* places) {
-  x = largest_of_lanes(x);
-  if (THREADS == 32) return x;
-  if (threadIdx.x % 32 == 0) places[threadIdx.x / 32] = x;
-  wait_for_block();
-  const int lane = threadIdx.x % 32;
-  x = largest_of_lanes(lane < THREADS / 32 ? places[lane] : 0);
-  wait_for_block();
-  return x;
-}
-// The element of a row of the group's column, for all of its lanes; all lanes of the warp take part.
-__device__ inline T element_of_row(const T (&x)[EACH], int row) {
-  const int place = row / (WIDE * GROUP) * WIDE + row % WIDE;
-  T found = x[0];
-#pragma unroll
-  for (int e = 1; e < EACH; ++e) found = e == place ? x[e] : found;
-  return of_lane(found, (threadIdx.x % 32) / GROUP * GROUP + row / WIDE % GROUP);
-}
-// Element (k, j) of a matrix, zero outside.
-__device__ inline T element_at(const T* a, int k, int j) {
-  return k < ROWS && j < COLUMNS ? a[(long long)k * COLUMNS + j] : number(0);
-}
+// Eigenvalues and singular values by rotations of columns (Hestenes, 1958): a group of lanes has two
+// columns. Behind block_columns.cuh.
 
 // ---- roots and inverses ---------------------------------------------------------------------------
 
-// To some 20 bits, for normal numbers whose inverses are normal.
+// To some 20 bits, for normal numbers whose inverses are normal. Where it runs on a CPU, in tests, it is
+// as inexact.
 __device__ inline float near_inverse(float x) {
 #ifdef __CUDA_ARCH__
   asm("rcp.approx.ftz.f32 %0, %0;" : "+f"(x));
   return x;
 #else
-  return 1 / x;
+  return 1 / x * (1 - 1.2e-7f);
 #endif
 }
 __device__ inline double near_inverse(double x) {
@@ -125,7 +18,7 @@ __device__ inline double near_inverse(double x) {
   asm("rcp.approx.ftz.f64 %0, %0;" : "+d"(x));
   return x;
 #else
-  return 1 / x;
+  return 1 / x * (1 - 1e-6);
 #endif
 }
 __device__ inline float near_inverse_root(float x) {
@@ -133,7 +26,7 @@ __device__ inline float near_inverse_root(float x) {
   asm("rsqrt.approx.ftz.f32 %0, %0;" : "+f"(x));
   return x;
 #else
-  return 1 / sqrt(x);
+  return 1 / sqrt(x) * (1 - 1.2e-7f);
 #endif
 }
 __device__ inline double near_inverse_root(double x) {
@@ -141,11 +34,11 @@ __device__ inline double near_inverse_root(double x) {
   asm("rsqrt.approx.ftz.f64 %0, %0;" : "+d"(x));
   return x;
 #else
-  return 1 / sqrt(x);
+  return 1 / sqrt(x) * (1 - 1e-6);
 #endif
 }
 __device__ inline R near_root(R x) { return x > (R)TINY ? x * near_inverse_root(x) : 0; }
-// To the last bits, of numbers between 1 and some thousands: a step of third order.
+// To the last bits, of numbers between 1/2 and some thousands: a step of third order.
 __device__ inline R inverse_root(R x) {
   const R y = near_inverse_root(x), off = fma(-x * y, y, (R)1);
   return fma(y * off, fma((R)0.375, off, (R)0.5), y);
@@ -166,7 +59,8 @@ template <class P>
 __device__ void polar(complex_of<P> x, P& size, complex_of<P>& direction) {
   const P most = largest_part(x);
   direction = times(x, near_inverse(most > (P)TINY ? most : (P)1));
-  const P square = squared(direction), root = inverse_root(square > 1 ? square : (P)1);
+  // its larger part is 1, but for the last bits of the inverse
+  const P square = squared(direction), root = inverse_root(square > (P)0.5 ? square : (P)1);
   direction = times(direction, root);
   size = most * square * root;
 }
@@ -261,7 +155,7 @@ __device__ void deal(
   R kept_square = 0;
   wait_for_block();
   put(memory + me * HEIGHT, left);
-  if (SIMILAR) squares[me] = first;
+  if (SIMILAR && threadIdx.x % GROUP == 0) squares[me] = first;
   wait_for_block();
   if (!from_right) {
     take(memory + source * HEIGHT, left);
@@ -271,7 +165,7 @@ __device__ void deal(
   }
   wait_for_block();
   put(memory + me * HEIGHT, right);
-  if (SIMILAR) squares[me] = last;
+  if (SIMILAR && threadIdx.x % GROUP == 0) squares[me] = last;
   wait_for_block();
   if (from_right) {
     take(memory + source * HEIGHT, left);
@@ -314,7 +208,7 @@ __device__ void rotate_until_orthogonal(
         // A group writes where it was the one that read. So one barrier is enough.
         int place = start + (mine + step) % half;
         put(memory + place * HEIGHT, right);
-        if (SIMILAR) squares[place] = last;
+        if (SIMILAR && threadIdx.x % GROUP == 0) squares[place] = last;
         wait_for_block();
         place = start + (mine + step + 1) % half;
         take(memory + place * HEIGHT, right);
@@ -506,262 +400,5 @@ __device__ inline void orthogonal_columns(
     T* const at = rotated + (matrix * ROWS + row) * COLUMNS;
     if (rank < COLUMNS) at[rank] = left[e];
     if (rank_there < COLUMNS) at[rank_there] = right[e];
-  }
-}
-
-// ---- triangular factors ---------------------------------------------------------------------------
-
-// L of a = L Lᴴ from the lower triangle; NaN if a is not positive definite.
-__device__ inline void cholesky(const T* a, T* lower, unsigned char* memory) {
-  T* const columns = (T*)memory;  // the last two
-  const int me = threadIdx.x / GROUP;
-  const long long matrix = blockIdx.x;
-  a += matrix * ROWS * COLUMNS;
-  T x[EACH];
-#pragma unroll
-  for (int e = 0; e < EACH; ++e) x[e] = row_of(e) >= me ? element_at(a, row_of(e), me) : number(0);
-#pragma unroll 1
-  for (int k = 0; k < COLUMNS; ++k) {
-    T* const column = columns + k % 2 * HEIGHT;
-    if (threadIdx.x / 32 == k * GROUP / 32) {
-      const R square = part(element_of_row(x, k));
-      const R pivot = square > 0 ? sqrt(square) : not_a_number();  // which spreads to the last one
-      if (me == k) {
-        const R inverse = 1 / pivot;
-#pragma unroll
-        for (int e = 0; e < EACH; ++e) {
-          x[e] = row_of(e) == k ? number(pivot) : times(x[e], inverse);
-        }
-        put(column, x);
-      }
-    }
-    wait_for_block();
-    if (me > k && me < COLUMNS) {
-      subtract(x, column, conj_of(column[me]));
-    }
-  }
-  R* const last = (R*)memory;
-  wait_for_block();
-  if (threadIdx.x == 0) *last = 0;
-  wait_for_block();
-  const R end = part(element_of_row(x, COLUMNS - 1));
-  if (me == COLUMNS - 1 && end != end && threadIdx.x % GROUP == 0) *last = 1;
-  wait_for_block();
-  const bool failed = *last > 0;
-#pragma unroll
-  for (int e = 0; e < EACH; ++e) {
-    const int row = row_of(e);
-    if (row >= ROWS || me >= COLUMNS) continue;
-    const T mine = row >= me ? x[e] : number(0);
-    lower[(matrix * ROWS + row) * COLUMNS + me] = failed ? number(not_a_number()) : mine;
-  }
-}
-
-// The packed factors of the rows in the order of LAPACK's partial pivoting. Rows stay in their lanes;
-// `places` is where they have been swapped to.
-__device__ inline void lu(
-    const T* a, T* packed, int* pivots, int* order, unsigned char* memory) {
-  T* const columns = (T*)memory;  // the last two
-  int* const places = (int*)(columns + 2 * HEIGHT);
-  int* const rows = places + HEIGHT;  // the row at each place
-  int* const chosen = rows + HEIGHT;  // the last two
-  const int me = threadIdx.x / GROUP;
-  const long long matrix = blockIdx.x;
-  a += matrix * ROWS * COLUMNS;
-  T x[EACH];
-#pragma unroll
-  for (int e = 0; e < EACH; ++e) x[e] = element_at(a, row_of(e), me);
-  for (int i = threadIdx.x; i < HEIGHT; i += THREADS) places[i] = rows[i] = i;
-  wait_for_block();
-#pragma unroll 1
-  for (int k = 0; k < COLUMNS; ++k) {
-    T* const column = columns + k % 2 * HEIGHT;
-    if (threadIdx.x / 32 == k * GROUP / 32) {
-      R size = -1;
-      int best = 0, where = HEIGHT;
-#pragma unroll
-      for (int e = 0; e < EACH; ++e) {
-        const int row = row_of(e), place = places[row];
-        R mine = row < ROWS && place >= k ? size_of_pivot(x[e]) : -1;
-        if (mine != mine) mine = infinity();  // so that all lanes find the same
-        if (mine > size || (mine == size && place < where)) {
-          size = mine;
-          best = row;
-          where = place;
-        }
-      }
-#pragma unroll
-      for (int apart = 1; apart < GROUP; apart *= 2) {
-        const int lane = threadIdx.x % 32 ^ apart;
-        const R size_there = of_lane(size, lane);
-        const int best_there = of_lane(best, lane), where_there = of_lane(where, lane);
-        if (size_there > size || (size_there == size && where_there < where)) {
-          size = size_there;
-          best = best_there;
-          where = where_there;
-        }
-      }
-      const T pivot = element_of_row(x, best);
-      __syncwarp(~0u);
-      if (me == k) {
-        const T divisor = is_zero(pivot) ? number(1) : pivot;
-#pragma unroll
-        for (int e = 0; e < EACH; ++e) {
-          const int row = row_of(e);
-          const bool below = places[row] >= k && row != best && row < ROWS;
-          if (below) x[e] = over(x[e], divisor);
-          column[row] = below ? x[e] : number(0);
-        }
-      }
-      __syncwarp(~0u);
-      if (me == k && threadIdx.x % GROUP == 0) {
-        const int moved = rows[k];
-        rows[where] = moved;
-        places[moved] = where;
-        rows[k] = best;
-        places[best] = k;
-        chosen[k % 2] = best;
-        pivots[matrix * COLUMNS + k] = where;
-      }
-    }
-    wait_for_block();
-    const T top = element_of_row(x, chosen[k % 2]);
-    if (me > k && me < COLUMNS) {
-      subtract(x, column, top);
-    }
-  }
-  if (me >= COLUMNS) return;
-#pragma unroll
-  for (int e = 0; e < EACH; ++e) {
-    const int row = row_of(e);
-    if (row < ROWS) packed[(matrix * ROWS + places[row]) * COLUMNS + me] = x[e];
-  }
-  for (int i = threadIdx.x; i < ROWS; i += COLUMNS * GROUP) order[matrix * ROWS + i] = rows[i];
-}
-
-// Q with orthonormal columns and upper triangular R, by Householder reflections with the signs of
-// LAPACK, as in qr.py. The vectors of the reflections are in shared memory, or where Q will be.
-template <bool SHARED>
-__device__ void qr(const T* a, T* q, T* r, unsigned char* memory) {
-  constexpr int STEPS = ROWS < COLUMNS ? ROWS : COLUMNS;
-  static_assert(SHARED || HEIGHT == ROWS, "columns of Q have no room for more");
-  const int me = threadIdx.x / GROUP;
-  const long long matrix = blockIdx.x;
-  T* const vectors = SHARED ? (T*)memory : q + matrix * ROWS * STEPS;
-  T* const factors = (T*)memory + (SHARED ? STEPS * HEIGHT : 0);
-  a += matrix * ROWS * COLUMNS;
-  T x[EACH];
-#pragma unroll
-  for (int e = 0; e < EACH; ++e) x[e] = element_at(a, row_of(e), me);
-#pragma unroll 1
-  for (int k = 0; k < STEPS; ++k) {
-    T* const vector = vectors + k * HEIGHT;
-    if (threadIdx.x / 32 == k * GROUP / 32) {
-      R largest = 0;
-#pragma unroll
-      for (int e = 0; e < EACH; ++e) {
-        const R size = row_of(e) >= k ? largest_part(x[e]) : 0;
-        largest = size <= largest ? largest : size;  // NaN stays
-      }
-      largest = largest_of_group(largest);
-      int exponent = 0;
-      const bool is_scaled = largest > 0 && largest < infinity();
-      frexp(is_scaled ? largest : (R)1, &exponent);
-      constexpr int FARTHEST = sizeof(R) == 4 ? 120 : 1000;
-      exponent = exponent < -FARTHEST ? -FARTHEST : exponent > FARTHEST ? FARTHEST : exponent;
-      const R scale = ldexp((R)1, -exponent);
-      R tail = 0;
-#pragma unroll
-      for (int e = 0; e < EACH; ++e) tail += row_of(e) > k ? squared(times(x[e], scale)) : 0;
-      tail = sum_of_group(tail);
-      const T first = times(element_of_row(x, k), scale);
-      const R head = part(first);
-      const R size = sqrt(tail + squared(first));
-      const bool is_done = tail == 0 && size == fabs(head);
-      const R diagonal = is_done ? head : head < 0 || (head == 0 && signbit(head)) ? size : -size;
-      if (me == k) {
-        const T below = minus(first, number(diagonal));
-        const T inverse = is_done ? number(0) : over(number(1), below);
-        const R unscaled = ldexp((R)1, exponent);
-#pragma unroll
-        for (int e = 0; e < EACH; ++e) {
-          const int row = row_of(e);
-          vector[row] = row > k ? times(times(x[e], scale), inverse) : number(row == k ? 1 : 0);
-          if (row == k) x[e] = number(diagonal * unscaled);
-        }
-        if (threadIdx.x % GROUP == 0) {
-          factors[k] = is_done ? number(0) : over(minus(number(diagonal), first), diagonal);
-        }
-      }
-    }
-    wait_for_block();
-    if ((threadIdx.x | 31) / GROUP > k) {
-      const T product = times(conj_of(factors[k]), product_with(vector, x));
-      if (me > k) subtract(x, vector, product);
-    }
-  }
-#pragma unroll
-  for (int e = 0; e < EACH; ++e) {
-    const int row = row_of(e);
-    if (me < COLUMNS && row < STEPS) {
-      r[(matrix * STEPS + row) * COLUMNS + me] = row <= me ? x[e] : number(0);
-    }
-    x[e] = number(row == me ? 1 : 0);
-  }
-#pragma unroll 1
-  for (int k = STEPS - 1; k >= 0; --k) {
-    const T* const vector = vectors + k * HEIGHT;
-    subtract(x, vector, times(factors[k], product_with(vector, x)));
-  }
-  if (!SHARED) wait_for_block();
-#pragma unroll
-  for (int e = 0; e < EACH; ++e) {
-    const int row = row_of(e);
-    if (me < STEPS && row < ROWS) q[(matrix * ROWS + row) * STEPS + me] = x[e];
-  }
-}
-
-// The x of a x = b, from one triangle of a. A group of lanes has a right-hand side, and reads the
-// columns of a one by one, the next one ahead.
-template <bool LOWER, bool UNIT>
-__device__ void triangular_solve(
-    const T* a, const T* b, T* x, long long columns, long long warp, long long count) {
-  constexpr int TOGETHER = 32 / GROUP;
-  const long long tiles = (columns + TOGETHER - 1) / TOGETHER, matrix = warp / tiles;
-  if (matrix >= count) return;
-  const long long mine = warp % tiles * TOGETHER + threadIdx.x % 32 / GROUP;
-  const long long column = mine < columns ? mine : columns - 1;
-  a += matrix * ROWS * COLUMNS;
-  const long long at = matrix * ROWS * columns + column;
-  T value[EACH], inverse[EACH], ahead[EACH];
-#pragma unroll
-  for (int e = 0; e < EACH; ++e) {
-    const int row = row_of(e);
-    value[e] = row < ROWS ? b[at + row * columns] : number(0);
-    inverse[e] = number(1);
-    if (!UNIT && row < ROWS) inverse[e] = over(number(1), a[(long long)row * COLUMNS + row]);
-    ahead[e] = element_at(a, row, LOWER ? 0 : COLUMNS - 1);
-  }
-#pragma unroll 1
-  for (int i = 0; i < COLUMNS; ++i) {
-    const int k = LOWER ? i : COLUMNS - 1 - i, next = LOWER ? k + 1 : k - 1;
-    T below[EACH];
-#pragma unroll
-    for (int e = 0; e < EACH; ++e) {
-      below[e] = ahead[e];
-      ahead[e] = next < 0 ? number(0) : element_at(a, row_of(e), next);
-      if (!UNIT && row_of(e) == k) value[e] = times(value[e], inverse[e]);
-    }
-    const T known = element_of_row(value, k);
-#pragma unroll
-    for (int e = 0; e < EACH; ++e) {
-      const int row = row_of(e);
-      if (LOWER ? row > k : row < k) value[e] = minus(value[e], times(below[e], known));
-    }
-  }
-#pragma unroll
-  for (int e = 0; e < EACH; ++e) {
-    const int row = row_of(e);
-    if (row < ROWS && mine < columns) x[at + row * columns] = value[e];
   }
 }
