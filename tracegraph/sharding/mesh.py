@@ -159,10 +159,8 @@ def _kind(device: Any) -> str:
         got = errors.value_text(device)
         raise errors.ShardingError(f'the device of a mesh is a string such as "host", not {got}')
     kind = chosen.partition(":")[0]
-    if kind != "host":
+    if kind not in ("host", "cuda"):
         raise errors.MeshDeviceError(
-            f"a mesh of {kind} devices cannot be made yet: only the host has meshes",
-            'Mesh(..., device="host") runs the same function with a thread for each device; '
-            "vmap(fun, axis_name=...) runs it on one device, with lanes for devices",
+            f'there are no meshes of {kind} devices: the kinds are "host" and "cuda"'
         )
     return kind
