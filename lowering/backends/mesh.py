@@ -6,14 +6,18 @@ from collections.abc import Sequence
 from functools import partial
 
 from lowering.backends.cuda import CudaBackend
+from lowering.backends.gpus import count_gpus
 from lowering.backends.host import HostBackend
-from lowering.mesh.executable import MeshExecutable
-from lowering.mesh.together import in_threads, launched
+from lowering.mesh.executable import MeshExecutable, Together
+from lowering.mesh.together import in_threads, launched, launched_to_the_end
 from lowering.plan.calls.rendezvous import place
+from lowering.plan.lockstep import collectives, in_lockstep
+from lowering.plan.nodes import walk
 from lowering.plan.plan import Plan
 from lowering.plan.target.target import Target
 from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
+from tracegraph.errors import MeshDeviceError
 from tracegraph.sharding.mesh import Mesh
 from tracegraph.staging.device_features import DeviceFeatures
 from tracegraph.staging.interfaces import Backend, Executable
@@ -31,6 +35,7 @@ class MeshBackend(Backend):
     def __init__(self, mesh: Mesh, devices: Sequence[Backend] | None = None) -> None:
         self.mesh = mesh
         self._on_gpus = mesh.kind == "cuda"
+        self._are_own = devices is None
         if devices is None:
             gpus = [CudaBackend(ordinal) for ordinal in range(mesh.size)]
             devices = gpus if self._on_gpus else [HostBackend()] * mesh.size
@@ -46,7 +51,8 @@ class MeshBackend(Backend):
     def compile(self, plan: Plan) -> MeshExecutable:
         """An executable of the Plan of each device."""
         if self._on_gpus:
-            executable = MeshExecutable(plan, self._compiled_together(plan), launched)
+            parts = self._compiled_together(plan)
+            executable = MeshExecutable(plan, parts, _launched_by(plan))
         else:
             parts = [device.compile(plan) for device in self._devices]
             executable = MeshExecutable(plan, parts, in_threads)
@@ -56,6 +62,8 @@ class MeshBackend(Backend):
     def _compiled_together(self, plan: Plan) -> list[Executable]:
         from lowering.cuda.libraries.nccl import communicators
 
+        if self._are_own:
+            _require_gpus(self.mesh)
         shared = communicators(self.mesh)
 
         def compile_one(device: int) -> Executable:
@@ -94,3 +102,23 @@ class MeshBackend(Backend):
         for executable in self._executables:
             executable.close()
         self.trim()
+
+
+def _launched_by(plan: Plan) -> Together:
+    """How a Plan is launched on GPUs."""
+    for node in walk(plan.graph):
+        if in_lockstep(node):
+            (body,) = node.bodies
+            verb = next(collectives(body)).kinds[0].verb
+            return partial(launched_to_the_end, name=plan.name, verb=verb)
+    return launched
+
+
+def _require_gpus(mesh: Mesh) -> None:
+    """Raise MeshDeviceError if there are fewer GPUs than the mesh has devices."""
+    count = count_gpus()
+    if count < mesh.size:
+        raise MeshDeviceError(
+            f"{mesh} needs {mesh.size} GPUs, and this process sees {count}",
+            'Mesh(..., device="host") runs the same function with a thread for each device',
+        )

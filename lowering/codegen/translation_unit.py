@@ -33,14 +33,14 @@ from lowering.codegen.preamble import preamble
 from lowering.codegen.rows.cluster_geometry import cluster_of, resident_blocks
 from lowering.codegen.rows.column_runs import coarsened
 from lowering.codegen.source_writer import SourceWriter
-from lowering.plan.calls.collectives import CollectiveCall
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.custom_kernel import CustomKernelNode
+from lowering.plan.lockstep import in_lockstep
 from lowering.plan.nests.analysis import nest_expressions
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import CallNest, Kernel, Nest, ReduceNest, RowNest, ScanNest
 from lowering.plan.nests.rounding import round_up
-from lowering.plan.nodes import KernelNode, LibraryNode, Node, launched, walk
+from lowering.plan.nodes import KernelNode, Node, launched, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from lowering.plan.target.hardware import ALIGNMENT
@@ -102,10 +102,7 @@ def is_stopped_alone(node: Node) -> TypeGuard[WhileNode]:
 
     One with collectives goes on: other devices would wait for ever.
     """
-    if not isinstance(node, WhileNode):
-        return False
-    calls = (each.call for each in walk(node.body) if isinstance(each, LibraryNode))
-    return not any(isinstance(call, CollectiveCall) for call in calls)
+    return isinstance(node, WhileNode) and not in_lockstep(node)
 
 
 def unit_source(plan: Plan) -> Unit:

@@ -10,10 +10,15 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def each_in_a_thread(functions: Sequence[Callable[[], T]]) -> list[T]:
+def each_in_a_thread(functions: Sequence[Callable[[], T]], *, waits: bool = False) -> list[T]:
     """The results of functions, each of which runs in a thread of its own.
 
     A driver has one current device in each thread: for several devices there are several threads.
+
+    Args:
+        functions: what runs.
+        waits: whether the functions do no more than wait. An interrupt then leaves them to it;
+            else it is raised once all are over, so that none comes between what is done later.
 
     Raises:
         BaseException: what the first of them raises that fails, once all are over.
@@ -31,10 +36,17 @@ def each_in_a_thread(functions: Sequence[Callable[[], T]]) -> list[T]:
             failures[number] = failure
 
     threads = [Thread(target=copy_context().run, args=(run, i)) for i in range(len(functions))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    started: list[Thread] = []
+    try:
+        for thread in threads:
+            thread.start()
+            started.append(thread)
+        for thread in threads:
+            thread.join()
+    except BaseException:  # an interrupt
+        for thread in [] if waits else started:
+            thread.join()
+        raise
     if failures:
         raise failures[min(failures)]
     return results

@@ -47,7 +47,7 @@ class ShardedBuffer:
         """The whole array, as a copy."""
         blocks, whole = self.blocks, np.empty(self.type.shape, self.type.dtype)
         if not self._on_host:
-            blocks = each_in_a_thread([block.to_host for block in blocks])
+            blocks = each_in_a_thread([block.to_host for block in blocks], waits=True)
         for index, block in zip(self.indices, blocks, strict=True):
             whole[index] = block
         return whole
@@ -55,7 +55,7 @@ class ShardedBuffer:
     def synchronize(self) -> None:
         """Wait for all blocks."""
         if not self._on_host:
-            each_in_a_thread([block.synchronize for block in self.blocks])
+            each_in_a_thread([block.synchronize for block in self.blocks], waits=True)
 
     @property
     def _on_host(self) -> bool:

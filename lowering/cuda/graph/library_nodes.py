@@ -92,7 +92,8 @@ def _copied(emission: Emission, graph: Any, node: LibraryNode, before: Before) -
     except UnrepeatableCaptureError as error:
         raise ValueError(
             f"{call.name} at {lines(node)} was not captured as kernels alone, as graphs with loops "
-            f"need it: {error}; the devices of a mesh must reach one another's memory"
+            f"need it: {error}; the devices of a mesh must reach one another's memory, and if "
+            "something else loads NCCL first, NCCL_GRAPH_MIXING_SUPPORT=0 must be set before"
         ) from error
     held = [array.address(addresses.__getitem__) for array in call.operands]
     slots = emission.owners.of(node)

@@ -81,11 +81,19 @@ def communicators(mesh: Mesh) -> Communicators:
 
 
 def _library() -> Any:
+    """NCCL by nccl4py, which is imported where a mesh of GPUs is first used.
+
+    Raises:
+        MeshDeviceError: one of them is missing.
+    """
     try:
         from nccl.bindings import nccl
-    except ImportError as error:
+
+        nccl.get_version()  # the library itself is loaded by the first call
+    except (ImportError, RuntimeError) as error:
         raise MeshDeviceError(
-            "a mesh of GPUs needs NCCL and its Python bindings: pip install 'tracegraph[mesh]'"
+            "a mesh of GPUs needs NCCL and its Python bindings, nccl4py: "
+            f"pip install 'tracegraph[mesh]' ({type(error).__name__}: {error})"
         ) from error
     return nccl
 

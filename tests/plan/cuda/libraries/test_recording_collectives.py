@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import sys
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tracegraph
+from lowering.backends import mesh as mesh_backend
 from lowering.backends.mesh import MeshBackend
 from lowering.cuda.libraries import nccl
 from lowering.cuda.libraries.nccl import PreparedCollective
+from lowering.mesh.together import launched
 from lowering.plan.calls.rendezvous import place
 from lowering.testing.recording_backend import RecordingBackend
 from tracegraph import Mesh, PartitionSpec, errors, shard
+
+LIBRARY = nccl._library
 
 P = PartitionSpec
 PAIR = Mesh(2, "x", device="cuda")
@@ -54,6 +61,10 @@ def compiled(fun: Any, mesh: Mesh, in_specs: Any, out_specs: Any, *args: Any) ->
 def issued(backend: RecordingBackend) -> list[str]:
     names = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "permute", "at_once"}
     return [call.operation for call in backend.device.driver.calls if call.operation in names]
+
+
+def launches(backend: RecordingBackend) -> int:
+    return sum(call.operation == "launch" for call in backend.device.driver.calls)
 
 
 def solve(b: Any) -> Any:
@@ -129,6 +140,60 @@ class _Named:
 def test_dtypes_that_the_library_has_not_are_refused() -> None:
     with pytest.raises(TypeError, match="no all-reduce sum of int16; cast it to int32"):
         compiled(lambda x: tracegraph.psum(x, "x"), PAIR, P("x"), P(), X.astype(np.int16))
+
+
+@pytest.mark.parametrize("missing", ["bindings", "library"])
+def test_what_is_missing_is_named(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_library() -> None:
+        raise RuntimeError("libnccl.so.2 was not found")
+
+    bindings = None if missing == "bindings" else SimpleNamespace(get_version=no_library)
+    monkeypatch.setitem(sys.modules, "nccl", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "nccl.bindings", bindings and SimpleNamespace(nccl=bindings))
+    monkeypatch.setattr(nccl, "_library", LIBRARY)
+    with pytest.raises(errors.MeshDeviceError, match=r"nccl4py: pip install 'tracegraph\[mesh\]'"):
+        compiled(lambda x: tracegraph.psum(x, "x"), PAIR, P("x"), P(), X)
+
+
+def test_too_few_gpus_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mesh_backend, "count_gpus", lambda: 1)
+    mapped = shard(lambda x: x + 1, mesh=PAIR, in_specs=P("x"), out_specs=P("x"))
+    with pytest.raises(errors.MeshDeviceError, match="needs 2 GPUs, and this process sees 1"):
+        tracegraph.jit(mapped)(X)
+
+
+def test_loops_that_nothing_stops_are_refused_within_a_time_limit() -> None:
+    devices, executable = compiled(solve, PAIR, P("x"), (P("x"), P()), X)
+    with (
+        tracegraph.time_limit(60),
+        pytest.raises(errors.MeshDeviceError, match="a time_limit cannot stop 'solve'"),
+    ):
+        executable([X])
+    assert [launches(backend) for backend in devices] == [0, 0]
+    executable([X])
+    assert [launches(backend) for backend in devices] == [1, 1]
+
+
+def test_other_programs_are_launched_within_a_time_limit() -> None:
+    devices, executable = compiled(lambda x: tracegraph.psum(x, "x"), PAIR, P("x"), P(), X)
+    with tracegraph.time_limit(60):
+        executable([X])
+    assert [launches(backend) for backend in devices] == [1, 1]
+
+
+@pytest.mark.parametrize("failing", [(1,), (0, 1)])
+def test_a_launch_that_fails_says_that_others_wait(failing: tuple[int, ...]) -> None:
+    def device(number: int, arguments: Any) -> list[Any]:
+        if number in failing:
+            raise MemoryError(number)
+        return arguments
+
+    devices: Any = [partial(device, number) for number in range(2)]
+    with pytest.raises(MemoryError) as caught:
+        launched(devices, PAIR, [[], []])
+    notes = getattr(caught.value, "__notes__", [])
+    alone = ["1 of the 2 devices" in note and "end this process" in note for note in notes]
+    assert alone == ([True] if len(failing) == 1 else [])
 
 
 def test_outside_of_a_mesh_there_is_no_communicator() -> None:
