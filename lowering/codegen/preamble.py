@@ -76,11 +76,11 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "partials.cuh": ("tg_partial", "tg_publish", "tg_poll"),
     "atomics.cuh": ("tg_atomic_", "tg_empty_sum", "tg_add_sum", "tg_same_bits"),
     "groups.cuh": ("tg_group_end",),
-    "matrices.cuh": ("tg_multiply_tf32",),
+    "matrices.cuh": ("tg_multiply_tf32", "tg_rounded_tf32"),
     "dependents.cuh": (),
     "prefetch.cuh": ("tg_prefetch_l2",),
     "sorting.cuh": ("tg_sort_", "tg_count_digits", "tg_rows"),
-    "selection.cuh": ("tg_largest", "tg_ranked"),
+    "selection.cuh": ("tg_largest", "tg_ranked", "tg_places"),
     "persistent.cuh": (
         *("tg_grid_barrier", "TG_CLUSTER_BARRIER", "tg_first_block", "tg_stop_watch", "tg_clock"),
         *("tg_exchange", "tg_arrivals_before"),

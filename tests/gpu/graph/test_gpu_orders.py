@@ -37,9 +37,9 @@ def in_order(way: str, seed: int) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("name", "way", "seed"), in_turn(CONSTRUCTS, FORCED, range(ORDERS), rounds=3)
+    ("way", "name", "seed"), in_turn(FORCED, CONSTRUCTS, range(ORDERS), rounds=3)
 )
-def test_chains_beside_loops_are_right_in_any_order(name: str, way: str, seed: int) -> None:
+def test_chains_beside_loops_are_right_in_any_order(way: str, name: str, seed: int) -> None:
     assert_case_agrees(CASES[name], in_order(way, seed))
 
 
@@ -55,7 +55,7 @@ def _on_device(leaf: Any) -> Any:
     return tracegraph.asarray(leaf, device="cuda") if isinstance(leaf, np.ndarray) else leaf
 
 
-@pytest.mark.parametrize(("name", "way"), in_turn(CONSTRUCTS, FORCED, rounds=3))
+@pytest.mark.parametrize(("way", "name"), in_turn(FORCED, CONSTRUCTS, rounds=3))
 def test_chains_beside_loops_are_right_many_times(name: str, way: str) -> None:
     case = CASES[name]
     wanted = tree.leaves(eager(case.function, *case.arguments))

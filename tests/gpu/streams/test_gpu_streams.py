@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import tracegraph
-from lowering.plan.target import overrides as choices
 from tests.helpers.compiled import on_device
 from tests.helpers.threads import in_threads
 
@@ -18,9 +17,13 @@ THREADS, CALLS = 16, 1000
 STEPS = 20_000
 
 
-def slow(x):
+def slow(x, schedule="one_kernel"):
     """x + STEPS, after a while: each step waits for the one before."""
-    return tracegraph.fori_loop(0, STEPS, lambda i, y: y + 1, x, schedule="one_kernel")
+    return tracegraph.fori_loop(0, STEPS, lambda i, y: y + 1, x, schedule=schedule)
+
+
+def slow_by_nodes(x):
+    return slow(x, "conditional")
 
 
 @pytest.fixture
@@ -92,10 +95,10 @@ def test_scratch_is_not_shared_by_streams():
     assert f.stats()["builds"] == 1
 
 
-def overtakes(other, x):
+def overtakes(other, x, long=slow):
     """Whether a call on a stream ends before two long loops that were launched on another one."""
     cuda = pytest.importorskip("cuda.core")
-    produce = tracegraph.jit(slow, device="cuda")
+    produce = tracegraph.jit(long, device="cuda")
     streams = [tracegraph.Stream() for _ in range(2)]
     for function, stream in zip((produce, other), streams, strict=True):
         with tracegraph.stream(stream):
@@ -119,17 +122,16 @@ def test_streams_run_at_the_same_time(double):
     np.testing.assert_array_equal(result, 2.0)
 
 
-def test_while_nodes_of_several_streams_take_turns(produce):
+def test_while_nodes_of_several_streams_take_turns():
     """Two of them at a time may end in CUDA_ERROR_LAUNCH_FAILED."""
-    with choices.override(loops="conditional"):
-        overtook, result = overtakes(produce, zeros())
+    other = tracegraph.jit(slow_by_nodes, device="cuda")
+    overtook, result = overtakes(other, zeros(), slow_by_nodes)
     assert not overtook
     np.testing.assert_array_equal(result, 1.0 * STEPS)
 
 
 def test_loops_in_one_kernel_run_side_by_side(produce):
-    with choices.override(loops="one_kernel"):
-        overtook, result = overtakes(produce, zeros())
+    overtook, result = overtakes(produce, zeros())
     assert overtook
     np.testing.assert_array_equal(result, 1.0 * STEPS)
 
