@@ -306,7 +306,7 @@ def host_library(shim: str, text: str, source: Path) -> ctypes.CDLL:
     """The library that g++ makes of a text after a shim; the text is written to a file first."""
     source.write_text(text)
     library = source.with_suffix(".so")
-    _compile("-include", _compiled_ahead(shim), source, "-o", library)
+    compile_on_host("-include", _compiled_ahead(shim), source, "-o", library)
     return ctypes.CDLL(str(library))
 
 
@@ -317,11 +317,12 @@ def _compiled_ahead(shim: str) -> Path:
     atexit.register(shutil.rmtree, folder)
     header = Path(folder, "shim.hpp")
     header.write_text(shim + HOST_FUNCTIONS)
-    _compile("-x", "c++-header", header, "-o", header.with_suffix(".hpp.gch"))
+    compile_on_host("-x", "c++-header", header, "-o", header.with_suffix(".hpp.gch"))
     return header
 
 
-def _compile(*arguments: str | Path) -> None:
+def compile_on_host(*arguments: str | Path) -> None:
+    """Run the compiler; what it says is the failure."""
     command = [COMPILER or "g++", *OPTIONS, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:4000]

@@ -181,7 +181,7 @@ __device__ void deal(
 }
 
 // Rotates the columns of the groups, two of each, until all are orthogonal. `memory` has room for PAIRS
-// columns, `squares` and `flags` for as many numbers.
+// columns, `flags` for as many numbers, and `squares` for twice as many.
 //
 // The columns are two halves. The right ones move around a circle, so that each meets all of the left.
 // Then each half is treated as the whole was, both side by side: n - 1 steps in all pair all columns,
@@ -205,14 +205,17 @@ __device__ void rotate_until_orthogonal(
       for (int step = 0; step < half; ++step) {
         again |= make_orthogonal<SIMILAR>(left, right, first, last);
         if (half == 1) break;
-        // A group writes where it was the one that read. So one barrier is enough.
+        // A thread writes the elements that it was the one to read. So one barrier is enough. All
+        // lanes of a group read a square that one of them wrote: two steps in a row have places of
+        // their own.
+        R* const passed = squares + step % 2 * PAIRS;
         int place = start + (mine + step) % half;
         put(memory + place * HEIGHT, right);
-        if (SIMILAR && threadIdx.x % GROUP == 0) squares[place] = last;
+        if (SIMILAR && threadIdx.x % GROUP == 0) passed[place] = last;
         wait_for_block();
         place = start + (mine + step + 1) % half;
         take(memory + place * HEIGHT, right);
-        if (SIMILAR) last = squares[place];
+        if (SIMILAR) last = passed[place];
       }
       if (half == 1) break;
       // Even groups of half the size get columns that were on the left, odd ones those on the right.
