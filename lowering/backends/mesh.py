@@ -2,50 +2,123 @@
 
 from __future__ import annotations
 
-from lowering.backends.host import TARGET, HostBackend
-from lowering.host.mesh_executable import MeshExecutable
+from collections.abc import Sequence
+from functools import partial
+
+from lowering.backends.cuda import CudaBackend
+from lowering.backends.gpus import count_gpus
+from lowering.backends.host import HostBackend
+from lowering.mesh.executable import MeshExecutable, Together
+from lowering.mesh.together import in_threads, launched, launched_to_the_end
+from lowering.plan.calls.rendezvous import place
+from lowering.plan.lockstep import collectives, in_lockstep
+from lowering.plan.nodes import walk
 from lowering.plan.plan import Plan
+from lowering.plan.target.target import Target
+from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
+from tracegraph.errors import MeshDeviceError
 from tracegraph.sharding.mesh import Mesh
 from tracegraph.staging.device_features import DeviceFeatures
-from tracegraph.staging.interfaces import Backend
+from tracegraph.staging.interfaces import Backend, Executable
 
 
 class MeshBackend(Backend):
-    """Compiles Plans for a mesh of the host, of which each device is a thread."""
+    """Compiles Plans for a mesh, of which `devices` has the backend of each device.
+
+    On the host, one backend compiles for all. On GPUs, executables are made at the same time, each
+    in a thread: the libraries of their collectives meet when graphs are made.
+    """
 
     name = "mesh"
-    target = TARGET
 
-    def __init__(self, mesh: Mesh, devices: HostBackend | None = None) -> None:
+    def __init__(self, mesh: Mesh, devices: Sequence[Backend] | None = None) -> None:
         self.mesh = mesh
-        self._devices = devices or HostBackend()
+        self._on_gpus = mesh.kind == "cuda"
+        self._are_own = devices is None
+        if devices is None:
+            gpus = [CudaBackend(ordinal) for ordinal in range(mesh.size)]
+            devices = gpus if self._on_gpus else [HostBackend()] * mesh.size
+        self._devices = devices
         self._executables: ConcurrentWeakSet[MeshExecutable] = ConcurrentWeakSet()
+
+    @property
+    def target(self) -> Target:
+        """That of one device."""
+        found: Target = self._devices[0].target
+        return found
 
     def compile(self, plan: Plan) -> MeshExecutable:
         """An executable of the Plan of each device."""
-        parts = [self._devices.compile(plan) for _ in range(self.mesh.size)]
-        executable = MeshExecutable(plan, parts)
+        if self._on_gpus:
+            parts = self._compiled_together(plan)
+            executable = MeshExecutable(plan, parts, _launched_by(plan))
+        else:
+            parts = [device.compile(plan) for device in self._devices]
+            executable = MeshExecutable(plan, parts, in_threads)
         self._executables.add(executable)
         return executable
 
+    def _compiled_together(self, plan: Plan) -> list[Executable]:
+        from lowering.cuda.libraries.nccl import communicators
+
+        if self._are_own:
+            _require_gpus(self.mesh)
+        shared = communicators(self.mesh)
+
+        def compile_one(device: int) -> Executable:
+            place.communicators, place.device = shared, device
+            try:
+                executable = self._devices[device].compile(plan)
+                executable.upload()  # the first launch may wait for all work on the device
+                return executable
+            finally:
+                place.communicators, place.device = None, 0
+
+        return each_in_a_thread([partial(compile_one, i) for i in range(self.mesh.size)])
+
     def memory_stats(self) -> dict[str, int]:
         """Bytes by what holds them, on all devices together."""
-        return self._devices.memory_stats()
+        backends = list(dict.fromkeys(self._devices))
+        stats = [backend.memory_stats() for backend in backends]
+        return {name: sum(each[name] for each in stats) for name in stats[0]}
 
     def features(self) -> DeviceFeatures:
-        """As `tracegraph.features`: there are no graphs."""
-        return self._devices.features()
+        """As `tracegraph.features`, of the first device."""
+        return self._devices[0].features()
 
     def synchronize(self) -> None:
-        """Calls are over when they return."""
+        """Wait for all work of the devices."""
+        for device in self._devices:
+            device.synchronize()
 
     def trim(self) -> None:
         """Give back what is kept of results that are gone."""
-        self._devices.trim()
+        for device in self._devices:
+            device.trim()
 
     def reset(self) -> None:
         """Close all executables, and give back memory that is not in use."""
         for executable in self._executables:
             executable.close()
         self.trim()
+
+
+def _launched_by(plan: Plan) -> Together:
+    """How a Plan is launched on GPUs."""
+    for node in walk(plan.graph):
+        if in_lockstep(node):
+            (body,) = node.bodies
+            verb = next(collectives(body)).kinds[0].verb
+            return partial(launched_to_the_end, name=plan.name, verb=verb)
+    return launched
+
+
+def _require_gpus(mesh: Mesh) -> None:
+    """Raise MeshDeviceError if there are fewer GPUs than the mesh has devices."""
+    count = count_gpus()
+    if count < mesh.size:
+        raise MeshDeviceError(
+            f"{mesh} needs {mesh.size} GPUs, and this process sees {count}",
+            'Mesh(..., device="host") runs the same function with a thread for each device',
+        )

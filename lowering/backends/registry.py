@@ -6,6 +6,7 @@ import os
 from functools import cache
 
 from lowering.backends import Backend
+from lowering.backends.gpus import count_gpus
 from lowering.plan.plan import Plan
 from lowering.plan.reports.explain import explain as explanation
 from lowering.plan.reports.rooflines import rooflines
@@ -143,13 +144,4 @@ def default_device() -> str:
     chosen = os.environ.get("TRACEGRAPH_DEVICE")
     if chosen:
         return chosen
-    return "cuda:0" if _has_gpu() else "host"
-
-
-def _has_gpu() -> bool:
-    try:
-        from cuda.core import Device
-
-        return len(Device.get_all_devices()) > 0
-    except Exception:  # no package, no driver, no device: each raises its own class
-        return False
+    return "cuda:0" if count_gpus() else "host"

@@ -104,6 +104,32 @@ def captured_kernels(
     return tuple(reversed(backwards))
 
 
+def captured_aside(issue: Callable[[], None], stream: Any) -> tuple[CapturedKernel, ...]:
+    """Capture what `issue` does on a stream, as kernels in order, in a graph that these keep.
+
+    What the library ties to that graph stays with it, and is not tied to the graph of copies.
+
+    Raises:
+        UnrepeatableCaptureError: it is not a chain of kernels.
+    """
+    aside = AsideGraph()
+    with relaxed():
+        found = captured_kernels(aside.definition, (), issue, stream)
+    for kernel in found:
+        kernel.take(KernelParameters(kernel.params, aside))
+    return found
+
+
+def copied(graph: GraphDefinition, dependencies: Sequence[Any], kernel: CapturedKernel) -> Any:
+    """A kernel node like one that was captured, with its attributes, such as clusters."""
+    before = list(dependencies)
+    node = called(
+        driver.cuGraphAddKernelNode, graph.handle, before or None, len(before), kernel.params
+    )
+    called(driver.cuGraphKernelNodeCopyAttributes, node, kernel.node)
+    return node
+
+
 def recaptured_parameters(
     kernels: Sequence[CapturedKernel], issue: Callable[[], None], stream: Any
 ) -> Sequence[KernelParameters]:

@@ -23,7 +23,9 @@ from lowering.driver.addresses import locate
 from lowering.driver.captured_kernels import (
     CapturedKernel,
     KernelParameters,
+    captured_aside,
     captured_kernels,
+    copied,
     recaptured_parameters,
 )
 from lowering.driver.core_buffers import retained
@@ -259,6 +261,14 @@ class CudaDevice:
         self, graph: GraphDefinition, dependencies: Sequence[Any], issue: Callable[[], None]
     ) -> tuple[CapturedKernel, ...]:
         return captured_kernels(graph, dependencies, issue, self._capture_stream.handle)
+
+    def capture_aside(self, issue: Callable[[], None]) -> Sequence[CapturedKernel]:
+        return captured_aside(issue, self._capture_stream.handle)
+
+    def add_captured(
+        self, graph: GraphDefinition, dependencies: Sequence[Any], kernel: CapturedKernel
+    ) -> Any:
+        return copied(graph, dependencies, kernel)
 
     def recapture(
         self, kernels: Sequence[CapturedKernel], issue: Callable[[], None]

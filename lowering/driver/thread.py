@@ -10,16 +10,33 @@ from cuda.bindings import driver
 from lowering.driver.error_checks import called
 
 
-class Thread(threading.local):
+class _Current(threading.local):
+    context: Any = None
+
+
+_current = _Current()
+"""The context that was made current last in each thread."""
+
+
+class Thread:
     """The state of a device's driver in each thread.
 
-    Python makes the attributes anew in each thread that reads them. So the first read of `ready` in
-    a thread makes the primary context current, and later ones cost 40 ns.
+    To read `ready` makes the primary context current, if that of another device is, or none.
 
     Not by cuda.core: its C++ code takes the GIL again as it returns, which calls std::terminate in
     a thread that the interpreter ends meanwhile.
     """
 
+    __slots__ = ("_context",)
+
     def __init__(self, context: Any) -> None:
-        called(driver.cuCtxSetCurrent, context)
-        self.ready = True
+        self._context = context
+        self.ready  # noqa: B018 - to read it makes the context current
+
+    @property
+    def ready(self) -> bool:
+        """True."""
+        if _current.context is not self._context:
+            called(driver.cuCtxSetCurrent, self._context)
+            _current.context = self._context
+        return True

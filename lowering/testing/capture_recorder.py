@@ -56,6 +56,19 @@ class CaptureRecorder(CallLog):
         graph.nodes.extend(nodes)
         return tuple(nodes)
 
+    def capture_aside(self, issue: Callable[[], None]) -> list[DriverCall]:
+        """The calls that are issued, each a kernel."""
+        return self._kernels(issue)
+
+    def add_captured(
+        self, graph: RecordedGraph, dependencies: Sequence[RecordedNode], kernel: DriverCall
+    ) -> RecordedNode:
+        """A node for the call."""
+        self._log("add_captured", str(kernel))
+        node = RecordedNode("library", str(kernel), tuple(dependencies))
+        graph.nodes.append(node)
+        return node
+
     def recapture(
         self, kernels: Sequence[RecordedNode], issue: Callable[[], None]
     ) -> list[tuple[int, ...]]:

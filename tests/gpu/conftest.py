@@ -1,10 +1,14 @@
-"""Everything in this folder needs a GPU, and is skipped where there is none."""
+"""Everything in this folder needs a GPU, and is skipped where there is none.
+
+Tests that are marked `mesh` need two, and are not part of those that one GPU runs.
+"""
 
 import gc
 import os
 import subprocess
 import sys
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -33,6 +37,18 @@ def missing():
     except Exception as error:
         return f"no usable GPU: {error}"
     return None
+
+
+@cache
+def missing_of_mesh():
+    """Why there is no mesh of two GPUs, or None."""
+    if missing():
+        return missing()
+    from cuda.core import Device
+
+    if len(Device.get_all_devices()) < 2:
+        return "a mesh needs two GPUs"
+    return None if find_spec("nccl") else "a mesh needs nccl4py, of the extra mesh"
 
 
 if "PYTEST_XDIST_WORKER" in os.environ and missing():
@@ -84,7 +100,12 @@ def fresh():
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        if FOLDER in item.path.parents:
+        if FOLDER not in item.path.parents:
+            continue
+        if item.get_closest_marker("mesh"):
+            if missing_of_mesh():
+                item.add_marker(pytest.mark.skip(reason=missing_of_mesh()))
+        else:
             item.add_marker(pytest.mark.gpu)
             if missing():
                 item.add_marker(pytest.mark.skip(reason=missing()))

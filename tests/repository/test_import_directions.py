@@ -60,7 +60,7 @@ TRACEGRAPH: Table = {
         "errors",
     },
     "sparse": {"numpy", "arrays", "tracing", "ir", "tree", "errors"},
-    "sharding": {"tracing", "ir", "tree", "errors"},
+    "sharding": {"tracing", "ir", "tree", "errors", "concurrency"},
     "control": {
         *("arrays", "tracing", "ops", "ir", "tree", "errors"),
         *("limits", "progress", "dtypes", "user_source"),
@@ -142,10 +142,11 @@ LOWERING: Table = {
     "native": {"native.library", "disk_cache", "host.interpreter", *CODE, *PLAN},
     "cuda": {"plan.reports", "legalization", "codegen", "disk_cache", "errors", *PLAN},
     "driver": {"cuda", "errors", *PLAN},
+    "mesh": PLAN,
     "host": {"native", "host.interpreter", "plan.reports", *CODE, *PLAN},
     "backends": {
-        *("algorithms", "cuda", "host", "host.result_pool", "native", "codegen", "plan.reports"),
-        *PLAN,
+        *("algorithms", "cuda", "host", "mesh", "host.result_pool", "native", "codegen"),
+        *("plan.reports", *PLAN),
     },
     "lower": {
         *("backends", "fusion", "scheduling", "allocation", "planning", "planning.expansion"),

@@ -207,7 +207,8 @@ class Array(ArrayOperators):
         if not hasattr(data, "blocks"):
             return (ArrayShard(0, tuple([slice(0, n) for n in self.shape]), self),)
         pairs = zip(data.indices, data.blocks, strict=True)
-        return tuple([ArrayShard(i, index, Array(b.view())) for i, (index, b) in enumerate(pairs)])
+        blocks = [(index, b.view() if isinstance(b, np.ndarray) else b) for index, b in pairs]
+        return tuple([ArrayShard(i, index, Array(b)) for i, (index, b) in enumerate(blocks)])
 
     @property
     def is_fully_addressable(self) -> bool:

@@ -21,9 +21,9 @@ _CONV = (
 _NO_WINDOWS = "use numpy.lib.stride_tricks.sliding_window_view(x, window), and reduce its last axes"
 
 _JAX: Mapping[str, str] = {
-    "lax": "control flow is tracegraph.cond, switch, while_loop, fori_loop, scan and map; "
-    "other functions are those of tracegraph.numpy, tracegraph.dynamic_slice and "
-    "tracegraph.stop_gradient",
+    "lax": "control flow is tracegraph.cond, switch, while_loop, fori_loop, scan, map and "
+    "associative_scan; collectives are tracegraph.psum and its relatives; other functions are "
+    "those of tracegraph.numpy, tracegraph.dynamic_slice and tracegraph.stop_gradient",
     "tree_util": "use tracegraph.tree: map, flatten, unflatten, leaves, structure",
     "tree_map": "use tracegraph.tree.map",
     "tree_leaves": "use tracegraph.tree.leaves",

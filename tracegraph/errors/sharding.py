@@ -76,7 +76,7 @@ class OutSpecError(ShardingError):
 
 
 class MeshDeviceError(ShardingError):
-    """A mesh of these devices cannot be made, or not be used yet."""
+    """A mesh of these devices cannot be made, or cannot do this."""
 
 
 class DeadlockError(RuntimeError):

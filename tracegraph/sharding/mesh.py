@@ -25,8 +25,9 @@ class Mesh:
     Args:
         shape: the number of devices along each axis; an int for one axis.
         axis_names: a name for each axis; a string for one axis.
-        device: ``"host"``: each device is a thread of this process, which runs the same plan as a
-            GPU would. None is the kind of device that functions run on.
+        device: ``"cuda"``: the first GPUs of this machine, which exchange arrays by NCCL.
+            ``"host"``: each device is a thread of this process, which runs the same plan as a GPU
+            would. None is the kind of device that functions run on.
 
     Meshes are compared by value.
 
@@ -48,7 +49,7 @@ class Mesh:
     shape: Mapping[str, int]
     """The number of devices along each axis, by its name."""
     kind: str
-    """The kind of device: ``"host"``."""
+    """The kind of device: ``"host"`` or ``"cuda"``."""
 
     def __init__(
         self,
@@ -159,10 +160,8 @@ def _kind(device: Any) -> str:
         got = errors.value_text(device)
         raise errors.ShardingError(f'the device of a mesh is a string such as "host", not {got}')
     kind = chosen.partition(":")[0]
-    if kind != "host":
+    if kind not in ("host", "cuda"):
         raise errors.MeshDeviceError(
-            f"a mesh of {kind} devices cannot be made yet: only the host has meshes",
-            'Mesh(..., device="host") runs the same function with a thread for each device; '
-            "vmap(fun, axis_name=...) runs it on one device, with lanes for devices",
+            f'there are no meshes of {kind} devices: the kinds are "host" and "cuda"'
         )
     return kind

@@ -8,34 +8,25 @@ from typing import Any
 import numpy as np
 
 from tracegraph import errors
+from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
 from tracegraph.ir.record import record
 from tracegraph.ir.types import ArrayType
 from tracegraph.sharding.mesh import Mesh
-from tracegraph.sharding.partition_spec import PartitionSpec, block_index, local_type
+from tracegraph.sharding.partition_spec import PartitionSpec, block_index
 
 NDArray = np.ndarray[Any, Any]
 
 
 @record
 class ShardedBuffer:
-    """An array of a type, divided over a mesh by a spec; `blocks` has that of each device."""
+    """An array of a type, divided over a mesh by a spec; `blocks` has that of each device, in host
+    memory or on a GPU.
+    """
 
     type: ArrayType
     mesh: Mesh
     spec: PartitionSpec
-    blocks: Sequence[NDArray]
-
-    @classmethod
-    def of(cls, array: NDArray, mesh: Mesh, spec: PartitionSpec, what: str) -> ShardedBuffer:
-        """The blocks of an array, copied.
-
-        Raises:
-            ShardingError: the array cannot be divided in this way.
-        """
-        type_ = ArrayType(array.dtype, array.shape)
-        local_type(mesh, spec, type_, what)
-        blocks = [np.array(array[index]) for index in indices(mesh, spec, array.shape)]
-        return cls(type_, mesh, spec, blocks)
+    blocks: Sequence[Any]
 
     @property
     def device(self) -> str:
@@ -54,13 +45,21 @@ class ShardedBuffer:
 
     def to_host(self) -> NDArray:
         """The whole array, as a copy."""
-        whole = np.empty(self.type.shape, self.type.dtype)
-        for index, block in zip(self.indices, self.blocks, strict=True):
+        blocks, whole = self.blocks, np.empty(self.type.shape, self.type.dtype)
+        if not self._on_host:
+            blocks = each_in_a_thread([block.to_host for block in blocks], waits=True)
+        for index, block in zip(self.indices, blocks, strict=True):
             whole[index] = block
         return whole
 
     def synchronize(self) -> None:
-        """Calls on the host are over when they return."""
+        """Wait for all blocks."""
+        if not self._on_host:
+            each_in_a_thread([block.synchronize for block in self.blocks], waits=True)
+
+    @property
+    def _on_host(self) -> bool:
+        return self.mesh.kind == "host"
 
     @property
     def pointer(self) -> int:
@@ -75,7 +74,8 @@ class ShardedBuffer:
         raise AttributeError("an Array in blocks has no __cuda_array_interface__; its shards may")
 
     def hand_over(self, stream: int) -> None:
-        """Calls on the host are over when they return."""
+        """Raise ShardingError: it is on several devices."""
+        raise errors.ShardingError(f"an Array of {self.type} is divided over {self.mesh}")
 
 
 def indices(mesh: Mesh, spec: PartitionSpec, shape: Sequence[int]) -> list[tuple[slice, ...]]:

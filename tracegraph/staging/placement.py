@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,17 @@ import numpy as np
 from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray
+from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.types import type_of
 from tracegraph.sharding.mesh import Mesh
-from tracegraph.sharding.partition_spec import PartitionSpec, global_type, require_axes
-from tracegraph.sharding.sharded_buffer import ShardedBuffer, sharded_place
+from tracegraph.sharding.partition_spec import (
+    PartitionSpec,
+    global_type,
+    local_type,
+    require_axes,
+)
+from tracegraph.sharding.sharded_buffer import ShardedBuffer, indices, sharded_place
 from tracegraph.staging.compiler import default_device
 from tracegraph.tracing.tracer import Tracer
 
@@ -93,7 +100,11 @@ def _divided(x: Any, mesh: Mesh, specs: Any) -> Any:
             moved.append(leaf)
             continue
         whole = np.asarray(leaf if isinstance(leaf, Array) else _as_array(leaf, structure, number))
-        moved.append(Array(ShardedBuffer.of(whole, mesh, known, what)))
+        type_ = type_of(whole)
+        local_type(mesh, known, type_, what)
+        pieces = [np.array(whole[index]) for index in indices(mesh, known, whole.shape)]
+        blocks = _on_devices(mesh, pieces)
+        moved.append(Array(ShardedBuffer(type_, mesh, known, blocks)))
     return tree.unflatten(structure, moved)
 
 
@@ -122,7 +133,7 @@ def make_array_from_local(blocks: Sequence[Any], mesh: Mesh, spec: PartitionSpec
     array([0., 0., 1., 1.])
     """
     require_axes(mesh, spec, "make_array_from_local")
-    arrays = [b if type(b) is np.ndarray else np.asarray(asarray(b)) for b in blocks]
+    arrays = [b if type(b) is np.ndarray else asarray(b) for b in blocks]
     types = [type_of(array) for array in arrays]
     if len(arrays) != mesh.size or len(set(types)) > 1:
         got = ", ".join(map(str, types))
@@ -131,10 +142,23 @@ def make_array_from_local(blocks: Sequence[Any], mesh: Mesh, spec: PartitionSpec
             f"type; got {got or 'none'}"
         )
     whole = global_type(mesh, spec, types[0], "a block")
-    rows = [np.ascontiguousarray(array).reshape(array.shape) for array in arrays]
-    for row in rows:
-        row.flags.writeable = False
-    return Array(ShardedBuffer(whole, mesh, spec, rows))
+    return Array(ShardedBuffer(whole, mesh, spec, _on_devices(mesh, arrays)))
+
+
+def _on_devices(mesh: Mesh, blocks: Sequence[Any]) -> list[Any]:
+    """The memory of blocks, each on its device."""
+    moves = [partial(_on_device, mesh, device, block) for device, block in enumerate(blocks)]
+    return each_in_a_thread(moves) if mesh.kind != "host" else [move() for move in moves]
+
+
+def _on_device(mesh: Mesh, device: int, block: Any) -> Any:
+    """The memory of a block on its device; in rows and read-only on the host."""
+    if mesh.kind != "host":
+        whole = block if isinstance(block, Array) else Array(np.array(block))
+        return whole.to_device(f"{mesh.kind}:{device}").data
+    rows = np.ascontiguousarray(block).reshape(block.shape)
+    rows.flags.writeable = False
+    return rows
 
 
 def _devices(device: Any, x: Any) -> list[Any]:

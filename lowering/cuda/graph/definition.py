@@ -231,6 +231,26 @@ class Definition:
         self.kinds += captured[1]
         return captured
 
+    def add_captured(
+        self,
+        graph: Any,
+        dependencies: Sequence[Any],
+        kernels: Sequence[Any],
+        node: NodeSlots,
+        addresses: Sequence[int],
+    ) -> Any:
+        """Add copies of kernels that were captured aside, each behind the one before; the last.
+
+        They use memory at `addresses`.
+        """
+        kinds = ["kernel"] * len(kernels)
+        with self._adding(node, *kinds, addresses=addresses, owners=kernels):
+            for kernel in kernels:
+                added = self.driver.add_captured(graph, dependencies, kernel)
+                self.names.enter(added, node)
+                dependencies = [added]
+        return added
+
     def capture_kernels(
         self,
         graph: Any,

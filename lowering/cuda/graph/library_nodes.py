@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lowering.cuda.graph.emission import Before, Emission
-from lowering.cuda.libraries.capture import capture
+from lowering.cuda.libraries.capture import capture, lines
 from lowering.cuda.libraries.foreign_calls import naming
-from lowering.cuda.libraries.library_calls import outside
+from lowering.cuda.libraries.library_calls import captured, outside
 from lowering.cuda.libraries.pointer_arrays import pointers
 from lowering.cuda.libraries.recapture import RecapturedCall
 from lowering.cuda.memory.pool import PooledMemory
+from lowering.errors import UnrepeatableCaptureError
 from lowering.plan.calls.captured_call import CapturedCall
 from lowering.plan.calls.library_call import StridedArray
 from lowering.plan.nests.buffer import Buffer
@@ -26,6 +27,8 @@ def add_library(
     with emission.driver.capture_lock.hold(), naming(node):
         if emission.placement.warm_up is not None:
             _warm_up(emission, node, emission.placement.warm_up)
+        if captured(node).aside:
+            return _copied(emission, graph, node, before)
         return _captured(emission, graph, node, before)
 
 
@@ -73,6 +76,28 @@ def _captured(emission: Emission, graph: Any, node: LibraryNode, before: Before)
         held,
         f"the {call.noun.partition(' ')[2]}",
     )
+
+
+def _copied(emission: Emission, graph: Any, node: LibraryNode, before: Before) -> tuple[Any, ...]:
+    """A call that is captured aside, whose kernels are copied.
+
+    Raises:
+        ValueError: it is not kernels alone, which loops and branches may hold.
+    """
+    addresses = emission.placement.addresses
+    prepared, call = emission.code.calls[node], node.call
+    issue = prepared.issue(call, addresses.__getitem__)
+    try:
+        kernels = emission.driver.capture_aside(lambda: issue(prepared.handle))
+    except UnrepeatableCaptureError as error:
+        raise ValueError(
+            f"{call.name} at {lines(node)} was not captured as kernels alone, as graphs with loops "
+            f"need it: {error}; the devices of a mesh must reach one another's memory, and if "
+            "something else loads NCCL first, NCCL_GRAPH_MIXING_SUPPORT=0 must be set before"
+        ) from error
+    held = [array.address(addresses.__getitem__) for array in call.operands]
+    slots = emission.owners.of(node)
+    return (emission.definition.add_captured(graph, before.nodes, kernels, slots, held),)
 
 
 def _pointer_arrays(emission: Emission, node: LibraryNode) -> list[int]:

@@ -279,6 +279,17 @@ class Driver(Protocol):
             UnrepeatableCaptureError: it is anything else.
         """
 
+    def capture_aside(self, issue: Callable[[], None]) -> Sequence[Any]:
+        """Capture what `issue` puts on the capture stream aside: kernels, each behind the one
+        before, which keep what the library has tied to their graph.
+
+        Raises:
+            UnrepeatableCaptureError: it is anything else.
+        """
+
+    def add_captured(self, graph: Any, dependencies: Sequence[Any], kernel: Any) -> Any:
+        """Add a copy of a kernel that was captured aside; the node."""
+
     def recapture(self, kernels: Sequence[Any], issue: Callable[[], None]) -> Sequence[Any]:
         """Capture what `issue` puts on the capture stream aside, for the parameters that such
         `kernels` would have: something to `take` for each, in order. Nothing else is changed.

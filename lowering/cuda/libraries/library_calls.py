@@ -20,8 +20,10 @@ from lowering.cuda.libraries.cublas import (
 from lowering.cuda.libraries.cufft import Cufft, transform
 from lowering.cuda.libraries.cusolver import Cusolver, factored_batch, factorization
 from lowering.cuda.libraries.foreign_calls import ForeignStream, foreign
+from lowering.cuda.libraries.nccl import NcclLibrary, collective
 from lowering.cuda.open_devices import OpenDevice
 from lowering.plan.calls.captured_call import CapturedCall
+from lowering.plan.calls.collectives import CollectiveCall
 from lowering.plan.calls.fourier import FourierTransform
 from lowering.plan.calls.lapack import (
     BatchedCholesky,
@@ -54,12 +56,16 @@ class CaptureRule:
             depends on the call: the library is a `PlanningLibrary`, and the graph owns the handle
             of the call.
         direct: whether calls with pointer arrays do without them where all addresses are fixed.
+        aside: whether it is captured into a graph of its own, whose kernels are copied: the library
+            ties what it keeps to the graph of a capture, and launches of a graph with loops would
+            take longer for it.
     """
 
     library: Callable[[int], Library]
     issue: Callable[..., Callable[[Any], None]]
     workspace_bytes: int | None
     direct: bool = False
+    aside: bool = False
 
 
 CAPTURED: dict[type[LibraryCall], CaptureRule] = {
@@ -71,6 +77,7 @@ CAPTURED: dict[type[LibraryCall], CaptureRule] = {
     BatchedCholesky: CaptureRule(Cusolver, factored_batch, 0),
     BatchedLU: CaptureRule(Cublas, eliminated_batch, WORKSPACE_BYTES),
     BatchedSolve: CaptureRule(Cublas, solved_batch, WORKSPACE_BYTES),
+    CollectiveCall: CaptureRule(NcclLibrary, collective, None, aside=True),
 }
 
 

@@ -152,7 +152,7 @@ def test_collectives_have_one_order_whatever_the_order_of_nodes() -> None:
     assert max(kinds) > 1, "some are carried out at once"
     wanted = [np.asarray(x) for x in tracegraph.jit(MANY)(X)]
     for seed in range(8):
-        backend = MeshBackend(LINE, HostBackend(order=Random(seed), poison=True))
+        backend = MeshBackend(LINE, [HostBackend(order=Random(seed), poison=True)] * 4)
         found = backend.compile(lowered.plan)([X])
         for x, y in zip(found, wanted, strict=True):
             np.testing.assert_allclose(x.to_host(), y, 1e-12)
@@ -178,7 +178,7 @@ def test_without_that_order_devices_are_caught() -> None:
     plan = replace(plan, graph=Graph(nodes, frozenset(order)))
     caught = list[str]()
     for seed in range(10):
-        backend = MeshBackend(LINE, HostBackend(order=Random(seed)))
+        backend = MeshBackend(LINE, [HostBackend(order=Random(seed))] * 4)
         try:
             backend.compile(plan)([np.ones((24, 3))])
         except errors.DeadlockError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -38,7 +39,7 @@ def chunked(function: Callable[..., Any], *arguments: Any) -> HostExecutable:
 
 
 def workers() -> list[str]:
-    return [t.name for t in threading.enumerate() if t.name.startswith("tracegraph-")]
+    return [t.name for t in threading.enumerate() if re.fullmatch(r"tracegraph-\d+", t.name)]
 
 
 def test_there_are_as_many_workers_as_the_limit_allows() -> None:

@@ -223,9 +223,18 @@ def test_misuse_is_named(call: Any, text: str) -> None:
         call()
 
 
-def test_there_are_no_meshes_of_gpus_yet() -> None:
-    with pytest.raises(errors.MeshDeviceError, match="mesh of cuda devices cannot be made yet"):
-        Mesh(2, "x", device="cuda")
+def test_there_are_meshes_of_the_host_and_of_gpus() -> None:
+    with pytest.raises(errors.MeshDeviceError, match='the kinds are "host" and "cuda"'):
+        Mesh(2, "x", device="tpu")
+    assert Mesh(2, "x", device="cuda").device == "mesh:cuda:x=2"
+
+
+def test_a_mesh_of_gpus_is_lowered_without_them() -> None:
+    mesh = Mesh(2, "x", device="cuda")
+    lowered = sharded(lambda x: tracegraph.psum(x, "x"), mesh, P("x"), P()).lower(A)
+    assert "all-reduce sum over x" in str(lowered)
+    assert "for each device of Mesh(x=2, device='cuda')" in str(lowered)
+    assert "a collective" in lowered.explain()
 
 
 def test_results_that_differ_need_a_spec_that_says_so() -> None:

@@ -1,44 +1,41 @@
-"""MeshExecutable: one Plan on all devices of a host mesh, each in a thread of its own.
-
-The thread of the caller is the first device, so that a signal or a callback finds it. Devices meet
-in collectives (`lowering.plan.calls.rendezvous`). If one fails, those that wait for it end, too,
-and the caller gets the first failure that is not of another's.
-"""
+"""MeshExecutable: one Plan on all devices of a mesh, whose executables run together."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from contextvars import copy_context
-from threading import Lock, Thread
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from threading import Lock
 from typing import Any
 
 import numpy as np
 
-from lowering.host.executable import HostExecutable
-from lowering.plan.calls.rendezvous import Rendezvous, place
-from lowering.plan.owners import SlotReport
+from lowering.mesh.together import Arguments, Results
 from lowering.plan.plan import Plan
 from tracegraph.concurrency.locks import held_if_free
 from tracegraph.errors import (
     ClosedError,
     ExportError,
-    PeerFailedError,
     ShardingError,
 )
+from tracegraph.sharding.mesh import Mesh
 from tracegraph.sharding.sharded_buffer import ShardedBuffer, indices
 from tracegraph.sharding.sharding import Sharding
 from tracegraph.staging.calls.donated import Donated
 from tracegraph.staging.calls.last_call import Handling, LastRun
 from tracegraph.staging.exported import ExportedGraph
 from tracegraph.staging.graph_view import GraphView
+from tracegraph.staging.interfaces import Executable
+
+Together = Callable[[Sequence[Executable], Mesh, Arguments], Results]
+"""Launches all devices: (executables, mesh, arguments of each) -> results of each."""
 
 
 class MeshExecutable:
     """Runs a Plan on each device of its mesh; `devices` are the executables of these."""
 
-    def __init__(self, plan: Plan, devices: Sequence[HostExecutable]) -> None:
+    def __init__(self, plan: Plan, devices: Sequence[Executable], together: Together) -> None:
         assert plan.sharding is not None
         self.plan = plan
+        self._together = together
         self._sharding: Sharding = plan.sharding
         self._devices = devices
         self._lock = Lock()  # one launch at a time: threads cannot come between one another
@@ -63,7 +60,7 @@ class MeshExecutable:
         given = self._divided(arguments)
         with self._lock:
             self._launches += 1
-            found = self._run(given)
+            found = self._together(self._devices, self._sharding.mesh, given)
         sharding = self._sharding
         return [
             ShardedBuffer(type_, sharding.mesh, spec, blocks)
@@ -101,44 +98,6 @@ class MeshExecutable:
         array = np.asarray(argument.to_host() if hasattr(argument, "to_host") else argument)
         return [array[index] for index in indices(mesh, spec, array.shape)]
 
-    def _run(self, given: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
-        rendezvous = Rendezvous(self._sharding.mesh.shape)
-        results: list[Any] = [None] * len(given)
-        failures: dict[int, BaseException] = {}
-
-        def run(device: int) -> None:
-            around = place.rendezvous, place.device
-            place.rendezvous, place.device = rendezvous, device
-            try:
-                results[device] = self._devices[device].launch(given[device])
-            except BaseException as failure:
-                failures[device] = failure
-            finally:
-                place.rendezvous, place.device = around
-                rendezvous.leave(device, device in failures)
-
-        threads = [
-            Thread(target=copy_context().run, args=(run, device), name=f"device {device}")
-            for device in range(1, len(given))
-        ]
-        started: list[Thread] = []
-        try:
-            for thread in threads:
-                thread.start()
-                started.append(thread)
-            run(0)
-            for thread in threads:
-                thread.join()
-        except BaseException:  # an interrupt before the first device runs, or after it
-            rendezvous.leave(0, True)
-            for thread in started:
-                thread.join()
-            raise
-        if failures:
-            own = [f for _, f in sorted(failures.items()) if not isinstance(f, PeerFailedError)]
-            raise own[0]
-        return results
-
     @property
     def closed(self) -> bool:
         """Whether it was closed."""
@@ -175,7 +134,7 @@ class MeshExecutable:
         return self._devices[0].timings()
 
     @property
-    def slots(self) -> SlotReport:
+    def slots(self) -> Any:
         """What the nodes of each device keep alive."""
         return self._devices[0].slots
 

@@ -1,0 +1,21 @@
+"""Lockstep: loops around collectives, whose steps all devices of a mesh take together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lowering.plan.calls.collectives import CollectiveCall
+from lowering.plan.conditional_nodes import WhileNode
+from lowering.plan.nodes import Graph, LibraryNode, Node, walk
+
+
+def in_lockstep(node: Node) -> bool:
+    """Whether a node is a loop with collectives: a device that left it would be waited for."""
+    return isinstance(node, WhileNode) and any(collectives(node.body))
+
+
+def collectives(graph: Graph) -> Iterator[CollectiveCall]:
+    """Those of a graph and of the bodies inside."""
+    for node in walk(graph):
+        if isinstance(node, LibraryNode) and isinstance(node.call, CollectiveCall):
+            yield node.call

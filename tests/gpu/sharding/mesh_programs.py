@@ -1,0 +1,221 @@
+"""Programs on a mesh of two GPUs beside the same on a mesh of the host.
+
+`python -m tests.gpu.sharding.mesh_programs NAME` runs one. It ends with a traceback of all threads
+if devices wait for one another.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracegraph
+from tracegraph import Mesh, PartitionSpec, errors, shard, tree
+
+P = PartitionSpec
+SECONDS = 90
+"""After this time a program has not ended by itself."""
+
+X = np.random.default_rng(0).standard_normal((8, 4))
+
+
+class Meshes:
+    """The mesh of a test, and that of the host."""
+
+    def __init__(self, device: str) -> None:
+        self.tested, self.host = Mesh(2, "x", device=device), Mesh(2, "x", device="host")
+
+    def results(self, fun: Any, in_specs: Any, out_specs: Any, *args: Any) -> Sequence[Any]:
+        """Pairs of what both meshes give. The second call updates what the first has built."""
+        found = []
+        for mesh in (self.tested, self.host):
+            mapped = tracegraph.jit(shard(fun, mesh=mesh, in_specs=in_specs, out_specs=out_specs))
+            first, second = (tree.leaves(tree.map(np.asarray, mapped(*args))) for _ in range(2))
+            for one, other in zip(first, second, strict=True):
+                np.testing.assert_array_equal(one, other)
+            found.append(second)
+        return list(zip(*found, strict=True))
+
+    def assert_equal(self, fun: Any, in_specs: Any, out_specs: Any, *args: Any) -> None:
+        """All elements are those of the host: two summands have one order."""
+        for found, wanted in self.results(fun, in_specs, out_specs, *args):
+            assert found.dtype == wanted.dtype
+            np.testing.assert_array_equal(found, wanted)
+
+    def assert_close(self, fun: Any, in_specs: Any, out_specs: Any, *args: Any) -> None:
+        """All elements are those of the host but for rounding."""
+        for found, wanted in self.results(fun, in_specs, out_specs, *args):
+            np.testing.assert_allclose(found, wanted, 1e-9, 1e-9 * np.abs(wanted).max())
+
+
+def sums(meshes: Meshes) -> None:
+    """psum of each family of dtypes."""
+    for dtype in ("float64", "float32", "float16", "int64", "int32", "uint8", "complex128"):
+        array = np.abs(10 * X).astype(dtype)
+        meshes.assert_equal(lambda x: tracegraph.psum(x, "x"), P("x"), P(), array)
+
+
+def extremes(meshes: Meshes) -> None:
+    """pmax, pmin and pmean."""
+    folds = tracegraph.pmax, tracegraph.pmin, tracegraph.pmean
+    meshes.assert_equal(lambda x: tuple([f(x, "x") for f in folds]), P("x"), P(), X)
+
+
+def moves(meshes: Meshes) -> None:
+    """all_gather, psum_scatter, all_to_all and ppermute, to both and to one."""
+    meshes.assert_equal(lambda x: tracegraph.all_gather(x, "x", tiled=True), P("x"), P(), X)
+    divided = (
+        lambda x: tracegraph.psum_scatter(x, "x", tiled=True),
+        lambda x: tracegraph.all_to_all(x, "x", 1, 0, tiled=True),
+        lambda x: tracegraph.ppermute(x, "x", [(0, 1), (1, 0)]),
+        lambda x: tracegraph.ppermute(x, "x", [(0, 1)]),
+    )
+    for fun in divided:
+        meshes.assert_equal(fun, P("x"), P("x"), X)
+
+
+def places(meshes: Meshes) -> None:
+    """axis_index, and a halo."""
+    meshes.assert_equal(lambda x: x + tracegraph.axis_index("x"), P("x"), P("x"), X)
+    meshes.assert_equal(lambda x: tracegraph.halo(x, "x", width=2, boundary=3.0), P("x"), P("x"), X)
+
+
+def solve(b: Any) -> Any:
+    """Conjugate gradients for (2.5, -1) on the diagonals."""
+
+    def dot(u: Any, v: Any) -> Any:
+        return tracegraph.psum(np.sum(u * v), "x")
+
+    def step(state: Any) -> Any:
+        x, r, p, before, steps = state
+        left, right = tracegraph.halo(p, "x", boundary=0.0)
+        around = np.concatenate([left, p, right])
+        q = 2.5 * p - around[:-2] - around[2:]
+        alpha = before / dot(p, q)
+        x, r = x + alpha * p, r - alpha * q
+        after = dot(r, r)
+        return x, r, r + after / before * p, after, steps + 1
+
+    first = np.zeros_like(b), b, b, dot(b, b), 0
+    x, _, _, _, steps = tracegraph.while_loop(lambda state: state[3] > 1e-20, step, first)
+    return x, steps
+
+
+def conjugate_gradients(meshes: Meshes) -> None:
+    """Small and large: x, and within one the steps, as on the host."""
+    for size in (2000, 1 << 20):
+        b = np.random.default_rng(1).standard_normal(size)
+        (x, wanted), (steps, expected) = meshes.results(solve, P("x"), (P("x"), P()), b)
+        np.testing.assert_allclose(x, wanted, 1e-8, 1e-10)
+        assert abs(int(steps) - int(expected)) <= 1
+
+
+def heat(meshes: Meshes) -> None:
+    """Halos of rows in a counted loop."""
+
+    def diffuse(u: Any) -> Any:
+        def step(i: Any, u: Any) -> Any:
+            above, below = tracegraph.halo(u, "x")
+            rows = np.concatenate([above, u, below])
+            columns = np.roll(u, 1, 1) + np.roll(u, -1, 1)
+            return u + 0.2 * (rows[:-2] + rows[2:] + columns - 4 * u)
+
+        return tracegraph.fori_loop(0, 200, step, u)
+
+    u = np.random.default_rng(2).standard_normal((256, 256))
+    meshes.assert_close(diffuse, P("x"), P("x"), u)
+
+
+def training(meshes: Meshes) -> None:
+    """Gradients by weights that all devices have."""
+
+    def fit(w: Any, rows: Any, y: Any) -> Any:
+        def loss(w: Any) -> Any:
+            return tracegraph.pmean(np.mean((np.tanh(rows @ w) - y) ** 2), "x")
+
+        return tracegraph.fori_loop(0, 100, lambda i, w: w - 0.1 * tracegraph.grad(loss)(w), w)
+
+    rng = np.random.default_rng(3)
+    w, rows, y = (rng.standard_normal(shape) for shape in (64, (4096, 64), 4096))
+    meshes.assert_close(fit, (P(), P("x"), P("x")), P(), w, rows, y)
+
+
+def branches(meshes: Meshes) -> None:
+    """Collectives in a branch that all devices take."""
+
+    def either(x: Any) -> Any:
+        return tracegraph.cond(
+            tracegraph.psum(x.sum(), "x") > 0,
+            lambda: tracegraph.psum(x, "x"),
+            lambda: -tracegraph.pmax(x, "x"),
+        )
+
+    for sign in (1, -1):
+        meshes.assert_equal(either, P("x"), P(), sign * np.ones((4, 2)))
+
+
+def transforms(meshes: Meshes) -> None:
+    """Fourier transforms and transposes in a loop."""
+
+    def spectral(x: Any) -> Any:
+        def step(i: Any, z: Any) -> Any:
+            modes = tracegraph.all_to_all(np.fft.fft(z, axis=1), "x", 1, 0, tiled=True)
+            return np.fft.ifft(modes.T, axis=1)
+
+        return tracegraph.fori_loop(0, 10, step, x + 0j)
+
+    rng = np.random.default_rng(4)
+    meshes.assert_close(spectral, P("x"), P("x"), rng.standard_normal((64, 64)))
+
+
+def many_launches(meshes: Meshes) -> None:
+    """Launches in a row, of results of launches, and with arguments at new addresses."""
+
+    def steps(x: Any) -> Any:
+        return tracegraph.fori_loop(0, 10, lambda i, y: 0.5 * tracegraph.pmean(y, "x") + x, x)
+
+    mapped = tracegraph.jit(shard(steps, mesh=meshes.tested, in_specs=P("x"), out_specs=P("x")))
+    x = tracegraph.device_put(np.ones(1024), meshes.tested, P("x"))
+    factor = 2 - 0.5**10  # of ones
+    for _ in range(2000):
+        y = mapped(x)
+    np.testing.assert_allclose(np.asarray(y), np.full(1024, factor), 1e-12)
+    z = x
+    for _ in range(50):
+        z = mapped(z)
+    np.testing.assert_allclose(np.asarray(z), np.full(1024, factor**50), 1e-9)
+    for number in range(20):
+        moved = tracegraph.device_put(np.full(1024, float(number)), meshes.tested, P("x"))
+        np.testing.assert_allclose(np.asarray(mapped(moved)), np.full(1024, number * factor), 1e-12)
+
+
+def time_limits(meshes: Meshes) -> None:
+    """A loop that nothing stops is refused within one; the next call works."""
+    mapped = shard(solve, mesh=meshes.tested, in_specs=P("x"), out_specs=(P("x"), P()))
+    jitted, b = tracegraph.jit(mapped), np.ones(200)
+    refused = pytest.raises(errors.MeshDeviceError, match="a time_limit cannot stop 'solve'")
+    with refused, tracegraph.time_limit(60):
+        jitted(b)
+    assert int(jitted(b)[1]) > 0
+
+
+PROGRAMS: dict[str, Callable[[Meshes], None]] = {
+    program.__name__: program
+    for program in (
+        *(sums, extremes, moves, places, conjugate_gradients, heat, training, branches),
+        *(transforms, many_launches, time_limits),
+    )
+}
+
+if __name__ == "__main__":
+    faulthandler.dump_traceback_later(SECONDS, exit=True)
+    PROGRAMS[sys.argv[1]](Meshes(sys.argv[2]))
+    print("done", flush=True)
+    if "--ends-by-itself" not in sys.argv:
+        os._exit(0)
