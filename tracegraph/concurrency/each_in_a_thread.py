@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
-from threading import Thread
+from threading import Event, Lock, Thread
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -28,6 +28,7 @@ def each_in_a_thread(functions: Sequence[Callable[[], T]], *, waits: bool = Fals
     """
     results: list[Any] = [None] * len(functions)
     failures: dict[int, BaseException] = {}
+    begun, over = Lock(), Event()
 
     def run(number: int) -> None:
         try:
@@ -36,16 +37,25 @@ def each_in_a_thread(functions: Sequence[Callable[[], T]], *, waits: bool = Fals
             failures[number] = failure
 
     threads = [Thread(target=copy_context().run, args=(run, i)) for i in range(len(functions))]
-    started: list[Thread] = []
-    try:
+
+    def run_all() -> None:
+        if not begun.acquire(blocking=False):
+            return
         for thread in threads:
             thread.start()
-            started.append(thread)
         for thread in threads:
             thread.join()
-    except BaseException:  # an interrupt
-        for thread in [] if waits else started:
-            thread.join()
+        over.set()
+
+    # An interrupt comes to the main thread, and may come while that starts another one. So it
+    # starts a single one: either all functions run, or none.
+    starter = Thread(target=run_all)
+    try:
+        starter.start()
+        starter.join()
+    except BaseException:
+        if not begun.acquire(blocking=False) and not waits:
+            over.wait()
         raise
     if failures:
         raise failures[min(failures)]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
+from functools import partial
 
 import pytest
 
@@ -39,6 +41,24 @@ def test_an_interrupt_is_raised_when_all_are_over() -> None:
         each_in_a_thread([function, lambda: None])
     assert function.over.is_set()
     function.sender.join()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="os.kill ends processes there")
+@pytest.mark.parametrize("delay", [k * 2e-5 for k in range(40)])
+def test_at_an_interrupt_all_have_run_or_none(delay: float) -> None:
+    ran: list[int] = []
+    functions = [partial(ran.append, number) for number in range(4)]
+    sender = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
+
+    def interrupted() -> None:
+        sender.start()
+        each_in_a_thread(functions)
+        sender.join()
+        time.sleep(60)  # until the interrupt is here
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert sorted(ran) in ([], [0, 1, 2, 3])
 
 
 @pytest.mark.skipif(os.name == "nt", reason="os.kill ends processes there")
