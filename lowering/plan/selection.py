@@ -64,7 +64,7 @@ class SelectionShape:
             length = parts * self.count
 
     def threads(self, length: int) -> int:
-        """The threads of a block: a tile of so many keys, or of all that are selected."""
+        """The threads of a block that has a tile of `length` keys, or all that are selected."""
         threads = WARP
         while threads < MOST_THREADS and threads * THREAD_KEYS < max(length, self.count):
             threads *= 2

@@ -212,7 +212,7 @@ __device__ inline ends closed(const equations& whole) {
 // ---- blocks ---------------------------------------------------------------------------------------
 
 // What a block does with the equations of the whole: it solves the system, stores the equations of a
-// span of one, or is told the ends of a span.
+// span of one, or takes the values at the ends of a span.
 enum work { SOLVES, REDUCES, FINISHES };
 
 // What the lanes of a thread have of which system; a system with COLUMNS of its right-hand sides counts
@@ -275,7 +275,7 @@ __device__ inline void unknowns_in(const T* slot, T (&unknowns)[2][COLUMNS]) {
   }
 }
 
-// A barrier of so many consecutive lanes, at least.
+// A barrier of at least `lanes` consecutive threads.
 __device__ inline void wait_for(int lanes) {
   if (lanes > 32) __syncthreads();
   else __syncwarp();

@@ -61,7 +61,7 @@ template <int THREADS, int ITEMS, class U> struct tg_largest_buffer {
     __syncthreads();
   }
 
-  // The last of the first `count` among the keys that are the largest of each thread: at least so many
+  // The last of the first `count` among the keys that are the largest of each thread: at least `count`
   // keys of the tile do not come behind it. `threads` of all have any. The end of the buffer is free.
   __device__ void least(U& key, tg_u32& position, int threads) {
     U* const at = keys + CAPACITY - THREADS;
@@ -77,7 +77,7 @@ template <int THREADS, int ITEMS, class U> struct tg_largest_buffer {
 };
 
 // Leaves the `count` largest of `length` keys at the front of the buffer, with their positions: those in
-// `from`, or as they follow each other from `begin` on. There are at least so many.
+// `from`, or as they follow each other from `begin` on. `length` is at least `count`.
 //
 // Where many keys of a tile are above the threshold, that rises first: to the last of the best threads.
 template <int THREADS, int ITEMS, class T, class U>

@@ -84,7 +84,7 @@ def _part_inside(tests: Iterable[Expr]) -> float:
 
 
 def can_be_grouped(nest: MapNest, width: int) -> bool:
-    """Whether groups of so many points of a map are stored as vectors, where it has guards.
+    """Whether groups of `width` points of a map are stored as vectors, where it has guards.
 
     Neighbouring threads would store to single elements of many sectors otherwise.
     """

@@ -96,7 +96,7 @@ def real_name(dtype: np.dtype[np.generic]) -> str:
 def product_work(
     nbytes: int, operations: float, dtype: np.dtype[np.generic], precision: str
 ) -> Work:
-    """The work of a product, of so many operations on elements of a dtype.
+    """The work of a product that moves `nbytes` and makes `operations` on elements of a dtype.
 
     Products of float32 count under their precision.
     """

@@ -264,7 +264,7 @@ class RecurrencePolicy:
     lanes: int
 
     def prefers(self, steps: int, elements: int) -> bool:
-        """Whether a scan of a carry of so many elements is to run in chunks."""
+        """Whether a scan runs in chunks, given its steps and the elements of its carry."""
         return steps >= self.steps and 0 < 16 * elements <= self.lanes
 
     def chunk(self, steps: int, elements: int) -> int:

@@ -136,7 +136,7 @@ class _Recurrence:
 
 @record
 class _Steps:
-    """How many steps there are, of a carry of so many elements; `reverse`: from the last one on."""
+    """The number of steps, and of elements of the carry; `reverse`: the last step comes first."""
 
     length: int
     reverse: bool
