@@ -32,7 +32,7 @@ from lowering.plan.nests.lane_nests import (
 )
 from lowering.plan.nests.rounding import ceil_div
 from lowering.plan.nests.weight import traffic, weight_of
-from lowering.plan.target.hardware import SECTOR_BYTES, WARP, WORD_BYTES
+from lowering.plan.target.hardware import MULTIPROCESSORS, SECTOR_BYTES, WARP, WORD_BYTES
 from lowering.plan.target.scope import Scope
 from lowering.plan.target.target import Costs, PersistentCosts
 from lowering.scheduling.persistent_time import OVERLAPPED, operations_of
@@ -45,10 +45,8 @@ from tracegraph.ir.types import ArrayType
 SCHEDULE = "per_lane"
 
 LANE_THREADS = 128
-"""Threads of a block of lanes, at most: lanes that end early wait for the others of their block."""
-
-MULTIPROCESSORS = 132
-"""Of an H100 or H200: smaller blocks where larger ones would leave some idle."""
+"""Threads of a block of lanes, at most: lanes that end early wait for the others of their block.
+Blocks are smaller where these would leave multiprocessors idle."""
 
 
 def scope_of(lanes: Extents) -> Scope:
@@ -60,7 +58,7 @@ def scope_of(lanes: Extents) -> Scope:
 
 
 def lanes_in(loop: DraftLoop) -> LaneNests | str:
-    """The lanes of a loop, or why it has none: those of which each has the least to do."""
+    """The lanes of a loop, or why it has none. Of several, those with the least work."""
     nodes = list(walk(loop.body))
     for node in nodes:
         if isinstance(node, FinishedNode):

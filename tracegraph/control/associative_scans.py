@@ -56,7 +56,7 @@ def associative_scan(fn: Function, elems: Any, reverse: bool = False, axis: int 
     >>> associative_scan(np.add, np.arange(1, 6))
     array([ 1,  3,  6, 10, 15])
 
-    A linear recurrence h = a h + b, of which each step is a function of h, and two steps one more:
+    A linear recurrence h = a h + b. Each step is a function of h, and so are two steps together:
 
     >>> def then(first, second):
     ...     (a, b), (c, d) = first, second

@@ -135,7 +135,7 @@ def all_gather(x: Any, axis_name: str, *, axis: int = 0, tiled: bool = False) ->
 
 @entry_point
 def psum_scatter(x: Any, axis_name: str, *, scatter_dimension: int = 0, tiled: bool = False) -> Any:
-    """The sum over devices, of which each device gets its own block.
+    """The sum over devices; each device gets its own block of it.
 
     Shape: x has as many elements as there are devices along `scatter_dimension`, an axis which the
     result lacks; `tiled`, it has a multiple of them, and the result a block.

@@ -10,7 +10,12 @@ from lowering.codegen.geometry_records import ProductGeometry
 from lowering.codegen.rows.accumulator_layout import TICKET_BYTES, TICKET_SHARED_BYTES
 from lowering.plan.nests.rounding import ceil_div, round_up
 from lowering.plan.nests.tiled_products import TiledProduct, extent
-from lowering.plan.target.hardware import SHARED_BYTES, VECTOR_BYTES, WORD_BYTES
+from lowering.plan.target.hardware import (
+    MULTIPROCESSORS,
+    SHARED_BYTES,
+    VECTOR_BYTES,
+    WORD_BYTES,
+)
 from tracegraph.ir.scalar_values import Load
 
 THREADS = 256
@@ -51,8 +56,6 @@ WARP_SHAPES = (
 
 WARP_SPEED = 4
 """How many times as fast tensor cores multiply: estimated from what warps read of tiles."""
-
-MULTIPROCESSORS = 132
 
 LOAD = 2
 """What reading an element of a tile from shared memory takes, in multiplications: estimated from

@@ -126,7 +126,7 @@ def inner_points(nest: Nest, lanes: LaneNests) -> int:
 
 
 def kept_by_lanes(lanes: LaneNests) -> list[Buffer]:
-    """The buffers of which each lane keeps its own elements in registers, rather than in memory.
+    """The buffers whose elements stay in registers, each in those of its lane.
 
     Those are few, and no index depends on data: registers have no addresses.
     """

@@ -1,4 +1,7 @@
-"""Sizes that all supported NVIDIA GPUs share (sm_80 and later), and the driver's alignment."""
+"""Sizes that all supported NVIDIA GPUs share (sm_80 and later), and the driver's alignment.
+
+Estimates are made for an H100 or H200, whose number of multiprocessors is here, too.
+"""
 
 WARP = 32
 """Threads that execute together."""
@@ -29,3 +32,6 @@ MAX_BLOCK_THREADS = 1024
 
 ALIGNMENT = 256
 """Alignment in bytes of the driver's allocations, and of each buffer within one."""
+
+MULTIPROCESSORS = 132
+"""Multiprocessors of an H100 or H200. A launch asks the driver for the number of its device."""

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import tracegraph
+from tests.programs.sharded import solve
 from tracegraph import Mesh, PartitionSpec, errors, shard, tree
 
 P = PartitionSpec
@@ -84,27 +85,6 @@ def places(meshes: Meshes) -> None:
     """axis_index, and a halo."""
     meshes.assert_equal(lambda x: x + tracegraph.axis_index("x"), P("x"), P("x"), X)
     meshes.assert_equal(lambda x: tracegraph.halo(x, "x", width=2, boundary=3.0), P("x"), P("x"), X)
-
-
-def solve(b: Any) -> Any:
-    """Conjugate gradients for (2.5, -1) on the diagonals."""
-
-    def dot(u: Any, v: Any) -> Any:
-        return tracegraph.psum(np.sum(u * v), "x")
-
-    def step(state: Any) -> Any:
-        x, r, p, before, steps = state
-        left, right = tracegraph.halo(p, "x", boundary=0.0)
-        around = np.concatenate([left, p, right])
-        q = 2.5 * p - around[:-2] - around[2:]
-        alpha = before / dot(p, q)
-        x, r = x + alpha * p, r - alpha * q
-        after = dot(r, r)
-        return x, r, r + after / before * p, after, steps + 1
-
-    first = np.zeros_like(b), b, b, dot(b, b), 0
-    x, _, _, _, steps = tracegraph.while_loop(lambda state: state[3] > 1e-20, step, first)
-    return x, steps
 
 
 def conjugate_gradients(meshes: Meshes) -> None:

@@ -1,4 +1,4 @@
-"""Devices of a host mesh meet in collectives, whoever comes first; nobody waits for ever."""
+"""Devices of a host mesh meet in collectives in any order of arrival, and none waits for ever."""
 
 from __future__ import annotations
 
