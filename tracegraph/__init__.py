@@ -23,8 +23,8 @@ The packages, in the order of their imports:
     arrays            the Array class, eager ops           transforms   grad, jvp, vmap, …
     staging           jit: compile and launch              special      special functions
     linalg        more of linear algebra                   random       random numbers
-    sparse        sparse matrices, folds by segment
-                                                           custom       kernels of your own
+    sparse        sparse matrices, folds by segment    custom       kernels of your own
+    sharding      meshes of devices                        distributed  several processes
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
 `limits`, `modes`, `progress`, `streams`, `memory`, `raw_memory`, `capabilities`, `callbacks`,
@@ -59,6 +59,7 @@ from tracegraph.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from tracegraph import debug as debug
+    from tracegraph import distributed as distributed
     from tracegraph import event as event
     from tracegraph import linalg as linalg
     from tracegraph import nn as nn
@@ -69,17 +70,22 @@ if TYPE_CHECKING:
     from tracegraph.callbacks import *
     from tracegraph.control import *
     from tracegraph.custom import *
+    from tracegraph.distributed.membership import process_count as process_count
+    from tracegraph.distributed.membership import process_index as process_index
     from tracegraph.inspection.show import *
     from tracegraph.numpy.windows import *
     from tracegraph.sharding import *
     from tracegraph.staging.placement import *
     from tracegraph.transforms import *
 
-_MODULES = ("debug", "event", "linalg", "nn", "numpy", "random", "sparse", "special")
+_MODULES = (
+    *("debug", "distributed", "event", "linalg", "nn", "numpy", "random", "sparse", "special"),
+)
 _FUNCTIONS = {
     "callbacks": ("host_call", "pure_callback"),
     "control": ("associative_scan", "cond", "fori_loop", "map", "scan", "switch", "while_loop"),
     "custom": ("capture", "elementwise", "embed", "kernel", "reduction"),
+    "distributed": ("process_count", "process_index"),
     "inspection.show": ("show",),
     "numpy.windows": ("dynamic_slice", "dynamic_update_slice"),
     "sharding": (
@@ -87,7 +93,8 @@ _FUNCTIONS = {
         *("pmax", "pmean", "pmin", "ppermute", "psum", "psum_scatter", "shard", "shard_map"),
     ),
     "staging.placement": (
-        *("block_until_ready", "device_get", "device_put", "make_array_from_local"),
+        *("all_gather_to_host", "block_until_ready", "device_get", "device_put"),
+        "make_array_from_local",
     ),
     "transforms": (
         *("checkpoint", "custom_jvp", "custom_linear_solve", "custom_root", "custom_vjp", "grad"),
