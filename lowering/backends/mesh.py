@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import count
+from threading import Lock
+from typing import TYPE_CHECKING
 
 from lowering.backends.cuda import CudaBackend
 from lowering.backends.gpus import count_gpus
 from lowering.backends.host import HostBackend
-from lowering.mesh.executable import MeshExecutable, Together
+from lowering.mesh.executable import MeshExecutable
 from lowering.mesh.same_program import require_same_program
-from lowering.mesh.together import in_threads, launched, launched_to_the_end
+from lowering.mesh.together import in_threads
 from lowering.plan.calls.rendezvous import place
-from lowering.plan.lockstep import collectives, in_lockstep
-from lowering.plan.nodes import walk
 from lowering.plan.plan import Plan
 from lowering.plan.target.target import Target
 from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
@@ -24,6 +24,9 @@ from tracegraph.errors import MeshDeviceError
 from tracegraph.sharding.mesh import Mesh
 from tracegraph.staging.device_features import DeviceFeatures
 from tracegraph.staging.interfaces import Backend, Executable
+
+if TYPE_CHECKING:
+    from lowering.mesh.gpus import MeshOfGpus
 
 _builds = count(1)
 """How many programs of meshes this process has built: the same in all."""
@@ -47,6 +50,8 @@ class MeshBackend(Backend):
             gpus = [CudaBackend(ordinal) for ordinal in mesh.ordinals]
             devices = gpus if self._on_gpus else [HostBackend()] * len(mesh.local_devices)
         self._devices = devices
+        self._gpus: MeshOfGpus | None = None
+        self._connecting = Lock()
         self._executables: ConcurrentWeakSet[MeshExecutable] = ConcurrentWeakSet()
 
     @property
@@ -65,25 +70,22 @@ class MeshBackend(Backend):
         if channel is not None:
             require_same_program(channel, plan, next(_builds))
         if self._on_gpus:
-            parts = self._compiled_together(plan)
-            executable = MeshExecutable(plan, parts, _launched_by(plan))
+            executable = self._compiled_together(plan)
         else:
             parts = [device.compile(plan) for device in self._devices]
             executable = MeshExecutable(plan, parts, in_threads)
         self._executables.add(executable)
         return executable
 
-    def _compiled_together(self, plan: Plan) -> list[Executable]:
-        from lowering.cuda.libraries.nccl import communicators
-
+    def _compiled_together(self, plan: Plan) -> MeshExecutable:
         if self._are_own:
             _require_gpus(self.mesh)
-        shared = communicators(self.mesh)
+        gpus = self._connected()
 
         first = self.mesh.local_devices[0]
 
         def compile_one(number: int) -> Executable:
-            place.communicators, place.device = shared, first + number
+            place.communicators, place.device = gpus.communicators, first + number
             try:
                 executable = self._devices[number].compile(plan)
                 executable.upload()  # the first launch may wait for all work on the device
@@ -91,7 +93,19 @@ class MeshBackend(Backend):
             finally:
                 place.communicators, place.device = None, 0
 
-        return each_in_a_thread([partial(compile_one, i) for i in range(len(self._devices))])
+        parts = each_in_a_thread([partial(compile_one, i) for i in range(len(self._devices))])
+        gpus.add(parts)
+        return MeshExecutable(plan, parts, gpus.launched)
+
+    def _connected(self) -> MeshOfGpus:
+        """The GPUs with communicators; with new ones if the last were abandoned."""
+        from lowering.cuda.libraries.nccl import Communicators
+        from lowering.mesh.gpus import MeshOfGpus
+
+        with self._connecting:
+            if self._gpus is None or self._gpus.abandoned:
+                self._gpus = MeshOfGpus(Communicators(self.mesh))
+            return self._gpus
 
     def memory_stats(self) -> dict[str, int]:
         """Bytes by what holds them, on all devices together."""
@@ -118,16 +132,6 @@ class MeshBackend(Backend):
         for executable in self._executables:
             executable.close()
         self.trim()
-
-
-def _launched_by(plan: Plan) -> Together:
-    """How a Plan is launched on GPUs."""
-    for node in walk(plan.graph):
-        if in_lockstep(node):
-            (body,) = node.bodies
-            verb = next(collectives(body)).kinds[0].verb
-            return partial(launched_to_the_end, name=plan.name, verb=verb)
-    return launched
 
 
 def _require_gpus(mesh: Mesh) -> None:

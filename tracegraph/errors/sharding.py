@@ -108,18 +108,22 @@ class ProcessGroupError(RuntimeError):
 
 
 class PeerLostError(RuntimeError):
-    """A device of a mesh will not come to where the others wait for it.
+    """A device of a mesh will not come to where the others wait for it: all were ended.
 
     `reason` says what is known of it. `process` is the number of its process, if that is no longer
     there: it was killed, or has ended.
     """
 
     def __init__(self, reason: str, process: int | None = None) -> None:
+        if process is None:
+            what = (
+                "all launches of its mesh were ended, and their results are lost; the next call of "
+                "a sharded function connects its devices anew"
+            )
+        else:
+            what = "meshes of several processes cannot be used any more: start all of them again"
+        super().__init__(f"{reason}; {what}")
         self.reason, self.process = reason, process
-        super().__init__(
-            f"{reason}; meshes of several processes cannot be used any more: start all of them "
-            "again"
-        )
 
 
 class DeadlockError(RuntimeError):

@@ -72,12 +72,27 @@ class ShardedBuffer:
         """The blocks of this process, in host memory."""
         if self._on_host:
             return self.blocks
+        self.synchronize()
         return each_in_a_thread([block.to_host for block in self.blocks], waits=True)
 
     def synchronize(self) -> None:
-        """Wait for all blocks."""
-        if not self._on_host:
-            each_in_a_thread([block.synchronize for block in self.blocks], waits=True)
+        """Wait for all blocks, in this thread, where interrupts arrive.
+
+        Raises:
+            Exception: what the program reports, with a note that names the device.
+        """
+        failures = []
+        on_gpus = [] if self._on_host else zip(self.mesh.local_devices, self.blocks, strict=True)
+        for device, block in on_gpus:
+            try:
+                block.synchronize()
+            except errors.TimeLimitError:
+                raise  # all devices were stopped
+            except Exception as failure:
+                failure.add_note(f"on device {device} of {self.mesh}")
+                failures.append(failure)
+        if failures:
+            raise failures[0]
 
     @property
     def _on_host(self) -> bool:
