@@ -13,8 +13,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import pytest
-
 import tracegraph
 from tests.programs.sharded import solve
 from tracegraph import Mesh, PartitionSpec, errors, shard, tree
@@ -173,16 +171,6 @@ def many_launches(meshes: Meshes) -> None:
     for number in range(20):
         moved = tracegraph.device_put(np.full(1024, float(number)), meshes.tested, P("x"))
         np.testing.assert_allclose(np.asarray(mapped(moved)), np.full(1024, number * factor), 1e-12)
-
-
-def time_limits(meshes: Meshes) -> None:
-    """A loop that nothing stops is refused within one; the next call works."""
-    mapped = shard(solve, mesh=meshes.tested, in_specs=P("x"), out_specs=(P("x"), P()))
-    jitted, b = tracegraph.jit(mapped), np.ones(200)
-    refused = pytest.raises(errors.MeshDeviceError, match="a time_limit cannot stop 'solve'")
-    with refused, tracegraph.time_limit(60):
-        jitted(b)
-    assert int(jitted(b)[1]) > 0
 
 
 PROGRAMS: dict[str, Callable[[Meshes], None]] = {
