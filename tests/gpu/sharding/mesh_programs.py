@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+
 import tracegraph
 from tests.programs.sharded import solve
-from tracegraph import Mesh, PartitionSpec, errors, shard, tree
+from tracegraph import Mesh, PartitionSpec, shard, tree
 
 P = PartitionSpec
 SECONDS = 90
@@ -177,7 +178,7 @@ PROGRAMS: dict[str, Callable[[Meshes], None]] = {
     program.__name__: program
     for program in (
         *(sums, extremes, moves, places, conjugate_gradients, heat, training, branches),
-        *(transforms, many_launches, time_limits),
+        *(transforms, many_launches),
     )
 }
 
