@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +28,13 @@ def test_programs_of_two_processes() -> None:
     ends = ends_of("-m", "tests.programs.of_processes", "host", *programs)
     for index, (code, output, problems) in enumerate(ends):
         assert (code, output) == (0, f"done {index} 2\n"), problems
+
+
+def test_an_example_has_the_rows_of_all_processes() -> None:
+    path = Path(__file__).parents[3] / "examples" / "principal_component.py"
+    (code, output, problems), second = ends_of(str(path))
+    assert (code, output.startswith("of 20000 rows: variance")) == (0, True), problems
+    assert second[:2] == (0, "")
 
 
 def test_others_learn_that_a_process_was_killed() -> None:
