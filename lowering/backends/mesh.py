@@ -10,8 +10,9 @@ from lowering.backends.gpus import count_gpus
 from lowering.backends.host import HostBackend
 from lowering.mesh.executable import MeshExecutable, Together
 from lowering.mesh.together import in_threads, launched, launched_to_the_end
-from lowering.plan.calls.rendezvous import place
-from lowering.plan.lockstep import collectives, in_lockstep
+from lowering.plan.calls.rendezvous import PeerMeeting, place
+from lowering.plan.lockstep import collective_of, collectives, in_lockstep
+from lowering.plan.nodes import launched as launched_nodes
 from lowering.plan.nodes import walk
 from lowering.plan.plan import Plan
 from lowering.plan.target.target import Target
@@ -64,16 +65,21 @@ class MeshBackend(Backend):
 
         if self._are_own:
             _require_gpus(self.mesh)
-        shared = communicators(self.mesh)
+        calls = filter(None, map(collective_of, launched_nodes(plan.graph)))
+        shared = communicators(self.mesh) if any(calls) else None
+        peers = PeerMeeting(self.mesh.shape)
 
         def compile_one(device: int) -> Executable:
-            place.communicators, place.device = shared, device
+            place.communicators, place.peers, place.device = shared, peers, device
             try:
                 executable = self._devices[device].compile(plan)
                 executable.upload()  # the first launch may wait for all work on the device
                 return executable
+            except BaseException as failure:
+                peers.fail(failure)
+                raise
             finally:
-                place.communicators, place.device = None, 0
+                place.communicators, place.peers, place.device = None, None, 0
 
         return each_in_a_thread([partial(compile_one, i) for i in range(self.mesh.size)])
 
