@@ -20,7 +20,7 @@ import pytest
 
 import tracegraph
 from benchmarks.rows import callbacks
-from tests.pages import interop_page, numpy_page
+from tests.pages import interop_page, notebooks, numpy_page
 from tracegraph.ir import op as registry
 from tracegraph.tracing.tracer import Tracer
 
@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
 PAGES = sorted(p for p in DOCS.glob("*.md") if "```python\n" in p.read_text("utf-8"))
-PROSE = [README, ROOT / "CHANGELOG.md", *sorted(DOCS.glob("*.md"))]
+PROSE = [README, ROOT / "CHANGELOG.md", *sorted(DOCS.glob("*.md")), *notebooks.PAGES]
 
 BLOCK = re.compile(
     r"^```python\n(?P<code>.*?)^```\n(?:\s*^```text\n(?P<printed>.*?)^```$)?", re.M | re.S
