@@ -55,7 +55,7 @@ autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 autodoc_member_order = "bysource"
 python_use_unqualified_type_names = True
-python_maximum_signature_line_length = 80
+python_maximum_signature_line_length = 110
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False
 # Types in signatures are those of typing and NumPy; errors must be ours, or these of NumPy.
@@ -69,7 +69,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
-html_last_updated_fmt = ""
+html_favicon = "_static/favicon.svg"
 html_math_renderer = "mathml"
 pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"

@@ -140,8 +140,9 @@ def indented(text: str, by: int = 3) -> str:
 
 
 def block(language: str, text: str) -> str:
-    """A block of code within an entry."""
-    return indented(f".. code-block:: {language}\n\n" + indented(text))
+    """A block of code, or of what is printed, within an entry."""
+    kind = "   :class: message\n" if language == "text" else ""
+    return indented(f".. code-block:: {language}\n{kind}\n" + indented(text))
 
 
 def program(text: str) -> str:

@@ -1,24 +1,17 @@
 """Pages of the reference, written before the build reads its files: one entry a public name.
 
-Signatures and texts are those of the code; `public` says which names are on which page.
+Signatures and texts are those of the code; `public` says which names are on which page. Git ignores
+the files.
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
-import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from docs.site import public
-
-SOURCE = Path(__file__).parents[1] / "reference" / "names"
-"""Where the pages are written; Git ignores it."""
-
-SUMMARY = re.compile(r"^(Shapes?|Dtypes?|Units?): ", re.M)
-"""How docstrings begin what they say about results."""
 
 
 def entry(module: str, name: str) -> str:
@@ -48,68 +41,91 @@ def returned() -> str:
     return "".join(parts)
 
 
-def write(_: Any) -> None:
+def row(title: str, page: str, text: str) -> str:
+    """A row of an overview: a page, and what it has."""
+    return f"   * - :doc:`{title} <{page}>`\n     - {text}\n"
+
+
+def links(page: public.Page) -> str:
+    """The names of a page, each a link."""
+    return ", ".join(f":py:obj:`{name} <{page.module}.{name}>`" for name in page.names)
+
+
+def overview(rows: list[str]) -> str:
+    """A table of pages."""
+    return ".. list-table::\n   :widths: 25 75\n\n" + "".join(rows) + "\n"
+
+
+def toctree(pages: list[str]) -> str:
+    """The pages of the navigation below this one."""
+    return ".. toctree::\n   :hidden:\n\n" + "".join(f"   {page}\n" for page in pages) + "\n"
+
+
+def index(own: list[public.Page], modules: list[public.Page]) -> str:
+    """The first page of the reference."""
+    rows = [row(page.title, f"names/{page.file}", links(page)) for page in own]
+    rows.append(row("What jit returns", "names/returned", "stages, and what they hold"))
+    beside = [row(page.title, f"names/{page.file}", page.intro) for page in modules]
+    beside.insert(0, row("tracegraph.numpy", "numpy", public.doc_of("tracegraph.numpy")))
+    beside.append(row("tracegraph.errors", "errors", "Every class, and a program that raises it."))
+    below = [f"names/{page.file}" for page in (*own, *modules)]
+    below[len(own) : len(own)] = ["names/returned", "numpy"]
+    return "".join(
+        [
+            titled("Reference"),
+            "Every public name, with its signature, shapes, dtypes, the errors that it raises, and "
+            "an example that the tests run.\n\n",
+            overview(rows),
+            "Modules\n-------\n\n",
+            overview(beside),
+            toctree(below),
+        ]
+    )
+
+
+def numpy_index(pages: list[public.Page]) -> str:
+    """The page of `tracegraph.numpy`."""
+    rows = [row(page.title, f"names/{page.file}", links(page)) for page in pages]
+    rows.insert(0, row("Constants and types", "numpy_constants", "and index objects"))
+    return "".join(
+        [
+            titled("tracegraph.numpy"),
+            public.doc_of("tracegraph.numpy"),
+            " A traced function may call NumPy's own functions: these pages say what they then do."
+            "\n\n",
+            overview(rows),
+            toctree(["numpy_constants", *(f"names/{page.file}" for page in pages)]),
+        ]
+    )
+
+
+def texts() -> dict[str, str]:
+    """All pages, by the names of their files."""
+    pages = list(public.pages())
+    own = [page for page in pages if page.module == "tracegraph"]
+    of_numpy = [page for page in pages if page.file.startswith("numpy.")]
+    modules = [page for page in pages if page not in own and page not in of_numpy]
+    return {
+        **{f"names/{page.file}": text_of(page) for page in pages},
+        "names/returned": returned(),
+        "index": index(own, modules),
+        "numpy": numpy_index(of_numpy),
+    }
+
+
+def write(app: Any) -> None:
     """Write all pages; a page that is as it was keeps its time."""
-    SOURCE.mkdir(exist_ok=True)
-    texts = {page.file: text_of(page) for page in public.pages()} | {"returned": returned()}
-    for path in SOURCE.glob("*.rst"):
-        if path.stem not in texts:
+    folder = Path(app.srcdir) / "reference"
+    (folder / "names").mkdir(exist_ok=True)
+    wanted = {folder / f"{name}.rst": text for name, text in texts().items()}
+    for path in (folder / "names").glob("*.rst"):
+        if path not in wanted:
             path.unlink()
-    for name, text in texts.items():
-        path = SOURCE / f"{name}.rst"
+    for path, text in wanted.items():
         if not path.exists() or path.read_text("utf-8") != text:
             path.write_text(text, "utf-8")
 
 
-def with_fields(lines: list[str]) -> Iterator[str]:
-    """A docstring whose lines `Shape: …` and `Dtype: …` are fields, each with what continues it."""
-    inside = False
-    for line in lines:
-        if SUMMARY.match(line):
-            if not inside:
-                yield ""
-            name, _, text = line.partition(": ")
-            yield f":{name}: {text}"
-            inside = True
-        elif inside and line.strip():
-            yield f"    {line.strip()}"
-        else:
-            inside = False
-            yield line
-
-
-CODE = re.compile(r"(?<![`\w:])(`{1,2})([^`]+)\1(?!`)")
-"""Code within a text, between one or two backticks."""
-
-
-def inline(paragraph: str) -> str:
-    """A paragraph with its code marked as in reStructuredText, where `|` has no meaning."""
-    parts = []
-    end = 0
-    for code in CODE.finditer(paragraph):
-        parts.append(paragraph[end : code.start()].replace("|", "\\|"))
-        parts.append(f"``{code[2]}``")
-        end = code.end()
-        if paragraph[end : end + 1].isalnum():
-            parts.append("\\ ")  # what follows a literal is punctuation or an escaped space
-    return "".join(parts) + paragraph[end:].replace("|", "\\|")
-
-
-def with_literals(lines: list[str]) -> list[str]:
-    """A docstring in which the code of paragraphs is literal; examples stay as they are."""
-    paragraphs = "\n".join(lines).split("\n\n")
-    return "\n\n".join(
-        each if each.lstrip().startswith((">>> ", "    ")) else inline(each) for each in paragraphs
-    ).split("\n")
-
-
-def process(*args: Any) -> None:
-    """Make reStructuredText of a docstring, the last argument, before napoleon reads it."""
-    lines = args[-1]
-    lines[:] = list(with_fields(with_literals(lines)))
-
-
 def setup(app: Any) -> None:
-    """Write the pages before Sphinx looks for files, and read docstrings as they are written."""
+    """Write the pages before Sphinx looks for files."""
     app.connect("builder-inited", write)
-    app.connect("autodoc-process-docstring", process, priority=400)
