@@ -20,7 +20,7 @@ import pytest
 
 import tracegraph
 from benchmarks.rows import callbacks
-from tests.pages import interop_page, numpy_page
+from tests.pages import interop_page, jax_names_page, numpy_page
 from tracegraph.ir import op as registry
 from tracegraph.tracing.tracer import Tracer
 
@@ -152,6 +152,11 @@ def test_the_page_about_numpy_lists_every_function() -> None:
 def test_the_page_of_numpys_functions_is_that_of_the_code() -> None:
     """`python -m tests.pages.numpy_page` writes it."""
     assert numpy_page.PAGE.read_text("utf-8") == numpy_page.page()
+
+
+def test_the_page_of_names_of_jax_is_that_of_the_errors() -> None:
+    """`python -m tests.pages.jax_names_page` writes it."""
+    assert jax_names_page.PAGE.read_text("utf-8") == jax_names_page.page()
 
 
 def test_the_page_of_ops_is_that_of_their_records() -> None:
