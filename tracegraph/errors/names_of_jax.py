@@ -225,7 +225,8 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     },
     "tracegraph.nn": {
         "initializers": "draw weights by tracegraph.random, such as "
-        "tracegraph.random.normal(key, shape) / fan_in**0.5",
+        "tracegraph.random.normal(key, shape) / fan_in**0.5; JAX's lecun_normal is "
+        "tracegraph.random.truncated_normal(key, -2, 2, shape) / 0.87962566103423978 / fan_in**0.5",
         "logmeanexp": "use tracegraph.nn.logsumexp(x, axis) - log(n)",
         "normalize": "use tracegraph.nn.standardize",
         "sparse_plus": "use numpy.where(x >= 1, x, numpy.maximum(x + 1, 0)**2 / 4)",
