@@ -18,6 +18,7 @@ from tracegraph.arrays.leaf_types import LeafKey
 from tracegraph.ir.types import ArrayType, canonical_type
 from tracegraph.staging.retraces import Aspect, Change
 from tracegraph.tracing.parameters import Parameters, parameters_of
+from tracegraph.user_source import line_text
 
 _NUMBER_CLASSES = frozenset({bool, float, complex})
 
@@ -379,8 +380,7 @@ def describe(fun: Callable[..., Any]) -> str:
     code = getattr(wrapped, "__code__", None)
     if code is None:
         return name
-    file = code.co_filename.replace("\\", "/").rpartition("/")[2]
-    return f"{name} ({file}:{code.co_firstlineno})"
+    return f"{name} ({line_text(code.co_filename, code.co_firstlineno)})"
 
 
 def _require_parameter(option: str, name: str, parameters: Parameters, function: str) -> None:
