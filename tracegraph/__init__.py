@@ -23,7 +23,7 @@ The packages, in the order of their imports:
     arrays            the Array class, eager ops           transforms   grad, jvp, vmap, …
     staging           jit: compile and launch              special      special functions
     linalg        more of linear algebra                   random       random numbers
-    sparse        sparse matrices, folds by segment
+    sparse        sparse matrices, folds by segment        saving       programs in files
                                                            custom       kernels of your own
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from tracegraph.custom import *
     from tracegraph.inspection.show import *
     from tracegraph.numpy.windows import *
+    from tracegraph.saving import *
     from tracegraph.sharding import *
     from tracegraph.staging.placement import *
     from tracegraph.transforms import *
@@ -82,6 +83,7 @@ _FUNCTIONS = {
     "custom": ("capture", "elementwise", "embed", "kernel", "reduction"),
     "inspection.show": ("show",),
     "numpy.windows": ("dynamic_slice", "dynamic_update_slice"),
+    "saving": ("Exported", "export", "load", "save"),
     "sharding": (
         *("Mesh", "PartitionSpec", "all_gather", "all_to_all", "axis_index", "axis_size", "halo"),
         *("pmax", "pmean", "pmin", "ppermute", "psum", "psum_scatter", "shard", "shard_map"),

@@ -85,6 +85,8 @@ TRACEGRAPH: Table = {
         *("sharding", "arrays", "tracing", "passes", "ops", "ir", "tree", "errors", "inspection"),
         *GROUND,
     },
+    "saving": {"sharding", "staging", "tracing", "ir", "tree", "errors", "version"},
+    "__main__": {"saving", "errors"},
     "streams": {"staging", "devices", "current_stream"},
     "memory": {"staging", "devices"},
     "capabilities": {"staging", "devices"},
@@ -92,7 +94,7 @@ TRACEGRAPH: Table = {
     "tracegraph": {
         *("arrays", "callbacks", "capabilities", "control", "custom", "debug", "errors", "event"),
         *("ir", "limits", "linalg", "memory", "raw_memory", "nn", "numpy", "random", "inspection"),
-        *("sharding", "sparse", "special", "staging", "streams", "concurrency"),
+        *("saving", "sharding", "sparse", "special", "staging", "streams", "concurrency"),
         *("transforms", "tree", "version", "modes"),
     },
     "testing": {
