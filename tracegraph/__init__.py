@@ -23,7 +23,7 @@ The packages, in the order of their imports:
     arrays            the Array class, eager ops           transforms   grad, jvp, vmap, …
     staging           jit: compile and launch              special      special functions
     linalg        more of linear algebra                   random       random numbers
-    sparse        sparse matrices, folds by segment
+    sparse        sparse matrices, folds by segment    array_api    the namespace of arrays
                                                            custom       kernels of your own
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
@@ -58,6 +58,7 @@ from tracegraph.tree import register_dataclass as register_dataclass
 from tracegraph.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from tracegraph import array_api as array_api
     from tracegraph import debug as debug
     from tracegraph import event as event
     from tracegraph import linalg as linalg
@@ -75,7 +76,9 @@ if TYPE_CHECKING:
     from tracegraph.staging.placement import *
     from tracegraph.transforms import *
 
-_MODULES = ("debug", "event", "linalg", "nn", "numpy", "random", "sparse", "special")
+_MODULES = (
+    *("array_api", "debug", "event", "linalg", "nn", "numpy", "random", "sparse", "special"),
+)
 _FUNCTIONS = {
     "callbacks": ("host_call", "pure_callback"),
     "control": ("associative_scan", "cond", "fori_loop", "map", "scan", "switch", "while_loop"),

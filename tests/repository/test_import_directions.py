@@ -53,6 +53,7 @@ TRACEGRAPH: Table = {
         *("control", "arrays", "tracing", "ops", "ir", "tree", "errors"),
         *("dtypes", "devices", "modes", "user_source"),
     },
+    "array_api": {"numpy", "arrays", "tracing", "errors"},
     "special": {"numpy", "arrays", "ops", "tracing", "ir", "errors"},
     "nn": {"special", "numpy", "errors", "dtypes"},
     "random": {
@@ -93,7 +94,7 @@ TRACEGRAPH: Table = {
         *("arrays", "callbacks", "capabilities", "control", "custom", "debug", "errors", "event"),
         *("ir", "limits", "linalg", "memory", "raw_memory", "nn", "numpy", "random", "inspection"),
         *("sharding", "sparse", "special", "staging", "streams", "concurrency"),
-        *("transforms", "tree", "version", "modes"),
+        *("transforms", "tree", "version", "modes", "array_api"),
     },
     "testing": {
         *("tracegraph", "debug", "staging", "arrays", "ir", "tree", "errors", "dtypes"),
