@@ -22,9 +22,9 @@ The packages, in the order of their imports:
     tracing           Python calls -> equations            control      cond, while_loop, scan, …
     arrays            the Array class, eager ops           transforms   grad, jvp, vmap, …
     staging           jit: compile and launch              special      special functions
-    linalg        more of linear algebra                   random       random numbers
-    sparse        sparse matrices, folds by segment    array_api    the namespace of arrays
-                                                           custom       kernels of your own
+    array_api         the namespace of arrays              random       random numbers
+    linalg            more of linear algebra               custom       kernels of your own
+    sparse            sparse matrices, folds by segment    interop      what others must be told
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
 `limits`, `modes`, `progress`, `streams`, `memory`, `raw_memory`, `capabilities`, `callbacks`,
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from tracegraph import array_api as array_api
     from tracegraph import debug as debug
     from tracegraph import event as event
+    from tracegraph import interop as interop
     from tracegraph import linalg as linalg
     from tracegraph import nn as nn
     from tracegraph import numpy as numpy
@@ -77,7 +78,8 @@ if TYPE_CHECKING:
     from tracegraph.transforms import *
 
 _MODULES = (
-    *("array_api", "debug", "event", "linalg", "nn", "numpy", "random", "sparse", "special"),
+    *("array_api", "debug", "event", "interop", "linalg", "nn", "numpy", "random", "sparse"),
+    "special",
 )
 _FUNCTIONS = {
     "callbacks": ("host_call", "pure_callback"),

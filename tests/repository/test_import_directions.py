@@ -90,11 +90,12 @@ TRACEGRAPH: Table = {
     "memory": {"staging", "devices"},
     "capabilities": {"staging", "devices"},
     "raw_memory": {"staging", "arrays", "ir", "errors", "devices"},
+    "interop": {"array_api", "linalg", "special", "arrays", "tracing"},
     "tracegraph": {
         *("arrays", "callbacks", "capabilities", "control", "custom", "debug", "errors", "event"),
         *("ir", "limits", "linalg", "memory", "raw_memory", "nn", "numpy", "random", "inspection"),
         *("sharding", "sparse", "special", "staging", "streams", "concurrency"),
-        *("transforms", "tree", "version", "modes", "array_api"),
+        *("transforms", "tree", "version", "modes", "array_api", "interop"),
     },
     "testing": {
         *("tracegraph", "debug", "staging", "arrays", "ir", "tree", "errors", "dtypes"),
