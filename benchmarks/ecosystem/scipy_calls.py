@@ -148,10 +148,12 @@ def outcomes(library: str) -> Iterator[tuple[str, str, str, str]]:
         yield f"{module}.{call}", eager, jitted, kind_of(found)
 
 
-def outcome(run: Callable[[], list[Any]], expected: list[Any]) -> tuple[str, list[Any]]:
-    """ "works", "wrong", or the error."""
+def outcome(
+    function: Callable[..., list[Any]], arrays: dict[str, Any], expected: list[Any]
+) -> tuple[str, list[Any]]:
+    """How a call ends, "works", "wrong" or the error, and what it gives."""
     try:
-        found = run()
+        found = function(arrays)
     except Exception as error:
         return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}", []
     return ("works" if agree(found, expected) else "wrong"), found
