@@ -142,10 +142,12 @@ class _Place(threading.local):
     # No context variable: programs run in a context of their own.
     rendezvous: Rendezvous | None = None
     communicators: Any = None
+    together: Any = None
     device: int = 0
 
 
 place = _Place()
 """Which device of a mesh this thread stands for, if it does; and where devices meet: on the host
-when they run, on GPUs by communicators of a library for which graphs are made.
+when they run, on GPUs by communicators of a library for which graphs are made. `together` is the
+launch of all devices that this thread makes a part of.
 """
