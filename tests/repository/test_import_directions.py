@@ -53,6 +53,7 @@ TRACEGRAPH: Table = {
         *("control", "arrays", "tracing", "ops", "ir", "tree", "errors"),
         *("dtypes", "devices", "modes", "user_source"),
     },
+    "array_api": {"numpy", "arrays", "tracing", "errors"},
     "special": {"numpy", "arrays", "ops", "tracing", "ir", "errors"},
     "nn": {"special", "numpy", "errors", "dtypes"},
     "random": {
@@ -91,11 +92,17 @@ TRACEGRAPH: Table = {
     "memory": {"staging", "devices"},
     "capabilities": {"staging", "devices"},
     "raw_memory": {"staging", "arrays", "ir", "errors", "devices"},
+    "interop": {"array_api", "linalg", "special", "arrays", "tracing"},
     "tracegraph": {
         *("arrays", "callbacks", "capabilities", "control", "custom", "debug", "errors", "event"),
         *("ir", "limits", "linalg", "memory", "raw_memory", "nn", "numpy", "random", "inspection"),
+<<<<<<< HEAD
         *("saving", "sharding", "sparse", "special", "staging", "streams", "concurrency"),
         *("transforms", "tree", "version", "modes"),
+=======
+        *("sharding", "sparse", "special", "staging", "streams", "concurrency"),
+        *("transforms", "tree", "version", "modes", "array_api", "interop"),
+>>>>>>> home
     },
     "testing": {
         *("tracegraph", "debug", "staging", "arrays", "ir", "tree", "errors", "dtypes"),

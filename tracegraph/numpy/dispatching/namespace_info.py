@@ -43,8 +43,8 @@ def check_version(asked: str | None) -> None:
     """
     if asked is not None and asked not in _VERSIONS:
         raise ValueError(
-            f"api_version={asked!r}: tracegraph.numpy follows the versions {', '.join(_VERSIONS)} "
-            "of the array API standard"
+            f"api_version={asked!r}: tracegraph.array_api follows the versions "
+            f"{', '.join(_VERSIONS)} of the array API standard"
         )
 
 
