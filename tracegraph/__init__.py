@@ -22,15 +22,10 @@ The packages, in the order of their imports:
     tracing           Python calls -> equations            control      cond, while_loop, scan, …
     arrays            the Array class, eager ops           transforms   grad, jvp, vmap, …
     staging           jit: compile and launch              special      special functions
-<<<<<<< HEAD
-    linalg        more of linear algebra                   random       random numbers
-    sparse        sparse matrices, folds by segment        saving       programs in files
-                                                           custom       kernels of your own
-=======
     array_api         the namespace of arrays              random       random numbers
-    linalg            more of linear algebra               custom       kernels of your own
-    sparse            sparse matrices, folds by segment    interop      what others must be told
->>>>>>> home
+    linalg            more of linear algebra               saving       programs in files
+    sparse            sparse matrices, folds by segment    custom       kernels of your own
+                                                           interop      what others must be told
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
 `limits`, `modes`, `progress`, `streams`, `memory`, `raw_memory`, `capabilities`, `callbacks`,

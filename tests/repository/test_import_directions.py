@@ -96,13 +96,8 @@ TRACEGRAPH: Table = {
     "tracegraph": {
         *("arrays", "callbacks", "capabilities", "control", "custom", "debug", "errors", "event"),
         *("ir", "limits", "linalg", "memory", "raw_memory", "nn", "numpy", "random", "inspection"),
-<<<<<<< HEAD
         *("saving", "sharding", "sparse", "special", "staging", "streams", "concurrency"),
-        *("transforms", "tree", "version", "modes"),
-=======
-        *("sharding", "sparse", "special", "staging", "streams", "concurrency"),
         *("transforms", "tree", "version", "modes", "array_api", "interop"),
->>>>>>> home
     },
     "testing": {
         *("tracegraph", "debug", "staging", "arrays", "ir", "tree", "errors", "dtypes"),
