@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from threading import Lock
@@ -14,7 +15,7 @@ from lowering.backends.host import HostBackend
 from lowering.mesh.executable import MeshExecutable
 from lowering.mesh.same_program import require_same_program
 from lowering.mesh.together import in_threads
-from lowering.plan.calls.rendezvous import place
+from lowering.plan.calls.rendezvous import PeerMeeting, place
 from lowering.plan.plan import Plan
 from lowering.plan.target.target import Target
 from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
@@ -56,9 +57,11 @@ class MeshBackend(Backend):
 
     @property
     def target(self) -> Target:
-        """That of one device."""
+        """That of one device. Devices of other processes cannot be reached by stores."""
         found: Target = self._devices[0].target
-        return found
+        if self.mesh.processes == 1 or found.persistent is None:
+            return found
+        return replace(found, persistent=replace(found.persistent, exchange=None))
 
     def compile(self, plan: Plan) -> MeshExecutable:
         """An executable of the Plan of each device of this process.
@@ -81,17 +84,21 @@ class MeshBackend(Backend):
         if self._are_own:
             _require_gpus(self.mesh)
         gpus = self._connected()
-
+        meeting = PeerMeeting(self.mesh.shape)
         first = self.mesh.local_devices[0]
 
         def compile_one(number: int) -> Executable:
-            place.communicators, place.device = gpus.communicators, first + number
+            place.communicators, place.peers = gpus.communicators, meeting
+            place.device = first + number
             try:
                 executable = self._devices[number].compile(plan)
                 executable.upload()  # the first launch may wait for all work on the device
                 return executable
+            except BaseException as failure:
+                meeting.fail(failure)
+                raise
             finally:
-                place.communicators, place.device = None, 0
+                place.communicators, place.peers, place.device = None, None, 0
 
         parts = each_in_a_thread([partial(compile_one, i) for i in range(len(self._devices))])
         gpus.add(parts)
