@@ -20,7 +20,7 @@ import pytest
 
 import tracegraph
 from benchmarks.rows import callbacks
-from tests.pages import figures_page, interop_page, jax_names_page, notebooks, numpy_page
+from tests.pages import figures_page, interop_page, jax_names_page, numpy_page
 from tracegraph.ir import op as registry
 from tracegraph.tracing.tracer import Tracer
 
