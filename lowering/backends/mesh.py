@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING
 
 from lowering.backends.cuda import CudaBackend
 from lowering.backends.gpus import count_gpus
 from lowering.backends.host import HostBackend
-from lowering.mesh.executable import MeshExecutable, Together
-from lowering.mesh.together import in_threads, launched, launched_to_the_end
-from lowering.plan.calls.rendezvous import place
-from lowering.plan.lockstep import collectives, in_lockstep
-from lowering.plan.nodes import walk
+from lowering.mesh.executable import MeshExecutable
+from lowering.mesh.together import in_threads
+from lowering.plan.calls.rendezvous import PeerMeeting, place
 from lowering.plan.plan import Plan
 from lowering.plan.target.target import Target
 from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
@@ -21,6 +21,9 @@ from tracegraph.errors import MeshDeviceError
 from tracegraph.sharding.mesh import Mesh
 from tracegraph.staging.device_features import DeviceFeatures
 from tracegraph.staging.interfaces import Backend, Executable
+
+if TYPE_CHECKING:
+    from lowering.mesh.gpus import MeshOfGpus
 
 
 class MeshBackend(Backend):
@@ -40,6 +43,8 @@ class MeshBackend(Backend):
             gpus = [CudaBackend(ordinal) for ordinal in range(mesh.size)]
             devices = gpus if self._on_gpus else [HostBackend()] * mesh.size
         self._devices = devices
+        self._gpus: MeshOfGpus | None = None
+        self._connecting = Lock()
         self._executables: ConcurrentWeakSet[MeshExecutable] = ConcurrentWeakSet()
 
     @property
@@ -51,31 +56,45 @@ class MeshBackend(Backend):
     def compile(self, plan: Plan) -> MeshExecutable:
         """An executable of the Plan of each device."""
         if self._on_gpus:
-            parts = self._compiled_together(plan)
-            executable = MeshExecutable(plan, parts, _launched_by(plan))
+            executable = self._compiled_together(plan)
         else:
             parts = [device.compile(plan) for device in self._devices]
             executable = MeshExecutable(plan, parts, in_threads)
         self._executables.add(executable)
         return executable
 
-    def _compiled_together(self, plan: Plan) -> list[Executable]:
-        from lowering.cuda.libraries.nccl import communicators
-
+    def _compiled_together(self, plan: Plan) -> MeshExecutable:
         if self._are_own:
             _require_gpus(self.mesh)
-        shared = communicators(self.mesh)
+        gpus = self._connected()
+        peers = PeerMeeting(self.mesh.shape)
 
         def compile_one(device: int) -> Executable:
-            place.communicators, place.device = shared, device
+            place.communicators, place.peers = gpus.communicators, peers
+            place.device = device
             try:
                 executable = self._devices[device].compile(plan)
                 executable.upload()  # the first launch may wait for all work on the device
                 return executable
+            except BaseException as failure:
+                peers.fail(failure)
+                raise
             finally:
-                place.communicators, place.device = None, 0
+                place.communicators, place.peers, place.device = None, None, 0
 
-        return each_in_a_thread([partial(compile_one, i) for i in range(self.mesh.size)])
+        parts = each_in_a_thread([partial(compile_one, i) for i in range(self.mesh.size)])
+        gpus.add(parts)
+        return MeshExecutable(plan, parts, gpus.launched)
+
+    def _connected(self) -> MeshOfGpus:
+        """The GPUs with communicators; with new ones if the last were abandoned."""
+        from lowering.cuda.libraries.nccl import Communicators
+        from lowering.mesh.gpus import MeshOfGpus
+
+        with self._connecting:
+            if self._gpus is None or self._gpus.abandoned:
+                self._gpus = MeshOfGpus(Communicators(self.mesh))
+            return self._gpus
 
     def memory_stats(self) -> dict[str, int]:
         """Bytes by what holds them, on all devices together."""
@@ -102,16 +121,6 @@ class MeshBackend(Backend):
         for executable in self._executables:
             executable.close()
         self.trim()
-
-
-def _launched_by(plan: Plan) -> Together:
-    """How a Plan is launched on GPUs."""
-    for node in walk(plan.graph):
-        if in_lockstep(node):
-            (body,) = node.bodies
-            verb = next(collectives(body)).kinds[0].verb
-            return partial(launched_to_the_end, name=plan.name, verb=verb)
-    return launched
 
 
 def _require_gpus(mesh: Mesh) -> None:

@@ -1,26 +1,19 @@
-"""How the executables of a mesh run together.
+"""How the executables of a mesh of the host run together.
 
-On the host, each device is a thread, and the thread of the caller is the first one, so that a
-signal or a callback finds it. If one fails, those that wait for it end, too, and the caller gets
-the first failure that is not of another's.
-
-GPUs run by themselves: a thread launches the graph of each. What a launch waits for are launches
-before, which all devices have. Nothing stops loops with collectives there: one device alone must
-not leave them, and there is no step after which all would.
+Each device is a thread, and the thread of the caller is the first one, so that a signal or a
+callback finds it. If one fails, those that wait for it end, too, and the caller gets the first
+failure that is not of another's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextvars import copy_context
-from functools import partial
 from threading import Thread
 from typing import Any
 
 from lowering.plan.calls.rendezvous import Rendezvous, place
-from tracegraph import limits
-from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
-from tracegraph.errors import MeshDeviceError, PeerFailedError
+from tracegraph.errors import PeerFailedError
 from tracegraph.sharding.mesh import Mesh
 from tracegraph.staging.interfaces import Executable
 
@@ -69,45 +62,3 @@ def in_threads(devices: Sequence[Executable], mesh: Mesh, given: Arguments) -> R
         own = [f for _, f in sorted(failures.items()) if not isinstance(f, PeerFailedError)]
         raise own[0]
     return results
-
-
-def launched(devices: Sequence[Executable], mesh: Mesh, given: Arguments) -> Results:
-    """Launch the graph of each device.
-
-    Raises:
-        BaseException: why a device was not launched. If others were, a note says that they wait.
-    """
-    over: list[int] = []
-
-    def launch(device: int) -> Sequence[Any]:
-        results = devices[device](given[device])
-        over.append(device)
-        return results
-
-    try:
-        return each_in_a_thread([partial(launch, device) for device in range(len(given))])
-    except BaseException as failure:
-        if over and len(over) < len(given):
-            failure.add_note(
-                f"{len(over)} of the {len(given)} devices of {mesh} were launched, and wait for "
-                "ever in the first collective of the program; end this process"
-            )
-        raise
-
-
-def launched_to_the_end(
-    devices: Sequence[Executable], mesh: Mesh, given: Arguments, *, name: str, verb: str
-) -> Results:
-    """Launch a program whose loops nothing stops.
-
-    Raises:
-        MeshDeviceError: there is a time limit.
-    """
-    if limits.deadline() is not None:
-        raise MeshDeviceError(
-            f"a time_limit cannot stop {name!r} on {mesh}: a loop of it holds a collective "
-            f"({verb}), and a device that left the loop alone would leave the others waiting",
-            "bound the loop by max_steps, and call the function outside of the time_limit; "
-            'a mesh with device="host" obeys it',
-        )
-    return launched(devices, mesh, given)

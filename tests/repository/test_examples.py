@@ -28,11 +28,12 @@ def example(name: str) -> ModuleType:
     return module
 
 
-def test_every_example_is_tested_here_and_named_in_the_readme() -> None:
-    own, readme = (path.read_text("utf-8") for path in (Path(__file__), ROOT / "README.md"))
+def test_every_example_is_tested_here_and_in_the_gallery() -> None:
+    gallery = ROOT / "docs" / "gallery.md"
+    own, shown = (path.read_text("utf-8") for path in (Path(__file__), gallery))
     names = [path.stem for path in EXAMPLES.glob("*.py")]
     assert [name for name in names if f'example("{name}")' not in own] == []
-    assert [name for name in names if f"{name}.py" not in readme] == []
+    assert [name for name in names if f"[{name}.py]" not in shown] == []
 
 
 def test_a_logistic_regression_is_that_of_scikit_learn(capsys: pytest.CaptureFixture[str]) -> None:

@@ -53,6 +53,7 @@ TRACEGRAPH: Table = {
         *("control", "arrays", "tracing", "ops", "ir", "tree", "errors"),
         *("dtypes", "devices", "modes", "user_source"),
     },
+    "array_api": {"numpy", "arrays", "tracing", "errors"},
     "special": {"numpy", "arrays", "ops", "tracing", "ir", "errors"},
     "nn": {"special", "numpy", "errors", "dtypes"},
     "random": {
@@ -85,15 +86,18 @@ TRACEGRAPH: Table = {
         *("sharding", "arrays", "tracing", "passes", "ops", "ir", "tree", "errors", "inspection"),
         *GROUND,
     },
+    "saving": {"sharding", "staging", "tracing", "ir", "tree", "errors", "version"},
+    "__main__": {"saving", "errors"},
     "streams": {"staging", "devices", "current_stream"},
     "memory": {"staging", "devices"},
     "capabilities": {"staging", "devices"},
     "raw_memory": {"staging", "arrays", "ir", "errors", "devices"},
+    "interop": {"array_api", "linalg", "special", "arrays", "tracing"},
     "tracegraph": {
         *("arrays", "callbacks", "capabilities", "control", "custom", "debug", "errors", "event"),
         *("ir", "limits", "linalg", "memory", "raw_memory", "nn", "numpy", "random", "inspection"),
-        *("sharding", "sparse", "special", "staging", "streams", "concurrency"),
-        *("transforms", "tree", "version", "modes"),
+        *("saving", "sharding", "sparse", "special", "staging", "streams", "concurrency"),
+        *("transforms", "tree", "version", "modes", "array_api", "interop"),
     },
     "testing": {
         *("tracegraph", "debug", "staging", "arrays", "ir", "tree", "errors", "dtypes"),

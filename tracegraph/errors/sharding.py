@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from tracegraph.errors.wording import user_line
 
 __all__ = [
-    "CollectiveOutsideShardError", "DeadlockError", "MeshDeviceError",
-    "OutSpecError", "PeerFailedError", "ShardingError", "UniformityError", "UnknownAxisError",
+    "CollectiveOutsideShardError", "DeadlockError", "MeshDeviceError", "OutSpecError",
+    "PeerFailedError", "PeerLostError", "ShardingError", "UniformityError", "UnknownAxisError",
 ]  # fmt: skip
 
 
@@ -87,6 +87,21 @@ class DeadlockError(RuntimeError):
 
     def __init__(self, problem: str, rows: Sequence[str]) -> None:
         super().__init__("\n  ".join((problem, *rows)))
+
+
+class PeerLostError(RuntimeError):
+    """A device of a mesh will not come to where the others wait for it: all were ended.
+
+    `reason` says what is known of it.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"{reason}; all launches of its mesh were ended, and their results are lost. The GPUs "
+            "of this process can be used: the next call of a sharded function connects them anew, "
+            "unless the process of a device has ended"
+        )
+        self.reason = reason
 
 
 class PeerFailedError(RuntimeError):

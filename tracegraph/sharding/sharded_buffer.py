@@ -47,15 +47,29 @@ class ShardedBuffer:
         """The whole array, as a copy."""
         blocks, whole = self.blocks, np.empty(self.type.shape, self.type.dtype)
         if not self._on_host:
+            self.synchronize()
             blocks = each_in_a_thread([block.to_host for block in blocks], waits=True)
         for index, block in zip(self.indices, blocks, strict=True):
             whole[index] = block
         return whole
 
     def synchronize(self) -> None:
-        """Wait for all blocks."""
-        if not self._on_host:
-            each_in_a_thread([block.synchronize for block in self.blocks], waits=True)
+        """Wait for all blocks, in this thread, where interrupts arrive.
+
+        Raises:
+            Exception: what the program reports, with a note that names the device.
+        """
+        failures = []
+        for device, block in enumerate([] if self._on_host else self.blocks):
+            try:
+                block.synchronize()
+            except errors.TimeLimitError:
+                raise  # all devices were stopped
+            except Exception as failure:
+                failure.add_note(f"on device {device} of {self.mesh}")
+                failures.append(failure)
+        if failures:
+            raise failures[0]
 
     @property
     def _on_host(self) -> bool:

@@ -86,7 +86,8 @@ def _write_signal(writer: SourceWriter, signal: Signal) -> None:
                 writer.line(f"*{word(condition)} = {number};")
                 return
             if condition in writer.loops:
-                number = f"{STOPPED} ? 0u : {number}"
+                stops = f"{STOPPED} > 1u" if signal.agreed else STOPPED
+                number = f"{stops} ? 0u : {number}"
             handle = writer.names[ConditionHandle(condition)]
             writer.line(f"cudaGraphSetConditional({handle}, {number});")
         case Publish(monitor=monitor):

@@ -53,7 +53,7 @@ def lane_text(
     declare_words(writer, layout.slots, thread, "")
     private = {buffer: 0 for buffer in buffers if buffer in one.private}
     declare_storage(writer, Storage(private, 0, ()), thread)
-    PhaseWriter(writer, thread, layout, {}).graph(one.graph)
+    PhaseWriter(writer, thread, layout, {}, offsets).graph(one.graph)
     text = function(declared, writer.text, scope.threads, dependents=False)
     grid, block = (scope.blocks, 1, 1), (scope.threads, 1, 1)
     return text, KernelCode(NAME, parameters, grid, block, 0)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from math import prod
 from typing import Any
 
@@ -27,8 +28,11 @@ from lowering.plan.calls.collectives import (
 from lowering.plan.calls.library_call import StridedArray
 from lowering.plan.calls.rendezvous import Rendezvous, place
 from lowering.plan.nests.buffer import Buffer
-from tracegraph.errors import MeshDeviceError
+from tracegraph.errors import MeshDeviceError, PeerLostError
 from tracegraph.sharding.mesh import Mesh
+
+_SUCCESS, _IN_PROGRESS = 0, 7
+"""ncclResult_t."""
 
 _MIXING = "NCCL_GRAPH_MIXING_SUPPORT"
 
@@ -59,6 +63,8 @@ class Communicators:
         self._lines = Rendezvous(mesh.shape)
         self._lock = threading.Lock()
         self._made: dict[tuple[int, ...], Sequence[Any]] = {}
+        self.checks: list[Callable[[], None]] = []
+        """What else is looked at by `watch`: functions that raise PeerLostError."""
 
     def of(self, device: int, axes: Sequence[str]) -> tuple[Any, int]:
         """The communicator of a device along axes, and the number of the device in it."""
@@ -69,15 +75,38 @@ class Communicators:
             rank = group.index(device)
             return self._made[group][rank], rank
 
+    def watch(self) -> None:
+        """Look whether all devices are there.
 
-_communicators: dict[Mesh, Communicators] = {}
+        Raises:
+            PeerLostError: one is lost, as far as the library knows.
+        """
+        for check in self.checks:
+            check()
+        for group, made in list(self._made.items()):
+            for communicator in made:
+                state = int(self.nccl.comm_get_async_error(communicator))
+                if state not in (_SUCCESS, _IN_PROGRESS):
+                    raise PeerLostError(f"NCCL reports error {state} of the devices {group}")
 
+    def abort(self) -> list[threading.Thread]:
+        """End all that waits in them. Each is aborted in a thread, which ends when no graph refers
+        to it any more.
+        """
+        with self._lock:
+            made, self._made = self._made, {}
+        found = [communicator for group in made.values() for communicator in group]
+        threads = [
+            threading.Thread(target=self._aborted, args=(communicator,), daemon=True)
+            for communicator in found
+        ]
+        for thread in threads:
+            thread.start()
+        return threads
 
-def communicators(mesh: Mesh) -> Communicators:
-    """Those of a mesh, made once."""
-    if mesh not in _communicators:
-        _communicators[mesh] = Communicators(mesh)
-    return _communicators[mesh]
+    def _aborted(self, communicator: Any) -> None:
+        with suppress(Exception):  # it is broken already
+            self.nccl.comm_abort(communicator)
 
 
 def _library() -> Any:

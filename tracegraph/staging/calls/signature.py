@@ -188,6 +188,12 @@ class Signature:
             leaves.append(value)
         return FlatCall(CallKey(structure, tuple(keys), static), passed, leaves)
 
+    def leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """The leaves of a call as they were passed, which may be traced values."""
+        if self.static:
+            args, kwargs, _ = self._split(args, kwargs)
+        return self._flattened(args, kwargs)[0]
+
     def _split(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any], tuple[StaticValue, ...]]:

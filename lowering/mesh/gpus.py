@@ -1,0 +1,119 @@
+"""GPUs of a mesh: their graphs are launched together, and end together.
+
+GPUs run by themselves: a thread launches the graph of each. What a launch waits for are launches
+before, which all devices have. A stop is agreed upon by all in their loops. If that cannot be, as
+one of them does not come any more, all are abandoned, in the order that NCCL needs: stop words end
+loops, aborted communicators end what waits in them, and an abort returns when no graph refers to
+its communicator any more. Later calls make all anew.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from threading import Lock
+from typing import Any
+
+from lowering.cuda.calls.executable import CudaExecutable
+from lowering.cuda.libraries.nccl import Communicators
+from lowering.cuda.streams.launched_together import LaunchedTogether
+from lowering.cuda.streams.timeline import Timeline
+from lowering.mesh.together import Arguments, Results
+from lowering.plan.calls.rendezvous import place
+from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
+from tracegraph.concurrency.weak_set import ConcurrentWeakSet
+from tracegraph.errors import DeviceLostError
+from tracegraph.sharding.mesh import Mesh
+from tracegraph.staging.interfaces import Executable
+
+ABANDON_SECONDS = 10.0
+"""How long to wait for the ends of launches whose communicators are aborted, and for the aborts."""
+
+
+class MeshOfGpus:
+    """The GPUs of a mesh, with the communicators and the executables that refer to these."""
+
+    def __init__(self, communicators: Communicators) -> None:
+        self.communicators = communicators
+        self._timelines: Sequence[Timeline] = ()
+        self._executables: ConcurrentWeakSet[CudaExecutable] = ConcurrentWeakSet()
+        self._abandoning = Lock()
+        self.abandoned = False
+
+    def add(self, executables: Sequence[CudaExecutable]) -> None:
+        """Note the executables of a Plan, one for each device, which refer to the communicators."""
+        self._timelines = [executable.timeline for executable in executables]
+        for executable in executables:
+            self._executables.add(executable)
+
+    # Launching
+
+    def launched(self, devices: Sequence[Executable], mesh: Mesh, given: Arguments) -> Results:
+        """Launch the graph of each device. Waits, if it has to, are before the first launch.
+
+        Raises:
+            BaseException: why a device was not launched. If others were, these are abandoned.
+        """
+        for timeline in self._timelines:
+            timeline.driver.activate()
+            timeline.make_room()
+        together = LaunchedTogether(self)
+        over: list[int] = []
+
+        def launch(device: int) -> Sequence[Any]:
+            place.together = together
+            try:
+                results = devices[device](given[device])
+            finally:
+                place.together = None
+            over.append(device)
+            return results
+
+        try:
+            return each_in_a_thread([partial(launch, device) for device in range(len(given))])
+        except BaseException as failure:
+            if over and len(over) < len(given):
+                self.abandon(failure)
+                failure.add_note(
+                    f"{len(over)} of the {len(given)} devices of {mesh} had been launched, and "
+                    "were ended; results of its programs that were not computed yet are lost"
+                )
+            raise
+
+    # Ends
+
+    def watch(self) -> None:
+        """Look whether all devices are there.
+
+        Raises:
+            PeerLostError: one is not.
+        """
+        self.communicators.watch()
+
+    def abandon(self, reason: BaseException) -> None:
+        """End all launches, whatever they wait for; executables and communicators are gone then."""
+        with self._abandoning:
+            if self.abandoned:
+                return
+            self.abandoned = True
+            stopped = []
+            for timeline in self._timelines:
+                with suppress(DeviceLostError, RuntimeError):  # there is nothing left to end
+                    stopped.append((timeline, *timeline.end_at_once(reason)))
+            aborts = self.communicators.abort()
+            deadline = time.monotonic() + ABANDON_SECONDS
+            for timeline, launches, ended in stopped:
+                with suppress(DeviceLostError):
+                    while ended is not None and not ended() and time.monotonic() < deadline:
+                        time.sleep(1e-3)
+                for launch in launches:
+                    if launch.effects is not None:
+                        launch.effects.ignore_failure()
+                timeline.finish_stop(launches)
+            for executable in list(self._executables):
+                with suppress(DeviceLostError):
+                    executable.close()
+            for abort in aborts:
+                abort.join(max(0.0, deadline - time.monotonic()))
