@@ -45,6 +45,7 @@ TARGET = Target(
         megabyte=100.0,
         gigaflop=1e4,
         gigaoperation=1.2e5,
+        collective=50.0,
         near_line=0.5,
         columns=1,
         full_threads=1,

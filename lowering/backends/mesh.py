@@ -12,7 +12,9 @@ from lowering.backends.gpus import count_gpus
 from lowering.backends.host import HostBackend
 from lowering.mesh.executable import MeshExecutable
 from lowering.mesh.together import in_threads
-from lowering.plan.calls.rendezvous import place
+from lowering.plan.calls.rendezvous import PeerMeeting, place
+from lowering.plan.lockstep import collective_of
+from lowering.plan.nodes import launched as launched_nodes
 from lowering.plan.plan import Plan
 from lowering.plan.target.target import Target
 from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
@@ -67,15 +69,21 @@ class MeshBackend(Backend):
         if self._are_own:
             _require_gpus(self.mesh)
         gpus = self._connected()
+        calls = filter(None, map(collective_of, launched_nodes(plan.graph)))
+        communicators = gpus.communicators if any(calls) else None
+        peers = PeerMeeting(self.mesh.shape)
 
         def compile_one(device: int) -> Executable:
-            place.communicators, place.device = gpus.communicators, device
+            place.communicators, place.peers, place.device = communicators, peers, device
             try:
                 executable = self._devices[device].compile(plan)
                 executable.upload()  # the first launch may wait for all work on the device
                 return executable
+            except BaseException as failure:
+                peers.fail(failure)
+                raise
             finally:
-                place.communicators, place.device = None, 0
+                place.communicators, place.peers, place.device = None, None, 0
 
         parts = each_in_a_thread([partial(compile_one, i) for i in range(self.mesh.size)])
         gpus.add(parts)
@@ -83,12 +91,11 @@ class MeshBackend(Backend):
 
     def _connected(self) -> MeshOfGpus:
         """The GPUs with communicators; with new ones if the last were abandoned."""
-        from lowering.cuda.libraries.nccl import Communicators
         from lowering.mesh.gpus import MeshOfGpus
 
         with self._connecting:
             if self._gpus is None or self._gpus.abandoned:
-                self._gpus = MeshOfGpus(Communicators(self.mesh))
+                self._gpus = MeshOfGpus(self.mesh)
             return self._gpus
 
     def memory_stats(self) -> dict[str, int]:

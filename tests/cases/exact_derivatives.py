@@ -168,7 +168,7 @@ class Matrices:
     function: Function
     smooth: Function
     points: Sequence[Any]
-    tolerances: Sequence[float]
+    tolerances: Sequence[float]  # of each order of derivatives that is looked at
 
 
 def leibniz(x: Any) -> Any:
@@ -237,7 +237,8 @@ def _eigenvalues(x: Any) -> Any:
 MATRICES = [
     *(
         Matrices(f"det of {n} rows", np.linalg.det, leibniz,
-                 [_of_rank(n, r) for r in (range(n + 1) if n < 5 else (1, 2, 3))], _DIGITS)
+                 [_of_rank(n, r) for r in (range(n + 1) if n < 4 else (1, 2, 3))],
+                 _DIGITS if n < 5 else _DIGITS[:2])
         for n in (1, 2, 3, 4, 5)
     ),
     Matrices("det of a diagonal", np.linalg.det, leibniz, [np.diag([2.0, 0.0, 3.0, 0.0])], _DIGITS),

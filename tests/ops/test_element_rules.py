@@ -320,7 +320,7 @@ def spans(draw: st.DrawFn, extent: int) -> tuple[int, int, int]:
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_chains_of_rules_equal_numpy(data: st.DataObject) -> None:
     shape = data.draw(st.lists(st.integers(1, 4), max_size=3).map(tuple))
     want = 1 + ramp(*shape) if shape else np.array(1.0)

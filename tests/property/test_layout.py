@@ -70,7 +70,7 @@ def is_inside(inner: PlacedBox | PlacedRegion, outer: PlacedBox | PlacedRegion) 
 
 
 @given(regions())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 def test_boxes_and_regions_keep_apart_and_inside(region: DiagramRegion) -> None:
     for placed in all_regions(laid_out(region)):
         for number, box in enumerate(placed.boxes):
@@ -82,7 +82,7 @@ def test_boxes_and_regions_keep_apart_and_inside(region: DiagramRegion) -> None:
 
 
 @given(regions())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 def test_wires_lead_down_from_box_to_box_inside_of_their_region(region: DiagramRegion) -> None:
     for placed in all_regions(laid_out(region)):
         assert [wire.edge for wire in placed.wires] == list(placed.region.edges)
@@ -98,7 +98,7 @@ def test_wires_lead_down_from_box_to_box_inside_of_their_region(region: DiagramR
 
 
 @given(st.integers(2, 40).flatmap(lambda n: st.tuples(st.just(n), edges_of(n))), st.data())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 def test_routes_pass_between_boxes(case: tuple[int, list], data: st.DataObject) -> None:
     count, edges = case
     edges += [(0, count - 1, 0)] if (0, count - 1, 0) not in edges else []
@@ -127,7 +127,7 @@ def test_routes_pass_between_boxes(case: tuple[int, list], data: st.DataObject) 
 
 
 @given(regions())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 def test_the_picture_is_xml_with_a_group_for_each_box(region: DiagramRegion) -> None:
     diagram = Diagram("any", "thing", region)
     found = ElementTree.fromstring(svg(diagram).encode())
@@ -136,7 +136,7 @@ def test_the_picture_is_xml_with_a_group_for_each_box(region: DiagramRegion) -> 
 
 
 @given(regions(), st.integers(1, 3))
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 def test_a_depth_leaves_out_what_is_further_inside(region: DiagramRegion, depth: int) -> None:
     def depth_of(region: DiagramRegion) -> int:
         inner = [depth_of(inside) for box in region.boxes for inside in box.regions]

@@ -131,7 +131,7 @@ def check(function: Function, *arguments: Any) -> None:
 
 @pytest.mark.parametrize("name", transformed(lambda x, v: x))
 @given(drawn=expressions(), number=st.sampled_from([0.5, 1.5, 2.0]))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_passes_keep_programs_of_weak_scalars_well_formed(
     name: str, drawn: tuple[str, Expression], number: float
 ) -> None:

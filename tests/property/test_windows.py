@@ -34,13 +34,13 @@ def assert_right(program: Any, n: int) -> None:
         assert list(point_races(plan)) == []
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(steps=st.lists(STEP, min_size=2, max_size=10), n=st.integers(0, 9))
 def test_windows_are_those_of_the_eager_run(steps: list[tuple[int, ...]], n: int) -> None:
     assert_right(program_of(steps), n)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(steps=st.lists(STEP, min_size=1, max_size=6), n=st.integers(0, 9))
 def test_windows_in_loops_are_those_of_the_eager_run(steps: list[tuple[int, ...]], n: int) -> None:
     assert_right(in_a_loop(program_of(steps)), n)

@@ -64,7 +64,7 @@ def assert_same(found: Any, expected: Any) -> None:
         np.testing.assert_array_equal(got, wanted)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(steps=st.lists(STEP, min_size=2, max_size=14))
 def test_writes_are_those_of_the_eager_run(steps: list[tuple[int, ...]]) -> None:
     program = writes(steps)
@@ -73,7 +73,7 @@ def test_writes_are_those_of_the_eager_run(steps: list[tuple[int, ...]]) -> None
     assert_same(on_host(Choices())(program, *ARRAYS), expected)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(steps=st.lists(STEP, min_size=1, max_size=5), n=st.integers(0, 5))
 def test_writes_in_loops_are_those_of_the_eager_run(steps: list[tuple[int, ...]], n: int) -> None:
     body = writes([step for step in steps if step[0] != 7])

@@ -138,16 +138,54 @@ class Rendezvous:
         self._changed.notify_all()
 
 
+class PeerMeeting:
+    """Where the threads that make the graphs of a mesh of this shape tell one another something."""
+
+    def __init__(self, axes: Mapping[str, int]) -> None:
+        self._lines = Rendezvous(axes)
+        count = int(np.prod([*axes.values()]))
+        self._given: list[Any] = [None] * count
+        self._all_here = threading.Barrier(count)
+        self._failure: BaseException | None = None
+
+    def group(self, device: int, axes: Sequence[str]) -> tuple[int, ...]:
+        """As `Rendezvous.group`."""
+        return self._lines.group(device, axes)
+
+    def gather(self, device: int, given: Any) -> list[Any]:
+        """What each device gives, once all have given something.
+
+        Raises:
+            BaseException: why another one comes no more.
+        """
+        self._given[device] = given
+        try:
+            self._all_here.wait()
+            found = list(self._given)
+            self._all_here.wait()  # none gives the next thing before
+        except threading.BrokenBarrierError:
+            assert self._failure is not None
+            raise self._failure from None
+        return found
+
+    def fail(self, failure: BaseException) -> None:
+        """A device comes no more."""
+        self._failure = self._failure or failure
+        self._all_here.abort()
+
+
 class _Place(threading.local):
     # No context variable: programs run in a context of their own.
     rendezvous: Rendezvous | None = None
     communicators: Any = None
+    peers: PeerMeeting | None = None
     together: Any = None
     device: int = 0
 
 
 place = _Place()
 """Which device of a mesh this thread stands for, if it does; and where devices meet: on the host
-when they run, on GPUs by communicators of a library for which graphs are made. `together` is the
-launch of all devices that this thread makes a part of.
+when they run, on GPUs when their graphs are made, for which they have communicators of a library,
+and tell one another where their memory is. `together` is the launch of all devices that this
+thread makes a part of.
 """

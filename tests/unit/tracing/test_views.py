@@ -131,7 +131,7 @@ CHAINED += [
 ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.sampled_from(["complex64", "float64"]),
     st.lists(st.tuples(st.sampled_from(CHAINED), st.booleans()), min_size=1, max_size=5),

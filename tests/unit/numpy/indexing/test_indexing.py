@@ -119,7 +119,7 @@ def mixed_indices(draw: st.DrawFn) -> tuple[Any, ...]:
     return tuple(entries)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(mixed_indices())
 def test_mixtures_of_all_kinds_equal_numpys(index: tuple[Any, ...]) -> None:
     def f(x: Any) -> Any:
