@@ -35,13 +35,21 @@ ABANDON_SECONDS = 10.0
 class MeshOfGpus:
     """The GPUs of a mesh, with the communicators and the executables that refer to these."""
 
-    def __init__(self, communicators: Communicators) -> None:
-        self.communicators = communicators
+    def __init__(self, mesh: Mesh) -> None:
+        self._mesh = mesh
+        self._communicators: Communicators | None = None
         self._timelines: Sequence[Timeline] = ()
         self._executables: ConcurrentWeakSet[CudaExecutable] = ConcurrentWeakSet()
         self._abandoning = Lock()
         self.abandoned = False
         self._channel = communicators.channel
+
+    @property
+    def communicators(self) -> Communicators:
+        """The communicators, made where they are first needed."""
+        if self._communicators is None:
+            self._communicators = Communicators(self._mesh)
+        return self._communicators
 
     def add(self, executables: Sequence[CudaExecutable]) -> None:
         """Note the executables of a Plan, one for each device, which refer to the communicators."""
@@ -105,6 +113,7 @@ class MeshOfGpus:
         Raises:
             PeerLostError: one is not.
         """
+<<<<<<< HEAD
         self.communicators.watch(number)
 
     def tell(self, numbers: Sequence[int], name: str) -> None:
@@ -117,6 +126,10 @@ class MeshOfGpus:
     def told(self, number: int) -> str | None:
         """The name of the exception that has stopped a launch in another process, if one has."""
         return None if self._channel is None else self._channel.stopped.get(number)
+=======
+        if self._communicators is not None:
+            self._communicators.watch()
+>>>>>>> ends
 
     def abandon(self, reason: BaseException) -> None:
         """End all launches, whatever they wait for; executables and communicators are gone then.
@@ -132,7 +145,7 @@ class MeshOfGpus:
             for timeline in self._timelines:
                 with suppress(DeviceLostError, RuntimeError):  # there is nothing left to end
                     stopped.append((timeline, *timeline.end_at_once(reason)))
-            aborts = self.communicators.abort()
+            aborts = [] if self._communicators is None else self._communicators.abort()
             deadline = time.monotonic() + ABANDON_SECONDS
             for timeline, launches, ended in stopped:
                 with suppress(DeviceLostError):
