@@ -25,6 +25,7 @@ The packages, in the order of their imports:
     array_api         the namespace of arrays              random       random numbers
     linalg            more of linear algebra               custom       kernels of your own
     sparse            sparse matrices, folds by segment    interop      what others must be told
+    torch             functions of PyTorch's tensors
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
 `limits`, `modes`, `progress`, `streams`, `memory`, `raw_memory`, `capabilities`, `callbacks`,
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from tracegraph import random as random
     from tracegraph import sparse as sparse
     from tracegraph import special as special
+    from tracegraph import torch as torch
     from tracegraph.callbacks import *
     from tracegraph.control import *
     from tracegraph.custom import *
@@ -81,6 +83,9 @@ _MODULES = (
     *("array_api", "debug", "event", "interop", "linalg", "nn", "numpy", "random", "sparse"),
     "special",
 )
+_FOR_OTHERS = ("torch",)
+"""Modules that import another library, so a star import leaves them out."""
+
 _FUNCTIONS = {
     "callbacks": ("host_call", "pure_callback"),
     "control": ("associative_scan", "cond", "fori_loop", "map", "scan", "switch", "while_loop"),
@@ -114,7 +119,7 @@ def __dir__() -> list[str]:
 if not TYPE_CHECKING:  # a type checker would find any name in a module that has this
 
     def __getattr__(name: str) -> _Any:
-        if name in _MODULES:
+        if name in _MODULES or name in _FOR_OTHERS:
             return _import_module(f"{__name__}.{name}")
         if name not in _MODULE_OF:
             raise _missing_name(__name__, name)

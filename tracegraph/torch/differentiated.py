@@ -10,7 +10,7 @@ import torch
 from tracegraph.torch.flat_functions import FlatFunction
 
 
-class FlatCall(torch.autograd.Function):
+class TensorCall(torch.autograd.Function):
     """A call of a FlatFunction. Its derivatives are such calls, so they have derivatives."""
 
     @staticmethod
@@ -37,7 +37,7 @@ class FlatCall(torch.autograd.Function):
         needed = ctx.needs_input_grad[1:]
         given = [c for c, d in zip(cotangents, ctx.differentiable, strict=True) if d]
         pullback = ctx.function.pullback(needed, ctx.differentiable)
-        found = iter(FlatCall.apply(pullback, *values, *given))
+        found = iter(TensorCall.apply(pullback, *values, *given))
         return (None, *[next(found) if need else None for need in needed])
 
     @staticmethod
@@ -47,7 +47,7 @@ class FlatCall(torch.autograd.Function):
         moving = tuple(t is not None and is_inexact(t) for t in tangents)
         given = [t for t, moves in zip(tangents, moving, strict=True) if moves]
         pushforward = ctx.function.pushforward(moving, ctx.differentiable)
-        found = iter(FlatCall.apply(pushforward, *values, *given))
+        found = iter(TensorCall.apply(pushforward, *values, *given))
         return tuple(next(found) if d else None for d in ctx.differentiable)
 
     @staticmethod
@@ -55,12 +55,12 @@ class FlatCall(torch.autograd.Function):
         info: Any, in_dims: tuple[Any, ...], function: FlatFunction, *values: Any
     ) -> tuple[tuple[torch.Tensor, ...], tuple[int, ...]]:
         """All lanes at once: one graph of the batched function."""
-        results = FlatCall.apply(function.batched(tuple(in_dims[1:])), *values)
+        results = TensorCall.apply(function.batched(tuple(in_dims[1:])), *values)
         return results, (0,) * len(results)
 
 
 # PyTorch asks for it in every call, and it takes 20 µs to find.
-_forward: Any = FlatCall.forward
+_forward: Any = TensorCall.forward
 _forward.__signature__ = signature(_forward)
 
 

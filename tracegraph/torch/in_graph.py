@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from tracegraph.ir.types import ArrayType
 from tracegraph.torch.differentiated import is_inexact
 from tracegraph.torch.flat_functions import by_number
 from tracegraph.torch.tensors import TORCH_DTYPES, type_of_tensor
@@ -26,7 +27,11 @@ def _result_types(number: int, values: Sequence[torch.Tensor]) -> list[torch.Ten
     function = by_number(number)
     types = function.result_types([type_of_tensor(x) for x in values])
     device = next((x.device for x in values), torch.device(function.device or "cpu"))
-    return [torch.empty(t.shape, dtype=TORCH_DTYPES[t.dtype], device=device) for t in types]
+    return [_zeros(t, device) for t in types]
+
+
+def _zeros(type_: ArrayType, device: torch.device) -> torch.Tensor:
+    return torch.zeros(type_.shape, dtype=TORCH_DTYPES[type_.dtype], device=device)
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: list[torch.Tensor]) -> None:
@@ -42,7 +47,9 @@ def _backward(ctx: Any, cotangents: list[Any]) -> tuple[None, list[Any]]:
     pullback = function.pullback(ctx.needed, ctx.differentiable)
     types = function.result_types([type_of_tensor(x) for x in values])
     given = [
-        torch.zeros(t.shape, dtype=TORCH_DTYPES[t.dtype], device=values[0].device) if c is None else c
+        torch.zeros(t.shape, dtype=TORCH_DTYPES[t.dtype], device=values[0].device)
+        if c is None
+        else c
         for c, t, d in zip(cotangents, types, ctx.differentiable, strict=True)
         if d
     ]

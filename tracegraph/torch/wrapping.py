@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 from tracegraph import tree
 from tracegraph.devices import canonical_device
 from tracegraph.errors.tracebacks import entry_point
-from tracegraph.torch.differentiated import FlatCall
+from tracegraph.torch.differentiated import TensorCall
 from tracegraph.torch.flat_functions import FlatFunction
 from tracegraph.torch.in_graph import call
 
@@ -43,11 +43,11 @@ def wrap(body: Callable[..., Any], *, device: str | None = None) -> Callable[...
     Source: for complex tensors, gradients are conjugate to those of `tracegraph.grad`, as in
     https://docs.pytorch.org/docs/stable/notes/autograd.html#autograd-for-complex-numbers
 
-    >>> import torch  # doctest: +SKIP
-    >>> f = wrap(lambda x: (x**2).sum())  # doctest: +SKIP
-    >>> x = torch.tensor([1.0, 2.0], requires_grad=True)  # doctest: +SKIP
-    >>> f(x).backward()  # doctest: +SKIP
-    >>> x.grad  # doctest: +SKIP
+    >>> import torch
+    >>> f = wrap(lambda x: (x**2).sum())
+    >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> f(x).backward()
+    >>> x.grad
     tensor([2., 4.])
     """
     if not callable(body):
@@ -66,7 +66,7 @@ def wrap(body: Callable[..., Any], *, device: str | None = None) -> Callable[...
             numbers = [(i, x) for i, x in enumerate(leaves) if not isinstance(x, torch.Tensor)]
             flat = call(function.with_numbers(numbers).number, tensors)
         else:
-            flat = FlatCall.apply(function, *leaves)
+            flat = TensorCall.apply(function, *leaves)
         return tree.unflatten(results[0], flat)
 
     torch.compiler.allow_in_graph(called)
