@@ -35,13 +35,21 @@ ABANDON_SECONDS = 10.0
 class MeshOfGpus:
     """The GPUs of a mesh, with the communicators and the executables that refer to these."""
 
-    def __init__(self, communicators: Communicators) -> None:
-        self.communicators = communicators
+    def __init__(self, mesh: Mesh) -> None:
+        self._mesh = mesh
+        self._communicators: Communicators | None = None
         self._timelines: Sequence[Timeline] = ()
         self._executables: ConcurrentWeakSet[CudaExecutable] = ConcurrentWeakSet()
         self._abandoning = Lock()
         self.abandoned = False
-        self._channel = communicators.channel
+        self._channel = None if mesh.processes == 1 else self.communicators.channel
+
+    @property
+    def communicators(self) -> Communicators:
+        """The communicators, made where they are first needed."""
+        if self._communicators is None:
+            self._communicators = Communicators(self._mesh)
+        return self._communicators
 
     def add(self, executables: Sequence[CudaExecutable]) -> None:
         """Note the executables of a Plan, one for each device, which refer to the communicators."""
@@ -95,8 +103,10 @@ class MeshOfGpus:
         Raises:
             PeerLostError: one is or has, and those of this process are abandoned now.
         """
+        if self._communicators is None:
+            return
         try:
-            self.communicators.check(number)
+            self._communicators.check(number)
         except PeerLostError as reason:
             self.abandon(reason)
             raise
@@ -109,7 +119,8 @@ class MeshOfGpus:
         Raises:
             PeerLostError: one is not.
         """
-        self.communicators.watch(number)
+        if self._communicators is not None:
+            self._communicators.watch(number)
 
     def tell(self, numbers: Sequence[int], name: str) -> None:
         """Let all other processes know, before it is done, that an exception of this name stops the
@@ -131,12 +142,13 @@ class MeshOfGpus:
             if self.abandoned:
                 return
             self.abandoned = True
-            self.communicators.leave()
+            if self._communicators is not None:
+                self._communicators.leave()
             stopped = []
             for timeline in self._timelines:
                 with suppress(DeviceLostError, RuntimeError):  # there is nothing left to end
                     stopped.append((timeline, *timeline.end_at_once(reason)))
-            aborts = self.communicators.abort()
+            aborts = [] if self._communicators is None else self._communicators.abort()
             deadline = time.monotonic() + ABANDON_SECONDS
             for timeline, launches, ended in stopped:
                 with suppress(DeviceLostError):
