@@ -81,7 +81,15 @@ def collectives(device: str) -> None:
 
 
 def planes(device: str) -> None:
-    """A mesh of two axes: groups are other processes along each of them."""
+    """A mesh of two axes: groups are other processes along each of them. A forked process that ends
+    meanwhile is none of those.
+    """
+    faulthandler.cancel_dump_traceback_later()  # its thread is not in a forked process
+    forked = os.fork()
+    if not forked:
+        sys.exit()
+    assert os.waitpid(forked, 0)[1] == 0
+    faulthandler.dump_traceback_later(SECONDS, exit=True)
     mesh = Mesh((2, 2), ("x", "y"), device=device)
 
     def sums(x: Any) -> Any:

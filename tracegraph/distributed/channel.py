@@ -167,6 +167,8 @@ class Channel:
 
     def close(self) -> None:
         """Take leave. In the first process, wait until all others have done so."""
+        if self._closed:
+            return  # perhaps a forked process, where the lock may be held for ever
         with self._lock:
             if self._closed:
                 return
@@ -175,6 +177,16 @@ class Channel:
         if self._hub is not None:
             self._hub.join()
         self._connection.close()
+
+    def drop(self) -> None:
+        """In a process that was forked from this one: it is none of the others, and says nothing.
+
+        Its copies of connections must not keep them open when this process is killed.
+        """
+        self._closed = True
+        self._connection.close()
+        if self._hub is not None:
+            self._hub.drop()
 
     def _require(self, launch: int | None, doing: str) -> None:
         """Raise if no wait of a launch can succeed. The caller holds the lock."""

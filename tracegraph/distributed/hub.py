@@ -36,6 +36,11 @@ class Hub:
         """Wait until all processes have ended."""
         self._thread.join()
 
+    def drop(self) -> None:
+        """In a process that was forked from the first one: close the copies of connections."""
+        for connection in self._connections.values():
+            connection.close()
+
     def _serve(self) -> None:
         while self._connections:
             numbers = {id(each): process for process, each in self._connections.items()}
