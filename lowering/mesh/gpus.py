@@ -24,6 +24,7 @@ from lowering.mesh.together import Arguments, Results
 from lowering.plan.calls.rendezvous import place
 from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
+from tracegraph.distributed.membership import peers
 from tracegraph.errors import DeviceLostError
 from tracegraph.sharding.mesh import Mesh
 from tracegraph.staging.interfaces import Executable
@@ -98,6 +99,9 @@ class MeshOfGpus:
         Raises:
             PeerLostError: one is not.
         """
+        channel = peers()
+        if channel is not None and self._mesh.processes > 1:
+            channel.check(None, f"a program of {self._mesh}")
         if self._communicators is not None:
             self._communicators.watch()
 

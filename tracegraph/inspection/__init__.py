@@ -9,6 +9,7 @@ Those who have something to show describe it as a `Diagram`; nothing here knows 
     coordinates    where boxes are in their layer
     arrangement    layered layout of one region, routes of edges included
     layout         layout of nested regions, each by itself
+    tables         rows of text, and as HTML; reports, which are texts of several
     svg            the picture
     page           one HTML file: the picture, a side panel, a script
     drawable       what notebooks ask of an object

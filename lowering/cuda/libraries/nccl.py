@@ -26,8 +26,9 @@ from lowering.plan.calls.collectives import (
     ReduceScatter,
 )
 from lowering.plan.calls.library_call import StridedArray
-from lowering.plan.calls.rendezvous import Rendezvous, place
+from lowering.plan.calls.rendezvous import Lines, place
 from lowering.plan.nests.buffer import Buffer
+from tracegraph.distributed.membership import peers
 from tracegraph.errors import MeshDeviceError, PeerLostError
 from tracegraph.sharding.mesh import Mesh
 
@@ -54,26 +55,42 @@ _FOLDS = {"sum": 0, "max": 2, "min": 3}
 
 class Communicators:
     """The communicators of a mesh: one of each line of devices, and of each plane, that is asked
-    for, for each device in it.
+    for, for each device in it that this process has.
     """
 
     def __init__(self, mesh: Mesh) -> None:
         os.environ.setdefault(_MIXING, "0")
         self.nccl = _library()
-        self._lines = Rendezvous(mesh.shape)
+        self._lines, self._mesh = Lines(mesh.shape), mesh
         self._lock = threading.Lock()
         self._made: dict[tuple[int, ...], Sequence[Any]] = {}
-        self.checks: list[Callable[[], None]] = []
-        """What else is looked at by `watch`: functions that raise PeerLostError."""
 
     def of(self, device: int, axes: Sequence[str]) -> tuple[Any, int]:
         """The communicator of a device along axes, and the number of the device in it."""
         group = self._lines.group(device, axes)
         with self._lock:
             if group not in self._made:
-                self._made[group] = list(self.nccl.comm_init_all(len(group), list(group)))
+                if self._mesh.processes > 1:
+                    self._made[group] = [self._joined(device, group, axes)]
+                else:
+                    self._made[group] = list(self.nccl.comm_init_all(len(group), list(group)))
             rank = group.index(device)
-            return self._made[group][rank], rank
+            own = 0 if self._mesh.processes > 1 else rank
+            return self._made[group][own], rank
+
+    def _joined(self, device: int, group: tuple[int, ...], axes: Sequence[str]) -> Any:
+        """The communicator of the only device of this process, whose group is in several ones.
+
+        All processes come here at once, as they build the same Plan. The first of each group makes
+        the name by which the library finds the others.
+        """
+        channel = peers()
+        assert channel is not None
+        own = bytes(self.nccl.get_unique_id()) if device == group[0] else b""
+        what = f"communicators over {', '.join(axes)}"
+        names = channel.exchange(own, f"{what} of {self._mesh.device}", what)
+        name = bytearray(names[self._mesh.process_of(group[0])])
+        return self.nccl.comm_init_rank_scalable(len(group), group.index(device), 1, name, 0)
 
     def watch(self) -> None:
         """Look whether all devices are there.
@@ -81,8 +98,6 @@ class Communicators:
         Raises:
             PeerLostError: one is lost, as far as the library knows.
         """
-        for check in self.checks:
-            check()
         for group, made in list(self._made.items()):
             for communicator in made:
                 state = int(self.nccl.comm_get_async_error(communicator))

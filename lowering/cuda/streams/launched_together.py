@@ -8,13 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Protocol
 
 from tracegraph.errors import PeerLostError
-
-if TYPE_CHECKING:
-    from lowering.cuda.streams.in_flight import InFlightLaunch
-    from lowering.cuda.streams.timeline import Timeline
 
 WATCH_SECONDS = 0.1
 """How often peers are looked at."""
@@ -36,14 +32,26 @@ class Peers(Protocol):
         """End all that is in flight on them, whatever it waits for."""
 
 
+class Launch(Protocol):
+    """The launch on one device."""
+
+    together: LaunchedTogether | None
+
+    def passed(self) -> bool:
+        """Whether it has ended on the device."""
+
+
 class LaunchedTogether:
-    """The launches of one call. `stopped` names the exception that stopped them, if one did."""
+    """The launches of one call, with the timelines that they are on.
+
+    `stopped` names the exception that stopped them, if one did.
+    """
 
     __slots__ = ("_looked", "_uneven_since", "launches", "peers", "stopped")
 
     def __init__(self, peers: Peers) -> None:
         self.peers = peers
-        self.launches: list[tuple[Timeline, InFlightLaunch]] = []
+        self.launches: list[tuple[Any, Launch]] = []
         self.stopped: str | None = None
         self._looked = time.monotonic()
         self._uneven_since: float | None = None
@@ -70,14 +78,14 @@ class LaunchedTogether:
             )
 
 
-def watch(launches: Iterable[InFlightLaunch]) -> None:
+def watch(launches: Iterable[Launch]) -> None:
     """Look at the peers of launches that have some; as `LaunchedTogether.watch`."""
     for launch in launches:
         if launch.together is not None:
             launch.together.watch()
 
 
-def abandon(launches: Iterable[InFlightLaunch], reason: BaseException) -> bool:
+def abandon(launches: Iterable[Launch], reason: BaseException) -> bool:
     """Abandon the peers of launches; whether there are any."""
     found = dict.fromkeys(l.together.peers for l in launches if l.together is not None)
     for peers in found:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from tracegraph.inspection.tables import Report, ReportSection, Tabulated, TextTable
+
 Handling = Literal["in place", "by value", "copied", "copied by the launch", "overwritten"]
 """How an argument reaches the program.
 
@@ -49,7 +51,7 @@ class LastRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LastCall:
+class LastCall(Tabulated):
     """What the last call of a function did; made by `Jitted.last_call`. It keeps no memory alive.
 
     >>> import tracegraph
@@ -100,7 +102,8 @@ class LastCall:
             return "built again, as it had been evicted"
         return "recognised" if self.recognised else "found by its types"
 
-    def __str__(self) -> str:
+    def report(self) -> Report:
+        """What it did, and a row for each argument."""
         own = "" if self.device == "host" else ", the device's own stream"
         where = own if self.stream is None else f", stream {self.stream:#x}"
         because = f": {self.because}" if self.because else ""
@@ -112,14 +115,12 @@ class LastCall:
             several = f", of one of {self.executables} executables" if self.executables > 1 else ""
             lines.append(f"updated {nodes}{several}")
         lines += [f"fallback: {fallback}" for fallback in self.fallbacks]
-        rows = [("argument", "type", "how", "bytes copied")]
+        rows = []
         for operand in self.operands:
             copied = f"{operand.bytes_copied:,}" if operand.bytes_copied else "-"
             rows.append((operand.path, operand.type, operand.handling, copied))
-        if self.operands:
-            widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-            lines += ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-        return "\n".join(lines)
+        table = TextTable(("argument", "type", "how", "bytes copied"), rows)
+        return Report.of([ReportSection("\n".join(lines), table)])
 
 
 def operands_of(

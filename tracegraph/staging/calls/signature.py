@@ -18,6 +18,7 @@ from tracegraph.arrays.leaf_types import LeafKey
 from tracegraph.ir.types import ArrayType, canonical_type
 from tracegraph.staging.retraces import Aspect, Change
 from tracegraph.tracing.parameters import Parameters, parameters_of
+from tracegraph.user_source import line_text
 
 _NUMBER_CLASSES = frozenset({bool, float, complex})
 
@@ -185,6 +186,12 @@ class Signature:
             keys.append(key)
             leaves.append(value)
         return FlatCall(CallKey(structure, tuple(keys), static), passed, leaves)
+
+    def leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """The leaves of a call as they were passed, which may be traced values."""
+        if self.static:
+            args, kwargs, _ = self._split(args, kwargs)
+        return self._flattened(args, kwargs)[0]
 
     def _split(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -379,8 +386,7 @@ def describe(fun: Callable[..., Any]) -> str:
     code = getattr(wrapped, "__code__", None)
     if code is None:
         return name
-    file = code.co_filename.replace("\\", "/").rpartition("/")[2]
-    return f"{name} ({file}:{code.co_firstlineno})"
+    return f"{name} ({line_text(code.co_filename, code.co_firstlineno)})"
 
 
 def _require_parameter(option: str, name: str, parameters: Parameters, function: str) -> None:
