@@ -158,6 +158,7 @@ LOWERING: Table = {
     "host": {"native", "host.interpreter", "plan.reports", *CODE, *PLAN},
     "backends": {
         *("algorithms", "cuda", "host", "mesh", "host.result_pool", "native", "codegen"),
+        "legalization",
         *("plan.reports", *PLAN),
     },
     "lower": {
