@@ -31,8 +31,9 @@ template <class T> __device__ T* tg_room(const tg_u64* devices, int device, tg_i
   return reinterpret_cast<T*>(devices[1 + device] + offset);
 }
 
+// Who posts a turn may be at the next one, before others have seen this one.
 __device__ inline void tg_await_turn(const tg_u32* place, tg_u32 turn) {
-  while (tg_posted_turn(place) != turn) tg_between_polls();
+  while ((tg_i32)(tg_posted_turn(place) - turn) < 0) tg_between_polls();
 }
 
 // Small arrays travel as words of 32 bits with their turn beside them: who sees the turn has the bits.
