@@ -90,6 +90,7 @@ TARGET = Target(
             "triangular_solve": 64,
         },
         rows=5,
+        kernel_rows=64,
         tridiagonal_rows=64,
     ),
     operands=OperandPolicy(

@@ -158,5 +158,5 @@ def host_notes(plan: Plan) -> tuple[str, ...]:
     if chosen_kind() == "native":
         from lowering.native.report import schedules_text
 
-        return (schedules_text(plan),)
+        return tuple(schedules_text(plan).split("\n"))
     return (f"interpreted, not native code: {why_interpreted()}",)

@@ -134,11 +134,16 @@ def place(
     _name(definition.slots, pieces, constants)
     addresses = {buffer: arena_base + offset for buffer, offset in plan.offsets.items()}
     addresses |= {buffer: base + slot.offset for buffer, slot in values.items()}
+    stop_flag: dict[Buffer, int] = {}
+    if plan.stop_flag is not None:
+        word = stream.timeline.stop_flag
+        definition.slots.retain(word)
+        stop_flag[plan.stop_flag] = word.pointer
     libraries = workspace_offsets(code.calls)
     kernels = {node: base + offset for node, offset in layout.workspaces.items()}
     link_peers(code.unit, kernels, stream.driver)
     return Placement(
-        addresses={**addresses, **constants.addresses, **fixed},
+        addresses={**addresses, **constants.addresses, **stop_flag, **fixed},
         workspaces={
             **kernels,
             **{node: arena_base + library_offset + at for node, at in libraries.items()},

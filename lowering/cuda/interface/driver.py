@@ -85,8 +85,10 @@ class Driver(Protocol):
     def allocate_host(self, nbytes: int) -> HostAllocation:
         """Pinned host memory; raises MemoryError when there is not enough."""
 
-    def raise_flag(self, pointer: int) -> None:
-        """Set a 32-bit word in device memory to 1 at once, even while the stream is busy."""
+    def raise_flag(self, pointer: int, *, at_once: bool = False) -> None:
+        """Set a 32-bit word in device memory to 1 at once, even while the stream is busy; to 2 with
+        `at_once`, which also ends loops that devices leave together.
+        """
 
     def clear(self, pointer: int, nbytes: int) -> None:
         """Set bytes to zero, in stream order."""

@@ -223,6 +223,7 @@ class LapackPolicy:
             number gets one. So do matrices in a body that the library would factor otherwise.
         rows: those of a matrix whose kernel is faster than a program, even in a loop that is one
             kernel.
+        kernel_rows: up to which a kernel is faster than the library, for what the library factors.
         tridiagonal_rows: of all tridiagonal systems together, from which these have kernels in a
             body. At the top, all have.
     """
@@ -232,6 +233,7 @@ class LapackPolicy:
     at_once: Mapping[str, tuple[int, int]]
     many: Mapping[str, int]
     rows: int
+    kernel_rows: int
     tridiagonal_rows: int
 
     def has_kernel(self, op: str, types: Sequence[ArrayType], in_body: bool) -> bool:
@@ -239,7 +241,9 @@ class LapackPolicy:
         if op not in self.many:
             return False
         matrix = types[0]
-        if not in_body or self.prefers(op, matrix) or matrix.shape[-1] >= self.rows:
+        if self.prefers(op, matrix):
+            return matrix.shape[-1] <= self.kernel_rows
+        if not in_body or matrix.shape[-1] >= self.rows:
             return True
         columns = types[1].shape[-1] if op == "triangular_solve" else 1
         return prod(matrix.shape[:-2]) * columns >= self.many[op]
