@@ -106,12 +106,11 @@ class MeshBackend(Backend):
 
     def _connected(self) -> MeshOfGpus:
         """The GPUs with communicators; with new ones if the last were abandoned."""
-        from lowering.cuda.libraries.nccl import Communicators
         from lowering.mesh.gpus import MeshOfGpus
 
         with self._connecting:
             if self._gpus is None or self._gpus.abandoned:
-                self._gpus = MeshOfGpus(Communicators(self.mesh))
+                self._gpus = MeshOfGpus(self.mesh)
             return self._gpus
 
     def memory_stats(self) -> dict[str, int]:
