@@ -88,7 +88,7 @@ def check(folder: Path) -> list[str]:
                 page.goto(address)
                 links[address] = set(page.eval_on_selector_all("a[href]", LINKS))
                 names[address] = set(page.eval_on_selector_all("[id]", NAMES))
-        faults += [fault for where in links for fault in missing(where, links[where], names, base)]
+        faults += [fault for where in links for fault in missing(where, links[where], names)]
         page = watched(browser, base, "light", faults)
         for word, wanted in SEARCHES.items():
             page.goto(f"{base}search.html?q={word}")
@@ -99,13 +99,13 @@ def check(folder: Path) -> list[str]:
     return faults
 
 
-def missing(where: str, links: set[str], names: dict[str, set[str]], base: str) -> Iterator[str]:
+def missing(where: str, links: set[str], names: dict[str, set[str]]) -> Iterator[str]:
     """The links of a page to places of the site that do not exist."""
     for link in sorted(links):
         target, name = urldefrag(link)
-        if target.startswith(base) and target in names and name and name != "top":
-            if unquote(name) not in names[target]:
-                yield f"{where}: {link} names no place"
+        known = names.get(target)
+        if known and name not in ("", "top") and unquote(name) not in known:
+            yield f"{where}: {link} names no place"
 
 
 def main() -> None:
