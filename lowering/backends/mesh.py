@@ -16,6 +16,8 @@ from lowering.mesh.executable import MeshExecutable
 from lowering.mesh.same_program import require_same_program
 from lowering.mesh.together import in_threads
 from lowering.plan.calls.rendezvous import PeerMeeting, place
+from lowering.plan.lockstep import collective_of
+from lowering.plan.nodes import launched as launched_nodes
 from lowering.plan.plan import Plan
 from lowering.plan.target.target import Target
 from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
@@ -84,11 +86,13 @@ class MeshBackend(Backend):
         if self._are_own:
             _require_gpus(self.mesh)
         gpus = self._connected()
+        calls = filter(None, map(collective_of, launched_nodes(plan.graph)))
+        communicators = gpus.communicators if any(calls) else None
         meeting = PeerMeeting(self.mesh.shape)
         first = self.mesh.local_devices[0]
 
         def compile_one(number: int) -> Executable:
-            place.communicators, place.peers = gpus.communicators, meeting
+            place.communicators, place.peers = communicators, meeting
             place.device = first + number
             try:
                 executable = self._devices[number].compile(plan)

@@ -42,7 +42,7 @@ class MeshOfGpus:
         self._executables: ConcurrentWeakSet[CudaExecutable] = ConcurrentWeakSet()
         self._abandoning = Lock()
         self.abandoned = False
-        self._channel = communicators.channel
+        self._channel = None if mesh.processes == 1 else self.communicators.channel
 
     @property
     def communicators(self) -> Communicators:
@@ -99,8 +99,10 @@ class MeshOfGpus:
         Raises:
             PeerLostError: one is or has, and those of this process are abandoned now.
         """
+        if self._communicators is None:
+            return
         try:
-            self.communicators.check(number)
+            self._communicators.check(number)
         except PeerLostError as reason:
             self.abandon(reason)
             raise
@@ -113,8 +115,8 @@ class MeshOfGpus:
         Raises:
             PeerLostError: one is not.
         """
-<<<<<<< HEAD
-        self.communicators.watch(number)
+        if self._communicators is not None:
+            self._communicators.watch(number)
 
     def tell(self, numbers: Sequence[int], name: str) -> None:
         """Let all other processes know, before it is done, that an exception of this name stops the
@@ -126,10 +128,6 @@ class MeshOfGpus:
     def told(self, number: int) -> str | None:
         """The name of the exception that has stopped a launch in another process, if one has."""
         return None if self._channel is None else self._channel.stopped.get(number)
-=======
-        if self._communicators is not None:
-            self._communicators.watch()
->>>>>>> ends
 
     def abandon(self, reason: BaseException) -> None:
         """End all launches, whatever they wait for; executables and communicators are gone then.
@@ -140,7 +138,8 @@ class MeshOfGpus:
             if self.abandoned:
                 return
             self.abandoned = True
-            self.communicators.leave()
+            if self._communicators is not None:
+                self._communicators.leave()
             stopped = []
             for timeline in self._timelines:
                 with suppress(DeviceLostError, RuntimeError):  # there is nothing left to end
