@@ -26,7 +26,7 @@ The packages, in the order of their imports:
     linalg            more of linear algebra               saving       programs in files
     sparse            sparse matrices, folds by segment    custom       kernels of your own
     sharding          meshes of devices                    interop      what others must be told
-    distributed       several processes
+    distributed       several processes                    torch        functions of tensors
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
 `limits`, `modes`, `progress`, `streams`, `memory`, `raw_memory`, `capabilities`, `callbacks`,
@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from tracegraph import random as random
     from tracegraph import sparse as sparse
     from tracegraph import special as special
+    from tracegraph import torch as torch
     from tracegraph.callbacks import *
     from tracegraph.control import *
     from tracegraph.custom import *
@@ -87,6 +88,9 @@ _MODULES = (
     *("array_api", "debug", "distributed", "event", "interop", "linalg", "nn", "numpy", "random"),
     *("sparse", "special"),
 )
+_FOR_OTHERS = ("torch",)
+"""Modules that import another library, so a star import leaves them out."""
+
 _FUNCTIONS = {
     "callbacks": ("host_call", "pure_callback"),
     "control": ("associative_scan", "cond", "fori_loop", "map", "scan", "switch", "while_loop"),
@@ -123,7 +127,7 @@ def __dir__() -> list[str]:
 if not TYPE_CHECKING:  # a type checker would find any name in a module that has this
 
     def __getattr__(name: str) -> _Any:
-        if name in _MODULES:
+        if name in _MODULES or name in _FOR_OTHERS:
             return _import_module(f"{__name__}.{name}")
         if name not in _MODULE_OF:
             raise _missing_name(__name__, name)

@@ -16,6 +16,8 @@ from lowering.mesh.executable import MeshExecutable
 from lowering.mesh.same_program import require_same_program
 from lowering.mesh.together import in_threads
 from lowering.plan.calls.rendezvous import PeerMeeting, place
+from lowering.plan.lockstep import collective_of
+from lowering.plan.nodes import launched as launched_nodes
 from lowering.plan.plan import Plan
 from lowering.plan.target.target import Target
 from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
@@ -84,11 +86,13 @@ class MeshBackend(Backend):
         if self._are_own:
             _require_gpus(self.mesh)
         gpus = self._connected()
+        calls = filter(None, map(collective_of, launched_nodes(plan.graph)))
+        communicators = gpus.communicators if any(calls) else None
         meeting = PeerMeeting(self.mesh.shape)
         first = self.mesh.local_devices[0]
 
         def compile_one(number: int) -> Executable:
-            place.communicators, place.peers = gpus.communicators, meeting
+            place.communicators, place.peers = communicators, meeting
             place.device = first + number
             try:
                 executable = self._devices[number].compile(plan)
@@ -106,12 +110,11 @@ class MeshBackend(Backend):
 
     def _connected(self) -> MeshOfGpus:
         """The GPUs with communicators; with new ones if the last were abandoned."""
-        from lowering.cuda.libraries.nccl import Communicators
         from lowering.mesh.gpus import MeshOfGpus
 
         with self._connecting:
             if self._gpus is None or self._gpus.abandoned:
-                self._gpus = MeshOfGpus(Communicators(self.mesh))
+                self._gpus = MeshOfGpus(self.mesh)
             return self._gpus
 
     def memory_stats(self) -> dict[str, int]:

@@ -155,6 +155,26 @@ def waits(device: str) -> None:
     np.testing.assert_array_equal(total(x), [2, 4])
 
 
+def stopped(device: str) -> None:
+    """A time limit of the first process ends a loop in all of them; the next call works."""
+    mesh = Mesh(2, "x", device=device)
+    endless = tracegraph.jit(shard(forever, mesh=mesh, in_specs=P("x"), out_specs=P()))
+    assert int(endless(np.zeros(2))) == 0
+    if tracegraph.process_index() == 0:
+        with pytest.raises(errors.TimeLimitError), tracegraph.time_limit(0.3):
+            np.asarray(endless(np.ones(2)))
+    else:
+        with pytest.raises((errors.StoppedError, errors.PeerFailedError)):
+            np.asarray(endless(np.ones(2)))
+    assert int(endless(np.zeros(2))) == 0
+
+
+def forever(x: Any) -> Any:
+    """Ends at once if no element is positive, and else never."""
+    start = tracegraph.pmax(x[0], "x")
+    return tracegraph.while_loop(lambda s: s > 0, lambda s: tracegraph.pmean(s, "x"), start)
+
+
 def other(x: Any) -> Any:
     """As any."""
     return tracegraph.pmin(x, "x")
@@ -163,11 +183,6 @@ def other(x: Any) -> Any:
 def killed(device: str) -> None:
     """The second process is killed while the first one waits for it in a loop."""
     mesh = Mesh(2, "x", device=device)
-
-    def forever(x: Any) -> Any:
-        start = tracegraph.pmax(x[0], "x")
-        return tracegraph.while_loop(lambda s: s > 0, lambda s: tracegraph.pmean(s, "x"), start)
-
     endless = tracegraph.jit(shard(forever, mesh=mesh, in_specs=P("x"), out_specs=P()))
     assert int(endless(np.zeros(2))) == 0
     if tracegraph.process_index() == 1:
@@ -196,10 +211,10 @@ def left(device: str) -> None:
 
 PROGRAMS: dict[str, Callable[[str], None]] = {
     program.__name__: program
-    for program in (values, collectives, planes, problems, waits, left, killed)
+    for program in (values, collectives, planes, problems, waits, stopped, left, killed)
 }
 
-ON_GPUS = {"values", "collectives", "problems", "killed"}
+ON_GPUS = {"values", "collectives", "problems", "stopped", "killed"}
 """Those that a mesh of two GPUs runs, one in each process."""
 
 if __name__ == "__main__":

@@ -95,11 +95,16 @@ TRACEGRAPH: Table = {
     "capabilities": {"staging", "devices"},
     "raw_memory": {"staging", "arrays", "ir", "errors", "devices"},
     "interop": {"array_api", "linalg", "special", "arrays", "tracing"},
+    "torch": {
+        *("streams", "staging", "transforms", "arrays", "ir", "tree", "errors"),
+        *("dtypes", "devices"),
+    },
     "tracegraph": {
         *("arrays", "callbacks", "capabilities", "control", "custom", "debug", "errors", "event"),
         *("ir", "limits", "linalg", "memory", "raw_memory", "nn", "numpy", "random", "inspection"),
         *("saving", "sharding", "distributed", "sparse", "special", "staging", "streams"),
         *("concurrency", "transforms", "tree", "version", "modes", "array_api", "interop"),
+        "torch",
     },
     "testing": {
         *("tracegraph", "debug", "staging", "arrays", "ir", "tree", "errors", "dtypes"),

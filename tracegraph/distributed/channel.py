@@ -50,6 +50,8 @@ class Channel:
     """The channel of process `index` of `size`. `hosts` names the machine of each process.
 
     `lost` is None, or makes the error for a process that is lost; after that, all waits raise it.
+    `stopped` has the launches that an exception has stopped in another process, and its name,
+    `ended` how many launches those have made that have taken leave: these are over.
     """
 
     def __init__(
@@ -57,6 +59,8 @@ class Channel:
     ) -> None:
         self.index, self.size, self.hosts = index, size, tuple(hosts)
         self.lost: Failure | None = None
+        self.stopped: dict[int, str] = {}
+        self.ended: dict[int, int] = {}
         self._connection, self._hub = connection, hub
         self._numbers, self._launches = count(), 0
         self._tickets: dict[int, _Ticket] = {}
@@ -133,16 +137,33 @@ class Channel:
             self._failed[launch] = device
         self._send({"failed": launch, "device": device})
 
+    def stop(self, launches: Sequence[int], name: str) -> None:
+        """Let all others know that an exception of this name stops launches. When this returns,
+        they have noted it, so that none takes what they compute from then on for a result.
+        """
+        ticket, number = _Ticket(None), next(self._numbers)
+        with self._lock:
+            if self._closed or self.lost is not None:
+                return
+            self._tickets[number] = ticket
+        self._send({"stop": list(launches), "name": name, "of": number})
+        ticket.over.wait()
+        with self._lock:
+            self._tickets.pop(number, None)
+
     def check(self, launch: int | None, doing: str) -> None:
         """Called now and then by what runs.
 
         Raises:
-            PeerLostError: a process is lost.
+            PeerLostError: a process is lost, or has ended before the launch.
             PeerFailedError: another device has failed in the launch.
         """
         if self.lost is not None or launch in self._failed:
             with self._lock:
                 self._require(launch, doing)
+        for process, launches in self.ended.items():
+            if launch is not None and launch >= launches:
+                raise _lost(process, "has ended")(doing)
 
     def close(self) -> None:
         """Take leave. In the first process, wait until all others have done so."""
@@ -150,7 +171,7 @@ class Channel:
             if self._closed:
                 return
             self._closed = True
-        self._send({"bye": self.index})
+        self._send({"bye": self._launches})
         if self._hub is not None:
             self._hub.join()
         self._connection.close()
@@ -187,6 +208,13 @@ class Channel:
     def _take(self, header: Header, pieces: Sequence[bytes]) -> None:
         if "lost" in header:
             self._lose(header["lost"], header["how"])
+            return
+        if "ended" in header:
+            self.ended[header["ended"]] = header["launches"]
+            return
+        if "stopped" in header:
+            self.stopped.update(dict.fromkeys(header["stopped"], header["name"]))
+            self._send({"noted": header["by"]})
             return
         with self._lock:
             if "failed" in header:

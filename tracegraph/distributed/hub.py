@@ -44,28 +44,33 @@ class Hub:
                 try:
                     header, pieces = unpack(self._connections[process].recv_bytes())
                 except (OSError, EOFError):
-                    self._ended(process, True)
+                    self._ended(process, None)
                     continue
                 except KeyError:  # it was lost while another message was answered
                     continue
                 if "bye" in header:
-                    self._ended(process, False)
+                    self._ended(process, header["bye"])
                 else:
                     self._send(self._answers(process, header, pieces))
 
     def _answers(self, process: int, header: Header, pieces: list[bytes]) -> Iterable[Sent]:
         if "failed" in header:
             return self._meetings.fail(process, header["failed"], header["device"])
+        if "stop" in header:
+            return self._meetings.stop(process, header["of"], header["stop"], header["name"])
+        if "noted" in header:
+            return self._meetings.note(process, tuple(header["noted"]))
         if "withdrawn" in header:
             return self._meetings.withdraw(process, header["withdrawn"])
         header["group"], header["owners"] = tuple(header["group"]), tuple(header["owners"])
         return self._meetings.arrive(Arrived(process, data=pieces[0], **header))
 
-    def _ended(self, process: int, lost: bool) -> None:
+    def _ended(self, process: int, launches: int | None) -> None:
+        """A process has taken leave after so many launches, or is lost."""
         connection = self._connections.pop(process, None)
         if connection is not None:
             connection.close()
-        self._send(self._meetings.end(process, lost))
+        self._send(self._meetings.end(process, launches))
 
     def _send(self, messages: Iterable[Sent]) -> None:
         broken = []
@@ -76,7 +81,7 @@ class Hub:
             except OSError:
                 broken.append(process)
         for process in broken:
-            self._ended(process, True)
+            self._ended(process, None)
 
 
 def gather_processes(server: socket.socket, count: int, deadline: float) -> dict[int, Any]:

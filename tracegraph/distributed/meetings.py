@@ -63,6 +63,7 @@ class Meetings:
         self._gone: dict[int, str] = {}
         self._failed: dict[int, int] = {}
         self._launches = 0
+        self._unnoted: dict[tuple[int, int], set[int]] = {}
 
     @property
     def is_over(self) -> bool:
@@ -106,19 +107,43 @@ class Meetings:
         for other in self._others(process):
             yield other, {"failed": launch, "device": device}, ()
 
-    def end(self, process: int, lost: bool) -> Iterator[Sent]:
-        """A process comes no more."""
+    def stop(self, process: int, ticket: int, launches: list[int], name: str) -> Iterator[Sent]:
+        """A process is going to stop launches, once all others have noted it."""
+        self._unnoted[process, ticket] = set(self._others(process))
+        for other in self._others(process):
+            yield other, {"stopped": launches, "name": name, "by": [process, ticket]}, ()
+        yield from self._noted()
+
+    def note(self, process: int, by: tuple[int, int]) -> Iterator[Sent]:
+        """A process has noted that another one stops launches."""
+        if by in self._unnoted:
+            self._unnoted[by].discard(process)
+        yield from self._noted()
+
+    def _noted(self) -> Iterator[Sent]:
+        for (process, ticket), others in list(self._unnoted.items()):
+            if not others:
+                del self._unnoted[process, ticket]
+                yield process, {"met": ticket}, ()
+
+    def end(self, process: int, launches: int | None) -> Iterator[Sent]:
+        """A process comes no more: it took leave after so many launches, or is lost."""
         if process in self._gone:
             return
-        self._gone[process] = "is lost" if lost else "has ended"
+        self._gone[process] = "is lost" if launches is None else "has ended"
+        for others in self._unnoted.values():
+            others.discard(process)
+        yield from self._noted()
         for member in [m for m, each in self._waiting.items() if each.process == process]:
             del self._waiting[member]
-        if lost:
+        if launches is None:
             self._waiting.clear()
             for other in self._others(process):
                 yield other, {"lost": process, "how": self._gone[process]}, ()
-        else:
-            yield from self._unanswerable()
+            return
+        for other in self._others(process):
+            yield other, {"ended": process, "launches": launches}, ()
+        yield from self._unanswerable()
 
     def _others(self, process: int) -> list[int]:
         return [p for p in range(self._count) if p != process and p not in self._gone]

@@ -101,7 +101,7 @@ def compiled_program(
     differing = zip(Modes._fields, modes, PLAIN, strict=True)
     return CompiledProgram(
         function=signature.function,
-        arguments=signature.shown(key),
+        arguments=signature.shown(key, fold=True),
         types=signature.types(key),
         device=device,
         modes=tuple(name for name, mode, plain in differing if mode != plain),

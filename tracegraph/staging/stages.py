@@ -181,6 +181,10 @@ class Lowered(Drawable):
         found: Diagram = self.plan.diagram()
         return found
 
+    def made_of(self) -> Diagram:
+        """The picture of the program, whose operations stand beside their lines of source."""
+        return self.traced.diagram()
+
     def __repr__(self) -> str:
         return f"<Lowered for {self.traced.device}: {self.plan!r}>"
 
@@ -308,6 +312,10 @@ class Compiled(Drawable):
         """The nodes and edges of the graph that runs as a picture, to be drawn."""
         found: Diagram = self.plan.diagram()
         return found
+
+    def made_of(self) -> Diagram:
+        """As `Lowered.made_of`."""
+        return self.lowered.made_of()
 
     def __repr__(self) -> str:
         if self.executable.closed:

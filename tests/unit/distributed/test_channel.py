@@ -74,10 +74,14 @@ def test_waits_that_cannot_end_are_ended() -> None:
 
 def test_who_waits_for_one_that_leaves_is_told() -> None:
     first, second = channels(2)
+    first.new_launch(), first.new_launch(), second.new_launch()
     leaving = Thread(target=second.close)
     found, _ = failures(lambda: first.exchange(b"", "one", "one thing"), leaving.start)
     assert isinstance(found, errors.PeerLostError)
     assert (found.process, "process 1 has ended" in str(found)) == (1, True)
+    first.check(0, "a launch that both have made")
+    with pytest.raises(errors.PeerLostError, match="process 1 has ended"):
+        first.check(1, "a later one")
     first.close()
     with pytest.raises(errors.ProcessGroupError, match="shutdown"):
         first.exchange(b"", "one", "one thing")
@@ -102,6 +106,17 @@ def test_a_failed_launch_ends_in_all() -> None:
     with pytest.raises(errors.PeerFailedError):
         first.check(0, "a loop")
     first.check(1, "a loop")
+    close(members)
+
+
+def test_all_have_noted_a_stop_before_it_is_made() -> None:
+    first, *others = members = channels(3)
+    first.stop([4, 5], "TimeLimitError")
+    for each in others:
+        assert each.stopped == {4: "TimeLimitError", 5: "TimeLimitError"}
+    others[0].close()
+    first.stop([6], "KeyboardInterrupt")
+    assert others[1].stopped[6] == "KeyboardInterrupt"
     close(members)
 
 

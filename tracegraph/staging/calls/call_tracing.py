@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tracegraph import errors, tree
@@ -51,10 +52,8 @@ def trace_call(
         out_structure.append(structure)
         return results
 
-    def path(number: int) -> str:
-        return signature.paths(key.structure)[number]
-
+    paths = partial(signature.paths, key.structure)
     name = getattr(fun, "__name__", type(fun).__name__)
     with warned_of_draws(fun):
-        program = trace_program(flat, signature.types(key), name, path, device)
+        program = trace_program(flat, signature.types(key), name, paths, device)
     return Traced(program, key, out_structure[0], signature, device, scratch, compiler)
