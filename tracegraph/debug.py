@@ -1,4 +1,4 @@
-"""Debugging: prints, callbacks and timed sections in running programs."""
+"""Debugging: prints, callbacks, timed sections and NVTX ranges of running programs."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from tracegraph.ir.effects import PrintFormat, require_allowed
 from tracegraph.ir.events import Section, TimeMark
 from tracegraph.ir.op import get
 from tracegraph.ir.types import ArrayType, type_of
+from tracegraph.staging.ranges import ranges as ranges
 from tracegraph.user_source import user_source
 
 

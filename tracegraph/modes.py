@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal, NamedTuple, get_args
@@ -27,12 +27,16 @@ _modes: ContextVar[Modes] = ContextVar("tracegraph_modes", default=PLAIN)
 
 
 class _Process:
-    """Whether a block was ever entered. Until then, calls need not look at the context."""
+    """Whether a block was ever entered. Until then, calls need not look at the context.
 
-    __slots__ = ("entered",)
+    `annotate` makes the ranges that calls are marked by for a profiler, if that is asked for.
+    """
+
+    __slots__ = ("annotate", "entered")
 
     def __init__(self) -> None:
         self.entered = False
+        self.annotate: Callable[..., Any] | None = None
 
 
 process = _Process()

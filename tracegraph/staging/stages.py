@@ -33,6 +33,7 @@ from tracegraph.staging.exported import ExportedGraph
 from tracegraph.staging.fallbacks import warn_of_fallbacks
 from tracegraph.staging.graph_view import GraphView
 from tracegraph.staging.interfaces import Compiler, Executable
+from tracegraph.staging.ranges import ranged
 from tracegraph.staging.scratch import Scratch
 from tracegraph.tracing.selected import Selected
 from tracegraph.tracing.tracer import Tracer
@@ -90,7 +91,7 @@ class Traced(Drawable):
         """
         donated = self.signature.donated_leaves(self.key.structure)
         lower = self.compiler().lower
-        with gc_pause.paused():
+        with gc_pause.paused(), ranged(f"lower {self.program.name}"):
             program, sharding = self._prepared()
             plan = lower(program, self.device, donated, scratch=self.scratch)
         return Lowered(self, plan if sharding is None else replace_record(plan, sharding=sharding))
@@ -172,7 +173,8 @@ class Lowered(Drawable):
         needs and something else is done instead.
         """
         device, function = self.traced.device, self.traced.signature.function
-        executable = self.traced.compiler().backend(device).compile(self.plan)
+        with ranged(f"compile {self.traced.program.name}"):
+            executable = self.traced.compiler().backend(device).compile(self.plan)
         warn_of_fallbacks(function, executable.plan, device)
         return Compiled.of(self, executable)
 
@@ -287,7 +289,9 @@ class Compiled(Drawable):
         that nodes run one after the other; it runs a dozen times. What clocks take is subtracted.
         The result prints as a table, with the part of the device's limits that each node reaches;
         it is data, too: `profile.nodes` has `title`, `line`, `runs`, `seconds`, `work`, `least` and
-        `part` of each. Donated arguments stay as they are.
+        `part` of each. On the host, each nest of a kernel is measured by itself. `tracegraph.show`
+        draws a profile, `profile.write_trace(path)` is for Perfetto, and `profile.plot()` draws
+        with matplotlib. Donated arguments stay as they are.
 
         >>> import numpy as np
         >>> from tracegraph import jit

@@ -14,6 +14,7 @@ from tracegraph.staging.calls.sharded_tracing import trace_sharded
 from tracegraph.staging.calls.signature import CallKey, Signature
 from tracegraph.staging.compiler import compiler
 from tracegraph.staging.program_function import ProgramFunction
+from tracegraph.staging.ranges import ranged
 from tracegraph.staging.scratch import Scratch
 from tracegraph.staging.stages import Traced, flat_results
 from tracegraph.tracing.trace import trace_program
@@ -54,6 +55,6 @@ def trace_call(
 
     paths = partial(signature.paths, key.structure)
     name = getattr(fun, "__name__", type(fun).__name__)
-    with warned_of_draws(fun):
+    with ranged(f"trace {name}"), warned_of_draws(fun):
         program = trace_program(flat, signature.types(key), name, paths, device)
     return Traced(program, key, out_structure[0], signature, device, scratch, compiler)
