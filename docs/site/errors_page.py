@@ -119,7 +119,8 @@ def message(each: Entry, names: dict[str, Any]) -> str:
         Exception: what the program raises instead; a ValueError if it raises nothing.
     """
     if not each.runs:
-        return str(eval(each.example, {"tracegraph": tracegraph}))
+        text = str(eval(each.example, {"tracegraph": tracegraph}))
+        return text.partition("\n  at <string>")[0]  # the line is not that of the program
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:

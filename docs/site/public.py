@@ -33,8 +33,10 @@ OF_TRACEGRAPH: Mapping[str, tuple[str, ...]] = {
     "Several devices": (
         *("Mesh", "PartitionSpec", "shard", "shard_map", "halo", "axis_index", "axis_size"),
         *("psum", "pmean", "pmax", "pmin", "ppermute", "all_gather", "all_to_all"),
-        *("psum_scatter", "make_array_from_local"),
+        *("psum_scatter", "make_array_from_local", "all_gather_to_host"),
+        *("process_count", "process_index"),
     ),
+    "Saved functions": ("export", "save", "load", "Exported"),
     "Your own CUDA code": ("kernel", "elementwise", "reduction", "capture", "embed"),
     "Calls of the host": ("pure_callback", "host_call"),
     "Modes and limits": ("check_indices", "deterministic", "matmul_precision", "time_limit"),
@@ -44,6 +46,9 @@ OF_TRACEGRAPH: Mapping[str, tuple[str, ...]] = {
     ),
 }
 """The names of the package itself, by subject."""
+
+MIRRORS = {"tracegraph.array_api": "tracegraph.numpy"}
+"""Modules with the names of another one, whose entries serve for both."""
 
 ELSEWHERE = {"__version__"}
 """Public names that need no entry."""
@@ -92,6 +97,8 @@ def modules() -> Iterator[str]:
     while waiting:
         module = waiting.pop(0)
         yield module
+        if module in MIRRORS:
+            continue
         for name in names(module):
             value = getattr(importlib.import_module(module), name)
             if isinstance(value, ModuleType):
@@ -124,6 +131,8 @@ def _exported(module: ModuleType) -> Iterator[str]:
 
 def documented(module: str) -> list[str]:
     """The public names of a module that have an entry of their own: no modules, no constants."""
+    if module in MIRRORS:
+        return []
     of = importlib.import_module(module)
     without = ELSEWHERE | (OF_NUMPY if module == "tracegraph.numpy" else set())
     found = [name for name in names(module) if name not in without]
@@ -150,9 +159,17 @@ def pages() -> Iterator[Page]:
     for title, of in OF_TRACEGRAPH.items():
         yield Page(f"tracegraph.{_slug(title)}", title, "", "tracegraph", of)
     for module in modules():
+        short = module.removeprefix("tracegraph.")
+        if module in MIRRORS:
+            yield Page(
+                short,
+                module,
+                f"{doc_of(module)} Its names are those of {MIRRORS[module]}.",
+                module,
+                (),
+            )
         if module in ("tracegraph", "tracegraph.errors") or not documented(module):
             continue
-        short = module.removeprefix("tracegraph.")
         if module != "tracegraph.numpy":
             yield Page(short, module, doc_of(module), module, tuple(documented(module)))
             continue

@@ -20,7 +20,7 @@ import pytest
 
 import tracegraph
 from benchmarks.rows import callbacks
-from tests.pages import interop_page, jax_names_page, numpy_page
+from tests.pages import figures_page, interop_page, jax_names_page, numpy_page
 from tracegraph.ir import op as registry
 from tracegraph.tracing.tracer import Tracer
 
@@ -152,6 +152,12 @@ def test_the_page_about_numpy_lists_every_function() -> None:
 def test_the_page_of_numpys_functions_is_that_of_the_code() -> None:
     """`python -m tests.pages.numpy_page` writes it."""
     assert numpy_page.PAGE.read_text("utf-8") == numpy_page.page()
+
+
+def test_pictures_of_performance_are_those_of_the_figures() -> None:
+    """`python -m tests.pages.figures_page` writes them."""
+    for name, text in figures_page.pictures().items():
+        assert (figures_page.FOLDER / name).read_text("utf-8") == text, name
 
 
 def test_the_page_of_names_of_jax_is_that_of_the_errors() -> None:

@@ -219,6 +219,17 @@ def test_sharded_clusters_are_those_of_all_points() -> None:
     np.testing.assert_array_equal(np.asarray(labels), member)
 
 
+def test_a_principal_component_is_that_of_all_rows() -> None:
+    """In one process; tests/unit/distributed runs it in two."""
+    power = example("principal_component")
+    power.DEVICE = "host"
+    direction, variance, steps = power.found(50, 3)
+    values, vectors = np.linalg.eigh(np.cov(power.rows_of(0, 50, 3).T, bias=True))
+    np.testing.assert_allclose(variance, values[-1], 1e-9)
+    np.testing.assert_allclose(np.abs(direction), np.abs(vectors[:, -1]), 1e-6)
+    assert 1 < steps < 1000
+
+
 def test_vortices_decay_with_the_order_of_the_integrator() -> None:
     flow = example("spectral_navier_stokes")
     coarse, fine = (flow.taylor_green(16, 2.0, steps) for steps in (10, 20))

@@ -42,6 +42,7 @@ TRACEGRAPH: Table = {
     "errors": {"dtypes", "user_source"},
     "tree": {"errors"},
     "limits": {"errors"},
+    "distributed": {"limits", "errors"},
     "progress": {"errors", "user_source"},
     "inspection": {"errors", "user_source"},
     "ir": {"inspection", "errors", "progress", "dtypes", "user_source"},
@@ -61,7 +62,7 @@ TRACEGRAPH: Table = {
         "errors",
     },
     "sparse": {"numpy", "arrays", "tracing", "ir", "tree", "errors"},
-    "sharding": {"tracing", "ir", "tree", "errors", "concurrency"},
+    "sharding": {"distributed", "tracing", "ir", "tree", "errors", "concurrency"},
     "control": {
         *("arrays", "tracing", "ops", "ir", "tree", "errors"),
         *("limits", "progress", "dtypes", "user_source"),
@@ -83,7 +84,8 @@ TRACEGRAPH: Table = {
     "event": {"control", "ir", "errors"},
     "debug": {"callbacks", "control", "staging", "ir", "errors", "modes", "user_source"},
     "staging": {
-        *("sharding", "arrays", "tracing", "passes", "ops", "ir", "tree", "errors", "inspection"),
+        *("sharding", "distributed", "arrays", "tracing", "passes", "ops", "ir", "tree", "errors"),
+        "inspection",
         *GROUND,
     },
     "saving": {"sharding", "staging", "tracing", "ir", "tree", "errors", "version"},
@@ -93,11 +95,16 @@ TRACEGRAPH: Table = {
     "capabilities": {"staging", "devices"},
     "raw_memory": {"staging", "arrays", "ir", "errors", "devices"},
     "interop": {"array_api", "linalg", "special", "arrays", "tracing"},
+    "torch": {
+        *("streams", "staging", "transforms", "arrays", "ir", "tree", "errors"),
+        *("dtypes", "devices"),
+    },
     "tracegraph": {
         *("arrays", "callbacks", "capabilities", "control", "custom", "debug", "errors", "event"),
         *("ir", "limits", "linalg", "memory", "raw_memory", "nn", "numpy", "random", "inspection"),
-        *("saving", "sharding", "sparse", "special", "staging", "streams", "concurrency"),
-        *("transforms", "tree", "version", "modes", "array_api", "interop"),
+        *("saving", "sharding", "distributed", "sparse", "special", "staging", "streams"),
+        *("concurrency", "transforms", "tree", "version", "modes", "array_api", "interop"),
+        "torch",
     },
     "testing": {
         *("tracegraph", "debug", "staging", "arrays", "ir", "tree", "errors", "dtypes"),
@@ -108,6 +115,7 @@ TRACEGRAPH: Table = {
 BY_LOWERING = GROUND | {
     *("ir", "ops", "passes", "control", "arrays", "staging", "numpy", "tracing"),
     *("errors", "limits", "progress", "inspection", "sharding", "transforms", "tree"),
+    "distributed",
 }
 """Parts of tracegraph that lowering may import."""
 

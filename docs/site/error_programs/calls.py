@@ -145,3 +145,56 @@ def PrintFormatError():
 
     # Instead:
     tracegraph.debug.print("loss: {}", np.ones(3))
+
+
+def ExportedTypesError():
+    double = tracegraph.export(lambda x: 2 * x, tracegraph.ArrayType("float64", (3,)))
+    double(np.ones(3, np.float32))
+
+    # Instead:
+    double(np.ones(3))
+
+
+def UnsavableError():
+    number = tracegraph.ArrayType("float64", ())
+
+    def asked(x):
+        return tracegraph.pure_callback(np.sin, number, x)
+
+    tracegraph.export(asked, number)
+
+    # Instead:
+    tracegraph.export(np.sin, number)
+
+
+def DamagedFileError():
+    saved = bytes(tracegraph.export(lambda x: 2 * x, 1.0))
+    tracegraph.load(saved[:-100])
+
+    # Instead:
+    tracegraph.load(saved)
+
+
+def MalformedProgramError():
+    # In a file that something else than `tracegraph.save` has written or changed:
+    # It is read as data and checked, and a program of it breaks the rules.
+
+    # Message:
+    tracegraph.errors.MalformedProgramError("its types are not those of its parameters")
+
+
+def ExportVersionError():
+    # In a file of a newer tracegraph:
+    # It uses an operation that this one does not have, or a newer layout.
+
+    # Message:
+    tracegraph.errors.ExportVersionError("version 2 of the schema", "1")
+
+
+def UnknownTreeWarning():
+    # In a process that does not define the class:
+    double = tracegraph.load("double.tg")  # returns a State
+    double(1.0)
+
+    # Message:
+    tracegraph.errors.UnknownTreeWarning("model.State")

@@ -81,3 +81,45 @@ def PeerFailedError():
     # Another device has raised an error, which the call raises; this is what the others say.
     # Message:
     tracegraph.errors.PeerFailedError(1, "psum over 'x'")
+
+
+def ProcessGroupError():
+    tracegraph.distributed.initialize(num_processes=2)
+
+    # Instead:
+    tracegraph.distributed.initialize()  # a launcher says who is who; without one, it is alone
+
+
+def NotAddressableError():
+    # In several processes:
+    mesh = tracegraph.Mesh(2, "x")
+    x = tracegraph.shard(lambda x: 2 * x, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(np.ones(4))
+    np.asarray(x)
+
+    # Message:
+    tracegraph.errors.NotAddressableError("Array of f64[4]", "Mesh(2, 'x')")
+
+
+def MeshMismatchError():
+    # In several processes:
+    mesh = tracegraph.Mesh(2, "x")
+    total = tracegraph.shard(
+        lambda x: tracegraph.psum(x, "x"), mesh=mesh, in_specs=P("x"), out_specs=P()
+    )
+    total(np.ones(4 + 2 * tracegraph.process_index()))  # not the same in all
+
+    # Message:
+    tracegraph.errors.MeshMismatchError(
+        "the processes of a mesh have built different programs",
+        [1],
+        "process 0: input[0]: f64[2]",
+        "process 1: input[0]: f64[3]",
+    )
+
+
+def PeerLostError():
+    # In several processes:
+    # One of them has ended, or was killed, while others wait for it.
+
+    # Message:
+    tracegraph.errors.PeerLostError("process 1 is lost", 1)

@@ -31,8 +31,16 @@ template <class T> __device__ T* tg_room(const tg_u64* devices, int device, tg_i
   return reinterpret_cast<T*>(devices[1 + device] + offset);
 }
 
-__device__ inline void tg_await_turn(const tg_u32* place, tg_u32 turn) {
-  while (tg_posted_turn(place) != turn) tg_between_polls();
+// Now and then a wait looks at the stop flag: above 1, the others will not come any more.
+__device__ inline bool tg_waits_on(tg_u32& polls, const volatile tg_u32* stop) {
+  tg_between_polls();
+  return (++polls & 255u) != 0 || *stop <= 1u;
+}
+
+__device__ inline void tg_await_turn(const tg_u32* place, tg_u32 turn, const volatile tg_u32* stop) {
+  tg_u32 polls = 0;
+  // another block may still wait when a device posts its next turn
+  while ((int)(tg_posted_turn(place) - turn) < 0 && tg_waits_on(polls, stop)) {}
 }
 
 // Small arrays travel as words of 32 bits with their turn beside them: who sees the turn has the bits.
@@ -51,22 +59,24 @@ template <class T> __device__ tg_u32 tg_word_of(const T* array, int size, int nu
   }
 }
 
-__device__ inline tg_u32 tg_await_word(const tg_u64* place, tg_u32 turn) {
+__device__ inline tg_u32 tg_await_word(const tg_u64* place, tg_u32 turn, const volatile tg_u32* stop) {
   tg_u64 word;
-  while ((tg_u32)(word = tg_posted_word(place)) != turn) tg_between_polls();
+  tg_u32 polls = 0;
+  while ((tg_u32)(word = tg_posted_word(place)) != turn && tg_waits_on(polls, stop)) {}
   return (tg_u32)(word >> 32);
 }
 
-template <class T> __device__ T tg_received(const tg_u64* words, int element, tg_u32 turn) {
+template <class T>
+__device__ T tg_received(const tg_u64* words, int element, tg_u32 turn, const volatile tg_u32* stop) {
   T value;
   if constexpr (sizeof(T) >= 4) {
     const int count = sizeof(T) / 4;
     tg_u32 parts[count];
-    for (int i = 0; i < count; ++i) parts[i] = tg_await_word(words + element * count + i, turn);
+    for (int i = 0; i < count; ++i) parts[i] = tg_await_word(words + element * count + i, turn, stop);
     memcpy(&value, parts, sizeof(T));
   } else {
     const int each = 4 / sizeof(T);
-    const tg_u32 word = tg_await_word(words + element / each, turn);
+    const tg_u32 word = tg_await_word(words + element / each, turn, stop);
     const tg_u32 bits = word >> 8 * sizeof(T) * (element % each);
     memcpy(&value, &bits, sizeof(T));
   }

@@ -16,8 +16,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 
+from lowering.codegen.effects.signals import STOP_WATCH
 from lowering.codegen.expressions import combine, round_to, widen
 from lowering.codegen.kernel_code import PeerTable
+from lowering.codegen.kernel_parameters import StopFlagAddress
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.calls.collectives import (
@@ -30,6 +32,7 @@ from lowering.plan.calls.collectives import (
     ReduceScatter,
 )
 from lowering.plan.calls.library_call import StridedArray
+from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.rounding import ceil_div, round_up
 from lowering.plan.nodes import LibraryNode
 from lowering.plan.target.hardware import ALIGNMENT
@@ -73,6 +76,17 @@ class PeerRoom:
     def counter(self) -> str:
         """The turn."""
         return f"exchange{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class StopFlag:
+    """The buffer that stands for the word of this device which ends loops, and is sent.
+
+    It may be `watched`, so that it is read only now and then, if no loop inside ends by it alone.
+    """
+
+    buffer: Buffer | None
+    watched: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +149,13 @@ def write_exchange(
     node: LibraryNode,
     room: PeerRoom,
     barrier: Callable[[], None],
+    stop: StopFlag,
 ) -> None:
     """Write an exchange, behind a barrier after what it sends was computed."""
     call = _call(node)
     writer.line(f"++{room.counter};")
     members = list(zip(call.kinds, call.sources, call.targets, room.arrays, strict=True))
-    writing = _Exchange(writer, scope, room, call.count)
+    writing = _Exchange(writer, scope, room, call.count, stop)
     if room.small:
         with writer.block(""):
             for _, source, _, at in members:
@@ -164,9 +179,30 @@ class _Exchange:
     scope: Scope
     room: PeerRoom
     count: int
+    stop: StopFlag
+
+    @property
+    def _stop(self) -> str:
+        return self.writer.names[StopFlagAddress()]
+
+    def _send_stop(self, text: str) -> None:
+        """Write how the stop flag is sent to device `to`. A single thread reads it, once: it may
+        change at any time, and all are to get the same.
+        """
+        test = "thread == 0 && blockIdx.x == 0" if self.scope.blocks > 1 else "thread == 0"
+        with self.writer.block(f"if ({test})"):
+            watched = f"{STOP_WATCH}.look({self._stop}, tg_clock())"
+            text_of_flag = watched if self.stop.watched else f"*{self._stop}"
+            self.writer.line(f"const tg_u32 stops = {text_of_flag};")
+            self.writer.line(f"for (int to = 0; to < {self.count}; ++to) {text}")
 
     def post_words(self, source: StridedArray, at: int) -> None:
         """All threads of all blocks post the words of an array to each device."""
+        if source.buffer is self.stop.buffer:
+            there = f"tg_room<tg_u64>({self.room.devices}, to, {at})"
+            word = f"(tg_u64)stops << 32 | {self.room.counter}"
+            self._send_stop(f"tg_post_word({there} + {self._place(self.room.own, 1)}, {word});")
+            return
         words, room, turn = _words(source), self.room, self.room.counter
         with self.writer.block(_across(self.scope, self.count * words)):
             self.writer.line(f"const int to = i / {words}, number = i % {words};")
@@ -184,12 +220,13 @@ class _Exchange:
         words, turn = _words(source), self.room.counter
         here = f"reinterpret_cast<const tg_u64*>(workspace + {at})"
         if not isinstance(kind, AllReduce | ReduceScatter):  # those wait for all in any case
-            loop = _within(self.scope, self.count)
-            self.writer.line(f"{loop} tg_await_word({here} + {self._place('i', words)}, {turn});")
+            loop, place = _within(self.scope, self.count), self._place("i", words)
+            self.writer.line(f"{loop} tg_await_word({here} + {place}, {turn}, {self._stop});")
         type_ = c_type(source.buffer.type.dtype)
 
         def element(device: str, index: str) -> str:
-            return f"tg_received<{type_}>({here} + {self._place(device, words)}, {index}, {turn})"
+            words_of = f"{here} + {self._place(device, words)}"
+            return f"tg_received<{type_}>({words_of}, {index}, {turn}, {self._stop})"
 
         with self.writer.block(_within(self.scope, prod(target.shape))):
             self._combine(kind, source, target, element, sent_to_all=True)
@@ -199,6 +236,10 @@ class _Exchange:
         type_, room, own = c_type(source.buffer.type.dtype), self.room, self.room.own
         part = _part(kind, source, self.count)
         array = self._pointer(source)
+        if source.buffer is self.stop.buffer:
+            there = f"tg_room<{type_}>({room.devices}, to, {at}) + {self._place(own, 1)}"
+            self._send_stop(f"*({there}) = {type_}(stops);")
+            return
         if isinstance(kind, Permute):
             to = _chosen(own, dict(kind.perm))
             there = f"(tg_room<{type_}>({room.devices}, {to}, {at}) + {self._turn(part)})"
@@ -220,7 +261,7 @@ class _Exchange:
         first = "if (blockIdx.x == 0) " if self.scope.blocks > 1 else ""
         writer.line(f"{first}{each} tg_post_turn({there}, {turn});")
         here = f"reinterpret_cast<const tg_u32*>(workspace + {room.posted}) + i"
-        writer.line(f"{each} tg_await_turn({here}, {turn});")
+        writer.line(f"{each} tg_await_turn({here}, {turn}, {self._stop});")
         if self.scope.threads > 1:
             writer.line("__syncthreads();")
 

@@ -17,7 +17,7 @@ from lowering.codegen.kernel_parameters import StopFlagAddress
 from lowering.codegen.nests import nest_parameters
 from lowering.codegen.persistent.exchanges import Exchange, exchanges_of
 from lowering.codegen.persistent.lane_kernel import lane_text
-from lowering.codegen.persistent.peer_exchanges import declare_exchanges, save_turns
+from lowering.codegen.persistent.peer_exchanges import StopFlag, declare_exchanges, save_turns
 from lowering.codegen.persistent.persistent_layout import PersistentLayout, accessed
 from lowering.codegen.persistent.phases import PhaseWriter, declare_words
 from lowering.codegen.persistent.storage import (
@@ -32,6 +32,7 @@ from lowering.codegen.persistent.storage import (
 from lowering.codegen.persistent.surroundings import Surroundings
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.conditional_nodes import WhileNode
+from lowering.plan.lockstep import in_lockstep
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.target.hardware import ALIGNMENT, SHARED_BYTES
@@ -77,7 +78,9 @@ def persistent_text(
     if StopFlagAddress() in others:
         writer.line(f"tg_stop_watch {STOP_WATCH} = {{tg_clock(), 0}};")
     exchanges = _exchanges(layout, scope, surroundings, storage)
-    _write_body(writer, node, layout, storage, exchanges, offsets)
+    watched = all(in_lockstep(each) for each in layout.inside if isinstance(each, WhileNode))
+    stop = StopFlag(surroundings.stop_flag, watched)
+    _write_body(writer, node, layout, storage, exchanges, offsets, stop)
     cluster = scope.blocks if scope.clustered else 1
     text = function(declared, writer.text, scope.threads, cluster=cluster, dependents=False)
     grid, block = (scope.blocks, 1, 1), (scope.threads, 1, 1)
@@ -92,6 +95,7 @@ def _write_body(
     storage: Storage,
     exchanges: Mapping[WhileNode, tuple[Exchange, ...]],
     offsets: Mapping[Buffer, int],
+    stop: StopFlag,
 ) -> None:
     """Write the phases, between loading what the kernel keeps and saving it."""
     scope = node.scope
@@ -106,7 +110,7 @@ def _write_body(
     moved = [each.old for found in exchanges.values() for each in found]
     moved = [buffer for buffer in moved if buffer not in storage.placed]
     declare_homes(writer, moved)
-    phases = PhaseWriter(writer, scope, layout, exchanges, offsets)
+    phases = PhaseWriter(writer, scope, layout, exchanges, offsets, stop)
     if storage.loaded:
         phases.barrier()
     phases.graph(node.graph)

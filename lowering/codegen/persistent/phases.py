@@ -16,7 +16,7 @@ from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.nests import write_nest
 from lowering.codegen.node_code import NODE_CODE
 from lowering.codegen.persistent.exchanges import Exchange
-from lowering.codegen.persistent.peer_exchanges import write_exchange
+from lowering.codegen.persistent.peer_exchanges import StopFlag, write_exchange
 from lowering.codegen.persistent.persistent_layout import WORDS, PersistentLayout
 from lowering.codegen.persistent.storage import MAX_UNROLLED
 from lowering.codegen.source_writer import SourceWriter
@@ -38,7 +38,7 @@ class PhaseWriter:
     """Writes the nodes of the graphs of one kernel.
 
     `exchanges` has the carries of each loop that exchange their buffers: nothing copies them.
-    `offsets` places scratch buffers.
+    `offsets` places scratch buffers. `stop` is the stop flag.
     """
 
     writer: SourceWriter
@@ -46,6 +46,7 @@ class PhaseWriter:
     layout: PersistentLayout
     exchanges: Mapping[WhileNode, tuple[Exchange, ...]]
     offsets: Mapping[Buffer, int]
+    stop: StopFlag
     _waiting: set[Node] = field(default_factory=set)
     """The nodes that no barrier separates from what is written next."""
     _in_each_block: set[Node] = field(default_factory=set)
@@ -129,7 +130,7 @@ class PhaseWriter:
     def _write_exchange(self, node: LibraryNode) -> None:
         """Write collectives that are carried out at once."""
         room = self.layout.peers.rooms[node]
-        write_exchange(self.writer, self.scope, node, room, self.barrier)
+        write_exchange(self.writer, self.scope, node, room, self.barrier, self.stop)
         if room.small:
             self._in_each_block.add(node)
             self._blocks_are_apart = True
