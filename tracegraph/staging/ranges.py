@@ -18,13 +18,19 @@ _NOTHING: AbstractContextManager[Any] = nullcontext()
 def ranges() -> Iterator[None]:
     """Mark calls of jitted functions, and what builds them, for Nsight Systems.
 
-    Inside of the block each call is an NVTX range with the function, its file and line; what traces,
-    plans and compiles it are ranges inside of that. The kernels of a graph have the names of their
+    Inside of the block each call is an NVTX range with the function, its file and line; what
+    traces, plans and compiles it are ranges inside of that. The kernels of a graph have the names of their
     function and operations: with ``nsys profile --cuda-graph-trace=node`` each of them is shown.
     Needs the package nvtx. Without a profiler, a range takes less than a microsecond.
 
     Raises:
         ImportError: nvtx is not installed.
+
+    >>> import numpy as np
+    >>> import tracegraph
+    >>> double = tracegraph.jit(lambda x: 2 * x)
+    >>> with tracegraph.debug.ranges():  # doctest: +SKIP
+    ...     double(np.ones(3))
     """
     try:
         import nvtx
