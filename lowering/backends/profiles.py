@@ -12,7 +12,8 @@ import numpy as np
 from lowering.backends.registry import backend, rates_on
 from lowering.plan.clocks import Timed, with_clocks
 from lowering.plan.plan import Plan
-from lowering.plan.reports.profile import NodeTime, Profile
+from lowering.plan.reports.node_times import NodeTime
+from lowering.plan.reports.profile import Profile
 from lowering.plan.reports.rooflines import least_seconds, work_inside
 from lowering.plan.target.rates import Rates
 from tracegraph.staging.interfaces import Executable

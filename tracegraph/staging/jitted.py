@@ -27,6 +27,7 @@ from tracegraph.staging.calls.signature import DirectKey, FlatCall, Signature, d
 from tracegraph.staging.compiled_programs import Programs
 from tracegraph.staging.compiler import default_device
 from tracegraph.staging.executable_cache import CachedExecutable
+from tracegraph.staging.finite_results import checked
 from tracegraph.staging.ranges import ranged
 from tracegraph.staging.scratch import Scratch
 from tracegraph.staging.stages import Compiled, Lowered, Traced
@@ -83,15 +84,31 @@ class Jitted(Generic[P, R_co]):
         try:
             if outermost and innermost.trace is not None:
                 return self._fun(*args, **kwargs)
-            if not process.entered or (current_modes() == PLAIN and process.annotate is None):
+            if not process.entered or (current_modes() == PLAIN and process.is_plain):
                 result: R_co = self._last_call(args, kwargs)
                 if result is not MISS:
                     return result
-            with ranged(self._signature.function):
+            if process.is_plain:
                 return self._run(args, kwargs)
+            return self._observed(args, kwargs)
         except BaseException as error:
             hide_frames(error)
             raise
+
+    def _observed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R_co:
+        """A call with a range for profilers, and a check of its results, if these are asked for."""
+
+        def run() -> R_co:
+            with ranged(self._signature.function):
+                return self._run(args, kwargs)
+
+        def bind() -> FlatCall:
+            return self._signature.bind(args, kwargs)
+
+        def trace(call: FlatCall) -> Traced:
+            return self._builds.trace(call.key, self._device or _device_of(call))
+
+        return checked(run, self._signature, bind, trace) if process.checks else run()
 
     @entry_point
     def launch(self, *args: P.args, **kwargs: P.kwargs) -> R_co:

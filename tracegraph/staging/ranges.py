@@ -19,8 +19,8 @@ def ranges() -> Iterator[None]:
     """Mark calls of jitted functions, and what builds them, for Nsight Systems.
 
     Inside of the block each call is an NVTX range with the function, its file and line; what
-    traces, plans and compiles it are ranges inside of that. The kernels of a graph have the names of their
-    function and operations: with ``nsys profile --cuda-graph-trace=node`` each of them is shown.
+    traces, plans and compiles it are ranges inside of that. The kernels of a graph have the names
+    of their function and operations: ``nsys profile --cuda-graph-trace=node`` shows each of them.
     Needs the package nvtx. Without a profiler, a range takes less than a microsecond.
 
     Raises:

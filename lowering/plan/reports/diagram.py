@@ -15,7 +15,8 @@ from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import Graph, Node, launched
 from lowering.plan.plan import Plan
 from lowering.plan.reports.explain import becomes, schedule_text
-from lowering.plan.reports.profile import NodeTime, Profile
+from lowering.plan.reports.node_times import NodeTime
+from lowering.plan.reports.profile import Profile
 from lowering.plan.reports.text import plan_line
 from tracegraph.inspection.diagram import Box, Diagram, DiagramRegion, Edge, Facts, seconds_text
 from tracegraph.inspection.groups import BoxGroup, repeated, with_groups

@@ -4,54 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lowering.plan.nests.work import Work
 from lowering.plan.plan import Plan
+from lowering.plan.reports.node_times import NodeTime, alike
+from lowering.plan.reports.profile_plot import plot
 from lowering.plan.reports.rooflines import bytes_text, least_seconds, microseconds
+from lowering.plan.reports.trace_events import trace_events
 from lowering.plan.target.rates import Rates
 from tracegraph.inspection.drawable import Drawable
 from tracegraph.inspection.tables import Report, ReportSection, Tabulated, TextTable
-
-
-@dataclass(frozen=True, slots=True)
-class NodeTime:
-    """What one node took in a call.
-
-    Args:
-        title: what it does.
-        line: the user's lines that it comes from.
-        depth: the loops and branches around it.
-        runs: how often it ran.
-        seconds: of all its runs; of a loop or branch, what is spent on it besides its nodes.
-        work: of one run.
-        least: the seconds that all runs take at least on the device; None where that is unknown,
-            as of a kernel with a loop inside whose steps depend on data.
-        number: that of its node, in the order in which `lowering.plan.nodes.launched` has them.
-    """
-
-    title: str
-    line: str
-    depth: int
-    runs: float
-    seconds: float
-    work: Work
-    least: float | None
-    number: int = 0
-
-    @property
-    def bandwidth(self) -> float | None:
-        """The bytes a second of what it must move; None if it moves none or took no time."""
-        moved = self.work.required * self.runs
-        return moved / self.seconds if moved and self.seconds else None
-
-    @property
-    def part(self) -> float | None:
-        """The part of the device's limit that it reaches; above 1 where a cache answers."""
-        return self.least / self.seconds if self.least and self.seconds else None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -99,9 +63,7 @@ class Profile(Tabulated, Drawable):
 
         One call, node after node. What ran several times is one event, as long as all its runs.
         """
-        from lowering.plan.reports.trace_events import trace_events
-
-        return trace_events(self)
+        return trace_events(self.name, self.nodes)
 
     def write_trace(self, path: str | os.PathLike[str]) -> Path:
         """Write the trace events to a file, for https://ui.perfetto.dev; its path.
@@ -125,9 +87,7 @@ class Profile(Tabulated, Drawable):
         Raises:
             ImportError: matplotlib is not installed.
         """
-        from lowering.plan.reports.profile_plot import plot
-
-        return plot(self, axes)
+        return plot(self.name, self.nodes, axes)
 
     def report(self) -> Report:
         """A row for each node; copies of one in an unrolled loop share theirs."""
@@ -164,25 +124,3 @@ class Profile(Tabulated, Drawable):
             return "-", "-"
         part = "-" if node.part is None else f"{node.part:.2f}"
         return microseconds(least_seconds(node.work, self.rates)), part
-
-
-def alike(nodes: Sequence[NodeTime]) -> list[NodeTime]:
-    """Copies of a node in the body of an unrolled loop as one, with the runs and times of all."""
-    found: dict[tuple[object, ...], NodeTime] = {}
-    around: list[int] = []  # the number of the last row at each depth
-    for number, node in enumerate(nodes):
-        del around[node.depth :]
-        around.append(number)
-        has_nodes = number + 1 < len(nodes) and nodes[number + 1].depth > node.depth
-        own = (number,) if has_nodes else (node.title, node.line)
-        key = (*around[:-1], *own)
-        first = found.get(key)
-        if first is None:
-            found[key] = node
-            continue
-        least = None
-        if first.least is not None and node.least is not None:
-            least = first.least + node.least
-        runs, seconds = first.runs + node.runs, first.seconds + node.seconds
-        found[key] = replace(first, runs=runs, seconds=seconds, least=least)
-    return [*found.values()]

@@ -9,31 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lowering.plan.reports.profile import NodeTime, Profile
+from lowering.plan.reports.node_times import NodeTime, inner
 
 
-def trace_events(profile: Profile) -> dict[str, Any]:
-    """One call of a profile, node after node; a loop or branch begins before what is inside."""
-    names = {"process_name": profile.name, "thread_name": "nodes, one after the other"}
+def trace_events(name: str, nodes: Sequence[NodeTime]) -> dict[str, Any]:
+    """One call, node after node; a loop or branch begins before what is inside."""
+    names = {"process_name": name, "thread_name": "nodes, one after the other"}
     events = [
-        {"ph": "M", "pid": 1, "tid": 1, "name": kind, "args": {"name": name}}
-        for kind, name in names.items()
+        {"ph": "M", "pid": 1, "tid": 1, "name": kind, "args": {"name": text}}
+        for kind, text in names.items()
     ]
-    events += _events(profile)
+    events += _events(nodes)
     return {"traceEvents": events, "displayTimeUnit": "ns"}
 
 
-def inner(nodes: Sequence[NodeTime], number: int) -> range:
-    """The positions of the nodes inside of one."""
-    end = number + 1
-    while end < len(nodes) and nodes[end].depth > nodes[number].depth:
-        end += 1
-    return range(number + 1, end)
-
-
-def _events(profile: Profile) -> Iterator[dict[str, Any]]:
-    nodes, now = profile.nodes, 0.0
-    whole = profile.seconds or 1.0
+def _events(nodes: Sequence[NodeTime]) -> Iterator[dict[str, Any]]:
+    now, whole = 0.0, sum([node.seconds for node in nodes]) or 1.0
     for number, node in enumerate(nodes):
         inside = sum([nodes[k].seconds for k in inner(nodes, number)])
         said: dict[str, Any] = {

@@ -16,7 +16,8 @@ from lowering.plan.clocks import _TEXT, with_clocks
 from lowering.plan.nests.buffer import overlap
 from lowering.plan.nests.work import Work
 from lowering.plan.nodes import KernelNode, launched
-from lowering.plan.reports.profile import NodeTime, Profile
+from lowering.plan.reports.node_times import NodeTime
+from lowering.plan.reports.profile import Profile
 from lowering.plan.reports.races import races
 from lowering.plan.target.rates import H100
 from lowering.testing.recording_backend import RecordingBackend
