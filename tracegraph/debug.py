@@ -19,8 +19,8 @@ from tracegraph.ir.events import Section, TimeMark
 from tracegraph.ir.op import get
 from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.modes import check_indices
-from tracegraph.staging.finite_results import results_checked
-from tracegraph.staging.ranges import ranges as ranges
+from tracegraph.staging.calls.finite_results import results_checked
+from tracegraph.staging.calls.ranges import ranges as ranges
 from tracegraph.user_source import user_source
 
 

@@ -22,13 +22,13 @@ from tracegraph.staging.calls.fast_call import (
     make_fast_call,
     no_fast_call,
 )
+from tracegraph.staging.calls.finite_results import checked
 from tracegraph.staging.calls.last_call import LastCall
+from tracegraph.staging.calls.ranges import ranged
 from tracegraph.staging.calls.signature import DirectKey, FlatCall, Signature, direct_call
 from tracegraph.staging.compiled_programs import Programs
 from tracegraph.staging.compiler import default_device
 from tracegraph.staging.executable_cache import CachedExecutable
-from tracegraph.staging.finite_results import checked
-from tracegraph.staging.ranges import ranged
 from tracegraph.staging.scratch import Scratch
 from tracegraph.staging.stages import Compiled, Lowered, Traced
 from tracegraph.tracing.trace import innermost, outermost

@@ -27,13 +27,13 @@ from tracegraph.ir.varying import EQUAL
 from tracegraph.sharding.sharding import Sharding
 from tracegraph.staging import gc_pause
 from tracegraph.staging.calls.donated import Donated
+from tracegraph.staging.calls.ranges import ranged
 from tracegraph.staging.calls.results import Assemble, Results, assembler, results_of
 from tracegraph.staging.calls.signature import CallKey, FlatCall, Signature
 from tracegraph.staging.exported import ExportedGraph
 from tracegraph.staging.fallbacks import warn_of_fallbacks
 from tracegraph.staging.graph_view import GraphView
 from tracegraph.staging.interfaces import Compiler, Executable
-from tracegraph.staging.ranges import ranged
 from tracegraph.staging.scratch import Scratch
 from tracegraph.tracing.selected import Selected
 from tracegraph.tracing.tracer import Tracer

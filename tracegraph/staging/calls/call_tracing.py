@@ -10,11 +10,11 @@ from tracegraph import errors, tree
 from tracegraph.sharding.mesh import is_mesh, mesh_of
 from tracegraph.sharding.shard import ShardedFunction
 from tracegraph.staging.calls.random_draws import warned_of_draws
+from tracegraph.staging.calls.ranges import ranged
 from tracegraph.staging.calls.sharded_tracing import trace_sharded
 from tracegraph.staging.calls.signature import CallKey, Signature
 from tracegraph.staging.compiler import compiler
 from tracegraph.staging.program_function import ProgramFunction
-from tracegraph.staging.ranges import ranged
 from tracegraph.staging.scratch import Scratch
 from tracegraph.staging.stages import Traced, flat_results
 from tracegraph.tracing.trace import trace_program
