@@ -82,7 +82,7 @@ TRACEGRAPH: Table = {
     },
     "linalg": {"transforms", "control", "numpy", "arrays", "ir"},
     "event": {"control", "ir", "errors"},
-    "debug": {"callbacks", "control", "ir", "errors", "user_source"},
+    "debug": {"callbacks", "control", "staging", "ir", "errors", "modes", "user_source"},
     "staging": {
         *("sharding", "distributed", "arrays", "tracing", "passes", "ops", "ir", "tree", "errors"),
         "inspection",
