@@ -103,6 +103,23 @@ def test_results_are_written_to_as_any_tensor() -> None:
     )
 
 
+def test_tensors_are_arguments_of_jitted_functions() -> None:
+    double = tracegraph.jit(lambda x: x * 2, device="host")
+    for x in (
+        torch.arange(3.0),
+        torch.ones(2, 3).T,
+        torch.ones(2, dtype=torch.bfloat16),
+        torch.tensor([1 + 2j]).conj(),
+    ):
+        for _ in range(2):
+            torch.testing.assert_close(torch.from_dlpack(double(x)), x * 2)
+    assert double.stats()["traces"] == 4
+    bits = tracegraph.asarray(torch.ones(2, 2, dtype=torch.bfloat16))
+    torch.testing.assert_close(torch.from_dlpack(bits), torch.ones(2, 2, dtype=torch.bfloat16))
+    with pytest.raises(errors.UnsupportedArgumentError, match="require gradient"):
+        double(torch.ones(2, requires_grad=True))
+
+
 def test_misuse_is_named() -> None:
     with pytest.raises(TypeError, match="wrap takes a function, got 3"):
         tracegraph.torch.wrap(3)
