@@ -25,7 +25,7 @@ The packages, in the order of their imports:
     array_api         the namespace of arrays              random       random numbers
     linalg            more of linear algebra               custom       kernels of your own
     sparse            sparse matrices, folds by segment    interop      what others must be told
-    torch             functions of PyTorch's tensors
+    torch, jax        functions of tensors, and of arrays of JAX
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
 `limits`, `modes`, `progress`, `streams`, `memory`, `raw_memory`, `capabilities`, `callbacks`,
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from tracegraph import debug as debug
     from tracegraph import event as event
     from tracegraph import interop as interop
+    from tracegraph import jax as jax
     from tracegraph import linalg as linalg
     from tracegraph import nn as nn
     from tracegraph import numpy as numpy
@@ -83,7 +84,7 @@ _MODULES = (
     *("array_api", "debug", "event", "interop", "linalg", "nn", "numpy", "random", "sparse"),
     "special",
 )
-_FOR_OTHERS = ("torch",)
+_FOR_OTHERS = ("jax", "torch")
 """Modules that import another library, so a star import leaves them out."""
 
 _FUNCTIONS = {

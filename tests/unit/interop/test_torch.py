@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from importlib import import_module
 from typing import Any
 
@@ -71,7 +72,7 @@ def test_torch_compile_has_the_calls_in_its_graph() -> None:
 
 def test_the_operator_is_one_as_pytorch_has_them() -> None:
     call = import_module("tracegraph.torch.in_graph").call
-    function = import_module("tracegraph.torch.flat_functions").FlatFunction(
+    function = import_module("tracegraph.interop.flat_functions").FlatFunction(
         lambda x, w: (np.tanh(x @ w), x + 1)
     )
     torch.library.opcheck(call, (function.number, list(inputs())))
@@ -125,3 +126,15 @@ def test_misuse_is_named() -> None:
         tracegraph.torch.wrap(3)
     with pytest.raises(errors.UnsupportedArgumentError, match="of type str"):
         wrapped(torch.ones(2, 2), "a")
+
+
+def test_a_function_that_nobody_has_is_freed() -> None:
+    double = tracegraph.torch.wrap(lambda x: x * 2)
+    x = torch.ones(2, requires_grad=True)
+    double(x).sum().backward()
+    numbers = import_module("tracegraph.interop.flat_functions")._by_number
+    gc.collect()
+    before = len(numbers)
+    del double
+    gc.collect()
+    assert len(numbers) < before
