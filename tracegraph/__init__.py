@@ -23,9 +23,10 @@ The packages, in the order of their imports:
     arrays            the Array class, eager ops           transforms   grad, jvp, vmap, …
     staging           jit: compile and launch              special      special functions
     array_api         the namespace of arrays              random       random numbers
-    linalg            more of linear algebra               custom       kernels of your own
-    sparse            sparse matrices, folds by segment    interop      what others must be told
-    torch, jax        functions of tensors, and of arrays of JAX
+    linalg            more of linear algebra               saving       programs in files
+    sparse            sparse matrices, folds by segment    custom       kernels of your own
+    sharding          meshes of devices                    interop      what others must be told
+    distributed       several processes                    torch, jax   functions of their arrays
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
 `limits`, `modes`, `progress`, `streams`, `memory`, `raw_memory`, `capabilities`, `callbacks`,
@@ -61,6 +62,7 @@ from tracegraph.version import __version__ as __version__
 if TYPE_CHECKING:
     from tracegraph import array_api as array_api
     from tracegraph import debug as debug
+    from tracegraph import distributed as distributed
     from tracegraph import event as event
     from tracegraph import interop as interop
     from tracegraph import jax as jax
@@ -74,15 +76,18 @@ if TYPE_CHECKING:
     from tracegraph.callbacks import *
     from tracegraph.control import *
     from tracegraph.custom import *
+    from tracegraph.distributed.membership import process_count as process_count
+    from tracegraph.distributed.membership import process_index as process_index
     from tracegraph.inspection.show import *
     from tracegraph.numpy.windows import *
+    from tracegraph.saving import *
     from tracegraph.sharding import *
     from tracegraph.staging.placement import *
     from tracegraph.transforms import *
 
 _MODULES = (
-    *("array_api", "debug", "event", "interop", "linalg", "nn", "numpy", "random", "sparse"),
-    "special",
+    *("array_api", "debug", "distributed", "event", "interop", "linalg", "nn", "numpy", "random"),
+    *("sparse", "special"),
 )
 _FOR_OTHERS = ("jax", "torch")
 """Modules that import another library, so a star import leaves them out."""
@@ -91,14 +96,17 @@ _FUNCTIONS = {
     "callbacks": ("host_call", "pure_callback"),
     "control": ("associative_scan", "cond", "fori_loop", "map", "scan", "switch", "while_loop"),
     "custom": ("capture", "elementwise", "embed", "kernel", "reduction"),
+    "distributed": ("process_count", "process_index"),
     "inspection.show": ("show",),
     "numpy.windows": ("dynamic_slice", "dynamic_update_slice"),
+    "saving": ("Exported", "export", "load", "save"),
     "sharding": (
         *("Mesh", "PartitionSpec", "all_gather", "all_to_all", "axis_index", "axis_size", "halo"),
         *("pmax", "pmean", "pmin", "ppermute", "psum", "psum_scatter", "shard", "shard_map"),
     ),
     "staging.placement": (
-        *("block_until_ready", "device_get", "device_put", "make_array_from_local"),
+        *("all_gather_to_host", "block_until_ready", "device_get", "device_put"),
+        "make_array_from_local",
     ),
     "transforms": (
         *("checkpoint", "custom_jvp", "custom_linear_solve", "custom_root", "custom_vjp", "grad"),

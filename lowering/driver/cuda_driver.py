@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from cuda.bindings import driver
-from cuda.core import LaunchConfig, Stream, StreamOptions
+from cuda.core import Device, LaunchConfig, Stream, StreamOptions
 from cuda.core import launch as launch_now
 from cuda.core.graph import GraphDefinition
 
@@ -89,6 +89,18 @@ class CudaDriver(CudaDevice):
         if self._memory_stream is not None:
             self._stream.wait(self._memory_stream)
         return DeviceAllocation(buffer, int(buffer.handle), nbytes)
+
+    def grant_access(self, ordinals: Sequence[int]) -> None:
+        """By the access flags of the pool that all memory comes from."""
+        for other in ordinals:
+            if not self._device.can_access_peer(other) or not Device(other).can_access_peer(
+                self.ordinal
+            ):
+                raise RuntimeError(
+                    f"cuda:{other} cannot reach the memory of cuda:{self.ordinal}: the GPUs of a "
+                    "mesh are joined by NVLink, or by PCIe with peer access"
+                )
+        self._pool.grant_access(ordinals)
 
     def raise_flag(self, pointer: int, *, at_once: bool = False) -> None:
         """Copy a 1 or a 2 on a separate stream, and wait for this copy.

@@ -24,7 +24,7 @@ from lowering.mesh.together import Arguments, Results
 from lowering.plan.calls.rendezvous import place
 from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
-from tracegraph.errors import DeviceLostError
+from tracegraph.errors import DeviceLostError, PeerLostError
 from tracegraph.sharding.mesh import Mesh
 from tracegraph.staging.interfaces import Executable
 
@@ -35,12 +35,21 @@ ABANDON_SECONDS = 10.0
 class MeshOfGpus:
     """The GPUs of a mesh, with the communicators and the executables that refer to these."""
 
-    def __init__(self, communicators: Communicators) -> None:
-        self.communicators = communicators
+    def __init__(self, mesh: Mesh) -> None:
+        self._mesh = mesh
+        self._communicators: Communicators | None = None
         self._timelines: Sequence[Timeline] = ()
         self._executables: ConcurrentWeakSet[CudaExecutable] = ConcurrentWeakSet()
         self._abandoning = Lock()
         self.abandoned = False
+        self._channel = None if mesh.processes == 1 else self.communicators.channel
+
+    @property
+    def communicators(self) -> Communicators:
+        """The communicators, made where they are first needed."""
+        if self._communicators is None:
+            self._communicators = Communicators(self._mesh)
+        return self._communicators
 
     def add(self, executables: Sequence[CudaExecutable]) -> None:
         """Note the executables of a Plan, one for each device, which refer to the communicators."""
@@ -56,10 +65,12 @@ class MeshOfGpus:
         Raises:
             BaseException: why a device was not launched. If others were, these are abandoned.
         """
+        number = None if self._channel is None else self._channel.new_launch()
+        self._require_peers(number)
         for timeline in self._timelines:
             timeline.driver.activate()
             timeline.make_room()
-        together = LaunchedTogether(self)
+        together = LaunchedTogether(self, number)
         over: list[int] = []
 
         def launch(device: int) -> Sequence[Any]:
@@ -82,27 +93,58 @@ class MeshOfGpus:
                 )
             raise
 
+    def _require_peers(self, number: int | None) -> None:
+        """Look whether another process has ended, is lost or has abandoned its devices.
+
+        Raises:
+            PeerLostError: one is or has, and those of this process are abandoned now.
+        """
+        if self._communicators is None:
+            return
+        try:
+            self._communicators.check(number)
+        except PeerLostError as reason:
+            self.abandon(reason)
+            raise
+
     # Ends
 
-    def watch(self) -> None:
-        """Look whether all devices are there.
+    def watch(self, number: int | None) -> None:
+        """Look whether all devices are there for the launch of a number.
 
         Raises:
             PeerLostError: one is not.
         """
-        self.communicators.watch()
+        if self._communicators is not None:
+            self._communicators.watch(number)
+
+    def tell(self, numbers: Sequence[int], name: str) -> None:
+        """Let all other processes know, before it is done, that an exception of this name stops the
+        launches of these numbers.
+        """
+        if self._channel is not None:
+            self._channel.stop(numbers, name)
+
+    def told(self, number: int) -> str | None:
+        """The name of the exception that has stopped a launch in another process, if one has."""
+        return None if self._channel is None else self._channel.stopped.get(number)
 
     def abandon(self, reason: BaseException) -> None:
-        """End all launches, whatever they wait for; executables and communicators are gone then."""
+        """End all launches, whatever they wait for; executables and communicators are gone then.
+
+        Other processes are told, and do the same.
+        """
         with self._abandoning:
             if self.abandoned:
                 return
             self.abandoned = True
+            if self._communicators is not None:
+                self._communicators.leave()
             stopped = []
             for timeline in self._timelines:
                 with suppress(DeviceLostError, RuntimeError):  # there is nothing left to end
                     stopped.append((timeline, *timeline.end_at_once(reason)))
-            aborts = self.communicators.abort()
+            aborts = [] if self._communicators is None else self._communicators.abort()
             deadline = time.monotonic() + ABANDON_SECONDS
             for timeline, launches, ended in stopped:
                 with suppress(DeviceLostError):

@@ -2,7 +2,7 @@
 
 Each device is a thread, and the thread of the caller is the first one, so that a signal or a
 callback finds it. If one fails, those that wait for it end, too, and the caller gets the first
-failure that is not of another's.
+failure that is not of another's. Of several processes, each runs its own devices.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from contextvars import copy_context
 from threading import Thread
 from typing import Any
 
-from lowering.plan.calls.rendezvous import Rendezvous, place
+from lowering.mesh.meeting_of_processes import MeetingOfProcesses
+from lowering.plan.calls.rendezvous import MeetingPlace, Rendezvous, place
+from tracegraph.distributed.membership import peers
 from tracegraph.errors import PeerFailedError
 from tracegraph.sharding.mesh import Mesh
 from tracegraph.staging.interfaces import Executable
@@ -26,24 +28,25 @@ Results = list[Sequence[Any]]
 
 def in_threads(devices: Sequence[Executable], mesh: Mesh, given: Arguments) -> Results:
     """Run each device in a thread, where collectives find a rendezvous."""
-    rendezvous = Rendezvous(mesh.shape)
+    rendezvous = _meeting_place(mesh)
+    first = mesh.local_devices[0]
     results: list[Any] = [None] * len(given)
     failures: dict[int, BaseException] = {}
 
-    def run(device: int) -> None:
+    def run(number: int) -> None:
         around = place.rendezvous, place.device
-        place.rendezvous, place.device = rendezvous, device
+        place.rendezvous, place.device = rendezvous, first + number
         try:
-            results[device] = devices[device].launch(given[device])
+            results[number] = devices[number].launch(given[number])
         except BaseException as failure:
-            failures[device] = failure
+            failures[number] = failure
         finally:
             place.rendezvous, place.device = around
-            rendezvous.leave(device, device in failures)
+            rendezvous.leave(first + number, number in failures)
 
     threads = [
-        Thread(target=copy_context().run, args=(run, device), name=f"device {device}")
-        for device in range(1, len(given))
+        Thread(target=copy_context().run, args=(run, number), name=f"device {first + number}")
+        for number in range(1, len(given))
     ]
     started: list[Thread] = []
     try:
@@ -54,11 +57,20 @@ def in_threads(devices: Sequence[Executable], mesh: Mesh, given: Arguments) -> R
         for thread in threads:
             thread.join()
     except BaseException:  # an interrupt before the first device runs, or after it
-        rendezvous.leave(0, True)
+        rendezvous.leave(first, True)
         for thread in started:
             thread.join()
         raise
     if failures:
-        own = [f for _, f in sorted(failures.items()) if not isinstance(f, PeerFailedError)]
-        raise own[0]
+        in_order = [failure for _, failure in sorted(failures.items())]
+        own = [failure for failure in in_order if not isinstance(failure, PeerFailedError)]
+        raise (own or in_order)[0]
     return results
+
+
+def _meeting_place(mesh: Mesh) -> MeetingPlace:
+    """Where the devices meet in one launch."""
+    channel = peers()
+    if channel is None or mesh.processes == 1:
+        return Rendezvous(mesh.shape)
+    return MeetingOfProcesses(channel, mesh)

@@ -42,6 +42,7 @@ TRACEGRAPH: Table = {
     "errors": {"dtypes", "user_source"},
     "tree": {"errors"},
     "limits": {"errors"},
+    "distributed": {"limits", "errors"},
     "progress": {"errors", "user_source"},
     "inspection": {"errors", "user_source"},
     "ir": {"inspection", "errors", "progress", "dtypes", "user_source"},
@@ -61,7 +62,7 @@ TRACEGRAPH: Table = {
         "errors",
     },
     "sparse": {"numpy", "arrays", "tracing", "ir", "tree", "errors"},
-    "sharding": {"tracing", "ir", "tree", "errors", "concurrency"},
+    "sharding": {"distributed", "tracing", "ir", "tree", "errors", "concurrency"},
     "control": {
         *("arrays", "tracing", "ops", "ir", "tree", "errors"),
         *("limits", "progress", "dtypes", "user_source"),
@@ -83,9 +84,12 @@ TRACEGRAPH: Table = {
     "event": {"control", "ir", "errors"},
     "debug": {"callbacks", "control", "ir", "errors", "user_source"},
     "staging": {
-        *("sharding", "arrays", "tracing", "passes", "ops", "ir", "tree", "errors", "inspection"),
+        *("sharding", "distributed", "arrays", "tracing", "passes", "ops", "ir", "tree", "errors"),
+        "inspection",
         *GROUND,
     },
+    "saving": {"sharding", "staging", "tracing", "ir", "tree", "errors", "version"},
+    "__main__": {"saving", "errors"},
     "streams": {"staging", "devices", "current_stream"},
     "memory": {"staging", "devices"},
     "capabilities": {"staging", "devices"},
@@ -98,8 +102,9 @@ TRACEGRAPH: Table = {
     "tracegraph": {
         *("arrays", "callbacks", "capabilities", "control", "custom", "debug", "errors", "event"),
         *("ir", "limits", "linalg", "memory", "raw_memory", "nn", "numpy", "random", "inspection"),
-        *("sharding", "sparse", "special", "staging", "streams", "concurrency"),
-        *("transforms", "tree", "version", "modes", "array_api", "interop", "torch", "jax"),
+        *("saving", "sharding", "distributed", "sparse", "special", "staging", "streams"),
+        *("concurrency", "transforms", "tree", "version", "modes", "array_api", "interop"),
+        *("torch", "jax"),
     },
     "testing": {
         *("tracegraph", "debug", "staging", "arrays", "ir", "tree", "errors", "dtypes"),
@@ -110,6 +115,7 @@ TRACEGRAPH: Table = {
 BY_LOWERING = GROUND | {
     *("ir", "ops", "passes", "control", "arrays", "staging", "numpy", "tracing"),
     *("errors", "limits", "progress", "inspection", "sharding", "transforms", "tree"),
+    "distributed",
 }
 """Parts of tracegraph that lowering may import."""
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tracegraph.errors.wording import user_line
 from tracegraph.user_source import Source
 
 __all__ = [
-    "ArgumentTypesError", "DonatedArrayError", "EndlessTreeError", "ImmutableArrayError",
-    "IntegerRangeError", "RawMemoryError", "UnhashableStaticError", "UnsupportedArgumentError",
-    "UnsupportedResultError",
+    "ArgumentTypesError", "DonatedArrayError", "EndlessTreeError", "ExportedTypesError",
+    "ImmutableArrayError", "IntegerRangeError", "RawMemoryError", "UnhashableStaticError",
+    "UnsupportedArgumentError", "UnsupportedResultError",
 ]  # fmt: skip
 
 
@@ -89,6 +91,18 @@ class ArgumentTypesError(TypeError):
         super().__init__(
             f"{function} was compiled for other arguments: {differences}; call the jitted "
             "function, which compiles for new types, or lower it for these"
+        )
+
+
+class ExportedTypesError(ArgumentTypesError):
+    """A saved function was called with types for which it has no program."""
+
+    def __init__(self, function: str, got: str, there: Sequence[str]) -> None:
+        listed = "".join(f"\n  {each}" for each in there)
+        TypeError.__init__(
+            self,
+            f"{function} was exported for other arguments than ({got}); convert them, or export it "
+            f"for these as well. There are programs for:{listed}",
         )
 
 

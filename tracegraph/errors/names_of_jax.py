@@ -78,7 +78,8 @@ _JAX: Mapping[str, str] = {
     "clear_caches": "use tracegraph.reset",
     "live_arrays": "use tracegraph.memory_stats",
     "effects_barrier": "use tracegraph.block_until_ready of the results",
-    "profiler": "use tracegraph.debug.timed",
+    "profiler": "use tracegraph.jit(f).lower(*args).compile().profile(*args), or "
+    "tracegraph.debug.timed for parts of a function",
     "named_scope": "use tracegraph.debug.timed",
     "named_call": "use tracegraph.debug.timed",
     "log_compiles": "use the last_call and stats methods of a jitted function",
@@ -224,7 +225,8 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     },
     "tracegraph.nn": {
         "initializers": "draw weights by tracegraph.random, such as "
-        "tracegraph.random.normal(key, shape) / fan_in**0.5",
+        "tracegraph.random.normal(key, shape) / fan_in**0.5; JAX's lecun_normal is "
+        "tracegraph.random.truncated_normal(key, -2, 2, shape) / 0.87962566103423978 / fan_in**0.5",
         "logmeanexp": "use tracegraph.nn.logsumexp(x, axis) - log(n)",
         "normalize": "use tracegraph.nn.standardize",
         "sparse_plus": "use numpy.where(x >= 1, x, numpy.maximum(x + 1, 0)**2 / 4)",

@@ -1,4 +1,4 @@
-"""Programs that are not well formed: defects of this package, not of the traced function."""
+"""Programs that are not well formed, by defects of this package or of files; what no file holds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Sequence
 
 from tracegraph.user_source import Source
 
-__all__ = ["ResultTypeError", "VerificationError"]
+__all__ = [
+    "DamagedFileError", "ExportFormatError", "ExportVersionError", "MalformedProgramError",
+    "ResultTypeError", "UnknownTreeWarning", "UnsavableError", "VerificationError",
+]  # fmt: skip
 
 
 class VerificationError(Exception):
@@ -26,4 +29,44 @@ class ResultTypeError(Exception):
         super().__init__(
             f"reference of {applied} gave ({', '.join(got)}), its type "
             f"rule says ({', '.join(needed)}){where}"
+        )
+
+
+class UnsavableError(TypeError):
+    """A function holds what cannot be written to a file: Python that it calls, or a kernel."""
+
+
+class ExportFormatError(ValueError):
+    """A file of saved programs cannot be read; the subclasses say why."""
+
+
+class DamagedFileError(ExportFormatError):
+    """A file is not one of saved programs, or was truncated or changed."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"this is no file that tracegraph.save has written: {problem}")
+
+
+class ExportVersionError(ExportFormatError):
+    """A file needs a newer tracegraph."""
+
+    def __init__(self, needed: str, has: str) -> None:
+        super().__init__(f"the file needs {needed}; this tracegraph has {has}: install a newer one")
+
+
+class MalformedProgramError(ExportFormatError):
+    """A file holds a program that is not well formed."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"a program of the file is not well formed: {problem}")
+
+
+class UnknownTreeWarning(UserWarning):
+    """A saved function returns a class that is not registered here: a tuple takes its place."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"the saved function returns the dataclass {name}, which is not registered here: the "
+            "result has a tuple of its fields; define it, with @tracegraph.register_dataclass, "
+            "before the first call"
         )

@@ -40,7 +40,10 @@ _replacements = Replacements()
 
 
 class ArrayApiRegistration:
-    """What `register_array_api` returns: `undo` ends the registration, as leaving a `with` does."""
+    """What `register_array_api` returns: `undo` ends the registration, as leaving a `with` does.
+
+    >>> ArrayApiRegistration().undo()  # it is not active: nothing to end
+    """
 
     __slots__ = ()
 

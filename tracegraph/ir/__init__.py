@@ -10,6 +10,7 @@ folder checks, prints or interprets a program, and compiles nothing. May import 
     barriers                       equations at which others write to arguments
     scalar, scalar_values          one element as an expression of its index
     subexpressions                 traversal and substitution of such expressions
+    stored                         programs as JSON
     verify, interpret, text        the type checker, the reference interpreter, the printer
     custom_kernels, kernel_calls   kernels that users declare; calls of them, which are attributes
     kernel_launches                what such a call launches

@@ -186,6 +186,7 @@ class Op:
         derivative: how tangents of the result depend on those of the operands.
         batch: the batching rule, where the form does not imply it: `batch(lanes, operands, batched,
             **attrs)`; see `ops/batching.py`.
+        version: of its meaning, for programs in files; see `ir/stored/upgrades.py`.
     """
 
     name: str
@@ -197,6 +198,7 @@ class Op:
     promote: Callable[..., Sequence[np.dtype[Any]]] | None = None
     derivative: Derivative | None = None
     batch: Callable[..., Any] | None = None
+    version: int = 1
     is_view: bool = field(init=False, repr=False)
     """Whether the result only renames elements of operand 0."""
     of_program: bool = field(init=False, repr=False)
@@ -284,6 +286,14 @@ def get(name: str) -> Op:
     if name not in _REGISTRY:
         import_module(_RECORDS)
     return _REGISTRY[name]
+
+
+def find(name: str) -> Op | None:
+    """The op of a name, or None."""
+    try:
+        return get(name)
+    except KeyError:
+        return None
 
 
 def all_ops() -> Iterator[Op]:

@@ -68,6 +68,16 @@ class Jitted(Generic[P, R_co]):
         self._last_call: FastCall = no_fast_call
         _all.add(self)
 
+    @property
+    def function(self) -> Callable[P, R_co]:
+        """The function as it was given to `jit`."""
+        return self._fun
+
+    @property
+    def signature(self) -> Signature:
+        """The parameters, and which of them are static or donated."""
+        return self._signature
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Run the function. While another function is traced, it becomes part of that one."""
         try:

@@ -18,6 +18,7 @@ from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
 from tracegraph.errors.tracebacks import entry_point, hide_frames
 from tracegraph.inspection.drawable import Drawable
+from tracegraph.inspection.tables import Report
 from tracegraph.ir.argument_ranges import ArgumentRange, argument_ranges
 from tracegraph.ir.program import Program
 from tracegraph.ir.record import replace as replace_record
@@ -146,13 +147,15 @@ class Lowered(Drawable):
         """
         return self.traced.compiler().source(self.plan, self.traced.device)
 
-    def explain(self) -> str:
+    def explain(self, details: bool = False) -> Report:
         """A table of every loop and branch: the line it comes from, its schedule, its nodes.
 
         On a GPU, also of nodes that the program does not ask for, such as what loads arguments. A
-        second table has the work of each node: bytes, operations, and the least time for these.
+        second table has the work of each node: bytes, operations, and the least time for these. It
+        is a string, which notebooks show as tables. Of a table with more than 40 rows, the text has
+        the costliest ones, or with `details` all.
         """
-        return self.traced.compiler().explain(self.plan, self.traced.device)
+        return self.traced.compiler().explain(self.plan, self.traced.device, details)
 
     def dot(self) -> str:
         """The graph in Graphviz's language, bodies of loops and branches as nested clusters."""
@@ -177,6 +180,10 @@ class Lowered(Drawable):
         """The nodes and edges of the graph as a picture, to be drawn."""
         found: Diagram = self.plan.diagram()
         return found
+
+    def made_of(self) -> Diagram:
+        """The picture of the program, whose operations stand beside their lines of source."""
+        return self.traced.diagram()
 
     def __repr__(self) -> str:
         return f"<Lowered for {self.traced.device}: {self.plan!r}>"
@@ -252,14 +259,10 @@ class Compiled(Drawable):
         """Bytes of constants, and of scratch if that is kept between calls."""
         return self.executable.bytes_held
 
-    def explain(self) -> str:
-        """A table of every loop and branch: the line it comes from, its schedule, its nodes.
-
-        On a GPU, also of nodes that the program does not ask for, such as what loads arguments. A
-        second table has the work of each node: bytes, operations, and the least time for these.
-        """
+    def explain(self, details: bool = False) -> Report:
+        """What `Lowered.explain` says, of the plan that runs."""
         traced = self.lowered.traced
-        return traced.compiler().explain(self.plan, traced.device)
+        return traced.compiler().explain(self.plan, traced.device, details)
 
     def dot(self) -> str:
         """The graph in Graphviz's language, bodies of loops and branches as nested clusters."""
@@ -309,6 +312,10 @@ class Compiled(Drawable):
         """The nodes and edges of the graph that runs as a picture, to be drawn."""
         found: Diagram = self.plan.diagram()
         return found
+
+    def made_of(self) -> Diagram:
+        """As `Lowered.made_of`."""
+        return self.lowered.made_of()
 
     def __repr__(self) -> str:
         if self.executable.closed:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeVar, overload
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 import optree
@@ -18,7 +20,8 @@ from tracegraph.errors.tracebacks import entry_point
 
 __all__ = [
     "NAMESPACE", "IsLeaf", "Structure", "flatten", "kind_of", "leaves", "map", "paths",
-    "register_class", "register_dataclass", "spread_prefix", "structure", "unflatten",
+    "register_class", "register_dataclass", "registered_class", "registered_name", "spread_prefix",
+    "structure", "unflatten",
 ]  # fmt: skip
 
 NAMESPACE = "tracegraph"
@@ -198,13 +201,46 @@ def register_class(
     return cls
 
 
+_names: WeakKeyDictionary[type, str] = WeakKeyDictionary()
+_classes: WeakValueDictionary[str, type] = WeakValueDictionary()
+"""Registered dataclasses and their names in files, either way."""
+
+
+def registered_name(cls: type) -> str | None:
+    """The name of a registered dataclass in files; None if the class is none.
+
+    >>> registered_name(dict) is None
+    True
+    """
+    return _names.get(cls)
+
+
+def registered_class(name: str) -> type | None:
+    """The registered dataclass that files call by a name: the last one of that name, or None.
+
+    >>> registered_class("nobody.Registered") is None
+    True
+    """
+    return _classes.get(name)
+
+
+@overload
+def register_dataclass(cls: type[_T], *, name: str | None = None) -> type[_T]: ...
+@overload
+def register_dataclass(
+    cls: None = None, *, name: str | None = None
+) -> Callable[[type[_T]], type[_T]]: ...
 @entry_point
-def register_dataclass(cls: type[_T]) -> type[_T]:
+def register_dataclass(cls: Any = None, *, name: str | None = None) -> Any:
     """Make instances of a dataclass nodes of trees; for use as a decorator.
 
     The fields are the children. A field declared with ``field(metadata={"static": True})`` is not:
     it must be hashable, and functions are traced again for each of its values. Instances are
     rebuilt without ``__init__`` and ``__post_init__``, since the fields may hold traced values.
+
+    Args:
+        cls: the dataclass. Without it, `register_dataclass` with a name is a decorator.
+        name: what files of saved functions call it; by default, its module and name.
 
     Raises:
         TypeError: not a dataclass.
@@ -218,6 +254,8 @@ def register_dataclass(cls: type[_T]) -> type[_T]:
     >>> leaves(State(1.5))
     [1.5]
     """
+    if cls is None and name is not None:
+        return partial(register_dataclass, name=name)
     if not (isinstance(cls, type) and dataclasses.is_dataclass(cls)):
         raise TypeError(
             f"register_dataclass takes a dataclass, got {cls!r}; put @dataclass under the decorator"
@@ -246,6 +284,8 @@ def register_dataclass(cls: type[_T]) -> type[_T]:
         path_entry_type=optree.GetAttrEntry,
         namespace=NAMESPACE,
     )
+    _names[cls] = name or f"{cls.__module__}.{cls.__qualname__}"
+    _classes[_names[cls]] = cls
     return cls
 
 

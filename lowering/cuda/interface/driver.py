@@ -72,6 +72,13 @@ class Driver(Protocol):
     def graph_memory(self) -> int:
         """The bytes that are in use by launches of graphs that allocate, or kept for them."""
 
+    def grant_access(self, ordinals: Sequence[int]) -> None:
+        """Let the devices with these numbers access memory of this one, also by later allocations.
+
+        Raises:
+            RuntimeError: one of them cannot.
+        """
+
     def memory_info(self) -> tuple[int, int]:
         """The free bytes of the device, and all of them."""
 

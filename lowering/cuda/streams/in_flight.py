@@ -52,7 +52,7 @@ class InFlightLaunch:
         """Note that it is stopped, with all that were launched together with it."""
         self._stopped = type(reason).__name__
         if self.together is not None:
-            self.together.stopped = self._stopped
+            self.together.stop(self._stopped)
 
     def passed(self) -> bool:
         """Whether it has ended on the device."""

@@ -7,7 +7,7 @@ them is lost, the others would wait for ever, and are abandoned.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from tracegraph.errors import PeerLostError
@@ -29,24 +29,45 @@ PEER_TIMEOUT = 600.0
 class Peers(Protocol):
     """The devices of a mesh, as far as their ends are concerned."""
 
-    def watch(self) -> None:
-        """Raise PeerLostError if a device will never come."""
+    def watch(self, number: int | None) -> None:
+        """Raise PeerLostError if a device will never come to the launch of a number."""
 
     def abandon(self, reason: BaseException) -> None:
         """End all that is in flight on them, whatever it waits for."""
 
+    def tell(self, numbers: Sequence[int], name: str) -> None:
+        """Let all other processes know, before it is done, that an exception of this name stops the
+        launches of these numbers.
+        """
+
+    def told(self, number: int) -> str | None:
+        """The name of the exception that has stopped a launch in another process, if one has."""
+
 
 class LaunchedTogether:
-    """The launches of one call. `stopped` names the exception that stopped them, if one did."""
+    """The launches of one call, which has the same `number` in all processes of its mesh, if it is
+    a mesh of several.
+    """
 
-    __slots__ = ("_looked", "_uneven_since", "launches", "peers", "stopped")
+    __slots__ = ("_looked", "_stopped", "_uneven_since", "launches", "number", "peers")
 
-    def __init__(self, peers: Peers) -> None:
-        self.peers = peers
+    def __init__(self, peers: Peers, number: int | None = None) -> None:
+        self.peers, self.number = peers, number
         self.launches: list[tuple[Timeline, InFlightLaunch]] = []
-        self.stopped: str | None = None
+        self._stopped: str | None = None
         self._looked = time.monotonic()
         self._uneven_since: float | None = None
+
+    @property
+    def stopped(self) -> str | None:
+        """The name of the exception that stopped them, if one did, in this process or another."""
+        if self._stopped is None and self.number is not None:
+            self._stopped = self.peers.told(self.number)
+        return self._stopped
+
+    def stop(self, name: str) -> None:
+        """Note that an exception stops them."""
+        self._stopped = name
 
     def watch(self) -> None:
         """Look at the peers, now and then.
@@ -58,7 +79,7 @@ class LaunchedTogether:
         if now - self._looked < WATCH_SECONDS:
             return
         self._looked = now
-        self.peers.watch()
+        self.peers.watch(self.number)
         ended = [launch.passed() for _, launch in self.launches]
         if all(ended) or not any(ended):
             self._uneven_since = None
@@ -75,6 +96,16 @@ def watch(launches: Iterable[InFlightLaunch]) -> None:
     for launch in launches:
         if launch.together is not None:
             launch.together.watch()
+
+
+def tell(launches: Iterable[InFlightLaunch], reason: BaseException) -> None:
+    """Let other processes know which launches will be stopped."""
+    numbers: dict[Peers, list[int]] = {}
+    for together in dict.fromkeys(launch.together for launch in launches):
+        if together is not None and together.number is not None:
+            numbers.setdefault(together.peers, []).append(together.number)
+    for peers, own in numbers.items():
+        peers.tell(own, type(reason).__name__)
 
 
 def abandon(launches: Iterable[InFlightLaunch], reason: BaseException) -> bool:

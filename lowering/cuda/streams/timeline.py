@@ -23,7 +23,7 @@ from lowering.cuda.effects.print_ring import PrintRing
 from lowering.cuda.effects.progress import Watcher
 from lowering.cuda.interface import Allocation, Driver, Event
 from lowering.cuda.streams.in_flight import InFlightLaunch
-from lowering.cuda.streams.launched_together import STOP_SECONDS, abandon, watch
+from lowering.cuda.streams.launched_together import STOP_SECONDS, abandon, tell, watch
 from lowering.cuda.streams.stop_flag import StopFlag
 from lowering.plan.calls.rendezvous import place
 from tracegraph import limits
@@ -363,7 +363,9 @@ class Timeline:
         """
         stopped: list[tuple[Timeline, list[InFlightLaunch], Event | None]] = []
         try:
-            for timeline in self._with_peers():
+            peers = self._with_peers()
+            tell((p for peer in peers for t in peer.stopping.all() for p in t.in_flight), reason)
+            for timeline in peers:
                 timeline.driver.activate()
                 stopped.append((timeline, *timeline.stopping.stop(reason)))
             self._await_ends(stopped)

@@ -6,7 +6,7 @@ those of the launch graph.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lowering.plan.construct import Construct, Inlined
@@ -16,6 +16,7 @@ from lowering.plan.plan import Plan
 from lowering.plan.reports.explain import becomes, schedule_text
 from lowering.plan.reports.text import plan_line
 from tracegraph.inspection.diagram import Box, Diagram, DiagramRegion, Edge, Facts
+from tracegraph.inspection.groups import BoxGroup, repeated, with_groups
 from tracegraph.inspection.source_text import source_text
 from tracegraph.user_source import lines_of
 
@@ -39,10 +40,11 @@ class _Drawing:
 
     plan: Plan | None = None
 
-    def region(self, label: str, graph: Graph) -> DiagramRegion:
-        """A graph or a body."""
+    def region(self, label: str, graph: Graph, around: Construct | None = None) -> DiagramRegion:
+        """A graph, or a body of a loop or branch; copies of an unrolled loop's body are one box."""
         boxes = tuple([self.box(node) for node in graph.nodes])
-        return DiagramRegion(label, boxes, tuple([Edge(i, j) for i, j in sorted(graph.edges)]))
+        region = DiagramRegion(label, boxes, tuple([Edge(i, j) for i, j in sorted(graph.edges)]))
+        return with_groups(region, [*_unrolled(graph), *_copies(graph, boxes, around)])
 
     def box(self, node: Node) -> Box:
         """A node, bodies included."""
@@ -60,8 +62,9 @@ class _Drawing:
             "" if caption in title else caption,
             node.tone,
             "\n".join((title, *lines[:-1], source_text(node.sources))) if node.sources else title,
-            regions=tuple([self.region(name, body) for name, body in bodies]),
+            regions=tuple([self.region(name, body, node.construct) for name, body in bodies]),
             facts=lambda: self.facts(node),
+            sources=node.sources,
         )
 
     def becomes(self, node: Node) -> str:
@@ -86,6 +89,46 @@ class _Drawing:
             "text": node.text,
         }
         return {name: text for name, text in said.items() if text}
+
+
+def _unrolled(graph: Graph) -> Iterator[BoxGroup]:
+    """The nodes of each loop that is unrolled as a whole."""
+    members: dict[Inlined, list[int]] = {}
+    for number, node in enumerate(graph.nodes):
+        outer = {path[0].inlined if path else None for path in node.within}
+        if len(outer) == 1:
+            (inlined,) = outer
+            if inlined is not None and inlined.is_loop:
+                members.setdefault(inlined, []).append(number)
+    for inlined, numbers in members.items():
+        known = inlined.construct
+        if len(numbers) > 1:
+            times = "" if known.steps is None else f" ×{known.steps}"
+            said = _said(known, known.schedule.replace("_", " "))
+            nodes = [graph.nodes[number] for number in numbers]
+            yield BoxGroup(tuple(numbers), _group(f"{known.name}{times}", said, nodes))
+
+
+def _copies(graph: Graph, boxes: Sequence[Box], around: Construct | None) -> Iterator[BoxGroup]:
+    """The copies of a body of which one iteration makes several steps."""
+    if around is None or around.copies < 2:
+        return
+    found = repeated([(box.title, box.sources) for box in boxes])
+    if found is not None:
+        start, period, copies = found
+        nodes = graph.nodes[start : start + period]
+        several = tuple(range(start, start + period * copies))
+        said = f"{copies} copies of {period} node{'s' if period > 1 else ''}"
+        yield BoxGroup(several, _group(f"body ×{copies}", said, nodes))
+
+
+def _group(title: str, said: str, nodes: Sequence[Node]) -> Box:
+    """The box of an unrolled loop, or of the copies of a body; `nodes` are those that it names."""
+    sources = tuple(dict.fromkeys([source for node in nodes for source in node.sources]))
+    named = dict.fromkeys([node.title for node in nodes])
+    lines = tuple(filter(None, (said, *named, lines_of(sources))))
+    tooltip = "\n".join((title, said, source_text(sources)))
+    return Box(title, lines, "copies", "loop", tooltip, sources=sources)
 
 
 def _schedules(node: Node) -> Sequence[str]:

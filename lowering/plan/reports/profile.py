@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lowering.plan.nests.work import Work
-from lowering.plan.reports.rooflines import aligned, bytes_text, least_seconds, microseconds
+from lowering.plan.reports.rooflines import bytes_text, least_seconds, microseconds
 from lowering.plan.target.rates import Rates
+from tracegraph.inspection.tables import Report, ReportSection, Tabulated, TextTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class NodeTime:
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Tabulated):
     """The times of all nodes, which ran one after the other.
 
     It prints as a table, in which copies of a node in an unrolled loop have one row.
@@ -70,10 +71,12 @@ class Profile:
         known = [node.least for node in self.nodes if node.least is not None]
         return sum(known) if len(known) == len(self.nodes) else None
 
-    def __str__(self) -> str:
-        rows = [("node", "line", "runs", "µs a run", "µs", "of all", "must move", *self._limit())]
-        whole = self.seconds or 1.0
-        for node in _alike(self.nodes):
+    def report(self) -> Report:
+        """A row for each node; copies of one in an unrolled loop share theirs."""
+        columns = ("node", "line", "runs", "µs a run", "µs", "of all", "must move", *self._limit())
+        rows: list[tuple[str, ...]] = []
+        whole, alike = self.seconds or 1.0, _alike(self.nodes)
+        for node in alike:
             each = node.seconds / node.runs if node.runs else 0.0
             rows.append(
                 (
@@ -87,11 +90,11 @@ class Profile:
                     *self._parts(node),
                 )
             )
-        lines = aligned(rows)
+        table = TextTable(columns, rows, 2, [node.seconds for node in alike])
         call = microseconds(self.call_seconds)
         title = f"{self.name}: {microseconds(self.seconds)} µs in nodes, {call} µs a call"
         limits = (f"limits of {self.rates.name}",) if self.rates else ()
-        return "\n".join((title, *lines, *limits))
+        return Report.of([ReportSection(title, table, limits, "nodes")])
 
     def _limit(self) -> tuple[str, ...]:
         return ("least µs", "part") if self.rates else ()

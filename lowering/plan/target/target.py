@@ -39,6 +39,7 @@ class Costs:
         gigaflop: a billion operations of a product.
         gigaoperation: a billion operations of a nest, in units of `Elementwise.cost`, of four-byte
             numbers; those of eight bytes count twice.
+        collective: an exchange between the devices of a mesh, by a library, of few bytes.
         near_line: reading a line of a near cache for 32 points, in units of `Elementwise.cost` for
             each of them.
         columns: neighbouring results of a reduction that are computed together: what they share is
@@ -66,6 +67,7 @@ class Costs:
     megabyte: float
     gigaflop: float
     gigaoperation: float
+    collective: float
     near_line: float
     columns: int
     full_threads: int
@@ -166,6 +168,9 @@ class PersistentCosts:
             exchange through memory.
         cluster: the most blocks of a cluster.
         grid: the most blocks of a grid.
+        exchange: what devices of a mesh exchange by storing into the memory of one another, besides
+            barriers. None if they cannot.
+        link_megabyte: a megabyte to another device.
     """
 
     step: float
@@ -181,6 +186,8 @@ class PersistentCosts:
     grid_barrier: float
     cluster: int
     grid: int
+    exchange: float | None
+    link_megabyte: float
 
 
 @dataclass(frozen=True, slots=True)

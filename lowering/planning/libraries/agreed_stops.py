@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import is_
 
 import numpy as np
 
@@ -34,7 +35,7 @@ from lowering.plan.nests.kernel import (
     Signal,
 )
 from lowering.plan.nests.rounding import round_up
-from lowering.plan.nodes import Graph, KernelNode, LibraryNode, Node, walk, with_rewritten_bodies
+from lowering.plan.nodes import Graph, KernelNode, LibraryNode, Node, walk
 from lowering.plan.target.hardware import ALIGNMENT
 from tracegraph.dtypes import BOOL
 from tracegraph.ir.op import get
@@ -89,7 +90,7 @@ class _Agreement:
 
     def within(self, graph: Graph) -> Graph:
         """The graph and its bodies, in which each loop agrees."""
-        nodes = [n if n.is_kernel else with_rewritten_bodies(n, self.within) for n in graph.nodes]
+        nodes = list(map(self._inside, graph.nodes))
         entered: list[WhileNode] = []
         for at, node in enumerate(nodes):
             if isinstance(node, WhileNode) and in_lockstep(node):
@@ -102,6 +103,10 @@ class _Agreement:
             else:
                 graph = _rewritten(graph, loop.condition, None)
         return graph
+
+    def _inside(self, node: Node) -> Node:
+        new = tuple(map(self.within, node.bodies))
+        return node if all(map(is_, node.bodies, new)) else node.with_bodies(new)
 
     def _exchanging(self, graph: Graph, loop: WhileNode) -> Graph:
         """The graph, in which flags are exchanged before the condition of a loop is set."""

@@ -99,7 +99,7 @@ def test_misuse_has_its_own_error_with_advice(
 
 def trace_one(function: Callable[[Any], Any], value: Any) -> Any:
     type_ = ArrayType(np.asarray(value).dtype, np.shape(value))
-    return trace_program(lambda x: [function(x)], [type_], "f", lambda _: "'x'")
+    return trace_program(lambda x: [function(x)], [type_], "f", lambda: ["'x'"])
 
 
 def test_every_misuse_error_stands_in_the_table() -> None:

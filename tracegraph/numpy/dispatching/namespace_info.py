@@ -49,7 +49,11 @@ def check_version(asked: str | None) -> None:
 
 
 class NamespaceInfo:
-    """What the namespace supports; `tracegraph.numpy.__array_namespace_info__()` makes one."""
+    """What the namespace supports; `tracegraph.numpy.__array_namespace_info__()` makes one.
+
+    >>> NamespaceInfo().capabilities()["max dimensions"]
+    64
+    """
 
     def capabilities(self) -> dict[str, Any]:
         """What arrays can do now: shapes that depend on elements are unknown while tracing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tracegraph import errors, tree
@@ -12,6 +13,7 @@ from tracegraph.staging.calls.random_draws import warned_of_draws
 from tracegraph.staging.calls.sharded_tracing import trace_sharded
 from tracegraph.staging.calls.signature import CallKey, Signature
 from tracegraph.staging.compiler import compiler
+from tracegraph.staging.program_function import ProgramFunction
 from tracegraph.staging.scratch import Scratch
 from tracegraph.staging.stages import Traced, flat_results
 from tracegraph.tracing.trace import trace_program
@@ -24,11 +26,16 @@ def trace_call(
     device: str,
     scratch: Scratch = "kept",
 ) -> Traced:
-    """Trace `fun` for the types of a call.
+    """Trace `fun` for the types of a call, or take its program for these.
 
     Raises:
+        ArgumentTypesError: it has programs, but none for these types.
         ShardingError: an argument is in blocks, and the function is not one of blocks.
     """
+    programs: Any = fun
+    if isinstance(programs, ProgramFunction):
+        program, structure = programs.program_for(signature, key)
+        return Traced(program, key, structure, signature, device, scratch, compiler)
     if isinstance(fun, ShardedFunction):
         return trace_sharded(fun, signature, key, device, scratch)
     if is_mesh(device):
@@ -45,10 +52,8 @@ def trace_call(
         out_structure.append(structure)
         return results
 
-    def path(number: int) -> str:
-        return signature.paths(key.structure)[number]
-
+    paths = partial(signature.paths, key.structure)
     name = getattr(fun, "__name__", type(fun).__name__)
     with warned_of_draws(fun):
-        program = trace_program(flat, signature.types(key), name, path, device)
+        program = trace_program(flat, signature.types(key), name, paths, device)
     return Traced(program, key, out_structure[0], signature, device, scratch, compiler)

@@ -7,6 +7,7 @@ it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from tracegraph import errors, tree
@@ -51,9 +52,9 @@ def trace_sharded(
         return results
 
     name = getattr(fun.function, "__name__", type(fun.function).__name__)
-    sets = [spec.axes for spec in in_specs]
+    sets, named_by = [spec.axes for spec in in_specs], partial(tuple, paths)
     with warned_of_draws(fun.function):
-        program = trace_program(flat, local, name, paths.__getitem__, mesh.kind, sets, mesh.shape)
+        program = trace_program(flat, local, name, named_by, mesh.kind, sets, mesh.shape)
     sets += [EQUAL] * (len(program.body.params) - len(sets))
 
     def describe(number: int) -> str:

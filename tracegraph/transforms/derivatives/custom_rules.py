@@ -54,7 +54,8 @@ def _given(self: Linearizer, eqn: Eqn, xs: Sequence[Tracer], ts: Tangents) -> li
         raise errors.CustomRuleError(
             name,
             f"{function} was called where no derivative of this order was taken, and its rule was "
-            "not traced; differentiate a function that calls it, and not what such a call has made",
+            "not traced; differentiate a function that calls it, and not what such a call has "
+            "made; if it is from a file, export it with order= as high as the derivative",
         )
     if "fault" in eqn.attrs:
         raise eqn.attrs["fault"]

@@ -71,7 +71,9 @@ def solve(b: Any) -> Any:
         x = 0.5 * x + 0.1 * (np.concatenate([before, x[:-1]]) + np.concatenate([x[1:], behind]))
         return x, tracegraph.psum(np.sum(x * x), "x")
 
-    return tracegraph.while_loop(lambda state: state[1] > 1e-3, body, (b, 1.0))
+    return tracegraph.while_loop(
+        lambda state: state[1] > 1e-3, body, (b, 1.0), schedule="conditional"
+    )
 
 
 def test_each_device_runs_and_captures_the_same_collectives_in_one_order() -> None:

@@ -1,0 +1,82 @@
+"""Damaged and made-up files are refused by errors of their own."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import Any
+
+import pytest
+
+import tracegraph
+from tests.programs import exported
+from tests.unit.saving.mutations import _entries, mutated, originals, outcome, repacked
+from tracegraph import errors
+from tracegraph.ir.stored import upgrades
+from tracegraph.saving.container import MANIFEST
+
+
+def test_mutations_are_refused_by_our_errors() -> None:
+    random, files = Random(1), originals()
+    found = {outcome(mutated(files[n % len(files)], random)) for n in range(400)}
+    assert {"DamagedFileError", "MalformedProgramError", "loaded"} <= found
+
+
+@pytest.mark.parametrize("data", [b"", b"PK\5\6" + bytes(18), b"x" * 1000, bytes(100)])
+def test_what_is_no_file_of_ours(data: bytes) -> None:
+    with pytest.raises(errors.DamagedFileError):
+        tracegraph.load(data)
+
+
+def changed(name: str, change: Any, entry: str = "program/0.json") -> bytes:
+    data = bytes(exported.exported(name))
+    document = json.loads(_entries(data)[entry])
+    change(document)
+    return repacked(data, {entry: document})
+
+
+def test_a_changed_constant_is_recognised() -> None:
+    data = bytearray(bytes(exported.exported("constants")))
+    place = data.find(exported.TABLE.tobytes())
+    assert place % 64 == 0
+    data[place] ^= 1
+    with pytest.raises(errors.DamagedFileError, match="constants/"):
+        tracegraph.load(bytes(data))
+
+
+def test_newer_files_say_what_they_need() -> None:
+    with pytest.raises(errors.ExportVersionError, match="schema"):
+        tracegraph.load(changed("rules", lambda d: d.update(version=[2, 0]), MANIFEST))
+    newer = changed("rules", lambda d: d.update(version=[1, 7], more="ignored"), MANIFEST)
+    assert tracegraph.load(newer)(exported.X).shape == (8,)
+    with pytest.raises(errors.ExportVersionError, match="'multiply', version 2"):
+        tracegraph.load(changed("rules", lambda d: d["ops"].update(multiply=2)))
+    with pytest.raises(errors.ExportVersionError, match="'frobnicate', version 1"):
+        tracegraph.load(changed("rules", lambda d: d["ops"].update(frobnicate=1)))
+
+
+def test_an_extent_with_a_name_is_refused() -> None:
+    with pytest.raises(errors.MalformedProgramError, match="is a name"):
+        tracegraph.load(changed("rules", lambda d: d["types"].append(["int8", [{"dim": "n"}]])))
+
+
+def test_equations_of_older_ops_are_upgraded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rename(eqn: dict[str, Any]) -> dict[str, Any]:
+        return {**eqn, "op": "multiply"}
+
+    def old(document: Any) -> None:
+        def each(region: Any) -> None:
+            for eqn in region["eqns"]:
+                eqn["op"] = {"multiply": "times"}.get(eqn["op"], eqn["op"])
+                for inner in eqn.get("regions", ()):
+                    each(inner)
+
+        document["ops"]["times"] = document["ops"].pop("multiply")
+        each(document["body"])
+
+    data = changed("rules", old)
+    with pytest.raises(errors.ExportVersionError, match="'times'"):
+        tracegraph.load(data)
+    monkeypatch.setitem(upgrades.UPGRADES, ("times", 1), rename)
+    found, expected = tracegraph.load(data)(exported.X), exported.rules(exported.X)
+    assert found.tolist() == expected.tolist()

@@ -1,0 +1,17 @@
+"""Programs as JSON and raw constants: portable, checked when they are read, without code.
+
+    attributes   values of attributes, types and numbers, each with its tag
+    writing      Program -> JSON; the same without names and lines, as a key
+    reading      JSON -> Program: every reference, type and attribute is checked
+    upgrades     versions of ops, and what turns equations of older versions into those of today
+
+    Program  := {"name", "effects", "types": [Type…], "sources": [[file, line, function]…],
+                 "ops": {name: version}, "constants": [type number…], "body": Region}
+    Region   := {"params": [type number…], "eqns": [Eqn…], "results": [Atom…]}
+    Eqn      := {"op", "in": [Atom…], "out": [type number…],
+                 "attrs"?, "regions"?, "source"?, "hints"?}
+    Atom     := number of a value, counted in its region from the parameters on
+              | {"literal": hexadecimal bytes, "type": type number}
+
+May import what `ir/` may.
+"""

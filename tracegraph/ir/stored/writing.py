@@ -1,0 +1,130 @@
+"""Program -> JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+
+from tracegraph.errors import UnsavableError
+from tracegraph.ir.op import find
+from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value, walk
+from tracegraph.ir.stored.attributes import to_json, type_to_json
+from tracegraph.ir.types import ArrayType
+from tracegraph.user_source import Source
+
+
+def program_to_json(program: Program) -> dict[str, Any]:
+    """A program as JSON, but for the elements of its constants.
+
+    Files of sources are named without their folders, which are the writer's own affair.
+
+    Raises:
+        UnsavableError: an equation calls Python or a kernel of the user's; it has the line.
+    """
+    writer = _Writer()
+    body = writer.region(program.body)
+    ops = sorted({eqn.op.name: eqn.op.version for eqn in walk(program.body)}.items())
+    constants = [writer.type(ArrayType(c.dtype, c.shape)) for c in program.constants]
+    return {
+        "name": program.name,
+        "effects": program.effects,
+        "ops": dict(ops),
+        "types": [type_to_json(type_) for type_ in writer.types],
+        "sources": [[os.path.basename(s.file), s.line, s.function] for s in writer.sources],
+        "constants": constants,
+        "body": body,
+    }
+
+
+def text_of(document: Any) -> bytes:
+    """JSON as the bytes of a file, without blanks. The keys of attributes stay in their order."""
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def program_key(program: Program) -> tuple[bytes, tuple[Source, ...]]:
+    """The SHA-256 of what a program computes, and the lines that it comes from.
+
+    Names of functions and files, and numbers of lines, are not part of the digest, but which
+    equations share a line is: programs of one digest differ in the names of these alone.
+
+    Raises:
+        UnsavableError: an equation holds what is no data.
+    """
+    writer = _Writer()
+    document = {
+        "effects": program.effects,
+        "body": writer.region(program.body),
+        "types": [type_to_json(type_) for type_ in writer.types],
+        "constants": [[c.dtype.name, list(c.shape)] for c in program.constants],
+    }
+    digest = sha256(json.dumps(document, sort_keys=True).encode())
+    for constant in program.constants:
+        digest.update(np.ascontiguousarray(constant).data if constant.size else b"")
+    return digest.digest(), tuple(writer.sources)
+
+
+class _Writer:
+    """What regions share: the types and the lines that were met so far, by number."""
+
+    def __init__(self) -> None:
+        self.types: dict[ArrayType, int] = {}
+        self.sources: dict[Source, int] = {}
+
+    def type(self, type_: ArrayType) -> int:
+        return self.types.setdefault(type_, len(self.types))
+
+    def source(self, source: Source) -> int:
+        return self.sources.setdefault(source, len(self.sources))
+
+    def region(self, region: Region) -> dict[str, Any]:
+        numbers: dict[Value, int] = {}
+
+        def define(value: Value) -> int:
+            numbers[value] = len(numbers)
+            return self.type(value.type)
+
+        def atom(given: Atom) -> Any:
+            if isinstance(given, Literal):
+                return {"literal": given.value.tobytes().hex(), "type": self.type(given.type)}
+            return numbers[given]
+
+        params = [define(value) for value in region.params]
+        eqns = []
+        for eqn in region.eqns:
+            operands = [atom(given) for given in eqn.operands]
+            written = self._equation(eqn)
+            eqns.append({**written, "in": operands, "out": [define(v) for v in eqn.outputs]})
+        return {"params": params, "eqns": eqns, "results": [atom(a) for a in region.results]}
+
+    def _equation(self, eqn: Eqn) -> dict[str, Any]:
+        if find(eqn.op.name) is not eqn.op:
+            raise _unsavable(eqn, "is a function with a text of its own, made by the user")
+        written: dict[str, Any] = {"op": eqn.op.name}
+        if eqn.attrs:
+            written["attrs"] = {name: _attribute(eqn, name) for name in eqn.attrs}
+        if eqn.regions:
+            written["regions"] = [self.region(inner) for inner in eqn.regions]
+        if eqn.source is not None:
+            written["source"] = self.source(eqn.source)
+        if given := eqn.hints.given():
+            written["hints"] = given
+        return written
+
+
+def _attribute(eqn: Eqn, name: str) -> Any:
+    value = eqn.attrs[name]
+    if isinstance(value, Exception):  # of a rule that cannot be traced
+        raise value
+    try:
+        return to_json(value)
+    except UnsavableError as error:
+        raise _unsavable(eqn, f"its {name}, {error}") from None
+
+
+def _unsavable(eqn: Eqn, why: str) -> UnsavableError:
+    where = "" if eqn.source is None else f" at {eqn.source}, in {eqn.source.function}"
+    return UnsavableError(f"the operation {eqn.op.name}{where} cannot be saved: {why}")

@@ -1,0 +1,90 @@
+"""export: a function of arrays as the programs that it is traced to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+from tracegraph.errors import UnsavableError
+from tracegraph.errors.tracebacks import entry_point
+from tracegraph.ir.stored.writing import program_to_json
+from tracegraph.saving.entries import SavedProgram
+from tracegraph.saving.exported import Exported
+from tracegraph.sharding.shard import ShardedFunction
+from tracegraph.staging.calls.call_tracing import trace_call
+from tracegraph.staging.calls.signature import Signature
+from tracegraph.staging.jitted import Jitted
+from tracegraph.tracing.trace import current_trace
+
+
+@entry_point
+def export(
+    fun: Callable[..., Any],
+    /,
+    *args: Any,
+    order: int = 0,
+    signatures: Sequence[tuple[Any, ...]] = (),
+    **kwargs: Any,
+) -> Exported:
+    """The programs of a function for the types of these arguments, which can be saved to a file.
+
+    A program is data: operations, types and constants, with the names of the user's lines. It
+    depends on no device and no Python code, and gives the same bits as `jit` of the function.
+    `tracegraph.save` writes it, and `tracegraph.load` reads it in another process.
+
+    Args:
+        fun: a function, or a jitted one, whose static and donated arguments are kept.
+        *args: arrays, numbers or `ArrayType`s, and trees of them.
+        order: how often functions with rules of their own, by `custom_jvp`, `custom_vjp` and the
+            like, can be differentiated: their rules are traced that often. All other functions can
+            be differentiated without it.
+        signatures: further arguments by position, each a tuple, with a program each. Calls take the
+            program of their types.
+        **kwargs: arguments by name.
+
+    Raises:
+        UnsavableError: the function calls Python or kernels of the user's, or runs on a mesh; or
+            an argument has a class without a name. The message has the line.
+        UnsupportedArgumentError: an argument has a leaf that is not an array, number or type.
+
+    >>> import numpy as np
+    >>> import tracegraph
+    >>> f64 = tracegraph.ArrayType("float64", (3,))
+    >>> exported = tracegraph.export(lambda x, y: x * y + 1, f64, f64)
+    >>> again = tracegraph.load(bytes(exported))
+    >>> again(np.arange(3.0), np.ones(3))
+    Array([1., 2., 3.], dtype=float64)
+    """
+    signature = fun.signature if isinstance(fun, (Jitted, Exported)) else Signature.of(fun)
+    inner = fun.function if isinstance(fun, Jitted) else fun
+    if isinstance(inner, ShardedFunction):
+        raise UnsavableError(
+            f"{signature.function} runs on the devices of {inner.mesh}, which a file cannot name; "
+            "export the function inside, and shard what is loaded"
+        )
+    traced = _differentiated(inner, order)
+    calls = [(args, kwargs)] if args or kwargs or not signatures else []
+    calls += [(tuple(each), {}) for each in signatures]
+    entries = []
+    for given, named in calls:
+        call = signature.bind(given, named, abstract=True)
+        found = trace_call(traced, signature, call.key, "host")
+        program = found.optimized
+        program_to_json(program)  # refuses now what cannot be saved
+        entries.append(SavedProgram.of(program, call.key, found.out_structure))
+    name = getattr(inner, "__name__", type(inner).__name__)
+    return Exported(name, signature, entries)
+
+
+def _differentiated(fun: Callable[..., Any], order: int) -> Callable[..., Any]:
+    """The function, traced as where it is differentiated so often."""
+
+    @wraps(fun)
+    def traced(*args: Any, **kwargs: Any) -> Any:
+        trace = current_trace()
+        assert trace is not None
+        trace.orders = order
+        return fun(*args, **kwargs)
+
+    return traced

@@ -1,0 +1,187 @@
+"""Exported: the programs of a function, which is called as a jitted one."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tracegraph import tree
+from tracegraph.errors import ExportedTypesError
+from tracegraph.errors.tracebacks import entry_point, hide_frames
+from tracegraph.ir.effects import TOKEN
+from tracegraph.ir.program import Atom, Literal, Program, walk
+from tracegraph.ir.text import program_line
+from tracegraph.ir.types import ArrayType
+from tracegraph.saving.entries import SavedProgram
+from tracegraph.saving.packing import file_of, write_whole
+from tracegraph.staging.calls.signature import CallKey, Signature
+from tracegraph.staging.jitted import Jitted
+from tracegraph.staging.program_function import ProgramFunction
+from tracegraph.tracing.trace import Trace, current_trace
+from tracegraph.tracing.tracer import Tracer
+
+
+class SavedFunction(ProgramFunction):
+    """The programs of a function in place of the function."""
+
+    def __init__(self, name: str, signature: Signature, entries: Sequence[SavedProgram]) -> None:
+        self.__name__ = self.__qualname__ = name
+        self.__module__ = "tracegraph"
+        self.__doc__ = f"The saved function {signature.function}."
+        self.signature, self.entries = signature, tuple(entries)
+        self.__signature__ = _parameters(signature)
+
+    def program_for(self, signature: Signature, key: CallKey) -> tuple[Program, tree.Structure]:
+        """As `ProgramFunction` has it.
+
+        Raises:
+            ExportedTypesError: there is none for these types.
+        """
+        for entry in self.entries:
+            if entry.fits(key):
+                return entry.program, entry.result_structure(key)
+        there = [signature.shown(entry.key()) for entry in self.entries]
+        raise ExportedTypesError(signature.function, signature.shown(key), there)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Record the equations of a program in the trace in progress; its results."""
+        trace = current_trace()
+        assert trace is not None
+        types, named = tree.map(_type_alone, (args, kwargs))
+        key = self.signature.bind(types, named, abstract=True).key
+        program, structure = self.program_for(self.signature, key)
+        leaves = self.signature.leaves(args, kwargs)
+        return tree.unflatten(structure, inlined(trace, program, leaves))
+
+
+def _type_alone(leaf: Any) -> Any:
+    return leaf.type if isinstance(leaf, Tracer) else leaf
+
+
+def inlined(trace: Trace, program: Program, inputs: Sequence[Any]) -> list[Any]:
+    """Record the equations of a program on these inputs, its effects behind those so far."""
+    given = [*inputs, *program.constants]
+    env: dict[Atom, Atom] = dict(zip(program.body.params, map(trace.read, given), strict=True))
+
+    def read(atom: Atom) -> Atom:
+        return atom if isinstance(atom, Literal) else env[atom]
+
+    around = trace.source
+    try:
+        for eqn in program.body.eqns:
+            trace.source = eqn.source or around
+            makes_token = eqn.outputs[:1] and eqn.outputs[0].type == TOKEN
+            if (
+                makes_token
+                and not any(a.type == TOKEN for a in eqn.operands[:1])
+                and (eqn.op.name == "broadcast_to")
+            ):
+                env[eqn.outputs[0]] = trace.token()
+                continue
+            operands = [read(a) for a in eqn.operands]
+            found = trace.record(eqn.op, operands, eqn.attrs, eqn.regions, eqn.hints)
+            env.update(zip(eqn.outputs, (x.atom for x in found), strict=True))
+    finally:
+        trace.source = around
+    if program.effects:
+        trace.last_token = Tracer(trace, read(program.body.results[-1]))
+    return [Tracer(trace, read(atom)) for atom in program.outputs]
+
+
+class Exported:
+    """A function as its programs, for the types of arguments that were listed when it was exported.
+
+    Made by `tracegraph.export` and `tracegraph.load`. It is called as a jitted function is, also
+    while another function is traced: then its equations become part of that one, and derivatives,
+    `vmap` and all else apply to them. It is pickled with all programs.
+
+    >>> import tracegraph
+    >>> double = tracegraph.export(lambda x: 2 * x, 1.0)
+    >>> float(double(4.0)), [list(map(str, types)) for types in double.types]
+    (8.0, [['~f64[]']])
+    """
+
+    def __init__(
+        self,
+        name: str,
+        signature: Signature,
+        entries: Sequence[SavedProgram],
+        device: str | None = None,
+    ) -> None:
+        self.__name__ = self.__qualname__ = name
+        self.entries = tuple(entries)
+        function = SavedFunction(name, signature, entries)
+        self.__signature__ = function.__signature__
+        self.signature = signature
+        self.jitted: Jitted[..., Any] = Jitted(function, signature, device, "kept", None)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program for the types of these arguments.
+
+        Raises:
+            ExportedTypesError: there is none for these; an ArgumentTypesError that lists them.
+        """
+        try:
+            return self.jitted(*args, **kwargs)
+        except BaseException as error:
+            hide_frames(error)
+            raise
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """The programs, in the order in which their types were listed."""
+        return tuple([entry.program for entry in self.entries])
+
+    @property
+    def types(self) -> tuple[tuple[ArrayType, ...], ...]:
+        """For each program the types of the leaves of its arguments."""
+        return tuple([entry.types for entry in self.entries])
+
+    @property
+    def requires(self) -> Mapping[str, int]:
+        """The ops that the programs use, with the versions of their meaning."""
+        eqns = (eqn for program in self.programs for eqn in walk(program.body))
+        return dict(sorted({eqn.op.name: eqn.op.version for eqn in eqns}.items()))
+
+    @property
+    def constant_bytes(self) -> int:
+        """Bytes of the arrays that the function closed over."""
+        arrays = {id(c): c.nbytes for program in self.programs for c in program.constants}
+        return sum(arrays.values())
+
+    def on_device(self, device: str) -> Exported:
+        """The same function for another device.
+
+        Raises:
+            TypeError: `device` is not a string.
+        """
+        return Exported(self.__name__, self.signature, self.entries, device)
+
+    @entry_point
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to a file; see `tracegraph.save`."""
+        write_whole(bytes(self), path)
+
+    def __bytes__(self) -> bytes:
+        return file_of(self.__name__, self.signature, self.entries)
+
+    def __repr__(self) -> str:
+        return f"<exported {self.signature.function}, {len(self.entries)} program(s)>"
+
+    def __str__(self) -> str:
+        lines = [f"function {self.signature.function}"]
+        lines += [program_line(program) for program in self.programs]
+        ops = [name if v == 1 else f"{name} (version {v})" for name, v in self.requires.items()]
+        lines.append(f"constants: {self.constant_bytes} B; ops: {', '.join(ops) or 'none'}")
+        return "\n\n".join(("\n".join(lines), *map(str, self.programs)))
+
+
+def _parameters(signature: Signature) -> inspect.Signature:
+    """The parameters as `inspect.signature` has them."""
+    kinds = inspect.Parameter
+    found = [kinds(name, kinds.POSITIONAL_OR_KEYWORD) for name in signature.names]
+    if not found or signature.rest != "args":
+        found.append(kinds(signature.rest, kinds.VAR_POSITIONAL))
+    return inspect.Signature(found)
