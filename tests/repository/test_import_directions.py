@@ -96,6 +96,7 @@ TRACEGRAPH: Table = {
     "raw_memory": {"staging", "arrays", "ir", "errors", "devices"},
     "interop": {
         *("array_api", "linalg", "special", "staging", "transforms", "arrays", "tracing", "ir"),
+        "tree",
     },
     "torch": {"interop", "streams", "arrays", "ir", "tree", "errors", "dtypes", "devices"},
     "jax": {"interop", "arrays", "ir", "tree", "errors", "devices"},
