@@ -46,8 +46,8 @@ def _of_torch(x: Any) -> NDArray[Any] | None:
         x = x.resolve_conj().resolve_neg()
     torch = sys.modules["torch"]
     if x.dtype is torch.bfloat16:
-        bits: NDArray[Any] = x.view(torch.int16).numpy()
-        return bits.view(bfloat16)
+        bits: NDArray[Any] = x.view(torch.int16).numpy().view(bfloat16)
+        return bits
     found: NDArray[Any] = x.numpy()
     return found
 
