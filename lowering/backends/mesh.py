@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lowering.backends.cuda import CudaBackend
 from lowering.backends.gpus import count_gpus
@@ -108,7 +108,9 @@ class MeshBackend(Backend):
             finally:
                 place.communicators, place.peers, place.device = None, None, 0
 
-        parts = each_in_a_thread([partial(compile_one, i) for i in range(len(self._devices))])
+        parts: list[Any] = each_in_a_thread(
+            [partial(compile_one, i) for i in range(len(self._devices))]
+        )
         gpus.add(parts)
         return MeshExecutable(plan, parts, gpus.launched)
 

@@ -401,7 +401,8 @@ class Timeline:
         while waiting:
             for timeline in waiting.pop().stopping.all():
                 for pending in list(timeline.in_flight):
-                    for peer, _ in [] if pending.together is None else pending.together.launches:
+                    together = pending.together
+                    for peer, _ in () if together is None else tuple(together.launches):
                         if peer.stopping not in found:
                             found[peer.stopping] = peer.default_timeline
                             waiting.append(peer.default_timeline)
