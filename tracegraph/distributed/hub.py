@@ -65,6 +65,8 @@ class Hub:
             return self._meetings.stop(process, header["of"], header["stop"], header["name"])
         if "noted" in header:
             return self._meetings.note(process, tuple(header["noted"]))
+        if "asks" in header:
+            return self._meetings.ask(process, header["asks"])
         if "withdrawn" in header:
             return self._meetings.withdraw(process, header["withdrawn"])
         header["group"], header["owners"] = tuple(header["group"]), tuple(header["owners"])
