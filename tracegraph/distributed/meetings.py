@@ -65,11 +65,6 @@ class Meetings:
         self._launches = 0
         self._unnoted: dict[tuple[int, int], set[int]] = {}
 
-    @property
-    def is_over(self) -> bool:
-        """Whether no process is left."""
-        return len(self._gone) == self._count
-
     def arrive(self, arrived: Arrived) -> Iterator[Sent]:
         """A member waits."""
         if arrived.launch is not None:
