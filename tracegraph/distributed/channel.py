@@ -133,11 +133,11 @@ class Channel:
         }  # fmt: skip
         try:
             self._send(header, data)
-            start = time.monotonic()
+            asking: float | None = time.monotonic() + PATIENCE
             while not ticket.over.wait(_STEP):
                 limits.check()
-                if start is not None and time.monotonic() - start > PATIENCE:
-                    start = None
+                if asking is not None and time.monotonic() > asking:
+                    asking = None
                     self._send({"asks": name})
                 if ticket.rows:
                     rows, ticket.rows = ticket.rows, ()
@@ -193,9 +193,9 @@ class Channel:
         if self._closed:
             return  # perhaps a forked process, where the lock may be held for ever
         with self._lock:
-            if self._closed:
-                return
-            self._closed = True
+            closed, self._closed = self._closed, True
+        if closed:
+            return
         self._send({"bye": self._launches})
         if self._hub is not None:
             self._hub.join()
