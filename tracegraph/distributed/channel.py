@@ -184,14 +184,12 @@ class Channel:
         if self.lost is not None or launch in self._failed:
             with self._lock:
                 self._require(launch, doing)
-        for process, launches in self.ended.items():
+        for process, launches in list(self.ended.items()):
             if launch is not None and launch >= launches:
                 raise _lost(process, "has ended")(doing)
 
     def close(self) -> None:
         """Take leave. In the first process, wait until all others have done so."""
-        if self._closed:
-            return  # perhaps a forked process, where the lock may be held for ever
         with self._lock:
             closed, self._closed = self._closed, True
         if closed:
@@ -206,6 +204,7 @@ class Channel:
 
         Its copies of connections must not keep them open when this process is killed.
         """
+        self._lock = threading.Lock()  # a thread that this process lacks may hold that one
         self._closed = True
         self._connection.close()
         if self._hub is not None:
