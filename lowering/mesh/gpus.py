@@ -24,7 +24,7 @@ from lowering.mesh.together import Arguments, Results
 from lowering.plan.calls.rendezvous import place
 from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
-from tracegraph.errors import DeviceLostError, PeerLostError
+from tracegraph.errors import DeviceLostError, MeshMismatchError, PeerLostError
 from tracegraph.sharding.mesh import Mesh
 from tracegraph.staging.interfaces import Executable
 
@@ -59,13 +59,17 @@ class MeshOfGpus:
 
     # Launching
 
-    def launched(self, devices: Sequence[Executable], mesh: Mesh, given: Arguments) -> Results:
+    def launched(
+        self, devices: Sequence[Executable], mesh: Mesh, given: Arguments, *, program: str
+    ) -> Results:
         """Launch the graph of each device. Waits, if it has to, are before the first launch.
+
+        `program` is the same in all processes of the mesh.
 
         Raises:
             BaseException: why a device was not launched. If others were, these are abandoned.
         """
-        number = None if self._channel is None else self._channel.new_launch()
+        number = None if self._channel is None else self._channel.new_launch(program)
         self._require_peers(number)
         for timeline in self._timelines:
             timeline.driver.activate()
@@ -102,12 +106,13 @@ class MeshOfGpus:
 
         Raises:
             PeerLostError: one is or has, and those of this process are abandoned now.
+            MeshMismatchError: the same, for one that has launched something else.
         """
         if self._communicators is None:
             return
         try:
             self._communicators.check(number)
-        except PeerLostError as reason:
+        except (PeerLostError, MeshMismatchError) as reason:
             self.abandon(reason)
             raise
 
@@ -121,6 +126,11 @@ class MeshOfGpus:
         """
         if self._communicators is not None:
             self._communicators.watch(number)
+
+    def compare(self) -> None:
+        """Let other processes see what this one has launched."""
+        if self._channel is not None:
+            self._channel.compare()
 
     def tell(self, numbers: Sequence[int], name: str) -> None:
         """Let all other processes know, before it is done, that an exception of this name stops the

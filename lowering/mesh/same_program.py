@@ -23,8 +23,8 @@ _SHOWN = 200
 """Characters of a line of a Plan in a message."""
 
 
-def require_same_program(channel: Channel, plan: Plan, number: int) -> None:
-    """Compare a Plan, build `number` of this process, with those of all others.
+def require_same_program(channel: Channel, plan: Plan, number: int) -> str:
+    """Compare a Plan, build `number` of this process, with those of all others; what it is called.
 
     Raises:
         MeshMismatchError: they differ; it says where first.
@@ -48,6 +48,7 @@ def require_same_program(channel: Channel, plan: Plan, number: int) -> None:
             "call the same functions in the same order in all processes, with arguments of the "
             "same types, and of the whole shape",
         )
+    return f"{plan.name!r} ({own['hash'][:8]})"
 
 
 def _exchanged(channel: Channel, own: dict[str, Any], doing: str) -> list[dict[str, Any]]:
