@@ -25,8 +25,9 @@ from tracegraph.staging.exported import ExportedGraph
 from tracegraph.staging.graph_view import GraphView
 from tracegraph.staging.interfaces import Executable
 
-Together = Callable[[Sequence[Executable], Mesh, Arguments], Results]
-"""Launches all devices: (executables, mesh, arguments of each) -> results of each."""
+Together = Callable[[Sequence[Executable], Mesh, Arguments, Sequence[Donated | None]], Results]
+"""Launches all devices: (executables, mesh, arguments of each, what is donated on each) -> results
+of each."""
 
 
 class MeshExecutable:
@@ -58,10 +59,20 @@ class MeshExecutable:
         """
         if self.closed:
             raise ClosedError(self.plan.name)
+        taken: Sequence[Donated | None] = [None] * len(self._devices)
+        if donated is not None:
+            owned = {n: arguments[n] for n in donated.owned}
+            blocks = {n: list(x.blocks) for n, x in owned.items() if isinstance(x, ShardedBuffer)}
+            taken = donated.of_blocks(blocks, len(self._devices))
+            del owned, blocks
         given = self._divided(arguments)
-        with self._lock:
-            self._launches += 1
-            found = self._together(self._devices, self._sharding.mesh, given)
+        try:
+            with self._lock:
+                self._launches += 1
+                found = self._together(self._devices, self._sharding.mesh, given, taken)
+        finally:
+            if donated is not None:
+                donated.spent = any(each is not None and each.spent for each in taken)
         sharding = self._sharding
         return [
             ShardedBuffer(type_, sharding.mesh, spec, blocks)
