@@ -307,6 +307,16 @@ class Timeline:
         if self._callbacks is not None:
             self._callbacks.check()
 
+    def check_within(self) -> None:
+        """As `check`, in the midst of a launch, which may wait for other devices.
+
+        Raises:
+            PeerLostError: one of them does not come.
+        """
+        self.check()
+        if place.together is not None:
+            place.together.watch()
+
     def _poll(self) -> None:
         """Wait in Python, where signals are handled."""
         with self._lock:
