@@ -15,7 +15,7 @@ from typing import Any
 from lowering.mesh.meeting_of_processes import MeetingOfProcesses
 from lowering.plan.calls.rendezvous import MeetingPlace, Rendezvous, place
 from tracegraph.distributed.membership import peers
-from tracegraph.errors import PeerFailedError
+from tracegraph.errors import PeerFailedError, TimeLimitError
 from tracegraph.sharding.mesh import Mesh
 from tracegraph.staging.calls.donated import Donated
 from tracegraph.staging.interfaces import Executable
@@ -68,9 +68,12 @@ def in_threads(
             thread.join()
         raise
     if failures:
-        in_order = [failure for _, failure in sorted(failures.items())]
-        own = [failure for failure in in_order if not isinstance(failure, PeerFailedError)]
-        raise (own or in_order)[0]
+        own = [n for n, failure in failures.items() if not isinstance(failure, PeerFailedError)]
+        number = min(own or failures)
+        failure = failures[number]
+        if isinstance(failure, Exception) and not isinstance(failure, TimeLimitError):
+            failure.add_note(f"on device {first + number} of {mesh}")
+        raise failure
     return results
 
 
