@@ -31,12 +31,21 @@ of each."""
 
 
 class MeshExecutable:
-    """Runs a Plan on the devices of its mesh; `devices` are their executables, in this process."""
+    """Runs a Plan on the devices of its mesh; `devices` are their executables, in this process.
 
-    def __init__(self, plan: Plan, devices: Sequence[Executable], together: Together) -> None:
+    It is closed when its devices are `abandoned`.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        devices: Sequence[Executable],
+        together: Together,
+        abandoned: Callable[[], bool] = lambda: False,
+    ) -> None:
         assert plan.sharding is not None
         self.plan = plan
-        self._together = together
+        self._together, self._abandoned = together, abandoned
         self._sharding: Sharding = plan.sharding
         self._devices = devices
         self._lock = Lock()  # one launch at a time: threads cannot come between one another
@@ -113,7 +122,7 @@ class MeshExecutable:
     @property
     def closed(self) -> bool:
         """Whether it was closed."""
-        return any(device.closed for device in self._devices)
+        return self._abandoned() or any(device.closed for device in self._devices)
 
     def upload(self) -> None:
         """As `Executable.upload`."""

@@ -165,8 +165,15 @@ class MeshOfGpus:
                     if launch.effects is not None:
                         launch.effects.ignore_failure()
                 timeline.finish_stop(launches)
-            for executable in list(self._executables):
-                with suppress(DeviceLostError):
-                    executable.close()
+            if time.monotonic() < deadline:
+                self._close_idle()
             for abort in aborts:
                 abort.join(max(0.0, deadline - time.monotonic()))
+
+    def _close_idle(self) -> None:
+        """Close the executables that no call uses. One that waits in a call may be why all are
+        abandoned; its graph goes with it.
+        """
+        for executable in list(self._executables):
+            with suppress(DeviceLostError):
+                executable.close_idle()
