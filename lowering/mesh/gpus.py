@@ -26,6 +26,7 @@ from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.errors import DeviceLostError, PeerLostError
 from tracegraph.sharding.mesh import Mesh
+from tracegraph.staging.calls.donated import Donated
 from tracegraph.staging.interfaces import Executable
 
 ABANDON_SECONDS = 10.0
@@ -59,7 +60,13 @@ class MeshOfGpus:
 
     # Launching
 
-    def launched(self, devices: Sequence[Executable], mesh: Mesh, given: Arguments) -> Results:
+    def launched(
+        self,
+        devices: Sequence[Executable],
+        mesh: Mesh,
+        given: Arguments,
+        donated: Sequence[Donated | None],
+    ) -> Results:
         """Launch the graph of each device. Waits, if it has to, are before the first launch.
 
         Raises:
@@ -76,7 +83,7 @@ class MeshOfGpus:
         def launch(device: int) -> Sequence[Any]:
             place.together = together
             try:
-                results = devices[device](given[device])
+                results = devices[device](given[device], donated[device])
             finally:
                 place.together = None
             over.append(device)
@@ -158,8 +165,15 @@ class MeshOfGpus:
                     if launch.effects is not None:
                         launch.effects.ignore_failure()
                 timeline.finish_stop(launches)
-            for executable in list(self._executables):
-                with suppress(DeviceLostError):
-                    executable.close()
+            if time.monotonic() < deadline:
+                self._close_idle()
             for abort in aborts:
                 abort.join(max(0.0, deadline - time.monotonic()))
+
+    def _close_idle(self) -> None:
+        """Close the executables that no call uses. One that waits in a call may be why all are
+        abandoned; its graph goes with it.
+        """
+        for executable in list(self._executables):
+            with suppress(DeviceLostError):
+                executable.close_idle()

@@ -196,11 +196,24 @@ def many_launches(meshes: Meshes) -> None:
         np.testing.assert_allclose(np.asarray(mapped(moved)), np.full(1024, number * factor), 1e-12)
 
 
+def donations(meshes: Meshes) -> None:
+    """Each device writes over its block of a donated argument."""
+    mapped = shard(
+        lambda x: x + tracegraph.psum(x, "x"), mesh=meshes.tested, in_specs=P("x"), out_specs=P("x")
+    )
+    jitted = tracegraph.jit(mapped, donate_argnums=0)
+    x = jitted(tracegraph.device_put(np.ones(1024), meshes.tested, P("x")))
+    before = [block.pointer for block in x.memory.blocks]
+    x = jitted(x)
+    assert [block.pointer for block in x.memory.blocks] == before
+    np.testing.assert_array_equal(np.asarray(x), np.full(1024, 9.0))
+
+
 PROGRAMS: dict[str, Callable[[Meshes], None]] = {
     program.__name__: program
     for program in (
         *(sums, extremes, moves, places, conjugate_gradients, heat, training, branches),
-        *(transforms, loops_in_one_kernel, many_launches),
+        *(transforms, loops_in_one_kernel, many_launches, donations),
     )
 }
 

@@ -140,6 +140,14 @@ def test_a_lost_peer_ends_all(pair: Any) -> None:
     assert_abandoned(pair)
 
 
+def test_a_peer_may_be_lost_while_a_call_waits(pair: Any) -> None:
+    x, _ = pair.launch()
+    pair.library.state = 6
+    with pair.program._devices[0]._default_graph.holding, pytest.raises(errors.PeerLostError):
+        x.to_host()
+    assert_abandoned(pair)
+
+
 def deaf(pair: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the devices go on until they are to end at once."""
     for driver in pair.drivers:
