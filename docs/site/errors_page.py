@@ -172,7 +172,7 @@ def text_of(each: Entry, names: dict[str, Any]) -> str:
 def page() -> str:
     """The page, as reStructuredText."""
     parts = [
-        "Errors\n======\n\n",
+        ".. py:module:: tracegraph.errors\n\nErrors\n======\n\n",
         "Each class of ``tracegraph.errors``: what it means, the smallest program that raises it, "
         "what the error then says, and what to write instead. The programs were run when this "
         "page was made. Those that need a GPU, or a defect, were not: there the message is an "
