@@ -77,7 +77,7 @@ OF_NUMPY = {
 RETURNED: Mapping[str, tuple[str, ...]] = {
     "tracegraph.staging.jitted.Jitted": (
         *("trace", "lower", "warm", "launch", "programs", "last_call", "stats", "timings"),
-        *("on_device", "forget"),
+        *("profile", "on_device", "forget"),
     ),
     "tracegraph.staging.stages.Traced": ("program", "optimized", "out_types", "lower"),
     "tracegraph.staging.stages.Lowered": (
