@@ -36,6 +36,11 @@ _KEYWORDS: Mapping[str, Mapping[str, str]] = {
         "compiler_options": "nothing: device=, scratch= and max_builds= are the options",
         "abstracted_axes": "nothing: a function is built for each shape",
     },
+    "register_dataclass": dict.fromkeys(
+        ("data_fields", "meta_fields", "drop_fields"),
+        "nothing: all fields are data but those that dataclasses.field(metadata={'static': True}) "
+        "declares",
+    ),
     "pure_callback": {
         "vectorized": "vmap_method=",
         "sharding": "nothing: a call runs on one GPU",
