@@ -15,6 +15,7 @@ from tracegraph.arrays.device_buffer import DeviceBuffer
 from tracegraph.arrays.device_calls import copy
 from tracegraph.arrays.shard_view import ArrayShard
 from tracegraph.devices import canonical_device
+from tracegraph.errors.names_elsewhere import OF_ARRAYS, answer, missing_of_array
 from tracegraph.errors.tracebacks import hide_frames
 from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.function_table import FUNCTIONS
@@ -406,6 +407,12 @@ class Array(ArrayOperators):
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickle, (np.array(self.__array__()), self.weak)
 
+
+def _missing(array: Array, name: str) -> AttributeError:
+    return missing_of_array(f"an Array of type {array.type}", name, array)
+
+
+answer(Array, OF_ARRAYS, _missing)
 
 PLACED_SCOPE = {"Array": Array, "new": Array.__new__}
 """The globals in what `Array.placed_text` returns."""
