@@ -26,7 +26,7 @@ The packages, in the order of their imports:
     linalg            more of linear algebra               saving       programs in files
     sparse            sparse matrices, folds by segment    custom       kernels of your own
     sharding          meshes of devices                    interop      what others must be told
-    distributed       several processes                    torch        functions of tensors
+    distributed       several processes                    torch, jax   functions of their arrays
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
 `limits`, `modes`, `progress`, `streams`, `memory`, `raw_memory`, `capabilities`, `callbacks`,
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from tracegraph import distributed as distributed
     from tracegraph import event as event
     from tracegraph import interop as interop
+    from tracegraph import jax as jax
     from tracegraph import linalg as linalg
     from tracegraph import nn as nn
     from tracegraph import numpy as numpy
@@ -88,7 +89,7 @@ _MODULES = (
     *("array_api", "debug", "distributed", "event", "interop", "linalg", "nn", "numpy", "random"),
     *("sparse", "special"),
 )
-_FOR_OTHERS = ("torch",)
+_FOR_OTHERS = ("jax", "torch")
 """Modules that import another library, so a star import leaves them out."""
 
 _FUNCTIONS = {

@@ -94,17 +94,18 @@ TRACEGRAPH: Table = {
     "memory": {"staging", "devices"},
     "capabilities": {"staging", "devices"},
     "raw_memory": {"staging", "arrays", "ir", "errors", "devices"},
-    "interop": {"array_api", "linalg", "special", "arrays", "tracing"},
-    "torch": {
-        *("streams", "staging", "transforms", "arrays", "ir", "tree", "errors"),
-        *("dtypes", "devices"),
+    "interop": {
+        *("array_api", "linalg", "special", "staging", "transforms", "arrays", "tracing", "ir"),
+        "tree",
     },
+    "torch": {"interop", "streams", "arrays", "ir", "tree", "errors", "dtypes", "devices"},
+    "jax": {"interop", "arrays", "ir", "tree", "errors", "devices"},
     "tracegraph": {
         *("arrays", "callbacks", "capabilities", "control", "custom", "debug", "errors", "event"),
         *("ir", "limits", "linalg", "memory", "raw_memory", "nn", "numpy", "random", "inspection"),
         *("saving", "sharding", "distributed", "sparse", "special", "staging", "streams"),
         *("concurrency", "transforms", "tree", "version", "modes", "array_api", "interop"),
-        "torch",
+        *("torch", "jax"),
     },
     "testing": {
         *("tracegraph", "debug", "staging", "arrays", "ir", "tree", "errors", "dtypes"),
@@ -154,10 +155,11 @@ LOWERING: Table = {
     "native": {"native.library", "disk_cache", "host.interpreter", *CODE, *PLAN},
     "cuda": {"plan.reports", "legalization", "codegen", "disk_cache", "errors", *PLAN},
     "driver": {"cuda", "errors", *PLAN},
-    "mesh": PLAN,
+    "mesh": {"cuda", *PLAN},
     "host": {"native", "host.interpreter", "plan.reports", *CODE, *PLAN},
     "backends": {
         *("algorithms", "cuda", "host", "mesh", "host.result_pool", "native", "codegen"),
+        "legalization",
         *("plan.reports", *PLAN),
     },
     "lower": {

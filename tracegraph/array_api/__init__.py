@@ -25,8 +25,6 @@ from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING
 
 from tracegraph import numpy as _numpy
-from tracegraph.array_api import fft as fft
-from tracegraph.array_api import linalg as linalg
 from tracegraph.array_api.of_arrays import functions_of as _functions_of
 from tracegraph.array_api.of_arrays import unique_values as _unique_values
 from tracegraph.errors.names_elsewhere import names_of as _names_of
@@ -37,6 +35,9 @@ from tracegraph.tracing.function_table import ARRAY_API as _ARRAY_API
 if TYPE_CHECKING:
     from tracegraph.numpy import *
 else:
+    from tracegraph.array_api import fft as fft
+    from tracegraph.array_api import linalg as linalg
+
     globals().update(
         _functions_of(_numpy, set(_numpy.__all__) - {"fft", "lib", "linalg"}, __name__),
         unique_values=_unique_values,

@@ -8,10 +8,12 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
+from tracegraph.arrays.known_arrays import all_in_host_memory
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.devices import canonical_device
+from tracegraph.errors.names_elsewhere import missing_of_jitted
 from tracegraph.errors.tracebacks import entry_point, hide_frames
 from tracegraph.modes import PLAIN, current_modes, process
 from tracegraph.staging.builds import BuildKey, Builds, Stats
@@ -69,6 +71,11 @@ class Jitted(Generic[P, R_co]):
         self._last_call: FastCall = no_fast_call
         _all.add(self)
 
+    if not TYPE_CHECKING:  # a type checker would find any name in a class that has this
+
+        def __getattr__(self, name):
+            raise missing_of_jitted(vars(self).get("__name__", "f"), name)
+
     @property
     def function(self) -> Callable[P, R_co]:
         """The function as it was given to `jit`."""
@@ -119,10 +126,17 @@ class Jitted(Generic[P, R_co]):
         modes = current_modes()
         plain = modes == PLAIN
         direct = direct_call(args) if plain and not kwargs else None
+        replaced = all_in_host_memory(args) if direct is None and plain else None
+        if replaced is not None and not self._signature.static:
+            args = replaced  # arrays of PyTorch or JAX as NumPy's
+            result: R_co = self._last_call(args, kwargs)
+            if result is not MISS:
+                return result
+            direct = None if kwargs else direct_call(args)
         key = None if direct is None else direct[0]
         del direct  # its leaves would count as further owners of what is donated
         for fast_call in self._candidates(key) if plain else ():
-            result: R_co = fast_call(args, kwargs)
+            result = fast_call(args, kwargs)
             if result is not MISS:
                 self._last_call = fast_call
                 return result

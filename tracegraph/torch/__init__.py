@@ -3,8 +3,7 @@
 It imports PyTorch, which tracegraph by itself does not.
 
     wrapping           `wrap`: trees of tensors and numbers in, tensors out
-    flat_functions     a function of flat arguments, its derivatives and batches, each jitted
-    tensors            tensors as arrays, and arrays as tensors, without a copy
+    tensors            calls with tensors, without a copy
     differentiated     a call as an autograd function
     in_graph           a call as an operator, for torch.compile
 """

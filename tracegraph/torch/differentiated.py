@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from tracegraph.torch.flat_functions import FlatFunction
+from tracegraph.interop.flat_functions import FlatFunction
+from tracegraph.torch.tensors import run
 
 
 class TensorCall(torch.autograd.Function):
@@ -16,7 +17,7 @@ class TensorCall(torch.autograd.Function):
     @staticmethod
     def forward(function: FlatFunction, *values: Any) -> tuple[torch.Tensor, ...]:
         """Run the function."""
-        return function(*values)
+        return run(function, values)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, ...]) -> None:
@@ -36,7 +37,7 @@ class TensorCall(torch.autograd.Function):
         values = _values(ctx)
         needed = ctx.needs_input_grad[1:]
         given = [c for c, d in zip(cotangents, ctx.differentiable, strict=True) if d]
-        pullback = ctx.function.pullback(needed, ctx.differentiable)
+        pullback = ctx.function.pullback(needed, ctx.differentiable, conjugates=True)
         found = iter(TensorCall.apply(pullback, *values, *given))
         return (None, *[next(found) if need else None for need in needed])
 

@@ -10,16 +10,16 @@ from typing import Any
 
 import torch
 
+from tracegraph.interop.flat_functions import by_number
 from tracegraph.ir.types import ArrayType
 from tracegraph.torch.differentiated import is_inexact
-from tracegraph.torch.flat_functions import by_number
-from tracegraph.torch.tensors import TORCH_DTYPES, type_of_tensor
+from tracegraph.torch.tensors import TORCH_DTYPES, run, type_of_tensor
 
 
 @torch.library.custom_op("tracegraph::call", mutates_args=())
 def call(number: int, values: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Run the function of a number."""
-    return list(by_number(number)(*values))
+    return list(run(by_number(number), values))
 
 
 @call.register_fake
@@ -44,7 +44,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: list[torch.Tensor]) -> None
 def _backward(ctx: Any, cotangents: list[Any]) -> tuple[None, list[Any]]:
     values = list(ctx.saved_tensors)
     function = by_number(ctx.number)
-    pullback = function.pullback(ctx.needed, ctx.differentiable)
+    pullback = function.pullback(ctx.needed, ctx.differentiable, conjugates=True)
     types = function.result_types([type_of_tensor(x) for x in values])
     given = [
         torch.zeros(t.shape, dtype=TORCH_DTYPES[t.dtype], device=values[0].device)

@@ -1,7 +1,8 @@
-"""Tensors as arguments of jitted functions, and their results as tensors, without a copy."""
+"""Calls with tensors: as arguments of jitted functions, and results as tensors, without a copy."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,9 @@ import torch
 
 from tracegraph.arrays.array import Array
 from tracegraph.dtypes import bfloat16
+from tracegraph.interop.flat_functions import FlatFunction
 from tracegraph.ir.types import ArrayType
+from tracegraph.streams import stream
 
 DTYPES = {
     torch.bool: np.dtype(np.bool_),
@@ -71,7 +74,20 @@ def as_tensor(result: Array) -> torch.Tensor:
     return torch.from_numpy(data)
 
 
-def device_of(values: tuple[Any, ...]) -> str:
+def run(function: FlatFunction, values: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+    """The results for tensors and numbers, as one graph on their device.
+
+    On a GPU, it runs on PyTorch's current stream.
+    """
+    device = function.device or device_of(values)
+    arguments = map(as_argument, values)
+    if device == "host":
+        return tuple(map(as_tensor, function.on(device)(*arguments)))
+    with stream(torch.cuda.current_stream(torch.device(device))):
+        return tuple(map(as_tensor, function.on(device)(*arguments)))
+
+
+def device_of(values: Sequence[Any]) -> str:
     """The device of the tensors: ``"host"``, or that of the first that is on a GPU."""
     for x in values:
         if isinstance(x, torch.Tensor) and x.is_cuda:

@@ -12,8 +12,8 @@ from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 from tracegraph import tree
 from tracegraph.devices import canonical_device
 from tracegraph.errors.tracebacks import entry_point
+from tracegraph.interop.flat_functions import FlatFunction, flat_of_tree
 from tracegraph.torch.differentiated import TensorCall
-from tracegraph.torch.flat_functions import FlatFunction
 from tracegraph.torch.in_graph import call
 
 __all__ = ["wrap"]
@@ -59,7 +59,7 @@ def wrap(body: Callable[..., Any], *, device: str | None = None) -> Callable[...
         leaves, structure = tree.flatten((args, kwargs))
         found = known.get(structure)
         if found is None:
-            found = known.setdefault(structure, _flat(body, structure, device))
+            found = known.setdefault(structure, flat_of_tree(body, structure, device))
         function, results = found
         if torch.compiler.is_compiling() or is_in_torch_dispatch_mode():
             tensors = [x for x in leaves if isinstance(x, torch.Tensor)]
@@ -76,21 +76,3 @@ def wrap(body: Callable[..., Any], *, device: str | None = None) -> Callable[...
         return called(*args, **kwargs)
 
     return wrapped
-
-
-def _flat(
-    body: Callable[..., Any], structure: tree.Structure, device: str | None
-) -> tuple[FlatFunction, list[tree.Structure]]:
-    """The function of the leaves of arguments of a structure, and the structure of its results,
-    which is there once it was traced.
-    """
-    results: list[tree.Structure] = []
-
-    def flat(*leaves: Any) -> tuple[Any, ...]:
-        args, kwargs = tree.unflatten(structure, leaves)
-        values, found = tree.flatten(body(*args, **kwargs))
-        results[:] = [found]
-        return tuple(values)
-
-    flat.__name__ = getattr(body, "__name__", "function")
-    return FlatFunction(flat, device), results

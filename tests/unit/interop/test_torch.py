@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from importlib import import_module
 from typing import Any
 
@@ -71,7 +72,7 @@ def test_torch_compile_has_the_calls_in_its_graph() -> None:
 
 def test_the_operator_is_one_as_pytorch_has_them() -> None:
     call = import_module("tracegraph.torch.in_graph").call
-    function = import_module("tracegraph.torch.flat_functions").FlatFunction(
+    function = import_module("tracegraph.interop.flat_functions").FlatFunction(
         lambda x, w: (np.tanh(x @ w), x + 1)
     )
     torch.library.opcheck(call, (function.number, list(inputs())))
@@ -103,8 +104,37 @@ def test_results_are_written_to_as_any_tensor() -> None:
     )
 
 
+def test_tensors_are_arguments_of_jitted_functions() -> None:
+    double = tracegraph.jit(lambda x: x * 2, device="host")
+    for x in (
+        torch.arange(3.0),
+        torch.ones(2, 3).T,
+        torch.ones(2, dtype=torch.bfloat16),
+        torch.tensor([1 + 2j]).conj(),
+    ):
+        for _ in range(2):
+            torch.testing.assert_close(torch.from_dlpack(double(x)), x * 2)
+    assert double.stats()["traces"] == 4
+    bits = tracegraph.asarray(torch.ones(2, 2, dtype=torch.bfloat16))
+    torch.testing.assert_close(torch.from_dlpack(bits), torch.ones(2, 2, dtype=torch.bfloat16))
+    with pytest.raises(errors.UnsupportedArgumentError, match="require gradient"):
+        double(torch.ones(2, requires_grad=True))
+
+
 def test_misuse_is_named() -> None:
     with pytest.raises(TypeError, match="wrap takes a function, got 3"):
         tracegraph.torch.wrap(3)
     with pytest.raises(errors.UnsupportedArgumentError, match="of type str"):
         wrapped(torch.ones(2, 2), "a")
+
+
+def test_a_function_that_nobody_has_is_freed() -> None:
+    double = tracegraph.torch.wrap(lambda x: x * 2)
+    x = torch.ones(2, requires_grad=True)
+    double(x).sum().backward()
+    numbers = import_module("tracegraph.interop.flat_functions")._by_number
+    gc.collect()
+    before = len(numbers)
+    del double
+    gc.collect()
+    assert len(numbers) < before

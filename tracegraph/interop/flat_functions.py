@@ -1,6 +1,7 @@
 """A function of flat arguments, with its derivatives and batches: each is one graph.
 
-A derived function is a `FlatFunction` again, so derivatives have derivatives of any order.
+It is what `wrap` of PyTorch and of JAX give to these libraries. A derived function is a
+`FlatFunction` again, so derivatives have derivatives of any order.
 """
 
 from __future__ import annotations
@@ -10,17 +11,14 @@ from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
 
-import torch
-
+from tracegraph import tree
 from tracegraph.ir.types import ArrayType
 from tracegraph.staging.jit import eval_shape, jit
 from tracegraph.staging.jitted import Jitted
-from tracegraph.streams import stream
-from tracegraph.torch.tensors import as_argument, as_tensor, device_of
 from tracegraph.transforms import jvp, vjp, vmap
 
 Values = tuple[Any, ...]
-"""Arrays, tensors or numbers."""
+"""Arrays or numbers; for types, also those of another library."""
 
 Mask = tuple[bool, ...]
 
@@ -29,7 +27,10 @@ _by_number: WeakValueDictionary[int, FlatFunction] = WeakValueDictionary()
 
 
 class FlatFunction:
-    """A function of arrays and numbers that returns a tuple of arrays."""
+    """A function of arrays and numbers that returns a tuple of arrays.
+
+    `number` is another one for each function, by which graphs of other libraries name it.
+    """
 
     def __init__(self, function: Callable[..., Values], device: str | None = None) -> None:
         self.function = function
@@ -37,22 +38,15 @@ class FlatFunction:
         self.number = next(_numbers)
         self._jitted: dict[str, Jitted[..., Values]] = {}
         self._derived: dict[Hashable, FlatFunction] = {}
+        self.elsewhere: dict[Hashable, Any] = {}  # what it is in another library
         _by_number[self.number] = self
 
-    def __call__(self, *values: Any) -> tuple[torch.Tensor, ...]:
-        """Run it on tensors and numbers, as one graph on their device.
-
-        On a GPU, it runs on PyTorch's current stream.
-        """
-        device = self.device or device_of(values)
-        jitted = self._jitted.get(device)
-        if jitted is None:
-            jitted = self._jitted[device] = jit(self.function, device=device)
-        arguments = map(as_argument, values)
-        if device == "host":
-            return tuple(map(as_tensor, jitted(*arguments)))
-        with stream(torch.cuda.current_stream(torch.device(device))):
-            return tuple(map(as_tensor, jitted(*arguments)))
+    def on(self, device: str) -> Jitted[..., Values]:
+        """The jitted function that runs on a device."""
+        found = self._jitted.get(device)
+        if found is None:
+            found = self._jitted.setdefault(device, jit(self.function, device=device))
+        return found
 
     def result_types(self, types: Sequence[ArrayType]) -> tuple[ArrayType, ...]:
         """The types of the results for arguments of these types. Nothing runs."""
@@ -73,18 +67,23 @@ class FlatFunction:
         key = ("numbers", tuple((position, type(n), n) for position, n in numbers))
         return self._derive(key, bound)
 
-    def pullback(self, needed: Mask, differentiable: Mask) -> FlatFunction:
+    def pullback(
+        self, needed: Mask, differentiable: Mask, *, conjugates: bool = False
+    ) -> FlatFunction:
         """The function of all arguments, and of the cotangents of the differentiable results, that
-        returns the gradients of the needed arguments, by PyTorch's convention for complex ones.
+        returns the cotangents of the needed arguments. With `conjugates`, complex cotangents are
+        the conjugates of those of `tracegraph.vjp`.
         """
 
         def pulled(*values: Any) -> Values:
             primals, cotangents = values[: len(needed)], values[len(needed) :]
             of_needed = self._of(primals, needed, differentiable)
             _, pull = vjp(of_needed, *_chosen(primals, needed))
+            if not conjugates:
+                return tuple(pull(tuple(cotangents)))
             return tuple(map(_conjugate, pull(tuple(map(_conjugate, cotangents)))))
 
-        return self._derive(("pullback", needed, differentiable), pulled)
+        return self._derive(("pullback", needed, differentiable, conjugates), pulled)
 
     def pushforward(self, moving: Mask, differentiable: Mask) -> FlatFunction:
         """The function of all arguments, and of tangents of the moving ones, that returns the
@@ -129,10 +128,28 @@ def by_number(number: int) -> FlatFunction:
     found = _by_number.get(number)
     if found is None:
         raise RuntimeError(
-            "a compiled graph calls a function of tracegraph.torch.wrap that is gone; keep it as "
-            "long as the graph"
+            "a compiled graph calls a function of tracegraph.torch.wrap that is gone; keep the "
+            "function as long as the graph"
         )
     return found
+
+
+def flat_of_tree(
+    body: Callable[..., Any], structure: tree.Structure, device: str | None
+) -> tuple[FlatFunction, list[tree.Structure]]:
+    """The function of the leaves of arguments of a structure, and the structure of its results,
+    which is there once it was traced.
+    """
+    results: list[tree.Structure] = []
+
+    def flat(*leaves: Any) -> tuple[Any, ...]:
+        args, kwargs = tree.unflatten(structure, leaves)
+        values, found = tree.flatten(body(*args, **kwargs))
+        results[:] = [found]
+        return tuple(values)
+
+    flat.__name__ = getattr(body, "__name__", "function")
+    return FlatFunction(flat, device), results
 
 
 def _chosen(values: Sequence[Any], mask: Mask) -> list[Any]:
