@@ -114,6 +114,7 @@ def test_outputs_are_shown_without_complaints(notebook: Any, browser: Any, tmp_p
         assert not folded.locator("table").is_visible()
         folded.locator("summary").click()
         assert folded.locator("tbody tr").count() > 15
+        page.locator("iframe").scroll_into_view_if_needed()  # frames elsewhere do not run
         page.frame_locator("iframe").locator("body[data-ready]").wait_for()
         page.frame_locator("iframe").locator("#fit").click()
         page.frame_locator("iframe").locator(".box > .title", has_text="while").first.click()
