@@ -8,7 +8,7 @@ A long table shows its costliest rows, or its first ones, and folds the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import nlargest
 from typing import Any
@@ -80,6 +80,14 @@ class ReportSection:
     table: TextTable | None = None
     notes: Sequence[str] = ()
     what: str = "rows"
+
+    def renamed(self, rename: Callable[[str], str]) -> ReportSection:
+        """The section with other texts."""
+        table = self.table
+        if table is not None:
+            rows = [tuple(map(rename, row)) for row in table.rows]
+            table = replace(table, rows=rows)
+        return replace(self, table=table, notes=tuple(map(rename, self.notes)))
 
     def lines(self, details: bool) -> Iterator[str]:
         """Its text; without `details`, a long table and long notes are cut."""
