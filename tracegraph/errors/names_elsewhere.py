@@ -52,7 +52,6 @@ _STAGES: Mapping[str, str] = {
     **{name: f"{_LOWERED}.{name}()" for name in ("explain", "dot", "compile")},
     "graph": f"{_COMPILED}.graph",
     "memory": f"{_COMPILED}.memory",
-    "profile": f"{_COMPILED}.profile(*args)",
     "export_graph": f"{_COMPILED}.export_graph(*args)",
     "export": "tracegraph.export(f, *args)",
 }
