@@ -58,6 +58,7 @@ from tracegraph.tree import register_dataclass as register_dataclass
 from tracegraph.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from tracegraph import cache as cache
     from tracegraph import debug as debug
     from tracegraph import event as event
     from tracegraph import linalg as linalg
@@ -76,7 +77,7 @@ if TYPE_CHECKING:
     from tracegraph.staging.placement import *
     from tracegraph.transforms import *
 
-_MODULES = ("debug", "event", "linalg", "nn", "numpy", "random", "sparse", "special")
+_MODULES = ("cache", "debug", "event", "linalg", "nn", "numpy", "random", "sparse", "special")
 _FUNCTIONS = {
     "callbacks": ("host_call", "pure_callback"),
     "control": ("associative_scan", "cond", "fori_loop", "map", "scan", "switch", "while_loop"),

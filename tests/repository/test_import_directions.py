@@ -91,9 +91,21 @@ TRACEGRAPH: Table = {
     "memory": {"staging", "devices"},
     "capabilities": {"staging", "devices"},
     "raw_memory": {"staging", "arrays", "ir", "errors", "devices"},
+    "cache": {"staging"},
     "tracegraph": {
         *("arrays", "callbacks", "capabilities", "control", "custom", "debug", "errors", "event"),
-        *("ir", "limits", "linalg", "memory", "raw_memory", "nn", "numpy", "random", "inspection"),
+        *(
+            "cache",
+            "ir",
+            "limits",
+            "linalg",
+            "memory",
+            "raw_memory",
+            "nn",
+            "numpy",
+            "random",
+            "inspection",
+        ),
         *("saving", "sharding", "sparse", "special", "staging", "streams", "concurrency"),
         *("transforms", "tree", "version", "modes"),
     },
@@ -105,7 +117,8 @@ TRACEGRAPH: Table = {
 
 BY_LOWERING = GROUND | {
     *("ir", "ops", "passes", "control", "arrays", "staging", "numpy", "tracing"),
-    *("errors", "limits", "progress", "inspection", "sharding", "transforms", "tree"),
+    *("errors", "limits", "progress", "inspection", "sharding", "transforms", "tree", "version"),
+    "cache",
 }
 """Parts of tracegraph that lowering may import."""
 
@@ -134,7 +147,7 @@ LOWERING: Table = {
     "fusion": {"draft", *PLAN},
     "legalization": PLAN,
     "codegen": PLAN,
-    "disk_cache": frozenset(),
+    "disk_cache": PLAN,
     "native.library": {"codegen"},
     "host.arena": PLAN,
     "host.result_pool": {"host.arena"},
@@ -154,7 +167,7 @@ LOWERING: Table = {
         *("backends", "fusion", "scheduling", "allocation", "planning", "planning.expansion"),
         *("draft", *PLAN),
     },
-    "lowering": {"lower", "backends", "plan.reports"},
+    "lowering": {"lower", "disk_cache", "backends", "plan", "plan.reports"},
     "testing": {"backends", "cuda", "legalization", "errors", *PLAN},
 }
 
