@@ -76,13 +76,12 @@ check_plans_of(legalize)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Soak tests run only where the marker expression names them: ``-m "gpu or soak"``."""
-    if "soak" in config.option.markexpr:
-        return
-    soak = [item for item in items if item.get_closest_marker("soak")]
-    if soak:
-        config.hook.pytest_deselected(items=soak)
-        items[:] = [item for item in items if not item.get_closest_marker("soak")]
+    """Some tests run only where the marker expression names them: ``-m "gpu or soak"``."""
+    asked = [name for name in ("soak", "browser") if name not in config.option.markexpr]
+    left = [item for item in items if any(map(item.get_closest_marker, asked))]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if not any(map(item.get_closest_marker, asked))]
 
 
 def pytest_collection_finish() -> None:

@@ -22,9 +22,11 @@ The packages, in the order of their imports:
     tracing           Python calls -> equations            control      cond, while_loop, scan, …
     arrays            the Array class, eager ops           transforms   grad, jvp, vmap, …
     staging           jit: compile and launch              special      special functions
-    linalg        more of linear algebra                   random       random numbers
-    sparse        sparse matrices, folds by segment        saving       programs in files
-                                                           custom       kernels of your own
+    array_api         the namespace of arrays              random       random numbers
+    linalg            more of linear algebra               saving       programs in files
+    sparse            sparse matrices, folds by segment    custom       kernels of your own
+    sharding          meshes of devices                    interop      what others must be told
+    distributed       several processes                    torch, jax   functions of their arrays
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
 `limits`, `modes`, `progress`, `streams`, `memory`, `raw_memory`, `capabilities`, `callbacks`,
@@ -58,18 +60,25 @@ from tracegraph.tree import register_dataclass as register_dataclass
 from tracegraph.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from tracegraph import array_api as array_api
     from tracegraph import cache as cache
     from tracegraph import debug as debug
+    from tracegraph import distributed as distributed
     from tracegraph import event as event
+    from tracegraph import interop as interop
+    from tracegraph import jax as jax
     from tracegraph import linalg as linalg
     from tracegraph import nn as nn
     from tracegraph import numpy as numpy
     from tracegraph import random as random
     from tracegraph import sparse as sparse
     from tracegraph import special as special
+    from tracegraph import torch as torch
     from tracegraph.callbacks import *
     from tracegraph.control import *
     from tracegraph.custom import *
+    from tracegraph.distributed.membership import process_count as process_count
+    from tracegraph.distributed.membership import process_index as process_index
     from tracegraph.inspection.show import *
     from tracegraph.numpy.windows import *
     from tracegraph.saving import *
@@ -77,11 +86,18 @@ if TYPE_CHECKING:
     from tracegraph.staging.placement import *
     from tracegraph.transforms import *
 
-_MODULES = ("cache", "debug", "event", "linalg", "nn", "numpy", "random", "sparse", "special")
+_MODULES = (
+    *("array_api", "cache", "debug", "distributed", "event", "interop", "linalg", "nn", "numpy"),
+    *("random", "sparse", "special"),
+)
+_FOR_OTHERS = ("jax", "torch")
+"""Modules that import another library, so a star import leaves them out."""
+
 _FUNCTIONS = {
     "callbacks": ("host_call", "pure_callback"),
     "control": ("associative_scan", "cond", "fori_loop", "map", "scan", "switch", "while_loop"),
     "custom": ("capture", "elementwise", "embed", "kernel", "reduction"),
+    "distributed": ("process_count", "process_index"),
     "inspection.show": ("show",),
     "numpy.windows": ("dynamic_slice", "dynamic_update_slice"),
     "saving": ("Exported", "export", "load", "save"),
@@ -90,7 +106,8 @@ _FUNCTIONS = {
         *("pmax", "pmean", "pmin", "ppermute", "psum", "psum_scatter", "shard", "shard_map"),
     ),
     "staging.placement": (
-        *("block_until_ready", "device_get", "device_put", "make_array_from_local"),
+        *("all_gather_to_host", "block_until_ready", "device_get", "device_put"),
+        "make_array_from_local",
     ),
     "transforms": (
         *("checkpoint", "custom_jvp", "custom_linear_solve", "custom_root", "custom_vjp", "grad"),
@@ -112,7 +129,7 @@ def __dir__() -> list[str]:
 if not TYPE_CHECKING:  # a type checker would find any name in a module that has this
 
     def __getattr__(name: str) -> _Any:
-        if name in _MODULES:
+        if name in _MODULES or name in _FOR_OTHERS:
             return _import_module(f"{__name__}.{name}")
         if name not in _MODULE_OF:
             raise _missing_name(__name__, name)

@@ -177,6 +177,16 @@ def host_call(function: Any, /, user_data: Any = None) -> None:
             `user_data` is none of these.
         HostCallInBodyError: when the program is compiled: it is inside a branch or a loop.
         EffectInConditionError: it is in the condition of a loop.
+
+    >>> import ctypes
+    >>> import tracegraph
+    >>> libc = ctypes.CDLL(None)
+    >>> @tracegraph.jit(device="host")
+    ... def doubled(x):
+    ...     tracegraph.host_call(libc.free)  # of a null pointer: does nothing
+    ...     return 2 * x
+    >>> doubled(3)
+    Array(6, dtype=int64)
     """
     require_allowed("host_call")
     address = c_functions.c_function(function)

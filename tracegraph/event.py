@@ -68,6 +68,15 @@ def wait(event: Any, /) -> None:
         EventError: `event` is not an event, or has no handle yet.
         EventInBodyError: when the program is compiled: it is inside a branch or a loop.
         EffectInConditionError: it is in the condition of a loop.
+
+    >>> import numpy as np
+    >>> import tracegraph
+    >>> @tracegraph.jit(device="host")
+    ... def f(x):
+    ...     tracegraph.event.wait(0x5000)  # no event is waited for on the host
+    ...     return x + 1
+    >>> f(np.arange(3.0))
+    Array([1., 2., 3.], dtype=float64)
     """
     _use("wait", event, ())
 

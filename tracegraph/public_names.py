@@ -8,8 +8,10 @@ import sys
 from types import ModuleType
 
 
-def set_all(package: str, *more: str) -> list[str]:
+def set_all(package: str, *more: str, kind: type = object) -> list[str]:
     """Set `__all__` of a package to its names but modules and private ones, and `more`; return it.
+
+    With `kind`, names of other things are left out.
 
     >>> from types import ModuleType
     >>> sys.modules["circles"] = circles = ModuleType("circles")
@@ -22,7 +24,7 @@ def set_all(package: str, *more: str) -> list[str]:
     found = {
         name
         for name, value in vars(module).items()
-        if not (name.startswith("_") or isinstance(value, ModuleType))
+        if isinstance(value, kind) and not (name.startswith("_") or isinstance(value, ModuleType))
     }
     names = sorted((found - {"TYPE_CHECKING"}).union(more))
     vars(module)["__all__"] = names

@@ -32,7 +32,31 @@ class Source(NamedTuple):
     within: tuple[Any, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{self.line}"
+        return line_text(self.file, self.line)
+
+
+def line_text(file: str, line: int) -> str:
+    """A line of a file as users read it: ``"solver.py:12"``; of a cell of IPython, ``"In[20]:3"``.
+
+    A cell is a file whose name is a hash of its code. IPython knows the number that it ran under
+    last, as its tracebacks say it.
+    """
+    return f"{_cell(file) or file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{line}"
+
+
+def _cell(file: str) -> str | None:
+    module = sys.modules.get("IPython")
+    shell = None if module is None else getattr(module, "get_ipython", _no_shell)()
+    named = getattr(getattr(shell, "compile", None), "format_code_name", _no_name)(file)
+    return None if named is None else str(named[1])
+
+
+def _no_shell() -> None:
+    """What there is outside of IPython."""
+
+
+def _no_name(file: str) -> None:
+    """What a shell that names no cells says of any file."""
 
 
 def lines_of(sources: Iterable[Source]) -> str:

@@ -42,6 +42,7 @@ TARGET = Target(
         megabyte=0.24,
         gigaflop=20.0,
         gigaoperation=50.0,
+        collective=4.6,
         near_line=0.5,
         columns=3,
         full_threads=1 << 16,
@@ -72,6 +73,8 @@ TARGET = Target(
         grid_barrier=1.2,
         cluster=8,
         grid=128,
+        exchange=1.0,
+        link_megabyte=5.0,
     ),
     lapack=LapackPolicy(
         least={"cholesky": 32, "lu": 48, "qr": 32, "triangular_solve": 33},
@@ -87,6 +90,7 @@ TARGET = Target(
             "triangular_solve": 64,
         },
         rows=5,
+        kernel_rows=64,
         tridiagonal_rows=64,
     ),
     operands=OperandPolicy(

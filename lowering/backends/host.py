@@ -45,6 +45,7 @@ TARGET = Target(
         megabyte=100.0,
         gigaflop=1e4,
         gigaoperation=1.2e5,
+        collective=50.0,
         near_line=0.5,
         columns=1,
         full_threads=1,
@@ -157,5 +158,5 @@ def host_notes(plan: Plan) -> tuple[str, ...]:
     if chosen_kind() == "native":
         from lowering.native.report import schedules_text
 
-        return (schedules_text(plan),)
+        return tuple(schedules_text(plan).split("\n"))
     return (f"interpreted, not native code: {why_interpreted()}",)

@@ -3,31 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
+from itertools import count
+from threading import Lock
+from typing import TYPE_CHECKING, Any
 
 from lowering.backends.cuda import CudaBackend
 from lowering.backends.gpus import count_gpus
 from lowering.backends.host import HostBackend
-from lowering.mesh.executable import MeshExecutable, Together
-from lowering.mesh.together import in_threads, launched, launched_to_the_end
-from lowering.plan.calls.rendezvous import place
-from lowering.plan.lockstep import collectives, in_lockstep
-from lowering.plan.nodes import walk
+from lowering.legalization.features import override
+from lowering.mesh.executable import MeshExecutable
+from lowering.mesh.same_program import require_same_program
+from lowering.mesh.together import in_threads
+from lowering.plan.calls.rendezvous import PeerMeeting, place
+from lowering.plan.lockstep import collective_of
+from lowering.plan.nodes import launched as launched_nodes
 from lowering.plan.plan import Plan
 from lowering.plan.target.target import Target
 from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
+from tracegraph.distributed.membership import peers, process_index
 from tracegraph.errors import MeshDeviceError
 from tracegraph.sharding.mesh import Mesh
 from tracegraph.staging.device_features import DeviceFeatures
 from tracegraph.staging.interfaces import Backend, Executable
 
+if TYPE_CHECKING:
+    from lowering.mesh.gpus import MeshOfGpus
+
+_builds = count(1)
+"""How many programs of meshes this process has built: the same in all."""
+
 
 class MeshBackend(Backend):
-    """Compiles Plans for a mesh, of which `devices` has the backend of each device.
+    """Compiles Plans for a mesh, of which `devices` has the backend of each device of this process.
 
     On the host, one backend compiles for all. On GPUs, executables are made at the same time, each
-    in a thread: the libraries of their collectives meet when graphs are made.
+    in a thread: the libraries of their collectives meet when graphs are made. Processes compare
+    Plans before.
     """
 
     name = "mesh"
@@ -37,45 +52,81 @@ class MeshBackend(Backend):
         self._on_gpus = mesh.kind == "cuda"
         self._are_own = devices is None
         if devices is None:
-            gpus = [CudaBackend(ordinal) for ordinal in range(mesh.size)]
-            devices = gpus if self._on_gpus else [HostBackend()] * mesh.size
+            gpus = [CudaBackend(ordinal) for ordinal in mesh.ordinals]
+            devices = gpus if self._on_gpus else [HostBackend()] * len(mesh.local_devices)
         self._devices = devices
+        self._gpus: MeshOfGpus | None = None
+        self._connecting = Lock()
         self._executables: ConcurrentWeakSet[MeshExecutable] = ConcurrentWeakSet()
 
     @property
     def target(self) -> Target:
-        """That of one device."""
+        """That of one device. Devices of other processes cannot be reached by stores."""
         found: Target = self._devices[0].target
-        return found
+        if self.mesh.processes == 1 or found.persistent is None:
+            return found
+        return replace(found, persistent=replace(found.persistent, exchange=None))
 
     def compile(self, plan: Plan) -> MeshExecutable:
-        """An executable of the Plan of each device."""
+        """An executable of the Plan of each device of this process.
+
+        Raises:
+            MeshMismatchError: other processes have another Plan.
+        """
+        channel = peers()
+        if channel is not None:
+            require_same_program(channel, plan, next(_builds))
         if self._on_gpus:
-            parts = self._compiled_together(plan)
-            executable = MeshExecutable(plan, parts, _launched_by(plan))
+            executable = self._compiled_together(plan)
         else:
             parts = [device.compile(plan) for device in self._devices]
             executable = MeshExecutable(plan, parts, in_threads)
         self._executables.add(executable)
         return executable
 
-    def _compiled_together(self, plan: Plan) -> list[Executable]:
-        from lowering.cuda.libraries.nccl import communicators
-
+    def _compiled_together(self, plan: Plan) -> MeshExecutable:
         if self._are_own:
             _require_gpus(self.mesh)
-        shared = communicators(self.mesh)
+        gpus = self._connected()
+        meeting, apart = PeerMeeting(self.mesh.shape), self._on_several_machines
+        calls = filter(None, map(collective_of, launched_nodes(plan.graph)))
+        communicators = gpus.communicators if any(calls) else None
+        first = self.mesh.local_devices[0]
 
-        def compile_one(device: int) -> Executable:
-            place.communicators, place.device = shared, device
+        def compile_one(number: int) -> Executable:
+            place.communicators, place.peers = communicators, meeting
+            place.device = first + number
             try:
-                executable = self._devices[device].compile(plan)
+                # a network needs the host in each step, so that this drives the loops
+                with override(conditional_nodes=False) if apart else nullcontext():
+                    executable = self._devices[number].compile(plan)
                 executable.upload()  # the first launch may wait for all work on the device
                 return executable
+            except BaseException as failure:
+                meeting.fail(failure)
+                raise
             finally:
-                place.communicators, place.device = None, 0
+                place.communicators, place.peers, place.device = None, None, 0
 
-        return each_in_a_thread([partial(compile_one, i) for i in range(self.mesh.size)])
+        parts: list[Any] = each_in_a_thread(
+            [partial(compile_one, i) for i in range(len(self._devices))]
+        )
+        gpus.add(parts)
+        return MeshExecutable(plan, parts, gpus.launched)
+
+    @property
+    def _on_several_machines(self) -> bool:
+        channel = peers()
+        return channel is not None and len(set(channel.hosts)) > 1
+
+    def _connected(self) -> MeshOfGpus:
+        """The GPUs with communicators; with new ones if the last were abandoned."""
+        from lowering.mesh.gpus import MeshOfGpus
+
+        with self._connecting:
+            if self._gpus is None or self._gpus.abandoned:
+                self._gpus = MeshOfGpus(self.mesh)
+            return self._gpus
 
     def memory_stats(self) -> dict[str, int]:
         """Bytes by what holds them, on all devices together."""
@@ -104,21 +155,23 @@ class MeshBackend(Backend):
         self.trim()
 
 
-def _launched_by(plan: Plan) -> Together:
-    """How a Plan is launched on GPUs."""
-    for node in walk(plan.graph):
-        if in_lockstep(node):
-            (body,) = node.bodies
-            verb = next(collectives(body)).kinds[0].verb
-            return partial(launched_to_the_end, name=plan.name, verb=verb)
-    return launched
-
-
 def _require_gpus(mesh: Mesh) -> None:
-    """Raise MeshDeviceError if there are fewer GPUs than the mesh has devices."""
-    count = count_gpus()
-    if count < mesh.size:
+    """Raise MeshDeviceError if there are fewer GPUs than the mesh has devices in this process."""
+    if mesh.processes > 1 and len(mesh.local_devices) > 1:
         raise MeshDeviceError(
-            f"{mesh} needs {mesh.size} GPUs, and this process sees {count}",
-            'Mesh(..., device="host") runs the same function with a thread for each device',
+            f"{mesh} has {len(mesh.local_devices)} GPUs in each of {mesh.processes} processes, "
+            "which must have one each",
+            f"start {mesh.size} processes, or make a mesh of {mesh.processes} devices",
         )
+    seen, ordinals = count_gpus(), mesh.ordinals
+    if seen > max(ordinals):
+        return
+    if mesh.processes > 1:
+        wanted = ", ".join(map(str, ordinals))
+        needs = f"{mesh} needs GPU {wanted} in process {process_index()}"
+    else:
+        needs = f"{mesh} needs {mesh.size} GPUs"
+    raise MeshDeviceError(
+        f"{needs}, and this process sees {seen}",
+        'Mesh(..., device="host") runs the same function with a thread for each device',
+    )

@@ -12,6 +12,7 @@ from lowering.plan.reports.explain import explain as explanation
 from lowering.plan.reports.rooflines import rooflines
 from lowering.plan.target.rates import Rates
 from lowering.plan.target.target import Target
+from tracegraph.inspection.tables import Report, ReportSection
 from tracegraph.sharding.mesh import is_mesh, mesh_of
 from tracegraph.staging.interfaces import DeviceStream
 
@@ -84,16 +85,16 @@ def source(plan: Plan, device: str) -> str:
     return CudaBackend().source(plan)
 
 
-def explain(plan: Plan, device: str) -> str:
+def explain(plan: Plan, device: str, details: bool = False) -> Report:
     """A table of every loop and branch, one of the work of nodes, and on the host the loops of
-    native code.
+    native code. Without `details`, long tables are cut.
     """
-    parts = [explanation(plan), rooflines(plan, rates_on(device))]
+    sections = [*explanation(plan).sections, *rooflines(plan, rates_on(device)).sections]
     if _is_on_host(device):
         from lowering.backends.host import host_notes
 
-        parts += host_notes(plan)
-    return "\n".join(filter(None, parts))
+        sections.append(ReportSection(notes=host_notes(plan)))
+    return Report.of(sections, details)
 
 
 def _is_on_host(device: str) -> bool:

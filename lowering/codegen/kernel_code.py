@@ -25,6 +25,19 @@ from lowering.plan.nests.buffer import Buffer, overlap
 
 
 @dataclass(frozen=True, slots=True)
+class PeerTable:
+    """The table of the devices along `axes`, `count` of them, at `offset` bytes of a workspace.
+
+    It has the number of its device among them, and then the address of the workspace of each, as
+    words of 64 bits.
+    """
+
+    offset: int
+    axes: tuple[str, ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class KernelCode:
     """How a kernel node is launched: the function's name, its parameters and geometry."""
 
@@ -37,6 +50,8 @@ class KernelCode:
     """Blocks of a thread block cluster, on devices that have them."""
     cooperative: bool = False
     """Whether its blocks wait for each other, and any number of them does."""
+    peers: tuple[PeerTable, ...] = ()
+    """The devices of a mesh with which it exchanges arrays while it runs."""
 
     @property
     def workspace_bytes(self) -> int:

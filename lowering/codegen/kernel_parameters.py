@@ -17,7 +17,10 @@ class ConditionHandle:
 
 @dataclass(frozen=True, slots=True)
 class StopFlagAddress:
-    """The address of a 32-bit word in device memory. While it is not zero, loops end."""
+    """The address of a 32-bit word in device memory. While it is not zero, loops end.
+
+    Those whose end the devices of a mesh agree about end by themselves if it is greater than 1.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import TypeGuard
 
 from lowering.codegen.geometry import block_threads, nest_geometry
 from lowering.codegen.geometry_records import (
@@ -35,7 +34,6 @@ from lowering.codegen.rows.column_runs import coarsened
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.custom_kernel import CustomKernelNode
-from lowering.plan.lockstep import in_lockstep
 from lowering.plan.nests.analysis import nest_expressions
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import CallNest, Kernel, Nest, ReduceNest, RowNest, ScanNest
@@ -97,14 +95,6 @@ def translation_unit(functions: Iterable[str], definitions: Iterable[str] = ()) 
     return f"{preamble(text)}\n{text}"
 
 
-def is_stopped_alone(node: Node) -> TypeGuard[WhileNode]:
-    """Whether a node is a loop that the stop flag of its device ends.
-
-    One with collectives goes on: other devices would wait for ever.
-    """
-    return isinstance(node, WhileNode) and not in_lockstep(node)
-
-
 def unit_source(plan: Plan) -> Unit:
     """The functions of a Plan's kernels, those of loop bodies and branches included.
 
@@ -118,7 +108,7 @@ def unit_source(plan: Plan) -> Unit:
     # unrolled copies of a loop's body share kernels
     written: dict[tuple[Kernel, bool], tuple[str, KernelCode]] = {}
     top, by_table = frozenset(plan.graph.nodes), frozenset(plan.indirect)
-    loops = {node.condition for node in walk(plan.graph) if is_stopped_alone(node)}
+    loops = {node.condition for node in walk(plan.graph) if isinstance(node, WhileNode)}
     surroundings: Surroundings | None = None
 
     def named_function(text: str, title: str) -> str:

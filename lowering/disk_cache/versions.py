@@ -23,13 +23,8 @@ def installation() -> str:
     """
     roots = (Path(version.__file__).parent, Path(__file__).parents[1])
     digest = sha256()
-    versions = (
-        version.__version__,
-        np.__version__,
-        ml_dtypes.__version__,
-        platform.python_version(),
-    )
-    digest.update(repr((versions, platform.machine())).encode())
+    packages = (version.__version__, np.__version__, ml_dtypes.__version__)
+    digest.update(repr((packages, platform.python_version(), platform.machine())).encode())
     for root in roots:
         is_installed = "site-packages" in root.parts or "dist-packages" in root.parts
         for path in sorted(root.rglob("*")):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from cuda.bindings import driver
-from cuda.core import LaunchConfig, Stream, StreamOptions
+from cuda.core import Device, LaunchConfig, Stream, StreamOptions
 from cuda.core import launch as launch_now
 from cuda.core.graph import GraphDefinition
 
@@ -45,7 +45,7 @@ class CudaDriver(CudaDevice):
         self._stream_handle = self._stream.handle
         self.stream = int(self._stream_handle)
         self._stop_stream: Any = None
-        self._one: PinnedAllocation | None = None
+        self._levels: PinnedAllocation | None = None
 
     # Streams
 
@@ -90,17 +90,30 @@ class CudaDriver(CudaDevice):
             self._stream.wait(self._memory_stream)
         return DeviceAllocation(buffer, int(buffer.handle), nbytes)
 
-    def raise_flag(self, pointer: int) -> None:
-        """Copy a 1 on a separate stream, and wait for this copy.
+    def grant_access(self, ordinals: Sequence[int]) -> None:
+        """By the access flags of the pool that all memory comes from."""
+        for other in ordinals:
+            if not self._device.can_access_peer(other) or not Device(other).can_access_peer(
+                self.ordinal
+            ):
+                raise RuntimeError(
+                    f"cuda:{other} cannot reach the memory of cuda:{self.ordinal}: the GPUs of a "
+                    "mesh are joined by NVLink, or by PCIe with peer access"
+                )
+        self._pool.grant_access(ordinals)
+
+    def raise_flag(self, pointer: int, *, at_once: bool = False) -> None:
+        """Copy a 1 or a 2 on a separate stream, and wait for this copy.
 
         The source is pinned, so that the copy engine does it, which waits for no kernel.
         """
-        if self._one is None:
-            one = self.allocate_host(4)
-            one.bytes.view(np.uint32)[:] = 1
+        if self._levels is None:
+            levels = self.allocate_host(8)
+            levels.bytes.view(np.uint32)[:] = 1, 2
             self._stop_stream = self._device.create_stream(options=StreamOptions(nonblocking=True))
-            self._one = one
-        called(driver.cuMemcpyHtoDAsync, pointer, self._one.pointer, 4, self._stop_stream.handle)
+            self._levels = levels
+        level = self._levels.pointer + 4 * at_once
+        called(driver.cuMemcpyHtoDAsync, pointer, level, 4, self._stop_stream.handle)
         self._stop_stream.sync()
 
     def clear(self, pointer: int, nbytes: int) -> None:

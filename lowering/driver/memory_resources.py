@@ -5,6 +5,7 @@ cuda.core calls `deallocate` when a buffer is collected, in whatever thread that
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -34,6 +35,15 @@ class PoolMemory(MemoryResource):  # type: ignore[misc]
     def device_id(self) -> int:
         """The device's number."""
         return int(self._device.device_id)
+
+    def grant_access(self, ordinals: Sequence[int]) -> None:
+        """Let other devices access all memory of the pool, besides those that may already."""
+        access = [driver.CUmemAccessDesc() for _ in ordinals]
+        for each, ordinal in zip(access, ordinals, strict=True):
+            each.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+            each.location.id = ordinal
+            each.flags = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+        called(driver.cuMemPoolSetAccess, self._pool.handle, access, len(access))
 
     def allocate(self, size: int, *, stream: Any) -> Buffer:
         """Memory for work on a stream from now on."""

@@ -1,5 +1,8 @@
 """Meshes: one Plan on all devices of a mesh, launched together.
 
-executable   arguments in blocks, results in blocks, and the executable of each device
-together     how the devices are launched: each in a thread, which on the host meets the others
+executable             arguments in blocks, results in blocks, and the executable of each device
+together               devices of the host, each a thread that meets the others
+meeting_of_processes   where they meet, if several processes share the mesh
+same_program           the check that all processes build the same program
+gpus                   GPUs: they are launched together, and end together
 """

@@ -30,7 +30,7 @@ Together = Callable[[Sequence[Executable], Mesh, Arguments], Results]
 
 
 class MeshExecutable:
-    """Runs a Plan on each device of its mesh; `devices` are the executables of these."""
+    """Runs a Plan on the devices of its mesh; `devices` are their executables, in this process."""
 
     def __init__(self, plan: Plan, devices: Sequence[Executable], together: Together) -> None:
         assert plan.sharding is not None
@@ -43,7 +43,7 @@ class MeshExecutable:
         mesh = self._sharding.mesh
         self._places = [
             [mesh.place(device)[name] for name in self._sharding.indices]
-            for device in range(mesh.size)
+            for device in mesh.local_devices
         ]
 
     def __call__(self, arguments: Sequence[Any], donated: Donated | None = None) -> Sequence[Any]:
@@ -53,6 +53,7 @@ class MeshExecutable:
             ShardingError: an argument is divided in another way.
             ClosedError: the executable was closed.
             DeadlockError: devices wait for one another for ever.
+            PeerLostError: another process is no longer there.
             Exception: what the program's checks raise on a device.
         """
         if self.closed:
@@ -74,13 +75,13 @@ class MeshExecutable:
         return self(arguments, donated)
 
     def _divided(self, arguments: Sequence[Any]) -> list[list[Any]]:
-        """The arguments of each device."""
+        """The arguments of each device of this process."""
         sharding = self._sharding
         known = zip(arguments, sharding.in_specs, sharding.paths, strict=True)
         columns = [self._blocks(*each) for each in known]
         return [
-            [*(column[device] for column in columns), *own]
-            for device, own in enumerate(self._places)
+            [*(column[number] for column in columns), *own]
+            for number, own in enumerate(self._places)
         ]
 
     def _blocks(self, argument: Any, spec: Any, path: str) -> Sequence[Any]:
@@ -94,7 +95,7 @@ class MeshExecutable:
                 )
             return argument.blocks
         if isinstance(argument, bool | int | float | complex):
-            return [argument] * mesh.size
+            return [argument] * len(self._devices)
         array = np.asarray(argument.to_host() if hasattr(argument, "to_host") else argument)
         return [array[index] for index in indices(mesh, spec, array.shape)]
 
@@ -159,7 +160,12 @@ class MeshExecutable:
                 device.close()
 
     def close_idle(self) -> bool:
-        """Close, unless a call is running. Returns whether it is closed."""
+        """Close, unless a call is running. Returns whether it is closed.
+
+        Of several processes, none closes it alone: all build a program together.
+        """
+        if self._sharding.mesh.processes > 1:
+            return False
         with held_if_free([self._lock]) as idle:
             if idle:
                 for device in self._devices:

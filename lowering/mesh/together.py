@@ -1,26 +1,21 @@
-"""How the executables of a mesh run together.
+"""How the executables of a mesh of the host run together.
 
-On the host, each device is a thread, and the thread of the caller is the first one, so that a
-signal or a callback finds it. If one fails, those that wait for it end, too, and the caller gets
-the first failure that is not of another's.
-
-GPUs run by themselves: a thread launches the graph of each. What a launch waits for are launches
-before, which all devices have. Nothing stops loops with collectives there: one device alone must
-not leave them, and there is no step after which all would.
+Each device is a thread, and the thread of the caller is the first one, so that a signal or a
+callback finds it. If one fails, those that wait for it end, too, and the caller gets the first
+failure that is not of another's. Of several processes, each runs its own devices.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextvars import copy_context
-from functools import partial
 from threading import Thread
 from typing import Any
 
-from lowering.plan.calls.rendezvous import Rendezvous, place
-from tracegraph import limits
-from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
-from tracegraph.errors import MeshDeviceError, PeerFailedError
+from lowering.mesh.meeting_of_processes import MeetingOfProcesses
+from lowering.plan.calls.rendezvous import MeetingPlace, Rendezvous, place
+from tracegraph.distributed.membership import peers
+from tracegraph.errors import PeerFailedError
 from tracegraph.sharding.mesh import Mesh
 from tracegraph.staging.interfaces import Executable
 
@@ -33,24 +28,25 @@ Results = list[Sequence[Any]]
 
 def in_threads(devices: Sequence[Executable], mesh: Mesh, given: Arguments) -> Results:
     """Run each device in a thread, where collectives find a rendezvous."""
-    rendezvous = Rendezvous(mesh.shape)
+    rendezvous = _meeting_place(mesh)
+    first = mesh.local_devices[0]
     results: list[Any] = [None] * len(given)
     failures: dict[int, BaseException] = {}
 
-    def run(device: int) -> None:
+    def run(number: int) -> None:
         around = place.rendezvous, place.device
-        place.rendezvous, place.device = rendezvous, device
+        place.rendezvous, place.device = rendezvous, first + number
         try:
-            results[device] = devices[device].launch(given[device])
+            results[number] = devices[number].launch(given[number])
         except BaseException as failure:
-            failures[device] = failure
+            failures[number] = failure
         finally:
             place.rendezvous, place.device = around
-            rendezvous.leave(device, device in failures)
+            rendezvous.leave(first + number, number in failures)
 
     threads = [
-        Thread(target=copy_context().run, args=(run, device), name=f"device {device}")
-        for device in range(1, len(given))
+        Thread(target=copy_context().run, args=(run, number), name=f"device {first + number}")
+        for number in range(1, len(given))
     ]
     started: list[Thread] = []
     try:
@@ -61,53 +57,20 @@ def in_threads(devices: Sequence[Executable], mesh: Mesh, given: Arguments) -> R
         for thread in threads:
             thread.join()
     except BaseException:  # an interrupt before the first device runs, or after it
-        rendezvous.leave(0, True)
+        rendezvous.leave(first, True)
         for thread in started:
             thread.join()
         raise
     if failures:
-        own = [f for _, f in sorted(failures.items()) if not isinstance(f, PeerFailedError)]
-        raise own[0]
+        in_order = [failure for _, failure in sorted(failures.items())]
+        own = [failure for failure in in_order if not isinstance(failure, PeerFailedError)]
+        raise (own or in_order)[0]
     return results
 
 
-def launched(devices: Sequence[Executable], mesh: Mesh, given: Arguments) -> Results:
-    """Launch the graph of each device.
-
-    Raises:
-        BaseException: why a device was not launched. If others were, a note says that they wait.
-    """
-    over: list[int] = []
-
-    def launch(device: int) -> Sequence[Any]:
-        results = devices[device](given[device])
-        over.append(device)
-        return results
-
-    try:
-        return each_in_a_thread([partial(launch, device) for device in range(len(given))])
-    except BaseException as failure:
-        if over and len(over) < len(given):
-            failure.add_note(
-                f"{len(over)} of the {len(given)} devices of {mesh} were launched, and wait for "
-                "ever in the first collective of the program; end this process"
-            )
-        raise
-
-
-def launched_to_the_end(
-    devices: Sequence[Executable], mesh: Mesh, given: Arguments, *, name: str, verb: str
-) -> Results:
-    """Launch a program whose loops nothing stops.
-
-    Raises:
-        MeshDeviceError: there is a time limit.
-    """
-    if limits.deadline() is not None:
-        raise MeshDeviceError(
-            f"a time_limit cannot stop {name!r} on {mesh}: a loop of it holds a collective "
-            f"({verb}), and a device that left the loop alone would leave the others waiting",
-            "bound the loop by max_steps, and call the function outside of the time_limit; "
-            'a mesh with device="host" obeys it',
-        )
-    return launched(devices, mesh, given)
+def _meeting_place(mesh: Mesh) -> MeetingPlace:
+    """Where the devices meet in one launch."""
+    channel = peers()
+    if channel is None or mesh.processes == 1:
+        return Rendezvous(mesh.shape)
+    return MeetingOfProcesses(channel, mesh)

@@ -16,6 +16,11 @@ def in_lockstep(node: Node) -> bool:
 
 def collectives(graph: Graph) -> Iterator[CollectiveCall]:
     """Those of a graph and of the bodies inside."""
-    for node in walk(graph):
-        if isinstance(node, LibraryNode) and isinstance(node.call, CollectiveCall):
-            yield node.call
+    yield from filter(None, map(collective_of, walk(graph)))
+
+
+def collective_of(node: Node) -> CollectiveCall | None:
+    """The collectives that a node carries out at once, if it does."""
+    if isinstance(node, LibraryNode) and isinstance(node.call, CollectiveCall):
+        return node.call
+    return None

@@ -357,6 +357,10 @@ class LibraryNode(Node):
     work = _of_call("work")
 
     @property
+    def may_be_phase(self) -> bool:
+        return self.call.may_be_phase
+
+    @property
     def exclusive(self) -> Hashable:
         return self.call.exclusive or ("workspace", self.workspace)
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lowering.errors import FrozenSlotsError, UnownedAddressError
+from tracegraph.inspection.tables import Report, ReportSection, Tabulated, TextTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class NodeSlots:
 
 
 @dataclass(frozen=True, slots=True)
-class SlotReport:
+class SlotReport(Tabulated):
     """What every node of an executable keeps alive; it holds none of it, and prints as a table.
 
     `memory` are the named pieces of memory, whether or not a node holds an address in them, and
@@ -64,16 +65,15 @@ class SlotReport:
     nbytes: int
     memory: tuple[Slot, ...] = ()
 
-    def __str__(self) -> str:
+    def report(self) -> Report:
+        """A row for each node."""
         count = "1 node" if len(self.nodes) == 1 else f"{len(self.nodes)} nodes"
         title = f"{self.name}: {count}, {self.nbytes:,} bytes kept"
-        rows = [("node", "name", "line", "keeps")]
+        rows = []
         for node in self.nodes:
             keeps = ", ".join(map(str, node.slots)) or "-"
             rows.append((node.kind, node.name, node.lines or "-", keeps))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
-        return "\n".join((title, *lines)) if self.nodes else title
+        return Report.of([ReportSection(title, TextTable(("node", "name", "line", "keeps"), rows))])
 
 
 class SlotTable:

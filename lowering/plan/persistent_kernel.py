@@ -6,12 +6,13 @@ are no nodes of the CUDA graph: `launched` does not visit them.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import ClassVar
 
 from lowering.plan.conditional_nodes import ConditionalNode, WhileNode
 from lowering.plan.construct import Path
 from lowering.plan.nests.lane_nests import Decisions, LaneNests, lanes_of
-from lowering.plan.nodes import Graph, KernelNode, Node, walk
+from lowering.plan.nodes import Graph, KernelNode, LibraryNode, Node, walk
 from lowering.plan.target.scope import Scope
 from tracegraph.inspection.palette import Tone
 from tracegraph.ir.record import record
@@ -38,6 +39,11 @@ class PersistentKernelNode(Node):
     @property
     def name(self) -> str:
         return self.kernel_name
+
+    @property
+    def exclusive(self) -> Hashable:
+        calls = [node for node in walk(self.graph) if isinstance(node, LibraryNode)]
+        return calls[0].exclusive if calls else None
 
     @property
     def lane_nests(self) -> LaneNests:

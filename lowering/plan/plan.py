@@ -66,7 +66,8 @@ class Plan(Drawable):
     `copied` are the inputs and outputs that each launch copies, as they move and nodes that access
     them take fixed addresses. `fallbacks` are what legalization has replaced.
 
-    With `sharding` it is the Plan of each device of a mesh, with types of blocks.
+    With `sharding` it is the Plan of each device of a mesh, with types of blocks. `stop_flag` is
+    the constant, 0, that stands for the word which ends the loops of a device: they exchange it.
 
     `graph` is the work. A Plan that is launched `as_graph`, a CUDA graph, has nodes for arguments
     and memory besides: see `launch_graph`. Compiling adds what is known then: `library_bytes`, the
@@ -96,6 +97,7 @@ class Plan(Drawable):
     fallbacks: tuple[Fallback, ...] = ()
     as_graph: bool = False
     sharding: Sharding | None = None
+    stop_flag: Buffer | None = None
     library_bytes: int = 0
     emitted: Mapping[Node, tuple[str, ...]] = field(default_factory=dict)
     origin: Origin | None = field(default=None, init=False, repr=False)

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import count
 
+import numpy as np
+
 from lowering.draft.arena_layout import ArenaLayout
 from lowering.draft.dependences import edges
 from lowering.draft.draft import Draft
@@ -28,6 +30,7 @@ from lowering.plan.nodes import Graph, KernelNode, LibraryNode, Node, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from lowering.plan.serialization import serialized
+from lowering.planning.libraries.agreed_stops import AgreedStops, with_agreed_stops
 from lowering.planning.libraries.collectives import with_groups
 from lowering.planning.workspaces import with_workspaces
 from tracegraph.ir.record import replace
@@ -39,15 +42,22 @@ def assemble(draft: Draft, *, per_launch: bool) -> Plan:
     memory, context, program = draft.memory, draft.context, draft.program
     assert memory is not None
     name = _identifier(program.name)
-    graph = with_groups(_Assembler(name, memory).graph(draft.block))
+    graph = _Assembler(name, memory).graph(draft.block)
+    agreed = AgreedStops(graph, None, memory.offsets, memory.nbytes)
+    if context.target.graphs:
+        agreed = with_agreed_stops(graph, context, memory.offsets, memory.nbytes)
+    constants = list(zip(draft.constants, program.constants, strict=True))
+    if agreed.stop_flag is not None:
+        constants.append((agreed.stop_flag, np.zeros((), agreed.stop_flag.type.dtype)))
+    graph = with_groups(agreed.graph)
     return Plan(
         name=name,
         graph=with_workspaces(graph) if context.target.graphs else _in_one_order(graph),
         inputs=draft.inputs,
         outputs=draft.outputs,
-        constants=tuple(zip(draft.constants, program.constants, strict=True)),
-        offsets=memory.offsets,
-        arena_bytes=memory.nbytes,
+        constants=tuple(constants),
+        offsets=agreed.offsets,
+        arena_bytes=agreed.arena_bytes,
         conditions=context.conditions,
         monitors=tuple(context.monitors),
         failures=tuple(context.failures),
@@ -57,6 +67,7 @@ def assemble(draft: Draft, *, per_launch: bool) -> Plan:
         per_launch=per_launch,
         copied=tuple([source for source, _ in context.scratch_copies]),
         as_graph=context.target.graphs,
+        stop_flag=agreed.stop_flag,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence, Set
 from math import fsum
 
 from lowering.draft.draft_nodes import DraftKernel, FinishedNode, node_reads, node_writes
+from lowering.plan.lockstep import collective_of
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import Nest, ReduceNest, RowNest, ScanNest
 from lowering.plan.nests.weight import Weight, weight_of
@@ -24,13 +25,17 @@ def mean(times: Sequence[float]) -> float:
 
 
 def work(costs: Costs, nodes: Iterable[Leaf]) -> float:
-    """The time of nodes for what they do, without their launches: memory traffic and products."""
+    """The time of nodes for what they do, without their launches: memory traffic, products, and
+    exchanges between devices.
+    """
     total = 0.0
     for node in nodes:
         weight = _weight(node)
         total += costs.megabyte * weight.nbytes / 1e6 + costs.gigaflop * weight.operations / 1e9
         if isinstance(node, DraftKernel):
             total += costs.fold * max(map(folds, node.nests), default=0)
+        elif collective_of(node.plan_node) is not None:
+            total += costs.collective
     return total
 
 

@@ -242,7 +242,8 @@ def _as_unrolled(loop: Loop, _: Estimate, construct: Construct) -> list[DraftNod
 
 
 def _one_kernel_obstacle(loop: Loop, _: int | None) -> str | None:
-    return one_kernel.obstacle(loop.node.body)
+    reaches = loop.persistent is None or loop.persistent.exchange is not None
+    return one_kernel.obstacle(loop.node.body, reaches_devices=reaches)
 
 
 def _time_in_one_kernel(loop: Loop, _: int | None) -> Estimate:

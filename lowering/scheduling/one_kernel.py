@@ -15,6 +15,7 @@ from lowering.draft.draft_nodes import (
     walk,
 )
 from lowering.plan.custom_kernel import CustomKernelNode
+from lowering.plan.lockstep import collective_of
 from lowering.plan.nests.kernel import CallNest
 from lowering.plan.nests.tiled_products import tiled_product
 from lowering.plan.target.hardware import WARP
@@ -23,11 +24,17 @@ from tracegraph.ir.record import replace
 SCHEDULE = "one_kernel"
 
 
-def obstacle(body: Block) -> str | None:
-    """Why a loop cannot be one kernel; None if it can."""
+def obstacle(body: Block, *, reaches_devices: bool = True) -> str | None:
+    """Why a loop cannot be one kernel; None if it can.
+
+    Kernels exchange arrays with other devices if they can store into their memory.
+    """
     for node in walk(body):
         if isinstance(node, FinishedNode) and not node.plan_node.may_be_phase:
             return f"{node.plan_node.noun} inside"
+        exchanges = isinstance(node, FinishedNode) and collective_of(node.plan_node) is not None
+        if exchanges and not reaches_devices:
+            return "a collective inside, of devices that reach no memory of one another"
         if isinstance(node, DraftKernel) and any(isinstance(n, CallNest) for n in node.nests):
             return "a callback inside, which the host takes between kernels"
         if isinstance(node, DraftKernel) and any(map(tiled_product, node.nests)):

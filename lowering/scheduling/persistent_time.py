@@ -16,7 +16,9 @@ from lowering.draft.draft_nodes import (
     FinishedNode,
     walk,
 )
+from lowering.plan.calls.collectives import CollectiveCall
 from lowering.plan.custom_kernel import CustomKernelNode
+from lowering.plan.lockstep import collective_of
 from lowering.plan.nests.analysis import nest_expressions, nest_loads
 from lowering.plan.nests.kernel import Nest, PrintNest, ScatterNest
 from lowering.plan.nests.rounding import ceil_div, power_of_two
@@ -98,6 +100,8 @@ class _Estimate:
                     return inf
                 return self._barrier() + ceil_div(custom.parts, warps) * custom.part_time
             case FinishedNode():
+                if (call := collective_of(node.plan_node)) is not None:
+                    return self._exchange(call)
                 return inf if node.plan_node.kind != "copy" else self._barrier()
             case DraftKernel(nests=nests):
                 if any(isinstance(nest, PrintNest) for nest in nests):
@@ -108,6 +112,14 @@ class _Estimate:
                 combined = max([work.folds for work in works], default=0)
                 own = self.costs.fold * combined if self.scope.threads > 1 else 0.0
                 return self._barrier() + own + sum(map(self._nest, works))
+
+    def _exchange(self, call: CollectiveCall) -> float:
+        """Collectives; those of few bytes need no barrier of all blocks."""
+        if self.costs.exchange is None or not call.may_be_phase:
+            return inf
+        sent = call.count * sum([array.nbytes for array in call.sources])
+        barriers = self.costs.phase if call.is_small else 2 * self._barrier()
+        return self.costs.exchange + barriers + self.costs.link_megabyte * sent / 1e6
 
     def _barrier(self) -> float:
         if self.scope.threads == 1:

@@ -102,9 +102,9 @@ class RecordingDriver(GraphRecorder, ExecutableRecorder, CaptureRecorder, Driver
     def activate(self) -> None:
         """There is no context."""
 
-    def raise_flag(self, pointer: int) -> None:
+    def raise_flag(self, pointer: int, *, at_once: bool = False) -> None:
         """Loops that are in flight end."""
-        self._log("raise_flag", pointer)
+        self._log("raise_flag", pointer, *(("at once",) if at_once else ()))
         self.flags.add(pointer)
         for stream in self.streams:
             stream.busy = False

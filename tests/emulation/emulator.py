@@ -8,6 +8,7 @@ that some threads never reach is an error, not a hang.
 from __future__ import annotations
 
 import atexit
+import copy
 import ctypes
 import shutil
 import subprocess
@@ -38,7 +39,9 @@ SHIM = r"""
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <time.h>
 #include <ucontext.h>
+#include <unistd.h>
 using namespace std;
 #define __device__
 #define __global__
@@ -157,6 +160,42 @@ static int __syncthreads_count(int wanted) {
   __syncthreads();
   return count;
 }
+
+// Exchanges with other devices, whose threads run at the same time, each with its own scheduler.
+static void tg_post_word(unsigned long long* place, unsigned long long word) {
+  __atomic_store_n(place, word, __ATOMIC_RELEASE);
+}
+static unsigned long long tg_posted_word(const unsigned long long* place) {
+  return __atomic_load_n(place, __ATOMIC_ACQUIRE);
+}
+static void tg_post_turn(unsigned* place, unsigned turn) {
+  __atomic_store_n(place, turn, __ATOMIC_RELEASE);
+}
+static unsigned tg_posted_turn(const unsigned* place) {
+  return __atomic_load_n(place, __ATOMIC_ACQUIRE);
+}
+static bool polled;
+static void tg_between_polls() {
+  polled = true;
+  pause_fiber();
+}
+extern "C" unsigned unevenness;
+unsigned unevenness;  // unless it is 0, blocks are held up at random: the state of a generator
+static int held_up[MOST_BLOCKS];  // for how many rounds
+static bool is_held_up(int block) {
+  if (!unevenness) return false;
+  if (held_up[block]) return --held_up[block], true;
+  unevenness ^= unevenness << 13, unevenness ^= unevenness >> 17, unevenness ^= unevenness << 5;
+  if (unevenness % 8 == 0) held_up[block] = unevenness / 8 % 16;
+  return held_up[block];
+}
+static const double MOST_SECONDS = 20;  // that all threads may wait for other devices
+static double seconds() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec + 1e-9 * now.tv_nsec;
+}
+
 static unsigned long long tg_arrivals_before(const unsigned long long*) { return 0; }
 static void tg_grid_barrier(unsigned long long*, unsigned long long&) {
   at_cluster_barrier[current] = true;
@@ -218,16 +257,24 @@ static int run_cluster(unsigned first, int blocks, int threads) {
   block_size = threads;
   memset(memories, 0xA5, blocks * sizeof memories[0]);
   memset(finished, 0, count);
+  double waiting_since = 0;
   while (!all(finished, 0, count)) {
-    bool moved = false;
+    bool moved = false, waits = false, held[MOST_BLOCKS];
+    for (int i = 0; i < blocks; ++i) held[i] = is_held_up(i);
     for (int i = 0; i < count; ++i) {
       current = backwards ? count - 1 - i : i;
+      if (held[current / threads]) {
+        waits = true;
+        continue;
+      }
       if (finished[current] || at_barrier[current] || at_cluster_barrier[current]) continue;
       if (in_shuffle(current)) continue;
       blockIdx = {first + current / threads, 0, 0};
       threadIdx = {(unsigned)(current % threads), 0, 0};
+      polled = false;
       resume_fiber();
-      moved = true;
+      if (polled) waits = true;
+      else moved = true;
     }
     for (int start = 0; start < count; start += threads) {
       if (!all(at_barrier, start, threads)) continue;
@@ -238,7 +285,15 @@ static int run_cluster(unsigned first, int blocks, int threads) {
       memset(at_cluster_barrier, 0, count);
       moved = true;
     }
-    if (moved) continue;
+    if (moved) {
+      waiting_since = 0;
+      continue;
+    }
+    if (waits) {
+      if (!waiting_since) waiting_since = seconds();
+      usleep(10);  // others go on
+      if (seconds() - waiting_since < MOST_SECONDS) continue;
+    }
     memset(begun, 0, count);
     memset(at_barrier, 0, count);
     memset(at_cluster_barrier, 0, count);
@@ -398,9 +453,28 @@ class Emulator:
         """The values last set, by handle; handles are the conditions' numbers."""
         return list((ctypes.c_uint * 1024).in_dll(self._library, "conditions"))
 
-    def code(self, node: KernelNode) -> KernelCode:
+    def code(self, node: Node) -> KernelCode:
         """How a node is launched."""
         return self._unit.kernels[node]
+
+    def of_another_device(self, folder: Path) -> Emulator:
+        """The same kernels, with memory and a scheduler of their own."""
+        other = copy.copy(self)
+        library = shutil.copy(self._library._name, folder)
+        other._library = ctypes.CDLL(str(library))
+        other._workspaces, other._table = {}, []
+        other.stop = np.zeros(1, np.uint32)
+        return other
+
+    def hold_up(self, seed: int) -> None:
+        """Hold blocks up at random from now on; not, if the seed is 0."""
+        ctypes.c_uint.in_dll(self._library, "unevenness").value = seed
+
+    def workspace(self, node: Node) -> np.ndarray[Any, Any]:
+        """The workspace of a node."""
+        (parameter,) = [p for p in self.code(node).parameters if isinstance(p, WorkspaceAddress)]
+        self._argument(node, parameter, Memory())
+        return self._workspaces[node]
 
     def run(
         self,

@@ -128,33 +128,45 @@ class EmulatedPlans:
 
         `place` gets the addresses that the arguments are copied to.
         """
-        plan = self._plans[name]
-        memory = PlanMemory.of(plan)
-        for buffer, leaf in zip(plan.inputs, tree.leaves(arguments), strict=True):
-            memory.put(buffer, leaf)
-        place(list(map(memory.address, plan.inputs)))
-        for buffer, data in plan.constants:
-            memory.put(buffer, data)
-        for buffer in plan.outputs:
-            memory.address(buffer)  # no kernel writes to one without elements
-        timeline = Timeline(RecordingDriver())  # its host memory is real
-        kernels = {n: self._unit.kernels[n] for n in walk(plan.graph) if n in self._unit.kernels}
-        unit = Unit(self._unit.functions, kernels)
-        effects, self._emulator.channels = connect(plan, unit, timeline, SlotTable())
-        calls = () if effects is None else effects.calls
-        if calls:
-            timeline.callbacks.follow(effects is not None and effects.asks)
-        try:
-            _Run(self._emulator, memory, order, timeline).graph(plan.graph)
-        finally:
-            if calls:
-                timeline.callbacks.mark_end()
-        if calls:
-            timeline.callbacks.finish(calls)
-        if effects is not None:
-            effects.raise_failure()
-        results = [memory.get(b) for b in plan.outputs]
+        plan, leaves = self._plans[name], tree.leaves(arguments)
+        results = run_plan(plan, self._unit, self._emulator, leaves, order, place)
         return tree.unflatten(self._traced[name].out_structure, results)
+
+
+def run_plan(
+    plan: Plan,
+    unit: Unit,
+    emulator: Emulator,
+    arguments: Sequence[Any],
+    order: Random | None = None,
+    place: Callable[[Sequence[int]], None] = lambda addresses: None,
+) -> list[np.ndarray[Any, Any]]:
+    """The results of a Plan, whose kernels are in a unit."""
+    memory = PlanMemory.of(plan)
+    for buffer, leaf in zip(plan.inputs, arguments, strict=True):
+        memory.put(buffer, leaf)
+    place(list(map(memory.address, plan.inputs)))
+    for buffer, data in plan.constants:
+        memory.put(buffer, data)
+    for buffer in plan.outputs:
+        memory.address(buffer)  # no kernel writes to one without elements
+    timeline = Timeline(RecordingDriver())  # its host memory is real
+    kernels = {n: unit.kernels[n] for n in walk(plan.graph) if n in unit.kernels}
+    own = Unit(unit.functions, kernels)
+    effects, emulator.channels = connect(plan, own, timeline, SlotTable())
+    calls = () if effects is None else effects.calls
+    if calls:
+        timeline.callbacks.follow(effects is not None and effects.asks)
+    try:
+        _Run(emulator, memory, order, timeline).graph(plan.graph)
+    finally:
+        if calls:
+            timeline.callbacks.mark_end()
+    if calls:
+        timeline.callbacks.finish(calls)
+    if effects is not None:
+        effects.raise_failure()
+    return [memory.get(b) for b in plan.outputs]
 
 
 @dataclass

@@ -20,15 +20,15 @@ import pytest
 
 import tracegraph
 from benchmarks.rows import callbacks
-from tests.pages import interop_page, numpy_page
+from tests.pages import figures_page, interop_page, jax_names_page, numpy_page
 from tracegraph.ir import op as registry
 from tracegraph.tracing.tracer import Tracer
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
-PAGES = sorted(p for p in DOCS.glob("*.md") if "```python\n" in p.read_text("utf-8"))
-PROSE = [README, ROOT / "CHANGELOG.md", *sorted(DOCS.glob("*.md"))]
+PROSE = [README, ROOT / "CHANGELOG.md", *sorted(DOCS.glob("**/*.md"))]
+PAGES = [p for p in PROSE[2:] if "```python\n" in p.read_text("utf-8")]
 
 BLOCK = re.compile(
     r"^```python\n(?P<code>.*?)^```\n(?:\s*^```text\n(?P<printed>.*?)^```$)?", re.M | re.S
@@ -154,6 +154,17 @@ def test_the_page_of_numpys_functions_is_that_of_the_code() -> None:
     assert numpy_page.PAGE.read_text("utf-8") == numpy_page.page()
 
 
+def test_pictures_of_performance_are_those_of_the_figures() -> None:
+    """`python -m tests.pages.figures_page` writes them."""
+    for name, text in figures_page.pictures().items():
+        assert (figures_page.FOLDER / name).read_text("utf-8") == text, name
+
+
+def test_the_page_of_names_of_jax_is_that_of_the_errors() -> None:
+    """`python -m tests.pages.jax_names_page` writes it."""
+    assert jax_names_page.PAGE.read_text("utf-8") == jax_names_page.page()
+
+
 def test_the_page_of_ops_is_that_of_their_records() -> None:
     """`python -m tests.pages.ops_page` writes it. A new process has no ops that tests register."""
     script = "from tests.pages import ops_page; print(ops_page.page(), end='')"
@@ -202,9 +213,9 @@ def test_links_within_pages_name_a_heading() -> None:
             assert anchor in anchors(target), f"{page.name}: {path}#{anchor}"
 
 
-def test_the_layout_in_the_readme_is_that_of_the_tree() -> None:
+def test_the_layout_is_that_of_the_tree() -> None:
     """Every folder in the picture exists; every package folder is in the picture."""
-    text = README.read_text("utf-8")
+    text = (DOCS / "design.md").read_text("utf-8")
     picture = text[text.index("\ntracegraph/ ") :].partition("```")[0]
     shown: dict[str, set[str]] = {}
     for line in picture.strip().splitlines():

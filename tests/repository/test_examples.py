@@ -28,11 +28,12 @@ def example(name: str) -> ModuleType:
     return module
 
 
-def test_every_example_is_tested_here_and_named_in_the_readme() -> None:
-    own, readme = (path.read_text("utf-8") for path in (Path(__file__), ROOT / "README.md"))
+def test_every_example_is_tested_here_and_in_the_gallery() -> None:
+    gallery = ROOT / "docs" / "gallery.md"
+    own, shown = (path.read_text("utf-8") for path in (Path(__file__), gallery))
     names = [path.stem for path in EXAMPLES.glob("*.py")]
     assert [name for name in names if f'example("{name}")' not in own] == []
-    assert [name for name in names if f"{name}.py" not in readme] == []
+    assert [name for name in names if f"[{name}.py]" not in shown] == []
 
 
 def test_a_logistic_regression_is_that_of_scikit_learn(capsys: pytest.CaptureFixture[str]) -> None:
@@ -216,6 +217,17 @@ def test_sharded_clusters_are_those_of_all_points() -> None:
         moves, wanted = not np.allclose(after, wanted, 0, 1e-12), after
     np.testing.assert_allclose(np.asarray(centres), wanted, 1e-9)
     np.testing.assert_array_equal(np.asarray(labels), member)
+
+
+def test_a_principal_component_is_that_of_all_rows() -> None:
+    """In one process; tests/unit/distributed runs it in two."""
+    power = example("principal_component")
+    power.DEVICE = "host"
+    direction, variance, steps = power.found(50, 3)
+    values, vectors = np.linalg.eigh(np.cov(power.rows_of(0, 50, 3).T, bias=True))
+    np.testing.assert_allclose(variance, values[-1], 1e-9)
+    np.testing.assert_allclose(np.abs(direction), np.abs(vectors[:, -1]), 1e-6)
+    assert 1 < steps < 1000
 
 
 def test_vortices_decay_with_the_order_of_the_integrator() -> None:

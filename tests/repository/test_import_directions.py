@@ -42,6 +42,7 @@ TRACEGRAPH: Table = {
     "errors": {"dtypes", "user_source"},
     "tree": {"errors"},
     "limits": {"errors"},
+    "distributed": {"limits", "errors"},
     "progress": {"errors", "user_source"},
     "inspection": {"errors", "user_source"},
     "ir": {"inspection", "errors", "progress", "dtypes", "user_source"},
@@ -53,6 +54,7 @@ TRACEGRAPH: Table = {
         *("control", "arrays", "tracing", "ops", "ir", "tree", "errors"),
         *("dtypes", "devices", "modes", "user_source"),
     },
+    "array_api": {"numpy", "arrays", "tracing", "errors"},
     "special": {"numpy", "arrays", "ops", "tracing", "ir", "errors"},
     "nn": {"special", "numpy", "errors", "dtypes"},
     "random": {
@@ -60,7 +62,7 @@ TRACEGRAPH: Table = {
         "errors",
     },
     "sparse": {"numpy", "arrays", "tracing", "ir", "tree", "errors"},
-    "sharding": {"tracing", "ir", "tree", "errors", "concurrency"},
+    "sharding": {"distributed", "tracing", "ir", "tree", "errors", "concurrency"},
     "control": {
         *("arrays", "tracing", "ops", "ir", "tree", "errors"),
         *("limits", "progress", "dtypes", "user_source"),
@@ -80,9 +82,10 @@ TRACEGRAPH: Table = {
     },
     "linalg": {"transforms", "control", "numpy", "arrays", "ir"},
     "event": {"control", "ir", "errors"},
-    "debug": {"callbacks", "control", "ir", "errors", "user_source"},
+    "debug": {"callbacks", "control", "staging", "ir", "errors", "modes", "user_source"},
     "staging": {
-        *("sharding", "arrays", "tracing", "passes", "ops", "ir", "tree", "errors", "inspection"),
+        *("sharding", "distributed", "arrays", "tracing", "passes", "ops", "ir", "tree", "errors"),
+        "inspection",
         *GROUND,
     },
     "saving": {"sharding", "staging", "tracing", "ir", "tree", "errors", "version"},
@@ -92,22 +95,18 @@ TRACEGRAPH: Table = {
     "capabilities": {"staging", "devices"},
     "raw_memory": {"staging", "arrays", "ir", "errors", "devices"},
     "cache": {"staging"},
+    "interop": {
+        *("array_api", "linalg", "special", "staging", "transforms", "arrays", "tracing", "ir"),
+        "tree",
+    },
+    "torch": {"interop", "streams", "arrays", "ir", "tree", "errors", "dtypes", "devices"},
+    "jax": {"interop", "arrays", "ir", "tree", "errors", "devices"},
     "tracegraph": {
         *("arrays", "callbacks", "capabilities", "control", "custom", "debug", "errors", "event"),
-        *(
-            "cache",
-            "ir",
-            "limits",
-            "linalg",
-            "memory",
-            "raw_memory",
-            "nn",
-            "numpy",
-            "random",
-            "inspection",
-        ),
-        *("saving", "sharding", "sparse", "special", "staging", "streams", "concurrency"),
-        *("transforms", "tree", "version", "modes"),
+        *("ir", "limits", "linalg", "memory", "raw_memory", "nn", "numpy", "random", "inspection"),
+        *("saving", "sharding", "distributed", "sparse", "special", "staging", "streams"),
+        *("concurrency", "transforms", "tree", "version", "modes", "array_api", "interop"),
+        *("torch", "jax", "cache"),
     },
     "testing": {
         *("tracegraph", "debug", "staging", "arrays", "ir", "tree", "errors", "dtypes"),
@@ -118,7 +117,7 @@ TRACEGRAPH: Table = {
 BY_LOWERING = GROUND | {
     *("ir", "ops", "passes", "control", "arrays", "staging", "numpy", "tracing"),
     *("errors", "limits", "progress", "inspection", "sharding", "transforms", "tree", "version"),
-    "cache",
+    *("cache", "distributed"),
 }
 """Parts of tracegraph that lowering may import."""
 
@@ -157,10 +156,11 @@ LOWERING: Table = {
     "native": {"native.library", "disk_cache", "host.interpreter", *CODE, *PLAN},
     "cuda": {"plan.reports", "legalization", "codegen", "disk_cache", "errors", *PLAN},
     "driver": {"cuda", "errors", *PLAN},
-    "mesh": PLAN,
+    "mesh": {"cuda", *PLAN},
     "host": {"native", "host.interpreter", "plan.reports", *CODE, *PLAN},
     "backends": {
         *("algorithms", "cuda", "host", "mesh", "host.result_pool", "native", "codegen"),
+        "legalization",
         *("plan.reports", *PLAN),
     },
     "lower": {

@@ -6,7 +6,7 @@ backends implement; compiled calls come from tracing's `function_table`.
 
     array, creation                the Array class; making, copying and moving Arrays
     eager                          an op applied to arguments: recorded if one is traced, else run
-    leaf_types                     what counts as an array or a number, and its type
+    leaf_types, known_arrays       what counts as an array or a number, and its type
     device_buffer, device_calls    the interface of device memory; compiled calls on a device
     dlpack                         export and import without a copy
 """

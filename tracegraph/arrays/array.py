@@ -194,8 +194,9 @@ class Array(ArrayOperators):
 
     @property
     def addressable_shards(self) -> tuple[ArrayShard, ...]:
-        """The blocks of an Array that is divided over a mesh, one for each device, in order; of any
-        other Array, itself. Their data are Arrays on the memory of the block, without a copy.
+        """The blocks of an Array that is divided over a mesh, one for each device of this process,
+        in order; of any other Array, itself. Their data are Arrays on the memory of the block,
+        without a copy.
 
         >>> import tracegraph
         >>> mesh = tracegraph.Mesh(2, "x", device="host")
@@ -208,12 +209,19 @@ class Array(ArrayOperators):
             return (ArrayShard(0, tuple([slice(0, n) for n in self.shape]), self),)
         pairs = zip(data.indices, data.blocks, strict=True)
         blocks = [(index, b.view() if isinstance(b, np.ndarray) else b) for index, b in pairs]
-        return tuple([ArrayShard(i, index, Array(b)) for i, (index, b) in enumerate(blocks)])
+        numbered = zip(data.mesh.local_devices, blocks, strict=True)
+        return tuple([ArrayShard(device, index, Array(b)) for device, (index, b) in numbered])
 
     @property
     def is_fully_addressable(self) -> bool:
-        """Whether all blocks are on devices of this process: so far, all always are."""
-        return True
+        """Whether all blocks are on devices of this process.
+
+        >>> import tracegraph
+        >>> tracegraph.asarray([1.0]).is_fully_addressable
+        True
+        """
+        data: Any = self.data
+        return not hasattr(data, "blocks") or data.mesh.processes == 1
 
     def synchronize(self) -> Self:
         """Wait until the elements are computed, and return this array."""
@@ -278,6 +286,8 @@ class Array(ArrayOperators):
     def __repr__(self) -> str:
         if self.memory is None:
             return f"Array(<donated>, type={self._type})"
+        if not self._is_whole:
+            return f"Array(<in several processes>, type={self._type}, device={self.device!r})"
         host = self.__array__()
         elements = np.array2string(host, separator=", ", prefix="Array(")
         facts = [f"dtype={self.dtype}"]
@@ -288,7 +298,13 @@ class Array(ArrayOperators):
         return f"Array({elements}, {', '.join(facts)})"
 
     def __str__(self) -> str:
-        return str(self.__array__())
+        return str(self.__array__()) if self._is_whole else repr(self)
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether all elements can be read in this process."""
+        whole: bool = getattr(self.data, "is_whole", True)
+        return whole
 
     def __format__(self, spec: str) -> str:
         return format(self.item() if not self.shape else self.__array__(), spec)

@@ -1,7 +1,8 @@
 """DLPack: exchange of array memory with other libraries, without a copy.
 
-Host memory goes through NumPy's exporter. For device memory the capsule is made here: a
-`DLManagedTensor` whose deleter drops the reference that keeps the memory alive.
+Host memory goes through NumPy's exporter, but for bfloat16, which that lacks. For this and for
+device memory the capsule is made here: a `DLManagedTensor` whose deleter drops the reference that
+keeps the memory alive.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracegraph.arrays.device_buffer import DeviceBuffer
+from tracegraph.dtypes import bfloat16
+from tracegraph.ir.types import ArrayType
 
 HOST = (1, 0)  # kDLCPU
 _CUDA = 2  # kDLCUDA
@@ -52,12 +55,20 @@ _ManagedTensor._fields_ = (
     ("deleter", _Deleter),
 )
 
-# What each exported tensor needs until its deleter runs: the memory's owner and the C structures.
+# What each exported tensor needs until its deleter runs: the memory's owner, the C structures, and
+# the address of its capsule.
 _exported: dict[int, tuple[Any, ...]] = {}
+
+# The addresses of capsules that may exist, and of their tensors. A dict, since one operation on it
+# is atomic.
+_capsules: dict[int, int] = {}
 
 
 def _delete(managed: Any) -> None:
-    _exported.pop(ctypes.addressof(managed.contents), None)
+    address = ctypes.addressof(managed.contents)
+    *_, capsule = _exported.pop(address, (0,))
+    if _capsules.get(capsule) == address:  # JAX takes away the destructor of a capsule
+        _capsules.pop(capsule, None)
 
 
 _deleter = _Deleter(_delete)
@@ -78,9 +89,7 @@ _set_destructor.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
 _set_destructor.restype = ctypes.c_int
 
 _NAME = b"dltensor"
-
-# Addresses of capsules that exist. A dict, since one operation on it is atomic.
-_capsules: dict[int, None] = {}
+_USED_NAME = b"used_dltensor"
 
 
 def _drop(capsule: int) -> None:
@@ -100,8 +109,9 @@ _capsule_destructor = _CapsuleDestructor(_drop)
 def _detach() -> None:
     """Capsules and tensors that outlive the interpreter must call no Python."""
     for capsule in list(_capsules):
-        _set_destructor(capsule, None)
-    for _, _, managed in list(_exported.values()):
+        if any(_capsule_is_valid(capsule, name) for name in (_NAME, _USED_NAME)):
+            _set_destructor(capsule, None)
+    for _, _, managed, _ in list(_exported.values()):
         managed.deleter = _Deleter()  # null: there is nothing to call
 
 
@@ -128,8 +138,14 @@ def export_host(
 ) -> Any:
     """A capsule of a read-only ndarray.
 
-    DLPack before 1.0 has no flag for read-only memory, so such a consumer gets a copy.
+    DLPack before 1.0 has no flag for read-only memory, so such a consumer gets a copy. So does each
+    consumer of bfloat16, which NumPy does not export.
     """
+    if data.dtype == bfloat16:
+        if copy is not None and not copy:
+            raise BufferError("an Array of bfloat16 in host memory is exported as a copy only")
+        copied = data.copy()
+        return _capsule(copied, copied.ctypes.data, ArrayType(data.dtype, data.shape), HOST)
     has_read_only_flag = max_version is not None and max_version >= (1, 0)
     if not has_read_only_flag and copy is None:
         data = data.copy()
@@ -159,16 +175,19 @@ def export_device(
     consumer = consumer_stream(stream)
     if consumer is not None:
         buffer.hand_over(consumer)
-    type_ = buffer.type
+    return _capsule(buffer, buffer.pointer, buffer.type, device)
+
+
+def _capsule(owner: Any, pointer: int, type_: ArrayType, device: tuple[int, int]) -> Any:
+    """A capsule of row-major elements, which keeps their owner alive."""
     shape = (ctypes.c_int64 * type_.ndim)(*type_.shape)
-    bits = 8 * type_.dtype.itemsize
     tensor = _Tensor(
-        data=buffer.pointer if type_.size else None,
+        data=pointer if type_.size else None,
         device_type=device[0],
         device_id=device[1],
         ndim=type_.ndim,
         type_code=_TYPE_CODES[type_.dtype.kind],
-        type_bits=bits,
+        type_bits=8 * type_.dtype.itemsize,
         type_lanes=1,
         shape=shape,
         strides=None,  # row-major
@@ -176,9 +195,9 @@ def export_device(
     )
     managed = _ManagedTensor(tensor=tensor, manager_context=None, deleter=_deleter)
     address = ctypes.addressof(managed)
-    _exported[address] = (buffer, shape, managed)
     capsule = _new_capsule(address, _NAME, _capsule_destructor)
-    _capsules[id(capsule)] = None
+    _exported[address] = (owner, shape, managed, id(capsule))
+    _capsules[id(capsule)] = address
     return capsule
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tracegraph import errors
 from tracegraph.arrays import dlpack
 from tracegraph.arrays.array import Array
+from tracegraph.arrays.known_arrays import in_host_memory
 from tracegraph.dtypes import canonical_dtype
 from tracegraph.ir.types import ArrayType, require_plain, type_of
 from tracegraph.tracing.tracer import Tracer
@@ -59,6 +60,9 @@ def _classify_foreign(x: Any) -> tuple[LeafKey, Any]:
         return (data.dtype, data.shape, False), data
     if isinstance(x, (int, float, complex)):  # a subclass, such as an enumeration
         return classify(_plain_number(x))
+    known = in_host_memory(x)
+    if known is not None:
+        return classify(known)
     found = _exported(x)
     if found is None:
         raise TypeError(f"is of type {_class_name(x)}")

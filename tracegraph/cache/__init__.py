@@ -19,7 +19,7 @@ from tracegraph.cache import settings as _settings
 from tracegraph.cache.settings import Miss as Miss
 from tracegraph.staging.compiler import compiler as _compiler
 
-__all__ = ["CacheStats", "Miss", "clear", "misses", "set", "stats"]
+__all__ = ["clear", "misses", "set", "stats"]
 
 
 class CacheStats(TypedDict):
@@ -49,8 +49,8 @@ def set(
     """Change settings of the cache for this process. What is not given stays.
 
     Args:
-        directory: the folder, made if it is missing. By default that of the environment variable
-            TRACEGRAPH_CACHE_DIR, or else one in the user's cache folder.
+        directory: the folder, made if it is missing. By default, and with "", that of the
+            environment variable TRACEGRAPH_CACHE_DIR, or else one in the user's cache folder.
         max_bytes: the most that all entries take together; the least recently used are deleted. By
             default TRACEGRAPH_CACHE_BYTES, or else 1 GiB. With 0, nothing is kept.
         enabled: whether anything is read or written.
@@ -76,7 +76,12 @@ def set(
 
 
 def stats() -> CacheStats:
-    """The folder, what it holds, and how this process has used it."""
+    """The folder, what it holds, and how this process has used it.
+
+    >>> import tracegraph
+    >>> sorted(tracegraph.cache.stats())
+    ['bytes', 'directory', 'entries', 'hits', 'misses', 'problem', 'seconds_saved']
+    """
     folder, problem, nbytes, entries = _compiler().cache_contents()
     return CacheStats(
         directory=folder,
@@ -92,6 +97,10 @@ def stats() -> CacheStats:
 def misses() -> tuple[Miss, ...]:
     """The programs that this process has not found, with the reason: what differs from the last
     program of the same function. They are the last 1,000.
+
+    >>> import tracegraph
+    >>> for program, reason in tracegraph.cache.misses():
+    ...     print(f"{program} was planned, as {reason}")
     """
     return tuple(_settings.counts.reasons)
 
@@ -101,5 +110,14 @@ def clear() -> None:
 
     Raises:
         OSError: one cannot be deleted.
+
+    >>> import tempfile
+    >>> import tracegraph
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tracegraph.cache.set(directory=folder)
+    ...     tracegraph.cache.clear()
+    ...     print(tracegraph.cache.stats()["entries"])
+    ...     tracegraph.cache.set(directory="")
+    0
     """
     _compiler().clear_cache()

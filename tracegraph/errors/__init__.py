@@ -38,7 +38,7 @@ from tracegraph.errors.transforms import *
 from tracegraph.errors.wording import *
 from tracegraph.public_names import set_all as _set_all
 
-_set_all(__name__)
+_set_all(__name__, kind=type)  # wording is for those who raise them
 
 for _class in [value for value in globals().values() if isinstance(value, type)]:
     _class.__module__ = __name__

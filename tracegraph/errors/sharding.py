@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from tracegraph.errors.wording import user_line
 
 __all__ = [
-    "CollectiveOutsideShardError", "DeadlockError", "MeshDeviceError",
-    "OutSpecError", "PeerFailedError", "ShardingError", "UniformityError", "UnknownAxisError",
+    "CollectiveOutsideShardError", "DeadlockError", "MeshDeviceError", "MeshMismatchError",
+    "NotAddressableError", "OutSpecError", "PeerFailedError", "PeerLostError", "ProcessGroupError",
+    "ShardingError", "UniformityError", "UnknownAxisError",
 ]  # fmt: skip
 
 
@@ -77,6 +78,52 @@ class OutSpecError(ShardingError):
 
 class MeshDeviceError(ShardingError):
     """A mesh of these devices cannot be made, or cannot do this."""
+
+
+class NotAddressableError(ShardingError):
+    """Elements of an Array are on devices of other processes, and cannot be read in this one."""
+
+    def __init__(self, what: str, mesh: str) -> None:
+        super().__init__(
+            f"an {what} is divided over {mesh}, whose devices belong to several processes; this "
+            "one has some of its blocks alone",
+            "read those, x.addressable_shards[i].data, or call tracegraph.all_gather_to_host(x) in "
+            "all processes",
+        )
+
+
+class MeshMismatchError(ShardingError):
+    """Processes of a mesh have built different programs, which would wait for one another for ever.
+
+    `processes` are those that differ from the first one.
+    """
+
+    def __init__(self, problem: str, processes: Sequence[int], *details: str) -> None:
+        self.processes = tuple(processes)
+        super().__init__(problem, *details)
+
+
+class ProcessGroupError(RuntimeError):
+    """Processes cannot be joined, or are no longer."""
+
+
+class PeerLostError(RuntimeError):
+    """A device of a mesh will not come to where the others wait for it: all were ended.
+
+    `reason` says what is known of it. `process` is the number of its process, if that is no longer
+    there: it was killed, or has ended.
+    """
+
+    def __init__(self, reason: str, process: int | None = None) -> None:
+        if process is None:
+            what = (
+                "all launches of its mesh were ended, and their results are lost; the next call of "
+                "a sharded function connects its devices anew"
+            )
+        else:
+            what = "meshes of several processes cannot be used any more: start all of them again"
+        super().__init__(f"{reason}; {what}")
+        self.reason, self.process = reason, process
 
 
 class DeadlockError(RuntimeError):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 
@@ -12,7 +11,7 @@ import numpy as np
 from optree import PyTreeSpec
 
 from tracegraph.dtypes import type_text
-from tracegraph.user_source import user_source
+from tracegraph.user_source import line_text, user_source
 
 __all__ = ["function_text", "structure_text", "value_text"]
 
@@ -65,7 +64,7 @@ def function_text(function: Callable[..., Any]) -> str:
     code = getattr(inner, "__code__", None) or getattr(type(inner).__call__, "__code__", None)
     if code is None:
         return name
-    return f"{name} ({os.path.basename(code.co_filename)}:{code.co_firstlineno})"
+    return f"{name} ({line_text(code.co_filename, code.co_firstlineno)})"
 
 
 def structure_text(structure: PyTreeSpec) -> str:

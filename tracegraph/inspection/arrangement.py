@@ -17,7 +17,8 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """The corners of boxes, a route for each link, and the size of all.
+    """The corners of boxes, a route for each link, and the size of all; from `lanes` on, to the
+    right, there are lanes alone.
 
     A route has an even number of points: vertical lines between points 2k and 2k+1, with curves
     from each of them to the next. Its y never decreases.
@@ -27,6 +28,7 @@ class Arrangement:
     routes: tuple[tuple[Point, ...], ...]
     width: float
     height: float
+    lanes: float
 
 
 def arrange(
@@ -42,7 +44,7 @@ def arrange(
     layers = Layers(sizes, links, near_use)
     place(layers.rows)
     tops, bottoms = _heights(layers)
-    lanes, width = _lanes(layers)
+    lanes, width, first = _lanes(layers)
     corners = [(round(item.x - item.width / 2, 1), tops[item.layer]) for item in layers.boxes]
     entries = _entries(layers, lanes)
     routes = []
@@ -58,7 +60,7 @@ def arrange(
                 route += [(item.x, tops[item.layer]), (item.x, bottoms[item.layer])]
         end = (entry, tops[target.layer])
         routes.append((*route, end, end))
-    return Arrangement(tuple(corners), tuple(routes), width, bottoms[-1] if bottoms else 0.0)
+    return Arrangement(tuple(corners), tuple(routes), width, bottoms[-1] if bottoms else 0.0, first)
 
 
 def _heights(layers: Layers) -> tuple[list[float], list[float]]:
@@ -76,8 +78,8 @@ def _heights(layers: Layers) -> tuple[list[float], list[float]]:
     return tops, bottoms
 
 
-def _lanes(layers: Layers) -> tuple[Mapping[tuple[int, int], float], float]:
-    """The x of the lane of each trunk that has one, and the width of all."""
+def _lanes(layers: Layers) -> tuple[Mapping[tuple[int, int], float], float, float]:
+    """The x of the lane of each trunk that has one, the width of all, and that without lanes."""
     width = max([item.x + item.width / 2 for row in layers.rows for item in row], default=0.0)
     free: list[int] = []  # interval colouring
     busy: list[tuple[int, int]] = []
@@ -92,7 +94,8 @@ def _lanes(layers: Layers) -> tuple[Mapping[tuple[int, int], float], float]:
         lane = heappop(free)
         heappush(busy, (layers.lanes[key], lane))
         places[key] = round(width + SPACE + lane * LANE_SPACE, 1)
-    return places, round(width + (SPACE + count * LANE_SPACE if count else 0), 1)
+    whole = round(width + (SPACE + count * LANE_SPACE if count else 0), 1)
+    return places, whole, round(width, 1)
 
 
 def _entries(layers: Layers, lanes: Mapping[tuple[int, int], float]) -> list[float]:

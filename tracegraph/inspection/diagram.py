@@ -13,6 +13,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tracegraph.inspection.palette import Tone
+from tracegraph.user_source import Source
+
+
+def seconds_text(seconds: float | None) -> str:
+    """``"12.5 µs"``; empty for None."""
+    if seconds is None:
+        return ""
+    number = seconds * 1e6
+    return f"{number:,.0f} µs" if number >= 99.95 else f"{number:.3g} µs"
+
 
 Facts = Mapping[str, str]
 """What a side panel says of a box: texts of a line or many, by what they are."""
@@ -29,7 +39,10 @@ class Box:
 
     `caption` is the kind of thing in a word or two, where the title does not say it. `values` names
     what leaves by each of the ports. With `near_use`, a box that waits for none is placed above its
-    first user instead of at the top. `facts` is called when they are shown.
+    first user instead of at the top. `facts` is called when they are shown. `sources` are the
+    user's lines. A box that `is_folded` is drawn without its regions until a click opens it.
+    `seconds` is what it took without what is inside, if that was measured, and `share` which part
+    that is of all.
     """
 
     title: str
@@ -41,6 +54,10 @@ class Box:
     regions: tuple[DiagramRegion, ...] = ()
     near_use: bool = False
     facts: Callable[[], Facts] = no_facts
+    sources: tuple[Source, ...] = ()
+    is_folded: bool = False
+    seconds: float | None = None
+    share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +89,24 @@ class Diagram:
     @property
     def size(self) -> int:
         """The number of boxes, at all levels."""
-        return sum(1 for _ in _boxes(self.region))
+        return sum(1 for _ in boxes_in(self.region))
+
+    @property
+    def drawn(self) -> int:
+        """The number of boxes that are drawn before a click opens others."""
+        return sum(1 for _ in boxes_in(self.region, folded=False))
 
     def to_depth(self, depth: int | None) -> Diagram:
         """The diagram with this many levels; boxes at the last one say how much is inside."""
         return self if depth is None else replace(self, region=_cut(self.region, depth))
 
 
-def _boxes(region: DiagramRegion) -> Iterator[Box]:
+def boxes_in(region: DiagramRegion, folded: bool = True) -> Iterator[Box]:
+    """The boxes of a region and of those inside, those in folded boxes among them if asked for."""
     for box in region.boxes:
         yield box
-        for inner in box.regions:
-            yield from _boxes(inner)
+        for inner in box.regions if folded or not box.is_folded else ():
+            yield from boxes_in(inner, folded)
 
 
 def _cut(region: DiagramRegion, depth: int) -> DiagramRegion:
@@ -91,9 +114,11 @@ def _cut(region: DiagramRegion, depth: int) -> DiagramRegion:
 
 
 def _cut_box(box: Box, depth: int) -> Box:
+    if box.is_folded:  # a group is no level
+        depth += 1
     if depth and box.regions:
         return replace(box, regions=tuple([_cut(region, depth) for region in box.regions]))
-    count = sum(1 for region in box.regions for _ in _boxes(region))
+    count = sum(1 for region in box.regions for _ in boxes_in(region))
     if not count:
         return replace(box, regions=())
     return replace(box, regions=(), lines=(*box.lines, f"… {count} inside"))

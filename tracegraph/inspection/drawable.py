@@ -44,6 +44,10 @@ class Drawable:
         """What there is to draw, as data."""
         return self._views.diagram(self)
 
+    def made_of(self) -> Diagram | None:
+        """The picture of what it was made of, as the program of a plan; None if it has none."""
+        return None
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._views.line(self)}>"
 
@@ -60,8 +64,8 @@ class Drawable:
         forms: dict[str, Callable[[], str]] = {"text/plain": lambda: _line(self)}
         try:
             diagram = self.diagram()
-            if diagram.size > AUTOMATIC_BOXES:
-                forms["text/plain"] = lambda: _note(self, diagram.size)
+            if diagram.drawn > AUTOMATIC_BOXES:
+                forms["text/plain"] = lambda: _note(self, diagram.drawn)
             else:
                 forms.update(_pictures(diagram))
             wanted = _wanted(forms, include, exclude)

@@ -23,12 +23,19 @@ LABEL_HEIGHT = 18.0
 
 _CAPTION_HEIGHT, _TITLE_HEIGHT, _LINE_HEIGHT = 13.0, 18.0, 15.0
 _MOST_LINES, _MOST_CHARACTERS = 8, 56
-_SHELF = 1400.0  # regions of one box go below each other beyond this width
+TOGGLE = 14.0
+"""The width of the mark that boxes have which can be opened."""
+
+SHELF = 1400.0
+"""Regions of one box go below each other beyond this width."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedBox:
-    """A box with its corner in its region, its size, the texts that fit, and what is inside."""
+    """A box with its corner in its region, its size, the texts that fit, and what is inside.
+
+    `closed` is its size without its regions, which a folded box has at first.
+    """
 
     box: Box
     x: float
@@ -38,6 +45,7 @@ class PlacedBox:
     title: str
     lines: tuple[str, ...]
     regions: tuple[PlacedRegion, ...]
+    closed: Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +58,12 @@ class Wire:
 
 @dataclass(frozen=True, slots=True)
 class PlacedRegion:
-    """A region with its corner in the box around it, its size, and what is inside."""
+    """A region with its corner in the box around it, its size, and what is inside.
+
+    `origin` is where the arrangement of its boxes begins, `content` the size of that, and `least`
+    the width that its label and the texts of the box around it need. Right of `lanes` there are
+    only lanes of long edges.
+    """
 
     region: DiagramRegion
     x: float
@@ -59,6 +72,10 @@ class PlacedRegion:
     height: float
     boxes: tuple[PlacedBox, ...]
     wires: tuple[Wire, ...]
+    origin: Point
+    least: float
+    lanes: float
+    content: Size
 
 
 def laid_out(region: DiagramRegion) -> PlacedRegion:
@@ -88,6 +105,7 @@ class _Sized:
     lines: tuple[str, ...]
     regions: tuple[PlacedRegion, ...]
     size: Size
+    closed: Size
 
 
 def _region(region: DiagramRegion, least: float = 0.0) -> PlacedRegion:
@@ -96,11 +114,12 @@ def _region(region: DiagramRegion, least: float = 0.0) -> PlacedRegion:
     links = [Link(edge.source, edge.target, edge.port) for edge in region.edges]
     near_use = [box.near_use for box in region.boxes]
     placed = arrange([each.size for each in sized], links, near_use)
-    inner = max(placed.width, text_width(region.label, CAPTION_SIZE), least - 2 * PADDING)
+    needed = max(text_width(region.label, CAPTION_SIZE), least - 2 * PADDING)
+    inner = max(placed.width, needed)
     side = round(PADDING + (inner - placed.width) / 2, 1)
     top = PADDING + (LABEL_HEIGHT if region.label else 0.0)
     boxes = [
-        PlacedBox(s.box, left + side, above + top, *s.size, s.title, s.lines, s.regions)
+        PlacedBox(s.box, left + side, above + top, *s.size, s.title, s.lines, s.regions, s.closed)
         for s, (left, above) in zip(sized, placed.corners, strict=True)
     ]
     wires = [
@@ -109,7 +128,20 @@ def _region(region: DiagramRegion, least: float = 0.0) -> PlacedRegion:
     ]
     height = placed.height + top + PADDING
     width = round(inner + 2 * PADDING, 1)
-    return PlacedRegion(region, 0.0, 0.0, width, height, tuple(boxes), tuple(wires))
+    origin, least = (side, top), round(needed + 2 * PADDING, 1)
+    return PlacedRegion(
+        region,
+        0.0,
+        0.0,
+        width,
+        height,
+        tuple(boxes),
+        tuple(wires),
+        origin,
+        least,
+        placed.lanes,
+        Size(placed.width, placed.height),
+    )
 
 
 def _sized(box: Box) -> _Sized:
@@ -126,10 +158,11 @@ def _sized(box: Box) -> _Sized:
     height += _CAPTION_HEIGHT if box.caption else 0.0
     least = width if len(box.regions) == 1 else 0.0
     regions, inner = _shelves([_region(region, least) for region in box.regions], height)
-    size = Size(
-        round(max(width + 2 * PADDING, inner.width), 1), max(height, inner.height)
-    )  # fmt: skip
-    return _Sized(box, title, tuple(lines), regions, size)
+    closed = Size(round(width + 2 * PADDING + (TOGGLE if box.regions else 0), 1), height)
+    size = closed
+    if not box.is_folded:
+        size = Size(round(max(closed.width, inner.width), 1), max(height, inner.height))
+    return _Sized(box, title, tuple(lines), regions, size, closed)
 
 
 def _shelves(regions: Sequence[PlacedRegion], top: float) -> tuple[tuple[PlacedRegion, ...], Size]:
@@ -137,7 +170,7 @@ def _shelves(regions: Sequence[PlacedRegion], top: float) -> tuple[tuple[PlacedR
     placed: list[PlacedRegion] = []
     x, y, row, width = PADDING, top, 0.0, 0.0
     for region in regions:
-        if x > PADDING and x + region.width > _SHELF:
+        if x > PADDING and x + region.width > SHELF:
             x, y, row = PADDING, y + row + PADDING, 0.0
         placed.append(replace(region, x=x, y=y))
         x, row = x + region.width + PADDING, max(row, region.height)

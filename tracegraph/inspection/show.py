@@ -29,7 +29,9 @@ def show(
     In a notebook, without a path, the picture is displayed. Otherwise it is written to a file: one
     page of HTML that loads nothing, or with `static` an SVG. On the page, a click on an operation
     or a node shows its line of source, types, kernel text, bytes, schedule and why; a click on a
-    region zooms in; where a value is used is shown when the mouse is over it.
+    region zooms in; where a value is used is shown when the mouse is over it. Boxes are opened and
+    closed, and found by name, type or line; a click on a line of the source shows what is made of
+    it.
 
     Args:
         x: a Program, Traced, Lowered, Compiled, a Plan, or a node of one.
@@ -82,7 +84,7 @@ def _content(x: Drawable, diagram: Diagram, static: bool) -> str:
     from tracegraph.inspection.page import page  # imported when something is drawn
     from tracegraph.inspection.svg import svg
 
-    return svg(diagram) if static else page(diagram, str(x))
+    return svg(diagram) if static else page(diagram, str(x), x.made_of())
 
 
 def _temporary(diagram: Diagram, suffix: str) -> Path:

@@ -32,14 +32,18 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 
 
 def svg(diagram: Diagram) -> str:
-    """The picture of a diagram.
+    """The picture of a diagram, folded boxes without what is inside.
 
     >>> from tracegraph.inspection.diagram import Box, DiagramRegion
     >>> picture = svg(Diagram("one", "1 box", DiagramRegion("", (Box("sin"),), ())))
     >>> picture.partition("<title>")[2].partition("</title>")[0]
     'one: 1 box'
     """
-    placed = laid_out(diagram.region)
+    return picture(diagram, laid_out(diagram.region), False)
+
+
+def picture(diagram: Diagram, placed: PlacedRegion, hidden: bool) -> str:
+    """The picture of a diagram that is laid out; what is in folded boxes is there, if `hidden`."""
     width, height = _number(placed.width), _number(placed.height)
     name = quoted(f"{diagram.title}: {diagram.summary}")
     return "\n".join(
@@ -49,7 +53,7 @@ def svg(diagram: Diagram) -> str:
             f"<title>{name}</title>",
             f"<style>{_styles(diagram.region)}</style>",
             f'<rect class="surface" width="{width}" height="{height}"/>',
-            *_inside(placed, ""),
+            *_inside(placed, "", hidden),
             "</svg>",
         )
     )
@@ -60,14 +64,18 @@ def quoted(text: str) -> str:
     return escape(_NOT_IN_XML.sub("\ufffd", text))
 
 
-def _inside(placed: PlacedRegion, path: str) -> Iterator[str]:
+def _inside(placed: PlacedRegion, path: str, hidden: bool) -> Iterator[str]:
     if placed.wires:
         yield '<g class="wires" aria-hidden="true">'
         for wire in placed.wires:
             yield _wire(wire, placed.region, path)
         yield "</g>"
     for number, box in enumerate(placed.boxes):
-        yield from _box(box, f"{path}{number}")
+        yield from _box(box, f"{path}{number}", hidden)
+
+
+CLOSED = "▸"
+"""What a box has in its corner that can be opened."""
 
 
 def _wire(wire: Wire, region: DiagramRegion, path: str) -> str:
@@ -98,7 +106,7 @@ def _curve(wire: Wire) -> str:
     return "".join((*parts, f"M{left} {tip}L{x} {y}L{right} {tip}"))
 
 
-def _box(placed: PlacedBox, path: str) -> Iterator[str]:
+def _box(placed: PlacedBox, path: str, hidden: bool) -> Iterator[str]:
     box = placed.box
     width, height = _number(placed.width), _number(placed.height)
     name = quoted(", ".join(filter(None, (box.caption, box.title, *box.lines))))
@@ -109,6 +117,9 @@ def _box(placed: PlacedBox, path: str) -> Iterator[str]:
     )
     yield f"<title>{quoted(box.tooltip or box.title)}</title>"
     yield f'<rect class="body" width="{width}" height="{height}" rx="5"/>'
+    if box.seconds is not None:
+        share = f'opacity="{0.6 * box.share**0.5:.3f}"'
+        yield f'<rect class="heat" width="{width}" height="{height}" rx="5" {share}/>'
     caption, title, lines = baselines(placed)
     x = _number(PADDING)
     if box.caption:
@@ -116,22 +127,26 @@ def _box(placed: PlacedBox, path: str) -> Iterator[str]:
     yield f'<text class="title" x="{x}" y="{_number(title)}">{quoted(placed.title)}</text>'
     for y, line in zip(lines, placed.lines, strict=True):
         yield f'<text class="line" x="{x}" y="{_number(y)}">{quoted(line)}</text>'
-    for number, region in enumerate(placed.regions):
-        yield from _nested(region, f"{path}.{number}")
+    if box.is_folded:
+        at = f'x="{_number(placed.closed.width - PADDING - 8)}" y="{_number(title)}"'
+        yield f'<text class="toggle" {at}>{CLOSED}</text>'
+    for number, region in enumerate(placed.regions if hidden or not box.is_folded else ()):
+        yield from _nested(region, f"{path}.{number}", hidden, box.is_folded)
     yield "</g>"
 
 
-def _nested(placed: PlacedRegion, path: str) -> Iterator[str]:
+def _nested(placed: PlacedRegion, path: str, hidden: bool, is_folded: bool) -> Iterator[str]:
     label = quoted(placed.region.label)
+    display = ' display="none"' if is_folded else ""
     yield (
         f'<g class="region" transform="translate({_number(placed.x)} {_number(placed.y)})" '
-        f'role="group" aria-label="{label}" data-region="{path}">'
+        f'role="group" aria-label="{label}" data-region="{path}"{display}>'
     )
     size = f'width="{_number(placed.width)}" height="{_number(placed.height)}"'
     yield f'<rect class="ground" {size} rx="4"/>'
     if label:
         yield f'<text class="label" x="{_number(PADDING)}" y="17">{label}</text>'
-    yield from _inside(placed, f"{path}.")
+    yield from _inside(placed, f"{path}.", hidden)
     yield "</g>"
 
 
@@ -155,6 +170,7 @@ def _styles(region: DiagramRegion) -> str:
     )
     fonts = (
         f".tracegraph text {{ font-family: {_FONT}; font-size: {LINE_SIZE}px }}",
+        f".tracegraph .toggle {{ font-size: {TITLE_SIZE}px }}",
         f".tracegraph .title {{ font-size: {TITLE_SIZE}px; font-weight: 600 }}",
         f".tracegraph .caption, .tracegraph .label {{ font-size: {CAPTION_SIZE}px; "
         "font-weight: 600; letter-spacing: 0.04em }",
@@ -174,6 +190,7 @@ def _theme(theme: Theme, tones: list[Tone], before: str) -> str:
         f"{one} text {{ fill: {theme.ink} }}",
         f"{one} .line, {one} .label {{ fill: {theme.muted} }}",
         f"{one} .wire {{ stroke: {theme.wire} }}",
+        f"{one} .heat {{ fill: {theme.accent} }}",
         f"{one} .box.used > .body, {one} .wire.used {{ stroke: {theme.accent} }}",
     ]
     for tone in tones:

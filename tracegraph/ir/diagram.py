@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
+from tracegraph.inspection.argument_paths import grouped, large_roots, listed
 from tracegraph.inspection.diagram import Box, Diagram, DiagramRegion, Edge, Facts
+from tracegraph.inspection.groups import BoxGroup, alike_runs, repeated, with_groups
 from tracegraph.inspection.palette import Tone
 from tracegraph.inspection.source_text import source_text
 from tracegraph.ir import program as ir
@@ -20,7 +24,10 @@ from tracegraph.ir.op import (
     Scan,
     Scatter,
 )
+from tracegraph.ir.program import Program
+from tracegraph.ir.record import replace
 from tracegraph.ir.text import atom_text, attrs_text, program_line, role_names, value_names
+from tracegraph.user_source import lines_of
 
 Names = Mapping[ir.Value, str]
 
@@ -38,19 +45,24 @@ _TONES: Mapping[type, Tone] = {
 """Tones of operations by their form; loops have one of their own."""
 
 
-def program_diagram(program: ir.Program) -> Diagram:
-    """The picture of a Program. Values have the names that they have in its text."""
+def program_diagram(program: Program) -> Diagram:
+    """The picture of a Program. Values have the names that they have in its text.
+
+    An argument of very many arrays is one box, which a click opens. In a large region, so is what
+    is repeated, and each run of elementwise operations.
+    """
     names = value_names(program)
+    _, _, summary = program_line(program).rpartition(": ")
     constants = frozenset(program.body.params[len(program.inputs) :])
-    _, _, summary = program_line(program).partition(": ")
-    region = _region("", program.body, names, constants)
-    return Diagram(f"program {program.name}", summary, region)
+    drawn = [_parameter(v, names, v in constants) for v in program.body.params]
+    region = _with_large_arguments(_region("", program.body, names, drawn), program)
+    return Diagram(f"program {program.name}", summary, _with_runs(region))
 
 
 def _region(
-    label: str, region: ir.Region, names: Names, constants: frozenset[ir.Value] = frozenset()
+    label: str, region: ir.Region, names: Names, parameters: Sequence[Box]
 ) -> DiagramRegion:
-    boxes = [_parameter(value, names, value in constants) for value in region.params]
+    boxes = [*parameters]
     origins = {value: (number, 0) for number, value in enumerate(region.params)}
     edges: dict[Edge, None] = {}
 
@@ -67,6 +79,82 @@ def _region(
     connect(region.results)
     boxes.append(_results(region, names))
     return DiagramRegion(label, tuple(boxes), tuple(edges))
+
+
+def _inner(label: str, region: ir.Region, names: Names) -> DiagramRegion:
+    """A region inside of an operation, with those of its parameters that it reads."""
+    read = {atom for eqn in region.eqns for atom in eqn.operands} | {*region.results}
+    params = tuple([value for value in region.params if value in read])
+    drawn = [_parameter(value, names, False) for value in params]
+    return _with_runs(_region(label, replace(region, params=params), names, drawn))
+
+
+_LARGE_REGION, _SHORTEST_RUN, _LONGEST_RUN = 48, 4, 32
+_FEWEST_COPIES, _FEWEST_REPEATED = 3, 24
+
+
+def _with_runs(region: DiagramRegion) -> DiagramRegion:
+    """A region of many boxes with one box for what a loop of Python repeats, and for each run of
+    elementwise operations.
+    """
+    if len(region.boxes) < _LARGE_REGION:
+        return region
+    keys = [(box.title.partition(" ")[0], box.sources) for box in region.boxes]
+    found = repeated(keys)
+    if found is not None and found[2] >= _FEWEST_COPIES and found[1] * found[2] >= _FEWEST_REPEATED:
+        start, period, copies = found
+        members = tuple(range(start, start + period * copies))
+        box = _run(region.boxes[start : start + period], copies)
+        region = with_groups(region, [BoxGroup(members, box, _with_elementwise_runs)])
+    return _with_elementwise_runs(region)
+
+
+def _with_elementwise_runs(region: DiagramRegion) -> DiagramRegion:
+    if len(region.boxes) < _LARGE_REGION:
+        return region
+
+    def kind(number: int) -> str | None:
+        box = region.boxes[number]
+        return "elementwise" if box.tone == "compute" and not box.regions else None
+
+    runs = alike_runs(len(region.boxes), kind, _SHORTEST_RUN, _LONGEST_RUN)
+    groups = [BoxGroup(run, _run([region.boxes[k] for k in run])) for run in runs]
+    return with_groups(region, groups)
+
+
+def _run(boxes: Sequence[Box], copies: int = 1) -> Box:
+    """The box for operations and their copies: how many there are of each op, and their lines."""
+    counts = Counter([box.title.partition(" ")[0] for box in boxes])
+    named = [name if count == 1 else f"{name} ×{count}" for name, count in counts.most_common()]
+    sources = tuple(dict.fromkeys([source for box in boxes for source in box.sources]))
+    title = f"{len(boxes)} operations" if copies == 1 else f"{len(boxes)} operations ×{copies}"
+    listed = lines_of(sources[:3]) + (f", … {len(sources) - 3} more" if len(sources) > 3 else "")
+    lines = (", ".join(named), *filter(None, [listed]))
+    return Box(
+        title,
+        lines,
+        "elementwise" if copies == 1 else "repeated",
+        "compute" if copies == 1 else "plain",
+        "\n".join((title, *lines)),
+        facts=lambda: {"operations": "\n".join([box.title for box in boxes])},
+        sources=sources,
+    )
+
+
+def _with_large_arguments(region: DiagramRegion, program: Program) -> DiagramRegion:
+    """The region with one box for all inputs of an argument with very many."""
+    paths = program.paths()
+    types = [str(value.type) for value in program.inputs]
+    groups = []
+    for name, members in large_roots(paths).items():
+        lines = tuple(listed(grouped([paths[k] for k in members], [types[k] for k in members])))
+        nbytes = sum([program.inputs[k].type.nbytes for k in members])
+        title = f"{name}: {len(members)} arrays"
+        facts = {"arrays": "\n".join(lines), "bytes": f"{nbytes:,}"}
+        box = Box(title, lines, tone="input", values=(name,), tooltip="\n".join((title, *lines)),
+                  facts=partial(dict, facts))  # fmt: skip
+        groups.append(BoxGroup(tuple(members), box, one_port=True))
+    return with_groups(region, groups)
 
 
 def _parameter(value: ir.Value, names: Names, is_constant: bool) -> Box:
@@ -91,7 +179,7 @@ def _operation(eqn: ir.Eqn, names: Names) -> Box:
     values = tuple([_typed(value, names) for value in eqn.outputs])
     sources = () if eqn.source is None else (eqn.source,)
     regions = [
-        _region(role, region, names)
+        _inner(role, region, names)
         for role, region in zip(role_names(eqn), eqn.regions, strict=True)
     ]
 
@@ -108,6 +196,7 @@ def _operation(eqn: ir.Eqn, names: Names) -> Box:
         tuple(regions),
         not any(isinstance(a, ir.Value) for a in eqn.operands),
         facts,
+        sources,
     )
 
 

@@ -10,7 +10,7 @@ All of it is frozen data. Values and equations are compared by identity.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from types import MappingProxyType
@@ -127,13 +127,20 @@ def application(
     return Eqn(op, operands, (Value(type_),), attrs, source=source)
 
 
+def no_paths() -> Sequence[str]:
+    """The paths of the arguments of a program whose inputs have no names."""
+    return ()
+
+
 @record
 class Program(Drawable):
     """A traced function.
 
     `body.params` are the inputs followed by one parameter per constant: arrays that the function
     closed over, in the order of `constants`. With `effects`, the last result is the token that the
-    last effect left: it is not handed out.
+    last effect left: it is not handed out. `paths` has the Python expressions of the inputs, such
+    as ``state['v'][1]``, when they are asked for. `varying` has the axes of devices over which the
+    inputs vary, if it is a program of each device of a mesh; it is for readers alone.
     """
 
     _displayed_by = "tracegraph.ir.display"
@@ -142,6 +149,8 @@ class Program(Drawable):
     body: Region
     constants: tuple[np.ndarray[Any, Any], ...] = ()
     effects: bool = False
+    paths: Callable[[], Sequence[str]] = no_paths
+    varying: tuple[frozenset[str], ...] = ()
 
     @property
     def inputs(self) -> tuple[Value, ...]:

@@ -1,27 +1,35 @@
 """The text of a Program: for reading, for error messages and for golden tests.
 
-    program solve(a: f64[8]) {
+    program solve(x: f64[8]) {
       const c0: f64[8]
-      b: f64[8] = subtract a c0            # solver.py:12
-      c: f64[8], d: i64[] = while_loop[carry=2] b 0
-        cond(e: f64[8], f: i64[]) {
+      a: f64[8] = subtract x c0            # solver.py:12
+      b: f64[8], c: i64[] = while_loop[carry=2] a 0
+        cond(d: f64[8], e: i64[]) {
           …
-      return c, d
+      return b, c
     }
 
-Values are named a, b, …, z, aa, ab, … in order of definition, over all regions. Literals that are
-not of a Python scalar's dtype carry theirs: `1.0:f32`.
+Inputs are named by the paths of the arguments; those of a large argument are listed in groups:
+
+    program predict(params: 160 arrays, x: f64[8]) {
+      param params[0:80]['w']: 80 of f64[8,8]
+
+Other values are a, b, …, z, aa, ab, … in order of definition, over all regions. Literals that are
+not of a Python scalar's dtype carry theirs: `1.0:f32`. In programs of each device of a mesh, values
+that may differ between devices along axes have these behind their types: `f64[8]{x}`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from tracegraph.dtypes import SHORT_NAMES
+from tracegraph.inspection.argument_paths import grouped, large_roots, listed, short_names
 from tracegraph.ir.program import NO_HINTS, Atom, Eqn, Literal, Program, Region, Value, walk
+from tracegraph.ir.varying import EQUAL, Axes, VaryingAxes
 from tracegraph.user_source import Source
 
 COMMENT_COLUMN = 72
@@ -46,6 +54,12 @@ def program_text(program: Program, ansi: bool = False, mark: Eqn | None = None) 
     return _join(list(_Printer(mark).program(program)), ansi)
 
 
+def input_names(program: Program) -> list[str | None]:
+    """The names of the inputs that are arguments of the function; None for others."""
+    names = short_names(program.paths())
+    return [*names, *[None] * (len(program.inputs) - len(names))]
+
+
 def program_line(program: Program) -> str:
     """A program in a line: the types that it takes and returns, and how long it is.
 
@@ -55,11 +69,23 @@ def program_line(program: Program) -> str:
     >>> program_line(Program("same", Region((x,), (), (x,))))
     'same(f64[8]) -> f64[8]: 0 operations'
     """
-    takes, gives = (", ".join(map(str, each)) for each in (program.in_types, program.out_types))
+    takes = ", ".join(_inputs(program, lambda value: str(value.type)))
+    gives = ", ".join(map(str, program.out_types))
     if len(program.outputs) != 1:
         gives = f"({gives})"
     count = sum(1 for _ in walk(program.body))
     return f"{program.name}({takes}) -> {gives}: {count} operation{'s' if count != 1 else ''}"
+
+
+def _inputs(program: Program, text: Callable[[Value], str]) -> Iterator[str]:
+    """A text for each input, and one for all those of an argument with very many."""
+    large = large_roots(program.paths())
+    roots = {number: name for name, members in large.items() for number in members}
+    for number, value in enumerate(program.inputs):
+        if number not in roots:
+            yield text(value)
+        elif number == large[roots[number]][0]:
+            yield f"{roots[number]}: {len(large[roots[number]])} arrays"
 
 
 def value_name(index: int) -> str:
@@ -124,17 +150,35 @@ class _Printer:
         self.names: dict[Value, str] = {}
         self.count = 0
         self.mark = mark
+        self.taken: set[str | None] = set()
+        self.axes: Mapping[Atom, Axes] = {}
 
     def define(self, value: Value, name: str | None = None) -> str:
         """Name a value, unless it has a name (it may, in a program that is not well formed)."""
         if value not in self.names:
-            self.names[value] = name or value_name(self.count)
-            self.count += name is None
+            self.names[value] = name or self.letters()
         return self.names[value]
 
+    def letters(self) -> str:
+        """The next name that no argument has."""
+        while True:
+            name = value_name(self.count)
+            self.count += 1
+            if name not in self.taken:
+                return name
+
     def program(self, program: Program) -> Iterator[_Line]:
-        parameters = self.typed(program.inputs)
-        yield _Line(0, ("keyword", "program"), f" {program.name}(", *parameters, ") {")
+        if any(program.varying):
+            more = len(program.body.params) - len(program.varying)
+            sets = (*program.varying, *[EQUAL] * more)
+            self.axes = VaryingAxes().everywhere(program.body, sets)
+        names = input_names(program)
+        self.taken.update(names)
+        for value, name in zip(program.inputs, names, strict=True):
+            self.define(value, name)
+        yield _Line(0, ("keyword", "program"), f" {program.name}(", *self.header(program), ") {")
+        for line in large_arguments(program):
+            yield _Line(1, ("keyword", "param"), f" {line}")
         for i, value in enumerate(program.body.params[len(program.inputs) :]):
             self.define(value, f"c{i}")
             yield _Line(1, ("keyword", "const"), " ", *self.typed([value]))
@@ -160,15 +204,36 @@ class _Printer:
             yield from self.block(region, depth + 2)
             yield _Line(depth + 1, "}")
 
+    def header(self, program: Program) -> Iterator[str | tuple[str, str]]:
+        """The inputs with their types; those of a large argument are one."""
+        texts = _inputs(program, lambda value: f"{self.names[value]}: {self.type(value)}")
+        for number, text in enumerate(texts):
+            name, _, type_ = text.rpartition(": ")
+            yield f"{', ' if number else ''}{name}: "
+            yield "type", type_
+
     def typed(self, values: tuple[Value, ...] | list[Value]) -> list[str | tuple[str, str]]:
         pieces: list[str | tuple[str, str]] = []
         for i, value in enumerate(values):
             separator = ", " if i else ""
-            pieces += [f"{separator}{self.define(value)}: ", ("type", str(value.type))]
+            pieces += [f"{separator}{self.define(value)}: ", ("type", self.type(value))]
         return pieces
+
+    def type(self, value: Value) -> str:
+        """The type of a value, and along which axes of devices it may differ."""
+        axes = self.axes.get(value)
+        return f"{value.type}{{{','.join(sorted(axes))}}}" if axes else str(value.type)
 
     def atom(self, atom: Atom) -> str:
         return atom_text(atom, self.names)
+
+
+def large_arguments(program: Program) -> Iterator[str]:
+    """A line for each group of alike inputs of an argument with very many."""
+    paths = program.paths()
+    for members in large_roots(paths).values():
+        types = [str(program.inputs[k].type) for k in members]
+        yield from listed(grouped([paths[k] for k in members], types))
 
 
 def _literal_text(literal: Literal) -> str:

@@ -1,8 +1,9 @@
 """NumPy's functions for traced values and Arrays, under NumPy's names and with its signatures.
 
 Without a tracer or Array among the arguments, a function is NumPy's own. While tracing, functions
-that create arrays make traced ones. This is also the array API namespace of our arrays. What is
-public, each file says in `__all__`. May import `ir/`, `ops/`, `tracing/`, `arrays/` and `control/`.
+that create arrays make traced ones. `tracegraph.array_api`, the array API namespace of our arrays,
+is made of these functions. What is public, each file says in `__all__`. May import `ir/`, `ops/`,
+`tracing/`, `arrays/` and `control/`.
 
     ufuncs, elementwise                        one result element from one of each operand
     special_values, bits, polynomials          i0 and infinities; packed bits; coefficients

@@ -96,6 +96,11 @@ class Exported:
     Made by `tracegraph.export` and `tracegraph.load`. It is called as a jitted function is, also
     while another function is traced: then its equations become part of that one, and derivatives,
     `vmap` and all else apply to them. It is pickled with all programs.
+
+    >>> import tracegraph
+    >>> double = tracegraph.export(lambda x: 2 * x, 1.0)
+    >>> float(double(4.0)), [list(map(str, types)) for types in double.types]
+    (8.0, [['~f64[]']])
     """
 
     def __init__(

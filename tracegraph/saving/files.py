@@ -33,6 +33,14 @@ def save(exported: Exported, path: str | os.PathLike[str]) -> None:
     Raises:
         TypeError: `exported` is something else, such as a function.
         OSError: the file cannot be written.
+
+    >>> import tempfile
+    >>> import tracegraph
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(tracegraph.export(lambda x: 2 * x, 1.0), f"{folder}/double.tg")
+    ...     double = load(f"{folder}/double.tg")
+    >>> float(double(4.0))
+    8.0
     """
     if not isinstance(exported, Exported):
         raise TypeError(
@@ -58,6 +66,11 @@ def load(source: str | os.PathLike[str] | bytes, device: str | None = None) -> E
         MalformedProgramError: a program in it is not well formed.
         ExportVersionError: it needs a newer tracegraph. All are `ExportFormatError`.
         OSError: the file cannot be read.
+
+    >>> import tracegraph
+    >>> saved = bytes(tracegraph.export(lambda x: 2 * x, 1.0))
+    >>> float(load(saved)(4.0))
+    8.0
     """
     data = source if isinstance(source, bytes) else Path(source).read_bytes()
     container = SavedContainer(data)

@@ -2,6 +2,7 @@
 
 mesh, partition_spec   devices in a grid; which axes of arrays are divided over which of its axes
 sharded_buffer         the memory of an Array in blocks
+gathered               such an Array of several processes, whole in each
 sharding               how the arguments and results of a program are divided
 shard                  functions of blocks, mapped over a mesh
 collectives, halo      psum, all_gather, ppermute and their relatives; elements next to a block

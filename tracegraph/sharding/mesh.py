@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph import errors
+from tracegraph.distributed.membership import local_device, settled
 from tracegraph.tracing.function_table import FUNCTIONS
 
 __all__ = ["Mesh"]
@@ -29,11 +30,13 @@ class Mesh:
             ``"host"``: each device is a thread of this process, which runs the same plan as a GPU
             would. None is the kind of device that functions run on.
 
-    Meshes are compared by value.
+    Of several processes, which `tracegraph.distributed.initialize` has joined, each has an equal
+    share of the devices, in the order of processes. Meshes are compared by value.
 
     Raises:
         ShardingError: an extent is not positive, or names are not distinct words, one an axis.
-        MeshDeviceError: there are no meshes of such devices.
+        MeshDeviceError: there are no meshes of such devices, or as many processes cannot share
+            them equally.
 
     >>> mesh = Mesh((2, 2), ("x", "y"), device="host")
     >>> mesh
@@ -42,7 +45,7 @@ class Mesh:
     (4, 2)
     """
 
-    __slots__ = ("_devices", "axis_names", "kind", "shape")
+    __slots__ = ("_devices", "_process", "axis_names", "kind", "processes", "shape")
 
     axis_names: tuple[str, ...]
     """The names of the axes, in order."""
@@ -50,6 +53,8 @@ class Mesh:
     """The number of devices along each axis, by its name."""
     kind: str
     """The kind of device: ``"host"`` or ``"cuda"``."""
+    processes: int
+    """How many processes share the devices."""
 
     def __init__(
         self,
@@ -75,6 +80,12 @@ class Mesh:
         )
         self.kind = _kind(device)
         self._devices = np.arange(prod(extents)).reshape(extents)
+        self._process, self.processes = settled()
+        if self.size % self.processes:
+            raise errors.MeshDeviceError(
+                f"{self} has {self.size} devices, which {self.processes} processes cannot share "
+                "equally: make the number of devices a multiple of that of processes"
+            )
 
     @property
     def size(self) -> int:
@@ -91,6 +102,28 @@ class Mesh:
     def devices(self) -> np.ndarray[Any, Any]:
         """The numbers of the devices, as an array of the shape of the mesh."""
         return self._devices.copy()
+
+    @property
+    def local_devices(self) -> range:
+        """The numbers of the devices of this process.
+
+        >>> Mesh(4, "x", device="host").local_devices
+        range(0, 4)
+        """
+        each = self.size // self.processes
+        return range(self._process * each, (self._process + 1) * each)
+
+    @property
+    def ordinals(self) -> list[int]:
+        """Which of the GPUs that this process sees its devices are."""
+        own = len(self.local_devices)
+        if self.processes == 1:
+            return list(range(own))
+        return [local_device(number, own) for number in range(own)]
+
+    def process_of(self, device: int) -> int:
+        """The number of the process that has a device."""
+        return device * self.processes // self.size
 
     def place(self, device: int) -> dict[str, int]:
         """Where a device is along each axis.

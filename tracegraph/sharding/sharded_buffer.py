@@ -19,8 +19,8 @@ NDArray = np.ndarray[Any, Any]
 
 @record
 class ShardedBuffer:
-    """An array of a type, divided over a mesh by a spec; `blocks` has that of each device, in host
-    memory or on a GPU.
+    """An array of a type, divided over a mesh by a spec; `blocks` has those of the devices of this
+    process, in host memory or on GPUs.
     """
 
     type: ArrayType
@@ -40,22 +40,59 @@ class ShardedBuffer:
 
     @property
     def indices(self) -> list[tuple[slice, ...]]:
-        """Where the block of each device is in the array."""
+        """Where the blocks of this process are in the array."""
         return indices(self.mesh, self.spec, self.type.shape)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the devices of this process have all of its elements."""
+        mesh = self.mesh
+        if mesh.processes == 1:
+            return True
+        here, everywhere = (
+            {str(block_index(mesh, self.spec, self.type.shape, device)) for device in devices}
+            for devices in (mesh.local_devices, range(mesh.size))
+        )
+        return here == everywhere
+
     def to_host(self) -> NDArray:
-        """The whole array, as a copy."""
-        blocks, whole = self.blocks, np.empty(self.type.shape, self.type.dtype)
-        if not self._on_host:
-            blocks = each_in_a_thread([block.to_host for block in blocks], waits=True)
-        for index, block in zip(self.indices, blocks, strict=True):
+        """The whole array, as a copy.
+
+        Raises:
+            NotAddressableError: other processes have parts of it.
+        """
+        if not self.is_whole:
+            raise errors.NotAddressableError(f"Array of {self.type}", str(self.mesh))
+        whole = np.empty(self.type.shape, self.type.dtype)
+        for index, block in zip(self.indices, self.blocks_on_host(), strict=True):
             whole[index] = block
         return whole
 
+    def blocks_on_host(self) -> Sequence[NDArray]:
+        """The blocks of this process, in host memory."""
+        if self._on_host:
+            return self.blocks
+        self.synchronize()
+        return each_in_a_thread([block.to_host for block in self.blocks], waits=True)
+
     def synchronize(self) -> None:
-        """Wait for all blocks."""
-        if not self._on_host:
-            each_in_a_thread([block.synchronize for block in self.blocks], waits=True)
+        """Wait for all blocks, in this thread, where interrupts arrive.
+
+        Raises:
+            Exception: what the program reports, with a note that names the device.
+        """
+        failures = []
+        on_gpus = [] if self._on_host else zip(self.mesh.local_devices, self.blocks, strict=True)
+        for device, block in on_gpus:
+            try:
+                block.synchronize()
+            except errors.TimeLimitError:
+                raise  # all devices were stopped
+            except Exception as failure:
+                failure.add_note(f"on device {device} of {self.mesh}")
+                failures.append(failure)
+        if failures:
+            raise failures[0]
 
     @property
     def _on_host(self) -> bool:
@@ -79,8 +116,8 @@ class ShardedBuffer:
 
 
 def indices(mesh: Mesh, spec: PartitionSpec, shape: Sequence[int]) -> list[tuple[slice, ...]]:
-    """Where the block of each device is in an array of this shape."""
-    return [block_index(mesh, spec, shape, device) for device in range(mesh.size)]
+    """Where the blocks of this process are in an array of this shape."""
+    return [block_index(mesh, spec, shape, device) for device in mesh.local_devices]
 
 
 def sharded_place(mesh: Mesh, spec: PartitionSpec) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
+from tracegraph.inspection.tables import Report, ReportSection, Tabulated, TextTable
 from tracegraph.ir.types import ArrayType
 from tracegraph.modes import PLAIN, Modes
 from tracegraph.staging.calls.clock import clock
@@ -59,7 +60,7 @@ class CompiledProgram:
         return f"<{name}({self.arguments}) on {self.device}: {count}, {state}>"
 
 
-class Programs(tuple[CompiledProgram, ...]):
+class Programs(Tabulated, tuple[CompiledProgram, ...]):
     """The programs of a function, in the order they were first built; prints as a table."""
 
     __slots__ = ()
@@ -67,13 +68,12 @@ class Programs(tuple[CompiledProgram, ...]):
     def __repr__(self) -> str:
         return f"<{len(self)} programs>" if len(self) != 1 else "<1 program>"
 
-    def __str__(self) -> str:
-        rows: list[tuple[str, ...]] = [
-            ("arguments", "device", "launches", "bytes held", "last used", "schedules")
-        ]
-        rows += map(_row, self)
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+    def report(self) -> Report:
+        """A row for each program."""
+        return Report.of([ReportSection("", TextTable(_COLUMNS, list(map(_row, self))))])
+
+
+_COLUMNS = ("arguments", "device", "launches", "bytes held", "last used", "schedules")
 
 
 def _row(program: CompiledProgram) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ def compiled_program(
     differing = zip(Modes._fields, modes, PLAIN, strict=True)
     return CompiledProgram(
         function=signature.function,
-        arguments=signature.shown(key),
+        arguments=signature.shown(key, fold=True),
         types=signature.types(key),
         device=device,
         modes=tuple(name for name, mode, plain in differing if mode != plain),

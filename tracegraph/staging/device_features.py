@@ -11,6 +11,11 @@ class DeviceFeatures:
 
     Where there are no CUDA graphs, as on the host, all flags are False: plans run there in another
     way.
+
+    >>> import tracegraph
+    >>> print(tracegraph.features("host"))  # doctest: +ELLIPSIS
+    host: ...
+      no CUDA graphs
     """
 
     device: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from tracegraph.inspection.tables import Report, ReportSection, Tabulated, TextTable
 from tracegraph.staging.graph_view import GraphNode
 
 SWITCHED = frozenset({"kernel", "memcpy", "memset"})
@@ -85,7 +86,7 @@ class ExportedNode(GraphNode):
         self.given.set_priority(self, priority)
 
 
-class ExportedNodes(tuple[ExportedNode, ...]):
+class ExportedNodes(Tabulated, tuple[ExportedNode, ...]):
     """The nodes of an exported graph, those in bodies behind their conditional node.
 
     It prints as a table.
@@ -93,13 +94,13 @@ class ExportedNodes(tuple[ExportedNode, ...]):
 
     __slots__ = ()
 
-    def __str__(self) -> str:
-        rows = [("node", "kind", "name", "line")]
+    def report(self) -> Report:
+        """A row for each node."""
+        rows = []
         for node in self:
             inside = "" if node.parent is None else f" in {node.parent}"
             rows.append((f"{node.number}{inside}", node.kind, node.name, node.line or "-"))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+        return Report.of([ReportSection("", TextTable(("node", "kind", "name", "line"), rows))])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

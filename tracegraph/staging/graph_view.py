@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from tracegraph.inspection.tables import Report, ReportSection, Tabulated, TextTable
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphNode:
@@ -35,7 +37,7 @@ class GraphNode:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GraphView:
+class GraphView(Tabulated):
     """The nodes and edges of the graph behind the calls of a function, those of bodies included.
 
     It prints as a table. It is a copy: nothing that is done to it concerns the graph, and holding
@@ -54,8 +56,9 @@ class GraphView:
         nodes = "1 node" if len(self.nodes) == 1 else f"{len(self.nodes)} nodes"
         return f"<graph of {self.name} on {self.device}: {nodes}, {len(self.edges)} edges>"
 
-    def __str__(self) -> str:
-        rows = [("node", "kind", "name", "line", "waits for", "details")]
+    def report(self) -> Report:
+        """A row for each node."""
+        rows = []
         for node in self.nodes:
             indent = "  " * self._depth(node)
             before = sorted(first for first, second in self.edges if second == node.number)
@@ -70,9 +73,8 @@ class GraphView:
                     or "-",
                 )
             )
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
-        return "\n".join((repr(self)[1:-1], *lines))
+        table = TextTable(("node", "kind", "name", "line", "waits for", "details"), rows)
+        return Report.of([ReportSection(repr(self)[1:-1], table, what="nodes")])
 
     def dot(self) -> str:
         """The graph in Graphviz's language: bodies are clusters, programmatic edges are dashed."""

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
 from tracegraph.errors import RawMemoryError
+from tracegraph.inspection.tables import Report
 from tracegraph.ir.program import Program
 from tracegraph.ir.types import ArrayType
 from tracegraph.staging.calls.donated import Donated
@@ -217,8 +218,8 @@ class Compiler(Protocol):
     def memory(self, plan: Any) -> Mapping[str, int]:
         """Bytes of arguments, outputs, scratch and constants, as the Plan has them."""
 
-    def explain(self, plan: Any, device: str) -> str:
-        """A table of every loop and branch."""
+    def explain(self, plan: Any, device: str, details: bool) -> Report:
+        """Tables of loops and branches, and of the work of nodes; `details`: long ones whole."""
 
     def profile(
         self,

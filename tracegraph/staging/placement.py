@@ -14,6 +14,7 @@ from tracegraph.arrays.creation import asarray
 from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.types import type_of
+from tracegraph.sharding.gathered import gathered
 from tracegraph.sharding.mesh import Mesh
 from tracegraph.sharding.partition_spec import (
     PartitionSpec,
@@ -25,7 +26,9 @@ from tracegraph.sharding.sharded_buffer import ShardedBuffer, indices, sharded_p
 from tracegraph.staging.compiler import default_device
 from tracegraph.tracing.tracer import Tracer
 
-__all__ = ["block_until_ready", "device_get", "device_put", "make_array_from_local"]
+__all__ = [
+    "all_gather_to_host", "block_until_ready", "device_get", "device_put", "make_array_from_local",
+]  # fmt: skip
 
 
 @entry_point
@@ -33,7 +36,8 @@ def device_put(x: Any, device: Any = None, spec: Any = None) -> Any:
     """A tree of arrays, moved to a device, or divided over a mesh.
 
     Arrays that are there already are not copied, and traced values stay what they are. Work on a
-    device goes on while the copies are made.
+    device goes on while the copies are made. Over a mesh of several processes, each passes the
+    whole array, and takes the blocks of its own devices.
 
     Args:
         x: a tree of arrays of any library, and numbers.
@@ -113,8 +117,9 @@ def make_array_from_local(blocks: Sequence[Any], mesh: Mesh, spec: PartitionSpec
     """The Array whose blocks on the devices of this process are these, without copies.
 
     Args:
-        blocks: an array for each device, in the order of the mesh; all of one shape and dtype, in
-            rows. Nothing may write to them from then on.
+        blocks: an array for each device of this process, in the order of the mesh; all of one shape
+            and dtype, in rows. Nothing may write to them from then on. Other processes pass those
+            of their devices, of the same shape and dtype.
         mesh: the devices.
         spec: how the array is divided. Devices along an axis that it does not name have the same
             block each, which is not checked.
@@ -135,27 +140,56 @@ def make_array_from_local(blocks: Sequence[Any], mesh: Mesh, spec: PartitionSpec
     require_axes(mesh, spec, "make_array_from_local")
     arrays = [b if type(b) is np.ndarray else asarray(b) for b in blocks]
     types = [type_of(array) for array in arrays]
-    if len(arrays) != mesh.size or len(set(types)) > 1:
+    own = len(mesh.local_devices)
+    if len(arrays) != own or len(set(types)) > 1:
         got = ", ".join(map(str, types))
+        here = " of this process" if mesh.processes > 1 else ""
         raise errors.ShardingError(
-            f"make_array_from_local takes a block for each of {mesh.size} devices, all of one "
+            f"make_array_from_local takes a block for each of {own} devices{here}, all of one "
             f"type; got {got or 'none'}"
         )
     whole = global_type(mesh, spec, types[0], "a block")
     return Array(ShardedBuffer(whole, mesh, spec, _on_devices(mesh, arrays)))
 
 
+@entry_point
+def all_gather_to_host(x: Any) -> Any:
+    """A tree of arrays as NumPy's, whole in each process; all of them call it at the same place.
+
+    Elements travel by way of the first process: it is meant for results, not for each step. In one
+    process, it is `device_get`.
+
+    Shape: that of each leaf.
+    Dtype: that of each leaf.
+
+    Raises:
+        PeerLostError: a process is no longer there.
+        DeadlockError: processes wait for one another at different places.
+
+    >>> mesh = tracegraph.Mesh(2, "x", device="host")
+    >>> all_gather_to_host(device_put(np.arange(4), mesh, PartitionSpec("x")))
+    array([0, 1, 2, 3])
+    """
+
+    def whole(leaf: Any) -> Any:
+        data = leaf.data if isinstance(leaf, Array) else leaf
+        return gathered(data) if isinstance(data, ShardedBuffer) else np.asarray(leaf)
+
+    return tree.map(whole, x)
+
+
 def _on_devices(mesh: Mesh, blocks: Sequence[Any]) -> list[Any]:
     """The memory of blocks, each on its device."""
-    moves = [partial(_on_device, mesh, device, block) for device, block in enumerate(blocks)]
+    pairs = zip(mesh.ordinals, blocks, strict=True)
+    moves = [partial(_on_device, mesh, ordinal, block) for ordinal, block in pairs]
     return each_in_a_thread(moves) if mesh.kind != "host" else [move() for move in moves]
 
 
-def _on_device(mesh: Mesh, device: int, block: Any) -> Any:
+def _on_device(mesh: Mesh, ordinal: int, block: Any) -> Any:
     """The memory of a block on its device; in rows and read-only on the host."""
     if mesh.kind != "host":
         whole = block if isinstance(block, Array) else Array(np.array(block))
-        return whole.to_device(f"{mesh.kind}:{device}").data
+        return whole.to_device(f"{mesh.kind}:{ordinal}").data
     rows = np.ascontiguousarray(block).reshape(block.shape)
     rows.flags.writeable = False
     return rows

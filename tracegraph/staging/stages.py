@@ -18,6 +18,7 @@ from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
 from tracegraph.errors.tracebacks import entry_point, hide_frames
 from tracegraph.inspection.drawable import Drawable
+from tracegraph.inspection.tables import Report
 from tracegraph.ir.argument_ranges import ArgumentRange, argument_ranges
 from tracegraph.ir.program import Program
 from tracegraph.ir.record import replace as replace_record
@@ -26,6 +27,7 @@ from tracegraph.ir.varying import EQUAL
 from tracegraph.sharding.sharding import Sharding
 from tracegraph.staging import gc_pause
 from tracegraph.staging.calls.donated import Donated
+from tracegraph.staging.calls.ranges import ranged
 from tracegraph.staging.calls.results import Assemble, Results, assembler, results_of
 from tracegraph.staging.calls.signature import CallKey, FlatCall, Signature
 from tracegraph.staging.exported import ExportedGraph
@@ -89,7 +91,7 @@ class Traced(Drawable):
         """
         donated = self.signature.donated_leaves(self.key.structure)
         plan_of = self.compiler().plan_of
-        with gc_pause.paused():
+        with gc_pause.paused(), ranged(f"lower {self.program.name}"):
             program, sharding = self._prepared()
             plan = plan_of(program, self.device, donated, scratch=self.scratch)
         return Lowered(self, plan if sharding is None else replace_record(plan, sharding=sharding))
@@ -146,13 +148,15 @@ class Lowered(Drawable):
         """
         return self.traced.compiler().source(self.plan, self.traced.device)
 
-    def explain(self) -> str:
+    def explain(self, details: bool = False) -> Report:
         """A table of every loop and branch: the line it comes from, its schedule, its nodes.
 
         On a GPU, also of nodes that the program does not ask for, such as what loads arguments. A
-        second table has the work of each node: bytes, operations, and the least time for these.
+        second table has the work of each node: bytes, operations, and the least time for these. It
+        is a string, which notebooks show as tables. Of a table with more than 40 rows, the text has
+        the costliest ones, or with `details` all.
         """
-        return self.traced.compiler().explain(self.plan, self.traced.device)
+        return self.traced.compiler().explain(self.plan, self.traced.device, details)
 
     def dot(self) -> str:
         """The graph in Graphviz's language, bodies of loops and branches as nested clusters."""
@@ -169,7 +173,8 @@ class Lowered(Drawable):
         needs and something else is done instead.
         """
         device, function = self.traced.device, self.traced.signature.function
-        executable = self.traced.compiler().backend(device).compile(self.plan)
+        with ranged(f"compile {self.traced.program.name}"):
+            executable = self.traced.compiler().backend(device).compile(self.plan)
         warn_of_fallbacks(function, executable.plan, device)
         return Compiled.of(self, executable)
 
@@ -177,6 +182,10 @@ class Lowered(Drawable):
         """The nodes and edges of the graph as a picture, to be drawn."""
         found: Diagram = self.plan.diagram()
         return found
+
+    def made_of(self) -> Diagram:
+        """The picture of the program, whose operations stand beside their lines of source."""
+        return self.traced.diagram()
 
     def __repr__(self) -> str:
         return f"<Lowered for {self.traced.device}: {self.plan!r}>"
@@ -252,14 +261,10 @@ class Compiled(Drawable):
         """Bytes of constants, and of scratch if that is kept between calls."""
         return self.executable.bytes_held
 
-    def explain(self) -> str:
-        """A table of every loop and branch: the line it comes from, its schedule, its nodes.
-
-        On a GPU, also of nodes that the program does not ask for, such as what loads arguments. A
-        second table has the work of each node: bytes, operations, and the least time for these.
-        """
+    def explain(self, details: bool = False) -> Report:
+        """What `Lowered.explain` says, of the plan that runs."""
         traced = self.lowered.traced
-        return traced.compiler().explain(self.plan, traced.device)
+        return traced.compiler().explain(self.plan, traced.device, details)
 
     def dot(self) -> str:
         """The graph in Graphviz's language, bodies of loops and branches as nested clusters."""
@@ -284,7 +289,9 @@ class Compiled(Drawable):
         that nodes run one after the other; it runs a dozen times. What clocks take is subtracted.
         The result prints as a table, with the part of the device's limits that each node reaches;
         it is data, too: `profile.nodes` has `title`, `line`, `runs`, `seconds`, `work`, `least` and
-        `part` of each. Donated arguments stay as they are.
+        `part` of each. On the host, each nest of a kernel is measured by itself. `tracegraph.show`
+        draws a profile, `profile.write_trace(path)` is for Perfetto, and `profile.plot()` draws
+        with matplotlib. Donated arguments stay as they are.
 
         >>> import numpy as np
         >>> from tracegraph import jit
@@ -309,6 +316,10 @@ class Compiled(Drawable):
         """The nodes and edges of the graph that runs as a picture, to be drawn."""
         found: Diagram = self.plan.diagram()
         return found
+
+    def made_of(self) -> Diagram:
+        """As `Lowered.made_of`."""
+        return self.lowered.made_of()
 
     def __repr__(self) -> str:
         if self.executable.closed:

@@ -39,6 +39,9 @@ def check_kernel(
         AssertionError: the results differ, or an argument has changed.
         RuntimeError: there is no GPU, or the kernel does not compile.
         TypeError: `kernel` has no reference.
+
+    >>> cubed = tracegraph.elementwise(lambda x: x * x * x, cuda="{0} * {0} * {0}")
+    >>> check_kernel(cubed, np.linspace(-1, 1, 9), device="host")  # "cuda" runs the CUDA text
     """
     if not callable(getattr(kernel, "reference", None)):
         raise TypeError(

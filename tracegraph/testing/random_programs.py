@@ -15,7 +15,13 @@ from tracegraph.testing.values import Known, arrays
 
 @dataclass(frozen=True)
 class RandomProgram:
-    """A function and arguments for it. `text` lists its steps."""
+    """A function and arguments for it. `text` lists its steps.
+
+    >>> RandomProgram(np.negative, (np.arange(2.0),), "v1 = negative(v0)")
+    program on
+      v0 = array([0., 1.])
+    v1 = negative(v0)
+    """
 
     function: Callable[..., tuple[Any, ...]]
     arguments: tuple[NDArray[Any], ...]

@@ -11,6 +11,7 @@ import builtins
 import dis
 import inspect
 import linecache
+import re
 import sys
 import textwrap
 import tokenize
@@ -30,6 +31,7 @@ LONGEST = 60
 _OPERATORS: dict[type[ast.cmpop], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="
 }  # fmt: skip
+_WORD = re.compile(r"\b(?:el)?(if|while|assert)\W*(?:not\b\W*)*$")
 _GRIDS = (np.mgrid, np.ogrid)
 _INSTEAD = {
     "as_strided": "write numpy.lib.stride_tricks.sliding_window_view(x, window), or index with "
@@ -153,24 +155,58 @@ def _subscript(node: ast.AST | None) -> ast.Subscript | None:
     return node if isinstance(node, ast.Subscript) else None
 
 
-def expression(place: Place) -> ast.AST | None:
-    """The innermost expression of an instruction; None without its source."""
+def _lines(place: Place) -> tuple[list[bytes], int] | None:
+    """The text of an instruction, and what is before it on its first line; None without source."""
     code = place.code
     positions = next(islice(code.co_positions(), place.instruction // 2, None), None)
     if positions is None or None in positions:
         return None
     first, last, start, end = positions
-    assert first is not None and last is not None  # noqa: PT018
+    assert first is not None and last is not None and start is not None  # noqa: PT018
     lines = [s.encode() for s in linecache.getlines(code.co_filename, place.names)]
     lines = lines[first - 1 : last]
     if not lines:
         return None
     lines[-1] = lines[-1][:end]
+    return lines, start
+
+
+def expression(place: Place) -> ast.AST | None:
+    """The innermost expression of an instruction; None without its source."""
+    found = _lines(place)
+    if found is None:
+        return None
+    lines, start = found
     lines[0] = lines[0][start:]
     try:
         return ast.parse(b"(" + b"".join(lines) + b")", mode="eval").body
-    except SyntaxError:  # the file has changed since
+    except SyntaxError:  # it is a statement, or the file has changed since
         return None
+
+
+def tested(frame: FrameType) -> tuple[str, ast.expr] | None:
+    """What a frame asks for a truth: `if`, `while` or `assert`, and the expression behind it.
+
+    An instruction that tests has the place of the expression, or of all of the statement.
+    """
+    place = _place(frame)
+    found, node = _lines(place), expression(place)
+    if found is None:
+        return None
+    lines, start = found
+    if isinstance(node, ast.IfExp):
+        return "if", node.test
+    if isinstance(node, ast.expr):
+        before = _WORD.search(lines[0][:start].decode(errors="replace"))
+        return None if before is None else (before[1], node)
+    lines[0] = lines[0][start:].removeprefix(b"el")
+    try:
+        statement = ast.parse(textwrap.dedent((b" " * start + b"".join(lines)).decode())).body[0]
+    except SyntaxError:
+        return None
+    if not isinstance(statement, (ast.If, ast.While, ast.Assert)):
+        return None
+    return type(statement).__name__.lower(), statement.test
 
 
 def _of_package(node: ast.Call, frame: FrameType) -> Conversion:

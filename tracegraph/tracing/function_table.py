@@ -33,11 +33,14 @@ class _Functions(dict[str, Callable[..., Any]]):
 SPECIAL = _Functions("tracegraph.special")
 """The functions of `tracegraph.special`, by name."""
 
+ARRAY_API = _Functions("tracegraph.array_api")
+"""``namespace``: the module `tracegraph.array_api`, for a version of the standard or none."""
+
 FUNCTIONS = _Functions("tracegraph.numpy.dispatching.methods")
 """Besides NumPy's names: ``getitem``, ``setitem`` and ``updated`` (indexing), and
 ``cast_to``, ``setitem_of_selected``, ``apply_to_selected`` and ``refusal_by_name`` (what a mask
 selects); ``viewed``;
 ``raised`` (the operator `**`), ``compared_with_no_number`` (`x == None`) and ``rounded_to_int``
-(`round(x)`); ``namespace`` (the module); ``adopted`` (foreign arrays);
+(`round(x)`); ``adopted`` (foreign arrays);
 ``ufunc_of_tracers``, ``function_of_tracers``, ``ufunc_of_arrays`` and ``function_of_arrays``
 (NumPy's protocols); ``jit``."""

@@ -18,7 +18,7 @@ from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.errors.tracebacks import hide_frames
 from tracegraph.ir.types import type_of
 from tracegraph.tracing.flat import Flat
-from tracegraph.tracing.function_table import FUNCTIONS
+from tracegraph.tracing.function_table import ARRAY_API, FUNCTIONS
 from tracegraph.tracing.updates import At
 from tracegraph.tracing.views import order_of
 
@@ -176,12 +176,12 @@ class ArrayOperators:
             raise
 
     def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
-        """`tracegraph.numpy`, which follows the array API standard in its 2024.12 version.
+        """`tracegraph.array_api`, which follows the array API standard in its 2024.12 version.
 
         Raises:
             ValueError: another version than that and earlier ones was asked for.
         """
-        namespace: ModuleType = FUNCTIONS["namespace"](api_version)
+        namespace: ModuleType = ARRAY_API["namespace"](api_version)
         return namespace
 
     @property

@@ -28,6 +28,7 @@ from tracegraph.ir.program import (
     Program,
     Region,
     Value,
+    no_paths,
 )
 from tracegraph.ir.types import ArrayType, scalar_type, type_of
 from tracegraph.ir.varying import EQUAL, Axes, VaryingAxes
@@ -456,22 +457,23 @@ def trace_program(
     fun: Callable[..., Sequence[Any]],
     types: Sequence[ArrayType],
     name: str,
-    path: Callable[[int], str] = str,
+    paths: Callable[[], Sequence[str]] | None = None,
     device: str = "host",
     varying: Sequence[Axes] = (),
     axes: Mapping[str, int] | None = None,
 ) -> Program:
     """Trace `fun(*tracers)`, which returns a flat sequence, as a whole program for a device.
 
-    `path` names an input in error messages (`state['v'][1]`), by its number. A program of each
-    device of a mesh has `axes` with names, and inputs that vary over those in `varying`.
+    `paths` has the Python expressions of the inputs (`state['v'][1]`), which are asked for when one
+    is named: in a message, or in the text of the program. A program of each device of a mesh has
+    `axes` with names, and inputs that vary over those in `varying`.
     """
     trace = Trace(None, device)
     trace.axes = axes or {}
     sets: Sequence[Axes | None] = varying or [None] * len(types)
 
     def argument(number: int) -> str:
-        return f"argument {path(number)}"
+        return f"argument {number if paths is None else paths()[number]}"
 
     with Active(trace):
         parameters = enumerate(zip(types, sets, strict=True))
@@ -479,7 +481,7 @@ def trace_program(
         token = () if trace.last_token is None else (trace.last_token,)
         region = trace.close((*results, *token))
     constants = tuple([np.ndarray(t.shape, t.dtype, data) for t, data in trace.constants])
-    return Program(name, region, constants, effects=bool(token))
+    return Program(name, region, constants, bool(token), paths or no_paths)
 
 
 def _in_order(op: Op, hints: Hints) -> Hints:

@@ -10,11 +10,19 @@ import ast
 import builtins
 from types import FrameType
 
-from tracegraph.tracing.conversions import Conversion, expression_of, of_comparison, quoted, value
+from tracegraph.tracing.conversions import (
+    Conversion,
+    expression_of,
+    of_comparison,
+    quoted,
+    tested,
+    value,
+)
 from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.user_source import user_frame
 
 _OF_ALL = {builtins.max: "max", builtins.min: "min", builtins.any: "any", builtins.all: "all"}
+_STATIC = "make the argument static with jit(..., static_argnums=...)"
 _OF_TWO = {builtins.max: "maximum", builtins.min: "minimum"}
 
 
@@ -22,8 +30,12 @@ def truth_conversion() -> Conversion | None:
     """The user's expression that asks for the truth of a value, if it has an advice of its own."""
     frame, calls_package = user_frame()
     node = None if frame is None else expression_of(frame)
-    if frame is None or node is None or calls_package:
+    if frame is None or calls_package:
         return None
+    return _of_expression(node, frame) or _of_statement(frame)
+
+
+def _of_expression(node: ast.AST | None, frame: FrameType) -> Conversion | None:
     if isinstance(node, ast.Call):
         return _of_call(node, frame)
     if isinstance(node, ast.Compare):
@@ -41,6 +53,27 @@ def truth_conversion() -> Conversion | None:
         operand = ast.unparse(node.operand)
         return Conversion(quoted(node, "`not`"), f"write numpy.logical_not({operand})")
     return None
+
+
+def _of_statement(frame: FrameType) -> Conversion | None:
+    found = tested(frame)
+    if found is None:
+        return None
+    word, text = found[0], quoted(found[1], "...")
+    if word == "while":
+        instead = (
+            "use tracegraph.while_loop(condition, body, first), both functions of what the loop "
+            f"carries; or {_STATIC}"
+        )
+    elif word == "assert":
+        instead = "return the condition beside the results, and assert it outside"
+    else:
+        instead = (
+            f"choose elements by numpy.where({text}, a, b), which computes both, or use "
+            f"tracegraph.cond({text}, f, g, *operands), which calls one of two functions; or "
+            f"{_STATIC}"
+        )
+    return Conversion(f"`{word} {text}`", instead)
 
 
 def _of_call(node: ast.Call, frame: FrameType) -> Conversion | None:

@@ -207,12 +207,20 @@ _classes: WeakValueDictionary[str, type] = WeakValueDictionary()
 
 
 def registered_name(cls: type) -> str | None:
-    """The name of a registered dataclass in files; None if the class is none."""
+    """The name of a registered dataclass in files; None if the class is none.
+
+    >>> registered_name(dict) is None
+    True
+    """
     return _names.get(cls)
 
 
 def registered_class(name: str) -> type | None:
-    """The registered dataclass that files call by a name: the last one of that name, or None."""
+    """The registered dataclass that files call by a name: the last one of that name, or None.
+
+    >>> registered_class("nobody.Registered") is None
+    True
+    """
     return _classes.get(name)
 
 

@@ -45,6 +45,9 @@ SOLVING_THREADS = 64
 STEP = 0.1
 """The time in µs that a row of a system takes."""
 
+_LANES = {"cholesky": 16}
+"""The most rows that lanes factor, if they are not 32."""
+
 ROTATED = ("eigh", "eigvalsh", "orthogonal_columns")
 """Kernels in which a group of lanes has two columns."""
 
@@ -148,8 +151,12 @@ def rows_of_part(dtype: np.dtype[Any], n: int) -> int | None:
 
 
 def is_faster(name: str, shape: tuple[int, int]) -> bool:
-    """Whether such matrices are to have a block each, rather than some lanes."""
-    return max(shape) > (8 if name in ROTATED else 32)
+    """Whether such matrices are to have a block each, rather than some lanes.
+
+    Lanes can be a part of a loop that is one kernel. A block factors 32 rows by Cholesky's method
+    three times as fast.
+    """
+    return max(shape) > (8 if name in ROTATED else _LANES.get(name, 32))
 
 
 def form(name: str, dtype: np.dtype[Any], shape: tuple[int, int], attrs: Mapping[str, Any]) -> Form:

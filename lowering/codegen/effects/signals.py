@@ -82,11 +82,14 @@ def _write_signal(writer: SourceWriter, signal: Signal) -> None:
             if condition in writer.words:
                 if condition in writer.loops:
                     flag = writer.names[StopFlagAddress()]
-                    number = f"{STOP_WATCH}.look({flag}, tg_clock()) ? 0u : {number}"
+                    stops = f"{STOP_WATCH}.look({flag}, tg_clock())"
+                    stops = f"{stops} > 1u" if signal.agreed else stops
+                    number = f"{stops} ? 0u : {number}"
                 writer.line(f"*{word(condition)} = {number};")
                 return
             if condition in writer.loops:
-                number = f"{STOPPED} ? 0u : {number}"
+                stops = f"{STOPPED} > 1u" if signal.agreed else STOPPED
+                number = f"{stops} ? 0u : {number}"
             handle = writer.names[ConditionHandle(condition)]
             writer.line(f"cudaGraphSetConditional({handle}, {number});")
         case Publish(monitor=monitor):

@@ -17,6 +17,7 @@ from lowering.codegen.kernel_parameters import StopFlagAddress
 from lowering.codegen.nests import nest_parameters
 from lowering.codegen.persistent.exchanges import Exchange, exchanges_of
 from lowering.codegen.persistent.lane_kernel import lane_text
+from lowering.codegen.persistent.peer_exchanges import SentStop, declare_exchanges, save_turns
 from lowering.codegen.persistent.persistent_layout import PersistentLayout, accessed
 from lowering.codegen.persistent.phases import PhaseWriter, declare_words
 from lowering.codegen.persistent.storage import (
@@ -31,6 +32,7 @@ from lowering.codegen.persistent.storage import (
 from lowering.codegen.persistent.surroundings import Surroundings
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.conditional_nodes import WhileNode
+from lowering.plan.lockstep import in_lockstep
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.target.hardware import ALIGNMENT, SHARED_BYTES
@@ -76,12 +78,14 @@ def persistent_text(
     if StopFlagAddress() in others:
         writer.line(f"tg_stop_watch {STOP_WATCH} = {{tg_clock(), 0}};")
     exchanges = _exchanges(layout, scope, surroundings, storage)
-    _write_body(writer, node, layout, storage, exchanges)
+    watched = all(in_lockstep(each) for each in layout.inside if isinstance(each, WhileNode))
+    stop = SentStop(surroundings.stop_flag, watched)
+    _write_body(writer, node, layout, storage, exchanges, offsets, stop)
     cluster = scope.blocks if scope.clustered else 1
     text = function(declared, writer.text, scope.threads, cluster=cluster, dependents=False)
     grid, block = (scope.blocks, 1, 1), (scope.threads, 1, 1)
-    together = scope.blocks > 1
-    return text, KernelCode(NAME, parameters, grid, block, storage.end, cluster, together)
+    together, peers = scope.blocks > 1, layout.peers.tables
+    return text, KernelCode(NAME, parameters, grid, block, storage.end, cluster, together, peers)
 
 
 def _write_body(
@@ -90,6 +94,8 @@ def _write_body(
     layout: PersistentLayout,
     storage: Storage,
     exchanges: Mapping[WhileNode, tuple[Exchange, ...]],
+    offsets: Mapping[Buffer, int],
+    stop: SentStop,
 ) -> None:
     """Write the phases, between loading what the kernel keeps and saving it."""
     scope = node.scope
@@ -99,11 +105,12 @@ def _write_body(
         writer.line("tg_u64 arrivals = tg_arrivals_before(arrived);")
         words = f"workspace + {ALIGNMENT}"
     declare_words(writer, layout.slots, scope, words)
+    declare_exchanges(writer, layout.peers)
     declare_storage(writer, storage, scope)
     moved = [each.old for found in exchanges.values() for each in found]
     moved = [buffer for buffer in moved if buffer not in storage.placed]
     declare_homes(writer, moved)
-    phases = PhaseWriter(writer, scope, layout, exchanges)
+    phases = PhaseWriter(writer, scope, layout, exchanges, offsets, stop)
     if storage.loaded:
         phases.barrier()
     phases.graph(node.graph)
@@ -111,6 +118,8 @@ def _write_body(
         phases.barrier()
         save_storage(writer, storage, scope)
     bring_home(writer, moved, scope)
+    if layout.peers.rooms:
+        save_turns(writer, layout.peers, scope)
 
 
 def _exchanges(

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from lowering.codegen.geometry_records import LaunchGeometry, shared_bytes, workspace_bytes
 from lowering.codegen.nest_kinds import CanonicalNest, canonical
 from lowering.codegen.nests import buffers_of
+from lowering.codegen.persistent.peer_exchanges import PeerLayout, peer_layout
 from lowering.codegen.persistent.phase_geometry import phase_geometry
 from lowering.plan.conditional_nodes import ConditionalNode, WhileNode
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.rounding import round_up
-from lowering.plan.nodes import KernelNode, Node, walk
+from lowering.plan.nodes import KernelNode, LibraryNode, Node, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.target.hardware import ALIGNMENT, VECTOR_BYTES, WORD_BYTES
 
@@ -28,7 +29,8 @@ class PersistentLayout:
     `nests` has the canonical nests of each kernel node; `slots` the number of each condition.
     Shared memory has that of phases first, then the words of conditions of one block at `words`,
     and from `kept` on what a block keeps. The workspace of several blocks begins with the count of
-    arrivals and the words; `workspaces` has the places of nests that need some.
+    arrivals and the words; `workspaces` has the places of nests that need some. Exchanges with
+    other devices are behind these.
     """
 
     inside: tuple[Node, ...]
@@ -39,6 +41,7 @@ class PersistentLayout:
     workspace: int
     words: int
     kept: int
+    peers: PeerLayout
 
     @classmethod
     def of(cls, node: PersistentKernelNode) -> PersistentLayout:
@@ -58,10 +61,11 @@ class PersistentLayout:
             if nbytes := workspace_bytes(geometry):
                 workspaces[nest] = f"workspace + {workspace}"
                 workspace += round_up(nbytes, ALIGNMENT)
+        peers = peer_layout([n for n in inside if isinstance(n, LibraryNode)], workspace)
         words = round_up(max(map(shared_bytes, geometries.values()), default=0), VECTOR_BYTES)
         in_shared_memory = scope.blocks == 1 and scope.threads > 1
         kept = words + (words_bytes(slots) if in_shared_memory else 0)
-        return cls(inside, nests, geometries, slots, workspaces, workspace, words, kept)
+        return cls(inside, nests, geometries, slots, workspaces, peers.end, words, kept, peers)
 
 
 def words_bytes(slots: Mapping[int, int]) -> int:

@@ -16,12 +16,14 @@ from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.nests import write_nest
 from lowering.codegen.node_code import NODE_CODE
 from lowering.codegen.persistent.exchanges import Exchange
+from lowering.codegen.persistent.peer_exchanges import SentStop, write_exchange
 from lowering.codegen.persistent.persistent_layout import WORDS, PersistentLayout
 from lowering.codegen.persistent.storage import MAX_UNROLLED
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.nests.analysis import nest_expressions
-from lowering.plan.nodes import Graph, KernelNode, Node
+from lowering.plan.nests.buffer import Buffer, overlap
+from lowering.plan.nodes import Graph, KernelNode, LibraryNode, Node
 from lowering.plan.target.scope import Scope
 from tracegraph.ir.op import Elementwise
 from tracegraph.ir.scalar_values import Apply
@@ -36,14 +38,21 @@ class PhaseWriter:
     """Writes the nodes of the graphs of one kernel.
 
     `exchanges` has the carries of each loop that exchange their buffers: nothing copies them.
+    `offsets` places scratch buffers. `stop` is the stop flag.
     """
 
     writer: SourceWriter
     scope: Scope
     layout: PersistentLayout
     exchanges: Mapping[WhileNode, tuple[Exchange, ...]]
+    offsets: Mapping[Buffer, int]
+    stop: SentStop
     _waiting: set[Node] = field(default_factory=set)
     """The nodes that no barrier separates from what is written next."""
+    _in_each_block: set[Node] = field(default_factory=set)
+    """Those of them that each block has run as a whole."""
+    _blocks_are_apart: bool = False
+    """Whether threads of a block may still run one of these."""
     _shares: bool = False
     """Whether they use the shared memory of phases."""
     _blocks: int = 0
@@ -69,15 +78,32 @@ class PhaseWriter:
         for node in sorted(graph.nodes, key=depth.__getitem__):  # stable
             if isinstance(node, KernelNode) and not self._nests[node]:
                 continue
-            if not self._waiting.isdisjoint(before[node]):
-                self.barrier()
+            self._wait_for(self._waiting.intersection(before[node]), node)
             self._write(node)
             self._waiting.add(node)
+
+    def _wait_for(self, nodes: set[Node], node: Node) -> None:
+        """Write the barrier behind nodes that a node depends on, if they may still run.
+
+        What each block has written itself, its threads read behind a barrier of their own. Other
+        blocks may still access what they do.
+        """
+        if not nodes:
+            return
+        own = isinstance(node, KernelNode | LibraryNode) and nodes <= self._in_each_block
+        used = [buffer for each in nodes for buffer in each.accessed_buffers]
+        if not own or any(overlap(b, u, self.offsets) for b in node.writes for u in used):
+            self.barrier()
+        elif self._blocks_are_apart and self.scope.threads > 1:
+            self.writer.line(_BLOCK_BARRIER)
+            self._blocks_are_apart = False
 
     def _write(self, node: Node) -> None:
         match node:
             case KernelNode():
                 self._write_kernel(node)
+            case LibraryNode():
+                self._write_exchange(node)
             case IfElseNode():
                 self._write_if_else(node)
             case SwitchNode():
@@ -97,8 +123,17 @@ class PhaseWriter:
         elif self.scope.threads > 1:
             self.writer.line(_BLOCK_BARRIER)
         self._waiting.clear()
-        self._shares = False
+        self._in_each_block.clear()
+        self._shares = self._blocks_are_apart = False
         self._blocks = 0
+
+    def _write_exchange(self, node: LibraryNode) -> None:
+        """Write collectives that are carried out at once."""
+        room = self.layout.peers.rooms[node]
+        write_exchange(self.writer, self.scope, node, room, self.barrier, self.stop)
+        if room.small:
+            self._in_each_block.add(node)
+            self._blocks_are_apart = True
 
     def _write_kernel(self, node: KernelNode) -> None:
         """Write the nests of a kernel."""
@@ -142,10 +177,13 @@ class PhaseWriter:
 
     def _branches(self, head: str, graph: Graph) -> None:
         waiting, shares = set(self._waiting), self._shares
+        each, apart = set(self._in_each_block), self._blocks_are_apart
         with self.writer.block(head):
             self.graph(graph)
         self._waiting |= waiting
+        self._in_each_block |= each
         self._shares |= shares
+        self._blocks_are_apart |= apart
 
     def _write_while(self, node: WhileNode) -> None:
         """Write a loop."""

@@ -19,6 +19,8 @@ class Surroundings:
 
     users: Mapping[Buffer, list[Node]]
     alone: Set[Buffer]
+    stop_flag: Buffer | None = None
+    """As in `Plan`."""
 
     @classmethod
     def of(cls, plan: Plan) -> Surroundings:
@@ -27,7 +29,7 @@ class Surroundings:
         for node in walk(plan.graph):
             for buffer in node.accessed_buffers:
                 users.setdefault(buffer, []).append(node)
-        return cls(users, _alone(plan))
+        return cls(users, _alone(plan), plan.stop_flag)
 
     def only_in(self, buffer: Buffer, nodes: Set[Node]) -> bool:
         """Whether nobody but these nodes accesses a buffer, neither other nodes nor the caller."""

@@ -24,6 +24,7 @@ from lowering.cuda.compilation.compiled_plan import CompiledPlan
 from lowering.cuda.memory.pool import CudaBuffer, interned
 from lowering.cuda.open_devices import OpenDevice
 from lowering.cuda.streams.stream_state import StreamState
+from lowering.cuda.streams.timeline import Timeline
 from lowering.errors import UnrepeatableCaptureError
 from lowering.legalization.features import override
 from lowering.plan.owners import SlotReport
@@ -277,6 +278,11 @@ class CudaExecutable:
         memory = [piece for i in list(self._graphs.values()) for piece in i.memory]
         found: dict[Hashable, int] = {(self._device.name, m.pointer): m.nbytes for m in memory}
         return {**found, (self._device.name, id(self)): self.memory()["graph"]}
+
+    @property
+    def timeline(self) -> Timeline:
+        """Launches on the default stream of its device."""
+        return self._device.timeline
 
     @property
     def slots(self) -> SlotReport:

@@ -24,6 +24,7 @@ from lowering.legalization.features import Features, probed
 from lowering.legalization.legalize import legalize, needed_features
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.launch_graph import moving_calls
+from lowering.plan.lockstep import collectives
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import launched
 from lowering.plan.persistent_kernel import PersistentKernelNode
@@ -81,9 +82,12 @@ class CompiledPlan:
 
     @property
     def loops(self) -> bool:
-        """Whether a launch may run for any time: it has loops that the host does not drive."""
+        """Whether a launch may run for any time: it has loops that the host does not drive, or
+        waits for other devices.
+        """
         nodes = tuple(launched(self.plan.graph))
-        return self.while_nodes or any(isinstance(n, PersistentKernelNode) for n in nodes)
+        waits = any(isinstance(n, PersistentKernelNode) for n in nodes)
+        return self.while_nodes or waits or any(collectives(self.plan.graph))
 
     @property
     def while_nodes(self) -> bool:

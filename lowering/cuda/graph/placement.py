@@ -12,6 +12,7 @@ from lowering.cuda.compilation.plan_code import PlanCode
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.fixed_layout import FixedLayout, Piece
 from lowering.cuda.graph.node_owners import allocation
+from lowering.cuda.graph.peer_links import link_peers
 from lowering.cuda.graph.small_inputs import ValueSlot
 from lowering.cuda.interface import Allocation, Event, GraphMemory
 from lowering.cuda.libraries.library_calls import PreparedCalls, outside, workspace_offsets
@@ -107,6 +108,7 @@ def place(
     Raises:
         FrozenSlotsError: the definition is complete.
         OutOfMemoryError: the device has not enough memory.
+        MeshDeviceError: as `link_peers` does.
     """
     plan, layout = code.plan, FixedLayout.of(code, values, fixed)
     library_offset = round_up(plan.arena_bytes, ALIGNMENT)
@@ -132,11 +134,18 @@ def place(
     _name(definition.slots, pieces, constants)
     addresses = {buffer: arena_base + offset for buffer, offset in plan.offsets.items()}
     addresses |= {buffer: base + slot.offset for buffer, slot in values.items()}
+    stop_flag: dict[Buffer, int] = {}
+    if plan.stop_flag is not None:
+        word = stream.timeline.stop_flag
+        definition.slots.retain(word)
+        stop_flag[plan.stop_flag] = word.pointer
     libraries = workspace_offsets(code.calls)
+    kernels = {node: base + offset for node, offset in layout.workspaces.items()}
+    link_peers(code.unit, kernels, stream.driver)
     return Placement(
-        addresses={**addresses, **constants.addresses, **fixed},
+        addresses={**addresses, **constants.addresses, **stop_flag, **fixed},
         workspaces={
-            **{node: base + offset for node, offset in layout.workspaces.items()},
+            **kernels,
             **{node: arena_base + library_offset + at for node, at in libraries.items()},
         },
         pointer_arrays={node: base + offset for node, offset in layout.pointer_arrays.items()},

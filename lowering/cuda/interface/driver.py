@@ -72,14 +72,23 @@ class Driver(Protocol):
     def graph_memory(self) -> int:
         """The bytes that are in use by launches of graphs that allocate, or kept for them."""
 
+    def grant_access(self, ordinals: Sequence[int]) -> None:
+        """Let the devices with these numbers access memory of this one, also by later allocations.
+
+        Raises:
+            RuntimeError: one of them cannot.
+        """
+
     def memory_info(self) -> tuple[int, int]:
         """The free bytes of the device, and all of them."""
 
     def allocate_host(self, nbytes: int) -> HostAllocation:
         """Pinned host memory; raises MemoryError when there is not enough."""
 
-    def raise_flag(self, pointer: int) -> None:
-        """Set a 32-bit word in device memory to 1 at once, even while the stream is busy."""
+    def raise_flag(self, pointer: int, *, at_once: bool = False) -> None:
+        """Set a 32-bit word in device memory to 1 at once, even while the stream is busy; to 2 with
+        `at_once`, which also ends loops that devices leave together.
+        """
 
     def clear(self, pointer: int, nbytes: int) -> None:
         """Set bytes to zero, in stream order."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from math import prod
 from typing import Any
 
@@ -25,10 +26,14 @@ from lowering.plan.calls.collectives import (
     ReduceScatter,
 )
 from lowering.plan.calls.library_call import StridedArray
-from lowering.plan.calls.rendezvous import Rendezvous, place
+from lowering.plan.calls.rendezvous import Lines, place
 from lowering.plan.nests.buffer import Buffer
-from tracegraph.errors import MeshDeviceError
+from tracegraph.distributed.membership import peers
+from tracegraph.errors import MeshDeviceError, PeerFailedError, PeerLostError
 from tracegraph.sharding.mesh import Mesh
+
+_SUCCESS, _IN_PROGRESS = 0, 7
+"""ncclResult_t."""
 
 _MIXING = "NCCL_GRAPH_MIXING_SUPPORT"
 
@@ -50,34 +55,94 @@ _FOLDS = {"sum": 0, "max": 2, "min": 3}
 
 class Communicators:
     """The communicators of a mesh: one of each line of devices, and of each plane, that is asked
-    for, for each device in it.
+    for, for each device in it that this process has.
     """
 
     def __init__(self, mesh: Mesh) -> None:
         os.environ.setdefault(_MIXING, "0")
         self.nccl = _library()
-        self._lines = Rendezvous(mesh.shape)
+        self._lines, self._mesh = Lines(mesh.shape), mesh
         self._lock = threading.Lock()
         self._made: dict[tuple[int, ...], Sequence[Any]] = {}
+        self.channel = peers() if mesh.processes > 1 else None
+        self._number = None if self.channel is None else self.channel.new_launch()
 
     def of(self, device: int, axes: Sequence[str]) -> tuple[Any, int]:
         """The communicator of a device along axes, and the number of the device in it."""
         group = self._lines.group(device, axes)
         with self._lock:
             if group not in self._made:
-                self._made[group] = list(self.nccl.comm_init_all(len(group), list(group)))
+                if self._mesh.processes > 1:
+                    self._made[group] = [self._joined(device, group, axes)]
+                else:
+                    self._made[group] = list(self.nccl.comm_init_all(len(group), list(group)))
             rank = group.index(device)
-            return self._made[group][rank], rank
+            own = 0 if self._mesh.processes > 1 else rank
+            return self._made[group][own], rank
 
+    def _joined(self, device: int, group: tuple[int, ...], axes: Sequence[str]) -> Any:
+        """The communicator of the only device of this process, whose group is in several ones.
 
-_communicators: dict[Mesh, Communicators] = {}
+        All processes come here at once, as they build the same Plan. The first of each group makes
+        the name by which the library finds the others.
+        """
+        channel = self.channel
+        assert channel is not None
+        own = bytes(self.nccl.get_unique_id()) if device == group[0] else b""
+        what = f"communicators over {', '.join(axes)}"
+        names = channel.exchange(own, f"{what} of {self._mesh.device}", what)
+        name = bytearray(names[self._mesh.process_of(group[0])])
+        return self.nccl.comm_init_rank_scalable(len(group), group.index(device), 1, name, 0)
 
+    def watch(self, number: int | None) -> None:
+        """Look whether all devices are there for the launch of a number.
 
-def communicators(mesh: Mesh) -> Communicators:
-    """Those of a mesh, made once."""
-    if mesh not in _communicators:
-        _communicators[mesh] = Communicators(mesh)
-    return _communicators[mesh]
+        Raises:
+            PeerLostError: one is lost, as far as the library knows.
+        """
+        self.check(number)
+        for group, made in list(self._made.items()):
+            for communicator in made:
+                state = int(self.nccl.comm_get_async_error(communicator))
+                if state not in (_SUCCESS, _IN_PROGRESS):
+                    raise PeerLostError(f"NCCL reports error {state} of the devices {group}")
+
+    def check(self, number: int | None) -> None:
+        """Look whether all processes are there for the launch of a number.
+
+        Raises:
+            PeerLostError: one is lost, has ended, or has abandoned its device.
+        """
+        if self.channel is not None:
+            try:
+                for each in (self._number, number):
+                    self.channel.check(each, "a program of its mesh")
+            except PeerFailedError as failure:
+                raise PeerLostError(str(failure)) from None
+
+    def leave(self) -> None:
+        """Tell other processes that the devices of this one are abandoned."""
+        if self.channel is not None and self._number is not None:
+            self.channel.fail(self._number, self._mesh.local_devices[0])
+
+    def abort(self) -> list[threading.Thread]:
+        """End all that waits in them. Each is aborted in a thread, which ends when no graph refers
+        to it any more.
+        """
+        with self._lock:
+            made, self._made = self._made, {}
+        found = [communicator for group in made.values() for communicator in group]
+        threads = [
+            threading.Thread(target=self._aborted, args=(communicator,), daemon=True)
+            for communicator in found
+        ]
+        for thread in threads:
+            thread.start()
+        return threads
+
+    def _aborted(self, communicator: Any) -> None:
+        with suppress(Exception):  # it is broken already
+            self.nccl.comm_abort(communicator)
 
 
 def _library() -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from lowering.cuda.effects.launch_effects import Effects
 from lowering.cuda.interface import Allocation
+from lowering.cuda.streams.launched_together import LaunchedTogether
 from tracegraph.errors import StoppedError
 
 
@@ -13,10 +14,14 @@ class InFlightLaunch:
     """A launch with loops, until it is over.
 
     `stopped` names the exception that stopped it, if one did: then it has no results. `flag` is the
-    word that ends its loops, if that is not the one of the device.
+    word that ends its loops, if that is not the one of the device. `together` has the launches on
+    other devices that it waits for: they are stopped together.
     """
 
-    __slots__ = ("_event", "_record", "_start", "effects", "flag", "number", "over", "stopped")
+    __slots__ = (
+        *("_event", "_record", "_start", "_stopped", "effects", "flag", "number", "over"),
+        "together",
+    )
 
     def __init__(
         self,
@@ -25,16 +30,29 @@ class InFlightLaunch:
         effects: Effects | None,
         start: Callable[[], None] | None,
         flag: Allocation | None = None,
+        together: LaunchedTogether | None = None,
     ) -> None:
         self.number = number
         self.effects = effects
         self.flag = flag
+        self.together = together
         # keeps the executable: freeing it would wait for a loop that may never end
         self._start = start
         self.over = False
-        self.stopped: str | None = None
+        self._stopped: str | None = None
         self._record = record
         self._event: Callable[[], bool] | None = None
+
+    @property
+    def stopped(self) -> str | None:
+        """The exception that stopped it, if one did."""
+        return self._stopped or (None if self.together is None else self.together.stopped)
+
+    def stop(self, reason: BaseException) -> None:
+        """Note that it is stopped, with all that were launched together with it."""
+        self._stopped = type(reason).__name__
+        if self.together is not None:
+            self.together.stop(self._stopped)
 
     def passed(self) -> bool:
         """Whether it has ended on the device."""
@@ -52,8 +70,9 @@ class InFlightLaunch:
 
     def check(self) -> None:
         """Raise StoppedError if it was stopped."""
-        if self.stopped is not None:
-            raise StoppedError(self.stopped)
+        stopped = self.stopped
+        if stopped is not None:
+            raise StoppedError(stopped)
 
 
 def later(one: InFlightLaunch | None, other: InFlightLaunch | None) -> InFlightLaunch | None:

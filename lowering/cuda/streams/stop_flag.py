@@ -62,9 +62,13 @@ class StopFlag(Generic[_T]):
         elif driver is not self._driver:
             driver.wait(self._lowered)
 
-    def stop(self, reason: BaseException) -> tuple[list[InFlightLaunch], Event | None]:
+    def stop(
+        self, reason: BaseException, *, at_once: bool = False
+    ) -> tuple[list[InFlightLaunch], Event | None]:
         """End all loops in flight; returns those launches, and an event behind their end.
 
+        Loops that devices leave together end behind the same step on all; `at_once`, this device
+        leaves them alone.
         An interrupt at any point does not affect later launches.
         """
         with self.lock:
@@ -77,11 +81,11 @@ class StopFlag(Generic[_T]):
             if not in_flight:
                 return [], None
             for pending in in_flight:
-                pending.stopped = type(reason).__name__
+                pending.stop(reason)
             own = [pending.flag for pending in in_flight if pending.flag is not None]
             self._up = [self.word, *dict.fromkeys(own)]
             for word in self._up:
-                self._driver.raise_flag(word.pointer)
+                self._driver.raise_flag(word.pointer, at_once=at_once)
             self._lower()
             return in_flight, self._lowered
 

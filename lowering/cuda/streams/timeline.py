@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import Any, Self
 
@@ -23,9 +23,11 @@ from lowering.cuda.effects.print_ring import PrintRing
 from lowering.cuda.effects.progress import Watcher
 from lowering.cuda.interface import Allocation, Driver, Event
 from lowering.cuda.streams.in_flight import InFlightLaunch
+from lowering.cuda.streams.launched_together import STOP_SECONDS, abandon, tell, watch
 from lowering.cuda.streams.stop_flag import StopFlag
+from lowering.plan.calls.rendezvous import place
 from tracegraph import limits
-from tracegraph.errors import DeviceLostError
+from tracegraph.errors import DeviceLostError, PeerLostError
 
 LONGEST_SLEEP = 1e-3
 SLEEP_SHARE = 1 / 64
@@ -174,7 +176,10 @@ class Timeline:
         flag: Allocation | None = None,
     ) -> InFlightLaunch:
         self._launched += 1
-        pending = InFlightLaunch(self._launched, self.driver.record, effects, start, flag)
+        together = place.together
+        pending = InFlightLaunch(self._launched, self.driver.record, effects, start, flag, together)
+        if together is not None:
+            together.launches.append((self, pending))
         self.in_flight.append(pending)
         return pending
 
@@ -302,6 +307,16 @@ class Timeline:
         if self._callbacks is not None:
             self._callbacks.check()
 
+    def check_within(self) -> None:
+        """As `check`, in the midst of a launch, which may wait for other devices.
+
+        Raises:
+            PeerLostError: one of them does not come.
+        """
+        self.check()
+        if place.together is not None:
+            place.together.watch()
+
     def _poll(self) -> None:
         """Wait in Python, where signals are handled."""
         with self._lock:
@@ -310,6 +325,7 @@ class Timeline:
         try:
             while not passed():
                 self.check()
+                watch(in_flight)
                 if self.default_timeline._prints is not None:
                     self.default_timeline._prints.show()
                 if waiting is not None:
@@ -320,9 +336,11 @@ class Timeline:
                     time.sleep(pause)
                 elif self._callbacks is not None:
                     time.sleep(0)  # the thread of callbacks needs the GIL
-        except DeviceLostError:
-            self._end_calls()
-            raise  # nothing is left to stop
+        except (DeviceLostError, PeerLostError) as reason:
+            if isinstance(reason, DeviceLostError):
+                self._end_calls()  # nothing is left to stop
+            abandon(in_flight, reason)
+            raise
         except BaseException as reason:
             self.stop(reason)
             raise
@@ -348,16 +366,71 @@ class Timeline:
     # Stopping
 
     def stop(self, reason: BaseException) -> None:
-        """End all loops in flight on the device, and wait for their end."""
-        self.driver.activate()
-        in_flight, ended = self.stopping.stop(reason)
+        """End all loops in flight on the device, and wait for their end.
+
+        Launches on other devices that wait for these end with them. If they do not, or another
+        interrupt comes, they are abandoned.
+        """
+        stopped: list[tuple[Timeline, list[InFlightLaunch], Event | None]] = []
         try:
-            while ended is not None and not ended():
-                time.sleep(LONGEST_SLEEP)
+            peers = self._with_peers()
+            tell((p for peer in peers for t in peer.stopping.all() for p in t.in_flight), reason)
+            for timeline in peers:
+                timeline.driver.activate()
+                stopped.append((timeline, *timeline.stopping.stop(reason)))
+            self._await_ends(stopped)
+        except BaseException as second:
+            if not abandon([p for _, in_flight, _ in stopped for p in in_flight], second):
+                raise
+            if not isinstance(second, PeerLostError):
+                raise
         finally:
-            for pending in in_flight:
-                if pending.effects is not None:
-                    pending.effects.ignore_failure()
+            for _, in_flight, _ in stopped:
+                for pending in in_flight:
+                    if pending.effects is not None:
+                        pending.effects.ignore_failure()
+        for timeline, in_flight, _ in stopped:
+            timeline.driver.activate()
+            timeline.finish_stop(in_flight)
+        self.driver.activate()
+
+    def _with_peers(self) -> list[Timeline]:
+        """One timeline of this device, and of each on which launches wait for those of this one."""
+        found: dict[StopFlag[Timeline], Timeline] = {self.stopping: self.default_timeline}
+        waiting = [self.default_timeline]
+        while waiting:
+            for timeline in waiting.pop().stopping.all():
+                for pending in list(timeline.in_flight):
+                    together = pending.together
+                    for peer, _ in () if together is None else tuple(together.launches):
+                        if peer.stopping not in found:
+                            found[peer.stopping] = peer.default_timeline
+                            waiting.append(peer.default_timeline)
+        return list(found.values())
+
+    def _await_ends(
+        self, stopped: Sequence[tuple[Timeline, list[InFlightLaunch], Event | None]]
+    ) -> None:
+        """Wait for the ends of launches that are stopped.
+
+        Raises:
+            PeerLostError: one waits for another device, which does not come.
+        """
+        launches = [pending for _, in_flight, _ in stopped for pending in in_flight]
+        together, start = any(p.together is not None for p in launches), time.monotonic()
+        while not all(ended is None or ended() for _, _, ended in stopped):
+            watch(launches)
+            if together and time.monotonic() - start > STOP_SECONDS:
+                raise PeerLostError(f"devices had not agreed on a stop within {STOP_SECONDS:g} s")
+            time.sleep(LONGEST_SLEEP)
+
+    def end_at_once(self, reason: BaseException) -> tuple[list[InFlightLaunch], Event | None]:
+        """As `StopFlag.stop`: loops end without the agreement of other devices."""
+        self.driver.activate()
+        return self.stopping.stop(reason, at_once=True)
+
+    def finish_stop(self, in_flight: Sequence[InFlightLaunch]) -> None:
+        """Take note that launches which were stopped on the device are over."""
         for timeline in self.stopping.all():
             timeline._complete([pending for pending in in_flight if pending in timeline.in_flight])
             if timeline._callbacks is not None:

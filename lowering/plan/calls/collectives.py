@@ -95,6 +95,13 @@ class Permute:
         return [sources[from_[i]].copy() for i in range(len(sources))]
 
 
+PHASE_BYTES = 1 << 20
+"""What a device may have in a collective that is a part of a kernel; libraries move more faster."""
+
+SMALL_BYTES = 4096
+"""What a kernel sends as words, which take twice the bytes and are read by each block."""
+
+
 CollectiveKind = AllReduce | AllGather | ReduceScatter | AllToAll | Permute
 
 
@@ -115,6 +122,15 @@ class CollectiveCall(LibraryCall):
     axes: tuple[str, ...]
     count: int
     lines: tuple[Source, ...]
+
+    @property
+    def may_be_phase(self) -> bool:  # type: ignore[override]
+        return sum([array.nbytes for array in self.sources]) <= PHASE_BYTES
+
+    @property
+    def is_small(self) -> bool:
+        """Whether a kernel sends the arrays of a device as words."""
+        return sum([array.nbytes for array in self.sources]) <= SMALL_BYTES
 
     @property
     def noun(self) -> str:  # type: ignore[override]

@@ -74,6 +74,10 @@ class LibraryCall(HoldsBuffers):
     """Whether a loop that it is in may be unrolled: a step past the end then runs it all the same,
     and its results are not used."""
 
+    may_be_phase: ClassVar[bool] = False
+    """Whether it may be a part of a loop in one kernel, which makes the call without the library.
+    """
+
     exclusive: ClassVar[str | None] = None
     """What it needs for itself besides the workspace of a library: calls with the same word run in
     the order of the Plan, in all bodies."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -37,20 +37,51 @@ Combine = Callable[[Sequence[Sequence[Array]]], Sequence[Sequence[Array]]]
 """From the operands of each of a group's devices, in order, to the results of each."""
 
 
-class Rendezvous:
-    """The meeting place of one launch on a mesh of axes of this shape."""
+class MeetingPlace(Protocol):
+    """Where the devices of a host mesh meet in one launch."""
+
+    def group(self, device: int, axes: Sequence[str]) -> tuple[int, ...]:
+        """The devices that differ from this one along these axes alone, in order."""
+
+    def meet(self, device: int, arrival: Arrival, combine: Combine) -> None:
+        """Wait until all devices of the group are here; then the targets have the results.
+
+        Raises:
+            DeadlockError: they never will be.
+            PeerFailedError: another device has failed.
+            PeerLostError: another process is no longer there.
+        """
+
+    def leave(self, device: int, failed: bool) -> None:
+        """The device comes no more: its program is over, or has failed."""
+
+    def check(self) -> None:
+        """Called by loops on each device, now and then.
+
+        Raises:
+            PeerFailedError, PeerLostError: others have ended.
+            DeadlockError: devices wait for ever.
+        """
+
+
+class Lines:
+    """The lines and planes of devices in a mesh of axes of this shape."""
 
     def __init__(self, axes: Mapping[str, int]) -> None:
         self._axes = axes
         self._numbers = np.arange(int(np.prod([*axes.values()]))).reshape([*axes.values()])
-        self._changed = threading.Condition()
-        self._waiting: dict[int, Arrival] = {}
-        self._gone: dict[int, str] = {}
-        self._met: dict[int, int] = dict.fromkeys(range(self._numbers.size), 0)
-        self._failure: Callable[[str], BaseException] | None = None
+
+    @property
+    def count(self) -> int:
+        """How many devices there are."""
+        return self._numbers.size
 
     def group(self, device: int, axes: Sequence[str]) -> tuple[int, ...]:
-        """The devices that differ from this one along these axes alone, in order."""
+        """The devices that differ from this one along these axes alone, in order.
+
+        >>> Lines({"x": 2, "y": 3}).group(4, ["x"])
+        (1, 4)
+        """
         place = np.unravel_index(device, self._numbers.shape)
         index = tuple(
             [
@@ -59,6 +90,19 @@ class Rendezvous:
             ]
         )
         return tuple(np.asarray(self._numbers[index]).ravel().tolist())
+
+
+class Rendezvous:
+    """The meeting place of one launch on a mesh of axes of this shape, in one process."""
+
+    def __init__(self, axes: Mapping[str, int]) -> None:
+        lines = Lines(axes)
+        self.group, self._count = lines.group, lines.count
+        self._changed = threading.Condition()
+        self._waiting: dict[int, Arrival] = {}
+        self._gone: dict[int, str] = {}
+        self._met: dict[int, int] = dict.fromkeys(range(self._count), 0)
+        self._failure: Callable[[str], BaseException] | None = None
 
     def meet(self, device: int, arrival: Arrival, combine: Combine) -> None:
         """Wait until all devices of the group are here; then the targets have the results.
@@ -121,7 +165,7 @@ class Rendezvous:
         """Check that a device still runs, so that the others may go on."""
         if self._failure is not None or not self._waiting:
             return
-        if len(self._waiting) + len(self._gone) == self._numbers.size:
+        if len(self._waiting) + len(self._gone) == self._count:
             self._deadlock("all devices wait for others:")
 
     def _deadlock(self, problem: str) -> None:
@@ -138,14 +182,54 @@ class Rendezvous:
         self._changed.notify_all()
 
 
+class PeerMeeting:
+    """Where the threads that make the graphs of a mesh of this shape tell one another something."""
+
+    def __init__(self, axes: Mapping[str, int]) -> None:
+        self._lines = Rendezvous(axes)
+        count = int(np.prod([*axes.values()]))
+        self._given: list[Any] = [None] * count
+        self._all_here = threading.Barrier(count)
+        self._failure: BaseException | None = None
+
+    def group(self, device: int, axes: Sequence[str]) -> tuple[int, ...]:
+        """As `Rendezvous.group`."""
+        return self._lines.group(device, axes)
+
+    def gather(self, device: int, given: Any) -> list[Any]:
+        """What each device gives, once all have given something.
+
+        Raises:
+            BaseException: why another one comes no more.
+        """
+        self._given[device] = given
+        try:
+            self._all_here.wait()
+            found = list(self._given)
+            self._all_here.wait()  # none gives the next thing before
+        except threading.BrokenBarrierError:
+            assert self._failure is not None
+            raise self._failure from None
+        return found
+
+    def fail(self, failure: BaseException) -> None:
+        """A device comes no more."""
+        self._failure = self._failure or failure
+        self._all_here.abort()
+
+
 class _Place(threading.local):
     # No context variable: programs run in a context of their own.
-    rendezvous: Rendezvous | None = None
+    rendezvous: MeetingPlace | None = None
     communicators: Any = None
+    together: Any = None
+    peers: PeerMeeting | None = None
     device: int = 0
 
 
 place = _Place()
 """Which device of a mesh this thread stands for, if it does; and where devices meet: on the host
-when they run, on GPUs by communicators of a library for which graphs are made.
+when they run, on GPUs when their graphs are made, for which they have communicators of a library,
+and tell one another where their memory is. `together` is the launch of all devices that this
+thread makes a part of.
 """

@@ -42,10 +42,14 @@ class SetCondition:
     """Sets the condition of a conditional node: 0 or 1 from a bool, a branch from an integer.
 
     Only in nests with one point. Integers are clamped to the branches before.
+
+    `agreed` says that it is of a loop which the devices of a mesh leave together: the value is 0 if
+    one of them is to stop. The stop flag of a device ends such a loop only if it says "at once".
     """
 
     condition: int
     value: Expr
+    agreed: bool = False
 
 
 @record

@@ -11,6 +11,7 @@ from lowering.plan.launch_nodes import LaunchKernelNode
 from lowering.plan.nodes import Graph, MemcpyNode, Node, body_graphs, launched
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
+from tracegraph.inspection.tables import Report, ReportSection, TextTable
 from tracegraph.user_source import Source, lines_of
 
 _COLUMNS = ("line", "construct", "steps", "schedule", "nodes", "why")
@@ -34,7 +35,7 @@ def bytes_held(plan: Plan, needed: Mapping[str, int]) -> int:
     return needed["constants"] + (0 if plan.per_launch else needed["scratch"])
 
 
-def explain(plan: Plan) -> str:
+def explain(plan: Plan) -> Report:
     """A table of every loop and branch: the user's line and construct, and how the graph runs it.
 
     Steps that depend on data are `?`. The nodes of each body are counted at all levels; for a loop
@@ -48,14 +49,14 @@ def explain(plan: Plan) -> str:
     """
     table = _Table(plan)
     graph = plan.launch_graph
-    rows = [_COLUMNS, *table.rows(_placed(graph), 0)]
+    rows = list(table.rows(_placed(graph), 0))
     kinds = [table.kinds(node) for node in launched(graph)]
     conditional = sum([kind is not None and "conditional" in kind for kind in kinds])
     least = "" if None not in kinds else "at least "
     title = f"{plan.name}: {least}{_size(kinds)} nodes, {conditional} of them conditional"
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-    return "\n".join((title, *(lines if len(rows) > 1 else ()), *_donations(plan), *_scratch(plan)))
+    notes = (*_donations(plan), *_scratch(plan))
+    what = "loops, branches and other nodes"
+    return Report.of([ReportSection(title, TextTable(_COLUMNS, rows), notes, what)])
 
 
 def schedules(plan: Plan) -> tuple[tuple[str, str, str], ...]:

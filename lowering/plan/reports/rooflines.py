@@ -17,6 +17,7 @@ from lowering.plan.nodes import Graph, KernelNode, Node, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from lowering.plan.target.rates import Rates
+from tracegraph.inspection.tables import Report, ReportSection, TextTable
 from tracegraph.user_source import lines_of
 
 
@@ -121,23 +122,36 @@ def border_bytes(plan: Plan) -> int:
     return sum([buffer.type.nbytes for buffer in (*plan.inputs, *plan.outputs, *constants)])
 
 
-def rooflines(plan: Plan, rates: Rates | None = None) -> str:
+def rooflines(plan: Plan, rates: Rates | None = None) -> Report:
     """A table of the work of each node in one run, with the least time for it; empty without work.
 
     The sum is over all runs. Where the number of runs depends on data, they count once.
     """
     known = works(plan)
     if not any(each.work != Work() for each in known):
-        return ""
-    rows = [_row(each, rates) for each in _alike(known)]
+        return Report.of([])
+    alike = _alike(known)
     name = "at least" if any(each.depends_on_data for each in known) else "sum"
-    rows.append((name, "", "", *_cells(_sum(known), rates, _least(known, rates))))
+    last = (name, "", "", *_cells(_sum(known), rates, _least(known, rates)))
     columns = _COLUMNS if rates is None else (*_COLUMNS, "least µs")
     border = f"arguments, results and constants: {bytes_text(border_bytes(plan))}"
     if rates is not None:
         seconds = border_bytes(plan) / rates.copy
         border += f", {microseconds(seconds)} µs; limits of {rates.name}"
-    return "\n".join((*aligned([columns, *rows]), border))
+    table = TextTable(
+        columns,
+        [_row(each, rates) for each in alike],
+        _FIRST_NUMBER,
+        [_cost(each, rates) for each in alike],
+        last,
+    )
+    return Report.of([ReportSection("", table, (border,), "nodes")])
+
+
+def _cost(each: NodeWork, rates: Rates | None) -> float:
+    """What orders the nodes of a long table: the least time of all runs, or the bytes moved."""
+    once = each.work.required if rates is None else least_seconds(each.work, rates)
+    return each.least_runs * once
 
 
 _COLUMNS = ("work of", "line", "runs", "must move", "moves", "operations", "special")
@@ -246,20 +260,6 @@ def _number(x: float) -> str:
 def microseconds(seconds: float) -> str:
     """Three digits: ``"12.5"``."""
     return "< 0.001" if 0 < seconds < 1e-9 else _number(seconds * 1e6)
-
-
-def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Rows in columns: texts to the left, numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            [
-                cell.rjust(width) if number >= _FIRST_NUMBER else cell.ljust(width)
-                for number, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ]
-        ).rstrip()
-        for row in rows
-    ]
 
 
 _FIRST_NUMBER = 2

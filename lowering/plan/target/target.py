@@ -39,6 +39,7 @@ class Costs:
         gigaflop: a billion operations of a product.
         gigaoperation: a billion operations of a nest, in units of `Elementwise.cost`, of four-byte
             numbers; those of eight bytes count twice.
+        collective: an exchange between the devices of a mesh, by a library, of few bytes.
         near_line: reading a line of a near cache for 32 points, in units of `Elementwise.cost` for
             each of them.
         columns: neighbouring results of a reduction that are computed together: what they share is
@@ -66,6 +67,7 @@ class Costs:
     megabyte: float
     gigaflop: float
     gigaoperation: float
+    collective: float
     near_line: float
     columns: int
     full_threads: int
@@ -166,6 +168,9 @@ class PersistentCosts:
             exchange through memory.
         cluster: the most blocks of a cluster.
         grid: the most blocks of a grid.
+        exchange: what devices of a mesh exchange by storing into the memory of one another, besides
+            barriers. None if they cannot.
+        link_megabyte: a megabyte to another device.
     """
 
     step: float
@@ -181,6 +186,8 @@ class PersistentCosts:
     grid_barrier: float
     cluster: int
     grid: int
+    exchange: float | None
+    link_megabyte: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +223,7 @@ class LapackPolicy:
             number gets one. So do matrices in a body that the library would factor otherwise.
         rows: those of a matrix whose kernel is faster than a program, even in a loop that is one
             kernel.
+        kernel_rows: up to which a kernel is faster than the library, for what the library factors.
         tridiagonal_rows: of all tridiagonal systems together, from which these have kernels in a
             body. At the top, all have.
     """
@@ -225,6 +233,7 @@ class LapackPolicy:
     at_once: Mapping[str, tuple[int, int]]
     many: Mapping[str, int]
     rows: int
+    kernel_rows: int
     tridiagonal_rows: int
 
     def has_kernel(self, op: str, types: Sequence[ArrayType], in_body: bool) -> bool:
@@ -232,7 +241,9 @@ class LapackPolicy:
         if op not in self.many:
             return False
         matrix = types[0]
-        if not in_body or self.prefers(op, matrix) or matrix.shape[-1] >= self.rows:
+        if self.prefers(op, matrix):
+            return matrix.shape[-1] <= self.kernel_rows
+        if not in_body or matrix.shape[-1] >= self.rows:
             return True
         columns = types[1].shape[-1] if op == "triangular_solve" else 1
         return prod(matrix.shape[:-2]) * columns >= self.many[op]

@@ -8,7 +8,7 @@ from operator import is_
 from lowering.draft.draft_nodes import FinishedNode
 from lowering.plan.calls.collectives import KINDS, CollectiveCall
 from lowering.plan.calls.library_call import StridedArray
-from lowering.plan.nodes import Graph, LibraryNode, Node, with_rewritten_bodies
+from lowering.plan.nodes import Graph, LibraryNode, Node
 from lowering.planning.library_operands import contiguous, operand
 from lowering.planning.region_builder import RegionBuilder
 from tracegraph.ir.program import Eqn
@@ -31,9 +31,10 @@ def collective(builder: RegionBuilder, eqn: Eqn) -> None:
 def with_groups(graph: Graph) -> Graph:
     """The graph, and its bodies, in which collectives that follow one another are one call.
 
-    They have the same devices, and none waits for another. A library needs one kernel for them.
+    They have the same devices, and none waits for another. A library needs one kernel for them,
+    and a loop in one kernel one exchange.
     """
-    nodes = [with_rewritten_bodies(node, with_groups) for node in graph.nodes]
+    nodes = [_with_groups_inside(node) for node in graph.nodes]
     runs: list[list[int]] = []
     for position, node in enumerate(nodes):
         if runs and _joins(nodes, runs[-1], node, position, graph.edges):
@@ -46,6 +47,11 @@ def with_groups(graph: Graph) -> Graph:
     places = {position: place for place, run in enumerate(runs) for position in run}
     edges = {(places[i], places[j]) for i, j in graph.edges if places[i] != places[j]}
     return Graph(merged, frozenset(edges))
+
+
+def _with_groups_inside(node: Node) -> Node:
+    new = tuple(map(with_groups, node.bodies))
+    return node if all(map(is_, node.bodies, new)) else node.with_bodies(new)
 
 
 def _joins(

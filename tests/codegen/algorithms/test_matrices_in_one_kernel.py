@@ -48,7 +48,7 @@ CASES = {
     "solved": case(solved, "float64", 6),
     "solved batch": case(solved, "float32", 5, (7,)),
     "solved complex": case(solved, "complex128", 9),
-    "whitened": case(whitened, "float64", 17, (3,)),
+    "whitened": case(whitened, "float64", 16, (3,)),
     "whitened complex": case(whitened, "complex64", 8, (), 1),
 }
 SCOPES = [None, Scope(1, 1), Scope(1, 64), Scope(3, 64), Scope(2, 32, clustered=True)]

@@ -11,16 +11,17 @@ import sys
 
 import pytest
 
+from tests.gpu.sharding.mesh_ends import ENDS
 from tests.gpu.sharding.mesh_programs import PROGRAMS
 from tests.helpers.processes import SECONDS, environment
 
 pytestmark = pytest.mark.mesh
 
 
-def end_of(*arguments: str) -> tuple[int, str, str]:
+def end_of(*arguments: str, of: str = "mesh_programs") -> tuple[int, str, str]:
     """The exit code, the output and the errors of a program; it is killed if it hangs."""
     ended = subprocess.run(
-        [sys.executable, "-m", "tests.gpu.sharding.mesh_programs", *arguments],
+        [sys.executable, "-m", f"tests.gpu.sharding.{of}", *arguments],
         env=environment(),
         capture_output=True,
         text=True,
@@ -34,6 +35,12 @@ def end_of(*arguments: str) -> tuple[int, str, str]:
 def test_a_program_gives_what_the_host_does(name: str) -> None:
     code, output, problems = end_of(name, "cuda")
     assert (code, output.split()[-1:]) == (0, ["done"]), problems
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_all_devices_end(name: str) -> None:
+    code, output, problems = end_of(name, of="mesh_ends")
+    assert (code, f"done {name}" in output) == (0, True), output + problems
 
 
 def test_a_process_with_a_mesh_ends_by_itself() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -75,3 +77,21 @@ def test_keywords_of_ndarray() -> None:
     for got, wanted in zip(tracegraph.jit(f, device="host")(X), f(X), strict=True):
         assert got.dtype == wanted.dtype
         np.testing.assert_array_equal(got, wanted)
+
+
+def test_a_cell_of_ipython_has_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "import numpy as np\n\n\ndef f(x):\n    return np.sin(x) + x[5]\n"
+    space: dict[str, Any] = {}
+    exec(compile(code, "/tmp/ipykernel_1/4024999484.py", "exec"), space)
+    f = tracegraph.jit(space["f"], device="host")
+    with pytest.raises(IndexError, match=r"\n  at 4024999484\.py:5, in f"):
+        f(np.ones(3))
+    cells = {"/tmp/ipykernel_1/4024999484.py": ("Cell", "In[20]")}
+    shell = SimpleNamespace(compile=SimpleNamespace(format_code_name=cells.get))
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    with pytest.raises(IndexError, match=r"\n  at In\[20\]:5, in f"):
+        f(np.ones(3))
+    assert "# In[20]:5" in str(f.trace(np.ones(6)))
+    assert repr(tracegraph.jit(space["f"])) == "<jitted f (In[20]:4)>"
+    with pytest.raises(IndexError, match=r"\n  at test_lines\.py:\d+"):
+        tracegraph.jit(lambda x: x[5], device="host")(np.ones(3))

@@ -59,20 +59,30 @@ def test_include_and_exclude_are_honoured(include: Any, exclude: Any, kept: list
     assert list(shown._repr_mimebundle_(include=include, exclude=exclude)) == kept
 
 
-def test_a_huge_program_is_text_that_says_how_to_see_it() -> None:
+def test_a_huge_picture_is_text_that_says_how_to_see_it() -> None:
+    boxes = tuple([Box("sin")] * (AUTOMATIC_BOXES + 1))
+    huge = Broken(Diagram("huge", "", DiagramRegion("", boxes, ())))
+    bundle = huge._repr_mimebundle_()
+    assert list(bundle) == ["text/plain"]
+    line, note = bundle["text/plain"].split("\n")
+    assert line == repr(huge)
+    assert note.startswith(f"{AUTOMATIC_BOXES + 1} boxes are not drawn here: ")
+    assert "tracegraph.show(x, depth=1)" in note
+    assert huge._repr_mimebundle_(exclude=["text/plain"]) == {}
+
+
+def test_a_long_program_is_drawn_with_what_repeats_in_one_box() -> None:
     def f(x: Any) -> Any:
-        for _ in range(AUTOMATIC_BOXES + 1):
-            x = x + 1.0
+        for _ in range(AUTOMATIC_BOXES):
+            x = np.sin(x) + 1.0
         return x
 
     program = tg.make_program(f)(1.0)
-    bundle = program._repr_mimebundle_()
-    assert list(bundle) == ["text/plain"]
-    line, note = bundle["text/plain"].split("\n")
-    assert line == repr(program)
-    assert note.startswith(f"{AUTOMATIC_BOXES + 3} boxes are not drawn here: ")
-    assert "tracegraph.show(x, depth=1)" in note
-    assert program._repr_mimebundle_(exclude=["text/plain"]) == {}
+    drawn = program.diagram()
+    assert (drawn.drawn, drawn.size > 2 * AUTOMATIC_BOXES) == (3, True)
+    assert [box.title for box in drawn.region.boxes][1] == f"2 operations ×{AUTOMATIC_BOXES}"
+    picture = program._repr_mimebundle_()["image/svg+xml"]
+    assert picture.count("data-box=") == 3
 
 
 class Unspeakable(Exception):

@@ -76,8 +76,9 @@ def test_no_text_ends_the_script_or_an_element() -> None:
     box = Box(nasty, (nasty,), values=(nasty,), facts=lambda: {nasty: nasty})
     diagram = Diagram(nasty, nasty, DiagramRegion("", (box, box), (Edge(0, 1),)))
     text = page(diagram, nasty)
-    assert [tag for tag, _ in Elements(text).found].count("script") == 2
-    assert facts_of(text)["0"] == {"title": nasty, "values": [nasty], "facts": {nasty: nasty}}
+    assert [tag for tag, _ in Elements(text).found].count("script") == 4
+    facts = facts_of(text)["0"]
+    assert (facts["title"], facts["values"], facts["facts"]) == (nasty, [nasty], {nasty: nasty})
 
 
 def test_static_is_an_svg_without_a_script(tmp_path: Path) -> None:

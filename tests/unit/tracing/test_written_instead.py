@@ -131,11 +131,44 @@ def test_an_array_that_is_read_and_written_to_is_made_here(tmp_path: Any) -> Non
         tracegraph.jit(counts, device="host")(1)
 
 
-def test_branches_keep_their_advice() -> None:
-    def f(x: Any) -> Any:
-        if x > 1:
-            return x
+def branch(x: Any) -> Any:
+    if x < 1:
+        return x
+    elif x:  # noqa: RET505
         return -x
+    return 0
 
+
+def loop(x: Any) -> Any:
+    while not x > 400 and x > 1:
+        x = x / 2
+    return x
+
+
+def claim(x: Any) -> Any:
+    assert (x > 0).all()
+    return x
+
+
+def choice(x: Any) -> Any:
+    ok = x > 1
+    return x if ok else -x
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (branch, r"`if x < 1` needs .* numpy\.where\(x < 1, a, b\).*tracegraph\.cond\(x < 1, f"),
+        (loop, r"`while x > 400` needs .* use tracegraph\.while_loop"),
+        (claim, r"`assert \(x > 0\)\.all\(\)` needs .* return the condition"),
+        (choice, r"`if ok` needs .* numpy\.where\(ok, a, b\)"),
+    ],
+)
+def test_statements_that_ask_for_a_truth_are_named(function: Any, said: str) -> None:
+    with pytest.raises(errors.TracerBoolError, match=said):
+        tracegraph.jit(function, device="host")(2.0)
+
+
+def test_a_truth_without_a_statement_has_general_advice() -> None:
     with pytest.raises(errors.TracerBoolError, match=r"tracegraph\.cond for a branch"):
-        tracegraph.jit(f, device="host")(2.0)
+        tracegraph.jit(lambda x: bool(x), device="host")(2.0)

@@ -32,6 +32,7 @@ def program_to_json(program: Program) -> dict[str, Any]:
     return {
         "name": program.name,
         "effects": program.effects,
+        "paths": list(program.paths()),
         "ops": dict(ops),
         "types": [type_to_json(type_) for type_ in writer.types],
         "sources": [[os.path.basename(s.file), s.line, s.function] for s in writer.sources],

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-
 from tracegraph import numpy
 from tracegraph.arrays.creation import asarray
 from tracegraph.numpy import (
@@ -16,15 +14,7 @@ from tracegraph.numpy import (
     ufuncs,
 )
 from tracegraph.numpy.dispatching import array_protocols, protocols
-from tracegraph.numpy.dispatching.namespace_info import check_version
 from tracegraph.tracing.function_table import FUNCTIONS
-
-
-def namespace_of(api_version: str | None) -> ModuleType:
-    """The namespace of arrays, if it follows this version of the array API standard."""
-    check_version(api_version)
-    return numpy
-
 
 FUNCTIONS.update({name: value for name, value in vars(numpy).items() if callable(value)})
 FUNCTIONS.update(
@@ -39,7 +29,6 @@ FUNCTIONS.update(
     raised=ufuncs.raised,
     compared_with_no_number=comparing.compared_with_no_number,
     rounded_to_int=elementwise.rounded_to_int,
-    namespace=namespace_of,
     adopted=asarray,
     ufunc_of_tracers=protocols.array_ufunc,
     function_of_tracers=protocols.array_function,

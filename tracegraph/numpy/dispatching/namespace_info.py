@@ -43,13 +43,17 @@ def check_version(asked: str | None) -> None:
     """
     if asked is not None and asked not in _VERSIONS:
         raise ValueError(
-            f"api_version={asked!r}: tracegraph.numpy follows the versions {', '.join(_VERSIONS)} "
-            "of the array API standard"
+            f"api_version={asked!r}: tracegraph.array_api follows the versions "
+            f"{', '.join(_VERSIONS)} of the array API standard"
         )
 
 
 class NamespaceInfo:
-    """What the namespace supports; `tracegraph.numpy.__array_namespace_info__()` makes one."""
+    """What the namespace supports; `tracegraph.numpy.__array_namespace_info__()` makes one.
+
+    >>> NamespaceInfo().capabilities()["max dimensions"]
+    64
+    """
 
     def capabilities(self) -> dict[str, Any]:
         """What arrays can do now: shapes that depend on elements are unknown while tracing."""

@@ -34,7 +34,7 @@ def _type(a: ArrayType) -> tuple[ArrayType, ...]:
 
 
 def _reference(a: Any) -> tuple[NDArray, NDArray, NDArray]:
-    factors = np.array(a)
+    factors = np.array(a, order="C")  # written in place below, through another shape
     *batch, m, n = factors.shape
     count, k = prod(batch), min(m, n)
     pivots = np.zeros((count, k), _INT32)

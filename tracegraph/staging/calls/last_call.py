@@ -10,6 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from tracegraph.inspection.argument_paths import grouped, large_roots
+from tracegraph.inspection.tables import Report, ReportSection, Tabulated, TextTable
+
 Handling = Literal["in place", "by value", "copied", "copied by the launch", "overwritten"]
 """How an argument reaches the program.
 
@@ -49,7 +52,7 @@ class LastRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LastCall:
+class LastCall(Tabulated):
     """What the last call of a function did; made by `Jitted.last_call`. It keeps no memory alive.
 
     >>> import tracegraph
@@ -100,7 +103,8 @@ class LastCall:
             return "built again, as it had been evicted"
         return "recognised" if self.recognised else "found by its types"
 
-    def __str__(self) -> str:
+    def report(self) -> Report:
+        """What it did, and a row for each argument; those alike of a large one share theirs."""
         own = "" if self.device == "host" else ", the device's own stream"
         where = own if self.stream is None else f", stream {self.stream:#x}"
         because = f": {self.because}" if self.because else ""
@@ -112,14 +116,17 @@ class LastCall:
             several = f", of one of {self.executables} executables" if self.executables > 1 else ""
             lines.append(f"updated {nodes}{several}")
         lines += [f"fallback: {fallback}" for fallback in self.fallbacks]
-        rows = [("argument", "type", "how", "bytes copied")]
-        for operand in self.operands:
-            copied = f"{operand.bytes_copied:,}" if operand.bytes_copied else "-"
-            rows.append((operand.path, operand.type, operand.handling, copied))
-        if self.operands:
-            widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-            lines += ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-        return "\n".join(lines)
+        paths = [operand.path for operand in self.operands]
+        large = {k for members in large_roots(paths).values() for k in members}
+        keys = [(k in large or k, o.type, o.handling) for k, o in enumerate(self.operands)]
+        rows = []
+        for group in grouped(paths, keys):
+            first, count = self.operands[group.members[0]], len(group.members)
+            type_ = first.type if count == 1 else f"{count} of {first.type}"
+            copied = sum([self.operands[k].bytes_copied for k in group.members])
+            rows.append((group.text, type_, first.handling, f"{copied:,}" if copied else "-"))
+        table = TextTable(("argument", "type", "how", "bytes copied"), rows)
+        return Report.of([ReportSection("\n".join(lines), table)])
 
 
 def operands_of(

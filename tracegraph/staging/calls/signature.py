@@ -15,9 +15,11 @@ from tracegraph import errors, tree
 from tracegraph.arrays import leaf_types
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.leaf_types import LeafKey
+from tracegraph.inspection.argument_paths import MOST_LEAVES
 from tracegraph.ir.types import ArrayType, canonical_type
 from tracegraph.staging.retraces import Aspect, Change
 from tracegraph.tracing.parameters import Parameters, parameters_of
+from tracegraph.user_source import line_text
 
 _NUMBER_CLASSES = frozenset({bool, float, complex})
 
@@ -329,10 +331,19 @@ class Signature:
         positional = {self.name(i): child for i, child in enumerate(args.children())}
         return positional | dict(zip(kwargs.entries(), kwargs.children(), strict=True))
 
-    def shown(self, key: CallKey) -> str:
-        """The arguments of a call as types, such as ``f64[3], scale=~f64[]``; "none" without."""
+    def shown(self, key: CallKey, fold: bool = False) -> str:
+        """The arguments of a call as types, such as ``f64[3], scale=~f64[]``; "none" without.
+
+        With `fold`, an argument of very many arrays is their number.
+        """
+
+        def folded(x: Any) -> Any:
+            count = len(tree.leaves(x)) if fold else 0
+            return _Shown(f"{count} arrays") if count > MOST_LEAVES else x
+
         args, kwargs = self.rebuild(key, [_Shown(ArrayType(*leaf)) for leaf in key.leaves])
-        return ", ".join([*map(repr, args), *(f"{k}={x!r}" for k, x in kwargs.items())]) or "none"
+        texts = [repr(folded(x)) for x in args]
+        return ", ".join([*texts, *(f"{k}={folded(x)!r}" for k, x in kwargs.items())]) or "none"
 
 
 def _aspect(was: LeafKey, now: LeafKey) -> Aspect:
@@ -385,8 +396,7 @@ def describe(fun: Callable[..., Any]) -> str:
     code = getattr(wrapped, "__code__", None)
     if code is None:
         return name
-    file = code.co_filename.replace("\\", "/").rpartition("/")[2]
-    return f"{name} ({file}:{code.co_firstlineno})"
+    return f"{name} ({line_text(code.co_filename, code.co_firstlineno)})"
 
 
 def _require_parameter(option: str, name: str, parameters: Parameters, function: str) -> None:

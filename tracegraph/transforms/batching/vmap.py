@@ -250,7 +250,7 @@ def _run(fun: Function, arguments: _Arguments, out_axes: Axes, axis_name: str | 
         flat,
         [type_of(leaf) for leaf in leaves],
         getattr(fun, "__name__", "vmapped"),
-        lambda i: arguments.paths[places[i]],
+        lambda: [arguments.paths[place] for place in places],
     )
     return tree.unflatten(structures[0], evaluate(program, leaves))
 

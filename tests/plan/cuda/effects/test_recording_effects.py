@@ -152,7 +152,7 @@ def test_a_second_interrupt_leaves_the_flag_down(bench, monkeypatch):
     bench.driver.busy = True
     (result,) = bench.loop([bench.array()])
     replace_sleep(monkeypatch, interrupt)
-    monkeypatch.setattr(bench.driver, "raise_flag", lambda pointer: None)  # the drain takes long
+    monkeypatch.setattr(bench.driver, "raise_flag", lambda *_, **__: None)  # the drain takes long
     with pytest.raises(KeyboardInterrupt):
         result.synchronize()
     assert bench.operations()[-2:] == ["clear", "record"]

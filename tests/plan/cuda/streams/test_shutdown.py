@@ -71,9 +71,9 @@ def test_what_a_loop_prints_while_it_is_stopped_is_shown(backend, short, monkeyp
     kept([backend.device.pool.buffer(VECTOR)])
     raise_flag = driver.raise_flag
 
-    def print_and_end(pointer):
+    def print_and_end(pointer, **how):
         print_number(backend, 9)
-        raise_flag(pointer)
+        raise_flag(pointer, **how)
 
     monkeypatch.setattr(driver, "raise_flag", print_and_end)
     shutdown.shut_down(backend.device.timeline)

@@ -6,6 +6,7 @@ Source: https://data-apis.org/array-api/2024.12/API_specification/
 from __future__ import annotations
 
 import inspect
+import pickle
 from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
@@ -343,9 +344,26 @@ def test_dtypes_without_limits() -> None:
 def test_the_namespace_of_arrays() -> None:
     x = tracegraph.asarray(X)
     for version in (None, "2021.12", "2024.12"):
-        assert x.__array_namespace__(api_version=version) is tnp
+        assert x.__array_namespace__(api_version=version) is tracegraph.array_api
     with pytest.raises(ValueError, match=r"api_version='2031\.12'.*2024\.12"):
         x.__array_namespace__(api_version="2031.12")
+
+
+def test_the_namespace_of_arrays_returns_no_arrays_of_numpy() -> None:
+    xp = tracegraph.array_api
+    assert set(xp.__all__) | {"lib"} == set(tnp.__all__)
+    arrays = [xp.zeros(2), xp.asarray([1, 2]), xp.arange(3), xp.sum(X), xp.linalg.inv(np.eye(2))]
+    arrays += [*xp.meshgrid([1], [2]), *xp.unique_all(X), xp.fft.fftfreq(3)]
+    assert {type(x) for x in arrays} == {tracegraph.Array}
+    agree(xp.unique_values(np.array([3, 1, 3, 0])), np.array([0, 1, 3]))
+    assert pickle.loads(pickle.dumps(xp.fft.ifft)) is xp.fft.ifft
+
+    def traced(x: Any) -> Any:
+        y = x.__array_namespace__().zeros(3)
+        y[0] = x[0]
+        return y
+
+    agree(tracegraph.jit(traced, device="host")(np.ones(3)), np.array([1.0, 0, 0]))
 
 
 def test_the_namespace_describes_itself() -> None:

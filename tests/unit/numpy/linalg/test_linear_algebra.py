@@ -269,6 +269,14 @@ def test_least_squares_of_ill_conditioned_matrices_are_backward_stable() -> None
     np.testing.assert_allclose(a @ x, a @ exact, rtol=1e-14)
 
 
+def test_matrices_in_several_axes_may_lie_in_memory_in_any_order() -> None:
+    matrices = np.random.default_rng(3).normal(size=(2, 3, 3))
+    for laid_out in (np.broadcast_to(matrices, (2, 2, 3, 3)), np.stack([matrices] * 2, 1)):
+        found = np.linalg.det(tracegraph.jit(lambda x: x, device="host")(laid_out))
+        strided = tnp.linalg.det(tracegraph.Array(laid_out.swapaxes(0, 1)))
+        np.testing.assert_allclose(np.asarray(strided).swapaxes(0, 1), found, rtol=1e-12)
+
+
 def test_lanes_share_a_factorization() -> None:
     a, b = ARGUMENTS["a"], RNG.standard_normal((5, 4))
     solve = tracegraph.vmap(np.linalg.solve, in_axes=(None, 0))

@@ -1,0 +1,84 @@
+// Exchanges between devices, inside of kernels that run on all of them together.
+//
+// Each device has room in memory of its own, at the same place on all, into which the others write: what
+// it polls is never across a link. `devices` has the number of this device, and then the addresses of the
+// memory of all. The turn of an exchange counts how often it was made, so that nothing is ever reset.
+// There is room for two turns: who begins the next one has everything of the last one, and the others
+// have read the one before.
+
+#ifdef __CUDACC__
+__device__ inline void tg_post_word(tg_u64* place, tg_u64 word) {
+  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(place), "l"(word) : "memory");
+}
+__device__ inline tg_u64 tg_posted_word(const tg_u64* place) {
+  tg_u64 word;
+  asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(word) : "l"(place) : "memory");
+  return word;
+}
+// What all threads have written before a barrier in front of it is visible to who sees the turn.
+__device__ inline void tg_post_turn(tg_u32* place, tg_u32 turn) {
+  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(place), "r"(turn) : "memory");
+}
+__device__ inline tg_u32 tg_posted_turn(const tg_u32* place) {
+  tg_u32 turn;
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(turn) : "l"(place) : "memory");
+  return turn;
+}
+__device__ inline void tg_between_polls() {}
+#endif
+
+template <class T> __device__ T* tg_room(const tg_u64* devices, int device, tg_i64 offset) {
+  return reinterpret_cast<T*>(devices[1 + device] + offset);
+}
+
+// Now and then a wait looks at the stop flag: above 1, the others will not come any more.
+__device__ inline bool tg_waits_on(tg_u32& polls, const volatile tg_u32* stop) {
+  tg_between_polls();
+  return (++polls & 255u) != 0 || *stop <= 1u;
+}
+
+__device__ inline void tg_await_turn(const tg_u32* place, tg_u32 turn, const volatile tg_u32* stop) {
+  tg_u32 polls = 0;
+  // another block may still wait when a device posts its next turn
+  while ((int)(tg_posted_turn(place) - turn) < 0 && tg_waits_on(polls, stop)) {}
+}
+
+// Small arrays travel as words of 32 bits with their turn beside them: who sees the turn has the bits.
+template <class T> __device__ tg_u32 tg_word_of(const T* array, int size, int number) {
+  if constexpr (sizeof(T) >= 4) {
+    return reinterpret_cast<const tg_u32*>(array)[number];
+  } else {
+    const int each = 4 / sizeof(T);
+    tg_u32 word = 0;
+    for (int i = 0; i < each && number * each + i < size; ++i) {
+      tg_u32 bits = 0;
+      memcpy(&bits, array + number * each + i, sizeof(T));
+      word |= bits << 8 * sizeof(T) * i;
+    }
+    return word;
+  }
+}
+
+__device__ inline tg_u32 tg_await_word(const tg_u64* place, tg_u32 turn, const volatile tg_u32* stop) {
+  tg_u64 word;
+  tg_u32 polls = 0;
+  while ((tg_u32)(word = tg_posted_word(place)) != turn && tg_waits_on(polls, stop)) {}
+  return (tg_u32)(word >> 32);
+}
+
+template <class T>
+__device__ T tg_received(const tg_u64* words, int element, tg_u32 turn, const volatile tg_u32* stop) {
+  T value;
+  if constexpr (sizeof(T) >= 4) {
+    const int count = sizeof(T) / 4;
+    tg_u32 parts[count];
+    for (int i = 0; i < count; ++i) parts[i] = tg_await_word(words + element * count + i, turn, stop);
+    memcpy(&value, parts, sizeof(T));
+  } else {
+    const int each = 4 / sizeof(T);
+    const tg_u32 word = tg_await_word(words + element / each, turn, stop);
+    const tg_u32 bits = word >> 8 * sizeof(T) * (element % each);
+    memcpy(&value, &bits, sizeof(T));
+  }
+  return value;
+}

@@ -1,0 +1,121 @@
+"""LaunchedTogether: launches of one program on several devices, which wait for one another.
+
+What stops one of them stops all. While a launch is waited for, its peers are watched: if one of
+them is lost, the others would wait for ever, and are abandoned.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from tracegraph.errors import PeerLostError
+
+WATCH_SECONDS = 0.1
+"""How often peers are looked at."""
+
+STOP_SECONDS = 10.0
+"""How long devices may take to agree about a stop, or to end a step, before they are abandoned."""
+
+PEER_TIMEOUT = 600.0
+"""How long a device may run after another one has ended before it counts as waiting for ever."""
+
+
+class Peers(Protocol):
+    """The devices of a mesh, as far as their ends are concerned."""
+
+    def watch(self, number: int | None) -> None:
+        """Raise PeerLostError if a device will never come to the launch of a number."""
+
+    def abandon(self, reason: BaseException) -> None:
+        """End all that is in flight on them, whatever it waits for."""
+
+    def tell(self, numbers: Sequence[int], name: str) -> None:
+        """Let all other processes know, before it is done, that an exception of this name stops the
+        launches of these numbers.
+        """
+
+    def told(self, number: int) -> str | None:
+        """The name of the exception that has stopped a launch in another process, if one has."""
+
+
+class Launch(Protocol):
+    """The launch on one device."""
+
+    together: LaunchedTogether | None
+
+    def passed(self) -> bool:
+        """Whether it has ended on the device."""
+
+
+class LaunchedTogether:
+    """The launches of one call, with their timelines. It has the same `number` in all
+    processes of its mesh, if that is a mesh of several.
+    """
+
+    __slots__ = ("_looked", "_stopped", "_uneven_since", "launches", "number", "peers")
+
+    def __init__(self, peers: Peers, number: int | None = None) -> None:
+        self.peers, self.number = peers, number
+        self.launches: list[tuple[Any, Launch]] = []
+        self._stopped: str | None = None
+        self._looked = time.monotonic()
+        self._uneven_since: float | None = None
+
+    @property
+    def stopped(self) -> str | None:
+        """The name of the exception that stopped them, if one did, in this process or another."""
+        if self._stopped is None and self.number is not None:
+            self._stopped = self.peers.told(self.number)
+        return self._stopped
+
+    def stop(self, name: str) -> None:
+        """Note that an exception stops them."""
+        self._stopped = name
+
+    def watch(self) -> None:
+        """Look at the peers, now and then.
+
+        Raises:
+            PeerLostError: one of them is lost, or did not end within the time for that.
+        """
+        now = time.monotonic()
+        if now - self._looked < WATCH_SECONDS:
+            return
+        self._looked = now
+        self.peers.watch(self.number)
+        ended = [launch.passed() for _, launch in self.launches]
+        if all(ended) or not any(ended):
+            self._uneven_since = None
+        elif self._uneven_since is None:
+            self._uneven_since = now
+        elif now - self._uneven_since > PEER_TIMEOUT:
+            raise PeerLostError(
+                f"a device had not ended {PEER_TIMEOUT:g} s after another one of its mesh"
+            )
+
+
+def watch(launches: Iterable[Launch]) -> None:
+    """Look at the peers of launches that have some; as `LaunchedTogether.watch`."""
+    for launch in launches:
+        if launch.together is not None:
+            launch.together.watch()
+
+
+def tell(launches: Iterable[Launch], reason: BaseException) -> None:
+    """Let other processes know which launches will be stopped."""
+    numbers: dict[Peers, list[int]] = {}
+    for together in dict.fromkeys(launch.together for launch in launches):
+        if together is not None and together.number is not None:
+            numbers.setdefault(together.peers, []).append(together.number)
+    for peers, own in numbers.items():
+        peers.tell(own, type(reason).__name__)
+
+
+def abandon(launches: Iterable[Launch], reason: BaseException) -> bool:
+    """Abandon the peers of launches; whether there are any."""
+    found = dict.fromkeys(l.together.peers for l in launches if l.together is not None)
+    for peers in found:
+        peers.abandon(reason)
+    return bool(found)

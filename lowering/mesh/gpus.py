@@ -1,0 +1,165 @@
+"""GPUs of a mesh: their graphs are launched together, and end together.
+
+GPUs run by themselves: a thread launches the graph of each. What a launch waits for are launches
+before, which all devices have. A stop is agreed upon by all in their loops. If that cannot be, as
+one of them does not come any more, all are abandoned, in the order that NCCL needs: stop words end
+loops, aborted communicators end what waits in them, and an abort returns when no graph refers to
+its communicator any more. Later calls make all anew.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from threading import Lock
+from typing import Any
+
+from lowering.cuda.calls.executable import CudaExecutable
+from lowering.cuda.libraries.nccl import Communicators
+from lowering.cuda.streams.launched_together import LaunchedTogether
+from lowering.cuda.streams.timeline import Timeline
+from lowering.mesh.together import Arguments, Results
+from lowering.plan.calls.rendezvous import place
+from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
+from tracegraph.concurrency.weak_set import ConcurrentWeakSet
+from tracegraph.errors import DeviceLostError, PeerLostError
+from tracegraph.sharding.mesh import Mesh
+from tracegraph.staging.interfaces import Executable
+
+ABANDON_SECONDS = 10.0
+"""How long to wait for the ends of launches whose communicators are aborted, and for the aborts."""
+
+
+class MeshOfGpus:
+    """The GPUs of a mesh, with the communicators and the executables that refer to these."""
+
+    def __init__(self, mesh: Mesh) -> None:
+        self._mesh = mesh
+        self._communicators: Communicators | None = None
+        self._timelines: Sequence[Timeline] = ()
+        self._executables: ConcurrentWeakSet[CudaExecutable] = ConcurrentWeakSet()
+        self._abandoning = Lock()
+        self.abandoned = False
+        self._channel = None if mesh.processes == 1 else self.communicators.channel
+
+    @property
+    def communicators(self) -> Communicators:
+        """The communicators, made where they are first needed."""
+        if self._communicators is None:
+            self._communicators = Communicators(self._mesh)
+        return self._communicators
+
+    def add(self, executables: Sequence[CudaExecutable]) -> None:
+        """Note the executables of a Plan, one for each device, which refer to the communicators."""
+        self._timelines = [executable.timeline for executable in executables]
+        for executable in executables:
+            self._executables.add(executable)
+
+    # Launching
+
+    def launched(self, devices: Sequence[Executable], mesh: Mesh, given: Arguments) -> Results:
+        """Launch the graph of each device. Waits, if it has to, are before the first launch.
+
+        Raises:
+            BaseException: why a device was not launched. If others were, these are abandoned.
+        """
+        number = None if self._channel is None else self._channel.new_launch()
+        self._require_peers(number)
+        for timeline in self._timelines:
+            timeline.driver.activate()
+            timeline.make_room()
+        together = LaunchedTogether(self, number)
+        over: list[int] = []
+
+        def launch(device: int) -> Sequence[Any]:
+            place.together = together
+            try:
+                results = devices[device](given[device])
+            finally:
+                place.together = None
+            over.append(device)
+            return results
+
+        try:
+            if len(given) == 1:  # one of several processes
+                return [launch(0)]
+            return each_in_a_thread([partial(launch, device) for device in range(len(given))])
+        except BaseException as failure:
+            if self._channel is not None:
+                self.abandon(failure)  # other processes have launched theirs, or will
+            elif over and len(over) < len(given):
+                self.abandon(failure)
+                failure.add_note(
+                    f"{len(over)} of the {len(given)} devices of {mesh} had been launched, and "
+                    "were ended; results of its programs that were not computed yet are lost"
+                )
+            raise
+
+    def _require_peers(self, number: int | None) -> None:
+        """Look whether another process has ended, is lost or has abandoned its devices.
+
+        Raises:
+            PeerLostError: one is or has, and those of this process are abandoned now.
+        """
+        if self._communicators is None:
+            return
+        try:
+            self._communicators.check(number)
+        except PeerLostError as reason:
+            self.abandon(reason)
+            raise
+
+    # Ends
+
+    def watch(self, number: int | None) -> None:
+        """Look whether all devices are there for the launch of a number.
+
+        Raises:
+            PeerLostError: one is not.
+        """
+        if self._communicators is not None:
+            self._communicators.watch(number)
+
+    def tell(self, numbers: Sequence[int], name: str) -> None:
+        """Let all other processes know, before it is done, that an exception of this name stops the
+        launches of these numbers.
+        """
+        if self._channel is not None:
+            self._channel.stop(numbers, name)
+
+    def told(self, number: int) -> str | None:
+        """The name of the exception that has stopped a launch in another process, if one has."""
+        return None if self._channel is None else self._channel.stopped.get(number)
+
+    def abandon(self, reason: BaseException) -> None:
+        """End all launches, whatever they wait for; executables and communicators are gone then.
+
+        Other processes are told, and do the same.
+        """
+        with self._abandoning:
+            if self.abandoned:
+                return
+            self.abandoned = True
+            if self._communicators is not None:
+                self._communicators.leave()
+            stopped = []
+            for timeline in self._timelines:
+                with suppress(DeviceLostError, RuntimeError):  # there is nothing left to end
+                    stopped.append((timeline, *timeline.end_at_once(reason)))
+            aborts = [] if self._communicators is None else self._communicators.abort()
+            deadline = time.monotonic() + ABANDON_SECONDS
+            for timeline, launches, ended in stopped:
+                with suppress(DeviceLostError):
+                    while ended is not None and not ended() and time.monotonic() < deadline:
+                        time.sleep(1e-3)
+                for launch in launches:
+                    if launch.effects is not None:
+                        launch.effects.ignore_failure()
+                timeline.finish_stop(launches)
+            for executable in list(self._executables):
+                with suppress(DeviceLostError):
+                    executable.close()
+            for abort in aborts:
+                abort.join(max(0.0, deadline - time.monotonic()))

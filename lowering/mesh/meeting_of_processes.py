@@ -1,0 +1,61 @@
+"""MeetingOfProcesses: where the devices of a host mesh meet that several processes share.
+
+Operands go to the first process and from there to the devices of the group, each of which computes
+all results: they have the same operands in the same order, and so the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+
+import numpy as np
+
+from lowering.plan.calls.rendezvous import Array, Arrival, Combine, Lines
+from tracegraph.distributed.channel import Channel
+from tracegraph.sharding.mesh import Mesh
+
+
+class MeetingOfProcesses:
+    """The meeting place of one launch."""
+
+    def __init__(self, channel: Channel, mesh: Mesh) -> None:
+        self.group = Lines(mesh.shape).group
+        self._channel, self._mesh = channel, mesh
+        self._launch = channel.new_launch()
+        self._numbers = {device: count() for device in mesh.local_devices}
+
+    def meet(self, device: int, arrival: Arrival, combine: Combine) -> None:
+        """As `MeetingPlace`."""
+        mesh, group = self._mesh, arrival.group
+        number = next(self._numbers[device])
+        data = b"".join([source.tobytes() for source in arrival.sources])
+        meeting = f"{number} of launch {self._launch} on {mesh.device}: {arrival.text}"
+        owners = [mesh.process_of(other) for other in group]
+        parts = self._channel.meet(
+            "device", device, group, owners, data, meeting, arrival.text, self._launch,
+            len(mesh.local_devices),
+        )  # fmt: skip
+        sources = [_arrays(part, arrival.sources) for part in parts]
+        own = combine(sources)[group.index(device)]
+        for target, result in zip(arrival.targets, own, strict=True):
+            target[...] = result
+
+    def leave(self, device: int, failed: bool) -> None:
+        """As `MeetingPlace`. A device that is done is not waited for: all have the same program."""
+        if failed:
+            self._channel.fail(self._launch, device)
+
+    def check(self) -> None:
+        """As `MeetingPlace`."""
+        self._channel.check(self._launch, "a loop")
+
+
+def _arrays(data: bytes, like: Sequence[Array]) -> list[Array]:
+    """Arrays, one behind the other in bytes."""
+    found, start = [], 0
+    for array in like:
+        flat = np.frombuffer(data, array.dtype, array.size, start)
+        found.append(flat.reshape(array.shape))
+        start += array.nbytes
+    return found

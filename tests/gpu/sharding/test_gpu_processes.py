@@ -1,0 +1,28 @@
+"""A process for each of two GPUs: the programs that also run on meshes of the host.
+
+`python -m pytest -m mesh` runs these tests.
+"""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from tests.helpers.processes import ends_of
+from tests.programs.of_processes import ON_GPUS
+
+pytestmark = pytest.mark.mesh
+
+
+@pytest.mark.parametrize("name", sorted(ON_GPUS - {"killed"}))
+def test_a_program_of_two_processes(name: str) -> None:
+    ends = ends_of("-m", "tests.programs.of_processes", "cuda", name)
+    for index, (code, output, problems) in enumerate(ends):
+        assert (code, output.splitlines()[-1:]) == (0, [f"done {index} 2"]), problems
+
+
+def test_others_learn_that_a_process_was_killed() -> None:
+    first, second = ends_of("-m", "tests.programs.of_processes", "cuda", "killed")
+    assert second[0] == -signal.SIGKILL
+    assert (first[0], first[1].splitlines()[-1:]) == (0, ["done 0 2"]), first[2]

@@ -1,0 +1,55 @@
+"""`tracegraph.jax.wrap`: values, gradients of two orders, jit and vmap."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracegraph
+
+jax: Any = pytest.importorskip("jax")
+
+wrapped = tracegraph.jax.wrap(lambda x, w: (np.tanh(x @ w) ** 2).sum())
+
+
+def of_jax(x: Any, w: Any) -> Any:
+    return (jax.numpy.tanh(x @ w) ** 2).sum()
+
+
+def test_transformations_of_jax() -> None:
+    rng = np.random.default_rng(0)
+    x, w = (jax.numpy.asarray(rng.normal(size=s), "float32") for s in ((2, 3), (3, 2)))
+    several = jax.numpy.stack([x, 2 * x, -x])
+    for transformed in (
+        lambda f: f(x, w),
+        lambda f: jax.jit(jax.value_and_grad(f, (0, 1)))(x, w),
+        lambda f: jax.jacrev(jax.grad(f))(x, w),
+        lambda f: jax.vmap(f, (0, None))(several, w),
+        lambda f: jax.jit(jax.vmap(jax.grad(f, 1), (0, None)))(several, w),
+        lambda f: jax.grad(lambda x: jax.vmap(f, (0, None))(x, w).sum())(several),
+        lambda f: jax.vmap(jax.vmap(f, (None, 0)), (0, None))(several, w[None]),
+    ):
+        found, expected = map(jax.tree.leaves, (transformed(wrapped), transformed(of_jax)))
+        for one, other in zip(found, expected, strict=True):
+            assert isinstance(one, jax.Array)
+            assert one.dtype == other.dtype
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+def test_arguments_and_results_are_trees_of_any_dtype() -> None:
+    def body(state: Any, k: Any, scale: float) -> Any:
+        return {"x": state["x"] * scale, "k": k + 1, "half": state["half"] * 2}
+
+    f = tracegraph.jax.wrap(body)
+    state = {"x": jax.numpy.ones(3), "half": jax.numpy.ones(2, "bfloat16")}
+    eager = f(state, jax.numpy.arange(3), 2.5)
+    jitted = jax.jit(f)(state, jax.numpy.arange(3), 2.5)
+    for found in (eager, jitted):
+        assert [str(found[key].dtype) for key in ("x", "k", "half")] == [
+            *("float32", "int32", "bfloat16")
+        ]
+        np.testing.assert_array_equal(found["k"], [1, 2, 3])
+    gradient = jax.grad(lambda state: f(state, jax.numpy.arange(3), 2.5)["x"].sum())(state)
+    np.testing.assert_array_equal(gradient["x"], [2.5] * 3)

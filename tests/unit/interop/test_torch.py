@@ -1,0 +1,140 @@
+"""`tracegraph.torch.wrap`: values and derivatives of any order, torch.func and torch.compile."""
+
+from __future__ import annotations
+
+import gc
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracegraph
+from tracegraph import errors
+
+torch: Any = pytest.importorskip("torch")
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch's own
+
+
+def of_torch(x: Any, w: Any) -> Any:
+    return (torch.tanh(x @ w) ** 2).sum()
+
+
+wrapped = tracegraph.torch.wrap(lambda x, w: (np.tanh(x @ w) ** 2).sum())
+
+
+def inputs(*, grad: bool = True) -> tuple[Any, Any]:
+    torch.manual_seed(0)
+    shapes = ((2, 3), (3, 2))
+    x, w = (torch.randn(s, dtype=torch.float64, requires_grad=grad) for s in shapes)
+    return x, w
+
+
+def test_derivatives_of_two_orders_are_those_of_the_function() -> None:
+    assert torch.autograd.gradcheck(wrapped, inputs())
+    assert torch.autograd.gradgradcheck(wrapped, inputs())
+    z = torch.randn(3, dtype=torch.complex128, requires_grad=True)
+    assert torch.autograd.gradcheck(tracegraph.torch.wrap(lambda z: z * z * np.conj(z)), (z,))
+
+
+def test_transformations_of_torch_func() -> None:
+    x, w = inputs(grad=False)
+    func = torch.func
+    several = torch.stack([x, 2 * x])
+    for transformed in (
+        lambda f: func.grad(f)(x, w),
+        lambda f: func.hessian(f)(x, w),
+        lambda f: func.jvp(lambda x: f(x, w), (x,), (x,))[1],
+        lambda f: func.vmap(f, (0, None))(several, w),
+        lambda f: func.vmap(func.grad(f), (0, None))(several, w),
+    ):
+        torch.testing.assert_close(transformed(wrapped), transformed(of_torch))
+
+
+def test_torch_compile_has_the_calls_in_its_graph() -> None:
+    scaled = tracegraph.torch.wrap(lambda x, s: x * s)
+
+    def step(f: Any, g: Any, x: Any, w: Any) -> Any:
+        return f(torch.sin(x), w) * 2 + g(x, 3.0).sum()
+
+    x, w = inputs()
+    compiled = torch.compile(
+        lambda x, w: step(wrapped, scaled, x, w), fullgraph=True, backend="aot_eager"
+    )
+    expected = step(of_torch, lambda x, s: x * s, x, w)
+    found = compiled(x, w)
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(
+        torch.autograd.grad(found, (x, w)), torch.autograd.grad(expected, (x, w))
+    )
+
+
+def test_the_operator_is_one_as_pytorch_has_them() -> None:
+    call = import_module("tracegraph.torch.in_graph").call
+    function = import_module("tracegraph.interop.flat_functions").FlatFunction(
+        lambda x, w: (np.tanh(x @ w), x + 1)
+    )
+    torch.library.opcheck(call, (function.number, list(inputs())))
+
+
+def test_arguments_and_results_are_trees_of_any_dtype() -> None:
+    def body(state: Any, k: Any, scale: float) -> Any:
+        return {"x": state["x"] * scale, "k": k + 1, "half": state["half"] * 2}
+
+    x = torch.ones(3, requires_grad=True)
+    half = torch.ones(2, dtype=torch.bfloat16, requires_grad=True)
+    found = tracegraph.torch.wrap(body)({"x": x, "half": half}, torch.arange(3), scale=2.5)
+    (found["x"].sum() + found["half"].sum()).backward()
+    assert not found["k"].requires_grad
+    assert found["k"].tolist() == [1, 2, 3]
+    assert x.grad.tolist() == [2.5] * 3
+    assert (half.grad.dtype, half.grad.tolist()) == (torch.bfloat16, [2, 2])
+
+
+def test_results_are_written_to_as_any_tensor() -> None:
+    x = torch.arange(4.0)
+    double = tracegraph.torch.wrap(lambda x: x * 2)
+    y, z = double(x), double(x.view(2, 2).T)
+    y += 1
+    assert (x.tolist(), y.tolist(), z.tolist()) == (
+        [0, 1, 2, 3],
+        [1, 3, 5, 7],
+        [[0, 4], [2, 6]],
+    )
+
+
+def test_tensors_are_arguments_of_jitted_functions() -> None:
+    double = tracegraph.jit(lambda x: x * 2, device="host")
+    for x in (
+        torch.arange(3.0),
+        torch.ones(2, 3).T,
+        torch.ones(2, dtype=torch.bfloat16),
+        torch.tensor([1 + 2j]).conj(),
+    ):
+        for _ in range(2):
+            torch.testing.assert_close(torch.from_dlpack(double(x)), x * 2)
+    assert double.stats()["traces"] == 4
+    bits = tracegraph.asarray(torch.ones(2, 2, dtype=torch.bfloat16))
+    torch.testing.assert_close(torch.from_dlpack(bits), torch.ones(2, 2, dtype=torch.bfloat16))
+    with pytest.raises(errors.UnsupportedArgumentError, match="require gradient"):
+        double(torch.ones(2, requires_grad=True))
+
+
+def test_misuse_is_named() -> None:
+    with pytest.raises(TypeError, match="wrap takes a function, got 3"):
+        tracegraph.torch.wrap(3)
+    with pytest.raises(errors.UnsupportedArgumentError, match="of type str"):
+        wrapped(torch.ones(2, 2), "a")
+
+
+def test_a_function_that_nobody_has_is_freed() -> None:
+    double = tracegraph.torch.wrap(lambda x: x * 2)
+    x = torch.ones(2, requires_grad=True)
+    double(x).sum().backward()
+    numbers = import_module("tracegraph.interop.flat_functions")._by_number
+    gc.collect()
+    before = len(numbers)
+    del double
+    gc.collect()
+    assert len(numbers) < before

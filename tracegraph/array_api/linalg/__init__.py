@@ -1,0 +1,15 @@
+"""Linear algebra: the functions of `tracegraph.numpy.linalg`, which return Arrays."""
+
+from typing import TYPE_CHECKING
+
+from tracegraph.array_api.of_arrays import functions_of as _functions_of
+from tracegraph.errors.names_elsewhere import names_of as _names_of
+from tracegraph.numpy import linalg as _linalg
+from tracegraph.public_names import set_all as _set_all
+
+if TYPE_CHECKING:
+    from tracegraph.numpy.linalg import *
+else:
+    globals().update(_functions_of(_linalg, _linalg.__all__, __name__))
+    _set_all(__name__)
+    __getattr__ = _names_of(__name__)

@@ -1,0 +1,244 @@
+"""Channel: what a process says to the others through the first one, and waits for.
+
+All that is sent here is small, or slow by intent: hashes of programs, names of communicators, and
+the arrays that devices of a mesh of the host exchange.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from itertools import count
+from multiprocessing.connection import Connection
+
+from tracegraph import limits
+from tracegraph.distributed.hub import Hub
+from tracegraph.distributed.messages import Header, pack, unpack
+from tracegraph.errors import DeadlockError, PeerFailedError, PeerLostError, ProcessGroupError
+
+_STEP = 0.1
+"""Seconds between looks at the time limit in a wait."""
+
+Failure = Callable[[str], BaseException]
+"""From what a process was in when it happened to the error."""
+
+
+class _Ticket:
+    """A wait: its answer, or why there is none."""
+
+    __slots__ = ("data", "failure", "launch", "over")
+
+    def __init__(self, launch: int | None) -> None:
+        self.launch = launch
+        self.over = threading.Event()
+        self.data: Sequence[bytes] = ()
+        self.failure: Failure | None = None
+
+    def fail(self, failure: Failure) -> None:
+        if not self.over.is_set():
+            self.failure = failure
+            self.over.set()
+
+
+def _lost(process: int, how: str) -> Failure:
+    return lambda doing: PeerLostError(
+        f"process {process} {how}, and this one was in {doing}", process
+    )
+
+
+class Channel:
+    """The channel of process `index` of `size`. `hosts` names the machine of each process.
+
+    `lost` is None, or makes the error for a process that is lost; after that, all waits raise it.
+    `stopped` has the launches that an exception has stopped in another process, and its name,
+    `ended` how many launches those have made that have taken leave: these are over.
+    """
+
+    def __init__(
+        self, connection: Connection, index: int, size: int, hosts: Sequence[str], hub: Hub | None
+    ) -> None:
+        self.index, self.size, self.hosts = index, size, tuple(hosts)
+        self.lost: Failure | None = None
+        self.stopped: dict[int, str] = {}
+        self.ended: dict[int, int] = {}
+        self._connection, self._hub = connection, hub
+        self._numbers, self._launches = count(), 0
+        self._tickets: dict[int, _Ticket] = {}
+        self._failed: dict[int, int] = {}
+        self._lock = threading.Lock()
+        self._sending = threading.Lock()
+        self._closed = False
+        self._reader = threading.Thread(target=self._read, name="tracegraph peers", daemon=True)
+        self._reader.start()
+
+    def new_launch(self) -> int:
+        """The number of a launch, which is the same in all processes that make the same ones."""
+        with self._lock:
+            self._launches += 1
+            return self._launches - 1
+
+    def exchange(self, data: bytes, meeting: str, text: str) -> Sequence[bytes]:
+        """The bytes of all processes, in order, once all are in the same meeting.
+
+        Raises:
+            PeerLostError: a process is lost or has ended.
+            DeadlockError: processes are in different meetings.
+            ProcessGroupError: the channel is closed.
+        """
+        everyone = tuple(range(self.size))
+        return self.meet("process", self.index, everyone, everyone, data, meeting, text)
+
+    def meet(
+        self,
+        kind: str,
+        number: int,
+        group: Sequence[int],
+        owners: Sequence[int],
+        data: bytes,
+        meeting: str,
+        text: str,
+        launch: int | None = None,
+        together: int = 1,
+    ) -> Sequence[bytes]:
+        """The bytes of all of a group, in order; as `Arrived` says it.
+
+        Raises:
+            PeerLostError, DeadlockError, ProcessGroupError: as `exchange`.
+            PeerFailedError: a device has failed in the launch.
+            TimeLimitError: the time of a `time_limit` was up.
+        """
+        ticket, name = _Ticket(launch), next(self._numbers)
+        with self._lock:
+            self._require(launch, text)
+            self._tickets[name] = ticket
+        header = {
+            "ticket": name, "kind": kind, "number": number, "group": group, "owners": owners,
+            "meeting": meeting, "text": text, "launch": launch, "together": together,
+        }  # fmt: skip
+        try:
+            self._send(header, data)
+            while not ticket.over.wait(_STEP):
+                limits.check()
+        except BaseException:
+            self._send({"withdrawn": name})
+            raise
+        finally:
+            with self._lock:
+                self._tickets.pop(name, None)
+        if ticket.failure is not None:
+            raise ticket.failure(text)
+        return ticket.data
+
+    def fail(self, launch: int, device: int) -> None:
+        """Tell the others that a device has failed."""
+        with self._lock:
+            if launch in self._failed or self._closed:
+                return
+            self._failed[launch] = device
+        self._send({"failed": launch, "device": device})
+
+    def stop(self, launches: Sequence[int], name: str) -> None:
+        """Let all others know that an exception of this name stops launches. When this returns,
+        they have noted it, so that none takes what they compute from then on for a result.
+        """
+        ticket, number = _Ticket(None), next(self._numbers)
+        with self._lock:
+            if self._closed or self.lost is not None:
+                return
+            self._tickets[number] = ticket
+        self._send({"stop": list(launches), "name": name, "of": number})
+        ticket.over.wait()
+        with self._lock:
+            self._tickets.pop(number, None)
+
+    def check(self, launch: int | None, doing: str) -> None:
+        """Called now and then by what runs.
+
+        Raises:
+            PeerLostError: a process is lost, or has ended before the launch.
+            PeerFailedError: another device has failed in the launch.
+        """
+        if self.lost is not None or launch in self._failed:
+            with self._lock:
+                self._require(launch, doing)
+        for process, launches in self.ended.items():
+            if launch is not None and launch >= launches:
+                raise _lost(process, "has ended")(doing)
+
+    def close(self) -> None:
+        """Take leave. In the first process, wait until all others have done so."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        self._send({"bye": self._launches})
+        if self._hub is not None:
+            self._hub.join()
+        self._connection.close()
+
+    def _require(self, launch: int | None, doing: str) -> None:
+        """Raise if no wait of a launch can succeed. The caller holds the lock."""
+        if self.lost is not None:
+            raise self.lost(doing)
+        if self._closed:
+            raise ProcessGroupError(
+                f"{doing} needs the other processes, but tracegraph.distributed.shutdown() was "
+                "called"
+            )
+        if launch is not None and launch in self._failed:
+            raise PeerFailedError(self._failed[launch], doing)
+
+    def _send(self, header: Header, *pieces: bytes) -> None:
+        message = pack(header, pieces)
+        try:
+            with self._sending:
+                self._connection.send_bytes(message)
+        except OSError:  # the reader finds out why
+            pass
+
+    def _read(self) -> None:
+        """Take in answers, in a thread of its own."""
+        try:
+            while True:
+                self._take(*unpack(self._connection.recv_bytes()))
+        except (OSError, EOFError, TypeError):  # TypeError: it was closed meanwhile
+            if not self._closed:
+                self._lose(0, "is lost")
+
+    def _take(self, header: Header, pieces: Sequence[bytes]) -> None:
+        if "lost" in header:
+            self._lose(header["lost"], header["how"])
+            return
+        if "ended" in header:
+            self.ended[header["ended"]] = header["launches"]
+            return
+        if "stopped" in header:
+            self.stopped.update(dict.fromkeys(header["stopped"], header["name"]))
+            self._send({"noted": header["by"]})
+            return
+        with self._lock:
+            if "failed" in header:
+                launch, device = header["failed"], header["device"]
+                self._failed.setdefault(launch, device)
+                for each in self._tickets.values():
+                    if each.launch == launch:
+                        each.fail(lambda text: PeerFailedError(device, text))
+                return
+            ticket = self._tickets.get(header["met"] if "met" in header else header["of"])
+            if ticket is None:
+                return
+            if "met" in header:
+                ticket.data = pieces
+                ticket.over.set()
+            elif "gone" in header:
+                ticket.fail(_lost(header["gone"], header["how"]))
+            else:
+                self._launches = header["launches"]
+                ticket.fail(lambda text: DeadlockError(header["deadlock"], header["rows"]))
+
+    def _lose(self, process: int, how: str) -> None:
+        with self._lock:
+            if self.lost is None:
+                self.lost = _lost(process, how)
+            for each in self._tickets.values():
+                each.fail(self.lost)

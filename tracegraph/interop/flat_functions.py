@@ -1,0 +1,160 @@
+"""A function of flat arguments, with its derivatives and batches: each is one graph.
+
+It is what `wrap` of PyTorch and of JAX give to these libraries. A derived function is a
+`FlatFunction` again, so derivatives have derivatives of any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from itertools import count
+from typing import Any
+from weakref import WeakValueDictionary
+
+from tracegraph import tree
+from tracegraph.ir.types import ArrayType
+from tracegraph.staging.jit import eval_shape, jit
+from tracegraph.staging.jitted import Jitted
+from tracegraph.transforms import jvp, vjp, vmap
+
+Values = tuple[Any, ...]
+"""Arrays or numbers; for types, also those of another library."""
+
+Mask = tuple[bool, ...]
+
+_numbers = count()
+_by_number: WeakValueDictionary[int, FlatFunction] = WeakValueDictionary()
+
+
+class FlatFunction:
+    """A function of arrays and numbers that returns a tuple of arrays.
+
+    `number` is another one for each function, by which graphs of other libraries name it.
+    """
+
+    def __init__(self, function: Callable[..., Values], device: str | None = None) -> None:
+        self.function = function
+        self.device = device
+        self.number = next(_numbers)
+        self._jitted: dict[str, Jitted[..., Values]] = {}
+        self._derived: dict[Hashable, FlatFunction] = {}
+        self.elsewhere: dict[Hashable, Any] = {}  # what it is in another library
+        _by_number[self.number] = self
+
+    def on(self, device: str) -> Jitted[..., Values]:
+        """The jitted function that runs on a device."""
+        found = self._jitted.get(device)
+        if found is None:
+            found = self._jitted.setdefault(device, jit(self.function, device=device))
+        return found
+
+    def result_types(self, types: Sequence[ArrayType]) -> tuple[ArrayType, ...]:
+        """The types of the results for arguments of these types. Nothing runs."""
+        found: tuple[ArrayType, ...] = eval_shape(self.function, *types)
+        return found
+
+    def with_numbers(self, numbers: Sequence[tuple[int, Any]]) -> FlatFunction:
+        """The function of the other arguments, if those at these positions are numbers."""
+        if not numbers:
+            return self
+
+        def bound(*arrays: Any) -> Values:
+            values = list(arrays)
+            for position, number in numbers:  # in ascending order
+                values.insert(position, number)
+            return self.function(*values)
+
+        key = ("numbers", tuple((position, type(n), n) for position, n in numbers))
+        return self._derive(key, bound)
+
+    def pullback(
+        self, needed: Mask, differentiable: Mask, *, conjugates: bool = False
+    ) -> FlatFunction:
+        """The function of all arguments, and of the cotangents of the differentiable results, that
+        returns the cotangents of the needed arguments. With `conjugates`, complex cotangents are
+        the conjugates of those of `tracegraph.vjp`.
+        """
+
+        def pulled(*values: Any) -> Values:
+            primals, cotangents = values[: len(needed)], values[len(needed) :]
+            of_needed = self._of(primals, needed, differentiable)
+            _, pull = vjp(of_needed, *_chosen(primals, needed))
+            if not conjugates:
+                return tuple(pull(tuple(cotangents)))
+            return tuple(map(_conjugate, pull(tuple(map(_conjugate, cotangents)))))
+
+        return self._derive(("pullback", needed, differentiable, conjugates), pulled)
+
+    def pushforward(self, moving: Mask, differentiable: Mask) -> FlatFunction:
+        """The function of all arguments, and of tangents of the moving ones, that returns the
+        tangents of the differentiable results.
+        """
+
+        def pushed(*values: Any) -> Values:
+            primals, tangents = values[: len(moving)], values[len(moving) :]
+            of_moving = self._of(primals, moving, differentiable)
+            return tuple(jvp(of_moving, tuple(_chosen(primals, moving)), tuple(tangents))[1])
+
+        return self._derive(("pushforward", moving, differentiable), pushed)
+
+    def batched(self, in_axes: tuple[int | None, ...]) -> FlatFunction:
+        """The function of batches along these axes; the lanes of results are their first axis."""
+        return self._derive(("batched", in_axes), vmap(self.function, in_axes=in_axes))
+
+    def _of(self, primals: Values, free: Mask, kept: Mask) -> Callable[..., Values]:
+        """The kept results as a function of the arguments that are free."""
+
+        def of_free(*values: Any) -> Values:
+            left = iter(values)
+            arguments = [next(left) if f else p for p, f in zip(primals, free, strict=True)]
+            return tuple(_chosen(self.function(*arguments), kept))
+
+        return of_free
+
+    def _derive(self, key: Hashable, function: Callable[..., Values]) -> FlatFunction:
+        found = self._derived.get(key)
+        if found is None:
+            function.__name__ = getattr(self.function, "__name__", "function")
+            found = self._derived.setdefault(key, FlatFunction(function, self.device))
+        return found
+
+
+def by_number(number: int) -> FlatFunction:
+    """The function of a number, as operators name it.
+
+    Raises:
+        RuntimeError: it is no longer there.
+    """
+    found = _by_number.get(number)
+    if found is None:
+        raise RuntimeError(
+            "a compiled graph calls a function of tracegraph.torch.wrap that is gone; keep the "
+            "function as long as the graph"
+        )
+    return found
+
+
+def flat_of_tree(
+    body: Callable[..., Any], structure: tree.Structure, device: str | None
+) -> tuple[FlatFunction, list[tree.Structure]]:
+    """The function of the leaves of arguments of a structure, and the structure of its results,
+    which is there once it was traced.
+    """
+    results: list[tree.Structure] = []
+
+    def flat(*leaves: Any) -> tuple[Any, ...]:
+        args, kwargs = tree.unflatten(structure, leaves)
+        values, found = tree.flatten(body(*args, **kwargs))
+        results[:] = [found]
+        return tuple(values)
+
+    flat.__name__ = getattr(body, "__name__", "function")
+    return FlatFunction(flat, device), results
+
+
+def _chosen(values: Sequence[Any], mask: Mask) -> list[Any]:
+    return [x for x, chosen in zip(values, mask, strict=True) if chosen]
+
+
+def _conjugate(x: Any) -> Any:
+    return x.conj() if x.dtype.kind == "c" else x
