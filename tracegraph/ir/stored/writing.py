@@ -64,7 +64,7 @@ def program_key(program: Program) -> tuple[bytes, tuple[Source, ...]]:
     }
     digest = sha256(json.dumps(document, sort_keys=True).encode())
     for constant in program.constants:
-        digest.update(np.ascontiguousarray(constant).data if constant.size else b"")
+        digest.update(np.ascontiguousarray(constant).reshape(-1).view(np.uint8))
     return digest.digest(), tuple(writer.sources)
 
 
