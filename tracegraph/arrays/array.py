@@ -47,7 +47,21 @@ def _writing(name: str, instead: str) -> Callable[..., NoReturn]:
     return method
 
 
-class Array(ArrayOperators):
+class _ArrayClass(type):
+    """The class of Array: a traced value is an instance, as it stands for one.
+
+    So annotations and checks of users hold in traced functions. Code of this package that means
+    arrays with elements asks for `type(x) is Array`.
+    """
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, ArrayOperators)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, ArrayOperators)
+
+
+class Array(ArrayOperators, metaclass=_ArrayClass):
     """An immutable n-dimensional array, in host memory or on a device.
 
     It works like an ndarray: operators, methods, indexing, and NumPy's functions, all of which
@@ -417,9 +431,9 @@ def _unpickle(data: NDArray[Any], weak: bool) -> Array:
 
 
 def _as_numpy(x: Any) -> Any:
-    return x.__array__() if isinstance(x, Array) else x
+    return x.__array__() if type(x) is Array else x
 
 
 def _static_mask(x: Any) -> Any:
     """A mask on the host: the shape of the result depends on its elements."""
-    return x.__array__() if isinstance(x, Array) and x.dtype == np.bool_ else x
+    return x.__array__() if type(x) is Array and x.dtype == np.bool_ else x

@@ -85,7 +85,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
 
 
 def _as_array(x: Any) -> Array:
-    if isinstance(x, Array):
+    if type(x) is Array:
         return x
     key, data = classify(np.asarray(x) if isinstance(x, (list, tuple)) else x)
     type_ = ArrayType(*key)

@@ -266,7 +266,7 @@ def _run_nothing(body: Body, carry: Tree, xs: Tree) -> tuple[Any, Any]:
     if types is None:
         types = _types_for_zeros(body, carry, xs)
     wrap: Callable[..., Any] = np.asarray
-    if any(isinstance(leaf, Array) for leaf in (*carry.leaves, *xs.leaves)):
+    if any(type(leaf) is Array for leaf in (*carry.leaves, *xs.leaves)):
         wrap = Array
     ys = [wrap(np.zeros((0, *type_.shape), type_.dtype)) for type_ in types.y]
     last = converted(detached(carry), types.carry)
@@ -277,7 +277,7 @@ def _types_for_zeros(body: Body, carry: Tree, xs: Tree) -> SettledTypes:
     """The types that the function returns for the first carry and a slice of zeros."""
     rows = [np.zeros((1, *type_.shape[1:]), type_.dtype) for type_ in xs.types]
     given = [
-        Array(row)[0] if isinstance(leaf, Array) else _read_only(row[0])
+        Array(row)[0] if type(leaf) is Array else _read_only(row[0])
         for leaf, row in zip(xs.leaves, rows, strict=True)
     ]
     first = detached(carry)

@@ -37,9 +37,9 @@ def array_ufunc(
     out = kwargs.get("out", ())
     if any(isinstance(x, Tracer) for x in (*inputs, *out)):
         return NotImplemented  # the tracer records it
-    if any(isinstance(x, Array) for x in out):
+    if any(type(x) is Array for x in out):
         raise errors.ImmutableArrayError(f"numpy.{ufunc.__name__}(..., out=x)", "drop out=")
-    if method == "at" and isinstance(inputs[0], Array):
+    if method == "at" and type(inputs[0]) is Array:
         raise _immutable_at(ufunc)
     if any_on_device(inputs) or (any_of_bfloat16(inputs) and not out):
         with _naming(protocols.ufunc_label(ufunc)):

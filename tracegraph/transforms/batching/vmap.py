@@ -227,7 +227,7 @@ def _run(fun: Function, arguments: _Arguments, out_axes: Axes, axis_name: str | 
     places = [
         i
         for i, (leaf, axis) in enumerate(zip(arguments.leaves, arguments.axes, strict=True))
-        if axis is not None or isinstance(leaf, (Array, np.ndarray))
+        if axis is not None or type(leaf) is Array or isinstance(leaf, np.ndarray)
     ]
     leaves = [arguments.leaves[i] for i in places]
     structures = []
