@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -16,7 +16,7 @@ from tracegraph.arrays.device_calls import copy
 from tracegraph.arrays.shard_view import ArrayShard
 from tracegraph.devices import canonical_device
 from tracegraph.errors.tracebacks import hide_frames
-from tracegraph.ir.types import ArrayType
+from tracegraph.ir.types import ArrayType, row_major_strides
 from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.tracer import Tracer
@@ -183,6 +183,44 @@ class Array(ArrayOperators, metaclass=_ArrayClass):
     def nbytes(self) -> int:
         """Bytes of all elements."""
         return self._type.nbytes
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from an element to the next along each axis."""
+        data = self.data
+        if isinstance(data, np.ndarray):
+            return data.strides
+        return tuple([n * self.itemsize for n in row_major_strides(self.shape)])
+
+    @property
+    def flags(self) -> Any:
+        """NumPy's flags of the memory; it is read-only.
+
+        Raises:
+            AttributeError: the Array is on a device.
+        """
+        return self._on_host("flags").flags
+
+    @property
+    def ctypes(self) -> Any:
+        """The memory as NumPy gives it to C functions, which must not write to it.
+
+        Raises:
+            AttributeError: the Array is on a device.
+        """
+        return self._on_host("ctypes").ctypes
+
+    def tobytes(self, order: Literal["C", "F", "A", "K"] | None = "C") -> bytes:
+        """The elements as bytes, in an order of `numpy.ndarray.tobytes`."""
+        return self.__array__().tobytes(order)
+
+    def _on_host(self, name: str) -> NDArray[Any]:
+        data = self.data
+        if isinstance(data, np.ndarray):
+            return data.view()
+        raise AttributeError(
+            f"an Array on {self.device} has no {name}: write numpy.asarray(x).{name}", name=name
+        )
 
     @property
     def device(self) -> str:

@@ -20,8 +20,16 @@ from tracegraph.tracing.tracer import Tracer
 
 
 def _as_array(x: Any) -> Any:
-    """Results of NumPy as Arrays, if they can be: `numpy.shape` gives plain ints, for instance."""
-    return Array(np.asarray(x)) if isinstance(x, (np.ndarray, np.generic)) else x
+    """Results of NumPy as Arrays, if they can be: `numpy.shape` gives plain ints, and what is
+    joined with an array of objects is one.
+    """
+    if not isinstance(x, (np.ndarray, np.generic)) or x.dtype.kind in _NO_NUMBERS:
+        return x
+    return Array(np.asarray(x))
+
+
+_NO_NUMBERS = "OSUMmT"
+"""Kinds of dtypes that Arrays cannot have: objects, text and times."""
 
 
 def array_ufunc(
