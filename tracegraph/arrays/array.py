@@ -14,6 +14,7 @@ from tracegraph.arrays import dlpack
 from tracegraph.arrays.device_buffer import DeviceBuffer
 from tracegraph.arrays.device_calls import copy
 from tracegraph.arrays.shard_view import ArrayShard
+from tracegraph.arrays.typed_operators import TypedOperators
 from tracegraph.devices import canonical_device
 from tracegraph.errors.tracebacks import hide_frames
 from tracegraph.ir.types import ArrayType, row_major_strides
@@ -61,7 +62,7 @@ class _ArrayClass(type):
         return issubclass(subclass, ArrayOperators)
 
 
-class Array(ArrayOperators, metaclass=_ArrayClass):
+class Array(TypedOperators, metaclass=_ArrayClass):
     """An immutable n-dimensional array, in host memory or on a device.
 
     It works like an ndarray: operators, methods, indexing, and NumPy's functions, all of which
@@ -363,12 +364,12 @@ class Array(ArrayOperators, metaclass=_ArrayClass):
 
     # ---- indexing ----
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Any) -> Array:
         try:
             parts = index if isinstance(index, tuple) else (index,)
             if isinstance(self.data, np.ndarray) and not any(isinstance(i, Tracer) for i in parts):
                 return Array(np.asarray(self.data[tree.map(_as_numpy, index)]))
-            return super().__getitem__(tree.map(_static_mask, index))
+            return super().__getitem__(tree.map(_static_mask, index))  # type: ignore[no-any-return]
         except BaseException as error:
             hide_frames(error)
             raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -32,12 +32,14 @@ from tracegraph.tracing.tracer import Tracer
 __all__ = ["map", "scan"]
 
 Function = Callable[..., Any]
+_Carry = TypeVar("_Carry")
+_Y = TypeVar("_Y")
 
 
 @entry_point
 def scan(
-    f: Function,
-    init: Any,
+    f: Callable[[_Carry, Any], tuple[_Carry, _Y]],
+    init: _Carry,
     xs: Any = None,
     length: int | None = None,
     reverse: bool = False,
@@ -46,7 +48,7 @@ def scan(
     progress: Progress = False,
     schedule: LoopSchedule | None = None,
     checkpoints: int | None = None,
-) -> tuple[Any, Any]:
+) -> tuple[_Carry, _Y]:
     """The last carry and the stacked y of ``carry, y = f(carry, x)``, for each slice x of `xs`.
 
     Args:
