@@ -5,6 +5,7 @@
 makes plain files that need no network. `docs/site` has the parts that are ours.
 """
 
+import logging
 import os
 import sys
 from pathlib import Path
@@ -14,6 +15,15 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
 os.environ["MATPLOTLIBRC"] = str(ROOT / "docs" / "matplotlibrc")  # kernels of notebooks read both
+
+# Kernels and what runs them say only what is wrong.
+KERNELS = ROOT / "build" / "ipython"
+(KERNELS / "profile_default").mkdir(parents=True, exist_ok=True)
+(KERNELS / "profile_default" / "ipython_kernel_config.py").write_text(
+    f"c = get_config()\nc.IPKernelApp.log_level = {logging.ERROR}\n", "utf-8"
+)
+os.environ["IPYTHONDIR"] = str(KERNELS)
+logging.getLogger("traitlets").setLevel(logging.WARNING)
 
 from tracegraph import __version__  # noqa: E402
 

@@ -7,6 +7,7 @@
             ── split_products ─▶ Program                    factors in parts of lower precision
             ── hoist ─▶ Program                             what loops need not repeat, before them
             ── expand_recurrences ─▶ Program                linear recurrences in chunks
+            ── keep_nan_of_devices ─▶ Program               which their library drops
             ── expand_factorizations ─▶ Program             algorithms where no library has them
             ── expand_contractions ─▶ Program               thin products as sums
             ── group_updates ─▶ Program                     updates in order, sorted by element
@@ -44,6 +45,7 @@ from lowering.planning.effects import refuse_host_calls_in_bodies
 from lowering.planning.events import compute_in_sections, refuse_events_in_bodies
 from lowering.planning.expansion.contractions import expand_contractions
 from lowering.planning.expansion.desugar import desugar
+from lowering.planning.expansion.extremes_of_devices import keep_nan_of_devices
 from lowering.planning.expansion.fixed_updates import write_fixed_updates
 from lowering.planning.expansion.grouped_updates import group_updates
 from lowering.planning.expansion.merged_folds import merge_folds
@@ -121,6 +123,8 @@ def lower(
     program = moved = _with_invariants_outside(program, target)
     if forced.loops is None:
         program = expand_recurrences(program, target)
+    if target.graphs:
+        program = keep_nan_of_devices(program)
     program = expand_factorizations(program, target, forced.factorizations)
     program = expand_contractions(program, target.contractions, forced.products)
     grouped = group_updates(

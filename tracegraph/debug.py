@@ -1,4 +1,4 @@
-"""Debugging: prints, callbacks and timed sections in running programs."""
+"""Debugging: prints, callbacks, timed sections, NVTX ranges and checks of running programs."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ from tracegraph.ir.effects import PrintFormat, require_allowed
 from tracegraph.ir.events import Section, TimeMark
 from tracegraph.ir.op import get
 from tracegraph.ir.types import ArrayType, type_of
+from tracegraph.modes import check_indices
+from tracegraph.staging.calls.finite_results import results_checked
+from tracegraph.staging.calls.ranges import ranges as ranges
 from tracegraph.user_source import user_source
 
 
@@ -96,6 +99,67 @@ def timed(name: str) -> Iterator[None]:
     yield
     if trace is not None:
         trace.perform(get("mark_time"), (), {"event": TimeMark("end", section)})
+
+
+@contextmanager
+def nans(infinities: bool = False) -> Iterator[None]:
+    """Say which operation first made the NaN that is in a result.
+
+    Calls of jitted functions inside of the block wait for their results and look at them. Where one
+    has a NaN, the program is run again, op by op on the host, and an error has the operation that
+    first made one, its line, the step of each loop around it, and its operands. An operation makes
+    a NaN if its result has one and none of its operands does: so NaNs among the arguments are let
+    through. What is compiled stays as it is, and without a NaN a call takes as long as before, but
+    for the wait. Prints and callbacks without results are not repeated.
+
+    A NaN that reaches no result is not found, such as one that `np.where` leaves out.
+
+    Args:
+        infinities: whether infinities are errors, too.
+
+    Raises:
+        NonFiniteError: by a call: a result has a NaN.
+
+    >>> import tracegraph
+    >>> @tracegraph.jit(device="host")
+    ... def f(x):
+    ...     return tracegraph.fori_loop(0, 5, lambda i, v: np.sqrt(v - 1), x)
+    >>> with tracegraph.debug.nans():
+    ...     f(2.5)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    tracegraph.errors.NonFiniteError: result of f (...) has a NaN: nan
+      sqrt h at ...:3, in <lambda> made it: nan
+      in step 2 of the fori_loop at ...:3
+      h: f64[] = -0.5259273564193048
+    """
+    with results_checked(infinities):
+        yield
+
+
+@contextmanager
+def checks() -> Iterator[None]:
+    """All checks there are: NaNs, infinities, and indices out of range.
+
+    Calls inside of the block are checked as by `nans` with infinities. Functions that are traced
+    inside check their indices, as in `check_indices`, and have programs of their own for that.
+
+    Raises:
+        NonFiniteError: by a call: a result has a NaN or an infinity.
+        IndexRangeError: a traced index is out of range, when results are waited for.
+
+    >>> import tracegraph
+    >>> inverse = tracegraph.jit(lambda x: 1 / x, device="host")
+    >>> with tracegraph.debug.checks():
+    ...     inverse(np.arange(2.0))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    tracegraph.errors.NonFiniteError: result of <lambda> (...) has a NaN or an infinity: 1 of 2 ...
+      divide 1.0 x at ...:1, in <lambda> made it: 1 of 2 elements, the first is [0], inf
+      x: f64[2], from 0.0 to 1.0
+    """
+    with check_indices(), nans(infinities=True):
+        yield
 
 
 def _require_template(template: object) -> None:

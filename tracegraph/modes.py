@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal, NamedTuple, get_args
@@ -27,12 +27,23 @@ _modes: ContextVar[Modes] = ContextVar("tracegraph_modes", default=PLAIN)
 
 
 class _Process:
-    """Whether a block was ever entered. Until then, calls need not look at the context."""
+    """Whether a block was ever entered. Until then, calls need not look at the context.
 
-    __slots__ = ("entered",)
+    `annotate` makes the ranges that calls are marked by for a profiler, if that is asked for, and
+    `checks` counts the blocks now in which results are checked.
+    """
+
+    __slots__ = ("annotate", "checks", "entered")
 
     def __init__(self) -> None:
         self.entered = False
+        self.annotate: Callable[..., Any] | None = None
+        self.checks = 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nobody wants to know of calls."""
+        return self.annotate is None and not self.checks
 
 
 process = _Process()

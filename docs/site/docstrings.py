@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from docs.site import public
+
 SUMMARY = re.compile(r"^(Shapes?|Dtypes?|Units?): ")
 """How docstrings begin what they say about results."""
 
@@ -61,8 +63,10 @@ def process(*args: Any) -> None:
 
 
 def without_variable(*args: Any) -> tuple[str, str] | None:
-    """A signature without a result that is only the name of a type variable."""
-    signature, result = args[-2:]
+    """A signature without a result that is only the name of a type variable; or none at all."""
+    name, signature, result = args[2], *args[-2:]
+    if name in public.MADE_BY_OTHERS:
+        return "", ""
     if result is not None and VARIABLE.match(result):
         return signature, ""
     return None

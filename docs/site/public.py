@@ -50,6 +50,18 @@ OF_TRACEGRAPH: Mapping[str, tuple[str, ...]] = {
 MIRRORS = {"tracegraph.array_api": "tracegraph.numpy"}
 """Modules with the names of another one, whose entries serve for both."""
 
+NOT_SHOWN: Mapping[str, tuple[str, ...]] = {
+    "tracegraph.Array": (
+        *("placed", "placed_text", "data", "memory", "placement", "invalidate"),
+        *("put", "sort", "partition", "fill", "resize"),
+    ),
+    "tracegraph.Mesh": ("place", "kind", "ordinals"),
+}
+"""Members of classes that the package itself needs, or that only raise an error."""
+
+MADE_BY_OTHERS = {"tracegraph.Array", "tracegraph.Exported"}
+"""Classes that users do not call."""
+
 ELSEWHERE = {"__version__"}
 """Public names that need no entry."""
 
@@ -65,7 +77,7 @@ OF_NUMPY = {
 RETURNED: Mapping[str, tuple[str, ...]] = {
     "tracegraph.staging.jitted.Jitted": (
         *("trace", "lower", "warm", "launch", "programs", "last_call", "stats", "timings"),
-        *("on_device", "forget"),
+        *("profile", "on_device", "forget"),
     ),
     "tracegraph.staging.stages.Traced": ("program", "optimized", "out_types", "lower"),
     "tracegraph.staging.stages.Lowered": (

@@ -18,7 +18,10 @@ def entry(module: str, name: str) -> str:
     """The directive that documents a name."""
     value = getattr(importlib.import_module(module), name)
     if inspect.isclass(value):
-        return f".. autoclass:: {module}.{name}\n   :members:\n"
+        path = f"{module}.{name}"
+        hidden = ", ".join(public.NOT_SHOWN.get(path, ()))
+        without = f"   :exclude-members: {hidden}\n" if hidden else ""
+        return f".. autoclass:: {path}\n   :members:\n{without}"
     return f".. autofunction:: {module}.{name}\n"
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import count
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lowering.backends.cuda import CudaBackend
 from lowering.backends.gpus import count_gpus
 from lowering.backends.host import HostBackend
+from lowering.legalization.features import override
 from lowering.mesh.executable import MeshExecutable
 from lowering.mesh.same_program import require_same_program
 from lowering.mesh.together import in_threads
@@ -86,16 +88,18 @@ class MeshBackend(Backend):
         if self._are_own:
             _require_gpus(self.mesh)
         gpus = self._connected()
+        meeting, apart = PeerMeeting(self.mesh.shape), self._on_several_machines
         calls = filter(None, map(collective_of, launched_nodes(plan.graph)))
         communicators = gpus.communicators if any(calls) else None
-        meeting = PeerMeeting(self.mesh.shape)
         first = self.mesh.local_devices[0]
 
         def compile_one(number: int) -> Executable:
             place.communicators, place.peers = communicators, meeting
             place.device = first + number
             try:
-                executable = self._devices[number].compile(plan)
+                # a network needs the host in each step, so that this drives the loops
+                with override(conditional_nodes=False) if apart else nullcontext():
+                    executable = self._devices[number].compile(plan)
                 executable.upload()  # the first launch may wait for all work on the device
                 return executable
             except BaseException as failure:
@@ -104,9 +108,16 @@ class MeshBackend(Backend):
             finally:
                 place.communicators, place.peers, place.device = None, None, 0
 
-        parts = each_in_a_thread([partial(compile_one, i) for i in range(len(self._devices))])
+        parts: list[Any] = each_in_a_thread(
+            [partial(compile_one, i) for i in range(len(self._devices))]
+        )
         gpus.add(parts)
         return MeshExecutable(plan, parts, gpus.launched)
+
+    @property
+    def _on_several_machines(self) -> bool:
+        channel = peers()
+        return channel is not None and len(set(channel.hosts)) > 1
 
     def _connected(self) -> MeshOfGpus:
         """The GPUs with communicators; with new ones if the last were abandoned."""

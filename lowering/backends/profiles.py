@@ -12,7 +12,8 @@ import numpy as np
 from lowering.backends.registry import backend, rates_on
 from lowering.plan.clocks import Timed, with_clocks
 from lowering.plan.plan import Plan
-from lowering.plan.reports.profile import NodeTime, Profile
+from lowering.plan.reports.node_times import NodeTime
+from lowering.plan.reports.profile import Profile
 from lowering.plan.reports.rooflines import least_seconds, work_inside
 from lowering.plan.target.rates import Rates
 from tracegraph.staging.interfaces import Executable
@@ -33,7 +34,7 @@ def profile(
     """
     rates = rates_on(device)
     calls = _call_seconds(executable, device, arguments, launches)
-    clocked, timed = with_clocks(plan)
+    clocked, timed = with_clocks(plan, each_nest=device == "host")
     timing = backend(device).compile(clocked)
     try:
         timing.upload()
@@ -43,7 +44,7 @@ def profile(
     finally:
         timing.close()
     nodes = tuple([_node_time(each, times, rates) for each in timed])
-    return Profile(plan.name, nodes, launches, calls, rates)
+    return Profile(plan.name, nodes, launches, calls, rates, plan)
 
 
 def _call_seconds(
@@ -66,7 +67,8 @@ def _node_time(
     work, is_all = work_inside(timed.node)
     least = runs * least_seconds(work, rates) if rates is not None and is_all else None
     line = lines_of(timed.node.sources) or "-"
-    return NodeTime(timed.node.title, line, timed.depth, runs, seconds, work, least)
+    node, number = timed.node, timed.number
+    return NodeTime(node.title, line, timed.depth, runs, seconds, work, least, number)
 
 
 def _to_host(result: Any) -> np.ndarray[Any, Any]:

@@ -83,9 +83,13 @@ class MeshOfGpus:
             return results
 
         try:
+            if len(given) == 1:  # one of several processes
+                return [launch(0)]
             return each_in_a_thread([partial(launch, device) for device in range(len(given))])
         except BaseException as failure:
-            if over and len(over) < len(given):
+            if self._channel is not None:
+                self.abandon(failure)  # other processes have launched theirs, or will
+            elif over and len(over) < len(given):
                 self.abandon(failure)
                 failure.add_note(
                     f"{len(over)} of the {len(given)} devices of {mesh} had been launched, and "

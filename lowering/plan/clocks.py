@@ -16,8 +16,16 @@ import numpy as np
 
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nests.buffer import Buffer
+from lowering.plan.nests.kernel import Kernel
 from lowering.plan.nests.rounding import round_up
-from lowering.plan.nodes import Graph, MemcpyNode, Node, body_graphs, with_rewritten_bodies
+from lowering.plan.nodes import (
+    Graph,
+    KernelNode,
+    MemcpyNode,
+    Node,
+    body_graphs,
+    with_rewritten_bodies,
+)
 from lowering.plan.plan import Plan
 from lowering.plan.target.hardware import ALIGNMENT
 from tracegraph.ir.custom_kernels import CudaText, CustomKernel
@@ -80,11 +88,14 @@ _CLOCK = CustomKernel(
 class Timed:
     """A node, how many loops and branches are around it, and the places of its times.
 
-    `own` is that of the clock after it, `entering` those of the clocks that its bodies begin with,
-    and `idle` that of a clock with nothing before it in the same graph.
+    `number` is that of the node of the Plan, in the order in which `launched` has them; several
+    nests of one kernel may have it in common. `own` is the place of the clock after it, `entering`
+    those of the clocks that its bodies begin with, and `idle` that of a clock with nothing before
+    it in the same graph.
     """
 
     node: Node
+    number: int
     depth: int
     own: int
     entering: tuple[int, ...]
@@ -104,11 +115,13 @@ class Timed:
 
 @dataclass(slots=True)
 class _Clocks:
-    """Makes the clocks of a Plan; `places` counts those that are taken."""
+    """Makes the clocks of a Plan; `places` counts those that are taken, and `nodes` the nodes."""
 
     times: Buffer
     timed: list[Timed]
+    each_nest: bool
     places: int = 0
+    nodes: int = 0
 
     def clock(self, place: int) -> Node:
         type_ = self.times.type
@@ -125,6 +138,12 @@ class _Clocks:
         first, idle = self.place(), self.place()
         nodes = [self.clock(first), self.clock(idle)]
         for node in graph.nodes:
+            number = self.nodes
+            self.nodes += 1
+            *before, last = _by_nest(node) if self.each_nest else (node,)
+            for part in before:
+                self.timed.append(Timed(part, number, depth, self.place(), (), idle))
+                nodes += [part, self.clock(self.places - 1)]
             at = len(self.timed)
             entering: list[int] = []
 
@@ -132,24 +151,35 @@ class _Clocks:
                 entering.append(self.places)
                 return self.graph(body, depth + 1)
 
-            changed = with_rewritten_bodies(node, inside)
+            changed = with_rewritten_bodies(last, inside)
             own = self.place()
-            self.timed.insert(at, Timed(node, depth, own, tuple(entering), idle))
+            self.timed.insert(at, Timed(last, number, depth, own, tuple(entering), idle))
             nodes += [changed, self.clock(own)]
         return Graph(tuple(nodes), frozenset(pairwise(range(len(nodes)))))
 
 
-def with_clocks(plan: Plan) -> tuple[Plan, tuple[Timed, ...]]:
+def _by_nest(node: Node) -> list[Node]:
+    """A kernel of several nests as a kernel for each, to be run one after the other."""
+    if not isinstance(node, KernelNode) or len(node.kernel.nests) == 1:
+        return [node]
+    name, nests = node.kernel.name, node.kernel.nests
+    kernels = [Kernel(f"{name}_nest{number}", (nest,)) for number, nest in enumerate(nests)]
+    return [replace(node, kernel=kernel) for kernel in kernels]
+
+
+def with_clocks(plan: Plan, each_nest: bool = False) -> tuple[Plan, tuple[Timed, ...]]:
     """A Plan with clocks, and what they measure; nodes before those that they contain.
 
-    Its last result has the times, in nanoseconds.
+    With `each_nest`, nests of one kernel are kernels of their own. Its last result has the times,
+    in nanoseconds.
     """
-    clocks = 2 * sum(1 for _ in _graphs(plan.graph)) + sum(1 for _ in _nodes(plan.graph))
+    clocks = 2 * sum(1 for _ in _graphs(plan.graph))
+    clocks += sum([len(_by_nest(node)) if each_nest else 1 for node in _nodes(plan.graph)])
     type_ = ArrayType(_INT64, (2 * clocks,))
     numbers = [b.number for b in plan.offsets if b.space == "scratch"]
     times = Buffer("scratch", max(numbers, default=-1) + 1, type_)
     result = Buffer("output", len(plan.outputs), type_)
-    made = _Clocks(times, [])
+    made = _Clocks(times, [], each_nest)
     graph = made.graph(plan.graph, 0)
     last = len(graph.nodes)
     graph = Graph((*graph.nodes, MemcpyNode(result, times)), graph.edges | {(last - 1, last)})

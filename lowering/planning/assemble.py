@@ -30,7 +30,7 @@ from lowering.plan.nodes import Graph, KernelNode, LibraryNode, Node, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from lowering.plan.serialization import serialized
-from lowering.planning.libraries.agreed_stops import with_agreed_stops
+from lowering.planning.libraries.agreed_stops import AgreedStops, with_agreed_stops
 from lowering.planning.libraries.collectives import with_groups
 from lowering.planning.workspaces import with_workspaces
 from tracegraph.ir.record import replace
@@ -43,23 +43,21 @@ def assemble(draft: Draft, *, per_launch: bool) -> Plan:
     assert memory is not None
     name = _identifier(program.name)
     graph = _Assembler(name, memory).graph(draft.block)
-    offsets, arena_bytes, stop_flag = memory.offsets, memory.nbytes, None
-    constants = list(zip(draft.constants, program.constants, strict=True))
+    agreed = AgreedStops(graph, None, memory.offsets, memory.nbytes)
     if context.target.graphs:
-        found = with_agreed_stops(graph, context, offsets, arena_bytes)
-        graph, stop_flag = found.graph, found.stop_flag
-        offsets, arena_bytes = found.offsets, found.arena_bytes
-    if stop_flag is not None:
-        constants.append((stop_flag, np.zeros((), stop_flag.type.dtype)))
-    graph = with_groups(graph)
+        agreed = with_agreed_stops(graph, context, memory.offsets, memory.nbytes)
+    constants = list(zip(draft.constants, program.constants, strict=True))
+    if agreed.stop_flag is not None:
+        constants.append((agreed.stop_flag, np.zeros((), agreed.stop_flag.type.dtype)))
+    graph = with_groups(agreed.graph)
     return Plan(
         name=name,
         graph=with_workspaces(graph) if context.target.graphs else _in_one_order(graph),
         inputs=draft.inputs,
         outputs=draft.outputs,
         constants=tuple(constants),
-        offsets=offsets,
-        arena_bytes=arena_bytes,
+        offsets=agreed.offsets,
+        arena_bytes=agreed.arena_bytes,
         conditions=context.conditions,
         monitors=tuple(context.monitors),
         failures=tuple(context.failures),
@@ -69,7 +67,7 @@ def assemble(draft: Draft, *, per_launch: bool) -> Plan:
         per_launch=per_launch,
         copied=tuple([source for source, _ in context.scratch_copies]),
         as_graph=context.target.graphs,
-        stop_flag=stop_flag,
+        stop_flag=agreed.stop_flag,
     )
 
 

@@ -39,9 +39,9 @@ SHIM = r"""
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <sched.h>
 #include <time.h>
 #include <ucontext.h>
+#include <unistd.h>
 using namespace std;
 #define __device__
 #define __global__
@@ -181,10 +181,13 @@ static void tg_between_polls() {
 }
 extern "C" unsigned unevenness;
 unsigned unevenness;  // unless it is 0, blocks are held up at random: the state of a generator
-static bool is_held_up() {
+static int held_up[MOST_BLOCKS];  // for how many rounds
+static bool is_held_up(int block) {
   if (!unevenness) return false;
+  if (held_up[block]) return --held_up[block], true;
   unevenness ^= unevenness << 13, unevenness ^= unevenness >> 17, unevenness ^= unevenness << 5;
-  return unevenness % 4 == 0;
+  if (unevenness % 8 == 0) held_up[block] = unevenness / 8 % 16;
+  return held_up[block];
 }
 static const double MOST_SECONDS = 20;  // that all threads may wait for other devices
 static double seconds() {
@@ -257,7 +260,7 @@ static int run_cluster(unsigned first, int blocks, int threads) {
   double waiting_since = 0;
   while (!all(finished, 0, count)) {
     bool moved = false, waits = false, held[MOST_BLOCKS];
-    for (int i = 0; i < blocks; ++i) held[i] = is_held_up();
+    for (int i = 0; i < blocks; ++i) held[i] = is_held_up(i);
     for (int i = 0; i < count; ++i) {
       current = backwards ? count - 1 - i : i;
       if (held[current / threads]) {
@@ -288,7 +291,7 @@ static int run_cluster(unsigned first, int blocks, int threads) {
     }
     if (waits) {
       if (!waiting_since) waiting_since = seconds();
-      sched_yield();
+      usleep(10);  // others go on
       if (seconds() - waiting_since < MOST_SECONDS) continue;
     }
     memset(begun, 0, count);

@@ -82,7 +82,7 @@ TRACEGRAPH: Table = {
     },
     "linalg": {"transforms", "control", "numpy", "arrays", "ir"},
     "event": {"control", "ir", "errors"},
-    "debug": {"callbacks", "control", "ir", "errors", "user_source"},
+    "debug": {"callbacks", "control", "staging", "ir", "errors", "modes", "user_source"},
     "staging": {
         *("sharding", "distributed", "arrays", "tracing", "passes", "ops", "ir", "tree", "errors"),
         "inspection",
@@ -155,10 +155,11 @@ LOWERING: Table = {
     "native": {"native.library", "disk_cache", "host.interpreter", *CODE, *PLAN},
     "cuda": {"plan.reports", "legalization", "codegen", "disk_cache", "errors", *PLAN},
     "driver": {"cuda", "errors", *PLAN},
-    "mesh": PLAN,
+    "mesh": {"cuda", *PLAN},
     "host": {"native", "host.interpreter", "plan.reports", *CODE, *PLAN},
     "backends": {
         *("algorithms", "cuda", "host", "mesh", "host.result_pool", "native", "codegen"),
+        "legalization",
         *("plan.reports", *PLAN),
     },
     "lower": {

@@ -7,16 +7,23 @@ from __future__ import annotations
 
 import importlib
 import re
+import tomllib
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+import tracegraph
 from docs.site import errors_page, public, reference
+from tracegraph import errors
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+README = (ROOT / "README.md").read_text("utf-8")
 
 
 def test_every_public_name_is_on_one_page() -> None:
@@ -95,4 +102,30 @@ def test_every_page_is_in_the_navigation() -> None:
 
 
 def test_the_readme_is_one_screen() -> None:
-    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 80
+    assert len(README.splitlines()) <= 80
+
+
+LACKS: dict[str, tuple[Callable[[Any], Any], type[Exception]]] = {
+    "x[x > 0]": (lambda x: x[x > 0], errors.BooleanMaskError),
+    "np.unique(x)": (np.unique, errors.ShapeDependentError),
+    "np.linalg.eig": (np.linalg.eig, errors.UnsupportedByTracerError),
+    "np.roots": (lambda x: np.roots(x[0]), errors.UnsupportedByTracerError),
+}
+"""What the README says that is not done, as code of it."""
+
+
+@pytest.mark.parametrize("code", LACKS)
+def test_what_the_readme_says_is_not_done_raises(code: str) -> None:
+    function, error = LACKS[code]
+    assert code in README.partition("## What it does not do")[2]
+    with pytest.raises(error):
+        tracegraph.jit(function)(np.ones((3, 3)))
+
+
+def test_python_and_extras_that_pages_name_are_those_of_the_project() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert f"Python ≥ {project['requires-python'].removeprefix('>=')}" in README
+    texts = [README, *(page.read_text("utf-8") for page in DOCS.glob("**/*.md"))]
+    named = re.findall(r"(?:'\.|tracegraph)\[([\w,]+)\]'", "\n".join(texts))
+    extras = {extra for each in named for extra in each.split(",")}
+    assert {"cu13", "docs"} < extras <= set(project["optional-dependencies"])

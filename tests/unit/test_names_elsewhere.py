@@ -14,6 +14,7 @@ import tracegraph.numpy as tnp
 from tests.cases.names_of_jax import HERE, NAMES_OF_JAX
 from tests.helpers.processes import end_of
 from tracegraph.errors import KeywordError, names_elsewhere
+from tracegraph.errors.names_elsewhere import _STAGES as STAGES
 from tracegraph.errors.names_of_jax import NAMES
 
 MODULES = {name: import_module(name) for name in NAMES}
@@ -76,6 +77,24 @@ def test_the_tables_are_read_when_a_name_is_missing() -> None:
 def test_other_names_get_pythons_error(module: str) -> None:
     with pytest.raises(AttributeError, match=f"^module '{module}' has no attribute 'nonsense'$"):
         MODULES[module].nonsense  # noqa: B018
+
+
+def test_what_a_stage_has_is_said_of_a_jitted_function() -> None:
+    def f(x: Any) -> Any:
+        return x
+
+    jitted: Any = tracegraph.jit(f, device="host")
+    for name, path in STAGES.items():
+        with pytest.raises(AttributeError, match="it depends on types") as caught:
+            getattr(jitted, name)
+        assert str(caught.value).endswith(path if "tracegraph" in path else f"f.{path}")
+        names = {"f": jitted, "args": (1.0,), "tracegraph": tracegraph}
+        if name not in {"graph", "export_graph"}:  # of the host there are none
+            assert eval(path if "tracegraph" in path else f"f.{path}", names) is not None
+    with pytest.raises(
+        AttributeError, match=r"^the jitted function f has no attribute 'nonsense'$"
+    ):
+        jitted.nonsense  # noqa: B018
 
 
 KEYWORDS: dict[str, tuple[Any, str]] = {

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -168,3 +172,32 @@ def test_on_a_device_event_nodes_measure(lacks: Any) -> None:
         assert list(executable.timings()) == ["first", "second"]
     executable.close()
     assert executable.timings() == {}
+
+
+def test_ranges_have_the_function_and_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    marked: list[str] = []
+
+    @contextmanager
+    def annotate(message: str, domain: str) -> Iterator[None]:
+        marked.append(f"{domain}: {message}")
+        yield
+        marked.append("end")
+
+    def double(x: Any) -> Any:
+        return 2 * x
+
+    jitted = tracegraph.jit(double, device="host")
+    monkeypatch.setitem(sys.modules, "nvtx", SimpleNamespace(annotate=annotate))
+    for _ in range(2):
+        with debug.ranges():
+            assert jitted(X)[1] == 2
+        assert jitted(X)[1] == 2
+    line = double.__code__.co_firstlineno
+    test = "test_ranges_have_the_function_and_the_line"
+    name = f"tracegraph: {test}.<locals>.double (test_timed.py:{line})"
+    built = [f"tracegraph: {step} double" for step in ("trace", "lower", "compile")]
+    parts = [text for step in built for text in (step, "end")]
+    assert marked == [name, *parts, "end", name, "end"]
+    monkeypatch.setitem(sys.modules, "nvtx", None)
+    with pytest.raises(ImportError, match="pip install nvtx"), debug.ranges():
+        pass

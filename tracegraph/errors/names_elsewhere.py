@@ -44,6 +44,31 @@ _KEYWORDS: Mapping[str, Mapping[str, str]] = {
 }
 """By function, keywords of other libraries and what to pass instead."""
 
+_LOWERED = "lower(*args)"
+_COMPILED = "lower(*args).compile()"
+_STAGES: Mapping[str, str] = {
+    "program": "trace(*args).program",
+    **{name: f"{_LOWERED}.{name}" for name in ("plan", "nodes", "edges", "source")},
+    **{name: f"{_LOWERED}.{name}()" for name in ("explain", "dot", "compile")},
+    "graph": f"{_COMPILED}.graph",
+    "memory": f"{_COMPILED}.memory",
+    "profile": f"{_COMPILED}.profile(*args)",
+    "export_graph": f"{_COMPILED}.export_graph(*args)",
+    "export": "tracegraph.export(f, *args)",
+}
+"""What a stage of a jitted function has, and not the function: how to get it."""
+
+
+def missing_of_jitted(function: str, name: str) -> AttributeError:
+    """The error of an attribute that a jitted function does not have."""
+    message = f"the jitted function {function} has no attribute {name!r}"
+    known = _STAGES.get(name)
+    if known is None:
+        return AttributeError(message, name=name)
+    owner = function if function.isidentifier() else "f"
+    written = known if known.startswith("tracegraph") else f"{owner}.{known}"
+    return AttributeError(f"{message}; it depends on types of arguments: {written}", name=name)
+
 
 def missing_name(module: str, name: str) -> AttributeError:
     """The error of a name that a module does not have."""

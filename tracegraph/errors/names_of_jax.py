@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _LEAVES = "tracegraph.tree.leaves(x)"
-_ONE_GPU = "a call runs on one GPU"
 _BLOCKS = "use tracegraph.device_put(x, mesh, spec), or in_specs of tracegraph.shard"
 _PATHS = "a path is a tuple of keys, positions and names of fields; use tracegraph.tree.paths"
 _SCATTER = "use x.at[i]"
@@ -38,10 +37,9 @@ _JAX: Mapping[str, str] = {
     "default_device": "pass device= to tracegraph.jit and tracegraph.device_put",
     "device_count": "use tracegraph.features(device)",
     "local_device_count": "use tracegraph.features(device)",
-    "host_count": _ONE_GPU,
-    "process_count": _ONE_GPU,
-    "process_index": _ONE_GPU,
-    "distributed": _ONE_GPU,
+    "host_count": "use tracegraph.process_count",
+    "host_id": "use tracegraph.process_index",
+    "multihost_utils": "use tracegraph.all_gather_to_host, and tracegraph.make_array_from_local",
     "device_put_replicated": "use tracegraph.device_put(x, mesh)",
     "device_put_sharded": "use tracegraph.make_array_from_local(blocks, mesh, spec)",
     "make_array_from_callback": "use tracegraph.make_array_from_local(blocks, mesh, spec)",
@@ -51,7 +49,7 @@ _JAX: Mapping[str, str] = {
     "pmap": "use tracegraph.shard for devices, and tracegraph.vmap for many items",
     "smap": "use tracegraph.shard",
     "P": "use tracegraph.PartitionSpec",
-    "pjit": f"{_ONE_GPU}; use tracegraph.jit",
+    "pjit": "use tracegraph.jit, and tracegraph.shard for several devices",
     "with_sharding_constraint": _BLOCKS,
     "jacobian": "use tracegraph.jacrev or tracegraph.jacfwd",
     "fwd_and_bwd": "use tracegraph.vjp",

@@ -10,14 +10,19 @@ from tracegraph.errors.wording import function_text, user_line, value_text
 __all__ = [
     "CapturingStreamError", "CleanUpWarning", "ClosedError", "DeviceLostError", "ExportError",
     "FallbackWarning", "FrozenRandomWarning", "IndexRangeError", "InstantiationError",
-    "NoGraphError", "NodeError", "NotInstantiatedError", "OutOfMemoryError", "RepeatedIndexError",
-    "RetraceWarning", "StepLimitError", "StoppedError", "TimeLimitError", "UpdateError",
-    "index_range_text", "iteration_limit_text", "repeated_index_text", "step_limit_text",
+    "NoGraphError", "NodeError", "NonFiniteError", "NotInstantiatedError", "OutOfMemoryError",
+    "RepeatedIndexError", "RetraceWarning", "StepLimitError", "StoppedError", "TimeLimitError",
+    "UpdateError", "index_range_text", "iteration_limit_text", "repeated_index_text",
+    "step_limit_text",
 ]  # fmt: skip
 
 
 class StepLimitError(RuntimeError):
     """A loop had not ended after the `max_steps` that it was given."""
+
+
+class NonFiniteError(FloatingPointError):
+    """A result has a NaN or an infinity, in a block of `debug.nans` or `debug.checks`."""
 
 
 class IndexRangeError(IndexError):

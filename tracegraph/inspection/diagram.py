@@ -15,6 +15,15 @@ from dataclasses import dataclass, replace
 from tracegraph.inspection.palette import Tone
 from tracegraph.user_source import Source
 
+
+def seconds_text(seconds: float | None) -> str:
+    """``"12.5 µs"``; empty for None."""
+    if seconds is None:
+        return ""
+    number = seconds * 1e6
+    return f"{number:,.0f} µs" if number >= 99.95 else f"{number:.3g} µs"
+
+
 Facts = Mapping[str, str]
 """What a side panel says of a box: texts of a line or many, by what they are."""
 
@@ -32,6 +41,8 @@ class Box:
     what leaves by each of the ports. With `near_use`, a box that waits for none is placed above its
     first user instead of at the top. `facts` is called when they are shown. `sources` are the
     user's lines. A box that `is_folded` is drawn without its regions until a click opens it.
+    `seconds` is what it took without what is inside, if that was measured, and `share` which part
+    that is of all.
     """
 
     title: str
@@ -45,6 +56,8 @@ class Box:
     facts: Callable[[], Facts] = no_facts
     sources: tuple[Source, ...] = ()
     is_folded: bool = False
+    seconds: float | None = None
+    share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 
-from tracegraph.inspection.diagram import Box, DiagramRegion, Edge
+from tracegraph.inspection.diagram import Box, DiagramRegion, Edge, boxes_in, seconds_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +70,24 @@ def _folded(region: DiagramRegion, group: BoxGroup, ports: dict[tuple[int, int],
         if edge.source in inside and edge.target in inside
     ]
     inner = DiagramRegion("", tuple([region.boxes[old] for old in members]), tuple(edges))
+    measured = [box for box in boxes_in(inner) if box.seconds is not None]
+    share = sum([box.share for box in measured])
+    took = sum([box.seconds or 0.0 for box in measured]) if measured else None
+    said = () if took is None else (f"{seconds_text(took)}, {share:.0%} of all",)
+    box = replace(
+        group.box,
+        lines=(*group.box.lines, *said),
+        regions=(group.inside(inner),),
+        is_folded=True,
+        seconds=took,
+        share=share,
+    )
     if group.one_port:
-        return replace(group.box, regions=(group.inside(inner),), is_folded=True)
+        return box
     out = sorted((new, old, port) for (old, port), new in ports.items() if old in inside)
     named = [region.boxes[old].values[port : port + 1] for _, old, port in out]
     values = tuple([names[0] if names else "" for names in named])
-    return replace(group.box, regions=(group.inside(inner),), values=values, is_folded=True)
+    return replace(box, values=values)
 
 
 def _ports(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from typing import Any
 
-from tracegraph.inspection.diagram import Diagram, boxes_in
+from tracegraph.inspection.diagram import Diagram, boxes_in, seconds_text
 from tracegraph.user_source import Source, line_text
 
 CONTEXT = 3
@@ -27,11 +26,17 @@ def _line(source: Source) -> str:
 def listings(diagram: Diagram, made_of: Diagram | None) -> Iterator[dict[str, Any]]:
     """The source of each file that boxes are from: rows of numbers and texts around their lines.
 
+    A row also has the time of the boxes that are from its line, among others, if that was measured.
     `also` has what the boxes of another picture are called, by line.
     """
     lines: dict[str, set[int]] = {}
-    for source in chain.from_iterable(box.sources for box in boxes_in(diagram.region)):
-        lines.setdefault(source.file, set()).add(source.line)
+    took: dict[tuple[str, int], float] = {}
+    for box in boxes_in(diagram.region):
+        for source in box.sources:
+            lines.setdefault(source.file, set()).add(source.line)
+        for place in {(source.file, source.line) for source in box.sources}:
+            if box.seconds is not None and not box.is_folded:
+                took[place] = took.get(place, 0.0) + box.seconds
     also: dict[str, list[str]] = {}
     for box in () if made_of is None else boxes_in(made_of.region):
         for source in () if box.is_folded else box.sources:
@@ -40,7 +45,10 @@ def listings(diagram: Diagram, made_of: Diagram | None) -> Iterator[dict[str, An
         texts = [text.rstrip("\n") for text in linecache.getlines(file)]
         near = {k for n in numbers for k in range(n - CONTEXT, n + CONTEXT + 1)}
         shown = sorted(numbers | (near & {*range(1, len(texts) + 1)}))
-        rows = [[n, texts[n - 1] if n <= len(texts) else ""] for n in shown]
+        rows = [
+            [n, texts[n - 1] if n <= len(texts) else "", seconds_text(took.get((file, n)))]
+            for n in shown
+        ]
         name = line_text(file, 0).rpartition(":")[0]
         here = {key: found for key, found in also.items() if key.rpartition(":")[0] == file}
         yield {"name": name, "file": file, "rows": rows, "also": here}

@@ -117,6 +117,9 @@ def _box(placed: PlacedBox, path: str, hidden: bool) -> Iterator[str]:
     )
     yield f"<title>{quoted(box.tooltip or box.title)}</title>"
     yield f'<rect class="body" width="{width}" height="{height}" rx="5"/>'
+    if box.seconds is not None:
+        share = f'opacity="{0.6 * box.share**0.5:.3f}"'
+        yield f'<rect class="heat" width="{width}" height="{height}" rx="5" {share}/>'
     caption, title, lines = baselines(placed)
     x = _number(PADDING)
     if box.caption:
@@ -187,6 +190,7 @@ def _theme(theme: Theme, tones: list[Tone], before: str) -> str:
         f"{one} text {{ fill: {theme.ink} }}",
         f"{one} .line, {one} .label {{ fill: {theme.muted} }}",
         f"{one} .wire {{ stroke: {theme.wire} }}",
+        f"{one} .heat {{ fill: {theme.accent} }}",
         f"{one} .box.used > .body, {one} .wire.used {{ stroke: {theme.accent} }}",
     ]
     for tone in tones:

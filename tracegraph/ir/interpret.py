@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,36 @@ from tracegraph.errors import ResultTypeError
 from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value
 
 Array = np.ndarray[Any, Any]
+
+
+class Watch:
+    """Told of what is run, equation by equation; those it skips yield their first operands."""
+
+    def skips(self, eqn: Eqn) -> bool:
+        """Whether an equation, an effect without results, is left out."""
+        return False
+
+    def begin(self, eqn: Eqn) -> None:
+        """An equation is about to run."""
+
+    def enter(self, region: Region) -> None:
+        """A region is about to run, of the equation that began last."""
+
+    def end(self, eqn: Eqn, operands: Sequence[Array], results: Sequence[Array]) -> None:
+        """An equation has run."""
+
+
+_watch: ContextVar[Watch | None] = ContextVar("tracegraph_watch", default=None)
+
+
+@contextmanager
+def watched_by(watch: Watch) -> Iterator[None]:
+    """Tell it of what is run inside of the block."""
+    token = _watch.set(watch)
+    try:
+        yield
+    finally:
+        _watch.reset(token)
 
 
 def run(program: Program, *arrays: Any) -> tuple[Array, ...]:
@@ -41,6 +73,9 @@ def run(program: Program, *arrays: Any) -> tuple[Array, ...]:
 
 def run_region(region: Region, arrays: Sequence[Any]) -> tuple[Array, ...]:
     """The results of a region whose parameters are bound to `arrays`."""
+    watch = _watch.get()
+    if watch is not None:
+        watch.enter(region)
     env = {p: np.asarray(a) for p, a in zip(region.params, arrays, strict=True)}
     for eqn in region.eqns:
         env.update(
@@ -54,6 +89,11 @@ def _read(env: dict[Value, Array], atom: Atom) -> Array:
 
 
 def _apply(eqn: Eqn, operands: Sequence[Array]) -> list[Array]:
+    watch = _watch.get()
+    if watch is not None:
+        if watch.skips(eqn):
+            return list(operands[: len(eqn.outputs)])
+        watch.begin(eqn)
     regions = {"regions": eqn.regions} if eqn.regions else {}
     with np.errstate(all="ignore"):
         found = eqn.op.reference(*operands, **eqn.attrs, **regions)
@@ -62,6 +102,8 @@ def _apply(eqn: Eqn, operands: Sequence[Array]) -> list[Array]:
     if [(r.dtype, r.shape) for r in results] != [(t.dtype, t.shape) for t in needed]:
         got = [type_text(r.dtype, r.shape) for r in results]
         raise ResultTypeError(_applied(eqn), got, list(map(str, needed)), eqn.source)
+    if watch is not None:
+        watch.end(eqn, operands, results)
     return results
 
 

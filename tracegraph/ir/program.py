@@ -139,7 +139,8 @@ class Program(Drawable):
     `body.params` are the inputs followed by one parameter per constant: arrays that the function
     closed over, in the order of `constants`. With `effects`, the last result is the token that the
     last effect left: it is not handed out. `paths` has the Python expressions of the inputs, such
-    as ``state['v'][1]``, when they are asked for.
+    as ``state['v'][1]``, when they are asked for. `varying` has the axes of devices over which the
+    inputs vary, if it is a program of each device of a mesh; it is for readers alone.
     """
 
     _displayed_by = "tracegraph.ir.display"
@@ -149,6 +150,7 @@ class Program(Drawable):
     constants: tuple[np.ndarray[Any, Any], ...] = ()
     effects: bool = False
     paths: Callable[[], Sequence[str]] = no_paths
+    varying: tuple[frozenset[str], ...] = ()
 
     @property
     def inputs(self) -> tuple[Value, ...]:

@@ -15,7 +15,8 @@ Inputs are named by the paths of the arguments; those of a large argument are li
       param params[0:80]['w']: 80 of f64[8,8]
 
 Other values are a, b, …, z, aa, ab, … in order of definition, over all regions. Literals that are
-not of a Python scalar's dtype carry theirs: `1.0:f32`.
+not of a Python scalar's dtype carry theirs: `1.0:f32`. In programs of each device of a mesh, values
+that may differ between devices along axes have these behind their types: `f64[8]{x}`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import numpy as np
 from tracegraph.dtypes import SHORT_NAMES
 from tracegraph.inspection.argument_paths import grouped, large_roots, listed, short_names
 from tracegraph.ir.program import NO_HINTS, Atom, Eqn, Literal, Program, Region, Value, walk
+from tracegraph.ir.varying import EQUAL, Axes, VaryingAxes
 from tracegraph.user_source import Source
 
 COMMENT_COLUMN = 72
@@ -149,6 +151,7 @@ class _Printer:
         self.count = 0
         self.mark = mark
         self.taken: set[str | None] = set()
+        self.axes: Mapping[Atom, Axes] = {}
 
     def define(self, value: Value, name: str | None = None) -> str:
         """Name a value, unless it has a name (it may, in a program that is not well formed)."""
@@ -165,6 +168,10 @@ class _Printer:
                 return name
 
     def program(self, program: Program) -> Iterator[_Line]:
+        if any(program.varying):
+            more = len(program.body.params) - len(program.varying)
+            sets = (*program.varying, *[EQUAL] * more)
+            self.axes = VaryingAxes().everywhere(program.body, sets)
         names = input_names(program)
         self.taken.update(names)
         for value, name in zip(program.inputs, names, strict=True):
@@ -199,7 +206,7 @@ class _Printer:
 
     def header(self, program: Program) -> Iterator[str | tuple[str, str]]:
         """The inputs with their types; those of a large argument are one."""
-        texts = _inputs(program, lambda value: f"{self.names[value]}: {value.type}")
+        texts = _inputs(program, lambda value: f"{self.names[value]}: {self.type(value)}")
         for number, text in enumerate(texts):
             name, _, type_ = text.rpartition(": ")
             yield f"{', ' if number else ''}{name}: "
@@ -209,8 +216,13 @@ class _Printer:
         pieces: list[str | tuple[str, str]] = []
         for i, value in enumerate(values):
             separator = ", " if i else ""
-            pieces += [f"{separator}{self.define(value)}: ", ("type", str(value.type))]
+            pieces += [f"{separator}{self.define(value)}: ", ("type", self.type(value))]
         return pieces
+
+    def type(self, value: Value) -> str:
+        """The type of a value, and along which axes of devices it may differ."""
+        axes = self.axes.get(value)
+        return f"{value.type}{{{','.join(sorted(axes))}}}" if axes else str(value.type)
 
     def atom(self, atom: Atom) -> str:
         return atom_text(atom, self.names)

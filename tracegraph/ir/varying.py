@@ -60,6 +60,30 @@ class VaryingAxes:
             self._known[key] = env
         return self._known[key]
 
+    def everywhere(self, region: Region, sets: Sequence[Axes]) -> Mapping[Atom, Axes]:
+        """The axes of all values of a region and of the regions inside."""
+        values = self.values(region, sets)
+        found = dict(values)
+        for eqn in region.eqns:
+            if not eqn.regions:
+                continue
+            given = tuple([of_atom(values, a) for a in eqn.operands])
+            for each, inner in self._inside(eqn, given):
+                for atom, axes in self.everywhere(each, inner).items():
+                    found[atom] = found.get(atom, EQUAL) | axes
+        return found
+
+    def _inside(self, eqn: Eqn, sets: Sets) -> Iterator[tuple[Region, Sequence[Axes]]]:
+        """The regions of an equation, each with the axes of its parameters."""
+        if isinstance(eqn.op.form, Call):
+            function = eqn.regions[0]
+            every = len(function.params) == len(sets)
+            yield function, sets if every else (union(sets),) * len(function.params)
+            return
+        inner = self.operands(eqn, sets) if is_loop(eqn) else sets[1:]
+        for each in eqn.regions:
+            yield each, inner
+
     def outputs(self, eqn: Eqn, sets: Sets) -> Sets:
         """The axes of the outputs of an equation, from those of its operands."""
         form = eqn.op.form

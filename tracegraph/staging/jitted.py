@@ -8,11 +8,12 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from tracegraph.arrays.known_arrays import all_in_host_memory
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.devices import canonical_device
+from tracegraph.errors.names_elsewhere import missing_of_jitted
 from tracegraph.errors.tracebacks import entry_point, hide_frames
 from tracegraph.modes import PLAIN, current_modes, process
 from tracegraph.staging.builds import BuildKey, Builds, Stats
@@ -23,7 +24,9 @@ from tracegraph.staging.calls.fast_call import (
     make_fast_call,
     no_fast_call,
 )
+from tracegraph.staging.calls.finite_results import checked
 from tracegraph.staging.calls.last_call import LastCall
+from tracegraph.staging.calls.ranges import ranged
 from tracegraph.staging.calls.signature import DirectKey, FlatCall, Signature, direct_call
 from tracegraph.staging.compiled_programs import Programs
 from tracegraph.staging.compiler import default_device
@@ -68,6 +71,11 @@ class Jitted(Generic[P, R_co]):
         self._last_call: FastCall = no_fast_call
         _all.add(self)
 
+    if not TYPE_CHECKING:  # a type checker would find any name in a class that has this
+
+        def __getattr__(self, name):
+            raise missing_of_jitted(vars(self).get("__name__", "f"), name)
+
     @property
     def function(self) -> Callable[P, R_co]:
         """The function as it was given to `jit`."""
@@ -83,14 +91,31 @@ class Jitted(Generic[P, R_co]):
         try:
             if outermost and innermost.trace is not None:
                 return self._fun(*args, **kwargs)
-            if not process.entered or current_modes() == PLAIN:
+            if not process.entered or (current_modes() == PLAIN and process.is_plain):
                 result: R_co = self._last_call(args, kwargs)
                 if result is not MISS:
                     return result
-            return self._run(args, kwargs)
+            if process.is_plain:
+                return self._run(args, kwargs)
+            return self._observed(args, kwargs)
         except BaseException as error:
             hide_frames(error)
             raise
+
+    def _observed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R_co:
+        """A call with a range for profilers, and a check of its results, if these are asked for."""
+
+        def run() -> R_co:
+            with ranged(self._signature.function):
+                return self._run(args, kwargs)
+
+        def bind() -> FlatCall:
+            return self._signature.bind(args, kwargs)
+
+        def trace(call: FlatCall) -> Traced:
+            return self._builds.trace(call.key, self._device or _device_of(call))
+
+        return checked(run, self._signature, bind, trace) if process.checks else run()
 
     @entry_point
     def launch(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
@@ -217,6 +242,31 @@ class Jitted(Generic[P, R_co]):
             compiled.executable.upload()
 
         self._builds.use(build, upload)
+
+    @entry_point
+    def profile(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """The time of each node in calls with these arguments; see `Compiled.profile`.
+
+        It compiles what is not compiled for their types.
+
+        >>> import numpy as np
+        >>> import tracegraph
+        >>> cumulated = tracegraph.jit(lambda x: np.sort(np.cumsum(x)), device="host")
+        >>> [node.runs for node in cumulated.profile(np.ones(9)).nodes]
+        [1.0, 1.0]
+
+        Raises:
+            UnsupportedArgumentError: an argument is not an array or a number.
+            OutOfMemoryError: the device has not enough memory to run the plan a second time.
+        """
+        call = self._signature.bind(args, kwargs)
+        build = BuildKey(call.key, self._device or _device_of(call), current_modes())
+
+        def measured(cached: CachedExecutable, compiled: Compiled) -> Any:
+            self._forget_dropped()
+            return compiled.profile(*args, **kwargs)
+
+        return self._builds.use(build, measured)
 
     def programs(self) -> Programs:
         """What was compiled for each combination of types, with its use so far.
@@ -350,6 +400,11 @@ class BoundJitted(Generic[P, R_co]):
     def warm(self, *args: Any, **kwargs: Any) -> None:
         """The same as `Jitted.warm`."""
         self.function.warm(self.instance, *args, **kwargs)
+
+    @entry_point
+    def profile(self, *args: Any, **kwargs: Any) -> Any:
+        """The same as `Jitted.profile`."""
+        return self.function.profile(self.instance, *args, **kwargs)
 
     def programs(self) -> Programs:
         """The programs of the method, over all instances."""

@@ -27,6 +27,7 @@ from tracegraph.ir.varying import EQUAL
 from tracegraph.sharding.sharding import Sharding
 from tracegraph.staging import gc_pause
 from tracegraph.staging.calls.donated import Donated
+from tracegraph.staging.calls.ranges import ranged
 from tracegraph.staging.calls.results import Assemble, Results, assembler, results_of
 from tracegraph.staging.calls.signature import CallKey, FlatCall, Signature
 from tracegraph.staging.exported import ExportedGraph
@@ -90,7 +91,7 @@ class Traced(Drawable):
         """
         donated = self.signature.donated_leaves(self.key.structure)
         lower = self.compiler().lower
-        with gc_pause.paused():
+        with gc_pause.paused(), ranged(f"lower {self.program.name}"):
             program, sharding = self._prepared()
             plan = lower(program, self.device, donated, scratch=self.scratch)
         return Lowered(self, plan if sharding is None else replace_record(plan, sharding=sharding))
@@ -172,7 +173,8 @@ class Lowered(Drawable):
         needs and something else is done instead.
         """
         device, function = self.traced.device, self.traced.signature.function
-        executable = self.traced.compiler().backend(device).compile(self.plan)
+        with ranged(f"compile {self.traced.program.name}"):
+            executable = self.traced.compiler().backend(device).compile(self.plan)
         warn_of_fallbacks(function, executable.plan, device)
         return Compiled.of(self, executable)
 
@@ -287,7 +289,9 @@ class Compiled(Drawable):
         that nodes run one after the other; it runs a dozen times. What clocks take is subtracted.
         The result prints as a table, with the part of the device's limits that each node reaches;
         it is data, too: `profile.nodes` has `title`, `line`, `runs`, `seconds`, `work`, `least` and
-        `part` of each. Donated arguments stay as they are.
+        `part` of each. On the host, each nest of a kernel is measured by itself. `tracegraph.show`
+        draws a profile, `profile.write_trace(path)` is for Perfetto, and `profile.plot()` draws
+        with matplotlib. Donated arguments stay as they are.
 
         >>> import numpy as np
         >>> from tracegraph import jit

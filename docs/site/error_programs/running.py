@@ -20,6 +20,17 @@ def TimeLimitError():
         count(0)
 
 
+def NonFiniteError():
+    normalise = tracegraph.jit(lambda x: x / x.sum())
+    with tracegraph.debug.nans():
+        normalise(np.zeros(3))
+
+    # Instead:
+    normalise = tracegraph.jit(lambda x: x / np.maximum(x.sum(), 1e-300))
+    with tracegraph.debug.nans():
+        normalise(np.zeros(3))
+
+
 def FrozenRandomWarning():
     @tracegraph.jit
     def noisy(x):

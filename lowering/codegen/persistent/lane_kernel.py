@@ -11,7 +11,7 @@ from lowering.codegen.kernel_code import NAME, KernelCode, declare_parameters, f
 from lowering.codegen.kernel_parameters import StopFlagAddress
 from lowering.codegen.nests import nest_parameters
 from lowering.codegen.persistent.lane_graph import lane_graph, own_axis
-from lowering.codegen.persistent.peer_exchanges import StopFlag
+from lowering.codegen.persistent.peer_exchanges import SentStop
 from lowering.codegen.persistent.persistent_layout import PersistentLayout, accessed
 from lowering.codegen.persistent.phases import PhaseWriter, declare_words
 from lowering.codegen.persistent.storage import Storage, declare_storage
@@ -54,7 +54,7 @@ def lane_text(
     declare_words(writer, layout.slots, thread, "")
     private = {buffer: 0 for buffer in buffers if buffer in one.private}
     declare_storage(writer, Storage(private, 0, ()), thread)
-    PhaseWriter(writer, thread, layout, {}, offsets, StopFlag(None, watched=True)).graph(one.graph)
+    PhaseWriter(writer, thread, layout, {}, offsets, SentStop(None, watched=True)).graph(one.graph)
     text = function(declared, writer.text, scope.threads, dependents=False)
     grid, block = (scope.blocks, 1, 1), (scope.threads, 1, 1)
     return text, KernelCode(NAME, parameters, grid, block, 0)

@@ -79,7 +79,7 @@ class PeerRoom:
 
 
 @dataclass(frozen=True, slots=True)
-class StopFlag:
+class SentStop:
     """The buffer that stands for the word of this device which ends loops, and is sent.
 
     It may be `watched`, so that it is read only now and then, if no loop inside ends by it alone.
@@ -149,7 +149,7 @@ def write_exchange(
     node: LibraryNode,
     room: PeerRoom,
     barrier: Callable[[], None],
-    stop: StopFlag,
+    stop: SentStop,
 ) -> None:
     """Write an exchange, behind a barrier after what it sends was computed."""
     call = _call(node)
@@ -179,7 +179,7 @@ class _Exchange:
     scope: Scope
     room: PeerRoom
     count: int
-    stop: StopFlag
+    stop: SentStop
 
     @property
     def _stop(self) -> str:

@@ -17,7 +17,7 @@ from lowering.codegen.kernel_parameters import StopFlagAddress
 from lowering.codegen.nests import nest_parameters
 from lowering.codegen.persistent.exchanges import Exchange, exchanges_of
 from lowering.codegen.persistent.lane_kernel import lane_text
-from lowering.codegen.persistent.peer_exchanges import StopFlag, declare_exchanges, save_turns
+from lowering.codegen.persistent.peer_exchanges import SentStop, declare_exchanges, save_turns
 from lowering.codegen.persistent.persistent_layout import PersistentLayout, accessed
 from lowering.codegen.persistent.phases import PhaseWriter, declare_words
 from lowering.codegen.persistent.storage import (
@@ -79,7 +79,7 @@ def persistent_text(
         writer.line(f"tg_stop_watch {STOP_WATCH} = {{tg_clock(), 0}};")
     exchanges = _exchanges(layout, scope, surroundings, storage)
     watched = all(in_lockstep(each) for each in layout.inside if isinstance(each, WhileNode))
-    stop = StopFlag(surroundings.stop_flag, watched)
+    stop = SentStop(surroundings.stop_flag, watched)
     _write_body(writer, node, layout, storage, exchanges, offsets, stop)
     cluster = scope.blocks if scope.clustered else 1
     text = function(declared, writer.text, scope.threads, cluster=cluster, dependents=False)
@@ -95,7 +95,7 @@ def _write_body(
     storage: Storage,
     exchanges: Mapping[WhileNode, tuple[Exchange, ...]],
     offsets: Mapping[Buffer, int],
-    stop: StopFlag,
+    stop: SentStop,
 ) -> None:
     """Write the phases, between loading what the kernel keeps and saving it."""
     scope = node.scope

@@ -16,7 +16,7 @@ from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.nests import write_nest
 from lowering.codegen.node_code import NODE_CODE
 from lowering.codegen.persistent.exchanges import Exchange
-from lowering.codegen.persistent.peer_exchanges import StopFlag, write_exchange
+from lowering.codegen.persistent.peer_exchanges import SentStop, write_exchange
 from lowering.codegen.persistent.persistent_layout import WORDS, PersistentLayout
 from lowering.codegen.persistent.storage import MAX_UNROLLED
 from lowering.codegen.source_writer import SourceWriter
@@ -46,7 +46,7 @@ class PhaseWriter:
     layout: PersistentLayout
     exchanges: Mapping[WhileNode, tuple[Exchange, ...]]
     offsets: Mapping[Buffer, int]
-    stop: StopFlag
+    stop: SentStop
     _waiting: set[Node] = field(default_factory=set)
     """The nodes that no barrier separates from what is written next."""
     _in_each_block: set[Node] = field(default_factory=set)

@@ -90,7 +90,7 @@ class StreamGraph:
         code, values, stream = compiled.code, compiled.values, self._stream
         plan, unit, graphs = code.plan, code.unit, stream.driver
         if self._host_driven:
-            graphs = host_driven(graphs, plan.conditions, stream.timeline.check)
+            graphs = host_driven(graphs, plan.conditions, stream.timeline.check_within)
         # Other launches may come between the parts of one that the host drives.
         share = not self._host_driven
         self.definition = definition = Definition(graphs, SlotTable(), plan.name)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lowering.cuda.graph.emission import Before, Emission
-from lowering.cuda.libraries.capture import capture, lines
+from lowering.cuda.libraries.capture import LEGAL_IN_BODIES, LEGAL_OUTSIDE, capture, lines
 from lowering.cuda.libraries.foreign_calls import naming
 from lowering.cuda.libraries.library_calls import captured, outside
 from lowering.cuda.libraries.pointer_arrays import pointers
@@ -27,7 +27,7 @@ def add_library(
     with emission.driver.capture_lock.hold(), naming(node):
         if emission.placement.warm_up is not None:
             _warm_up(emission, node, emission.placement.warm_up)
-        if captured(node).aside:
+        if captured(node).aside and emission.driver.stored_conditions is None:
             return _copied(emission, graph, node, before)
         return _captured(emission, graph, node, before)
 
@@ -66,6 +66,8 @@ def _captured(emission: Emission, graph: Any, node: LibraryNode, before: Before)
         return again.capture(graph, before.nodes, slots, held)
     prepared.handle.use_workspace(workspace, prepared.workspace_bytes)
     issue = _issued(emission, node, addresses, written=not moves)
+    # without bodies, as the host drives them, a collective may be what a network needs
+    apart = captured(node).aside and emission.driver.stored_conditions is not None
     return capture(
         emission.definition,
         graph,
@@ -75,6 +77,7 @@ def _captured(emission: Emission, graph: Any, node: LibraryNode, before: Before)
         slots,
         held,
         f"the {call.noun.partition(' ')[2]}",
+        legal=LEGAL_OUTSIDE if apart else LEGAL_IN_BODIES,
     )
 
 
@@ -92,8 +95,10 @@ def _copied(emission: Emission, graph: Any, node: LibraryNode, before: Before) -
     except UnrepeatableCaptureError as error:
         raise ValueError(
             f"{call.name} at {lines(node)} was not captured as kernels alone, as graphs with loops "
-            f"need it: {error}; the devices of a mesh must reach one another's memory, and if "
-            "something else loads NCCL first, NCCL_GRAPH_MIXING_SUPPORT=0 must be set before"
+            f"need it: {error}; the devices of a mesh on one machine must reach one another's "
+            "memory, as through a network the host takes part, which no loop of a graph may ask "
+            "for; and if something else loads NCCL first, NCCL_GRAPH_MIXING_SUPPORT=0 must be set "
+            "before"
         ) from error
     held = [array.address(addresses.__getitem__) for array in call.operands]
     slots = emission.owners.of(node)

@@ -7,7 +7,7 @@ nodes are checked here, where the call and the user's line are known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 from lowering.cuda.graph.definition import Definition
@@ -18,6 +18,9 @@ from tracegraph.user_source import lines_of
 LEGAL_IN_BODIES = frozenset({"kernel", "memcpy", "memset", "empty", "graph", "conditional"})
 """The kinds of nodes that a conditional body may hold. At the top of a graph the same are allowed:
 whether a call works does not depend on its place."""
+
+LEGAL_OUTSIDE = LEGAL_IN_BODIES | {"host"}
+"""The kinds of nodes of a call whose graph has no bodies, as the host drives its loops."""
 
 _REMEDIES = {
     "mem_alloc": "it allocates memory: give it a workspace before the capture",
@@ -38,17 +41,19 @@ def capture(
     slots: NodeSlots,
     addresses: Sequence[int],
     call: str,
+    *,
+    legal: Set[str] = LEGAL_IN_BODIES,
 ) -> tuple[Any, ...]:
     """Capture what `issue` puts on the capture stream, and return its last nodes.
 
     `node` is the node of the Plan, and `call` names it in messages. `addresses` are those of the
-    memory that the call uses.
+    memory that the call uses, and `legal` the kinds of nodes that it may become.
 
     Raises:
         ValueError: nothing was captured, or a node that no loop or branch may hold.
     """
     ends, kinds = definition.capture(graph, dependencies, issue, slots, addresses)
-    illegal = sorted(set(kinds) - LEGAL_IN_BODIES)
+    illegal = sorted(set(kinds) - legal)
     if kinds and not illegal:
         return ends
     found = f"nodes of kind {', '.join(illegal)}" if illegal else "no nodes"

@@ -8,13 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Protocol
 
 from tracegraph.errors import PeerLostError
-
-if TYPE_CHECKING:
-    from lowering.cuda.streams.in_flight import InFlightLaunch
-    from lowering.cuda.streams.timeline import Timeline
 
 WATCH_SECONDS = 0.1
 """How often peers are looked at."""
@@ -44,16 +40,25 @@ class Peers(Protocol):
         """The name of the exception that has stopped a launch in another process, if one has."""
 
 
+class Launch(Protocol):
+    """The launch on one device."""
+
+    together: LaunchedTogether | None
+
+    def passed(self) -> bool:
+        """Whether it has ended on the device."""
+
+
 class LaunchedTogether:
-    """The launches of one call, which has the same `number` in all processes of its mesh, if it is
-    a mesh of several.
+    """The launches of one call, with their timelines. It has the same `number` in all
+    processes of its mesh, if that is a mesh of several.
     """
 
     __slots__ = ("_looked", "_stopped", "_uneven_since", "launches", "number", "peers")
 
     def __init__(self, peers: Peers, number: int | None = None) -> None:
         self.peers, self.number = peers, number
-        self.launches: list[tuple[Timeline, InFlightLaunch]] = []
+        self.launches: list[tuple[Any, Launch]] = []
         self._stopped: str | None = None
         self._looked = time.monotonic()
         self._uneven_since: float | None = None
@@ -91,14 +96,14 @@ class LaunchedTogether:
             )
 
 
-def watch(launches: Iterable[InFlightLaunch]) -> None:
+def watch(launches: Iterable[Launch]) -> None:
     """Look at the peers of launches that have some; as `LaunchedTogether.watch`."""
     for launch in launches:
         if launch.together is not None:
             launch.together.watch()
 
 
-def tell(launches: Iterable[InFlightLaunch], reason: BaseException) -> None:
+def tell(launches: Iterable[Launch], reason: BaseException) -> None:
     """Let other processes know which launches will be stopped."""
     numbers: dict[Peers, list[int]] = {}
     for together in dict.fromkeys(launch.together for launch in launches):
@@ -108,7 +113,7 @@ def tell(launches: Iterable[InFlightLaunch], reason: BaseException) -> None:
         peers.tell(own, type(reason).__name__)
 
 
-def abandon(launches: Iterable[InFlightLaunch], reason: BaseException) -> bool:
+def abandon(launches: Iterable[Launch], reason: BaseException) -> bool:
     """Abandon the peers of launches; whether there are any."""
     found = dict.fromkeys(l.together.peers for l in launches if l.together is not None)
     for peers in found:

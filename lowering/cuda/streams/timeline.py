@@ -307,6 +307,16 @@ class Timeline:
         if self._callbacks is not None:
             self._callbacks.check()
 
+    def check_within(self) -> None:
+        """As `check`, in the midst of a launch, which may wait for other devices.
+
+        Raises:
+            PeerLostError: one of them does not come.
+        """
+        self.check()
+        if place.together is not None:
+            place.together.watch()
+
     def _poll(self) -> None:
         """Wait in Python, where signals are handled."""
         with self._lock:
@@ -391,7 +401,8 @@ class Timeline:
         while waiting:
             for timeline in waiting.pop().stopping.all():
                 for pending in list(timeline.in_flight):
-                    for peer, _ in [] if pending.together is None else pending.together.launches:
+                    together = pending.together
+                    for peer, _ in () if together is None else tuple(together.launches):
                         if peer.stopping not in found:
                             found[peer.stopping] = peer.default_timeline
                             waiting.append(peer.default_timeline)

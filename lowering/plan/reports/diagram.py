@@ -6,16 +6,19 @@ those of the launch graph.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lowering.plan.construct import Construct, Inlined
+from lowering.plan.launch_nodes import AllocationNode, FreeNode, LaunchKernelNode
 from lowering.plan.nests.buffer import Buffer
-from lowering.plan.nodes import Graph, Node
+from lowering.plan.nodes import Graph, Node, launched
 from lowering.plan.plan import Plan
 from lowering.plan.reports.explain import becomes, schedule_text
+from lowering.plan.reports.node_times import NodeTime
+from lowering.plan.reports.profile import Profile
 from lowering.plan.reports.text import plan_line
-from tracegraph.inspection.diagram import Box, Diagram, DiagramRegion, Edge, Facts
+from tracegraph.inspection.diagram import Box, Diagram, DiagramRegion, Edge, Facts, seconds_text
 from tracegraph.inspection.groups import BoxGroup, repeated, with_groups
 from tracegraph.inspection.source_text import source_text
 from tracegraph.user_source import lines_of
@@ -25,6 +28,51 @@ def plan_diagram(plan: Plan) -> Diagram:
     """The picture of a Plan. The names of kernels are without that of the Plan in front."""
     _, _, summary = plan_line(plan).partition(": ")
     return Diagram(f"plan {plan.name}", summary, _Drawing(plan).region("", plan.launch_graph))
+
+
+def profile_diagram(profile: Profile) -> Diagram:
+    """The picture of the Plan that was measured, with the times of its nodes."""
+    plan = profile.plan
+    if plan is None:
+        return Diagram(f"profile of {profile.name}", "", DiagramRegion("", (), ()))
+    times: dict[int, list[NodeTime]] = {}
+    for each in profile.nodes:
+        times.setdefault(each.number, []).append(each)
+    drawing = _Drawing(plan, _Measured(plan, times, profile.seconds or 1.0))
+    title, _, _ = str(profile).partition("\n")
+    return Diagram(
+        f"profile of {profile.name}",
+        title.partition(": ")[2],
+        drawing.region("", plan.launch_graph),
+    )
+
+
+class _Measured:
+    """The times of nodes, asked for in the order in which a Plan has them.
+
+    Copies of a body are the same nodes, so that only the order tells them apart.
+    """
+
+    def __init__(self, plan: Plan, times: Mapping[int, Sequence[NodeTime]], whole: float) -> None:
+        work = [node for node in launched(plan.launch_graph) if not _is_of_launch(node)]
+        self._numbers: dict[Node, list[int]] = {}
+        for number, node in reversed([*enumerate(work)]):
+            self._numbers.setdefault(node, []).append(number)
+        self._times, self._whole = times, whole
+
+    def next(self, node: Node) -> tuple[Sequence[NodeTime], float, float]:
+        """The times of a node, their sum, and its share of all."""
+        numbers = self._numbers.get(node)
+        if not numbers:
+            return (), 0.0, 0.0
+        found = self._times.get(numbers.pop(), ())
+        seconds = sum([each.seconds for each in found])
+        return found, seconds, seconds / self._whole
+
+
+def _is_of_launch(node: Node) -> bool:
+    """Whether it is not in the Plan's own graph, which is measured."""
+    return isinstance(node, LaunchKernelNode | AllocationNode | FreeNode)
 
 
 def node_diagram(node: Node) -> Diagram:
@@ -39,6 +87,7 @@ class _Drawing:
     """Draws the nodes of a Plan, or of none."""
 
     plan: Plan | None = None
+    measured: _Measured | None = None
 
     def region(self, label: str, graph: Graph, around: Construct | None = None) -> DiagramRegion:
         """A graph, or a body of a loop or branch; copies of an unrolled loop's body are one box."""
@@ -56,6 +105,9 @@ class _Drawing:
         lines += [self.becomes(node)] if self.becomes(node) else []
         lines += [lines_of(node.sources)] if node.sources else []
         bodies = zip(node.body_labels, node.bodies, strict=True)
+        times, seconds, share = self.measured.next(node) if self.measured else ((), 0.0, 0.0)
+        if times:
+            lines += [f"{seconds_text(seconds)}, {share:.0%} of all"]
         return Box(
             title,
             tuple(lines),
@@ -63,8 +115,10 @@ class _Drawing:
             node.tone,
             "\n".join((title, *lines[:-1], source_text(node.sources))) if node.sources else title,
             regions=tuple([self.region(name, body, node.construct) for name, body in bodies]),
-            facts=lambda: self.facts(node),
+            facts=lambda: {**_time_facts(times), **self.facts(node)},
             sources=node.sources,
+            seconds=seconds if times else None,
+            share=share,
         )
 
     def becomes(self, node: Node) -> str:
@@ -89,6 +143,18 @@ class _Drawing:
             "text": node.text,
         }
         return {name: text for name, text in said.items() if text}
+
+
+def _time_facts(times: Sequence[NodeTime]) -> Facts:
+    """What was measured of a node; of each nest, if that was."""
+    lines = []
+    for each in times:
+        least = "" if each.least is None else f", at least {seconds_text(each.least)}"
+        part = "" if each.part is None else f", {each.part:.2f} of the limit"
+        name = f"{each.title}: " if len(times) > 1 else ""
+        runs = f"{each.runs:,.4g} runs" if each.runs != 1 else "1 run"
+        lines.append(f"{name}{seconds_text(each.seconds)} in {runs}{least}{part}")
+    return {"measured": "\n".join(lines)} if lines else {}
 
 
 def _unrolled(graph: Graph) -> Iterator[BoxGroup]:

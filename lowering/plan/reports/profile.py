@@ -2,49 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
-from lowering.plan.nests.work import Work
+from lowering.plan.plan import Plan
+from lowering.plan.reports.node_times import NodeTime, alike
+from lowering.plan.reports.profile_plot import plot
 from lowering.plan.reports.rooflines import bytes_text, least_seconds, microseconds
+from lowering.plan.reports.trace_events import trace_events
 from lowering.plan.target.rates import Rates
+from tracegraph.inspection.drawable import Drawable
 from tracegraph.inspection.tables import Report, ReportSection, Tabulated, TextTable
 
 
-@dataclass(frozen=True, slots=True)
-class NodeTime:
-    """What one node took in a call.
-
-    Args:
-        title: what it does.
-        line: the user's lines that it comes from.
-        depth: the loops and branches around it.
-        runs: how often it ran.
-        seconds: of all its runs; of a loop or branch, what is spent on it besides its nodes.
-        work: of one run.
-        least: the seconds that all runs take at least on the device; None where that is unknown,
-            as of a kernel with a loop inside whose steps depend on data.
-    """
-
-    title: str
-    line: str
-    depth: int
-    runs: float
-    seconds: float
-    work: Work
-    least: float | None
-
-    @property
-    def part(self) -> float | None:
-        """The part of the device's limit that it reaches; above 1 where a cache answers."""
-        return self.least / self.seconds if self.least and self.seconds else None
-
-
-@dataclass(frozen=True, slots=True)
-class Profile(Tabulated):
+@dataclass(frozen=True, slots=True, repr=False)
+class Profile(Tabulated, Drawable):
     """The times of all nodes, which ran one after the other.
 
     It prints as a table, in which copies of a node in an unrolled loop have one row.
+    `tracegraph.show` draws it: the picture of the plan, with boxes in the colour of their time.
 
     Args:
         name: of the function.
@@ -52,13 +31,21 @@ class Profile(Tabulated):
         launches: of which these are the medians.
         call_seconds: the median of calls without clocks, waits included.
         rates: the limits of the device.
+        plan: what was measured.
     """
+
+    _displayed_by = "lowering.plan.reports.display"
 
     name: str
     nodes: tuple[NodeTime, ...]
     launches: int
     call_seconds: float
     rates: Rates | None
+    plan: Plan | None = field(default=None, repr=False)
+
+    def line(self) -> str:
+        """It in a line."""
+        return f"of {self.name}: {microseconds(self.seconds)} µs in {len(self.nodes)} nodes"
 
     @property
     def seconds(self) -> float:
@@ -71,12 +58,43 @@ class Profile(Tabulated):
         known = [node.least for node in self.nodes if node.least is not None]
         return sum(known) if len(known) == len(self.nodes) else None
 
+    def trace_events(self) -> dict[str, Any]:
+        """The times as trace events, which Perfetto and Chrome's tracing read, as data for JSON.
+
+        One call, node after node. What ran several times is one event, as long as all its runs.
+        """
+        return trace_events(self.name, self.nodes)
+
+    def write_trace(self, path: str | os.PathLike[str]) -> Path:
+        """Write the trace events to a file, for https://ui.perfetto.dev; its path.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        target = Path(path)
+        target.write_text(json.dumps(self.trace_events(), indent=1), "utf-8")
+        return target
+
+    def plot(self, axes: Any = None) -> Any:
+        """A bar for the time of each node, the longest first, with marks at the least it takes.
+
+        Args:
+            axes: of matplotlib; by default, those of a new figure.
+
+        Returns:
+            The axes.
+
+        Raises:
+            ImportError: matplotlib is not installed.
+        """
+        return plot(self.name, self.nodes, axes)
+
     def report(self) -> Report:
         """A row for each node; copies of one in an unrolled loop share theirs."""
         columns = ("node", "line", "runs", "µs a run", "µs", "of all", "must move", *self._limit())
         rows: list[tuple[str, ...]] = []
-        whole, alike = self.seconds or 1.0, _alike(self.nodes)
-        for node in alike:
+        whole, shown = self.seconds or 1.0, alike(self.nodes)
+        for node in shown:
             each = node.seconds / node.runs if node.runs else 0.0
             rows.append(
                 (
@@ -90,41 +108,19 @@ class Profile(Tabulated):
                     *self._parts(node),
                 )
             )
-        table = TextTable(columns, rows, 2, [node.seconds for node in alike])
+        table = TextTable(columns, rows, 2, [node.seconds for node in shown])
         call = microseconds(self.call_seconds)
         title = f"{self.name}: {microseconds(self.seconds)} µs in nodes, {call} µs a call"
         limits = (f"limits of {self.rates.name}",) if self.rates else ()
         return Report.of([ReportSection(title, table, limits, "nodes")])
 
     def _limit(self) -> tuple[str, ...]:
-        return ("least µs", "part") if self.rates else ()
+        return ("least µs", "part") if self.rates else ("GB/s",)
 
     def _parts(self, node: NodeTime) -> tuple[str, ...]:
         if self.rates is None:
-            return ()
+            return ("-" if node.bandwidth is None else f"{node.bandwidth / 1e9:.3g}",)
         if node.least is None:
             return "-", "-"
         part = "-" if node.part is None else f"{node.part:.2f}"
         return microseconds(least_seconds(node.work, self.rates)), part
-
-
-def _alike(nodes: Sequence[NodeTime]) -> list[NodeTime]:
-    """Copies of a node in the body of an unrolled loop as one, with the runs and times of all."""
-    found: dict[tuple[object, ...], NodeTime] = {}
-    around: list[int] = []  # the number of the last row at each depth
-    for number, node in enumerate(nodes):
-        del around[node.depth :]
-        around.append(number)
-        has_nodes = number + 1 < len(nodes) and nodes[number + 1].depth > node.depth
-        own = (number,) if has_nodes else (node.title, node.line)
-        key = (*around[:-1], *own)
-        first = found.get(key)
-        if first is None:
-            found[key] = node
-            continue
-        least = None
-        if first.least is not None and node.least is not None:
-            least = first.least + node.least
-        runs, seconds = first.runs + node.runs, first.seconds + node.seconds
-        found[key] = replace(first, runs=runs, seconds=seconds, least=least)
-    return [*found.values()]

@@ -8,6 +8,7 @@ from threading import Timer
 import numpy as np
 import pytest
 
+import tracegraph
 from lowering.plan.target.overrides import override
 from lowering.plan.target.scope import Scope
 from tests.emulation.emulator import COMPILER
@@ -44,6 +45,22 @@ def test_all_stop_behind_the_same_step(
         stops[number].fill(0)
         assert first[0] > 0
         np.testing.assert_array_equal(first, second)
+
+
+def test_extremes_are_nan_where_a_device_has_nan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folds = {"sum": np.add, "max": np.fmax, "min": np.fmin}  # as NCCL, which drops NaN
+    monkeypatch.setattr("lowering.plan.calls.collectives._FOLDS", folds)
+    x = np.array([1.0, np.nan, -np.inf, np.nan, 2.0, 3.0, np.inf, 5.0], np.float32)
+    mesh = EmulatedMesh(
+        lambda x: (tracegraph.pmax(x, "x"), tracegraph.pmin(x, "x")),
+        *(PAIR, P("x"), P(), x),
+        folder=tmp_path,
+    )
+    largest, smallest = mesh(x)
+    np.testing.assert_array_equal(largest, np.maximum(*np.split(x, 2)))
+    np.testing.assert_array_equal(smallest, np.minimum(*np.split(x, 2)))
 
 
 def test_a_device_that_is_to_end_at_once_does_not_wait_for_others(tmp_path: Path) -> None:

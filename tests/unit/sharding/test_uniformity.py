@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import tracegraph
-from tracegraph import errors
+from tracegraph import Mesh, PartitionSpec, errors, shard
+
+P = PartitionSpec
 
 B = np.random.default_rng(0).standard_normal((4, 6))
 
@@ -127,3 +129,22 @@ def test_what_cannot_is_accepted(fun: Any) -> None:
     found = tracegraph.vmap(fun, axis_name="x")(B)
     jitted = tracegraph.jit(tracegraph.vmap(fun, axis_name="x"), device="host")(B)
     np.testing.assert_allclose(np.asarray(jitted), found, 1e-12)
+
+
+def test_a_printed_program_shows_what_varies_over_which_axes() -> None:
+    """The carry begins the same on all devices; after the first step it may differ along y."""
+    mesh = Mesh((2, 2), ("x", "y"), device="host")
+
+    def steps(a: Any, b: Any) -> Any:
+        def step(i: Any, carry: Any) -> Any:
+            return tracegraph.psum(carry + a, "x") + b
+
+        return tracegraph.fori_loop(0, 3, step, np.zeros_like(b)), a
+
+    specs = P("x"), P("y")
+    mapped = shard(steps, mesh=mesh, in_specs=specs, out_specs=(P("y"), P("x")))
+    text = str(tracegraph.jit(mapped).trace(np.ones(4), np.ones(4)).program)
+    assert "program steps(a: f64[2]{x}, b: f64[2]{y})" in text
+    assert "f64[2]{x,y} = add" in text
+    assert "f64[2]{y} = psum[axes=('x',)" in text
+    assert "f64[2]) {" in str(tracegraph.make_program(np.sin)(np.ones(2)))

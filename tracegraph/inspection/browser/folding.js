@@ -137,9 +137,10 @@ function place(region, group) { // write the places of a region and of what is i
     const element = boxes.get(path);
     element.setAttribute("transform", `translate(${box.x} ${box.y})`);
     if (!opened.has(path)) return;
-    const body = element.querySelector(":scope > .body");
-    body.setAttribute("width", box.width);
-    body.setAttribute("height", box.height);
+    for (const body of element.querySelectorAll(":scope > .body, :scope > .heat")) {
+      body.setAttribute("width", box.width);
+      body.setAttribute("height", box.height);
+    }
     const title = element.querySelector(":scope > .title");
     const mark = element.querySelector(":scope > .toggle");
     mark.textContent = opened.get(path) ? "▾" : "▸";

@@ -8,4 +8,5 @@ fast_call                     repeated calls
 donated, results              donated arguments; results as Arrays in a tree
 last_call, clock              what the last call did, and when
 random_draws                  draws of NumPy's generator while a function was traced
+finite_results, ranges        checks of results for NaNs; NVTX ranges
 """

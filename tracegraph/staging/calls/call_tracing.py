@@ -10,6 +10,7 @@ from tracegraph import errors, tree
 from tracegraph.sharding.mesh import is_mesh, mesh_of
 from tracegraph.sharding.shard import ShardedFunction
 from tracegraph.staging.calls.random_draws import warned_of_draws
+from tracegraph.staging.calls.ranges import ranged
 from tracegraph.staging.calls.sharded_tracing import trace_sharded
 from tracegraph.staging.calls.signature import CallKey, Signature
 from tracegraph.staging.compiler import compiler
@@ -54,6 +55,6 @@ def trace_call(
 
     paths = partial(signature.paths, key.structure)
     name = getattr(fun, "__name__", type(fun).__name__)
-    with warned_of_draws(fun):
+    with ranged(f"trace {name}"), warned_of_draws(fun):
         program = trace_program(flat, signature.types(key), name, paths, device)
     return Traced(program, key, out_structure[0], signature, device, scratch, compiler)

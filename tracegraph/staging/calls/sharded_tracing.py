@@ -12,6 +12,7 @@ from typing import Any
 
 from tracegraph import errors, tree
 from tracegraph.ir.program import Program
+from tracegraph.ir.record import replace
 from tracegraph.ir.varying import EQUAL, Axes, VaryingAxes
 from tracegraph.sharding.partition_spec import PartitionSpec, global_type, local_type, require_axes
 from tracegraph.sharding.shard import ShardedFunction
@@ -55,6 +56,7 @@ def trace_sharded(
     sets, named_by = [spec.axes for spec in in_specs], partial(tuple, paths)
     with warned_of_draws(fun.function):
         program = trace_program(flat, local, name, named_by, mesh.kind, sets, mesh.shape)
+    program = replace(program, varying=tuple(sets))
     sets += [EQUAL] * (len(program.body.params) - len(sets))
 
     def describe(number: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from typing import Any
 
 import numpy as np
@@ -13,14 +15,17 @@ from lowering.cuda.compilation.compile import cubin
 from lowering.plan.clocks import _TEXT, with_clocks
 from lowering.plan.nests.buffer import overlap
 from lowering.plan.nests.work import Work
-from lowering.plan.nodes import launched
-from lowering.plan.reports.profile import NodeTime, Profile
+from lowering.plan.nodes import KernelNode, launched
+from lowering.plan.reports.node_times import NodeTime
+from lowering.plan.reports.profile import Profile
 from lowering.plan.reports.races import races
 from lowering.plan.target.rates import H100
 from lowering.testing.recording_backend import RecordingBackend
 from tests.emulation.emulated_driver import EmulatedDriver
 from tests.emulation.emulator import COMPILER
 from tests.helpers.compiled import plan_of
+from tracegraph.inspection.diagram import boxes_in
+from tracegraph.inspection.page import page
 
 X = np.linspace(0.0, 1.0, 300)
 A = np.random.default_rng(0).random((300, 300))
@@ -135,6 +140,73 @@ def test_copies_in_an_unrolled_loop_have_one_row() -> None:
         *("while", "kernel a"),
     ]
     assert [row.split()[3] for row in rows if "kernel b" in row] == ["15"]
+
+
+def test_each_nest_is_measured_on_the_host() -> None:
+    plan = plan_of(lambda x: (np.sin(x), x.sum()), X, device="host")
+    (kernel,) = plan.graph.nodes
+    assert isinstance(kernel, KernelNode)
+    assert len(kernel.kernel.nests) == 2
+    clocked, timed = with_clocks(plan, each_nest=True)
+    assert [(each.number, len(each.node.contents)) for each in timed] == [(0, 1), (0, 1)]
+    *found, _ = backend("host").compile(clocked)([X])
+    np.testing.assert_allclose(found[0], np.sin(X))
+    np.testing.assert_allclose(found[1], X.sum())
+
+
+def measured() -> Profile:
+    """A profile without measuring: node k takes k microseconds."""
+    plan = plan_of(program, A, X, device="cuda")
+    timed = with_clocks(plan)[1]
+    nodes = [
+        NodeTime(t.node.title, "f.py:1", t.depth, 2.0, k * 1e-6, Work(8, 8), None, t.number)
+        for k, t in enumerate(timed)
+    ]
+    return Profile("program", tuple(nodes), 10, 1e-3, None, plan)
+
+
+def test_the_picture_has_the_times() -> None:
+    profile = measured()
+    boxes = list(boxes_in(profile.diagram().region))
+    took = {box.title: box.seconds for box in boxes if box.seconds is not None}
+    plain = [box for box in boxes if box.seconds is not None and not box.is_folded]
+    assert sum(box.seconds or 0 for box in plain) == pytest.approx(profile.seconds)
+    assert sum(box.share for box in plain) == pytest.approx(1)
+    for node in profile.nodes:
+        if [each.title for each in profile.nodes].count(node.title) == 1:
+            assert took[node.title.replace("program_", "")] == pytest.approx(node.seconds)
+    text = page(profile.diagram(), str(profile))
+    assert text.count('class="heat"') == sum(box.seconds is not None for box in boxes)
+    assert repr(profile) == f"<Profile {profile.line()}>"
+
+
+def test_trace_events_are_nested_as_the_nodes_are() -> None:
+    profile = measured()
+    text = json.dumps(profile.trace_events())
+    events = [event for event in json.loads(text)["traceEvents"] if event["ph"] == "X"]
+    assert [event["name"] for event in events] == [node.title for node in profile.nodes]
+    ends: list[tuple[int, float]] = []
+    for node, event in zip(profile.nodes, events, strict=True):
+        while ends and ends[-1][0] >= node.depth:
+            ends.pop()
+        assert not ends or event["ts"] + event["dur"] <= ends[-1][1] + 1e-6
+        ends.append((node.depth, event["ts"] + event["dur"]))
+        assert event["args"]["own microseconds"] == pytest.approx(node.seconds * 1e6)
+    assert max(e["ts"] + e["dur"] for e in events) == pytest.approx(profile.seconds * 1e6)
+
+
+def test_a_profile_is_plotted_where_matplotlib_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match="pip install matplotlib"):
+        measured().plot()
+
+
+def test_a_jitted_function_is_profiled_as_it_is() -> None:
+    jitted = tracegraph.jit(program, device="host")
+    profile = jitted.profile(A, X)
+    assert jitted.stats()["builds"] == 1
+    assert jitted.profile(A, X).nodes[0].title == profile.nodes[0].title
+    assert jitted.stats()["builds"] == 1
 
 
 def test_arguments_must_fit() -> None:

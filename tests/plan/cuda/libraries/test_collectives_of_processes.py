@@ -1,0 +1,141 @@
+"""One of two processes, each with a GPU, against a driver that only logs; the other is made up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracegraph
+from lowering.backends.mesh import MeshBackend
+from lowering.cuda.libraries import nccl
+from lowering.testing.recording_backend import RecordingBackend
+from tracegraph import Mesh, PartitionSpec, errors, shard
+from tracegraph.distributed import membership
+
+P = PartitionSpec
+X = np.ones((8, 4))
+
+
+class OtherProcess:
+    """A channel to a process that does what this one does, on a machine of its own or not."""
+
+    def __init__(self, hosts: Sequence[str]) -> None:
+        self.hosts, self.launches = hosts, 0
+        self.told: list[Any] = []
+        self.failure: BaseException | None = None
+        self.stopped: dict[int, str] = {}
+
+    def exchange(self, data: bytes, meeting: str, text: str) -> Sequence[bytes]:
+        return [data, data]
+
+    def new_launch(self) -> int:
+        self.launches += 1
+        return self.launches - 1
+
+    def check(self, launch: int | None, doing: str) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+    def fail(self, launch: int, device: int) -> None:
+        self.told.append(("failed", launch, device))
+
+    def stop(self, launches: Sequence[int], name: str) -> None:
+        self.told.append((name, tuple(launches)))
+
+
+class FakeNccl:
+    """Logs calls; the name of a communicator is text."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+
+    def get_unique_id(self) -> bytes:
+        return b"here"
+
+    def comm_get_async_error(self, communicator: Any) -> int:
+        return 0
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *arguments: self.calls.append((name, *arguments))
+
+
+Compiled = Callable[..., tuple[OtherProcess, FakeNccl, RecordingBackend, Any]]
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> Compiled:
+    """A program with a loop, in the first process."""
+
+    def made(*hosts: str, kinds: Sequence[str] = ("kernel",)) -> Any:
+        other, library, backend = OtherProcess(hosts), FakeNccl(), RecordingBackend()
+        me = membership._Membership(count=2, channel=other)  # type: ignore[arg-type]
+        monkeypatch.setattr(membership, "_membership", me)
+        monkeypatch.setattr(nccl, "_library", lambda: library)
+        backend.device.driver.library_kinds = kinds
+        mesh = Mesh(2, "of_two", device="cuda")  # a name that no other test gives
+        specs = P("of_two"), (P("of_two"), P())
+        plan = tracegraph.jit(shard(halve, mesh=mesh, in_specs=specs[0], out_specs=specs[1]))
+        of_mesh = MeshBackend(mesh, [backend])
+        executable = of_mesh.compile(plan.lower(X).plan)
+        of_mesh._connected().communicators.of(0, ("of_two",))  # as a library would
+        return other, library, backend, executable
+
+    return made
+
+
+def halve(x: Any) -> Any:
+    def step(state: Any) -> Any:
+        x, _ = state
+        return 0.5 * x, tracegraph.psum(np.sum(x), "of_two")
+
+    return tracegraph.while_loop(lambda state: state[1] > 0, step, (x, 1.0))
+
+
+def test_a_process_has_one_device_and_joins_by_the_name_that_the_first_one_makes(
+    compiled: Compiled,
+) -> None:
+    _, library, _, executable = compiled("here", "here")
+    joined = ("comm_init_rank_scalable", 2, 0, 1, bytearray(b"here"), 0)
+    assert [call for call in library.calls if call[0].startswith("comm_init")] == [joined]
+    first, second = executable([X])
+    assert [len(result.blocks) for result in (first, second)] == [1, 1]
+    assert first.type.shape == (8, 4)
+    assert not first.is_whole
+    assert second.is_whole
+
+
+def test_across_machines_the_host_drives_loops_and_takes_part_in_collectives(
+    compiled: Compiled,
+) -> None:
+    _, _, backend, executable = compiled("here", "there", kinds=("kernel", "host"))
+    with pytest.raises(errors.NoGraphError, match="the host drives its loops"):
+        executable.view()
+    copies = [c for c in backend.device.driver.calls if c.operation == "add_captured"]
+    assert not copies
+    _, _, backend, executable = compiled("here", "here")
+    executable.view()
+    assert [c for c in backend.device.driver.calls if c.operation == "add_captured"]
+
+
+def test_a_lost_process_ends_what_waits_for_it(compiled: Compiled) -> None:
+    other, library, _, executable = compiled("here", "here")
+    executable([X])
+    other.failure = errors.PeerLostError("process 1 is lost", 1)
+    with pytest.raises(errors.PeerLostError, match="process 1 is lost"):
+        executable([X])
+    assert ("failed", 0, 0) in other.told
+    assert "comm_abort" in {call[0] for call in library.calls}
+    with pytest.raises(errors.ClosedError):
+        executable([X])
+
+
+def test_what_stops_a_launch_is_told_first(compiled: Compiled) -> None:
+    other, _, backend, executable = compiled("here", "here")
+    x, _ = executable([X])
+    backend.device.driver.busy = True
+    with pytest.raises(errors.TimeLimitError), tracegraph.time_limit(0):
+        x.synchronize()
+    assert other.told[0] == ("TimeLimitError", (1,))
