@@ -112,7 +112,8 @@ class MeshBackend(Backend):
             [partial(compile_one, i) for i in range(len(self._devices))]
         )
         gpus.add(parts)
-        return MeshExecutable(plan, parts, partial(gpus.launched, program=program))
+        launched = partial(gpus.launched, program=program, driven=apart)
+        return MeshExecutable(plan, parts, launched, lambda: gpus.abandoned)
 
     @property
     def _on_several_machines(self) -> bool:

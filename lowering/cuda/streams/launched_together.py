@@ -125,8 +125,9 @@ class LaunchedTogether:
 def watch(launches: Iterable[Launch]) -> None:
     """Look at the peers of launches that have some; as `LaunchedTogether.watch`."""
     for launch in launches:
-        if launch.together is not None:
-            launch.together.watch()
+        together = launch.together
+        if together is not None:
+            together.watch()
 
 
 def tell(launches: Iterable[Launch], reason: BaseException) -> None:
@@ -141,7 +142,8 @@ def tell(launches: Iterable[Launch], reason: BaseException) -> None:
 
 def abandon(launches: Iterable[Launch], reason: BaseException) -> bool:
     """Abandon the peers of launches; whether there are any."""
-    found = dict.fromkeys(l.together.peers for l in launches if l.together is not None)
+    several = [together for launch in launches if (together := launch.together) is not None]
+    found = dict.fromkeys(together.peers for together in several)
     for peers in found:
         peers.abandon(reason)
     return bool(found)
