@@ -8,6 +8,10 @@ that is there anyway, where one is close enough before the condition.
 A loop without collectives ends as soon as its own device is to stop, with any values. Devices may
 disagree about conditions that depend on these, until they have exchanged flags again. So where a
 program has such loops, flags are exchanged behind them, and also before a loop is entered.
+
+A counted loop sets its condition before it exchanges anything. It takes the flag of the step
+before, which is exchanged at once with what the step exchanges, and is down when the loop is
+entered.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from lowering.draft.context import Context
 from lowering.plan.calls.collectives import AllReduce, CollectiveCall
 from lowering.plan.calls.library_call import StridedArray
 from lowering.plan.conditional_nodes import WhileNode
-from lowering.plan.lockstep import collectives, in_lockstep
+from lowering.plan.lockstep import collective_of, collectives, in_lockstep
 from lowering.plan.nests.analysis import nest_signals
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import (
@@ -33,6 +37,7 @@ from lowering.plan.nests.kernel import (
     RowNest,
     SetCondition,
     Signal,
+    Store,
 )
 from lowering.plan.nests.rounding import round_up
 from lowering.plan.nodes import Graph, KernelNode, LibraryNode, Node, walk
@@ -92,14 +97,18 @@ class _Agreement:
         """The graph and its bodies, in which each loop agrees."""
         nodes = list(map(self._inside, graph.nodes))
         entered: list[WhileNode] = []
+        carried: dict[Node, Buffer] = {}
         for at, node in enumerate(nodes):
             if isinstance(node, WhileNode) and in_lockstep(node):
-                nodes[at] = replace(node, body=self._exchanging(node.body, node))
+                body, flag = self._exchanging(node.body, node, repeated=True)
+                nodes[at] = replace(node, body=body)
                 entered.append(node)
-        graph = Graph(tuple(nodes), graph.edges)
+                if flag is not None:
+                    carried[nodes[at]] = flag
+        graph = _with_flags_down(Graph(tuple(nodes), graph.edges), carried)
         for loop in entered:
             if self.disturbed:
-                graph = self._exchanging(graph, loop)
+                graph, _ = self._exchanging(graph, loop)
             else:
                 graph = _rewritten(graph, loop.condition, None)
         return graph
@@ -108,12 +117,18 @@ class _Agreement:
         new = tuple(map(self.within, node.bodies))
         return node if all(map(is_, node.bodies, new)) else node.with_bodies(new)
 
-    def _exchanging(self, graph: Graph, loop: WhileNode) -> Graph:
-        """The graph, in which flags are exchanged before the condition of a loop is set."""
+    def _exchanging(
+        self, graph: Graph, loop: WhileNode, *, repeated: bool = False
+    ) -> tuple[Graph, Buffer | None]:
+        """The graph, in which flags are exchanged before the condition of a loop is set.
+
+        If it is `repeated`, that may be in the step before; the agreed flag is returned then.
+        """
         nodes = graph.nodes
-        first = min((i for i, n in enumerate(nodes) if _sets(n, loop.condition)), default=None)
-        if first is None:
-            return graph
+        setting = [i for i, node in enumerate(nodes) if _sets(node, loop.condition)]
+        if not setting:
+            return graph, None
+        first = setting[0]
         disturbing = [i for i in range(first) if any(map(_ends_alone, _inside(nodes[i])))]
         calls = self._calls(loop)
         at, earliest = first, max(disturbing, default=-1) + 1
@@ -121,15 +136,21 @@ class _Agreement:
             node = nodes[i]
             if isinstance(node, LibraryNode) and isinstance(node.call, CollectiveCall):
                 at = i if node.call.axes == calls[0].axes else at
+        behind = [i for i in range(first + 1, len(nodes)) if _is_along(nodes[i], calls[0].axes)]
+        is_carried = repeated and not self.disturbed and at == first and bool(behind)
+        is_carried &= len(calls) == 1
+        at = behind[0] if is_carried else at
         flag = calls[-1].targets[0].buffer
         added = [LibraryNode(call, loop.sources, ((),) * len(loop.within)) for call in calls]
         moved = [i if i < at else i + len(added) for i in range(len(nodes))]
         edges = {(moved[i], moved[j]) for i, j in graph.edges}
         edges |= {(i, at) for i in disturbing}
         edges |= {(i, i + 1) for i in range(at, at + len(added) - 1)}
-        edges.add((at + len(added) - 1, moved[first]))
+        last = at + len(added) - 1
+        for i in setting if is_carried else (first,):
+            edges.add((moved[i], at) if moved[i] < at else (last, moved[i]))
         graph = Graph((*nodes[:at], *added, *nodes[at:]), frozenset(edges))
-        return _rewritten(graph, loop.condition, flag)
+        return _rewritten(graph, loop.condition, flag), flag if is_carried else None
 
     def _calls(self, loop: WhileNode) -> list[CollectiveCall]:
         """Calls one after the other, by which all devices of the collectives of a loop agree."""
@@ -145,6 +166,23 @@ class _Agreement:
             )
             source = target
         return calls
+
+
+def _with_flags_down(graph: Graph, carried: Mapping[Node, Buffer]) -> Graph:
+    """The graph, in which flags that steps of loops hand on are down before the loops."""
+    if not carried:
+        return graph
+    stores = [Store(flag, (), const(0, FLAG.dtype)) for flag in carried.values()]
+    down = KernelNode(Kernel("flags_down", (MapNest((), tuple(stores)),)))
+    edges = {(i + 1, j + 1) for i, j in graph.edges}
+    edges |= {(0, i + 1) for i, node in enumerate(graph.nodes) if node in carried}
+    return Graph((down, *graph.nodes), frozenset(edges))
+
+
+def _is_along(node: Node, axes: tuple[str, ...]) -> bool:
+    """Whether a node is a collective along axes."""
+    call = collective_of(node)
+    return call is not None and call.axes == axes
 
 
 def _ends_alone(node: Node) -> bool:
