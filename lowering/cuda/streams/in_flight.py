@@ -46,8 +46,7 @@ class InFlightLaunch:
     @property
     def stopped(self) -> str | None:
         """The exception that stopped it, if one did."""
-        together = self.together
-        return self._stopped or (None if together is None else together.stopped)
+        return (None if self.together is None else self.together.stopped) or self._stopped
 
     def stop(self, reason: BaseException) -> None:
         """Note that it is stopped, with all that were launched together with it."""
@@ -73,6 +72,8 @@ class InFlightLaunch:
 
     def check(self) -> None:
         """Raise StoppedError if it was stopped."""
+        if self.together is not None:
+            self.together.obey()
         stopped = self.stopped
         if stopped is not None:
             raise StoppedError(stopped)

@@ -37,7 +37,7 @@ class Donated:
         """
         for number in numbers:
             array = passed[number]
-            if not isinstance(array, Array):
+            if type(array) is not Array:
                 continue
             self._taken.append((array, array.memory, array.placement))
             array.invalidate()
