@@ -77,4 +77,4 @@ def test_a_transposed_array_is_no_row_of_bytes() -> None:
 
 def test_a_shape_is_no_dtype() -> None:
     with pytest.raises(TypeError, match=r"got -1; to change a shape, write x\.reshape"):
-        tracegraph.jit(lambda x: x.view(-1), device="host")(np.ones((2, 3)))
+        on_host(lambda x: x.view(-1), np.ones((2, 3)))
