@@ -19,6 +19,7 @@ from lowering.legalization.legalize import legalize
 from lowering.lower import lower
 from lowering.plan.plan import Plan
 from lowering.plan.reports.races import races
+from tracegraph.cache.settings import PROGRAMS_VARIABLE
 from tracegraph.testing import assert_no_races
 
 pytest.register_assert_rewrite("tests.cases", "tests.comparisons", "tests.helpers")
@@ -35,6 +36,9 @@ settings.load_profile("ci")
 os.environ.setdefault(VARIABLE, "plain")
 # interpreted unless the environment says more: machine code of each program takes 25 to 100 ms to
 # compile. Tests of native code, and those with `each_host`, choose it themselves.
+
+os.environ.setdefault(PROGRAMS_VARIABLE, "0")
+# what tests plan is planned: a Plan of an earlier run would show nothing of what has changed
 
 EACH_HOST = ("plain", "native")
 

@@ -61,6 +61,7 @@ from tracegraph.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from tracegraph import array_api as array_api
+    from tracegraph import cache as cache
     from tracegraph import debug as debug
     from tracegraph import distributed as distributed
     from tracegraph import event as event
@@ -86,8 +87,8 @@ if TYPE_CHECKING:
     from tracegraph.transforms import *
 
 _MODULES = (
-    *("array_api", "debug", "distributed", "event", "interop", "linalg", "nn", "numpy", "random"),
-    *("sparse", "special"),
+    *("array_api", "cache", "debug", "distributed", "event", "interop", "linalg", "nn", "numpy"),
+    *("random", "sparse", "special"),
 )
 _FOR_OTHERS = ("jax", "torch")
 """Modules that import another library, so a star import leaves them out."""

@@ -17,12 +17,16 @@ VARIABLES = (
 )
 """Where libraries keep compiled kernels. JAX keeps none unless it is configured to."""
 
+PLANS = "TRACEGRAPH_CACHE_PROGRAMS"
+"""Whether whole programs are kept: rows of planning plan the same one again and again."""
+
 
 @contextmanager
 def empty_caches() -> Iterator[None]:
     """While it is open, libraries keep what they compile in new directories."""
-    before = {variable: os.environ.get(variable) for variable in VARIABLES}
+    before = {variable: os.environ.get(variable) for variable in (*VARIABLES, PLANS)}
     with tempfile.TemporaryDirectory() as directory:
+        os.environ[PLANS] = "0"
         for variable in VARIABLES:
             os.environ[variable] = str(Path(directory) / variable.lower())
         try:

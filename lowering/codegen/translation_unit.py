@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 
 from lowering.codegen.geometry import block_threads, nest_geometry
 from lowering.codegen.geometry_records import (
@@ -111,12 +111,10 @@ def unit_source(plan: Plan) -> Unit:
     loops = {node.condition for node in walk(plan.graph) if isinstance(node, WhileNode)}
     surroundings: Surroundings | None = None
 
-    def named_function(text: str, wanted: str) -> str:
-        """The function of this text, called as wanted if it is the first one."""
+    def named_function(text: str, title: str) -> str:
+        """The function of this text, called by it and by what the title of a node says it does."""
         if text not in names:
-            prefix = f"{plan.name}_"  # cannot collide with functions of C++
-            name = prefix + wanted.removeprefix(prefix)
-            names[text] = _identifier(name, taken=names.values())
+            names[text] = _content_name(text, title.removeprefix(f"{plan.name}_"))
             functions[names[text]] = text.replace(NAME, names[text])
         return names[text]
 
@@ -258,9 +256,11 @@ def _write_nests(
     return round_up(start, cluster)
 
 
-def _identifier(text: str, taken: Collection[str]) -> str:
-    """A C++ identifier that resembles a text and is not in use."""
-    base = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
-    base = base if base and not base[0].isdigit() else f"k{base}"
-    names = itertools.chain([base], (f"{base}_{n}" for n in itertools.count(2)))
-    return next(name for name in names if name not in taken)
+def _content_name(text: str, title: str) -> str:
+    """The name of a function: `tg_sin_add_1f0c52d9e8`, by its text alone, and by what it does.
+
+    It depends on no name of the user's, nor on other kernels: so does code that is kept on disk.
+    """
+    words = re.sub(r"\W+", "_", re.sub(r"^k\d+(_|$)", "", title), flags=re.ASCII).strip("_")
+    digest = sha256(text.encode()).hexdigest()[:10]
+    return "_".join(filter(None, ("tg", words, digest)))

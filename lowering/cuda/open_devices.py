@@ -5,12 +5,19 @@ from __future__ import annotations
 import atexit
 import gc
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
-from lowering.cuda.compilation.compile import cubin, custom_cubin, usable_processors
+from lowering.cuda.compilation.compile import (
+    cubin,
+    custom_cubin,
+    kept_functions,
+    note_functions,
+    program_cache,
+    usable_processors,
+)
 from lowering.cuda.compilation.feature_probes import supports
 from lowering.cuda.interface import Driver
 from lowering.cuda.memory.arena import Arenas
@@ -22,7 +29,9 @@ from lowering.cuda.streams.shutdown import shut_down
 from lowering.cuda.streams.stream_state import StreamState
 from lowering.cuda.streams.stream_table import StreamTable
 from lowering.cuda.streams.timeline import Timeline
+from lowering.disk_cache.store import CodeStore
 from lowering.legalization.features import Feature
+from tracegraph.cache.settings import keeps_programs
 from tracegraph.current_stream import current_stream
 from tracegraph.errors import DeviceLostError
 
@@ -155,6 +164,20 @@ class OpenDevice:
             return [self.compile(source) for source in sources]
         with ThreadPoolExecutor(len(sources), "tracegraph-compile") as threads:
             return list(threads.map(self.compile, sources))
+
+    def program_store(self) -> CodeStore | None:
+        """Where the code of whole programs is kept, if it is."""
+        return program_cache() if keeps_programs() else None
+
+    def kept(self, functions: Mapping[str, str]) -> list[tuple[list[str], Any]]:
+        """The code on disk of functions, by name, each given as a unit of its own: the names of
+        those that are there, with the code that has them.
+        """
+        return kept_functions(functions, self.driver.arch)
+
+    def note(self, functions: Iterable[str], source: str) -> None:
+        """Note that functions, each given as a unit of its own, were compiled in this unit."""
+        note_functions(functions, source, self.driver.arch)
 
     def compile_custom(self, source: str, name: str, include_paths: Sequence[str]) -> Any:
         """The cubin of a unit that a user wrote, which the compiler's log calls `name`."""

@@ -9,18 +9,22 @@ from pathlib import Path
 
 from lowering.disk_cache.private_folder import make_private
 from lowering.disk_cache.store import CodeStore
+from tracegraph.cache import settings
 
-CACHE_VARIABLE = "TRACEGRAPH_CACHE_DIR"
-CACHE_BYTES = 1 << 30
+CACHE_VARIABLE = settings.DIRECTORY_VARIABLE
+
+
+class KeepsNothingError(RuntimeError):
+    """Nothing is to be kept: the cache is switched off, or may have no bytes."""
 
 
 def cache_directory() -> Path:
-    """Where compiled code is kept: TRACEGRAPH_CACHE_DIR, or the user's cache directory.
+    """Where compiled code is kept: the folder that was set, or the user's cache directory.
 
     Raises:
         RuntimeError: the user has no home, as in some containers.
     """
-    chosen = os.environ.get(CACHE_VARIABLE)
+    chosen = settings.directory()
     if chosen:
         return Path(chosen)
     if sys.platform == "win32":
@@ -34,13 +38,40 @@ def code_store() -> CodeStore:
     """The store of compiled code, in a folder that is made if it is missing.
 
     Raises:
+        KeepsNothingError: the cache is switched off.
         UnsafeFolderError: others could write to it.
         OSError: it cannot be made or read.
         RuntimeError: the user has no home.
     """
-    return _opened(cache_directory())
+    most = settings.max_bytes()
+    if not most:
+        raise KeepsNothingError("the cache on disk is switched off")
+    return _opened(cache_directory(), most)
 
 
 @cache
-def _opened(directory: Path) -> CodeStore:
-    return CodeStore(make_private(directory), CACHE_BYTES)
+def _opened(directory: Path, most: int) -> CodeStore:
+    return CodeStore(make_private(directory), most)
+
+
+def cache_contents() -> tuple[str | None, str, int, int]:
+    """The folder, or None and why there is none; the bytes and the number of entries."""
+    try:
+        store = code_store()
+    except (OSError, RuntimeError) as error:
+        return None, str(error), 0, 0
+    nbytes, entries = store.contents()
+    return str(cache_directory()), "", nbytes, entries
+
+
+def clear_cache() -> None:
+    """Delete all entries.
+
+    Raises:
+        OSError: one cannot be deleted.
+    """
+    try:
+        store = code_store()
+    except RuntimeError:
+        return
+    store.clear()

@@ -87,6 +87,21 @@ class CodeStore:
             finally:
                 self._lock.release()
 
+    def contents(self) -> tuple[int, int]:
+        """The bytes and the number of all entries."""
+        sizes = [status.st_size for _, status in _files(self._entries)]
+        return sum(sizes), len(sizes)
+
+    def clear(self) -> None:
+        """Delete all entries.
+
+        Raises:
+            OSError: one cannot be deleted.
+        """
+        for path, _ in list(_files(self._entries)):
+            path.unlink(missing_ok=True)  # another process may have deleted it
+        self._nbytes = None
+
     def _count(self, added: int) -> None:
         self._nbytes = None if self._nbytes is None else self._nbytes + added
         if self._nbytes is None or self._nbytes > self._most_bytes:

@@ -26,6 +26,7 @@ from tracegraph.ir.record import record
 from tracegraph.ir.types import ArrayType
 from tracegraph.progress import Monitor
 from tracegraph.sharding.sharding import Sharding
+from tracegraph.user_source import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,18 @@ class Donation:
     input: int
     output: int | None
     why: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Origin:
+    """What a Plan was made from, if Plans are kept on disk: a digest of the program and of all else
+    that planning reads; and what the digest leaves out: names, lines, and constants as arrays.
+    """
+
+    key: bytes
+    name: str
+    sources: tuple[Source, ...]
+    constants: tuple[np.ndarray[Any, Any], ...]
 
 
 @record
@@ -87,7 +100,14 @@ class Plan(Drawable):
     stop_flag: Buffer | None = None
     library_bytes: int = 0
     emitted: Mapping[Node, tuple[str, ...]] = field(default_factory=dict)
+    origin: Origin | None = field(default=None, init=False, repr=False)
+    """What it was made from. A Plan that is changed afterwards has none."""
     _launch_graph: Graph | None = field(default=None, init=False, repr=False)
+
+    def of(self, origin: Origin) -> Plan:
+        """Itself, made from this."""
+        object.__setattr__(self, "origin", origin)
+        return self
 
     @property
     def launch_graph(self) -> Graph:

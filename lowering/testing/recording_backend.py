@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from lowering.backends.cuda import CudaBackend
@@ -32,6 +32,16 @@ class RecordingDevice(OpenDevice):
     def compile(self, source: str) -> str:
         """The source, in place of code."""
         return source
+
+    def program_store(self) -> None:
+        """There is no code to keep."""
+
+    def kept(self, functions: Mapping[str, str]) -> list[tuple[list[str], Any]]:
+        """Nothing is kept."""
+        return []
+
+    def note(self, functions: Iterable[str], source: str) -> None:
+        """Nothing is kept."""
 
     def compile_custom(self, source: str, name: str, include_paths: Sequence[str]) -> str:
         """The source, in place of code."""

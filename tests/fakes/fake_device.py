@@ -122,7 +122,7 @@ class FakeCompiler:
     def __init__(self) -> None:
         self.backends: dict[str, FakeBackend] = {}
 
-    def lower(
+    def plan_of(
         self,
         program: Program,
         device: str,

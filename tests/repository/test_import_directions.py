@@ -94,6 +94,7 @@ TRACEGRAPH: Table = {
     "memory": {"staging", "devices"},
     "capabilities": {"staging", "devices"},
     "raw_memory": {"staging", "arrays", "ir", "errors", "devices"},
+    "cache": {"staging"},
     "interop": {
         *("array_api", "linalg", "special", "staging", "transforms", "arrays", "tracing", "ir"),
         "tree",
@@ -105,7 +106,7 @@ TRACEGRAPH: Table = {
         *("ir", "limits", "linalg", "memory", "raw_memory", "nn", "numpy", "random", "inspection"),
         *("saving", "sharding", "distributed", "sparse", "special", "staging", "streams"),
         *("concurrency", "transforms", "tree", "version", "modes", "array_api", "interop"),
-        *("torch", "jax"),
+        *("torch", "jax", "cache"),
     },
     "testing": {
         *("tracegraph", "debug", "staging", "arrays", "ir", "tree", "errors", "dtypes"),
@@ -115,8 +116,8 @@ TRACEGRAPH: Table = {
 
 BY_LOWERING = GROUND | {
     *("ir", "ops", "passes", "control", "arrays", "staging", "numpy", "tracing"),
-    *("errors", "limits", "progress", "inspection", "sharding", "transforms", "tree"),
-    "distributed",
+    *("errors", "limits", "progress", "inspection", "sharding", "transforms", "tree", "version"),
+    *("cache", "distributed"),
 }
 """Parts of tracegraph that lowering may import."""
 
@@ -145,7 +146,7 @@ LOWERING: Table = {
     "fusion": {"draft", *PLAN},
     "legalization": PLAN,
     "codegen": PLAN,
-    "disk_cache": frozenset(),
+    "disk_cache": PLAN,
     "native.library": {"codegen"},
     "host.arena": PLAN,
     "host.result_pool": {"host.arena"},
@@ -166,7 +167,7 @@ LOWERING: Table = {
         *("backends", "fusion", "scheduling", "allocation", "planning", "planning.expansion"),
         *("draft", *PLAN),
     },
-    "lowering": {"lower", "backends", "plan.reports"},
+    "lowering": {"lower", "disk_cache", "backends", "plan", "plan.reports"},
     "testing": {"backends", "cuda", "legalization", "errors", *PLAN},
 }
 

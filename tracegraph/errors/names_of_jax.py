@@ -216,9 +216,8 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "dataclasses.field(metadata={'static': True})",
         "static": "use tracegraph.register_dataclass, with fields declared by "
         "dataclasses.field(metadata={'static': True})",
-        "register_pytree_node": "use tracegraph.tree.register_class(cls, to_children, "
-        "from_children)",
-        "register_pytree_with_keys": "use tracegraph.tree.register_class(cls, to_children, "
+        "register_pytree_node": "use tracegraph.tree.register(cls, to_children, from_children)",
+        "register_pytree_with_keys": "use tracegraph.tree.register(cls, to_children, "
         "from_children)",
         "register_pytree_node_class": "use tracegraph.register_dataclass of a dataclass",
         "register_pytree_with_keys_class": "use tracegraph.register_dataclass of a dataclass",

@@ -8,13 +8,29 @@ is written over an argument has no pointer of its own: it is that argument's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, wraps
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from tracegraph import errors
 from tracegraph.ir.types import ArrayType
+
+
+def made_once(make: Callable[..., CustomKernel]) -> Callable[..., CustomKernel]:
+    """A function that makes kernels: one for equal arguments, and each knows how it was made."""
+
+    @wraps(make)
+    def known(*args: Any) -> CustomKernel:
+        return made(*args)
+
+    @lru_cache(maxsize=256)
+    def made(*args: Any) -> CustomKernel:
+        return replace(make(*args), made_by=(known, args))
+
+    return known
+
 
 Launching = Any
 """A number or a tuple of up to three; or a function of the arguments' types that returns one."""
@@ -125,6 +141,7 @@ class CustomKernel:
         aliases: for outputs that are written over an operand, the number of that operand.
         purpose: what a kernel of tracegraph's own does for the user's line; "" for those of users.
         warp_function: the same as a part of another kernel, if it can be that.
+        made_by: of a kernel of tracegraph's own, the function and the arguments that make it.
     """
 
     name: str
@@ -144,6 +161,7 @@ class CustomKernel:
     aliases: Mapping[int, int] = field(default_factory=dict)
     purpose: str = ""
     warp_function: WarpFunction | None = None
+    made_by: tuple[Callable[..., CustomKernel], tuple[Any, ...]] | None = None
 
     @property
     def operands(self) -> tuple[str, ...]:

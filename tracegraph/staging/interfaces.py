@@ -178,7 +178,7 @@ class Backend(Protocol):
 class Compiler(Protocol):
     """Program -> Plan -> Executable, and views of a Plan."""
 
-    def lower(
+    def plan_of(
         self,
         program: Program,
         device: str,
@@ -186,7 +186,16 @@ class Compiler(Protocol):
         *,
         scratch: Scratch = "kept",
     ) -> Any:
-        """The Plan of a program for a device; it may write outputs over the inputs `donated`."""
+        """The Plan of a program for a device; it may write outputs over the inputs `donated`.
+
+        One that was kept on disk is not made again.
+        """
+
+    def cache_contents(self) -> tuple[str | None, str, int, int]:
+        """The folder of the cache on disk, or None and why there is none; bytes, and entries."""
+
+    def clear_cache(self) -> None:
+        """Delete all entries of the cache on disk."""
 
     def backend(self, device: str) -> Backend:
         """The backend of a device."""

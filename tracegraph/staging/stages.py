@@ -91,10 +91,10 @@ class Traced(Drawable):
             UnschedulableError: a loop or branch has a `schedule` that is not possible.
         """
         donated = self.signature.donated_leaves(self.key.structure)
-        lower = self.compiler().lower
+        plan_of = self.compiler().plan_of
         with gc_pause.paused(), ranged(f"lower {self.program.name}"):
             program, sharding = self._prepared()
-            plan = lower(program, self.device, donated, scratch=self.scratch)
+            plan = plan_of(program, self.device, donated, scratch=self.scratch)
         return Lowered(self, plan if sharding is None else replace_record(plan, sharding=sharding))
 
     def diagram(self) -> Diagram:

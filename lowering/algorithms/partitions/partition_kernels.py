@@ -10,7 +10,7 @@ are those of Wright for boundary value problems (SIAM J. Numer. Anal. 30, 1993).
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -26,7 +26,7 @@ from lowering.algorithms.partitions.partition import (
     partition_of,
 )
 from tracegraph.arrays.eager import apply
-from tracegraph.ir.custom_kernels import CustomKernel
+from tracegraph.ir.custom_kernels import CustomKernel, made_once
 from tracegraph.ir.kernel_calls import KernelCall, Scalar
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops.custom_kernels import custom_kernel
@@ -54,7 +54,7 @@ def _solution(dl: Any, d: Any, du: Any, b: Any, columns: int) -> Any:
     partition = partition_of(b.dtype, n, columns)
     count = prod(d.shape[:-1])
     sizes = _scalars(count, n, columns)
-    system, kernel = (dl, d, du, b), partial(_of_rows, b.dtype, partition, columns == 1)
+    system, kernel = (dl, d, du, b), partial(of_rows, b.dtype, partition, columns == 1)
     if n <= partition.span:
         return _call(kernel("solve"), system, sizes)
     rest = _call(kernel("reduce"), system, sizes)
@@ -70,9 +70,9 @@ def _ends(rest: Any, partition: Partition) -> Any:
         own = Partition(2, SPAN, partition.columns)
     sizes = _scalars(count, spans)
     if together:
-        return _call(_of_spans("solve", rest.dtype, own), (rest,), sizes)
-    further = _call(_of_spans("reduce", rest.dtype, own), (rest,), sizes)
-    return _call(_of_spans("finish", rest.dtype, own), (rest, _ends(further, own)), sizes)
+        return _call(of_spans("solve", rest.dtype, own), (rest,), sizes)
+    further = _call(of_spans("reduce", rest.dtype, own), (rest,), sizes)
+    return _call(of_spans("finish", rest.dtype, own), (rest, _ends(further, own)), sizes)
 
 
 def _scalars(*sizes: int) -> tuple[Scalar, ...]:
@@ -83,10 +83,8 @@ def _call(kernel: CustomKernel, operands: tuple[Any, ...], sizes: tuple[Scalar, 
     return apply(custom_kernel, *operands, call=KernelCall(kernel, sizes))
 
 
-@lru_cache(maxsize=256)
-def _of_rows(
-    dtype: np.dtype[Any], partition: Partition, is_vector: bool, work: str
-) -> CustomKernel:
+@made_once
+def of_rows(dtype: np.dtype[Any], partition: Partition, is_vector: bool, work: str) -> CustomKernel:
     """The kernel for systems: it solves them, or reduces or finishes spans of them.
 
     Where the right-hand side `is_vector`, the compiler knows that there is one column.
@@ -117,8 +115,8 @@ def _of_rows(
     )
 
 
-@lru_cache(maxsize=64)
-def _of_spans(work: str, dtype: np.dtype[Any], partition: Partition) -> CustomKernel:
+@made_once
+def of_spans(work: str, dtype: np.dtype[Any], partition: Partition) -> CustomKernel:
     """The same for what is left of spans: it gives their ends, or what is left of spans of them."""
 
     def spans(rest: ArrayType) -> int:

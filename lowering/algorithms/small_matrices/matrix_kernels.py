@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy as np
 from lowering.algorithms.jacobi import SWEEPS, negligible
 from lowering.algorithms.kernel_texts import function_text, kernel_text
 from tracegraph.arrays.eager import apply
-from tracegraph.ir.custom_kernels import CudaText, CustomKernel, WarpFunction
+from tracegraph.ir.custom_kernels import CudaText, CustomKernel, WarpFunction, made_once
 from tracegraph.ir.kernel_calls import KernelCall, Scalar
 from tracegraph.ir.op import CUSTOM_NAMESPACE, Op, Opaque
 from tracegraph.ir.types import ArrayType
@@ -91,7 +90,7 @@ def applied(kernel: CustomKernel, operands: Sequence[Any], *sizes: int) -> Any:
     return apply(custom_kernel, *operands, call=KernelCall(kernel, scalars))
 
 
-@lru_cache(maxsize=256)
+@made_once
 def declared(
     name: str,
     op: Op,

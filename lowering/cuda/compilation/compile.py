@@ -10,13 +10,13 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from lowering.disk_cache.location import CACHE_VARIABLE, code_store
+from lowering.disk_cache.location import CACHE_VARIABLE, KeepsNothingError, code_store
 from lowering.disk_cache.store import CodeStore
 
 OPTIONS: dict[str, Any] = {"std": "c++17", "fma": False, "minimal": True}
@@ -43,6 +43,44 @@ def cubin(source: str, arch: str) -> Any:
     return _from_cache(source, arch, OPTIONS)
 
 
+def kept_functions(functions: Mapping[str, str], arch: str) -> list[tuple[list[str], Any]]:
+    """The code on disk of functions, by name, each given as the source of a unit of its own.
+
+    A function is found in whichever unit it was compiled: with others, on a machine with more
+    processors, for another program. Returned are names with the code that has them.
+    """
+    store = program_cache()
+    if store is None:
+        return []
+    names: dict[bytes, list[str]] = {}
+    for name, source in functions.items():
+        unit = store.get(_function_key(source, arch))
+        if unit is not None:
+            names.setdefault(unit, []).append(name)
+    codes = [(each, store.get(unit)) for unit, each in names.items()]
+    return [(each, object_code(code)) for each, code in codes if code is not None]
+
+
+def note_functions(functions: Iterable[str], source: str, arch: str) -> None:
+    """Note that functions, each given as the source of a unit of its own, are in this unit."""
+    store = program_cache()
+    if store is not None:
+        unit = _key(source, arch, OPTIONS)
+        for each in functions:
+            _keep(store, _function_key(each, arch), unit)
+
+
+def _function_key(source: str, arch: str) -> bytes:
+    return hashlib.sha256(b"the unit of " + _key(source, arch, OPTIONS)).digest()
+
+
+def object_code(code: bytes) -> Any:
+    """A cubin as an `ObjectCode`."""
+    from cuda.core import ObjectCode
+
+    return ObjectCode.from_cubin(code)
+
+
 def custom_cubin(source: str, arch: str, name: str, include_paths: Sequence[str] = ()) -> Any:
     """The same for a unit that a user wrote, which the compiler's log calls `name`.
 
@@ -55,13 +93,11 @@ def custom_cubin(source: str, arch: str, name: str, include_paths: Sequence[str]
 
 
 def _from_cache(source: str, arch: str, options: Mapping[str, Any]) -> Any:
-    from cuda.core import ObjectCode
-
     key = _key(source, arch, options)
     store = program_cache()
     code = store.get(key) if store is not None else None
     if code is not None:
-        return ObjectCode.from_cubin(code)
+        return object_code(code)
     compiled = _compiled(source, arch, options)
     if store is not None:
         _keep(store, key, bytes(compiled.code))
@@ -107,9 +143,13 @@ def compiler_identity() -> tuple[str, ...]:
 
 
 def program_cache() -> CodeStore | None:
-    """The cache, or None, with a warning, where none can be made, or others could write to it."""
+    """The cache, or None: where it is switched off, and with a warning, where none can be made, or
+    others could write to it.
+    """
     try:
         return code_store()
+    except KeepsNothingError:
+        return None
     except (OSError, RuntimeError) as error:  # of a user without a home, as in some containers
         warnings.warn(
             f"compiled kernels are not kept: {error}; set {CACHE_VARIABLE} to a directory that "

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lowering.codegen import Unit, unit_source
+from lowering.cuda.compilation.kept_code import CodePlace
 from lowering.cuda.compilation.modules import load_modules
 from lowering.cuda.compilation.plan_code import PlanCode
 from lowering.cuda.effects.callback_thread import require_not_awaited
@@ -57,10 +58,18 @@ class CompiledPlan:
         """
         require_not_awaited("to load code may wait for what runs")
         features = probed(needed_features(plan), device.supports)
-        plan = legalize(plan, features)
-        unit = unit_source(plan)
-        head = "" if features.conditional_nodes else STORED_CONDITIONS
-        modules = load_modules(functions_of(plan, unit), device, unit.definitions, head)
+        place = CodePlace.of(plan, features, device)
+        found = None if place is None else place.find()
+        if found is not None:
+            plan, unit, modules = found.plan, found.unit, found.load(device)
+        else:
+            plan = legalize(plan, features)
+            unit = unit_source(plan)
+            head = "" if features.conditional_nodes else STORED_CONDITIONS
+            functions = functions_of(plan, unit)
+            modules, cubins = load_modules(functions, device, unit.definitions, head)
+            if place is not None:
+                place.put(plan, unit, [(names, bytes(code.code)) for names, code in cubins])
         custom, calls = load_custom_kernels(plan, device), prepare(plan, device)
         plan = replace(plan, as_graph=True, library_bytes=workspace_bytes(calls))
         code = PlanCode(plan, unit, modules, custom, calls, features.programmatic_edges)

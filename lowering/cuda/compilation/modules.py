@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,25 +18,41 @@ class Module:
     nbytes: int
 
 
+Cubins = list[tuple[list[str], Any]]
+"""What was compiled together, with the names of the functions that are used of it."""
+
+
 def load_modules(
     functions: Mapping[str, str],
     device: OpenDevice,
     definitions: Sequence[str] = (),
     head: str = "",
-) -> dict[str, Module]:
-    """Compile CUDA C++ functions, by name, and load them.
+) -> tuple[dict[str, Module], Cubins]:
+    """Load CUDA C++ functions, by name: compiled ones from disk, in whichever units they are there,
+    and others once they are compiled. The modules by name, and the code that they were loaded from.
 
     Each unit begins with `head`; `definitions` are added to those that need them.
 
     Raises:
         RuntimeError: one does not compile.
     """
-    units = partition(functions, device.compilers)
-    codes = device.compile_all(
-        [head + translation_unit(unit.values(), definitions) for unit in units]
-    )
+
+    def unit_of(texts: Iterable[str]) -> str:
+        return head + translation_unit(texts, definitions)
+
+    def loaded(code: Any) -> Module:
+        return Module(device.driver.load(code), device.code_bytes(code))
+
+    alone = {name: unit_of([text]) for name, text in functions.items()}
     modules: dict[str, Module] = {}
-    for unit, code in zip(units, codes, strict=True):
-        module = Module(device.driver.load(code), device.code_bytes(code))
-        modules |= dict.fromkeys(unit, module)
-    return modules
+    cubins = device.kept(alone)
+    for names, code in cubins:
+        modules |= dict.fromkeys(names, loaded(code))
+    missing = {name: text for name, text in functions.items() if name not in modules}
+    units = partition(missing, device.compilers)
+    sources = [unit_of(unit.values()) for unit in units]
+    for unit, source, code in zip(units, sources, device.compile_all(sources), strict=True):
+        modules |= dict.fromkeys(unit, loaded(code))
+        cubins.append((list(unit), code))
+        device.note([alone[name] for name in unit], source)
+    return modules, cubins

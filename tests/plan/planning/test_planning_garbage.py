@@ -64,11 +64,11 @@ def test_nothing_is_collected_while_a_program_is_planned(enabled: bool) -> None:
 
     def lower(*args: Any, **options: Any) -> Any:
         with _collections() as phases:
-            plan = traced.compiler().lower(*args, **options)
+            plan = traced.compiler().plan_of(*args, **options)
             meanwhile.append(phases.copy())
         return plan
 
-    observed = replace(traced, compiler=lambda: SimpleNamespace(lower=lower))
+    observed = replace(traced, compiler=lambda: SimpleNamespace(plan_of=lower))
     if not enabled:
         gc.disable()
     try:

@@ -15,6 +15,7 @@ import warnings
 import zipfile
 from collections import Counter
 from contextlib import suppress
+from copy import deepcopy
 from io import BytesIO
 from pathlib import Path
 from random import Random
@@ -75,9 +76,12 @@ def mutated(data: bytes, random: Random) -> bytes:
     if random.random() < 0.2 and name != MANIFEST:
         return repacked(data, {name: _with_other_bytes(entries[name], random)})
     document = json.loads(entries[name])
-    for _ in range(random.choice((1, 1, 1, 2, 5))):
-        document = _with_another_part(document, random)
-    return repacked(data, {name: document})
+    try:
+        for _ in range(random.choice((1, 1, 1, 2, 5))):
+            document = _with_another_part(document, random)
+        return repacked(data, {name: document})
+    except RecursionError:  # parts were put into themselves: such a text is not written by Python
+        return repacked(data, {"program/0.json": b"[" * 100_000})
 
 
 def _with_other_bytes(data: bytes, random: Random) -> bytes:
@@ -101,21 +105,21 @@ def _with_another_part(document: Any, random: Random) -> Any:
     """The document with a random part replaced, dropped, repeated or exchanged."""
     places = list(_places(document))
     if not places:
-        return random.choice(VALUES)
+        return deepcopy(random.choice(VALUES))
     holder, key = random.choice(places)
     kind = random.randrange(5)
     if kind == 0:
         del holder[key]
     elif kind == 1 and isinstance(holder, list):
-        holder.insert(key, holder[key])
+        holder.insert(key, deepcopy(holder[key]))
     elif kind == 2:
         other, place = random.choice(places)
         with suppress(IndexError, KeyError):
-            holder[key] = json.loads(json.dumps(other[place]))
+            holder[key] = deepcopy(other[place])
     elif kind == 3 and type(holder[key]) is int:
         holder[key] += random.choice((-1, 1, 7, 1 << 20, 1 << 40))
     else:
-        holder[key] = random.choice(VALUES)
+        holder[key] = deepcopy(random.choice(VALUES))
     return document
 
 

@@ -6,7 +6,8 @@
     upgrades     versions of ops, and what turns equations of older versions into those of today
 
     Program  := {"name", "effects", "types": [Type…], "sources": [[file, line, function]…],
-                 "ops": {name: version}, "constants": [type number…], "body": Region}
+                 "paths"?: [name of an input…], "ops": {name: version},
+                 "constants": [type number…], "body": Region}
     Region   := {"params": [type number…], "eqns": [Eqn…], "results": [Atom…]}
     Eqn      := {"op", "in": [Atom…], "out": [type number…],
                  "attrs"?, "regions"?, "source"?, "hints"?}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -58,7 +58,7 @@ def program_from_json(document: Any, constants: Sequence[np.ndarray[Any, Any]]) 
     name, effects = _field(document, "name", str), _field(document, "effects", bool)
     try:
         body = _Reader(document).region(document.get("body"), 0)
-        return verify(Program(name, body, tuple(constants), effects))
+        return verify(Program(name, body, tuple(constants), effects, _paths(document)))
     except VerificationError as error:
         raise MalformedProgramError(str(error)) from error
     except (ExportFormatError, MemoryError):
@@ -130,6 +130,12 @@ def _hints(written: Mapping[str, Any]) -> Hints:
         if type(value) is not _HINTS.get(name):
             raise MalformedProgramError(f"no hint {name!r} is {value!r}")
     return Hints(**given)
+
+
+def _paths(document: Any) -> Callable[[], Sequence[str]]:
+    """The names of the inputs: "paths" is missing in files of 0.1.0."""
+    found = tuple([name for name in document.get("paths", ()) if isinstance(name, str)])
+    return lambda: found
 
 
 def _source(given: Any) -> Source:

@@ -32,6 +32,7 @@ def program_to_json(program: Program) -> dict[str, Any]:
     return {
         "name": program.name,
         "effects": program.effects,
+        "paths": list(program.paths()),
         "ops": dict(ops),
         "types": [type_to_json(type_) for type_ in writer.types],
         "sources": [[os.path.basename(s.file), s.line, s.function] for s in writer.sources],
@@ -63,7 +64,7 @@ def program_key(program: Program) -> tuple[bytes, tuple[Source, ...]]:
     }
     digest = sha256(json.dumps(document, sort_keys=True).encode())
     for constant in program.constants:
-        digest.update(np.ascontiguousarray(constant).data if constant.size else b"")
+        digest.update(np.ascontiguousarray(constant).reshape(-1).view(np.uint8))
     return digest.digest(), tuple(writer.sources)
 
 

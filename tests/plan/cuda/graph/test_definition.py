@@ -142,7 +142,7 @@ def test_a_plan_is_not_emitted_into_a_definition_that_is_complete():
     backend = RecordingBackend()
     plan = diamond()
     unit = unit_source(plan)
-    modules = load_modules(unit.functions, backend.device)
+    modules, _ = load_modules(unit.functions, backend.device)
     code = PlanCode(plan, unit, modules, {}, {}, pdl=True)
     constants = upload(plan, backend.device)
     default = backend.device.default_stream
