@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
 os.environ["MATPLOTLIBRC"] = str(ROOT / "docs" / "matplotlibrc")  # kernels of notebooks read both
+os.environ["CUDA_VISIBLE_DEVICES"] = ""  # pages say that they were made on a CPU
 
 # Kernels and what runs them say only what is wrong.
 KERNELS = ROOT / "build" / "ipython"

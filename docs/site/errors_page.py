@@ -91,11 +91,16 @@ def classes() -> Iterator[type[BaseException]]:
             yield value
 
 
-def subclasses(error: type[BaseException]) -> list[str]:
-    """The names of the classes below one."""
-    return sorted(
-        each.__name__ for each in classes() if each is not error and issubclass(each, error)
-    )
+def subclasses(error: type[BaseException]) -> list[type[BaseException]]:
+    """The classes below one."""
+    below = [each for each in classes() if each is not error and issubclass(each, error)]
+    return sorted(below, key=lambda each: each.__name__)
+
+
+def linked(error: type[BaseException]) -> str:
+    """The name of a class, as a link where it has an entry."""
+    ours = error.__module__ == errors.__name__
+    return f":py:exc:`{error.__name__}`" if ours else f"``{error.__name__}``"
 
 
 def names_of(imports: list[str]) -> dict[str, Any]:
@@ -156,9 +161,9 @@ def program(text: str) -> str:
 
 def text_of(each: Entry, names: dict[str, Any]) -> str:
     """An entry of the page, as reStructuredText."""
-    bases = ", ".join(base.__name__ for base in each.error.__bases__)
+    bases = " and a ".join(map(linked, each.error.__bases__))
     parts = [
-        f".. py:exception:: tracegraph.errors.{each.name}\n\n",
+        f".. py:exception:: {each.name}\n\n",
         indented(inspect.getdoc(each.error) or ""),
         indented(f"It is a {bases}."),
         program(each.wrong),
@@ -172,7 +177,7 @@ def text_of(each: Entry, names: dict[str, Any]) -> str:
 def page() -> str:
     """The page, as reStructuredText."""
     parts = [
-        "Errors\n======\n\n",
+        ".. py:module:: tracegraph.errors\n\nErrors\n======\n\n",
         "Each class of ``tracegraph.errors``: what it means, the smallest program that raises it, "
         "what the error then says, and what to write instead. The programs were run when this "
         "page was made. Those that need a GPU, or a defect, were not: there the message is an "
@@ -191,8 +196,8 @@ def page() -> str:
     parts.append("Classes above others\n--------------------\n\n")
     for error in classes():
         if error.__name__ not in done:
-            below = ", ".join(f":py:exc:`~tracegraph.errors.{name}`" for name in subclasses(error))
-            parts.append(f".. py:exception:: tracegraph.errors.{error.__name__}\n\n")
+            below = ", ".join(map(linked, subclasses(error)))
+            parts.append(f".. py:exception:: {error.__name__}\n\n")
             parts.append(indented(inspect.getdoc(error) or "") + indented(f"It may be {below}."))
     return "".join(parts)
 

@@ -12,7 +12,6 @@ import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
 
 BESIDE = ("tracegraph.testing",)
 """Public modules that their package does not import."""
@@ -193,11 +192,3 @@ def pages() -> Iterator[Page]:
 
 def _slug(title: str) -> str:
     return title.lower().replace(",", "").replace(" ", "_")
-
-
-def examples(value: Any) -> bool:
-    """Whether a name has an example: in its docstring, or, a class, in those of its methods."""
-    if ">>> " in (inspect.getdoc(value) or ""):
-        return True
-    methods = vars(value).values() if inspect.isclass(value) else ()
-    return any(">>> " in (inspect.getdoc(method) or "") for method in methods)

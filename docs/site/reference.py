@@ -25,6 +25,11 @@ def entry(module: str, name: str) -> str:
     return f".. autofunction:: {module}.{name}\n"
 
 
+def module_of(title: str) -> str:
+    """The directive that makes a page the place of a module, if its title is one."""
+    return f".. py:module:: {title}\n\n" if title.startswith("tracegraph.") else ""
+
+
 def titled(title: str) -> str:
     """The title of a page."""
     return f"{title}\n{'=' * len(title)}\n\n"
@@ -33,7 +38,8 @@ def titled(title: str) -> str:
 def text_of(page: public.Page) -> str:
     """A page of names, as reStructuredText."""
     entries = "\n".join(entry(page.module, name) for name in page.names)
-    return titled(page.title) + (f"{page.intro}\n\n" if page.intro else "") + entries
+    intro = f"{page.intro}\n\n" if page.intro else ""
+    return module_of(page.title) + titled(page.title) + intro + entries
 
 
 def returned() -> str:
@@ -92,6 +98,7 @@ def numpy_index(pages: list[public.Page]) -> str:
     rows.insert(0, row("Constants and types", "numpy_constants", "and index objects"))
     return "".join(
         [
+            module_of("tracegraph.numpy"),
             titled("tracegraph.numpy"),
             public.doc_of("tracegraph.numpy"),
             " A traced function may call NumPy's own functions: these pages say what they then do."

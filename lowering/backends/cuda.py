@@ -75,6 +75,7 @@ TARGET = Target(
         grid=128,
         exchange=1.0,
         link_megabyte=5.0,
+        round=0.45,
     ),
     lapack=LapackPolicy(
         least={"cholesky": 32, "lu": 48, "qr": 32, "triangular_solve": 33},
@@ -175,6 +176,11 @@ TARGET = Target(
 - On an H100, a scan h = a h + b in chunks and one step after the other: 64 steps of one element
   43, 37; 128 steps 34, 44; of 4096 elements 42, 68; 1000 steps of one element 34, 156, of 8192 148,
   584, of 65,536 656, 800; a million steps of one element 83, 130,000.
+- On two H100s, a step of a loop over devices in one kernel of all blocks: a barrier 1.0, a sum of
+  one float 2.1 with the barrier before it, of 1024 2.8; rows of 4 to 32 KB stored, with both
+  barriers, 4.5, of 1 MB 8. By NCCL and a WHILE node: a sum 10 to 15, two rows 15. Heat on 1024²,
+  2048², 4096², 8192² in one kernel 9.5, 14, 80, 216, by NCCL 17, 25, 67, 164; conjugate gradients
+  on 256², 1024², 2048², 4096² 17, 35, 82, 317 and 32, 40, 71, 224.
 - A million random accesses of 4 to 32 bytes: 9.5 in arrays of 1 to 16 MB, 27 of 64 to 256 MB.
 """
 

@@ -112,7 +112,7 @@ class MeshBackend(Backend):
             [partial(compile_one, i) for i in range(len(self._devices))]
         )
         gpus.add(parts)
-        return MeshExecutable(plan, parts, gpus.launched)
+        return MeshExecutable(plan, parts, gpus.launched, lambda: gpus.abandoned)
 
     @property
     def _on_several_machines(self) -> bool:

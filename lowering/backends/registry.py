@@ -12,6 +12,7 @@ from lowering.plan.reports.explain import explain as explanation
 from lowering.plan.reports.rooflines import rooflines
 from lowering.plan.target.rates import Rates
 from lowering.plan.target.target import Target
+from tracegraph.distributed.membership import own_device
 from tracegraph.inspection.tables import Report, ReportSection
 from tracegraph.sharding.mesh import is_mesh, mesh_of
 from tracegraph.staging.interfaces import DeviceStream
@@ -141,8 +142,10 @@ def reset() -> None:
 
 @cache
 def default_device() -> str:
-    """The device in the environment variable TRACEGRAPH_DEVICE, or the first GPU, or the host."""
+    """The device in the environment variable TRACEGRAPH_DEVICE, or the first GPU, or the host. Of
+    several processes, each has a GPU of its own.
+    """
     chosen = os.environ.get("TRACEGRAPH_DEVICE")
     if chosen:
         return chosen
-    return "cuda:0" if count_gpus() else "host"
+    return f"cuda:{own_device()}" if count_gpus() else "host"

@@ -25,17 +25,27 @@ from tracegraph.staging.exported import ExportedGraph
 from tracegraph.staging.graph_view import GraphView
 from tracegraph.staging.interfaces import Executable
 
-Together = Callable[[Sequence[Executable], Mesh, Arguments], Results]
-"""Launches all devices: (executables, mesh, arguments of each) -> results of each."""
+Together = Callable[[Sequence[Executable], Mesh, Arguments, Sequence[Donated | None]], Results]
+"""Launches all devices: (executables, mesh, arguments of each, what is donated on each) -> results
+of each."""
 
 
 class MeshExecutable:
-    """Runs a Plan on the devices of its mesh; `devices` are their executables, in this process."""
+    """Runs a Plan on the devices of its mesh; `devices` are their executables, in this process.
 
-    def __init__(self, plan: Plan, devices: Sequence[Executable], together: Together) -> None:
+    It is closed when its devices are `abandoned`.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        devices: Sequence[Executable],
+        together: Together,
+        abandoned: Callable[[], bool] = lambda: False,
+    ) -> None:
         assert plan.sharding is not None
         self.plan = plan
-        self._together = together
+        self._together, self._abandoned = together, abandoned
         self._sharding: Sharding = plan.sharding
         self._devices = devices
         self._lock = Lock()  # one launch at a time: threads cannot come between one another
@@ -58,10 +68,20 @@ class MeshExecutable:
         """
         if self.closed:
             raise ClosedError(self.plan.name)
+        taken: Sequence[Donated | None] = [None] * len(self._devices)
+        if donated is not None:
+            owned = {n: arguments[n] for n in donated.owned}
+            blocks = {n: list(x.blocks) for n, x in owned.items() if isinstance(x, ShardedBuffer)}
+            taken = donated.of_blocks(blocks, len(self._devices))
+            del owned, blocks
         given = self._divided(arguments)
-        with self._lock:
-            self._launches += 1
-            found = self._together(self._devices, self._sharding.mesh, given)
+        try:
+            with self._lock:
+                self._launches += 1
+                found = self._together(self._devices, self._sharding.mesh, given, taken)
+        finally:
+            if donated is not None:
+                donated.spent = any(each is not None and each.spent for each in taken)
         sharding = self._sharding
         return [
             ShardedBuffer(type_, sharding.mesh, spec, blocks)
@@ -102,7 +122,7 @@ class MeshExecutable:
     @property
     def closed(self) -> bool:
         """Whether it was closed."""
-        return any(device.closed for device in self._devices)
+        return self._abandoned() or any(device.closed for device in self._devices)
 
     def upload(self) -> None:
         """As `Executable.upload`."""

@@ -1,10 +1,11 @@
 """GPUs of a mesh: their graphs are launched together, and end together.
 
-GPUs run by themselves: a thread launches the graph of each. What a launch waits for are launches
-before, which all devices have. A stop is agreed upon by all in their loops. If that cannot be, as
-one of them does not come any more, all are abandoned, in the order that NCCL needs: stop words end
-loops, aborted communicators end what waits in them, and an abort returns when no graph refers to
-its communicator any more. Later calls make all anew.
+GPUs run by themselves, once the graph of each is launched. One thread launches all: several would
+only wait for one another. What a launch waits for are launches before, which all devices have. A
+stop is agreed upon by all in their loops. If that cannot be, as one of them does not come any more,
+all are abandoned, in the order that NCCL needs: stop words end loops, aborted communicators end
+what waits in them, and an abort returns when no graph refers to its communicator any more. Later
+calls make all anew.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -22,10 +22,11 @@ from lowering.cuda.streams.launched_together import LaunchedTogether
 from lowering.cuda.streams.timeline import Timeline
 from lowering.mesh.together import Arguments, Results
 from lowering.plan.calls.rendezvous import place
-from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
+from tracegraph.concurrency.interrupts import interrupts_held_back
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.errors import DeviceLostError, PeerLostError
 from tracegraph.sharding.mesh import Mesh
+from tracegraph.staging.calls.donated import Donated
 from tracegraph.staging.interfaces import Executable
 
 ABANDON_SECONDS = 10.0
@@ -59,7 +60,13 @@ class MeshOfGpus:
 
     # Launching
 
-    def launched(self, devices: Sequence[Executable], mesh: Mesh, given: Arguments) -> Results:
+    def launched(
+        self,
+        devices: Sequence[Executable],
+        mesh: Mesh,
+        given: Arguments,
+        donated: Sequence[Donated | None],
+    ) -> Results:
         """Launch the graph of each device. Waits, if it has to, are before the first launch.
 
         Raises:
@@ -76,20 +83,21 @@ class MeshOfGpus:
         def launch(device: int) -> Sequence[Any]:
             place.together = together
             try:
-                results = devices[device](given[device])
+                results = devices[device](given[device], donated[device])
             finally:
                 place.together = None
             over.append(device)
             return results
 
         try:
-            if len(given) == 1:  # one of several processes
-                return [launch(0)]
-            return each_in_a_thread([partial(launch, device) for device in range(len(given))])
+            with interrupts_held_back():
+                return [launch(device) for device in range(len(given))]
         except BaseException as failure:
+            if len(over) == len(given):
+                raise  # an interrupt that has waited
             if self._channel is not None:
                 self.abandon(failure)  # other processes have launched theirs, or will
-            elif over and len(over) < len(given):
+            elif over:
                 self.abandon(failure)
                 failure.add_note(
                     f"{len(over)} of the {len(given)} devices of {mesh} had been launched, and "
@@ -158,8 +166,15 @@ class MeshOfGpus:
                     if launch.effects is not None:
                         launch.effects.ignore_failure()
                 timeline.finish_stop(launches)
-            for executable in list(self._executables):
-                with suppress(DeviceLostError):
-                    executable.close()
+            if time.monotonic() < deadline:
+                self._close_idle()
             for abort in aborts:
                 abort.join(max(0.0, deadline - time.monotonic()))
+
+    def _close_idle(self) -> None:
+        """Close the executables that no call uses. One that waits in a call may be why all are
+        abandoned; its graph goes with it.
+        """
+        for executable in list(self._executables):
+            with suppress(DeviceLostError):
+                executable.close_idle()

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import count
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lowering.plan.calls.rendezvous import Array, Arrival, Combine, Lines
-from tracegraph.distributed.channel import Channel
 from tracegraph.sharding.mesh import Mesh
+
+if TYPE_CHECKING:
+    from tracegraph.distributed.channel import Channel
 
 
 class MeetingOfProcesses:

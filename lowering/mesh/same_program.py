@@ -10,12 +10,14 @@ import hashlib
 import json
 from collections.abc import Sequence
 from itertools import zip_longest
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lowering.plan.plan import Plan
-from tracegraph.distributed.channel import Channel
 from tracegraph.errors import MeshMismatchError
 from tracegraph.version import __version__
+
+if TYPE_CHECKING:
+    from tracegraph.distributed.channel import Channel
 
 _SHOWN = 200
 """Characters of a line of a Plan in a message."""

@@ -15,8 +15,9 @@ from typing import Any
 from lowering.mesh.meeting_of_processes import MeetingOfProcesses
 from lowering.plan.calls.rendezvous import MeetingPlace, Rendezvous, place
 from tracegraph.distributed.membership import peers
-from tracegraph.errors import PeerFailedError
+from tracegraph.errors import PeerFailedError, TimeLimitError
 from tracegraph.sharding.mesh import Mesh
+from tracegraph.staging.calls.donated import Donated
 from tracegraph.staging.interfaces import Executable
 
 Arguments = Sequence[Sequence[Any]]
@@ -26,7 +27,12 @@ Results = list[Sequence[Any]]
 """Those of each device."""
 
 
-def in_threads(devices: Sequence[Executable], mesh: Mesh, given: Arguments) -> Results:
+def in_threads(
+    devices: Sequence[Executable],
+    mesh: Mesh,
+    given: Arguments,
+    donated: Sequence[Donated | None],
+) -> Results:
     """Run each device in a thread, where collectives find a rendezvous."""
     rendezvous = _meeting_place(mesh)
     first = mesh.local_devices[0]
@@ -37,7 +43,7 @@ def in_threads(devices: Sequence[Executable], mesh: Mesh, given: Arguments) -> R
         around = place.rendezvous, place.device
         place.rendezvous, place.device = rendezvous, first + number
         try:
-            results[number] = devices[number].launch(given[number])
+            results[number] = devices[number].launch(given[number], donated[number])
         except BaseException as failure:
             failures[number] = failure
         finally:
@@ -62,9 +68,12 @@ def in_threads(devices: Sequence[Executable], mesh: Mesh, given: Arguments) -> R
             thread.join()
         raise
     if failures:
-        in_order = [failure for _, failure in sorted(failures.items())]
-        own = [failure for failure in in_order if not isinstance(failure, PeerFailedError)]
-        raise (own or in_order)[0]
+        own = [n for n, failure in failures.items() if not isinstance(failure, PeerFailedError)]
+        number = min(own or failures)
+        failure = failures[number]
+        if isinstance(failure, Exception) and not isinstance(failure, TimeLimitError):
+            failure.add_note(f"on device {first + number} of {mesh}")
+        raise failure
     return results
 
 

@@ -62,7 +62,7 @@ def native_code(
     function = prototype(ctypes.c_int32, ctypes.c_void_p)
 
     def entry(code: Loaded) -> Entry:
-        made: Any = function(code.address)
+        made: Any = function(code.addresses[ENTRY])
         made.kept = code, to_host, table, plan.constants
         return made  # type: ignore[no-any-return]
 

@@ -173,12 +173,12 @@ define void @pause() {{
     with first_in_llvm():
         found = kept(whole, "full")
         made = compile(whole) if found is None else found
-        code = load([made], "run")
+        code = load([made], "run", "pause", "want", "work")
     if found is None:
         keep(whole, "full", made)
-    pause, want, work = map(code.engine.get_function_address, ("pause", "want", "work"))
+    run, pause, want, work = code.addresses.values()
     prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
-    return _Functions(code, pause, code.address, prototype(want), prototype(work))
+    return _Functions(code, pause, run, prototype(want), prototype(work))
 
 
 _POOL = _Pool()

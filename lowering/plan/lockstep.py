@@ -19,6 +19,13 @@ def collectives(graph: Graph) -> Iterator[CollectiveCall]:
     yield from filter(None, map(collective_of, walk(graph)))
 
 
+def at_once(call: CollectiveCall, before: CollectiveCall | None) -> bool:
+    """Whether collectives are carried out at once with others, directly in front of them."""
+    if before is None or before.axes != call.axes:
+        return False
+    return {array.buffer for array in call.inputs}.isdisjoint([a.buffer for a in before.outputs])
+
+
 def collective_of(node: Node) -> CollectiveCall | None:
     """The collectives that a node carries out at once, if it does."""
     if isinstance(node, LibraryNode) and isinstance(node.call, CollectiveCall):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence, Set
 from math import fsum
 
 from lowering.draft.draft_nodes import DraftKernel, FinishedNode, node_reads, node_writes
-from lowering.plan.lockstep import collective_of
+from lowering.plan.lockstep import at_once, collective_of
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import Nest, ReduceNest, RowNest, ScanNest
 from lowering.plan.nests.weight import Weight, weight_of
@@ -28,14 +28,15 @@ def work(costs: Costs, nodes: Iterable[Leaf]) -> float:
     """The time of nodes for what they do, without their launches: memory traffic, products, and
     exchanges between devices.
     """
-    total = 0.0
+    total, before = 0.0, None
     for node in nodes:
-        weight = _weight(node)
+        weight, call = _weight(node), None
         total += costs.megabyte * weight.nbytes / 1e6 + costs.gigaflop * weight.operations / 1e9
         if isinstance(node, DraftKernel):
             total += costs.fold * max(map(folds, node.nests), default=0)
-        elif collective_of(node.plan_node) is not None:
+        elif (call := collective_of(node.plan_node)) is not None and not at_once(call, before):
             total += costs.collective
+        before = call
     return total
 
 

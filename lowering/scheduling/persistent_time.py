@@ -18,7 +18,7 @@ from lowering.draft.draft_nodes import (
 )
 from lowering.plan.calls.collectives import CollectiveCall
 from lowering.plan.custom_kernel import CustomKernelNode
-from lowering.plan.lockstep import collective_of
+from lowering.plan.lockstep import at_once, collective_of
 from lowering.plan.nests.analysis import nest_expressions, nest_loads
 from lowering.plan.nests.kernel import Nest, PrintNest, ScatterNest
 from lowering.plan.nests.rounding import ceil_div, power_of_two
@@ -57,7 +57,8 @@ def fastest(body: Block, costs: PersistentCosts) -> tuple[float, Scope]:
     kernels = [node for node in walk(body) if isinstance(node, DraftKernel)]
     works = {nest: _work(nest, costs) for node in kernels for nest in node.nests}
     options = _scopes([work.points for work in works.values()], costs)
-    timed = [(_Estimate(costs, scope, works).body(body), scope) for scope in options]
+    calls = [n for n in walk(body) if isinstance(n, FinishedNode) and collective_of(n.plan_node)]
+    timed = [(_Estimate(costs, scope, works, bool(calls)).body(body), scope) for scope in options]
     return min(timed, key=lambda each: each[0])
 
 
@@ -75,17 +76,30 @@ def _scopes(points: Sequence[int], costs: PersistentCosts) -> Iterator[Scope]:
 
 @dataclass(frozen=True, slots=True)
 class _Estimate:
+    """With `exchanging`, devices exchange arrays: the loop is compared with kernels and a library.
+    The figures of other loops were fitted without rounds.
+    """
+
     costs: PersistentCosts
     scope: Scope
     works: dict[Nest, _Work]
+    exchanging: bool
 
     def body(self, block: Block) -> float:
         """One step of a loop with this body."""
         return self.costs.step + self.nodes(block.nodes)
 
     def nodes(self, nodes: Sequence[DraftNode]) -> float:
-        """Nodes that run one after the other."""
-        return sum(map(self.node, nodes))
+        """Nodes that run one after the other. Collectives in a row are one exchange."""
+        total, before = 0.0, None
+        for node in nodes:
+            call = collective_of(node.plan_node) if isinstance(node, FinishedNode) else None
+            if call is not None and at_once(call, before):
+                total += self._sent(call)
+            else:
+                total += self.node(node)
+            before = call
+        return total
 
     def node(self, node: DraftNode) -> float:
         """One node, with the barrier behind it."""
@@ -117,9 +131,12 @@ class _Estimate:
         """Collectives; those of few bytes need no barrier of all blocks."""
         if self.costs.exchange is None or not call.may_be_phase:
             return inf
-        sent = call.count * sum([array.nbytes for array in call.sources])
         barriers = self.costs.phase if call.is_small else 2 * self._barrier()
-        return self.costs.exchange + barriers + self.costs.link_megabyte * sent / 1e6
+        return self.costs.exchange + barriers + self._sent(call)
+
+    def _sent(self, call: CollectiveCall) -> float:
+        nbytes = call.count * sum([array.nbytes for array in call.sources])
+        return self.costs.link_megabyte * nbytes / 1e6
 
     def _barrier(self) -> float:
         if self.scope.threads == 1:
@@ -140,6 +157,8 @@ class _Estimate:
         moving = costs.near_megabyte * near + costs.far_megabyte * (work.nbytes - near)
         busy = max(costs.operations * work.points * work.operations, moving) / 1e6
         colliding = costs.collision * work.collisions / blocks
+        if self.exchanging:
+            waiting = max(waiting, (rounds - 1) * costs.round)
         return max(waiting, busy / blocks, colliding)
 
 

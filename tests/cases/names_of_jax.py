@@ -20,6 +20,7 @@ NAMES_OF_JAX: Mapping[str, str] = {
     "jax": """
         Array ShapeDtypeStruct block_until_ready checkpoint checkpoint_policies
         closure_convert config custom_derivatives custom_gradient custom_jvp custom_vjp debug
+        debug_infs debug_nans
         default_backend default_device default_matmul_precision device_count device_get
         device_put device_put_replicated device_put_sharded devices disable_jit distributed
         dlpack dtypes effects_barrier enable_checks enable_x64 ensure_compile_time_eval errors

@@ -33,7 +33,7 @@ class EmulatedDevice:
         self.plan, self.unit, self.emulator = plan, unit, emulator
         self.order: Random | None = None
 
-    def launch(self, arguments: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
+    def launch(self, arguments: Sequence[Any], donated: Any = None) -> list[np.ndarray[Any, Any]]:
         return run_plan(self.plan, self.unit, self.emulator, arguments, self.order)
 
 

@@ -81,7 +81,15 @@ def collectives(device: str) -> None:
 
 
 def planes(device: str) -> None:
-    """A mesh of two axes: groups are other processes along each of them."""
+    """A mesh of two axes: groups are other processes along each of them. A forked process that ends
+    meanwhile is none of those.
+    """
+    faulthandler.cancel_dump_traceback_later()  # its thread is not in a forked process
+    forked = os.fork()
+    if not forked:
+        sys.exit()
+    assert os.waitpid(forked, 0)[1] == 0
+    faulthandler.dump_traceback_later(SECONDS, exit=True)
     mesh = Mesh((2, 2), ("x", "y"), device=device)
 
     def sums(x: Any) -> Any:
@@ -158,21 +166,32 @@ def waits(device: str) -> None:
 def stopped(device: str) -> None:
     """A time limit of the first process ends a loop in all of them; the next call works."""
     mesh = Mesh(2, "x", device=device)
-    endless = tracegraph.jit(shard(forever, mesh=mesh, in_specs=P("x"), out_specs=P()))
-    assert int(endless(np.zeros(2))) == 0
-    if tracegraph.process_index() == 0:
-        with pytest.raises(errors.TimeLimitError), tracegraph.time_limit(0.3):
-            np.asarray(endless(np.ones(2)))
-    else:
-        with pytest.raises((errors.StoppedError, errors.PeerFailedError)):
-            np.asarray(endless(np.ones(2)))
-    assert int(endless(np.zeros(2))) == 0
+    for fun in (forever, each_forever):
+        endless = tracegraph.jit(shard(fun, mesh=mesh, in_specs=P("x"), out_specs=P()))
+        assert int(endless(np.zeros(2))) == 0
+        if tracegraph.process_index() == 0:
+            with pytest.raises(errors.TimeLimitError), tracegraph.time_limit(0.3):
+                np.asarray(endless(np.ones(2)))
+        else:
+            with pytest.raises((errors.StoppedError, errors.PeerFailedError)):
+                np.asarray(endless(np.ones(2)))
+        assert int(endless(np.zeros(2))) == 0
 
 
 def forever(x: Any) -> Any:
-    """Ends at once if no element is positive, and else never."""
+    """Ends at once if no element is positive, and else never; each step exchanges elements."""
+
+    def step(state: Any) -> Any:
+        _, x = state
+        return tracegraph.pmax(x[0], "x"), 1 / (x + 1)
+
+    return tracegraph.while_loop(lambda s: s[0] > 0, step, (tracegraph.pmax(x[0], "x"), x))[0]
+
+
+def each_forever(x: Any) -> Any:
+    """As `forever`, but steps exchange nothing."""
     start = tracegraph.pmax(x[0], "x")
-    return tracegraph.while_loop(lambda s: s > 0, lambda s: tracegraph.pmean(s, "x"), start)
+    return tracegraph.while_loop(lambda s: s > 0, lambda s: 1 / (s + 1), start)
 
 
 def other(x: Any) -> Any:
@@ -221,5 +240,6 @@ if __name__ == "__main__":
     faulthandler.dump_traceback_later(SECONDS, exit=True)
     tracegraph.distributed.initialize()
     for name in sys.argv[2:]:
+        print(name, file=sys.stderr, flush=True)
         PROGRAMS[name](sys.argv[1])
     print("done", tracegraph.process_index(), tracegraph.process_count(), flush=True)

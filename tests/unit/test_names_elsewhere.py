@@ -14,7 +14,7 @@ import tracegraph.numpy as tnp
 from tests.cases.names_of_jax import HERE, NAMES_OF_JAX
 from tests.helpers.processes import end_of
 from tracegraph.errors import KeywordError, names_elsewhere
-from tracegraph.errors.names_elsewhere import _STAGES as STAGES
+from tracegraph.errors.names_elsewhere import OF_ARRAYS, OF_STAGES, OTHERS
 from tracegraph.errors.names_of_jax import NAMES
 
 MODULES = {name: import_module(name) for name in NAMES}
@@ -31,7 +31,8 @@ def test_a_name_elsewhere_is_none_here_and_says_ours(module: str, name: str) -> 
 
 
 def test_every_name_of_ours_that_is_said_exists() -> None:
-    texts = [text for names in NAMES.values() for text in names.values()]
+    texts = [text for table in (NAMES, OTHERS) for of in table.values() for text in of.values()]
+    texts += OF_ARRAYS.values()
     texts += [text for names in names_elsewhere._KEYWORDS.values() for text in names.values()]
     said = {
         word.strip(".,;:()'")
@@ -84,17 +85,40 @@ def test_what_a_stage_has_is_said_of_a_jitted_function() -> None:
         return x
 
     jitted: Any = tracegraph.jit(f, device="host")
-    for name, path in STAGES.items():
+    for name, path in OF_STAGES.items():
         with pytest.raises(AttributeError, match="it depends on types") as caught:
             getattr(jitted, name)
         assert str(caught.value).endswith(path if "tracegraph" in path else f"f.{path}")
         names = {"f": jitted, "args": (1.0,), "tracegraph": tracegraph}
         if name not in {"graph", "export_graph"}:  # of the host there are none
             assert eval(path if "tracegraph" in path else f"f.{path}", names) is not None
-    with pytest.raises(
-        AttributeError, match=r"^the jitted function f has no attribute 'nonsense'$"
-    ):
-        jitted.nonsense  # noqa: B018
+    assert not set(OF_STAGES) & set(dir(jitted))
+
+
+@pytest.mark.parametrize("module", OTHERS)
+def test_names_of_pytorch_cupy_and_numba_are_answered(module: str) -> None:
+    here = import_module(module)
+    for name, said in OTHERS[module].items():
+        assert name not in NAMES[module]
+        with pytest.raises(AttributeError) as caught:
+            getattr(here, name)
+        assert str(caught.value) == f"module {module!r} has no attribute {name!r}; {said}"
+
+
+def test_attributes_of_other_arrays_are_answered() -> None:
+    def traced(x: Any) -> Any:
+        for name, said in OF_ARRAYS.items():
+            with pytest.raises(AttributeError) as caught:
+                getattr(x, name)
+            assert str(caught.value).endswith(f"has no attribute {name!r}; {said}")
+        return x
+
+    x = tracegraph.jit(traced, device="host")(np.ones(3))
+    traced(x)
+    assert not set(OF_ARRAYS) & set(dir(x))
+    assert not any(hasattr(x, name) or hasattr(tracegraph.Array, name) for name in OF_ARRAYS)
+    with pytest.raises(AttributeError, match="'Array' object has no attribute 'nonsense'"):
+        x.nonsense  # noqa: B018
 
 
 KEYWORDS: dict[str, tuple[Any, str]] = {

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tracegraph as tg
@@ -40,6 +40,7 @@ def expected(start: float, shifts: Any) -> tuple[int, int] | None:
     return None
 
 
+@settings(max_examples=20)
 @given(st.floats(-2, 1e6), st.lists(st.floats(0, 2), min_size=1, max_size=4))
 def test_the_line_and_the_steps_are_those_of_the_first_one(start: float, shifts: Any) -> None:
     jitted = tg.jit(nested, device="host")

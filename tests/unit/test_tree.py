@@ -77,11 +77,11 @@ def test_registered_class() -> None:
         def __init__(self, a: object, b: object) -> None:
             self.a, self.b = a, b
 
-    tree.register_class(Pair, lambda p: ((p.a, p.b), None), lambda _, children: Pair(*children))
+    tree.register(Pair, lambda p: ((p.a, p.b), None), lambda _, children: Pair(*children))
     doubled = tree.map(lambda x: 2 * x, Pair(1, [2]))
     assert (doubled.a, doubled.b) == (2, [4])
     with pytest.raises(ValueError, match="already"):
-        tree.register_class(Pair, lambda p: ((p.a, p.b), None), lambda _, c: Pair(*c))
+        tree.register(Pair, lambda p: ((p.a, p.b), None), lambda _, c: Pair(*c))
 
 
 def test_trees_that_do_not_end_are_named() -> None:
@@ -184,3 +184,25 @@ def test_transpose_exchanges_the_levels() -> None:
         tree.transpose(outer, tree.structure((0, 0, 0)), value)
     with pytest.raises(TypeError, match=r"takes two structures.*got"):
         tree.transpose({"a": 0}, inner, value)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("library", ["attrs", "pydantic"])
+def test_classes_of_other_libraries_are_registered_by_their_fields(library: str) -> None:
+    module = pytest.importorskip(library)
+    annotations = {"x": Any, "name": str}
+    if library == "attrs":
+        static = module.field(metadata={"static": True}, default="a")
+        cls = module.frozen(type("Of", (), {"__annotations__": annotations, "name": static}))
+    else:
+        static = module.Field(json_schema_extra={"static": True}, default="a")
+        cls = module.create_model("Of", x=(Any, ...), name=(str, static))
+    tracegraph.register_dataclass(cls)
+
+    def step(state: Any) -> Any:
+        assert state.name == "b"
+        return cls(x=state.x + 1, name="c")
+
+    found = tracegraph.jit(step, device="host")(cls(x=np.ones(2), name="b"))
+    assert type(found) is cls
+    assert found.name == "c"
+    np.testing.assert_array_equal(found.x, [2, 2])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -14,9 +14,11 @@ from tracegraph.arrays import dlpack
 from tracegraph.arrays.device_buffer import DeviceBuffer
 from tracegraph.arrays.device_calls import copy
 from tracegraph.arrays.shard_view import ArrayShard
+from tracegraph.arrays.typed_operators import TypedOperators
 from tracegraph.devices import canonical_device
+from tracegraph.errors.names_elsewhere import OF_ARRAYS, answer, missing_of_array
 from tracegraph.errors.tracebacks import hide_frames
-from tracegraph.ir.types import ArrayType
+from tracegraph.ir.types import ArrayType, row_major_strides
 from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.tracer import Tracer
@@ -47,7 +49,21 @@ def _writing(name: str, instead: str) -> Callable[..., NoReturn]:
     return method
 
 
-class Array(ArrayOperators):
+class _ArrayClass(type):
+    """The class of Array: a traced value is an instance, as it stands for one.
+
+    So annotations and checks of users hold in traced functions. Code of this package that means
+    arrays with elements asks for `type(x) is Array`.
+    """
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, ArrayOperators)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, ArrayOperators)
+
+
+class Array(TypedOperators, metaclass=_ArrayClass):
     """An immutable n-dimensional array, in host memory or on a device.
 
     It works like an ndarray: operators, methods, indexing, and NumPy's functions, all of which
@@ -169,6 +185,44 @@ class Array(ArrayOperators):
     def nbytes(self) -> int:
         """Bytes of all elements."""
         return self._type.nbytes
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from an element to the next along each axis."""
+        data = self.data
+        if isinstance(data, np.ndarray):
+            return data.strides
+        return tuple([n * self.itemsize for n in row_major_strides(self.shape)])
+
+    @property
+    def flags(self) -> Any:
+        """NumPy's flags of the memory; it is read-only.
+
+        Raises:
+            AttributeError: the Array is on a device.
+        """
+        return self._on_host("flags").flags
+
+    @property
+    def ctypes(self) -> Any:
+        """The memory as NumPy gives it to C functions, which must not write to it.
+
+        Raises:
+            AttributeError: the Array is on a device.
+        """
+        return self._on_host("ctypes").ctypes
+
+    def tobytes(self, order: Literal["C", "F", "A", "K"] | None = "C") -> bytes:
+        """The elements as bytes, in an order of `numpy.ndarray.tobytes`."""
+        return self.__array__().tobytes(order)
+
+    def _on_host(self, name: str) -> NDArray[Any]:
+        data = self.data
+        if isinstance(data, np.ndarray):
+            return data.view()
+        raise AttributeError(
+            f"an Array on {self.device} has no {name}: write numpy.asarray(x).{name}", name=name
+        )
 
     @property
     def device(self) -> str:
@@ -311,12 +365,12 @@ class Array(ArrayOperators):
 
     # ---- indexing ----
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Any) -> Array:
         try:
             parts = index if isinstance(index, tuple) else (index,)
             if isinstance(self.data, np.ndarray) and not any(isinstance(i, Tracer) for i in parts):
                 return Array(np.asarray(self.data[tree.map(_as_numpy, index)]))
-            return super().__getitem__(tree.map(_static_mask, index))
+            return super().__getitem__(tree.map(_static_mask, index))  # type: ignore[no-any-return]
         except BaseException as error:
             hide_frames(error)
             raise
@@ -407,6 +461,12 @@ class Array(ArrayOperators):
         return _unpickle, (np.array(self.__array__()), self.weak)
 
 
+def _missing(array: Array, name: str) -> AttributeError:
+    return missing_of_array(f"an Array of type {array.type}", name, array)
+
+
+answer(Array, OF_ARRAYS, _missing)
+
 PLACED_SCOPE = {"Array": Array, "new": Array.__new__}
 """The globals in what `Array.placed_text` returns."""
 
@@ -417,9 +477,9 @@ def _unpickle(data: NDArray[Any], weak: bool) -> Array:
 
 
 def _as_numpy(x: Any) -> Any:
-    return x.__array__() if isinstance(x, Array) else x
+    return x.__array__() if type(x) is Array else x
 
 
 def _static_mask(x: Any) -> Any:
     """A mask on the host: the shape of the result depends on its elements."""
-    return x.__array__() if isinstance(x, Array) and x.dtype == np.bool_ else x
+    return x.__array__() if type(x) is Array and x.dtype == np.bool_ else x

@@ -25,7 +25,7 @@ def asarray(
     *,
     device: str | None = None,
     copy: bool | None = None,
-) -> Any:
+) -> Array:
     """An Array of the elements of `x`.
 
     Args:
@@ -53,17 +53,17 @@ def asarray(
     if device is not None:
         array = array.to_device(device)
     if copy and array is x:
-        return x.copy()
+        return x.copy()  # type: ignore[no-any-return]
     if copy is False and array is not x:
         raise ValueError(
             f"copy=False, but an Array of dtype {array.dtype} on {array.device} can only be made "
             f"of this {type(x).__qualname__} by a copy; pass copy=None"
         )
-    return array
+    return array  # type: ignore[no-any-return]
 
 
 @entry_point
-def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Any:
+def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Array:
     """An Array of the elements of any object with ``__dlpack__``, where those are.
 
     The elements are copied, since the exporter may go on writing to them; those of an Array are
@@ -85,7 +85,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
 
 
 def _as_array(x: Any) -> Array:
-    if isinstance(x, Array):
+    if type(x) is Array:
         return x
     key, data = classify(np.asarray(x) if isinstance(x, (list, tuple)) else x)
     type_ = ArrayType(*key)

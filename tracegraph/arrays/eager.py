@@ -37,7 +37,7 @@ def run(op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
 
     The result is an Array if an argument is one, else what NumPy makes of them.
     """
-    if not any(isinstance(a, Array) for a in args):
+    if not any(type(a) is Array for a in args):
         return op.reference(*args, **attrs)
     if any_on_device(args):
         return _on_device(op, tuple(attrs.items()))(*args)
@@ -78,7 +78,7 @@ def _on_device(op: Op, attrs: tuple[tuple[str, Any], ...]) -> Callable[..., Any]
 
 def _is_weak(op: Op, args: Iterable[Any], attrs: Mapping[str, Any]) -> bool:
     """Whether the result is a Python number, as all operands are."""
-    if not all(a.weak if isinstance(a, Array) else type(a) in (int, float, complex) for a in args):
+    if not all(a.weak if type(a) is Array else type(a) in (int, float, complex) for a in args):
         return False
     types = [type_of(a) for a in args]
     if op.promote is not None:
@@ -94,12 +94,12 @@ def any_of_bfloat16(args: Iterable[Any]) -> bool:
 
 def any_on_device(args: Iterable[Any]) -> bool:
     """Whether an Array in device memory is among the arguments."""
-    return any(isinstance(a, Array) and not isinstance(a.data, np.ndarray) for a in args)
+    return any(type(a) is Array and not isinstance(a.data, np.ndarray) for a in args)
 
 
 def as_numpy(x: Any) -> Any:
     """`x` as an argument of NumPy; a weak Array becomes a Python number."""
-    if not isinstance(x, Array):
+    if type(x) is not Array:
         if type(x) is not np.ndarray:
             require_plain(x)
         return x

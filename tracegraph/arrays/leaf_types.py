@@ -65,7 +65,8 @@ def _classify_foreign(x: Any) -> tuple[LeafKey, Any]:
         return classify(known)
     found = _exported(x)
     if found is None:
-        raise TypeError(f"is of type {_class_name(x)}")
+        instead = "; write tracegraph.sparse.CSR.from_scipy(x)" if hasattr(x, "tocsr") else ""
+        raise TypeError(f"is of type {_class_name(x)}{instead}")
     return found if isinstance(found, tuple) else classify(found)
 
 

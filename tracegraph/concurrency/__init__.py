@@ -2,7 +2,9 @@
 
 All are used by tracegraph and by lowering.
 
-locks      locks that are taken together, and work that waits for one
-threads    how many threads native code may have
-weak_set   a weak set for several threads
+each_in_a_thread   functions at the same time
+interrupts         interrupts that wait
+locks              locks that are taken together, and work that waits for one
+threads            how many threads native code may have
+weak_set           a weak set for several threads
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -37,16 +37,17 @@ from tracegraph.tracing.tracer import Tracer
 __all__ = ["cond", "switch"]
 
 Function = Callable[..., Any]
+_R = TypeVar("_R")
 
 
 @entry_point
 def cond(
     pred: Any,
-    true_fun: Function,
-    false_fun: Function,
+    true_fun: Callable[..., _R],
+    false_fun: Callable[..., _R],
     *operands: Any,
     schedule: BranchSchedule | None = None,
-) -> Any:
+) -> _R:
     """``true_fun(*operands)`` if `pred` is true, else ``false_fun(*operands)``.
 
     Args:
@@ -85,17 +86,17 @@ def cond(
     trace = current_for((pred, *flat_operands.leaves))
     if trace is None:
         chosen = true_fun if np.asarray(pred) != 0 else false_fun
-        return call_owned(chosen, flat_operands.structure, flat_operands.leaves)
-    return _record(trace, ops.cond, _truth(trace, pred), named, flat_operands, hints)
+        return call_owned(chosen, flat_operands.structure, flat_operands.leaves)  # type: ignore[no-any-return]
+    return _record(trace, ops.cond, _truth(trace, pred), named, flat_operands, hints)  # type: ignore[no-any-return]
 
 
 @entry_point
 def switch(
     index: Any,
-    branches: Sequence[Function],
+    branches: Sequence[Callable[..., _R]],
     *operands: Any,
     schedule: BranchSchedule | None = None,
-) -> Any:
+) -> _R:
     """``branches[index](*operands)``, with the index clamped to the number of branches.
 
     Args:
@@ -128,9 +129,9 @@ def switch(
     trace = current_for((index, *given.leaves))
     if trace is None or len(branches) == 1:
         chosen = branches[0 if trace is not None else min(max(int(index), 0), len(branches) - 1)]
-        return call_owned(chosen, given.structure, given.leaves)
+        return call_owned(chosen, given.structure, given.leaves)  # type: ignore[no-any-return]
     number = _branch_number(trace, index, len(branches))
-    return _record(trace, ops.switch, number, named, given, hints)
+    return _record(trace, ops.switch, number, named, given, hints)  # type: ignore[no-any-return]
 
 
 def _operand_names(operands: Sequence[Any]) -> list[str]:

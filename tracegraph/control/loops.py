@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -51,6 +51,7 @@ __all__ = ["fori_loop", "while_loop"]
 
 Function = Callable[..., Any]
 Leaves = Sequence[Any]
+_T = TypeVar("_T")
 
 _ZERO = np.int64(0)
 _UNSIGNED = np.dtype(np.uint64)
@@ -58,9 +59,9 @@ _UNSIGNED = np.dtype(np.uint64)
 
 @entry_point
 def while_loop(
-    cond_fun: Function,
-    body_fun: Function,
-    init: Any,
+    cond_fun: Callable[[_T], Any],
+    body_fun: Callable[[_T], _T],
+    init: _T,
     *,
     max_steps: int | None = None,
     on_max_steps: OnMaxSteps = "raise",
@@ -68,7 +69,7 @@ def while_loop(
     schedule: LoopSchedule | None = None,
     unroll: int | None = None,
     checkpoints: int | None = None,
-) -> Any:
+) -> _T:
     """The carry after replacing it by ``body_fun(carry)`` while ``cond_fun(carry)`` holds.
 
     Args:
@@ -128,7 +129,7 @@ def while_loop(
     loop = _Loop("while_loop", body_fun, body, carry, name, steps, ())
     trace = current_for(carry.leaves)
     if trace is None:
-        return _run_while(cond_fun, loop)
+        return _run_while(cond_fun, loop)  # type: ignore[no-any-return]
 
     def condition(leaves: Leaves, counters: Leaves) -> Any:
         goes_on = _condition(cond_fun, tree.unflatten(carry.structure, leaves))
@@ -141,22 +142,22 @@ def while_loop(
     if steps.failure is not None:  # a condition that still holds means that the limit was reached
         ended = apply(get("logical_not"), _condition(cond_fun, last))
         trace.perform(get("require"), [ended], {"failure": steps.failure})
-    return last
+    return last  # type: ignore[no-any-return]
 
 
 @entry_point
 def fori_loop(
     lower: Any,
     upper: Any,
-    body_fun: Function,
-    init: Any,
+    body_fun: Callable[[Any, _T], _T],
+    init: _T,
     *,
     max_steps: int | None = None,
     progress: Progress = False,
     schedule: LoopSchedule | None = None,
     unroll: int | None = None,
     checkpoints: int | None = None,
-) -> Any:
+) -> _T:
     """The carry after replacing it by ``body_fun(i, carry)`` for i = lower, …, upper - 1.
 
     Args:
@@ -200,7 +201,7 @@ def fori_loop(
     if trace is None:
         if steps.failure is not None and (_trip_count(lower, upper) or 0) > (steps.limit or 0):
             raise steps.failure.exception()
-        return _run_for(range(int(lower), int(upper)), counter, loop)
+        return _run_for(range(int(lower), int(upper)), counter, loop)  # type: ignore[no-any-return]
 
     bounds = trace.read(lower), trace.read(upper)
     literals = [bound.value for bound in bounds if isinstance(bound, Literal)]
@@ -217,7 +218,7 @@ def fori_loop(
             return goes_on
         return apply(get("logical_and"), goes_on, apply(get("less"), counters[1], steps.limit))
 
-    return tree.unflatten(carry.structure, _trace_loop(trace, loop, condition, known, hints))
+    return tree.unflatten(carry.structure, _trace_loop(trace, loop, condition, known, hints))  # type: ignore[no-any-return]
 
 
 def _fits(trace: Trace, lower: Any, upper: Any, limit: int | None) -> Any:

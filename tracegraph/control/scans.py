@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -32,12 +32,14 @@ from tracegraph.tracing.tracer import Tracer
 __all__ = ["map", "scan"]
 
 Function = Callable[..., Any]
+_Carry = TypeVar("_Carry")
+_Y = TypeVar("_Y")
 
 
 @entry_point
 def scan(
-    f: Function,
-    init: Any,
+    f: Callable[[_Carry, Any], tuple[_Carry, _Y]],
+    init: _Carry,
     xs: Any = None,
     length: int | None = None,
     reverse: bool = False,
@@ -46,7 +48,7 @@ def scan(
     progress: Progress = False,
     schedule: LoopSchedule | None = None,
     checkpoints: int | None = None,
-) -> tuple[Any, Any]:
+) -> tuple[_Carry, _Y]:
     """The last carry and the stacked y of ``carry, y = f(carry, x)``, for each slice x of `xs`.
 
     Args:
@@ -266,7 +268,7 @@ def _run_nothing(body: Body, carry: Tree, xs: Tree) -> tuple[Any, Any]:
     if types is None:
         types = _types_for_zeros(body, carry, xs)
     wrap: Callable[..., Any] = np.asarray
-    if any(isinstance(leaf, Array) for leaf in (*carry.leaves, *xs.leaves)):
+    if any(type(leaf) is Array for leaf in (*carry.leaves, *xs.leaves)):
         wrap = Array
     ys = [wrap(np.zeros((0, *type_.shape), type_.dtype)) for type_ in types.y]
     last = converted(detached(carry), types.carry)
@@ -277,7 +279,7 @@ def _types_for_zeros(body: Body, carry: Tree, xs: Tree) -> SettledTypes:
     """The types that the function returns for the first carry and a slice of zeros."""
     rows = [np.zeros((1, *type_.shape[1:]), type_.dtype) for type_ in xs.types]
     given = [
-        Array(row)[0] if isinstance(leaf, Array) else _read_only(row[0])
+        Array(row)[0] if type(leaf) is Array else _read_only(row[0])
         for leaf, row in zip(xs.leaves, rows, strict=True)
     ]
     first = detached(carry)

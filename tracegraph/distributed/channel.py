@@ -7,6 +7,8 @@ the arrays that devices of a mesh of the host exchange.
 from __future__ import annotations
 
 import threading
+import time
+import warnings
 from collections.abc import Callable, Sequence
 from itertools import count
 from multiprocessing.connection import Connection
@@ -19,6 +21,9 @@ from tracegraph.errors import DeadlockError, PeerFailedError, PeerLostError, Pro
 _STEP = 0.1
 """Seconds between looks at the time limit in a wait."""
 
+PATIENCE = 60.0
+"""Seconds of a wait, after which a warning says what other processes do."""
+
 Failure = Callable[[str], BaseException]
 """From what a process was in when it happened to the error."""
 
@@ -26,12 +31,13 @@ Failure = Callable[[str], BaseException]
 class _Ticket:
     """A wait: its answer, or why there is none."""
 
-    __slots__ = ("data", "failure", "launch", "over")
+    __slots__ = ("data", "failure", "launch", "over", "rows")
 
     def __init__(self, launch: int | None) -> None:
         self.launch = launch
         self.over = threading.Event()
         self.data: Sequence[bytes] = ()
+        self.rows: Sequence[str] = ()
         self.failure: Failure | None = None
 
     def fail(self, failure: Failure) -> None:
@@ -43,6 +49,16 @@ class _Ticket:
 def _lost(process: int, how: str) -> Failure:
     return lambda doing: PeerLostError(
         f"process {process} {how}, and this one was in {doing}", process
+    )
+
+
+def _warn(text: str, rows: Sequence[str]) -> None:
+    lines = "".join(f"\n  {row}" for row in rows)
+    warnings.warn(
+        f"processes have waited {PATIENCE:g} s for one another in {text}; all of them must call "
+        f"the same functions, in the same order. What they do:{lines}",
+        RuntimeWarning,
+        stacklevel=2,
     )
 
 
@@ -117,8 +133,15 @@ class Channel:
         }  # fmt: skip
         try:
             self._send(header, data)
+            asking: float | None = time.monotonic() + PATIENCE
             while not ticket.over.wait(_STEP):
                 limits.check()
+                if asking is not None and time.monotonic() > asking:
+                    asking = None
+                    self._send({"asks": name})
+                if ticket.rows:
+                    rows, ticket.rows = ticket.rows, ()
+                    _warn(text, rows)
         except BaseException:
             self._send({"withdrawn": name})
             raise
@@ -161,20 +184,31 @@ class Channel:
         if self.lost is not None or launch in self._failed:
             with self._lock:
                 self._require(launch, doing)
-        for process, launches in self.ended.items():
+        for process, launches in list(self.ended.items()):
             if launch is not None and launch >= launches:
                 raise _lost(process, "has ended")(doing)
 
     def close(self) -> None:
         """Take leave. In the first process, wait until all others have done so."""
         with self._lock:
-            if self._closed:
-                return
-            self._closed = True
+            closed, self._closed = self._closed, True
+        if closed:
+            return
         self._send({"bye": self._launches})
         if self._hub is not None:
             self._hub.join()
         self._connection.close()
+
+    def drop(self) -> None:
+        """In a process that was forked from this one: it is none of the others, and says nothing.
+
+        Its copies of connections must not keep them open when this process is killed.
+        """
+        self._lock = threading.Lock()  # a thread that this process lacks may hold that one
+        self._closed = True
+        self._connection.close()
+        if self._hub is not None:
+            self._hub.drop()
 
     def _require(self, launch: int | None, doing: str) -> None:
         """Raise if no wait of a launch can succeed. The caller holds the lock."""
@@ -224,10 +258,13 @@ class Channel:
                     if each.launch == launch:
                         each.fail(lambda text: PeerFailedError(device, text))
                 return
-            ticket = self._tickets.get(header["met"] if "met" in header else header["of"])
+            answered = next(header[key] for key in ("met", "patience", "of") if key in header)
+            ticket = self._tickets.get(answered)
             if ticket is None:
                 return
-            if "met" in header:
+            if "patience" in header:
+                ticket.rows = header["rows"]
+            elif "met" in header:
                 ticket.data = pieces
                 ticket.over.set()
             elif "gone" in header:

@@ -36,6 +36,11 @@ class Hub:
         """Wait until all processes have ended."""
         self._thread.join()
 
+    def drop(self) -> None:
+        """In a process that was forked from the first one: close the copies of connections."""
+        for connection in self._connections.values():
+            connection.close()
+
     def _serve(self) -> None:
         while self._connections:
             numbers = {id(each): process for process, each in self._connections.items()}
@@ -60,6 +65,8 @@ class Hub:
             return self._meetings.stop(process, header["of"], header["stop"], header["name"])
         if "noted" in header:
             return self._meetings.note(process, tuple(header["noted"]))
+        if "asks" in header:
+            return self._meetings.ask(process, header["asks"])
         if "withdrawn" in header:
             return self._meetings.withdraw(process, header["withdrawn"])
         header["group"], header["owners"] = tuple(header["group"]), tuple(header["owners"])

@@ -65,11 +65,6 @@ class Meetings:
         self._launches = 0
         self._unnoted: dict[tuple[int, int], set[int]] = {}
 
-    @property
-    def is_over(self) -> bool:
-        """Whether no process is left."""
-        return len(self._gone) == self._count
-
     def arrive(self, arrived: Arrived) -> Iterator[Sent]:
         """A member waits."""
         if arrived.launch is not None:
@@ -165,8 +160,15 @@ class Meetings:
         own = [each for each in self._waiting.values() if each.process == process]
         return bool(own) and len(own) >= min(each.together for each in own)
 
+    def ask(self, process: int, ticket: int) -> Iterator[Sent]:
+        """A process that has waited for long wants to know what the others do."""
+        yield process, {"patience": ticket, "rows": self._all_rows()}, ()
+
+    def _all_rows(self) -> list[str]:
+        return [row for process in range(self._count) for row in self._rows(process)]
+
     def _deadlock(self, problem: str) -> Iterator[Sent]:
-        rows = [row for process in range(self._count) for row in self._rows(process)]
+        rows = self._all_rows()
         waiting = list(self._waiting.values())
         self._waiting.clear()
         for arrived in waiting:

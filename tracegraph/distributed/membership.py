@@ -28,7 +28,9 @@ class _Membership:
 
 
 _membership = _Membership()
-"""This process among the others. It is settled once a mesh was made of what it says."""
+"""This process among the others. It is settled once a mesh was made of what it says, or a GPU was
+chosen.
+"""
 
 
 def initialize(
@@ -61,7 +63,8 @@ def initialize(
 
     Raises:
         ProcessGroupError: the numbers are missing or no numbers of processes, the first process
-            is not reached, some do not come in time, or a mesh has been made already.
+            is not reached, some do not come in time, or a mesh has been made or a GPU been used
+            already.
 
     >>> initialize()  # alone
     >>> process_count()
@@ -79,13 +82,15 @@ def initialize(
         return
     if _membership.settled:
         raise ProcessGroupError(
-            "a Mesh was made before tracegraph.distributed.initialize(), as one of this process "
-            "alone; call it first"
+            "a Mesh was made, or a function compiled for the first GPU, before "
+            "tracegraph.distributed.initialize(), as if this process were alone; call it first"
         )
     channel = joined(found, told, initialization_timeout)
     _membership.index, _membership.count = found.index, found.count
     _membership.local_index, _membership.channel = found.local_index, channel
     atexit.register(channel.close)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=channel.drop)
 
 
 def is_initialized() -> bool:
@@ -135,6 +140,16 @@ def settled() -> tuple[int, int]:
     """The number of this process and how many there are, from now on for good."""
     _membership.settled = True
     return _membership.index, _membership.count
+
+
+def own_device() -> int:
+    """Which of the GPUs that it sees is that of this process, from now on for good.
+
+    >>> own_device()
+    0
+    """
+    settled()
+    return local_device(0, 1)
 
 
 def local_device(number: int, each: int) -> int:

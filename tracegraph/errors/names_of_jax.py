@@ -76,8 +76,10 @@ _JAX: Mapping[str, str] = {
     "clear_caches": "use tracegraph.reset",
     "live_arrays": "use tracegraph.memory_stats",
     "effects_barrier": "use tracegraph.block_until_ready of the results",
-    "profiler": "use tracegraph.jit(f).lower(*args).compile().profile(*args), or "
-    "tracegraph.debug.timed for parts of a function",
+    "profiler": "use tracegraph.jit(f).profile(*args), tracegraph.debug.ranges for Nsight Systems, "
+    "or tracegraph.debug.timed for parts of a function",
+    "debug_nans": "use tracegraph.debug.nans, a context",
+    "debug_infs": "use tracegraph.debug.nans(infinities=True), a context",
     "named_scope": "use tracegraph.debug.timed",
     "named_call": "use tracegraph.debug.timed",
     "log_compiles": "use the last_call and stats methods of a jitted function",
@@ -214,9 +216,8 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "dataclasses.field(metadata={'static': True})",
         "static": "use tracegraph.register_dataclass, with fields declared by "
         "dataclasses.field(metadata={'static': True})",
-        "register_pytree_node": "use tracegraph.tree.register_class(cls, to_children, "
-        "from_children)",
-        "register_pytree_with_keys": "use tracegraph.tree.register_class(cls, to_children, "
+        "register_pytree_node": "use tracegraph.tree.register(cls, to_children, from_children)",
+        "register_pytree_with_keys": "use tracegraph.tree.register(cls, to_children, "
         "from_children)",
         "register_pytree_node_class": "use tracegraph.register_dataclass of a dataclass",
         "register_pytree_with_keys_class": "use tracegraph.register_dataclass of a dataclass",

@@ -6,6 +6,7 @@ Those who have something to show describe it as a `Diagram`; nothing here knows 
     groups         boxes that become one, which a click opens
     palette        the tones of boxes, in light and dark
     argument_paths names of arguments by their paths; those alike in groups
+    named_inputs   the inputs of a Plan by the names of the arguments
     source_text    lines of the user's code with their text
     layers         the layers of one region, and the order in each
     coordinates    where boxes are in their layer

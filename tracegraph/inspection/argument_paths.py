@@ -13,8 +13,9 @@ LONGEST_NAME = 28
 MOST_LEAVES = 8
 """How many arrays of one argument are listed one by one."""
 
-_STEP = re.compile(r"\[(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^\[\]'\"])*\]|\.\w+")
-_INDEX = re.compile(r"\[(\d+)\]")
+_STEP = r"\[(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^\[\]'\"])*\]|\.\w+"
+_INDEX = r"\[(\d+)\]"
+# Patterns are compiled when they are used, which takes a millisecond.
 
 
 def short_names(paths: Sequence[str]) -> list[str]:
@@ -33,7 +34,7 @@ def _shortened(path: str) -> str:
     if len(path) <= LONGEST_NAME:
         return path
     first = root(path)
-    steps = _STEP.findall(path[len(first) :])
+    steps = re.findall(_STEP, path[len(first) :])
     kept = ""
     while steps and len(first) + 1 + len(steps[-1]) + len(kept) <= LONGEST_NAME:
         kept = steps.pop() + kept
@@ -67,7 +68,7 @@ def grouped(paths: Sequence[str], keys: Sequence[Hashable]) -> list[PathGroup]:
     """
     found: dict[Hashable, list[int]] = {}
     for number, (path, key) in enumerate(zip(paths, keys, strict=True)):
-        found.setdefault((_INDEX.sub("[]", path), key), []).append(number)
+        found.setdefault((re.sub(_INDEX, "[]", path), key), []).append(number)
     return [
         PathGroup(_joined([paths[k] for k in members]), tuple(members), keys[members[0]])
         for members in found.values()
@@ -78,7 +79,7 @@ def _joined(paths: Sequence[str]) -> str:
     """One text for paths that differ in indices: slices for them, where they are all there."""
     if len(paths) == 1:
         return paths[0]
-    indices = [*zip(*[map(int, _INDEX.findall(path)) for path in paths], strict=True)]
+    indices = [*zip(*[map(int, re.findall(_INDEX, path)) for path in paths], strict=True)]
     ranges = [(min(each), max(each) + 1) for each in indices]
     count = 1
     for first, end in ranges:
@@ -92,7 +93,7 @@ def _joined(paths: Sequence[str]) -> str:
             return f"[{first}]"
         return f"[{first}:{end}]" if is_whole else "[…]"
 
-    return _INDEX.sub(piece, paths[0])
+    return re.sub(_INDEX, piece, paths[0])
 
 
 def large_roots(paths: Sequence[str]) -> dict[str, list[int]]:

@@ -74,6 +74,9 @@ def _inside(placed: PlacedRegion, path: str, hidden: bool) -> Iterator[str]:
         yield from _box(box, f"{path}{number}", hidden)
 
 
+HOTTEST = 0.45
+"""The opacity of the colour of a box that took all the time."""
+
 CLOSED = "▸"
 """What a box has in its corner that can be opened."""
 
@@ -118,7 +121,7 @@ def _box(placed: PlacedBox, path: str, hidden: bool) -> Iterator[str]:
     yield f"<title>{quoted(box.tooltip or box.title)}</title>"
     yield f'<rect class="body" width="{width}" height="{height}" rx="5"/>'
     if box.seconds is not None:
-        share = f'opacity="{0.6 * box.share**0.5:.3f}"'
+        share = f'opacity="{HOTTEST * min(box.share, 1.0) ** 0.5:.3f}"'
         yield f'<rect class="heat" width="{width}" height="{height}" rx="5" {share}/>'
     caption, title, lines = baselines(placed)
     x = _number(PADDING)
@@ -191,6 +194,7 @@ def _theme(theme: Theme, tones: list[Tone], before: str) -> str:
         f"{one} .line, {one} .label {{ fill: {theme.muted} }}",
         f"{one} .wire {{ stroke: {theme.wire} }}",
         f"{one} .heat {{ fill: {theme.accent} }}",
+        f"{one} .heat ~ .line, {one} .heat ~ .caption {{ fill: {theme.ink} }}",
         f"{one} .box.used > .body, {one} .wire.used {{ stroke: {theme.accent} }}",
     ]
     for tone in tones:

@@ -8,10 +8,9 @@ A long table shows its costliest rows, or its first ones, and folds the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from heapq import nlargest
-from html import escape
 from typing import Any
 
 MOST_ROWS = 40
@@ -41,11 +40,11 @@ class TextTable:
     last: tuple[str, ...] | None = None
 
     def __str__(self) -> str:
-        return "\n".join(self.lines(range(len(self.rows))))
+        return "\n".join(self.lines())
 
-    def lines(self, shown: Iterable[int]) -> list[str]:
-        """The columns and some of the rows, aligned, and the last row."""
-        rows = [self.columns, *self.chosen(shown)]
+    def lines(self) -> list[str]:
+        """The columns and all rows, aligned."""
+        rows = [self.columns, *self.rows, *([] if self.last is None else [self.last])]
         first = len(self.columns) if self.numbers is None else self.numbers
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         return [
@@ -58,15 +57,16 @@ class TextTable:
             for row in rows
         ]
 
-    def chosen(self, shown: Iterable[int]) -> list[tuple[str, ...]]:
-        """Some of the rows, and the last one."""
-        return [*[self.rows[k] for k in shown], *([] if self.last is None else [self.last])]
+    def cut(self, most: int) -> TextTable:
+        """The table with some of its rows: the costliest ones first, or those at the beginning.
 
-    def costliest(self, most: int) -> Sequence[int]:
-        """The rows that a short form shows: the costliest ones first, or those at the beginning."""
-        if self.costs:
-            return nlargest(most, range(len(self.rows)), key=self.costs.__getitem__)
-        return range(most)
+        Indentation says what a row is inside of, and goes where rows change their places.
+        """
+        if not self.costs:
+            return replace(self, rows=self.rows[:most])
+        places = nlargest(most, range(len(self.rows)), key=self.costs.__getitem__)
+        rows = [(first.strip(), *others) for first, *others in map(self.rows.__getitem__, places)]
+        return replace(self, rows=rows, costs=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +81,14 @@ class ReportSection:
     notes: Sequence[str] = ()
     what: str = "rows"
 
+    def renamed(self, rename: Callable[[str], str]) -> ReportSection:
+        """The section with other texts."""
+        table = self.table
+        if table is not None:
+            rows = [tuple(map(rename, row)) for row in table.rows]
+            table = replace(table, rows=rows)
+        return replace(self, table=table, notes=tuple(map(rename, self.notes)))
+
     def lines(self, details: bool) -> Iterator[str]:
         """Its text; without `details`, a long table and long notes are cut."""
         if self.title:
@@ -89,7 +97,7 @@ class ReportSection:
         if table is not None and (table.rows or not self.title):
             count = len(table.rows)
             is_cut = not details and count > MOST_ROWS
-            yield from table.lines(table.costliest(MOST_ROWS) if is_cut else range(count))
+            yield from (table.cut(MOST_ROWS) if is_cut else table).lines()
             if is_cut:
                 kept = "the costliest" if table.costs else "the first"
                 yield f"{kept} {MOST_ROWS} of {count} {self.what}; details=True shows all"
@@ -155,6 +163,13 @@ class Tabulated:
         return self.report()._repr_mimebundle_()
 
 
+def escape(text: str) -> str:
+    """Text for HTML."""
+    from html import escape as escaped  # its table of names takes a millisecond to import
+
+    return escaped(text)
+
+
 def html(sections: Iterable[ReportSection]) -> str:
     """Sections as HTML, in the colours of the page around them; long tables are folded."""
     parts = [part for section in sections for part in _section(section)]
@@ -182,12 +197,12 @@ def _section(section: ReportSection) -> Iterator[str]:
     if table is not None and (table.rows or not section.title):
         count = len(table.rows)
         if count <= MOST_OPEN + 3:
-            yield _table(table, range(count))
+            yield _table(table)
         else:
             kept = "the costliest" if table.costs else "the first"
             yield f'<p class="note">{kept} {MOST_OPEN} of {count} {escape(section.what)}</p>'
-            yield _table(table, table.costliest(MOST_OPEN))
-            yield _folded(f"all {count}", _table(table, range(count)))
+            yield _table(table.cut(MOST_OPEN))
+            yield _folded(f"all {count}", _table(table))
     if len(section.notes) > 3:
         first, *others = section.notes
         yield _folded(first, _note("\n".join(others)))
@@ -203,7 +218,7 @@ def _folded(title: str, content: str) -> str:
     return f"<details><summary>{escape(title)}</summary>\n{content}\n</details>"
 
 
-def _table(table: TextTable, shown: Iterable[int]) -> str:
+def _table(table: TextTable) -> str:
     first = len(table.columns) if table.numbers is None else table.numbers
 
     def row(cells: Iterable[str], tag: str, kind: str = "") -> str:
@@ -213,7 +228,7 @@ def _table(table: TextTable, shown: Iterable[int]) -> str:
             parts.append(f"<{tag}{right}>{escape(cell)}</{tag}>")
         return f"<tr{kind}>{''.join(parts)}</tr>"
 
-    rows = [row(table.rows[k], "td") for k in shown]
+    rows = [row(each, "td") for each in table.rows]
     if table.last is not None:
         rows.append(row(table.last, "td", ' class="last"'))
     head = f"<thead>{row(table.columns, 'th')}</thead>"

@@ -37,7 +37,7 @@ def viewed(x: Any, dtype: DTypeLike | None = None) -> Any:
     target = x.dtype if dtype is None else np.dtype(dtype)
     if target == x.dtype:
         return x
-    if isinstance(x, Array) and isinstance(x.data, np.ndarray):
+    if type(x) is Array and isinstance(x.data, np.ndarray):
         return Array(x.data.view(target))
     if has_bits(target) and has_bits(x.dtype) and target.itemsize == x.dtype.itemsize:
         result = apply(get("bits"), x, dtype=target)

@@ -188,7 +188,7 @@ def full_like(
     array([7, 7])
     """
     a = as_array(a)
-    if isinstance(a, Array) and current_trace() is None and device is None:
+    if type(a) is Array and current_trace() is None and device is None:
         device = a.device
     extents = a.shape if shape is None else shape
     dtype = a.dtype if dtype is None else dtype
@@ -271,7 +271,7 @@ def asarray(
         _check_shared(_laid_out(converted, order), a, device)
     result = _laid_out(lifted(converted), order)
     result = result if device is None else placed(result, device)
-    if not copy or (isinstance(result, Array) and result is not a):
+    if not copy or (type(result) is Array and result is not a):
         return result
     return _copied_in(result, order)
 
@@ -404,7 +404,7 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
 
 def _copied_in(a: Any, order: str) -> Any:
     """A copy that is laid out in an order."""
-    if isinstance(a, Array):
+    if type(a) is Array:
         return a.copy(order)
     axes = tuple(range(a.ndim))
     if order == "K" and isinstance(a, Tracer):

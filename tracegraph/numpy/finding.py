@@ -211,7 +211,7 @@ def _true_positions(name: str, a: Any, size: int | None) -> tuple[Any, Any]:
             one = " with one argument" if name == "where" else ""
             raise ShapeDependentError(a, f"numpy.{name}{one}", call)
         positions: Any = np.flatnonzero(np.asarray(a))
-        return asarray(positions, device=a.device) if isinstance(a, Array) else positions, None
+        return asarray(positions, device=a.device) if type(a) is Array else positions, None
     size = index(size)
     if size < 0:
         raise ValueError(f"size must not be negative, got {size}")

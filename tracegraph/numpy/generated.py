@@ -59,7 +59,7 @@ def arange(
     for number, bound in enumerate(bounds):
         if isinstance(bound, Tracer):
             raise TracerIndexError(bound, "numpy.arange")
-        if isinstance(bound, Array):
+        if type(bound) is Array:
             bounds[number] = bound.item() if bound.weak else np.asarray(bound)[()]
     values = np.arange(*bounds, dtype=dtype)
     if current_trace() is None or values.dtype.kind not in "iu" or values.size < 2:

@@ -110,7 +110,7 @@ def by_numpy(name: str, arrays: tuple[Any, ...], *args: Any, **options: Any) -> 
             call = f"tracegraph.numpy.{name}(x{rest}, size=n)"
             raise errors.ShapeDependentError(array, f"numpy.{name}", call)
     result = getattr(np, name)(*map(np.asarray, arrays), *args, **options)
-    device = next((x.device for x in arrays if isinstance(x, Array)), None)
+    device = next((x.device for x in arrays if type(x) is Array), None)
     if device is None:
         return result
     if isinstance(result, np.ndarray):

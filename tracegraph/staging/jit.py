@@ -109,10 +109,9 @@ def jit(
             max_builds=max_builds,
         )
     if isinstance(fun, ShardedFunction):
-        if device is not None or donate_argnums != () or donate_argnames != ():
+        if device is not None:
             raise errors.ShardingError(
-                "jit of a sharded function takes no device, as its mesh has the devices, and no "
-                "donated arguments"
+                "jit of a sharded function takes no device, as its mesh has the devices"
             )
         device = fun.mesh.device
     if isinstance(fun, (staticmethod, classmethod)):

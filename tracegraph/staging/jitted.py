@@ -8,12 +8,12 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from tracegraph.arrays.known_arrays import all_in_host_memory
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.devices import canonical_device
-from tracegraph.errors.names_elsewhere import missing_of_jitted
+from tracegraph.errors.names_elsewhere import OF_STAGES, answer, missing_of_jitted
 from tracegraph.errors.tracebacks import entry_point, hide_frames
 from tracegraph.modes import PLAIN, current_modes, process
 from tracegraph.staging.builds import BuildKey, Builds, Stats
@@ -70,11 +70,6 @@ class Jitted(Generic[P, R_co]):
         self._made: dict[CachedExecutable, dict[DirectKey, None]] = {}  # fast calls of each
         self._last_call: FastCall = no_fast_call
         _all.add(self)
-
-    if not TYPE_CHECKING:  # a type checker would find any name in a class that has this
-
-        def __getattr__(self, name):
-            raise missing_of_jitted(vars(self).get("__name__", "f"), name)
 
     @property
     def function(self) -> Callable[P, R_co]:
@@ -421,6 +416,9 @@ class BoundJitted(Generic[P, R_co]):
     def stats(self) -> Stats:
         """The counts of the method, over all instances."""
         return self.function.stats()
+
+
+answer(Jitted, OF_STAGES, missing_of_jitted)
 
 
 def _device_of(call: FlatCall) -> str:

@@ -100,10 +100,10 @@ def _divided(x: Any, mesh: Mesh, specs: Any) -> Any:
                 f"device_put cannot divide {errors.value_text(leaf)} over {mesh} while it is "
                 "traced; divide arguments by in_specs of shard"
             )
-        if isinstance(leaf, Array) and getattr(leaf.data, "where", None) == place:
+        if type(leaf) is Array and getattr(leaf.data, "where", None) == place:
             moved.append(leaf)
             continue
-        whole = np.asarray(leaf if isinstance(leaf, Array) else _as_array(leaf, structure, number))
+        whole = np.asarray(leaf if type(leaf) is Array else _as_array(leaf, structure, number))
         type_ = type_of(whole)
         local_type(mesh, known, type_, what)
         pieces = [np.array(whole[index]) for index in indices(mesh, known, whole.shape)]
@@ -172,7 +172,7 @@ def all_gather_to_host(x: Any) -> Any:
     """
 
     def whole(leaf: Any) -> Any:
-        data = leaf.data if isinstance(leaf, Array) else leaf
+        data = leaf.data if type(leaf) is Array else leaf
         return gathered(data) if isinstance(data, ShardedBuffer) else np.asarray(leaf)
 
     return tree.map(whole, x)
@@ -188,7 +188,7 @@ def _on_devices(mesh: Mesh, blocks: Sequence[Any]) -> list[Any]:
 def _on_device(mesh: Mesh, ordinal: int, block: Any) -> Any:
     """The memory of a block on its device; in rows and read-only on the host."""
     if mesh.kind != "host":
-        whole = block if isinstance(block, Array) else Array(np.array(block))
+        whole = block if type(block) is Array else Array(np.array(block))
         return whole.to_device(f"{mesh.kind}:{ordinal}").data
     rows = np.ascontiguousarray(block).reshape(block.shape)
     rows.flags.writeable = False
@@ -243,6 +243,6 @@ def block_until_ready(x: Any) -> Any:
     {'x': Array(1.5, dtype=float64)}
     """
     for leaf in tree.leaves(x):
-        if isinstance(leaf, Array):
+        if type(leaf) is Array:
             leaf.synchronize()
     return x

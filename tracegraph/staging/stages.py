@@ -18,6 +18,7 @@ from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
 from tracegraph.errors.tracebacks import entry_point, hide_frames
 from tracegraph.inspection.drawable import Drawable
+from tracegraph.inspection.named_inputs import named_diagram, named_report, renaming
 from tracegraph.inspection.tables import Report
 from tracegraph.ir.argument_ranges import ArgumentRange, argument_ranges
 from tracegraph.ir.program import Program
@@ -100,6 +101,15 @@ class Traced(Drawable):
         """The operations and values as a picture, to be drawn."""
         return self.program.diagram()
 
+    def drawn(self, plan: Any) -> Diagram:
+        """The picture of a plan for it, with the names of the arguments."""
+        return named_diagram(plan.diagram(), renaming(self.program.paths()))
+
+    def explained(self, plan: Any, details: bool) -> Report:
+        """What `explain` says of a plan for it, with the names of the arguments."""
+        report = self.compiler().explain(plan, self.device, details)
+        return named_report(report, renaming(self.program.paths()), details)
+
     def __repr__(self) -> str:
         from tracegraph.ir.text import program_line
 
@@ -156,7 +166,7 @@ class Lowered(Drawable):
         is a string, which notebooks show as tables. Of a table with more than 40 rows, the text has
         the costliest ones, or with `details` all.
         """
-        return self.traced.compiler().explain(self.plan, self.traced.device, details)
+        return self.traced.explained(self.plan, details)
 
     def dot(self) -> str:
         """The graph in Graphviz's language, bodies of loops and branches as nested clusters."""
@@ -180,8 +190,7 @@ class Lowered(Drawable):
 
     def diagram(self) -> Diagram:
         """The nodes and edges of the graph as a picture, to be drawn."""
-        found: Diagram = self.plan.diagram()
-        return found
+        return self.traced.drawn(self.plan)
 
     def made_of(self) -> Diagram:
         """The picture of the program, whose operations stand beside their lines of source."""
@@ -263,8 +272,7 @@ class Compiled(Drawable):
 
     def explain(self, details: bool = False) -> Report:
         """What `Lowered.explain` says, of the plan that runs."""
-        traced = self.lowered.traced
-        return traced.compiler().explain(self.plan, traced.device, details)
+        return self.lowered.traced.explained(self.plan, details)
 
     def dot(self) -> str:
         """The graph in Graphviz's language, bodies of loops and branches as nested clusters."""
@@ -314,8 +322,7 @@ class Compiled(Drawable):
 
     def diagram(self) -> Diagram:
         """The nodes and edges of the graph that runs as a picture, to be drawn."""
-        found: Diagram = self.plan.diagram()
-        return found
+        return self.lowered.traced.drawn(self.plan)
 
     def made_of(self) -> Diagram:
         """As `Lowered.made_of`."""

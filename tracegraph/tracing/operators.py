@@ -31,7 +31,11 @@ def _is_operand(x: Any) -> bool:
         return True
     if getattr(x, "__array_ufunc__", x) is None:  # NumPy's way to say: my operators come first
         return False
-    return isinstance(x, (list, tuple)) or (hasattr(x, "dtype") and hasattr(x, "shape"))
+    return isinstance(x, (list, tuple)) or any(hasattr(x, name) for name in _ELEMENTS)
+
+
+_ELEMENTS = ("__array__", "__dlpack__", "__cuda_array_interface__")
+"""Protocols, one of which arrays have. A sparse matrix of SciPy has none."""
 
 
 def _binary(name: str, converting: str = "operand") -> _Method:

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tracegraph import errors
+from tracegraph.errors.names_elsewhere import missing_of_array
 from tracegraph.ir.types import ArrayType, result_type
 from tracegraph.tracing.conversions import MaskedRead, Place
 from tracegraph.tracing.function_table import FUNCTIONS
@@ -214,8 +215,7 @@ class Selected(ArrayOperators, InPlaceOperators):
         if not name.startswith("_") and name not in Selected.__slots__:
             if hasattr(np.ndarray, name):
                 self.refuse(f"{{read}}.{name}", is_of_shape=True)
-            message = f"{errors.value_text(self)} has no attribute {name!r}"
-            raise AttributeError(message, name=name, obj=self)
+            raise missing_of_array(errors.value_text(self), name, self)
         raise AttributeError(name)
 
     def _replaced(self, result: Any, name: str, other: Any) -> Selected:

@@ -10,6 +10,7 @@ import numpy as np
 
 from tracegraph import errors
 from tracegraph.devices import canonical_device
+from tracegraph.errors.names_elsewhere import missing_of_array
 from tracegraph.ir.program import Atom
 from tracegraph.ir.types import ArrayType, broadcast_shapes, result_type, type_of
 from tracegraph.tracing import views
@@ -260,8 +261,7 @@ class Tracer(ArrayOperators, InPlaceOperators):
         if not name.startswith("_") and name not in Tracer.__slots__:
             if hasattr(np.ndarray, name):
                 raise errors.UnsupportedAttributeError(name)
-            message = f"{errors.value_text(self)} has no attribute {name!r}"
-            raise AttributeError(message, name=name, obj=self)
+            raise missing_of_array(errors.value_text(self), name, self)
         raise AttributeError(name)
 
     def __copy__(self) -> Any:

@@ -113,7 +113,7 @@ class IndexedUpdate:
     def _updated(self, value: Any, how: str, unique: bool) -> Any:
         array = self._array
         found = FUNCTIONS["updated"](array, self._index, value, how, unique=_checked(unique))
-        return found.view(type(array)) if isinstance(array, np.ndarray) else found
+        return found.view(type(array)) if isinstance(found, np.ndarray) else found
 
     mul = multiply
     minimum = min

@@ -24,7 +24,7 @@ from tracegraph.transforms.derivatives.linearize import Linearizer
 
 def evaluate(program: Program, inputs: Sequence[Any]) -> list[Any]:
     """The results for these inputs, which are arrays of their own: Arrays if an input is one."""
-    as_arrays = any(isinstance(x, Array) for x in inputs)
+    as_arrays = any(type(x) is Array for x in inputs)
     env: dict[Atom, Any] = dict(
         zip(program.body.params, (*map(_value, inputs), *program.constants), strict=True)
     )
@@ -45,7 +45,7 @@ def evaluate(program: Program, inputs: Sequence[Any]) -> list[Any]:
 
 def _value(x: Any) -> Any:
     """An input of the type that its parameter has: it is strong."""
-    if isinstance(x, Array):
+    if type(x) is Array:
         return Array(np.asarray(x.item())) if x.weak else x
     return np.asarray(x)
 
@@ -61,7 +61,7 @@ def _results(eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
     if any_on_device(operands):
         return _on_device(eqn, operands)
     results = run_region(_alone(eqn), list(map(as_numpy, operands)))
-    if any(isinstance(x, Array) for x in operands):
+    if any(type(x) is Array for x in operands):
         return [Array(x) for x in results]
     return results
 
@@ -98,7 +98,7 @@ def _on_device(eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
 
 def _own(x: Any, as_array: bool) -> Any:
     """A result that shares no memory with an input, or with another result."""
-    if isinstance(x, Array) and not isinstance(x.data, np.ndarray):
+    if type(x) is Array and not isinstance(x.data, np.ndarray):
         return x
     array = np.array(as_numpy(x))
     if as_array:

@@ -20,7 +20,7 @@ from tracegraph.errors.tracebacks import entry_point
 
 __all__ = [
     "NAMESPACE", "IsLeaf", "Structure", "flatten", "kind_of", "leaves", "map", "paths",
-    "register_class", "register_dataclass", "registered_class", "registered_name", "spread_prefix",
+    "register", "register_dataclass", "registered_class", "registered_name", "spread_prefix",
     "structure", "unflatten",
 ]  # fmt: skip
 
@@ -177,7 +177,7 @@ def spread_prefix(prefix: Any, tree: Any) -> list[Any]:
     return [leaf for leaf, subtree in pairs for _ in leaves(subtree)]
 
 
-def register_class(
+def register(
     cls: type[_T],
     to_children: Callable[[Any], tuple[Sequence[Any], Hashable]],
     from_children: Callable[[Hashable, Sequence[Any]], Any],
@@ -193,7 +193,7 @@ def register_class(
         ValueError: the class is registered already.
 
     >>> class Pair(list): ...
-    >>> _ = register_class(Pair, lambda p: (tuple(p), None), lambda _, children: Pair(children))
+    >>> _ = register(Pair, lambda p: (tuple(p), None), lambda _, children: Pair(children))
     >>> leaves(Pair([1, 2]))
     [1, 2]
     """
@@ -234,16 +234,18 @@ def register_dataclass(
 def register_dataclass(cls: Any = None, *, name: str | None = None) -> Any:
     """Make instances of a dataclass nodes of trees; for use as a decorator.
 
-    The fields are the children. A field declared with ``field(metadata={"static": True})`` is not:
-    it must be hashable, and functions are traced again for each of its values. Instances are
-    rebuilt without ``__init__`` and ``__post_init__``, since the fields may hold traced values.
+    It takes a class of attrs or a model of pydantic as well. The fields are the children. A field
+    declared with ``field(metadata={"static": True})``, or of pydantic with
+    ``Field(json_schema_extra={"static": True})``, is not: it must be hashable, and functions are
+    traced again for each of its values. Instances are rebuilt without ``__init__``,
+    ``__post_init__``, converters and validators, since the fields may hold traced values.
 
     Args:
         cls: the dataclass. Without it, `register_dataclass` with a name is a decorator.
         name: what files of saved functions call it; by default, its module and name.
 
     Raises:
-        TypeError: not a dataclass.
+        TypeError: the class has no fields that are known.
         ValueError: the class is registered already.
 
     >>> @register_dataclass
@@ -256,13 +258,8 @@ def register_dataclass(cls: Any = None, *, name: str | None = None) -> Any:
     """
     if cls is None and name is not None:
         return partial(register_dataclass, name=name)
-    if not (isinstance(cls, type) and dataclasses.is_dataclass(cls)):
-        raise TypeError(
-            f"register_dataclass takes a dataclass, got {cls!r}; put @dataclass under the decorator"
-        )
-    fields = dataclasses.fields(cls)
-    children = tuple(f.name for f in fields if not f.metadata.get("static"))
-    static = tuple(f.name for f in fields if f.metadata.get("static"))
+    children, static = _fields(cls)
+    make = getattr(cls, "model_construct", None)  # pydantic's, which validates nothing
 
     def to_children(instance: Any) -> tuple[tuple[Any, ...], Hashable, tuple[str, ...]]:
         values = tuple(getattr(instance, name) for name in static)
@@ -272,8 +269,11 @@ def register_dataclass(cls: Any = None, *, name: str | None = None) -> Any:
         return tuple(getattr(instance, name) for name in children), of_instance, children
 
     def from_children(of_instance: Any, child_values: Any) -> Any:
-        instance, values = object.__new__(cls), of_instance[0]
-        for name, value in zip((*static, *children), (*values, *child_values), strict=True):
+        values = dict(zip((*static, *children), (*of_instance[0], *child_values), strict=True))
+        if make is not None:
+            return make(**values)
+        instance = object.__new__(cls)
+        for name, value in values.items():
             object.__setattr__(instance, name, value)  # a frozen dataclass refuses setattr
         return instance
 
@@ -287,6 +287,31 @@ def register_dataclass(cls: Any = None, *, name: str | None = None) -> Any:
     _names[cls] = name or f"{cls.__module__}.{cls.__qualname__}"
     _classes[_names[cls]] = cls
     return cls
+
+
+def _fields(cls: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of the fields that are children, and of those that are static.
+
+    Raises:
+        TypeError: it is no class with fields of dataclasses, attrs or pydantic.
+    """
+    if isinstance(cls, type) and dataclasses.is_dataclass(cls):
+        static = {f.name: f.metadata.get("static") for f in dataclasses.fields(cls)}
+    elif isinstance(cls, type) and hasattr(cls, "__attrs_attrs__"):
+        static = {f.name: f.metadata.get("static") for f in cls.__attrs_attrs__}
+    elif isinstance(cls, type) and hasattr(cls, "model_construct"):
+        of_pydantic: Any = cls
+        static = {
+            name: isinstance(extra := field.json_schema_extra, dict) and extra.get("static")
+            for name, field in of_pydantic.model_fields.items()
+        }
+    else:
+        raise TypeError(
+            "register_dataclass takes a dataclass, a class of attrs or a model of pydantic, got "
+            f"{cls!r}; put @dataclass under the decorator, or write tracegraph.tree.register"
+        )
+    children = tuple(name for name, is_static in static.items() if not is_static)
+    return children, tuple(name for name in static if name not in children)
 
 
 _SIMPLE = frozenset({int, str, bool, type(None)})

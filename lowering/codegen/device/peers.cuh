@@ -27,8 +27,8 @@ __device__ inline tg_u32 tg_posted_turn(const tg_u32* place) {
 __device__ inline void tg_between_polls() {}
 #endif
 
-template <class T> __device__ T* tg_room(const tg_u64* devices, int device, tg_i64 offset) {
-  return reinterpret_cast<T*>(devices[1 + device] + offset);
+template <class T> __device__ T* tg_room(tg_u64 workspace, tg_i64 offset) {
+  return reinterpret_cast<T*>(workspace + offset);
 }
 
 // Now and then a wait looks at the stop flag: above 1, the others will not come any more.
@@ -66,19 +66,38 @@ __device__ inline tg_u32 tg_await_word(const tg_u64* place, tg_u32 turn, const v
   return (tg_u32)(word >> 32);
 }
 
+// An element that each device has posted; `words` are those of the first, `stride` words before those of
+// the next. All are loaded before any is waited for.
+template <int DEVICES, class T>
+__device__ void tg_receive_all(
+    const tg_u64* words, int stride, int element, tg_u32 turn, const volatile tg_u32* stop, T* elements) {
+  constexpr int WORDS = sizeof(T) < 4 ? 1 : sizeof(T) / 4;
+  constexpr int EACH = sizeof(T) < 4 ? 4 / sizeof(T) : 1;
+  words += element / EACH * WORDS;
+  tg_u64 posted[DEVICES * WORDS];
+  tg_u32 polls = 0;
+  bool all;
+  do {
+    all = true;
+#pragma unroll
+    for (int i = 0; i < DEVICES * WORDS; ++i) {
+      posted[i] = tg_posted_word(words + i / WORDS * stride + i % WORDS);
+    }
+#pragma unroll
+    for (int i = 0; i < DEVICES * WORDS; ++i) all &= (tg_u32)posted[i] == turn;
+  } while (!all && tg_waits_on(polls, stop));
+#pragma unroll
+  for (int device = 0; device < DEVICES; ++device) {
+    tg_u32 parts[WORDS];
+    for (int i = 0; i < WORDS; ++i) parts[i] = (tg_u32)(posted[device * WORDS + i] >> 32);
+    if constexpr (EACH > 1) parts[0] >>= 8 * sizeof(T) * (element % EACH);
+    memcpy(elements + device, parts, sizeof(T));
+  }
+}
+
 template <class T>
 __device__ T tg_received(const tg_u64* words, int element, tg_u32 turn, const volatile tg_u32* stop) {
   T value;
-  if constexpr (sizeof(T) >= 4) {
-    const int count = sizeof(T) / 4;
-    tg_u32 parts[count];
-    for (int i = 0; i < count; ++i) parts[i] = tg_await_word(words + element * count + i, turn, stop);
-    memcpy(&value, parts, sizeof(T));
-  } else {
-    const int each = 4 / sizeof(T);
-    const tg_u32 word = tg_await_word(words + element / each, turn, stop);
-    const tg_u32 bits = word >> 8 * sizeof(T) * (element % each);
-    memcpy(&value, &bits, sizeof(T));
-  }
+  tg_receive_all<1>(words, 0, element, turn, stop, &value);
   return value;
 }

@@ -35,7 +35,7 @@ from lowering.plan.calls.library_call import StridedArray
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.rounding import ceil_div, round_up
 from lowering.plan.nodes import LibraryNode
-from lowering.plan.target.hardware import ALIGNMENT
+from lowering.plan.target.hardware import ALIGNMENT, WARP
 from lowering.plan.target.scope import Scope
 from tracegraph.ir.combiners import ADD, MAXIMUM, MINIMUM
 
@@ -62,10 +62,10 @@ class PeerRoom:
     posted: int
     arrays: tuple[int, ...]
 
-    @property
-    def devices(self) -> str:
-        """The table of the devices."""
-        return f"devices{self.line}"
+    def room(self, type_: str, device: str, count: int, at: int) -> str:
+        """A pointer to `at` in the workspace of one of `count` devices, whose number is a text."""
+        starts = {number: _start(self.line, number) for number in range(count)}
+        return f"tg_room<{type_}>({_chosen(device, starts)}, {at})"
 
     @property
     def own(self) -> str:
@@ -129,6 +129,9 @@ def declare_exchanges(writer: SourceWriter, layout: PeerLayout) -> None:
         place = f"reinterpret_cast<const tg_u64*>(workspace + {table.offset})"
         writer.line(f"const tg_u64* const devices{line} = {place};")
         writer.line(f"const int device{line} = int(devices{line}[0]);")
+        for number in range(table.count):
+            start = f"devices{line}[{1 + number}]"
+            writer.line(f"const tg_u64 {_start(line, number)} = {start};")
     for room in layout.rooms.values():
         place = f"reinterpret_cast<const volatile tg_u32*>(workspace + {room.turn})"
         writer.line(f"tg_u32 {room.counter} = *{place};")
@@ -158,10 +161,10 @@ def write_exchange(
     writing = _Exchange(writer, scope, room, call.count, stop)
     if room.small:
         with writer.block(""):
-            for _, source, _, at in members:
-                writing.post_words(source, at)
-            for kind, source, target, at in members:
-                writing.take_words(kind, source, target, at)
+            for number, (_, source, _, at) in enumerate(members):
+                writing.post_words(source, at, number)
+            for number, (kind, source, target, at) in enumerate(members):
+                writing.take_words(kind, source, target, at, number)
         return
     for kind, source, _, at in members:
         writing.store(kind, source, at)
@@ -185,42 +188,54 @@ class _Exchange:
     def _stop(self) -> str:
         return self.writer.names[StopFlagAddress()]
 
-    def _send_stop(self, text: str) -> None:
+    def _send_stop(self, text: str, number: int = 0) -> None:
         """Write how the stop flag is sent to device `to`. A single thread reads it, once: it may
         change at any time, and all are to get the same.
         """
-        test = "thread == 0 && blockIdx.x == 0" if self.scope.blocks > 1 else "thread == 0"
+        test = f"thread == {WARP * number % self.scope.threads}"
+        if self.scope.blocks > 1:
+            test += " && blockIdx.x == 0"
         with self.writer.block(f"if ({test})"):
             watched = f"{STOP_WATCH}.look({self._stop}, tg_clock())"
             text_of_flag = watched if self.stop.watched else f"*{self._stop}"
             self.writer.line(f"const tg_u32 stops = {text_of_flag};")
             self.writer.line(f"for (int to = 0; to < {self.count}; ++to) {text}")
 
-    def post_words(self, source: StridedArray, at: int) -> None:
-        """All threads of all blocks post the words of an array to each device."""
+    def post_words(self, source: StridedArray, at: int, number: int) -> None:
+        """All threads of all blocks post the words of an array to each device; those of the next
+        one begin with another warp, at the same time.
+        """
         if source.buffer is self.stop.buffer:
-            there = f"tg_room<tg_u64>({self.room.devices}, to, {at})"
+            there = self.room.room("tg_u64", "to", self.count, at)
             word = f"(tg_u64)stops << 32 | {self.room.counter}"
-            self._send_stop(f"tg_post_word({there} + {self._place(self.room.own, 1)}, {word});")
+            place = self._place(self.room.own, 1)
+            self._send_stop(f"tg_post_word({there} + {place}, {word});", number)
             return
         words, room, turn = _words(source), self.room, self.room.counter
-        with self.writer.block(_across(self.scope, self.count * words)):
+        with self.writer.block(_across(self.scope, self.count * words, number)):
             self.writer.line(f"const int to = i / {words}, number = i % {words};")
             text = f"tg_word_of({self._pointer(source)}, {prod(source.shape)}, number)"
-            there = f"tg_room<tg_u64>({room.devices}, to, {at})"
+            there = room.room("tg_u64", "to", self.count, at)
             self.writer.line(
                 f"tg_post_word({there} + {self._place(room.own, words)} + number, "
                 f"(tg_u64){text} << 32 | {turn});"
             )
 
     def take_words(
-        self, kind: CollectiveKind, source: StridedArray, target: StridedArray, at: int
+        self,
+        kind: CollectiveKind,
+        source: StridedArray,
+        target: StridedArray,
+        at: int,
+        number: int,
     ) -> None:
-        """Each block takes the whole result from the words that it waits for."""
+        """Each block takes the whole result from the words that it waits for, those of the next
+        array with other warps first.
+        """
         words, turn = _words(source), self.room.counter
         here = f"reinterpret_cast<const tg_u64*>(workspace + {at})"
         if not isinstance(kind, AllReduce | ReduceScatter):  # those wait for all in any case
-            loop, place = _within(self.scope, self.count), self._place("i", words)
+            loop, place = _within(self.scope, self.count, number), self._place("i", words)
             self.writer.line(f"{loop} tg_await_word({here} + {place}, {turn}, {self._stop});")
         type_ = c_type(source.buffer.type.dtype)
 
@@ -228,8 +243,15 @@ class _Exchange:
             words_of = f"{here} + {self._place(device, words)}"
             return f"tg_received<{type_}>({words_of}, {index}, {turn}, {self._stop})"
 
-        with self.writer.block(_within(self.scope, prod(target.shape))):
-            self._combine(kind, source, target, element, sent_to_all=True)
+        def elements(index: str) -> None:
+            """All of a point, whose words are loaded at once."""
+            self.writer.line(f"{type_} each[{self.count}];")
+            words_of = f"{here} + {self._place('0', words)}"
+            given = f"{words_of}, {words}, {index}, {turn}, {self._stop}"
+            self.writer.line(f"tg_receive_all<{self.count}>({given}, each);")
+
+        with self.writer.block(_within(self.scope, prod(target.shape), number)):
+            self._combine(kind, source, target, element, elements)
 
     def store(self, kind: CollectiveKind, source: StridedArray, at: int) -> None:
         """All threads of all blocks store what each device needs into its room."""
@@ -237,19 +259,19 @@ class _Exchange:
         part = _part(kind, source, self.count)
         array = self._pointer(source)
         if source.buffer is self.stop.buffer:
-            there = f"tg_room<{type_}>({room.devices}, to, {at}) + {self._place(own, 1)}"
+            there = f"{room.room(type_, 'to', self.count, at)} + {self._place(own, 1)}"
             self._send_stop(f"*({there}) = {type_}(stops);")
             return
         if isinstance(kind, Permute):
             to = _chosen(own, dict(kind.perm))
-            there = f"(tg_room<{type_}>({room.devices}, {to}, {at}) + {self._turn(part)})"
+            there = f"{room.room(type_, to, self.count, at)} + {self._turn(part)}"
             with self.writer.block(""):
                 self.writer.line(f"{type_}* const there = {there};")
                 self.writer.line(f"{_across(self.scope, part)} there[i] = {array}[i];")
             return
         with self.writer.block(_across(self.scope, self.count * part)):
             self.writer.line(f"const int to = i / {part}, at = i % {part};")
-            there = f"tg_room<{type_}>({room.devices}, to, {at}) + {self._place(own, part)}"
+            there = f"{room.room(type_, 'to', self.count, at)} + {self._place(own, part)}"
             index = "i" if isinstance(kind, AllToAll | ReduceScatter) else "at"
             self.writer.line(f"({there})[at] = {array}[{index}];")
 
@@ -257,7 +279,7 @@ class _Exchange:
         """The first block posts the turn to each device, and all blocks wait for all devices."""
         writer, room, turn = self.writer, self.room, self.room.counter
         each = _within(self.scope, self.count)
-        there = f"tg_room<tg_u32>({room.devices}, i, {room.posted}) + {room.own}"
+        there = f"{room.room('tg_u32', 'i', self.count, room.posted)} + {room.own}"
         first = "if (blockIdx.x == 0) " if self.scope.blocks > 1 else ""
         writer.line(f"{first}{each} tg_post_turn({there}, {turn});")
         here = f"reinterpret_cast<const tg_u32*>(workspace + {room.posted}) + i"
@@ -280,7 +302,7 @@ class _Exchange:
             return f"({here} + {place})[{index}]"
 
         with self.writer.block(_across(self.scope, prod(target.shape))):
-            self._combine(kind, source, target, element, sent_to_all=False)
+            self._combine(kind, source, target, element)
 
     def _combine(
         self,
@@ -288,25 +310,30 @@ class _Exchange:
         source: StridedArray,
         target: StridedArray,
         element: Callable[[str, str], str],
-        *,
-        sent_to_all: bool,
+        elements: Callable[[str], None] | None = None,
     ) -> None:
         """Write element `i` of the result, given the element of a device by an index.
 
-        If they are `sent_to_all`, elements have the index that they have in the whole array.
+        With `elements`, which declares those of all devices as an array `each`, all have been sent
+        whole arrays: the index is that in the whole.
         """
         writer, dtype, own = self.writer, source.buffer.type.dtype, self.room.own
         part = prod(source.shape) // self.count
-        block = f"{own} * {part} + " if sent_to_all else ""
+        block = f"{own} * {part} + " if elements is not None else ""
         result = f"{self._pointer(target)}[i]"
         match kind:
             case AllReduce() | ReduceScatter():
                 index = "i" if isinstance(kind, AllReduce) else f"{block}i"
                 combiner = _FOLDS[kind.fold if isinstance(kind, AllReduce) else "sum"]
-                writer.line(f"{c_type(dtype)} folded = {element('0', index)};")
+                first, other = element("0", index), element("device", index)
+                if elements is not None:
+                    elements(index)
+                    first, other = "each[0]", "each[device]"
+                writer.line(f"{c_type(dtype)} folded = {first};")
                 loop = f"for (int device = 1; device < {self.count}; ++device)"
-                operands = widen(dtype, "folded"), widen(dtype, element("device", index))
+                operands = widen(dtype, "folded"), widen(dtype, other)
                 folded = round_to(dtype, combine(combiner, dtype, *operands))
+                writer.line("#pragma unroll")
                 writer.line(f"{loop} folded = {folded};")
                 writer.line(f"{result} = folded;")
             case AllGather():
@@ -354,8 +381,13 @@ def _room_bytes(kind: CollectiveKind, source: StridedArray, count: int, small: b
     return part if isinstance(kind, Permute) else count * part
 
 
-def _chosen(device: str, found: Mapping[int, int]) -> str:
-    """The number that a device has, as an expression."""
+def _start(line: int, number: int) -> str:
+    """The name of the address of the workspace of a device."""
+    return f"workspace{line}_{number}"
+
+
+def _chosen(device: str, found: Mapping[int, int | str]) -> str:
+    """What a device has, as an expression of its number."""
     *others, (_, last) = sorted(found.items())
     text = str(last)
     for number, value in reversed(others):
@@ -363,14 +395,22 @@ def _chosen(device: str, found: Mapping[int, int]) -> str:
     return f"({text})"
 
 
-def _across(scope: Scope, size: int) -> str:
-    """The head of a loop that all threads of all blocks share."""
+def _across(scope: Scope, size: int, number: int = 0) -> str:
+    """The head of a loop that all threads of all blocks share; the first is in warp `number`."""
     if scope.blocks > 1:
-        first = f"int(blockIdx.x) * {scope.threads} + thread"
+        first = f"int(blockIdx.x) * {scope.threads} + {_thread(scope, number)}"
         return f"for (int i = {first}; i < {size}; i += int(gridDim.x) * {scope.threads})"
-    return _within(scope, size)
+    return _within(scope, size, number)
 
 
-def _within(scope: Scope, size: int) -> str:
-    """The head of a loop that the threads of each block share."""
-    return f"for (int i = thread; i < {size}; i += {scope.threads})"
+def _within(scope: Scope, size: int, number: int = 0) -> str:
+    """The head of a loop that the threads of each block share, from warp `number` on."""
+    return f"for (int i = {_thread(scope, number)}; i < {size}; i += {scope.threads})"
+
+
+def _thread(scope: Scope, number: int) -> str:
+    """The number of a thread, if those of warp `number` come first."""
+    before = WARP * number % scope.threads
+    if before == 0:
+        return "thread"
+    return f"(thread + {scope.threads - before}) % {scope.threads}"

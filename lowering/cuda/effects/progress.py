@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from lowering.cuda.effects.launch_effects import Effects
 from lowering.cuda.effects.print_ring import PrintRing
 from lowering.cuda.interface import Driver
+from tracegraph.errors import DeviceLostError
 from tracegraph.progress import Bar, open_bar
 
 INTERVAL = 0.1
@@ -121,7 +122,12 @@ class Watcher:
                 self._look(watch)
 
     def _look(self, watch: _Watch) -> None:
-        if self._close_passed(watch) or self._watches.get(watch.effects) is not watch:
+        try:
+            if self._close_passed(watch) or self._watches.get(watch.effects) is not watch:
+                return
+        except DeviceLostError:  # those who wait for the launch are told
+            with self._lock:
+                self._watches.pop(watch.effects, None)
             return
         try:
             watch.show(watch.counts())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from lowering.cuda.graph.emission import Before, Emission
@@ -68,17 +69,18 @@ def _captured(emission: Emission, graph: Any, node: LibraryNode, before: Before)
     issue = _issued(emission, node, addresses, written=not moves)
     # without bodies, as the host drives them, a collective may be what a network needs
     apart = captured(node).aside and emission.driver.stored_conditions is not None
-    return capture(
-        emission.definition,
-        graph,
-        before.nodes,
-        lambda: issue(prepared.handle),
-        node,
-        slots,
-        held,
-        f"the {call.noun.partition(' ')[2]}",
-        legal=LEGAL_OUTSIDE if apart else LEGAL_IN_BODIES,
-    )
+    with emission.driver.beside_captures() if apart else nullcontext():
+        return capture(
+            emission.definition,
+            graph,
+            before.nodes,
+            lambda: issue(prepared.handle),
+            node,
+            slots,
+            held,
+            f"the {call.noun.partition(' ')[2]}",
+            legal=LEGAL_OUTSIDE if apart else LEGAL_IN_BODIES,
+        )
 
 
 def _copied(emission: Emission, graph: Any, node: LibraryNode, before: Before) -> tuple[Any, ...]:

@@ -36,7 +36,7 @@ from lowering.plan.calls.library_call import LibraryCall
 from lowering.plan.calls.matrix_product import MatrixProduct
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.rounding import round_up
-from lowering.plan.nodes import LibraryNode, walk
+from lowering.plan.nodes import LibraryNode, launched
 from lowering.plan.plan import Plan
 from lowering.plan.target.hardware import ALIGNMENT
 
@@ -94,13 +94,14 @@ PreparedCalls = Mapping[LibraryNode, PreparedCall]
 
 
 def prepare(plan: Plan, device: OpenDevice) -> PreparedCalls:
-    """The calls of a Plan, those of bodies included, planned by their libraries.
+    """The calls of a Plan, those of bodies included, planned by their libraries. What kernels carry
+    out themselves needs none.
 
     Raises:
         OutOfMemoryError: the device has not enough memory for the tables of a library.
         ValueError: the class of a call is not in the table.
     """
-    nodes = [node for node in walk(plan.graph) if isinstance(node, LibraryNode)]
+    nodes = [node for node in launched(plan.graph) if isinstance(node, LibraryNode)]
     if any(captured(node).workspace_bytes is None for node in nodes):
         device.timeline.settle_loops()  # a library that plans allocates, and may wait in the driver
     return {

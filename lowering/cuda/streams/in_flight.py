@@ -46,13 +46,14 @@ class InFlightLaunch:
     @property
     def stopped(self) -> str | None:
         """The exception that stopped it, if one did."""
-        return self._stopped or (None if self.together is None else self.together.stopped)
+        return (None if self.together is None else self.together.stopped) or self._stopped
 
     def stop(self, reason: BaseException) -> None:
         """Note that it is stopped, with all that were launched together with it."""
         self._stopped = type(reason).__name__
-        if self.together is not None:
-            self.together.stop(self._stopped)
+        together = self.together
+        if together is not None:
+            together.stop(self._stopped)
 
     def passed(self) -> bool:
         """Whether it has ended on the device."""
@@ -65,11 +66,14 @@ class InFlightLaunch:
 
     def complete(self) -> None:
         """Mark it as over, and release what it holds."""
+        self._stopped = self.stopped  # whoever stops others has said so before
         self.over = True
-        self._event = self.effects = self._start = self.flag = None
+        self._event = self.effects = self._start = self.flag = self.together = None
 
     def check(self) -> None:
         """Raise StoppedError if it was stopped."""
+        if self.together is not None:
+            self.together.obey()
         stopped = self.stopped
         if stopped is not None:
             raise StoppedError(stopped)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-from tracegraph.errors import PeerLostError
+from tracegraph.errors import PeerLostError, StoppedError
 
 WATCH_SECONDS = 0.1
 """How often peers are looked at."""
@@ -66,13 +66,27 @@ class LaunchedTogether:
     @property
     def stopped(self) -> str | None:
         """The name of the exception that stopped them, if one did, in this process or another."""
-        if self._stopped is None and self.number is not None:
-            self._stopped = self.peers.told(self.number)
-        return self._stopped
+        return self._stopped or self.told
+
+    @property
+    def told(self) -> str | None:
+        """The name of the exception that stopped them in another process, if one did."""
+        return None if self.number is None else self.peers.told(self.number)
 
     def stop(self, name: str) -> None:
-        """Note that an exception stops them."""
-        self._stopped = name
+        """Note that an exception stops them in this process."""
+        self._stopped = self.told or name
+
+    def obey(self) -> None:
+        """End them if another process has stopped them: loops may not agree on that by themselves,
+        and devices that wait for those of that process wait in vain.
+        """
+        told = None if self._stopped else self.told
+        if told is not None:
+            self._stopped = told
+            if not all(launch.passed() for _, launch in self.launches):
+                timeline, _ = self.launches[0]
+                timeline.stop(StoppedError(told))
 
     def watch(self) -> None:
         """Look at the peers, now and then.
@@ -85,6 +99,7 @@ class LaunchedTogether:
             return
         self._looked = now
         self.peers.watch(self.number)
+        self.obey()
         ended = [launch.passed() for _, launch in self.launches]
         if all(ended) or not any(ended):
             self._uneven_since = None
@@ -99,15 +114,16 @@ class LaunchedTogether:
 def watch(launches: Iterable[Launch]) -> None:
     """Look at the peers of launches that have some; as `LaunchedTogether.watch`."""
     for launch in launches:
-        if launch.together is not None:
-            launch.together.watch()
+        together = launch.together
+        if together is not None:
+            together.watch()
 
 
 def tell(launches: Iterable[Launch], reason: BaseException) -> None:
-    """Let other processes know which launches will be stopped."""
+    """Let other processes know which launches will be stopped, unless they have said so."""
     numbers: dict[Peers, list[int]] = {}
     for together in dict.fromkeys(launch.together for launch in launches):
-        if together is not None and together.number is not None:
+        if together is not None and together.number is not None and together.told is None:
             numbers.setdefault(together.peers, []).append(together.number)
     for peers, own in numbers.items():
         peers.tell(own, type(reason).__name__)
@@ -115,7 +131,8 @@ def tell(launches: Iterable[Launch], reason: BaseException) -> None:
 
 def abandon(launches: Iterable[Launch], reason: BaseException) -> bool:
     """Abandon the peers of launches; whether there are any."""
-    found = dict.fromkeys(l.together.peers for l in launches if l.together is not None)
+    several = [together for launch in launches if (together := launch.together) is not None]
+    found = dict.fromkeys(together.peers for together in several)
     for peers in found:
         peers.abandon(reason)
     return bool(found)

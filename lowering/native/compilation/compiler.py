@@ -32,10 +32,10 @@ CODE_GENERATION: Mapping[Level, int] = {"quick": 0, "full": 2}
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Machine code in memory, as long as this lives."""
+    """Machine code in memory, as long as this lives, with the addresses of functions by name."""
 
-    engine: Any
-    address: int
+    library: Any
+    addresses: Mapping[str, int]
 
 
 @cache
@@ -140,15 +140,23 @@ def _optimise(module: Any, machine: Any, level: Level) -> None:
     passes.run(module, builder)
 
 
-def load(codes: Iterable[bytes], entry: str) -> Loaded:
-    """Load object files that call one another, and find the address of a function.
+def load(codes: Iterable[bytes], *names: str) -> Loaded:
+    """Load object files that call one another, and find the addresses of functions.
+
+    LLVM's newer linker puts all of an object into one piece of memory. The older one puts code and
+    constants wherever the process has room, and ends the process if these are more than 2 GB apart,
+    as happens beside the address space that CUDA reserves.
 
     Raises:
         RuntimeError: LLVM cannot read one.
     """
     llvm = _llvm()
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())
+    library = llvm.JITLibraryBuilder()
     for code in codes:
-        engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    return Loaded(engine, engine.get_function_address(entry))
+        library.add_object_img(code)
+    for name in names:
+        library.export_symbol(name)
+    linked = library.link(
+        llvm.create_lljit_compiler(_target_machine(), use_jit_link=True), names[0]
+    )
+    return Loaded(linked, {name: linked[name] for name in names})

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from lowering.plan.construct import Construct, Inlined, Path
 from lowering.plan.launch_nodes import LaunchKernelNode
+from lowering.plan.lockstep import collective_of
 from lowering.plan.nodes import Graph, MemcpyNode, Node, body_graphs, launched
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
@@ -123,13 +124,22 @@ def _size(kinds: Iterable[_Kinds]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """The rows of a Plan, with `others` also those of nodes that are neither loops nor branches."""
+    """The rows of a Plan, with `others` also those of nodes that are neither loops nor branches;
+    `inside` of a kernel that runs them all.
+    """
 
     plan: Plan
     others: bool = True
+    inside: bool = False
 
     def kinds(self, node: Node) -> _Kinds:
-        """The nodes that are launched for one of the Plan, which itself is one on the host."""
+        """The nodes that are launched for one of the Plan, which itself is one on the host.
+
+        What is inside of a kernel counts as if it were launched; what a library does elsewhere is
+        one part of it.
+        """
+        if self.inside and node.graph_nodes is None and not node.bodies:
+            return ("part",)
         if self.plan.as_graph:
             return self.plan.graph_nodes(node)
         return ("conditional",) if body_graphs(node) else ("node",)
@@ -157,7 +167,7 @@ class _Table:
 
     def rows_inside(self, node: PersistentKernelNode, depth: int) -> Iterator[_Row]:
         """The rows of what runs inside of a kernel; the first says by which threads."""
-        first, *others = self.rows(_placed(node.graph), depth)
+        first, *others = replace(self, inside=True).rows(_placed(node.graph), depth)
         lines, construct, steps, schedule, *rest = first
         yield (lines, construct, steps, f"{schedule}, {node.scope}", *rest)
         yield from others
@@ -192,6 +202,9 @@ class _Table:
     def other_row(self, lines: str, nodes: Sequence[Node], depth: int) -> _Row:
         """The row of a node, and of others like it."""
         first, kinds = nodes[0], self.kinds(nodes[0])
+        if self.inside and collective_of(first) is not None:
+            name, why = "  " * depth + first.title, "devices store into the memory of one another"
+            return lines or "-", name, "-", "part of the kernel", str(len(nodes)), why
         name = first.title if len(nodes) == 1 else f"{first.title}, {len(nodes)} times"
         what = f"{first.kind} node" if kinds is None else _kinds_text(kinds)
         what = what if self.plan.as_graph else "-"

@@ -171,6 +171,7 @@ class PersistentCosts:
         exchange: what devices of a mesh exchange by storing into the memory of one another, besides
             barriers. None if they cannot.
         link_megabyte: a megabyte to another device.
+        round: a further point of each thread of all blocks, which waits for its loads.
     """
 
     step: float
@@ -188,6 +189,7 @@ class PersistentCosts:
     grid: int
     exchange: float | None
     link_megabyte: float
+    round: float
 
 
 @dataclass(frozen=True, slots=True)

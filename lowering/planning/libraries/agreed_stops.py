@@ -7,7 +7,8 @@ that is there anyway, where one is close enough before the condition.
 
 A loop without collectives ends as soon as its own device is to stop, with any values. Devices may
 disagree about conditions that depend on these, until they have exchanged flags again. So where a
-program has such loops, flags are exchanged behind them, and also before a loop is entered.
+program has such loops, flags are exchanged behind them, and also before a loop or a branch with
+collectives is entered: all enter none, or the same branch, once one is to stop.
 """
 
 from __future__ import annotations
@@ -21,9 +22,8 @@ import numpy as np
 from lowering.draft.context import Context
 from lowering.plan.calls.collectives import AllReduce, CollectiveCall
 from lowering.plan.calls.library_call import StridedArray
-from lowering.plan.conditional_nodes import WhileNode
+from lowering.plan.conditional_nodes import ConditionalNode, WhileNode
 from lowering.plan.lockstep import collectives, in_lockstep
-from lowering.plan.nests.analysis import nest_signals
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import (
     Kernel,
@@ -33,6 +33,7 @@ from lowering.plan.nests.kernel import (
     RowNest,
     SetCondition,
     Signal,
+    Store,
 )
 from lowering.plan.nests.rounding import round_up
 from lowering.plan.nodes import Graph, KernelNode, LibraryNode, Node, walk
@@ -40,7 +41,7 @@ from lowering.plan.target.hardware import ALIGNMENT
 from tracegraph.dtypes import BOOL
 from tracegraph.ir.op import get
 from tracegraph.ir.record import replace
-from tracegraph.ir.scalar import const, select
+from tracegraph.ir.scalar import Expr, const, select
 from tracegraph.ir.scalar_values import Load, apply
 from tracegraph.ir.types import scalar_type
 
@@ -65,10 +66,11 @@ def with_agreed_stops(
     graph: Graph, context: Context, offsets: Mapping[Buffer, int], arena_bytes: int
 ) -> AgreedStops:
     """The graph, in which devices agree about the end of each loop that holds collectives."""
-    nodes = list(walk(graph))
-    if not any(map(in_lockstep, nodes)):
+    nodes = [node for node in walk(graph) if isinstance(node, ConditionalNode)]
+    disturbed = any(map(_ends_alone, nodes))
+    if not any(_meets(node) and (disturbed or isinstance(node, WhileNode)) for node in nodes):
         return AgreedStops(graph, None, offsets, arena_bytes)
-    agreement = _Agreement(context, context.buffer("const", FLAG), any(map(_ends_alone, nodes)))
+    agreement = _Agreement(context, context.buffer("const", FLAG), disturbed)
     graph = agreement.within(graph)
     start = round_up(arena_bytes, ALIGNMENT)
     placed = {flag: start + ALIGNMENT * i for i, flag in enumerate(agreement.agreed)}
@@ -91,49 +93,51 @@ class _Agreement:
     def within(self, graph: Graph) -> Graph:
         """The graph and its bodies, in which each loop agrees."""
         nodes = list(map(self._inside, graph.nodes))
-        entered: list[WhileNode] = []
+        entered: list[ConditionalNode] = []
         for at, node in enumerate(nodes):
             if isinstance(node, WhileNode) and in_lockstep(node):
                 nodes[at] = replace(node, body=self._exchanging(node.body, node))
-                entered.append(node)
+            first = [n for body in node.bodies for n in body.nodes] if node.is_kernel else [node]
+            entered += [n for n in first if isinstance(n, ConditionalNode) and _meets(n)]
         graph = Graph(tuple(nodes), graph.edges)
-        for loop in entered:
+        for each in entered:
             if self.disturbed:
-                graph = self._exchanging(graph, loop)
-            else:
-                graph = _rewritten(graph, loop.condition, None)
+                graph = self._exchanging(graph, each)
+            elif isinstance(each, WhileNode):
+                graph = _rewritten(graph, each, None)
         return graph
 
     def _inside(self, node: Node) -> Node:
         new = tuple(map(self.within, node.bodies))
         return node if all(map(is_, node.bodies, new)) else node.with_bodies(new)
 
-    def _exchanging(self, graph: Graph, loop: WhileNode) -> Graph:
-        """The graph, in which flags are exchanged before the condition of a loop is set."""
+    def _exchanging(self, graph: Graph, around: ConditionalNode) -> Graph:
+        """The graph, in which flags are exchanged before the condition of a node is set."""
         nodes = graph.nodes
-        first = min((i for i, n in enumerate(nodes) if _sets(n, loop.condition)), default=None)
+        first = min((i for i, n in enumerate(nodes) if _decides(n, around)), default=None)
         if first is None:
             return graph
         disturbing = [i for i in range(first) if any(map(_ends_alone, _inside(nodes[i])))]
-        calls = self._calls(loop)
+        calls = self._calls(around)
         at, earliest = first, max(disturbing, default=-1) + 1
         for i in range(earliest, first):
             node = nodes[i]
             if isinstance(node, LibraryNode) and isinstance(node.call, CollectiveCall):
                 at = i if node.call.axes == calls[0].axes else at
         flag = calls[-1].targets[0].buffer
-        added = [LibraryNode(call, loop.sources, ((),) * len(loop.within)) for call in calls]
+        added = [LibraryNode(call, around.sources, around.within) for call in calls]
         moved = [i if i < at else i + len(added) for i in range(len(nodes))]
         edges = {(moved[i], moved[j]) for i, j in graph.edges}
         edges |= {(i, at) for i in disturbing}
         edges |= {(i, i + 1) for i in range(at, at + len(added) - 1)}
         edges.add((at + len(added) - 1, moved[first]))
         graph = Graph((*nodes[:at], *added, *nodes[at:]), frozenset(edges))
-        return _rewritten(graph, loop.condition, flag)
+        return _rewritten(graph, around, flag)
 
-    def _calls(self, loop: WhileNode) -> list[CollectiveCall]:
-        """Calls one after the other, by which all devices of the collectives of a loop agree."""
-        counts = {call.axes: call.count for call in collectives(loop.body)}
+    def _calls(self, around: ConditionalNode) -> list[CollectiveCall]:
+        """Calls one after the other, by which all devices of the collectives inside agree."""
+        inside = [call for body in around.bodies for call in collectives(body)]
+        counts = {call.axes: call.count for call in inside}
         widest = [a for a in counts if not any(set(a) < set(other) for other in counts)]
         calls, source = [], self.stop_flag
         for axes in widest:
@@ -141,7 +145,7 @@ class _Agreement:
             self.agreed.append(target)
             arrays = (StridedArray.whole(source),), (StridedArray.whole(target),)
             calls.append(
-                CollectiveCall((AllReduce("max"),), *arrays, axes, counts[axes], loop.sources)
+                CollectiveCall((AllReduce("max"),), *arrays, axes, counts[axes], around.sources)
             )
             source = target
         return calls
@@ -156,39 +160,62 @@ def _inside(node: Node) -> Iterator[Node]:
     return walk(Graph((node,), frozenset()))
 
 
-def _sets(node: Node, condition: int) -> bool:
+def _meets(node: Node) -> bool:
+    """Whether there are collectives in the bodies of a node."""
+    return any(True for body in node.bodies for _ in collectives(body))
+
+
+def _decides(node: Node, around: ConditionalNode) -> bool:
+    """Whether a node sets the condition of another one, or the flag that is its first condition."""
     return isinstance(node, KernelNode) and any(
-        isinstance(signal, SetCondition) and signal.condition == condition
+        isinstance(nest, MapNest | ReduceNest | RowNest)
+        and (
+            any(_sets(s, around) for s in nest.signals)
+            or any(_enters(s, around) for s in nest.stores)
+        )
         for nest in node.kernel.nests
-        for signal in nest_signals(nest)
     )
 
 
-def _rewritten(graph: Graph, condition: int, flag: Buffer | None) -> Graph:
-    """The graph, in which a condition is one that devices agree about, by a flag that is down."""
-    nodes = [_agreeing(node, condition, flag) for node in graph.nodes]
-    return Graph(tuple(nodes), graph.edges)
+def _sets(signal: Signal, around: ConditionalNode) -> bool:
+    return isinstance(signal, SetCondition) and signal.condition == around.condition
 
 
-def _agreeing(node: Node, condition: int, flag: Buffer | None) -> Node:
-    if not isinstance(node, KernelNode) or not _sets(node, condition):
+def _enters(store: Store, around: ConditionalNode) -> bool:
+    return isinstance(around, WhileNode) and store.buffer is around.entry
+
+
+def _rewritten(graph: Graph, around: ConditionalNode, flag: Buffer | None) -> Graph:
+    """The graph, in which devices agree about a condition, which a flag that is up makes 0."""
+    return Graph(tuple([_agreeing(node, around, flag) for node in graph.nodes]), graph.edges)
+
+
+def _agreeing(node: Node, around: ConditionalNode, flag: Buffer | None) -> Node:
+    if not isinstance(node, KernelNode) or not _decides(node, around):
         return node
-    nests = [_agreeing_nest(nest, condition, flag) for nest in node.kernel.nests]
+    nests = [_agreeing_nest(nest, around, flag) for nest in node.kernel.nests]
     return replace(node, kernel=Kernel(node.kernel.name, tuple(nests)))
 
 
-def _agreeing_nest(nest: Nest, condition: int, flag: Buffer | None) -> Nest:
+def _agreeing_nest(nest: Nest, around: ConditionalNode, flag: Buffer | None) -> Nest:
     if not isinstance(nest, MapNest | ReduceNest | RowNest):
         return nest
-    signals: list[Signal] = []
-    for signal in nest.signals:
-        if isinstance(signal, SetCondition) and signal.condition == condition:
-            value = signal.value
-            if flag is not None:
-                down = (Load.make(flag, ()), const(0, FLAG.dtype))
-                goes_on = apply(get("equal"), down, BOOL, {})
-                value = select(goes_on, value, const(0, value.dtype))
-            signals.append(SetCondition(condition, value, agreed=True))
-        else:
-            signals.append(signal)
-    return replace(nest, signals=tuple(signals))
+
+    def agreed(value: Expr) -> Expr:
+        if flag is None:
+            return value
+        down = (Load.make(flag, ()), const(0, FLAG.dtype))
+        goes_on = apply(get("equal"), down, BOOL, {})
+        return select(goes_on, value, const(0, value.dtype))
+
+    signals = [
+        SetCondition(around.condition, agreed(signal.value), agreed=True)
+        if _sets(signal, around)
+        else signal
+        for signal in nest.signals
+    ]
+    stores = [
+        replace(store, value=agreed(store.value)) if _enters(store, around) else store
+        for store in nest.stores
+    ]
+    return replace(nest, signals=tuple(signals), stores=tuple(stores))

@@ -1,8 +1,12 @@
 """Profiles on a device: each node has its runs, and a time that its work explains."""
 
+import json
+
 import numpy as np
+import pytest
 
 import tracegraph
+from tracegraph.inspection.diagram import boxes_in
 
 
 def program(x, y):
@@ -39,3 +43,13 @@ def test_results_are_not_touched_by_a_profile():
     jitted.lower(x, y).compile().profile(x, y)
     for one, other in zip(jitted(x, y), before, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_profile_is_drawn_and_written(tmp_path):
+    x = np.ones((512, 512), np.float32)
+    profile = tracegraph.jit(program, device="cuda").profile(x, np.linspace(0, 1, 20_000))
+    boxes = [box for box in boxes_in(profile.diagram().region) if not box.is_folded]
+    assert sum(box.seconds or 0 for box in boxes) == pytest.approx(profile.seconds)
+    assert tracegraph.show(profile, tmp_path / "profile.html") is not None
+    events = json.loads(profile.write_trace(tmp_path / "trace.json").read_text("utf-8"))
+    assert sum(e["ph"] == "X" for e in events["traceEvents"]) == len(profile.nodes)

@@ -155,6 +155,26 @@ def transforms(meshes: Meshes) -> None:
     meshes.assert_close(spectral, P("x"), P("x"), rng.standard_normal((64, 64)))
 
 
+def loops_in_one_kernel(meshes: Meshes) -> None:
+    """All kinds of exchanges by stores, as words and as arrays, and the same by a library."""
+
+    def exchange(schedule: Any) -> Any:
+        def step(i: Any, x: Any) -> Any:
+            gathered = tracegraph.all_gather(x, "x").sum(0)
+            blocks = tracegraph.all_to_all(np.stack([x, gathered]), "x", 0, 0).sum(0)
+            own = tracegraph.psum_scatter(np.stack([x, blocks]), "x")
+            moved = tracegraph.ppermute(x, "x", [(0, 1), (1, 0)])
+            return (tracegraph.psum(x, "x") + blocks + own + moved + tracegraph.pmax(x, "x")) / 16
+
+        return lambda x: tracegraph.fori_loop(0, 25, step, x, schedule=schedule)
+
+    for size in (6, 1000, 40_000):
+        x = np.random.default_rng(5).standard_normal((2, size))
+        for schedule in ("one_kernel", "conditional"):
+            meshes.assert_close(exchange(schedule), P("x"), P("x"), x)
+            meshes.assert_close(exchange(schedule), P("x"), P("x"), x.astype(np.complex64).real)
+
+
 def many_launches(meshes: Meshes) -> None:
     """Launches in a row, of results of launches, and with arguments at new addresses."""
 
@@ -176,11 +196,24 @@ def many_launches(meshes: Meshes) -> None:
         np.testing.assert_allclose(np.asarray(mapped(moved)), np.full(1024, number * factor), 1e-12)
 
 
+def donations(meshes: Meshes) -> None:
+    """Each device writes over its block of a donated argument."""
+    mapped = shard(
+        lambda x: x + tracegraph.psum(x, "x"), mesh=meshes.tested, in_specs=P("x"), out_specs=P("x")
+    )
+    jitted = tracegraph.jit(mapped, donate_argnums=0)
+    x = jitted(tracegraph.device_put(np.ones(1024), meshes.tested, P("x")))
+    before = [block.pointer for block in x.memory.blocks]
+    x = jitted(x)
+    assert [block.pointer for block in x.memory.blocks] == before
+    np.testing.assert_array_equal(np.asarray(x), np.full(1024, 9.0))
+
+
 PROGRAMS: dict[str, Callable[[Meshes], None]] = {
     program.__name__: program
     for program in (
         *(sums, extremes, moves, places, conjugate_gradients, heat, training, branches),
-        *(transforms, many_launches),
+        *(transforms, loops_in_one_kernel, many_launches, donations),
     )
 }
 

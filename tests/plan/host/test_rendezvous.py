@@ -210,8 +210,9 @@ def test_loops_without_collectives_end_as_well() -> None:
         return tracegraph.while_loop(lambda y: y[0] < 9, lambda y: y + 1, own, max_steps=2)
 
     jitted = tracegraph.jit(shard(fun, mesh=LINE, in_specs=P("x"), out_specs=P("x")))
-    with pytest.raises(errors.StepLimitError):
+    with pytest.raises(errors.StepLimitError) as caught:
         jitted(np.array([1.0, 1.0, -1.0, 1.0]))
+    assert caught.value.__notes__[-1].startswith("on device 2 of Mesh(")
 
 
 @each_host

@@ -593,3 +593,14 @@ def test_cuda_array_interface_is_on_devices_only() -> None:
     assert (interface["version"], interface["shape"]) == (3, (2, 3))
     assert interface["data"][0] == x.data.pointer
     assert not hasattr(asarray([1]), "__cuda_array_interface__")
+
+
+def test_arrays_have_the_memory_of_ndarrays_on_the_host() -> None:
+    given = np.arange(6.0).reshape(2, 3)
+    x = asarray(given)
+    assert x.strides == given.strides
+    assert x.tobytes("F") == given.tobytes("F")
+    assert not x.flags.writeable
+    assert x.ctypes.data == np.asarray(x).ctypes.data
+    joined = np.concatenate([np.array([None], object), x[0]])
+    assert joined.tolist() == [None, 0, 1, 2]

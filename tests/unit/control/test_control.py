@@ -37,7 +37,7 @@ class Bag:
         self.items = items
 
 
-tree.register_class(Bag, lambda bag: (bag.items, None), lambda _, items: Bag(*items))
+tree.register(Bag, lambda bag: (bag.items, None), lambda _, items: Bag(*items))
 
 
 @pytest.mark.parametrize("pred", [True, False, 1, 0.0, -0.0, float("nan"), 2j, np.int8(3), X[1]])

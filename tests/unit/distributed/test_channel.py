@@ -6,7 +6,7 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ import pytest
 import tracegraph
 from tracegraph import errors
 from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
+from tracegraph.distributed import channel
 from tracegraph.distributed.channel import Channel
 from tracegraph.distributed.joining import joined
 from tracegraph.distributed.launchers import ProcessPlace
@@ -95,6 +96,28 @@ def test_a_wait_obeys_a_time_limit_and_may_be_repeated() -> None:
         [partial(each.exchange, b"%d" % each.index, "one", "one thing") for each in members]
     )
     assert [list(each) for each in found] == [[b"0", b"1"]] * 2
+    close(members)
+
+
+def test_who_waits_for_long_is_told_what_others_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = members = channels(2)
+    told, seen = Event(), list[str]()
+
+    def tell(text: str, rows: Sequence[str]) -> None:
+        seen.extend([text, *rows])
+        told.set()
+
+    def come_late() -> None:
+        told.wait(20)
+        second.exchange(b"", "one", "one thing")
+
+    monkeypatch.setattr(channel, "PATIENCE", 0.0)
+    monkeypatch.setattr(channel, "_warn", tell)
+    late = Thread(target=come_late)
+    late.start()
+    first.exchange(b"", "one", "one thing")
+    late.join()
+    assert seen == ["one thing", "process 0: waits in one thing", "process 1: runs"]
     close(members)
 
 

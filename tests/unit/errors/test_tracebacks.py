@@ -48,7 +48,7 @@ class Model:
         return host_jit(branching)(x)
 
 
-tracegraph.tree.register_class(Model, lambda m: ((), None, ()), lambda *_: Model())
+tracegraph.tree.register(Model, lambda m: ((), None, ()), lambda *_: Model())
 
 ONES = np.ones(3)
 ARRAY = tracegraph.asarray(ONES)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tracegraph as tg
 from tracegraph.inspection.argument_paths import grouped, short_names
-from tracegraph.inspection.diagram import Box, DiagramRegion, Edge
+from tracegraph.inspection.diagram import Box, DiagramRegion, Edge, boxes_in
 from tracegraph.inspection.groups import BoxGroup, repeated, with_groups
 
 
@@ -142,3 +142,18 @@ def test_a_condition_draws_what_it_reads() -> None:
         "~f64[]",
     ]
     assert sum(box.tone == "input" for box in body.boxes) == 3
+
+
+def test_plans_of_functions_have_the_names_of_the_arguments() -> None:
+    def scaled(state: Any, rate: Any) -> Any:
+        return {"v": state["v"] * rate, "u": state["u"]}
+
+    arguments = {"v": np.ones(100), "u": np.ones(8)}, 2.0
+    lowered = tg.jit(scaled, device="cuda", donate_argnums=0).lower(*arguments)
+    assert "by value: rate" in lowered.explain()
+    assert "donated state['v'] f64[100]: overwritten by output" in lowered.explain()
+    boxes = list(boxes_in(lowered.diagram().region))
+    texts = [text for box in boxes for text in (box.title, *box.lines, *box.facts().values())]
+    assert any("state['v'][i0]" in text for text in texts)
+    assert not any("input[" in text for text in texts)
+    assert "input[0]" in str(lowered)

@@ -13,7 +13,7 @@ from lowering.plan.nodes import Graph, Node
 from tests.pages.pictures import GOLDEN, PICTURES, launched_plan, picture, plan, program
 from tracegraph.inspection.diagram import Box, Diagram, DiagramRegion, Edge
 from tracegraph.inspection.palette import DARK, LIGHT, Theme, Tone
-from tracegraph.inspection.svg import svg
+from tracegraph.inspection.svg import HOTTEST, svg
 from tracegraph.ir.record import record, replace
 from tracegraph.user_source import Source
 
@@ -125,6 +125,10 @@ def test_texts_and_lines_have_contrast(theme: Theme) -> None:
     pairs = [(theme.muted, theme.region), (theme.muted, theme.surface)]
     for fill, stroke in theme.tones.values():
         pairs += [(stroke, fill), (theme.ink, fill), (theme.muted, fill)]
+    for fill, _ in theme.tones.values():
+        parts = [[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in (fill, theme.accent)]
+        mixed = [round(a + HOTTEST * (b - a)) for a, b in zip(*parts, strict=True)]
+        pairs.append((theme.ink, "#" + "".join([f"{part:02x}" for part in mixed])))
     assert [pair for pair in pairs if contrast(*pair) < 4.5] == []
     assert contrast(theme.wire, theme.surface) >= 3
     assert contrast(theme.accent, theme.surface) >= 3

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tracegraph
-from tracegraph.errors import ShapeDependentError
+from tracegraph.errors import ShapeDependentError, UnsupportedArgumentError
 from tracegraph.sparse import CSR
 
 RNG = np.random.default_rng(3)
@@ -154,3 +154,13 @@ def test_eager_arrays_on_the_left() -> None:
 def test_misuse(make: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make()
+
+
+def test_operators_leave_sparse_matrices_of_scipy_to_scipy() -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    a = sparse.csr_array(np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]]))
+    x = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(tracegraph.asarray(x) @ a, x @ a)
+    np.testing.assert_array_equal(a @ tracegraph.asarray(x), a @ x)
+    with pytest.raises(UnsupportedArgumentError, match=r"CSR\.from_scipy"):
+        tracegraph.jit(lambda a: a)(a)

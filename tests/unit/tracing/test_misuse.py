@@ -14,7 +14,7 @@ import pytest
 
 import tracegraph.numpy as tnp
 from tests.helpers.traced import trace
-from tracegraph import array_api, errors, jit
+from tracegraph import Array, array_api, errors, jit
 from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.trace import trace_program
 
@@ -146,6 +146,9 @@ def test_what_needs_no_elements_works() -> None:
         assert repr(x) == "Tracer<f64[3]> from argument 0"
         assert "Tracer<f64[3]> computed at test_misuse.py:" in repr(x + 1)
         assert x.__array_namespace__() is array_api
+        assert isinstance(x, Array)
+        assert isinstance(x[x > 0], Array)
+        assert issubclass(type(x), Array)
         assert copy.copy(x).shape == copy.deepcopy(x).shape == (3,)
         return x
 

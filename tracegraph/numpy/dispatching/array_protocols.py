@@ -20,8 +20,16 @@ from tracegraph.tracing.tracer import Tracer
 
 
 def _as_array(x: Any) -> Any:
-    """Results of NumPy as Arrays, if they can be: `numpy.shape` gives plain ints, for instance."""
-    return Array(np.asarray(x)) if isinstance(x, (np.ndarray, np.generic)) else x
+    """Results of NumPy as Arrays, if they can be: `numpy.shape` gives plain ints, and what is
+    joined with an array of objects is one.
+    """
+    if not isinstance(x, (np.ndarray, np.generic)) or x.dtype.kind in _NO_NUMBERS:
+        return x
+    return Array(np.asarray(x))
+
+
+_NO_NUMBERS = "OSUMmT"
+"""Kinds of dtypes that Arrays cannot have: objects, text and times."""
 
 
 def array_ufunc(
@@ -37,9 +45,9 @@ def array_ufunc(
     out = kwargs.get("out", ())
     if any(isinstance(x, Tracer) for x in (*inputs, *out)):
         return NotImplemented  # the tracer records it
-    if any(isinstance(x, Array) for x in out):
+    if any(type(x) is Array for x in out):
         raise errors.ImmutableArrayError(f"numpy.{ufunc.__name__}(..., out=x)", "drop out=")
-    if method == "at" and isinstance(inputs[0], Array):
+    if method == "at" and type(inputs[0]) is Array:
         raise _immutable_at(ufunc)
     if any_on_device(inputs) or (any_of_bfloat16(inputs) and not out):
         with _naming(protocols.ufunc_label(ufunc)):

@@ -60,10 +60,10 @@ def require_not_written(name: str, args: Sequence[Any], kwargs: Mapping[str, Any
         ImmutableArrayError: it does.
     """
     out = kwargs.get("out")
-    if any(isinstance(x, Array) for x in (out if isinstance(out, tuple) else (out,))):
+    if any(type(x) is Array for x in (out if isinstance(out, tuple) else (out,))):
         raise ImmutableArrayError(f"numpy.{name}(..., out=x)", "drop out=")
     target = args[0] if args else next(iter(kwargs.values()), None)
-    if not isinstance(target, Array):
+    if type(target) is not Array:
         return
     if name in _WRITERS:
         raise ImmutableArrayError(f"numpy.{name}(x, ...)", _WRITERS[name])
@@ -84,7 +84,7 @@ def written(name: str, result: Any, out: Any, where: Any, casting: Casting = "sa
                 "its other elements would be undefined; use numpy.where(mask, result, other)",
             )
         return result
-    if isinstance(target, Array):
+    if type(target) is Array:
         raise ImmutableArrayError(f"numpy.{name}(..., out=x)", "drop out=")
     if not isinstance(target, (Tracer, Selected)):
         raise UnsupportedByTracerError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from sys import getrefcount
 from typing import Any
 
@@ -37,7 +37,7 @@ class Donated:
         """
         for number in numbers:
             array = passed[number]
-            if not isinstance(array, Array):
+            if type(array) is not Array:
                 continue
             self._taken.append((array, array.memory, array.placement))
             array.invalidate()
@@ -50,6 +50,19 @@ class Donated:
                     f"{function} got one Array of type {array.type} as two arguments, at least one "
                     "of them donated; pass a copy, or leave the argument out of donate_argnums"
                 )
+
+    def of_blocks(self, blocks: Mapping[int, list[Any]], count: int) -> list[Donated]:
+        """What is donated on each of `count` devices, of arguments that they have in blocks.
+
+        `blocks` has those of each number that is owned, in lists that nobody else has.
+        """
+        found = [Donated() for _ in range(count)]
+        for number, own in blocks.items():
+            for device in range(count):
+                # the argument itself has its blocks as well
+                if _references(own, device) <= _ALONE + 1:
+                    found[device].owned.add(number)
+        return found
 
     def give_back(self) -> None:
         """Make the Arrays valid again, unless their elements are lost."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -35,6 +35,9 @@ Function = Callable[..., Any]
 Axes = Any
 """An int, None, or a tree of them that is a prefix of arguments or results."""
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 @entry_point
 @errors.refuses(
@@ -44,12 +47,12 @@ Axes = Any
     batch_size="the number of lanes is called axis_size",
 )
 def vmap(
-    fun: Function,
+    fun: Callable[P, R],
     in_axes: Axes = 0,
     out_axes: Axes = 0,
     axis_size: int | None = None,
     axis_name: str | None = None,
-) -> Function:
+) -> Callable[P, R]:
     """A function that applies `fun` to each of many items, its lanes, in one program.
 
     Lane i gets element i of each mapped argument, and what it returns is element i of the results.
@@ -227,7 +230,7 @@ def _run(fun: Function, arguments: _Arguments, out_axes: Axes, axis_name: str | 
     places = [
         i
         for i, (leaf, axis) in enumerate(zip(arguments.leaves, arguments.axes, strict=True))
-        if axis is not None or isinstance(leaf, (Array, np.ndarray))
+        if axis is not None or type(leaf) is Array or isinstance(leaf, np.ndarray)
     ]
     leaves = [arguments.leaves[i] for i in places]
     structures = []

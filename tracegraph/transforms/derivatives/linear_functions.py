@@ -216,7 +216,7 @@ class Pullback(_AtPoint):
 
 
 for _kind in (LinearFunction, Pullback):
-    tree.register_class(
+    tree.register(
         _kind,
         lambda derivative: (derivative.residuals, derivative.form),
         lambda form, residuals, kind=_kind: kind(form, tuple(residuals)),  # type: ignore[misc]

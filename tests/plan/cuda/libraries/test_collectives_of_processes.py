@@ -11,6 +11,7 @@ import pytest
 import tracegraph
 from lowering.backends.mesh import MeshBackend
 from lowering.cuda.libraries import nccl
+from lowering.cuda.streams import launched_together
 from lowering.testing.recording_backend import RecordingBackend
 from tracegraph import Mesh, PartitionSpec, errors, shard
 from tracegraph.distributed import membership
@@ -132,10 +133,26 @@ def test_a_lost_process_ends_what_waits_for_it(compiled: Compiled) -> None:
         executable([X])
 
 
+def test_what_another_process_stops_is_stopped_here(
+    compiled: Compiled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launched_together, "WATCH_SECONDS", 0.0)
+    other, _, backend, executable = compiled("here", "here")
+    driver = backend.device.driver
+    driver.busy = True
+    x, total = executable([X])
+    other.stopped[1] = "TimeLimitError"
+    for result in (x, total):
+        with pytest.raises(errors.StoppedError, match="when TimeLimitError stopped"):
+            result.synchronize()
+    assert [call.operation for call in driver.calls].count("raise_flag") == 1
+    assert not other.told
+
+
 def test_what_stops_a_launch_is_told_first(compiled: Compiled) -> None:
     other, _, backend, executable = compiled("here", "here")
-    x, _ = executable([X])
     backend.device.driver.busy = True
+    x, _ = executable([X])
     with pytest.raises(errors.TimeLimitError), tracegraph.time_limit(0):
         x.synchronize()
     assert other.told[0] == ("TimeLimitError", (1,))

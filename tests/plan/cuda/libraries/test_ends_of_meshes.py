@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from types import SimpleNamespace
 from typing import Any
@@ -140,6 +141,14 @@ def test_a_lost_peer_ends_all(pair: Any) -> None:
     assert_abandoned(pair)
 
 
+def test_a_peer_may_be_lost_while_a_call_waits(pair: Any) -> None:
+    x, _ = pair.launch()
+    pair.library.state = 6
+    with pair.program._devices[0]._default_graph.holding, pytest.raises(errors.PeerLostError):
+        x.to_host()
+    assert_abandoned(pair)
+
+
 def deaf(pair: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the devices go on until they are to end at once."""
     for driver in pair.drivers:
@@ -189,6 +198,27 @@ def test_a_device_that_ends_long_after_another_is_lost(
     with pytest.raises(errors.PeerLostError, match="had not ended 0 s after another"):
         x.to_host()
     assert_abandoned(pair)
+
+
+def test_an_interrupt_while_devices_are_launched_waits_for_the_last(
+    pair: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = pair.program._devices[0]
+    launch = first.launch
+
+    def interrupted(*arguments: Any) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        return launch(*arguments)
+
+    monkeypatch.setattr(first, "launch", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        pair.launch()
+    assert [driver.count("launch") for driver in pair.drivers] == [1, 1]
+    assert not pair.library.aborted
+    monkeypatch.undo()
+    for driver in pair.drivers:
+        driver.busy = False
+    pair.program([X])[0].to_host()
 
 
 def test_a_launch_that_fails_on_one_device_ends_the_others(

@@ -15,6 +15,7 @@ from lowering.backends.mesh import MeshBackend
 from lowering.cuda.libraries import nccl
 from lowering.cuda.libraries.nccl import PreparedCollective
 from lowering.plan.calls.rendezvous import place
+from lowering.plan.target.overrides import override
 from lowering.testing.recording_backend import RecordingBackend
 from tracegraph import Mesh, PartitionSpec, errors, shard
 
@@ -98,6 +99,32 @@ def test_loops_with_collectives_are_not_stopped_by_one_device_alone() -> None:
 
     jitted = tracegraph.jit(shard(own, mesh=PAIR, in_specs=P("x"), out_specs=P()))
     assert "stopped" in jitted.lower(X).source
+
+
+def test_loops_in_one_kernel_need_no_library(library: FakeNccl) -> None:
+    def fun(x: Any) -> Any:
+        return tracegraph.fori_loop(0, 9, lambda _, y: x + tracegraph.pmean(y, "x"), x)
+
+    with override(loops="one_kernel"):
+        devices, executable = compiled(fun, PAIR, P("x"), P("x"), X)
+    executable([X])
+    assert (issued(devices[0]), library.calls) == ([], [])
+    assert not devices[0].device.driver.count("prepare")
+
+
+def test_flags_are_exchanged_behind_loops_that_end_alone() -> None:
+    def fun(x: Any) -> Any:
+        own = tracegraph.while_loop(lambda y: y < 1e3, lambda y: y + 1.0, x[0, 0])
+        total = tracegraph.pmin(own, "x")
+        return tracegraph.cond(
+            total > 5, lambda: tracegraph.psum(x, "x"), lambda: tracegraph.pmean(x, "x")
+        )
+
+    plan = tracegraph.jit(shard(fun, mesh=PAIR, in_specs=P("x"), out_specs=P())).lower(X).plan
+    lines = str(plan).splitlines()
+    exchange = next(n for n, line in enumerate(lines) if "= " in line and " const[0]:" in line)
+    decision = next(n for n, line in enumerate(lines) if "condition[1] = select(equal(" in line)
+    assert max(n for n, line in enumerate(lines) if "while_loop" in line) < exchange < decision
 
 
 def test_calls_get_what_the_library_needs(library: FakeNccl) -> None:

@@ -176,3 +176,16 @@ def test_a_lost_device_is_told_once_if_programs_have_something_to_say(
     with told:
         shutdown.shut_down(backend.device.timeline)
     assert backend.device.driver.count("raise_flag") == 0
+
+
+def test_progress_of_a_lost_device_is_no_longer_looked_at(backend, monkeypatch):
+    def fail(event):
+        raise DeviceLostError("CUDA_ERROR_LAUNCH_FAILED")
+
+    kept = launch(backend, effects())
+    watcher = backend.device.timeline.watcher
+    assert watcher._watches
+    monkeypatch.setattr(RecordedEvent, "__call__", fail)
+    watcher._look_at_all()
+    assert kept
+    assert not watcher._watches

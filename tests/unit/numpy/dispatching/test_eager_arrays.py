@@ -65,3 +65,10 @@ def test_a_function_with_at_runs_under_numpy_as_it_is() -> None:
     x = np.array([0, 1, 1, 3])
     np.testing.assert_array_equal(f(x), [1, 9, 0, 1])
     np.testing.assert_array_equal(tracegraph.jit(f, device="host")(x), f(x))
+
+
+def test_an_update_by_an_array_of_ours_is_one_of_ours() -> None:
+    value = tracegraph.asarray(np.float64(2.5), device="host")
+    found = tnp.zeros(3).at[1].set(value).at[2].add(value)
+    assert type(found) is tracegraph.Array
+    np.testing.assert_array_equal(found, [0, 2.5, 2.5])

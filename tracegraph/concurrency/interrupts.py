@@ -1,0 +1,36 @@
+"""Interrupts that come while something is done that must not be left half done."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+@contextmanager
+def interrupts_held_back() -> Iterator[None]:
+    """Let Ctrl-C wait for the end of the block, if it comes in this thread.
+
+    >>> try:
+    ...     with interrupts_held_back():
+    ...         signal.raise_signal(signal.SIGINT)
+    ...         print("this is still done")
+    ... except KeyboardInterrupt:
+    ...     print("interrupted")
+    this is still done
+    interrupted
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    came: list[FrameType | None] = []
+    signal.signal(signal.SIGINT, lambda _, frame: came.append(frame))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if came:
+            handler(signal.SIGINT, came[0])
