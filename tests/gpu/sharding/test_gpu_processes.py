@@ -34,7 +34,7 @@ def test_across_machines_the_host_drives_loops() -> None:
     def on_two_machines(index: int, count: int, job: int) -> Variables:
         return {**torchrun(index, count, job), "NCCL_HOSTID": f"machine{index}"}
 
-    programs = "values", "collectives"
+    programs = "values", "collectives", "stopped"
     ends = ends_of("-m", "tests.programs.of_processes", "cuda", *programs, launcher=on_two_machines)
     for index, (code, output, problems) in enumerate(ends):
         assert (code, output.splitlines()[-1:]) == (0, [f"done {index} 2"]), problems

@@ -173,6 +173,24 @@ def test_what_another_process_stops_is_stopped_here(
     assert not other.told
 
 
+def test_a_launch_that_fails_in_one_process_is_ended_in_all(
+    compiled: Compiled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise ValueError("no room")
+
+    other, _, backend, executable = compiled("here", "here")
+    monkeypatch.setattr(backend.device.default_stream.timeline, "make_room", fail)
+    with pytest.raises(ValueError, match="no room"):
+        executable([X])
+    assert other.told == [("ValueError", (1,)), ("failed", 0, 0)]
+    other, _, backend, executable = compiled("here", "here")
+    monkeypatch.setattr(backend.device.default_stream.timeline, "make_room", fail)
+    other.stopped[1] = "TimeLimitError"
+    with pytest.raises(errors.StoppedError, match="TimeLimitError"):
+        executable([X])
+
+
 def test_what_stops_a_launch_is_told_first(compiled: Compiled) -> None:
     other, _, backend, executable = compiled("here", "here")
     backend.device.driver.busy = True
