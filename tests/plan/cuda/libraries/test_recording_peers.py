@@ -165,3 +165,11 @@ def test_kernels_that_wait_for_others_run_in_one_order() -> None:
     meeting = [i for i, n in enumerate(graph.nodes) if n in kernels(plan) or collective_of(n)]
     assert len(meeting) == 3
     assert {*pairwise(meeting)} <= graph.edges
+
+
+def test_a_mesh_of_one_device_has_nobody_to_grant_access() -> None:
+    alone, backend = Mesh(1, "x", device="cuda"), RecordingBackend()
+    plan = lowered(solve, alone, (P("x"), (P("x"), P())), np.ones(40)).plan
+    assert len(kernels(plan)) == 1
+    MeshBackend(alone, [backend]).compile(plan).close()
+    assert "grant_access" not in [call.operation for call in backend.device.driver.calls]
