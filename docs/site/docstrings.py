@@ -11,7 +11,7 @@ from docs.site import public
 SUMMARY = re.compile(r"^(Shapes?|Dtypes?|Units?): ")
 """How docstrings begin what they say about results."""
 
-VARIABLE = re.compile(r"^~?_?[A-Z](_co)?$")
+VARIABLE = re.compile(r"^~?_?[A-Z]+(_co)?$")
 """The name of a type variable."""
 
 CODE = re.compile(r"(?<![`\w:])(`{1,2})([^`]+)\1(?!`)")
