@@ -1,4 +1,4 @@
-"""Docstrings as reStructuredText: code, and what is said about results, marked as it is there."""
+"""Docstrings, as autodoc reads them, become reStructuredText: code and results are marked."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def process(*args: Any) -> None:
 
 
 def without_variable(*args: Any) -> tuple[str, str] | None:
-    """A signature without a result that is only the name of a type variable; or none at all."""
+    """A signature without a result that is a type variable; none for what users do not call."""
     name, signature, result = args[2], *args[-2:]
     if name in public.MADE_BY_OTHERS:
         return "", ""
