@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import count
 from multiprocessing.connection import Connection
@@ -16,10 +17,19 @@ from multiprocessing.connection import Connection
 from tracegraph import limits
 from tracegraph.distributed.hub import Hub
 from tracegraph.distributed.messages import Header, pack, unpack
-from tracegraph.errors import DeadlockError, PeerFailedError, PeerLostError, ProcessGroupError
+from tracegraph.errors import (
+    DeadlockError,
+    MeshMismatchError,
+    PeerFailedError,
+    PeerLostError,
+    ProcessGroupError,
+)
 
 _STEP = 0.1
 """Seconds between looks at the time limit in a wait."""
+
+COMPARED = 256
+"""How many launches processes compare."""
 
 PATIENCE = 60.0
 """Seconds of a wait, after which a warning says what other processes do."""
@@ -46,6 +56,11 @@ class _Ticket:
             self.over.set()
 
 
+_DIFFERENT = "processes run different programs, which wait for one another for ever:"
+
+SAME_ORDER = "call the same sharded functions in the same order in all processes"
+
+
 def _lost(process: int, how: str) -> Failure:
     return lambda doing: PeerLostError(
         f"process {process} {how}, and this one was in {doing}", process
@@ -65,7 +80,8 @@ def _warn(text: str, rows: Sequence[str]) -> None:
 class Channel:
     """The channel of process `index` of `size`. `hosts` names the machine of each process.
 
-    `lost` is None, or makes the error for a process that is lost; after that, all waits raise it.
+    `lost` is None, or makes the error for a process that is lost, or runs something else; after
+    that, all waits raise it.
     `stopped` has the launches that an exception has stopped in another process, and its name,
     `ended` how many launches those have made that have taken leave: these are over.
     """
@@ -81,17 +97,31 @@ class Channel:
         self._numbers, self._launches = count(), 0
         self._tickets: dict[int, _Ticket] = {}
         self._failed: dict[int, int] = {}
+        self._made: deque[tuple[int, str]] = deque(maxlen=COMPARED)
         self._lock = threading.Lock()
         self._sending = threading.Lock()
         self._closed = False
         self._reader = threading.Thread(target=self._read, name="tracegraph peers", daemon=True)
         self._reader.start()
 
-    def new_launch(self) -> int:
-        """The number of a launch, which is the same in all processes that make the same ones."""
+    def new_launch(self, program: str = "") -> int:
+        """The number of a launch, which is the same in all processes that make the same ones.
+
+        `program` is the same in all processes that launch the same program.
+        """
         with self._lock:
+            number = self._launches
             self._launches += 1
-            return self._launches - 1
+            self._made.append((number, program))
+            return number
+
+    def compare(self) -> None:
+        """Let the others see what this process has launched. If one of them has launched something
+        else, all waits of all processes raise MeshMismatchError from then on.
+        """
+        with self._lock:
+            made = list(self._made)
+        self._send({"compare": made})
 
     def exchange(self, data: bytes, meeting: str, text: str) -> Sequence[bytes]:
         """The bytes of all processes, in order, once all are in the same meeting.
@@ -179,6 +209,7 @@ class Channel:
 
         Raises:
             PeerLostError: a process is lost, or has ended before the launch.
+            MeshMismatchError: processes have launched different programs.
             PeerFailedError: another device has failed in the launch.
         """
         if self.lost is not None or launch in self._failed:
@@ -243,6 +274,12 @@ class Channel:
         if "lost" in header:
             self._lose(header["lost"], header["how"])
             return
+        if "compare" in header:
+            self._find_difference(header["of"], header["compare"])
+            return
+        if "differs" in header:
+            self._fail_all(lambda _: MeshMismatchError(*header["differs"]))
+            return
         if "ended" in header:
             self.ended[header["ended"]] = header["launches"]
             return
@@ -273,9 +310,23 @@ class Channel:
                 self._launches = header["launches"]
                 ticket.fail(lambda text: DeadlockError(header["deadlock"], header["rows"]))
 
+    def _find_difference(self, process: int, made: Sequence[tuple[int, str]]) -> None:
+        """Tell all if another process has launched something else than this one."""
+        with self._lock:
+            own = dict(self._made)
+        for number, program in made:
+            if own.get(number, program) != program:
+                rows = sorted([(process, program), (self.index, own[number])])
+                told = [f"launch {number} of process {i}: {name}" for i, name in rows]
+                self._send({"differs": (_DIFFERENT, [rows[1][0]], *told, SAME_ORDER)})
+                return
+
     def _lose(self, process: int, how: str) -> None:
+        self._fail_all(_lost(process, how))
+
+    def _fail_all(self, failure: Failure) -> None:
         with self._lock:
             if self.lost is None:
-                self.lost = _lost(process, how)
+                self.lost = failure
             for each in self._tickets.values():
                 each.fail(self.lost)

@@ -143,6 +143,24 @@ def test_all_have_noted_a_stop_before_it_is_made() -> None:
     close(members)
 
 
+def test_processes_that_launch_different_programs_find_out() -> None:
+    first, second = members = channels(2)
+    for each, programs in ((first, "abc"), (second, "ab")):
+        for program in programs:
+            each.new_launch(program)
+    first.compare()
+    second.new_launch("d")
+    second.compare()
+    for each in members:
+        while each.lost is None:
+            time.sleep(0.001)
+        with pytest.raises(errors.MeshMismatchError) as found:
+            each.check(2, "a launch")
+        assert "launch 2 of process 0: c\n  launch 2 of process 1: d" in str(found.value)
+        assert found.value.processes == (1,)
+    close(members)
+
+
 def test_an_address_may_be_told_by_a_function() -> None:
     told: list[Any] = []
 

@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import tracegraph as tg
+from lowering.plan.nodes import walk
 from tracegraph.inspection.argument_paths import grouped, short_names
 from tracegraph.inspection.diagram import Box, DiagramRegion, Edge, boxes_in
 from tracegraph.inspection.groups import BoxGroup, repeated, with_groups
@@ -127,6 +128,19 @@ def test_copies_of_a_body_and_unrolled_loops_are_one_box_each() -> None:
     assert (unrolled.title, unrolled.is_folded) == ("fori_loop ×4", True)
     assert "… 10 inside" not in unrolled.lines
     assert lowered.diagram().to_depth(1).size < lowered.diagram().size
+
+
+def test_copies_of_an_unrolled_loop_are_in_one_box() -> None:
+    def step(i: Any, v: Any) -> Any:
+        return tg.fori_loop(0, 2, lambda j, w: np.sort(np.sin(w)), v[::-1])
+
+    jitted = tg.jit(lambda x: tg.fori_loop(0, 40, step, x, unroll=4), device="cuda")
+    lowered = jitted.lower(np.ones(300))
+    (loop,) = [box for box in lowered.diagram().region.boxes if box.regions]
+    inner = [box for box in boxes_in(loop.regions[0]) if box.is_folded]
+    assert [(box.title, box.lines[0]) for box in inner] == [("body ×4", "4 copies of 4 nodes")]
+    drawn = [box for box in boxes_in(lowered.diagram().region) if not box.is_folded]
+    assert len(drawn) == sum(1 for _ in walk(lowered.plan.launch_graph))
 
 
 def test_a_condition_draws_what_it_reads() -> None:

@@ -32,7 +32,7 @@ class OtherProcess:
     def exchange(self, data: bytes, meeting: str, text: str) -> Sequence[bytes]:
         return [data, data]
 
-    def new_launch(self) -> int:
+    def new_launch(self, program: str = "") -> int:
         self.launches += 1
         return self.launches - 1
 
@@ -42,6 +42,9 @@ class OtherProcess:
 
     def fail(self, launch: int, device: int) -> None:
         self.told.append(("failed", launch, device))
+
+    def compare(self) -> None:
+        self.told.append("compare")
 
     def stop(self, launches: Sequence[int], name: str) -> None:
         self.told.append((name, tuple(launches)))
@@ -131,6 +134,24 @@ def test_a_lost_process_ends_what_waits_for_it(compiled: Compiled) -> None:
     assert "comm_abort" in {call[0] for call in library.calls}
     with pytest.raises(errors.ClosedError):
         executable([X])
+
+
+def test_who_waits_for_long_compares_what_was_launched(
+    compiled: Compiled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launched_together, "WATCH_SECONDS", 0.0)
+    monkeypatch.setattr(launched_together, "COMPARE_SECONDS", 0.0)
+    other, library, backend, executable = compiled("here", "here")
+    backend.device.driver.busy = True
+    x, _ = executable([X])
+
+    def differ() -> None:
+        other.failure = errors.MeshMismatchError("processes run different programs", [1])
+
+    monkeypatch.setattr(other, "compare", differ)
+    with pytest.raises(errors.MeshMismatchError):
+        x.synchronize()
+    assert "comm_abort" in {call[0] for call in library.calls}
 
 
 def test_what_another_process_stops_is_stopped_here(
