@@ -22,7 +22,9 @@ INTERRUPTS = 300
 
 @pytest.fixture
 def timer():
-    """Starts a timer, which raises InterruptError at its end."""
+    """Starts a timer, which raises InterruptError at its end, and again a second later: what is
+    raised in a finalizer is lost.
+    """
 
     def interrupt(number, frame):
         raise InterruptError
@@ -30,7 +32,8 @@ def timer():
     if not hasattr(signal, "setitimer"):
         pytest.skip("the system has no timers that send signals")
     before = signal.signal(signal.SIGALRM, interrupt)
-    yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds)
+    yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+    signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
 
 
