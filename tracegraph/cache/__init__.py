@@ -99,8 +99,9 @@ def misses() -> tuple[Miss, ...]:
     program of the same function. They are the last 1,000.
 
     >>> import tracegraph
-    >>> for program, reason in tracegraph.cache.misses():
-    ...     print(f"{program} was planned, as {reason}")
+    >>> texts = [f"{program}: {reason}" for program, reason in tracegraph.cache.misses()]
+    >>> len(texts) <= tracegraph.cache.stats()["misses"]
+    True
     """
     return tuple(_settings.counts.reasons)
 
