@@ -24,7 +24,7 @@ from lowering.mesh.together import Arguments, Results
 from lowering.plan.calls.rendezvous import place
 from tracegraph.concurrency.interrupts import interrupts_held_back
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
-from tracegraph.errors import DeviceLostError, MeshMismatchError, PeerLostError
+from tracegraph.errors import DeviceLostError, MeshMismatchError, PeerLostError, StoppedError
 from tracegraph.sharding.mesh import Mesh
 from tracegraph.staging.calls.donated import Donated
 from tracegraph.staging.interfaces import Executable
@@ -77,12 +77,9 @@ class MeshOfGpus:
 
         Raises:
             BaseException: why a device was not launched. If others were, these are abandoned.
+            StoppedError: in another process it was not launched.
         """
         number = None if self._channel is None else self._channel.new_launch(program)
-        self._require_peers(number)
-        for timeline in self._timelines:
-            timeline.driver.activate()
-            timeline.make_room()
         together = LaunchedTogether(self, number)
         over: list[int] = []
 
@@ -96,13 +93,22 @@ class MeshOfGpus:
             return results
 
         try:
+            self._require_peers(number)
+            for timeline in self._timelines:
+                timeline.driver.activate()
+                timeline.make_room()
             with nullcontext() if driven else interrupts_held_back():
                 return [launch(device) for device in range(len(given))]
         except BaseException as failure:
             if len(over) == len(given):
                 raise  # an interrupt that has waited
-            if self._channel is not None:
-                self.abandon(failure)  # other processes have launched theirs, or will
+            if number is not None:  # other processes have launched theirs, or will
+                told = self.told(number)
+                if told is None:
+                    self.tell([number], type(failure).__name__)
+                self.abandon(failure)
+                if told is not None:
+                    raise StoppedError(told) from failure
             elif over:
                 self.abandon(failure)
                 failure.add_note(

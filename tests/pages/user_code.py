@@ -22,7 +22,7 @@ def scaled(x: Array, k: int) -> Array:
     return x * k
 
 
-def scaled_by(i: Any, x: Array) -> Array:
+def scaled_by(i: Array, x: Array) -> Array:
     return x * i
 
 

@@ -184,7 +184,7 @@ def test_the_page_of_ops_is_that_of_their_records() -> None:
 
 def test_the_page_about_numpy_lists_every_method() -> None:
     both = public(Tracer) & public(tracegraph.Array) & public(np.ndarray)
-    values = {"item", "tolist"}  # need the elements
+    values = {"item", "tobytes", "tolist"}  # need the elements
     writing = {"fill", "partition", "put", "sort"}  # an Array refuses them
     assert sorted(listed("methods")) == sorted(both - values - writing)
 

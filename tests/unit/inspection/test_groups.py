@@ -98,6 +98,26 @@ def test_a_tree_of_weights_is_folded_in_texts_and_pictures() -> None:
     assert jitted.programs()[0].arguments == "81 arrays, f64[8]"
 
 
+def test_a_large_program_without_repetition_is_folded_around_its_loops() -> None:
+    rng = np.random.default_rng(0)
+
+    def varied(x: Any, w: Any) -> Any:
+        for _ in range(2):
+            for choice in rng.integers(4, size=150):
+                x = [np.sin, np.sort, lambda v: v @ w, lambda v: v + 1][choice](x)
+            x = tg.fori_loop(0, 3, lambda i, v: v * 2, x)
+        return x
+
+    program = tg.make_program(varied)(np.ones(8), np.ones((8, 8)))
+    diagram = program.diagram()
+    boxes = diagram.region.boxes
+    assert diagram.drawn < 60
+    assert [box.title.split()[0] for box in boxes if box.tone == "loop"] == ["while_loop"] * 2
+    folded = [int(box.title.split()[0]) for box in boxes if box.is_folded]
+    alone = sum(bool(box.sources) and not box.is_folded for box in boxes)
+    assert sum(folded) + alone == len(program.body.eqns) > 300
+
+
 def test_names_of_arguments_are_not_those_of_values() -> None:
     def f(b: Any, c: Any) -> Any:
         return (b + c) * b - c
