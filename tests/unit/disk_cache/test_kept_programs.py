@@ -38,8 +38,8 @@ F32 = tracegraph.ArrayType("float32", (100,))
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv(settings.DIRECTORY_VARIABLE, str(tmp_path))
     monkeypatch.setenv(settings.PROGRAMS_VARIABLE, "1")
-    monkeypatch.setattr(settings, "chosen", settings._Chosen())
-    monkeypatch.setattr(settings, "counts", settings._Counts())
+    monkeypatch.setattr(settings, "chosen", settings.CacheSettings())
+    monkeypatch.setattr(settings, "counts", settings.CacheUses())
     return tmp_path
 
 
