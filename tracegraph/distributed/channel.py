@@ -7,16 +7,14 @@ the arrays that devices of a mesh of the host exchange.
 from __future__ import annotations
 
 import threading
-import time
-import warnings
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import count
 from multiprocessing.connection import Connection
 
-from tracegraph import limits
 from tracegraph.distributed.hub import Hub
 from tracegraph.distributed.messages import Header, pack, unpack
+from tracegraph.distributed.tickets import Failure, Ticket
 from tracegraph.errors import (
     DeadlockError,
     MeshMismatchError,
@@ -25,55 +23,17 @@ from tracegraph.errors import (
     ProcessGroupError,
 )
 
-_STEP = 0.1
-"""Seconds between looks at the time limit in a wait."""
-
 COMPARED = 256
 """How many launches processes compare."""
 
-PATIENCE = 60.0
-"""Seconds of a wait, after which a warning says what other processes do."""
-
-Failure = Callable[[str], BaseException]
-"""From what a process was in when it happened to the error."""
-
-
-class _Ticket:
-    """A wait: its answer, or why there is none."""
-
-    __slots__ = ("data", "failure", "launch", "over", "rows")
-
-    def __init__(self, launch: int | None) -> None:
-        self.launch = launch
-        self.over = threading.Event()
-        self.data: Sequence[bytes] = ()
-        self.rows: Sequence[str] = ()
-        self.failure: Failure | None = None
-
-    def fail(self, failure: Failure) -> None:
-        if not self.over.is_set():
-            self.failure = failure
-            self.over.set()
-
-
 _DIFFERENT = "processes run different programs, which wait for one another for ever:"
 
-SAME_ORDER = "call the same sharded functions in the same order in all processes"
+_SAME_ORDER = "call the same sharded functions in the same order in all processes"
 
 
 def _lost(process: int, how: str) -> Failure:
     return lambda doing: PeerLostError(
         f"process {process} {how}, and this one was in {doing}", process
-    )
-
-
-def _warn(text: str, rows: Sequence[str]) -> None:
-    lines = "".join(f"\n  {row}" for row in rows)
-    warnings.warn(
-        f"processes have waited {PATIENCE:g} s for one another in {text}; all of them must call "
-        f"the same functions, in the same order. What they do:{lines}",
-        RuntimeWarning,
-        stacklevel=2,
     )
 
 
@@ -95,7 +55,7 @@ class Channel:
         self.ended: dict[int, int] = {}
         self._connection, self._hub = connection, hub
         self._numbers, self._launches = count(), 0
-        self._tickets: dict[int, _Ticket] = {}
+        self._tickets: dict[int, Ticket] = {}
         self._failed: dict[int, int] = {}
         self._made: deque[tuple[int, str]] = deque(maxlen=COMPARED)
         self._lock = threading.Lock()
@@ -153,7 +113,7 @@ class Channel:
             PeerFailedError: a device has failed in the launch.
             TimeLimitError: the time of a `time_limit` was up.
         """
-        ticket, name = _Ticket(launch), next(self._numbers)
+        ticket, name = Ticket(launch), next(self._numbers)
         with self._lock:
             self._require(launch, text)
             self._tickets[name] = ticket
@@ -163,24 +123,13 @@ class Channel:
         }  # fmt: skip
         try:
             self._send(header, data)
-            asking: float | None = time.monotonic() + PATIENCE
-            while not ticket.over.wait(_STEP):
-                limits.check()
-                if asking is not None and time.monotonic() > asking:
-                    asking = None
-                    self._send({"asks": name})
-                if ticket.rows:
-                    rows, ticket.rows = ticket.rows, ()
-                    _warn(text, rows)
+            return ticket.wait(text, lambda: self._send({"asks": name}))
         except BaseException:
             self._send({"withdrawn": name})
             raise
         finally:
             with self._lock:
                 self._tickets.pop(name, None)
-        if ticket.failure is not None:
-            raise ticket.failure(text)
-        return ticket.data
 
     def fail(self, launch: int, device: int) -> None:
         """Tell the others that a device has failed."""
@@ -194,13 +143,13 @@ class Channel:
         """Let all others know that an exception of this name stops launches. When this returns,
         they have noted it, so that none takes what they compute from then on for a result.
         """
-        ticket, number = _Ticket(None), next(self._numbers)
+        ticket, number = Ticket(), next(self._numbers)
         with self._lock:
             if self._closed or self.lost is not None:
                 return
             self._tickets[number] = ticket
         self._send({"stop": list(launches), "name": name, "of": number})
-        ticket.over.wait()
+        ticket.wait_for_any()
         with self._lock:
             self._tickets.pop(number, None)
 
@@ -302,8 +251,7 @@ class Channel:
             if "patience" in header:
                 ticket.rows = header["rows"]
             elif "met" in header:
-                ticket.data = pieces
-                ticket.over.set()
+                ticket.answer(pieces)
             elif "gone" in header:
                 ticket.fail(_lost(header["gone"], header["how"]))
             else:
@@ -318,7 +266,7 @@ class Channel:
             if own.get(number, program) != program:
                 rows = sorted([(process, program), (self.index, own[number])])
                 told = [f"launch {number} of process {i}: {name}" for i, name in rows]
-                self._send({"differs": (_DIFFERENT, [rows[1][0]], *told, SAME_ORDER)})
+                self._send({"differs": (_DIFFERENT, [rows[1][0]], *told, _SAME_ORDER)})
                 return
 
     def _lose(self, process: int, how: str) -> None:

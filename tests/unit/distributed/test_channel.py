@@ -14,7 +14,7 @@ import pytest
 import tracegraph
 from tracegraph import errors
 from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
-from tracegraph.distributed import channel
+from tracegraph.distributed import tickets
 from tracegraph.distributed.channel import Channel
 from tracegraph.distributed.joining import joined
 from tracegraph.distributed.launchers import ProcessPlace
@@ -111,8 +111,8 @@ def test_who_waits_for_long_is_told_what_others_do(monkeypatch: pytest.MonkeyPat
         told.wait(20)
         second.exchange(b"", "one", "one thing")
 
-    monkeypatch.setattr(channel, "PATIENCE", 0.0)
-    monkeypatch.setattr(channel, "_warn", tell)
+    monkeypatch.setattr(tickets, "PATIENCE", 0.0)
+    monkeypatch.setattr(tickets, "_warn", tell)
     late = Thread(target=come_late)
     late.start()
     first.exchange(b"", "one", "one thing")
