@@ -9,11 +9,14 @@ from __future__ import annotations
 import io
 import pickle
 import re
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import fields
 from functools import cache
+from importlib import import_module
 from struct import Struct
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -114,6 +117,16 @@ def keep(store: CodeStore, key: bytes, origin: Origin, value: Any, seconds: floa
         store.put(key, _SECONDS.pack(seconds) + dumped(value, origin))
 
 
+def _own_op(op: Op) -> tuple[str, str] | None:
+    """The module and the name of an op that algorithms of lowering use among themselves."""
+    for module, found in list(sys.modules.items()):
+        if module.startswith("lowering."):
+            for name, value in vars(found).items():
+                if value is op:
+                    return module, name
+    return None
+
+
 class _Pickler(pickle.Pickler):
     def __init__(self, file: io.BytesIO, origin: Origin) -> None:
         super().__init__(file, protocol=5)
@@ -137,14 +150,19 @@ class _Pickler(pickle.Pickler):
         if isinstance(obj, Expr):  # one object for all equal ones, here as there
             cls: Any = type(obj)
             return _expression, (cls, *[getattr(obj, name) for name in _fields(cls)])
+        if type(obj) is MappingProxyType:
+            return _proxy, (dict(obj),)
         if type(obj) is ArrayType:
             return _type, (obj.dtype, obj.shape, obj.weak)
         return NotImplemented
 
     def _op(self, op: Op) -> Any:
-        if find(op.name) is not op:
-            raise UnkeptError(f"the op {op.name} is not registered")
-        return ("op", op.name)
+        if find(op.name) is op:
+            return ("op", op.name)
+        place = _own_op(op)
+        if place is None:
+            raise UnkeptError(f"the op {op.name} is the user's")
+        return ("own op", *place)
 
     def _combiner(self, combiner: Combiner) -> Any:
         name = _combiners().get(id(combiner))
@@ -176,6 +194,10 @@ def _expression(cls: type[Expr], *fields: Any) -> Expr:
     return cls.make(*fields)
 
 
+def _proxy(items: dict[str, Any]) -> Mapping[str, Any]:
+    return MappingProxyType(items)
+
+
 def _type(*fields: Any) -> ArrayType:
     return canonical_type(ArrayType(*fields))
 
@@ -194,6 +216,8 @@ class _Unpickler(pickle.Unpickler):
         match pid:
             case ("op", name):
                 return find(name)
+            case ("own op", str(module), str(name)) if module.startswith(_PACKAGES):
+                return getattr(import_module(module), name)
             case ("combiner", name):
                 return getattr(combiners, name)
             case ("kernel", make, arguments):

@@ -7,10 +7,14 @@ from time import perf_counter
 
 from lowering.disk_cache.location import program_store
 from lowering.disk_cache.pickles import keep, kept
+from lowering.native.blas import routine
 from lowering.native.compilation.compiler import compiler_identity
 from lowering.native.module import NativeModules, modules_of
 from lowering.plan.plan import Plan
 from tracegraph.ir.record import replace
+
+_ROUTINES = [f"{letter}{name}" for letter in "sdcz" for name in ("gemm", "gemv")]
+"""The routines of BLAS that modules call where the process has them."""
 
 
 def modules_kept_or_made(plan: Plan) -> tuple[Plan, NativeModules]:
@@ -18,7 +22,8 @@ def modules_kept_or_made(plan: Plan) -> tuple[Plan, NativeModules]:
     origin, store = plan.origin, program_store()
     if origin is None or store is None:
         return plan, modules_of(plan)
-    text = "\0".join(("native", *compiler_identity("full")))
+    there = "".join("01"[routine(name) is not None] for name in _ROUTINES)
+    text = "\0".join(("native", there, *compiler_identity("full")))
     key = sha256(origin.key + text.encode()).digest()
     found: tuple[Plan, NativeModules] | None = kept(store, key, origin)
     if found is not None:

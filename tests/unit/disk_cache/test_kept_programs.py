@@ -120,6 +120,19 @@ def test_constants_of_programs_are_not_stored() -> None:
     assert counts() == (1, 1)
 
 
+def test_plans_of_libraries_and_of_own_kernels_are_found() -> None:
+    """Whose ops and kernels are no globals of the registry."""
+    large, small = (tracegraph.ArrayType("float64", (n, n)) for n in (200, 20))
+    for type_ in (large, small):
+        found = [
+            plan(lambda x: (np.linalg.qr(x), np.linalg.eigh(x), np.fft.fft2(x)), type_)
+            for _ in range(2)
+        ]
+        assert str(found[0]) == str(found[1])
+        assert unit_source(found[0]).source == unit_source(found[1]).source
+    assert counts() == (2, 2)
+
+
 def test_programs_with_functions_of_the_user_are_planned_each_time() -> None:
     plus = tracegraph.elementwise(lambda x: x + 1, cuda="{0} + 1")
     for _ in range(2):
@@ -185,7 +198,8 @@ def test_machine_code_is_found_without_its_text(monkeypatch: pytest.MonkeyPatch)
 
     def program(x: Any) -> Any:
         y = np.sort(x + tables[0])[:, None] @ x[None]
-        return tracegraph.fori_loop(0, 3, lambda i, z: z @ y + i, y), tables[1] * x.sum()
+        z = np.linalg.solve(y + 9 * np.eye(5), x)
+        return tracegraph.fori_loop(0, 3, lambda i, z: z @ y + i, y), tables[1] * x.sum() + z
 
     first = tracegraph.jit(program, device="host").lower(tables[1])
     expected = first.compile()(tables[1])
