@@ -384,8 +384,9 @@ class Array(TypedOperators, metaclass=_ArrayClass):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         data = self.memory
-        is_local = getattr(self, "_local", False) and isinstance(data, np.ndarray)
-        if not is_local or innermost.trace is not None:  # a program captures it as it is
+        if not isinstance(data, np.ndarray) or not self.is_local:
+            raise errors.ImmutableArrayError
+        if innermost.trace is not None:  # the program that is traced captures it as it is
             raise errors.ImmutableArrayError
         # the value may be a view of this array, as in `x[1:] = x[:-1]`
         viewing = type(value) is Array and getattr(value.memory, "base", None) is data
