@@ -7,7 +7,9 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import numpy as np
@@ -44,23 +46,32 @@ def _run(way: str, options: argparse.Namespace) -> dict[str, Any]:
     names = list(filter(None, options.rows.split(",")))
     told = [way, options.device, str(options.devices), str(options.shorter), *names]
     command = [sys.executable, "-m", "benchmarks.sharded.measuring", *told]
-    try:
-        done = subprocess.run(
+    rows: dict[str, Any] = {}
+    with tempfile.TemporaryFile("w+") as problems:
+        process = subprocess.Popen(
             command,
             env={**os.environ, **settings},
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=problems,
             text=True,
-            timeout=options.seconds,
-            check=False,
         )
-        output, problem = done.stdout, done.stderr[-600:] if done.returncode else ""
-    except subprocess.TimeoutExpired as expired:
-        output = (expired.stdout or b"").decode() if isinstance(expired.stdout, bytes) else ""
-        problem = f"not done after {options.seconds:.0f} s"
-    rows = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
-    if problem:
-        print(f"{way}: {problem}", file=sys.stderr)
-    return {row["row"]: row for row in rows}
+        assert process.stdout is not None
+        limit = Timer(options.seconds, process.kill)
+        limit.start()
+        try:
+            for line in process.stdout:
+                if line.startswith("{"):
+                    row = json.loads(line)
+                    rows[row["row"]] = row
+                    print(f"{way}: {row['row']}: {_cell(row)}", flush=True)
+            process.wait()
+        finally:
+            limit.cancel()
+            process.kill()
+        if process.wait():
+            problems.seek(0)
+            print(f"{way} ended early: {problems.read()[-600:]}", flush=True)
+    return rows
 
 
 def _cell(found: dict[str, Any] | None) -> str:

@@ -15,6 +15,9 @@ from .vocabularies import Vocabulary
 
 Blocks = Callable[..., Any]
 
+TINY = np.float32(1e-30)
+"""What is divided by at least: some make more steps than they need."""
+
 
 @dataclass(frozen=True)
 class ShardedRow:
@@ -85,10 +88,10 @@ def conjugate_gradients(v: Vocabulary, steps: int) -> Blocks:
     def step(state: Any) -> Any:
         x, r, p, before = state
         q = matvec(p)
-        alpha = before / dot(p, q)
+        alpha = before / v.np.maximum(dot(p, q), TINY)
         x, r = x + alpha * p, r - alpha * q
         after = dot(r, r)
-        return x, r, r + after / before * p, after
+        return x, r, r + after / v.np.maximum(before, TINY) * p, after
 
     return lambda b: v.loop(steps, step, (0 * b, b, b, dot(b, b)))[0]
 

@@ -1,4 +1,4 @@
-"""Docstrings as reStructuredText: code, and what is said about results, marked as it is there."""
+"""Docstrings, as autodoc reads them, become reStructuredText: code and results are marked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from docs.site import public
 SUMMARY = re.compile(r"^(Shapes?|Dtypes?|Units?): ")
 """How docstrings begin what they say about results."""
 
-VARIABLE = re.compile(r"^~?_?[A-Z](_co)?$")
+VARIABLE = re.compile(r"^~?_?[A-Z]+(_co)?$")
 """The name of a type variable."""
 
 CODE = re.compile(r"(?<![`\w:])(`{1,2})([^`]+)\1(?!`)")
@@ -63,7 +63,7 @@ def process(*args: Any) -> None:
 
 
 def without_variable(*args: Any) -> tuple[str, str] | None:
-    """A signature without a result that is only the name of a type variable; or none at all."""
+    """A signature without a result that is a type variable; none for what users do not call."""
     name, signature, result = args[2], *args[-2:]
     if name in public.MADE_BY_OTHERS:
         return "", ""

@@ -44,7 +44,7 @@ SHOWN_ONLY = ("# On ", "# In ")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A program that raises an error: text that fails, and text to write instead, or a message."""
+    """A program that raises an error: text that fails, text to write instead, maybe a message."""
 
     name: str
     wrong: str
@@ -66,11 +66,11 @@ def entry(function: Any) -> Entry:
     """The entry of a function of `error_programs`: its body, dedented."""
     lines = inspect.getsource(function).splitlines(keepends=True)
     body = textwrap.dedent("".join(lines[1:]))
-    if body.startswith(SHOWN_ONLY):
-        wrong, _, example = body.partition(MESSAGE)
-        return Entry(function.__name__, wrong.strip() + "\n", "", example.strip())
+    body, _, example = body.partition(MESSAGE)
     wrong, _, instead = body.partition(INSTEAD)
-    return Entry(function.__name__, wrong.strip() + "\n", instead.strip() + "\n")
+    assert body.startswith(SHOWN_ONLY) == bool(example), function.__name__
+    parts = (part.strip() + "\n" for part in (wrong, instead))
+    return Entry(function.__name__, *parts, example.strip())
 
 
 def entries(family: str) -> tuple[list[str], list[Entry]]:
@@ -161,16 +161,16 @@ def program(text: str) -> str:
 
 def text_of(each: Entry, names: dict[str, Any]) -> str:
     """An entry of the page, as reStructuredText."""
-    bases = " and a ".join(map(linked, each.error.__bases__))
+    bases = " and ".join(map(linked, each.error.__bases__))
     parts = [
         f".. py:exception:: {each.name}\n\n",
         indented(inspect.getdoc(each.error) or ""),
-        indented(f"It is a {bases}."),
+        indented(f"It derives from {bases}."),
         program(each.wrong),
         block("text", f"{each.name}: {message(each, names)}"),
     ]
     if each.instead.strip():
-        parts += [indented("Instead:"), block("python", each.instead)]
+        parts += [indented("Instead:"), program(each.instead)]
     return "".join(parts)
 
 

@@ -73,18 +73,18 @@ class MeshBackend(Backend):
         Raises:
             MeshMismatchError: other processes have another Plan.
         """
-        channel = peers()
+        channel, program = peers(), plan.name
         if channel is not None:
-            require_same_program(channel, plan, next(_builds))
+            program = require_same_program(channel, plan, next(_builds))
         if self._on_gpus:
-            executable = self._compiled_together(plan)
+            executable = self._compiled_together(plan, program)
         else:
             parts = [device.compile(plan) for device in self._devices]
             executable = MeshExecutable(plan, parts, in_threads)
         self._executables.add(executable)
         return executable
 
-    def _compiled_together(self, plan: Plan) -> MeshExecutable:
+    def _compiled_together(self, plan: Plan, program: str) -> MeshExecutable:
         if self._are_own:
             _require_gpus(self.mesh)
         gpus = self._connected()
@@ -112,7 +112,8 @@ class MeshBackend(Backend):
             [partial(compile_one, i) for i in range(len(self._devices))]
         )
         gpus.add(parts)
-        return MeshExecutable(plan, parts, gpus.launched, lambda: gpus.abandoned)
+        launched = partial(gpus.launched, program=program, driven=apart)
+        return MeshExecutable(plan, parts, launched, lambda: gpus.abandoned)
 
     @property
     def _on_several_machines(self) -> bool:

@@ -37,14 +37,25 @@ def origin_of(
         return None
     parts = {
         "the operations, types or constants": digest.hex(),
-        "the device": canonical_text(target),
+        "the device": _text_of(target),
         "the donated arguments": repr(tuple(donated)),
         "scratch=": scratch,
-        "the schedules": canonical_text(declared()),
+        "the schedules": repr(declared()),
         "the installation": installation(),
     }
     key = sha256(repr(sorted(parts.items())).encode()).digest()
     return Origin(key, program.name, sources, program.constants), parts
+
+
+_texts: dict[int, tuple[Target, str]] = {}
+
+
+def _text_of(target: Target) -> str:
+    """The text of a target, written once: a backend has the same one for all programs."""
+    known = _texts.get(id(target))
+    if known is None or known[0] is not target:
+        known = _texts[id(target)] = (target, canonical_text(target))
+    return known[1]
 
 
 def canonical_text(value: Any) -> str:

@@ -49,6 +49,19 @@ def code_store() -> CodeStore:
     return _opened(cache_directory(), most)
 
 
+def program_store() -> CodeStore | None:
+    """The store, if whole programs are kept in it; None otherwise, and where it cannot be used.
+
+    Where code is compiled, a warning says why it cannot.
+    """
+    if not settings.keeps_programs():
+        return None
+    try:
+        return code_store()
+    except (OSError, RuntimeError):
+        return None
+
+
 @cache
 def _opened(directory: Path, most: int) -> CodeStore:
     return CodeStore(make_private(directory), most)

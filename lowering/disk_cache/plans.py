@@ -9,7 +9,7 @@ from hashlib import sha256
 from time import perf_counter
 
 from lowering.disk_cache.keys import Parts, origin_of
-from lowering.disk_cache.location import code_store
+from lowering.disk_cache.location import program_store
 from lowering.disk_cache.pickles import keep, kept, plan_name
 from lowering.disk_cache.store import CodeStore
 from lowering.plan.plan import Origin, Plan
@@ -28,7 +28,7 @@ def kept_or_made(
     make: Callable[[], Plan],
 ) -> Plan:
     """The Plan of a program for a target: that on disk, or what `make` gives, which is kept."""
-    store = _store()
+    store = program_store()
     found = None if store is None else origin_of(program, target, donated, scratch)
     if store is None or found is None:
         return make()
@@ -41,15 +41,6 @@ def kept_or_made(
         keep(store, origin.key, origin, plan, perf_counter() - start)
         _note(store, origin, parts)
     return replace(plan, name=plan_name(program.name)).of(origin)
-
-
-def _store() -> CodeStore | None:
-    if not settings.keeps_programs():
-        return None
-    try:
-        return code_store()
-    except (OSError, RuntimeError):  # where code is compiled, a warning says why
-        return None
 
 
 def _function_key(origin: Origin) -> bytes:

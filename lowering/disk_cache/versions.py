@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import platform
+from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -12,7 +14,7 @@ import numpy as np
 
 from tracegraph import version
 
-_SUFFIXES = frozenset({".py", ".cuh", ".ll"})
+_SUFFIXES = (".py", ".cuh", ".ll")
 
 
 @cache
@@ -27,10 +29,18 @@ def installation() -> str:
     digest.update(repr((packages, platform.python_version(), platform.machine())).encode())
     for root in roots:
         is_installed = "site-packages" in root.parts or "dist-packages" in root.parts
-        for path in sorted(root.rglob("*")):
-            if path.suffix in _SUFFIXES:
-                status = path.stat()
-                when = 0 if is_installed else status.st_mtime_ns
-                line = f"{path.relative_to(root)} {status.st_size} {when}\n"
-                digest.update(line.encode())
+        for name, size, when in sorted(_files(str(root))):
+            digest.update(f"{name} {size} {0 if is_installed else when}\n".encode())
     return digest.hexdigest()
+
+
+def _files(folder: str) -> Iterator[tuple[str, int, int]]:
+    """The files below a folder: the name with its folder's, the size, the time of the change."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name != "__pycache__":
+                    yield from ((f"{entry.name}/{n}", s, t) for n, s, t in _files(entry.path))
+            elif entry.name.endswith(_SUFFIXES):
+                status = entry.stat()
+                yield entry.name, status.st_size, status.st_mtime_ns

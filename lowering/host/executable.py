@@ -52,17 +52,18 @@ class HostExecutable:
     def __init__(self, plan: Plan, *, poison: bool = False, order: Random | None = None) -> None:
         if plan.per_launch and not RETURNABLE:
             plan = replace(plan, per_launch=False, kept_because="no madvise on this system")
-        self.plan = plan
-        self._give_back: list[Callable[[], None]] = []
-        self._arena = self._bytes(plan.arena_bytes)
-        self._expected = [(t.shape, t.dtype) for t in plan.in_types]
         # NumPy keeps its error state in the context; to enter one costs less than np.errstate. A
         # new context, so that callbacks do not see the trace that the plan was compiled in.
         quiet = Context()
         quiet.run(np.seterr, all="ignore")
+        plan, make_code = chosen_code(quiet, plan, order)
+        self.plan = plan
+        self._give_back: list[Callable[[], None]] = []
+        self._arena = self._bytes(plan.arena_bytes)
+        self._expected = [(t.shape, t.dtype) for t in plan.in_types]
         self._further: list[Array] = []
         memory = ExecutableMemory(self._arena, self._memory(), self._further_bytes, self._overlap)
-        code = chosen_code(quiet)(plan, memory, poison=poison, order=order)
+        code = make_code(plan, memory, poison=poison, order=order)
         self._scratch_bytes = plan.arena_bytes + sum(each.nbytes for each in self._further)
         self._copied, self._section_times = code.copied, code.section_times
         self._finish = code.finish

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from threading import Lock
 from typing import Any
 
@@ -24,7 +24,7 @@ from lowering.mesh.together import Arguments, Results
 from lowering.plan.calls.rendezvous import place
 from tracegraph.concurrency.interrupts import interrupts_held_back
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
-from tracegraph.errors import DeviceLostError, PeerLostError
+from tracegraph.errors import DeviceLostError, MeshMismatchError, PeerLostError, StoppedError
 from tracegraph.sharding.mesh import Mesh
 from tracegraph.staging.calls.donated import Donated
 from tracegraph.staging.interfaces import Executable
@@ -66,17 +66,20 @@ class MeshOfGpus:
         mesh: Mesh,
         given: Arguments,
         donated: Sequence[Donated | None],
+        *,
+        program: str,
+        driven: bool,
     ) -> Results:
         """Launch the graph of each device. Waits, if it has to, are before the first launch.
 
+        `program` is the same in all processes of the mesh. With `driven`, the host drives loops in
+        the launch, which may be interrupted.
+
         Raises:
             BaseException: why a device was not launched. If others were, these are abandoned.
+            StoppedError: in another process it was not launched.
         """
-        number = None if self._channel is None else self._channel.new_launch()
-        self._require_peers(number)
-        for timeline in self._timelines:
-            timeline.driver.activate()
-            timeline.make_room()
+        number = None if self._channel is None else self._channel.new_launch(program)
         together = LaunchedTogether(self, number)
         over: list[int] = []
 
@@ -90,13 +93,22 @@ class MeshOfGpus:
             return results
 
         try:
-            with interrupts_held_back():
+            self._require_peers(number)
+            for timeline in self._timelines:
+                timeline.driver.activate()
+                timeline.make_room()
+            with nullcontext() if driven else interrupts_held_back():
                 return [launch(device) for device in range(len(given))]
         except BaseException as failure:
             if len(over) == len(given):
                 raise  # an interrupt that has waited
-            if self._channel is not None:
-                self.abandon(failure)  # other processes have launched theirs, or will
+            if number is not None:  # other processes have launched theirs, or will
+                told = self.told(number)
+                if told is None:
+                    self.tell([number], type(failure).__name__)
+                self.abandon(failure)
+                if told is not None:
+                    raise StoppedError(told) from failure
             elif over:
                 self.abandon(failure)
                 failure.add_note(
@@ -110,12 +122,13 @@ class MeshOfGpus:
 
         Raises:
             PeerLostError: one is or has, and those of this process are abandoned now.
+            MeshMismatchError: the same, for one that has launched something else.
         """
         if self._communicators is None:
             return
         try:
             self._communicators.check(number)
-        except PeerLostError as reason:
+        except (PeerLostError, MeshMismatchError) as reason:
             self.abandon(reason)
             raise
 
@@ -129,6 +142,11 @@ class MeshOfGpus:
         """
         if self._communicators is not None:
             self._communicators.watch(number)
+
+    def compare(self) -> None:
+        """Let other processes see what this one has launched."""
+        if self._channel is not None:
+            self._channel.compare()
 
     def tell(self, numbers: Sequence[int], name: str) -> None:
         """Let all other processes know, before it is done, that an exception of this name stops the

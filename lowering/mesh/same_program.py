@@ -23,15 +23,16 @@ _SHOWN = 200
 """Characters of a line of a Plan in a message."""
 
 
-def require_same_program(channel: Channel, plan: Plan, number: int) -> None:
-    """Compare a Plan, build `number` of this process, with those of all others.
+def require_same_program(channel: Channel, plan: Plan, number: int) -> str:
+    """Compare a Plan, build `number` of this process, with those of all others; what it is called.
 
     Raises:
         MeshMismatchError: they differ; it says where first.
         PeerLostError, DeadlockError: as `Channel.exchange`.
     """
     text = str(plan)
-    own = {"name": plan.name, "build": number, "hash": _hash(plan, text)}
+    digest = _hash(plan, text)
+    own = {"name": plan.name, "build": number, "hash": digest}
     doing = f"the build of {plan.name!r}"
     all_ = _exchanged(channel, own, doing)
     others = [i for i, each in enumerate(all_) if each["hash"] != all_[0]["hash"]]
@@ -48,6 +49,7 @@ def require_same_program(channel: Channel, plan: Plan, number: int) -> None:
             "call the same functions in the same order in all processes, with arguments of the "
             "same types, and of the whole shape",
         )
+    return f"{plan.name!r} ({digest[:8]})"
 
 
 def _exchanged(channel: Channel, own: dict[str, Any], doing: str) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ from lowering.native.compilation.compiler import Loaded
 from lowering.native.compilation.first_level import first_level
 from lowering.native.compilation.tiers import Entry, Tiers
 from lowering.native.host_calls import HostCalls, have_room, trampoline
-from lowering.native.module import ENTRY, NativeModules, modules_of
+from lowering.native.module import ENTRY, NativeModules
 from lowering.native.polls import CLOCK, clock_address
 from lowering.native.pool import addresses, ready
 from lowering.native.python_source import PythonSource
@@ -45,10 +45,14 @@ _IN_PLACE = 257
 
 
 def native_code(
-    plan: Plan, memory: ExecutableMemory, *, poison: bool, order: Random | None
+    module: NativeModules,
+    plan: Plan,
+    memory: ExecutableMemory,
+    *,
+    poison: bool,
+    order: Random | None,
 ) -> Code:
-    """The machine code of a plan as a function of arguments."""
-    module = modules_of(plan, order)
+    """The machine code of a plan, whose modules are written, as a function of arguments."""
     calls = HostCalls(plan, module.sites, memory)
     to_host = trampoline(calls)
     table = _table(plan, module, calls, memory, to_host)

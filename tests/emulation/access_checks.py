@@ -131,6 +131,13 @@ ANSWERS(8)
 ANSWERS(16)
 extern "C" UNCHECKED void __tsan_read_range(void* p, long size) { check_access(p, size, false); }
 extern "C" UNCHECKED void __tsan_write_range(void* p, long size) { check_access(p, size, true); }
+#define ATOMIC(bits, type) \
+  extern "C" UNCHECKED void __tsan_atomic##bits##_store(volatile type* p, type value, int) { \
+    *p = value; \
+  } \
+  extern "C" UNCHECKED type __tsan_atomic##bits##_load(const volatile type* p, int) { return *p; }
+ATOMIC(32, unsigned)  // words for other devices, which these kernels do not exchange
+ATOMIC(64, unsigned long)
 extern "C" UNCHECKED void __tsan_func_entry(void*) {}
 extern "C" UNCHECKED void __tsan_func_exit(void*) {}
 extern "C" UNCHECKED void __tsan_init() {}

@@ -199,6 +199,29 @@ def other(x: Any) -> Any:
     return tracegraph.pmin(x, "x")
 
 
+def orders(device: str) -> None:
+    """GPUs alone: each process calls another of two built programs, and waits in the next call."""
+    mesh, index = Mesh(2, "x", device=device), tracegraph.process_index()
+
+    def sums(steps: int) -> Any:
+        def fun(x: Any) -> Any:
+            return tracegraph.fori_loop(0, steps, lambda i, x: tracegraph.pmean(x, "x") + x, x)
+
+        return tracegraph.jit(shard(fun, mesh=mesh, in_specs=P("x"), out_specs=P("x")))
+
+    endless = tracegraph.jit(shard(forever, mesh=mesh, in_specs=P("x"), out_specs=P()))
+    ten, eleven, x = sums(10), sums(11), np.ones(2)
+    ten(x), eleven(x).synchronize()
+    assert int(endless(np.zeros(2))) == 0
+
+    def run() -> None:
+        (eleven if index else ten)(x).synchronize()
+        np.asarray(endless(x))
+
+    with pytest.raises(errors.MeshMismatchError, match=r"launch \d+ of process 0: 'fun'"):
+        run()
+
+
 def killed(device: str) -> None:
     """The second process is killed while the first one waits for it in a loop."""
     mesh = Mesh(2, "x", device=device)
@@ -230,11 +253,14 @@ def left(device: str) -> None:
 
 PROGRAMS: dict[str, Callable[[str], None]] = {
     program.__name__: program
-    for program in (values, collectives, planes, problems, waits, stopped, left, killed)
+    for program in (values, collectives, planes, problems, waits, stopped, orders, left, killed)
 }
 
-ON_GPUS = {"values", "collectives", "problems", "stopped", "killed"}
+ON_GPUS = {"values", "collectives", "problems", "stopped", "orders", "killed"}
 """Those that a mesh of two GPUs runs, one in each process."""
+
+ON_HOST = PROGRAMS.keys() - {"orders", "killed"}
+"""Those that a mesh of the host runs, one after the other: `killed` is for the last."""
 
 if __name__ == "__main__":
     faulthandler.dump_traceback_later(SECONDS, exit=True)

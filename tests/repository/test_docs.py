@@ -21,6 +21,7 @@ import pytest
 import tracegraph
 from benchmarks.rows import callbacks
 from tests.pages import figures_page, interop_page, jax_names_page, numpy_page
+from tracegraph.cache import settings
 from tracegraph.ir import op as registry
 from tracegraph.tracing.tracer import Tracer
 
@@ -59,6 +60,9 @@ def test_examples_print_what_the_page_says(
     page: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))  # a page may add ops
+    monkeypatch.setattr(
+        settings, "chosen", settings.CacheSettings()
+    )  # and change where things are kept
     names: dict[str, Any] = {"__name__": "example"}
     for line, code, printed in examples(page):
         lines = code.splitlines(keepends=True)  # messages quote expressions, as of a file

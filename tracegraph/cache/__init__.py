@@ -98,9 +98,8 @@ def misses() -> tuple[Miss, ...]:
     """The programs that this process has not found, with the reason: what differs from the last
     program of the same function. They are the last 1,000.
 
-    >>> import tracegraph
-    >>> for program, reason in tracegraph.cache.misses():
-    ...     print(f"{program} was planned, as {reason}")
+    >>> from tracegraph import cache
+    >>> texts = [f"{program} was planned, as {reason}" for program, reason in cache.misses()]
     """
     return tuple(_settings.counts.reasons)
 

@@ -19,7 +19,7 @@ MOST_REASONS = 1000
 
 
 @dataclass(slots=True)
-class _Chosen:
+class CacheSettings:
     """What was set by a call; None: what the environment says."""
 
     directory: str | None = None
@@ -28,7 +28,7 @@ class _Chosen:
     programs: bool | None = None
 
 
-chosen = _Chosen()
+chosen = CacheSettings()
 
 
 def directory() -> str | None:
@@ -78,7 +78,7 @@ class Miss(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Counts:
+class CacheUses:
     """Uses of the cache in this process."""
 
     hits: int = 0
@@ -100,4 +100,4 @@ class _Counts:
             self.reasons.append(Miss(program, ", ".join(reasons)))
 
 
-counts = _Counts()
+counts = CacheUses()

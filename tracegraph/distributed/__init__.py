@@ -11,6 +11,7 @@ one.
     launchers       who is who, by the environment variables of launchers
     membership      initialize and shutdown; this process among the others
     channel         what this process says to the others, and waits for
+    tickets         a wait: for how long, and how it ends
     hub, meetings   the first process, which all others are connected to: who waits for whom
     messages        a header and bytes, on a connection
 """

@@ -7,43 +7,28 @@ the arrays that devices of a mesh of the host exchange.
 from __future__ import annotations
 
 import threading
-import time
-import warnings
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Sequence
 from itertools import count
 from multiprocessing.connection import Connection
 
-from tracegraph import limits
 from tracegraph.distributed.hub import Hub
 from tracegraph.distributed.messages import Header, pack, unpack
-from tracegraph.errors import DeadlockError, PeerFailedError, PeerLostError, ProcessGroupError
+from tracegraph.distributed.tickets import Failure, Ticket
+from tracegraph.errors import (
+    DeadlockError,
+    MeshMismatchError,
+    PeerFailedError,
+    PeerLostError,
+    ProcessGroupError,
+)
 
-_STEP = 0.1
-"""Seconds between looks at the time limit in a wait."""
+COMPARED = 256
+"""How many launches processes compare."""
 
-PATIENCE = 60.0
-"""Seconds of a wait, after which a warning says what other processes do."""
+_DIFFERENT = "processes run different programs, which wait for one another for ever:"
 
-Failure = Callable[[str], BaseException]
-"""From what a process was in when it happened to the error."""
-
-
-class _Ticket:
-    """A wait: its answer, or why there is none."""
-
-    __slots__ = ("data", "failure", "launch", "over", "rows")
-
-    def __init__(self, launch: int | None) -> None:
-        self.launch = launch
-        self.over = threading.Event()
-        self.data: Sequence[bytes] = ()
-        self.rows: Sequence[str] = ()
-        self.failure: Failure | None = None
-
-    def fail(self, failure: Failure) -> None:
-        if not self.over.is_set():
-            self.failure = failure
-            self.over.set()
+_SAME_ORDER = "call the same sharded functions in the same order in all processes"
 
 
 def _lost(process: int, how: str) -> Failure:
@@ -52,20 +37,11 @@ def _lost(process: int, how: str) -> Failure:
     )
 
 
-def _warn(text: str, rows: Sequence[str]) -> None:
-    lines = "".join(f"\n  {row}" for row in rows)
-    warnings.warn(
-        f"processes have waited {PATIENCE:g} s for one another in {text}; all of them must call "
-        f"the same functions, in the same order. What they do:{lines}",
-        RuntimeWarning,
-        stacklevel=2,
-    )
-
-
 class Channel:
     """The channel of process `index` of `size`. `hosts` names the machine of each process.
 
-    `lost` is None, or makes the error for a process that is lost; after that, all waits raise it.
+    `lost` is None, or makes the error for a process that is lost, or runs something else; after
+    that, all waits raise it.
     `stopped` has the launches that an exception has stopped in another process, and its name,
     `ended` how many launches those have made that have taken leave: these are over.
     """
@@ -79,19 +55,33 @@ class Channel:
         self.ended: dict[int, int] = {}
         self._connection, self._hub = connection, hub
         self._numbers, self._launches = count(), 0
-        self._tickets: dict[int, _Ticket] = {}
+        self._tickets: dict[int, Ticket] = {}
         self._failed: dict[int, int] = {}
+        self._made: deque[tuple[int, str]] = deque(maxlen=COMPARED)
         self._lock = threading.Lock()
         self._sending = threading.Lock()
         self._closed = False
         self._reader = threading.Thread(target=self._read, name="tracegraph peers", daemon=True)
         self._reader.start()
 
-    def new_launch(self) -> int:
-        """The number of a launch, which is the same in all processes that make the same ones."""
+    def new_launch(self, program: str = "") -> int:
+        """The number of a launch, which is the same in all processes that make the same ones.
+
+        `program` is the same in all processes that launch the same program.
+        """
         with self._lock:
+            number = self._launches
             self._launches += 1
-            return self._launches - 1
+            self._made.append((number, program))
+            return number
+
+    def compare(self) -> None:
+        """Let the others see what this process has launched. If one of them has launched something
+        else, all waits of all processes raise MeshMismatchError from then on.
+        """
+        with self._lock:
+            made = list(self._made)
+        self._send({"compare": made})
 
     def exchange(self, data: bytes, meeting: str, text: str) -> Sequence[bytes]:
         """The bytes of all processes, in order, once all are in the same meeting.
@@ -123,7 +113,7 @@ class Channel:
             PeerFailedError: a device has failed in the launch.
             TimeLimitError: the time of a `time_limit` was up.
         """
-        ticket, name = _Ticket(launch), next(self._numbers)
+        ticket, name = Ticket(launch), next(self._numbers)
         with self._lock:
             self._require(launch, text)
             self._tickets[name] = ticket
@@ -133,24 +123,13 @@ class Channel:
         }  # fmt: skip
         try:
             self._send(header, data)
-            asking: float | None = time.monotonic() + PATIENCE
-            while not ticket.over.wait(_STEP):
-                limits.check()
-                if asking is not None and time.monotonic() > asking:
-                    asking = None
-                    self._send({"asks": name})
-                if ticket.rows:
-                    rows, ticket.rows = ticket.rows, ()
-                    _warn(text, rows)
+            return ticket.wait(text, lambda: self._send({"asks": name}))
         except BaseException:
             self._send({"withdrawn": name})
             raise
         finally:
             with self._lock:
                 self._tickets.pop(name, None)
-        if ticket.failure is not None:
-            raise ticket.failure(text)
-        return ticket.data
 
     def fail(self, launch: int, device: int) -> None:
         """Tell the others that a device has failed."""
@@ -164,13 +143,13 @@ class Channel:
         """Let all others know that an exception of this name stops launches. When this returns,
         they have noted it, so that none takes what they compute from then on for a result.
         """
-        ticket, number = _Ticket(None), next(self._numbers)
+        ticket, number = Ticket(), next(self._numbers)
         with self._lock:
             if self._closed or self.lost is not None:
                 return
             self._tickets[number] = ticket
         self._send({"stop": list(launches), "name": name, "of": number})
-        ticket.over.wait()
+        ticket.wait_for_any()
         with self._lock:
             self._tickets.pop(number, None)
 
@@ -179,6 +158,7 @@ class Channel:
 
         Raises:
             PeerLostError: a process is lost, or has ended before the launch.
+            MeshMismatchError: processes have launched different programs.
             PeerFailedError: another device has failed in the launch.
         """
         if self.lost is not None or launch in self._failed:
@@ -243,6 +223,12 @@ class Channel:
         if "lost" in header:
             self._lose(header["lost"], header["how"])
             return
+        if "compare" in header:
+            self._find_difference(header["of"], header["compare"])
+            return
+        if "differs" in header:
+            self._fail_all(lambda _: MeshMismatchError(*header["differs"]))
+            return
         if "ended" in header:
             self.ended[header["ended"]] = header["launches"]
             return
@@ -265,17 +251,30 @@ class Channel:
             if "patience" in header:
                 ticket.rows = header["rows"]
             elif "met" in header:
-                ticket.data = pieces
-                ticket.over.set()
+                ticket.answer(pieces)
             elif "gone" in header:
                 ticket.fail(_lost(header["gone"], header["how"]))
             else:
                 self._launches = header["launches"]
                 ticket.fail(lambda text: DeadlockError(header["deadlock"], header["rows"]))
 
+    def _find_difference(self, process: int, made: Sequence[tuple[int, str]]) -> None:
+        """Tell all if another process has launched something else than this one."""
+        with self._lock:
+            own = dict(self._made)
+        for number, program in made:
+            if own.get(number, program) != program:
+                rows = sorted([(process, program), (self.index, own[number])])
+                told = [f"launch {number} of process {i}: {name}" for i, name in rows]
+                self._send({"differs": (_DIFFERENT, [rows[1][0]], *told, _SAME_ORDER)})
+                return
+
     def _lose(self, process: int, how: str) -> None:
+        self._fail_all(_lost(process, how))
+
+    def _fail_all(self, failure: Failure) -> None:
         with self._lock:
             if self.lost is None:
-                self.lost = _lost(process, how)
+                self.lost = failure
             for each in self._tickets.values():
                 each.fail(self.lost)

@@ -160,6 +160,11 @@ class Meetings:
         own = [each for each in self._waiting.values() if each.process == process]
         return bool(own) and len(own) >= min(each.together for each in own)
 
+    def pass_on(self, process: int, header: Header) -> Iterator[Sent]:
+        """What a process lets all others see; what is wrong, it hears as well."""
+        for other in [*self._others(process), *([process] if "differs" in header else [])]:
+            yield other, {**header, "of": process}, ()
+
     def ask(self, process: int, ticket: int) -> Iterator[Sent]:
         """A process that has waited for long wants to know what the others do."""
         yield process, {"patience": ticket, "rows": self._all_rows()}, ()

@@ -55,8 +55,8 @@ def initialize(
             it be in a network of your own.
         num_processes: how many there are; None: by the variables.
         process_id: the number of this one, from 0; None: by the variables.
-        local_device_ids: the GPUs of this process; None: the one that has the number of this
-            process on its machine (or as many in a row as a mesh has devices in each process).
+        local_device_ids: the GPU of this process; None: the one that has the number of this process
+            on its machine, or the only one that it sees.
         broadcast: a function that returns the value that the first process has passed, in all;
             it tells them where the first one listens. For Dask, Ray, or an MPI of your own.
         initialization_timeout: how many seconds to wait for the others.

@@ -70,7 +70,7 @@ def _folded(region: DiagramRegion, group: BoxGroup, ports: dict[tuple[int, int],
         if edge.source in inside and edge.target in inside
     ]
     inner = DiagramRegion("", tuple([region.boxes[old] for old in members]), tuple(edges))
-    measured = [box for box in boxes_in(inner) if box.seconds is not None]
+    measured = [box for box in boxes_in(inner) if box.seconds is not None and not box.is_folded]
     share = sum([box.share for box in measured])
     took = sum([box.seconds or 0.0 for box in measured]) if measured else None
     said = () if took is None else (f"{seconds_text(took)}, {share:.0%} of all",)

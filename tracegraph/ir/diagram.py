@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from tracegraph.inspection.argument_paths import grouped, large_roots, listed
-from tracegraph.inspection.diagram import Box, Diagram, DiagramRegion, Edge, Facts
+from tracegraph.inspection.diagram import Box, Diagram, DiagramRegion, Edge, Facts, boxes_in
 from tracegraph.inspection.groups import BoxGroup, alike_runs, repeated, with_groups
 from tracegraph.inspection.palette import Tone
 from tracegraph.inspection.source_text import source_text
@@ -89,14 +89,12 @@ def _inner(label: str, region: ir.Region, names: Names) -> DiagramRegion:
     return _with_runs(_region(label, replace(region, params=params), names, drawn))
 
 
-_LARGE_REGION, _SHORTEST_RUN, _LONGEST_RUN = 48, 4, 32
+_LARGE_REGION, _VERY_LARGE_REGION, _SHORTEST_RUN, _LONGEST_RUN = 48, 160, 4, 32
 _FEWEST_COPIES, _FEWEST_REPEATED = 3, 24
 
 
 def _with_runs(region: DiagramRegion) -> DiagramRegion:
-    """A region of many boxes with one box for what a loop of Python repeats, and for each run of
-    elementwise operations.
-    """
+    """A region of many boxes with one box for what a loop of Python repeats, and for runs."""
     if len(region.boxes) < _LARGE_REGION:
         return region
     keys = [(box.title.partition(" ")[0], box.sources) for box in region.boxes]
@@ -104,39 +102,52 @@ def _with_runs(region: DiagramRegion) -> DiagramRegion:
     if found is not None and found[2] >= _FEWEST_COPIES and found[1] * found[2] >= _FEWEST_REPEATED:
         start, period, copies = found
         members = tuple(range(start, start + period * copies))
-        box = _run(region.boxes[start : start + period], copies)
+        box = _run(region.boxes[start : start + period], "repeated", copies)
         region = with_groups(region, [BoxGroup(members, box, _with_elementwise_runs)])
     return _with_elementwise_runs(region)
 
 
 def _with_elementwise_runs(region: DiagramRegion) -> DiagramRegion:
-    if len(region.boxes) < _LARGE_REGION:
-        return region
+    """A region of many boxes with one box for each run of elementwise operations; of very many,
+    with one for each run of any operations but loops and branches.
+    """
 
-    def kind(number: int) -> str | None:
-        box = region.boxes[number]
-        return "elementwise" if box.tone == "compute" and not box.regions else None
+    def is_elementwise(box: Box) -> bool:
+        return box.tone == "compute" and not box.regions
 
-    runs = alike_runs(len(region.boxes), kind, _SHORTEST_RUN, _LONGEST_RUN)
-    groups = [BoxGroup(run, _run([region.boxes[k] for k in run])) for run in runs]
-    return with_groups(region, groups)
+    def is_plain(box: Box) -> bool:
+        return bool(box.sources) and (box.is_folded or not box.regions)
+
+    for fewest, caption, fits in (
+        (_LARGE_REGION, "elementwise", is_elementwise),
+        (_VERY_LARGE_REGION, "several", is_plain),
+    ):
+        if len(region.boxes) >= fewest:
+            boxes = region.boxes
+            kinds = [caption if fits(box) else None for box in boxes]
+            runs = alike_runs(len(boxes), kinds.__getitem__, _SHORTEST_RUN, _LONGEST_RUN)
+            groups = [BoxGroup(run, _run([boxes[k] for k in run], caption)) for run in runs]
+            region = with_groups(region, groups)
+    return region
 
 
-def _run(boxes: Sequence[Box], copies: int = 1) -> Box:
+def _run(boxes: Sequence[Box], caption: str, copies: int = 1) -> Box:
     """The box for operations and their copies: how many there are of each op, and their lines."""
-    counts = Counter([box.title.partition(" ")[0] for box in boxes])
+    single = DiagramRegion("", tuple(boxes), ())
+    titles = [box.title for box in boxes_in(single) if not box.is_folded]
+    counts = Counter([title.partition(" ")[0] for title in titles])
     named = [name if count == 1 else f"{name} ×{count}" for name, count in counts.most_common()]
     sources = tuple(dict.fromkeys([source for box in boxes for source in box.sources]))
-    title = f"{len(boxes)} operations" if copies == 1 else f"{len(boxes)} operations ×{copies}"
+    title = f"{len(titles)} operations" if copies == 1 else f"{len(titles)} operations ×{copies}"
     listed = lines_of(sources[:3]) + (f", … {len(sources) - 3} more" if len(sources) > 3 else "")
     lines = (", ".join(named), *filter(None, [listed]))
     return Box(
         title,
         lines,
-        "elementwise" if copies == 1 else "repeated",
-        "compute" if copies == 1 else "plain",
+        caption,
+        "compute" if caption == "elementwise" else "plain",
         "\n".join((title, *lines)),
-        facts=lambda: {"operations": "\n".join([box.title for box in boxes])},
+        facts=lambda: {"operations": "\n".join(titles)},
         sources=sources,
     )
 

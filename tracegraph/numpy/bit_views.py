@@ -29,11 +29,16 @@ def viewed(x: Any, dtype: DTypeLike | None = None) -> Any:
     through the result, as in NumPy.
 
     Raises:
+        TypeError: not a dtype.
         UnsupportedByTracerError: a dtype is a floating-point one of 16 bits; or elements of another
             size of an array that is not laid out by rows.
         ValueError: the elements of the last axis are no whole number of others, or there is no
             axis.
     """
+    if isinstance(dtype, int):  # a shape, as PyTorch's
+        raise TypeError(
+            f"x.view takes a dtype, got {dtype}; to change a shape, write x.reshape(...)"
+        )
     target = x.dtype if dtype is None else np.dtype(dtype)
     if target == x.dtype:
         return x

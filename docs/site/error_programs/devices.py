@@ -96,6 +96,9 @@ def NotAddressableError():
     x = tracegraph.shard(lambda x: 2 * x, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(np.ones(4))
     np.asarray(x)
 
+    # Instead:
+    tracegraph.all_gather_to_host(x)  # in all processes
+
     # Message:
     tracegraph.errors.NotAddressableError("Array of f64[4]", "Mesh(2, 'x')")
 

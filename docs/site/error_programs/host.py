@@ -118,11 +118,14 @@ def EventInBodyError():
 def CallbackTimeoutError():
     # On a GPU:
     def slow(x):
-        time.sleep(60)
+        time.sleep(10)
         return x
 
     number = tracegraph.ArrayType("float64", ())
-    tracegraph.jit(lambda x: tracegraph.pure_callback(slow, number, x, time_limit=1.0))(1.0)
+    float(tracegraph.jit(lambda x: tracegraph.pure_callback(slow, number, x, time_limit=1.0))(1.0))
+
+    # Instead:
+    float(tracegraph.jit(lambda x: tracegraph.pure_callback(slow, number, x, time_limit=20.0))(1.0))
 
     # Message:
     tracegraph.errors.CallbackTimeoutError("slow", 1.0, None)
@@ -132,7 +135,11 @@ def CallbackDeadlockError():
     # On a GPU:
     double = tracegraph.jit(lambda x: 2 * x)
     number = tracegraph.ArrayType("float64", ())
-    tracegraph.jit(lambda x: tracegraph.pure_callback(double, number, x))(1.0)
+    float(tracegraph.jit(lambda x: tracegraph.pure_callback(double, number, x))(1.0))
+
+    # Instead:
+    on_host = tracegraph.jit(lambda x: 2 * x, device="host")
+    float(tracegraph.jit(lambda x: tracegraph.pure_callback(on_host, number, x))(1.0))
 
     # Message:
     tracegraph.errors.CallbackDeadlockError("double", "a launch on the same device")

@@ -51,6 +51,9 @@ def KernelCompileError():
 
     tracegraph.jit(lambda x: twice(x))(np.ones(1, np.float32))
 
+    # Instead:
+    source = 'extern "C" __global__ void twice(const float* x, float* y) { *y = 2 * *x; }'
+
     # Message:
     tracegraph.errors.KernelCompileError(
         "twice (example.py:3)",
@@ -73,6 +76,11 @@ def KernelLaunchError():
 
     tracegraph.jit(lambda x: twice(x))(np.ones(1, np.float32))
 
+    # Instead:
+    @tracegraph.kernel(source=source, entry="twice", out=lambda x: x, grid=9999, block=32)
+    def twice(x):
+        return 2 * x
+
     # Message:
     tracegraph.errors.KernelLaunchError(
         "twice (example.py:3)",
@@ -87,6 +95,9 @@ def CapturedCallError():
         stream.sync()
 
     tracegraph.jit(lambda x: tracegraph.capture(synchronizes, out=lambda x: x)(x))(np.ones(3))
+
+    # Instead:
+    # Call only what a stream capture may hold: launches, copies on the stream, no waits.
 
     # Message:
     tracegraph.errors.CapturedCallError(

@@ -158,6 +158,11 @@ def NodeError():
     for node in exported.nodes:
         node.set_priority(1)  # nodes that copy memory have none
 
+    # Instead:
+    for node in exported.nodes:
+        if node.kind == "kernel":
+            node.set_priority(1)
+
     # Message:
     tracegraph.errors.NodeError(
         "the memcpy node m0", "has no priority", "CUDA runs kernels alone by priorities"
@@ -168,6 +173,10 @@ def NotInstantiatedError():
     # On a GPU:
     compiled = tracegraph.jit(lambda x: 2 * x).lower(np.ones(3)).compile()
     exported = compiled.export_graph(np.ones(3))
+    exported.update(compiled.export_graph(np.ones(3)))
+
+    # Instead:
+    exported.instantiate()
     exported.update(compiled.export_graph(np.ones(3)))
 
     # Message:

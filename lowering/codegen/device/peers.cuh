@@ -46,7 +46,14 @@ __device__ inline void tg_await_turn(const tg_u32* place, tg_u32 turn, const vol
 // Small arrays travel as words of 32 bits with their turn beside them: who sees the turn has the bits.
 template <class T> __device__ tg_u32 tg_word_of(const T* array, int size, int number) {
   if constexpr (sizeof(T) >= 4) {
-    return reinterpret_cast<const tg_u32*>(array)[number];
+    const int count = sizeof(T) / 4;
+    const T value = array[number / count];
+    tg_u32 words[count];
+    memcpy(words, &value, sizeof(T));
+    tg_u32 word = words[0];
+#pragma unroll
+    for (int i = 1; i < count; ++i) if (number % count == i) word = words[i];
+    return word;
   } else {
     const int each = 4 / sizeof(T);
     tg_u32 word = 0;

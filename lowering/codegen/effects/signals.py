@@ -16,7 +16,8 @@ from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.kernel import Publish, Require, SetCondition, Signal, Store
 from lowering.plan.nests.lazy_values import is_expensive
 from tracegraph.ir.record import replace
-from tracegraph.ir.scalar import const, select
+from tracegraph.ir.scalar import Const, const, select
+from tracegraph.ir.scalar_values import Load
 from tracegraph.ir.subexpressions import subexpressions
 
 STOPPED = "stopped"
@@ -49,11 +50,22 @@ def signal_parameters(
                 yield FailureWord()
 
 
-def write_stop_check(writer: SourceWriter, signals: Iterable[Signal]) -> None:
-    """Load the stop flag if a signal needs it: first, to overlap the load with other work."""
-    conditions = [s.condition for s in signals if isinstance(s, SetCondition)]
+def write_stop_check(
+    writer: SourceWriter, signals: Iterable[Signal], stores: Iterable[Store]
+) -> None:
+    """Load the stop flag if a signal needs it: first, to overlap the load with other work.
+
+    Inside of a kernel, that is the flag that devices have agreed about. The nest makes `stores`.
+    """
+    setting = [s for s in signals if isinstance(s, SetCondition)]
+    conditions = [signal.condition for signal in setting]
     if any(c in writer.loops and c not in writer.words for c in conditions):
         writer.line(f"const tg_u32 {STOPPED} = *{writer.names[StopFlagAddress()]};")
+    agreed = [s.value for s in setting if s.agreed and s.condition in writer.words]
+    written = {store.buffer for store in stores}
+    loads = [e for e in subexpressions(agreed) if isinstance(e, Load) and e.buffer not in written]
+    fixed = [load for load in loads if all(isinstance(index, Const) for index in load.indices)]
+    compute(writer, [load for load in fixed if load.guard is None])
 
 
 def write_results(writer: SourceWriter, stores: Iterable[Store], signals: Iterable[Signal]) -> None:

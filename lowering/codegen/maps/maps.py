@@ -43,7 +43,7 @@ def write_map(writer: SourceWriter, nest: MapNest, geometry: MapGeometry) -> Non
     flat = Flattener({POINT: list(enumerate(nest.space))})
     stores = list(map(flat.store, nest.stores))
     point = linear_axis(POINT, nest.space)
-    write_stop_check(writer, nest.signals)
+    write_stop_check(writer, map(flat.signal, nest.signals), nest.stores)
     if geometry.width > 1:
         inside = _inside(stores, geometry.width)
         vectors = vectors_of(inside.stores, geometry.width)

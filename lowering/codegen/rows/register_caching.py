@@ -72,7 +72,7 @@ def _write_rows(writer: SourceWriter, nest: RowNest, geometry: RowGeometry, tile
     flat, points = flattener_of(nest), prod(nest.space)
     passes = _flat_passes(nest, flat)
     geometry = usable(geometry, passes)
-    write_stop_check(writer, nest.signals)
+    write_stop_check(writer, map(flat.signal, nest.signals), nest.stores)
     declare_lane(writer, geometry, points, tile)
     if tile == "block":  # clusters gain nothing from it
         prefetch_rows(writer, passes, geometry, points, prod(nest.loop))

@@ -37,7 +37,7 @@ def write_reduction(
     folds = folds_of(only.accumulators)
     flat_pass = FlatPass.of(only, folds, flat)
     geometry = usable(geometry, [flat_pass])
-    write_stop_check(writer, nest.signals)
+    write_stop_check(writer, map(flat.signal, nest.signals), nest.stores)
     declare_lane(writer, geometry, prod(nest.space))
     declare_shared(writer, folds, geometry)
     if geometry.splits > 1:

@@ -61,7 +61,8 @@ class CompiledPlan:
         place = CodePlace.of(plan, features, device)
         found = None if place is None else place.find()
         if found is not None:
-            plan, unit, modules = found.plan, found.unit, found.load(device)
+            plan = replace(found.plan, name=plan.name)
+            unit, modules = found.unit, found.load(device)
         else:
             plan = legalize(plan, features)
             unit = unit_source(plan)

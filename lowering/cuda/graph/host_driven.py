@@ -50,6 +50,13 @@ def host_driven(
     return cast(Driver, _HostDriven(driver, conditions, check))
 
 
+def begin_segment(driver: Driver, graph: CutGraph) -> None:
+    """Let what is added to a graph from here on be in a segment of its own; `driver` is one that
+    `host_driven` has made.
+    """
+    cast(_HostDriven, driver).begin_segment(graph)
+
+
 def drive(
     launch: Callable[[], None],
     effects: Effects | None,
@@ -255,10 +262,14 @@ class _HostDriven:
         graph.parts.append(node)
         return node, inner
 
+    def begin_segment(self, graph: CutGraph) -> None:
+        """Add a new segment."""
+        graph.parts.append(Segment(self._driver.new_graph()))
+
     def _open_segment(self, graph: CutGraph) -> Segment:
         """The segment at the end of a graph."""
         if not graph.parts or not isinstance(graph.parts[-1], Segment):
-            graph.parts.append(Segment(self._driver.new_graph()))
+            self.begin_segment(graph)
         last = graph.parts[-1]
         assert isinstance(last, Segment)
         return last

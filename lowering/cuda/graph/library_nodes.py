@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from lowering.cuda.graph.emission import Before, Emission
+from lowering.cuda.graph.host_driven import begin_segment
 from lowering.cuda.libraries.capture import LEGAL_IN_BODIES, LEGAL_OUTSIDE, capture, lines
 from lowering.cuda.libraries.foreign_calls import naming
 from lowering.cuda.libraries.library_calls import captured, outside
@@ -69,6 +70,8 @@ def _captured(emission: Emission, graph: Any, node: LibraryNode, before: Before)
     issue = _issued(emission, node, addresses, written=not moves)
     # without bodies, as the host drives them, a collective may be what a network needs
     apart = captured(node).aside and emission.driver.stored_conditions is not None
+    if apart:  # NCCL tells captures apart by their graphs
+        begin_segment(emission.driver, graph)
     with emission.driver.beside_captures() if apart else nullcontext():
         return capture(
             emission.definition,

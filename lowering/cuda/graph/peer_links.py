@@ -32,7 +32,9 @@ def link_peers(unit: Unit, workspaces: Mapping[Node, int], driver: Driver) -> No
         name = exchanging[0][1].name
         raise MeshDeviceError(f"kernel {name} runs on the devices of a mesh, not on one alone")
     found = meeting.gather(device, (driver.ordinal, [start for start, _ in exchanging]))
-    driver.grant_access([ordinal for number, (ordinal, _) in enumerate(found) if number != device])
+    others = [ordinal for number, (ordinal, _) in enumerate(found) if number != device]
+    if others:
+        driver.grant_access(others)
     for position, (start, code) in enumerate(exchanging):
         for table in code.peers:
             group = meeting.group(device, table.axes)

@@ -15,6 +15,9 @@ from tracegraph.errors import PeerLostError, StoppedError
 WATCH_SECONDS = 0.1
 """How often peers are looked at."""
 
+COMPARE_SECONDS = 2.0
+"""How old a launch is that is still waited for when processes compare what they have launched."""
+
 STOP_SECONDS = 10.0
 """How long devices may take to agree about a stop, or to end a step, before they are abandoned."""
 
@@ -30,6 +33,9 @@ class Peers(Protocol):
 
     def abandon(self, reason: BaseException) -> None:
         """End all that is in flight on them, whatever it waits for."""
+
+    def compare(self) -> None:
+        """Let other processes see what this one has launched."""
 
     def tell(self, numbers: Sequence[int], name: str) -> None:
         """Let all other processes know, before it is done, that an exception of this name stops the
@@ -54,13 +60,14 @@ class LaunchedTogether:
     processes of its mesh, if that is a mesh of several.
     """
 
-    __slots__ = ("_looked", "_stopped", "_uneven_since", "launches", "number", "peers")
+    __slots__ = ("_compare", "_looked", "_stopped", "_uneven_since", "launches", "number", "peers")
 
     def __init__(self, peers: Peers, number: int | None = None) -> None:
         self.peers, self.number = peers, number
         self.launches: list[tuple[Any, Launch]] = []
         self._stopped: str | None = None
         self._looked = time.monotonic()
+        self._compare = None if number is None else self._looked + COMPARE_SECONDS
         self._uneven_since: float | None = None
 
     @property
@@ -93,6 +100,7 @@ class LaunchedTogether:
 
         Raises:
             PeerLostError: one of them is lost, or did not end within the time for that.
+            MeshMismatchError: another process has launched something else.
         """
         now = time.monotonic()
         if now - self._looked < WATCH_SECONDS:
@@ -100,6 +108,9 @@ class LaunchedTogether:
         self._looked = now
         self.peers.watch(self.number)
         self.obey()
+        if self._compare is not None and now > self._compare:
+            self._compare = None
+            self.peers.compare()
         ended = [launch.passed() for _, launch in self.launches]
         if all(ended) or not any(ended):
             self._uneven_since = None

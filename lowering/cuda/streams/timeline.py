@@ -27,7 +27,7 @@ from lowering.cuda.streams.launched_together import STOP_SECONDS, abandon, tell,
 from lowering.cuda.streams.stop_flag import StopFlag
 from lowering.plan.calls.rendezvous import place
 from tracegraph import limits
-from tracegraph.errors import DeviceLostError, PeerLostError
+from tracegraph.errors import DeviceLostError, MeshMismatchError, PeerLostError
 
 LONGEST_SLEEP = 1e-3
 SLEEP_SHARE = 1 / 64
@@ -336,7 +336,7 @@ class Timeline:
                     time.sleep(pause)
                 elif self._callbacks is not None:
                     time.sleep(0)  # the thread of callbacks needs the GIL
-        except (DeviceLostError, PeerLostError) as reason:
+        except (DeviceLostError, PeerLostError, MeshMismatchError) as reason:
             if isinstance(reason, DeviceLostError):
                 self._end_calls()  # nothing is left to stop
             abandon(in_flight, reason)

@@ -93,7 +93,10 @@ class _Drawing:
         """A graph, or a body of a loop or branch; copies of an unrolled loop's body are one box."""
         boxes = tuple([self.box(node) for node in graph.nodes])
         region = DiagramRegion(label, boxes, tuple([Edge(i, j) for i, j in sorted(graph.edges)]))
-        return with_groups(region, [*_unrolled(graph), *_copies(graph, boxes, around)])
+        copies = list(_copies(boxes, around))
+        inside = {number for group in copies for number in group.members}
+        unrolled = [group for group in _unrolled(graph) if inside.isdisjoint(group.members)]
+        return with_groups(region, [*copies, *unrolled])
 
     def box(self, node: Node) -> Box:
         """A node, bodies included."""
@@ -175,23 +178,22 @@ def _unrolled(graph: Graph) -> Iterator[BoxGroup]:
             yield BoxGroup(tuple(numbers), _group(f"{known.name}{times}", said, nodes))
 
 
-def _copies(graph: Graph, boxes: Sequence[Box], around: Construct | None) -> Iterator[BoxGroup]:
+def _copies(boxes: Sequence[Box], around: Construct | None) -> Iterator[BoxGroup]:
     """The copies of a body of which one iteration makes several steps."""
     if around is None or around.copies < 2:
         return
     found = repeated([(box.title, box.sources) for box in boxes])
     if found is not None:
         start, period, copies = found
-        nodes = graph.nodes[start : start + period]
         several = tuple(range(start, start + period * copies))
         said = f"{copies} copies of {period} node{'s' if period > 1 else ''}"
-        yield BoxGroup(several, _group(f"body ×{copies}", said, nodes))
+        yield BoxGroup(several, _group(f"body ×{copies}", said, boxes[start : start + period]))
 
 
-def _group(title: str, said: str, nodes: Sequence[Node]) -> Box:
-    """The box of an unrolled loop, or of the copies of a body; `nodes` are those that it names."""
-    sources = tuple(dict.fromkeys([source for node in nodes for source in node.sources]))
-    named = dict.fromkeys([node.title for node in nodes])
+def _group(title: str, said: str, members: Sequence[Node | Box]) -> Box:
+    """The box of an unrolled loop, or of the copies of a body; `members` are those it names."""
+    sources = tuple(dict.fromkeys([source for each in members for source in each.sources]))
+    named = dict.fromkeys([each.title for each in members])
     lines = tuple(filter(None, (said, *named, lines_of(sources))))
     tooltip = "\n".join((title, said, source_text(sources)))
     return Box(title, lines, "copies", "loop", tooltip, sources=sources)

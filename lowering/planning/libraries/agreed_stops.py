@@ -9,6 +9,10 @@ A loop without collectives ends as soon as its own device is to stop, with any v
 disagree about conditions that depend on these, until they have exchanged flags again. So where a
 program has such loops, flags are exchanged behind them, and also before a loop or a branch with
 collectives is entered: all enter none, or the same branch, once one is to stop.
+
+A counted loop sets its condition before it exchanges anything. It takes the flag of the step
+before, which is exchanged at once with what the step exchanges, and is down when the loop is
+entered.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from lowering.draft.context import Context
 from lowering.plan.calls.collectives import AllReduce, CollectiveCall
 from lowering.plan.calls.library_call import StridedArray
 from lowering.plan.conditional_nodes import ConditionalNode, WhileNode
-from lowering.plan.lockstep import collectives, in_lockstep
+from lowering.plan.lockstep import collective_of, collectives, in_lockstep
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import (
     Kernel,
@@ -94,15 +98,19 @@ class _Agreement:
         """The graph and its bodies, in which each loop agrees."""
         nodes = list(map(self._inside, graph.nodes))
         entered: list[ConditionalNode] = []
+        carried: dict[Node, Buffer] = {}
         for at, node in enumerate(nodes):
             if isinstance(node, WhileNode) and in_lockstep(node):
-                nodes[at] = replace(node, body=self._exchanging(node.body, node))
+                body, flag = self._exchanging(node.body, node, repeated=True)
+                node = nodes[at] = replace(node, body=body)
+                if flag is not None:
+                    carried[node] = flag
             first = [n for body in node.bodies for n in body.nodes] if node.is_kernel else [node]
             entered += [n for n in first if isinstance(n, ConditionalNode) and _meets(n)]
-        graph = Graph(tuple(nodes), graph.edges)
+        graph = _with_flags_down(Graph(tuple(nodes), graph.edges), carried)
         for each in entered:
             if self.disturbed:
-                graph = self._exchanging(graph, each)
+                graph, _ = self._exchanging(graph, each)
             elif isinstance(each, WhileNode):
                 graph = _rewritten(graph, each, None)
         return graph
@@ -111,12 +119,18 @@ class _Agreement:
         new = tuple(map(self.within, node.bodies))
         return node if all(map(is_, node.bodies, new)) else node.with_bodies(new)
 
-    def _exchanging(self, graph: Graph, around: ConditionalNode) -> Graph:
-        """The graph, in which flags are exchanged before the condition of a node is set."""
+    def _exchanging(
+        self, graph: Graph, around: ConditionalNode, *, repeated: bool = False
+    ) -> tuple[Graph, Buffer | None]:
+        """The graph, in which flags are exchanged before the condition of a node is set.
+
+        If it is `repeated`, that may be in the step before; the agreed flag is returned then.
+        """
         nodes = graph.nodes
-        first = min((i for i, n in enumerate(nodes) if _decides(n, around)), default=None)
-        if first is None:
-            return graph
+        deciding = [i for i, node in enumerate(nodes) if _decides(node, around)]
+        if not deciding:
+            return graph, None
+        first = deciding[0]
         disturbing = [i for i in range(first) if any(map(_ends_alone, _inside(nodes[i])))]
         calls = self._calls(around)
         at, earliest = first, max(disturbing, default=-1) + 1
@@ -124,15 +138,21 @@ class _Agreement:
             node = nodes[i]
             if isinstance(node, LibraryNode) and isinstance(node.call, CollectiveCall):
                 at = i if node.call.axes == calls[0].axes else at
+        behind = [i for i in range(first + 1, len(nodes)) if _is_along(nodes[i], calls[0].axes)]
+        is_carried = repeated and not self.disturbed and at == first and len(calls) == 1
+        is_carried &= bool(behind)
+        at = behind[0] if is_carried else at
         flag = calls[-1].targets[0].buffer
         added = [LibraryNode(call, around.sources, around.within) for call in calls]
         moved = [i if i < at else i + len(added) for i in range(len(nodes))]
         edges = {(moved[i], moved[j]) for i, j in graph.edges}
         edges |= {(i, at) for i in disturbing}
         edges |= {(i, i + 1) for i in range(at, at + len(added) - 1)}
-        edges.add((at + len(added) - 1, moved[first]))
+        last = at + len(added) - 1
+        for i in deciding if is_carried else (first,):
+            edges.add((moved[i], at) if moved[i] < at else (last, moved[i]))
         graph = Graph((*nodes[:at], *added, *nodes[at:]), frozenset(edges))
-        return _rewritten(graph, around, flag)
+        return _rewritten(graph, around, flag), flag if is_carried else None
 
     def _calls(self, around: ConditionalNode) -> list[CollectiveCall]:
         """Calls one after the other, by which all devices of the collectives inside agree."""
@@ -149,6 +169,23 @@ class _Agreement:
             )
             source = target
         return calls
+
+
+def _with_flags_down(graph: Graph, carried: Mapping[Node, Buffer]) -> Graph:
+    """The graph, in which flags that steps of loops hand on are down before the loops."""
+    if not carried:
+        return graph
+    stores = [Store(flag, (), const(0, FLAG.dtype)) for flag in carried.values()]
+    down = KernelNode(Kernel("flags_down", (MapNest((), tuple(stores)),)))
+    edges = {(i + 1, j + 1) for i, j in graph.edges}
+    edges |= {(0, i + 1) for i, node in enumerate(graph.nodes) if node in carried}
+    return Graph((down, *graph.nodes), frozenset(edges))
+
+
+def _is_along(node: Node, axes: tuple[str, ...]) -> bool:
+    """Whether a node is a collective along axes."""
+    call = collective_of(node)
+    return call is not None and call.axes == axes
 
 
 def _ends_alone(node: Node) -> bool:

@@ -1,13 +1,12 @@
 """Programs on a mesh of two GPUs beside the same on a mesh of the host.
 
-`python -m tests.gpu.sharding.mesh_programs NAME` runs one. It ends with a traceback of all threads
-if devices wait for one another.
+`python -m tests.gpu.sharding.mesh_programs DEVICE NAME...` runs some, on a mesh of such devices. It
+ends with a traceback of all threads if devices wait for one another.
 """
 
 from __future__ import annotations
 
 import faulthandler
-import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -219,7 +218,7 @@ PROGRAMS: dict[str, Callable[[Meshes], None]] = {
 
 if __name__ == "__main__":
     faulthandler.dump_traceback_later(SECONDS, exit=True)
-    PROGRAMS[sys.argv[1]](Meshes(sys.argv[2]))
-    print("done", flush=True)
-    if "--ends-by-itself" not in sys.argv:
-        os._exit(0)
+    device, *names = sys.argv[1:]
+    for name in names:
+        PROGRAMS[name](Meshes(device))
+        print(f"done {name}", flush=True)

@@ -1,4 +1,4 @@
-"""Meshes of two GPUs, each program in a process of its own: devices that wait end it alone.
+"""Meshes of two GPUs, in processes of their own: devices that wait for ever end one alone.
 
 `python -m pytest -m mesh` runs these tests; where NVLink multicast cannot be used, with
 NCCL_NVLS_ENABLE=0 in the environment.
@@ -18,31 +18,45 @@ from tests.helpers.processes import SECONDS, environment
 pytestmark = pytest.mark.mesh
 
 
-def end_of(*arguments: str, of: str = "mesh_programs") -> tuple[int, str, str]:
-    """The exit code, the output and the errors of a program; it is killed if it hangs."""
+def assert_done(file: str, *arguments: str, names: tuple[str, ...]) -> None:
+    """Programs of a file run to the end of their process; it is killed if it hangs."""
     ended = subprocess.run(
-        [sys.executable, "-m", f"tests.gpu.sharding.{of}", *arguments],
+        [sys.executable, "-m", f"tests.gpu.sharding.{file}", *arguments, *names],
         env=environment(),
         capture_output=True,
         text=True,
         timeout=SECONDS,
         check=False,
     )
-    return ended.returncode, ended.stdout, ended.stderr
+    done = [name for name in names if f"done {name}" in ended.stdout]
+    assert (ended.returncode, tuple(done)) == (0, names), ended.stdout + ended.stderr
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_gives_what_the_host_does(name: str) -> None:
-    code, output, problems = end_of(name, "cuda")
-    assert (code, output.split()[-1:]) == (0, ["done"]), problems
+PROGRAMS_OF_PROCESSES = (
+    ("sums", "extremes", "moves", "places", "donations"),
+    ("conjugate_gradients", "heat", "training"),
+    ("branches", "transforms", "many_launches"),
+)
 
 
-@pytest.mark.parametrize("name", ENDS)
-def test_all_devices_end(name: str) -> None:
-    code, output, problems = end_of(name, of="mesh_ends")
-    assert (code, f"done {name}" in output) == (0, True), output + problems
+@pytest.mark.parametrize("names", PROGRAMS_OF_PROCESSES)
+def test_programs_give_what_the_host_does(names: tuple[str, ...]) -> None:
+    assert_done("mesh_programs", "cuda", names=names)
 
 
-def test_a_process_with_a_mesh_ends_by_itself() -> None:
-    code, output, problems = end_of("heat", "cuda", "--ends-by-itself")
-    assert (code, output.split()[-1:]) == (0, ["done"]), problems
+ENDS_OF_PROCESSES = (
+    ("time_limits",),
+    ("step_limits", "failing_checks", "interrupts"),
+    ("abandons",),
+    ("leaves_a_loop_running",),
+)
+
+
+@pytest.mark.parametrize("names", ENDS_OF_PROCESSES)
+def test_all_devices_end(names: tuple[str, ...]) -> None:
+    assert_done("mesh_ends", names=names)
+
+
+def test_all_programs_run() -> None:
+    run = {name for names in (*PROGRAMS_OF_PROCESSES, *ENDS_OF_PROCESSES) for name in names}
+    assert run == PROGRAMS.keys() | ENDS.keys()

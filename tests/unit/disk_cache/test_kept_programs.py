@@ -20,6 +20,8 @@ from lowering.codegen import unit_source
 from lowering.disk_cache import keys
 from lowering.disk_cache.location import code_store
 from lowering.disk_cache.pickles import dumped, loaded
+from lowering.host.choice import why_not_native
+from lowering.native.compilation import kept_modules
 from lowering.plan.plan import Origin
 from lowering.plan.target import overrides
 from tests.corpus import CASES
@@ -36,8 +38,8 @@ F32 = tracegraph.ArrayType("float32", (100,))
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv(settings.DIRECTORY_VARIABLE, str(tmp_path))
     monkeypatch.setenv(settings.PROGRAMS_VARIABLE, "1")
-    monkeypatch.setattr(settings, "chosen", settings._Chosen())
-    monkeypatch.setattr(settings, "counts", settings._Counts())
+    monkeypatch.setattr(settings, "chosen", settings.CacheSettings())
+    monkeypatch.setattr(settings, "counts", settings.CacheUses())
     return tmp_path
 
 
@@ -173,6 +175,45 @@ def test_statistics_and_clearing(folder: Path) -> None:
     assert tracegraph.cache.stats()["entries"] == 0
     plan(function)
     assert counts() == (1, 2)
+
+
+def test_machine_code_is_found_without_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    if why_not_native():
+        pytest.skip(why_not_native())
+    monkeypatch.setenv("TRACEGRAPH_HOST", "native")
+    tables = np.arange(5.0), np.ones(5)
+
+    def program(x: Any) -> Any:
+        y = np.sort(x + tables[0])[:, None] @ x[None]
+        return tracegraph.fori_loop(0, 3, lambda i, z: z @ y + i, y), tables[1] * x.sum()
+
+    first = tracegraph.jit(program, device="host").lower(tables[1])
+    expected = first.compile()(tables[1])
+
+    def forbidden(*args: Any) -> Any:
+        raise AssertionError("written again")
+
+    monkeypatch.setattr(kept_modules, "modules_of", forbidden)
+    again = tracegraph.jit(named("renamed", program), device="host").lower(tables[1]).compile()
+    for a, b in zip(expected, again(tables[1]), strict=True):
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+    again.executable.upload()
+    assert again(tables[1])[1].tolist() == expected[1].tolist()
+    assert counts() == (2, 1)
+    assert again.plan.name == "renamed"
+
+
+def test_a_full_disk_and_a_folder_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: Any, **options: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("lowering.disk_cache.store.mkstemp", full)
+    for _ in range(2):
+        assert str(plan(named("f", lambda x: x + 1))).startswith("plan f")
+    assert counts() == (0, 2)
+    monkeypatch.setenv(settings.DIRECTORY_VARIABLE, "/proc/nowhere")
+    assert str(plan(named("f", lambda x: x + 1))).startswith("plan f")
+    assert tracegraph.cache.stats()["directory"] is None
 
 
 SCRIPT = """

@@ -14,7 +14,7 @@ import pytest
 import tracegraph
 from tracegraph import errors
 from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
-from tracegraph.distributed import channel
+from tracegraph.distributed import tickets
 from tracegraph.distributed.channel import Channel
 from tracegraph.distributed.joining import joined
 from tracegraph.distributed.launchers import ProcessPlace
@@ -111,8 +111,8 @@ def test_who_waits_for_long_is_told_what_others_do(monkeypatch: pytest.MonkeyPat
         told.wait(20)
         second.exchange(b"", "one", "one thing")
 
-    monkeypatch.setattr(channel, "PATIENCE", 0.0)
-    monkeypatch.setattr(channel, "_warn", tell)
+    monkeypatch.setattr(tickets, "PATIENCE", 0.0)
+    monkeypatch.setattr(tickets, "_warn", tell)
     late = Thread(target=come_late)
     late.start()
     first.exchange(b"", "one", "one thing")
@@ -140,6 +140,24 @@ def test_all_have_noted_a_stop_before_it_is_made() -> None:
     others[0].close()
     first.stop([6], "KeyboardInterrupt")
     assert others[1].stopped[6] == "KeyboardInterrupt"
+    close(members)
+
+
+def test_processes_that_launch_different_programs_find_out() -> None:
+    first, second = members = channels(2)
+    for each, programs in ((first, "abc"), (second, "ab")):
+        for program in programs:
+            each.new_launch(program)
+    first.compare()
+    second.new_launch("d")
+    second.compare()
+    for each in members:
+        while each.lost is None:
+            time.sleep(0.001)
+        with pytest.raises(errors.MeshMismatchError) as found:
+            each.check(2, "a launch")
+        assert "launch 2 of process 0: c\n  launch 2 of process 1: d" in str(found.value)
+        assert found.value.processes == (1,)
     close(members)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.processes import LAUNCHERS, ends_of
-from tests.programs.of_processes import PROGRAMS
+from tests.programs.of_processes import ON_HOST, PROGRAMS
 
 JOINING = """
 from tracegraph import distributed
@@ -24,7 +24,7 @@ def test_processes_find_one_another_by_variables_of_launchers(launcher: object) 
 
 
 def test_programs_of_two_processes() -> None:
-    programs = [name for name in PROGRAMS if name != "killed"]
+    programs = [name for name in PROGRAMS if name in ON_HOST]
     ends = ends_of("-m", "tests.programs.of_processes", "host", *programs)
     for index, (code, output, problems) in enumerate(ends):
         assert (code, output) == (0, f"done {index} 2\n"), problems

@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import tracegraph as tg
+from lowering.plan.nodes import walk
 from tracegraph.inspection.argument_paths import grouped, short_names
 from tracegraph.inspection.diagram import Box, DiagramRegion, Edge, boxes_in
 from tracegraph.inspection.groups import BoxGroup, repeated, with_groups
@@ -97,6 +98,26 @@ def test_a_tree_of_weights_is_folded_in_texts_and_pictures() -> None:
     assert jitted.programs()[0].arguments == "81 arrays, f64[8]"
 
 
+def test_a_large_program_without_repetition_is_folded_around_its_loops() -> None:
+    rng = np.random.default_rng(0)
+
+    def varied(x: Any, w: Any) -> Any:
+        for _ in range(2):
+            for choice in rng.integers(4, size=150):
+                x = [np.sin, np.sort, lambda v: v @ w, lambda v: v + 1][choice](x)
+            x = tg.fori_loop(0, 3, lambda i, v: v * 2, x)
+        return x
+
+    program = tg.make_program(varied)(np.ones(8), np.ones((8, 8)))
+    diagram = program.diagram()
+    boxes = diagram.region.boxes
+    assert diagram.drawn < 60
+    assert [box.title.split()[0] for box in boxes if box.tone == "loop"] == ["while_loop"] * 2
+    folded = [int(box.title.split()[0]) for box in boxes if box.is_folded]
+    alone = sum(bool(box.sources) and not box.is_folded for box in boxes)
+    assert sum(folded) + alone == len(program.body.eqns) > 300
+
+
 def test_names_of_arguments_are_not_those_of_values() -> None:
     def f(b: Any, c: Any) -> Any:
         return (b + c) * b - c
@@ -127,6 +148,19 @@ def test_copies_of_a_body_and_unrolled_loops_are_one_box_each() -> None:
     assert (unrolled.title, unrolled.is_folded) == ("fori_loop ×4", True)
     assert "… 10 inside" not in unrolled.lines
     assert lowered.diagram().to_depth(1).size < lowered.diagram().size
+
+
+def test_copies_of_an_unrolled_loop_are_in_one_box() -> None:
+    def step(i: Any, v: Any) -> Any:
+        return tg.fori_loop(0, 2, lambda j, w: np.sort(np.sin(w)), v[::-1])
+
+    jitted = tg.jit(lambda x: tg.fori_loop(0, 40, step, x, unroll=4), device="cuda")
+    lowered = jitted.lower(np.ones(300))
+    (loop,) = [box for box in lowered.diagram().region.boxes if box.regions]
+    inner = [box for box in boxes_in(loop.regions[0]) if box.is_folded]
+    assert [(box.title, box.lines[0]) for box in inner] == [("body ×4", "4 copies of 4 nodes")]
+    drawn = [box for box in boxes_in(lowered.diagram().region) if not box.is_folded]
+    assert len(drawn) == sum(1 for _ in walk(lowered.plan.launch_graph))
 
 
 def test_a_condition_draws_what_it_reads() -> None:

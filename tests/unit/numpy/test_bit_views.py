@@ -73,3 +73,8 @@ def test_arguments_are_not_written_to_through_views() -> None:
 def test_a_transposed_array_is_no_row_of_bytes() -> None:
     with pytest.raises(errors.UnsupportedByTracerError, match="not laid out by rows"):
         on_host(lambda x: x.copy().T.view(np.uint8), np.zeros((2, 3)))
+
+
+def test_a_shape_is_no_dtype() -> None:
+    with pytest.raises(TypeError, match=r"got -1; to change a shape, write x\.reshape"):
+        on_host(lambda x: x.view(-1), np.ones((2, 3)))

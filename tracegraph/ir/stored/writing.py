@@ -64,7 +64,7 @@ def program_key(program: Program) -> tuple[bytes, tuple[Source, ...]]:
     }
     digest = sha256(json.dumps(document, sort_keys=True).encode())
     for constant in program.constants:
-        digest.update(np.ascontiguousarray(constant).reshape(-1).view(np.uint8))
+        digest.update(np.ascontiguousarray(constant).reshape(-1).view(np.uint8).data)
     return digest.digest(), tuple(writer.sources)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,6 +21,8 @@ from tracegraph.staging.stages import Traced
 
 R = TypeVar("R")
 
+_counting = Lock()
+
 _infinities: ContextVar[bool | None] = ContextVar("tracegraph_checked_results", default=None)
 
 
@@ -27,13 +30,15 @@ _infinities: ContextVar[bool | None] = ContextVar("tracegraph_checked_results", 
 def results_checked(infinities: bool) -> Iterator[None]:
     """Check the results of calls inside of the block for NaNs, and for infinities if asked for."""
     process.entered = True
-    process.checks += 1
+    with _counting:
+        process.checks += 1
     token = _infinities.set(infinities)
     try:
         yield
     finally:
         _infinities.reset(token)
-        process.checks -= 1
+        with _counting:
+            process.checks -= 1
 
 
 def checked(

@@ -32,7 +32,7 @@ class OtherProcess:
     def exchange(self, data: bytes, meeting: str, text: str) -> Sequence[bytes]:
         return [data, data]
 
-    def new_launch(self) -> int:
+    def new_launch(self, program: str = "") -> int:
         self.launches += 1
         return self.launches - 1
 
@@ -42,6 +42,9 @@ class OtherProcess:
 
     def fail(self, launch: int, device: int) -> None:
         self.told.append(("failed", launch, device))
+
+    def compare(self) -> None:
+        self.told.append("compare")
 
     def stop(self, launches: Sequence[int], name: str) -> None:
         self.told.append((name, tuple(launches)))
@@ -114,8 +117,11 @@ def test_across_machines_the_host_drives_loops_and_takes_part_in_collectives(
     _, _, backend, executable = compiled("here", "there", kinds=("kernel", "host"))
     with pytest.raises(errors.NoGraphError, match="the host drives its loops"):
         executable.view()
-    copies = [c for c in backend.device.driver.calls if c.operation == "add_captured"]
-    assert not copies
+    driver = backend.device.driver
+    assert not [c for c in driver.calls if c.operation == "add_captured"]
+    captured = [[n.kind for n in graph.nodes].count("library") for graph in driver.graphs]
+    assert max(captured) == 1
+    executable([X])
     _, _, backend, executable = compiled("here", "here")
     executable.view()
     assert [c for c in backend.device.driver.calls if c.operation == "add_captured"]
@@ -133,6 +139,24 @@ def test_a_lost_process_ends_what_waits_for_it(compiled: Compiled) -> None:
         executable([X])
 
 
+def test_who_waits_for_long_compares_what_was_launched(
+    compiled: Compiled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launched_together, "WATCH_SECONDS", 0.0)
+    monkeypatch.setattr(launched_together, "COMPARE_SECONDS", 0.0)
+    other, library, backend, executable = compiled("here", "here")
+    backend.device.driver.busy = True
+    x, _ = executable([X])
+
+    def differ() -> None:
+        other.failure = errors.MeshMismatchError("processes run different programs", [1])
+
+    monkeypatch.setattr(other, "compare", differ)
+    with pytest.raises(errors.MeshMismatchError):
+        x.synchronize()
+    assert "comm_abort" in {call[0] for call in library.calls}
+
+
 def test_what_another_process_stops_is_stopped_here(
     compiled: Compiled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,6 +171,24 @@ def test_what_another_process_stops_is_stopped_here(
             result.synchronize()
     assert [call.operation for call in driver.calls].count("raise_flag") == 1
     assert not other.told
+
+
+def test_a_launch_that_fails_in_one_process_is_ended_in_all(
+    compiled: Compiled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise ValueError("no room")
+
+    other, _, backend, executable = compiled("here", "here")
+    monkeypatch.setattr(backend.device.default_stream.timeline, "make_room", fail)
+    with pytest.raises(ValueError, match="no room"):
+        executable([X])
+    assert other.told == [("ValueError", (1,)), ("failed", 0, 0)]
+    other, _, backend, executable = compiled("here", "here")
+    monkeypatch.setattr(backend.device.default_stream.timeline, "make_room", fail)
+    other.stopped[1] = "TimeLimitError"
+    with pytest.raises(errors.StoppedError, match="TimeLimitError"):
+        executable([X])
 
 
 def test_what_stops_a_launch_is_told_first(compiled: Compiled) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from lowering.codegen import unit_source
 from lowering.cuda.graph.peer_links import link_peers
 from lowering.cuda.libraries import nccl
 from lowering.plan.calls.rendezvous import PeerMeeting
+from lowering.plan.lockstep import collective_of
 from lowering.plan.nodes import launched
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
@@ -108,7 +110,9 @@ def test_the_schedule_is_that_of_the_least_time() -> None:
     ):
         plan = lowered(solve, PAIR, specs, ArrayType("float32", (size,))).plan
         chosen = [node.construct for node in plan.graph.nodes if node.construct]
-        chosen += [node.construct for k in kernels(plan) for node in k.graph.nodes]
+        chosen += [
+            node.construct for k in kernels(plan) for node in k.graph.nodes if node.construct
+        ]
         assert [construct.schedule for construct in chosen] == [schedule], size
 
 
@@ -144,3 +148,28 @@ def test_explain_says_how_devices_exchange() -> None:
     rows = [line for line in text.splitlines() if "part of the kernel" in line]
     assert len(rows) == 3, "rows of both neighbours at once, and two sums"
     assert all("devices store into the memory of one another" in row for row in rows)
+
+
+def test_kernels_that_wait_for_others_run_in_one_order() -> None:
+    """Side by side, each device might begin with another one."""
+
+    def both(x: Any) -> Any:
+        def step(i: Any, x: Any) -> Any:
+            return 0.1 * tracegraph.psum(x, "x")
+
+        loops = [tracegraph.fori_loop(0, n, step, x + n) for n in (50, 60)]
+        return *loops, tracegraph.pmax(x, "x")
+
+    plan = lowered(both, PAIR, (P("x"), (P("x"), P("x"), P())), np.ones(2)).plan
+    graph = plan.launch_graph
+    meeting = [i for i, n in enumerate(graph.nodes) if n in kernels(plan) or collective_of(n)]
+    assert len(meeting) == 3
+    assert {*pairwise(meeting)} <= graph.edges
+
+
+def test_a_mesh_of_one_device_has_nobody_to_grant_access() -> None:
+    alone, backend = Mesh(1, "x", device="cuda"), RecordingBackend()
+    plan = lowered(solve, alone, (P("x"), (P("x"), P())), np.ones(40)).plan
+    assert len(kernels(plan)) == 1
+    MeshBackend(alone, [backend]).compile(plan).close()
+    assert "grant_access" not in [call.operation for call in backend.device.driver.calls]

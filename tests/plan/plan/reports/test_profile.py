@@ -16,7 +16,7 @@ from lowering.plan.clocks import _TEXT, with_clocks
 from lowering.plan.nests.buffer import overlap
 from lowering.plan.nests.work import Work
 from lowering.plan.nodes import KernelNode, launched
-from lowering.plan.reports.node_times import NodeTime
+from lowering.plan.reports.node_times import NodeTime, alike
 from lowering.plan.reports.profile import Profile
 from lowering.plan.reports.races import races
 from lowering.plan.target.rates import H100
@@ -199,6 +199,19 @@ def test_a_profile_is_plotted_where_matplotlib_is(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match="pip install matplotlib"):
         measured().plot()
+
+
+def test_a_plot_has_a_bar_for_each_node() -> None:
+    matplotlib = pytest.importorskip("matplotlib", reason="needs matplotlib")
+    matplotlib.use("Agg")
+    profile = measured()
+    shown = alike(profile.nodes)
+    axes = profile.plot()
+    widths = [bar.get_width() for bar in axes.patches]
+    assert widths == pytest.approx(sorted((node.seconds * 1e6 for node in shown), reverse=True))
+    assert axes.get_title() == "program"
+    assert profile.plot(axes) is axes
+    matplotlib.pyplot.close("all")
 
 
 def test_a_jitted_function_is_profiled_as_it_is() -> None:

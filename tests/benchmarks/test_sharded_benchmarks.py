@@ -1,0 +1,58 @@
+"""Programs of `benchmarks.sharded` give the same on one device and on several."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.sharded import programs
+from benchmarks.sharded.vocabularies import Vocabulary, tracegraph_on_all, tracegraph_on_one
+from tracegraph import tree
+
+RNG = np.random.default_rng(0)
+
+
+def given(*shapes: tuple[int, ...]) -> list[Any]:
+    return [RNG.standard_normal(shape).astype(np.float32) for shape in shapes]
+
+
+CASES = {
+    "heat": (programs.heat, given((8, 6)), (True,), False),
+    "gradients": (programs.conjugate_gradients, given((8, 6)), (True,), False),
+    "transforms": (programs.transforms, given((8, 8)), (True,), False),
+    "clusters": (programs.clusters, given((40, 3), (4, 3)), (True, False), True),
+    "training": (
+        programs.training,
+        given((6, 5), (5, 2), (12, 6), (12, 2)),
+        (False, False, True, True),
+        True,
+    ),
+}
+
+
+def results(vocabulary: Vocabulary, name: str) -> list[Any]:
+    program, arguments, divided, same = CASES[name]
+    fun = vocabulary.built(program(vocabulary, 3), divided, same)
+    placed = [vocabulary.placed(x, d) for x, d in zip(arguments, divided, strict=True)]
+    found = fun(*placed)
+    vocabulary.wait(found)
+    return [np.asarray(leaf) for leaf in tree.leaves(found)]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_device_and_two_agree(name: str) -> None:
+    one, both = (results(v("host", 2), name) for v in (tracegraph_on_one, tracegraph_on_all))
+    for wanted, found in zip(one, both, strict=True):
+        np.testing.assert_allclose(found, wanted, 1e-3, 1e-4)
+
+
+def test_sums_end_by_count_and_by_data() -> None:
+    (x,) = given((8,))
+    vocabulary = tracegraph_on_all("host", 2)
+    mean = (x[:4] + x[4:]) / 2
+    counted = vocabulary.built(programs.counted_sums(vocabulary, 2), (True,), False)
+    np.testing.assert_allclose(np.asarray(counted(x))[:4], 0.999**2 * mean, 1e-5)
+    by_data = vocabulary.built(programs.sums_while(vocabulary, 2), (True,), False)
+    np.testing.assert_allclose(np.asarray(by_data(x))[:4], 0.999**2 * 2 * mean, 1e-5)
