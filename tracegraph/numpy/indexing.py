@@ -186,7 +186,7 @@ def updated(x: Any, index: Any, value: Any, how: str, *, unique: bool = False) -
             return getattr(numpy, how)(x, value)
         if type(x) is not Array or isinstance(value, Tracer):
             return copied(value)
-        return asarray(value, device=x.device, copy=type(value) is Array).local()
+        return asarray(value, device=x.device, copy=True).local()
     require_in_range(selection.arrays, x.shape, "writes are dropped")
     rest = selection.rest
     return apply(

@@ -99,3 +99,12 @@ def test_what_was_computed_before_a_write_stays(name: str) -> None:
     before = of(kept)
     x[1] = 100
     np.testing.assert_array_equal(of(kept), before)
+
+
+@pytest.mark.parametrize("value", [2.0, np.ones(5), A], ids=["number", "ndarray", "Array"])
+def test_an_update_of_all_elements_is_an_array_of_its_own(value: Any) -> None:
+    x = A.at[:].set(value)
+    assert isinstance(x, tracegraph.Array)
+    x[0] = 9
+    assert A[0] == 0
+    assert np.asarray(x)[0] == 9
