@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph import numpy as tnp
+from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray
 from tracegraph.errors.tracebacks import entry_point
 
@@ -27,14 +28,24 @@ def _of_arrays(function: Any, namespace: str) -> Any:
     if not isinstance(function, FunctionType):
         return function
 
+    makes = function.__name__ in _MAKING
+
     @entry_point
     @wraps(function)
     def returning_arrays(*args: Any, **kwargs: Any) -> Any:
-        return as_arrays(function(*args, **kwargs))
+        found = as_arrays(function(*args, **kwargs))
+        return found.local() if makes and type(found) is Array else found
 
     returning_arrays.__module__ = namespace
     returning_arrays.__qualname__ = function.__name__
     return returning_arrays
+
+
+_MAKING = frozenset(
+    {"arange", "empty", "empty_like", "eye", "full", "full_like", "identity", "linspace"}
+    | {"ones", "ones_like", "tri", "zeros", "zeros_like"}
+)
+"""Functions whose results are new arrays, which may be written to."""
 
 
 def as_arrays(result: Any) -> Any:

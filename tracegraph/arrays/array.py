@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from sys import getrefcount
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
@@ -21,6 +22,7 @@ from tracegraph.errors.tracebacks import hide_frames
 from tracegraph.ir.types import ArrayType, row_major_strides
 from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.operators import ArrayOperators
+from tracegraph.tracing.trace import innermost
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.tracing.views import order_of
 
@@ -64,11 +66,13 @@ class _ArrayClass(type):
 
 
 class Array(TypedOperators, metaclass=_ArrayClass):
-    """An immutable n-dimensional array, in host memory or on a device.
+    """An n-dimensional array, in host memory or on a device.
 
     It works like an ndarray: operators, methods, indexing, and NumPy's functions, all of which
     return Arrays. Work on a device is asynchronous; reading elements waits for it. To replace
-    elements, make a new Array with `x.at[index].set(value)`.
+    elements, make a new Array with `x.at[index].set(value)`. Arguments, and results of jitted
+    functions, are immutable; results of operations in host memory may be written to by
+    `x[index] = value` while they share their memory with nothing.
 
     Made by `tracegraph.asarray`, `tracegraph.from_dlpack` and by jitted functions.
 
@@ -77,7 +81,7 @@ class Array(TypedOperators, metaclass=_ArrayClass):
     Array([2., 3.], dtype=float64)
     """
 
-    __slots__ = ("__weakref__", "_exported", "_type", "memory", "placement")
+    __slots__ = ("__weakref__", "_exported", "_local", "_type", "memory", "placement")
 
     # Ahead of ndarray in NumPy's operator dispatch, behind Tracer.
     __array_priority__ = 100
@@ -87,6 +91,8 @@ class Array(TypedOperators, metaclass=_ArrayClass):
     _type: ArrayType
     placement: Placement | None
     """Type and device, as the key of a call has them; None once the array is donated."""
+    _local: bool
+    """Whether it may be written to while nothing shares its memory: see `local`."""
     _exported: DeviceBuffer
     """Memory that was exported to another library, whose work on it is not known. It stays
     allocated and unchanged as long as this Array lives, even if the Array is donated."""
@@ -369,14 +375,50 @@ class Array(TypedOperators, metaclass=_ArrayClass):
         try:
             parts = index if isinstance(index, tuple) else (index,)
             if isinstance(self.data, np.ndarray) and not any(isinstance(i, Tracer) for i in parts):
-                return Array(np.asarray(self.data[tree.map(_as_numpy, index)]))
+                found = np.asarray(self.data[tree.map(_as_numpy, index)])
+                return Array(found).local()  # unless it is a view
             return super().__getitem__(tree.map(_static_mask, index))  # type: ignore[no-any-return]
         except BaseException as error:
             hide_frames(error)
             raise
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        raise errors.ImmutableArrayError
+        data = self.memory
+        if not isinstance(data, np.ndarray) or not self.is_local:
+            raise errors.ImmutableArrayError
+        if innermost.trace is not None:  # the program that is traced captures it as it is
+            raise errors.ImmutableArrayError
+        # the value may be a view of this array, as in `x[1:] = x[:-1]`
+        viewing = type(value) is Array and getattr(value.memory, "base", None) is data
+        if getrefcount(data) > _ALONE + viewing:
+            raise errors.ImmutableArrayError("x[index] = value", _SHARED)
+        parts = index if isinstance(index, tuple) else (index,)
+        if any(isinstance(i, Tracer) for i in (*parts, value)):
+            raise errors.ImmutableArrayError
+        data.setflags(write=True)
+        try:
+            with np.errstate(all="ignore"):
+                data[tree.map(_as_numpy, index)] = _as_numpy(value)
+        finally:
+            data.setflags(write=False)
+
+    def local(self) -> Self:
+        """Say that no other Array stands for these elements; return this array.
+
+        Results of operations on Arrays, copies and new arrays of `tracegraph.array_api` are. Such
+        an Array in host memory may be written to by `x[index] = value`, as in a traced function,
+        while nothing else refers to its memory: neither a view nor an ndarray, which would change
+        as well. References to the memory are counted, so whoever keeps it ends that. Who keeps the
+        Array itself, and needs the elements as they are now, keeps a copy, as of an ndarray.
+        """
+        if isinstance(self.memory, np.ndarray) and self.memory.base is None:
+            self._local = True
+        return self
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it may be written to while nothing shares its memory."""
+        return getattr(self, "_local", False)
 
     put = _writing("put", "write `x = x.ravel().at[indices].set(values).reshape(x.shape)`")
     sort = _writing("sort", "write `x = numpy.sort(x)`")
@@ -447,7 +489,7 @@ class Array(TypedOperators, metaclass=_ArrayClass):
         """
         known_order, data = order_of(order), self.data
         if isinstance(data, np.ndarray):
-            return Array(data.copy(known_order), weak=self.weak)  # type: ignore[arg-type]
+            return Array(data.copy(known_order), weak=self.weak).local()  # type: ignore[arg-type]
         copied: Array = copy(self, None, donate=False)
         return copied
 
@@ -466,6 +508,21 @@ def _missing(array: Array, name: str) -> AttributeError:
 
 
 answer(Array, OF_ARRAYS, _missing)
+
+
+def _references() -> int:
+    """The references to memory that an Array alone has, as `__setitem__` counts them."""
+    array = Array(np.empty(0))
+    data = array.memory
+    return getrefcount(data)
+
+
+_ALONE = _references()
+
+_SHARED = (
+    "views of x or ndarrays share its memory: write `x = x.at[index].set(value)`, or "
+    "`x = x.copy()` before"
+)
 
 PLACED_SCOPE = {"Array": Array, "new": Array.__new__}
 """The globals in what `Array.placed_text` returns."""

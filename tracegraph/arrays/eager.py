@@ -41,10 +41,19 @@ def run(op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
         return op.reference(*args, **attrs)
     if any_on_device(args):
         return _on_device(op, tuple(attrs.items()))(*args)
-    results = op.reference(*_operands(op, args, attrs), **attrs)
+    operands = _operands(op, args, attrs)
+    results = op.reference(*operands, **attrs)
     if isinstance(results, tuple):
-        return tuple(Array(np.asarray(r)) for r in results)
-    return Array(np.asarray(results), weak=_is_weak(op, args, attrs))
+        return tuple([result_of(r, operands) for r in results])
+    if _is_weak(op, args, attrs):
+        return Array(np.asarray(results), weak=True)
+    return result_of(results, operands)
+
+
+def result_of(result: Any, operands: Iterable[Any]) -> Array:
+    """The Array of a result of NumPy's, which is local unless it is one of the operands."""
+    array = Array(np.asarray(result))
+    return array if any(result is x for x in operands) else array.local()
 
 
 def _operands(op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) -> Sequence[Any]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph import tree
+from tracegraph.arrays.array import Array
 from tracegraph.tracing.trace import current_trace
 from tracegraph.tracing.tracer import Tracer
 
@@ -23,7 +24,8 @@ def own(leaf: Any) -> Any:
     if isinstance(leaf, Tracer):
         trace = current_trace()
         return leaf if trace is None else Tracer(trace, trace.read(leaf))
-    return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
+    may_be_written = isinstance(leaf, np.ndarray) or (type(leaf) is Array and leaf.is_local)
+    return leaf.copy() if may_be_written else leaf
 
 
 def owned(leaves: Sequence[Any], kept: Sequence[Any] = ()) -> tuple[Any, ...]:

@@ -14,7 +14,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from tracegraph.arrays.eager import as_numpy
 from tracegraph.errors import ShapeDependentError
 from tracegraph.numpy.axes import moveaxis
-from tracegraph.numpy.dispatching.dispatch import as_array, lifted, numpy_function
+from tracegraph.numpy.dispatching.dispatch import as_array, copied, lifted, numpy_function
 from tracegraph.numpy.dispatching.statics import tracers_in
 from tracegraph.numpy.elementwise import clip, where
 from tracegraph.numpy.index_checks import require_in_range
@@ -176,7 +176,8 @@ def block(arrays: Any) -> Any:
     array([1, 2, 3])
     """
     depth, rank = _depth(arrays)
-    return _joined_blocks(arrays, depth, max(depth, rank))
+    joined = _joined_blocks(arrays, depth, max(depth, rank))
+    return copied(joined) if joined is arrays else joined
 
 
 def _depth(arrays: Any) -> tuple[int, int]:

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from tracegraph import numpy
+from tracegraph.arrays.array import Array
+from tracegraph.arrays.creation import asarray
 from tracegraph.arrays.eager import apply
 from tracegraph.errors import UnrepresentableError, value_text
 from tracegraph.ir.op import get
@@ -180,7 +182,11 @@ def updated(x: Any, index: Any, value: Any, how: str, *, unique: bool = False) -
     if not selection.arrays:  # the batch axes, if any, are of extent 1
         value = numpy.reshape(value, selection.sizes)
     if not selection.arrays and selection.is_whole(x.shape):
-        return copied(value) if how == "set" else getattr(numpy, how)(x, value)
+        if how != "set":
+            return getattr(numpy, how)(x, value)
+        if type(x) is not Array or isinstance(value, Tracer):
+            return copied(value)
+        return asarray(value, device=x.device, copy=True).local()
     require_in_range(selection.arrays, x.shape, "writes are dropped")
     rest = selection.rest
     return apply(

@@ -113,7 +113,8 @@ class IndexedUpdate:
     def _updated(self, value: Any, how: str, unique: bool) -> Any:
         array = self._array
         found = FUNCTIONS["updated"](array, self._index, value, how, unique=_checked(unique))
-        return found.view(type(array)) if isinstance(found, np.ndarray) else found
+        of_numpy = isinstance(array, np.ndarray) and isinstance(found, np.ndarray)
+        return found.view(type(array)) if of_numpy else found
 
     mul = multiply
     minimum = min

@@ -46,7 +46,9 @@ def evaluate(program: Program, inputs: Sequence[Any]) -> list[Any]:
 def _value(x: Any) -> Any:
     """An input of the type that its parameter has: it is strong."""
     if type(x) is Array:
-        return Array(np.asarray(x.item())) if x.weak else x
+        if x.weak:
+            return Array(np.asarray(x.item()))
+        return x.copy() if x.is_local else x  # derivatives keep it
     return np.asarray(x)
 
 

@@ -13,19 +13,19 @@ import numpy as np
 
 from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
-from tracegraph.arrays.eager import any_of_bfloat16, any_on_device, as_numpy
+from tracegraph.arrays.eager import any_of_bfloat16, any_on_device, as_numpy, result_of
 from tracegraph.numpy.dispatching import protocols, ufunc_at
 from tracegraph.numpy.dispatching.output import require_not_written
 from tracegraph.tracing.tracer import Tracer
 
 
-def _as_array(x: Any) -> Any:
+def _as_array(x: Any, operands: Sequence[Any] = ()) -> Any:
     """Results of NumPy as Arrays, if they can be: `numpy.shape` gives plain ints, and what is
     joined with an array of objects is one.
     """
     if not isinstance(x, (np.ndarray, np.generic)) or x.dtype.kind in _NO_NUMBERS:
         return x
-    return Array(np.asarray(x))
+    return result_of(x, operands)
 
 
 _NO_NUMBERS = "OSUMmT"
@@ -54,8 +54,9 @@ def array_ufunc(
             return protocols.array_ufunc(ufunc, method, inputs, kwargs)
     if method == "__call__" and not kwargs and protocols.is_ours(ufunc):
         return tree.map(_as_array, protocols.array_ufunc(ufunc, method, inputs, kwargs))
-    results = getattr(ufunc, method)(*map(as_numpy, inputs), **kwargs)
-    return results if out else tree.map(_as_array, results)
+    operands = tuple(map(as_numpy, inputs))
+    results = getattr(ufunc, method)(*operands, **kwargs)
+    return results if out else tree.map(lambda x: _as_array(x, operands), results)
 
 
 def array_function(
@@ -78,7 +79,8 @@ def array_function(
         with _naming(f"numpy.{function.__name__}"):
             return protocols.array_function(function, args, kwargs)
     host_args, host_kwargs = tree.map(as_numpy, (args, dict(kwargs)))
-    return tree.map(_as_array, function(*host_args, **host_kwargs))
+    operands = tree.leaves((host_args, host_kwargs))
+    return tree.map(lambda x: _as_array(x, operands), function(*host_args, **host_kwargs))
 
 
 def _immutable_at(ufunc: np.ufunc) -> errors.ImmutableArrayError:

@@ -181,4 +181,9 @@ def copied(x: Any) -> Any:
     if isinstance(x, Tracer):
         trace = current_trace() or x.owner
         return Tracer(trace, trace.read(x))
-    return x if isinstance(x, ArrayOperators) else np.array(x)  # Arrays are immutable
+    if not isinstance(x, ArrayOperators):
+        return np.array(x)
+    own: Any = x
+    data = getattr(own, "memory", None)
+    shares = isinstance(data, np.ndarray) and (own.is_local or data.base is not None)
+    return own.copy() if shares else own  # others are immutable
