@@ -98,7 +98,7 @@ def ours(x: Any) -> Any:
 
 
 def numpys(x: Any) -> Any:
-    if isinstance(x, tracegraph.Array):
+    if type(x) is tracegraph.Array:  # not a tracer, which is an instance, too
         x = np.asarray(x)
         return x if x.ndim else x.item() if x.dtype == np.bool_ else x[()]
     if isinstance(x, tuple) and hasattr(x, "_fields"):
