@@ -67,7 +67,8 @@ def test_others_have_none(name: str, shapes: Any, forced: FactorizationForm | No
         ("lu", (9,), 33, "small"),
         ("lu", (9,), 129, "own"),
         ("cholesky", (), 32, "small"),  # the library would factor it
-        ("cholesky", (), 128, "small"),
+        ("cholesky", (), 64, "small"),
+        ("cholesky", (), 65, "library"),
         ("cholesky", (), 129, "library"),
         ("eigh", (), 2, "small"),
     ],
