@@ -27,7 +27,7 @@ pytest.register_assert_rewrite("tests.cases", "tests.comparisons", "tests.helper
 SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)
 
 settings.register_profile(
-    "ci", max_examples=25, deadline=None, derandomize=True, suppress_health_check=SLOW
+    "ci", max_examples=16, deadline=None, derandomize=True, suppress_health_check=SLOW
 )
 settings.register_profile("long", max_examples=2500, deadline=None, suppress_health_check=SLOW)
 settings.load_profile("ci")

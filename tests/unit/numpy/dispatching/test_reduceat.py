@@ -28,7 +28,8 @@ INDICES: dict[str, Any] = {
 def test_reduceat_equals_numpys_in_every_dtype(ufunc: str, dtype: str) -> None:
     indices = {f"i{number}": np.asarray(i) for number, i in enumerate(INDICES.values())}
     static = [f"np.array({i.tolist()}, '{i.dtype}')" for i in indices.values()]
-    for each in (static, indices):
+    both = (static, indices) if dtype in ("bool", "int32", "float64") else (indices,)
+    for each in both:
         calls = ", ".join(f"np.{ufunc}.reduceat(x, {i})" for i in each)
         assert_jitted_equals_numpy(calls, {"x": argument(dtype, 7, 2), **indices})
 
