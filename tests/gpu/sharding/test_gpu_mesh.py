@@ -35,7 +35,7 @@ def assert_done(file: str, *arguments: str, names: tuple[str, ...]) -> None:
 PROGRAMS_OF_PROCESSES = (
     ("sums", "extremes", "moves", "places", "donations"),
     ("conjugate_gradients", "heat", "training"),
-    ("branches", "transforms", "many_launches"),
+    ("branches", "transforms", "loops_in_one_kernel", "many_launches"),
 )
 
 
