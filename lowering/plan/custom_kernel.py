@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lowering.plan.calls.library_call import StridedArray
+from lowering.plan.calls.library_call import IfSkipped, StridedArray
 from lowering.plan.construct import Path
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.buffer_fields import Reads, Writes
 from lowering.plan.nests.weight import Weight
-from lowering.plan.nodes import IfSkipped, Node
+from lowering.plan.nodes import Node
 from tracegraph.ir.custom_kernels import CompiledKernel, CudaText
 from tracegraph.ir.kernel_calls import KernelCall, Scalar
 from tracegraph.ir.kernel_launches import KernelLaunch

@@ -20,9 +20,9 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cache
 from itertools import islice
 from operator import attrgetter, is_
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, ClassVar, Self, get_args
 
-from lowering.plan.calls.library_call import LibraryCall, StridedArray
+from lowering.plan.calls.library_call import IfSkipped, LibraryCall, StridedArray
 from lowering.plan.construct import Construct, Path
 from lowering.plan.nests.analysis import nest_reads, nest_writes
 from lowering.plan.nests.buffer import Buffer
@@ -46,14 +46,6 @@ from tracegraph.inspection.palette import Tone
 from tracegraph.ir.callbacks import HostCall
 from tracegraph.ir.record import record, replace
 from tracegraph.user_source import Source
-
-IfSkipped = Literal["idle", "runs", "counted", "stays"]
-"""What becomes of a node that is skipped where it has no conditional node around it.
-
-``"idle"``: it has predicates, and does nothing. ``"runs"``: it runs all the same, and its results
-are not used. ``"counted"``: it is never skipped, and may leave a loop none of whose steps are.
-``"stays"``: it never leaves its branch or loop. Those that can leave have a field `within`.
-"""
 
 _NO_BUFFERS: frozenset[Buffer] = frozenset()
 
@@ -366,7 +358,7 @@ class LibraryNode(Node):
 
     @property
     def if_skipped(self) -> IfSkipped:
-        return "runs" if self.call.skippable else "stays"
+        return self.call.if_skipped
 
     @property
     def keeps(self) -> tuple[Slot, ...]:

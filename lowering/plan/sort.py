@@ -17,14 +17,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lowering.plan.calls.library_call import StridedArray
+from lowering.plan.calls.library_call import IfSkipped, StridedArray
 from lowering.plan.construct import Path
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.buffer_fields import Reads, Writes
 from lowering.plan.nests.rounding import ceil_div
 from lowering.plan.nests.weight import Weight
 from lowering.plan.nests.work import Work
-from lowering.plan.nodes import IfSkipped, Node
+from lowering.plan.nodes import Node
 from tracegraph.ir.op import Op
 from tracegraph.ir.record import record
 from tracegraph.ir.types import ArrayType

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tracegraph
+from lowering.plan.target.overrides import override
 from tracegraph import Mesh, PartitionSpec, errors, shard
 
 P = PartitionSpec
@@ -183,8 +184,10 @@ def test_on_a_mesh_with_lanes_and_on_the_whole(program: Program, x: Any) -> None
     wanted = run(Whole(), program, (x, s))
     mapped = shard(own(program), mesh=MESH, in_specs=(P("x"), P()), out_specs=(P("x"), P()))
     sharded = tracegraph.jit(mapped)(x, s)
+    with override(loops="unrolled"):
+        several_steps = tracegraph.jit(mapped)(x, s)
     lanes = tracegraph.vmap(own(program), (0, None), (0, None), axis_name="x")(x[:, None], s)
-    for found in (sharded, (lanes[0][:, 0], lanes[1])):
+    for found in (sharded, several_steps, (lanes[0][:, 0], lanes[1])):
         for one, other in zip(found, wanted, strict=True):
             np.testing.assert_allclose(np.asarray(one), other, 1e-9, 1e-9)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from lowering.plan.calls.library_call import LibraryCall, StridedArray
+from lowering.plan.calls.library_call import IfSkipped, LibraryCall, StridedArray
 from lowering.plan.nests.buffer_fields import Reads, Writes
 from tracegraph.ir.kernel_calls import KernelCall
 from tracegraph.ir.record import record
@@ -19,7 +19,7 @@ class CapturedCall(LibraryCall):
     """
 
     noun: ClassVar[str] = "a captured call"
-    skippable: ClassVar[bool] = False
+    if_skipped: ClassVar[IfSkipped] = "stays"
 
     call: KernelCall
     arguments: Reads[tuple[StridedArray, ...]]

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from lowering.plan.calls.library_call import LibraryCall, StridedArray
+from lowering.plan.calls.library_call import IfSkipped, LibraryCall, StridedArray
 from lowering.plan.calls.rendezvous import Array, Arrival, place
 from lowering.plan.nests.buffer_fields import Reads, Writes
 from tracegraph.errors import CollectiveOutsideShardError
@@ -113,7 +113,7 @@ class CollectiveCall(LibraryCall):
     along axis 0.
     """
 
-    skippable: ClassVar[bool] = False
+    if_skipped: ClassVar[IfSkipped] = "counted"  # all devices come to it
     exclusive: ClassVar[str] = "collectives"
 
     kinds: tuple[CollectiveKind, ...]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import prod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -18,6 +18,14 @@ from lowering.plan.nests.work import Work, real_name
 from tracegraph.ir.op import Op
 from tracegraph.ir.record import record
 from tracegraph.ir.types import row_major_strides
+
+IfSkipped = Literal["idle", "runs", "counted", "stays"]
+"""What becomes of a node that is skipped where it has no conditional node around it.
+
+``"idle"``: it has predicates, and does nothing. ``"runs"``: it runs all the same, and its results
+are not used. ``"counted"``: it is never skipped, and may leave a loop none of whose steps are.
+``"stays"``: it never leaves its branch or loop. Those that can leave have a field `within`.
+"""
 
 
 @record
@@ -70,9 +78,9 @@ class LibraryCall(HoldsBuffers):
     noun: ClassVar[str]
     """Names the class in sentences: ``"a product"``."""
 
-    skippable: ClassVar[bool] = True
-    """Whether a loop that it is in may be unrolled: a step past the end then runs it all the same,
-    and its results are not used."""
+    if_skipped: ClassVar[IfSkipped] = "runs"
+    """What becomes of it where a loop that it is in is unrolled: see `IfSkipped`. In most cases a
+    step past the end runs it all the same, and its results are not used."""
 
     may_be_phase: ClassVar[bool] = False
     """Whether it may be a part of a loop in one kernel, which makes the call without the library.

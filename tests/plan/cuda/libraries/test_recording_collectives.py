@@ -15,6 +15,8 @@ from lowering.backends.mesh import MeshBackend
 from lowering.cuda.libraries import nccl
 from lowering.cuda.libraries.nccl import PreparedCollective
 from lowering.plan.calls.rendezvous import place
+from lowering.plan.conditional_nodes import WhileNode
+from lowering.plan.nodes import KernelNode, LibraryNode
 from lowering.plan.target.overrides import override
 from lowering.testing.recording_backend import RecordingBackend
 from tracegraph import Mesh, PartitionSpec, errors, shard
@@ -198,3 +200,20 @@ def test_other_programs_are_launched_within_a_time_limit() -> None:
 def test_outside_of_a_mesh_there_is_no_communicator() -> None:
     with pytest.raises(errors.MeshDeviceError, match="not on one alone"):
         PreparedCollective(7, _Named(("x",)))  # type: ignore[arg-type]
+
+
+def test_a_counted_loop_makes_several_steps_without_moving_its_carry() -> None:
+    def fun(x: Any) -> Any:
+        def step(_: Any, x: Any) -> Any:
+            above, below = tracegraph.halo(x, "x", boundary=0.0)
+            return np.concatenate([above, x[:-1]]) + np.concatenate([x[1:], below])
+
+        return tracegraph.fori_loop(0, 40, step, x)
+
+    with override(loops="unrolled"):
+        _, executable = compiled(fun, PAIR, P("x"), P("x"), X)
+    (loop,) = [node for node in executable.plan.graph.nodes if isinstance(node, WhileNode)]
+    exchanges = [node for node in loop.body.nodes if isinstance(node, LibraryNode)]
+    kernels = [node for node in loop.body.nodes if isinstance(node, KernelNode)]
+    assert len(exchanges) > 1
+    assert len(kernels) <= len(exchanges) + 1  # that of the counter; none copies
