@@ -52,7 +52,8 @@ def each_in_a_thread(functions: Sequence[Callable[[], T]], *, waits: bool = Fals
     starter = Thread(target=run_all)
     try:
         starter.start()
-        starter.join()
+        while starter.is_alive():  # Python does not see a signal that came just before a wait
+            starter.join(0.1)
     except BaseException:
         if not begun.acquire(blocking=False) and not waits:
             over.wait()
