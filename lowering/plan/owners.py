@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lowering.errors import FrozenSlotsError, UnownedAddressError
-from tracegraph.inspection.tables import Report, ReportSection, Tabulated, TextTable
+from tracegraph.inspection.tables import Report, ReportSection, TextTable
+from tracegraph.inspection.tabulated import Tabulated
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from tracegraph.inspection.tables import Report, ReportSection, Tabulated, TextTable
+from tracegraph.inspection.tabulated import Tabulated
 from tracegraph.ir.types import ArrayType
 from tracegraph.modes import PLAIN, Modes
 from tracegraph.staging.calls.clock import clock
 from tracegraph.staging.calls.signature import CallKey, Signature
 from tracegraph.staging.executable_cache import CachedExecutable
+
+if TYPE_CHECKING:
+    from tracegraph.inspection.tables import Report
 
 _ZERO = datetime.now(UTC) - timedelta(seconds=clock())
 """When the clock of uses was zero."""
@@ -70,6 +73,8 @@ class Programs(Tabulated, tuple[CompiledProgram, ...]):
 
     def report(self) -> Report:
         """A row for each program."""
+        from tracegraph.inspection.tables import Report, ReportSection, TextTable
+
         return Report.of([ReportSection("", TextTable(_COLUMNS, list(map(_row, self))))])
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tracegraph.inspection.tables import Report, ReportSection, Tabulated, TextTable
+from tracegraph.inspection.tabulated import Tabulated
 from tracegraph.staging.graph_view import GraphNode
+
+if TYPE_CHECKING:
+    from tracegraph.inspection.tables import Report
 
 SWITCHED = frozenset({"kernel", "memcpy", "memset"})
 """The kinds of nodes that an executable can leave out."""
@@ -96,6 +99,8 @@ class ExportedNodes(Tabulated, tuple[ExportedNode, ...]):
 
     def report(self) -> Report:
         """A row for each node."""
+        from tracegraph.inspection.tables import Report, ReportSection, TextTable
+
         rows = []
         for node in self:
             inside = "" if node.parent is None else f" in {node.parent}"

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tracegraph.inspection.tables import Report, ReportSection, Tabulated, TextTable
+from tracegraph.inspection.tabulated import Tabulated
+
+if TYPE_CHECKING:
+    from tracegraph.inspection.tables import Report
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,6 +61,8 @@ class GraphView(Tabulated):
 
     def report(self) -> Report:
         """A row for each node."""
+        from tracegraph.inspection.tables import Report, ReportSection, TextTable
+
         rows = []
         for node in self.nodes:
             indent = "  " * self._depth(node)

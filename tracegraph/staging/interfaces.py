@@ -7,10 +7,9 @@ the backend's name that loads to a callable, which takes the device and returns 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tracegraph.errors import RawMemoryError
-from tracegraph.inspection.tables import Report
 from tracegraph.ir.program import Program
 from tracegraph.ir.types import ArrayType
 from tracegraph.staging.calls.donated import Donated
@@ -19,6 +18,9 @@ from tracegraph.staging.device_features import DeviceFeatures
 from tracegraph.staging.exported import ExportedGraph
 from tracegraph.staging.graph_view import GraphView
 from tracegraph.staging.scratch import Scratch
+
+if TYPE_CHECKING:
+    from tracegraph.inspection.tables import Report
 
 
 class DeviceStream(Protocol):

@@ -18,8 +18,6 @@ from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
 from tracegraph.errors.tracebacks import entry_point, hide_frames
 from tracegraph.inspection.drawable import Drawable
-from tracegraph.inspection.named_inputs import named_diagram, named_report, renaming
-from tracegraph.inspection.tables import Report
 from tracegraph.ir.argument_ranges import ArgumentRange, argument_ranges
 from tracegraph.ir.program import Program
 from tracegraph.ir.record import replace as replace_record
@@ -41,6 +39,7 @@ from tracegraph.tracing.tracer import Tracer
 
 if TYPE_CHECKING:
     from tracegraph.inspection.diagram import Diagram
+    from tracegraph.inspection.tables import Report
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,10 +102,15 @@ class Traced(Drawable):
 
     def drawn(self, plan: Any) -> Diagram:
         """The picture of a plan for it, with the names of the arguments."""
+        # imported when something is drawn
+        from tracegraph.inspection.named_inputs import named_diagram, renaming
+
         return named_diagram(plan.diagram(), renaming(self.program.paths()))
 
     def explained(self, plan: Any, details: bool) -> Report:
         """What `explain` says of a plan for it, with the names of the arguments."""
+        from tracegraph.inspection.named_inputs import named_report, renaming
+
         report = self.compiler().explain(plan, self.device, details)
         return named_report(report, renaming(self.program.paths()), details)
 

@@ -15,7 +15,8 @@ from lowering.plan.reports.rooflines import bytes_text, least_seconds, microseco
 from lowering.plan.reports.trace_events import trace_events
 from lowering.plan.target.rates import Rates
 from tracegraph.inspection.drawable import Drawable
-from tracegraph.inspection.tables import Report, ReportSection, Tabulated, TextTable
+from tracegraph.inspection.tables import Report, ReportSection, TextTable
+from tracegraph.inspection.tabulated import Tabulated
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -8,10 +8,13 @@ to their last calls together.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from tracegraph.inspection.argument_paths import grouped, large_roots
-from tracegraph.inspection.tables import Report, ReportSection, Tabulated, TextTable
+from tracegraph.inspection.tabulated import Tabulated
+
+if TYPE_CHECKING:
+    from tracegraph.inspection.tables import Report
 
 Handling = Literal["in place", "by value", "copied", "copied by the launch", "overwritten"]
 """How an argument reaches the program.
@@ -105,6 +108,8 @@ class LastCall(Tabulated):
 
     def report(self) -> Report:
         """What it did, and a row for each argument; those alike of a large one share theirs."""
+        from tracegraph.inspection.tables import Report, ReportSection, TextTable
+
         own = "" if self.device == "host" else ", the device's own stream"
         where = own if self.stream is None else f", stream {self.stream:#x}"
         because = f": {self.because}" if self.because else ""
