@@ -217,9 +217,8 @@ class Elsewhere:
 
 def answer(cls: type, names: Iterable[str], error: Callable[[Any, str], AttributeError]) -> None:
     """Let a class answer names that it does not have by an error; `dir` does not list them."""
-    for name in names:
-        if name not in dir(cls):
-            setattr(cls, name, Elsewhere(name, error))
+    for name in set(names).difference(dir(cls)):
+        setattr(cls, name, Elsewhere(name, error))
 
     def __dir__(self: object) -> list[str]:  # noqa: N807
         return [name for name in object.__dir__(self) if not isinstance(_of(cls, name), Elsewhere)]
