@@ -58,7 +58,8 @@ _containers = frozenset({tuple, list, dict}).__contains__
 
 
 def _read(x: Any) -> Any:
-    read = _reader_of(type(x))
+    kind: Any = type(x)
+    read = _reader_of(kind)
     if read is None:
         return None
     try:
