@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import struct
+import tracemalloc
+import zipfile
+from io import BytesIO
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tracegraph
@@ -13,7 +18,7 @@ from tests.programs import exported
 from tests.unit.saving.mutations import _entries, mutated, originals, outcome, repacked
 from tracegraph import errors
 from tracegraph.ir.stored import upgrades
-from tracegraph.saving.container import MANIFEST
+from tracegraph.saving.container import MANIFEST, SavedContainer, packed
 
 
 def test_mutations_are_refused_by_our_errors() -> None:
@@ -42,6 +47,33 @@ def test_a_changed_constant_is_recognised() -> None:
     data[place] ^= 1
     with pytest.raises(errors.DamagedFileError, match="constants/"):
         tracegraph.load(bytes(data))
+
+
+@pytest.mark.parametrize("declared", [100, 40_000_000])
+def test_entries_inflate_to_what_they_declare_and_files_bound_that(declared: int) -> None:
+    written = BytesIO()
+    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(MANIFEST, b" " * 40_000_000)
+    data = written.getvalue().replace(struct.pack("<I", 40_000_000), struct.pack("<I", declared))
+    tracemalloc.start()
+    try:
+        with pytest.raises(errors.DamagedFileError, match="CRC" if declared < 1000 else "declare"):
+            tracegraph.load(data)
+        assert tracemalloc.get_traced_memory()[1] < 4_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_large_and_random_constants_are_stored_and_aligned() -> None:
+    table, noise = np.ones(1 << 16), np.random.default_rng(0).bytes(1 << 12)
+    given = {"a.json": b"[1, 1]" * 400_000, "b": table.tobytes(), "c": noise, "d": bytes(9_000)}
+    container = SavedContainer(data := packed({}, given))
+    assert all(container.entry(name) == given[name] for name in given)
+    with zipfile.ZipFile(BytesIO(data)) as archive:
+        kinds = {info.filename: info.compress_type for info in archive.infolist()}
+    assert [kinds[name] for name in "bcd"] == [zipfile.ZIP_STORED] * 2 + [zipfile.ZIP_DEFLATED]
+    assert kinds["a.json"] == zipfile.ZIP_STORED  # it would shrink too much to be believed
+    assert data.find(table.tobytes()) % 64 == data.find(noise) % 64 == 0
 
 
 def test_newer_files_say_what_they_need() -> None:
