@@ -88,7 +88,10 @@ TRACEGRAPH: Table = {
         "inspection",
         *GROUND,
     },
-    "saving": {"sharding", "staging", "tracing", "ir", "tree", "errors", "version"},
+    "saving": {
+        *("custom", "transforms", "sharding", "staging", "passes", "tracing", "ir", "tree"),
+        *("errors", "version"),
+    },
     "__main__": {"saving", "errors"},
     "streams": {"staging", "devices", "current_stream"},
     "memory": {"staging", "devices"},

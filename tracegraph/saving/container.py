@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
 from io import BytesIO
 from typing import Any
@@ -122,6 +122,11 @@ class SavedContainer:
         self.manifest: dict[str, Any] = manifest
         digests = manifest.get("sha256")
         self._digests: dict[str, Any] = digests if isinstance(digests, dict) else {}
+
+    @property
+    def names(self) -> Collection[str]:
+        """The names of the entries."""
+        return self._infos.keys()
 
     def entry(self, name: Any) -> bytes:
         """The bytes of an entry, whose digest is right.

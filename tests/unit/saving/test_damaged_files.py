@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import struct
 import tracemalloc
@@ -17,6 +18,7 @@ import tracegraph
 from tests.programs import exported
 from tests.unit.saving.mutations import _entries, mutated, originals, outcome, repacked
 from tracegraph import errors
+from tracegraph.ir import op
 from tracegraph.ir.stored import upgrades
 from tracegraph.saving.container import MANIFEST, SavedContainer, packed
 
@@ -90,6 +92,43 @@ def test_newer_files_say_what_they_need() -> None:
 def test_an_extent_with_a_name_is_refused() -> None:
     with pytest.raises(errors.MalformedProgramError, match="is a name"):
         tracegraph.load(changed("rules", lambda d: d["types"].append(["int8", [{"dim": "n"}]])))
+
+
+def test_an_op_of_a_higher_version_takes_files_of_the_one_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Version 2 of an op has an attribute in place of another, which files of version 1 have."""
+
+    def total(x: Any) -> Any:
+        return np.cumsum(x)
+
+    def old(document: Any) -> None:
+        for eqn in document["body"]["eqns"]:
+            if eqn["op"] == "cumsum":
+                eqn["attrs"] = {"reach": [8, eqn["attrs"]["axis"]]}
+
+    def upgrade(eqn: dict[str, Any]) -> dict[str, Any]:
+        return {**eqn, "attrs": {"axis": eqn["attrs"]["reach"][1]}}
+
+    data = bytes(tracegraph.export(total, exported.X))
+    document = json.loads(_entries(data)["program/0.json"])
+    old(document)
+    data = repacked(data, {"program/0.json": document})
+    assert document["ops"]["cumsum"] == 1
+    with pytest.raises(errors.MalformedProgramError):
+        tracegraph.load(data)
+    second = dataclasses.replace(op.get("cumsum"), version=2)
+    monkeypatch.setitem(op._REGISTRY, "cumsum", second)
+    with pytest.raises(errors.ExportVersionError, match="'cumsum', version 1"):
+        tracegraph.load(data)
+    monkeypatch.setitem(upgrades.UPGRADES, ("cumsum", 1), upgrade)
+    loaded = tracegraph.load(data)
+    assert loaded.requires["cumsum"] == 2
+    np.testing.assert_array_equal(loaded(exported.X), np.cumsum(exported.X))
+    newer = bytes(loaded)
+    monkeypatch.undo()
+    with pytest.raises(errors.ExportVersionError, match=r"'cumsum', version 2.*has version 1"):
+        tracegraph.load(newer)
 
 
 def test_equations_of_older_ops_are_upgraded(monkeypatch: pytest.MonkeyPatch) -> None:
