@@ -102,7 +102,10 @@ TRACEGRAPH: Table = {
         *("array_api", "linalg", "special", "staging", "transforms", "arrays", "tracing", "ir"),
         "tree",
     },
-    "torch": {"interop", "streams", "arrays", "ir", "tree", "errors", "dtypes", "devices"},
+    "torch": {
+        *("interop", "arrays", "ir", "tree", "errors", "dtypes", "devices"),
+        *("current_stream", "modes"),
+    },
     "jax": {"interop", "arrays", "ir", "tree", "errors", "devices"},
     "tracegraph": {
         *("arrays", "callbacks", "capabilities", "control", "custom", "debug", "errors", "event"),
