@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import sha256
 
 from lowering.codegen.geometry import block_threads, nest_geometry
@@ -42,6 +42,7 @@ from lowering.plan.nodes import KernelNode, Node, launched, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from lowering.plan.target.hardware import ALIGNMENT
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.op import CUSTOM_NAMESPACE, Combiner, Elementwise
 from tracegraph.ir.scalar_values import Apply
 

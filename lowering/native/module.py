@@ -11,7 +11,6 @@ functions, each with a module of its own:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from random import Random
 
 from lowering.native.graphs import STOPPED, NativeGraphWriter
@@ -19,6 +18,7 @@ from lowering.native.host_calls import Sites
 from lowering.native.library.load import joined
 from lowering.native.table import Table
 from lowering.plan.plan import Plan
+from tracegraph.generated.dataclass import dataclass
 
 ENTRY = "run"
 """The name of the function."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from tracegraph import tree
 from tracegraph.errors import MalformedProgramError
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.program import Program
 from tracegraph.ir.stored.attributes import from_json, to_json, type_from_json, type_to_json
 from tracegraph.ir.stored.reading import program_from_json

@@ -8,7 +8,7 @@ Python scalars, NumPy scalars, ndarrays          by value if small, else copied 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from lowering.cuda.open_devices import OpenDevice
 from lowering.cuda.streams.in_flight import InFlightLaunch, later
 from lowering.cuda.streams.stream_state import StreamState
 from tracegraph.errors import CapturingStreamError
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.types import ArrayType
 
 _OTHER_STREAM = (

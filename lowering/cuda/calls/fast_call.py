@@ -18,7 +18,7 @@ from lowering.cuda.memory.cross_stream import CrossStreamUse
 from lowering.cuda.memory.pool import CudaBuffer
 from tracegraph.current_stream import current_stream
 from tracegraph.errors import ClosedError
-from tracegraph.generated_functions import define, each
+from tracegraph.generated.functions import define, each
 from tracegraph.staging.calls.clock import clock
 from tracegraph.staging.calls.donated import Donated
 

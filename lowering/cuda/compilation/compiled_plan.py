@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from lowering.codegen import Unit, unit_source
 from lowering.cuda.compilation.kept_code import CodePlace
@@ -29,6 +28,7 @@ from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import launched
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType
 
