@@ -116,8 +116,23 @@ def test_subclasses_and_pickles() -> None:
         point.name = "r"  # type: ignore[misc]
 
 
+@pytest.mark.parametrize("above", [dataclass, dataclasses.dataclass])
+@pytest.mark.parametrize("below", [dataclass, dataclasses.dataclass])
+def test_bases_may_be_of_either_decorator(above: Any, below: Any) -> None:
+    base = above(frozen=True, slots=True)(type("Base", (), {"__annotations__": {"x": int}}))
+    cls = below(frozen=True, slots=True)(type("Below", (base,), {"__annotations__": {"y": int}}))
+    item = cls(1, 2)
+    assert (item, hash(item), repr(item)) == (cls(1, y=2), hash((1, 2)), "Below(x=1, y=2)")
+    for name in ("x", "y"):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(item, name, 3)
+    if below is dataclass:
+        with pytest.raises(TypeError, match="non-frozen dataclass from a frozen one"):
+            below(slots=True)(type("Wrong", (base,), {"__annotations__": {"z": int}}))
+
+
 def test_packages_use_no_other() -> None:
-    """Python's decorator would see no frozen base, and takes 0.26 ms for each class."""
+    """Python's decorator takes 0.26 ms for each class."""
     files = [path for name in ("tracegraph", "lowering") for path in (ROOT / name).rglob("*.py")]
     found = re.compile(r"^from dataclasses import .*\bdataclass\b|^@dataclasses\.dataclass", re.M)
     others = [str(p) for p in files if found.search(p.read_text(encoding="utf-8"))]

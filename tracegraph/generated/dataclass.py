@@ -5,8 +5,7 @@ Python's decorator writes and compiles the text of up to six methods for each cl
 classes only. Here a class gets its fields and slots at once, and each method at its first use, from
 then on the one that Python's decorator makes: calls take as long as with that.
 
-Classes of users are theirs: these are for the classes of this package. A subclass that adds fields
-needs this decorator, too, for Python's sees no frozen base here.
+Either decorator takes classes of the other as bases.
 """
 
 from __future__ import annotations
@@ -45,8 +44,14 @@ def _finished(
     is_documented = bool(cls.__doc__)
     if not is_documented:
         cls.__doc__ = cls.__name__  # Python's decorator would make one of the signature
-    no_methods = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, **layout)
+    bases = (vars(base).get("__dataclass_params__") for base in cls.__mro__[1:])
+    is_below = frozen and any(base is not None and base.frozen for base in bases)
+    no_methods = dataclasses.dataclass(
+        init=False, repr=False, eq=False, frozen=is_below, slots=slots, **layout
+    )
     cls = no_methods(cls)
+    params: Any = cls.__dataclass_params__  # which the decorator of a subclass reads
+    params.init, params.repr, params.eq, params.frozen = init, repr, eq, frozen
     if not is_documented:
         cls.__doc__ = None
     own, hashes = vars(cls), "__hash__" in vars(cls)
@@ -58,7 +63,7 @@ def _finished(
     for name in names:
         if name == "__hash__" or name not in own:
             setattr(cls, name, _Unwritten(cls, name, frozen, slots))
-    if frozen:
+    if frozen and not is_below:
         _freeze(cls, slots)
     return cls  # type: ignore[no-any-return]
 
