@@ -26,12 +26,12 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
 """Imports against the direction of the tables, each with the reason for it."""
 
 GROUND = {
-    *("user_source", "dtypes", "devices", "generated_functions", "version", "concurrency"),
+    *("user_source", "dtypes", "devices", "version", "concurrency"),
     *("modes", "current_stream"),
 }
 """Parts of tracegraph that import no other."""
 
-BY_ALL = {"public_names"}
+BY_ALL = {"generated", "public_names"}
 """Parts of tracegraph without imports that any part of it may import."""
 
 Table = Mapping[str, Set[str]]
@@ -123,7 +123,7 @@ TRACEGRAPH: Table = {
 BY_LOWERING = GROUND | {
     *("ir", "ops", "passes", "control", "arrays", "staging", "numpy", "tracing"),
     *("errors", "limits", "progress", "inspection", "sharding", "transforms", "tree", "version"),
-    *("cache", "distributed"),
+    *("cache", "distributed", "generated"),
 }
 """Parts of tracegraph that lowering may import."""
 

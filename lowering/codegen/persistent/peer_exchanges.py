@@ -13,7 +13,6 @@ Reductions are in the order of devices: all have the same bits.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from math import prod
 
 from lowering.codegen.effects.signals import STOP_WATCH
@@ -37,6 +36,7 @@ from lowering.plan.nests.rounding import ceil_div, round_up
 from lowering.plan.nodes import LibraryNode
 from lowering.plan.target.hardware import ALIGNMENT, WARP
 from lowering.plan.target.scope import Scope
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.combiners import ADD, MAXIMUM, MINIMUM
 
 _FOLDS = {"sum": ADD, "max": MAXIMUM, "min": MINIMUM}

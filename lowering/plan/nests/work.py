@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from math import prod
 
@@ -32,6 +32,7 @@ from lowering.plan.nests.kernel import (
     ScatterNest,
     Store,
 )
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.op import Elementwise
 from tracegraph.ir.scalar import Axis, Expr, bounds
 from tracegraph.ir.scalar_values import Accumulated, Apply, Load

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.lane_nests import LaneNests, kept_by_lanes
@@ -17,6 +17,7 @@ from lowering.plan.nodes import Graph, KernelNode, Node, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from lowering.plan.target.rates import Rates
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.inspection.tables import Report, ReportSection, TextTable
 from tracegraph.user_source import lines_of
 
