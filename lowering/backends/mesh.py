@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import count
+from math import inf
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +66,8 @@ class MeshBackend(Backend):
         found: Target = self._devices[0].target
         if self.mesh.processes == 1 or found.persistent is None:
             return found
-        return replace(found, persistent=replace(found.persistent, exchange=None))
+        costs = replace(found.costs, exchange=inf)
+        return replace(found, costs=costs, persistent=replace(found.persistent, exchange=None))
 
     def compile(self, plan: Plan) -> MeshExecutable:
         """An executable of the Plan of each device of this process.

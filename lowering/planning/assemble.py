@@ -32,6 +32,7 @@ from lowering.plan.plan import Plan
 from lowering.plan.serialization import serialized
 from lowering.planning.libraries.agreed_stops import AgreedStops, with_agreed_stops
 from lowering.planning.libraries.collectives import with_groups
+from lowering.planning.libraries.exchange_kernels import with_exchange_kernels
 from lowering.planning.workspaces import with_workspaces
 from tracegraph.ir.record import replace
 from tracegraph.ir.scalar_values import Apply
@@ -50,6 +51,8 @@ def assemble(draft: Draft, *, per_launch: bool) -> Plan:
     if agreed.stop_flag is not None:
         constants.append((agreed.stop_flag, np.zeros((), agreed.stop_flag.type.dtype)))
     graph = with_groups(agreed.graph)
+    if context.target.graphs:
+        graph = with_exchange_kernels(graph, name, context.target)
     return Plan(
         name=name,
         graph=with_workspaces(graph) if context.target.graphs else _in_one_order(graph),

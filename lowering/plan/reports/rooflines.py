@@ -75,7 +75,7 @@ def _alike(known: Sequence[NodeWork]) -> list[NodeWork]:
     found: dict[tuple[object, ...], NodeWork] = {}
     place = 0
     for each in known:
-        if each.node.bodies:
+        if each.node.bodies and _exchange_of(each.node) is None:
             place += 1
             found[place,] = each
             continue
@@ -167,6 +167,9 @@ def _works(
 ) -> Iterator[NodeWork]:
     """The work of nodes, inside of a kernel that keeps some buffers in registers."""
     for node in graph.nodes:
+        if (exchange := _exchange_of(node)) is not None:
+            yield NodeWork(node, exchange.work, runs, depth)
+            continue
         work = node.work
         if kept and isinstance(node, KernelNode):
             work = nests_work(node.kernel.nests, kept)
@@ -181,6 +184,13 @@ def _works(
         inside = _runs_inside(node, runs)
         for body in node.bodies:
             yield from _works(body, inside, depth + 1, users, in_body)
+
+
+def _exchange_of(node: Node) -> Node | None:
+    """The collective that is all of a kernel."""
+    if isinstance(node, PersistentKernelNode) and node.exchange is not None:
+        return node.graph.nodes[0]
+    return None
 
 
 def _lanes_of(node: Node) -> LaneNests | None:
