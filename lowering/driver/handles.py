@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from lowering.driver.error_checks import NOT_READY, called, check
 from lowering.driver.foreign_captures import relaxed
 from lowering.driver.user_objects import TiedGraph
 from lowering.errors import ClosedGraphError
+from tracegraph.generated.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)

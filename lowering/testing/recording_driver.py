@@ -11,7 +11,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import Any
 
@@ -29,6 +29,7 @@ from lowering.testing.recorded_objects import (
     RecordedThread,
     RecordedTimer,
 )
+from tracegraph.generated.dataclass import dataclass
 
 
 @derived_from(Driver)

@@ -7,7 +7,6 @@ import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from tracegraph.arrays.known_arrays import replaced
@@ -15,6 +14,7 @@ from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.devices import canonical_device
 from tracegraph.errors.names_elsewhere import OF_STAGES, answer, missing_of_jitted
 from tracegraph.errors.tracebacks import entry_point, hide_frames
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.modes import PLAIN, current_modes, process
 from tracegraph.staging.builds import BuildKey, Builds, Stats
 from tracegraph.staging.calls.fast_call import (

@@ -9,7 +9,7 @@ Python scalars, NumPy scalars, ndarrays          by value if small, else copied 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from lowering.cuda.streams.in_flight import InFlightLaunch, later
 from lowering.cuda.streams.stream_state import StreamState
 from tracegraph.arrays.lent_memory import LEGACY_STREAM, LentMemory
 from tracegraph.errors import CapturingStreamError
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.types import ArrayType, row_major_strides
 
 _OTHER_STREAM = (

@@ -20,7 +20,7 @@ from lowering.cuda.memory.pool import CudaBuffer
 from tracegraph.arrays.lent_memory import LEGACY_STREAM, LentMemory
 from tracegraph.current_stream import current_stream
 from tracegraph.errors import ClosedError
-from tracegraph.generated_functions import define, each
+from tracegraph.generated.functions import define, each
 from tracegraph.staging.calls.clock import clock
 from tracegraph.staging.calls.donated import Donated
 
