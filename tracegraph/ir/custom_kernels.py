@@ -8,13 +8,14 @@ is written over an argument has no pointer of its own: it is that argument's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache, wraps
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from tracegraph import errors
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.types import ArrayType
 
 

@@ -8,13 +8,14 @@ registry-wide conformance test. `arrays.eager.apply` applies it to arguments.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
 
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.derivative import Derivative
 from tracegraph.ir.scalar import Expr
 from tracegraph.ir.types import ArrayType, canonical_type

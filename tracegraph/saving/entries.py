@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from tracegraph import tree
 from tracegraph.errors import MalformedProgramError
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.kernel_calls import KernelCall
 from tracegraph.ir.op import DeclaredOp
 from tracegraph.ir.program import Program

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.kernel_calls import KernelCall
 from tracegraph.ir.op import DeclaredOp
 from tracegraph.ir.program import Program
