@@ -113,6 +113,9 @@ def _destroy_event(event: Any) -> None:
     freed("an event", "cuEventDestroy", driver.cuEventDestroy(event))
 
 
+_UNTIMED = int(driver.CUevent_flags.CU_EVENT_DISABLE_TIMING)
+
+
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class CudaTimer:
     """An event that notes the time; destroyed when it is collected."""
@@ -121,9 +124,9 @@ class CudaTimer:
     handle: int
 
     @classmethod
-    def create(cls) -> CudaTimer:
-        """A new one."""
-        event = called(driver.cuEventCreate, 0)
+    def create(cls, *, timed: bool = True) -> CudaTimer:
+        """A new one, which may be told to note no time."""
+        event = called(driver.cuEventCreate, 0 if timed else _UNTIMED)
         timer = cls(event, int(event))
         weakref.finalize(timer, _destroy_event, event).atexit = False
         return timer

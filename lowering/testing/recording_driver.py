@@ -51,6 +51,7 @@ class RecordingDriver(GraphRecorder, ExecutableRecorder, CaptureRecorder, Driver
     arch: str = field(default="sm_90", init=False)
     cuda_version: tuple[int, int] = field(default=(13, 0), init=False)
     multiprocessors: int = field(default=132, init=False)
+    follows_legacy: bool = field(default=True, init=False)
     capture_lock: CaptureLock = field(default_factory=CaptureLock, init=False)
     thread: ThreadState = field(default_factory=RecordedThread, init=False)
     owner: Any = field(default=None, init=False)
@@ -74,7 +75,7 @@ class RecordingDriver(GraphRecorder, ExecutableRecorder, CaptureRecorder, Driver
     def on(self, stream: int, owner: Any) -> RecordingDriver:
         """The same, with another stream in the log."""
         other = copy.copy(self)
-        other.owner = owner
+        other.owner, other.follows_legacy = owner, False
         other.stream, other._busy, other._waits, other._unwritten = stream, False, [], []
         self.streams.append(other)
         return other

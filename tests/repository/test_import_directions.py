@@ -88,7 +88,10 @@ TRACEGRAPH: Table = {
         "inspection",
         *GROUND,
     },
-    "saving": {"sharding", "staging", "tracing", "ir", "tree", "errors", "version"},
+    "saving": {
+        *("custom", "transforms", "sharding", "staging", "passes", "tracing", "ir", "tree"),
+        *("errors", "version"),
+    },
     "__main__": {"saving", "errors"},
     "streams": {"staging", "devices", "current_stream"},
     "memory": {"staging", "devices"},
@@ -99,7 +102,10 @@ TRACEGRAPH: Table = {
         *("array_api", "linalg", "special", "staging", "transforms", "arrays", "tracing", "ir"),
         "tree",
     },
-    "torch": {"interop", "streams", "arrays", "ir", "tree", "errors", "dtypes", "devices"},
+    "torch": {
+        *("interop", "arrays", "ir", "tree", "errors", "dtypes", "devices"),
+        *("current_stream", "modes"),
+    },
     "jax": {"interop", "arrays", "ir", "tree", "errors", "devices"},
     "tracegraph": {
         *("arrays", "callbacks", "capabilities", "control", "custom", "debug", "errors", "event"),

@@ -233,6 +233,23 @@ class Op:
         return f"<op {self.name}>"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class DeclaredOp(Op):
+    """An op that a user declared, which is in no registry.
+
+    Args:
+        where: the function's name with its place, for messages.
+        function: the NumPy function that they wrote.
+        rule: its derivative as they gave it: a function, ``"reference"`` or whatever it may be.
+        made_by: of an op that is known by data, the function and the arguments that make it.
+    """
+
+    where: str = ""
+    function: Callable[..., Any] | None = None
+    rule: Any = None
+    made_by: tuple[Callable[..., DeclaredOp], tuple[Any, ...]] | None = None
+
+
 def _as_tuple(types: ArrayType | Sequence[ArrayType]) -> tuple[ArrayType, ...]:
     return (types,) if isinstance(types, ArrayType) else tuple(types)
 

@@ -16,7 +16,8 @@ from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.nests import write_nest
 from lowering.codegen.node_code import NODE_CODE
 from lowering.codegen.persistent.exchanges import Exchange
-from lowering.codegen.persistent.peer_exchanges import SentStop, write_exchange
+from lowering.codegen.persistent.peer_exchanges import write_exchange
+from lowering.codegen.persistent.peer_rooms import SentStop
 from lowering.codegen.persistent.persistent_layout import WORDS, PersistentLayout
 from lowering.codegen.persistent.storage import MAX_UNROLLED
 from lowering.codegen.source_writer import SourceWriter
@@ -131,7 +132,7 @@ class PhaseWriter:
     def _write_exchange(self, node: LibraryNode) -> None:
         """Write collectives that are carried out at once."""
         room = self.layout.peers.rooms[node]
-        write_exchange(self.writer, self.scope, node, room, self.barrier, self.stop)
+        write_exchange(self.writer, self.scope, node, room, self.stop)
         if room.small:
             self._in_each_block.add(node)
             self._blocks_are_apart = True

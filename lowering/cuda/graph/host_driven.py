@@ -28,6 +28,7 @@ from lowering.cuda.interface import (
     Words,
 )
 from lowering.cuda.streams.timeline import Timeline
+from lowering.plan.calls.rendezvous import place
 from lowering.plan.conditional_nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
 from tracegraph import limits
@@ -78,10 +79,11 @@ def drive(
     try:
         launch()
     except BaseException as error:
-        if effects.waits:
-            timeline.stop(error)
-        timeline.driver.synchronize()  # what was launched ends by itself
-        effects.ignore_failure()
+        if place.together is None:  # else it is ended together with the other devices
+            if effects.waits:
+                timeline.stop(error)
+            timeline.driver.synchronize()  # what was launched ends by itself
+            effects.ignore_failure()
         raise
     finally:
         ended.append(timeline.driver.record())

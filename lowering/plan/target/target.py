@@ -41,6 +41,8 @@ class Costs:
         gigaoperation: a billion operations of a nest, in units of `Elementwise.cost`, of four-byte
             numbers; those of eight bytes count twice.
         collective: an exchange between the devices of a mesh, by a library, of few bytes.
+        exchange: the same by a kernel that stores into the memory of other devices; infinite if
+            they cannot.
         near_line: reading a line of a near cache for 32 points, in units of `Elementwise.cost` for
             each of them.
         columns: neighbouring results of a reduction that are computed together: what they share is
@@ -69,6 +71,7 @@ class Costs:
     gigaflop: float
     gigaoperation: float
     collective: float
+    exchange: float
     near_line: float
     columns: int
     full_threads: int
