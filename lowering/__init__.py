@@ -4,8 +4,10 @@ Internal to tracegraph, which imports it when a function is first compiled.
 """
 
 from collections.abc import Sequence as _Sequence
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING
+from typing import Any as _Any
 
-from lowering.backends.profiles import profile as profile
 from lowering.backends.registry import backend as backend
 from lowering.backends.registry import create_stream as create_stream
 from lowering.backends.registry import default_device as default_device
@@ -19,14 +21,32 @@ from lowering.disk_cache.location import cache_contents as cache_contents
 from lowering.disk_cache.location import clear_cache as clear_cache
 from lowering.disk_cache.plans import kept_or_made as _kept_or_made
 from lowering.plan.plan import Plan as _Plan
-from lowering.plan.reports.explain import memory as memory
-from lowering.plan.reports.explain import schedules as schedules
-from lowering.plan.reports.graphviz import dot as dot
 from tracegraph.ir.program import Program as _Program
 from tracegraph.staging.scratch import Scratch as _Scratch
 from tracegraph.user_source import add_own
 
+if TYPE_CHECKING:
+    from lowering.backends.profiles import profile as profile
+    from lowering.plan.reports.explain import memory as memory
+    from lowering.plan.reports.explain import schedules as schedules
+    from lowering.plan.reports.graphviz import dot as dot
+
 add_own(__file__)
+
+_REPORTS = {
+    "profile": "backends.profiles",
+    "memory": "plan.reports.explain",
+    "schedules": "plan.reports.explain",
+    "dot": "plan.reports.graphviz",
+}
+"""Modules of what few programs ask for, imported when it is."""
+
+if not TYPE_CHECKING:  # a type checker would find any name in a module that has this
+
+    def __getattr__(name: str) -> _Any:
+        if name not in _REPORTS:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(_import_module(f"{__name__}.{_REPORTS[name]}"), name)
 
 
 def plan_of(
