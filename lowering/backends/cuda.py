@@ -223,8 +223,9 @@ class CudaBackend:
 
         Kernels that were written by hand follow, each in a unit of its own.
         """
-        from lowering.codegen import translation_unit, unit_source
+        from lowering.codegen import unit_source
         from lowering.codegen.custom_kernels import custom_kernel_texts
+        from lowering.codegen.units import translation_unit
         from lowering.cuda.compilation.compiled_plan import functions_of
 
         unit = unit_source(plan)

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import count
 from math import inf
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lowering.backends.cuda import CudaBackend
 from lowering.backends.gpus import count_gpus
@@ -23,7 +23,6 @@ from lowering.plan.lockstep import collective_of
 from lowering.plan.nodes import launched as launched_nodes
 from lowering.plan.plan import Plan
 from lowering.plan.target.target import Target
-from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.distributed.membership import peers, process_index
 from tracegraph.errors import MeshDeviceError
@@ -110,11 +109,10 @@ class MeshBackend(Backend):
             finally:
                 place.communicators, place.peers, place.device = None, None, 0
 
-        parts: list[Any] = each_in_a_thread(
-            [partial(compile_one, i) for i in range(len(self._devices))]
-        )
+        parts = gpus.built(compile_one, len(self._devices))
         gpus.add(parts)
-        launched = partial(gpus.launched, program=program, driven=apart)
+        driven = not all(part.features.conditional_nodes for part in parts)
+        launched = partial(gpus.launched, program=program, driven=driven)
         return MeshExecutable(plan, parts, launched, lambda: gpus.abandoned)
 
     @property
@@ -160,12 +158,6 @@ class MeshBackend(Backend):
 
 def _require_gpus(mesh: Mesh) -> None:
     """Raise MeshDeviceError if there are fewer GPUs than the mesh has devices in this process."""
-    if mesh.processes > 1 and len(mesh.local_devices) > 1:
-        raise MeshDeviceError(
-            f"{mesh} has {len(mesh.local_devices)} GPUs in each of {mesh.processes} processes, "
-            "which must have one each",
-            f"start {mesh.size} processes, or make a mesh of {mesh.processes} devices",
-        )
     seen, ordinals = count_gpus(), mesh.ordinals
     if seen > max(ordinals):
         return

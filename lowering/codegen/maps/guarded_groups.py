@@ -7,11 +7,11 @@ same for a whole group, or counts up with its points: then it is tested at the p
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from lowering.codegen.flatten import POINT, Flattener
 from lowering.codegen.maps.vector_accesses import Variation, variation, vectors_of
 from lowering.plan.nests.kernel import MapNest, Store
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.scalar import Compare, Const, Expr, Select, bounds, compare, conjuncts
 from tracegraph.ir.scalar_values import Load
 from tracegraph.ir.subexpressions import Substitution, subexpressions

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from lowering.codegen.expressions import combine, round_to, widen
 from lowering.codegen.persistent.peer_rooms import (
@@ -33,6 +32,7 @@ from lowering.plan.calls.library_call import StridedArray
 from lowering.plan.nests.rounding import ceil_div, round_up
 from lowering.plan.target.hardware import VECTOR_BYTES
 from lowering.plan.target.scope import Scope
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.combiners import ADD, MAXIMUM, MINIMUM
 
 FOLDS = {"sum": ADD, "max": MAXIMUM, "min": MINIMUM}

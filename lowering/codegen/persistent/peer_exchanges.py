@@ -13,7 +13,6 @@ Reductions are in the order of devices: all have the same bits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
 
 from lowering.codegen.expressions import combine, round_to, widen
@@ -39,6 +38,7 @@ from lowering.plan.calls.library_call import StridedArray
 from lowering.plan.nodes import LibraryNode
 from lowering.plan.target.hardware import WARP
 from lowering.plan.target.scope import Scope
+from tracegraph.generated.dataclass import dataclass
 
 
 def write_exchange(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from math import prod
 
 from lowering.codegen.effects.signals import STOP_WATCH
@@ -23,6 +22,7 @@ from lowering.plan.nests.rounding import ceil_div, round_up
 from lowering.plan.nodes import LibraryNode
 from lowering.plan.target.hardware import ALIGNMENT, VECTOR_BYTES
 from lowering.plan.target.scope import Scope
+from tracegraph.generated.dataclass import dataclass
 
 _WORD_BYTES = 8
 """A word of 32 bits with its turn."""

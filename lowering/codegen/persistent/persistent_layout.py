@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from lowering.codegen.geometry_records import LaunchGeometry, shared_bytes, workspace_bytes
 from lowering.codegen.nest_kinds import CanonicalNest, canonical
@@ -16,6 +15,7 @@ from lowering.plan.nests.rounding import round_up
 from lowering.plan.nodes import KernelNode, LibraryNode, Node, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.target.hardware import ALIGNMENT, VECTOR_BYTES, WORD_BYTES
+from tracegraph.generated.dataclass import dataclass
 
 WORDS = 3
 """Words of a condition: two that take turns in the steps of a loop, and one for its entry. Branches

@@ -8,7 +8,7 @@ step may write one while slow threads still read the other.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lowering.codegen.effects.signals import word
 from lowering.codegen.geometry_records import LaunchGeometry, shared_bytes
@@ -27,6 +27,7 @@ from lowering.plan.nests.analysis import nest_expressions
 from lowering.plan.nests.buffer import Buffer, overlap
 from lowering.plan.nodes import Graph, KernelNode, LibraryNode, Node
 from lowering.plan.target.scope import Scope
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.op import Elementwise
 from tracegraph.ir.scalar_values import Apply
 

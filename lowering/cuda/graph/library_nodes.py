@@ -11,6 +11,7 @@ from lowering.cuda.graph.host_driven import begin_segment
 from lowering.cuda.libraries.capture import LEGAL_IN_BODIES, LEGAL_OUTSIDE, capture, lines
 from lowering.cuda.libraries.foreign_calls import naming
 from lowering.cuda.libraries.library_calls import captured, outside
+from lowering.cuda.libraries.nccl import PreparedCollective
 from lowering.cuda.libraries.pointer_arrays import pointers
 from lowering.cuda.libraries.recapture import RecapturedCall
 from lowering.cuda.memory.pool import PooledMemory
@@ -47,8 +48,10 @@ def _warm_up(emission: Emission, node: LibraryNode, memory: PooledMemory) -> Non
     prepared.handle.use_workspace(memory.pointer, prepared.workspace_bytes)
     run = _issued(emission, node, {**emission.placement.addresses, **others}, written=True)
     driver.synchronize()
-    run(prepared.handle)
-    driver.synchronize_capture_stream()
+    handle = prepared.handle
+    with handle.meeting() if isinstance(handle, PreparedCollective) else nullcontext():
+        run(handle)
+        driver.synchronize_capture_stream()
 
 
 def _captured(emission: Emission, graph: Any, node: LibraryNode, before: Before) -> tuple[Any, ...]:

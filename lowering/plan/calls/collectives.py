@@ -8,7 +8,6 @@ that follow one another and do not depend on each other are one call, a group.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import ClassVar
 
@@ -18,6 +17,7 @@ from lowering.plan.calls.library_call import IfSkipped, LibraryCall, StridedArra
 from lowering.plan.calls.rendezvous import Array, Arrival, place
 from lowering.plan.nests.buffer_fields import Reads, Writes
 from tracegraph.errors import CollectiveOutsideShardError
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.record import record
 from tracegraph.ir.types import ArrayType
 from tracegraph.user_source import Source, lines_of

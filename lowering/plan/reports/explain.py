@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 
 from lowering.plan.construct import Construct, Inlined, Path
@@ -12,6 +12,7 @@ from lowering.plan.lockstep import collective_of
 from lowering.plan.nodes import Graph, MemcpyNode, Node, body_graphs, launched
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.inspection.tables import Report, ReportSection, TextTable
 from tracegraph.user_source import Source, lines_of
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.lane_nests import LaneNests, kept_by_lanes
-from lowering.plan.nests.work import Work, nests_work
+from lowering.plan.nests.work import Work, least_seconds, nests_work
 from lowering.plan.nodes import Graph, KernelNode, Node, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from lowering.plan.target.rates import Rates
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.inspection.tables import Report, ReportSection, TextTable
 from tracegraph.user_source import lines_of
 
@@ -91,19 +92,6 @@ def total_work(plan: Plan) -> Work | None:
     """The sum over all nodes; None if how often some of them run depends on data."""
     known = works(plan)
     return None if any(each.depends_on_data for each in known) else _sum(known)
-
-
-def least_seconds(work: Work, rates: Rates) -> float:
-    """The seconds that work takes at least.
-
-    Memory, the units of each dtype and those for products work side by side, so that the slowest
-    one decides.
-    """
-    computing: Counter[str] = Counter()
-    for counts, known in ((work.operations, rates.operations), (work.special, rates.special)):
-        computing.update({d: n / known[d] for d, n in counts.items() if d in known})
-    products = [n / rates.products[d] for d, n in work.products.items() if d in rates.products]
-    return max([work.required / rates.copy, *computing.values(), *products])
 
 
 def least_time(plan: Plan, rates: Rates) -> float | None:

@@ -10,13 +10,14 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
 from lowering.plan.target.scope import Scope
 from lowering.plan.target.target import OperandForm
 from tracegraph.control.schedules import BranchSchedule, LoopSchedule
+from tracegraph.generated.dataclass import dataclass
 
 ProductForm = Literal["library", "nests"]
 """Matrix products as library calls, where the library has them, or all as reduction nests."""

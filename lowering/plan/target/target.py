@@ -7,13 +7,14 @@ its own Target, beside its code in `lowering.backends`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf, prod
 from typing import Any, Literal
 
 import numpy as np
 
 from lowering.plan.target.rates import Rates
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.types import ArrayType
 from tracegraph.passes.invariants import CERTAIN, Motion
 
