@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-__all__ = ["Allocation", "Event", "ForeignArray", "HostAllocation", "Timer"]
+__all__ = ["Allocation", "Event", "ForeignArray", "HostAllocation", "SharedAllocation", "Timer"]
 
 
 class Allocation(Protocol):
@@ -20,6 +20,14 @@ class Allocation(Protocol):
     @property
     def nbytes(self) -> int:
         """The size."""
+
+
+class SharedAllocation(Allocation, Protocol):
+    """Device memory that other processes of the machine can open by a name. It is not freed."""
+
+    @property
+    def name(self) -> bytes:
+        """What is told to the others."""
 
 
 class HostAllocation(Protocol):
