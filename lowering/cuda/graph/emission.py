@@ -22,11 +22,6 @@ from lowering.plan.nodes import Node
 from lowering.plan.owners import NodeSlots
 from tracegraph.ir.events import Section
 
-Timers = dict[Section, dict[str, Timer]]
-"""The events at the start and the end of each timed section."""
-
-Users = Mapping[Buffer, list[tuple[KernelNodeHandle, int]]]
-
 
 class Before(NamedTuple):
     """What a node depends on: our kernels, by PDL edges where possible, and other nodes."""
@@ -71,7 +66,7 @@ class Emission:
     load: KernelNodeHandle | None = None
     emitted: dict[Node, tuple[str, ...]] = field(default_factory=dict)
     conditions: dict[int, tuple[Any, int]] = field(default_factory=dict)
-    timers: Timers = field(default_factory=dict)
+    timers: dict[Section, dict[str, Timer]] = field(default_factory=dict)
     recaptured: list[RecapturedCall] = field(default_factory=list)
     users: defaultdict[Buffer, list[tuple[KernelNodeHandle, int]]] = field(
         default_factory=lambda: defaultdict(list)

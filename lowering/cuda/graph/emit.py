@@ -20,10 +20,11 @@ from typing import Any
 from lowering.codegen import KernelCode
 from lowering.codegen.kernel_parameters import Channel
 from lowering.cuda.compilation.plan_code import PlanCode
+from lowering.cuda.graph.built_graph import Timers, Users
 from lowering.cuda.graph.copies import COPY_KERNEL, COPY_SOURCE, COPY_THREADS, copy_grid
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.embedding import add_embedded
-from lowering.cuda.graph.emission import Before, Cell, Emission, Timers, Users
+from lowering.cuda.graph.emission import Before, Cell, Emission
 from lowering.cuda.graph.handwritten_kernels import custom_launch
 from lowering.cuda.graph.launch_nodes import (
     add_allocation,
