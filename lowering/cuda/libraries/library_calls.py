@@ -149,14 +149,14 @@ def _each(calls: PreparedCalls) -> int:
     return round_up(max((call.workspace_bytes for call in calls.values()), default=0), ALIGNMENT)
 
 
-def outside(plan: Plan, node: LibraryNode, start: int = 0) -> tuple[dict[Buffer, int], int]:
+def outside(per_launch: bool, node: LibraryNode, start: int = 0) -> tuple[dict[Buffer, int], int]:
     """Addresses from `start` for the buffers of a call that it must not access at their own ones
     outside the graph, and the end of that memory.
 
     Another thread may launch meanwhile; and scratch that launches allocate, arguments and results
     exist only in them. A user's function might not cope with what is in scratch before a launch.
     """
-    absent = {"input", "output", *(["scratch"] if plan.per_launch else [])}
+    absent = {"input", "output", *(["scratch"] if per_launch else [])}
     reads = [buffer for buffer in node.reads if buffer.space in absent]
     if isinstance(node.call, CapturedCall):
         reads = list(node.reads)
