@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -102,6 +102,11 @@ def prepare(plan: Plan, device: OpenDevice) -> PreparedCalls:
         ValueError: the class of a call is not in the table.
     """
     nodes = [node for node in launched(plan.graph) if isinstance(node, LibraryNode)]
+    return prepared_calls(nodes, device)
+
+
+def prepared_calls(nodes: Sequence[LibraryNode], device: OpenDevice) -> PreparedCalls:
+    """The calls of nodes, planned by their libraries; raises as `prepare`."""
     if any(captured(node).workspace_bytes is None for node in nodes):
         device.timeline.settle_loops()  # a library that plans allocates, and may wait in the driver
     return {
