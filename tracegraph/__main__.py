@@ -1,7 +1,8 @@
 """Commands for files of saved functions.
 
-``python -m tracegraph inspect FILE`` prints what a file holds. ``python -m tracegraph add-target FILE
-sm_90`` compiles its programs for the GPUs of an architecture, into the same file.
+``python -m tracegraph inspect FILE`` prints what a file holds.
+``python -m tracegraph add-target FILE sm_90`` compiles its programs for the GPUs of an
+architecture, into the same file.
 """
 
 from __future__ import annotations

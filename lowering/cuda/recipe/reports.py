@@ -17,7 +17,7 @@ from lowering.plan.records.print_records import Record
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reported:
-    """What launches report to the host, None if nothing; the words of these bases by their index."""
+    """What launches report to the host, if anything, and the words of bases by index."""
 
     effects: Effects | None
     words: Mapping[tuple[Base, int], int]
