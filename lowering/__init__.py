@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from typing import Any as _Any
 
 from tracegraph.ir.program import Program as _Program
-from tracegraph.staging.program_function import Target as _Target
+from tracegraph.staging.program_function import StoredTarget as _StoredTarget
 from tracegraph.staging.scratch import Scratch as _Scratch
 from tracegraph.user_source import add_own
 
@@ -79,7 +79,9 @@ def plan_of(
     return kept_or_made(program, planned_for(device), donated, scratch, make)
 
 
-def load_target(targets: _Mapping[str, _Target], device: str, planned: _Callable[[], _Any]) -> _Any:
+def load_target(
+    targets: _Mapping[str, _StoredTarget], device: str, planned: _Callable[[], _Any]
+) -> _Any:
     """As `Compiler.load_target`."""
     from lowering.backends.cuda_backend import CudaBackend
     from lowering.backends.registry import backend as opened

@@ -17,7 +17,7 @@ from tracegraph.staging.calls.last_call import LastRun
 from tracegraph.staging.device_features import DeviceFeatures
 from tracegraph.staging.exported import ExportedGraph
 from tracegraph.staging.graph_view import GraphView
-from tracegraph.staging.program_function import Target
+from tracegraph.staging.program_function import StoredTarget
 from tracegraph.staging.scratch import Scratch
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class Compiler(Protocol):
         One that was kept on disk is not made again.
         """
 
-    def target_of(self, plan: Any, arch: str) -> Target:
+    def target_of(self, plan: Any, arch: str) -> StoredTarget:
         """A Plan compiled for an architecture, such as ``"sm_90"``; no GPU is needed for it.
 
         Raises:
@@ -203,7 +203,7 @@ class Compiler(Protocol):
         """
 
     def load_target(
-        self, targets: Mapping[str, Target], device: str, planned: Callable[[], Any]
+        self, targets: Mapping[str, StoredTarget], device: str, planned: Callable[[], Any]
     ) -> Executable | str:
         """An executable of the one of these targets that fits a device, or why none does.
 
@@ -214,7 +214,7 @@ class Compiler(Protocol):
             OutOfMemoryError: the device has not enough memory.
         """
 
-    def target_sizes(self, target: Target) -> Mapping[str, int]:
+    def target_sizes(self, target: StoredTarget) -> Mapping[str, int]:
         """What a target has: kernels, nodes, and bytes of code.
 
         Raises:
