@@ -32,7 +32,7 @@ def call_in_graph(function: FlatFunction, values: Sequence[Any]) -> Sequence[tor
     if parts.half is None:
         return call(bound.number, tensors)
     found: list[torch.Tensor] = keeping_call(bound.number, list(needed), tensors)
-    return found[: parts.count]
+    return found[: parts.results]
 
 
 @torch.library.custom_op("tracegraph::call", mutates_args=())
@@ -96,12 +96,12 @@ def _batched(
 
 
 class _Parts(NamedTuple):
-    """What a keeping function returns for some arguments: the types, of which so many are results,
-    and the second half.
+    """What a keeping function returns for some arguments: the types, the number of those that are
+    results, and the second half.
     """
 
     types: tuple[ArrayType, ...]
-    count: int
+    results: int
     half: SecondHalf | None
 
 
@@ -109,7 +109,8 @@ def _parts(keeping: FlatFunction, values: Sequence[torch.Tensor]) -> _Parts:
     types = tuple([type_of_tensor(x) for x in values])
     found: _Parts | None = keeping.elsewhere.get(types)
     if found is None:
-        results, kept = keeping.result_types(types)
+        returned: Any = keeping.result_types(types)
+        results, kept = returned
         leaves = tuple(tree.leaves((results, kept)))
         found = _Parts(leaves, len(results), getattr(kept, "half", None))
         keeping.elsewhere[types] = found
