@@ -17,17 +17,20 @@ def increased(x):
     return x + 1
 
 
-CALLS = {
-    "jit": lambda: lambda x, f=tracegraph.jit(increased, device="cuda"): torch.from_dlpack(f(x)),
-    "wrap": lambda: import_module("tracegraph.torch").wrap(increased),
-}
+def jitted():
+    function = tracegraph.jit(increased, device="cuda")
+    return lambda x: torch.from_dlpack(function(x))
 
 
-@pytest.mark.parametrize("name", CALLS)
+def wrapped():
+    return import_module("tracegraph.torch").wrap(increased)
+
+
+@pytest.mark.parametrize("make", [jitted, wrapped])
 @pytest.mark.parametrize("own_stream", [False, True])
-def test_a_call_is_in_order_with_the_stream_of_pytorch(name, own_stream):
+def test_a_call_is_in_order_with_the_stream_of_pytorch(make, own_stream):
     """It comes behind what is there, and memory that is freed after it is used again behind it."""
-    call = CALLS[name]()
+    call = make()
     with torch.cuda.stream(torch.cuda.Stream() if own_stream else torch.cuda.default_stream()):
         call(torch.zeros(N, device="cuda"))
         torch.cuda.synchronize()
@@ -70,7 +73,7 @@ def test_arrays_of_cupy_are_read_where_they_are():
 
 
 def test_gradients_of_what_is_kept_in_two_threads():
-    wrapped = import_module("tracegraph.torch").wrap(lambda x, w: np.tanh(np.tanh(x @ w) @ w))
+    ours = import_module("tracegraph.torch").wrap(lambda x, w: np.tanh(np.tanh(x @ w) @ w))
     of_torch = lambda x, w: torch.tanh(torch.tanh(x @ w) @ w)  # noqa: E731
     found = {}
 
@@ -80,7 +83,7 @@ def test_gradients_of_what_is_kept_in_two_threads():
             x, w = (torch.randn(64, 64, device="cuda", generator=g) for _ in range(2))
             x, w = ((t / 8).requires_grad_() for t in (x, w))
             for _ in range(20):
-                pair = [torch.autograd.grad(f(x, w).sum(), (x, w)) for f in (wrapped, of_torch)]
+                pair = [torch.autograd.grad(f(x, w).sum(), (x, w)) for f in (ours, of_torch)]
             torch.cuda.current_stream().synchronize()
             found[number] = pair
 
