@@ -4,6 +4,7 @@ Internal to tracegraph, which imports it when a function is first compiled.
 """
 
 from collections.abc import Sequence as _Sequence
+from pathlib import Path as _Path
 
 from lowering.backends.profiles import profile as profile
 from lowering.backends.registry import backend as backend
@@ -44,6 +45,35 @@ def plan_of(
         return lower(program, device, donated, scratch=scratch)
 
     return _kept_or_made(program, _target_of(device), donated, scratch, make)
+
+
+def flat_file(
+    program: _Program,
+    arch: str,
+    donated: _Sequence[int] = (),
+    *,
+    inputs: _Sequence[str],
+    outputs: _Sequence[str],
+    libraries: bool = True,
+) -> bytes:
+    """The flat file of a program, as `Compiler.flat_file`."""
+    from lowering.backends.flat_files import flat_file_of, planned_without_libraries
+
+    if libraries:
+        plan = plan_of(program, "cuda", donated)
+    else:
+        from lowering.lower import lower
+
+        with planned_without_libraries(_target_of("cuda")) as target:
+            plan = lower(program, target, donated)
+    return flat_file_of(plan, arch, inputs, outputs)
+
+
+def c_loader() -> _Path:
+    """The header that reads flat files."""
+    from lowering.backends.flat_files import C_LOADER
+
+    return C_LOADER
 
 
 # tracegraph compares it with its own version, to know this package from another of the name.

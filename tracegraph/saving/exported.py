@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from tracegraph import tree
@@ -15,8 +16,10 @@ from tracegraph.ir.program import Atom, Literal, Program, walk
 from tracegraph.ir.text import program_line
 from tracegraph.ir.types import ArrayType
 from tracegraph.saving.entries import SavedProgram
+from tracegraph.saving.flat_programs import flat_program
 from tracegraph.saving.packing import file_of, write_whole
 from tracegraph.staging.calls.signature import CallKey, Signature
+from tracegraph.staging.compiler import compiler
 from tracegraph.staging.jitted import Jitted
 from tracegraph.staging.program_function import ProgramFunction
 from tracegraph.tracing.trace import Trace, current_trace
@@ -163,6 +166,47 @@ class Exported:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file; see `tracegraph.save`."""
         write_whole(bytes(self), path)
+
+    @entry_point
+    def save_flat(
+        self,
+        path: str | os.PathLike[str],
+        arch: str,
+        *,
+        program: int | None = None,
+        libraries: bool = True,
+    ) -> None:
+        """Write a program to a file that C runs, without Python: kernels for one GPU architecture.
+
+        The file has the CUDA graph as records, with compiled kernels and constants; the header
+        `c_loader` reads it. No GPU is needed to write it, but a compiler.
+
+        Args:
+            path: of the file.
+            arch: the architecture, such as ``"sm_90"``; later minor versions of it run the file.
+            program: the number of the program, if there are several.
+            libraries: without, matrix products and factorizations are kernels even where a library
+                of NVIDIA would be faster, for C cannot call it. Results are rounded otherwise then.
+
+        Raises:
+            UnsavableError: the program calls a library, or prints; the message has the line.
+            ValueError: there is no such architecture or program.
+            RuntimeError: there is no compiler.
+            OSError: the file cannot be written.
+        """
+        data = flat_program(self.signature, self.entries, arch, program, libraries)
+        write_whole(data, path)
+
+    @staticmethod
+    def c_loader() -> Path:
+        """The C header that runs files of `save_flat`: ``tracegraph_load.h``.
+
+        It needs no other file of tracegraph, no header of CUDA, and at run time the driver alone.
+
+        >>> Exported.c_loader().name
+        'tracegraph_load.h'
+        """
+        return compiler().c_loader()
 
     def __bytes__(self) -> bytes:
         return file_of(self.__name__, self.signature, self.entries)

@@ -7,6 +7,7 @@ the backend's name that loads to a callable, which takes the device and returns 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tracegraph.errors import RawMemoryError
@@ -192,6 +193,27 @@ class Compiler(Protocol):
 
         One that was kept on disk is not made again.
         """
+
+    def flat_file(
+        self,
+        program: Program,
+        arch: str,
+        donated: Sequence[int] = (),
+        *,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        libraries: bool = True,
+    ) -> bytes:
+        """The file that the C loader runs a program from, on GPUs such as ``"sm_90"``. Arguments
+        and results have names there. Without `libraries`, kernels compute what they would.
+
+        Raises:
+            UnsavableError: the program has what C cannot have; the message has the line.
+            RuntimeError: its kernels do not compile, or there is no compiler.
+        """
+
+    def c_loader(self) -> Path:
+        """The header of the C loader."""
 
     def cache_contents(self) -> tuple[str | None, str, int, int]:
         """The folder of the cache on disk, or None and why there is none; bytes, and entries."""
