@@ -10,10 +10,9 @@ from itertools import count
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from lowering.backends.cuda import CudaBackend
+from lowering.backends.cuda_backend import CudaBackend
 from lowering.backends.gpus import count_gpus
 from lowering.backends.host import HostBackend
-from lowering.legalization.features import override
 from lowering.mesh.executable import MeshExecutable
 from lowering.mesh.same_program import require_same_program
 from lowering.mesh.together import in_threads
@@ -21,6 +20,7 @@ from lowering.plan.calls.rendezvous import PeerMeeting, place
 from lowering.plan.lockstep import collective_of
 from lowering.plan.nodes import launched as launched_nodes
 from lowering.plan.plan import Plan
+from lowering.plan.target.features import override
 from lowering.plan.target.target import Target
 from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lowering.codegen.effects.print_records import Record
 from lowering.plan.nests.buffer import Buffer
+from lowering.plan.records.print_records import Record
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,9 @@ TRACEGRAPH: Table = {
         "inspection",
         *GROUND,
     },
-    "saving": {"sharding", "staging", "tracing", "ir", "tree", "errors", "version"},
+    "saving": {
+        *("sharding", "staging", "tracing", "ir", "tree", "errors", "version", "user_source"),
+    },
     "__main__": {"saving", "errors"},
     "streams": {"staging", "devices", "current_stream"},
     "memory": {"staging", "devices"},
@@ -127,7 +129,7 @@ ABOVE_LOWERING = {"testing"}
 CODE = frozenset({"host.arena", "host.code", "host.result_pool", "host.section_times"})
 """What the interpreter and native code have in common: memory, and the interface of code."""
 
-PLAN = frozenset({"plan", "plan.nests", "plan.calls", "plan.target"})
+PLAN = frozenset({"plan", "plan.nests", "plan.calls", "plan.records", "plan.target"})
 """The Plan: nests and calls know no node, and what planning is given knows neither."""
 
 LOWERING: Table = {
@@ -136,6 +138,7 @@ LOWERING: Table = {
     "plan.target": frozenset(),
     "plan.nests": {"plan.target"},
     "plan.calls": {"plan.nests"},
+    "plan.records": {"plan.nests"},
     "plan": {"plan.nests", "plan.calls", "plan.target", "errors"},
     "plan.reports": PLAN,
     "draft": PLAN,
@@ -154,7 +157,10 @@ LOWERING: Table = {
     "host.code": CODE | PLAN,
     "host.interpreter": CODE | PLAN,
     "native": {"native.library", "disk_cache", "host.interpreter", *CODE, *PLAN},
-    "cuda": {"plan.reports", "legalization", "codegen", "disk_cache", "errors", *PLAN},
+    "cuda": {
+        *("plan.reports", "legalization", "codegen", "disk_cache", "algorithms", "errors"),
+        *PLAN,
+    },
     "driver": {"cuda", "errors", *PLAN},
     "mesh": {"cuda", *PLAN},
     "host": {"native", "host.interpreter", "plan.reports", *CODE, *PLAN},
@@ -167,7 +173,7 @@ LOWERING: Table = {
         *("backends", "fusion", "scheduling", "allocation", "planning", "planning.expansion"),
         *("draft", *PLAN),
     },
-    "lowering": {"lower", "disk_cache", "backends", "plan", "plan.reports"},
+    "lowering": {"lower", "disk_cache", "backends", "cuda", "plan", "plan.reports"},
     "testing": {"backends", "cuda", "legalization", "errors", *PLAN},
 }
 

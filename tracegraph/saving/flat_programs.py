@@ -2,47 +2,54 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from tracegraph import tree
 from tracegraph.saving.entries import SavedProgram
+from tracegraph.saving.targets import traced_for_gpus
 from tracegraph.staging.calls.signature import Signature
 from tracegraph.staging.compiler import compiler
+from tracegraph.staging.program_function import Target
 
 
 def flat_program(
     signature: Signature,
     saved: Sequence[SavedProgram],
     arch: str,
-    program: int | None,
+    number: int | None,
     libraries: bool,
 ) -> bytes:
-    """The file of a program, by its number.
+    """The file of a program, by its number; from its target for the architecture, if it has one.
 
     Raises:
-        ValueError: `arch` names no architecture; or there is no program of the number, or several
-            and none is chosen.
-        UnsavableError: as `Compiler.flat_file`.
+        ValueError: there is no program of the number, or there are several and none is chosen.
+        UnsavableError: it has what C cannot have; the message has the line.
+        RuntimeError: it does not compile, or there is no compiler.
     """
-    if not re.fullmatch(r"sm_\d{2,3}", arch):
-        raise ValueError(f"an architecture is a name such as 'sm_90', not {arch!r}")
-    if program is None and len(saved) > 1:
+    if number is None and len(saved) > 1:
         raise ValueError(
             f"{signature.function} has {len(saved)} programs, and a file for C has one: choose it "
             "by program=, the number of its types in the list `types`"
         )
-    number = program or 0
-    if not 0 <= number < len(saved):
-        raise ValueError(f"{signature.function} has {len(saved)} programs, and none is {program}")
-    entry = saved[number]
+    if not 0 <= (number or 0) < len(saved):
+        raise ValueError(f"{signature.function} has {len(saved)} programs, and none is {number}")
+    entry = saved[number or 0]
     key = entry.key()
-    return compiler().flat_file(
-        entry.program,
-        arch,
-        signature.donated_leaves(key.structure),
-        inputs=signature.paths(key.structure),
-        outputs=tree.paths(entry.result_structure(key), "result"),
-        libraries=libraries,
+    return compiler().flat_file_of(
+        _target(entry, signature, arch, libraries),
+        signature.paths(key.structure),
+        tree.paths(entry.result_structure(key), "result"),
     )
 
+
+def _target(entry: SavedProgram, signature: Signature, arch: str, libraries: bool) -> Target:
+    known = None if entry.targets is None else entry.targets.by_arch.get(arch)
+    if known is not None and libraries:
+        return known
+    traced = traced_for_gpus(entry, signature)
+    if libraries:
+        plan = traced.lower().plan
+    else:
+        donated = signature.donated_leaves(traced.key.structure)
+        plan = compiler().plan_without_libraries(traced.optimized, donated)
+    return compiler().target_of(plan, arch)

@@ -13,7 +13,7 @@ import numpy as np
 
 from tracegraph.ir.stored.writing import program_to_json, text_of
 from tracegraph.saving.container import packed
-from tracegraph.saving.entries import SavedProgram
+from tracegraph.saving.entries import SavedProgram, SavedTargets
 from tracegraph.staging.calls.signature import Signature
 from tracegraph.version import __version__
 
@@ -31,7 +31,10 @@ def file_of(name: str, signature: Signature, saved: Sequence[SavedProgram]) -> b
             constants.append(label)
         program = f"program/{number}.json"
         entries[program] = text_of(program_to_json(entry.program))
-        programs.append({"program": program, "constants": constants, **entry.to_json()})
+        written = {"program": program, "constants": constants, **entry.to_json()}
+        if entry.targets is not None:
+            written["targets"] = _targets(entry.targets, number, entries)
+        programs.append(written)
     manifest = {
         "made_by": __version__,
         "name": name,
@@ -39,6 +42,23 @@ def file_of(name: str, signature: Signature, saved: Sequence[SavedProgram]) -> b
         "programs": programs,
     }
     return packed(manifest, entries)
+
+
+def _targets(targets: SavedTargets, number: int, entries: dict[str, bytes]) -> dict[str, Any]:
+    """What a manifest has of the targets of a program, whose code and constants become entries."""
+    files: dict[str, Any] = {}
+    for arch, target in sorted(targets.by_arch.items()):
+        recipe = f"target/{arch}/{number}.json"
+        entries[recipe] = text_of(target.recipe)
+        data = {name: _label(name, arch) for name in sorted(target.data)}
+        entries.update({data[name]: target.data[name] for name in data})
+        files[arch] = {"recipe": recipe, "data": data}
+    return {**targets.to_json(), "files": files}
+
+
+def _label(name: str, arch: str) -> str:
+    """Where code and constants are: constants of all targets, and of programs, in one place."""
+    return f"constants/{name}" if name.endswith(".bin") else f"target/{arch}/{name}"
 
 
 def _signature_to_json(signature: Signature) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from lowering.cuda.compilation.compiled_plan import CompiledPlan
 from lowering.cuda.memory.pool import CudaBuffer
 from lowering.cuda.open_devices import OpenDevice
 from lowering.errors import UnrepeatableCaptureError
-from lowering.legalization.features import override
 from lowering.plan.plan import Plan
+from lowering.plan.target.features import override
 from tracegraph.errors import ClosedError
 from tracegraph.ir.record import replace
 from tracegraph.staging.calls.clock import clock

@@ -29,7 +29,6 @@ from lowering.cuda.libraries.pointer_arrays import (
 from lowering.cuda.memory.pool import interned, size_class
 from lowering.cuda.open_devices import OpenDevice
 from lowering.cuda.streams.stream_state import StreamState
-from lowering.legalization.features import Features, probed
 from lowering.legalization.legalize import legalize, needed_features
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.launch_graph import moving_calls
@@ -39,6 +38,7 @@ from lowering.plan.nodes import launched
 from lowering.plan.owners import SlotTable
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
+from lowering.plan.target.features import Features, probed
 from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType
 

@@ -268,7 +268,7 @@ class Recipe:
 
     `arch` is theirs, such as ``"sm_90"``; drivers are of `cuda` (major, minor) or later. `needs`
     are the features of graphs that a device might lack, by their names in
-    `lowering.legalization.features`. `load` is the kernel node that writes small inputs, or -1.
+    `lowering.plan.target.features`. `load` is the kernel node that writes small inputs, or -1.
     `waits` says that a launch may run for any time: it has loops.
     """
 
@@ -298,6 +298,10 @@ class Recipe:
     records: tuple[tuple[ArrayType, ...], ...] = ()
     """The types of the arguments of each print, in the ring one behind the other, each from a
     multiple of 16 bytes on, behind the number of the site and the bytes of the record."""
+
+    probe: int = NONE
+    """The cubin of kernels that try features of `needs` which take a launch to try, or -1. It is
+    not loaded but for that."""
 
     def users(self, base: Base, index: int) -> Iterator[tuple[int, int]]:
         """The kernel nodes and parameters that hold the address of an input or an output."""

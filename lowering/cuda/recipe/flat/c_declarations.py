@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from lowering.cuda.recipe.flat.layout import (
     ALIGNMENT,
@@ -21,9 +20,7 @@ from lowering.cuda.recipe.flat.layout import (
     VERSION,
     Record,
 )
-
-C_LOADER = Path(__file__).with_name("tracegraph_load.h")
-"""The header."""
+from lowering.cuda.recipe.flat.writing import c_loader
 
 _START = "/* The layout of files: generated, as lowering/cuda/recipe/flat/layout.py has it. */\n"
 _END = "/* End of what is generated. */\n"
@@ -84,4 +81,5 @@ def with_declarations(header: str) -> str:
 
 
 if __name__ == "__main__":
-    C_LOADER.write_text(with_declarations(C_LOADER.read_text("utf-8")), "utf-8")
+    header = c_loader()
+    header.write_text(with_declarations(header.read_text("utf-8")), "utf-8")

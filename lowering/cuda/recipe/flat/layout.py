@@ -152,7 +152,7 @@ SECTIONS: tuple[Record, ...] = (
         reserved="u32",
     ),
     _record("extent", "An extent of a shape.", extent="u64"),
-    _record("failure", "What a check reports: an error of Python, and its message.", error="u32", message="u32"),
+    _record("failure", "An error that a check reports.", error="u32", message="u32"),
     _record("text", "A byte of text.", byte="u8"),
     _record("data", "A byte of a cubin or a constant.", byte="u8"),
 )  # fmt: skip

@@ -250,7 +250,7 @@ struct tg_extent_record {
   uint64_t extent;
 };
 _Static_assert(sizeof(struct tg_extent_record) == 8, "extent");
-/* What a check reports: an error of Python, and its message. */
+/* An error that a check reports. */
 struct tg_failure_record {
   uint32_t error;
   uint32_t message;

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,10 +36,12 @@ from lowering.cuda.recipe.recipe import (
     Place,
     Recipe,
 )
+from lowering.cuda.recipe.targets import recipe_of
 from lowering.plan.calls.fourier import FourierTransform
 from lowering.plan.nests.rounding import round_up
 from tracegraph.errors import UnsavableError
 from tracegraph.ir.types import ArrayType
+from tracegraph.staging.program_function import Target
 
 _CONDITIONALS: Mapping[ConditionalKind, str] = {
     ConditionalKind.IF_ELSE: "if_else",
@@ -89,6 +92,16 @@ class _Records:
         if name in self._bytes:
             return bytes(self._bytes[name])
         return np.array(self._rows[name], dtype).tobytes()
+
+
+def flat_file_of(target: Target, inputs: Sequence[str], outputs: Sequence[str]) -> bytes:
+    """As `Compiler.flat_file_of`."""
+    return flat_file(recipe_of(target), target.data, inputs, outputs)
+
+
+def c_loader() -> Path:
+    """The header that reads flat files."""
+    return Path(__file__).with_name("tracegraph_load.h")
 
 
 def flat_file(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lowering.cuda.recipe.flat.c_declarations import C_LOADER
+from lowering.cuda.recipe.flat.writing import c_loader
 
 SOURCES = Path(__file__).parents[3] / "fakes" / "c"
 
@@ -68,7 +68,7 @@ def c_program(
     fake = compiled(SOURCES / "fake_cuda.c", "fake_cuda.so", "-shared", "-fPIC")
 
     def program(source: Path) -> CProgram:
-        options = [f"-I{C_LOADER.parent}", f'-DTG_LIBCUDA="{fake}"']
+        options = [f"-I{c_loader().parent}", f'-DTG_LIBCUDA="{fake}"']
         return CProgram(compiled(source, source.stem, *options))
 
     return program

@@ -140,13 +140,13 @@ MEMORY = ("arena", "fixed", "constants", "stop_flag", "mailbox")
 
 def calls_of(recipe: Recipe) -> list[str]:
     """What the fake driver logs when the C loader builds the graph of a recipe."""
-    sizes = dict(
-        arena=0 if recipe.arena.per_launch else recipe.arena.nbytes,
-        fixed=recipe.fixed_bytes,
-        constants=recipe.constant_bytes,
-        stop_flag=4,
-        mailbox=8 * (1 + len(recipe.monitors)),
-    )
+    sizes = {
+        "arena": 0 if recipe.arena.per_launch else recipe.arena.nbytes,
+        "fixed": recipe.fixed_bytes,
+        "constants": recipe.constant_bytes,
+        "stop_flag": 4,
+        "mailbox": 8 * (1 + len(recipe.monitors)),
+    }
     memory = {name: i for i, name in enumerate(name for name in MEMORY if sizes[name])}
     calls = [
         f"code {sum(function.code == code for function in recipe.functions)}"
@@ -210,9 +210,7 @@ def _node_calls(
             yield f"{start} frees memory{memory['arena']}:0"
 
 
-def word_of(
-    recipe: Recipe, place: Place, memory: dict[str, int], numbers: dict[int, int]
-) -> str:
+def word_of(recipe: Recipe, place: Place, memory: dict[str, int], numbers: dict[int, int]) -> str:
     """A parameter, as the fake driver writes it before the first launch."""
     offset = place.offset
     match place.base:

@@ -59,9 +59,9 @@ def test_a_failed_check_is_told(run_flat: CProgram, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        (dict(arch=89), "error 5: device 0 is sm_89, the program is for sm_90; write it for that"),
-        (dict(arch=100), "error 5: device 0 is sm_100"),
-        (dict(version=12040), "error 4: the driver is of CUDA 12.4, the program needs one of 12.8"),
+        ({"arch": 89}, "error 5: device 0 is sm_89, the program is for sm_90; write it for that"),
+        ({"arch": 100}, "error 5: device 0 is sm_100"),
+        ({"version": 12040}, "error 4: the driver is of CUDA 12.4, the program needs one of 12.8"),
     ],
 )
 def test_other_devices_are_refused(
@@ -90,9 +90,7 @@ def test_other_files_are_refused(run_flat: CProgram, tmp_path: Path) -> None:
     assert "error 2: the file is damaged: load has another parameter 2" in run_flat(path).stdout
 
 
-def test_changed_files_are_errors(
-    c_program: Callable[[Path], CProgram], tmp_path: Path
-) -> None:
+def test_changed_files_are_errors(c_program: Callable[[Path], CProgram], tmp_path: Path) -> None:
     """With sanitizers: 100,000 changes were tried by hand. No object of the driver is left over,
     also where each of its calls fails.
     """
@@ -118,7 +116,7 @@ def exported_log(run: CProgram, folder: Path, exported: tracegraph.Exported, **k
 def test_a_function_runs_from_c(run_flat: CProgram, tmp_path: Path) -> None:
     def solved(state: dict[str, np.ndarray], rate: float) -> tuple[np.ndarray, np.ndarray]:
         def step(s: tuple[np.ndarray, int]) -> tuple[np.ndarray, int]:
-            return np.sort(s[0]) * rate, s[1] + 1
+            return np.sin(s[0]) * rate, s[1] + 1
 
         x, _ = tracegraph.while_loop(
             lambda s: (s[1] < 9) & (s[0].sum() < 1e3), step, (state["x"], 0), schedule="conditional"
@@ -136,7 +134,7 @@ def test_a_function_runs_from_c(run_flat: CProgram, tmp_path: Path) -> None:
 
 def test_libraries_are_refused_or_replaced(run_flat: CProgram, tmp_path: Path) -> None:
     a = ArrayType("float32", (512, 512))
-    product = tracegraph.export(lambda a, b: np.linalg.cholesky(a @ b), a, a)
+    product = tracegraph.export(lambda a, b: a @ b, a, a)
     path = tmp_path / "program.tgf"
     with pytest.raises(tracegraph.errors.UnsavableError, match="libraries=False computes it"):
         product.save_flat(path, "sm_90")
@@ -146,7 +144,7 @@ def test_libraries_are_refused_or_replaced(run_flat: CProgram, tmp_path: Path) -
     with pytest.raises(tracegraph.errors.UnsavableError, match="there are no kernels of our own"):
         transform.save_flat(path, "sm_90", libraries=False)
     printed = tracegraph.export(lambda x: tracegraph.debug.print("{}", x), 1.0)
-    with pytest.raises(tracegraph.errors.UnsavableError, match="prints '{}' at test_c_loader.py"):
+    with pytest.raises(tracegraph.errors.UnsavableError, match=r"prints .* at test_c_loader"):
         printed.save_flat(path, "sm_90")
 
 
@@ -154,7 +152,7 @@ def test_one_of_several_programs_is_chosen(tmp_path: Path) -> None:
     exported = tracegraph.export(lambda x: 2 * x, signatures=[(1.0,), (np.ones(3),)])
     path = tmp_path / "double.tgf"
     for arch, program, said in [
-        ("90", 0, "'sm_90', not '90'"),
+        ("90", 0, "is no architecture"),
         ("sm_90", None, "has 2 programs"),
         ("sm_90", 2, "none is 2"),
     ]:

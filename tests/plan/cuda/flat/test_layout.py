@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lowering.cuda.recipe.flat.c_declarations import C_LOADER, with_declarations
+from lowering.cuda.recipe.flat.c_declarations import with_declarations
 from lowering.cuda.recipe.flat.layout import BASES, HEADER, SECTION, SECTIONS
-from lowering.cuda.recipe.flat.writing import flat_file
+from lowering.cuda.recipe.flat.writing import c_loader, flat_file
 from lowering.cuda.recipe.recipe import Base
 from tests.plan.cuda.flat.conftest import SOURCES
 from tests.plan.cuda.flat.recipes import EVERY_KIND, code_of
 
 
 def test_the_header_of_c_says_the_same() -> None:
-    header = C_LOADER.read_text("utf-8")
+    header = c_loader().read_text("utf-8")
     assert header == with_declarations(header), "run lowering.cuda.recipe.flat.c_declarations"
 
 
@@ -61,6 +61,6 @@ def test_structs_are_those_of_cuda(c_compiler: str) -> None:
     if folder is None:
         pytest.skip("there is no cuda.h")
     source = SOURCES / "same_as_cuda.c"
-    command = [c_compiler, "-fsyntax-only", f"-I{folder}", f"-I{C_LOADER.parent}", source]
+    command = [c_compiler, "-fsyntax-only", f"-I{folder}", f"-I{c_loader().parent}", source]
     found = subprocess.run(command, capture_output=True, text=True)
     assert not found.returncode, found.stderr
