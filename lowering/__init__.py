@@ -95,12 +95,9 @@ def load_target(targets: _Mapping[str, _Target], device: str, planned: _Callable
 
 def plan_without_libraries(program: _Program, donated: _Sequence[int] = ()) -> "_Plan":
     """As `Compiler.plan_without_libraries`."""
-    from lowering.backends.registry import target_of as planned_for
-    from lowering.lower import lower
-    from lowering.plan.target.own_kernels import without_libraries
+    from lowering.lower import lower_without_libraries
 
-    with without_libraries(planned_for("cuda")) as target:
-        return lower(program, target, donated)
+    return lower_without_libraries(program, "cuda", donated)
 
 
 # tracegraph compares it with its own version, to know this package from another of the name.

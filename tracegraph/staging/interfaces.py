@@ -7,7 +7,6 @@ the backend's name that loads to a callable, which takes the device and returns 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tracegraph.errors import RawMemoryError
@@ -22,6 +21,8 @@ from tracegraph.staging.program_function import Target
 from tracegraph.staging.scratch import Scratch
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tracegraph.inspection.tables import Report
 
 

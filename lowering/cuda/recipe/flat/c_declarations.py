@@ -18,7 +18,7 @@ from lowering.cuda.recipe.flat.layout import (
     SECTION,
     SECTIONS,
     VERSION,
-    Record,
+    FlatRecord,
 )
 from lowering.cuda.recipe.flat.writing import c_loader
 
@@ -49,7 +49,7 @@ def c_declarations() -> str:
     return "\n".join(parts) + "\n"
 
 
-def _struct(record: Record) -> str:
+def _struct(record: FlatRecord) -> str:
     comment = textwrap.fill(record.text, 94, subsequent_indent="   ")
     name = f"struct tg_{record.name}_record"
     lines = [f"/* {comment} */", f"{name} {{"]

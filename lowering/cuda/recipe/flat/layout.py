@@ -29,7 +29,7 @@ NONE = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class FlatRecord:
     """Records of one kind: what each is, and the name and the type of each field.
 
     Fields are in the order in which they lie, each at a multiple of its size, without gaps.
@@ -55,8 +55,8 @@ _TYPES: Mapping[str, tuple[str] | tuple[str, tuple[int]]] = {
 }
 
 
-def _record(name: str, text: str, /, **fields: str) -> Record:
-    return Record(name, text, tuple(fields.items()))
+def _record(name: str, text: str, /, **fields: str) -> FlatRecord:
+    return FlatRecord(name, text, tuple(fields.items()))
 
 
 HEADER = _record(
@@ -84,7 +84,7 @@ SECTION = _record(
     reserved="u32",
 )
 
-SECTIONS: tuple[Record, ...] = (
+SECTIONS: tuple[FlatRecord, ...] = (
     _record(
         "program",
         "The one program: bytes of memory, how many graphs there are, and the node that writes "
