@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from typing import Any as _Any
 
 from tracegraph.ir.program import Program as _Program
-from tracegraph.staging.program_function import Target as _Target
+from tracegraph.staging.program_function import StoredTarget as _StoredTarget
 from tracegraph.staging.scratch import Scratch as _Scratch
 from tracegraph.user_source import add_own
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from lowering.backends.registry import source as source
     from lowering.backends.registry import synchronize as synchronize
     from lowering.backends.registry import trim as trim
-    from lowering.cuda.recipe.flat.writing import c_loader as c_loader
-    from lowering.cuda.recipe.flat.writing import flat_file_of as flat_file_of
+    from lowering.cuda.recipe.flat.flat_file import c_loader as c_loader
+    from lowering.cuda.recipe.flat.flat_file import flat_file_of as flat_file_of
     from lowering.cuda.recipe.targets import target_of as target_of
     from lowering.cuda.recipe.targets import target_sizes as target_sizes
     from lowering.disk_cache.location import cache_contents as cache_contents
@@ -43,7 +43,7 @@ _MODULES = {
         *("backend", "create_stream", "default_device", "explain", "reset", "source"),
         *("synchronize", "trim"),
     ),
-    "lowering.cuda.recipe.flat.writing": ("c_loader", "flat_file_of"),
+    "lowering.cuda.recipe.flat.flat_file": ("c_loader", "flat_file_of"),
     "lowering.cuda.recipe.targets": ("target_of", "target_sizes"),
     "lowering.disk_cache.location": ("cache_contents", "clear_cache"),
     "lowering.plan.reports.explain": ("memory", "schedules"),
@@ -82,7 +82,9 @@ def plan_of(
     return kept_or_made(program, planned_for(device), donated, scratch, make)
 
 
-def load_target(targets: _Mapping[str, _Target], device: str, planned: _Callable[[], _Any]) -> _Any:
+def load_target(
+    targets: _Mapping[str, _StoredTarget], device: str, planned: _Callable[[], _Any]
+) -> _Any:
     """As `Compiler.load_target`."""
     from lowering.backends.cuda_backend import CudaBackend
     from lowering.backends.registry import backend as opened

@@ -33,6 +33,7 @@ TARGET = Target(
         gigaflop=20.0,
         gigaoperation=50.0,
         collective=4.6,
+        exchange=1.5,
         near_line=0.5,
         columns=3,
         full_threads=1 << 16,

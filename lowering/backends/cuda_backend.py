@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tracegraph.ir.types import ArrayType
 from tracegraph.staging.device_features import DeviceFeatures
 from tracegraph.staging.interfaces import Executable
-from tracegraph.staging.program_function import Target as StoredTarget
+from tracegraph.staging.program_function import StoredTarget
 
 if TYPE_CHECKING:
     from lowering.cuda.calls.executable import CudaExecutable
@@ -77,8 +77,9 @@ class CudaBackend:
 
         Kernels that were written by hand follow, each in a unit of its own.
         """
-        from lowering.codegen import translation_unit, unit_source
+        from lowering.codegen import unit_source
         from lowering.codegen.custom_kernels import custom_kernel_texts
+        from lowering.codegen.units import translation_unit
         from lowering.cuda.compilation.compiled_plan import functions_of
 
         unit = unit_source(plan)

@@ -7,8 +7,9 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import count
+from math import inf
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lowering.backends.cuda_backend import CudaBackend
 from lowering.backends.gpus import count_gpus
@@ -22,7 +23,6 @@ from lowering.plan.nodes import launched as launched_nodes
 from lowering.plan.plan import Plan
 from lowering.plan.target.features import override
 from lowering.plan.target.target import Target
-from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.distributed.membership import peers, process_index
 from tracegraph.errors import MeshDeviceError
@@ -65,7 +65,8 @@ class MeshBackend(Backend):
         found: Target = self._devices[0].target
         if self.mesh.processes == 1 or found.persistent is None:
             return found
-        return replace(found, persistent=replace(found.persistent, exchange=None))
+        costs = replace(found.costs, exchange=inf)
+        return replace(found, costs=costs, persistent=replace(found.persistent, exchange=None))
 
     def compile(self, plan: Plan) -> MeshExecutable:
         """An executable of the Plan of each device of this process.
@@ -108,11 +109,10 @@ class MeshBackend(Backend):
             finally:
                 place.communicators, place.peers, place.device = None, None, 0
 
-        parts: list[Any] = each_in_a_thread(
-            [partial(compile_one, i) for i in range(len(self._devices))]
-        )
+        parts = gpus.built(compile_one, len(self._devices))
         gpus.add(parts)
-        launched = partial(gpus.launched, program=program, driven=apart)
+        driven = not all(part.features.conditional_nodes for part in parts)
+        launched = partial(gpus.launched, program=program, driven=driven)
         return MeshExecutable(plan, parts, launched, lambda: gpus.abandoned)
 
     @property
@@ -158,12 +158,6 @@ class MeshBackend(Backend):
 
 def _require_gpus(mesh: Mesh) -> None:
     """Raise MeshDeviceError if there are fewer GPUs than the mesh has devices in this process."""
-    if mesh.processes > 1 and len(mesh.local_devices) > 1:
-        raise MeshDeviceError(
-            f"{mesh} has {len(mesh.local_devices)} GPUs in each of {mesh.processes} processes, "
-            "which must have one each",
-            f"start {mesh.size} processes, or make a mesh of {mesh.processes} devices",
-        )
     seen, ordinals = count_gpus(), mesh.ordinals
     if seen > max(ordinals):
         return

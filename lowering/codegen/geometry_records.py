@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from lowering.codegen.maps.transpose_tiles import Transpose
 from lowering.codegen.offsets import offsets_of
 from lowering.plan.target.hardware import WARP
+from tracegraph.generated.dataclass import dataclass
 
 FULL_DEVICE = 512
 """Blocks that fill a large GPU: four for each multiprocessor of an H200, which has 132."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tracegraph import tree
 from tracegraph.errors import MalformedProgramError, MalformedTargetError
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.argument_ranges import ArgumentRange
 from tracegraph.ir.program import Program
 from tracegraph.ir.stored.attributes import (
@@ -26,7 +27,7 @@ from tracegraph.saving.trees import (
     structure_to_json,
 )
 from tracegraph.staging.calls.signature import CallKey, StaticValue
-from tracegraph.staging.program_function import Target
+from tracegraph.staging.program_function import StoredTarget
 from tracegraph.user_source import Source
 
 
@@ -36,7 +37,7 @@ class SavedTargets:
 
     results: tuple[ArrayType, ...]
     ranges: tuple[ArgumentRange, ...]
-    by_arch: Mapping[str, Target] = field(repr=False)
+    by_arch: Mapping[str, StoredTarget] = field(repr=False)
 
     def to_json(self) -> dict[str, Any]:
         """All but the targets."""
@@ -46,7 +47,7 @@ class SavedTargets:
         }
 
     @classmethod
-    def from_json(cls, written: Any, by_arch: Mapping[str, Target]) -> SavedTargets:
+    def from_json(cls, written: Any, by_arch: Mapping[str, StoredTarget]) -> SavedTargets:
         """What `to_json` has written, with the targets.
 
         Raises:

@@ -9,7 +9,7 @@ from tracegraph.saving.entries import SavedProgram
 from tracegraph.saving.targets import traced_for_gpus
 from tracegraph.staging.calls.signature import Signature
 from tracegraph.staging.compiler import compiler
-from tracegraph.staging.program_function import Target
+from tracegraph.staging.program_function import StoredTarget
 
 
 def flat_program(
@@ -42,7 +42,7 @@ def flat_program(
     )
 
 
-def _target(entry: SavedProgram, signature: Signature, arch: str, libraries: bool) -> Target:
+def _target(entry: SavedProgram, signature: Signature, arch: str, libraries: bool) -> StoredTarget:
     known = None if entry.targets is None else entry.targets.by_arch.get(arch)
     if known is not None and libraries:
         return known

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.saving.entries import SavedProgram, SavedTargets
 from tracegraph.staging.calls.signature import Signature
 from tracegraph.staging.compiler import compiler

@@ -17,7 +17,7 @@ from tracegraph.staging.calls.last_call import LastRun
 from tracegraph.staging.device_features import DeviceFeatures
 from tracegraph.staging.exported import ExportedGraph
 from tracegraph.staging.graph_view import GraphView
-from tracegraph.staging.program_function import Target
+from tracegraph.staging.program_function import StoredTarget
 from tracegraph.staging.scratch import Scratch
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ class Compiler(Protocol):
         One that was kept on disk is not made again.
         """
 
-    def target_of(self, plan: Any, arch: str) -> Target:
+    def target_of(self, plan: Any, arch: str) -> StoredTarget:
         """A Plan compiled for an architecture, such as ``"sm_90"``; no GPU is needed for it.
 
         Raises:
@@ -205,7 +205,7 @@ class Compiler(Protocol):
         """
 
     def load_target(
-        self, targets: Mapping[str, Target], device: str, planned: Callable[[], Any]
+        self, targets: Mapping[str, StoredTarget], device: str, planned: Callable[[], Any]
     ) -> Executable | str:
         """An executable of the one of these targets that fits a device, or why none does.
 
@@ -216,7 +216,7 @@ class Compiler(Protocol):
             OutOfMemoryError: the device has not enough memory.
         """
 
-    def target_sizes(self, target: Target) -> Mapping[str, int]:
+    def target_sizes(self, target: StoredTarget) -> Mapping[str, int]:
         """What a target has: kernels, nodes, and bytes of code.
 
         Raises:
@@ -228,7 +228,9 @@ class Compiler(Protocol):
         of our own for.
         """
 
-    def flat_file_of(self, target: Target, inputs: Sequence[str], outputs: Sequence[str]) -> bytes:
+    def flat_file_of(
+        self, target: StoredTarget, inputs: Sequence[str], outputs: Sequence[str]
+    ) -> bytes:
         """A target as the file that the C loader reads. Arguments and results have names there.
 
         Raises:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from tracegraph import tree
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.argument_ranges import ArgumentRange
 from tracegraph.ir.program import Program
 from tracegraph.ir.types import ArrayType
@@ -15,7 +15,7 @@ from tracegraph.staging.calls.signature import CallKey, Signature
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Target:
+class StoredTarget:
     """A program compiled for the devices of one architecture: a recipe as a document, and the code
     and constants that it names.
     """
@@ -34,7 +34,7 @@ class StoredProgram:
     structure: tree.Structure
     results: tuple[ArrayType, ...]
     ranges: tuple[ArgumentRange, ...]
-    targets: Mapping[str, Target]
+    targets: Mapping[str, StoredTarget]
 
 
 class ProgramFunction(ABC):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from inspect import signature
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
 from tracegraph.interop.flat_functions import FlatFunction
 from tracegraph.torch.tensors import run
@@ -63,6 +65,22 @@ class TensorCall(torch.autograd.Function):
 # PyTorch asks for it in every call, and it takes 20 µs to find.
 _forward: Any = TensorCall.forward
 _forward.__signature__ = signature(_forward)
+
+
+_PLAIN_CLASSES = frozenset({torch.Tensor, torch.nn.Parameter, bool, int, float, complex})
+
+
+def is_plain(values: Sequence[Any]) -> bool:
+    """Whether PyTorch has nothing to note of a call: no gradient, tangent, batch or subclass."""
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return False
+    asked = torch.is_grad_enabled()
+    for x in values:
+        if type(x) not in _PLAIN_CLASSES or (
+            asked and isinstance(x, torch.Tensor) and x.requires_grad
+        ):
+            return False
+    return True
 
 
 def is_inexact(x: torch.Tensor) -> bool:

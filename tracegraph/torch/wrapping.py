@@ -13,8 +13,9 @@ from tracegraph import tree
 from tracegraph.devices import canonical_device
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.interop.flat_functions import FlatFunction, flat_of_tree
-from tracegraph.torch.differentiated import TensorCall
+from tracegraph.torch.differentiated import TensorCall, is_plain
 from tracegraph.torch.in_graph import call
+from tracegraph.torch.tensors import run
 
 __all__ = ["wrap"]
 
@@ -65,6 +66,8 @@ def wrap(body: Callable[..., Any], *, device: str | None = None) -> Callable[...
             tensors = [x for x in leaves if isinstance(x, torch.Tensor)]
             numbers = [(i, x) for i, x in enumerate(leaves) if not isinstance(x, torch.Tensor)]
             flat = call(function.with_numbers(numbers).number, tensors)
+        elif is_plain(leaves):
+            flat = run(function, leaves)
         else:
             flat = TensorCall.apply(function, *leaves)
         return tree.unflatten(results[0], flat)

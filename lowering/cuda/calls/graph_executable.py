@@ -24,6 +24,7 @@ from lowering.cuda.open_devices import OpenDevice
 from lowering.cuda.streams.stream_state import StreamState
 from lowering.cuda.streams.timeline import Timeline
 from lowering.plan.owners import SlotReport
+from tracegraph.arrays.lent_memory import LentMemory
 from tracegraph.concurrency.locks import held, held_if_free
 from tracegraph.current_stream import Chosen, current_stream
 from tracegraph.errors import CapturingStreamError, ClosedError
@@ -32,6 +33,7 @@ from tracegraph.staging.calls.donated import Donated
 from tracegraph.staging.calls.last_call import LastRun
 from tracegraph.staging.graph_view import GraphView
 
+_TYPED = frozenset({CudaBuffer, LentMemory})
 _COUNTS = ("launches", "updates", "bytes_copied")
 
 
@@ -93,6 +95,24 @@ class GraphExecutable:
         self._check(arguments)
         return self.launch(arguments, donated)
 
+    def launch_into(self, arguments: Sequence[Any], results: Sequence[int]) -> None:
+        """Run once, with results in other memory, which the current stream may write to then.
+
+        Args:
+            arguments: as of a call. None is donated.
+            results: the addresses of contiguous arrays, with the alignment of new memory.
+
+        Raises:
+            Exception: as `__call__`.
+        """
+        stream = self._stream(current_stream())
+        if stream not in self._graphs:
+            self._open(stream)
+        graph = self._graphs.get(stream)
+        if graph is None:
+            raise ClosedError(self._name)
+        graph.launch_into(arguments, results)
+
     def upload(self) -> None:
         """As `Executable.upload`: the graph for the current stream is made and uploaded.
 
@@ -126,7 +146,7 @@ class GraphExecutable:
         if len(arguments) != len(self._wanted):
             raise TypeError(f"{self._name} takes {len(self._wanted)} arrays, got {len(arguments)}")
         for argument, wanted in zip(arguments, self._wanted, strict=True):
-            if type(argument) is CudaBuffer and argument.type is not wanted:
+            if type(argument) in _TYPED and argument.type is not wanted:
                 check_type(argument.type.dtype, argument.type.shape, wanted)
 
     def _launch(self, arguments: Sequence[Any], donated: Donated | None = None) -> list[CudaBuffer]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
-from lowering.codegen import Unit, unit_source
+from lowering.codegen import Unit
 from lowering.cuda.compilation.kept_code import CodePlace
 from lowering.cuda.compilation.modules import load_modules
 from lowering.cuda.compilation.plan_code import PlanCode
@@ -39,6 +38,7 @@ from lowering.plan.owners import SlotTable
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from lowering.plan.target.features import Features, probed
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType
 
@@ -74,6 +74,8 @@ class CompiledPlan:
             plan = replace(found.plan, name=plan.name)
             unit, modules = found.unit, found.load(device)
         else:
+            from lowering.codegen import unit_source  # code on disk needs no generator
+
             plan = legalize(plan, features)
             unit = unit_source(plan)
             head = "" if features.conditional_nodes else STORED_CONDITIONS

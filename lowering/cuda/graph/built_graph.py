@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lowering.cuda.effects.launch_effects import Effects
@@ -11,6 +10,7 @@ from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.small_inputs import ValueSlot
 from lowering.cuda.interface import Allocation, GraphMemory, KernelNodeHandle, Timer
 from lowering.plan.nests.buffer import Buffer
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.events import Section
 from tracegraph.ir.types import ArrayType
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 from lowering.cuda.graph.definition import Definition
@@ -13,6 +12,7 @@ from lowering.cuda.interface import Driver
 from lowering.cuda.libraries.capture import LEGAL_IN_BODIES, LEGAL_OUTSIDE, capture, lines
 from lowering.cuda.libraries.foreign_calls import naming
 from lowering.cuda.libraries.library_calls import PreparedCalls, captured, outside
+from lowering.cuda.libraries.nccl import PreparedCollective
 from lowering.cuda.libraries.pointer_arrays import pointers
 from lowering.cuda.libraries.recapture import RecapturedCall
 from lowering.cuda.memory.pool import PooledMemory
@@ -22,6 +22,7 @@ from lowering.plan.calls.library_call import StridedArray
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import LibraryNode, Node
 from lowering.plan.owners import NodeSlots
+from tracegraph.generated.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,8 +83,10 @@ def _warm_up(context: LibraryContext, node: LibraryNode, memory: PooledMemory) -
     prepared.handle.use_workspace(memory.pointer, prepared.workspace_bytes)
     run = _issued(context, node, {**context.addresses, **others}, written=True)
     driver.synchronize()
-    run(prepared.handle)
-    driver.synchronize_capture_stream()
+    handle = prepared.handle
+    with handle.meeting() if isinstance(handle, PreparedCollective) else nullcontext():
+        run(handle)
+        driver.synchronize_capture_stream()
 
 
 def _captured(

@@ -14,14 +14,14 @@ from lowering.cuda.recipe.recipe import (
     ALIGNMENT,
     Allocate,
     Base,
-    Conditional,
     ConditionalKind,
     Free,
-    Kernel,
     Library,
     Node,
-    Place,
     Recipe,
+    RecipeConditional,
+    RecipeKernel,
+    Relocation,
 )
 from lowering.plan.target.features import Feature
 from tracegraph.errors import MalformedTargetError
@@ -67,8 +67,8 @@ def require_sound(recipe: Recipe) -> None:
 
 def _require_inputs(recipe: Recipe) -> None:
     loads = recipe.nodes[recipe.load] if 0 <= recipe.load < len(recipe.nodes) else None
-    _require(recipe.load == -1 or isinstance(loads, Kernel), "its load kernel is none")
-    words = len(loads.parameters) if isinstance(loads, Kernel) else 0
+    _require(recipe.load == -1 or isinstance(loads, RecipeKernel), "its load kernel is none")
+    words = len(loads.parameters) if isinstance(loads, RecipeKernel) else 0
     for each in recipe.inputs:
         slot = each.slot
         _require(0 < each.alignment <= 1 << 20, "an input has no alignment")
@@ -125,11 +125,11 @@ def _require_node(
     recipe: Recipe, node: Node, number: int, nodes: _Nodes, sizes: Mapping[Base, tuple[int, int]]
 ) -> None:
     match node:
-        case Kernel():
+        case RecipeKernel():
             _require(0 <= node.function < len(recipe.functions), f"no function {node.function}")
             nodes.require_behind(node.graph, node.primaries)
             primaries = [recipe.nodes[each] for each in node.primaries]
-            _require(all(isinstance(e, Kernel) for e in primaries), "a primary is no kernel")
+            _require(all(isinstance(e, RecipeKernel) for e in primaries), "a primary is no kernel")
             grid = all(0 < n <= most for n, most in zip(node.grid, _MOST_GRID, strict=True))
             block = min(node.block) > 0 and prod(node.block) <= _MOST_THREADS
             cluster = node.cluster == (0, 0, 0) or (
@@ -139,7 +139,7 @@ def _require_node(
             _require(grid and block and cluster and shared, "a kernel cannot be launched so")
             for place in node.parameters:
                 _require_place(place, sizes)
-        case Conditional():
+        case RecipeConditional():
             first = nodes.graphs
             bodies = tuple(range(first, first + len(node.bodies)))
             wanted = _BODIES.get(node.kind, max(len(bodies), 1))
@@ -190,7 +190,7 @@ def _sizes(recipe: Recipe) -> Mapping[Base, tuple[int, int]]:
     }
 
 
-def _require_place(place: Place, sizes: Mapping[Base, tuple[int, int]]) -> None:
+def _require_place(place: Relocation, sizes: Mapping[Base, tuple[int, int]]) -> None:
     if place.base is Base.NUMBER:
         return
     count, nbytes = sizes[place.base]

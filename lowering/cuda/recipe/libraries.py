@@ -6,7 +6,7 @@ What serves them is imported where a recipe has some.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from lowering.cuda.recipe.misfit import MisfitError
@@ -15,6 +15,7 @@ from lowering.plan.nests.buffer import Buffer, Space
 from lowering.plan.nests.rounding import round_up
 from lowering.plan.owners import NodeSlots
 from tracegraph.errors import MalformedTargetError, OutOfMemoryError
+from tracegraph.generated.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lowering.cuda.graph.definition import Definition

@@ -1,7 +1,7 @@
 """Recipe: all that a CUDA graph is built from, as records of numbers, names and code.
 
 A recipe has the calls of `lowering.cuda.interface` that a build makes, in order, with addresses as
-places: a base, which whoever loads it has, and an offset in bytes. So a graph is built from it
+relocations: a base, which whoever loads it has, and an offset in bytes. So a graph is built from it
 without a planner, a code generator or a compiler, by Python here or by any other language.
 
     Recipe
@@ -21,10 +21,10 @@ which these are added. Nodes have their positions in `nodes`. All numbers are un
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.effects import Failure, PrintFormat
 from tracegraph.ir.types import ArrayType
 from tracegraph.progress import Monitor
@@ -41,7 +41,7 @@ Extents = tuple[int, int, int]
 
 
 class Base(IntEnum):
-    """What the offset of a `Place` is added to. `index` says which one, where there are several."""
+    """What the offset of a `Relocation` is added to; `index` says which one of several."""
 
     NUMBER = 0
     """Nothing: the offset is the word itself."""
@@ -72,7 +72,7 @@ class Base(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Relocation:
     """A word of 64 bits: a base and an offset. Of a number, the offset is that number."""
 
     base: Base
@@ -81,7 +81,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class InputSlot:
     """Where a small input has its value in each launch: in parameters of the `load` kernel.
 
     The kernel copies the `words` parameters from the number `parameter` on to `offset` of `FIXED`,
@@ -95,7 +95,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class RecipeInput:
     """An argument: contiguous, in row-major order, at an address that is a multiple of `alignment`.
 
     `slot` is None if it is always in device memory.
@@ -103,11 +103,11 @@ class Input:
 
     type: ArrayType
     alignment: int = 1
-    slot: Slot | None = None
+    slot: InputSlot | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class RecipeOutput:
     """A result, in new memory whose address is a multiple of 256; or written over an input.
 
     `over` is the number of that input, which a caller must own, or -1.
@@ -128,7 +128,7 @@ class Arena:
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class RecipeConstant:
     """A constant: its offset from `CONSTANTS`, a multiple of 256, its bytes, the name of its data
     in the file.
     """
@@ -139,7 +139,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class RecipeFunction:
     """A kernel: the number of the cubin that it is in, and its name there."""
 
     code: int
@@ -156,7 +156,7 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class RecipeKernel:
     """A kernel node of graph `graph`.
 
     `cluster` is (0, 0, 0) unless the launch says how large clusters are. Of a `cooperative` one all
@@ -176,7 +176,7 @@ class Kernel:
     shared_bytes: int
     cooperative: bool
     adapts: bool
-    parameters: tuple[Place, ...]
+    parameters: tuple[Relocation, ...]
     behind: tuple[int, ...]
     primaries: tuple[int, ...]
     label: int
@@ -194,7 +194,7 @@ class ConditionalKind(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Conditional:
+class RecipeConditional:
     """A conditional node of a graph, and the numbers of its bodies."""
 
     graph: int
@@ -232,19 +232,19 @@ class Library:
     label: int
 
 
-Node = Kernel | Conditional | Allocate | Free | Library
+Node = RecipeKernel | RecipeConditional | Allocate | Free | Library
 
 
 @dataclass(frozen=True, slots=True)
 class BufferPlace:
     """A buffer that calls of libraries access."""
 
-    place: Place
+    place: Relocation
     type: ArrayType
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RecipeCall:
     """A call of a library: the class in `lowering.plan.calls`, and its fields as JSON, in which
     buffers are numbers in `buffers`.
 
@@ -257,7 +257,7 @@ class Call:
     kind: str
     fields: Mapping[str, Any]
     workspace: int
-    pointers: Place | None
+    pointers: Relocation | None
     written: bool
     moving: tuple[int, ...]
 
@@ -276,14 +276,14 @@ class Recipe:
     arch: str
     cuda: tuple[int, int]
     needs: tuple[str, ...]
-    inputs: tuple[Input, ...]
-    outputs: tuple[Output, ...]
+    inputs: tuple[RecipeInput, ...]
+    outputs: tuple[RecipeOutput, ...]
     arena: Arena
     fixed_bytes: int
-    constants: tuple[Constant, ...]
+    constants: tuple[RecipeConstant, ...]
     codes: tuple[str, ...]
     """The names of the cubins in the file."""
-    functions: tuple[Function, ...]
+    functions: tuple[RecipeFunction, ...]
     conditions: tuple[int, ...]
     """The graph of each condition: that of its conditional node."""
     nodes: tuple[Node, ...]
@@ -291,7 +291,7 @@ class Recipe:
     load: int = NONE
     waits: bool = False
     buffers: tuple[BufferPlace, ...] = ()
-    calls: tuple[Call, ...] = ()
+    calls: tuple[RecipeCall, ...] = ()
     failures: tuple[Failure, ...] = ()
     monitors: tuple[Monitor, ...] = ()
     prints: tuple[PrintFormat, ...] = ()
@@ -306,7 +306,7 @@ class Recipe:
     def users(self, base: Base, index: int) -> Iterator[tuple[int, int]]:
         """The kernel nodes and parameters that hold the address of an input or an output."""
         for number, node in enumerate(self.nodes):
-            if isinstance(node, Kernel):
+            if isinstance(node, RecipeKernel):
                 for position, place in enumerate(node.parameters):
                     if place.base is base and place.index == index:
                         yield number, position
@@ -314,7 +314,9 @@ class Recipe:
     @property
     def graphs(self) -> int:
         """How many graphs there are: the whole one, and all bodies."""
-        return 1 + sum(len(node.bodies) for node in self.nodes if isinstance(node, Conditional))
+        return 1 + sum(
+            len(node.bodies) for node in self.nodes if isinstance(node, RecipeConditional)
+        )
 
     @property
     def constant_bytes(self) -> int:

@@ -7,13 +7,13 @@ number that knows its place, also after an offset was added to it. No GPU is nee
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import sha256
 from typing import Any, NoReturn, cast
 
 import numpy as np
 
-from lowering.codegen import translation_unit, unit_source
+from lowering.codegen import unit_source
 from lowering.codegen.kernel_parameters import (
     Answer,
     CallRingAddress,
@@ -26,6 +26,7 @@ from lowering.codegen.kernel_parameters import (
     StopFlagAddress,
 )
 from lowering.codegen.preamble import preamble
+from lowering.codegen.units import translation_unit
 from lowering.cuda.compilation.compile import cubin, custom_cubin
 from lowering.cuda.compilation.compiled_plan import functions_of
 from lowering.cuda.compilation.feature_probes import KERNELS
@@ -50,20 +51,20 @@ from lowering.cuda.recipe.recipe import (
     Arena,
     Base,
     BufferPlace,
-    Call,
-    Conditional,
     ConditionalKind,
-    Constant,
     Free,
-    Function,
-    Input,
-    Kernel,
+    InputSlot,
     Label,
     Library,
-    Output,
-    Place,
     Recipe,
-    Slot,
+    RecipeCall,
+    RecipeConditional,
+    RecipeConstant,
+    RecipeFunction,
+    RecipeInput,
+    RecipeKernel,
+    RecipeOutput,
+    Relocation,
 )
 from lowering.legalization.legalize import legalize, needed_features
 from lowering.plan.conditional_nodes import WhileNode
@@ -81,6 +82,7 @@ from lowering.plan.plan import Plan
 from lowering.plan.target.features import Features
 from lowering.plan.target.hardware import ALIGNMENT
 from tracegraph.errors import UnsavableError
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.record import replace as replace_record
 from tracegraph.ir.types import ArrayType
 from tracegraph.user_source import lines_of
@@ -98,9 +100,9 @@ _ANY_NUMBER = 1 << 31
 class Address(int):
     """An address, or a handle, that knows its place."""
 
-    place: Place
+    place: Relocation
 
-    def __new__(cls, place: Place) -> Address:
+    def __new__(cls, place: Relocation) -> Address:
         """An address at a place."""
         found = super().__new__(cls, 1 + place.offset)  # never null
         found.place = place
@@ -140,16 +142,17 @@ def recorded(plan: Plan, arch: str) -> Recorded:
     layout = FixedLayout.of(code, values, {})
     constants, data = _constants(plan)
     addresses = _addresses(plan, constants)
-    addresses |= {b: Address(Place(Base.FIXED, 0, slot.offset)) for b, slot in values.items()}
+    addresses |= {b: Address(Relocation(Base.FIXED, 0, slot.offset)) for b, slot in values.items()}
     slots = {
-        buffer: Slot(slot.offset, slot.parameter, slot.words) for buffer, slot in values.items()
+        buffer: InputSlot(slot.offset, slot.parameter, slot.words)
+        for buffer, slot in values.items()
     }
-    fixed = Address(Place(Base.FIXED))
+    fixed = Address(Relocation(Base.FIXED))
     numbers = {buffer: number for number, buffer in enumerate(plan.inputs)}
-    bound: dict[Buffer, int] = {b: Address(Place(Base.INPUT, i)) for b, i in numbers.items()}
+    bound: dict[Buffer, int] = {b: Address(Relocation(Base.INPUT, i)) for b, i in numbers.items()}
     for number, buffer in enumerate(plan.outputs):
         if buffer.space == "output":
-            bound[buffer] = Address(Place(Base.OUTPUT, number))
+            bound[buffer] = Address(Relocation(Base.OUTPUT, number))
     placement = Placement(
         addresses={**addresses, **bound},
         workspaces={node: fixed + at for node, at in layout.workspaces.items()},
@@ -196,9 +199,9 @@ def recorded(plan: Plan, arch: str) -> Recorded:
         cuda=compiler_version(),
         needs=needs,
         inputs=tuple(
-            [Input(b.type.strong(), aligned.get(b, 1), slots.get(b)) for b in plan.inputs]
+            [RecipeInput(b.type.strong(), aligned.get(b, 1), slots.get(b)) for b in plan.inputs]
         ),
-        outputs=tuple([Output(b.type.strong(), _over(b)) for b in plan.outputs]),
+        outputs=tuple([RecipeOutput(b.type.strong(), _over(b)) for b in plan.outputs]),
         arena=Arena(plan.arena_bytes, bool(plan.allocated_bytes)),
         fixed_bytes=layout.nbytes,
         constants=constants,
@@ -238,11 +241,11 @@ class Recorder:
     kinds: list[str] = field(default_factory=list)
     codes: list[str] = field(default_factory=list)
     data: dict[str, bytes] = field(default_factory=dict)
-    functions: dict[Function, int] = field(default_factory=dict)
+    functions: dict[RecipeFunction, int] = field(default_factory=dict)
     conditions: list[int] = field(default_factory=list)
     nodes: list[Any] = field(default_factory=list)
     labels: dict[Label, int] = field(default_factory=dict)
-    calls: list[Call] = field(default_factory=list)
+    calls: list[RecipeCall] = field(default_factory=list)
     buffer_places: list[BufferPlace] = field(default_factory=list)
     buffers: dict[Buffer, int] = field(default_factory=dict)
     graphs: int = 0
@@ -286,7 +289,7 @@ class Recorder:
 
     def kernel(self, module: int, name: str) -> int:
         """The number of a function."""
-        return self.functions.setdefault(Function(module, name), len(self.functions))
+        return self.functions.setdefault(RecipeFunction(module, name), len(self.functions))
 
     def parameter_sizes(self, kernel: int) -> None:
         """They are not known."""
@@ -306,7 +309,7 @@ class Recorder:
         """A condition of a graph, and its handle."""
         self.conditions.append(graph)
         number = len(self.conditions) - 1
-        return number, Address(Place(Base.CONDITION, number))
+        return number, Address(Relocation(Base.CONDITION, number))
 
     def label(self, slots: NodeSlots) -> int:
         """The number of what a node is to the user."""
@@ -330,7 +333,7 @@ class Recorder:
     ) -> RecordedKernel:
         """A kernel node; of one whose grid was limited by what is unknown, the grid adapts."""
         places = tuple(map(_place, values, owned))
-        kernel = Kernel(
+        kernel = RecipeKernel(
             graph=graph,
             function=launch.kernel,
             grid=launch.grid,
@@ -358,7 +361,7 @@ class Recorder:
         """A conditional node and its bodies."""
         bodies = tuple([self.new_graph() for _ in range(branches)])
         number = self.enter(
-            Conditional(
+            RecipeConditional(
                 graph, _KINDS[kind], condition, bodies, tuple(dependencies), self.label(node)
             )
         )
@@ -372,11 +375,11 @@ class Recorder:
         return self.buffers[buffer]
 
 
-def _place(value: int, owned: bool = True) -> Place:
+def _place(value: int, owned: bool = True) -> Relocation:
     if not isinstance(value, Address):
-        return Place(Base.NUMBER, 0, int(value) % 2**64)
+        return Relocation(Base.NUMBER, 0, int(value) % 2**64)
     if not owned and value.place.base in (Base.ARENA, Base.FIXED, Base.CONSTANTS):
-        return Place(Base.NUMBER)  # of an empty array
+        return Relocation(Base.NUMBER)  # of an empty array
     return value.place
 
 
@@ -392,7 +395,7 @@ def _record_call(emission: Emission, graph: Any, node: LibraryNode, before: Befo
 
     pointers = placement.pointer_arrays.get(node)
     moving = placement.recaptured.get(node, ())
-    call = Call(
+    call = RecipeCall(
         kind,
         fields_to_json(node.call, number),
         node.workspace,
@@ -443,27 +446,28 @@ def _over(buffer: Buffer) -> int:
     return buffer.number if buffer.space == "input" else -1
 
 
-def _constants(plan: Plan) -> tuple[tuple[Constant, ...], dict[str, bytes]]:
+def _constants(plan: Plan) -> tuple[tuple[RecipeConstant, ...], dict[str, bytes]]:
     """Where constants are, and their data."""
     constants, data, end = [], {}, 0
     for buffer, array in plan.constants:
         raw = np.ascontiguousarray(array).tobytes()
         name = f"{sha256(raw).hexdigest()[:32]}.bin"
         data[name] = raw
-        constants.append(Constant(end, buffer.type.nbytes, name))
+        constants.append(RecipeConstant(end, buffer.type.nbytes, name))
         end += round_up(buffer.type.nbytes, ALIGNMENT)
     return tuple(constants), data
 
 
-def _addresses(plan: Plan, constants: Sequence[Constant]) -> dict[Buffer, int]:
+def _addresses(plan: Plan, constants: Sequence[RecipeConstant]) -> dict[Buffer, int]:
     """Those of scratch and constants."""
     found: dict[Buffer, int] = {
-        buffer: Address(Place(Base.ARENA, 0, offset)) for buffer, offset in plan.offsets.items()
+        buffer: Address(Relocation(Base.ARENA, 0, offset))
+        for buffer, offset in plan.offsets.items()
     }
     for (buffer, _), constant in zip(plan.constants, constants, strict=True):
-        found[buffer] = Address(Place(Base.CONSTANTS, 0, constant.offset))
+        found[buffer] = Address(Relocation(Base.CONSTANTS, 0, constant.offset))
     if plan.stop_flag is not None:
-        found[plan.stop_flag] = Address(Place(Base.STOP_FLAG))
+        found[plan.stop_flag] = Address(Relocation(Base.STOP_FLAG))
     return found
 
 
@@ -476,15 +480,15 @@ def _channels(
     for channel in dict.fromkeys(p for p in parameters if isinstance(p, Channel)):
         match channel:
             case StopFlagAddress():
-                found[channel] = Address(Place(Base.STOP_FLAG))
+                found[channel] = Address(Relocation(Base.STOP_FLAG))
             case FailureWord():
-                found[channel] = Address(Place(Base.FAILURE))
+                found[channel] = Address(Relocation(Base.FAILURE))
             case StepCount(monitor=monitor):
-                found[channel] = Address(Place(Base.STEPS, monitor))
+                found[channel] = Address(Relocation(Base.STEPS, monitor))
             case PrintRingAddress():
-                found[channel] = Address(Place(Base.PRINT_RING))
+                found[channel] = Address(Relocation(Base.PRINT_RING))
             case PrintSiteNumber(site=site, record=record):
-                found[channel] = Address(Place(Base.PRINT_SITE, site))
+                found[channel] = Address(Relocation(Base.PRINT_SITE, site))
                 records[site] = record.types
             case CallRingAddress() | CallSiteNumber() | Answer():
                 raise UnsavableError(f"{plan.name} calls functions of this process")

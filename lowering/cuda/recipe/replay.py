@@ -7,7 +7,7 @@ of the stream share, memory of the graph's own, constants that graphs of all str
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from math import prod
 from typing import Any
@@ -27,19 +27,20 @@ from lowering.cuda.recipe.recipe import (
     ALIGNMENT,
     Allocate,
     Base,
-    Conditional,
     ConditionalKind,
     Free,
-    Kernel,
     Library,
-    Place,
     Recipe,
+    RecipeConditional,
+    RecipeKernel,
+    Relocation,
 )
 from lowering.cuda.recipe.reports import Reported, connect_recipe
 from lowering.cuda.streams.stream_state import StreamState
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.rounding import round_up
 from lowering.plan.owners import NodeSlots, Slot, SlotTable
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.types import ArrayType
 
 _KINDS: Mapping[ConditionalKind, Any] = {
@@ -155,7 +156,7 @@ class LoadedRecipe:
     @property
     def while_nodes(self) -> bool:
         """Whether its graphs have WHILE nodes."""
-        conditionals = (n for n in self.recipe.nodes if isinstance(n, Conditional))
+        conditionals = (n for n in self.recipe.nodes if isinstance(n, RecipeConditional))
         return any(node.kind is ConditionalKind.WHILE for node in conditionals)
 
     @property
@@ -166,7 +167,7 @@ class LoadedRecipe:
     @property
     def parameter_bytes(self) -> int:
         """The size of the kernel parameters in one graph."""
-        kernels = (node for node in self.recipe.nodes if isinstance(node, Kernel))
+        kernels = (node for node in self.recipe.nodes if isinstance(node, RecipeKernel))
         return 8 * sum(len(node.parameters) for node in kernels)
 
     def build(self, stream: StreamState) -> BuiltGraph:
@@ -300,7 +301,7 @@ class _Replay:
         load: KernelNodeHandle | None = None
         size = self.loaded.code_bytes
 
-        def word(place: Place) -> int:
+        def word(place: Relocation) -> int:
             match place.base:
                 case Base.NUMBER:
                     return place.offset
@@ -315,7 +316,7 @@ class _Replay:
             return words[place.base, place.index]
 
         for number, node in enumerate(recipe.nodes):
-            if isinstance(node, Kernel):
+            if isinstance(node, RecipeKernel):
                 handle = self._add_kernel(node, graphs[node.graph], ends, word, size)
                 ends.append((handle.node,))
                 if number == recipe.load:
@@ -327,7 +328,7 @@ class _Replay:
             behind = [end for each in node.behind for end in ends[each]]
             slots = self._slots(node)
             match node:
-                case Conditional():
+                case RecipeConditional():
                     condition, _ = conditions[node.condition]
                     added, bodies = definition.add_conditional(
                         graphs[node.graph],
@@ -355,10 +356,10 @@ class _Replay:
 
     def _add_kernel(
         self,
-        node: Kernel,
+        node: RecipeKernel,
         graph: Any,
         ends: Sequence[tuple[Any, ...]],
-        word: Callable[[Place], int],
+        word: Callable[[Relocation], int],
         code_bytes: int,
     ) -> KernelNodeHandle:
         driver, grid = self.stream.driver, node.grid

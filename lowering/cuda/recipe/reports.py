@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from lowering.cuda.effects.launch_effects import Effects
 from lowering.cuda.effects.mailbox import Mailbox
 from lowering.cuda.effects.print_ring import PrintSite
 from lowering.cuda.interface import Allocation, HostAllocation
-from lowering.cuda.recipe.recipe import Base, Kernel, Recipe
+from lowering.cuda.recipe.recipe import Base, Recipe, RecipeKernel
 from lowering.cuda.streams.timeline import Timeline
 from lowering.plan.owners import SlotTable, size_of
 from lowering.plan.records.print_records import Record
+from tracegraph.generated.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,7 +32,7 @@ def connect_recipe(recipe: Recipe, timeline: Timeline, slots: SlotTable) -> Repo
     wanted = {
         (place.base, place.index)
         for node in recipe.nodes
-        if isinstance(node, Kernel)
+        if isinstance(node, RecipeKernel)
         for place in node.parameters
         if place.base >= Base.STOP_FLAG
     }

@@ -1,7 +1,8 @@
 """Recipes as JSON, and back: each record is the list of its fields in order.
 
-A place that is a number is that number, others are [base, index, offset]. Nodes, which are of
-several classes, have the name of their class before their fields. Types are as in programs.
+A relocation of a number is that number, others are [base, index, offset]. Nodes, which are of
+several classes, have the name of their class, without "Recipe", before their fields. Types are as
+in programs.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from operator import attrgetter
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from lowering.cuda.recipe.checks import require_sound
-from lowering.cuda.recipe.recipe import FORMAT, Base, Node, Place, Recipe
+from lowering.cuda.recipe.recipe import FORMAT, Base, Node, Recipe, Relocation
 from tracegraph.errors import ExportVersionError, MalformedProgramError, MalformedTargetError
 from tracegraph.ir.effects import Failure, PrintFormat
 from tracegraph.ir.stored.attributes import from_json, to_json, type_from_json, type_to_json
@@ -26,7 +27,7 @@ Document = Any
 Write = Callable[[Any], Document]
 Read = Callable[[Document], Any]
 
-_NODES: Mapping[str, type] = {kind.__name__: kind for kind in get_args(Node)}
+_NODES: Mapping[str, type] = {kind.__name__.removeprefix("Recipe"): kind for kind in get_args(Node)}
 
 
 def recipe_to_json(recipe: Recipe) -> Document:
@@ -62,14 +63,15 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _write_place(place: Place) -> Document:
+def _write_place(place: Relocation) -> Document:
     if place.base is Base.NUMBER:
         return place.offset
     return [int(place.base), place.index, place.offset]
 
 
 def _write_node(node: Any) -> Document:
-    return [type(node).__name__, *_writer(_NODES[type(node).__name__])(node)]
+    name = type(node).__name__.removeprefix("Recipe")
+    return [name, *_writer(_NODES[name])(node)]
 
 
 @cache
@@ -77,7 +79,7 @@ def _writer(kind: Any) -> Write:
     """What writes values of a type."""
     if kind in (int, str, bool):
         return _same
-    if kind is Place:
+    if kind is Relocation:
         return _write_place
     if kind is ArrayType:
         return type_to_json
@@ -122,14 +124,14 @@ def _exactly(kind: type) -> Read:
 _read_int = _exactly(int)
 
 
-def _read_place(value: Document) -> Place:
+def _read_place(value: Document) -> Relocation:
     if type(value) is int:
         if not 0 <= value < 1 << 64:
             raise MalformedTargetError(f"the word {value} has more than 64 bits")
-        return Place(Base.NUMBER, 0, value)
+        return Relocation(Base.NUMBER, 0, value)
     match value:
         case [int(base), int(index), int(offset)] if base in _BASES and base:
-            return Place(_BASES[base], index, offset)
+            return Relocation(_BASES[base], index, offset)
     raise MalformedTargetError(f"{str(value)[:40]} is no place")
 
 
@@ -153,7 +155,7 @@ def _reader(kind: Any) -> Read:
     """What reads values of a type."""
     if kind in (int, str, bool):
         return _exactly(kind)
-    if kind is Place:
+    if kind is Relocation:
         return _read_place
     if kind is ArrayType:
         return type_from_json

@@ -6,26 +6,26 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from lowering.cuda.recipe.recipe import Kernel, Recipe
+from lowering.cuda.recipe.recipe import Recipe, RecipeKernel
 from lowering.cuda.recipe.stored import recipe_from_json, recipe_to_json
 from tracegraph.errors import MalformedTargetError
 from tracegraph.staging.interfaces import Executable
-from tracegraph.staging.program_function import Target
+from tracegraph.staging.program_function import StoredTarget
 
 if TYPE_CHECKING:
     from lowering.cuda.open_devices import OpenDevice
     from lowering.plan.plan import Plan
 
 
-def target_of(plan: Plan, arch: str) -> Target:
+def target_of(plan: Plan, arch: str) -> StoredTarget:
     """As `Compiler.target_of`."""
     from lowering.cuda.recipe.recording import recorded
 
     found = recorded(plan, arch)
-    return Target(recipe_to_json(found.recipe), found.data)
+    return StoredTarget(recipe_to_json(found.recipe), found.data)
 
 
-def recipe_of(target: Target) -> Recipe:
+def recipe_of(target: StoredTarget) -> Recipe:
     """The recipe of a target.
 
     Raises:
@@ -42,18 +42,18 @@ def recipe_of(target: Target) -> Recipe:
     return recipe
 
 
-def target_sizes(target: Target) -> Mapping[str, int]:
+def target_sizes(target: StoredTarget) -> Mapping[str, int]:
     """As `Compiler.target_sizes`."""
     recipe = recipe_of(target)
     return {
-        "kernels": sum(isinstance(node, Kernel) for node in recipe.nodes),
+        "kernels": sum(isinstance(node, RecipeKernel) for node in recipe.nodes),
         "nodes": len(recipe.nodes),
         "bytes": sum(len(target.data[name]) for name in recipe.codes),
     }
 
 
 def load_target(
-    targets: Mapping[str, Target], device: OpenDevice, planned: Callable[[], Any]
+    targets: Mapping[str, StoredTarget], device: OpenDevice, planned: Callable[[], Any]
 ) -> Executable | str:
     """As `Compiler.load_target`, for an open device."""
     from lowering.cuda.recipe.executable import RecipeExecutable

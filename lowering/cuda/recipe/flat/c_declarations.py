@@ -8,6 +8,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
+from lowering.cuda.recipe.flat.flat_file import c_loader
 from lowering.cuda.recipe.flat.layout import (
     ALIGNMENT,
     BASES,
@@ -20,7 +21,6 @@ from lowering.cuda.recipe.flat.layout import (
     VERSION,
     FlatRecord,
 )
-from lowering.cuda.recipe.flat.writing import c_loader
 
 _START = "/* The layout of files: generated, as lowering/cuda/recipe/flat/layout.py has it. */\n"
 _END = "/* End of what is generated. */\n"

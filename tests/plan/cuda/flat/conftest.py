@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lowering.cuda.recipe.flat.writing import c_loader
+from lowering.cuda.recipe.flat.flat_file import c_loader
 
 SOURCES = Path(__file__).parents[3] / "fakes" / "c"
 

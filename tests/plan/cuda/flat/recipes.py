@@ -10,18 +10,18 @@ from lowering.cuda.recipe.recipe import (
     Allocate,
     Arena,
     Base,
-    Conditional,
     ConditionalKind,
-    Constant,
     Free,
-    Function,
-    Input,
-    Kernel,
+    InputSlot,
     Label,
-    Output,
-    Place,
     Recipe,
-    Slot,
+    RecipeConditional,
+    RecipeConstant,
+    RecipeFunction,
+    RecipeInput,
+    RecipeKernel,
+    RecipeOutput,
+    Relocation,
 )
 from tracegraph import ArrayType
 from tracegraph.ir.effects import Failure
@@ -32,30 +32,30 @@ ONE = (1, 1, 1)
 NO_CLUSTER = (0, 0, 0)
 
 LOADED = (
-    Place(Base.FIXED),
-    Place(Base.NUMBER),
+    Relocation(Base.FIXED),
+    Relocation(Base.NUMBER),
 )
 WORDS = (
-    Place(Base.INPUT, 0),
-    Place(Base.INPUT, 1),
-    Place(Base.INPUT, 2),
-    Place(Base.OUTPUT, 0, 16),
-    Place(Base.ARENA, offset=256),
-    Place(Base.FIXED, offset=512),
-    Place(Base.CONSTANTS, offset=256),
-    Place(Base.NUMBER, offset=2**64 - 1),
+    Relocation(Base.INPUT, 0),
+    Relocation(Base.INPUT, 1),
+    Relocation(Base.INPUT, 2),
+    Relocation(Base.OUTPUT, 0, 16),
+    Relocation(Base.ARENA, offset=256),
+    Relocation(Base.FIXED, offset=512),
+    Relocation(Base.CONSTANTS, offset=256),
+    Relocation(Base.NUMBER, offset=2**64 - 1),
 )
 SIGNALS = (
-    Place(Base.CONDITION, 0),
-    Place(Base.STOP_FLAG),
-    Place(Base.FAILURE),
-    Place(Base.STEPS, 1),
+    Relocation(Base.CONDITION, 0),
+    Relocation(Base.STOP_FLAG),
+    Relocation(Base.FAILURE),
+    Relocation(Base.STEPS, 1),
 )
 
 
 def kernel(
     function: int,
-    parameters: tuple[Place, ...],
+    parameters: tuple[Relocation, ...],
     behind: tuple[int, ...] = (),
     primaries: tuple[int, ...] = (),
     *,
@@ -64,8 +64,8 @@ def kernel(
     shared: int = 0,
     cooperative: bool = False,
     grid: tuple[int, int, int] = WIDE,
-) -> Kernel:
-    return Kernel(
+) -> RecipeKernel:
+    return RecipeKernel(
         graph, function, grid, (128, 1, 1), cluster, shared, cooperative, cooperative, parameters,
         behind, primaries, 0,
     )  # fmt: skip
@@ -77,32 +77,32 @@ EVERY_KIND = Recipe(
     cuda=(12, 8),
     needs=(),
     inputs=(
-        Input(ArrayType("float32", (4, 5)), 4),
-        Input(ArrayType("int64"), 8, Slot(0, 1, 1)),
-        Input(ArrayType("float64", (8,)), 8),
+        RecipeInput(ArrayType("float32", (4, 5)), 4),
+        RecipeInput(ArrayType("int64"), 8, InputSlot(0, 1, 1)),
+        RecipeInput(ArrayType("float64", (8,)), 8),
     ),
     outputs=(
-        Output(ArrayType("float32", (20,))),
-        Output(ArrayType("float64", (8,)), 2),
-        Output(ArrayType("bool", (0, 2))),
+        RecipeOutput(ArrayType("float32", (20,))),
+        RecipeOutput(ArrayType("float64", (8,)), 2),
+        RecipeOutput(ArrayType("bool", (0, 2))),
     ),
     arena=Arena(4096, per_launch=True),
     fixed_bytes=1024,
-    constants=(Constant(0, 8, "one"), Constant(256, 12, "two")),
+    constants=(RecipeConstant(0, 8, "one"), RecipeConstant(256, 12, "two")),
     codes=("first", "second"),
-    functions=(Function(0, "load"), Function(1, "work"), Function(0, "set")),
+    functions=(RecipeFunction(0, "load"), RecipeFunction(1, "work"), RecipeFunction(0, "set")),
     conditions=(0, 1, 2),
     nodes=(
         Allocate(0),
         kernel(0, LOADED, grid=ONE),
         kernel(1, WORDS, (0,), (1,), cluster=(2, 1, 1), shared=65536),
         kernel(2, SIGNALS, (), (1, 2)),
-        Conditional(0, ConditionalKind.WHILE, 0, (1,), (2, 3), 1),
-        kernel(2, (Place(Base.CONDITION, 1), *SIGNALS[:3]), graph=1),
-        Conditional(1, ConditionalKind.IF_ELSE, 1, (2, 3), (5,), 1),
-        kernel(2, (Place(Base.CONDITION, 2), *SIGNALS[:3]), graph=2, cooperative=True,
+        RecipeConditional(0, ConditionalKind.WHILE, 0, (1,), (2, 3), 1),
+        kernel(2, (Relocation(Base.CONDITION, 1), *SIGNALS[:3]), graph=1),
+        RecipeConditional(1, ConditionalKind.IF_ELSE, 1, (2, 3), (5,), 1),
+        kernel(2, (Relocation(Base.CONDITION, 2), *SIGNALS[:3]), graph=2, cooperative=True,
                grid=(200, 1, 1)),
-        Conditional(2, ConditionalKind.SWITCH, 2, (4, 5, 6), (7,), 1),
+        RecipeConditional(2, ConditionalKind.SWITCH, 2, (4, 5, 6), (7,), 1),
         kernel(1, WORDS, graph=5),
         kernel(2, SIGNALS, graph=3),
         kernel(2, SIGNALS, (), (5,), graph=1),
@@ -121,7 +121,7 @@ def code_of(recipe: Recipe) -> dict[str, bytes]:
     """Code for the fake driver, and constants: what a recipe's names stand for."""
     counts: dict[int, int] = {}
     for node in recipe.nodes:
-        if isinstance(node, Kernel):
+        if isinstance(node, RecipeKernel):
             assert counts.setdefault(node.function, len(node.parameters)) == len(node.parameters)
     found = {
         name: "".join(
@@ -183,7 +183,7 @@ def _node_calls(
     start = f"node {number} graph {getattr(node, 'graph', 0)} behind"
     start = " ".join([start, *edges])
     match node:
-        case Kernel():
+        case RecipeKernel():
             function = recipe.functions[node.function].name
             words = [word_of(recipe, place, memory, numbers) for place in node.parameters]
             if node.shared_bytes > max(48 * 1024, allowed.get(node.function, 0)):
@@ -199,7 +199,7 @@ def _node_calls(
                 yield f"cooperative {number} 1"
             if any(node.cluster):
                 yield " ".join(["cluster", str(number), *map(str, node.cluster)])
-        case Conditional():
+        case RecipeConditional():
             condition = numbers.setdefault(node.condition, len(numbers))
             bodies = " ".join(map(str, node.bodies))
             yield f"{start} conditional {int(node.kind)} {condition} bodies {bodies}"
@@ -210,7 +210,9 @@ def _node_calls(
             yield f"{start} frees memory{memory['arena']}:0"
 
 
-def word_of(recipe: Recipe, place: Place, memory: dict[str, int], numbers: dict[int, int]) -> str:
+def word_of(
+    recipe: Recipe, place: Relocation, memory: dict[str, int], numbers: dict[int, int]
+) -> str:
     """A parameter, as the fake driver writes it before the first launch."""
     offset = place.offset
     match place.base:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tracegraph
-from lowering.cuda.recipe.flat.writing import flat_file
-from lowering.cuda.recipe.recipe import Kernel, Recipe
+from lowering.cuda.recipe.flat.flat_file import flat_file
+from lowering.cuda.recipe.recipe import Recipe, RecipeKernel
 from tests.plan.cuda.flat.conftest import SOURCES, CProgram
 from tests.plan.cuda.flat.recipes import EVERY_KIND, calls_of, code_of
 from tracegraph import ArrayType
@@ -83,7 +83,7 @@ def test_other_files_are_refused(run_flat: CProgram, tmp_path: Path) -> None:
     assert "error 3: the file is of version 7" in said(file[:8] + b"\7" + file[9:])
     assert "error 1:" in said(b"")
     assert "error 1:" in run_flat(tmp_path / "none").stdout
-    kernels = [node for node in EVERY_KIND.nodes if isinstance(node, Kernel)]
+    kernels = [node for node in EVERY_KIND.nodes if isinstance(node, RecipeKernel)]
     more = replace(kernels[0], parameters=(*kernels[0].parameters, kernels[0].parameters[0]))
     changed = replace(EVERY_KIND, nodes=(EVERY_KIND.nodes[0], more, *EVERY_KIND.nodes[2:]))
     path = written(tmp_path, changed, **code_of(EVERY_KIND))

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from lowering.cuda.recipe.flat.c_declarations import with_declarations
+from lowering.cuda.recipe.flat.flat_file import c_loader, flat_file
 from lowering.cuda.recipe.flat.layout import BASES, HEADER, SECTION, SECTIONS
-from lowering.cuda.recipe.flat.writing import c_loader, flat_file
 from lowering.cuda.recipe.recipe import Base
 from tests.plan.cuda.flat.conftest import SOURCES
 from tests.plan.cuda.flat.recipes import EVERY_KIND, code_of

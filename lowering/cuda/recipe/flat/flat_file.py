@@ -27,21 +27,21 @@ from lowering.cuda.recipe.flat.layout import (
 from lowering.cuda.recipe.recipe import (
     Allocate,
     Base,
-    Conditional,
     ConditionalKind,
     Free,
-    Kernel,
     Library,
     Node,
-    Place,
     Recipe,
+    RecipeConditional,
+    RecipeKernel,
+    Relocation,
 )
 from lowering.cuda.recipe.targets import recipe_of
 from lowering.plan.calls.fourier import FourierTransform
 from lowering.plan.nests.rounding import round_up
 from tracegraph.errors import UnsavableError
 from tracegraph.ir.types import ArrayType
-from tracegraph.staging.program_function import Target
+from tracegraph.staging.program_function import StoredTarget
 
 _CONDITIONALS: Mapping[ConditionalKind, str] = {
     ConditionalKind.IF_ELSE: "if_else",
@@ -94,7 +94,7 @@ class _Records:
         return np.array(self._rows[name], dtype).tobytes()
 
 
-def flat_file_of(target: Target, inputs: Sequence[str], outputs: Sequence[str]) -> bytes:
+def flat_file_of(target: StoredTarget, inputs: Sequence[str], outputs: Sequence[str]) -> bytes:
     """As `Compiler.flat_file_of`."""
     return flat_file(recipe_of(target), target.data, inputs, outputs)
 
@@ -119,10 +119,13 @@ def flat_file(
     """
     _refuse(recipe)
     records = _Records()
-    for name in recipe.codes:
-        records.add("code", data=records.data(data[name]), nbytes=len(data[name]))
+    used = [number for number in range(len(recipe.codes)) if number != recipe.probe]
+    for number in used:
+        code = data[recipe.codes[number]]
+        records.add("code", data=records.data(code), nbytes=len(code))
     for function in recipe.functions:
-        records.add("function", code=function.code, name=records.text(function.name))
+        code_number = used.index(function.code)
+        records.add("function", code=code_number, name=records.text(function.name))
     for constant in recipe.constants:
         start = records.data(data[constant.data])
         records.add("constant", offset=constant.offset, nbytes=constant.nbytes, data=start)
@@ -204,7 +207,7 @@ def _add_node(records: _Records, recipe: Recipe, node: Node) -> None:
     }
     kind = ""
     match node:
-        case Kernel():
+        case RecipeKernel():
             kind = "kernel"
             fields |= {
                 "graph": node.graph,
@@ -219,7 +222,7 @@ def _add_node(records: _Records, recipe: Recipe, node: Node) -> None:
             }
             for place in node.parameters:
                 _add_parameter(records, place)
-        case Conditional():
+        case RecipeConditional():
             kind = _CONDITIONALS[node.kind]
             fields |= {
                 "graph": node.graph,
@@ -237,7 +240,7 @@ def _add_node(records: _Records, recipe: Recipe, node: Node) -> None:
     records.add("node", kind=NODE_KINDS.index(kind), edge_count=len(edges), **fields)
 
 
-def _add_parameter(records: _Records, place: Place) -> None:
+def _add_parameter(records: _Records, place: Relocation) -> None:
     base = BASES.index(Base(place.base).name.lower())
     records.add("parameter", base=base, index=place.index, offset=place.offset)
 
