@@ -44,9 +44,7 @@ def c_compiler() -> str:
 
 
 @pytest.fixture(scope="session")
-def c_program(
-    c_compiler: str, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[Path], CProgram]:
+def c_program(c_compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., CProgram]:
     """Compiles a source of C, with sanitizers, and links it with the fake driver."""
     folder = tmp_path_factory.mktemp("c")
     warned = ["-Wall", "-Wextra", "-Werror", "-g"]
@@ -67,13 +65,13 @@ def c_program(
 
     fake = compiled(SOURCES / "fake_cuda.c", "fake_cuda.so", "-shared", "-fPIC")
 
-    def program(source: Path) -> CProgram:
-        options = [f"-I{c_loader().parent}", f'-DTG_LIBCUDA="{fake}"']
+    def program(source: Path, *more: str) -> CProgram:
+        options = [f"-I{c_loader().parent}", f'-DTG_LIBCUDA="{fake}"', *more]
         return CProgram(compiled(source, source.stem, *options))
 
     return program
 
 
 @pytest.fixture(scope="session")
-def run_flat(c_program: Callable[[Path], CProgram]) -> CProgram:
+def run_flat(c_program: Callable[..., CProgram]) -> CProgram:
     return c_program(SOURCES / "run_flat.c")
