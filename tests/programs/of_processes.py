@@ -50,6 +50,7 @@ def values(device: str) -> None:
         matrix = 2.5 * rows - np.roll(rows, 1, 1) - np.roll(rows, -1, 1)
         matrix[0, -1] = matrix[-1, 0] = 0
         np.testing.assert_allclose(matrix @ tracegraph.all_gather_to_host(x), b, 1e-8, 1e-8)
+    assert list(solved.profile(b).devices) == list(mesh.local_devices)
     assert not x.is_fully_addressable
     assert "in several processes" in str(x)
     with pytest.raises(errors.NotAddressableError, match=r"call tracegraph\.all_gather_to_host"):

@@ -31,7 +31,7 @@ GROUND = {
 }
 """Parts of tracegraph that import no other."""
 
-BY_ALL = {"generated", "public_names"}
+BY_ALL = {"generated", "public_names", "single_imports"}
 """Parts of tracegraph without imports that any part of it may import."""
 
 Table = Mapping[str, Set[str]]
@@ -123,7 +123,7 @@ TRACEGRAPH: Table = {
 BY_LOWERING = GROUND | {
     *("ir", "ops", "passes", "control", "arrays", "staging", "numpy", "tracing"),
     *("errors", "limits", "progress", "inspection", "sharding", "transforms", "tree", "version"),
-    *("cache", "distributed", "generated"),
+    *("cache", "distributed", "generated", "single_imports"),
 }
 """Parts of tracegraph that lowering may import."""
 

@@ -199,7 +199,7 @@ class Exported:
             RuntimeError: there is no NVRTC, or it does not know the architecture.
 
         >>> import tracegraph
-        >>> double = tracegraph.export(lambda x: 2 * x, tracegraph.ArrayType("float32", (3,)))
+        >>> double = tracegraph.export(lambda x: 2 * x, tracegraph.ArrayType("float32", (1000,)))
         >>> double.add_target("sm_90")
         >>> double.targets["sm_90"][0].kernels
         1

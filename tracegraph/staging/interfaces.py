@@ -279,7 +279,9 @@ class Compiler(Protocol):
         executable: Executable,
         launches: int,
     ) -> Any:
-        """The times of the Plan's nodes, a `lowering.plan.reports.profile.Profile`."""
+        """The times of the Plan's nodes: a `lowering.plan.reports.profile.Profile`, or on a mesh a
+        `lowering.plan.reports.mesh_profile.MeshProfile`.
+        """
 
     def schedules(self, plan: Any) -> Sequence[tuple[str, str, str]]:
         """The user's line, the construct and the schedule of every loop and branch."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from tracegraph import tree
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.known_arrays import current_torch_stream, lent_tensor
 from tracegraph.arrays.lent_memory import LEGACY_STREAM
@@ -83,17 +84,29 @@ def run(function: FlatFunction, values: Sequence[Any]) -> tuple[torch.Tensor, ..
 
     On a GPU, it runs on PyTorch's current stream, and PyTorch allocates the results.
     """
+    return run_tree(function, values)[0]
+
+
+def run_tree(
+    function: FlatFunction, values: Sequence[Any]
+) -> tuple[tuple[torch.Tensor, ...], tree.Structure]:
+    """The same for a function whose result is any tree: its leaves, and its structure."""
     device = function.device or device_of(values)
     jitted = function.on(device)
     if device == "host":
-        return tuple(map(as_tensor, jitted(*map(as_argument, values))))
+        return _as_tensors(jitted(*map(as_argument, values)))
     where = _devices(device)
     with on_stream(_chosen(current_torch_stream(where.index))):
         if process.is_plain and not torch.cuda.is_current_stream_capturing():
             found = jitted.through(tuple(map(_lent, values)), partial(_run_into, where))
             if found is not None:
                 return found
-        return tuple(map(as_tensor, jitted(*map(as_argument, values))))
+        return _as_tensors(jitted(*map(as_argument, values)))
+
+
+def _as_tensors(result: Any) -> tuple[tuple[torch.Tensor, ...], tree.Structure]:
+    leaves, structure = tree.flatten(result)
+    return tuple(map(as_tensor, leaves)), structure
 
 
 def device_of(values: Sequence[Any]) -> str:
@@ -121,7 +134,7 @@ def _lent(x: Any) -> Any:
 
 def _run_into(
     device: torch.device, compiled: Any, leaves: Sequence[Any]
-) -> tuple[torch.Tensor, ...] | None:
+) -> tuple[tuple[torch.Tensor, ...], tree.Structure] | None:
     """Run with results in new tensors on a GPU; None if that is not possible."""
     launch = getattr(compiled.executable, "launch_into", None)
     types: Sequence[ArrayType] = compiled.out_types
@@ -131,7 +144,7 @@ def _run_into(
         [torch.empty(t.shape, dtype=TORCH_DTYPES[t.dtype], device=device) for t in types]
     )
     launch(leaves, [x.data_ptr() for x in tensors])
-    return tensors
+    return tensors, compiled.out_structure
 
 
 @cache

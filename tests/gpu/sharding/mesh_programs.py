@@ -267,6 +267,26 @@ def many_launches(meshes: Meshes) -> None:
         np.testing.assert_allclose(np.asarray(mapped(moved)), np.full(1024, number * factor), 1e-12)
 
 
+def profiles(meshes: Meshes) -> None:
+    """Clocks of each device, in loops of both forms."""
+    for schedule in ("conditional", "one_kernel"):
+
+        def steps(x: Any, schedule: Any = schedule) -> Any:
+            return tracegraph.fori_loop(
+                0, 20, lambda _, x: x / 2 + tracegraph.pmean(x, "x"), x, schedule=schedule
+            )
+
+        mapped = shard(steps, mesh=meshes.tested, in_specs=P("x"), out_specs=P("x"))
+        profile = tracegraph.jit(mapped).profile(np.ones(4096))
+        assert list(profile.devices) == list(range(meshes.size))
+        for own in profile.devices.values():
+            assert own.seconds > 0
+            if schedule == "conditional":
+                runs = [node.runs for node in own.nodes if "all-reduce" in node.title]
+                assert runs == [20.0] * len(runs) != []
+        print(profile, flush=True)
+
+
 def donations(meshes: Meshes) -> None:
     """Each device writes over its block of a donated argument."""
     mapped = shard(
@@ -284,7 +304,15 @@ PROGRAMS: dict[str, Callable[[Meshes], None]] = {
     program.__name__: program
     for program in (
         *(sums, extremes, moves, places, conjugate_gradients, heat, training, branches),
-        *(transforms, loops_in_one_kernel, many_launches, lockstep, threads_at_once, donations),
+        *(
+            transforms,
+            loops_in_one_kernel,
+            many_launches,
+            lockstep,
+            threads_at_once,
+            profiles,
+            donations,
+        ),
     )
 }
 

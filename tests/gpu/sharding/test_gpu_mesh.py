@@ -38,7 +38,7 @@ def assert_done(file: str, *arguments: str, names: tuple[str, ...]) -> None:
 
 
 PROGRAMS_OF_PROCESSES = (
-    ("sums", "extremes", "moves", "places", "donations"),
+    ("sums", "extremes", "moves", "places", "profiles", "donations"),
     ("conjugate_gradients", "heat", "training"),
     ("branches", "transforms", "loops_in_one_kernel"),
     ("many_launches", "threads_at_once", "lockstep"),
