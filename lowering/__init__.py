@@ -53,21 +53,6 @@ _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 
 add_own(__file__)
 
-_REPORTS = {
-    "profile": "backends.profiles",
-    "memory": "plan.reports.explain",
-    "schedules": "plan.reports.explain",
-    "dot": "plan.reports.graphviz",
-}
-"""Modules of what few programs ask for, imported when it is."""
-
-if not TYPE_CHECKING:  # a type checker would find any name in a module that has this
-
-    def __getattr__(name: str) -> _Any:
-        if name not in _REPORTS:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(_import_module(f"{__name__}.{_REPORTS[name]}"), name)
-
 
 def __getattr__(name: str) -> _Any:
     """What is imported when it is first asked for."""

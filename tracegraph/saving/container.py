@@ -1,8 +1,8 @@
 """Containers: a zip of named entries, each with its digest.
 
-Documents, machine code and small entries that shrink are deflated, all others are stored and aligned. What is
-read may be anything: entries are as large as they declare, and the file bounds what they may
-declare together.
+Documents, machine code and small entries that shrink are deflated, all others are stored and
+aligned. What is read may be anything: entries are as large as they declare, and the file bounds
+what they may declare together.
 """
 
 from __future__ import annotations

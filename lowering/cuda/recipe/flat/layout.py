@@ -12,9 +12,10 @@ file is read where it is, after each number has been compared with what it count
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
+
+from tracegraph.generated.dataclass import dataclass
 
 MAGIC = b"TGRAPH\0\1"
 
