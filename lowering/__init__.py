@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from lowering.backends.registry import source as source
     from lowering.backends.registry import synchronize as synchronize
     from lowering.backends.registry import trim as trim
+    from lowering.cuda.recipe.flat.flat_file import c_loader as c_loader
+    from lowering.cuda.recipe.flat.flat_file import flat_file_of as flat_file_of
     from lowering.cuda.recipe.targets import target_of as target_of
     from lowering.cuda.recipe.targets import target_sizes as target_sizes
     from lowering.disk_cache.location import cache_contents as cache_contents
@@ -41,6 +43,7 @@ _MODULES = {
         *("backend", "create_stream", "default_device", "explain", "reset", "source"),
         *("synchronize", "trim"),
     ),
+    "lowering.cuda.recipe.flat.flat_file": ("c_loader", "flat_file_of"),
     "lowering.cuda.recipe.targets": ("target_of", "target_sizes"),
     "lowering.disk_cache.location": ("cache_contents", "clear_cache"),
     "lowering.plan.reports.explain": ("memory", "schedules"),
@@ -90,6 +93,13 @@ def load_target(
     if not isinstance(found, CudaBackend):
         return f"targets are for GPUs, and not for {device}"
     return found.load_target(targets, planned)
+
+
+def plan_without_libraries(program: _Program, donated: _Sequence[int] = ()) -> "_Plan":
+    """As `Compiler.plan_without_libraries`."""
+    from lowering.lower import lower_without_libraries
+
+    return lower_without_libraries(program, "cuda", donated)
 
 
 # tracegraph compares it with its own version, to know this package from another of the name.

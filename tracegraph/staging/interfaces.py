@@ -21,6 +21,8 @@ from tracegraph.staging.program_function import StoredTarget
 from tracegraph.staging.scratch import Scratch
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tracegraph.inspection.tables import Report
 
 
@@ -220,6 +222,24 @@ class Compiler(Protocol):
         Raises:
             MalformedTargetError: it is not well formed.
         """
+
+    def plan_without_libraries(self, program: Program, donated: Sequence[int] = ()) -> Any:
+        """The Plan of a program for a GPU, which calls a library only for what there are no kernels
+        of our own for.
+        """
+
+    def flat_file_of(
+        self, target: StoredTarget, inputs: Sequence[str], outputs: Sequence[str]
+    ) -> bytes:
+        """A target as the file that the C loader reads. Arguments and results have names there.
+
+        Raises:
+            UnsavableError: it has what C cannot have; the message has the line.
+            MalformedTargetError: it is not well formed.
+        """
+
+    def c_loader(self) -> Path:
+        """The header of the C loader."""
 
     def cache_contents(self) -> tuple[str | None, str, int, int]:
         """The folder of the cache on disk, or None and why there is none; bytes, and entries."""
