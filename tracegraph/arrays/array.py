@@ -1,4 +1,4 @@
-"""The Array class: immutable, in host or device memory; what jitted functions return."""
+"""The Array class: arrays in host or device memory; what jitted functions return."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from tracegraph.errors.names_elsewhere import OF_ARRAYS, answer, missing_of_arra
 from tracegraph.errors.tracebacks import hide_frames
 from tracegraph.ir.types import ArrayType, row_major_strides
 from tracegraph.tracing.function_table import FUNCTIONS
+from tracegraph.tracing.local_writes import LocalWrites
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.trace import innermost
 from tracegraph.tracing.tracer import Tracer
@@ -65,14 +66,14 @@ class _ArrayClass(type):
         return issubclass(subclass, ArrayOperators)
 
 
-class Array(TypedOperators, metaclass=_ArrayClass):
+class Array(LocalWrites, TypedOperators, metaclass=_ArrayClass):
     """An n-dimensional array, in host memory or on a device.
 
     It works like an ndarray: operators, methods, indexing, and NumPy's functions, all of which
     return Arrays. Work on a device is asynchronous; reading elements waits for it. To replace
-    elements, make a new Array with `x.at[index].set(value)`. Arguments, and results of jitted
-    functions, are immutable; results of operations in host memory may be written to by
-    `x[index] = value` while they share their memory with nothing.
+    elements, make a new Array with `x.at[index].set(value)`, or write `x[index] = value`: results
+    of operations may be written to, also through views, as ndarrays may. Arguments and results of
+    jitted functions, and what `tracegraph.asarray` makes, are read-only.
 
     Made by `tracegraph.asarray`, `tracegraph.from_dlpack` and by jitted functions.
 
@@ -81,7 +82,7 @@ class Array(TypedOperators, metaclass=_ArrayClass):
     Array([2., 3.], dtype=float64)
     """
 
-    __slots__ = ("__weakref__", "_exported", "_local", "_type", "memory", "placement")
+    __slots__ = ("__weakref__", "_exported", "_type", "memory", "placement")
 
     # Ahead of ndarray in NumPy's operator dispatch, behind Tracer.
     __array_priority__ = 100
@@ -91,8 +92,6 @@ class Array(TypedOperators, metaclass=_ArrayClass):
     _type: ArrayType
     placement: Placement | None
     """Type and device, as the key of a call has them; None once the array is donated."""
-    _local: bool
-    """Whether it may be written to while nothing shares its memory: see `local`."""
     _exported: DeviceBuffer
     """Memory that was exported to another library, whose work on it is not known. It stays
     allocated and unchanged as long as this Array lives, even if the Array is donated."""
@@ -111,6 +110,18 @@ class Array(TypedOperators, metaclass=_ArrayClass):
             self._type = data.type
             self.placement = placement(self._type, getattr(data, "where", data.device))
         self.memory = data
+
+    @classmethod
+    def sharing(cls, data: NDArray[Any], *, weak: bool = False) -> Array:
+        """An Array of an ndarray of this package's own, which may be written to if that may.
+
+        It is a view of what the ndarray is a view of.
+        """
+        array = cls.__new__(cls)
+        array.memory = data
+        array._type = type_ = ArrayType(data.dtype, data.shape, weak)
+        array.placement = placement(type_, "host")
+        return array
 
     @classmethod
     def placed(cls, data: NDArray[Any] | DeviceBuffer, type_: ArrayType, where: Placement) -> Array:
@@ -202,7 +213,7 @@ class Array(TypedOperators, metaclass=_ArrayClass):
 
     @property
     def flags(self) -> Any:
-        """NumPy's flags of the memory; it is read-only.
+        """NumPy's flags of the memory: `writeable` if the Array may be written to.
 
         Raises:
             AttributeError: the Array is on a device.
@@ -297,10 +308,12 @@ class Array(TypedOperators, metaclass=_ArrayClass):
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         data = self.memory
         if isinstance(data, np.ndarray):
-            # A view: to set the shape of it, or to make it writable, leaves this Array as it is.
+            # A view: to set the shape of it leaves this Array as it is.
+            view = data.view()
+            view.setflags(False)
             if dtype is None and not copy:
-                return data.view()
-            return np.array(data.view(), dtype=dtype, copy=copy)
+                return view
+            return np.array(view, dtype=dtype, copy=copy)
         buffer: Any = self.data
         if copy is False:
             raise ValueError(f"an Array on {self.device} becomes an ndarray only by a copy")
@@ -373,57 +386,73 @@ class Array(TypedOperators, metaclass=_ArrayClass):
 
     def __getitem__(self, index: Any) -> Array:
         try:
+            data = self.data
             parts = index if isinstance(index, tuple) else (index,)
-            if isinstance(self.data, np.ndarray) and not any(isinstance(i, Tracer) for i in parts):
-                found = np.asarray(self.data[tree.map(_as_numpy, index)])
-                return Array(found).local()  # unless it is a view
+            if isinstance(data, np.ndarray) and not any(isinstance(i, Tracer) for i in parts):
+                return Array.sharing(np.asarray(data[tree.map(_as_numpy, index)]))
             return super().__getitem__(tree.map(_static_mask, index))  # type: ignore[no-any-return]
         except BaseException as error:
             hide_frames(error)
             raise
 
+    # ---- writing ----
+
     def __setitem__(self, index: Any, value: Any) -> None:
-        data = self.memory
-        if not isinstance(data, np.ndarray) or not self.is_local:
-            raise errors.ImmutableArrayError
-        if innermost.trace is not None:  # the program that is traced captures it as it is
-            raise errors.ImmutableArrayError
-        # the value may be a view of this array, as in `x[1:] = x[:-1]`
-        viewing = type(value) is Array and getattr(value.memory, "base", None) is data
-        if getrefcount(data) > _ALONE + viewing:
-            raise errors.ImmutableArrayError("x[index] = value", _SHARED)
-        parts = index if isinstance(index, tuple) else (index,)
-        if any(isinstance(i, Tracer) for i in (*parts, value)):
-            raise errors.ImmutableArrayError
-        data.setflags(write=True)
-        try:
-            with np.errstate(all="ignore"):
-                data[tree.map(_as_numpy, index)] = _as_numpy(value)
-        finally:
-            data.setflags(write=False)
+        self.check_writable()
+        data: Any = self.memory
+        with np.errstate(all="ignore"):
+            data[tree.map(_as_numpy, index)] = _as_numpy(value)
 
     def local(self) -> Self:
-        """Say that no other Array stands for these elements; return this array.
-
-        Results of operations on Arrays, copies and new arrays of `tracegraph.array_api` are. Such
-        an Array in host memory may be written to by `x[index] = value`, as in a traced function,
-        while nothing else refers to its memory: neither a view nor an ndarray, which would change
-        as well. References to the memory are counted, so whoever keeps it ends that. Who keeps the
-        Array itself, and needs the elements as they are now, keeps a copy, as of an ndarray.
+        """Say that no other Array stands for these elements, so that they may be written to; return
+        this array. It has memory of its own.
         """
         if isinstance(self.memory, np.ndarray) and self.memory.base is None:
-            self._local = True
+            self.memory.setflags(write=True)
         return self
 
     @property
     def is_local(self) -> bool:
-        """Whether it may be written to while nothing shares its memory."""
-        return getattr(self, "_local", False)
+        """Whether it may be written to: the caller's code has made it, or it is a view of such.
 
-    put = _writing("put", "write `x = x.ravel().at[indices].set(values).reshape(x.shape)`")
-    sort = _writing("sort", "write `x = numpy.sort(x)`")
-    partition = _writing("partition", "write `x = numpy.partition(x, kth)`")
-    fill = _writing("fill", "write `x = numpy.full_like(x, value)`")
+        Results of operations on Arrays, copies and new arrays of `tracegraph.array_api` are. In
+        host memory, it is NumPy's flag that says so, which views inherit.
+        """
+        data = self.memory
+        if not isinstance(data, np.ndarray) or not data.flags.writeable:
+            return False
+        owner = data.base
+        return not isinstance(owner, np.ndarray) or owner.flags.writeable
+
+    def check_writable(self, operation: str = "`x[index] = value`", instead: str = "") -> None:
+        """Raise unless an operation may write to it; `instead` says what to do where it may not.
+
+        Raises:
+            ImmutableArrayError: it is not local; or a function is traced, which captures it as it
+                is.
+            DonatedArrayError: it was donated.
+        """
+        if innermost.trace is not None or not self.is_local:
+            if self.memory is None:
+                _ = self.data  # raises
+            raise errors.ImmutableArrayError(operation, instead)
+
+    def _store(self, value: Any) -> None:
+        self[...] = value
+
+    def _replaced(self, result: Any, name: str, other: Any) -> Any:
+        """`x += y` writes to `x`, if it is local; else, and if `y` is traced, `x` is rebound."""
+        if type(result) is not Array or innermost.trace is not None or not self.is_local:
+            return result
+        data, found = self.memory, result.memory
+        if self._type != result._type or not self.shape or not isinstance(data, np.ndarray):
+            return super()._replaced(result, name, other)
+        if data.base is None and found.base is None and getrefcount(data) <= _ALONE:
+            self.memory = found  # nothing else refers to the memory
+        else:
+            data[...] = found
+        return self
+
     resize = _writing("resize", "write `x = numpy.resize(x, shape)`")
 
     # ---- NumPy's protocols ----
@@ -489,7 +518,7 @@ class Array(TypedOperators, metaclass=_ArrayClass):
         """
         known_order, data = order_of(order), self.data
         if isinstance(data, np.ndarray):
-            return Array(data.copy(known_order), weak=self.weak).local()  # type: ignore[arg-type]
+            return Array.sharing(data.copy(known_order), weak=self.weak)  # type: ignore[arg-type]
         copied: Array = copy(self, None, donate=False)
         return copied
 
@@ -511,18 +540,13 @@ answer(Array, OF_ARRAYS, _missing)
 
 
 def _references() -> int:
-    """The references to memory that an Array alone has, as `__setitem__` counts them."""
+    """The references to memory that an Array alone has, as `Array._replaced` counts them."""
     array = Array(np.empty(0))
     data = array.memory
     return getrefcount(data)
 
 
 _ALONE = _references()
-
-_SHARED = (
-    "views of x or ndarrays share its memory: write `x = x.at[index].set(value)`, or "
-    "`x = x.copy()` before"
-)
 
 PLACED_SCOPE = {"Array": Array, "new": Array.__new__}
 """The globals in what `Array.placed_text` returns."""

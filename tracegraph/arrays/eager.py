@@ -44,16 +44,22 @@ def run(op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
     operands = _operands(op, args, attrs)
     results = op.reference(*operands, **attrs)
     if isinstance(results, tuple):
-        return tuple([result_of(r, operands) for r in results])
-    if _is_weak(op, args, attrs):
-        return Array(np.asarray(results), weak=True)
-    return result_of(results, operands)
+        return tuple([result_of(r, args) for r in results])
+    return result_of(results, args, weak=_is_weak(op, args, attrs))
 
 
-def result_of(result: Any, operands: Iterable[Any]) -> Array:
-    """The Array of a result of NumPy's, which is local unless it is one of the operands."""
-    array = Array(np.asarray(result))
-    return array if any(result is x for x in operands) else array.local()
+def result_of(result: Any, args: Iterable[Any], *, weak: bool = False) -> Array:
+    """The Array of a result of NumPy's for these arguments: a view of one if the result is.
+
+    A view of an ndarray is read-only, as that belongs to others.
+    """
+    data = np.asarray(result)
+    if (data.base is not None or result is data) and any(
+        isinstance(x, np.ndarray) and np.may_share_memory(x, data) for x in args
+    ):
+        data = data.view()
+        data.setflags(write=False)
+    return Array.sharing(data, weak=weak)
 
 
 def _operands(op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) -> Sequence[Any]:
@@ -112,4 +118,8 @@ def as_numpy(x: Any) -> Any:
         if type(x) is not np.ndarray:
             require_plain(x)
         return x
-    return x.item() if x.weak else x.__array__()
+    if x.weak:
+        return x.item()
+    data = x.data
+    # a view, which is writable if the Array is: so are views that NumPy makes of it
+    return data.view() if isinstance(data, np.ndarray) else x.__array__()

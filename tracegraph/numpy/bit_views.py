@@ -43,7 +43,7 @@ def viewed(x: Any, dtype: DTypeLike | None = None) -> Any:
     if target == x.dtype:
         return x
     if type(x) is Array and isinstance(x.data, np.ndarray):
-        return Array(x.data.view(target))
+        return Array.sharing(x.data.view(target))
     if has_bits(target) and has_bits(x.dtype) and target.itemsize == x.dtype.itemsize:
         result = apply(get("bits"), x, dtype=target)
         return views.attach(result, x) if isinstance(x, Tracer) else result

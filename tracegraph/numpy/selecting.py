@@ -8,6 +8,8 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 from numpy.typing import DTypeLike
 
+from tracegraph.arrays.array import Array
+from tracegraph.arrays.array_views import is_in_host_memory, read_only_view
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.numpy.axes import moveaxis
@@ -100,15 +102,17 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     array([1, 4])
     """
     found = writable_diagonal(as_array(a), offset, axis1, axis2)
-    if isinstance(found, Tracer) and found.alias is not None:
-        found.alias.read_only = "a diagonal, which is read-only"
-    return found
+    return read_only_view(found, "a diagonal, which is read-only")
 
 
 def writable_diagonal(a: Any, offset: int, axis1: int, axis2: int) -> Any:
     """The same as `diagonal`, but a view that may be written through, as einsum's is."""
     if a.ndim < 2:
         raise ValueError(f"diagonal needs at least two axes, got shape {a.shape}")
+    if is_in_host_memory(a):
+        view = np.diagonal(a.data, offset, axis1, axis2)
+        view.setflags(write=a.data.flags.writeable)
+        return Array.sharing(view)
     source = a
     a = moveaxis(a, (axis1, axis2), (-2, -1))
     rows, columns = a.shape[-2:]
