@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -14,6 +15,7 @@ from tracegraph import errors, tree
 from tracegraph.arrays import dlpack
 from tracegraph.arrays.device_buffer import DeviceBuffer
 from tracegraph.arrays.device_calls import copy
+from tracegraph.arrays.device_writes import EAGER, derived, write
 from tracegraph.arrays.shard_view import ArrayShard
 from tracegraph.arrays.typed_operators import TypedOperators
 from tracegraph.devices import canonical_device
@@ -25,7 +27,7 @@ from tracegraph.tracing.local_writes import LocalWrites
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.trace import innermost
 from tracegraph.tracing.tracer import Tracer
-from tracegraph.tracing.views import order_of
+from tracegraph.tracing.views import TracerView, order_of, root_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -82,16 +84,27 @@ class Array(LocalWrites, TypedOperators, metaclass=_ArrayClass):
     Array([2., 3.], dtype=float64)
     """
 
-    __slots__ = ("__weakref__", "_exported", "_type", "memory", "placement")
+    __slots__ = (
+        *("__weakref__", "_alias", "_axis_order", "_exported", "_local", "_stale", "_type"),
+        *("_views", "memory", "placement"),
+    )
 
     # Ahead of ndarray in NumPy's operator dispatch, behind Tracer.
     __array_priority__ = 100
 
     memory: NDArray[Any] | DeviceBuffer | None
-    """What `data` gives; None once the array is donated."""
+    """What `data` gives; None once the array is donated, or while it is stale."""
     _type: ArrayType
     placement: Placement | None
-    """Type and device, as the key of a call has them; None once the array is donated."""
+    """Type and device, as the key of a call has them; None where the memory is."""
+    _local: bool
+    """On a device: whether it is no view, and may be written to."""
+    _alias: TracerView | None
+    _axis_order: tuple[int, ...] | None
+    _views: WeakValueDictionary[int, Array]
+    """On a device: all views of it, also of views, by their ids."""
+    _stale: bool
+    """Whether its base was written to since its elements were computed: a view on a device."""
     _exported: DeviceBuffer
     """Memory that was exported to another library, whose work on it is not known. It stays
     allocated and unchanged as long as this Array lives, even if the Array is donated."""
@@ -147,17 +160,29 @@ class Array(LocalWrites, TypedOperators, metaclass=_ArrayClass):
 
     @property
     def data(self) -> NDArray[Any] | DeviceBuffer:
-        """The memory: a read-only ndarray, or the backend's device buffer.
+        """The memory: an ndarray, which is read-only unless the array is local, or the backend's
+        device buffer.
 
         Raises:
             DonatedArrayError: the array was donated to a jitted function.
         """
+        memory = self.memory
+        return self._computed_again() if memory is None else memory
+
+    def _computed_again(self) -> NDArray[Any] | DeviceBuffer:
+        self.refresh()
         if self.memory is None:
             raise errors.DonatedArrayError(
                 f"this Array of type {self._type} was donated to a jitted function, which may have "
                 "reused its memory; use that function's results, or leave it out of donate_argnums"
             )
         return self.memory
+
+    def refresh(self) -> None:
+        """Compute the elements of a view again, if its base was written to."""
+        if self.memory is None and getattr(self, "_stale", False):
+            fresh = derived(self._alias)
+            self.memory, self.placement, self._stale = fresh.data, fresh.placement, False
 
     def invalidate(self) -> None:
         """Give up the memory: the array was donated."""
@@ -357,6 +382,7 @@ class Array(LocalWrites, TypedOperators, metaclass=_ArrayClass):
         return bool((self == value).any())
 
     def __repr__(self) -> str:
+        self.refresh()
         if self.memory is None:
             return f"Array(<donated>, type={self._type})"
         if not self._is_whole:
@@ -400,6 +426,10 @@ class Array(LocalWrites, TypedOperators, metaclass=_ArrayClass):
     def __setitem__(self, index: Any, value: Any) -> None:
         self.check_writable()
         data: Any = self.memory
+        if not isinstance(data, np.ndarray):
+            del data  # a reference to memory that is written to in place if there is no other
+            write(self, index, value)
+            return
         with np.errstate(all="ignore"):
             data[tree.map(_as_numpy, index)] = _as_numpy(value)
 
@@ -407,7 +437,9 @@ class Array(LocalWrites, TypedOperators, metaclass=_ArrayClass):
         """Say that no other Array stands for these elements, so that they may be written to; return
         this array. It has memory of its own.
         """
-        if isinstance(self.memory, np.ndarray) and self.memory.base is None:
+        if not isinstance(self.memory, np.ndarray):
+            self._local = not hasattr(self.memory, "blocks")
+        elif self.memory.base is None:
             self.memory.setflags(write=True)
         return self
 
@@ -419,10 +451,17 @@ class Array(LocalWrites, TypedOperators, metaclass=_ArrayClass):
         host memory, it is NumPy's flag that says so, which views inherit.
         """
         data = self.memory
-        if not isinstance(data, np.ndarray) or not data.flags.writeable:
-            return False
-        owner = data.base
-        return not isinstance(owner, np.ndarray) or owner.flags.writeable
+        if isinstance(data, np.ndarray):
+            owner = data.base
+            return data.flags.writeable and (
+                not isinstance(owner, np.ndarray) or owner.flags.writeable
+            )
+        root = self
+        while root.alias is not None:
+            if root.alias.read_only is not None:
+                return False
+            root = root.alias.base
+        return root.memory is not None and getattr(root, "_local", False)
 
     def check_writable(self, operation: str = "`x[index] = value`", instead: str = "") -> None:
         """Raise unless an operation may write to it; `instead` says what to do where it may not.
@@ -433,9 +472,25 @@ class Array(LocalWrites, TypedOperators, metaclass=_ArrayClass):
             DonatedArrayError: it was donated.
         """
         if innermost.trace is not None or not self.is_local:
-            if self.memory is None:
-                _ = self.data  # raises
+            _ = root_of(self).data  # raises if it was donated
             raise errors.ImmutableArrayError(operation, instead)
+
+    def own(self) -> Array:
+        """An Array of the same elements that may be written to, and is not changed with this one.
+
+        On a device, the two are one buffer until one of them is written to.
+        """
+        data = self.data
+        if isinstance(data, np.ndarray):
+            return self.copy("K")
+        return Array.placed(data, self._type, self.placement).local()  # type: ignore[arg-type]
+
+    def kept(self) -> Array:
+        """An Array of the same elements that no write changes; itself if nothing can."""
+        data = self.data
+        if isinstance(data, np.ndarray):
+            return self.own() if data.flags.writeable or data.base is not None else self
+        return self.own() if self.remembers_views else self
 
     def _store(self, value: Any) -> None:
         self[...] = value
@@ -445,13 +500,76 @@ class Array(LocalWrites, TypedOperators, metaclass=_ArrayClass):
         if type(result) is not Array or innermost.trace is not None or not self.is_local:
             return result
         data, found = self.memory, result.memory
-        if self._type != result._type or not self.shape or not isinstance(data, np.ndarray):
+        if self._type != result._type or not self.shape or type(data) is not type(found):
             return super()._replaced(result, name, other)
-        if data.base is None and found.base is None and getrefcount(data) <= _ALONE:
+        if not isinstance(data, np.ndarray):
+            del data
+            if self.alias is None:
+                self.renew(found)
+            else:
+                write(self, ..., result)
+                self.memory, self.placement, self._stale = found, result.placement, False
+        elif data.base is None and found.base is None and getrefcount(data) <= _ALONE:
             self.memory = found  # nothing else refers to the memory
         else:
             data[...] = found
         return self
+
+    # ---- views on a device, as `tracing.views` knows them ----
+
+    owner = EAGER
+
+    @property
+    def remembers_views(self) -> bool:
+        """Whether views of it know their base, and are computed again after a write: on a device,
+        if it is a view or local. Views in host memory share it.
+        """
+        if isinstance(self.memory, np.ndarray):
+            return False
+        return self.alias is not None or getattr(self, "_local", False)
+
+    @property
+    def alias(self) -> TracerView | None:
+        """What it is a view of, on a device."""
+        return getattr(self, "_alias", None)
+
+    @alias.setter
+    def alias(self, view: TracerView | None) -> None:
+        self._alias = view
+
+    @property
+    def axis_order(self) -> tuple[int, ...] | None:
+        """As of a tracer: how NumPy would lay it out. In host memory, its strides say so."""
+        return getattr(self, "_axis_order", None)
+
+    @axis_order.setter
+    def axis_order(self, order: tuple[int, ...] | None) -> None:
+        self._axis_order = order
+
+    @property
+    def atom(self) -> None:
+        """What a view remembers of its base, which is nothing: a write makes views stale."""
+
+    def as_view(self) -> Self:
+        """Let the outermost base know of a new view, if it is one; else it is local."""
+        if self.alias is None:
+            return self.local()
+        root = root_of(self)
+        views = getattr(root, "_views", None)
+        if views is None:
+            views = root._views = WeakValueDictionary()
+        views[id(self)] = self
+        self._local = False
+        return self
+
+    def renew(self, memory: DeviceBuffer) -> None:
+        """Take other elements, of the same type, as it was written to: its views are stale."""
+        self.memory = memory
+        self.placement = placement(self._type, getattr(memory, "where", memory.device))
+        for view in list(getattr(self, "_views", {}).values()):
+            if view.memory is not None:
+                view.memory = view.placement = None
+                view._stale = True
 
     resize = _writing("resize", "write `x = numpy.resize(x, shape)`")
 
@@ -500,7 +618,7 @@ class Array(LocalWrites, TypedOperators, metaclass=_ArrayClass):
             data = data.to_host()
         if isinstance(data, np.ndarray):
             return dlpack.export_host(data, max_version=max_version, dl_device=dl_device, copy=copy)
-        self._exported = data
+        self._export(data)
         return dlpack.export_device(data, stream=stream, dl_device=dl_device, copy=copy)
 
     @property
@@ -508,8 +626,13 @@ class Array(LocalWrites, TypedOperators, metaclass=_ArrayClass):
         data = self.data
         if isinstance(data, np.ndarray):
             raise AttributeError("an Array in host memory has no __cuda_array_interface__")
-        self._exported = data
+        self._export(data)
         return data.__cuda_array_interface__
+
+    def _export(self, data: DeviceBuffer) -> None:
+        """Keep memory that others have; from then on the Array is read-only."""
+        self._exported = data
+        root_of(self)._local = False
 
     def copy(self, order: str = "C") -> Array:
         """An Array of the same elements in memory of its own, where they are.
@@ -520,7 +643,7 @@ class Array(LocalWrites, TypedOperators, metaclass=_ArrayClass):
         if isinstance(data, np.ndarray):
             return Array.sharing(data.copy(known_order), weak=self.weak)  # type: ignore[arg-type]
         copied: Array = copy(self, None, donate=False)
-        return copied
+        return copied.local()
 
     def __copy__(self) -> Array:
         return self.copy("K")

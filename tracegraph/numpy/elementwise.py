@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.array_views import is_in_host_memory, read_only_view
 from tracegraph.arrays.creation import asarray
-from tracegraph.arrays.eager import apply
+from tracegraph.arrays.eager import apply, apply_view
 from tracegraph.dtypes import bfloat16
 from tracegraph.ir.op import get
 from tracegraph.ir.types import type_of
@@ -54,7 +54,6 @@ from tracegraph.numpy.ufuncs import (
     subtract,
     trunc,
 )
-from tracegraph.tracing import views
 from tracegraph.tracing.local_writes import LocalWrites
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.tracer import Tracer
@@ -160,8 +159,7 @@ def _part(name: str, z: Any) -> Any:
     """The real or imaginary part of complex numbers, through which these are written to."""
     if is_in_host_memory(z):
         return Array.sharing(getattr(z.data, name))
-    part = apply(get(name), z)
-    return views.attach(part, z) if isinstance(z, Tracer) else part
+    return apply_view(get(name), z)
 
 
 @numpy_function

@@ -80,6 +80,17 @@ class Tracer(LocalWrites, ArrayOperators):
         """Give it another value, of the same type."""
         self._atom = atom
 
+    remembers_views = True
+
+    def local(self) -> Tracer:
+        """The tracer itself: what the function computes belongs to it."""
+        return self
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it may be written to: see `views.check_writable`."""
+        return views.read_only_reason(self) is None
+
     def check_writable(self) -> None:
         """Raise a TracerWriteError unless it may be written to: see `views.check_writable`."""
         views.check_writable(self)

@@ -48,7 +48,7 @@ def _value(x: Any) -> Any:
     if type(x) is Array:
         if x.weak:
             return Array(np.asarray(x.item()))
-        return x.copy() if x.is_local else x  # derivatives keep it
+        return x.kept()  # by derivatives
     return np.asarray(x)
 
 
