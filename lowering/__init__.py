@@ -50,14 +50,15 @@ _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 
 add_own(__file__)
 
+if not TYPE_CHECKING:  # a type checker would find any name in a module that has this
 
-def __getattr__(name: str) -> _Any:
-    """What is imported when it is first asked for."""
-    module = _PLACES.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(_import_module(module), name)
-    return found
+    def __getattr__(name: str) -> _Any:
+        """What is imported when it is first asked for."""
+        module = _PLACES.get(name)
+        if module is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = globals()[name] = getattr(_import_module(module), name)
+        return found
 
 
 def plan_of(
@@ -83,8 +84,8 @@ def load_target(
     targets: _Mapping[str, _StoredTarget], device: str, planned: _Callable[[], _Any]
 ) -> _Any:
     """As `Compiler.load_target`."""
+    from lowering import backend as opened
     from lowering.backends.cuda_backend import CudaBackend
-    from lowering.backends.registry import backend as opened
 
     found = opened(device)
     if not isinstance(found, CudaBackend):
