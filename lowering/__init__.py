@@ -86,8 +86,8 @@ def load_target(
     targets: _Mapping[str, _StoredTarget], device: str, planned: _Callable[[], _Any]
 ) -> _Any:
     """As `Compiler.load_target`."""
+    from lowering import backend as opened
     from lowering.backends.cuda_backend import CudaBackend
-    from lowering.backends.registry import backend as opened
 
     found = opened(device)
     if not isinstance(found, CudaBackend):
