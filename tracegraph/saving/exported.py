@@ -25,6 +25,8 @@ from tracegraph.tracing.trace import current_trace
 from tracegraph.tracing.tracer import Tracer
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tracegraph.saving.targets import TargetSizes
 
 

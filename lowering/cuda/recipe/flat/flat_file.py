@@ -200,7 +200,7 @@ def _described(records: _Records, name: str, type_: ArrayType) -> dict[str, int]
 def _add_node(records: _Records, recipe: Recipe, node: Node) -> None:
     label = recipe.labels[node.label]
     where = f" at {label.lines}" if label.lines else ""
-    fields = {
+    fields: dict[str, Any] = {
         "label": records.text(f"{label.kind} {label.name}{where}"),
         "first_edge": records.count("edge"),
         "first_parameter": records.count("parameter"),
