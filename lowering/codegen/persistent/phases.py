@@ -222,7 +222,7 @@ class PhaseWriter:
             self.graph(node.body)
             self.barrier()
             return
-        begun = self._since = set()
+        begun = self._begin()
         self.graph(node.body)
         if (
             self._since is None
@@ -235,6 +235,12 @@ class PhaseWriter:
         else:
             self.barrier()
         take_turns(self.writer, turns)
+
+    def _begin(self) -> set[Node]:
+        """Collect what is written from here to the next barrier."""
+        found: set[Node] = set()
+        self._since = found
+        return found
 
 
 def _is_plain(graph: Graph) -> bool:
