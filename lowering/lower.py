@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import inf
 
 from lowering.allocation.assign import assign_memory
 from lowering.allocation.donation import donate
@@ -112,6 +113,8 @@ def lower(
     forced = declared()
     if forced.sources == "selected":
         target = replace(target, fusion=replace(target.fusion, unrolled_positions=0))
+    if forced.collectives == "library":
+        target = replace(target, costs=replace(target.costs, exchange=inf))
     program = inline_calls(program)
     refuse_host_calls_in_bodies(program)
     refuse_events_in_bodies(program)

@@ -43,6 +43,7 @@ TARGET = Target(
         gigaflop=20.0,
         gigaoperation=50.0,
         collective=4.6,
+        exchange=1.5,
         near_line=0.5,
         columns=3,
         full_threads=1 << 16,
@@ -222,8 +223,9 @@ class CudaBackend:
 
         Kernels that were written by hand follow, each in a unit of its own.
         """
-        from lowering.codegen import translation_unit, unit_source
+        from lowering.codegen import unit_source
         from lowering.codegen.custom_kernels import custom_kernel_texts
+        from lowering.codegen.units import translation_unit
         from lowering.cuda.compilation.compiled_plan import functions_of
 
         unit = unit_source(plan)

@@ -46,6 +46,7 @@ TARGET = Target(
         gigaflop=1e4,
         gigaoperation=1.2e5,
         collective=50.0,
+        exchange=inf,
         near_line=0.5,
         columns=1,
         full_threads=1,

@@ -11,11 +11,12 @@ import numpy as np
 
 from lowering.backends.registry import backend, rates_on
 from lowering.plan.clocks import Timed, with_clocks
+from lowering.plan.nests.work import least_seconds
 from lowering.plan.plan import Plan
 from lowering.plan.reports.mesh_profile import MeshProfile
 from lowering.plan.reports.node_times import NodeTime
 from lowering.plan.reports.profile import Profile
-from lowering.plan.reports.rooflines import least_seconds, work_inside
+from lowering.plan.reports.rooflines import work_inside
 from lowering.plan.target.rates import Rates
 from tracegraph.sharding.sharded_buffer import ShardedBuffer
 from tracegraph.staging.interfaces import Executable

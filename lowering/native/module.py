@@ -11,14 +11,17 @@ functions, each with a module of its own:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from random import Random
+from typing import TYPE_CHECKING
 
-from lowering.native.graphs import STOPPED, NativeGraphWriter
 from lowering.native.host_calls import Sites
 from lowering.native.library.load import joined
 from lowering.native.table import Table
 from lowering.plan.plan import Plan
+from tracegraph.generated.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from lowering.native.graphs import NativeGraphWriter
 
 ENTRY = "run"
 """The name of the function."""
@@ -52,6 +55,8 @@ class NativeModules:
 
 def modules_of(plan: Plan, order: Random | None = None) -> NativeModules:
     """The modules of a plan; with `order`, nodes are in a random order that their edges allow."""
+    from lowering.native.graphs import NativeGraphWriter  # modules on disk need no writer
+
     graphs = NativeGraphWriter(plan, order)
     graphs.write(plan.graph)
     entry = [
@@ -72,6 +77,8 @@ def modules_of(plan: Plan, order: Random | None = None) -> NativeModules:
 
 def _text(graphs: NativeGraphWriter, head: list[str]) -> ModuleText:
     """The module of one function that begins with `head`."""
+    from lowering.native.graphs import STOPPED
+
     writer = graphs.writer
     lines = [
         *writer.globals,

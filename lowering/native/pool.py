@@ -16,7 +16,6 @@ import os
 import platform
 import sys
 import threading
-from dataclasses import dataclass
 from typing import Any
 
 from lowering.native.compilation.code_files import keep, kept
@@ -24,6 +23,7 @@ from lowering.native.compilation.compiler import Loaded, compile, load
 from lowering.native.compilation.llvm_turns import first_in_llvm
 from lowering.native.library.load import POOL, joined
 from tracegraph.concurrency.threads import get_threads
+from tracegraph.generated.dataclass import dataclass
 
 _BYTES = 512
 """The size of `tgp_pool`."""

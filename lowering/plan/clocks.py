@@ -7,7 +7,6 @@ number of these. A second clock at the beginning of a graph measures what a cloc
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from time import perf_counter_ns
 from typing import Any
@@ -28,6 +27,7 @@ from lowering.plan.nodes import (
 )
 from lowering.plan.plan import Plan
 from lowering.plan.target.hardware import ALIGNMENT
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.custom_kernels import CudaText, CustomKernel
 from tracegraph.ir.kernel_calls import KernelCall, Scalar
 from tracegraph.ir.record import replace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from lowering.cuda.interface import ForeignArray
 from lowering.testing.call_log import CallLog
 from lowering.testing.recorded_objects import RecordedHostMemory, RecordedMemory
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
+from tracegraph.generated.dataclass import dataclass
 
 
 @dataclass(eq=False, repr=False)

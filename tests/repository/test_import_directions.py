@@ -26,12 +26,12 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
 """Imports against the direction of the tables, each with the reason for it."""
 
 GROUND = {
-    *("user_source", "dtypes", "devices", "generated_functions", "version", "concurrency"),
+    *("user_source", "dtypes", "devices", "version", "concurrency"),
     *("modes", "current_stream"),
 }
 """Parts of tracegraph that import no other."""
 
-BY_ALL = {"public_names"}
+BY_ALL = {"generated", "public_names", "single_imports"}
 """Parts of tracegraph without imports that any part of it may import."""
 
 Table = Mapping[str, Set[str]]
@@ -88,7 +88,10 @@ TRACEGRAPH: Table = {
         "inspection",
         *GROUND,
     },
-    "saving": {"sharding", "staging", "tracing", "ir", "tree", "errors", "version"},
+    "saving": {
+        *("custom", "transforms", "sharding", "staging", "passes", "tracing", "ir", "tree"),
+        *("errors", "version"),
+    },
     "__main__": {"saving", "errors"},
     "streams": {"staging", "devices", "current_stream"},
     "memory": {"staging", "devices"},
@@ -99,7 +102,10 @@ TRACEGRAPH: Table = {
         *("array_api", "linalg", "special", "staging", "transforms", "arrays", "tracing", "ir"),
         "tree",
     },
-    "torch": {"interop", "streams", "arrays", "ir", "tree", "errors", "dtypes", "devices"},
+    "torch": {
+        *("interop", "arrays", "ir", "tree", "errors", "dtypes", "devices"),
+        *("current_stream", "modes"),
+    },
     "jax": {"interop", "arrays", "ir", "tree", "errors", "devices"},
     "tracegraph": {
         *("arrays", "callbacks", "capabilities", "control", "custom", "debug", "errors", "event"),
@@ -117,7 +123,7 @@ TRACEGRAPH: Table = {
 BY_LOWERING = GROUND | {
     *("ir", "ops", "passes", "control", "arrays", "staging", "numpy", "tracing"),
     *("errors", "limits", "progress", "inspection", "sharding", "transforms", "tree", "version"),
-    *("cache", "distributed"),
+    *("cache", "distributed", "generated", "single_imports"),
 }
 """Parts of tracegraph that lowering may import."""
 

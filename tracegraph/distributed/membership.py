@@ -5,10 +5,10 @@ from __future__ import annotations
 import atexit
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tracegraph.errors import ProcessGroupError
+from tracegraph.generated.dataclass import dataclass
 
 if TYPE_CHECKING:
     from tracegraph.distributed.channel import Channel

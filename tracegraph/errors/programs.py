@@ -8,7 +8,8 @@ from tracegraph.user_source import Source
 
 __all__ = [
     "DamagedFileError", "ExportFormatError", "ExportVersionError", "MalformedProgramError",
-    "ResultTypeError", "UnknownTreeWarning", "UnsavableError", "VerificationError",
+    "ResultTypeError", "UnknownTreeWarning", "UnsavableError", "UntrustedCodeError",
+    "VerificationError",
 ]  # fmt: skip
 
 
@@ -45,6 +46,16 @@ class DamagedFileError(ExportFormatError):
 
     def __init__(self, problem: str) -> None:
         super().__init__(f"this is no file that tracegraph.save has written: {problem}")
+
+
+class UntrustedCodeError(ExportFormatError):
+    """A file holds code, and was loaded as one that is not trusted."""
+
+    def __init__(self, what: Sequence[str]) -> None:
+        super().__init__(
+            f"the file is not trusted and holds code for GPUs: {', '.join(what)}; if you trust "
+            "whoever made it as the author of a library that you install, load it with trusted=True"
+        )
 
 
 class ExportVersionError(ExportFormatError):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from tracegraph import tree
 from tracegraph.errors import MalformedProgramError
+from tracegraph.generated.dataclass import dataclass
+from tracegraph.ir.kernel_calls import KernelCall
+from tracegraph.ir.op import DeclaredOp
 from tracegraph.ir.program import Program
 from tracegraph.ir.stored.attributes import from_json, to_json, type_from_json, type_to_json
 from tracegraph.ir.stored.reading import program_from_json
@@ -85,9 +89,14 @@ class SavedProgram:
 
     @classmethod
     def from_json(
-        cls, written: Any, program: Any, constants: list[np.ndarray[Any, Any]]
+        cls,
+        written: Any,
+        program: Any,
+        constants: list[np.ndarray[Any, Any]],
+        functions: Sequence[DeclaredOp | KernelCall] = (),
     ) -> SavedProgram:
-        """What `to_json` has written, and the document and the constants of the program.
+        """What `to_json` has written; the document and the constants of the program, and the
+        functions of users that it calls.
 
         Raises:
             ExportFormatError: it is something else, or does not fit the program.
@@ -103,7 +112,7 @@ class SavedProgram:
             case _:
                 raise MalformedProgramError("its types and trees are missing")
         found = cls(
-            program_from_json(program, constants),
+            program_from_json(program, constants, functions),
             tuple([type_from_json(each) for each in types]),
             arguments,
             result,

@@ -11,6 +11,7 @@ from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.stored.writing import program_to_json
 from tracegraph.saving.entries import SavedProgram
 from tracegraph.saving.exported import Exported
+from tracegraph.saving.functions.writing import FunctionsWriter
 from tracegraph.sharding.shard import ShardedFunction
 from tracegraph.staging.calls.call_tracing import trace_call
 from tracegraph.staging.calls.signature import Signature
@@ -56,6 +57,8 @@ def export(
     >>> again(np.arange(3.0), np.ones(3))
     Array([1., 2., 3.], dtype=float64)
     """
+    from tracegraph.saving.functions.portable import portable  # it imports all that traces
+
     signature = fun.signature if isinstance(fun, (Jitted, Exported)) else Signature.of(fun)
     inner = fun.function if isinstance(fun, Jitted) else fun
     if isinstance(inner, ShardedFunction):
@@ -70,8 +73,8 @@ def export(
     for given, named in calls:
         call = signature.bind(given, named, abstract=True)
         found = trace_call(traced, signature, call.key, "host")
-        program = found.optimized
-        program_to_json(program)  # refuses now what cannot be saved
+        program = portable(found.optimized, order)
+        program_to_json(program, FunctionsWriter().number)  # refuses what is not saved
         entries.append(SavedProgram.of(program, call.key, found.out_structure))
     name = getattr(inner, "__name__", type(inner).__name__)
     return Exported(name, signature, entries)

@@ -10,16 +10,19 @@ from typing import Any
 from tracegraph import tree
 from tracegraph.errors import ExportedTypesError
 from tracegraph.errors.tracebacks import entry_point, hide_frames
-from tracegraph.ir.effects import TOKEN
-from tracegraph.ir.program import Atom, Literal, Program, walk
+from tracegraph.ir.op import find
+from tracegraph.ir.program import Program, walk
+from tracegraph.ir.stored.writing import program_to_json
 from tracegraph.ir.text import program_line
 from tracegraph.ir.types import ArrayType
 from tracegraph.saving.entries import SavedProgram
+from tracegraph.saving.functions.writing import FunctionsWriter
+from tracegraph.saving.inlining import inlined
 from tracegraph.saving.packing import file_of, write_whole
 from tracegraph.staging.calls.signature import CallKey, Signature
 from tracegraph.staging.jitted import Jitted
 from tracegraph.staging.program_function import ProgramFunction
-from tracegraph.tracing.trace import Trace, current_trace
+from tracegraph.tracing.trace import current_trace
 from tracegraph.tracing.tracer import Tracer
 
 
@@ -58,36 +61,6 @@ class SavedFunction(ProgramFunction):
 
 def _type_alone(leaf: Any) -> Any:
     return leaf.type if isinstance(leaf, Tracer) else leaf
-
-
-def inlined(trace: Trace, program: Program, inputs: Sequence[Any]) -> list[Any]:
-    """Record the equations of a program on these inputs, its effects behind those so far."""
-    given = [*inputs, *program.constants]
-    env: dict[Atom, Atom] = dict(zip(program.body.params, map(trace.read, given), strict=True))
-
-    def read(atom: Atom) -> Atom:
-        return atom if isinstance(atom, Literal) else env[atom]
-
-    around = trace.source
-    try:
-        for eqn in program.body.eqns:
-            trace.source = eqn.source or around
-            makes_token = eqn.outputs[:1] and eqn.outputs[0].type == TOKEN
-            if (
-                makes_token
-                and not any(a.type == TOKEN for a in eqn.operands[:1])
-                and (eqn.op.name == "broadcast_to")
-            ):
-                env[eqn.outputs[0]] = trace.token()
-                continue
-            operands = [read(a) for a in eqn.operands]
-            found = trace.record(eqn.op, operands, eqn.attrs, eqn.regions, eqn.hints)
-            env.update(zip(eqn.outputs, (x.atom for x in found), strict=True))
-    finally:
-        trace.source = around
-    if program.effects:
-        trace.last_token = Tracer(trace, read(program.body.results[-1]))
-    return [Tracer(trace, read(atom)) for atom in program.outputs]
 
 
 class Exported:
@@ -143,7 +116,19 @@ class Exported:
     def requires(self) -> Mapping[str, int]:
         """The ops that the programs use, with the versions of their meaning."""
         eqns = (eqn for program in self.programs for eqn in walk(program.body))
-        return dict(sorted({eqn.op.name: eqn.op.version for eqn in eqns}.items()))
+        ops = {eqn.op.name: eqn.op.version for eqn in eqns if find(eqn.op.name) is eqn.op}
+        return dict(sorted(ops.items()))
+
+    @property
+    def code(self) -> tuple[str, ...]:
+        """The kernels and functions of the user's whose text the programs bring along.
+
+        A file with one is loaded only if it is `trusted`.
+        """
+        functions = FunctionsWriter()
+        for program in self.programs:
+            program_to_json(program, functions.number)
+        return tuple(functions.labels)
 
     @property
     def constant_bytes(self) -> int:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import copyreg
 import os
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tracegraph.errors import DamagedFileError, MalformedProgramError
+from tracegraph.errors import DamagedFileError, MalformedProgramError, UntrustedCodeError
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.stored.reading import constant_types
 from tracegraph.saving.container import SavedContainer
 from tracegraph.saving.entries import SavedProgram
 from tracegraph.saving.exported import Exported
-from tracegraph.saving.packing import write_whole
+from tracegraph.saving.functions.records import Made
+from tracegraph.saving.packing import FUNCTIONS, write_whole
 from tracegraph.staging.calls.signature import Signature
 
 
@@ -51,17 +54,23 @@ def save(exported: Exported, path: str | os.PathLike[str]) -> None:
 
 
 @entry_point
-def load(source: str | os.PathLike[str] | bytes, device: str | None = None) -> Exported:
+def load(
+    source: str | os.PathLike[str] | bytes, device: str | None = None, trusted: bool = True
+) -> Exported:
     """The exported function of a file.
 
     Nothing of a file is run, and nothing imported: its programs are read as data and checked, each
-    operation by its own type rule. Registered dataclasses and namedtuples are found by name.
+    operation by its own type rule. Registered dataclasses and namedtuples are found by name. But a
+    file may hold code for GPUs, such as kernels of the user's, which runs when the function does.
 
     Args:
         source: a path, or the bytes of a file.
         device: where it runs, as for `jit`.
+        trusted: whether a file may hold code: whoever made it is trusted as the author of a library
+            that you install is.
 
     Raises:
+        UntrustedCodeError: it holds code, and is not trusted.
         DamagedFileError: it is no such file, or was truncated or changed.
         MalformedProgramError: a program in it is not well formed.
         ExportVersionError: it needs a newer tracegraph. All are `ExportFormatError`.
@@ -78,18 +87,35 @@ def load(source: str | os.PathLike[str] | bytes, device: str | None = None) -> E
     name, programs = manifest.get("name"), manifest.get("programs")
     if not isinstance(name, str) or not isinstance(programs, list) or not programs:
         raise DamagedFileError("its manifest has no programs")
+    if not trusted:
+        _refuse_code(container)
     signature = _signature_from_json(manifest.get("signature"))
-    entries = [_entry(container, written) for written in programs]
+    functions = _functions(container)
+    entries = [_entry(container, written, functions) for written in programs]
     return Exported(name, signature, entries, device)
 
 
-def _entry(container: SavedContainer, written: Any) -> SavedProgram:
-    match written:
-        case {"program": str(name), "constants": list(names)}:
-            pass
-        case _:
-            raise DamagedFileError("its manifest does not name a program")
-    document = container.json(name)
+def _refuse_code(container: SavedContainer) -> None:
+    """Raise UntrustedCodeError if a file holds code."""
+    if "code" in container.manifest or FUNCTIONS in container.names:
+        listed = container.manifest.get("code")
+        what = listed if isinstance(listed, list) else []
+        raise UntrustedCodeError([str(each) for each in what] or [FUNCTIONS])
+
+
+def _functions(container: SavedContainer) -> Sequence[Made]:
+    """The functions and kernels of the user's."""
+    if "code" not in container.manifest:
+        return ()
+    from tracegraph.saving.functions.reading import functions_from_json
+
+    return functions_from_json(container.json(FUNCTIONS), partial(_constants, container))
+
+
+def _constants(
+    container: SavedContainer, document: Any, names: Sequence[Any]
+) -> list[np.ndarray[Any, Any]]:
+    """The constants of a program, from the entries of these names."""
     types = constant_types(document)
     if len(types) != len(names):
         raise MalformedProgramError(f"it has {len(types)} constants, and {len(names)} are named")
@@ -99,7 +125,18 @@ def _entry(container: SavedContainer, written: Any) -> SavedProgram:
         if len(data) != type_.nbytes:
             raise MalformedProgramError(f"the constant {each!r} has not the bytes of {type_}")
         arrays.append(np.frombuffer(data, type_.dtype).reshape(type_.shape))
-    return SavedProgram.from_json(written, document, arrays)
+    return arrays
+
+
+def _entry(container: SavedContainer, written: Any, functions: Sequence[Made]) -> SavedProgram:
+    match written:
+        case {"program": str(name), "constants": list(names)}:
+            pass
+        case _:
+            raise DamagedFileError("its manifest does not name a program")
+    document = container.json(name)
+    arrays = _constants(container, document, names)
+    return SavedProgram.from_json(written, document, arrays, functions)
 
 
 def _signature_from_json(written: Any) -> Signature:

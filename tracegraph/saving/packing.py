@@ -11,33 +11,47 @@ from typing import Any
 
 import numpy as np
 
+from tracegraph.ir.program import Program
 from tracegraph.ir.stored.writing import program_to_json, text_of
 from tracegraph.saving.container import packed
 from tracegraph.saving.entries import SavedProgram
+from tracegraph.saving.functions.writing import FunctionsWriter
 from tracegraph.staging.calls.signature import Signature
 from tracegraph.version import __version__
+
+FUNCTIONS = "functions.json"
+"""The entry of the functions and kernels of the user's, if there are any."""
 
 
 def file_of(name: str, signature: Signature, saved: Sequence[SavedProgram]) -> bytes:
     """The file of a function with these programs."""
     entries: dict[str, bytes] = {}
-    programs = []
-    for number, entry in enumerate(saved):
+
+    def stored(program: Program) -> list[str]:
+        """The names of entries with the constants of a program."""
         constants = []
-        for constant in entry.program.constants:
+        for constant in program.constants:
             data = np.ascontiguousarray(constant).tobytes()
             label = f"constants/{sha256(data).hexdigest()[:32]}.bin"
             entries[label] = data
             constants.append(label)
-        program = f"program/{number}.json"
-        entries[program] = text_of(program_to_json(entry.program))
-        programs.append({"program": program, "constants": constants, **entry.to_json()})
+        return constants
+
+    functions, programs = FunctionsWriter(stored), []
+    for number, entry in enumerate(saved):
+        label = f"program/{number}.json"
+        constants = stored(entry.program)
+        entries[label] = text_of(program_to_json(entry.program, functions.number))
+        programs.append({"program": label, "constants": constants, **entry.to_json()})
     manifest = {
         "made_by": __version__,
         "name": name,
         "signature": _signature_to_json(signature),
         "programs": programs,
     }
+    if functions.documents:
+        entries[FUNCTIONS] = text_of(functions.documents)
+        manifest["code"] = functions.labels
     return packed(manifest, entries)
 
 

@@ -167,6 +167,15 @@ def UnsavableError():
     tracegraph.export(np.sin, number)
 
 
+def UntrustedCodeError():
+    halved = tracegraph.elementwise(lambda x: x / 2, cuda="{0} / 2")
+    saved = bytes(tracegraph.export(lambda x: halved(x), 1.0))
+    tracegraph.load(saved, trusted=False)
+
+    # Instead:
+    tracegraph.load(saved)
+
+
 def DamagedFileError():
     saved = bytes(tracegraph.export(lambda x: 2 * x, 1.0))
     tracegraph.load(saved[:-100])

@@ -8,7 +8,7 @@ step may write one while slow threads still read the other.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lowering.codegen.effects.signals import word
 from lowering.codegen.geometry_records import LaunchGeometry, shared_bytes
@@ -16,7 +16,8 @@ from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.nests import write_nest
 from lowering.codegen.node_code import NODE_CODE
 from lowering.codegen.persistent.exchanges import Exchange
-from lowering.codegen.persistent.peer_exchanges import SentStop, write_exchange
+from lowering.codegen.persistent.peer_exchanges import write_exchange
+from lowering.codegen.persistent.peer_rooms import SentStop
 from lowering.codegen.persistent.persistent_layout import WORDS, PersistentLayout
 from lowering.codegen.persistent.storage import MAX_UNROLLED
 from lowering.codegen.source_writer import SourceWriter
@@ -25,6 +26,7 @@ from lowering.plan.nests.analysis import nest_expressions
 from lowering.plan.nests.buffer import Buffer, overlap
 from lowering.plan.nodes import Graph, KernelNode, LibraryNode, Node
 from lowering.plan.target.scope import Scope
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.op import Elementwise
 from tracegraph.ir.scalar_values import Apply
 
@@ -130,7 +132,7 @@ class PhaseWriter:
     def _write_exchange(self, node: LibraryNode) -> None:
         """Write collectives that are carried out at once."""
         room = self.layout.peers.rooms[node]
-        write_exchange(self.writer, self.scope, node, room, self.barrier, self.stop)
+        write_exchange(self.writer, self.scope, node, room, self.stop)
         if room.small:
             self._in_each_block.add(node)
             self._blocks_are_apart = True

@@ -30,6 +30,7 @@ from lowering.legalization.features import override
 from lowering.plan.owners import SlotReport
 from lowering.plan.plan import Plan
 from lowering.plan.reports.explain import bytes_held
+from tracegraph.arrays.lent_memory import LentMemory
 from tracegraph.concurrency.locks import held, held_if_free
 from tracegraph.current_stream import Chosen, current_stream
 from tracegraph.errors import CapturingStreamError, ClosedError
@@ -40,6 +41,7 @@ from tracegraph.staging.calls.last_call import LastRun
 from tracegraph.staging.exported import ExportedGraph
 from tracegraph.staging.graph_view import GraphView
 
+_TYPED = frozenset({CudaBuffer, LentMemory})
 _COUNTS = ("launches", "updates", "bytes_copied")
 
 
@@ -108,6 +110,25 @@ class CudaExecutable:
         self._check(arguments)
         return self.launch(arguments, donated)
 
+    def launch_into(self, arguments: Sequence[Any], results: Sequence[int]) -> None:
+        """Run once, with results in other memory, which the current stream may write to then.
+
+        Args:
+            arguments: as of a call. None is donated.
+            results: the addresses of contiguous arrays, with the alignment of new memory.
+
+        Raises:
+            Exception: as `__call__`.
+        """
+        assert not self.plan.aliases, "no argument is donated"
+        stream = self._stream(current_stream())
+        if stream not in self._graphs:
+            self._open(stream)
+        graph = self._graphs.get(stream)
+        if graph is None:
+            raise ClosedError(self.plan.name)
+        graph.launch_into(arguments, results)
+
     def upload(self) -> None:
         """As `Executable.upload`: the graph for the current stream is made and uploaded.
 
@@ -164,7 +185,7 @@ class CudaExecutable:
                 f"{self.plan.name} takes {len(self._wanted)} arrays, got {len(arguments)}"
             )
         for argument, wanted in zip(arguments, self._wanted, strict=True):
-            if type(argument) is CudaBuffer and argument.type is not wanted:
+            if type(argument) in _TYPED and argument.type is not wanted:
                 check_type(argument.type.dtype, argument.type.shape, wanted)
 
     def _launch(self, arguments: Sequence[Any], donated: Donated | None = None) -> list[CudaBuffer]:

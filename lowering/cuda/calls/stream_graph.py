@@ -210,6 +210,11 @@ class StreamGraph:
         return self._stream.timeline
 
     @property
+    def device(self) -> str:
+        """The name of the device."""
+        return self._device.name
+
+    @property
     def thread(self) -> ThreadState:
         """As `Driver.thread`."""
         return self._stream.driver.thread
@@ -229,6 +234,14 @@ class StreamGraph:
             self._stream.driver.activate()
             return self._run(arguments, donated)
 
+    def launch_into(self, arguments: Sequence[Any], results: Sequence[int]) -> None:
+        """Run once; as `CudaExecutable.launch_into`."""
+        with self.holding:
+            if self.replicas.closed:
+                raise ClosedError(self._name)
+            self._stream.driver.activate()
+            self._run(arguments, None, results)
+
     def upload(self) -> None:
         """Bring the executable to the device, in stream order, so that launches need not.
 
@@ -242,7 +255,12 @@ class StreamGraph:
             driver.activate()
             driver.upload(self.replicas.current.executable)
 
-    def _run(self, arguments: Sequence[Any], donated: Donated | None) -> Results:
+    def _run(
+        self,
+        arguments: Sequence[Any],
+        donated: Donated | None,
+        into: Sequence[int] | None = None,
+    ) -> Results:
         stream, bound = self._stream, None
         if not self._is_default:
             self.used = clock()
@@ -264,10 +282,13 @@ class StreamGraph:
                 addresses.append(bind(argument, wanted, bound))
         timeline.release_held()  # behind refusals: a look at an event may end others' captures
         results = []
-        for type_, size, _ in self.outputs:
-            result = CudaBuffer.made(*stream.pool.piece(size), type_, timeline)
-            results.append(result)
-            addresses.append(result.pointer)
+        if into is not None:
+            addresses += into
+        else:
+            for type_, size, _ in self.outputs:
+                result = CudaBuffer.made(*stream.pool.piece(size), type_, timeline)
+                results.append(result)
+                addresses.append(result.pointer)
         for output, number in self._aliases:
             results.insert(output, arguments[number])
         if addresses != replicas.current.bound or replicas.values.stale:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from lowering.codegen import Unit, unit_source
+from lowering.codegen import Unit
 from lowering.cuda.compilation.kept_code import CodePlace
 from lowering.cuda.compilation.modules import load_modules
 from lowering.cuda.compilation.plan_code import PlanCode
@@ -29,6 +28,7 @@ from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import launched
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType
 
@@ -64,6 +64,8 @@ class CompiledPlan:
             plan = replace(found.plan, name=plan.name)
             unit, modules = found.unit, found.load(device)
         else:
+            from lowering.codegen import unit_source  # code on disk needs no generator
+
             plan = legalize(plan, features)
             unit = unit_source(plan)
             head = "" if features.conditional_nodes else STORED_CONDITIONS

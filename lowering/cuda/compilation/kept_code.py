@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from time import perf_counter
 
@@ -15,6 +14,7 @@ from lowering.disk_cache.pickles import keep, kept
 from lowering.disk_cache.store import CodeStore
 from lowering.legalization.features import Features
 from lowering.plan.plan import Origin, Plan
+from tracegraph.generated.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

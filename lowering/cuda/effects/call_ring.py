@@ -8,7 +8,6 @@ for room: no call is lost, and one may be larger than the ring.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,6 +27,7 @@ from lowering.codegen.effects.print_records import HEAD_BYTES, Record
 from lowering.cuda.effects.ring import LOST, TAIL, Ring
 from lowering.cuda.interface import Driver, HostAllocation
 from lowering.plan.nests.rounding import round_up
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.callbacks import HostFunction
 
 ENDED = LOST

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 from lowering.codegen import ConditionHandle, Parameter, TableEntry, WorkspaceAddress
@@ -20,6 +20,7 @@ from lowering.cuda.libraries.recapture import RecapturedCall
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import Node
 from lowering.plan.owners import NodeSlots
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.events import Section
 
 Timers = dict[Section, dict[str, Timer]]

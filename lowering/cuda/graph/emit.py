@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
@@ -54,6 +54,7 @@ from lowering.plan.launch_nodes import (
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.rounding import ceil_div
 from lowering.plan.nodes import Graph, HostNode, LibraryNode, MemcpyNode, Node
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.events import EventUse
 from tracegraph.ops.callbacks import CCall
 

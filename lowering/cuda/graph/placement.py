@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from lowering.plan.nodes import LibraryNode, Node
 from lowering.plan.owners import SlotTable
 from lowering.plan.plan import Plan
 from lowering.plan.target.hardware import ALIGNMENT
+from tracegraph.generated.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

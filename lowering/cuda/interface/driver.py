@@ -135,6 +135,15 @@ class Driver(Protocol):
     def wait(self, event: Event) -> None:
         """Let later work on the stream wait for an event of any stream; the host does not wait."""
 
+    @property
+    def follows_legacy(self) -> bool:
+        """Whether CUDA orders the stream with the legacy default stream: what is in either comes
+        before what the other is given later.
+        """
+
+    def await_stream(self, stream: int) -> None:
+        """Let later work wait for what is in the stream with this handle, of the same device."""
+
     def hand_over(self, event: Event, stream: int) -> None:
         """Let later work on the stream with this handle wait for an event."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+
+from tracegraph.generated.dataclass import dataclass
 
 __all__ = ["Allocation", "Event", "ForeignArray", "HostAllocation", "SharedAllocation", "Timer"]
 

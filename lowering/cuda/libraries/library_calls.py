@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -39,6 +38,7 @@ from lowering.plan.nests.rounding import round_up
 from lowering.plan.nodes import LibraryNode, launched
 from lowering.plan.plan import Plan
 from lowering.plan.target.hardware import ALIGNMENT
+from tracegraph.generated.dataclass import dataclass
 
 Addresses = Callable[[Buffer], int]
 

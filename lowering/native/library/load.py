@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+
+from tracegraph.generated.dataclass import dataclass
 
 POOL = ("tgp_run", "tgp_want", "tgp_work")
 """The functions of the pool of threads."""
