@@ -11,10 +11,9 @@ from math import inf
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from lowering.backends.cuda import CudaBackend
+from lowering.backends.cuda_backend import CudaBackend
 from lowering.backends.gpus import count_gpus
 from lowering.backends.host import HostBackend
-from lowering.legalization.features import override
 from lowering.mesh.executable import MeshExecutable
 from lowering.mesh.meeting_of_processes import MeetingOfBuilds
 from lowering.mesh.same_program import require_same_program
@@ -23,6 +22,7 @@ from lowering.plan.calls.rendezvous import BuildMeeting, PeerMeeting, place
 from lowering.plan.lockstep import collective_of
 from lowering.plan.nodes import launched as launched_nodes
 from lowering.plan.plan import Plan
+from lowering.plan.target.features import override
 from lowering.plan.target.target import Target
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.distributed.membership import peers, process_index

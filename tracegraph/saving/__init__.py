@@ -4,6 +4,7 @@
     entries     a program with the types and the trees that it is for
     exported    `Exported`: the programs of a function, called as a jitted one
     export      a function -> Exported
+    targets     programs compiled for some GPUs beforehand
     container   a zip of JSON and constants: limits, digests
     packing     Exported -> bytes
     files       `save`, and `load` with its checks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,9 +20,11 @@ from tracegraph.saving.entries import SavedProgram
 from tracegraph.saving.functions.writing import FunctionsWriter
 from tracegraph.saving.inlining import inlined
 from tracegraph.saving.packing import file_of, write_whole
+from tracegraph.saving.targets import TargetSizes, with_target
 from tracegraph.staging.calls.signature import CallKey, Signature
+from tracegraph.staging.compiler import compiler
 from tracegraph.staging.jitted import Jitted
-from tracegraph.staging.program_function import ProgramFunction
+from tracegraph.staging.program_function import ProgramFunction, StoredProgram
 from tracegraph.tracing.trace import current_trace
 from tracegraph.tracing.tracer import Tracer
 
@@ -42,11 +45,26 @@ class SavedFunction(ProgramFunction):
         Raises:
             ExportedTypesError: there is none for these types.
         """
+        entry = self._entry(signature, key)
+        return entry.program, entry.result_structure(key)
+
+    def _entry(self, signature: Signature, key: CallKey) -> SavedProgram:
         for entry in self.entries:
             if entry.fits(key):
-                return entry.program, entry.result_structure(key)
+                return entry
         there = [signature.shown(entry.key()) for entry in self.entries]
         raise ExportedTypesError(signature.function, signature.shown(key), there)
+
+    def stored_for(self, signature: Signature, key: CallKey) -> StoredProgram | None:
+        """As `ProgramFunction` has it."""
+        entry = self._entry(signature, key)
+        found = entry.targets
+        if found is None:
+            return None
+        structure = entry.result_structure(key)
+        return StoredProgram(
+            lambda: entry.program, structure, found.results, found.ranges, found.by_arch
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Record the equations of a program in the trace in progress; its results."""
@@ -85,7 +103,7 @@ class Exported:
     ) -> None:
         self.__name__ = self.__qualname__ = name
         self.entries = tuple(entries)
-        function = SavedFunction(name, signature, entries)
+        self._function = function = SavedFunction(name, signature, entries)
         self.__signature__ = function.__signature__
         self.signature = signature
         self.jitted: Jitted[..., Any] = Jitted(function, signature, device, "kept", None)
@@ -121,20 +139,75 @@ class Exported:
 
     @property
     def code(self) -> tuple[str, ...]:
-        """The kernels and functions of the user's whose text the programs bring along.
+        """The kernels and functions of the user's whose text the programs bring along, and the
+        architectures that there is machine code for.
 
         A file with one is loaded only if it is `trusted`.
         """
         functions = FunctionsWriter()
         for program in self.programs:
             program_to_json(program, functions.number)
-        return tuple(functions.labels)
+        archs = {arch for e in self.entries if e.targets is not None for arch in e.targets.by_arch}
+        return (*functions.labels, *(f"target {arch}" for arch in sorted(archs)))
 
     @property
     def constant_bytes(self) -> int:
         """Bytes of the arrays that the function closed over."""
         arrays = {id(c): c.nbytes for program in self.programs for c in program.constants}
         return sum(arrays.values())
+
+    @property
+    def targets(self) -> Mapping[str, tuple[TargetSizes, ...]]:
+        """The architectures that all programs are compiled for, with what each program has there.
+
+        Raises:
+            MalformedTargetError: a target of the file is not well formed.
+        """
+        found: dict[str, tuple[TargetSizes, ...]] = {}
+        for arch in self._archs():
+            sizes = [
+                compiler().target_sizes(entry.targets.by_arch[arch])
+                for entry in self.entries
+                if entry.targets is not None
+            ]
+            found[arch] = tuple([TargetSizes(**each) for each in sizes])
+        return found
+
+    def _archs(self) -> list[str]:
+        """The architectures of which each program has a target."""
+        known = [set(e.targets.by_arch) if e.targets is not None else set() for e in self.entries]
+        return sorted(set.intersection(*known))
+
+    @entry_point
+    def add_target(self, arch: str) -> None:
+        """Compile all programs for the GPUs of an architecture, such as ``"sm_90"``.
+
+        A file then has a *target* beside each program: machine code, and the graph as data, whose
+        addresses are relocations. On a GPU of that architecture, a process that loads the file
+        plans and compiles nothing: the first call takes milliseconds. Everywhere else the program
+        serves as before. No GPU is needed for it, but NVRTC is. A target that is there is replaced.
+
+        Args:
+            arch: the compute capability of the GPUs, without the dot.
+
+        Raises:
+            ValueError: it is no architecture.
+            UnsavableError: a program calls what belongs to this process, or runs on a mesh; the
+                message has the line.
+            RuntimeError: there is no NVRTC, or it does not know the architecture.
+
+        >>> import tracegraph
+        >>> double = tracegraph.export(lambda x: 2 * x, tracegraph.ArrayType("float32", (1000,)))
+        >>> double.add_target("sm_90")
+        >>> double.targets["sm_90"][0].kernels
+        1
+        """
+        if re.fullmatch(r"sm_\d{2,3}", arch) is None:
+            raise ValueError(
+                f"{arch!r} is no architecture: GPUs of compute capability 9.0 are 'sm_90'"
+            )
+        self.entries = tuple([with_target(entry, self.signature, arch) for entry in self.entries])
+        self._function.entries = self.entries
 
     def on_device(self, device: str) -> Exported:
         """The same function for another device.
@@ -159,6 +232,8 @@ class Exported:
         lines = [f"function {self.signature.function}"]
         lines += [program_line(program) for program in self.programs]
         ops = [name if v == 1 else f"{name} (version {v})" for name, v in self.requires.items()]
+        for arch, programs in self.targets.items():
+            lines += [f"target {arch}: {sizes}" for sizes in programs]
         lines.append(f"constants: {self.constant_bytes} B; ops: {', '.join(ops) or 'none'}")
         return "\n\n".join(("\n".join(lines), *map(str, self.programs)))
 

@@ -36,7 +36,7 @@ class PeerRoom:
 
     `number` names its variables, `line` those of its `count` devices. `turn` is where the turn of
     each block is between launches, `posted` has the turns that blocks of devices post, and `arrays`
-    the room of each array.
+    the room of each array. `sources` has room for what a small exchange sends in two steps.
     """
 
     number: int
@@ -46,6 +46,7 @@ class PeerRoom:
     turn: int
     posted: int
     arrays: tuple[int, ...]
+    sources: tuple[int, ...] = ()
 
     def room(self, type_: str, device: str, at: int) -> str:
         """A pointer to `at` in the workspace of a device, whose number is a text."""
@@ -129,7 +130,11 @@ def peer_layout(nodes: Iterable[LibraryNode], scope: Scope, start: int) -> PeerL
         posted = put(_TURN_BYTES * call.count * scope.blocks)
         members = zip(call.kinds, call.sources, strict=True)
         arrays = tuple([put(2 * _room_bytes(kind, x, call.count, small)) for kind, x in members])
-        rooms[node] = PeerRoom(number, line, call.count, small, turn, posted, arrays)
+        two_steps = scope.blocks > 1 and small
+        sources = tuple(
+            [put(2 * round_up(x.buffer.type.nbytes, ALIGNMENT)) for x in call.sources if two_steps]
+        )
+        rooms[node] = PeerRoom(number, line, call.count, small, turn, posted, arrays, sources)
     return PeerLayout(rooms, tuple(tables.values()), end)
 
 

@@ -180,5 +180,5 @@ def _warm_up(plan: Plan, calls: PreparedCalls, stream: StreamState) -> PooledMem
     """Memory for the warm-up of library calls, with the graph of the default stream."""
     if not calls or not stream.is_default:
         return None
-    most = max(outside(plan, node)[1] for node in calls)
+    most = max(outside(plan.per_launch, node)[1] for node in calls)
     return stream.pool.take(plan.library_bytes + most)
