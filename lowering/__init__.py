@@ -8,6 +8,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 from typing import Any as _Any
 
+from lowering.backends.gpus import open_early as open_early
 from lowering.backends.registry import backend as backend
 from lowering.backends.registry import create_stream as create_stream
 from lowering.backends.registry import default_device as default_device
