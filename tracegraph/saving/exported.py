@@ -6,7 +6,6 @@ import inspect
 import os
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracegraph import tree
